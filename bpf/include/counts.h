@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Sums by thread and stack. Two maps take turns: user space puts the other
+ * one in place, which waits until no program holds the first, and then has
+ * that to itself. So nothing is lost to a drain, or added to another key.
+ */
+#ifndef SYSTEMSCOPE_COUNTS_H
+#define SYSTEMSCOPE_COUNTS_H
+
+#include "events.h"
+
+struct stack_key {
+	u32 pid;
+	/* 0 unless threads are told apart. */
+	u32 tid;
+	u64 user;
+	u64 kernel;
+	char comm[COMM_LENGTH];
+};
+
+struct tally {
+	u64 events;
+	/* Nanoseconds. */
+	u64 blocked;
+	u64 runnable;
+	/* The longest interval, nanoseconds. */
+	u64 longest;
+};
+
+#define COUNTS_ENTRIES 16384
+
+struct counts_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, COUNTS_ENTRIES);
+	__type(key, struct stack_key);
+	__type(value, struct tally);
+} counts_even SEC(".maps"), counts_odd SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__array(values, struct counts_map);
+} counts SEC(".maps") = { .values = { &counts_even } };
+
+const volatile bool per_thread = false;
+
+/*
+ * Keys put into the current map, and whether user space was asked to drain
+ * it. User space looks at the first and sets both to 0 when it swaps.
+ */
+volatile u64 counts_used = 0;
+volatile u64 drain_asked = 0;
+
+/* Asks for a drain once three quarters are used. */
+static __always_inline void note_new_count(void)
+{
+	u32 *event;
+
+	__sync_fetch_and_add(&counts_used, 1);
+	if (counts_used < COUNTS_ENTRIES / 4 * 3 || drain_asked)
+		return;
+	event = bpf_ringbuf_reserve(&events, sizeof(u32), 0);
+	if (!event)
+		return;
+	drain_asked = 1;
+	*event = EVENT_COUNTS_FILLING;
+	bpf_ringbuf_submit(event, 0);
+}
+
+static __always_inline void count(struct stack_key *key,
+				  const struct tally *weight)
+{
+	struct tally *tally;
+	void *map;
+	u32 zero = 0;
+
+	map = bpf_map_lookup_elem(&counts, &zero);
+	if (!map)
+		return;
+	tally = bpf_map_lookup_elem(map, key);
+	if (!tally) {
+		if (!bpf_map_update_elem(map, key, weight, BPF_NOEXIST)) {
+			note_new_count();
+			return;
+		}
+		/* Another CPU was first, or there is no room. */
+		tally = bpf_map_lookup_elem(map, key);
+		if (!tally) {
+			__sync_fetch_and_add(&lost.counts, weight->events);
+			return;
+		}
+	}
+	__sync_fetch_and_add(&tally->events, weight->events);
+	__sync_fetch_and_add(&tally->blocked, weight->blocked);
+	__sync_fetch_and_add(&tally->runnable, weight->runnable);
+	if (weight->longest > tally->longest)
+		tally->longest = weight->longest;
+}
+
+#endif

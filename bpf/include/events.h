@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* What programs and user space share: messages, counts, losses. */
+#ifndef SYSTEMSCOPE_EVENTS_H
+#define SYSTEMSCOPE_EVENTS_H
+
+#include "kernel_types.h"
+#include <bpf/bpf_helpers.h>
+
+#define COMM_LENGTH 16
+/* The kernel's own limit, kernel.perf_event_max_stack. */
+#define STACK_DEPTH 127
+
+/* Stack IDs that are not hashes. */
+#define STACK_NONE 0ULL
+#define STACK_MISSED 1ULL
+/* Set in the ID of a stack that user space reads itself: a task's address. */
+#define STACK_SEEDED (1ULL << 63)
+
+enum event_kind {
+	EVENT_STACK,
+	EVENT_THREAD_END,
+	EVENT_COUNTS_FILLING,
+};
+
+/* A stack's frames, leaf first. Only @depth of them are sent. */
+struct stack_event {
+	u32 kind;
+	u32 depth;
+	u64 hash;
+	u64 instance;
+	/* In the caller's PID namespace; 0 for a kernel stack. */
+	u32 pid;
+	/* Whether the leaf is a program counter or a return address. */
+	u32 leaf_is_exact;
+	u64 frames[STACK_DEPTH];
+};
+
+#define STACK_EVENT_HEADER __builtin_offsetof(struct stack_event, frames)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 << 20);
+} events SEC(".maps");
+
+/* What could not be kept. User space reports each. */
+struct losses {
+	/* Stacks whose frames found no room; sent again when next seen. */
+	u64 stack_frames;
+	/* Intervals or samples that found no room to be counted. */
+	u64 counts;
+	/* Events of threads that found no room for a clock. */
+	u64 clocks;
+	/* Context switches that the kernel did not show us. */
+	u64 switches;
+	/* Threads whose account found no room when they ended. */
+	u64 thread_ends;
+};
+
+volatile struct losses lost = {};
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Which threads are measured. IDs are those of the initial PID namespace. */
+#ifndef SYSTEMSCOPE_FILTER_H
+#define SYSTEMSCOPE_FILTER_H
+
+#include "task.h"
+
+/* User space sets the number of targets to what the command line names. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u8);
+} target_pids SEC(".maps"), target_tids SEC(".maps");
+
+const volatile bool filter_pids = false;
+const volatile bool filter_tids = false;
+/* The one target process, where there is just one: saves looking it up. */
+const volatile u32 only_pid = 0;
+
+static __always_inline bool is_target(u32 pid, u32 tid)
+{
+	if (only_pid)
+		return pid == only_pid;
+	if (!filter_pids && !filter_tids)
+		return true;
+	if (filter_pids && bpf_map_lookup_elem(&target_pids, &pid))
+		return true;
+	return filter_tids && bpf_map_lookup_elem(&target_tids, &tid);
+}
+
+/* What a listing of threads says of each one. */
+struct thread_ids {
+	u32 pid;
+	u32 tid;
+	u32 namespace_pid;
+	u32 namespace_tid;
+};
+
+/*
+ * In a container the caller's IDs are not the kernel's: this lists both for
+ * every thread that the caller can see. Loaded only there.
+ */
+SEC("iter/task")
+int list_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct thread_ids ids;
+
+	if (!task)
+		return 0;
+	ids.pid = BPF_CORE_READ(task, tgid);
+	ids.tid = BPF_CORE_READ(task, pid);
+	ids.namespace_pid = namespace_pid(task);
+	ids.namespace_tid = namespace_tid(task);
+	bpf_seq_write(ctx->meta->seq, &ids, sizeof(ids));
+	return 0;
+}
+
+#endif

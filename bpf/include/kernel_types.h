@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The few kernel types that the programs read, relocated by CO-RE when they
+ * are loaded: only names and nesting matter here, never offsets.
+ */
+#ifndef SYSTEMSCOPE_KERNEL_TYPES_H
+#define SYSTEMSCOPE_KERNEL_TYPES_H
+
+#include <stdbool.h>
+
+typedef signed char __s8;
+typedef unsigned char __u8;
+typedef short __s16;
+typedef unsigned short __u16;
+typedef int __s32;
+typedef unsigned int __u32;
+typedef long long __s64;
+typedef unsigned long long __u64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u64 u64;
+typedef __u32 u32;
+typedef __u8 u8;
+
+/* include/uapi/linux/bpf.h: the values used here, fixed as kernel ABI. */
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+};
+
+enum {
+	BPF_F_USER_STACK = 1 << 8,
+};
+
+/*
+ * Its values differ between kernels only by what is appended; declared so
+ * that the presence of a helper can be asked of the running kernel's BTF.
+ */
+enum bpf_func_id {
+	BPF_FUNC_task_pt_regs = 175,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)),           \
+			     apply_to = record)
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+struct mm_struct;
+
+struct sched_entity {
+	u64 sum_exec_runtime;
+	u64 prev_sum_exec_runtime;
+};
+
+struct task_struct {
+	unsigned int __state;
+	unsigned int flags;
+	void *stack;
+	int on_cpu;
+	int exit_state;
+	int pid;
+	int tgid;
+	struct sched_entity se;
+	struct mm_struct *mm;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	u64 start_time;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
+	u64 self_exec_id;
+	char comm[16];
+};
+
+/* Before 5.14 the state was a long under another name. */
+struct task_struct___before_5_14 {
+	long state;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+struct linux_binprm;
+struct bpf_perf_event_data;
+
+#pragma clang attribute pop
+
+/* include/linux/sched.h */
+#define TASK_DEAD 0x80
+#define PF_KTHREAD 0x00200000
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Questions about a task: its IDs, its state, its user registers. */
+#ifndef SYSTEMSCOPE_TASK_H
+#define SYSTEMSCOPE_TASK_H
+
+#include "kernel_types.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "arch_x86_64.h"
+
+/* MAX_PID_NS_LEVEL of include/linux/pid_namespace.h */
+#define PID_NAMESPACE_DEPTH 32
+
+/*
+ * The inode number of the caller's PID namespace, or 0 when that is the
+ * initial one, whose IDs are the kernel's own.
+ */
+const volatile u32 pid_namespace = 0;
+
+static __always_inline u32 task_state(struct task_struct *task)
+{
+	struct task_struct___before_5_14 *old = (void *)task;
+
+	if (bpf_core_field_exists(old->state))
+		return BPF_CORE_READ(old, state);
+	return BPF_CORE_READ(task, __state);
+}
+
+static __always_inline bool is_kernel_thread(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, flags) & PF_KTHREAD;
+}
+
+/* The task's thread ID in the caller's PID namespace, 0 when it has none. */
+static __always_inline u32 namespace_tid(struct task_struct *task)
+{
+	struct pid *pid;
+	u32 level;
+
+	if (!pid_namespace)
+		return BPF_CORE_READ(task, pid);
+
+	pid = BPF_CORE_READ(task, thread_pid);
+	level = BPF_CORE_READ(pid, level);
+	for (u32 i = 0; i < PID_NAMESPACE_DEPTH; i++) {
+		struct upid upid;
+
+		if (i > level)
+			break;
+		if (bpf_core_read(&upid, sizeof(upid), &pid->numbers[i]))
+			break;
+		if (BPF_CORE_READ(upid.ns, ns.inum) == pid_namespace)
+			return upid.nr;
+	}
+	return 0;
+}
+
+static __always_inline u32 namespace_pid(struct task_struct *task)
+{
+	return namespace_tid(BPF_CORE_READ(task, group_leader));
+}
+
+/*
+ * Tells one program in one process from another that later has the same PID,
+ * or replaces it by exec: addresses mean something only together with it. It
+ * grows with each, in ns since boot plus a count of execs.
+ */
+static __always_inline u64 process_instance(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, group_leader, start_time) +
+	       BPF_CORE_READ(task, self_exec_id);
+}
+
+/* How often the task has left a CPU: while that stands, so does its stack. */
+static __always_inline u64 switch_count(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
+}
+
+/* By the scheduler's own account: how long the current task has run, in ns. */
+static __always_inline u64 time_since_switch_in(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, se.sum_exec_runtime) -
+	       BPF_CORE_READ(task, se.prev_sum_exec_runtime);
+}
+
+/* The registers with which @task, a pointer from the kernel, left user space. */
+static __always_inline struct pt_regs *user_regs(struct task_struct *task)
+{
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+		return (struct pt_regs *)bpf_task_pt_regs(task);
+	return regs_at_stack_top(BPF_CORE_READ(task, stack));
+}
+
+static __always_inline struct pt_regs *current_user_regs(void)
+{
+	struct task_struct *task;
+
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+		return user_regs(bpf_get_current_task_btf());
+	task = (struct task_struct *)bpf_get_current_task();
+	return regs_at_stack_top(BPF_CORE_READ(task, stack));
+}
+
+#endif

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The thread clock. At every instant a thread is running, runnable (waiting
+ * for a CPU) or blocked. One record per thread holds its state, since when,
+ * and the nanoseconds spent in each; every scheduler event closes one
+ * interval and opens the next, so the three add up to the thread's life in
+ * the window.
+ *
+ * A thread that was there before the window is found either by its first
+ * event or by seed_threads (clock_edges.h), whichever comes first: until its
+ * first event it is in the state that it had when the window opened.
+ *
+ * The program that includes this says what it does with an interval by
+ * defining thread_left_cpu() and off_cpu_interval().
+ */
+#ifndef SYSTEMSCOPE_THREAD_CLOCK_H
+#define SYSTEMSCOPE_THREAD_CLOCK_H
+
+#include "events.h"
+#include "filter.h"
+#include "stack_capture.h"
+#include "window.h"
+
+enum thread_state {
+	THREAD_RUNNING,
+	THREAD_RUNNABLE,
+	THREAD_BLOCKED,
+};
+
+struct thread {
+	/*
+	 * The state, and since when in ns: since << 2 | state. One word, so
+	 * that a waker on another CPU never sees one without the other.
+	 */
+	u64 clock;
+	/* When it last left a CPU. */
+	u64 off_since;
+	/* How much of the time since then it was blocked, once woken. */
+	u64 off_blocked;
+	/* The user stack with which it left; the task itself if it is to be read. */
+	u64 user;
+	/* Nanoseconds in each state. */
+	u64 running;
+	u64 runnable;
+	u64 blocked;
+	u64 started;
+	u64 instance;
+	/* switch_count() when the clock started. */
+	u64 switches;
+	/* In the caller's PID namespace. */
+	u32 pid;
+	u32 tid;
+	/* The kernel's task state with which it left; 0 if still runnable. */
+	u32 off_state;
+	/* A waker came while it was still on its way to sleep. */
+	u32 woken_early;
+	u32 voluntary;
+	u32 involuntary;
+	char comm[COMM_LENGTH];
+};
+
+/* A thread that ended. Its clock stopped at @ended. */
+struct thread_end {
+	u32 kind;
+	u64 ended;
+	struct thread thread;
+};
+
+/* By task: a thread that replaces its leader in exec changes its ID. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 32768);
+	__type(key, u64);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+enum {
+	ALL_THREADS,
+	USER_THREADS,
+	KERNEL_THREADS,
+};
+
+const volatile u32 thread_kind = ALL_THREADS;
+
+static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
+					    struct thread *thread);
+
+static __always_inline void off_cpu_interval(struct task_struct *task,
+					     struct thread *thread, u64 blocked,
+					     u64 runnable);
+
+static __always_inline u64 clock_at(u64 since, enum thread_state state)
+{
+	return since << 2 | state;
+}
+
+static __always_inline u64 clock_since(u64 clock)
+{
+	return clock >> 2;
+}
+
+static __always_inline enum thread_state clock_state(u64 clock)
+{
+	return clock & 3;
+}
+
+static __always_inline bool is_measured(struct task_struct *task)
+{
+	u32 tid = task->pid;
+
+	if (!tid || !is_target(task->tgid, tid))
+		return false;
+	if (thread_kind == ALL_THREADS)
+		return true;
+	return is_kernel_thread(task) == (thread_kind == KERNEL_THREADS);
+}
+
+static __always_inline struct thread *find_thread(struct task_struct *task)
+{
+	u64 key = (u64)task;
+
+	return bpf_map_lookup_elem(&threads, &key);
+}
+
+/* Set once seed_threads has given a clock to every thread there was. */
+volatile bool threads_are_seeded = false;
+
+/*
+ * Since when a thread without a record has been in the state that it is in:
+ * since the window's start, but if its birth or its first event was missed,
+ * nothing is known of it before now.
+ */
+static __always_inline u64 unseen_since(u64 now)
+{
+	return threads_are_seeded || lost.clocks ? now : window_start;
+}
+
+static __always_inline void set_ids(struct task_struct *task,
+				    struct thread *thread)
+{
+	thread->pid = namespace_pid(task);
+	thread->instance = process_instance(task);
+}
+
+/*
+ * Gives @task a clock that is in @state since @since, or finds the one that
+ * another CPU gave it first. NULL if there is no room, or the caller's PID
+ * namespace does not show the task.
+ */
+static __always_inline struct thread *
+new_thread(struct task_struct *task, u64 since, enum thread_state state)
+{
+	struct thread thread = {
+		.clock = clock_at(since, state),
+		.off_since = since,
+		.user = is_kernel_thread(task) ? STACK_NONE : (u64)task,
+		.started = since,
+		.switches = switch_count(task),
+	};
+	u64 key = (u64)task;
+	struct thread *found;
+
+	thread.tid = namespace_tid(task);
+	if (!thread.tid || window_is_over(since))
+		return NULL;
+	set_ids(task, &thread);
+	if (state == THREAD_BLOCKED)
+		thread.off_state = task_state(task);
+	BPF_CORE_READ_STR_INTO(&thread.comm, task, comm);
+
+	bpf_map_update_elem(&threads, &key, &thread, BPF_NOEXIST);
+	found = bpf_map_lookup_elem(&threads, &key);
+	if (!found)
+		__sync_fetch_and_add(&lost.clocks, 1);
+	return found;
+}
+
+/*
+ * Adds the open interval to @state's sum. Returns when it ended, which is
+ * where the next begins: @now, or later if another CPU, whose event we waited
+ * for after reading the time, began the interval after that.
+ */
+static __always_inline u64 close_interval(struct thread *thread,
+					  enum thread_state state, u64 now)
+{
+	u64 since = clock_since(*(volatile u64 *)&thread->clock);
+
+	if (now < since)
+		now = since;
+	if (state == THREAD_RUNNING)
+		thread->running += now - since;
+	else if (state == THREAD_RUNNABLE)
+		thread->runnable += now - since;
+	else
+		thread->blocked += now - since;
+	return now;
+}
+
+/* The thread got a CPU: ends its off-CPU interval. */
+static __always_inline void arrive(struct task_struct *task,
+				   struct thread *thread, u64 now)
+{
+	enum thread_state state = clock_state(thread->clock);
+	u64 off;
+
+	/*
+	 * Woken between its decision to sleep and the switch: the waker's
+	 * event came first, and all of the time was a wait for a CPU.
+	 */
+	if (state == THREAD_BLOCKED && thread->woken_early)
+		state = THREAD_RUNNABLE;
+	now = close_interval(thread, state, now);
+	if (state == THREAD_BLOCKED)
+		thread->off_blocked = now - thread->off_since;
+
+	off = now - thread->off_since;
+	if (state != THREAD_RUNNING && off)
+		off_cpu_interval(task, thread, thread->off_blocked,
+				 off - thread->off_blocked);
+	thread->woken_early = 0;
+	thread->clock = clock_at(now, THREAD_RUNNING);
+}
+
+/*
+ * The current thread runs, and its switch-in was not shown to us. The
+ * scheduler knows how long ago that was.
+ */
+static __always_inline void arrive_belatedly(struct task_struct *task,
+					     struct thread *thread, u64 now)
+{
+	u64 since = clock_since(thread->clock);
+	u64 ran = time_since_switch_in(task);
+
+	if (!window_is_over(now))
+		__sync_fetch_and_add(&lost.switches, 1);
+	arrive(task, thread, now > since + ran ? now - ran : since);
+}
+
+static __always_inline void end_thread(struct task_struct *task,
+				       struct thread *thread, u64 now)
+{
+	struct thread_end *end;
+	u64 key = (u64)task;
+
+	BPF_CORE_READ_STR_INTO(&thread->comm, task, comm);
+	end = bpf_ringbuf_reserve(&events, sizeof(*end), 0);
+	if (end) {
+		end->kind = EVENT_THREAD_END;
+		end->ended = now;
+		__builtin_memcpy(&end->thread, thread, sizeof(*thread));
+		bpf_ringbuf_submit(end, 0);
+	} else {
+		__sync_fetch_and_add(&lost.thread_ends, 1);
+	}
+	bpf_map_delete_elem(&threads, &key);
+}
+
+static __always_inline void switch_out(void *ctx, struct task_struct *task,
+				       bool preempt, u32 state, u64 now)
+{
+	struct thread *thread = find_thread(task);
+	bool voluntary = !preempt && state;
+	bool blocked;
+
+	if (!thread) {
+		if ((state & TASK_DEAD) && !is_measured(task))
+			return;
+		thread = new_thread(task, unseen_since(now), THREAD_RUNNING);
+		if (!thread)
+			return;
+	}
+	if (clock_state(thread->clock) != THREAD_RUNNING)
+		arrive_belatedly(task, thread, now);
+	now = close_interval(thread, THREAD_RUNNING, now);
+
+	if (voluntary && (state & TASK_DEAD)) {
+		end_thread(task, thread, now);
+		return;
+	}
+	/* As __schedule() counts them. */
+	if (!window_is_over(now)) {
+		if (voluntary)
+			thread->voluntary++;
+		else
+			thread->involuntary++;
+	}
+	/*
+	 * With a signal pending __schedule() makes the task runnable again
+	 * but, in some kernels, still reports the state it wanted to sleep in.
+	 */
+	blocked = voluntary && task_state(task);
+	thread->off_since = now;
+	thread->off_blocked = 0;
+	thread->off_state = blocked ? state : 0;
+	thread_left_cpu(ctx, task, thread);
+	barrier();
+	*(volatile u64 *)&thread->clock =
+		clock_at(now, blocked ? THREAD_BLOCKED : THREAD_RUNNABLE);
+}
+
+static __always_inline void switch_in(struct task_struct *task, u64 now)
+{
+	struct thread *thread = find_thread(task);
+
+	if (!thread) {
+		thread = new_thread(task, unseen_since(now), THREAD_RUNNABLE);
+		if (!thread)
+			return;
+	}
+	/* It must have left unseen; when, nobody knows. */
+	if (clock_state(thread->clock) == THREAD_RUNNING &&
+	    !window_is_over(now))
+		__sync_fetch_and_add(&lost.switches, 1);
+	arrive(task, thread, now);
+}
+
+enum switch_arguments {
+	/* preempt, prev, next: before 5.18. */
+	SWITCH_WITHOUT_STATE,
+	/* preempt, prev_state, prev, next: 5.18 for a while. */
+	SWITCH_STATE_SECOND,
+	/* preempt, prev, next, prev_state. */
+	SWITCH_STATE_LAST,
+};
+
+/* Which of them the running kernel has, read from its BTF by user space. */
+const volatile u32 switch_arguments = SWITCH_STATE_LAST;
+
+SEC("tp_btf/sched_switch")
+int sched_switch(u64 *ctx)
+{
+	struct task_struct *prev, *next;
+	bool preempt = ctx[0], leaves, enters;
+	u32 state;
+	u64 now;
+
+	if (switch_arguments == SWITCH_STATE_LAST) {
+		prev = (void *)ctx[1];
+		next = (void *)ctx[2];
+		state = ctx[3];
+	} else if (switch_arguments == SWITCH_STATE_SECOND) {
+		state = ctx[1];
+		prev = (void *)ctx[2];
+		next = (void *)ctx[3];
+	} else {
+		prev = (void *)ctx[1];
+		next = (void *)ctx[2];
+		state = task_state(prev);
+	}
+	/* Its ID may be gone by now; whether it has a clock will show. */
+	leaves = is_measured(prev) || (!preempt && (state & TASK_DEAD));
+	enters = is_measured(next);
+	if (!leaves && !enters)
+		return 0;
+	now = window_now();
+	if (!now)
+		return 0;
+	if (leaves)
+		switch_out(ctx, prev, preempt, state, now);
+	if (enters)
+		switch_in(next, now);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int sched_waking(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct thread *thread;
+	u64 now;
+
+	if (!is_measured(task))
+		return 0;
+	now = window_now();
+	if (!now)
+		return 0;
+	thread = find_thread(task);
+	if (!thread) {
+		thread = new_thread(task, unseen_since(now),
+				    task->on_cpu ? THREAD_RUNNING :
+						   THREAD_BLOCKED);
+		if (!thread)
+			return 0;
+	}
+	/*
+	 * As long as it is on a CPU the record is that CPU's to write. Here
+	 * it has yet to switch, or is just doing so.
+	 */
+	if (task->on_cpu) {
+		thread->woken_early = 1;
+		return 0;
+	}
+	if (clock_state(thread->clock) == THREAD_BLOCKED) {
+		now = close_interval(thread, THREAD_BLOCKED, now);
+		thread->off_blocked = now - thread->off_since;
+		thread->clock = clock_at(now, THREAD_RUNNABLE);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int sched_wakeup_new(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct thread *thread;
+	u64 key = (u64)task;
+	u64 now;
+
+	if (!is_measured(task))
+		return 0;
+	now = window_now();
+	if (!now)
+		return 0;
+	/* Of an earlier task at this address that ended unseen. */
+	bpf_map_delete_elem(&threads, &key);
+	thread = new_thread(task, now, THREAD_RUNNABLE);
+	if (thread)
+		thread->user = STACK_NONE;
+	return 0;
+}
+
+/*
+ * A thread that executes a program becomes its process's leader, and takes the
+ * leader's ID: it may be measured from here on, or no longer.
+ */
+SEC("tp_btf/sched_process_exec")
+int sched_process_exec(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct thread *thread = find_thread(task);
+	bool measured = is_measured(task);
+	u64 now;
+
+	if (!thread && !measured)
+		return 0;
+	now = window_now();
+	if (!now)
+		return 0;
+	if (!thread) {
+		new_thread(task, now, THREAD_RUNNING);
+	} else if (measured) {
+		thread->tid = namespace_tid(task);
+		set_ids(task, thread);
+	} else {
+		now = close_interval(thread, THREAD_RUNNING, now);
+		end_thread(task, thread, now);
+	}
+	return 0;
+}
+
+#endif

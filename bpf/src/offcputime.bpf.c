@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* Time off CPU by stack: each interval counted when the thread is back. */
+#include "clock_edges.h"
+#include "counts.h"
+#include "thread_clock.h"
+
+/* Bounds on an interval's length, both inclusive, nanoseconds. */
+const volatile u64 min_interval = 0;
+const volatile u64 max_interval = ~0ULL;
+
+/* Which task states count: STATES_ALL, STATES_RUNNABLE, or those in a mask. */
+enum {
+	STATES_ALL,
+	STATES_RUNNABLE,
+	STATES_IN_MASK,
+};
+
+const volatile u32 state_filter = STATES_ALL;
+const volatile u32 state_mask = 0;
+
+static __always_inline bool state_is_wanted(u32 state)
+{
+	if (state_filter == STATES_RUNNABLE)
+		return !state;
+	return state_filter == STATES_ALL || (state & state_mask);
+}
+
+static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
+					    struct thread *thread)
+{
+	if (state_is_wanted(thread->off_state))
+		thread->user = capture_user_stack(ctx, task, thread->instance,
+						  thread->pid);
+}
+
+static __always_inline void off_cpu_interval(struct task_struct *task,
+					     struct thread *thread, u64 blocked,
+					     u64 runnable)
+{
+	u64 length = blocked + runnable;
+	struct tally weight = {
+		.events = 1,
+		.blocked = blocked,
+		.runnable = runnable,
+		.longest = length,
+	};
+	struct stack_key key = {};
+
+	if (length < min_interval || length > max_interval ||
+	    !state_is_wanted(thread->off_state))
+		return;
+
+	key.pid = thread->pid;
+	key.tid = per_thread ? thread->tid : 0;
+	key.user = want_user_stacks ? thread->user : STACK_NONE;
+	key.kernel = capture_saved_kernel_stack(task, SCRATCH_HOOK);
+	BPF_CORE_READ_STR_INTO(&key.comm, task, comm);
+	count(&key, &weight);
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* Samples of what runs, counted by stack. */
+#include "counts.h"
+#include "filter.h"
+#include "stack_capture.h"
+#include "window.h"
+
+const volatile bool include_idle = false;
+
+SEC("perf_event")
+int sample(struct bpf_perf_event_data *ctx)
+{
+	const struct tally weight = { .events = 1 };
+	u64 ids = bpf_get_current_pid_tgid();
+	u32 pid = ids >> 32, tid = ids;
+	struct stack_event *event;
+	struct stack_key key = {};
+	struct task_struct *task;
+	u64 now = window_now();
+
+	if (!now || window_is_over(now))
+		return 0;
+	if (tid ? !is_target(pid, tid) : !include_idle)
+		return 0;
+
+	task = (struct task_struct *)bpf_get_current_task();
+	if (tid) {
+		key.pid = namespace_pid(task);
+		if (!key.pid)
+			return 0;
+		if (per_thread)
+			key.tid = namespace_tid(task);
+	}
+	bpf_get_current_comm(key.comm, sizeof(key.comm));
+
+	event = stack_room(SCRATCH_HOOK);
+	if (!event)
+		return 0;
+	key.user =
+		capture_user_stack(ctx, task, process_instance(task), key.pid);
+	if (want_kernel_stacks) {
+		int bytes;
+
+		prepare_kernel_stack(event, true);
+		bytes = bpf_get_stack(ctx, event->frames, sizeof(event->frames),
+				      0);
+		/* Nothing if it was interrupted in user space. */
+		key.kernel = bytes ? publish_stack(SCRATCH_HOOK, bytes) :
+				     STACK_NONE;
+	}
+	count(&key, &weight);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,108 @@
+//! The global variables that every program has, whichever skeleton it is in.
+
+use std::ptr;
+
+use crate::types::Losses;
+
+/// Constants of a program, set between opening and loading it.
+pub trait SharedConfig {
+    /// Inode number of the caller's PID namespace; 0 for the initial one.
+    fn set_pid_namespace(&mut self, inode: u32);
+    /// Whether `target_pids` and `target_tids` choose what is measured.
+    fn set_filters(&mut self, pids: bool, tids: bool);
+    /// The only target, as the kernel names it.
+    fn set_only_pid(&mut self, pid: u32);
+    /// Which stacks to capture.
+    fn set_stacks(&mut self, user: bool, kernel: bool);
+    /// Whether threads are counted apart.
+    fn set_per_thread(&mut self, per_thread: bool);
+}
+
+/// Variables of a running program, in memory that both sides map.
+pub trait SharedState {
+    /// Begins the window at `ns` on CLOCK_MONOTONIC.
+    fn set_window_start(&mut self, ns: u64);
+    /// Ends the window at `ns` on CLOCK_MONOTONIC.
+    fn set_window_stop(&mut self, ns: u64);
+    /// How many keys are in the current counts map.
+    fn counts_used(&self) -> u64;
+    /// Says that the current counts map is empty.
+    fn reset_counts_used(&mut self);
+    /// What was lost so far.
+    fn losses(&self) -> Losses;
+}
+
+macro_rules! implement_shared {
+    ($skeleton:ident) => {
+        impl SharedConfig for crate::$skeleton::types::rodata {
+            fn set_pid_namespace(&mut self, inode: u32) {
+                self.pid_namespace = inode;
+            }
+
+            fn set_filters(&mut self, pids: bool, tids: bool) {
+                self.filter_pids = pids;
+                self.filter_tids = tids;
+            }
+
+            fn set_only_pid(&mut self, pid: u32) {
+                self.only_pid = pid;
+            }
+
+            fn set_stacks(&mut self, user: bool, kernel: bool) {
+                self.want_user_stacks = user;
+                self.want_kernel_stacks = kernel;
+            }
+
+            fn set_per_thread(&mut self, per_thread: bool) {
+                self.per_thread = per_thread;
+            }
+        }
+
+        impl SharedState for crate::$skeleton::types::bss {
+            fn set_window_start(&mut self, ns: u64) {
+                // SAFETY: a valid, aligned field; volatile as the kernel reads it.
+                unsafe { ptr::write_volatile(&mut self.window_start, ns) }
+            }
+
+            fn set_window_stop(&mut self, ns: u64) {
+                // SAFETY: as above.
+                unsafe { ptr::write_volatile(&mut self.window_stop, ns) }
+            }
+
+            fn counts_used(&self) -> u64 {
+                // SAFETY: a valid, aligned field; volatile as the kernel writes it.
+                unsafe { ptr::read_volatile(&self.counts_used) }
+            }
+
+            fn reset_counts_used(&mut self) {
+                // SAFETY: as above.
+                unsafe { ptr::write_volatile(&mut self.counts_used, 0) }
+                // SAFETY: as above.
+                unsafe { ptr::write_volatile(&mut self.drain_asked, 0) }
+            }
+
+            fn losses(&self) -> Losses {
+                // SAFETY: a valid, aligned field; volatile as the kernel writes it.
+                let lost = unsafe { ptr::read_volatile(&self.lost) };
+                Losses {
+                    stack_frames: lost.stack_frames,
+                    counts: lost.counts,
+                    clocks: lost.clocks,
+                    switches: lost.switches,
+                    thread_ends: lost.thread_ends,
+                }
+            }
+        }
+    };
+}
+
+impl crate::offcputime::types::bss {
+    /// Says that every thread has a clock that was there at the window's start.
+    pub fn set_threads_are_seeded(&mut self) {
+        // SAFETY: a valid, aligned field; volatile as the kernel reads it.
+        unsafe { ptr::write_volatile(&mut self.threads_are_seeded, true) }
+    }
+}
+
+implement_shared!(offcputime);
+implement_shared!(oncputime);

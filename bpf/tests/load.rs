@@ -1,0 +1,26 @@
+//! The running kernel's verifier accepts every program. Needs root.
+#![allow(clippy::expect_used)]
+
+use std::mem::MaybeUninit;
+
+use bpf::offcputime::OffcputimeSkelBuilder;
+use bpf::oncputime::OncputimeSkelBuilder;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+
+#[test]
+fn offcputime_loads() {
+    let mut object = MaybeUninit::uninit();
+    let open = OffcputimeSkelBuilder::default()
+        .open(&mut object)
+        .expect("open");
+    open.load().expect("load, as root");
+}
+
+#[test]
+fn oncputime_loads() {
+    let mut object = MaybeUninit::uninit();
+    let open = OncputimeSkelBuilder::default()
+        .open(&mut object)
+        .expect("open");
+    open.load().expect("load, as root");
+}
