@@ -1,0 +1,281 @@
+//! Folded text read back into a [`Profile`](crate::Profile).
+//!
+//! One line is one stack: `comm;root;…;leaf VALUE`, where the value follows the
+//! last space. What the text says only by convention is understood:
+//!
+//! - a first field `comm-PID/TID`, where the caller asks for threads;
+//! - a leaf that ends in `_[c]` (running), `_[r]` (runnable) or `_[o]` (blocked);
+//! - frames that end in `_[k]`, and all frames after a `-`, as the kernel's.
+
+use std::collections::HashSet;
+use std::io::{self, BufRead};
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::{Frame, FrameKind, Profile, Stack, State, ThreadId, Unit, Weight, marker};
+
+/// The frame that parts user from kernel frames.
+pub const DELIMITER: &str = "-";
+/// What marks a kernel frame.
+pub const KERNEL_SUFFIX: &str = "_[k]";
+
+/// Why folded text could not be read.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The text could not be read at all.
+    #[error("cannot read folded stacks: {0}")]
+    Read(#[from] io::Error),
+    /// A line is not a stack and a value.
+    #[error("line {number} of the folded stacks, `{line}`: {problem}")]
+    Line {
+        /// The line, counted from 1.
+        number: usize,
+        /// What is on it.
+        line: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+/// What marks a leaf's state.
+#[must_use]
+pub fn state_suffix(state: State) -> &'static str {
+    match state {
+        State::Running => "_[c]",
+        State::Runnable => "_[r]",
+        State::Blocked => "_[o]",
+    }
+}
+
+/// Reads folded text to its end. The values are taken to be in `unit`;
+/// `per_thread` asks for a first field of the form `comm-PID/TID`.
+///
+/// # Errors
+/// The reader fails, or a line is not a stack and a value; empty lines are skipped.
+pub fn read(mut text: impl BufRead, unit: Unit, per_thread: bool) -> Result<Profile, Error> {
+    let mut profile = Profile::new(unit);
+    let mut names = Names::default();
+    let mut bytes = Vec::new();
+    for number in 1.. {
+        bytes.clear();
+        if text.read_until(b'\n', &mut bytes)? == 0 {
+            break;
+        }
+        let line = String::from_utf8_lossy(&bytes);
+        let line = line.trim_end_matches(['\n', '\r']);
+        if line.is_empty() {
+            continue;
+        }
+        let (stack, value) =
+            parse(line, per_thread, &mut names).map_err(|problem| Error::Line {
+                number,
+                line: line.to_owned(),
+                problem,
+            })?;
+        let events = match unit {
+            Unit::Samples => value,
+            // The text does not tell.
+            Unit::Nanoseconds => 0,
+        };
+        profile.add(
+            stack,
+            Weight {
+                value,
+                events,
+                longest: 0,
+            },
+        );
+    }
+    Ok(profile)
+}
+
+fn parse(line: &str, per_thread: bool, names: &mut Names) -> Result<(Stack, u64), &'static str> {
+    let (path, value) = line.rsplit_once(' ').ok_or("a value is missing")?;
+    let value = value
+        .parse()
+        .map_err(|_| "the value is not a whole number")?;
+    let (first, frames) = match path.split_once(';') {
+        Some((first, frames)) => (first, Some(frames)),
+        None => (path, None),
+    };
+    let (comm, thread) = if per_thread {
+        let (comm, thread) =
+            split_thread(first).ok_or("the first field does not end in -PID/TID")?;
+        (comm, Some(thread))
+    } else {
+        (first, None)
+    };
+    let (frames, state) = match frames {
+        Some(frames) => split_state(frames),
+        None => (Vec::new(), None),
+    };
+    let stack = Stack {
+        comm: names.get(comm),
+        thread,
+        frames: annotate(&frames, names).into(),
+        state,
+    };
+    Ok((stack, value))
+}
+
+/// `comm-PID/TID`; the comm may itself hold `-` and `/`.
+fn split_thread(field: &str) -> Option<(&str, ThreadId)> {
+    let (rest, tid) = field.rsplit_once('/')?;
+    let (comm, pid) = rest.rsplit_once('-')?;
+    let thread = ThreadId {
+        pid: pid.parse().ok()?,
+        tid: tid.parse().ok()?,
+    };
+    Some((comm, thread))
+}
+
+fn split_state(path: &str) -> (Vec<&str>, Option<State>) {
+    let mut frames: Vec<&str> = path.split(';').collect();
+    let mut found = None;
+    if let Some(leaf) = frames.last_mut() {
+        for state in [State::Running, State::Runnable, State::Blocked] {
+            if let Some(name) = leaf.strip_suffix(state_suffix(state)) {
+                *leaf = name;
+                found = Some(state);
+                break;
+            }
+        }
+    }
+    (frames, found)
+}
+
+fn annotate(frames: &[&str], names: &mut Names) -> Vec<Frame> {
+    let mut below_delimiter = false;
+    let mut read = Vec::with_capacity(frames.len());
+    for &text in frames {
+        if text == DELIMITER && !below_delimiter {
+            below_delimiter = true;
+            continue;
+        }
+        let (name, annotated) = match text.strip_suffix(KERNEL_SUFFIX) {
+            Some(name) => (name, true),
+            None => (text, false),
+        };
+        let kind = if marker::is_marker(name) {
+            FrameKind::Marker
+        } else if annotated || below_delimiter {
+            FrameKind::Kernel
+        } else {
+            FrameKind::User
+        };
+        read.push(Frame {
+            name: names.get(name),
+            module: None,
+            kind,
+        });
+    }
+    read
+}
+
+/// Names seen, each kept once: stacks repeat them a thousandfold.
+#[derive(Default)]
+struct Names(HashSet<Arc<str>>);
+
+impl Names {
+    fn get(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(name) {
+            return Arc::clone(known);
+        }
+        let name: Arc<str> = name.into();
+        self.0.insert(Arc::clone(&name));
+        name
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str, per_thread: bool) -> (Stack, u64) {
+        let profile = read(text.as_bytes(), Unit::Nanoseconds, per_thread).unwrap();
+        assert_eq!(profile.stacks.len(), 1);
+        let (stack, weight) = profile.stacks.into_iter().next().unwrap();
+        (stack, weight.value)
+    }
+
+    fn kinds(stack: &Stack) -> Vec<(&str, FrameKind)> {
+        let frames = stack.frames.iter();
+        frames.map(|frame| (&*frame.name, frame.kind)).collect()
+    }
+
+    #[test]
+    fn thread_state_and_kernel_frames() {
+        let (stack, value) = one("a-b/c-12/34;main;f(int, int);schedule_[k]_[o] 1500\n", true);
+        assert_eq!(value, 1500);
+        assert_eq!(&*stack.comm, "a-b/c");
+        assert_eq!(stack.thread, Some(ThreadId { pid: 12, tid: 34 }));
+        assert_eq!(stack.state, Some(State::Blocked));
+        assert_eq!(
+            kinds(&stack),
+            [
+                ("main", FrameKind::User),
+                ("f(int, int)", FrameKind::User),
+                ("schedule", FrameKind::Kernel)
+            ]
+        );
+    }
+
+    #[test]
+    fn delimiter_and_markers() {
+        let (stack, _) = one("x;[Missed User Stack];-;vfs_read;schedule_[r] 1", false);
+        assert_eq!(stack.state, Some(State::Runnable));
+        assert_eq!(
+            kinds(&stack),
+            [
+                ("[Missed User Stack]", FrameKind::Marker),
+                ("vfs_read", FrameKind::Kernel),
+                ("schedule", FrameKind::Kernel)
+            ]
+        );
+    }
+
+    #[test]
+    fn comm_alone_and_comm_with_spaces() {
+        let (stack, value) = one("my thread 2 7", false);
+        assert_eq!((&*stack.comm, value), ("my thread 2", 7));
+        assert!(stack.frames.is_empty() && stack.state.is_none());
+    }
+
+    #[test]
+    fn equal_lines_add_up_and_samples_are_events() {
+        let text = "x;f 2\n\nx;f 3\nx;g 1";
+        let profile = read(text.as_bytes(), Unit::Samples, false).unwrap();
+        assert_eq!(profile.stacks.len(), 2);
+        let weights: Vec<_> = profile.stacks.values().collect();
+        assert!(
+            weights
+                .iter()
+                .any(|weight| weight.value == 5 && weight.events == 5)
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_do_no_harm() {
+        let profile = read(&b"x\xff;f 2\n"[..], Unit::Samples, false).unwrap();
+        assert_eq!(&*profile.stacks.keys().next().unwrap().comm, "x\u{fffd}");
+    }
+
+    #[test]
+    fn bad_lines_are_told_by_number() {
+        let problem = |text: &str, per_thread| {
+            read(text.as_bytes(), Unit::Samples, per_thread)
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            problem("a;b 1\nnothing", false),
+            "line 2 of the folded stacks, `nothing`: a value is missing"
+        );
+        assert!(problem("a;b -1", false).contains("not a whole number"));
+        assert!(problem("a;b 1.5", false).contains("line 1"));
+        assert!(problem("\n\na-1/x;b 1", true).contains("line 3"));
+        assert!(problem("a;b 1", true).contains("-PID/TID"));
+    }
+}

@@ -1,0 +1,31 @@
+//! Names of the frames that are not code.
+
+/// The user stack could not be captured.
+pub const MISSED_USER: &str = "[Missed User Stack]";
+/// The kernel stack could not be captured.
+pub const MISSED_KERNEL: &str = "[Missed Kernel Stack]";
+/// At the root of a stack that is deeper than can be captured.
+pub const TRUNCATED: &str = "[truncated]";
+/// A stack without a single frame, where one is needed to carry the state.
+pub const NO_STACK: &str = "[no stack]";
+/// Measured running time that no sample hit.
+pub const NO_SAMPLE: &str = "[running, no sample]";
+/// Blocked time in intervals too short to keep the stacks of.
+pub const BLOCKED_BELOW: &str = "[blocked, below -m]";
+/// Time spent waiting for a CPU in intervals too short to keep the stacks of.
+pub const RUNNABLE_BELOW: &str = "[runnable, below -m]";
+
+/// Whether a frame name is one of this module's.
+#[must_use]
+pub fn is_marker(name: &str) -> bool {
+    [
+        MISSED_USER,
+        MISSED_KERNEL,
+        TRUNCATED,
+        NO_STACK,
+        NO_SAMPLE,
+        BLOCKED_BELOW,
+        RUNNABLE_BELOW,
+    ]
+    .contains(&name)
+}

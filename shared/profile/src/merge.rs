@@ -1,0 +1,296 @@
+//! On-CPU samples, off-CPU times and thread clocks joined into one account of
+//! each thread's life.
+//!
+//! Samples and off-CPU stacks tell *where* a thread was, its clock tells *how
+//! long*. So each thread's samples are scaled until they add up to its measured
+//! running time, and time that no stack stands for gets a frame of its own
+//! ([`marker::NO_SAMPLE`], [`marker::RUNNABLE_BELOW`], [`marker::BLOCKED_BELOW`]).
+//! The widths of a thread then add up to its life, to the microsecond.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{Frame, Profile, Stack, State, Thread, ThreadId, marker};
+
+/// The unit of widths: rounding to it is done once, in [`merge`].
+const MICROSECOND: u64 = 1_000;
+
+/// Every thread's account, by process and thread.
+#[derive(Clone, Debug, Default)]
+pub struct Merged {
+    /// Threads that have a clock, ordered by process and thread ID.
+    pub threads: Vec<ThreadProfile>,
+    /// What was seen of threads that have none.
+    pub unclocked: Unclocked,
+}
+
+/// Stacks of threads without a clock. There is nothing to measure them by, so
+/// they are in no sum and no flame graph, only here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unclocked {
+    /// How many such threads.
+    pub threads: u64,
+    /// Their on-CPU samples.
+    pub samples: u64,
+    /// Their off-CPU nanoseconds.
+    pub off_cpu_ns: u64,
+}
+
+/// One thread ID's time in the window.
+#[derive(Clone, Debug)]
+pub struct ThreadProfile {
+    /// The thread. Where its ID was used more than once, the clock holds the
+    /// sums, from the first start to the last end, and the last name.
+    pub thread: Thread,
+    /// Nanoseconds lived inside the window, gaps between two lives not counted.
+    pub lifetime_ns: u64,
+    /// How many threads had this ID, one after another.
+    pub lives: u64,
+    /// On-CPU samples.
+    pub samples: u64,
+    /// Every stack with its nanoseconds, ordered by state and stack; rounded to
+    /// whole microseconds so that they add up to the clock's three states.
+    pub stacks: Vec<(Stack, u64)>,
+    /// Time that no kept stack stands for.
+    pub unseen: Unseen,
+    /// Nanoseconds of off-CPU stacks, or samples, beyond what the clock allows.
+    /// The clock was believed and the stacks were scaled down to it.
+    pub excess: Excess,
+}
+
+/// Nanoseconds of clock time without a stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unseen {
+    /// Running, with no sample in the thread at all.
+    pub running_ns: u64,
+    /// Runnable, in intervals below the minimum.
+    pub runnable_ns: u64,
+    /// Blocked, in intervals below the minimum.
+    pub blocked_ns: u64,
+}
+
+/// Stacks that contradict the clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Excess {
+    /// Samples of a thread that by its clock never ran.
+    pub samples: u64,
+    /// Off-CPU nanoseconds above the clock's.
+    pub off_cpu_ns: u64,
+}
+
+impl Excess {
+    /// Whether stacks and clock disagree by more than rounding.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.samples > 0 || self.off_cpu_ns >= MICROSECOND
+    }
+}
+
+impl ThreadProfile {
+    /// Nanoseconds that the widths add up to, whole microseconds.
+    #[must_use]
+    pub fn accounted_ns(&self) -> u64 {
+        self.stacks.iter().map(|(_, time)| time).sum()
+    }
+
+    /// Accounted time as a share of the thread's own life, both in whole
+    /// microseconds; `None` for a life shorter than one.
+    #[must_use]
+    pub fn coverage(&self) -> Option<f64> {
+        let lifetime = self.lifetime_ns / MICROSECOND;
+        let accounted = self.accounted_ns() / MICROSECOND;
+        (lifetime > 0).then(|| accounted as f64 / lifetime as f64)
+    }
+
+    /// The single stack with most blocked time, and its nanoseconds. What was
+    /// too short to keep the stacks of is not one.
+    #[must_use]
+    pub fn longest_blocked(&self) -> Option<(&Stack, u64)> {
+        self.stacks
+            .iter()
+            .filter(|(stack, _)| stack.state == Some(State::Blocked))
+            .filter(|(stack, _)| !is_unseen(stack))
+            .max_by_key(|(_, time)| time)
+            .map(|(stack, time)| (stack, *time))
+    }
+}
+
+/// Joins what was seen of the same threads in the same window: their clocks,
+/// their on-CPU stacks in samples and their off-CPU stacks in nanoseconds. An
+/// off-CPU stack that does not say its state counts as blocked.
+#[must_use]
+pub fn merge(clocks: Vec<Thread>, on_cpu: Profile, off_cpu: Profile) -> Merged {
+    let mut accounts: BTreeMap<ThreadId, Account> = BTreeMap::new();
+    for row in clocks {
+        match accounts.get_mut(&row.id) {
+            Some(account) => account.add(row),
+            None => {
+                accounts.insert(row.id, Account::new(row));
+            }
+        }
+    }
+    let mut unclocked = Unclocked::default();
+    let mut strangers = BTreeSet::new();
+    for (mut stack, weight) in on_cpu.stacks {
+        stack.state = Some(State::Running);
+        match stack.thread.and_then(|id| accounts.get_mut(&id)) {
+            Some(account) => account.running.push((stack, weight.value)),
+            None => {
+                strangers.insert(stack.thread);
+                unclocked.samples += weight.value;
+            }
+        }
+    }
+    for (mut stack, weight) in off_cpu.stacks {
+        let state = *stack.state.get_or_insert(State::Blocked);
+        match stack.thread.and_then(|id| accounts.get_mut(&id)) {
+            Some(account) if state == State::Runnable => {
+                account.runnable.push((stack, weight.value));
+            }
+            Some(account) => account.blocked.push((stack, weight.value)),
+            None => {
+                strangers.insert(stack.thread);
+                unclocked.off_cpu_ns += weight.value;
+            }
+        }
+    }
+    unclocked.threads = strangers.len() as u64;
+    Merged {
+        threads: accounts.into_values().map(Account::settle).collect(),
+        unclocked,
+    }
+}
+
+type Weighted = Vec<(Stack, u64)>;
+
+/// What was collected of one thread ID before it is settled.
+struct Account {
+    thread: Thread,
+    lifetime_ns: u64,
+    lives: u64,
+    running: Weighted,
+    runnable: Weighted,
+    blocked: Weighted,
+}
+
+impl Account {
+    fn new(thread: Thread) -> Account {
+        Account {
+            lifetime_ns: thread.clock.lifetime_ns(),
+            thread,
+            lives: 1,
+            running: Vec::new(),
+            runnable: Vec::new(),
+            blocked: Vec::new(),
+        }
+    }
+
+    /// The ID was used again, or before.
+    fn add(&mut self, row: Thread) {
+        self.lifetime_ns += row.clock.lifetime_ns();
+        self.lives += 1;
+        let (sum, other) = (&mut self.thread.clock, row.clock);
+        if other.ended_ns > sum.ended_ns {
+            self.thread.comm = row.comm;
+        }
+        sum.started_ns = sum.started_ns.min(other.started_ns);
+        sum.ended_ns = sum.ended_ns.max(other.ended_ns);
+        sum.running_ns += other.running_ns;
+        sum.runnable_ns += other.runnable_ns;
+        sum.blocked_ns += other.blocked_ns;
+        sum.voluntary += other.voluntary;
+        sum.involuntary += other.involuntary;
+    }
+
+    fn settle(self) -> ThreadProfile {
+        let clock = self.thread.clock;
+        let samples = total(&self.running);
+        let (runnable, blocked) = (total(&self.runnable), total(&self.blocked));
+        let unseen = Unseen {
+            running_ns: if samples == 0 { clock.running_ns } else { 0 },
+            runnable_ns: clock.runnable_ns.saturating_sub(runnable),
+            blocked_ns: clock.blocked_ns.saturating_sub(blocked),
+        };
+        let excess = Excess {
+            samples: if clock.running_ns == 0 { samples } else { 0 },
+            off_cpu_ns: runnable.saturating_sub(clock.runnable_ns)
+                + blocked.saturating_sub(clock.blocked_ns),
+        };
+        let mut stacks = scaled(self.running, clock.running_ns);
+        stacks.extend(scaled(self.runnable, runnable.min(clock.runnable_ns)));
+        stacks.extend(scaled(self.blocked, blocked.min(clock.blocked_ns)));
+        for (name, state, time) in [
+            (marker::NO_SAMPLE, State::Running, unseen.running_ns),
+            (marker::RUNNABLE_BELOW, State::Runnable, unseen.runnable_ns),
+            (marker::BLOCKED_BELOW, State::Blocked, unseen.blocked_ns),
+        ] {
+            if time > 0 {
+                stacks.push((marker_stack(&self.thread, name, state), time));
+            }
+        }
+        ThreadProfile {
+            thread: self.thread,
+            lifetime_ns: self.lifetime_ns,
+            lives: self.lives,
+            samples,
+            stacks: rounded(stacks),
+            unseen,
+            excess,
+        }
+    }
+}
+
+fn total(stacks: &Weighted) -> u64 {
+    stacks.iter().map(|(_, weight)| weight).sum()
+}
+
+fn marker_stack(thread: &Thread, name: &str, state: State) -> Stack {
+    Stack {
+        comm: thread.comm.clone(),
+        thread: Some(thread.id),
+        frames: [Frame::marker(name)].into(),
+        state: Some(state),
+    }
+}
+
+/// Whether a stack stands for blocked intervals without one.
+fn is_unseen(stack: &Stack) -> bool {
+    matches!(&stack.frames[..], [frame] if &*frame.name == marker::BLOCKED_BELOW)
+}
+
+/// The stacks with weights in the same proportions that add up to `target`.
+fn scaled(mut stacks: Weighted, target: u64) -> Weighted {
+    let whole = u128::from(total(&stacks));
+    if whole == 0 || whole == u128::from(target) {
+        return stacks;
+    }
+    // Hash maps have no order of their own; the rounding must not depend on it.
+    stacks.sort();
+    let mut seen = 0_u128;
+    let mut given = 0_u64;
+    for (_, weight) in &mut stacks {
+        seen += u128::from(*weight);
+        // At most `target`, since `seen` is at most `whole`.
+        let due = u64::try_from(seen * u128::from(target) / whole).unwrap_or(target);
+        *weight = due - given;
+        given = due;
+    }
+    stacks
+}
+
+/// The stacks in whole microseconds. What is cut off one is carried to the
+/// next, so that the sums, of all and of each state, are off by less than one.
+fn rounded(mut stacks: Weighted) -> Weighted {
+    stacks.sort_by(|(one, _), (other, _)| (one.state, one).cmp(&(other.state, other)));
+    let mut carried = 0;
+    for (_, time) in &mut stacks {
+        let due = carried + *time;
+        carried = due % MICROSECOND;
+        *time = due - carried;
+    }
+    stacks.retain(|(_, time)| *time > 0);
+    stacks.shrink_to_fit();
+    stacks
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Clock, FrameKind, Unit, Weight};
+
+const ID: ThreadId = ThreadId { pid: 10, tid: 11 };
+
+fn thread(id: ThreadId, comm: &str, started_ns: u64, states: [u64; 3]) -> Thread {
+    let [running_ns, runnable_ns, blocked_ns] = states;
+    Thread {
+        id,
+        comm: comm.into(),
+        clock: Clock {
+            started_ns,
+            ended_ns: started_ns + running_ns + runnable_ns + blocked_ns,
+            running_ns,
+            runnable_ns,
+            blocked_ns,
+            voluntary: 1,
+            involuntary: 2,
+        },
+    }
+}
+
+fn profile(unit: Unit, stacks: &[(ThreadId, &str, Option<State>, u64)]) -> Profile {
+    let mut profile = Profile::new(unit);
+    for &(id, name, state, value) in stacks {
+        let stack = Stack {
+            comm: "t".into(),
+            thread: Some(id),
+            frames: std::sync::Arc::from([Frame {
+                name: name.into(),
+                module: None,
+                kind: FrameKind::User,
+            }]),
+            state,
+        };
+        let weight = Weight {
+            value,
+            ..Weight::default()
+        };
+        profile.add(stack, weight);
+    }
+    profile
+}
+
+fn samples(stacks: &[(ThreadId, &str, Option<State>, u64)]) -> Profile {
+    profile(Unit::Samples, stacks)
+}
+
+fn times(stacks: &[(ThreadId, &str, Option<State>, u64)]) -> Profile {
+    profile(Unit::Nanoseconds, stacks)
+}
+
+/// Leaf names and states with their microseconds.
+fn widths(thread: &ThreadProfile) -> Vec<(&str, State, u64)> {
+    let stacks = thread.stacks.iter();
+    stacks
+        .map(|(stack, time)| {
+            assert_eq!(time % 1000, 0);
+            (
+                &*stack.frames.last().unwrap().name,
+                stack.state.unwrap(),
+                time / 1000,
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn samples_are_scaled_to_the_clock_and_the_rest_has_frames_of_its_own() {
+    let merged = merge(
+        vec![thread(ID, "t", 5, [3_000_000, 200_000, 6_800_000])],
+        samples(&[(ID, "burn", None, 2), (ID, "hash", None, 1)]),
+        times(&[
+            (ID, "sleep", Some(State::Blocked), 6_000_000),
+            (ID, "burn", Some(State::Runnable), 150_000),
+        ]),
+    );
+    let thread = &merged.threads[0];
+    assert_eq!(
+        widths(thread),
+        [
+            ("burn", State::Running, 2000),
+            ("hash", State::Running, 1000),
+            (marker::RUNNABLE_BELOW, State::Runnable, 50),
+            ("burn", State::Runnable, 150),
+            (marker::BLOCKED_BELOW, State::Blocked, 800),
+            ("sleep", State::Blocked, 6000),
+        ]
+    );
+    assert_eq!(thread.samples, 3);
+    assert_eq!(thread.coverage(), Some(1.0));
+    assert_eq!(thread.unseen.blocked_ns, 800_000);
+    assert!(!thread.excess.any());
+    let (stack, time) = thread.longest_blocked().unwrap();
+    assert_eq!((&*stack.frames[0].name, time), ("sleep", 6_000_000));
+}
+
+#[test]
+fn running_without_a_sample_is_shown_as_such() {
+    let merged = merge(
+        vec![thread(ID, "t", 0, [42_000, 0, 0])],
+        samples(&[]),
+        times(&[]),
+    );
+    assert_eq!(
+        widths(&merged.threads[0]),
+        [(marker::NO_SAMPLE, State::Running, 42)]
+    );
+}
+
+#[test]
+fn time_without_a_stack_is_not_the_longest_stack() {
+    let merged = merge(
+        vec![thread(ID, "t", 0, [0, 0, 5_000_000])],
+        samples(&[]),
+        times(&[(ID, "read", Some(State::Blocked), 1_000_000)]),
+    );
+    let (stack, time) = merged.threads[0].longest_blocked().unwrap();
+    assert_eq!((&*stack.frames[0].name, time), ("read", 1_000_000));
+}
+
+#[test]
+fn a_reused_id_is_one_account_over_the_sum_of_its_lives() {
+    let first = thread(ID, "old", 0, [1_000_000, 0, 0]);
+    let second = thread(ID, "new", 9_000_000, [500_000, 500_000, 0]);
+    for clocks in [
+        vec![first.clone(), second.clone()],
+        vec![second.clone(), first.clone()],
+    ] {
+        let merged = merge(clocks, samples(&[(ID, "f", None, 1)]), times(&[]));
+        let [thread] = &merged.threads[..] else {
+            panic!("one thread expected");
+        };
+        assert_eq!((thread.lives, thread.lifetime_ns), (2, 2_000_000));
+        assert_eq!(&*thread.thread.comm, "new");
+        assert_eq!(thread.thread.clock.ended_ns, 10_000_000);
+        assert_eq!(thread.thread.clock.involuntary, 4);
+        assert_eq!(thread.coverage(), Some(1.0));
+    }
+}
+
+#[test]
+fn stacks_that_contradict_the_clock_are_scaled_down_and_told() {
+    let merged = merge(
+        vec![thread(ID, "t", 0, [0, 0, 1_000_000])],
+        samples(&[(ID, "ghost", None, 3)]),
+        times(&[(ID, "sleep", Some(State::Blocked), 1_500_000)]),
+    );
+    let thread = &merged.threads[0];
+    assert_eq!(widths(thread), [("sleep", State::Blocked, 1000)]);
+    assert_eq!(
+        thread.excess,
+        Excess {
+            samples: 3,
+            off_cpu_ns: 500_000
+        }
+    );
+}
+
+#[test]
+fn threads_without_a_clock_are_told_and_kept_out_of_the_sums() {
+    let stranger = ThreadId { pid: 10, tid: 99 };
+    let merged = merge(
+        vec![thread(ID, "t", 0, [1_000, 0, 0])],
+        samples(&[(stranger, "f", None, 4)]),
+        times(&[(stranger, "g", None, 7)]),
+    );
+    assert_eq!(
+        merged.unclocked,
+        Unclocked {
+            threads: 1,
+            samples: 4,
+            off_cpu_ns: 7
+        }
+    );
+    assert_eq!(merged.threads[0].accounted_ns(), 1_000);
+}
+
+#[test]
+fn a_life_below_a_microsecond_has_no_coverage() {
+    let merged = merge(
+        vec![thread(ID, "t", 0, [999, 0, 0])],
+        samples(&[]),
+        times(&[]),
+    );
+    assert_eq!(merged.threads[0].coverage(), None);
+    assert!(merged.threads[0].stacks.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn widths_add_up_to_the_life(
+        states in prop::array::uniform3(0_u64..100_000_000_000),
+        counts in prop::collection::vec(1_u64..10_000, 0..40),
+        kept in prop::collection::vec((0_u64..1_000_000, any::<bool>()), 0..40),
+    ) {
+        let names: Vec<String> = (0..40).map(|number| format!("f{number}")).collect();
+        let on: Vec<_> = counts
+            .iter()
+            .zip(&names)
+            .map(|(&count, name)| (ID, name.as_str(), None, count))
+            .collect();
+        let off: Vec<_> = kept
+            .iter()
+            .zip(&names)
+            .map(|(&(time, blocked), name)| {
+                let state = if blocked { State::Blocked } else { State::Runnable };
+                (ID, name.as_str(), Some(state), time)
+            })
+            .collect();
+        let life: u64 = states.iter().sum();
+        let merged = merge(vec![thread(ID, "t", 7, states)], samples(&on), times(&off));
+        let thread = &merged.threads[0];
+        prop_assert_eq!(thread.accounted_ns(), life / 1000 * 1000);
+        for (state, expected) in [State::Running, State::Runnable, State::Blocked]
+            .into_iter()
+            .zip(states)
+        {
+            let sum: u64 = thread
+                .stacks
+                .iter()
+                .filter(|(stack, _)| stack.state == Some(state))
+                .map(|(_, time)| time)
+                .sum();
+            prop_assert!(sum.abs_diff(expected) < 1000);
+        }
+    }
+}
