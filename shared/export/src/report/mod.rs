@@ -1,0 +1,75 @@
+//! Reports for people: a table for the terminal, an analysis of a process and
+//! one of a thread. Plain text, no colours, every column explained.
+
+mod columns;
+mod numbers;
+mod process;
+mod summary;
+mod table;
+mod thread;
+
+use std::time::Duration;
+
+use profile::Losses;
+use profile::merge::{ThreadProfile, Unclocked};
+
+pub use process::write as write_process;
+pub use table::write as write_table;
+pub use thread::write as write_thread;
+
+/// What was asked for and how it went: the same in all reports of a run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The time asked for.
+    pub requested: Duration,
+    /// The time measured.
+    pub measured: Duration,
+    /// Why measuring stopped.
+    pub ending: Ending,
+    /// Samples per second and CPU.
+    pub frequency: u64,
+    /// Off-CPU intervals below this many microseconds have no stacks.
+    pub min_block_us: u64,
+    /// What oncputime could not keep.
+    pub on_cpu_lost: Losses,
+    /// What offcputime could not keep.
+    pub off_cpu_lost: Losses,
+    /// What was seen of threads without a clock.
+    pub unclocked: Unclocked,
+}
+
+/// Why measuring stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The time asked for had passed.
+    Elapsed,
+    /// The user ended it.
+    Interrupted,
+    /// Every process measured had ended.
+    TargetGone,
+}
+
+/// A process and those of its threads that were seen.
+#[derive(Clone, Debug)]
+pub struct Process<'a> {
+    /// Its ID.
+    pub pid: u32,
+    /// Its command line.
+    pub command: &'a str,
+    /// Its threads, in the order in which they are to be listed.
+    pub threads: Vec<Row<'a>>,
+    /// How many of them have files of their own.
+    pub with_files: usize,
+}
+
+/// A thread and what it is called by.
+#[derive(Clone, Debug)]
+pub struct Row<'a> {
+    /// The thread.
+    pub thread: &'a ThreadProfile,
+    /// What it is for, as in the names of its files.
+    pub role: &'a str,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! How figures and stacks read in reports.
+
+use std::time::Duration;
+
+use profile::{Stack, text};
+
+use super::{Ending, Run};
+use crate::stack_text::split_kernel;
+
+/// Seconds with milliseconds.
+pub(super) fn seconds(nanoseconds: u64) -> String {
+    format!("{:.3}", nanoseconds as f64 / 1e9)
+}
+
+/// A part of a whole in per cent, `-` where there is no whole.
+pub(super) fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        "-".to_owned()
+    } else {
+        format!("{:.1}", part as f64 / whole as f64 * 100.0)
+    }
+}
+
+/// A coverage in per cent, `-` where there is none. Cut, not rounded: 100.0
+/// means that nothing is missing.
+pub(super) fn coverage(share: Option<f64>) -> String {
+    match share {
+        Some(share) => format!("{:.1}", (share * 1000.0).floor() / 10.0),
+        None => "-".to_owned(),
+    }
+}
+
+/// `1 thread`, `2 threads`.
+pub(super) fn count(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// One line on the window and the settings.
+pub(super) fn settings(run: &Run) -> String {
+    let ending = match run.ending {
+        Ending::Elapsed => String::new(),
+        Ending::Interrupted => format!(" of {} asked for, ended by the user", span(run.requested)),
+        Ending::TargetGone => format!(
+            " of {} asked for, since every process had ended",
+            span(run.requested)
+        ),
+    };
+    format!(
+        "{} measured{ending}; {} samples per second; off-CPU stacks kept from {} µs on",
+        span(run.measured),
+        run.frequency,
+        run.min_block_us
+    )
+}
+
+fn span(time: Duration) -> String {
+    format!("{:.3} s", time.as_secs_f64())
+}
+
+/// How many user frames a short stack shows.
+const USER_FRAMES: usize = 4;
+
+/// A stack on one line, leaf first: what it waits in, and who called for that.
+pub(super) fn short(stack: &Stack) -> String {
+    let (user, kernel) = split_kernel(&stack.frames);
+    // Every blocked stack ends in the scheduler; what called it tells more.
+    let leaf = kernel
+        .iter()
+        .rev()
+        .find(|frame| !is_scheduler(&frame.name))
+        .or(kernel.last());
+    let callers = user.iter().rev().take(USER_FRAMES);
+    let mut names: Vec<_> = leaf
+        .into_iter()
+        .chain(callers)
+        .map(|frame| text::frame(&frame.name))
+        .collect();
+    if user.len() > USER_FRAMES {
+        names.push("…".into());
+    }
+    if names.is_empty() {
+        return profile::marker::NO_STACK.to_owned();
+    }
+    names.join(" ← ")
+}
+
+fn is_scheduler(name: &str) -> bool {
+    let name = name.trim_start_matches('_');
+    [
+        "schedule",
+        "io_schedule",
+        "preempt_schedule",
+        "finish_task_switch",
+    ]
+    .iter()
+    .any(|prefix| name.starts_with(prefix))
+}

@@ -1,0 +1,102 @@
+//! What the figures are worth: what was left out, lost or contradictory.
+
+use std::io::{self, Write};
+
+use profile::Losses;
+use profile::merge::ThreadProfile;
+
+use super::numbers::{count, seconds};
+use super::{Process, Run};
+
+/// Writes one line for each kind of thing missing; losses also where there are none.
+pub(super) fn write(run: &Run, process: &Process<'_>, writer: &mut dyn Write) -> io::Result<()> {
+    write_unseen(run, process.threads.iter().map(|row| row.thread), writer)?;
+    write_losses(run, writer)
+}
+
+/// Time that has no stack, and stacks that contradict the clocks.
+pub(super) fn write_unseen<'a>(
+    run: &Run,
+    threads: impl Iterator<Item = &'a ThreadProfile>,
+    writer: &mut dyn Write,
+) -> io::Result<()> {
+    let (mut running, mut runnable, mut blocked) = (0, 0, 0);
+    let (mut reused, mut contradictory, mut excess_samples, mut excess_ns) = (0, 0, 0, 0);
+    for thread in threads {
+        running += thread.unseen.running_ns;
+        runnable += thread.unseen.runnable_ns;
+        blocked += thread.unseen.blocked_ns;
+        reused += u64::from(thread.lives > 1);
+        contradictory += u64::from(thread.excess.any());
+        excess_samples += thread.excess.samples;
+        excess_ns += thread.excess.off_cpu_ns;
+    }
+    writeln!(
+        writer,
+        "Without a stack: {} s blocked and {} s runnable, in intervals below -m ({} µs); \
+         {} s running that no sample hit.",
+        seconds(blocked),
+        seconds(runnable),
+        run.min_block_us,
+        seconds(running)
+    )?;
+    if reused > 0 {
+        writeln!(
+            writer,
+            "{} of several threads, one after another: their times are added.",
+            count(reused, "ID")
+        )?;
+    }
+    if contradictory > 0 {
+        writeln!(
+            writer,
+            "In {} the stacks exceed the clock by {} s off CPU and {}; scaled down to the clock.",
+            count(contradictory, "thread"),
+            seconds(excess_ns),
+            count(excess_samples, "sample")
+        )?;
+    }
+    Ok(())
+}
+
+/// What the whole run lost; it is not known of which thread.
+pub(super) fn write_losses(run: &Run, writer: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        writer,
+        "Lost in the whole run: on CPU {}; off CPU {}.",
+        losses(&run.on_cpu_lost, "sample"),
+        losses(&run.off_cpu_lost, "event")
+    )?;
+    let unclocked = run.unclocked;
+    if unclocked.threads > 0 {
+        writeln!(
+            writer,
+            "Left out of every sum: {} without a clock, with {} and {} s off CPU.",
+            count(unclocked.threads, "thread"),
+            count(unclocked.samples, "sample"),
+            seconds(unclocked.off_cpu_ns)
+        )?;
+    }
+    Ok(())
+}
+
+fn losses(losses: &Losses, noun: &str) -> String {
+    let mut text = format!(
+        "{}, {}",
+        count(losses.events, noun),
+        count(losses.stacks, "stack")
+    );
+    if losses.threads > 0 {
+        text.push_str(&format!(
+            ", {} without a clock",
+            count(losses.threads, "thread")
+        ));
+    }
+    if losses.incomplete_user > 0 {
+        text.push_str(&format!(
+            " ({} cut short)",
+            count(losses.incomplete_user, "user stack")
+        ));
+    }
+    text
+}

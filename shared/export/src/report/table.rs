@@ -1,0 +1,94 @@
+//! The table on the terminal.
+
+use std::io::{self, Write};
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+
+use super::columns::{COLUMNS, Sums, cells, legend};
+use super::numbers::{count, seconds, settings, short};
+use super::summary;
+use super::{Process, Row, Run};
+
+/// Writes the first `limit` threads of a process, its sums and what is missing.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(
+    run: &Run,
+    process: &Process<'_>,
+    limit: usize,
+    writer: &mut dyn Write,
+) -> io::Result<()> {
+    let Process {
+        pid,
+        command,
+        threads,
+        ..
+    } = process;
+    writeln!(writer, "Process {pid}: {command}")?;
+    writeln!(writer, "{}\n", settings(run))?;
+    let shown = &threads[..limit.min(threads.len())];
+    writeln!(writer, "{}", table(process, shown).trim_fmt())?;
+    if shown.len() < threads.len() {
+        writeln!(
+            writer,
+            "({} with less running and runnable time: in the analysis file)",
+            count((threads.len() - shown.len()) as u64, "more thread")
+        )?;
+    }
+    writeln!(writer)?;
+    for line in legend() {
+        writeln!(writer, "{line}")?;
+    }
+    write_longest(shown, writer)?;
+    writeln!(writer)?;
+    summary::write(run, process, writer)
+}
+
+fn table(process: &Process<'_>, shown: &[Row<'_>]) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    table.set_header(COLUMNS.iter().map(|column| column.name));
+    for row in shown {
+        table.add_row(cells(row.thread, row.role));
+    }
+    if process.threads.len() > 1 {
+        let sums = Sums::over(process.threads.iter().map(|row| row.thread));
+        let all = count(process.threads.len() as u64, "thread");
+        table.add_row(sums.cells("all".to_owned(), all));
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(match column.index {
+            1 => CellAlignment::Left,
+            _ => CellAlignment::Right,
+        });
+    }
+    table
+}
+
+/// The longest blocked stack of each thread that has one.
+pub(super) fn write_longest(threads: &[Row<'_>], writer: &mut dyn Write) -> io::Result<()> {
+    let mut begun = false;
+    for row in threads {
+        let Some((stack, time)) = row.thread.longest_blocked() else {
+            continue;
+        };
+        if !begun {
+            begun = true;
+            writeln!(
+                writer,
+                "\nWhere each was blocked longest: seconds in that one stack, innermost call first"
+            )?;
+        }
+        writeln!(
+            writer,
+            "{:>8} {:<16} {:>9}  {}",
+            row.thread.thread.id.tid,
+            row.role,
+            seconds(time),
+            short(stack)
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+#![allow(clippy::unwrap_used)]
+
+use profile::merge::{Excess, Unseen};
+use profile::{Clock, Frame, Stack, State, Thread, ThreadId, marker};
+
+use super::*;
+use crate::fixture::{stack, written};
+
+fn run() -> Run {
+    Run {
+        requested: Duration::from_secs(30),
+        measured: Duration::from_secs(10),
+        ending: Ending::Interrupted,
+        frequency: 49,
+        min_block_us: 1000,
+        on_cpu_lost: Losses::default(),
+        off_cpu_lost: Losses {
+            events: 2,
+            incomplete_user: 1,
+            ..Losses::default()
+        },
+        unclocked: Unclocked::default(),
+    }
+}
+
+/// Ran 2 s of 10, waited 0.5 s, blocked the rest: 7 s in one stack.
+fn worker() -> ThreadProfile {
+    let user = ["start_thread", "run", "serve", "work", "g", "nanosleep"];
+    let kernel = ["do_syscall_64", "do_nanosleep", "schedule", "__schedule"];
+    let blocked = stack("worker", &user, &kernel, Some(State::Blocked));
+    let running = stack("worker", &["run", "f"], &[], Some(State::Running));
+    let short = |name, state| Stack {
+        frames: [Frame::marker(name)].into(),
+        ..stack("worker", &[], &[], Some(state))
+    };
+    ThreadProfile {
+        thread: Thread {
+            id: ThreadId { pid: 7, tid: 8 },
+            comm: "worker".into(),
+            clock: Clock {
+                started_ns: 0,
+                ended_ns: 10_000_000_000,
+                running_ns: 2_000_000_000,
+                runnable_ns: 500_000_000,
+                blocked_ns: 7_500_000_000,
+                voluntary: 70,
+                involuntary: 30,
+            },
+        },
+        lifetime_ns: 10_000_000_000,
+        lives: 1,
+        samples: 98,
+        stacks: vec![
+            (running, 2_000_000_000),
+            (short(marker::RUNNABLE_BELOW, State::Runnable), 500_000_000),
+            (short(marker::BLOCKED_BELOW, State::Blocked), 500_000_000),
+            (blocked, 7_000_000_000),
+        ],
+        unseen: Unseen {
+            running_ns: 0,
+            runnable_ns: 500_000_000,
+            blocked_ns: 500_000_000,
+        },
+        excess: Excess::default(),
+    }
+}
+
+#[test]
+fn golden_thread() {
+    let thread = worker();
+    let row = Row {
+        thread: &thread,
+        role: "worker",
+    };
+    assert_eq!(
+        written(|writer| write_thread(&run(), "/bin/server -x", &row, writer)),
+        include_str!("golden/thread.txt")
+    );
+}
+
+fn process(threads: &[ThreadProfile]) -> Process<'_> {
+    let row = |thread| Row {
+        thread,
+        role: "worker",
+    };
+    Process {
+        pid: 7,
+        command: "/bin/server -x",
+        threads: threads.iter().map(row).collect(),
+        with_files: 1,
+    }
+}
+
+#[test]
+fn golden_process() {
+    let threads = [worker(), worker()];
+    assert_eq!(
+        written(|writer| write_process(&run(), &process(&threads), writer)),
+        include_str!("golden/process.txt")
+    );
+}
+
+#[test]
+fn golden_table() {
+    let threads = [worker(), worker(), worker()];
+    assert_eq!(
+        written(|writer| write_table(&run(), &process(&threads), 2, writer)),
+        include_str!("golden/table.txt")
+    );
+}
+
+#[test]
+fn everything_that_went_wrong_is_told() {
+    let mut thread = worker();
+    thread.lives = 2;
+    thread.excess = Excess {
+        samples: 1,
+        off_cpu_ns: 2_000_000_000,
+    };
+    let mut run = run();
+    run.ending = Ending::TargetGone;
+    run.unclocked = Unclocked {
+        threads: 3,
+        samples: 4,
+        off_cpu_ns: 5_000_000,
+    };
+    run.off_cpu_lost.threads = 6;
+    let text = written(|writer| write_process(&run, &process(&[thread]), writer));
+    for said in [
+        "10.000 s measured of 30.000 s asked for, since every process had ended",
+        "1 ID of several threads, one after another",
+        "In 1 thread the stacks exceed the clock by 2.000 s off CPU and 1 sample;",
+        "3 threads without a clock, with 4 samples and 0.005 s off CPU",
+        "off CPU 2 events, 0 stacks, 6 threads without a clock (1 user stack cut short)",
+    ] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
+}
+
+#[test]
+fn a_thread_that_left_nothing_still_has_a_report() {
+    let mut thread = worker();
+    thread.lifetime_ns = 0;
+    thread.thread.clock = Clock::default();
+    thread.stacks.clear();
+    let row = Row {
+        thread: &thread,
+        role: "worker",
+    };
+    let text = written(|writer| write_thread(&run(), "", &row, writer));
+    assert!(text.contains("Never blocked.") && text.contains("life           0.000000       -"));
+}

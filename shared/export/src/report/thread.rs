@@ -1,0 +1,126 @@
+//! The analysis of one thread.
+
+use std::io::{self, Write};
+
+use profile::{Stack, State};
+
+use super::numbers::{count, coverage, percent, seconds, settings, short};
+use super::{Row, Run, summary};
+use crate::stack_text::frame_names;
+
+/// How many of the heaviest stacks are listed.
+const HEAVIEST: usize = 10;
+
+/// Writes one thread's times, heaviest stacks and what is missing.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(run: &Run, command: &str, row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
+    let thread = row.thread;
+    let (id, clock) = (thread.thread.id, thread.thread.clock);
+    writeln!(
+        writer,
+        "Wall-clock analysis of thread {} ({})",
+        id.tid, thread.thread.comm
+    )?;
+    writeln!(writer, "Process: {}   Role: {}", id.pid, row.role)?;
+    writeln!(writer, "Command: {command}")?;
+    writeln!(writer, "{}\n", settings(run))?;
+
+    let life = thread.lifetime_ns;
+    writeln!(writer, "{:<10} {:>12} {:>7}", "", "seconds", "%")?;
+    for (name, time, meaning) in [
+        ("life", life, "inside the measured time"),
+        ("running", clock.running_ns, "on a CPU"),
+        (
+            "runnable",
+            clock.runnable_ns,
+            "ready to run, waiting for a CPU",
+        ),
+        (
+            "blocked",
+            clock.blocked_ns,
+            "waiting for anything else: locks, I/O, timers",
+        ),
+    ] {
+        let share = percent(time, life);
+        writeln!(
+            writer,
+            "{name:<10} {:>12.6} {share:>7}  {meaning}",
+            time as f64 / 1e9
+        )?;
+    }
+    writeln!(
+        writer,
+        "{:<10} {:>12.6} {:>7}  coverage: what the flame graph accounts for\n",
+        "accounted",
+        thread.accounted_ns() as f64 / 1e9,
+        coverage(thread.coverage())
+    )?;
+    writeln!(
+        writer,
+        "{}, {} voluntary and {} involuntary context switches, {}",
+        count(thread.samples, "sample"),
+        clock.voluntary,
+        clock.involuntary,
+        count(thread.stacks.len() as u64, "different stack")
+    )?;
+    write_longest(row, writer)?;
+    write_heaviest(row, writer)?;
+    writeln!(writer)?;
+    summary::write_unseen(run, std::iter::once(thread), writer)?;
+    summary::write_losses(run, writer)
+}
+
+/// The longest blocked stack in full, root first.
+fn write_longest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
+    let Some((stack, time)) = row.thread.longest_blocked() else {
+        let kept = match row.thread.thread.clock.blocked_ns {
+            0 => "Never blocked.",
+            _ => "No stack was kept of its blocked time.",
+        };
+        return writeln!(writer, "\n{kept}");
+    };
+    writeln!(
+        writer,
+        "\nBlocked longest: {} s in this stack, {} % of all blocked time (outermost call first)",
+        seconds(time),
+        percent(time, row.thread.thread.clock.blocked_ns)
+    )?;
+    for name in frame_names(
+        &Stack {
+            state: None,
+            ..stack.clone()
+        },
+        true,
+        false,
+    ) {
+        writeln!(writer, "    {name}")?;
+    }
+    Ok(())
+}
+
+fn write_heaviest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
+    let mut stacks: Vec<_> = row.thread.stacks.iter().collect();
+    // Stable: equal times keep the order of states and stacks.
+    stacks.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    writeln!(
+        writer,
+        "\nHeaviest stacks: seconds, % of life, state, innermost call first"
+    )?;
+    for (stack, time) in stacks.into_iter().take(HEAVIEST) {
+        let state = match stack.state {
+            Some(State::Running) => "running",
+            Some(State::Runnable) => "runnable",
+            Some(State::Blocked) | None => "blocked",
+        };
+        writeln!(
+            writer,
+            "{:>9} {:>6}  {state:<8}  {}",
+            seconds(*time),
+            percent(*time, row.thread.lifetime_ns),
+            short(stack)
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,248 @@
+//! An interactive flame graph (search, zoom) of what threads did with their time.
+//!
+//! Leaves are coloured by state: red on a CPU, blue blocked, amber waiting for a
+//! CPU. Their callers are warm greys. Equal names get equal colours, so two
+//! graphs of the same data are the same file.
+
+use std::io::{self, Write};
+
+use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
+use inferno::flamegraph::{self, TextTruncateDirection};
+use profile::folded::state_suffix;
+use profile::{Stack, State};
+
+use crate::folded::{Options, lines};
+
+/// What stands above the graph.
+#[derive(Clone, Debug, Default)]
+pub struct Caption {
+    /// Whose time it is.
+    pub title: String,
+    /// What the widths mean.
+    pub subtitle: String,
+}
+
+/// What the colours mean, for captions.
+pub const COLOURS: &str = "red: on a CPU, blue: blocked, amber: waiting for a CPU";
+
+/// Writes a flame graph of nanoseconds, shown in µs. Threads of one name are
+/// drawn as one.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write<'a>(
+    stacks: impl IntoIterator<Item = (&'a Stack, u64)>,
+    caption: &Caption,
+    writer: &mut dyn Write,
+) -> io::Result<()> {
+    let lines: Vec<String> = lines(stacks, &Options::default())
+        .into_iter()
+        .filter(|(_, time)| *time >= 1_000)
+        .map(|(line, time)| format!("{} {}", not_a_comment(line.to_string()), time / 1_000))
+        .collect();
+    if lines.is_empty() {
+        return write_empty(caption, writer);
+    }
+    let mut palette = palette(&lines);
+    let mut options = flamegraph::Options::default();
+    options.title = shortened(&caption.title);
+    options.subtitle = Some(caption.subtitle.clone());
+    options.count_name = "µs".to_owned();
+    options.bgcolors = Some(BackgroundColor::Flat(PAPER));
+    options.palette_map = Some(&mut palette);
+    options.text_truncate_direction = TextTruncateDirection::Right;
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), writer)
+}
+
+/// The title, cut to what fits above the graph: command lines can be long.
+fn shortened(title: &str) -> String {
+    match title.char_indices().nth(LONGEST_TITLE) {
+        Some((end, _)) => format!("{}…", &title[..end]),
+        None => title.to_owned(),
+    }
+}
+
+/// inferno skips lines that start with `# `; a thread may be named so.
+fn not_a_comment(line: String) -> String {
+    match line.trim_start().strip_prefix("# ") {
+        Some(rest) => format!("#\u{a0}{rest}"),
+        None => line,
+    }
+}
+
+/// In characters: a graph of 1,200 pixels has room for them.
+const LONGEST_TITLE: usize = 100;
+
+const PAPER: Color = Color::new(255, 253, 250);
+const RED: Color = Color::new(226, 88, 70);
+const BLUE: Color = Color::new(92, 148, 222);
+const AMBER: Color = Color::new(244, 178, 56);
+const GREY: Color = Color::new(222, 214, 204);
+
+/// A colour for each frame's text: every frame of every line, and the root.
+fn palette(lines: &[String]) -> PaletteMap {
+    let mut palette = PaletteMap::default();
+    palette.insert("", GREY);
+    for line in lines {
+        let path = line
+            .rsplit_once(' ')
+            .map_or(line.as_str(), |(path, _)| path);
+        // inferno cuts white space off both ends of a line.
+        for name in path.trim_start().split(';') {
+            if palette.get(name).is_none() {
+                palette.insert(name, colour(name));
+            }
+        }
+    }
+    palette
+}
+
+fn colour(name: &str) -> Color {
+    let is = |state| name.ends_with(state_suffix(state));
+    let base = if is(State::Running) {
+        RED
+    } else if is(State::Blocked) {
+        BLUE
+    } else if is(State::Runnable) {
+        AMBER
+    } else {
+        GREY
+    };
+    // Neighbours differ a little, so that their borders can be seen.
+    let shade = (hash(name) % 25) as u8;
+    Color::new(
+        base.r.saturating_add(shade),
+        base.g.saturating_add(shade / 4 * 3),
+        base.b.saturating_add(shade / 2),
+    )
+}
+
+/// FNV-1a: the same on every machine and in every run.
+fn hash(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+/// A picture that says that there is nothing to see.
+fn write_empty(caption: &Caption, writer: &mut dyn Write) -> io::Result<()> {
+    let title = escape(&caption.title);
+    writeln!(
+        writer,
+        r#"<?xml version="1.0" standalone="no"?>
+<svg version="1.1" width="1200" height="80" xmlns="http://www.w3.org/2000/svg">
+<text x="600" y="30" text-anchor="middle" font-family="monospace" font-size="17">{title}</text>
+<text x="600" y="60" text-anchor="middle" font-family="monospace" font-size="12">no time was measured</text>
+</svg>"#
+    )
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{stack, written};
+
+    fn caption() -> Caption {
+        Caption {
+            title: "<worker> & co".into(),
+            subtitle: "widths are µs".into(),
+        }
+    }
+
+    fn graph(stacks: &[(Stack, u64)]) -> String {
+        written(|writer| {
+            write(
+                stacks.iter().map(|(stack, time)| (stack, *time)),
+                &caption(),
+                writer,
+            )
+        })
+    }
+
+    fn states() -> Vec<(Stack, u64)> {
+        vec![
+            (
+                stack("t", &["main", "burn"], &[], Some(State::Running)),
+                3_000_000,
+            ),
+            (
+                stack("t", &["main"], &["sleep"], Some(State::Blocked)),
+                6_000_000,
+            ),
+            (
+                stack("t", &["main", "burn"], &[], Some(State::Runnable)),
+                1_000_000,
+            ),
+        ]
+    }
+
+    /// The fill of the frame whose tooltip starts with `name`.
+    fn fill(svg: &str, name: &str) -> Option<[u8; 3]> {
+        let (_, rest) = svg.split_once(&format!("<title>{name} ("))?;
+        let (_, rest) = rest.split_once("rgb(")?;
+        let (numbers, _) = rest.split_once(')')?;
+        let mut numbers = numbers.split(',').map(|number| number.parse().ok());
+        Some([numbers.next()??, numbers.next()??, numbers.next()??])
+    }
+
+    #[test]
+    fn leaves_are_coloured_by_state_and_callers_are_grey() {
+        let svg = graph(&states());
+        assert!(matches!(fill(&svg, "burn_[c]"), Some([r, g, b]) if r > g + 80 && r > b + 80));
+        assert!(matches!(fill(&svg, "sleep_[o]"), Some([r, _, b]) if b > r + 80));
+        assert!(matches!(fill(&svg, "burn_[r]"), Some([r, g, b]) if r > b + 80 && g > b + 80));
+        for name in ["all", "t", "main"] {
+            assert!(
+                matches!(fill(&svg, name), Some([r, g, b]) if r.abs_diff(b) < 30 && r.abs_diff(g) < 30)
+            );
+        }
+    }
+
+    #[test]
+    fn widths_and_captions_are_told() {
+        let svg = graph(&states());
+        assert!(svg.contains("<title>main (10,000 µs, 100.00%)</title>"));
+        assert!(svg.contains("<title>sleep_[o] (6,000 µs, 60.00%)</title>"));
+        assert!(svg.contains("&lt;worker&gt; &amp; co") && svg.contains("widths are µs"));
+        // The controls of the interactive graph.
+        assert!(svg.contains("id=\"search\"") && svg.contains("function zoom("));
+    }
+
+    #[test]
+    fn long_titles_are_cut_between_characters() {
+        assert_eq!(shortened(&"é".repeat(100)), "é".repeat(100));
+        assert_eq!(shortened(&"é".repeat(101)), format!("{}…", "é".repeat(100)));
+    }
+
+    #[test]
+    fn the_same_data_gives_the_same_file() {
+        let mut reversed = states();
+        reversed.reverse();
+        assert_eq!(graph(&states()), graph(&reversed));
+    }
+
+    #[test]
+    fn awkward_names_keep_their_time() {
+        let svg = graph(&[
+            (stack("# x", &["f"], &[], Some(State::Running)), 2_000),
+            (stack(" pool 3", &["a 7"], &[], Some(State::Blocked)), 1_000),
+        ]);
+        assert!(svg.contains("<title>all (3 µs, 100%)</title>"));
+        assert!(svg.contains("<title>f_[c] (2 µs, 66.67%)</title>"));
+        assert!(matches!(fill(&svg, "a 7_[o]"), Some([r, _, b]) if b > r + 80));
+    }
+
+    #[test]
+    fn no_time_is_a_picture_too() {
+        for stacks in [&[][..], &[(stack("t", &["f"], &[], None), 999)]] {
+            let svg = graph(stacks);
+            assert!(svg.contains("no time was measured") && svg.contains("&lt;worker&gt;"));
+        }
+    }
+}
