@@ -1,0 +1,103 @@
+//! Separate debug files, which distributions keep the symbols of their
+//! stripped programs in.
+//!
+//! Where they are looked for is gdb's rule ("Debugging Information in Separate
+//! Files" in its manual): by build ID under the debug directories, then by
+//! debug link beside the program and under the debug directories.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Component, Path, PathBuf};
+
+use crate::elf::{Elf, SHT_SYMTAB};
+use crate::open;
+
+/// Finds the debug file of a program that was mapped from `path`.
+///
+/// A file is taken only if it is of the same build: it has the same build ID,
+/// or the checksum that the program names.
+pub(crate) fn find(elf: &Elf<'_>, path: &Path, directories: &[PathBuf]) -> Option<File> {
+    let build_id = elf.build_id();
+    if let Some(place) = build_id.as_deref().and_then(build_id_path) {
+        let mut places = directories.iter().map(|directory| directory.join(&place));
+        let matching = |debug: &Elf<'_>, _: &File| debug.build_id() == build_id;
+        if let Some(found) = places.find_map(|place| open_matching(&place, matching)) {
+            return Some(found);
+        }
+    }
+    let (name, checksum) = elf.debug_link()?;
+    let mut components = Path::new(&name).components();
+    let (Some(Component::Normal(_)), None) = (components.next(), components.next()) else {
+        return None;
+    };
+    let folder = path.parent()?;
+    let beside = [folder.join(&name), folder.join(".debug").join(&name)];
+    let below = folder.strip_prefix("/").unwrap_or(folder);
+    let central = directories
+        .iter()
+        .map(|directory| directory.join(below).join(&name));
+    beside.into_iter().chain(central).find_map(|place| {
+        open_matching(&place, |debug, file| match (&build_id, debug.build_id()) {
+            (Some(ours), Some(theirs)) => *ours == theirs,
+            _ => checksum_of(file) == Some(checksum),
+        })
+    })
+}
+
+/// Opens a file that has a symbol table and passes a check.
+fn open_matching(path: &Path, matching: impl Fn(&Elf<'_>, &File) -> bool) -> Option<File> {
+    let (file, _) = open::regular_here(path).ok()?;
+    let elf = Elf::read(&file).ok()?;
+    (elf.has(SHT_SYMTAB) && matching(&elf, &file)).then_some(file)
+}
+
+/// `.build-id/ab/cdef….debug`
+fn build_id_path(build_id: &[u8]) -> Option<PathBuf> {
+    let (first, rest) = build_id.split_first()?;
+    if rest.is_empty() || rest.len() > 64 {
+        return None;
+    }
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(format!(".build-id/{first:02x}/{rest}.debug").into())
+}
+
+/// The CRC-32 of a whole file.
+fn checksum_of(file: &File) -> Option<u32> {
+    const MOST_BYTES: u64 = 1 << 30;
+    let mut hasher = crc32fast::Hasher::new();
+    let mut piece = vec![0; 256 << 10];
+    let mut offset = 0;
+    while offset < MOST_BYTES {
+        let read = file.read_at(&mut piece, offset).ok()?;
+        if read == 0 {
+            return Some(hasher.finalize());
+        }
+        hasher.update(&piece[..read]);
+        offset += read as u64;
+    }
+    None
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn build_ids_become_paths() {
+        let path = build_id_path(&[0xab, 0xcd, 0x01]);
+        assert_eq!(path, Some(".build-id/ab/cd01.debug".into()));
+        assert_eq!(build_id_path(&[0xab]), None);
+        assert_eq!(build_id_path(&[]), None);
+        assert_eq!(build_id_path(&[0; 100]), None);
+    }
+
+    /// The check value of CRC-32 in every catalogue of them.
+    #[test]
+    fn checksum_is_the_usual_crc() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "123456789").unwrap();
+        assert_eq!(checksum_of(&File::open(path).unwrap()), Some(0xcbf4_3926));
+    }
+}

@@ -1,0 +1,323 @@
+//! Just enough of ELF to find symbols, build ID and debug link.
+//!
+//! The files belong to the profiled programs: every offset and size in them
+//! may be a lie, and they may shrink while they are read. So nothing is mapped
+//! (a file that shrinks under a mapping raises SIGBUS) and everything is read
+//! with a bound. Layouts are those of elf(5) and the System V gABI.
+
+mod links;
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::FileExt;
+
+const MOST_SEGMENTS: u64 = 4 << 10;
+const MOST_SECTIONS: u64 = 64 << 10;
+const MOST_SYMBOLS: u64 = 32 << 20;
+/// Longest name read, mangled.
+const LONGEST_NAME: usize = 4 << 10;
+/// Symbols read at a time.
+const BATCH: u64 = 4 << 10;
+
+const PT_LOAD: u32 = 1;
+const PF_X: u32 = 1;
+
+/// `sh_type` of a full symbol table.
+pub(crate) const SHT_SYMTAB: u32 = 2;
+/// `sh_type` of the dynamic linker's symbol table.
+pub(crate) const SHT_DYNSYM: u32 = 11;
+
+struct Segment {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    address: u64,
+    size: u64,
+}
+
+struct Section {
+    name: u32,
+    kind: u32,
+    offset: u64,
+    size: u64,
+    link: u32,
+}
+
+/// A symbol table entry, its name still unread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawSymbol {
+    /// Where its name starts in the file.
+    pub(crate) name: u64,
+    /// Type and binding, `st_info`.
+    pub(crate) info: u8,
+    /// Section that defines it; 0 if none does.
+    pub(crate) section: u16,
+    /// Virtual address.
+    pub(crate) address: u64,
+    /// Size in bytes; 0 if it is not known.
+    pub(crate) size: u64,
+}
+
+/// An ELF file's headers.
+pub(crate) struct Elf<'f> {
+    file: &'f File,
+    wide: bool,
+    segments: Vec<Segment>,
+    sections: Vec<Section>,
+    section_names: usize,
+}
+
+/// Fixed-size fields of a header in memory.
+struct Fields<'b>(&'b [u8]);
+
+impl Fields<'_> {
+    fn bytes<const N: usize>(&self, at: usize) -> [u8; N] {
+        let bytes = self
+            .0
+            .get(at..at + N)
+            .and_then(|bytes| bytes.try_into().ok());
+        bytes.unwrap_or([0; N])
+    }
+
+    fn half(&self, at: usize) -> u16 {
+        u16::from_le_bytes(self.bytes(at))
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.bytes(at))
+    }
+
+    /// A field of 8 bytes in 64-bit files and of 4 in others.
+    fn address(&self, wide: bool, at: (usize, usize)) -> u64 {
+        match wide {
+            true => u64::from_le_bytes(self.bytes(at.0)),
+            false => self.word(at.1).into(),
+        }
+    }
+}
+
+fn invalid(what: &'static str) -> Error {
+    Error::new(ErrorKind::InvalidData, what)
+}
+
+/// Reads `size` bytes, of which the caller has made sure that they are few.
+fn read(file: &File, offset: u64, size: u64) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; size as usize];
+    file.read_exact_at(&mut bytes, offset)?;
+    Ok(bytes)
+}
+
+impl<'f> Elf<'f> {
+    /// Reads the headers.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is not a little-endian ELF file.
+    pub(crate) fn read(file: &'f File) -> Result<Self> {
+        let mut header = [0; 64];
+        file.read_exact_at(&mut header[..52], 0)?;
+        if header[..4] != *b"\x7fELF" || header[5] != 1 {
+            return Err(invalid("not a little-endian ELF file"));
+        }
+        let wide = header[4] == 2;
+        if wide {
+            file.read_exact_at(&mut header, 0)?;
+        }
+        let header = Fields(&header);
+        let counts = if wide { 56 } else { 44 };
+        let mut elf = Self {
+            file,
+            wide,
+            segments: Vec::new(),
+            sections: Vec::new(),
+            section_names: header.half(counts + 6).into(),
+        };
+        let segments = u64::from(header.half(counts)).min(MOST_SEGMENTS);
+        elf.read_segments(header.address(wide, (32, 28)), segments)?;
+        // A file without section headers has no symbols, but is no less valid.
+        let sections = header.address(wide, (40, 32));
+        if sections != 0 {
+            elf.read_sections(sections, header.half(counts + 4).into())?;
+        }
+        Ok(elf)
+    }
+
+    fn read_segments(&mut self, offset: u64, count: u64) -> Result<()> {
+        let wide = self.wide;
+        let size = if wide { 56 } else { 32 };
+        for fields in read(self.file, offset, count * size)?.chunks(size as usize) {
+            let fields = Fields(fields);
+            self.segments.push(Segment {
+                kind: fields.word(0),
+                flags: fields.word(if wide { 4 } else { 24 }),
+                offset: fields.address(wide, (8, 4)),
+                address: fields.address(wide, (16, 8)),
+                size: fields.address(wide, (32, 16)),
+            });
+        }
+        Ok(())
+    }
+
+    fn read_sections(&mut self, offset: u64, count: u64) -> Result<()> {
+        let wide = self.wide;
+        let size = if wide { 64 } else { 40 };
+        let parse = |fields: &[u8]| {
+            let fields = Fields(fields);
+            Section {
+                name: fields.word(0),
+                kind: fields.word(4),
+                offset: fields.address(wide, (24, 16)),
+                size: fields.address(wide, (32, 20)),
+                link: fields.word(if wide { 40 } else { 24 }),
+            }
+        };
+        // The first section holds the numbers that the header has no room for.
+        let first = parse(&read(self.file, offset, size)?);
+        let count = if count == 0 { first.size } else { count };
+        if self.section_names == 0xffff {
+            self.section_names = first.link as usize;
+        }
+        if count > MOST_SECTIONS {
+            return Err(invalid("too many sections"));
+        }
+        let bytes = read(self.file, offset, count * size)?;
+        self.sections = bytes.chunks(size as usize).map(parse).collect();
+        Ok(())
+    }
+
+    /// The virtual address of the code at an offset in the file.
+    pub(crate) fn address(&self, offset: u64) -> Option<u64> {
+        let loaded = |segment: &&Segment| {
+            segment.kind == PT_LOAD
+                && offset
+                    .checked_sub(segment.offset)
+                    .is_some_and(|at| at < segment.size)
+        };
+        let mut segments = self.segments.iter();
+        // Segments may share a page of the file; only one of them is code.
+        let segment = segments.find(|segment| loaded(segment) && segment.flags & PF_X != 0)?;
+        segment.address.checked_add(offset - segment.offset)
+    }
+
+    /// Whether there is a symbol table of this type.
+    pub(crate) fn has(&self, kind: u32) -> bool {
+        self.sections.iter().any(|section| section.kind == kind)
+    }
+
+    /// Calls `visit` with every symbol of the tables of a type.
+    ///
+    /// # Errors
+    /// If a table cannot be read, or `visit` fails.
+    pub(crate) fn symbols(
+        &self,
+        kind: u32,
+        mut visit: impl FnMut(RawSymbol) -> Result<()>,
+    ) -> Result<()> {
+        // One of each type is all that the gABI allows.
+        let Some(table) = self.sections.iter().find(|section| section.kind == kind) else {
+            return Ok(());
+        };
+        let names = self.sections.get(table.link as usize);
+        let names = names.ok_or_else(|| invalid("symbols without names"))?;
+        let size = if self.wide { 24 } else { 16 };
+        let count = table.size / size;
+        if count > MOST_SYMBOLS {
+            return Err(invalid("too many symbols"));
+        }
+        for first in (0..count).step_by(BATCH as usize) {
+            let here = BATCH.min(count - first);
+            let offset = table.offset.checked_add(first * size);
+            let offset = offset.ok_or_else(|| invalid("symbols beyond the end of the file"))?;
+            for fields in read(self.file, offset, here * size)?.chunks(size as usize) {
+                visit(self.symbol(&Fields(fields), names.offset))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn symbol(&self, fields: &Fields<'_>, names: u64) -> RawSymbol {
+        let name = names.saturating_add(fields.word(0).into());
+        let info = if self.wide { 4 } else { 12 };
+        RawSymbol {
+            name,
+            info: fields.bytes::<1>(info)[0],
+            section: fields.half(info + 2),
+            address: fields.address(self.wide, (8, 4)),
+            size: fields.address(self.wide, (16, 8)),
+        }
+    }
+
+    /// Reads the text that starts at an offset in the file and ends with a
+    /// zero byte; nothing if it is empty, too long or not there.
+    pub(crate) fn name(&self, offset: u64) -> Option<String> {
+        let mut bytes = Vec::new();
+        let mut piece = [0; 256];
+        while bytes.len() < LONGEST_NAME {
+            let at = offset.checked_add(bytes.len() as u64)?;
+            let read = self.file.read_at(&mut piece, at).ok()?;
+            let piece = piece[..read].split(|&byte| byte == 0).next()?;
+            bytes.extend_from_slice(piece);
+            if piece.len() < read {
+                let name = String::from_utf8_lossy(&bytes).into_owned();
+                return (!name.is_empty()).then_some(name);
+            }
+            if read == 0 {
+                break;
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn file(bytes: &[u8]) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file
+    }
+
+    #[test]
+    fn own_program_has_a_build_id_or_symbols() {
+        let file = File::open("/proc/self/exe").unwrap();
+        let elf = Elf::read(&file).unwrap();
+        let mut functions = 0;
+        elf.symbols(SHT_SYMTAB, |symbol| {
+            functions += u32::from(symbol.info & 0xf == 2);
+            Ok(())
+        })
+        .unwrap();
+        assert!(functions > 100);
+    }
+
+    /// Every prefix of a real file, and the file with each header byte turned
+    /// over, is read without a panic.
+    #[test]
+    fn broken_files_are_errors_and_not_panics() {
+        let whole = std::fs::read("/proc/self/exe").unwrap();
+        let probe = |bytes: &[u8]| {
+            let file = file(bytes);
+            let Ok(elf) = Elf::read(&file) else { return };
+            for kind in [SHT_SYMTAB, SHT_DYNSYM] {
+                let _ = elf.symbols(kind, |symbol| {
+                    elf.name(symbol.name).map_or(Err(invalid("")), |_| Ok(()))
+                });
+            }
+            let _ = (elf.build_id(), elf.debug_link(), elf.address(u64::MAX));
+        };
+        for length in 0..200 {
+            probe(&whole[..length]);
+        }
+        let head = &whole[..1024];
+        for at in 4..head.len() {
+            for value in [0, 0x7f, 0xff] {
+                let mut broken = head.to_vec();
+                broken[at] = value;
+                probe(&broken);
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The files that are mapped anywhere, each opened once and kept open.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::losses::Losses;
+use crate::maps::Entry;
+use crate::proc::Proc;
+
+/// What stands behind a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Image {
+    /// An ELF file: index of [`Images::file`].
+    File(u32),
+    /// Memory that a program wrote its code into.
+    Jit,
+    /// The kernel's vDSO.
+    Vdso,
+    /// Only the name is known: index of [`Images::module`].
+    Module(u32),
+}
+
+/// An ELF file that is mapped somewhere.
+#[derive(Debug)]
+pub(crate) struct MappedFile {
+    /// The file itself, even if its path leads elsewhere or nowhere by now.
+    pub(crate) file: File,
+    /// Its path in the mount namespace of the process that maps it.
+    pub(crate) path: PathBuf,
+    /// The last component of the path.
+    pub(crate) name: Arc<str>,
+}
+
+/// All files that are mapped anywhere.
+pub(crate) struct Images {
+    /// By what `/proc/PID/maps` says. The open descriptors keep inode and
+    /// device numbers from being used again; the path tells overlay mounts
+    /// apart that share inode numbers.
+    known: HashMap<(u64, u64, Vec<u8>), Image>,
+    /// By device and inode: the same file may have many paths.
+    opened: HashMap<(u64, u64), u32>,
+    files: Vec<MappedFile>,
+    modules: Vec<Arc<str>>,
+    module_indexes: HashMap<Arc<str>, u32>,
+    most_files: usize,
+}
+
+impl Images {
+    /// No files yet, and never more than `most_files`.
+    pub(crate) fn new(most_files: usize) -> Self {
+        Self {
+            known: HashMap::new(),
+            opened: HashMap::new(),
+            files: Vec::new(),
+            modules: Vec::new(),
+            module_indexes: HashMap::new(),
+            most_files,
+        }
+    }
+
+    /// The file of an [`Image::File`].
+    pub(crate) fn file(&self, index: u32) -> Option<&MappedFile> {
+        self.files.get(index as usize)
+    }
+
+    /// The name of an [`Image::Module`], without brackets.
+    pub(crate) fn module(&self, index: u32) -> Option<&Arc<str>> {
+        self.modules.get(index as usize)
+    }
+
+    /// Finds or opens what stands behind a mapping of a process.
+    pub(crate) fn image(&mut self, proc: &Proc, entry: &Entry, losses: &mut Losses) -> Image {
+        let path = entry.path.strip_suffix(b" (deleted)");
+        let path = path.unwrap_or(&entry.path);
+        match path {
+            // In a 32-bit process the vDSO is another one.
+            b"[vdso]" if entry.start > u64::from(u32::MAX) => return Image::Vdso,
+            b"" | b"[heap]" | b"[stack]" => return Image::Jit,
+            _ if path.starts_with(b"[anon") => return Image::Jit,
+            _ if path.starts_with(b"[") => return self.add_module(path),
+            _ => {}
+        }
+        let key = (entry.device, entry.inode, entry.path.clone());
+        if let Some(&image) = self.known.get(&key) {
+            return image;
+        }
+        let (image, lasting) = self.open(proc, entry, path, losses);
+        if lasting {
+            self.known.insert(key, image);
+        }
+        image
+    }
+
+    /// Opens a file; also tells whether another try would end the same way.
+    fn open(
+        &mut self,
+        proc: &Proc,
+        entry: &Entry,
+        path: &[u8],
+        losses: &mut Losses,
+    ) -> (Image, bool) {
+        if self.files.len() >= self.most_files {
+            losses.unopened_files += 1;
+            losses.note(&String::from_utf8_lossy(path), "too many open files");
+            return (self.add_module(path), true);
+        }
+        let (file, stat) = match proc.mapped(entry) {
+            Ok(opened) => opened,
+            // The process, or just this mapping, went away meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                losses.unopened_files += 1;
+                losses.note(&String::from_utf8_lossy(path), error);
+                return (self.add_module(path), false);
+            }
+            Err(error) => {
+                losses.unopened_files += 1;
+                losses.note(&String::from_utf8_lossy(path), error);
+                return (self.add_module(path), true);
+            }
+        };
+        if let Some(&index) = self.opened.get(&(stat.st_dev, stat.st_ino)) {
+            return (Image::File(index), true);
+        }
+        if !is_elf(&file) {
+            return match is_memory(path) {
+                true => (Image::Jit, true),
+                false => (self.add_module(path), true),
+            };
+        }
+        let index = self.files.len() as u32;
+        self.files.push(MappedFile {
+            file,
+            path: path_of(path),
+            name: file_name(path),
+        });
+        self.opened.insert((stat.st_dev, stat.st_ino), index);
+        (Image::File(index), true)
+    }
+
+    fn add_module(&mut self, path: &[u8]) -> Image {
+        let name = file_name(path);
+        if let Some(&index) = self.module_indexes.get(&name) {
+            return Image::Module(index);
+        }
+        let index = self.modules.len() as u32;
+        self.modules.push(Arc::clone(&name));
+        self.module_indexes.insert(name, index);
+        Image::Module(index)
+    }
+}
+
+fn is_elf(file: &File) -> bool {
+    let mut magic = [0; 4];
+    file.read_exact_at(&mut magic, 0).is_ok() && &magic == b"\x7fELF"
+}
+
+/// Whether a mapped file is but a name for memory, as JIT compilers use it to
+/// map their code twice.
+fn is_memory(path: &[u8]) -> bool {
+    [&b"/memfd:"[..], b"/dev/zero", b"/dev/shm/", b"/SYSV"]
+        .iter()
+        .any(|prefix| path.starts_with(prefix))
+}
+
+fn path_of(path: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    Path::new(std::ffi::OsStr::from_bytes(path)).to_owned()
+}
+
+/// The last component of a path, or what stands within its brackets.
+fn file_name(path: &[u8]) -> Arc<str> {
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+    let name = name.strip_prefix(b"[").unwrap_or(name);
+    let name = name.strip_suffix(b"]").unwrap_or(name);
+    String::from_utf8_lossy(name).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_last_components_without_brackets() {
+        assert_eq!(&*file_name(b"/usr/lib/libc.so.6"), "libc.so.6");
+        assert_eq!(&*file_name(b"[vsyscall]"), "vsyscall");
+        assert_eq!(&*file_name(b""), "");
+    }
+}

@@ -1,0 +1,85 @@
+//! Addresses → frames.
+//!
+//! This takes two steps, because the processes that are looked at come and go:
+//!
+//! 1. [`Symbolizer::locate`] at once, while the process lives: each address
+//!    becomes a [`Location`], tied to a file that is kept open, and no longer
+//!    needs the process.
+//! 2. [`Symbolizer::resolve`] and [`Symbolizer::frames`] when something is to
+//!    be printed: symbols are read once for every file.
+//!
+//! A name is right or absent. A symbol that does not cover an address does not
+//! name it; what has no name prints as `[file]` or `[unknown]`, and
+//! [`Symbolizer::losses`] says what could not be read.
+//!
+//! Everything that a profiled program can influence (its files, its paths, its
+//! perf map) is taken to be hostile: read with bounds, never mapped, never
+//! opened unless it is a regular file.
+
+mod debug_files;
+mod demangle;
+mod elf;
+mod images;
+mod kernel;
+mod lines;
+mod losses;
+mod maps;
+mod naming;
+mod open;
+mod perf_map;
+mod proc;
+mod processes;
+mod symbolizer;
+mod symbols;
+mod vdso;
+mod wanted;
+
+pub use losses::Losses;
+pub use symbolizer::Symbolizer;
+
+/// One run of one program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Process {
+    /// The process ID in our own PID namespace.
+    pub pid: u32,
+    /// Tells apart what had this PID: it must grow whenever the PID is used
+    /// again and whenever the process executes another program. Of a PID only
+    /// the latest instance seen is looked up in `/proc`.
+    pub instance: u64,
+}
+
+/// Where an address is, in terms that outlive its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Location {
+    /// In an ELF file that the [`Symbolizer`] keeps open.
+    File {
+        /// Which file.
+        file: u32,
+        /// Offset in the file, in bytes.
+        offset: u64,
+    },
+    /// In memory that the program wrote its code into.
+    Jit {
+        /// Which process.
+        process: u32,
+        /// The address.
+        address: u64,
+    },
+    /// In the kernel's vDSO.
+    Vdso {
+        /// Offset from its start, in bytes.
+        offset: u64,
+    },
+    /// In a file of which only the name is known.
+    Module {
+        /// Which name.
+        index: u32,
+    },
+    /// In the kernel.
+    Kernel {
+        /// The address.
+        address: u64,
+    },
+    /// In nothing that was mapped when we looked.
+    Unknown,
+}

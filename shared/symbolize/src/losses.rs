@@ -1,0 +1,48 @@
+//! What could not be read, and so prints as `[unknown]` or `[module]`.
+
+use std::fmt::Display;
+
+/// Reasons kept word for word; the rest is only counted.
+const MOST_NOTES: usize = 16;
+
+/// What could not be read, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Processes that were gone, or whose mappings could not be read, when
+    /// their first address was to be located.
+    pub processes: u64,
+    /// Mapped files that could not be opened.
+    pub unopened_files: u64,
+    /// Files whose symbols could not be read.
+    pub unread_files: u64,
+    /// `/proc/kallsyms` could not be read or hides its addresses, so that
+    /// kernel frames have no names.
+    pub kernel_hidden: bool,
+    /// The first reasons, one line each.
+    pub notes: Vec<String>,
+}
+
+impl Losses {
+    /// Keeps a reason, on one printable line.
+    pub(crate) fn note(&mut self, what: &str, reason: impl Display) {
+        if self.notes.len() < MOST_NOTES {
+            let note = format!("{what}: {reason}");
+            self.notes.push(note.replace(char::is_control, "?"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_single_lines_and_few() {
+        let mut losses = Losses::default();
+        for _ in 0..1000 {
+            losses.note("/tmp/a\nb", "no\x1b[31m");
+        }
+        assert_eq!(losses.notes.len(), MOST_NOTES);
+        assert_eq!(losses.notes[0], "/tmp/a?b: no?[31m");
+    }
+}

@@ -1,0 +1,136 @@
+//! Opening files whose paths the profiled processes choose.
+//!
+//! Opening a FIFO waits for its writer and opening a device acts on it, so
+//! everything is first opened with `O_PATH`, which does neither, and opened
+//! for reading only once it is known to be a regular file.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Opens for reading what an `O_PATH` descriptor names.
+///
+/// # Errors
+/// If it is no regular file, or may not be read.
+pub(crate) fn reopen(path: &OwnedFd) -> Result<(File, Stat)> {
+    let stat = rustix::fs::fstat(path)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Error::new(ErrorKind::InvalidInput, "not a regular file"));
+    }
+    // NONBLOCK: a lease on the file must not make us wait for its holder.
+    let file = rustix::fs::open(
+        format!("/proc/self/fd/{}", path.as_raw_fd()),
+        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK,
+        Mode::empty(),
+    )?;
+    Ok((File::from(file), stat))
+}
+
+/// Opens a regular file, following symbolic links.
+pub(crate) fn regular(directory: BorrowedFd<'_>, path: impl AsRef<Path>) -> Result<(File, Stat)> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    reopen(&rustix::fs::openat(
+        directory,
+        path.as_ref(),
+        flags,
+        Mode::empty(),
+    )?)
+}
+
+/// Opens a regular file by a path of our own mount namespace.
+pub(crate) fn regular_here(path: impl AsRef<Path>) -> Result<(File, Stat)> {
+    regular(CWD, path)
+}
+
+/// Opens a regular file inside `root`, which nothing in `path` can leave.
+///
+/// Symbolic links are followed within `root` if `links` says so, and refused
+/// if not.
+pub(crate) fn regular_within(root: &OwnedFd, path: &Path, links: bool) -> Result<(File, Stat)> {
+    let mut resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    if !links {
+        resolve |= ResolveFlags::NO_SYMLINKS;
+    }
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    reopen(&rustix::fs::openat2(
+        root,
+        path,
+        flags,
+        Mode::empty(),
+        resolve,
+    )?)
+}
+
+/// Opens a directory as a place to open files from.
+pub(crate) fn directory(parent: BorrowedFd<'_>, path: impl AsRef<Path>) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(
+        parent,
+        path.as_ref(),
+        flags,
+        Mode::empty(),
+    )?)
+}
+
+/// Raises the limit of open files as far as it goes and returns how many of
+/// them this crate may use: half, so that there is always room for the rest
+/// of the program.
+pub(crate) fn allow_open_files() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    let current = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    // Without a limit the kernel still has one, fs.nr_open.
+    let current = current.unwrap_or(1 << 20).min(1 << 20);
+    (current / 2) as usize
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn a_fifo_and_a_device_are_refused_without_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        rustix::fs::mkfifoat(CWD, &fifo, Mode::RWXU).unwrap();
+        for path in [fifo.as_path(), Path::new("/dev/zero"), folder.path()] {
+            assert_eq!(
+                regular_here(path).unwrap_err().kind(),
+                ErrorKind::InvalidInput
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_leads_out_of_the_root() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("root")).unwrap();
+        std::fs::write(folder.path().join("secret"), "outside").unwrap();
+        std::fs::write(folder.path().join("root/secret"), "inside").unwrap();
+        std::os::unix::fs::symlink("../../secret", folder.path().join("root/link")).unwrap();
+        let root = directory(CWD, folder.path().join("root")).unwrap();
+        for (path, links) in [
+            ("../secret", false),
+            ("link", true),
+            ("/../../secret", false),
+        ] {
+            let mut text = String::new();
+            let (mut file, _) = regular_within(&root, Path::new(path), links).unwrap();
+            file.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "inside");
+        }
+        assert!(regular_within(&root, Path::new("link"), false).is_err());
+    }
+}

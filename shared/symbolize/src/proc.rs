@@ -1,0 +1,210 @@
+//! `/proc/PID`: one process, read through one descriptor.
+//!
+//! A descriptor of `/proc/PID` stays with its process: once that is gone,
+//! reading fails, even if another process has the PID by then.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read, Result};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, RawDir};
+
+use crate::maps::{self, Entry};
+use crate::open;
+
+/// Threads tried in place of a main thread that has exited.
+const MOST_THREADS: usize = 64;
+
+/// A process's folder under `/proc`.
+pub(crate) struct Proc {
+    folder: OwnedFd,
+}
+
+/// Who a process is, from its `status`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// Its PID in its innermost PID namespace.
+    pub(crate) inner_pid: u32,
+    /// Its user IDs: real, effective, saved, file system.
+    pub(crate) users: Vec<u32>,
+}
+
+impl Proc {
+    /// Opens the folder of a process, by its PID in our namespace.
+    pub(crate) fn open(pid: u32) -> Result<Self> {
+        let folder = open::directory(CWD, format!("/proc/{pid}"))?;
+        Ok(Self { folder })
+    }
+
+    /// Opens one file of the folder.
+    fn file(&self, name: &str) -> Result<File> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.folder, name, flags, Mode::empty())?;
+        Ok(File::from(file))
+    }
+
+    /// Reads the start of one file of the folder.
+    fn text(&self, name: &str) -> Result<String> {
+        let mut text = Vec::new();
+        self.file(name)?.take(64 << 10).read_to_end(&mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// When the process started: clock ticks since boot. It tells processes
+    /// of the same PID apart.
+    pub(crate) fn started(&self) -> Result<u64> {
+        started(&self.text("stat")?).ok_or_else(|| ErrorKind::InvalidData.into())
+    }
+
+    /// Who the process is.
+    pub(crate) fn identity(&self) -> Result<Identity> {
+        Ok(identity(&self.text("status")?))
+    }
+
+    /// The process's root directory.
+    pub(crate) fn root(&self) -> Result<OwnedFd> {
+        open::directory(self.folder.as_fd(), "root")
+    }
+
+    /// Opens the file behind a mapping, whatever its path leads to by now.
+    ///
+    /// # Errors
+    /// Any of opening a file; of a path that leads elsewhere by now,
+    /// `NotFound`.
+    pub(crate) fn mapped(&self, entry: &Entry) -> Result<(File, rustix::fs::Stat)> {
+        let link = format!("map_files/{:x}-{:x}", entry.start, entry.end);
+        let refused = match open::regular(self.folder.as_fd(), link) {
+            Ok(opened) => return Ok(opened),
+            Err(error) if error.kind() == ErrorKind::InvalidInput => return Err(error),
+            Err(error) => error,
+        };
+        // Without CAP_CHECKPOINT_RESTORE map_files is closed to us, and a
+        // mapping that was split or joined since has no such link.
+        let path = std::ffi::OsStr::from_bytes(&entry.path);
+        let Ok((file, stat)) = self
+            .root()
+            .and_then(|root| open::regular_within(&root, Path::new(path), true))
+        else {
+            return Err(refused);
+        };
+        if (stat.st_dev, stat.st_ino) != (entry.device, entry.inode) {
+            return Err(Error::new(ErrorKind::NotFound, "deleted or replaced"));
+        }
+        Ok((file, stat))
+    }
+
+    /// The executable mappings, and the folder to open their files through.
+    ///
+    /// That is another thread's if the main thread has exited, since its own
+    /// has no mappings then.
+    ///
+    /// # Errors
+    /// If the process is gone or may not be looked into.
+    pub(crate) fn mappings(self) -> Result<(Self, Vec<Entry>)> {
+        if let Some(entries) = maps::executable(self.file("maps")?)? {
+            return Ok((self, entries));
+        }
+        for thread in self.threads()? {
+            let Ok(thread) = Self::open(thread) else {
+                continue;
+            };
+            if let Ok(Some(entries)) = thread.file("maps").and_then(maps::executable) {
+                return Ok((thread, entries));
+            }
+        }
+        Err(Error::new(ErrorKind::NotFound, "the process has exited"))
+    }
+
+    fn threads(&self) -> Result<Vec<u32>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(&self.folder, "task", flags, Mode::empty())?;
+        let mut buffer = Vec::with_capacity(4096);
+        let mut entries = RawDir::new(folder, buffer.spare_capacity_mut());
+        let mut threads = Vec::new();
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            threads.extend(entry.file_name().to_str().ok().and_then(number));
+            if threads.len() == MOST_THREADS {
+                break;
+            }
+        }
+        Ok(threads)
+    }
+}
+
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok()
+}
+
+/// Field 22 of `stat`. The second, the name, may hold anything, so the fields
+/// are counted from its closing parenthesis.
+fn started(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Picks `NSpid` and `Uid` from `status`.
+fn identity(status: &str) -> Identity {
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let numbers = line.unwrap_or_default().split_ascii_whitespace();
+        numbers.filter_map(number).collect::<Vec<_>>()
+    };
+    Identity {
+        inner_pid: field("NSpid:").last().copied().unwrap_or_default(),
+        users: field("Uid:"),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_shift_the_fields_of_stat() {
+        let stat = "7 (a) R 1) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20";
+        assert_eq!(started(stat), Some(4242));
+        assert_eq!(started("7 (a"), None);
+    }
+
+    #[test]
+    fn the_innermost_pid_and_all_users_are_read() {
+        let status = "Name:\tx\nNSpid:\t4026\t17\t1\nUid:\t1000\t0\t0\t1000\n";
+        let expected = Identity {
+            inner_pid: 1,
+            users: vec![1000, 0, 0, 1000],
+        };
+        assert_eq!(identity(status), expected);
+        assert_eq!(identity(""), Identity::default());
+    }
+
+    #[test]
+    fn a_path_serves_where_there_is_no_link_if_it_leads_to_the_same_file() {
+        let (proc, entries) = Proc::open(std::process::id()).unwrap().mappings().unwrap();
+        let own = rustix::fs::stat("/proc/self/exe").unwrap();
+        let is_own = |entry: &&Entry| (entry.device, entry.inode) == (own.st_dev, own.st_ino);
+        let entry = |inode| Entry {
+            start: 1,
+            end: 2,
+            inode,
+            path: entries.iter().find(is_own).unwrap().path.clone(),
+            ..*entries.iter().find(is_own).unwrap()
+        };
+        let (_, stat) = proc.mapped(&entry(own.st_ino)).unwrap();
+        assert_eq!((stat.st_dev, stat.st_ino), (own.st_dev, own.st_ino));
+        let replaced = proc.mapped(&entry(own.st_ino + 1)).unwrap_err();
+        assert_eq!(replaced.kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_an_error() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let folder = Proc::open(child.id()).unwrap();
+        child.wait().unwrap();
+        assert!(folder.mappings().is_err());
+        assert!(Proc::open(child.id()).is_err());
+    }
+}

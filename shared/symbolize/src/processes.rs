@@ -1,0 +1,246 @@
+//! The mappings of every process seen.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use crate::Process;
+use crate::images::{Image, Images};
+use crate::losses::Losses;
+use crate::proc::Proc;
+
+/// Processes whose mappings are kept; beyond, the half that was not used for
+/// longest is forgotten.
+const MOST_PROCESSES: usize = 4096;
+/// One part in this of the time may go into reading again the mappings of a
+/// process whose addresses are in none of them: such addresses are a sign of
+/// a new mapping, but also what a walk through code without frame pointers
+/// yields.
+const REREAD_SHARE: u32 = 50;
+/// Time for reading again that a process can save up.
+const MOST_SAVED: Duration = Duration::from_millis(5);
+
+/// An executable mapping.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mapping {
+    /// First address.
+    pub(crate) start: u64,
+    /// First address after it.
+    pub(crate) end: u64,
+    /// Offset in the file of the first address.
+    pub(crate) offset: u64,
+    /// What stands behind it.
+    pub(crate) image: Image,
+}
+
+/// What is known of one process.
+struct Known {
+    /// Ticks since boot at which the process started; `None` if it was gone
+    /// at first sight.
+    started: Option<u64>,
+    mappings: Vec<Mapping>,
+    used: u64,
+    read_at: Instant,
+    saved: Duration,
+}
+
+/// The mappings of every process seen.
+#[derive(Default)]
+pub(crate) struct Processes {
+    known: HashMap<Process, Known>,
+    /// The newest instance seen of each PID: only that one can be read.
+    newest: HashMap<u32, u64>,
+    clock: u64,
+}
+
+impl Processes {
+    /// Reads a process's mappings now, whether they are known or not.
+    pub(crate) fn read(&mut self, process: Process, images: &mut Images, losses: &mut Losses) {
+        if !self.is_newest(process) {
+            return;
+        }
+        let begun = Instant::now();
+        let before = self.known.get(&process);
+        let expected = before.and_then(|known| known.started);
+        let saved = before.map_or(MOST_SAVED, |known| known.saved);
+        let read = Proc::open(process.pid).and_then(|proc| {
+            let started = proc.started()?;
+            let (proc, entries) = proc.mappings()?;
+            Ok((proc, started, entries))
+        });
+        let now = Instant::now();
+        match read {
+            Ok((proc, started, entries)) if expected.is_none_or(|before| before == started) => {
+                let mappings = entries.iter().map(|entry| Mapping {
+                    start: entry.start,
+                    end: entry.end,
+                    offset: entry.offset,
+                    image: images.image(&proc, entry, losses),
+                });
+                let known = Known {
+                    started: Some(started),
+                    mappings: mappings.collect(),
+                    used: self.clock,
+                    read_at: now,
+                    saved: saved.saturating_sub(now - begun),
+                };
+                self.known.insert(process, known);
+            }
+            // Gone by now, or another process has its PID: what is known of
+            // it stays true.
+            _ if before.is_some_and(|known| known.started.is_some()) => {
+                if let Some(known) = self.known.get_mut(&process) {
+                    (known.read_at, known.saved) = (now, Duration::ZERO);
+                }
+            }
+            Ok(_) => {}
+            Err(error) => {
+                if before.is_none() {
+                    losses.processes += 1;
+                    losses.note(&format!("process {}", process.pid), error);
+                }
+                let gone = Known {
+                    started: None,
+                    mappings: Vec::new(),
+                    used: self.clock,
+                    read_at: now,
+                    saved: Duration::ZERO,
+                };
+                self.known.insert(process, gone);
+            }
+        }
+        self.forget();
+    }
+
+    /// Finds the mapping of an address, reading the process's mappings if
+    /// they are not known, or perhaps have changed.
+    pub(crate) fn mapping(
+        &mut self,
+        process: Process,
+        address: u64,
+        images: &mut Images,
+        losses: &mut Losses,
+    ) -> Option<Mapping> {
+        self.clock += 1;
+        if !self.known.contains_key(&process) {
+            self.read(process, images, losses);
+        }
+        let known = self.known.get_mut(&process)?;
+        known.used = self.clock;
+        if let Some(mapping) = known.find(address) {
+            return Some(mapping);
+        }
+        if !known.may_read_again() {
+            return None;
+        }
+        self.read(process, images, losses);
+        self.known.get(&process)?.find(address)
+    }
+
+    /// When the process started, in ticks since boot, if it was ever read.
+    pub(crate) fn started(&self, process: Process) -> Option<u64> {
+        self.known.get(&process)?.started
+    }
+
+    /// Whether no later instance of the PID has been seen.
+    pub(crate) fn is_newest(&mut self, process: Process) -> bool {
+        let newest = self.newest.entry(process.pid).or_insert(process.instance);
+        *newest = process.instance.max(*newest);
+        *newest == process.instance
+    }
+
+    fn forget(&mut self) {
+        if self.known.len() <= MOST_PROCESSES {
+            return;
+        }
+        let mut uses: Vec<u64> = self.known.values().map(|known| known.used).collect();
+        uses.sort_unstable();
+        let median = uses[uses.len() / 2];
+        self.known.retain(|_, known| known.used >= median);
+    }
+}
+
+impl Known {
+    fn find(&self, address: u64) -> Option<Mapping> {
+        let after = self.mappings.partition_point(|m| m.start <= address);
+        let mapping = self.mappings[..after].last()?;
+        (address < mapping.end).then_some(*mapping)
+    }
+
+    fn may_read_again(&mut self) -> bool {
+        if self.started.is_none() {
+            return false;
+        }
+        let now = Instant::now();
+        let earned = (now - self.read_at) / REREAD_SHARE;
+        self.saved = (self.saved + earned).min(MOST_SAVED);
+        self.read_at = now;
+        self.saved > Duration::ZERO
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(saved: Duration) -> Known {
+        Known {
+            started: Some(1),
+            mappings: vec![
+                Mapping {
+                    start: 10,
+                    end: 20,
+                    offset: 0,
+                    image: Image::Jit,
+                },
+                Mapping {
+                    start: 30,
+                    end: 40,
+                    offset: 0,
+                    image: Image::Vdso,
+                },
+            ],
+            used: 0,
+            read_at: Instant::now(),
+            saved,
+        }
+    }
+
+    #[test]
+    fn a_mapping_has_its_first_address_and_not_its_end() {
+        let known = known(Duration::ZERO);
+        let starts =
+            [9, 10, 19, 20, 29, 30, 39, 40].map(|address| known.find(address).map(|m| m.start));
+        let expected = [
+            None,
+            Some(10),
+            Some(10),
+            None,
+            None,
+            Some(30),
+            Some(30),
+            None,
+        ];
+        assert_eq!(starts, expected);
+    }
+
+    #[test]
+    fn time_for_reading_again_is_earned() {
+        let mut spent = known(Duration::ZERO);
+        spent.read_at = Instant::now() + Duration::from_secs(1);
+        assert!(!spent.may_read_again());
+        spent.read_at = Instant::now() - Duration::from_millis(10);
+        assert!(spent.may_read_again());
+        assert!(spent.saved < Duration::from_millis(1));
+        spent.started = None;
+        assert!(!spent.may_read_again());
+    }
+
+    #[test]
+    fn a_later_instance_ends_the_reading_of_an_earlier_one() {
+        let mut processes = Processes::default();
+        let process = |instance| Process { pid: 1, instance };
+        assert!(processes.is_newest(process(5)));
+        assert!(processes.is_newest(process(7)));
+        assert!(!processes.is_newest(process(5)));
+    }
+}

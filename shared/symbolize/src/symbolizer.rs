@@ -1,0 +1,271 @@
+//! The two steps, and what they share. How each kind of location gets its
+//! name is in [`crate::naming`].
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use profile::{Frame, FrameKind};
+
+use crate::images::{Image, Images};
+use crate::perf_map::PerfMaps;
+use crate::processes::Processes;
+use crate::{Location, Losses, Process, kernel, open};
+
+/// Below this no program has code (`vm.mmap_min_addr`).
+const LOWEST_ADDRESS: u64 = 4096;
+
+/// Ties addresses to files, and names them.
+///
+/// It keeps open every file that it has seen mapped: creating one raises the
+/// limit of open files of the whole program as far as it goes, and it uses up
+/// to half of them.
+pub struct Symbolizer {
+    processes: Processes,
+    pub(crate) images: Images,
+    pub(crate) perf_maps: Vec<PerfMaps>,
+    perf_map_indexes: HashMap<Process, u32>,
+    pub(crate) debug_directories: Vec<PathBuf>,
+    texts: HashSet<Arc<str>>,
+    pub(crate) frames: HashMap<Location, Frame>,
+    pub(crate) losses: Losses,
+}
+
+impl Default for Symbolizer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Symbolizer {
+    /// A symbolizer that finds separate debug files under `/usr/lib/debug`.
+    pub fn new() -> Self {
+        Self::with_debug_directories(vec!["/usr/lib/debug".into()])
+    }
+
+    /// A symbolizer that finds separate debug files under these directories.
+    pub fn with_debug_directories(directories: Vec<PathBuf>) -> Self {
+        Self {
+            processes: Processes::default(),
+            images: Images::new(open::allow_open_files()),
+            perf_maps: Vec::new(),
+            perf_map_indexes: HashMap::new(),
+            debug_directories: directories,
+            texts: HashSet::new(),
+            frames: HashMap::new(),
+            losses: Losses::default(),
+        }
+    }
+
+    /// Reads a process's mappings now and opens the files behind them.
+    ///
+    /// For targets that are known beforehand, and for processes whose mappings
+    /// are known to have changed. Others are read when their first address is
+    /// located, and again when an address is in none of the mappings.
+    pub fn watch(&mut self, process: Process) {
+        let Self {
+            processes,
+            images,
+            losses,
+            ..
+        } = self;
+        processes.read(process, images, losses);
+    }
+
+    /// Locates the user-space addresses of a stack, leaf first.
+    ///
+    /// Every address but the leaf's is a return address, and so is the leaf's
+    /// unless `leaf_exact`. A return address may be the first of another
+    /// function, so what is located is the call before it.
+    pub fn locate(
+        &mut self,
+        process: Process,
+        addresses: &[u64],
+        leaf_exact: bool,
+    ) -> Vec<Location> {
+        let addresses = look_up_addresses(addresses, leaf_exact);
+        addresses
+            .map(|address| self.locate_one(process, address))
+            .collect()
+    }
+
+    /// Locates the kernel addresses of a stack, leaf first. See
+    /// [`Symbolizer::locate`].
+    pub fn locate_kernel(&self, addresses: &[u64], leaf_exact: bool) -> Vec<Location> {
+        let addresses = look_up_addresses(addresses, leaf_exact);
+        addresses
+            .map(|address| Location::Kernel { address })
+            .collect()
+    }
+
+    fn locate_one(&mut self, process: Process, address: u64) -> Location {
+        if address < LOWEST_ADDRESS {
+            return Location::Unknown;
+        }
+        let Self {
+            processes,
+            images,
+            losses,
+            ..
+        } = self;
+        let Some(mapping) = processes.mapping(process, address, images, losses) else {
+            return Location::Unknown;
+        };
+        let within = address - mapping.start;
+        match mapping.image {
+            Image::File(file) => Location::File {
+                file,
+                offset: mapping.offset.saturating_add(within),
+            },
+            Image::Jit => self.locate_jit(process, address),
+            Image::Vdso => Location::Vdso { offset: within },
+            Image::Module(index) => Location::Module { index },
+        }
+    }
+
+    fn locate_jit(&mut self, process: Process, address: u64) -> Location {
+        let index = match self.perf_map_indexes.get(&process) {
+            Some(&index) => index,
+            None => {
+                let Some(started) = self.processes.started(process) else {
+                    return Location::Unknown;
+                };
+                let index = self.perf_maps.len() as u32;
+                self.perf_maps.push(PerfMaps::new(process, started));
+                self.perf_map_indexes.insert(process, index);
+                index
+            }
+        };
+        if self.processes.is_newest(process) {
+            self.perf_maps[index as usize].look();
+        }
+        Location::Jit {
+            process: index,
+            address,
+        }
+    }
+
+    /// Names locations, each distinct one once, every file's in one go.
+    ///
+    /// To be called with everything that is to be printed, before
+    /// [`Symbolizer::frames`]; what is named already costs nothing.
+    pub fn resolve(&mut self, locations: impl IntoIterator<Item = Location>) {
+        let mut files: HashMap<u32, Vec<u64>> = HashMap::new();
+        let mut jits: HashMap<u32, Vec<u64>> = HashMap::new();
+        let mut vdso = Vec::new();
+        let mut kernel = Vec::new();
+        let mut seen = HashSet::new();
+        for location in locations {
+            if self.frames.contains_key(&location) || !seen.insert(location) {
+                continue;
+            }
+            match location {
+                Location::File { file, offset } => files.entry(file).or_default().push(offset),
+                Location::Jit { process, address } => {
+                    jits.entry(process).or_default().push(address);
+                }
+                Location::Vdso { offset } => vdso.push(offset),
+                Location::Kernel { address } => kernel.push(address),
+                Location::Module { .. } | Location::Unknown => {}
+            }
+        }
+        for (file, offsets) in files {
+            self.resolve_file(file, offsets);
+        }
+        for (process, addresses) in jits {
+            self.resolve_jit(process, addresses);
+        }
+        self.resolve_vdso(vdso);
+        self.resolve_kernel(kernel);
+        for location in seen {
+            if !self.frames.contains_key(&location) {
+                let mut frame = self.nameless(location);
+                frame.name = self.text(&frame.name);
+                self.frames.insert(location, frame);
+            }
+        }
+    }
+
+    /// The frames of a located stack, root first.
+    ///
+    /// Of a kernel stack the tracer's own frames are cut off at the leaf.
+    /// Names are those of [`Symbolizer::resolve`]; without it, modules only.
+    /// Equal names that were resolved are the same `Arc`.
+    pub fn frames(&self, located: &[Location]) -> Vec<Frame> {
+        let frame = |location: &Location| match self.frames.get(location) {
+            Some(frame) => frame.clone(),
+            None => self.nameless(*location),
+        };
+        let mut frames: Vec<_> = located.iter().map(frame).collect();
+        let kernel = frames
+            .iter()
+            .take_while(|frame| frame.kind == FrameKind::Kernel);
+        let tracer = kernel::tracer_frames(kernel.map(|frame| &*frame.name));
+        frames.drain(..tracer);
+        frames.reverse();
+        frames
+    }
+
+    /// The frame of a location that no symbol covers.
+    fn nameless(&self, location: Location) -> Frame {
+        let bracketed = |module: &Arc<str>| (format!("[{module}]").into(), Some(module.clone()));
+        let named = match location {
+            Location::File { file, .. } => self.images.file(file).map(|file| &file.name),
+            Location::Module { index } => self.images.module(index),
+            _ => None,
+        };
+        let (name, module): (Arc<str>, _) = match (location, named) {
+            (_, Some(module)) => bracketed(module),
+            (Location::Vdso { .. }, _) => ("[vdso]".into(), Some("[vdso]".into())),
+            _ => ("[unknown]".into(), None),
+        };
+        let kind = match location {
+            Location::Kernel { .. } => FrameKind::Kernel,
+            _ => FrameKind::User,
+        };
+        Frame { name, module, kind }
+    }
+
+    /// What could not be read so far.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// The one copy of a text.
+    pub(crate) fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = text.into();
+        self.texts.insert(Arc::clone(&new));
+        new
+    }
+}
+
+/// Turns return addresses into addresses of the calls.
+fn look_up_addresses(addresses: &[u64], leaf_exact: bool) -> impl Iterator<Item = u64> {
+    let exact = usize::from(leaf_exact);
+    let calls = addresses
+        .iter()
+        .skip(exact)
+        .map(|address| address.saturating_sub(1));
+    addresses.iter().take(exact).copied().chain(calls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_location_is_small() {
+        assert_eq!(size_of::<Location>(), 16);
+    }
+
+    #[test]
+    fn return_addresses_become_calls() {
+        let look_up = |exact| look_up_addresses(&[10, 20, 0], exact).collect::<Vec<_>>();
+        assert_eq!(look_up(true), [10, 19, 0]);
+        assert_eq!(look_up(false), [9, 19, 0]);
+        assert_eq!(look_up_addresses(&[], true).count(), 0);
+    }
+}

@@ -1,0 +1,280 @@
+//! Names for addresses in one ELF file.
+//!
+//! A file's symbol tables are streamed past the wanted addresses, and what
+//! covers one of them is put into a small ELF file of our own, in memory.
+//! That extract is what blazesym gets to see. It maps the files it reads,
+//! indexes all of their symbols and lets a symbol without a size reach up to
+//! the next: in a file that a profiled program owns, the first can be made
+//! fatal, the second costs more memory than a profiler should have, and the
+//! third names code that the symbol does not cover.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result, Write};
+use std::os::fd::AsRawFd;
+
+use blazesym::symbolize::source::{Elf as Source, Source as AnySource};
+use blazesym::symbolize::{Input, Symbolizer};
+use rustix::fs::MemfdFlags;
+
+use crate::demangle::demangle;
+use crate::elf::{Elf, RawSymbol, SHT_DYNSYM, SHT_SYMTAB};
+use crate::wanted::Wanted;
+
+/// Symbols with a wanted address in them; more come only from a file that is
+/// made to harm.
+const MOST_SYMBOLS: usize = 1 << 16;
+/// Names compared of symbols that cover the same code.
+const MOST_ALIASES: usize = 8;
+
+const STT_NOTYPE: u8 = 0;
+const STT_FUNC: u8 = 2;
+const STT_GNU_IFUNC: u8 = 10;
+const SHN_UNDEF: u16 = 0;
+const SHN_ABS: u16 = 0xfff1;
+
+/// Where to find a name, and how good it is.
+#[derive(Clone, Copy)]
+struct Alias {
+    /// Which of the two files.
+    separate: bool,
+    offset: u64,
+    info: u8,
+}
+
+/// The symbols that cover a wanted address, by address and size.
+type Covering = BTreeMap<(u64, u64), Vec<Alias>>;
+
+/// Names the functions at the given virtual addresses.
+///
+/// `separate` is the file's debug file, whose symbols have the same addresses.
+///
+/// # Errors
+/// If a symbol table cannot be read.
+pub(crate) fn names(
+    elf: &Elf<'_>,
+    separate: Option<&Elf<'_>>,
+    wanted: &Wanted,
+) -> Result<Vec<Option<String>>> {
+    let mut covering = Covering::new();
+    collect(elf, SHT_SYMTAB, false, wanted, &mut covering)?;
+    collect(elf, SHT_DYNSYM, false, wanted, &mut covering)?;
+    if let Some(separate) = separate {
+        collect(separate, SHT_SYMTAB, true, wanted, &mut covering)?;
+    }
+    let symbols = covering
+        .into_iter()
+        .filter_map(|((address, size), aliases)| {
+            let name = best_name(&aliases, |alias| match (alias.separate, separate) {
+                (true, Some(separate)) => separate.name(alias.offset),
+                _ => elf.name(alias.offset),
+            })?;
+            Some((address, size, name))
+        });
+    look_up(&extract(symbols)?, wanted)
+}
+
+fn collect(
+    elf: &Elf<'_>,
+    kind: u32,
+    separate: bool,
+    wanted: &Wanted,
+    covering: &mut Covering,
+) -> Result<()> {
+    elf.symbols(kind, |symbol| {
+        if !is_function(&symbol) || wanted.covered(symbol.address, symbol.size).is_empty() {
+            return Ok(());
+        }
+        if covering.len() >= MOST_SYMBOLS {
+            return Err(Error::new(ErrorKind::InvalidData, "too many symbols"));
+        }
+        let aliases = covering.entry((symbol.address, symbol.size)).or_default();
+        if aliases.len() < MOST_ALIASES {
+            aliases.push(Alias {
+                separate,
+                offset: symbol.name,
+                info: symbol.info,
+            });
+        }
+        Ok(())
+    })
+}
+
+/// Whether a symbol says which code is its own. Hand-written assembly may
+/// give a size and no type.
+fn is_function(symbol: &RawSymbol) -> bool {
+    matches!(symbol.info & 0xf, STT_NOTYPE | STT_FUNC | STT_GNU_IFUNC)
+        && symbol.size > 0
+        && symbol.address.checked_add(symbol.size).is_some()
+        && !matches!(symbol.section, SHN_UNDEF | SHN_ABS)
+}
+
+/// Picks the name that a programmer would know: `read` rather than `__read`,
+/// a global rather than a local one.
+fn best_name(aliases: &[Alias], name: impl Fn(&Alias) -> Option<String>) -> Option<String> {
+    let names = aliases.iter().filter_map(|alias| {
+        let mut name = name(alias)?;
+        // `read@@GLIBC_2.2.5`: the version is no part of the name.
+        if let Some(version) = name.find('@').filter(|&at| at > 0) {
+            name.truncate(version);
+        }
+        let underscores = name.len() - name.trim_start_matches('_').len();
+        let mangled = name.starts_with("_Z") || name.starts_with("_R");
+        let local = alias.info >> 4 == 0;
+        let rank = if mangled { 0 } else { underscores };
+        Some((rank, local, name.len(), name))
+    });
+    names.min().map(|(.., name)| name)
+}
+
+/// Writes symbols, in ascending order, into an ELF file in memory.
+fn extract(symbols: impl Iterator<Item = (u64, u64, String)>) -> Result<File> {
+    const HEADER: usize = 64;
+    const SECTION_NAMES: &[u8] = b"\0.symtab\0.strtab\0.shstrtab\0";
+    let mut table = vec![0; 24];
+    let mut names = vec![0];
+    for (address, size, name) in symbols {
+        table.extend((names.len() as u32).to_le_bytes());
+        // A global function of section 1.
+        table.extend([1 << 4 | STT_FUNC, 0, 1, 0]);
+        table.extend(address.to_le_bytes());
+        table.extend(size.to_le_bytes());
+        names.extend(name.as_bytes());
+        names.push(0);
+    }
+    let names_at = HEADER + table.len();
+    let section_names_at = names_at + names.len();
+    let sections_at = (section_names_at + SECTION_NAMES.len()).next_multiple_of(8);
+
+    let mut elf = Vec::with_capacity(sections_at + 4 * 64);
+    elf.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+    elf.extend([3, 0, 62, 0, 1, 0, 0, 0]); // ET_DYN, EM_X86_64, version
+    elf.extend([0; 16]); // no entry point, no segments
+    elf.extend((sections_at as u64).to_le_bytes());
+    elf.extend([0, 0, 0, 0, 64, 0, 0, 0, 0, 0, 64, 0, 4, 0, 3, 0]);
+    elf.extend(&table);
+    elf.extend(&names);
+    elf.extend(SECTION_NAMES);
+    elf.resize(sections_at + 64, 0);
+    let mut section = |name: u32, kind: u32, at: usize, size: usize, link: u32, entry: u64| {
+        for word in [name, kind] {
+            elf.extend(word.to_le_bytes());
+        }
+        for word in [0, 0, at as u64, size as u64] {
+            elf.extend(word.to_le_bytes());
+        }
+        for word in [link, 0] {
+            elf.extend(word.to_le_bytes());
+        }
+        for word in [8, entry] {
+            elf.extend(word.to_le_bytes());
+        }
+    };
+    section(1, SHT_SYMTAB, HEADER, table.len(), 2, 24);
+    section(9, 3, names_at, names.len(), 0, 0);
+    section(17, 3, section_names_at, SECTION_NAMES.len(), 0, 0);
+
+    let mut file = File::from(rustix::fs::memfd_create("symbols", MemfdFlags::CLOEXEC)?);
+    file.write_all(&elf)?;
+    Ok(file)
+}
+
+/// Has blazesym name the addresses.
+fn look_up(extract: &File, wanted: &Wanted) -> Result<Vec<Option<String>>> {
+    let mut source = Source::new(format!("/proc/self/fd/{}", extract.as_raw_fd()));
+    source.debug_syms = false;
+    let symbolizer = Symbolizer::builder()
+        .enable_demangling(false)
+        .enable_code_info(false)
+        .enable_inlined_fns(false)
+        .build();
+    let found = symbolizer
+        .symbolize(
+            &AnySource::Elf(source),
+            Input::VirtOffset(wanted.addresses()),
+        )
+        .map_err(Error::other)?;
+    let names = found.iter().map(|symbol| {
+        let symbol = symbol.as_sym()?;
+        let covers = symbol.size.is_some_and(|size| symbol.offset < size);
+        covers.then(|| demangle(&symbol.name).into_owned())
+    });
+    Ok(names.collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn symbols() -> Vec<(u64, u64, String)> {
+        vec![
+            (0x1000, 0x10, "first".into()),
+            (0x1020, 0x10, "_ZN3foo3barEv".into()),
+        ]
+    }
+
+    #[test]
+    fn blazesym_reads_the_extract() {
+        let wanted = Wanted::new(vec![0xfff, 0x1000, 0x100f, 0x1010, 0x1025, u64::MAX]);
+        let names = look_up(&extract(symbols().into_iter()).unwrap(), &wanted).unwrap();
+        let expected = [
+            None,
+            Some("first"),
+            Some("first"),
+            None,
+            Some("foo::bar()"),
+            None,
+        ];
+        let names: Vec<_> = names.iter().map(Option::as_deref).collect();
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn an_extract_of_nothing_names_nothing() {
+        let wanted = Wanted::new(vec![1]);
+        let extract = extract(std::iter::empty()).unwrap();
+        assert_eq!(look_up(&extract, &wanted).unwrap(), [None]);
+    }
+
+    #[test]
+    fn only_defined_code_of_known_size_is_a_function() {
+        let symbol = |info, section, address, size| RawSymbol {
+            name: 0,
+            info,
+            section,
+            address,
+            size,
+        };
+        assert!(is_function(&symbol(0x12, 1, 10, 1)));
+        assert!(!is_function(&symbol(0x12, 1, 10, 0)));
+        assert!(!is_function(&symbol(0x11, 1, 10, 1)));
+        assert!(!is_function(&symbol(0x12, 0, 10, 1)));
+        assert!(!is_function(&symbol(0x12, 1, u64::MAX, 1)));
+    }
+
+    #[test]
+    fn the_plainest_alias_is_the_name() {
+        let names = ["__GI___read", "__read", "read@@GLIBC_2.2.5", "_Z4readv"];
+        let alias = |index: usize| Alias {
+            separate: false,
+            offset: index as u64,
+            info: 0x12,
+        };
+        let aliases = |indexes: &[usize]| indexes.iter().copied().map(alias).collect::<Vec<_>>();
+        let name = |alias: &Alias| Some(names[alias.offset as usize].to_owned());
+        assert_eq!(
+            best_name(&aliases(&[0, 1, 2]), name).as_deref(),
+            Some("read")
+        );
+        assert_eq!(
+            best_name(&aliases(&[0, 1]), name).as_deref(),
+            Some("__read")
+        );
+        assert_eq!(
+            best_name(&aliases(&[1, 3]), name).as_deref(),
+            Some("_Z4readv")
+        );
+        assert_eq!(best_name(&[], name), None);
+    }
+}

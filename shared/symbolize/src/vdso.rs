@@ -1,0 +1,48 @@
+//! The vDSO: code that the kernel maps into every process. All 64-bit
+//! processes have the same one, so our own will do.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result, Write};
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::MemfdFlags;
+
+use crate::maps;
+
+/// Far more than any vDSO has.
+const LARGEST: u64 = 1 << 20;
+
+/// Copies our vDSO to a file in memory.
+///
+/// # Errors
+/// If this process has none, or cannot read itself.
+pub(crate) fn image() -> Result<File> {
+    let entries = maps::executable(File::open("/proc/self/maps")?)?.unwrap_or_default();
+    let vdso = entries.iter().find(|entry| entry.path == b"[vdso]");
+    let vdso = vdso.ok_or_else(|| Error::new(ErrorKind::NotFound, "no vDSO"))?;
+    let mut image = vec![0; (vdso.end - vdso.start).min(LARGEST) as usize];
+    File::open("/proc/self/mem")?.read_exact_at(&mut image, vdso.start)?;
+    let mut file = File::from(rustix::fs::memfd_create("vdso", MemfdFlags::CLOEXEC)?);
+    file.write_all(&image)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::elf::{Elf, SHT_DYNSYM};
+
+    #[test]
+    fn the_vdso_has_a_clock() {
+        let file = image().unwrap();
+        let elf = Elf::read(&file).unwrap();
+        let mut names = Vec::new();
+        elf.symbols(SHT_DYNSYM, |symbol| {
+            names.extend(elf.name(symbol.name));
+            Ok(())
+        })
+        .unwrap();
+        assert!(names.iter().any(|name| name.ends_with("clock_gettime")));
+    }
+}

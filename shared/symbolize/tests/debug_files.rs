@@ -1,0 +1,104 @@
+//! Stripped programs and their separate debug files.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Running, Workshop, run, symbolizer};
+
+const SOURCE: &str = r#"
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) static int hidden(int x) { __asm__ volatile(""); return x + 2; }
+int main(void) {
+    printf("%p\n", (void *)hidden);
+    fflush(stdout);
+    hidden(1);
+    pause();
+}
+"#;
+
+fn objcopy(arguments: &[&str], paths: &[&Path]) {
+    run(Command::new("objcopy").args(arguments).args(paths));
+}
+
+/// Builds a program and moves its symbols to `debug`.
+fn split(workshop: &Workshop, debug: &Path, build_id: &str) -> PathBuf {
+    let program = workshop.build("cc", SOURCE, "program", &["-O1", "-g", build_id]);
+    std::fs::create_dir_all(debug.parent().unwrap()).unwrap();
+    objcopy(&["--only-keep-debug"], &[&program, debug]);
+    objcopy(&["--strip-all"], &[&program]);
+    program
+}
+
+fn link(program: &Path, debug: &Path) {
+    let option = format!("--add-gnu-debuglink={}", debug.display());
+    objcopy(&[&option], &[program]);
+}
+
+#[test]
+fn without_its_debug_file_a_stripped_program_has_no_names() {
+    let workshop = Workshop::new();
+    let program = split(
+        &workshop,
+        &workshop.path("elsewhere/program.debug"),
+        "-Wl,--build-id",
+    );
+    assert_eq!(
+        Running::start(&program).names(&mut symbolizer(&[])),
+        ["[program]"]
+    );
+}
+
+#[test]
+fn by_build_id() {
+    let workshop = Workshop::new();
+    let id = "-Wl,--build-id=0xabcdef0123456789abcdef0123456789abcdef01";
+    let debug = workshop.path("debug/.build-id/ab/cdef0123456789abcdef0123456789abcdef01.debug");
+    let program = split(&workshop, &debug, id);
+    let mut symbolizer = symbolizer(&[&workshop.path("debug")]);
+    assert_eq!(Running::start(&program).names(&mut symbolizer), ["hidden"]);
+}
+
+#[test]
+fn by_debug_link_in_each_place() {
+    for place in ["program.debug", ".debug/program.debug"] {
+        let workshop = Workshop::new();
+        let debug = workshop.path(place);
+        let program = split(&workshop, &debug, "-Wl,--build-id=none");
+        link(&program, &debug);
+        assert_eq!(
+            Running::start(&program).names(&mut symbolizer(&[])),
+            ["hidden"]
+        );
+    }
+    let workshop = Workshop::new();
+    let folder = workshop.0.path().canonicalize().unwrap();
+    let central = workshop.path("debug");
+    let debug = central
+        .join(folder.strip_prefix("/").unwrap())
+        .join("program.debug");
+    let program = split(&workshop, &debug, "-Wl,--build-id");
+    link(&program, &debug);
+    let mut symbolizer = symbolizer(&[&central]);
+    assert_eq!(Running::start(&program).names(&mut symbolizer), ["hidden"]);
+}
+
+#[test]
+fn a_debug_file_of_another_build_is_not_used() {
+    for build_id in ["-Wl,--build-id", "-Wl,--build-id=none"] {
+        let workshop = Workshop::new();
+        let debug = workshop.path("program.debug");
+        let program = split(&workshop, &debug, build_id);
+        link(&program, &debug);
+        // The same, but for one name.
+        let source = SOURCE.replace("hidden", "wrong_");
+        let other = workshop.build("cc", &source, "other", &["-O1", "-g", build_id]);
+        objcopy(&["--only-keep-debug"], &[&other, &debug]);
+        let found = Running::start(&program).names(&mut symbolizer(&[]));
+        assert_eq!(found, ["[program]"], "{build_id}");
+    }
+}
