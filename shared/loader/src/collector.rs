@@ -1,0 +1,217 @@
+//! Keeps up with a running program: takes its messages, drains its counts.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+
+use bpf::SharedState;
+use bpf::types::{EVENT_STACK, EVENT_THREAD_END, Losses, StackEvent, StackKey, Tally, ThreadEnd};
+use libbpf_rs::{MapCore, MapFlags, MapMut, RingBuffer, RingBufferBuilder};
+
+use crate::Result;
+use crate::error::{Context, Error};
+use crate::iterators::copy;
+use crate::maps::take_all;
+use crate::stacks::Stacks;
+
+/// The maps of `include/counts.h` and `include/events.h` in a loaded program.
+pub struct CountMaps<'a, 'obj> {
+    /// `events`
+    pub events: &'a MapMut<'obj>,
+    /// `counts`
+    pub counts: &'a MapMut<'obj>,
+    /// `counts_even`
+    pub even: &'a MapMut<'obj>,
+    /// `counts_odd`
+    pub odd: &'a MapMut<'obj>,
+}
+
+/// What has arrived from a program and is not yet dealt with.
+struct Inbox {
+    stacks: Stacks,
+    ended: Vec<ThreadEnd>,
+}
+
+impl Inbox {
+    fn take(&mut self, message: &[u8]) {
+        match copy::<u32>(message) {
+            Some(EVENT_STACK) => self.take_stack(message),
+            Some(EVENT_THREAD_END) => self.ended.extend(copy::<ThreadEnd>(message)),
+            // EVENT_COUNTS_FILLING only wakes us.
+            _ => {}
+        }
+    }
+
+    fn take_stack(&mut self, message: &[u8]) {
+        let Some(event) = copy::<StackEvent>(message) else {
+            return;
+        };
+        let frames: Vec<u64> = message[size_of::<StackEvent>()..]
+            .chunks_exact(size_of::<u64>())
+            .take(event.depth as usize)
+            .filter_map(|bytes| Some(u64::from_ne_bytes(bytes.try_into().ok()?)))
+            .collect();
+        self.stacks.add(&event, &frames);
+    }
+}
+
+/// Reads what one program reports, from its attachment to its end.
+pub struct Collector<'a, 'obj, State> {
+    maps: CountMaps<'a, 'obj>,
+    state: &'a mut State,
+    ring: RingBuffer<'a>,
+    inbox: Rc<RefCell<Inbox>>,
+    /// Whether programs count into `maps.odd`.
+    odd: bool,
+    totals: HashMap<StackKey, Tally>,
+    drains: u64,
+}
+
+/// All that a program reported.
+pub struct Collected {
+    /// Sums by thread and stack.
+    pub totals: HashMap<StackKey, Tally>,
+    /// The stacks that they refer to.
+    pub(crate) stacks: Stacks,
+    /// Accounts of the threads that ended inside the window.
+    pub ended: Vec<ThreadEnd>,
+    /// How often the counts were drained.
+    pub(crate) drains: u64,
+    /// What found no room in the kernel's buffers.
+    pub(crate) lost: Losses,
+}
+
+impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
+    /// A collector for a program that is loaded and not yet inside its window.
+    pub fn new(maps: CountMaps<'a, 'obj>, state: &'a mut State) -> Result<Self> {
+        let inbox = Rc::new(RefCell::new(Inbox {
+            stacks: Stacks::new(),
+            ended: Vec::new(),
+        }));
+        let receiver = Rc::clone(&inbox);
+        let mut builder = RingBufferBuilder::new();
+        builder
+            .add(maps.events, move |message| {
+                receiver.borrow_mut().take(message);
+                0
+            })
+            .context("map the ring buffer")?;
+        let ring = builder.build().context("open the ring buffer")?;
+        Ok(Collector {
+            maps,
+            state,
+            ring,
+            inbox,
+            odd: false,
+            totals: HashMap::new(),
+            drains: 0,
+        })
+    }
+
+    /// Opens the window at `start` on CLOCK_MONOTONIC, nanoseconds.
+    pub fn open_window(&mut self, start: u64) {
+        self.state.set_window_start(start);
+    }
+
+    /// Closes the window at `stop` on CLOCK_MONOTONIC, nanoseconds.
+    pub fn close_window(&mut self, stop: u64) {
+        self.state.set_window_stop(stop);
+    }
+
+    /// A descriptor that is readable when there is something to take.
+    pub fn readiness(&self) -> Result<OwnedFd> {
+        // SAFETY: the ring buffer's descriptor is open as long as it is.
+        let fd = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
+        fd.try_clone_to_owned().context("watch the ring buffer")
+    }
+
+    /// Takes what has arrived.
+    pub fn take(&mut self) -> Result<()> {
+        self.ring.consume().context("read the ring buffer")?;
+        // Three quarters, which is also when programs ask for it.
+        if self.state.counts_used() >= u64::from(self.maps.even.max_entries()) / 4 * 3 {
+            return self.drain();
+        }
+        Ok(())
+    }
+
+    /// The variables of the program.
+    pub fn state(&mut self) -> &mut State {
+        self.state
+    }
+
+    /// Gives access to the stacks that are known so far.
+    pub(crate) fn with_stacks<T>(&mut self, body: impl FnOnce(&mut Stacks) -> T) -> T {
+        body(&mut self.inbox.borrow_mut().stacks)
+    }
+
+    /// Puts the other counts map in place and adds up what is in the first.
+    fn drain(&mut self) -> Result<()> {
+        let (full, empty) = if self.odd {
+            (self.maps.odd, self.maps.even)
+        } else {
+            (self.maps.even, self.maps.odd)
+        };
+        self.state.reset_counts_used();
+        // The kernel returns from this update only when no program holds the
+        // old map any more (maybe_wait_bpf_programs in kernel/bpf/syscall.c).
+        self.maps
+            .counts
+            .update(
+                &0_u32.to_ne_bytes(),
+                &empty.as_fd().as_raw_fd().to_ne_bytes(),
+                MapFlags::ANY,
+            )
+            .context("swap the count maps")?;
+        self.odd = !self.odd;
+        self.drains += 1;
+
+        let totals = &mut self.totals;
+        take_all(full, "the counts", |key: StackKey, tally: Tally| {
+            add(totals.entry(key).or_default(), &tally);
+        })
+    }
+
+    /// Everything, once the programs are detached.
+    pub fn finish(mut self) -> Result<Collected> {
+        // The first swap also waits for programs that were still running when
+        // their link went; what they counted is in either map.
+        self.drain()?;
+        self.drain()?;
+        self.ring.consume().context("read the ring buffer")?;
+        let lost = self.state.losses();
+        let Collector {
+            ring,
+            inbox,
+            totals,
+            drains,
+            ..
+        } = self;
+        drop(ring);
+        let inbox = Rc::into_inner(inbox).map(RefCell::into_inner);
+        let Some(Inbox { stacks, ended, .. }) = inbox else {
+            let source = io::Error::other("it is still in use");
+            return Err(Error::System {
+                action: "cannot close the ring buffer".into(),
+                source,
+            });
+        };
+        Ok(Collected {
+            totals,
+            stacks,
+            ended,
+            drains,
+            lost,
+        })
+    }
+}
+
+/// Adds `tally` to `sum`.
+pub(crate) fn add(sum: &mut Tally, tally: &Tally) {
+    sum.events += tally.events;
+    sum.blocked += tally.blocked;
+    sum.runnable += tally.runnable;
+    sum.longest = sum.longest.max(tally.longest);
+}

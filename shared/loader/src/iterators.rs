@@ -1,0 +1,35 @@
+//! Running a BPF task iterator and reading what it writes.
+
+use std::io::Read;
+
+use libbpf_rs::{Iter, ProgramMut};
+use plain::Plain;
+
+use crate::Result;
+use crate::error::Context;
+use crate::kernel::lossy;
+
+/// Runs `program` over every thread that our PID namespace shows and returns
+/// the records it wrote.
+pub(crate) fn run<T: Plain + Copy + Default>(program: &ProgramMut<'_>) -> Result<Vec<T>> {
+    let name = lossy(program.name());
+    let link = program
+        .attach()
+        .context(format!("attach iterator {name}"))?;
+    let mut iterator = Iter::new(&link).context(format!("start iterator {name}"))?;
+    let mut bytes = Vec::new();
+    iterator
+        .read_to_end(&mut bytes)
+        .context(format!("read iterator {name}"))?;
+    Ok(bytes
+        .chunks_exact(size_of::<T>())
+        .filter_map(|chunk| copy(chunk))
+        .collect())
+}
+
+/// A value from its bytes; `None` if there are too few.
+pub(crate) fn copy<T: Plain + Copy + Default>(bytes: &[u8]) -> Option<T> {
+    let mut value = T::default();
+    plain::copy_from_bytes(&mut value, bytes).ok()?;
+    Some(value)
+}

@@ -1,0 +1,125 @@
+//! What differs between kernels and is asked of the running one.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use bpf::SharedConfig;
+use libbpf_rs::btf::types::{FuncProto, Ptr, Struct, Typedef};
+use libbpf_rs::btf::{Btf, BtfKind, BtfType, ReferencesType};
+
+use crate::error::Context;
+use crate::{Error, Result};
+
+/// `PROC_PID_INIT_INO` of include/linux/proc_ns.h: the initial PID namespace.
+const INITIAL_PID_NAMESPACE: u64 = 0xeffffffc;
+
+/// Facts about the running kernel and our place in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    /// The order of `sched_switch`'s arguments, `enum switch_arguments`.
+    pub switch_arguments: u32,
+    /// Inode number of our PID namespace; 0 when it is the initial one.
+    pub pid_namespace: u32,
+}
+
+impl Kernel {
+    /// Asks the running kernel.
+    pub fn probe() -> Result<Kernel> {
+        let btf = Btf::from_vmlinux().context("read the kernel's BTF")?;
+        if is_realtime() && ring_buffer_may_sleep(&btf) {
+            return Err(Error::Unsupported(
+                "this PREEMPT_RT kernel's BPF ring buffer takes a sleeping lock and cannot be used in the scheduler: boot 6.12 or later, or a kernel without PREEMPT_RT".into(),
+            ));
+        }
+        let namespace = fs::metadata("/proc/self/ns/pid")
+            .context("read /proc/self/ns/pid")?
+            .ino();
+        let nested = namespace != INITIAL_PID_NAMESPACE;
+        Ok(Kernel {
+            switch_arguments: switch_arguments(&btf),
+            pid_namespace: if nested { namespace as u32 } else { 0 },
+        })
+    }
+
+    /// Whether the caller's PIDs differ from the kernel's, as in a container.
+    pub fn is_nested(&self) -> bool {
+        self.pid_namespace != 0
+    }
+
+    /// Tells a program what it must know of the kernel.
+    pub fn configure(&self, config: &mut impl SharedConfig) {
+        config.set_pid_namespace(self.pid_namespace);
+    }
+}
+
+fn is_realtime() -> bool {
+    fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1")
+}
+
+/// Before 6.12 (kernel commit 8b62645b09f8) the lock of `struct bpf_ringbuf`
+/// was a `spinlock_t`, which under PREEMPT_RT sleeps.
+fn ring_buffer_may_sleep(btf: &Btf<'_>) -> bool {
+    let Some(ring_buffer) = btf.type_by_name::<Struct<'_>>("bpf_ringbuf") else {
+        return false;
+    };
+    ring_buffer
+        .iter()
+        .filter(|member| member.name.is_some_and(|name| name == "spinlock"))
+        .filter_map(|member| btf.type_by_id::<BtfType<'_>>(member.ty))
+        .any(|lock| lock.name().is_some_and(|name| name == "spinlock_t"))
+}
+
+/// `enum switch_arguments` of `include/thread_clock.h`, from the type of the
+/// tracepoint's probe: (void *data, bool preempt, …).
+fn switch_arguments(btf: &Btf<'_>) -> u32 {
+    const WITHOUT_STATE: u32 = 0;
+    const STATE_SECOND: u32 = 1;
+    const STATE_LAST: u32 = 2;
+
+    let arguments = btf
+        .type_by_name::<Typedef<'_>>("btf_trace_sched_switch")
+        .and_then(|typedef| Ptr::try_from(typedef.referenced_type()).ok())
+        .and_then(|pointer| FuncProto::try_from(pointer.referenced_type()).ok());
+    let Some(arguments) = arguments else {
+        return STATE_LAST;
+    };
+    let is_pointer = |index: usize| {
+        arguments
+            .get(index)
+            .and_then(|argument| btf.type_by_id::<BtfType<'_>>(argument.ty))
+            .is_some_and(|ty| ty.kind() == BtfKind::Ptr)
+    };
+    match arguments.len() {
+        5 if is_pointer(2) => STATE_LAST,
+        5 => STATE_SECOND,
+        _ => WITHOUT_STATE,
+    }
+}
+
+/// The threads alive now, for sizing maps.
+pub(crate) fn threads_alive() -> u32 {
+    // Fourth field of /proc/loadavg: runnable/total scheduling entities.
+    fs::read_to_string("/proc/loadavg")
+        .ok()
+        .and_then(|text| {
+            let total = text.split_whitespace().nth(3)?.split('/').nth(1)?;
+            total.parse().ok()
+        })
+        .unwrap_or(0)
+}
+
+/// The name as text, for messages.
+pub(crate) fn lossy(name: &OsStr) -> String {
+    name.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_at_least_this_thread() {
+        assert!(threads_alive() >= 1);
+    }
+}

@@ -1,0 +1,35 @@
+//! From a command line to counted stacks: privileges and kernel features,
+//! targets, attaching, draining, and what was lost.
+//!
+//! A tool opens its skeleton, lets [`Kernel::configure`] and
+//! [`Targets::configure`] set what all programs share, loads and attaches it,
+//! and hands it to a [`Collector`], which keeps up with it until the window is
+//! over. What is left then becomes a [`profile::Profile`].
+
+mod accounts;
+mod attach;
+mod collector;
+mod comms;
+mod error;
+mod events;
+mod iterators;
+mod kernel;
+mod maps;
+mod naming;
+mod preflight;
+mod sampling;
+mod seeds;
+mod stacks;
+mod targets;
+
+pub use accounts::{OffCpuFilter, ThreadClocks};
+pub use attach::{attach, size_thread_map};
+pub use collector::{Collected, Collector, CountMaps};
+pub use error::{Error, Result};
+pub use events::Event;
+pub use kernel::Kernel;
+pub use naming::Named;
+pub use preflight::check_privileges;
+pub use sampling::{Rate, Samplers};
+pub use seeds::{EarlyStacks, seed_threads};
+pub use targets::{TargetWatch, Targets};

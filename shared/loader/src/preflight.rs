@@ -1,0 +1,84 @@
+//! What must hold before anything is loaded, so that a missing right or
+//! feature is named instead of surfacing as some call's EPERM.
+
+use std::fs;
+use std::path::Path;
+
+use crate::{Error, Result};
+
+/// include/uapi/linux/capability.h
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+/// Where the kernel shows its type information.
+const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// Checks that the caller may load tracing programs and that the kernel
+/// describes its types. The error says what is missing and what to do.
+pub fn check_privileges() -> Result<()> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if let Some(missing) = missing_capabilities(&status) {
+        return Err(Error::Unsupported(format!(
+            "{missing} missing: run it as root (sudo), or give the program CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE"
+        )));
+    }
+    if !Path::new(KERNEL_BTF).exists() {
+        return Err(Error::Unsupported(format!(
+            "this kernel has no BTF type information ({KERNEL_BTF} is missing): boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' kernels are"
+        )));
+    }
+    Ok(())
+}
+
+/// Names the missing capabilities of a process with this `/proc/PID/status`.
+fn missing_capabilities(status: &str) -> Option<String> {
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
+    let has = |capability: u32| effective & (1 << capability) != 0;
+    if has(CAP_SYS_ADMIN) {
+        return None;
+    }
+    let missing: Vec<&str> = [(CAP_BPF, "CAP_BPF"), (CAP_PERFMON, "CAP_PERFMON")]
+        .into_iter()
+        .filter(|(capability, _)| !has(*capability))
+        .map(|(_, name)| name)
+        .collect();
+    match missing.as_slice() {
+        [] => None,
+        [one] => Some(format!("capability {one} is")),
+        _ => Some(format!("capabilities {} are", missing.join(" and "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn missing(mask: u64) -> Option<String> {
+        missing_capabilities(&format!("Name:\tx\nCapEff:\t{mask:016x}\n"))
+    }
+
+    #[test]
+    fn root_and_the_two_capabilities_suffice() {
+        assert_eq!(missing(0x1ff_ffff_ffff), None);
+        assert_eq!(missing(1 << CAP_BPF | 1 << CAP_PERFMON), None);
+        assert_eq!(missing(1 << CAP_SYS_ADMIN), None);
+    }
+
+    #[test]
+    fn names_what_is_missing() {
+        assert_eq!(
+            missing(0).as_deref(),
+            Some("capabilities CAP_BPF and CAP_PERFMON are")
+        );
+        assert_eq!(
+            missing(1 << CAP_BPF).as_deref(),
+            Some("capability CAP_PERFMON is")
+        );
+        assert_eq!(missing_capabilities("").as_deref(), missing(0).as_deref());
+    }
+}

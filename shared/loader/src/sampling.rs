@@ -1,0 +1,196 @@
+//! Sampling events: one on every online CPU, kept so as CPUs come and go.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use libbpf_rs::libbpf_sys::{self as sys, perf_event_attr};
+use libbpf_rs::{Link, ProgramMut};
+
+use crate::Result;
+use crate::error::{Context, Error};
+use crate::events::Event;
+
+/// How often to look whether CPUs came or went.
+const HOTPLUG_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often a sample is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// This many times a second.
+    Frequency(u64),
+    /// Each time that this many events have happened; clocks count ns.
+    Period(u64),
+}
+
+/// The sampling events of one program.
+pub struct Samplers<'a, 'obj> {
+    program: &'a ProgramMut<'obj>,
+    event: Event,
+    rate: Rate,
+    only_cpu: Option<u32>,
+    links: BTreeMap<u32, Link>,
+    looked: Instant,
+}
+
+impl<'a, 'obj> Samplers<'a, 'obj> {
+    /// Samples on every online CPU, or on `only_cpu`. Without an `event` it is
+    /// hardware cycles where the machine counts them, else the CPU clock.
+    pub fn attach(
+        program: &'a ProgramMut<'obj>,
+        event: Option<Event>,
+        rate: Rate,
+        only_cpu: Option<u32>,
+    ) -> Result<Self> {
+        let cpus = online_cpus()?;
+        let first = only_cpu.or(cpus.first().copied()).unwrap_or(0);
+        if !cpus.contains(&first) {
+            let online: Vec<String> = cpus.iter().map(u32::to_string).collect();
+            return Err(Error::Unsupported(format!(
+                "CPU {first} is not online: give one of {}",
+                online.join(", ")
+            )));
+        }
+        let event = match event {
+            Some(event) => event,
+            None if open(Event::CPU_CYCLES, rate, first).is_ok() => Event::CPU_CYCLES,
+            None => Event::CPU_CLOCK,
+        };
+        let mut samplers = Samplers {
+            program,
+            event,
+            rate,
+            only_cpu,
+            links: BTreeMap::new(),
+            looked: Instant::now(),
+        };
+        samplers.cover(&cpus)?;
+        Ok(samplers)
+    }
+
+    /// The event in use.
+    pub fn event(&self) -> Event {
+        self.event
+    }
+
+    /// On how many CPUs samples are taken.
+    pub fn cpus(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Follows CPUs that came online or went offline. Cheap to call often.
+    pub fn follow_hotplug(&mut self) -> Result<()> {
+        if self.looked.elapsed() < HOTPLUG_INTERVAL {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        let cpus = online_cpus()?;
+        self.cover(&cpus)
+    }
+
+    fn cover(&mut self, online: &[u32]) -> Result<()> {
+        // The kernel ends the events of a CPU that goes offline.
+        self.links.retain(|cpu, _| online.contains(cpu));
+        for &cpu in online {
+            if self.links.contains_key(&cpu) || self.only_cpu.is_some_and(|only| only != cpu) {
+                continue;
+            }
+            match open(self.event, self.rate, cpu) {
+                Ok(fd) => {
+                    let link = self
+                        .program
+                        .attach_perf_event(fd.into_raw_fd())
+                        .context(format!("attach to {} on CPU {cpu}", self.event.name))?;
+                    self.links.insert(cpu, link);
+                }
+                // It went offline since we looked.
+                Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {}
+                Err(error) => return Err(refused(self.event, self.rate, cpu, error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(event: Event, rate: Rate, cpu: u32, error: io::Error) -> Error {
+    let name = event.name;
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => Error::Unsupported(format!(
+            "this machine cannot count {name}: -e cpu-clock works everywhere"
+        )),
+        Some(libc::EMFILE) => Error::Unsupported(format!(
+            "too many open files to sample on CPU {cpu}: raise the limit with `ulimit -n`"
+        )),
+        _ => Error::System {
+            action: format!("cannot sample {name} at {rate:?} on CPU {cpu}"),
+            source: error,
+        },
+    }
+}
+
+/// A counting event for all that runs on `cpu`.
+fn open(event: Event, rate: Rate, cpu: u32) -> io::Result<OwnedFd> {
+    let mut attributes = perf_event_attr {
+        type_: event.kind,
+        size: size_of::<perf_event_attr>() as u32,
+        config: event.config.into(),
+        ..Default::default()
+    };
+    match rate {
+        Rate::Frequency(frequency) => {
+            attributes.set_freq(1);
+            attributes.__bindgen_anon_1.sample_freq = frequency;
+        }
+        Rate::Period(period) => attributes.__bindgen_anon_1.sample_period = period,
+    }
+    // SAFETY: the attributes live through the call and their size is in them.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attributes,
+            -1,
+            cpu as libc::c_int,
+            -1,
+            sys::PERF_FLAG_FD_CLOEXEC as libc::c_ulong,
+        )
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just gave us this descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
+fn online_cpus() -> Result<Vec<u32>> {
+    const ONLINE: &str = "/sys/devices/system/cpu/online";
+    let text = fs::read_to_string(ONLINE).context(format!("read {ONLINE}"))?;
+    Ok(parse_cpus(&text))
+}
+
+/// A list of CPUs as the kernel writes it: `0-3,8`.
+fn parse_cpus(text: &str) -> Vec<u32> {
+    /// More than any kernel is built for (NR_CPUS is 8192 at most).
+    const MOST: u32 = 65536;
+    text.trim()
+        .split(',')
+        .filter_map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            Some((first.parse().ok()?, last.parse::<u32>().ok()?.min(MOST)))
+        })
+        .flat_map(|(first, last)| first..=last)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_the_kernels_cpu_lists() {
+        assert_eq!(parse_cpus("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(parse_cpus("0\n"), [0]);
+        assert_eq!(parse_cpus("\n"), [] as [u32; 0]);
+    }
+}

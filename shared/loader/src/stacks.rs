@@ -1,0 +1,191 @@
+//! The stacks that programs report: each is tied to files and offsets when it
+//! arrives, and named when it is printed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bpf::types::{STACK_DEPTH, STACK_NONE, StackEvent};
+use profile::{Frame, FrameKind, marker};
+use symbolize::{Location, Process, Symbolizer};
+
+/// Frames kept at most, 16 bytes each: what comes after them is counted as
+/// missing. A target that forges frame pointers can make every stack a new one.
+const MOST_FRAMES: usize = 8 << 20;
+
+/// What is known of a stack when it is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quality {
+    /// Every frame, as far as it could be walked.
+    Whole,
+    /// The frames next to the leaf, until the walk strayed or reached the
+    /// greatest depth that can be captured.
+    Truncated,
+    /// The user or the kernel part is missing.
+    Missing,
+}
+
+/// A stack as it is printed, frames root first.
+#[derive(Clone)]
+pub(crate) struct NamedStack {
+    pub(crate) frames: Arc<[Frame]>,
+    pub(crate) quality: Quality,
+}
+
+/// Every stack seen so far, by ID; locations leaf first.
+pub(crate) struct Stacks {
+    symbolizer: Symbolizer,
+    known: HashMap<u64, Box<[Location]>>,
+    frames: usize,
+    named: HashMap<(u64, u64), NamedStack>,
+}
+
+impl Stacks {
+    pub(crate) fn new() -> Stacks {
+        Stacks {
+            symbolizer: Symbolizer::new(),
+            known: HashMap::new(),
+            frames: 0,
+            named: HashMap::new(),
+        }
+    }
+
+    /// Keeps a stack that a program sent, if it is new.
+    pub(crate) fn add(&mut self, event: &StackEvent, frames: &[u64]) {
+        if self.known.contains_key(&event.hash) {
+            return;
+        }
+        let exact = event.leaf_is_exact != 0;
+        if event.pid == 0 {
+            let locations = self.symbolizer.locate_kernel(frames, exact);
+            self.keep(event.hash, locations);
+        } else {
+            let process = Process {
+                pid: event.pid,
+                instance: event.instance,
+            };
+            self.add_user(event.hash, process, frames, exact);
+        }
+    }
+
+    /// Keeps a user stack under `id`.
+    pub(crate) fn add_user(&mut self, id: u64, process: Process, frames: &[u64], exact: bool) {
+        let mut locations = self.symbolizer.locate(process, frames, exact);
+        drop_strays(&mut locations);
+        self.keep(id, locations);
+    }
+
+    fn keep(&mut self, id: u64, locations: Vec<Location>) {
+        if self.frames + locations.len() <= MOST_FRAMES {
+            self.frames += locations.len();
+            self.known.insert(id, locations.into());
+        }
+    }
+
+    /// Names the frames of these stacks, all at once.
+    pub(crate) fn resolve(&mut self, ids: impl Iterator<Item = u64>) {
+        let known = &self.known;
+        let locations = ids.filter_map(|id| known.get(&id)).flatten().copied();
+        self.symbolizer.resolve(locations);
+    }
+
+    /// A user stack with its kernel stack, once they are resolved.
+    pub(crate) fn named(&mut self, user: u64, kernel: u64) -> NamedStack {
+        if let Some(named) = self.named.get(&(user, kernel)) {
+            return named.clone();
+        }
+        let named = self.assemble(user, kernel);
+        self.named.insert((user, kernel), named.clone());
+        named
+    }
+
+    fn assemble(&self, user: u64, kernel: u64) -> NamedStack {
+        let mut frames = Vec::new();
+        let mut quality = Quality::Whole;
+        for (id, missed) in [(user, marker::MISSED_USER), (kernel, marker::MISSED_KERNEL)] {
+            match self.known.get(&id) {
+                Some(locations) => {
+                    if locations.len() == STACK_DEPTH {
+                        frames.push(marker_frame(marker::TRUNCATED));
+                        quality = quality.worse(Quality::Truncated);
+                    }
+                    if locations.last() == Some(&Location::Unknown) {
+                        quality = quality.worse(Quality::Truncated);
+                    }
+                    frames.extend(self.symbolizer.frames(locations));
+                }
+                None if id == STACK_NONE => {}
+                None => {
+                    frames.push(marker_frame(missed));
+                    quality = quality.worse(Quality::Missing);
+                }
+            }
+        }
+        NamedStack {
+            frames: frames.into(),
+            quality,
+        }
+    }
+
+    /// How many different user and kernel stacks were sent.
+    pub(crate) fn count(&self) -> usize {
+        self.known.len()
+    }
+
+    /// What could not be located or named.
+    pub(crate) fn losses(&self) -> symbolize::Losses {
+        self.symbolizer.losses().clone()
+    }
+}
+
+impl Quality {
+    fn worse(self, other: Quality) -> Quality {
+        if self == Quality::Missing {
+            self
+        } else {
+            other
+        }
+    }
+}
+
+/// Leaves one of the addresses at the root end that are in no code: where a
+/// function keeps data in the frame pointer's register, a walk along frame
+/// pointers strays into it, often in a circle until the depth is used up.
+fn drop_strays(locations: &mut Vec<Location>) {
+    let code = locations
+        .iter()
+        .rposition(|location| *location != Location::Unknown)
+        .map_or(0, |last| last + 1);
+    locations.truncate(code + 1);
+}
+
+fn marker_frame(name: &str) -> Frame {
+    Frame {
+        name: Arc::from(name),
+        module: None,
+        kind: FrameKind::Marker,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_walk_that_strays_one_address_is_kept() {
+        let code = Location::Vdso { offset: 0 };
+        let stray = Location::Unknown;
+        for (walked, kept) in [
+            (
+                vec![code, stray, code, stray, stray],
+                vec![code, stray, code, stray],
+            ),
+            (vec![code, stray, code], vec![code, stray, code]),
+            (vec![stray, stray], vec![stray]),
+            (vec![], vec![]),
+        ] {
+            let mut locations = walked;
+            drop_strays(&mut locations);
+            assert_eq!(locations, kept);
+        }
+    }
+}

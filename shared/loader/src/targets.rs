@@ -1,0 +1,202 @@
+//! What is measured: processes and threads named on the command line.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bpf::SharedConfig;
+use bpf::types::ThreadIds;
+use libbpf_rs::{MapCore, MapFlags, MapMut, OpenMapMut, ProgramMut};
+
+use crate::error::Context;
+use crate::{Kernel, Result, iterators};
+
+/// Processes and threads, as the caller's PID namespace names them. Both empty
+/// means the whole machine, or in a container all that it shows.
+#[derive(Clone, Debug, Default)]
+pub struct Targets {
+    /// Processes: all their threads.
+    pub pids: Vec<u32>,
+    /// Single threads.
+    pub tids: Vec<u32>,
+}
+
+impl Targets {
+    /// Whether everything is measured.
+    pub fn is_everything(&self) -> bool {
+        self.pids.is_empty() && self.tids.is_empty()
+    }
+
+    /// Tells a program how to choose, and makes room for the targets.
+    pub fn configure<'obj>(
+        &self,
+        kernel: &Kernel,
+        config: &mut impl SharedConfig,
+        target_pids: &mut OpenMapMut<'obj>,
+        target_tids: &mut OpenMapMut<'obj>,
+    ) -> Result<()> {
+        if let ([pid], []) = (self.pids.as_slice(), self.tids.as_slice())
+            && !kernel.is_nested()
+        {
+            config.set_only_pid(*pid);
+        }
+        config.set_filters(!self.pids.is_empty(), !self.tids.is_empty());
+        for (map, ids) in [(target_pids, &self.pids), (target_tids, &self.tids)] {
+            let room = u32::try_from(ids.len().max(1)).unwrap_or(u32::MAX);
+            map.set_max_entries(room).context("size the target map")?;
+        }
+        Ok(())
+    }
+
+    /// Names the targets to a loaded program, by the kernel's own IDs.
+    /// `list_threads` is the program's iterator of that name.
+    pub fn fill<'obj>(
+        &self,
+        kernel: &Kernel,
+        target_pids: &MapMut<'obj>,
+        target_tids: &MapMut<'obj>,
+        list_threads: &ProgramMut<'_>,
+    ) -> Result<()> {
+        let (pids, tids) = if kernel.is_nested() && !self.is_everything() {
+            self.translated(&iterators::run::<ThreadIds>(list_threads)?)
+        } else {
+            (self.pids.clone(), self.tids.clone())
+        };
+        for (map, ids) in [(target_pids, pids), (target_tids, tids)] {
+            for id in ids {
+                map.update(&id.to_ne_bytes(), &[1], MapFlags::ANY)
+                    .context(format!("make {id} a target"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn translated(&self, threads: &[ThreadIds]) -> (Vec<u32>, Vec<u32>) {
+        let mut pids: Vec<u32> = threads
+            .iter()
+            .filter(|ids| self.pids.contains(&ids.namespace_pid))
+            .map(|ids| ids.pid)
+            .collect();
+        pids.dedup();
+        pids.sort_unstable();
+        pids.dedup();
+        let tids = threads
+            .iter()
+            .filter(|ids| self.tids.contains(&ids.namespace_tid))
+            .map(|ids| ids.tid)
+            .collect();
+        (pids, tids)
+    }
+
+    /// Whether nothing is left to measure: every target has ended. A process
+    /// whose first thread ended lives on while another of its threads does.
+    fn are_gone(&self) -> bool {
+        !self.is_everything()
+            && self.pids.iter().all(|pid| !process_lives(*pid))
+            && self.tids.iter().all(|tid| !thread_lives(*tid))
+    }
+}
+
+/// How often to look whether the targets live.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Watches for the end of all targets; cheap to ask often.
+pub struct TargetWatch<'a> {
+    targets: &'a Targets,
+    looked: Instant,
+}
+
+impl<'a> TargetWatch<'a> {
+    /// A watch over `targets`, which all live.
+    pub fn new(targets: &'a Targets) -> Self {
+        TargetWatch {
+            targets,
+            looked: Instant::now(),
+        }
+    }
+
+    /// Whether there is still something to measure.
+    pub fn lives(&mut self) -> bool {
+        if self.looked.elapsed() < LOOK_INTERVAL {
+            return true;
+        }
+        self.looked = Instant::now();
+        !self.targets.are_gone()
+    }
+}
+
+fn process_lives(pid: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return false;
+    };
+    threads.flatten().any(|thread| is_alive(&thread.path()))
+}
+
+fn thread_lives(tid: u32) -> bool {
+    is_alive(Path::new(&format!("/proc/{tid}/task/{tid}")))
+}
+
+/// Whether the thread with this folder in /proc exists and is no zombie: the
+/// state follows the name, which ends at the last `)`.
+fn is_alive(folder: &Path) -> bool {
+    fs::read_to_string(folder.join("stat"))
+        .ok()
+        .and_then(|stat| {
+            stat.rsplit_once(") ")
+                .map(|(_, rest)| !rest.starts_with(['Z', 'X']))
+        })
+        .unwrap_or(false)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_zombie_is_gone_and_this_process_is_not() {
+        let this = Targets {
+            pids: vec![std::process::id()],
+            tids: vec![],
+        };
+        assert!(!this.are_gone());
+
+        let mut child = Command::new("true").spawn().unwrap();
+        let target = Targets {
+            pids: vec![child.id()],
+            tids: vec![],
+        };
+        while !target.are_gone() {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        assert!(target.are_gone());
+    }
+
+    #[test]
+    fn everything_is_never_gone() {
+        assert!(!Targets::default().are_gone());
+    }
+
+    #[test]
+    fn translates_a_containers_ids() {
+        let ids = |pid, tid, namespace_pid, namespace_tid| ThreadIds {
+            pid,
+            tid,
+            namespace_pid,
+            namespace_tid,
+        };
+        let threads = [
+            ids(900, 900, 5, 5),
+            ids(900, 901, 5, 6),
+            ids(950, 950, 7, 7),
+        ];
+        let targets = Targets {
+            pids: vec![5],
+            tids: vec![7],
+        };
+        assert_eq!(targets.translated(&threads), (vec![900], vec![950]));
+    }
+}
