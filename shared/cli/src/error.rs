@@ -1,0 +1,151 @@
+//! Errors and exit statuses: one line on stderr, 1 for what failed, 2 for a
+//! wrong command line.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use thiserror::Error;
+
+/// Exit status for anything that failed.
+const FAILED: u8 = 1;
+/// Exit status for a wrong command line.
+const MISUSED: u8 = 2;
+
+/// Ways of ending that are not plain failures.
+#[derive(Debug, Error)]
+pub(crate) enum Ending {
+    /// The command line is wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// `--help` or `--version` was asked for and has been printed.
+    #[error("finished")]
+    Finished,
+    /// The parent that controlled this process is gone: nobody reads what we say.
+    #[error("the controlling process ended")]
+    Orphaned,
+    /// The reader of standard output has gone away.
+    #[error(
+        "standard output was closed before everything was written; use -o FILE to keep all of it"
+    )]
+    ClosedPipe,
+}
+
+/// Runs a tool's body and turns its outcome into the exit status.
+///
+/// An error becomes exactly one line on stderr, `tool: message: cause`, and
+/// exit status 1, or 2 where the command line was wrong (see [`usage`]).
+pub fn run(tool: &'static str, body: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
+    let Err(error) = body() else {
+        return ExitCode::SUCCESS;
+    };
+    let (status, line) = verdict(tool, &error);
+    if let Some(line) = line {
+        // When stderr is closed too there is nobody left to tell.
+        let _ = writeln!(io::stderr(), "{line}");
+    }
+    ExitCode::from(status)
+}
+
+/// An error that means a wrong command line: [`run`] exits with status 2.
+pub fn usage(message: impl Into<String>) -> anyhow::Error {
+    Ending::Usage(message.into()).into()
+}
+
+/// What the system says about an I/O error, without the error's number.
+#[must_use]
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+/// The exit status of an error, and the line that reports it.
+fn verdict(tool: &str, error: &anyhow::Error) -> (u8, Option<String>) {
+    match error.downcast_ref::<Ending>() {
+        Some(Ending::Finished) => (0, None),
+        Some(Ending::Orphaned) => (FAILED, None),
+        Some(Ending::Usage(_)) => (MISUSED, Some(line(tool, error))),
+        Some(Ending::ClosedPipe) | None => (FAILED, Some(line(tool, error))),
+    }
+}
+
+/// `tool: message: cause`, on one line.
+fn line(tool: &str, error: &anyhow::Error) -> String {
+    let mut text = tool.to_owned();
+    for cause in error.chain() {
+        let cause = one_line(&cause.to_string());
+        // Many error types repeat their source at the end of their own message.
+        if !cause.is_empty() && !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+/// The text with each run of white space squeezed to one space and other
+/// control characters shown as `?`.
+pub(crate) fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").replace(char::is_control, "?")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use anyhow::{Context, anyhow};
+
+    use super::*;
+
+    #[test]
+    fn failure_is_one_line_with_its_causes_and_status_1() {
+        let error = Err::<(), _>(anyhow!("no such\nfile\u{1b}"))
+            .context("cannot open `x`\n")
+            .unwrap_err();
+        assert_eq!(
+            verdict("tool", &error),
+            (1, Some("tool: cannot open `x`: no such file?".into()))
+        );
+    }
+
+    #[test]
+    fn cause_already_told_is_not_repeated() {
+        let error = anyhow!("disk full").context("cannot write: disk full");
+        assert_eq!(line("tool", &error), "tool: cannot write: disk full");
+    }
+
+    #[test]
+    fn usage_is_status_2_under_any_context() {
+        let error = usage("-m is too large").context("flags");
+        assert_eq!(
+            verdict("tool", &error),
+            (2, Some("tool: flags: -m is too large".into()))
+        );
+    }
+
+    #[test]
+    fn help_and_orphans_are_silent() {
+        assert_eq!(verdict("tool", &Ending::Finished.into()), (0, None));
+        assert_eq!(verdict("tool", &Ending::Orphaned.into()), (1, None));
+    }
+
+    #[test]
+    fn closed_pipe_is_one_line_and_status_1() {
+        let (status, line) = verdict("tool", &Ending::ClosedPipe.into());
+        assert_eq!(status, 1);
+        assert!(
+            line.unwrap()
+                .starts_with("tool: standard output was closed")
+        );
+    }
+
+    #[test]
+    fn reason_leaves_out_the_number() {
+        assert_eq!(
+            reason(&io::Error::from_raw_os_error(libc::ENOSPC)),
+            "No space left on device"
+        );
+    }
+}

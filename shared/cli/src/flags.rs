@@ -1,0 +1,313 @@
+//! Groups of flags that several tools share, for `#[command(flatten)]`.
+
+use std::fs;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use crate::values;
+
+/// Whom to measure; neither flag means every thread of the machine.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TargetFlags {
+    /// Only these processes, by ID: 1234 or 1234,5678
+    #[arg(
+        short = 'p',
+        long = "pid",
+        value_name = "PIDS",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        value_parser = values::process_id,
+        conflicts_with = "tids"
+    )]
+    pub pids: Vec<u32>,
+
+    /// Only these threads, by ID: 1235 or 1235,1236
+    #[arg(
+        short = 't',
+        visible_short_alias = 'L',
+        long = "tid",
+        value_name = "TIDS",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        value_parser = values::thread_id
+    )]
+    pub tids: Vec<u32>,
+}
+
+impl TargetFlags {
+    /// Checks that every process and thread named exists.
+    ///
+    /// # Errors
+    /// The first that does not, and how to find the right one.
+    pub fn validate(&self) -> anyhow::Result<()> {
+        check_processes(&self.pids)?;
+        check_threads(&self.tids)
+    }
+
+    /// Whom, in words: `all threads`, `PID 1234,5678`.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        let list = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        match (self.pids.as_slice(), self.tids.as_slice()) {
+            ([], []) => "all threads".to_owned(),
+            (pids, []) => format!("PID {}", list(pids)),
+            (_, tids) => format!("TID {}", list(tids)),
+        }
+    }
+}
+
+/// What to print, and where.
+#[derive(Args, Clone, Debug, Default)]
+pub struct OutputFlags {
+    /// Append `_[k]` to kernel frames
+    #[arg(short = 'a', long)]
+    pub annotate: bool,
+
+    /// Put a - frame between user and kernel frames
+    #[arg(short = 'd', long)]
+    pub delimited: bool,
+
+    /// Folded output, one line per stack: the default, accepted for bcc's sake
+    #[arg(short = 'f', long)]
+    pub folded: bool,
+
+    /// Tell threads apart: the first field is comm-PID/TID
+    #[arg(long)]
+    pub per_thread: bool,
+
+    /// bcc's form of several lines per stack, leaf first
+    #[arg(long)]
+    pub classic: bool,
+
+    /// Write to FILE, which appears only once it is whole
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Say on stderr what is being done
+    #[arg(short = 'v', long)]
+    pub verbose: bool,
+}
+
+/// How long to measure.
+#[derive(Args, Clone, Debug, Default)]
+pub struct DurationFlags {
+    /// Seconds to measure, such as 10 or 0.5 [default: until Ctrl-C]
+    #[arg(
+        value_name = "SECONDS",
+        id = "positional_duration",
+        allow_negative_numbers = true,
+        value_parser = values::seconds
+    )]
+    positional: Option<Duration>,
+
+    /// The same as a flag
+    #[arg(
+        long = "duration",
+        value_name = "SECONDS",
+        allow_negative_numbers = true,
+        value_parser = values::seconds,
+        conflicts_with = "positional_duration"
+    )]
+    duration: Option<Duration>,
+}
+
+impl DurationFlags {
+    /// The time asked for; none means until a signal arrives.
+    #[must_use]
+    pub fn get(&self) -> Option<Duration> {
+        self.positional.or(self.duration)
+    }
+}
+
+/// Which side's stacks to show; neither flag means both.
+#[derive(Args, Clone, Debug, Default)]
+pub struct StackFlags {
+    /// Only user stacks
+    #[arg(short = 'U', long, conflicts_with = "kernel_stacks_only")]
+    pub user_stacks_only: bool,
+
+    /// Only kernel stacks
+    #[arg(short = 'K', long)]
+    pub kernel_stacks_only: bool,
+}
+
+impl StackFlags {
+    /// Which stacks, in words.
+    #[must_use]
+    pub fn subject(&self) -> &'static str {
+        match (self.user_stacks_only, self.kernel_stacks_only) {
+            (true, _) => "user",
+            (_, true) => "kernel",
+            _ => "user + kernel",
+        }
+    }
+}
+
+/// Whether another process says when to start and stop (see [`Window`](crate::Window)).
+#[derive(Args, Clone, Debug, Default)]
+pub struct ControlFlags {
+    /// Socket over which the parent says when to start and stop
+    #[arg(long, value_name = "FD", hide = true)]
+    pub control_fd: Option<RawFd>,
+}
+
+/// Checks that each ID is that of a process, in the caller's PID namespace.
+///
+/// # Errors
+/// The first that is not, and how to find the right one.
+pub fn check_processes(pids: &[u32]) -> anyhow::Result<()> {
+    for &pid in pids {
+        match process_of(pid)? {
+            Some(process) if process == pid => {}
+            Some(process) => {
+                bail!("{pid} is a thread of process {process}; use -t {pid} or -p {process}")
+            }
+            None => bail!("process {pid} does not exist; `ps -e` lists the processes"),
+        }
+    }
+    Ok(())
+}
+
+/// Checks that each ID is that of a thread, in the caller's PID namespace.
+///
+/// # Errors
+/// The first that is not, and how to find the right one.
+pub fn check_threads(tids: &[u32]) -> anyhow::Result<()> {
+    for &tid in tids {
+        if process_of(tid)?.is_none() {
+            bail!("thread {tid} does not exist; `ps -eL` lists the threads");
+        }
+    }
+    Ok(())
+}
+
+/// The process that a thread belongs to. `/proc` answers for threads too,
+/// though it does not list them.
+fn process_of(tid: u32) -> anyhow::Result<Option<u32>> {
+    // Not text: the first line holds the thread's name, any bytes but NUL.
+    let Ok(status) = fs::read(format!("/proc/{tid}/status")) else {
+        fs::metadata("/proc/self/status").context("cannot read /proc; mount it first")?;
+        return Ok(None);
+    };
+    let process = String::from_utf8_lossy(&status)
+        .lines()
+        .find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+    Ok(process)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::parse::parse_from;
+
+    #[derive(Debug, Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        target: TargetFlags,
+        #[command(flatten)]
+        stacks: StackFlags,
+        #[command(flatten)]
+        output: OutputFlags,
+        #[command(flatten)]
+        duration: DurationFlags,
+        #[command(flatten)]
+        control: ControlFlags,
+    }
+
+    fn parse(line: &str) -> anyhow::Result<Arguments> {
+        parse_from(std::iter::once("tool").chain(line.split_whitespace()))
+    }
+
+    #[test]
+    fn lists_are_comma_separated_and_repeatable() {
+        let arguments = parse("-p 1,22 --pid 333").unwrap();
+        assert_eq!(arguments.target.pids, [1, 22, 333]);
+        assert_eq!(parse("-L 7,8").unwrap().target.tids, [7, 8]);
+        assert_eq!(parse("-t 7 --tid 8").unwrap().target.tids, [7, 8]);
+    }
+
+    #[test]
+    fn duration_is_positional_or_a_flag_but_not_both() {
+        assert_eq!(
+            parse("0.5").unwrap().duration.get(),
+            Some(Duration::from_millis(500))
+        );
+        assert_eq!(
+            parse("--duration 3").unwrap().duration.get(),
+            Some(Duration::from_secs(3))
+        );
+        assert_eq!(
+            parse("-p 1 3").unwrap().duration.get(),
+            Some(Duration::from_secs(3))
+        );
+        assert_eq!(parse("-p 1").unwrap().duration.get(), None);
+        assert!(parse("--duration 3 4").is_err());
+        let message = parse("-5").unwrap_err().to_string();
+        assert!(message.contains("give seconds above 0"), "{message}");
+    }
+
+    #[test]
+    fn bccs_short_flags_are_understood() {
+        let arguments = parse("-adf -U -v -o out --per-thread --control-fd 3").unwrap();
+        assert!(arguments.output.annotate && arguments.output.delimited);
+        assert!(arguments.output.per_thread && arguments.output.verbose);
+        assert!(arguments.stacks.user_stacks_only && !arguments.stacks.kernel_stacks_only);
+        assert_eq!(arguments.output.output, Some(PathBuf::from("out")));
+        assert_eq!(arguments.control.control_fd, Some(3));
+    }
+
+    #[test]
+    fn exclusive_flags_exclude_each_other() {
+        assert!(parse("-U -K").is_err());
+        assert!(parse("-p 1 -t 1").is_err());
+    }
+
+    #[test]
+    fn processes_and_threads_must_exist() {
+        let process = std::process::id();
+        assert!(check_processes(&[process]).is_ok());
+        assert!(check_threads(&[process]).is_ok());
+        // Above any pid_max that this machine could be running with by default.
+        let message = check_processes(&[process, 4_194_304])
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            message,
+            "process 4194304 does not exist; `ps -e` lists the processes"
+        );
+        let message = check_threads(&[4_194_304]).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "thread 4194304 does not exist; `ps -eL` lists the threads"
+        );
+    }
+
+    #[test]
+    fn thread_given_as_process_is_pointed_out() {
+        let (finish, finished) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            tell.send(rustix::thread::gettid()).unwrap();
+            let _ = finished.recv();
+        });
+        let tid = u32::try_from(told.recv().unwrap().as_raw_nonzero().get()).unwrap();
+        let process = std::process::id();
+        assert!(check_threads(&[tid]).is_ok());
+        assert_eq!(
+            check_processes(&[tid]).unwrap_err().to_string(),
+            format!("{tid} is a thread of process {process}; use -t {tid} or -p {process}")
+        );
+        drop(finish);
+        thread.join().unwrap();
+    }
+}

@@ -1,0 +1,281 @@
+//! Where the data goes: standard output, or a file that appears only once it
+//! is whole.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{anyhow, bail};
+use rustix::fs::{Access, access};
+use tempfile::NamedTempFile;
+
+use crate::error::{Ending, reason};
+
+/// The destination of a tool's data.
+#[derive(Debug)]
+pub struct Output {
+    path: Option<PathBuf>,
+}
+
+impl Output {
+    /// Standard output, or the file at `path`, which is checked to be writable
+    /// at once, before anything is measured.
+    ///
+    /// # Errors
+    /// The file cannot be written: why, and what to do.
+    pub fn new(path: Option<PathBuf>) -> anyhow::Result<Output> {
+        if let Some(path) = &path {
+            // A temporary that is made and dropped again: nothing to leave
+            // behind if the tool is killed while it measures.
+            drop(Destination::open(path)?);
+        }
+        Ok(Output { path })
+    }
+
+    /// Writes everything that `body` writes, buffered. A file appears under its
+    /// name, replacing any older one, only if all of it could be written.
+    ///
+    /// # Errors
+    /// The first thing that failed, and what to do.
+    pub fn write(self, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+        match &self.path {
+            Some(path) => write_file(path, body),
+            None => write_stdout(body),
+        }
+    }
+}
+
+/// Writes a file as [`Output::write`] does.
+///
+/// # Errors
+/// The first thing that failed, and what to do.
+pub fn write_file(
+    path: &Path,
+    body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let failed = |error: io::Error| {
+        anyhow!(
+            "cannot write `{}`: {}; {}",
+            path.display(),
+            reason(&error),
+            remedy(&error)
+        )
+    };
+    match Destination::open(path)? {
+        Destination::Special => {
+            let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+            buffered(file, body).map_err(failed)
+        }
+        Destination::Regular { path, temporary } => {
+            buffered(temporary.as_file(), body).map_err(failed)?;
+            temporary
+                .persist(path)
+                .map_err(|error| failed(error.error))?;
+            Ok(())
+        }
+    }
+}
+
+/// What a path leads to.
+enum Destination {
+    /// A device or a pipe, written directly: there is nothing to replace.
+    Special,
+    /// A file, not there until it is renamed from the temporary beside it.
+    Regular {
+        path: PathBuf,
+        temporary: NamedTempFile,
+    },
+}
+
+impl Destination {
+    fn open(path: &Path) -> anyhow::Result<Destination> {
+        let shown = path.display();
+        // Through symbolic links: it is the file behind them that is replaced.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if path.file_name().is_none() || path.is_dir() {
+            bail!("cannot write `{shown}`: it is a folder; name a file inside it");
+        }
+        if let Ok(metadata) = fs::metadata(&path) {
+            // Renaming over a read-only file would work, and surprise its owner.
+            access(&path, Access::WRITE_OK).map_err(|error| {
+                let error = io::Error::from(error);
+                anyhow!(
+                    "cannot write `{shown}`: {}; {}",
+                    reason(&error),
+                    remedy(&error)
+                )
+            })?;
+            if !metadata.is_file() {
+                return Ok(Destination::Special);
+            }
+        }
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let temporary = tempfile::Builder::new()
+            .prefix(".systemscope-")
+            // Less the umask, as for any new file.
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder)
+            .map_err(|error| {
+                anyhow!(
+                    "cannot write `{shown}`: {}; {}",
+                    reason(&error),
+                    remedy(&error)
+                )
+            })?;
+        Ok(Destination::Regular { path, temporary })
+    }
+}
+
+fn write_stdout(body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let stdout = io::stdout().lock();
+    buffered(stdout, body).map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Ending::ClosedPipe.into(),
+        _ => anyhow!(
+            "cannot write to standard output: {}; {}",
+            reason(&error),
+            remedy(&error)
+        ),
+    })
+}
+
+/// Runs the body over a buffer and flushes it, so that no error goes unseen.
+fn buffered(
+    target: impl Write,
+    body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut writer = BufWriter::with_capacity(1 << 16, target);
+    let outcome = body(&mut writer).and_then(|()| writer.flush());
+    // After an error, dropping the buffer must not write the rest once more.
+    let _ = writer.into_parts();
+    outcome
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => "create its folder first",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "name a file in a folder that you may write to"
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            "free some space, or name a file elsewhere"
+        }
+        ErrorKind::BrokenPipe => "keep its reader running until the end",
+        _ => "name another file",
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn names(folder: &TempDir) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+        Output::new(Some(path.to_owned()))?.write(|writer| writer.write_all(text.as_bytes()))
+    }
+
+    #[test]
+    fn whole_file_under_its_name_with_an_ordinary_files_mode() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("out.folded");
+        let ordinary = folder.path().join("ordinary");
+        fs::File::create(&ordinary).unwrap();
+        let output = Output::new(Some(path.clone())).unwrap();
+        assert_eq!(names(&folder), ["ordinary"]);
+        output.write(|writer| writeln!(writer, "a;b 1")).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a;b 1\n");
+        let mode = |path| fs::metadata(path).unwrap().mode();
+        assert_eq!(mode(&path), mode(&ordinary));
+        assert_eq!(names(&folder), ["ordinary", "out.folded"]);
+    }
+
+    #[test]
+    fn failure_leaves_the_old_file_and_nothing_else() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("out");
+        write(&path, "old").unwrap();
+        let error = write_file(&path, |writer| {
+            writer.write_all(b"half")?;
+            Err(io::Error::from_raw_os_error(libc::ENOSPC))
+        });
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            format!(
+                "cannot write `{}`: No space left on device; \
+                 free some space, or name a file elsewhere",
+                path.display()
+            )
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(names(&folder), ["out"]);
+    }
+
+    #[test]
+    fn unwritable_paths_are_told_before_anything_is_written() {
+        let folder = TempDir::new().unwrap();
+        let message = |path: &Path| Output::new(Some(path.to_owned())).unwrap_err().to_string();
+        let missing = folder.path().join("missing/out");
+        assert_eq!(
+            message(&missing),
+            format!(
+                "cannot write `{}`: No such file or directory; create its folder first",
+                missing.display()
+            )
+        );
+        assert!(message(folder.path()).contains("is a folder"));
+        assert!(message(Path::new("")).contains("cannot write ``"));
+        assert!(message(&folder.path().join("..")).contains("is a folder"));
+        assert!(message(Path::new("/proc/out")).contains("cannot write"));
+        assert!(message(Path::new("/dev/null/out")).contains("create its folder first"));
+    }
+
+    #[test]
+    fn devices_are_written_directly() {
+        write(Path::new("/dev/null"), "gone").unwrap();
+        let error = write(Path::new("/dev/full"), "too much").unwrap_err();
+        assert!(error.to_string().contains("No space left on device"));
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn symbolic_link_stays_and_its_file_is_replaced() {
+        let folder = TempDir::new().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        write(&file, "old").unwrap();
+        symlink(&file, &link).unwrap();
+        write(&link, "new").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn errors_after_the_last_write_are_seen() {
+        /// Takes everything, and fails when flushed, as a full disk may.
+        struct Late;
+        impl Write for Late {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Err(ErrorKind::StorageFull.into())
+            }
+        }
+        assert!(buffered(Late, |writer| writer.write_all(b"x")).is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! The command line, with clap's several-line errors told in one line.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+use clap::error::ErrorKind;
+
+use crate::error::{Ending, one_line, usage};
+
+/// Parses the process's command line.
+///
+/// `--help` and `--version` print on stdout; the error returned then makes
+/// [`run`](crate::run) exit with status 0.
+///
+/// # Errors
+/// A wrong command line, as one line that names the value and the remedy.
+pub fn parse<A: clap::Parser>() -> anyhow::Result<A> {
+    parse_from(std::env::args_os())
+}
+
+/// [`parse`] for a command line given as a list, the tool's name first.
+pub(crate) fn parse_from<A: clap::Parser>(
+    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+) -> anyhow::Result<A> {
+    A::try_parse_from(arguments).map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(&error),
+        kind => usage(told_in_one_line(kind, &error.render().to_string())),
+    })
+}
+
+/// Prints help or version, in colour where stdout is a terminal.
+fn print(error: &clap::Error) -> anyhow::Error {
+    match error.print().and_then(|()| io::stdout().flush()) {
+        Ok(()) => Ending::Finished.into(),
+        Err(_) => Ending::ClosedPipe.into(),
+    }
+}
+
+/// Clap's message without its usage block: what is wrong; what to do.
+fn told_in_one_line(kind: ErrorKind, rendered: &str) -> String {
+    let message = rendered.strip_prefix("error: ").unwrap_or(rendered);
+    let body = message
+        .split("\n\nUsage:")
+        .next()
+        .and_then(|text| text.split("\n\nFor more information").next())
+        .unwrap_or(message);
+    let mut text = String::new();
+    for line in body.lines().map(one_line).filter(|line| !line.is_empty()) {
+        if text.ends_with(':') {
+            text.push(' ');
+        } else if !text.is_empty() {
+            text.push_str("; ");
+        }
+        text.push_str(&line);
+    }
+    // Our own value parsers name the remedy; clap's tips do as well.
+    if kind != ErrorKind::ValueValidation && !text.contains("; tip: ") {
+        text.push_str("; see --help");
+    }
+    text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    /// A tool.
+    #[derive(Debug, Parser)]
+    #[command(version)]
+    struct Arguments {
+        /// Processes.
+        #[arg(short, long, value_delimiter = ',', allow_negative_numbers = true,
+              value_parser = crate::values::process_id)]
+        pid: Vec<u32>,
+        /// Mandatory.
+        file: String,
+        /// One.
+        #[arg(long)]
+        one: bool,
+        /// Other.
+        #[arg(long, conflicts_with = "one")]
+        other: bool,
+    }
+
+    fn error(arguments: &[&str]) -> String {
+        let line = ["tool"].iter().chain(arguments);
+        let error = parse_from::<Arguments>(line).unwrap_err();
+        assert!(matches!(
+            error.downcast_ref::<Ending>(),
+            Some(Ending::Usage(_))
+        ));
+        error.to_string()
+    }
+
+    #[test]
+    fn wrong_value_names_value_flag_and_remedy() {
+        for value in ["abc", "-1", "0", "4194305"] {
+            assert_eq!(
+                error(&["f", "-p", value]),
+                format!(
+                    "invalid value '{value}' for '--pid <PID>': process IDs are numbers \
+                     from 1 to 4194304; `ps -e` lists those in use"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn other_mistakes_point_to_help_or_carry_a_tip() {
+        assert_eq!(
+            error(&[]),
+            "the following required arguments were not provided: <FILE>; see --help"
+        );
+        assert_eq!(
+            error(&["f", "--pidd", "1"]),
+            "unexpected argument '--pidd' found; tip: a similar argument exists: '--pid'"
+        );
+        assert_eq!(
+            error(&["f", "--one", "--other"]),
+            "the argument '--one' cannot be used with '--other'; see --help"
+        );
+        assert!(error(&["f", "-p"]).ends_with("but none was supplied; see --help"));
+    }
+
+    #[test]
+    fn every_error_is_one_line() {
+        for arguments in [&["a", "b\nc"][..], &["f", "-p", "1\n2"], &["f", "-z"]] {
+            assert!(!error(arguments).contains('\n'));
+        }
+    }
+
+    #[test]
+    fn help_is_no_failure() {
+        for flag in ["--help", "--version"] {
+            let error = parse_from::<Arguments>(["tool", flag]).unwrap_err();
+            assert!(matches!(
+                error.downcast_ref::<Ending>(),
+                Some(Ending::Finished)
+            ));
+        }
+    }
+}

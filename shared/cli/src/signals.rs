@@ -1,0 +1,176 @@
+//! The signals that end a measurement: SIGINT, SIGTERM and SIGHUP.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::{flag, low_level};
+
+const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+/// Watches for the ending signals: the first is noted, the second ends the
+/// process at once, with status 128 + signal as a shell would show it.
+#[derive(Debug)]
+pub struct Signals {
+    arrived: Arc<AtomicBool>,
+    wake: UnixStream,
+}
+
+impl Signals {
+    /// Starts to watch. A SIGHUP that the caller ignores (`nohup`) stays ignored.
+    ///
+    /// # Errors
+    /// No file descriptors are left, or the system refuses a handler.
+    pub fn install() -> io::Result<Signals> {
+        let arrived = Arc::new(AtomicBool::new(false));
+        let (wake, waker) = UnixStream::pair()?;
+        for signal in ENDING {
+            if signal == SIGHUP && is_ignored(signal) {
+                continue;
+            }
+            // Handlers run in this order: the flag that the first signal sets
+            // is what makes the second one quit.
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&arrived))?;
+            flag::register(signal, Arc::clone(&arrived))?;
+            low_level::pipe::register(signal, waker.try_clone()?)?;
+        }
+        Ok(Signals { arrived, wake })
+    }
+
+    /// Ignores the ending signals, for a process whose parent decides when to end.
+    pub fn ignore() {
+        for signal in ENDING {
+            // SAFETY: SIG_IGN installs no handler, and the signal numbers are valid.
+            unsafe { libc::signal(signal, libc::SIG_IGN) };
+        }
+    }
+
+    /// Whether a signal has arrived.
+    #[must_use]
+    pub fn arrived(&self) -> bool {
+        self.arrived.load(Ordering::Relaxed)
+    }
+}
+
+/// Readable from the first signal on; never read it.
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}
+
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: all-zero bytes are a valid sigaction, which the call overwrites;
+    // a null new action asks for the present one only.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::{Child, Command, Stdio};
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::*;
+
+    /// The test binary as a process of its own, since signals are per process.
+    /// Runs the `#[ignore]`d test named, which prints a line when it is ready.
+    fn spawn(name: &str) -> (Child, BufReader<std::process::ChildStdout>) {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "--nocapture", name])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        await_line(&mut output, "ready");
+        (child, output)
+    }
+
+    fn await_line(output: &mut impl BufRead, wanted: &str) {
+        let mut line = String::new();
+        while !line.contains(wanted) {
+            line.clear();
+            assert_ne!(output.read_line(&mut line).unwrap(), 0, "no {wanted}");
+        }
+    }
+
+    fn signal(child: &Child, signal: Signal) {
+        kill_process(Pid::from_child(child), signal).unwrap();
+    }
+
+    #[test]
+    #[ignore = "a process that other tests start"]
+    fn helper_watches() {
+        let signals = Signals::install().unwrap();
+        assert!(!signals.arrived());
+        println!("ready");
+        let forever = Timespec {
+            tv_sec: 20,
+            tv_nsec: 0,
+        };
+        let mut fds = [PollFd::new(&signals, PollFlags::IN)];
+        while !signals.arrived() {
+            let _ = poll(&mut fds, Some(&forever));
+        }
+        assert_eq!(poll(&mut fds, Some(&forever)), Ok(1));
+        println!("arrived");
+        io::stdout().flush().unwrap();
+        // Ends when the test closes our input.
+        let _ = io::stdin().read_line(&mut String::new());
+    }
+
+    #[test]
+    #[ignore = "a process that other tests start"]
+    fn helper_ignores() {
+        Signals::ignore();
+        println!("ready");
+        let _ = io::stdin().read_line(&mut String::new());
+    }
+
+    #[test]
+    fn first_signal_is_noted_and_wakes_a_poll() {
+        for ending in [Signal::INT, Signal::TERM, Signal::HUP] {
+            let (mut child, mut output) = spawn("signals::tests::helper_watches");
+            signal(&child, ending);
+            await_line(&mut output, "arrived");
+            drop(child.stdin.take());
+            assert!(child.wait().unwrap().success());
+        }
+    }
+
+    #[test]
+    fn second_signal_quits() {
+        let (mut child, mut output) = spawn("signals::tests::helper_watches");
+        signal(&child, Signal::INT);
+        await_line(&mut output, "arrived");
+        signal(&child, Signal::TERM);
+        let status = child.wait().unwrap();
+        assert_eq!(
+            (status.code(), status.signal()),
+            (Some(128 + SIGTERM), None)
+        );
+    }
+
+    #[test]
+    fn ignored_signals_do_nothing() {
+        let (mut child, _output) = spawn("signals::tests::helper_ignores");
+        for ending in [Signal::INT, Signal::TERM, Signal::HUP] {
+            signal(&child, ending);
+        }
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+    }
+}

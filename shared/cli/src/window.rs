@@ -1,0 +1,354 @@
+//! The window: who decides when measuring starts and when it stops.
+
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::time::Duration;
+
+use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::control::{Control, Order};
+use crate::signals::Signals;
+
+/// The longest sleep between two questions to [`Window::ended`].
+const LONGEST_PATIENCE: Duration = Duration::from_millis(100);
+
+/// How long before it comes the start of the window is announced: enough to
+/// read what is there beforehand.
+const START_NOTICE_NS: u64 = 10_000_000;
+
+/// How long before it comes the end of the window is announced.
+const NOTICE_NS: u64 = 2_000_000;
+
+/// Sleeps until `time` of [`monotonic_ns`].
+pub fn sleep_until(time: u64) {
+    let now = monotonic_ns();
+    std::thread::sleep(Duration::from_nanos(time.saturating_sub(now)));
+}
+
+/// Now, in nanoseconds of `CLOCK_MONOTONIC`: the clock of `bpf_ktime_get_ns`.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    // The clock starts at boot: neither field is ever negative.
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+/// The span of time that is measured, in nanoseconds of `CLOCK_MONOTONIC`.
+///
+/// It ends after a duration, at a signal, when the controlling parent says so,
+/// or when the tool finds that there is nothing left to measure.
+#[derive(Debug)]
+pub struct Window {
+    duration: Option<Duration>,
+    ender: Ender,
+    start: u64,
+    stop: Option<u64>,
+}
+
+/// Who ends the window, beside the duration.
+#[derive(Debug)]
+enum Ender {
+    Signals(Signals),
+    Parent(Control),
+}
+
+impl Window {
+    /// Starts to watch for signals; or, where a parent holds the other end of
+    /// the socket `control_fd`, ignores them and watches that.
+    ///
+    /// # Errors
+    /// `control_fd` is not a socket, or signals cannot be watched.
+    pub fn new(duration: Option<Duration>, control_fd: Option<RawFd>) -> anyhow::Result<Window> {
+        let ender = match control_fd {
+            Some(fd) => {
+                let control = Control::from_raw(fd)?;
+                Signals::ignore();
+                Ender::Parent(control)
+            }
+            None => Ender::Signals(Signals::install().context("cannot watch for signals")?),
+        };
+        Ok(Window {
+            duration,
+            ender,
+            start: 0,
+            stop: None,
+        })
+    }
+
+    /// Call once everything is attached: returns the time the window starts,
+    /// which is in a moment, or, after telling the parent `ready`, the time it names.
+    ///
+    /// # Errors
+    /// The parent is gone (ends the tool without a word) or talks nonsense.
+    pub fn begin(&mut self) -> anyhow::Result<u64> {
+        self.start = match &mut self.ender {
+            Ender::Signals(_) => monotonic_ns() + START_NOTICE_NS,
+            Ender::Parent(control) => {
+                control.say("ready")?;
+                loop {
+                    match control.wait()? {
+                        Order::Start(start) => break start,
+                        // Ended before it began: the start will follow.
+                        Order::Stop(stop) => self.stop = Some(stop),
+                    }
+                }
+            }
+        };
+        if let Some(duration) = self.duration {
+            let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+            self.stop_by(self.start.saturating_add(nanoseconds));
+        }
+        Ok(self.start)
+    }
+
+    /// The time the window stopped, once that is known and has passed. Never
+    /// before its start.
+    ///
+    /// # Errors
+    /// The parent is gone (ends the tool without a word) or talks nonsense.
+    pub fn ended(&mut self) -> anyhow::Result<Option<u64>> {
+        if let Some(stop) = self.passed() {
+            return Ok(Some(stop));
+        }
+        match &mut self.ender {
+            Ender::Signals(signals) => {
+                if signals.arrived() {
+                    self.stop_by(monotonic_ns() + NOTICE_NS);
+                }
+            }
+            Ender::Parent(control) => {
+                while let Some(order) = control.poll()? {
+                    if let Order::Stop(stop) = order {
+                        self.stop = Some(stop);
+                    }
+                }
+            }
+        }
+        Ok(self.passed())
+    }
+
+    /// The time at which the window will stop or has stopped, once known.
+    #[must_use]
+    pub fn stop(&self) -> Option<u64> {
+        self.stop.map(|stop| stop.max(self.start))
+    }
+
+    /// Whether a parent, not this tool, says when to start and stop.
+    #[must_use]
+    pub fn is_controlled(&self) -> bool {
+        matches!(self.ender, Ender::Parent(_))
+    }
+
+    /// Sleeps until the window is over, and calls `tick` with the time it will
+    /// stop, once known: every 100 ms at least, and whenever `source` is
+    /// readable. `tick` says whether there is anything left to measure; once
+    /// there is not, the window ends, unless that is the parent's to say.
+    /// Returns the time it stopped.
+    ///
+    /// Whatever ends the window does so a little later than now, so that
+    /// `tick` can pass the time on before it has come.
+    ///
+    /// # Errors
+    /// Those of `tick` and of [`Window::ended`].
+    pub fn follow(
+        &mut self,
+        source: impl AsFd,
+        mut tick: impl FnMut(Option<u64>) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<u64> {
+        loop {
+            let ended = self.ended()?;
+            let alive = tick(self.stop())?;
+            if !alive && !self.is_controlled() {
+                let soon = monotonic_ns() + NOTICE_NS;
+                if self.stop.is_none_or(|stop| stop > soon) {
+                    self.stop_by(soon);
+                    continue;
+                }
+            }
+            if let Some(stop) = ended {
+                return Ok(stop);
+            }
+            self.wait(source.as_fd())?;
+        }
+    }
+
+    /// Sleeps until `source` is readable, a signal or an order comes, the
+    /// window may be over, or [`LONGEST_PATIENCE`] has passed.
+    fn wait(&self, source: BorrowedFd<'_>) -> anyhow::Result<()> {
+        let ender = match &self.ender {
+            Ender::Signals(signals) => signals.as_fd(),
+            Ender::Parent(control) => control.as_fd(),
+        };
+        let patience = self
+            .stop
+            .map_or(u64::MAX, |stop| stop.saturating_sub(monotonic_ns()))
+            .min(LONGEST_PATIENCE.as_nanos() as u64);
+        let patience = Timespec {
+            tv_sec: 0,
+            tv_nsec: patience as i64,
+        };
+        let mut sources = [
+            PollFd::from_borrowed_fd(ender, PollFlags::IN),
+            PollFd::from_borrowed_fd(source, PollFlags::IN),
+        ];
+        match poll(&mut sources, Some(&patience)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error).context("cannot wait for the end of the window"),
+        }
+    }
+
+    /// Sends a last line to the controlling parent; without one, does nothing.
+    ///
+    /// # Errors
+    /// The parent is gone (ends the tool without a word).
+    pub fn report(&mut self, line: &str) -> anyhow::Result<()> {
+        match &mut self.ender {
+            Ender::Signals(_) => Ok(()),
+            Ender::Parent(control) => control.say(line),
+        }
+    }
+
+    fn stop_by(&mut self, time: u64) {
+        self.stop = Some(self.stop.map_or(time, |stop| stop.min(time)));
+    }
+
+    fn passed(&self) -> Option<u64> {
+        self.stop().filter(|&stop| stop <= monotonic_ns())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::{self, Read, Write};
+    use std::os::fd::IntoRawFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::error::Ending;
+
+    /// A window under control, without ignoring the test runner's signals.
+    fn controlled(duration: Option<Duration>) -> (UnixStream, Window) {
+        let (parent, child) = UnixStream::pair().unwrap();
+        let ender = Ender::Parent(Control::from_raw(child.into_raw_fd()).unwrap());
+        (
+            parent,
+            Window {
+                duration,
+                ender,
+                start: 0,
+                stop: None,
+            },
+        )
+    }
+
+    fn plain(duration: Option<Duration>) -> Window {
+        // Installed for the rest of the test run; the first Ctrl-C is then
+        // noted by each, and ends the run as a second one would.
+        let ender = Ender::Signals(Signals::install().unwrap());
+        Window {
+            duration,
+            ender,
+            start: 0,
+            stop: None,
+        }
+    }
+
+    /// Follows the window with nothing to read and targets that live as long
+    /// as `alive` says; every stop that was announced, and the one it was.
+    fn follow(window: &mut Window, mut alive: impl FnMut() -> bool) -> (Vec<u64>, u64) {
+        let (events, _writer) = io::pipe().unwrap();
+        let mut announced = Vec::new();
+        let stop = window.follow(&events, |stop| {
+            announced.extend(stop.map(|stop| (stop, monotonic_ns())));
+            Ok(alive())
+        });
+        let stop = stop.unwrap();
+        assert!(
+            announced
+                .iter()
+                .any(|&(time, now)| time == stop && now < time)
+        );
+        (announced.into_iter().map(|(stop, _)| stop).collect(), stop)
+    }
+
+    #[test]
+    fn the_clock_counts_nanoseconds_since_boot() {
+        let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
+        let uptime: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
+        // Suspended time counts in the one and not in the other.
+        assert!(monotonic_ns() as f64 / 1e9 < uptime + 1.0);
+        let before = monotonic_ns();
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(monotonic_ns() - before >= 2_000_000);
+    }
+
+    #[test]
+    fn duration_ends_the_window_to_the_nanosecond() {
+        let mut window = plain(Some(Duration::from_millis(30)));
+        let start = window.begin().unwrap();
+        assert_eq!(window.ended().unwrap(), None);
+        let (announced, stop) = follow(&mut window, || true);
+        assert_eq!(stop, start + 30_000_000);
+        assert!(announced.iter().all(|&time| time == stop));
+        assert!(!window.is_controlled());
+        assert!(window.report("nobody listens").is_ok());
+    }
+
+    #[test]
+    fn the_window_ends_early_when_nothing_is_left() {
+        let mut window = plain(Some(Duration::from_secs(3600)));
+        let start = window.begin().unwrap();
+        let mut rounds = 3;
+        let (_, stop) = follow(&mut window, || {
+            rounds -= 1;
+            rounds > 0
+        });
+        assert!(stop > start && stop < start + 1_000_000_000);
+    }
+
+    #[test]
+    fn the_parent_starts_and_stops() {
+        let (mut parent, mut window) = controlled(None);
+        let start = monotonic_ns() - 5;
+        parent
+            .write_all(format!("start {start}\n").as_bytes())
+            .unwrap();
+        assert_eq!(window.begin().unwrap(), start);
+        assert_eq!(window.ended().unwrap(), None);
+        let far = start + 3_600_000_000_000;
+        parent
+            .write_all(format!("stop {far}\n").as_bytes())
+            .unwrap();
+        assert_eq!(window.ended().unwrap(), None);
+        parent
+            .write_all(format!("stop {}\n", start + 3).as_bytes())
+            .unwrap();
+        assert_eq!(window.ended().unwrap(), Some(start + 3));
+        window.report("lost events=0").unwrap();
+        drop(window);
+        let mut said = String::new();
+        parent.read_to_string(&mut said).unwrap();
+        assert_eq!(said, "ready\nlost events=0\n");
+    }
+
+    #[test]
+    fn a_stop_before_the_start_gives_an_empty_window() {
+        let (mut parent, mut window) = controlled(None);
+        parent.write_all(b"stop 5\nstart 10\n").unwrap();
+        assert_eq!(window.begin().unwrap(), 10);
+        assert_eq!(window.ended().unwrap(), Some(10));
+    }
+
+    #[test]
+    fn parents_death_ends_the_child() {
+        let (mut parent, mut window) = controlled(None);
+        parent.write_all(b"start 1\n").unwrap();
+        window.begin().unwrap();
+        drop(parent);
+        let error = window.ended().unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(Ending::Orphaned)));
+    }
+}
