@@ -1,0 +1,54 @@
+//! offcputime: where threads spend the time in which they are off the CPU.
+
+mod arguments;
+mod trace;
+
+use std::process::ExitCode;
+
+use arguments::Arguments;
+
+fn main() -> ExitCode {
+    cli::run("offcputime", || {
+        let arguments: Arguments = cli::parse()?;
+        arguments.check()?;
+        loader::check_privileges()?;
+        let output = cli::Output::new(arguments.output.output.clone())?;
+        let clocks = arguments
+            .clocks
+            .clone()
+            .map(|path| cli::Output::new(Some(path)))
+            .transpose()?;
+        let mut window = cli::Window::new(arguments.duration.get(), arguments.control.control_fd)?;
+
+        let measured = trace::run(&arguments, &mut window)?;
+
+        window.report(&measured.losses.to_string())?;
+        if let Some(clocks) = clocks {
+            clocks.write(|writer| export::clocks::write(&measured.profile.threads, writer))?;
+        }
+        let options = export::folded::Options {
+            per_thread: arguments.output.per_thread,
+            delimited: arguments.output.delimited,
+            annotate_kernel: arguments.output.annotate,
+            nanoseconds: arguments.nanoseconds,
+        };
+        let write = if arguments.output.classic {
+            export::classic::write
+        } else {
+            export::folded::write
+        };
+        let mut written = export::folded::Written::default();
+        output.write(|writer| {
+            written = write(&measured.profile, &options, writer)?;
+            Ok(())
+        })?;
+        measured.report("offcputime", arguments.output.verbose);
+        if written.dropped_lines > 0 {
+            eprintln!(
+                "offcputime: left out {} stacks of less than 1 us, {} ns in all",
+                written.dropped_lines, written.dropped_ns
+            );
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,90 @@
+//! The command line of oncputime.
+
+use clap::Parser;
+use cli::values;
+use loader::{Event, Rate, Targets};
+
+/// bcc's default: not a divisor of common timer frequencies, so that samples
+/// do not run in step with what they measure.
+const DEFAULT_FREQUENCY: u64 = 49;
+
+/// Shows where threads run: samples of their stacks, counted.
+///
+/// Samples every CPU until Ctrl-C or for the given seconds, then prints one
+/// line per stack in folded form: thread name, user frames from the root,
+/// kernel frames, and the number of samples.
+#[derive(Parser, Debug)]
+#[command(name = "oncputime", version, after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub target: cli::TargetFlags,
+
+    /// Samples a second on each CPU [default: 49]
+    #[arg(
+        short = 'F', long, value_name = "HZ", conflicts_with = "count",
+        allow_negative_numbers = true, value_parser = values::frequency
+    )]
+    pub frequency: Option<u64>,
+
+    /// Sample each time that N events have happened on a CPU
+    #[arg(
+        short = 'c', long, value_name = "N",
+        allow_negative_numbers = true, value_parser = values::positive
+    )]
+    pub count: Option<u64>,
+
+    /// What drives the samples, by perf's names: cpu-cycles, cpu-clock,
+    /// instructions, cache-misses, ... [default: cpu-cycles, or cpu-clock
+    /// where the machine does not count cycles]
+    #[arg(short = 'e', long, value_name = "EVENT", value_parser = Event::by_name)]
+    pub event: Option<Event>,
+
+    #[command(flatten)]
+    pub stacks: cli::StackFlags,
+
+    /// Also sample the idle CPUs
+    #[arg(short = 'I', long)]
+    pub include_idle: bool,
+
+    /// Sample only this CPU
+    #[arg(short = 'C', long, value_name = "CPU")]
+    pub cpu: Option<u32>,
+
+    #[command(flatten)]
+    pub output: cli::OutputFlags,
+
+    #[command(flatten)]
+    pub duration: cli::DurationFlags,
+
+    #[command(flatten)]
+    pub control: cli::ControlFlags,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  oncputime                       sample all CPUs at 49 Hz until Ctrl-C
+  oncputime -F 99 5               ... at 99 Hz for 5 seconds
+  oncputime -p 1234 -F 49 10 | flamegraph.pl > on.svg
+  oncputime -p 1234 --per-thread  threads apart: comm-PID/TID
+  oncputime -L 1235 -U            one thread, user stacks only
+  oncputime -e cache-misses -c 10000 5
+                                  a sample for every 10,000 cache misses
+  oncputime -C 3 -I 5             one CPU, idle time included";
+
+impl Arguments {
+    /// What to measure.
+    pub(crate) fn targets(&self) -> Targets {
+        Targets {
+            pids: self.target.pids.clone(),
+            tids: self.target.tids.clone(),
+        }
+    }
+
+    /// How often to sample.
+    pub(crate) fn rate(&self) -> Rate {
+        match self.count {
+            Some(count) => Rate::Period(count),
+            None => Rate::Frequency(self.frequency.unwrap_or(DEFAULT_FREQUENCY)),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! One run of the BPF program, from opening it to the named profile.
+
+use std::mem::MaybeUninit;
+
+use anyhow::Context;
+use bpf::SharedConfig;
+use bpf::oncputime::OncputimeSkelBuilder;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use loader::{Collector, CountMaps, Kernel, Named, Rate, Samplers, TargetWatch};
+use profile::{Unit, Weight};
+
+use crate::arguments::Arguments;
+
+/// Measures for the length of `window`.
+pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Result<Named> {
+    let kernel = Kernel::probe()?;
+    let targets = arguments.targets();
+
+    let mut object = MaybeUninit::uninit();
+    let mut open = OncputimeSkelBuilder::default().open(&mut object)?;
+    let config = open
+        .maps
+        .rodata_data
+        .as_deref_mut()
+        .context("the program has no constants")?;
+    kernel.configure(config);
+    config.set_stacks(
+        !arguments.stacks.kernel_stacks_only,
+        !arguments.stacks.user_stacks_only,
+    );
+    config.set_per_thread(arguments.output.per_thread);
+    config.include_idle = arguments.include_idle;
+    targets.configure(
+        &kernel,
+        config,
+        &mut open.maps.target_pids,
+        &mut open.maps.target_tids,
+    )?;
+    open.progs.list_threads.set_autoload(kernel.is_nested());
+
+    let mut program = open.load().context("cannot load the BPF program")?;
+    let maps = &mut program.maps;
+    let progs = &program.progs;
+    targets.fill(
+        &kernel,
+        &maps.target_pids,
+        &maps.target_tids,
+        &progs.list_threads,
+    )?;
+    let mut samplers = Samplers::attach(
+        &progs.sample,
+        arguments.event,
+        arguments.rate(),
+        arguments.cpu,
+    )?;
+
+    let counts = CountMaps {
+        events: &maps.events,
+        counts: &maps.counts,
+        even: &maps.counts_even,
+        odd: &maps.counts_odd,
+    };
+    let state = maps
+        .bss_data
+        .as_deref_mut()
+        .context("the program has no variables")?;
+    let mut collector = Collector::new(counts, state)?;
+
+    if !window.is_controlled() {
+        eprintln!("{}", header(arguments, &samplers));
+    }
+    let start = window.begin()?;
+    collector.open_window(start);
+
+    let readiness = collector.readiness()?;
+    let mut watch = TargetWatch::new(&targets);
+    window.follow(&readiness, |stop| {
+        if let Some(stop) = stop {
+            collector.close_window(stop);
+        }
+        collector.take()?;
+        samplers.follow_hotplug()?;
+        Ok(watch.lives())
+    })?;
+    drop(samplers);
+
+    let named = collector.finish()?.name(Unit::Samples, |tally| {
+        let weight = Weight {
+            value: tally.events,
+            events: tally.events,
+            longest: 0,
+        };
+        vec![(None, weight)]
+    });
+    Ok(named)
+}
+
+fn header(arguments: &Arguments, samplers: &Samplers<'_, '_>) -> String {
+    let rate = match arguments.rate() {
+        Rate::Frequency(frequency) => format!("at {frequency} Hertz"),
+        Rate::Period(period) => format!("every {period} events"),
+    };
+    format!(
+        "Sampling {rate} ({}, {} CPUs) of {} by {} stack... Hit Ctrl-C to end.",
+        samplers.event().name,
+        samplers.cpus(),
+        arguments.target.subject(),
+        arguments.stacks.subject(),
+    )
+}
