@@ -1,0 +1,79 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+
+const EXAMPLES: &str = "\
+Examples:
+  wallclock 1234                     # 30 s of process 1234
+  wallclock 1234 -d 60 -f 99         # 60 s, 99 samples per second
+  wallclock 1234 -m 100              # keep the stacks of waits from 100 µs on
+  wallclock 1234 -o slow-start       # slow-start.svg, or slow-start/ for several threads
+  wallclock 1234,5678 -o pair        # two processes: pair/pid1234/ and pair/pid5678/
+
+Ctrl-C ends early with everything seen so far; a second one quits at once.";
+
+/// Shows where the wall-clock time of every thread of a process goes: running,
+/// waiting for a CPU or blocked, as flame graphs whose widths add up to each
+/// thread's life.
+#[derive(Debug, Parser)]
+#[command(name = "wallclock", version, after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Processes to measure, by ID: 1234 or 1234,5678
+    #[arg(
+        value_name = "PIDS",
+        required = true,
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        value_parser = cli::values::process_id
+    )]
+    pub(crate) pids: Vec<u32>,
+
+    /// Seconds to measure, such as 10 or 0.5
+    #[arg(
+        short = 'd',
+        long,
+        value_name = "SECONDS",
+        default_value = "30",
+        allow_negative_numbers = true,
+        value_parser = cli::values::seconds
+    )]
+    pub(crate) duration: Duration,
+
+    /// Samples per second and CPU
+    #[arg(
+        short = 'f',
+        long,
+        value_name = "HZ",
+        default_value = "49",
+        allow_negative_numbers = true,
+        value_parser = cli::values::frequency
+    )]
+    pub(crate) frequency: u64,
+
+    /// Keep the stacks of off-CPU intervals from this many microseconds on
+    #[arg(
+        short = 'm',
+        long,
+        value_name = "MIN_US",
+        default_value = "1000",
+        allow_negative_numbers = true,
+        value_parser = cli::values::microseconds
+    )]
+    pub(crate) min_block_us: u64,
+
+    /// Where the files go: PREFIX.svg and so on, or the folder PREFIX/ for
+    /// several threads [default: combined_profile_pid<PID>_<TIME>]
+    #[arg(short = 'o', long, value_name = "PREFIX")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// How many threads at most, those that lived longest, get files of their own
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) thread_files: usize,
+
+    /// Pass on what oncputime and offcputime say
+    #[arg(short = 'v', long)]
+    pub(crate) verbose: bool,
+}

@@ -1,0 +1,242 @@
+//! oncputime and offcputime as child processes under control.
+
+use std::collections::VecDeque;
+use std::env;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Command, Stdio};
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Context, anyhow, bail};
+use profile::{Losses, Profile, Unit, folded};
+use rustix::io::FdFlags;
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+/// How many of a child's last lines on stderr are kept.
+const LINES_KEPT: usize = 100;
+
+/// The path of a program of the suite: beside this one, else on `PATH`.
+///
+/// # Errors
+/// It is in neither place.
+pub(crate) fn locate(program: &str) -> anyhow::Result<PathBuf> {
+    let here = env::current_exe().context("cannot tell where wallclock itself is")?;
+    let folder = here.parent().unwrap_or(Path::new("/"));
+    let path = env::var_os("PATH").unwrap_or_default();
+    std::iter::once(folder.to_owned())
+        .chain(env::split_paths(&path))
+        .map(|folder| folder.join(program))
+        .find(|candidate| is_executable(candidate))
+        .ok_or_else(|| {
+            anyhow!(
+                "cannot find `{program}`, which wallclock runs, in `{}` or on PATH; \
+                 install it beside wallclock",
+                folder.display()
+            )
+        })
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+/// A child that measures when it is told to. Killed when dropped.
+pub(crate) struct Child {
+    name: &'static str,
+    process: std::process::Child,
+    control: UnixStream,
+    unread: Vec<u8>,
+    ready: bool,
+    closed: bool,
+    losses: Option<Losses>,
+    data: Option<JoinHandle<Result<Profile, folded::Error>>>,
+    words: Option<JoinHandle<Vec<String>>>,
+}
+
+/// What a child leaves behind when all went well.
+pub(crate) struct Outcome {
+    /// What it measured.
+    pub(crate) profile: Profile,
+    /// What it could not keep.
+    pub(crate) losses: Losses,
+    /// Its lines on stderr, the last hundred.
+    pub(crate) words: Vec<String>,
+}
+
+impl Child {
+    /// Starts a child, with one end of a socket whose number it is told, and
+    /// with another descriptor of ours where its arguments name one.
+    ///
+    /// # Errors
+    /// The program is not there or cannot be started.
+    pub(crate) fn spawn(
+        name: &'static str,
+        arguments: &[&str],
+        unit: Unit,
+        passed_on: Option<BorrowedFd<'_>>,
+    ) -> anyhow::Result<Child> {
+        let program = locate(name)?;
+        let (control, theirs) = UnixStream::pair().context("cannot make a control socket")?;
+        control.set_nonblocking(true)?;
+        let control_fd = theirs.as_raw_fd();
+        let inherited = [Some(control_fd), passed_on.map(|fd| fd.as_raw_fd())];
+        let mut command = Command::new(&program);
+        command
+            .args(arguments)
+            .arg("--control-fd")
+            .arg(control_fd.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C is for wallclock, which then tells the children.
+            .process_group(0);
+        // SAFETY: between fork and exec only system calls are made, all
+        // async-signal-safe; the descriptors are open in the child as they are here.
+        unsafe {
+            command.pre_exec(move || {
+                set_parent_process_death_signal(Some(Signal::KILL))?;
+                for fd in inherited.into_iter().flatten() {
+                    let fd = BorrowedFd::borrow_raw(fd);
+                    rustix::io::fcntl_setfd(fd, FdFlags::empty())?;
+                }
+                Ok(())
+            });
+        }
+        let mut process = command
+            .spawn()
+            .with_context(|| format!("cannot run `{}`", program.display()))?;
+        let data = process.stdout.take().map(|stdout| read_data(stdout, unit));
+        let words = process
+            .stderr
+            .take()
+            .map(|stderr| thread::spawn(move || read_words(stderr)));
+        Ok(Child {
+            name,
+            process,
+            control,
+            unread: Vec::new(),
+            ready: false,
+            closed: false,
+            losses: None,
+            data,
+            words,
+        })
+    }
+
+    /// Whether it has said that it is attached.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    /// Whether it has hung up: it has ended, or is about to.
+    pub(crate) fn has_hung_up(&self) -> bool {
+        self.closed
+    }
+
+    /// Takes in what it has said so far, without waiting.
+    ///
+    /// # Errors
+    /// It says something that it should not.
+    pub(crate) fn listen(&mut self) -> anyhow::Result<()> {
+        let mut bytes = [0; 256];
+        while !self.closed {
+            match self.control.read(&mut bytes) {
+                Ok(0) => self.closed = true,
+                Ok(length) => self.unread.extend(&bytes[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // A child that died with our words unread resets the line.
+                Err(_) => self.closed = true,
+            }
+        }
+        while let Some(end) = self.unread.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.unread.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line[..end]);
+            if line == "ready" {
+                self.ready = true;
+            } else {
+                let losses = line.parse();
+                self.losses = Some(losses.with_context(|| format!("{} went astray", self.name))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says a line to it. One that has hung up is found out by listening.
+    pub(crate) fn tell(&mut self, line: &str) {
+        let _ = self.control.write_all(format!("{line}\n").as_bytes());
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// It failed (its own last words are the message), or its data make no sense.
+    pub(crate) fn finish(&mut self) -> anyhow::Result<Outcome> {
+        let data = join(self.data.take());
+        let words = join(self.words.take()).unwrap_or_default();
+        let status = self.process.wait()?;
+        let name = self.name;
+        if !status.success() {
+            let last = words.last().map_or("it left no message", String::as_str);
+            let last = last.strip_prefix(&format!("{name}: ")).unwrap_or(last);
+            match status.code() {
+                Some(_) => bail!("{name}: {last}"),
+                None => bail!("{name} was killed ({status}); its last words: {last}"),
+            }
+        }
+        let (Some(data), Some(losses)) = (data, self.losses) else {
+            bail!("{name} ended before it was told to; is it of the same version as wallclock?");
+        };
+        let profile = data.with_context(|| format!("{name} went astray"))?;
+        Ok(Outcome {
+            profile,
+            losses,
+            words,
+        })
+    }
+}
+
+impl AsFd for Child {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // Already waited for, in most cases: then both do nothing.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Reads the child's data as they come, so that it never waits for us.
+fn read_data(stdout: ChildStdout, unit: Unit) -> JoinHandle<Result<Profile, folded::Error>> {
+    thread::spawn(move || {
+        let mut stdout = BufReader::with_capacity(1 << 16, stdout);
+        let profile = folded::read(&mut stdout, unit, true);
+        // After nonsense, the rest is let go, lest the child fail for want of a reader.
+        let _ = std::io::copy(&mut stdout, &mut std::io::sink());
+        profile
+    })
+}
+
+fn read_words(stderr: impl Read) -> Vec<String> {
+    let mut lines = VecDeque::new();
+    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+        if lines.len() == LINES_KEPT {
+            lines.pop_front();
+        }
+        lines.push_back(String::from_utf8_lossy(&line).into_owned());
+    }
+    lines.into()
+}
+
+fn join<T>(handle: Option<JoinHandle<T>>) -> Option<T> {
+    handle?.join().ok()
+}

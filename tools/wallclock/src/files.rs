@@ -1,0 +1,198 @@
+//! What the output files are called.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use profile::Thread;
+
+/// What a thread is for, from its name. Safe as a part of a file's name.
+pub(crate) fn role(thread: &Thread) -> String {
+    let name = thread.comm.to_lowercase();
+    let known = if thread.id.tid == thread.id.pid {
+        "main"
+    } else if name.contains("cuda") && name.contains("evthandlr") {
+        "cuda-event"
+    } else if name.contains("cuda") {
+        "cuda-compute"
+    } else if name.contains("eal-intr") {
+        "dpdk-interrupt"
+    } else if name.contains("rte_mp") {
+        "dpdk-multiprocess"
+    } else if name.contains("telemetry") {
+        "telemetry"
+    } else {
+        return safe(&thread.comm);
+    };
+    known.to_owned()
+}
+
+/// The name with everything but ASCII letters, digits and `._:+@` turned to
+/// `_`, and leading dots as well.
+fn safe(name: &str) -> String {
+    let dots = name.len() - name.trim_start_matches('.').len();
+    let rest = name[dots..].chars().map(|character| match character {
+        '.' | '_' | ':' | '+' | '@' => character,
+        _ if character.is_ascii_alphanumeric() => character,
+        _ => '_',
+    });
+    "_".repeat(dots).chars().chain(rest).collect()
+}
+
+/// The file's name that a thread's files start with.
+pub(crate) fn thread_base(thread: &Thread, role: &str) -> String {
+    format!("thread_{}_{role}", thread.id.tid)
+}
+
+/// Where the results of a run go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Names {
+    /// One process with one thread: what its three files start with.
+    pub(crate) prefix: PathBuf,
+    /// Anything else: the folder.
+    pub(crate) folder: PathBuf,
+    /// What the analysis in the folder starts with.
+    pub(crate) base: OsString,
+}
+
+impl Names {
+    /// The names that the user asks for, or those of the time (in seconds
+    /// since 1970).
+    ///
+    /// # Errors
+    /// The prefix does not end in a name.
+    pub(crate) fn new(output: Option<&Path>, pids: &[u32], time: u64) -> anyhow::Result<Names> {
+        if let Some(prefix) = output {
+            let base = prefix.file_name().filter(|_| !ends_in_slash(prefix));
+            let Some(base) = base else {
+                bail!(
+                    "-o `{}` does not end in a name; give one, such as `{}`",
+                    prefix.display(),
+                    prefix.join("profile").display()
+                );
+            };
+            return Ok(Names {
+                prefix: prefix.to_owned(),
+                folder: prefix.to_owned(),
+                base: base.to_owned(),
+            });
+        }
+        let (base, kind) = match pids {
+            [pid] => (format!("combined_profile_pid{pid}_{time}"), "multithread"),
+            _ => (format!("combined_profile_{time}"), "multiprocess"),
+        };
+        Ok(Names {
+            folder: format!("{kind}_{base}").into(),
+            prefix: base.clone().into(),
+            base: base.into(),
+        })
+    }
+
+    /// The files of a process with one thread.
+    pub(crate) fn single_files(&self) -> [PathBuf; 3] {
+        SINGLE_ENDINGS.map(|ending| with_ending(&self.prefix, ending))
+    }
+}
+
+/// What the files of a process with one thread end in.
+pub(crate) const SINGLE_ENDINGS: [&str; 3] = [".svg", ".folded", "_single_thread_analysis.txt"];
+
+/// The path with more characters at its end.
+pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut text = path.as_os_str().to_owned();
+    text.push(ending);
+    text.into()
+}
+
+/// A last `/` is lost in a path's components.
+fn ends_in_slash(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use profile::{Clock, ThreadId};
+
+    use super::*;
+
+    fn role_of(comm: &str) -> String {
+        role(&Thread {
+            id: ThreadId { pid: 1, tid: 2 },
+            comm: comm.into(),
+            clock: Clock::default(),
+        })
+    }
+
+    #[test]
+    fn roles() {
+        let main = Thread {
+            id: ThreadId { pid: 5, tid: 5 },
+            comm: "cuda00001400006".into(),
+            clock: Clock::default(),
+        };
+        assert_eq!(role(&main), "main");
+        assert_eq!(thread_base(&main, "main"), "thread_5_main");
+        for (comm, expected) in [
+            ("cuda-EvtHandlr", "cuda-event"),
+            ("cuda00001400006", "cuda-compute"),
+            ("eal-intr-thread", "dpdk-interrupt"),
+            ("rte_mp_handle", "dpdk-multiprocess"),
+            ("telemetry-v2", "telemetry"),
+            ("ib-io Reader 3", "ib_io_Reader_3"),
+        ] {
+            assert_eq!(role_of(comm), expected);
+        }
+    }
+
+    #[test]
+    fn any_name_is_safe_in_a_file_system() {
+        for (comm, expected) in [
+            ("kworker/u:1", "kworker_u:1"),
+            ("../../etc", "___.._etc"),
+            ("...", "___"),
+            ("a\nb\u{7f}", "a_b_"),
+            ("caf\u{e9}\u{fffd}", "caf__"),
+            ("-rf *", "_rf__"),
+            ("[unnamed]", "_unnamed_"),
+            ("", ""),
+        ] {
+            assert_eq!(role_of(comm), expected);
+        }
+    }
+
+    #[test]
+    fn names_of_the_time() {
+        let names = Names::new(None, &[12], 99).unwrap();
+        assert_eq!(
+            names.single_files()[0],
+            Path::new("combined_profile_pid12_99.svg")
+        );
+        assert_eq!(
+            names.single_files()[2],
+            Path::new("combined_profile_pid12_99_single_thread_analysis.txt")
+        );
+        assert_eq!(
+            names.folder,
+            Path::new("multithread_combined_profile_pid12_99")
+        );
+        assert_eq!(names.base, "combined_profile_pid12_99");
+        let names = Names::new(None, &[12, 13], 99).unwrap();
+        assert_eq!(names.folder, Path::new("multiprocess_combined_profile_99"));
+    }
+
+    #[test]
+    fn names_asked_for() {
+        let names = Names::new(Some(Path::new("out/run.1")), &[12], 99).unwrap();
+        assert_eq!(names.single_files()[1], Path::new("out/run.1.folded"));
+        assert_eq!(names.folder, Path::new("out/run.1"));
+        assert_eq!(names.base, "run.1");
+        for prefix in ["", "/", "..", "out/", "out/.."] {
+            let error = Names::new(Some(Path::new(prefix)), &[12], 99).unwrap_err();
+            assert!(
+                error.to_string().contains("does not end in a name"),
+                "{prefix}"
+            );
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Putting files in their place: all of them, or none.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+use crate::files::{Names, with_ending};
+
+/// Checks, before anything is measured, that the files can be put in their place.
+///
+/// # Errors
+/// Something is in the way, or the folder around them cannot be written to.
+pub(crate) fn check(names: &Names) -> anyhow::Result<()> {
+    if names.folder.symlink_metadata().is_ok() {
+        bail!(
+            "`{}` already exists; name another prefix with -o, or move it away",
+            names.folder.display()
+        );
+    }
+    for file in names.single_files() {
+        if file.is_dir() {
+            bail!(
+                "`{}` is a folder; name another prefix with -o",
+                file.display()
+            );
+        }
+    }
+    // Made and dropped again: nothing to leave behind while measuring.
+    Staging::new(&names.folder).map(drop)
+}
+
+/// A folder beside the destination, in which everything is written first.
+/// Removed with its files unless they are put in their place.
+pub(crate) struct Staging {
+    folder: TempDir,
+}
+
+impl Staging {
+    /// Makes the folder, named after the destination.
+    ///
+    /// # Errors
+    /// The folder around it is not there or cannot be written to.
+    pub(crate) fn new(destination: &Path) -> anyhow::Result<Staging> {
+        let parent = match destination.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let mut prefix = destination.file_name().unwrap_or_default().to_owned();
+        prefix.push(".tmp");
+        let folder = tempfile::Builder::new()
+            .prefix(&prefix)
+            // Less the umask, as for any new folder.
+            .permissions(Permissions::from_mode(0o777))
+            .tempdir_in(parent)
+            .map_err(|error| {
+                anyhow!(
+                    "cannot write into `{}`: {}; name a prefix in another folder with -o",
+                    parent.display(),
+                    cli::reason(error_inside(&error))
+                )
+            })?;
+        Ok(Staging { folder })
+    }
+
+    /// Makes a folder inside.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn make_folder(&self, name: &Path) -> anyhow::Result<()> {
+        let path = self.folder.path().join(name);
+        fs::create_dir(&path).map_err(|error| failed(name, &error))
+    }
+
+    /// Writes a file inside.
+    ///
+    /// # Errors
+    /// The first thing that failed.
+    pub(crate) fn write(
+        &self,
+        name: &Path,
+        body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let write = || {
+            let file = File::create_new(self.folder.path().join(name))?;
+            let mut writer = BufWriter::with_capacity(1 << 16, file);
+            let outcome = body(&mut writer).and_then(|()| writer.flush());
+            // After an error, dropping the buffer must not try once more.
+            let _ = writer.into_parts();
+            outcome
+        };
+        write().map_err(|error| failed(name, &error))
+    }
+
+    /// Puts the whole folder in its place, where nothing may be yet.
+    ///
+    /// # Errors
+    /// Something has come to be there in the meantime, or the system's.
+    pub(crate) fn put_folder(self, destination: &Path) -> anyhow::Result<()> {
+        let staged = self.folder.path();
+        match renameat_with(CWD, staged, CWD, destination, RenameFlags::NOREPLACE) {
+            // Some file systems do not know how not to replace.
+            Err(Errno::INVAL | Errno::NOSYS) if destination.symlink_metadata().is_err() => {
+                fs::rename(staged, destination)
+            }
+            outcome => outcome.map_err(io::Error::from),
+        }
+        .map_err(|error| failed(destination, &error))?;
+        // It is no longer where it would be removed.
+        let _ = self.folder.keep();
+        Ok(())
+    }
+
+    /// Puts files that start with the staged `name` in their place, where each
+    /// starts with `prefix`, replacing older ones.
+    ///
+    /// # Errors
+    /// The first that cannot be put there.
+    pub(crate) fn put_files(
+        self,
+        name: &str,
+        prefix: &Path,
+        endings: &[&str],
+    ) -> anyhow::Result<Vec<PathBuf>> {
+        let mut placed = Vec::new();
+        for ending in endings {
+            let staged = self.folder.path().join(format!("{name}{ending}"));
+            let destination = with_ending(prefix, ending);
+            fs::rename(staged, &destination).map_err(|error| failed(&destination, &error))?;
+            placed.push(destination);
+        }
+        self.folder
+            .close()
+            .context("cannot remove the temporary folder")?;
+        Ok(placed)
+    }
+}
+
+fn failed(name: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow!(
+        "cannot write `{}`: {}; free some space, or name a prefix elsewhere with -o",
+        name.display(),
+        cli::reason(error)
+    )
+}
+
+/// The system's own error; tempfile wraps it to add the path.
+fn error_inside(error: &io::Error) -> &io::Error {
+    error
+        .get_ref()
+        .and_then(|wrapper| std::error::Error::source(wrapper))
+        .and_then(|source| source.downcast_ref())
+        .unwrap_or(error)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &TempDir) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn planned(folder: &TempDir, name: &str) -> Names {
+        Names::new(Some(&folder.path().join(name)), &[1], 0).unwrap()
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_told_before_and_left_alone() {
+        let folder = TempDir::new().unwrap();
+        assert!(check(&planned(&folder, "run")).is_ok());
+        assert!(names(&folder).is_empty());
+        fs::create_dir(folder.path().join("run")).unwrap();
+        fs::create_dir(folder.path().join("other.svg")).unwrap();
+        fs::write(folder.path().join("old.svg"), "old").unwrap();
+        let message = |name| check(&planned(&folder, name)).unwrap_err().to_string();
+        assert!(message("run").contains("already exists; name another"));
+        assert!(message("other").contains("other.svg` is a folder"));
+        assert!(message("missing/run").ends_with(
+            "missing`: No such file or directory; name a prefix in another folder with -o"
+        ));
+        assert!(check(&planned(&folder, "old")).is_ok());
+        let proc = Names::new(Some(Path::new("/proc/run")), &[1], 0).unwrap();
+        assert!(
+            check(&proc)
+                .unwrap_err()
+                .to_string()
+                .contains("cannot write into `/proc`")
+        );
+    }
+
+    #[test]
+    fn a_folder_appears_whole() {
+        let folder = TempDir::new().unwrap();
+        let destination = folder.path().join("run");
+        let staging = Staging::new(&destination).unwrap();
+        staging.make_folder(Path::new("pid1")).unwrap();
+        staging
+            .write(Path::new("pid1/a"), |writer| writer.write_all(b"text"))
+            .unwrap();
+        assert!(names(&folder)[0].starts_with("run.tmp"));
+        staging.put_folder(&destination).unwrap();
+        assert_eq!(names(&folder), ["run"]);
+        assert_eq!(fs::read(destination.join("pid1/a")).unwrap(), b"text");
+    }
+
+    #[test]
+    fn a_folder_that_came_to_be_is_not_replaced() {
+        let folder = TempDir::new().unwrap();
+        let destination = folder.path().join("run");
+        let staging = Staging::new(&destination).unwrap();
+        fs::create_dir(&destination).unwrap();
+        assert!(staging.put_folder(&destination).is_err());
+        assert_eq!(names(&folder), ["run"]);
+    }
+
+    #[test]
+    fn files_replace_older_ones() {
+        let folder = TempDir::new().unwrap();
+        let prefix = folder.path().join("run");
+        fs::write(with_ending(&prefix, ".svg"), "old").unwrap();
+        let staging = Staging::new(&prefix).unwrap();
+        staging
+            .write(Path::new("x.svg"), |writer| writer.write_all(b"new"))
+            .unwrap();
+        let placed = staging.put_files("x", &prefix, &[".svg"]).unwrap();
+        assert_eq!(names(&folder), ["run.svg"]);
+        assert_eq!(fs::read(&placed[0]).unwrap(), b"new");
+    }
+
+    #[test]
+    fn failure_leaves_nothing() {
+        let folder = TempDir::new().unwrap();
+        let staging = Staging::new(&folder.path().join("run")).unwrap();
+        let full = |_: &mut dyn Write| Err(Errno::NOSPC.into());
+        let message = staging.write(Path::new("a"), full).unwrap_err().to_string();
+        assert!(message.contains("cannot write `a`: No space left on device"));
+        drop(staging);
+        assert!(names(&folder).is_empty());
+    }
+}

@@ -1,0 +1,404 @@
+//! wallclock against children that are shell scripts: what it does with what
+//! they say, and when they fail. No privileges are needed.
+#![allow(clippy::unwrap_used)]
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Reads its own flags: `$control` is the socket, `$clocks` the file, `$pid`
+/// the (first) process.
+const PREAMBLE: &str = r#"#!/bin/bash
+name=${0##*/}
+echo "$$" > "${0%/*}/$name.pid"
+while [ $# -gt 0 ]; do
+    case $1 in
+        --control-fd) control=$2; shift ;;
+        --clocks) clocks=$2; shift ;;
+        -p) pid=${2%%,*}; shift ;;
+    esac
+    shift
+done
+say() { echo "$*" >&"$control"; }
+hear() { read -r -u "$control" verb time || exit 1; }
+trap '' INT TERM HUP
+now() { read -r up _ < /proc/uptime; echo "${up/./}0000000"; }
+"#;
+
+/// Follows the protocol to its end, the stop that was heard last included.
+const MEASURE: &str = r#"
+say ready
+hear; [ "$verb" = start ] || { echo "$name: start expected" >&2; exit 1; }; start=$time
+hear; [ "$verb" = stop ] || { echo "$name: stop expected" >&2; exit 1; }; stop=$time
+while [ "$(now)" -lt "$stop" ]; do
+    if read -r -t 0.05 -u "$control" verb time; then stop=$time; fi
+done
+life=$((stop - start))
+"#;
+
+const ON_CPU: &str = r#"
+say "lost events=0 stacks=0 threads=0 incomplete_user=0"
+printf 'a/b-%s/%s;main;burn 3\n' "$pid" "$pid"
+echo "oncputime: 3 samples, 0 lost" >&2
+"#;
+
+const OFF_CPU: &str = r#"
+row() { printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t5\t6\n' "$pid" "$1" "$2" "$start" "$stop" "$3" "$4" "$5"; }
+{
+    printf 'pid\ttid\tcomm\tstarted_ns\tended_ns\trunning_ns\trunnable_ns\tblocked_ns\tvoluntary\tinvoluntary\n'
+    row "$pid" a/b $((life / 2)) 0 $((life - life / 2))
+    for tid in $threads; do row "$tid" a/b 0 0 "$life"; done
+} > "$clocks"
+say "lost events=0 stacks=0 threads=0 incomplete_user=0"
+printf 'a/b-%s/%s;main;g;do_nanosleep_[k];schedule_[k]_[o] %s\n' "$pid" "$pid" "$((life / 4))"
+"#;
+
+/// A folder with wallclock and two scripts, and a process to measure.
+struct Stage {
+    folder: TempDir,
+    target: Child,
+}
+
+impl Stage {
+    fn new(on_cpu: &str, off_cpu: &str) -> Stage {
+        let folder = TempDir::new().unwrap();
+        fs::copy(
+            env!("CARGO_BIN_EXE_wallclock"),
+            folder.path().join("wallclock"),
+        )
+        .unwrap();
+        for (name, body) in [("oncputime", on_cpu), ("offcputime", off_cpu)] {
+            let path = folder.path().join(name);
+            fs::write(&path, format!("{PREAMBLE}{body}")).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        }
+        let target = Command::new("sleep").arg("1000").spawn().unwrap();
+        Stage { folder, target }
+    }
+
+    fn whole(threads: &str) -> Stage {
+        Stage::new(
+            &format!("{MEASURE}{ON_CPU}"),
+            &format!("{MEASURE}threads='{threads}'{OFF_CPU}"),
+        )
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.path("wallclock"));
+        command
+            .current_dir(self.folder.path())
+            .arg(self.target.id().to_string())
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// What is in the folder beside what was put there.
+    fn new_files(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(self.folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| {
+                !name.ends_with(".pid")
+                    && !["wallclock", "oncputime", "offcputime"].contains(&&**name)
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn assert_children_ended(&self) {
+        for name in ["oncputime.pid", "offcputime.pid"] {
+            if let Ok(pid) = fs::read_to_string(self.path(name)) {
+                await_that(|| !Path::new("/proc").join(pid.trim()).exists());
+            }
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = self.target.kill();
+        let _ = self.target.wait();
+    }
+}
+
+fn await_that(mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited in vain");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The sum of a folded file's values.
+fn sum(path: &Path) -> u64 {
+    fs::read_to_string(path)
+        .unwrap()
+        .lines()
+        .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
+        .sum()
+}
+
+#[test]
+fn one_thread_gives_three_files() {
+    let stage = Stage::whole("");
+    let output = stage.run(&["-d", "0.5", "-o", "run"]);
+    assert_eq!(text(&output.stderr), "");
+    assert!(output.status.success());
+    assert_eq!(
+        stage.new_files(),
+        ["run.folded", "run.svg", "run_single_thread_analysis.txt"]
+    );
+    assert_eq!(
+        fs::read_to_string(stage.path("run.folded")).unwrap(),
+        "a/b;[blocked, below -m]_[o] 125000\n\
+         a/b;main;burn_[c] 250000\n\
+         a/b;main;g;do_nanosleep;schedule_[o] 125000\n"
+    );
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("main") && said.contains("Flame graph    run.svg"),
+        "{said}"
+    );
+    assert!(said.contains("do_nanosleep ← g ← main"), "{said}");
+    // Files may be replaced.
+    assert!(stage.run(&["-d", "0.1", "-o", "run"]).status.success());
+    assert_eq!(sum(&stage.path("run.folded")), 100_000);
+    stage.assert_children_ended();
+}
+
+#[test]
+fn several_threads_give_a_folder() {
+    let stage = Stage::whole("71 72");
+    let output = stage.run(&["-d", "0.2", "-o", "run", "--thread-files", "2", "-v"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "oncputime: 3 samples, 0 lost\n");
+    assert_eq!(stage.new_files(), ["run"]);
+    let main = format!("thread_{}_main", stage.target.id());
+    for file in [
+        "combined.folded",
+        "combined.svg",
+        "run_thread_analysis.txt",
+        "thread_71_a_b.svg",
+        "thread_71_a_b.folded",
+        "thread_71_a_b_analysis.txt",
+        &format!("{main}_analysis.txt"),
+    ] {
+        assert!(stage.path("run").join(file).is_file(), "{file}");
+    }
+    assert!(!stage.path("run/thread_72_a_b.svg").exists());
+    assert_eq!(sum(&stage.path("run/combined.folded")), 600_000);
+    assert_eq!(sum(&stage.path("run/thread_71_a_b.folded")), 200_000);
+    assert_eq!(sum(&stage.path(&format!("run/{main}.folded"))), 200_000);
+    let analysis = fs::read_to_string(stage.path("run/run_thread_analysis.txt")).unwrap();
+    assert!(
+        analysis.contains("the 2 threads that lived longest"),
+        "{analysis}"
+    );
+    // Nothing is overwritten, and nothing measured in vain.
+    let again = stage.run(&["-d", "100", "-o", "run"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(text(&again.stderr).contains("`run` already exists"));
+}
+
+#[test]
+fn a_child_that_cannot_start_ends_the_other_and_is_quoted() {
+    let failing =
+        "echo 'some warning' >&2; echo \"$name: no BTF here; boot another kernel\" >&2; exit 1";
+    for stage in [
+        Stage::new(failing, "say ready; sleep 1000"),
+        Stage::new("say ready; sleep 1000", failing),
+        Stage::new("sleep 1000", failing),
+    ] {
+        let output = stage.run(&["-d", "100", "-o", "run"]);
+        assert_eq!(output.status.code(), Some(1));
+        let said = text(&output.stderr);
+        assert!(
+            said.starts_with("wallclock: o")
+                && said.ends_with("cputime: no BTF here; boot another kernel\n"),
+            "{said}"
+        );
+        assert_eq!(said.lines().count(), 1);
+        assert!(stage.new_files().is_empty());
+        stage.assert_children_ended();
+    }
+}
+
+#[test]
+fn a_child_that_dies_midway_ends_the_run() {
+    for (death, said) in [
+        (
+            "echo 'oncputime: lost heart' >&2; exit 1",
+            "wallclock: oncputime: lost heart\n",
+        ),
+        (
+            "kill -KILL $$",
+            "oncputime was killed (signal: 9 (SIGKILL))",
+        ),
+        ("exit 0", "oncputime ended before it was told to"),
+    ] {
+        let stage = Stage::new(
+            &format!("say ready; hear; hear; {death}"),
+            &format!("{MEASURE}{OFF_CPU}"),
+        );
+        let output = stage.run(&["-d", "100", "-o", "run"]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            text(&output.stderr).contains(said),
+            "{}",
+            text(&output.stderr)
+        );
+        assert_eq!(text(&output.stderr).lines().count(), 1);
+        assert!(stage.new_files().is_empty());
+        stage.assert_children_ended();
+    }
+}
+
+#[test]
+fn nonsense_from_a_child_is_told() {
+    let stage = Stage::new(
+        &format!("{MEASURE}echo nonsense;{ON_CPU}"),
+        &format!("{MEASURE}{OFF_CPU}"),
+    );
+    let output = stage.run(&["-d", "0.1", "-o", "run"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("line 1 of the folded stacks, `nonsense`"));
+    assert!(stage.new_files().is_empty());
+}
+
+/// Waits until both children measure, which they say by a file.
+fn measuring(folder: &str) -> Stage {
+    let mark = format!("echo > {folder}${{0##*/}}.going.pid\n");
+    let measure = MEASURE.replace("while [", &format!("{mark}while ["));
+    Stage::new(
+        &format!("{measure}{ON_CPU}"),
+        &format!("{measure}{OFF_CPU}"),
+    )
+}
+
+fn await_measuring(stage: &Stage) {
+    for name in ["oncputime.going.pid", "offcputime.going.pid"] {
+        await_that(|| stage.path(name).exists());
+    }
+}
+
+#[test]
+fn each_ending_signal_gives_full_output() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let stage = measuring("");
+        let running = stage.command(&["-d", "1000", "-o", "run"]).spawn().unwrap();
+        await_measuring(&stage);
+        kill_process(Pid::from_child(&running), signal).unwrap();
+        let output = running.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).contains("s asked for, ended by the user"));
+        assert_eq!(stage.new_files().len(), 3);
+        stage.assert_children_ended();
+    }
+}
+
+#[test]
+fn a_second_signal_quits_at_once_and_takes_the_children_along() {
+    let stage = Stage::new(
+        "say ready; while :; do hear; done",
+        "say ready; while :; do hear; done",
+    );
+    let running = stage.command(&["-d", "1000", "-o", "run"]).spawn().unwrap();
+    await_that(|| {
+        ["oncputime.pid", "offcputime.pid"]
+            .iter()
+            .all(|name| stage.path(name).exists())
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    kill_process(Pid::from_child(&running), Signal::INT).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    kill_process(Pid::from_child(&running), Signal::INT).unwrap();
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(stage.new_files().is_empty());
+    stage.assert_children_ended();
+}
+
+#[test]
+fn a_target_that_ends_early_gives_what_was_seen() {
+    let mut stage = measuring("");
+    let running = stage.command(&["-d", "1000", "-o", "run"]).spawn().unwrap();
+    await_measuring(&stage);
+    stage.target.kill().unwrap();
+    let output = running.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("since every process had ended"));
+}
+
+#[test]
+fn missing_siblings_are_named_with_the_place() {
+    let stage = Stage::whole("");
+    fs::remove_file(stage.path("offcputime")).unwrap();
+    let output = stage
+        .command(&["-o", "run"])
+        .env("PATH", "/usr/bin:/bin")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(
+        said.starts_with("wallclock: cannot find `offcputime`, which wallclock runs, in `"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1);
+}
+
+#[test]
+fn wrong_command_lines_are_one_line_and_status_2() {
+    let stage = Stage::whole("");
+    for arguments in [
+        &["-d", "0"][..],
+        &["-d", "x"],
+        &["-f", "0"],
+        &["-f", "-3"],
+        &["-m", "1.5"],
+        &["--thread-files", "-1"],
+        &["--frequence", "3"],
+    ] {
+        let output = stage.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{arguments:?}");
+    }
+    for pid in ["abc", "-1", "0", "1,x"] {
+        let output = Command::new(stage.path("wallclock"))
+            .arg(pid)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{pid}");
+        assert!(
+            text(&output.stderr).contains("process IDs are numbers"),
+            "{pid}"
+        );
+    }
+    let output = Command::new(stage.path("wallclock"))
+        .arg("4194304")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("process 4194304 does not exist"));
+    assert!(stage.new_files().is_empty());
+}
