@@ -1,0 +1,66 @@
+# systemscope: see README.md. Needs cargo; everything else it installs itself.
+
+PREFIX    ?= /usr/local
+# For `make run`:
+PID       ?=
+DURATION  ?= 10
+FREQ      ?= 49
+MIN_BLOCK ?= 1000
+
+TOOLS := oncputime offcputime wallclock
+
+# rustup's cargo, also where a shell has not been told of it.
+CARGO  := $(or $(shell command -v cargo),$(HOME)/.cargo/bin/cargo)
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+BIN    := $(TARGET)/release
+export CARGO
+
+# cargo runs each test binary through this, as CARGO_TARGET_<TRIPLE>_RUNNER.
+HOST   = $(shell $(CARGO) -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
+RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
+
+C_FILES = $(shell find bpf tests -name '*.[ch]' | sort)
+
+.PHONY: help packages build install run test lint clean
+.NOTPARALLEL:
+
+help:
+	@echo 'make run                     profile the bundled demo program for 10 s'
+	@echo 'make run PID=1234            profile a process of yours; also DURATION=60 (s),'
+	@echo '                             FREQ=99 (samples a second), MIN_BLOCK=5000 (us)'
+	@echo 'make test                    the whole test suite, BPF on this kernel included'
+	@echo 'make install                 $(TOOLS)'
+	@echo '                             into PREFIX=$(PREFIX)'
+	@echo 'make build, lint, clean      as the names say'
+	@echo 'Missing system packages are installed first; sudo is asked where root is needed.'
+
+packages:
+	@scripts/packages.sh build
+
+build: packages
+	@echo '==> Building' >&2
+	@$(CARGO) build --release --workspace --locked
+
+install: build
+	@scripts/install.sh '$(BIN)' '$(DESTDIR)$(PREFIX)/bin' $(TOOLS)
+
+run: build
+	@PID='$(PID)' DURATION='$(DURATION)' FREQ='$(FREQ)' MIN_BLOCK='$(MIN_BLOCK)' BIN='$(BIN)' \
+		scripts/run.sh
+
+test: build
+	@scripts/packages.sh test
+	@echo '==> Testing, as root where a test loads BPF programs' >&2
+	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) test --workspace --locked --no-fail-fast
+
+lint: packages
+	@scripts/packages.sh lint
+	@echo '==> rustfmt' >&2
+	@$(CARGO) fmt --all --check
+	@echo '==> clippy' >&2
+	@$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
+	@echo '==> clang-format' >&2
+	@clang-format --dry-run -Werror $(C_FILES)
+
+clean:
+	@$(CARGO) clean --quiet

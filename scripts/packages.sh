@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Installs the system packages that are missing, and only those.
+#
+#     packages.sh build          what the build needs
+#     packages.sh test           what the tests need as well
+#     packages.sh lint           what `make lint` needs as well
+set -euo pipefail
+cd "$(dirname "$0")/.."
+purpose=${1:-build}
+
+die() {
+	echo "packages: $*" >&2
+	exit 1
+}
+
+check_cargo() {
+	local wanted found
+	wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+	found=$("${CARGO:-cargo}" --version 2>/dev/null | cut -d ' ' -f 2) || true
+	[[ -n $found ]] ||
+		die "cargo $wanted or later is not on the PATH: install Rust from https://rustup.rs, as the user who runs make"
+	[[ $(printf '%s\n' "$wanted" "$found" | sort -V | head -n 1) == "$wanted" ]] ||
+		die "cargo is $found, and $wanted or later is needed: run 'rustup update stable'"
+}
+
+has() {
+	command -v "$1" >/dev/null
+}
+
+# A header is there if the C compiler finds it, whoever installed it.
+has_header() {
+	has cc && echo "#include <$1>" | cc -E -x c -o /dev/null - 2>/dev/null
+}
+
+# Notes a missing package, by the names that Debian, Fedora and Arch give it.
+missing=()
+need() {
+	local debian=$1 fedora=$2 arch=$3
+	case $manager in
+	apt-get) missing+=("$debian") ;;
+	dnf) missing+=("$fedora") ;;
+	pacman) missing+=("$arch") ;;
+	none) missing+=("$debian") ;;
+	esac
+}
+
+manager=none
+for candidate in apt-get dnf pacman; do
+	if has "$candidate"; then
+		manager=$candidate
+		break
+	fi
+done
+
+check_cargo
+has cc || need gcc gcc gcc
+has_header stdlib.h || need libc6-dev glibc-devel glibc
+has make || need make make make
+has clang || need clang clang clang
+has pkg-config || need pkg-config pkgconf-pkg-config pkgconf
+has_header gelf.h || need libelf-dev elfutils-libelf-devel libelf
+has_header zlib.h || need zlib1g-dev zlib-devel zlib
+if [[ $purpose == test ]]; then
+	has c++ || need g++ gcc-c++ gcc
+	has objcopy || need binutils binutils binutils
+	has python3 || need python3 python3 python
+fi
+if [[ $purpose == lint ]]; then
+	has clang-format || need clang-format clang-tools-extra clang
+fi
+
+((${#missing[@]})) || exit 0
+[[ $manager != none ]] ||
+	die "missing: ${missing[*]} (Debian's names), and there is no apt-get, dnf or pacman to install them with: install them by hand"
+
+as_root=scripts/as-root.sh
+echo "==> Installing with $manager: ${missing[*]}" >&2
+failed="$manager could not install ${missing[*]}: see above, or install them by hand"
+case $manager in
+apt-get)
+	export DEBIAN_FRONTEND=noninteractive
+	"$as_root" apt-get update -q=2 || die "$failed"
+	"$as_root" apt-get install -q=2 -y --no-install-recommends "${missing[@]}" >/dev/null || die "$failed"
+	;;
+dnf) "$as_root" dnf install -q -y "${missing[@]}" || die "$failed" ;;
+# With a refreshed list, Arch wants the whole system upgraded too: leave the list alone.
+pacman) "$as_root" pacman -S --needed --noconfirm "${missing[@]}" || die "$failed" ;;
+esac

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Profiles a process with wallclock; without a PID, the bundled demo program.
+# Settings come from the environment: PID, DURATION, FREQ, MIN_BLOCK, BIN.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+pid=${PID:-}
+if [[ -z $pid ]]; then
+	name=demo
+	# In the background of a script it ignores Ctrl-C, which is for wallclock.
+	"$BIN/systemscope-demo" &
+	pid=$!
+	trap 'kill "$pid" 2>/dev/null && wait "$pid" || true' EXIT
+	echo "==> Started the demo program, process $pid" >&2
+else
+	name=${pid//[^0-9]/-}
+fi
+# Ctrl-C is for wallclock, which then reports on what it has seen; we carry on after it.
+trap : INT
+
+mkdir -p profiles
+prefix=profiles/$name-$(date +%Y%m%d-%H%M%S)
+echo "==> Profiling for $DURATION s; Ctrl-C ends it early" >&2
+status=0
+scripts/as-root.sh "$BIN/wallclock" "$pid" -d "$DURATION" -f "$FREQ" -m "$MIN_BLOCK" -o "$prefix" ||
+	status=$?
+if ((EUID != 0)); then
+	scripts/as-root.sh chown -R "$(id -u):$(id -g)" profiles
+fi
+exit "$status"
