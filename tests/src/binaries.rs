@@ -1,0 +1,31 @@
+//! Where the tools under test are.
+
+use std::env;
+use std::path::PathBuf;
+
+/// The folder that holds the release binaries: `SYSTEMSCOPE_BIN_DIR`, else
+/// `release` in the target folder this test was built in.
+pub fn folder() -> PathBuf {
+    if let Some(folder) = env::var_os("SYSTEMSCOPE_BIN_DIR") {
+        return folder.into();
+    }
+    // target/debug/deps/accounting-0123456789abcdef
+    let test = env::current_exe().expect("the path of this test");
+    let target = test.ancestors().nth(3).expect("a target folder");
+    target.join("release")
+}
+
+/// The path of a tool.
+///
+/// # Panics
+///
+/// When it is not built.
+pub fn binary(name: &str) -> PathBuf {
+    let path = folder().join(name);
+    assert!(
+        path.is_file(),
+        "{} is not there: run `make build` first, or name its folder in SYSTEMSCOPE_BIN_DIR",
+        path.display()
+    );
+    path
+}

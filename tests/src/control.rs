@@ -1,0 +1,132 @@
+//! The parent's side of `--control-fd`: when a tool is attached, which window
+//! it looks at, and what it lost.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+/// The number the tool knows its end by.
+pub const CONTROL_FD: i32 = 3;
+
+/// A conversation with one tool.
+#[derive(Debug)]
+pub struct Control {
+    lines: BufReader<UnixStream>,
+}
+
+impl Control {
+    /// Gives `command` its end as file descriptor 3.
+    pub fn for_command(command: &mut Command) -> Control {
+        let (ours, theirs) = UnixStream::pair().expect("a socket pair");
+        ours.set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        let theirs = OwnedFd::from(theirs);
+        command.arg("--control-fd").arg(CONTROL_FD.to_string());
+        let give = move || {
+            // SAFETY: duplicating and flagging descriptors is safe after a fork,
+            // and `theirs` is open as long as the command that owns this.
+            let result = unsafe {
+                if theirs.as_raw_fd() == CONTROL_FD {
+                    libc::fcntl(CONTROL_FD, libc::F_SETFD, 0)
+                } else {
+                    libc::dup2(theirs.as_raw_fd(), CONTROL_FD)
+                }
+            };
+            if result < 0 {
+                Err(std::io::Error::last_os_error())
+            } else {
+                Ok(())
+            }
+        };
+        // SAFETY: `give` makes system calls that are safe after a fork only.
+        unsafe { command.pre_exec(give) };
+        Control {
+            lines: BufReader::new(ours),
+        }
+    }
+
+    /// Waits until the tool is attached.
+    ///
+    /// # Errors
+    /// The tool is gone, or says something else.
+    pub fn ready(&mut self) -> io::Result<()> {
+        match self.line()?.as_str() {
+            "ready" => Ok(()),
+            line => Err(unexpected(line)),
+        }
+    }
+
+    /// Opens the window at a CLOCK_MONOTONIC time in nanoseconds.
+    ///
+    /// # Errors
+    /// The tool is gone.
+    pub fn start(&mut self, at_ns: u64) -> io::Result<()> {
+        writeln!(self.lines.get_mut(), "start {at_ns}")
+    }
+
+    /// Closes the window at a CLOCK_MONOTONIC time in nanoseconds.
+    ///
+    /// # Errors
+    /// The tool is gone.
+    pub fn stop(&mut self, at_ns: u64) -> io::Result<()> {
+        writeln!(self.lines.get_mut(), "stop {at_ns}")
+    }
+
+    /// The tool's last word: what it lost, by name.
+    ///
+    /// # Errors
+    /// The tool is gone, or says something else.
+    pub fn lost(&mut self) -> io::Result<BTreeMap<String, u64>> {
+        let line = self.line()?;
+        let counts = line
+            .strip_prefix("lost ")
+            .ok_or_else(|| unexpected(&line))?;
+        let pair = |field: &str| {
+            let (name, count) = field.split_once('=')?;
+            Some((name.to_owned(), count.parse().ok()?))
+        };
+        counts
+            .split(' ')
+            .map(|field| pair(field).ok_or_else(|| unexpected(&line)))
+            .collect()
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        self.lines.read_line(&mut line)?;
+        if line.pop() == Some('\n') {
+            Ok(line)
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
+        }
+    }
+}
+
+fn unexpected(line: &str) -> io::Error {
+    io::Error::other(format!("the tool said {line:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_talks_on_descriptor_three() {
+        let script = "echo ready >&3; read start <&3; echo \"lost said=1 events=$(echo $start | tr -dc 0-9)\" >&3";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let mut control = Control::for_command(&mut command);
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        control.ready().unwrap();
+        control.start(42).unwrap();
+        let lost = control.lost().unwrap();
+        assert_eq!((lost["said"], lost["events"]), (1, 42));
+        assert!(control.ready().is_err(), "nobody is there any more");
+        assert!(child.wait().unwrap().success());
+    }
+}

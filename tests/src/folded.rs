@@ -1,0 +1,258 @@
+//! Reader for folded stacks.
+
+use std::collections::HashSet;
+
+/// One folded line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Line {
+    /// Thread name, without the IDs.
+    pub comm: String,
+    /// PID and TID, where the first field is `comm-PID/TID`.
+    pub thread: Option<(u32, u32)>,
+    /// Frames from the root to the leaf.
+    pub frames: Vec<String>,
+    /// Samples, microseconds or nanoseconds.
+    pub value: u64,
+}
+
+impl Line {
+    /// The innermost frame, empty when there is none.
+    pub fn leaf(&self) -> &str {
+        self.frames.last().map_or("", String::as_str)
+    }
+
+    /// Whether a frame has this name, annotations such as `_[k]` aside.
+    pub fn has(&self, function: &str) -> bool {
+        self.frames.iter().any(|frame| bare(frame) == function)
+    }
+
+    /// Whether these functions call each other directly, outermost first.
+    pub fn has_path(&self, path: &[&str]) -> bool {
+        self.frames.windows(path.len()).any(|part| {
+            part.iter()
+                .map(|frame| bare(frame))
+                .eq(path.iter().copied())
+        })
+    }
+}
+
+/// A frame's name without the annotations.
+pub fn bare(frame: &str) -> &str {
+    let annotations = ["_[k]", "_[o]", "_[r]", "_[c]"];
+    let mut name = frame;
+    while let Some(shorter) = annotations.iter().find_map(|mark| name.strip_suffix(mark)) {
+        name = shorter;
+    }
+    name
+}
+
+/// A whole output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Folded {
+    /// Its lines in the order they came.
+    pub lines: Vec<Line>,
+}
+
+impl Folded {
+    /// Reads folded text strictly: UTF-8, one value a line, no empty name, no
+    /// control characters, no line twice, sorted by stack, and none of the
+    /// profiler's own frames.
+    ///
+    /// # Panics
+    ///
+    /// With the line that is not folded text.
+    pub fn parse(text: &[u8]) -> Folded {
+        Folded::try_parse(text, false).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The same, for output of `--per-thread`.
+    pub fn parse_per_thread(text: &[u8]) -> Folded {
+        Folded::try_parse(text, true).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn try_parse(text: &[u8], per_thread: bool) -> Result<Folded, String> {
+        let text = str::from_utf8(text).map_err(|error| format!("output is not UTF-8: {error}"))?;
+        if !text.is_empty() && !text.ends_with('\n') {
+            return Err("output ends in the middle of a line".to_owned());
+        }
+        let mut lines = Vec::new();
+        let mut stacks: Vec<&str> = Vec::new();
+        for line in text.split_terminator('\n') {
+            lines.push(parse_line(line, per_thread).map_err(|why| format!("{why}: {line:?}"))?);
+            stacks.push(line.rsplit_once(' ').map_or(line, |(stack, _)| stack));
+        }
+        if let Some(pair) = stacks.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return Err(format!(
+                "{:?} comes before {:?}: not sorted, or not summed",
+                pair[0], pair[1]
+            ));
+        }
+        Ok(Folded { lines })
+    }
+
+    /// The sum of all values.
+    pub fn total(&self) -> u64 {
+        self.lines.iter().map(|line| line.value).sum()
+    }
+
+    /// The lines for which `condition` holds.
+    pub fn only(&self, condition: impl Fn(&Line) -> bool) -> Folded {
+        Folded {
+            lines: self
+                .lines
+                .iter()
+                .filter(|line| condition(line))
+                .cloned()
+                .collect(),
+        }
+    }
+
+    /// The lines with a function among their frames.
+    pub fn under(&self, function: &str) -> Folded {
+        self.only(|line| line.has(function))
+    }
+
+    /// The lines of a thread, in output of `--per-thread`.
+    pub fn of_thread(&self, tid: u32) -> Folded {
+        self.only(|line| line.thread.is_some_and(|(_, of)| of == tid))
+    }
+
+    /// The lines whose leaf ends with an annotation such as `_[o]`.
+    pub fn marked(&self, mark: &str) -> Folded {
+        self.only(|line| line.leaf().ends_with(mark))
+    }
+
+    /// All thread names.
+    pub fn comms(&self) -> HashSet<&str> {
+        self.lines.iter().map(|line| line.comm.as_str()).collect()
+    }
+
+    /// All frames, as printed.
+    pub fn frames(&self) -> impl Iterator<Item = &str> {
+        self.lines
+            .iter()
+            .flat_map(|line| line.frames.iter().map(String::as_str))
+    }
+
+    /// # Panics
+    ///
+    /// When a stack went missing.
+    pub fn assert_no_stack_missed(&self) {
+        let missed = self.frames().find(|frame| frame.contains("[Missed"));
+        assert_eq!(missed, None, "a stack was lost");
+    }
+}
+
+/// Whether a frame is a BPF program or of the way there. The kernel names a
+/// program `bpf_prog_`, the 16 hex digits of its tag, and its own name; libbpf
+/// and the kernel have functions such as `bpf_prog_load`, which are anyone's.
+fn is_profilers_own(frame: &str) -> bool {
+    let is_program = frame
+        .split("bpf_prog_")
+        .skip(1)
+        .any(|rest| rest.len() >= 16 && rest.bytes().take(16).all(|byte| byte.is_ascii_hexdigit()));
+    is_program || frame.contains("bpf_trace_run") || frame.contains("__traceiter_")
+}
+
+fn parse_line(line: &str, per_thread: bool) -> Result<Line, &'static str> {
+    if line.chars().any(char::is_control) {
+        return Err("a control character");
+    }
+    let (stack, value) = line.rsplit_once(' ').ok_or("no value")?;
+    let value = value.parse().map_err(|_| "the value is no number")?;
+    let mut fields = stack.split(';').map(str::to_owned);
+    let first = fields.next().ok_or("no thread")?;
+    let (comm, thread) = if per_thread {
+        parse_thread(&first).ok_or("no comm-PID/TID")?
+    } else {
+        (first, None)
+    };
+    if comm.is_empty() {
+        return Err("an empty thread name");
+    }
+    let frames: Vec<String> = fields.collect();
+    if frames.iter().any(String::is_empty) {
+        return Err("an empty frame");
+    }
+    if frames.iter().any(|frame| is_profilers_own(frame)) {
+        return Err("a frame of the profiler itself");
+    }
+    Ok(Line {
+        comm,
+        thread,
+        frames,
+        value,
+    })
+}
+
+fn parse_thread(field: &str) -> Option<(String, Option<(u32, u32)>)> {
+    let (comm, ids) = field.rsplit_once('-')?;
+    let (pid, tid) = ids.split_once('/')?;
+    Some((
+        comm.to_owned(),
+        Some((pid.parse().ok()?, tid.parse().ok()?)),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_value_is_what_follows_the_last_space() {
+        let folded = Folded::parse(b"a b;main;operator new(unsigned long) 12\n");
+        assert_eq!(folded.lines[0].comm, "a b");
+        assert_eq!(folded.lines[0].leaf(), "operator new(unsigned long)");
+        assert_eq!(folded.total(), 12);
+    }
+
+    #[test]
+    fn a_thread_is_named_from_the_right() {
+        let folded = Folded::parse_per_thread(b"a-1/2:x 9-10/11;main 3\n");
+        assert_eq!(folded.lines[0].comm, "a-1/2:x 9");
+        assert_eq!(folded.lines[0].thread, Some((10, 11)));
+        assert_eq!(folded.of_thread(11).total(), 3);
+        assert_eq!(folded.of_thread(2).total(), 0);
+    }
+
+    #[test]
+    fn annotations_do_not_hide_a_function() {
+        let folded = Folded::parse(b"x;main;g;do_nanosleep_[k];schedule_[k]_[o] 3\n");
+        assert_eq!(folded.under("schedule").total(), 3);
+        assert_eq!(folded.under("sched").total(), 0);
+        assert_eq!(folded.marked("_[o]").total(), 3);
+        assert_eq!(folded.marked("_[r]").total(), 0);
+        assert!(folded.lines[0].has_path(&["main", "g", "do_nanosleep"]));
+        assert!(!folded.lines[0].has_path(&["main", "do_nanosleep"]));
+    }
+
+    #[test]
+    fn a_function_that_loads_programs_is_none() {
+        assert_eq!(Folded::parse(b"bpftool;main;bpf_prog_load 1\n").total(), 1);
+    }
+
+    #[test]
+    fn what_is_not_folded_text_is_refused() {
+        for bad in [
+            &b"x;main\n"[..],
+            b"x;main one\n",
+            b"x;main 1",
+            b"x;;main 1\n",
+            b";main 1\n",
+            b"x;ma\rin 1\n",
+            b"x;\xff 1\n",
+            b"x;main 1\nx;main 2\n",
+            b"y;main 1\nx;main 2\n",
+            b"x;main;schedule;bpf_trace_run4 1\n",
+            b"x;main;schedule;bpf_prog_6deef7357e7b4530_on_switch_[k] 1\n",
+            b"x;main;schedule;__traceiter_sched_switch_[k]_[o] 1\n",
+        ] {
+            assert!(
+                Folded::try_parse(bad, false).is_err(),
+                "{}",
+                bad.escape_ascii()
+            );
+        }
+        assert!(Folded::try_parse(b"x;main 1\n", true).is_err());
+    }
+}

@@ -1,0 +1,33 @@
+//! What the end-to-end tests are made of: workloads whose truth is known, the
+//! tools run as a user runs them, and readers for what they print.
+//!
+//! The readers are written from the documented formats and share no code with
+//! the tools. Everything here panics when something is not as it should be:
+//! that is how a test fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+pub mod account;
+pub mod binaries;
+pub mod clocks;
+pub mod control;
+pub mod folded;
+pub mod output;
+pub mod process;
+pub mod refusal;
+pub mod simple;
+pub mod tool;
+pub mod turn;
+pub mod wallclock;
+pub mod watch;
+pub mod workload;
+
+pub use account::{Account, accounts_at_rest};
+pub use binaries::binary;
+pub use clocks::ClockRow;
+pub use control::Control;
+pub use folded::{Folded, Line};
+pub use process::{Finished, Running};
+pub use tool::{Tool, cpus_online, now_ns};
+pub use turn::Turn;
+pub use watch::{Seen, Watch, undisturbed};
+pub use workload::{Language, Workload, WorkloadBuilder};

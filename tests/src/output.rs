@@ -1,0 +1,63 @@
+//! What the tests ask of numbers and folders.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// # Panics
+///
+/// When `measured` is further than `tolerance` from `truth`, all of one unit.
+#[track_caller]
+pub fn assert_close(what: &str, measured: u64, truth: u64, tolerance: u64) {
+    let difference = measured.abs_diff(truth);
+    assert!(
+        difference <= tolerance,
+        "{what}: measured {measured}, should be {truth} within {tolerance}, is off by {difference}"
+    );
+}
+
+/// A part of a value, in thousandths.
+pub fn per_mille(value: u64, parts: u64) -> u64 {
+    value * parts / 1000
+}
+
+/// The middle one of some values.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// All files below a folder, sorted, links not followed.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in
+            fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                files.push(entry.path());
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 100.0]), 3.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "off by 11")]
+    fn what_is_too_far_off_fails() {
+        assert_close("x", 111, 100, per_mille(1000, 10));
+    }
+}

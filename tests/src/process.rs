@@ -1,0 +1,255 @@
+//! A process that a test started: watched, timed out, and ended with the test.
+
+use std::fs;
+use std::io::Read;
+use std::mem;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// A process of its own group, killed with all of the group when dropped.
+#[derive(Debug)]
+pub struct Running {
+    pid: Pid,
+    name: String,
+    reaped: bool,
+    stdout: Option<JoinHandle<Vec<u8>>>,
+    stderr: Option<JoinHandle<Vec<u8>>>,
+}
+
+/// What a process left behind.
+#[derive(Debug)]
+pub struct Finished {
+    /// Exit status, `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// All of stdout, where it was not given away.
+    pub stdout: Vec<u8>,
+    /// All of stderr.
+    pub stderr: String,
+    /// The most memory it ever held, in KiB.
+    pub peak_rss_kib: u64,
+}
+
+impl Running {
+    /// Starts a command in a process group of its own, with its stderr and,
+    /// when `keep_stdout`, its stdout collected.
+    // Reaped by waitpid in `reap`.
+    #[allow(clippy::zombie_processes)]
+    pub fn spawn(mut command: Command, keep_stdout: bool) -> Running {
+        let name = command.get_program().to_string_lossy().into_owned();
+        if keep_stdout {
+            command.stdout(Stdio::piped());
+        }
+        command.stderr(Stdio::piped()).process_group(0);
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("start {name}: {error}"));
+        Running {
+            pid: Pid::from_child(&child),
+            name,
+            reaped: false,
+            stdout: child.stdout.take().filter(|_| keep_stdout).map(collect),
+            stderr: child.stderr.take().map(collect),
+        }
+    }
+
+    /// Its process ID.
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().cast_unsigned()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid, signal)
+            .unwrap_or_else(|error| panic!("signal {}: {error}", self.name));
+    }
+
+    /// Sends all of its group a signal, as a terminal does.
+    pub fn signal_group(&self, signal: Signal) {
+        kill_process_group(self.pid, signal)
+            .unwrap_or_else(|error| panic!("signal the group of {}: {error}", self.name));
+    }
+
+    /// Whether it is still there.
+    pub fn is_running(&mut self) -> bool {
+        self.reap(true).is_none()
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    ///
+    /// When it takes longer than `patience`.
+    pub fn finish_within(mut self, patience: Duration) -> Finished {
+        let deadline = Instant::now() + patience;
+        let mut peak_rss_kib = 0;
+        let status = loop {
+            peak_rss_kib = peak_rss_kib.max(self.peak_rss_kib());
+            if let Some(end) = self.reap(false) {
+                break end;
+            }
+            if Instant::now() > deadline {
+                self.kill();
+                let stderr = self.stderr.take().map(|reader| reader.join().unwrap());
+                panic!(
+                    "{} did not end within {patience:?}; its stderr:\n{}",
+                    self.name,
+                    String::from_utf8_lossy(&stderr.unwrap_or_default())
+                );
+            }
+            sleep(Duration::from_millis(2));
+        };
+        let name = self.name.clone();
+        let take = |reader: Option<JoinHandle<Vec<u8>>>| {
+            let Some(reader) = reader else {
+                return Vec::new();
+            };
+            while !reader.is_finished() {
+                assert!(
+                    Instant::now() < deadline,
+                    "{name} ended, but a child of its keeps its output open"
+                );
+                sleep(Duration::from_millis(1));
+            }
+            reader.join().unwrap()
+        };
+        Finished {
+            code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+            signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+            stdout: take(self.stdout.take()),
+            stderr: String::from_utf8_lossy(&take(self.stderr.take())).into_owned(),
+            peak_rss_kib,
+        }
+    }
+
+    /// The most memory it has held since it was executed, 0 once it is gone.
+    /// The rusage of an ended child would not do: it counts what the test
+    /// itself held when it forked.
+    fn peak_rss_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()));
+        status
+            .unwrap_or_default()
+            .lines()
+            .find_map(|line| {
+                line.strip_prefix("VmHWM:")?
+                    .split_whitespace()
+                    .next()?
+                    .parse()
+                    .ok()
+            })
+            .unwrap_or(0)
+    }
+
+    /// The exit status once it ended; `peek` leaves it to be collected later.
+    fn reap(&mut self, peek: bool) -> Option<i32> {
+        if peek {
+            // SAFETY: an all-zero siginfo is a valid one, and waitid fills it in.
+            let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
+            let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            // SAFETY: `info` outlives the call.
+            let result = unsafe { libc::waitid(libc::P_PID, self.pid(), &raw mut info, options) };
+            assert_eq!(result, 0, "wait for {}", self.name);
+            // SAFETY: waitid filled the fields of a child's change of state, or left zeros.
+            let ended = unsafe { info.si_pid() } != 0;
+            return ended.then_some(0);
+        }
+        let mut status = 0;
+        let pid = self.pid.as_raw_nonzero().get();
+        // SAFETY: the pointer is to a local that outlives the call.
+        let ended = unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) };
+        assert!(ended >= 0, "wait for {}", self.name);
+        self.reaped = ended > 0;
+        self.reaped.then_some(status)
+    }
+
+    fn kill(&mut self) {
+        // The group may outlive its leader, and either may be gone already.
+        let _ = kill_process_group(self.pid, Signal::KILL);
+        while !self.reaped && self.reap(false).is_none() {
+            sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Finished {
+    /// # Panics
+    ///
+    /// When the exit status is not 0.
+    #[track_caller]
+    pub fn succeeded(self) -> Finished {
+        assert_eq!(
+            (self.code, self.signal),
+            (Some(0), None),
+            "failed; its stderr:\n{}",
+            self.stderr
+        );
+        self
+    }
+}
+
+fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut all = Vec::new();
+        pipe.read_to_end(&mut all).expect("read a child's output");
+        all
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn status_and_output_are_collected() {
+        let running = Running::spawn(shell("echo data; echo talk >&2; sleep 0.1; exit 3"), true);
+        let finished = running.finish_within(Duration::from_secs(5));
+        assert_eq!((finished.code, finished.signal), (Some(3), None));
+        assert_eq!(
+            (finished.stdout.as_slice(), finished.stderr.as_str()),
+            (&b"data\n"[..], "talk\n")
+        );
+        assert!(finished.peak_rss_kib > 100, "{} KiB", finished.peak_rss_kib);
+    }
+
+    #[test]
+    fn a_signal_is_not_an_exit_status() {
+        let running = Running::spawn(shell("exec sleep 60"), true);
+        running.signal(Signal::TERM);
+        let finished = running.finish_within(Duration::from_secs(5));
+        assert_eq!(
+            (finished.code, finished.signal),
+            (None, Some(libc::SIGTERM))
+        );
+    }
+
+    #[test]
+    fn a_dropped_process_takes_its_group_along() {
+        let mut running = Running::spawn(shell("sleep 60 & wait"), true);
+        assert!(running.is_running());
+        let group = running.pid;
+        drop(running);
+        // Whoever inherits the child of the shell has to collect it first.
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while rustix::process::test_kill_process_group(group).is_ok() {
+            assert!(Instant::now() < deadline, "the group is still there");
+            sleep(Duration::from_millis(5));
+        }
+    }
+}

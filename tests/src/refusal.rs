@@ -1,0 +1,83 @@
+//! How a tool must refuse what cannot be done.
+
+use crate::{Finished, Tool};
+
+/// All tools of the suite.
+pub const TOOLS: [&str; 3] = ["oncputime", "offcputime", "wallclock"];
+
+/// Exit status of a wrong command line.
+pub const WRONG_COMMAND_LINE: i32 = 2;
+
+/// Exit status of anything that failed.
+pub const FAILED: i32 = 1;
+
+/// One line from the tool on stderr that has all of `words`, no data, and one
+/// of these exit statuses.
+#[track_caller]
+pub fn assert_refused(tool: &str, finished: &Finished, codes: &[i32], words: &[&str]) {
+    let stderr = &finished.stderr;
+    assert_eq!(
+        stderr.lines().count(),
+        1,
+        "not one line from {tool}:\n{stderr}"
+    );
+    assert!(
+        stderr.ends_with('\n'),
+        "no whole line from {tool}: {stderr:?}"
+    );
+    assert!(
+        stderr.starts_with(&format!("{tool}: ")),
+        "{tool} does not say who speaks: {stderr}"
+    );
+    for word in words {
+        assert!(
+            stderr.contains(word),
+            "{tool} does not name {word:?}: {stderr}"
+        );
+    }
+    assert!(
+        finished.code.is_some_and(|code| codes.contains(&code)),
+        "{tool} ended with {:?} or signal {:?}, not {codes:?}: {stderr}",
+        finished.code,
+        finished.signal
+    );
+    assert!(
+        finished.stdout.is_empty(),
+        "{tool} printed data: {}",
+        finished.stdout.escape_ascii()
+    );
+}
+
+/// After a trace, other lines may come before the error; the error is the last
+/// word and names all of `words`, and the exit status says the same.
+#[track_caller]
+pub fn assert_ended_with_error(tool: &str, finished: &Finished, words: &[&str]) {
+    let last = finished.stderr.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with(&format!("{tool}: ")),
+        "{tool} does not end with its error:\n{}",
+        finished.stderr
+    );
+    for word in words {
+        assert!(
+            last.contains(word),
+            "{tool} does not name {word:?}:\n{}",
+            finished.stderr
+        );
+    }
+    assert_eq!(
+        (finished.code, finished.signal),
+        (Some(FAILED), None),
+        "{}",
+        finished.stderr
+    );
+    assert!(!finished.stderr.contains("panicked"), "{}", finished.stderr);
+}
+
+/// Runs a tool on a target, in a way that would take a second if all was well.
+pub fn on_target(tool: &str, target: &str) -> Tool {
+    match tool {
+        "wallclock" => Tool::new(tool).arg(target).args("-d 1"),
+        _ => Tool::new(tool).args("--duration 1 -p").arg(target),
+    }
+}

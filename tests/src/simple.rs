@@ -1,0 +1,29 @@
+//! The workload `simple`, which burns in known_burn and sleeps in known_sleep,
+//! under a tool.
+
+use crate::folded::Line;
+use crate::{Tool, Workload};
+
+/// A tool on it, oncputime at a rate that finds it soon.
+pub fn on(tool: &str, simple: &Workload) -> Tool {
+    let tool_on = Tool::new(tool).pid(simple.pid());
+    if tool == "oncputime" {
+        tool_on.args("-F 499")
+    } else {
+        tool_on
+    }
+}
+
+/// The function of `simple` that a tool must show.
+pub fn known(tool: &str) -> &'static str {
+    if tool == "oncputime" {
+        "known_burn"
+    } else {
+        "known_sleep"
+    }
+}
+
+/// Whether a stack has its user side.
+pub fn is_user(line: &Line) -> bool {
+    line.has("main") || line.has("known_work")
+}

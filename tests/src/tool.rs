@@ -1,0 +1,129 @@
+//! A tool of the suite, run as a user or as wallclock runs it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::{Control, Finished, Folded, Running, binary};
+
+/// A command line being put together.
+#[derive(Debug)]
+pub struct Tool {
+    command: Command,
+}
+
+impl Tool {
+    /// A tool by name, from the build under test.
+    pub fn new(name: &str) -> Tool {
+        Tool::at(&binary(name))
+    }
+
+    /// A tool, or a program that starts one, by path.
+    pub fn at(path: &Path) -> Tool {
+        let mut command = Command::new(path);
+        command.stdin(Stdio::null());
+        Tool { command }
+    }
+
+    /// Adds one argument.
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Tool {
+        self.command.arg(argument);
+        self
+    }
+
+    /// Adds arguments, split at spaces.
+    pub fn args(mut self, arguments: &str) -> Tool {
+        self.command.args(arguments.split_whitespace());
+        self
+    }
+
+    /// Adds `-p PID`.
+    pub fn pid(self, pid: u32) -> Tool {
+        self.arg("-p").arg(pid.to_string())
+    }
+
+    /// Runs in a folder.
+    pub fn in_folder(mut self, folder: &Path) -> Tool {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// Sets a variable of the environment.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Tool {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Starts it with stdout and stderr collected.
+    pub fn start(self) -> Running {
+        Running::spawn(self.command, true)
+    }
+
+    /// Starts it with stdout to a file, a device or a pipe.
+    pub fn start_into(mut self, stdout: impl Into<Stdio>) -> Running {
+        self.command.stdout(stdout);
+        Running::spawn(self.command, false)
+    }
+
+    /// Starts it as wallclock starts its children.
+    pub fn start_controlled(mut self) -> (Running, Control) {
+        let control = Control::for_command(&mut self.command);
+        let running = Running::spawn(self.command, true);
+        (running, control)
+    }
+
+    /// Starts it with stdout into a file, as a shell's `>` does.
+    pub fn start_into_file(self, path: &Path) -> Running {
+        let file = File::options().write(true).open(path);
+        self.start_into(file.unwrap_or_else(|error| panic!("open {}: {error}", path.display())))
+    }
+
+    /// Runs it to its end.
+    pub fn run(self) -> Finished {
+        self.start().finish_within(Duration::from_secs(40))
+    }
+
+    /// Runs it for some seconds by its own duration argument and reads what it
+    /// printed.
+    pub fn folded(self, seconds: f32) -> Folded {
+        let finished = self.arg(seconds.to_string()).run().succeeded();
+        Folded::parse(&finished.stdout)
+    }
+
+    /// The same, with `--per-thread`.
+    pub fn folded_per_thread(self, seconds: f32) -> Folded {
+        let finished = self
+            .arg("--per-thread")
+            .arg(seconds.to_string())
+            .run()
+            .succeeded();
+        Folded::parse_per_thread(&finished.stdout)
+    }
+
+    /// Runs it until `signal`, sent after `time`.
+    pub fn run_until(self, signal: Signal, time: Duration) -> Finished {
+        let running = self.start();
+        sleep(time);
+        running.signal(signal);
+        running.finish_within(Duration::from_secs(20))
+    }
+}
+
+/// The clock that windows are agreed on, in nanoseconds.
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+/// The number of CPUs online.
+pub fn cpus_online() -> usize {
+    // SAFETY: sysconf only reads.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    usize::try_from(count).expect("the number of CPUs")
+}

@@ -1,0 +1,107 @@
+//! wallclock run in a folder of its own, and the files it leaves there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::output::files_below;
+use crate::workload::scratch;
+use crate::{Finished, Folded, Tool};
+
+/// A run of wallclock in a folder of its own.
+#[derive(Debug)]
+pub struct Run {
+    /// The folder it ran in.
+    pub folder: TempDir,
+    /// What it printed and how it ended.
+    pub finished: Finished,
+    /// All files it left.
+    pub files: Vec<PathBuf>,
+}
+
+impl Run {
+    /// wallclock with `-o out/base` in front of `arguments`.
+    pub fn with_prefix(pids: &str, arguments: &str) -> Run {
+        let folder = scratch();
+        fs::create_dir(folder.path().join("out")).unwrap();
+        Run::finish(
+            Tool::new("wallclock")
+                .arg(pids)
+                .args(arguments)
+                .args("-o out/base"),
+            folder,
+        )
+    }
+
+    /// wallclock without -o.
+    pub fn without_prefix(pids: &str, arguments: &str) -> Run {
+        Run::finish(Tool::new("wallclock").arg(pids).args(arguments), scratch())
+    }
+
+    fn finish(tool: Tool, folder: TempDir) -> Run {
+        let finished = tool.in_folder(folder.path()).run().succeeded();
+        let files = files_below(folder.path());
+        Run {
+            folder,
+            finished,
+            files,
+        }
+    }
+
+    /// The only file whose name starts and ends like this.
+    pub fn file(&self, start: &str, end: &str) -> &Path {
+        let mut found = self.files.iter().filter(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            name.starts_with(start) && name.ends_with(end)
+        });
+        let file = found
+            .next()
+            .unwrap_or_else(|| panic!("no {start}…{end} in {:#?}", self.files));
+        assert!(
+            found.next().is_none(),
+            "more than one {start}…{end} in {:#?}",
+            self.files
+        );
+        file
+    }
+
+    /// The only file of all threads together whose name ends like this.
+    pub fn combined(&self, end: &str) -> &Path {
+        let mut found = self.files.iter().filter(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            !name.starts_with("thread_") && name.ends_with(end)
+        });
+        let file = found
+            .next()
+            .unwrap_or_else(|| panic!("no {end} of all threads in {:#?}", self.files));
+        assert!(
+            found.next().is_none(),
+            "more than one {end} of all threads in {:#?}",
+            self.files
+        );
+        file
+    }
+
+    /// The stacks in such a file.
+    pub fn folded(&self, start: &str, end: &str) -> Folded {
+        Folded::parse(&fs::read(self.file(start, end)).unwrap())
+    }
+
+    /// The text of such a file.
+    pub fn text(&self, start: &str, end: &str) -> String {
+        fs::read_to_string(self.file(start, end)).unwrap()
+    }
+}
+
+/// # Panics
+///
+/// When a line does not say in which state its time passed.
+pub fn assert_marked(folded: &Folded) {
+    let unmarked = folded.lines.iter().find(|line| {
+        !["_[c]", "_[o]", "_[r]"]
+            .iter()
+            .any(|mark| line.leaf().ends_with(mark))
+    });
+    assert_eq!(unmarked, None, "time of no state");
+}

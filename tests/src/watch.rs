@@ -1,0 +1,181 @@
+//! A tool attached to a program before anything happens there, with a window
+//! that the test opens and closes: what it shows is all of what happened.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::thread::sleep;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::workload::scratch;
+use crate::{ClockRow, Control, Folded, Running, Tool, clocks, now_ns};
+
+/// No tool may ever hold more memory than this.
+pub const MOST_RSS_KIB: u64 = 64 * 1024;
+
+/// A tool that is attached.
+#[derive(Debug)]
+pub struct Watch {
+    running: Running,
+    control: Control,
+    folder: TempDir,
+    has_clocks: bool,
+    per_thread: bool,
+    started_ns: u64,
+}
+
+/// What a tool saw in its window.
+#[derive(Debug)]
+pub struct Seen {
+    /// Its stacks.
+    pub folded: Folded,
+    /// The accounts of threads, of offcputime.
+    pub clocks: Vec<ClockRow>,
+    /// What it says it lost, by name.
+    pub lost: BTreeMap<String, u64>,
+    /// What it said on stderr.
+    pub stderr: String,
+    /// When the window opened, CLOCK_MONOTONIC.
+    pub started_ns: u64,
+    /// When the window closed, CLOCK_MONOTONIC.
+    pub stopped_ns: u64,
+}
+
+impl Watch {
+    /// offcputime as wallclock runs it, values in nanoseconds.
+    pub fn offcputime(pid: u32, arguments: &str) -> Watch {
+        let tool = Tool::new("offcputime").pid(pid).args(arguments);
+        Watch::attach(tool.args("--per-thread --states --nanoseconds"), true, true)
+    }
+
+    /// oncputime as wallclock runs it.
+    pub fn oncputime(pid: u32, arguments: &str) -> Watch {
+        let tool = Tool::new("oncputime").pid(pid).args(arguments);
+        Watch::attach(tool.args("--per-thread"), false, true)
+    }
+
+    /// Any tool with the arguments it has, threads of a name taken together.
+    pub fn together(tool: Tool) -> Watch {
+        Watch::attach(tool, false, false)
+    }
+
+    fn attach(tool: Tool, has_clocks: bool, per_thread: bool) -> Watch {
+        let folder = scratch();
+        let tool = if has_clocks {
+            tool.arg("--clocks").arg(folder.path().join("clocks"))
+        } else {
+            tool
+        };
+        let (running, control) = tool.start_controlled();
+        let mut watch = Watch {
+            running,
+            control,
+            folder,
+            has_clocks,
+            per_thread,
+            started_ns: 0,
+        };
+        if let Err(error) = watch.control.ready() {
+            watch.fail("wait until it is attached", &error);
+        }
+        watch
+    }
+
+    /// Opens the window now.
+    pub fn open(&mut self) {
+        self.started_ns = now_ns();
+        self.control
+            .start(self.started_ns)
+            .expect("talk to the tool");
+        // Long enough for the tool to have heard it.
+        sleep(Duration::from_millis(50));
+    }
+
+    /// Closes the window now and collects what was seen in it.
+    pub fn close(mut self) -> Seen {
+        let stopped_ns = now_ns();
+        let lost = match self
+            .control
+            .stop(stopped_ns)
+            .and_then(|()| self.control.lost())
+        {
+            Ok(lost) => lost,
+            Err(error) => self.fail("end the window", &error),
+        };
+        let finished = self
+            .running
+            .finish_within(Duration::from_secs(30))
+            .succeeded();
+        assert!(
+            finished.peak_rss_kib < MOST_RSS_KIB,
+            "the tool held {} KiB of memory",
+            finished.peak_rss_kib
+        );
+        let parse = if self.per_thread {
+            Folded::parse_per_thread
+        } else {
+            Folded::parse
+        };
+        Seen {
+            folded: parse(&finished.stdout),
+            clocks: if self.has_clocks {
+                clocks::read(&self.folder.path().join("clocks"))
+            } else {
+                Vec::new()
+            },
+            lost,
+            stderr: finished.stderr,
+            started_ns: self.started_ns,
+            stopped_ns,
+        }
+    }
+
+    fn fail(self, what: &str, error: &io::Error) -> ! {
+        let finished = self.running.finish_within(Duration::from_secs(5));
+        panic!(
+            "{what}: {error}; the tool ended with {:?} or signal {:?} and said:\n{}",
+            finished.code, finished.signal, finished.stderr
+        );
+    }
+}
+
+impl Seen {
+    /// The length of the window in nanoseconds.
+    pub fn window_ns(&self) -> u64 {
+        self.stopped_ns - self.started_ns
+    }
+
+    /// The account of the only thread with this name.
+    pub fn clock(&self, comm: &str) -> &ClockRow {
+        clocks::named(&self.clocks, comm)
+    }
+
+    /// Whether the tool says that it lost nothing. A stack that was cut short
+    /// is not lost.
+    pub fn is_whole(&self) -> bool {
+        self.lost
+            .iter()
+            .all(|(name, count)| *count == 0 || name == "incomplete_user")
+    }
+
+    /// # Panics
+    ///
+    /// When the tool lost anything.
+    pub fn assert_nothing_lost(&self) {
+        assert!(self.is_whole(), "lost: {:?}\n{}", self.lost, self.stderr);
+    }
+}
+
+/// The first of some measurements that nothing disturbed: `measure` returns
+/// none when the machine was not itself, or hid events from the tool and the
+/// tool says so. What the tool loses without a word is no excuse.
+///
+/// # Panics
+///
+/// When all of them were disturbed.
+pub fn undisturbed<T>(mut measure: impl FnMut() -> Option<T>) -> T {
+    const WINDOWS: usize = 8;
+    let measured = (0..WINDOWS).find_map(|_| measure());
+    measured.unwrap_or_else(|| panic!("each of {WINDOWS} measurements was disturbed"))
+}

@@ -1,0 +1,296 @@
+//! Programs whose truth is known: built from `workloads/`, started, talked to.
+
+use std::collections::HashMap;
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{BufRead, BufReader, PipeWriter, Write, pipe};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::process::Running;
+
+/// What a workload is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// C, built with `cc`.
+    C,
+    /// C++, built with `c++`.
+    Cpp,
+    /// Rust, built with `rustc`.
+    Rust,
+}
+
+/// A workload to be built.
+#[derive(Debug)]
+pub struct WorkloadBuilder {
+    name: String,
+    language: Language,
+    flags: Vec<String>,
+    arguments: Vec<OsString>,
+}
+
+/// A workload that runs, and is killed when dropped.
+#[derive(Debug)]
+pub struct Workload {
+    running: Running,
+    stdin: PipeWriter,
+    lines: Receiver<String>,
+    heard: HashMap<String, u64>,
+    folder: TempDir,
+    binary: PathBuf,
+}
+
+/// A new folder that everyone may enter, removed when dropped.
+pub fn scratch() -> TempDir {
+    let folder = tempfile::Builder::new()
+        .prefix("systemscope-tests-")
+        .permissions(fs::Permissions::from_mode(0o755))
+        .tempdir();
+    folder.expect("a temporary folder")
+}
+
+impl WorkloadBuilder {
+    /// A C workload by name, built with frame pointers.
+    pub fn new(name: &str) -> WorkloadBuilder {
+        WorkloadBuilder {
+            name: name.to_owned(),
+            language: Language::C,
+            flags: Vec::new(),
+            arguments: Vec::new(),
+        }
+    }
+
+    /// Another language than C.
+    pub fn language(mut self, language: Language) -> WorkloadBuilder {
+        self.language = language;
+        self
+    }
+
+    /// Adds a flag for the compiler.
+    pub fn flag(mut self, flag: &str) -> WorkloadBuilder {
+        self.flags.push(flag.to_owned());
+        self
+    }
+
+    /// Adds arguments for the workload.
+    pub fn args<T: ToString>(mut self, arguments: &[T]) -> WorkloadBuilder {
+        self.arguments
+            .extend(arguments.iter().map(|argument| argument.to_string().into()));
+        self
+    }
+
+    /// Puts the binary into `folder` and returns its path. What was built once
+    /// from the same source is built no more.
+    pub fn build_into(&self, folder: &Path) -> PathBuf {
+        let binary = folder.join(&self.name);
+        let built = self.built();
+        fs::copy(&built, &binary)
+            .unwrap_or_else(|error| panic!("copy {}: {error}", built.display()));
+        binary
+    }
+
+    fn built(&self) -> PathBuf {
+        let (compiler, extension, flags) = match self.language {
+            Language::C => ("cc", "c", &C_FLAGS[..]),
+            Language::Cpp => ("c++", "cpp", &C_FLAGS[..]),
+            Language::Rust => ("rustc", "rs", &RUST_FLAGS[..]),
+        };
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
+        let source = sources.join(format!("{}.{extension}", self.name));
+        let mut hasher = DefaultHasher::new();
+        for path in [&source, &sources.join("workload.h")] {
+            fs::read(path)
+                .unwrap_or_else(|error| panic!("read {}: {error}", path.display()))
+                .hash(&mut hasher);
+        }
+        (compiler, flags, &self.flags).hash(&mut hasher);
+        // target/debug/deps/accounting-0123456789abcdef
+        let test = env::current_exe().expect("the path of this test");
+        let folder = test
+            .ancestors()
+            .nth(2)
+            .expect("a target folder")
+            .join("workloads");
+        let built = folder.join(format!("{}-{:016x}", self.name, hasher.finish()));
+        if built.exists() {
+            return built;
+        }
+        fs::create_dir_all(&folder)
+            .unwrap_or_else(|error| panic!("create {}: {error}", folder.display()));
+        let unfinished = tempfile::tempdir_in(&folder).expect("a temporary folder");
+        let binary = unfinished.path().join(&self.name);
+        let output = Command::new(compiler)
+            .args(flags)
+            .args(&self.flags)
+            .arg(&source)
+            .arg("-o")
+            .arg(&binary)
+            .output()
+            .unwrap_or_else(|error| panic!("start {compiler}: {error}"));
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "{compiler} {}:\n{complaints}",
+            source.display()
+        );
+        fs::rename(&binary, &built).expect("keep what was built");
+        built
+    }
+
+    /// Builds and starts it, and waits until it is ready.
+    pub fn start(self) -> Workload {
+        let folder = scratch();
+        let binary = self.build_into(folder.path());
+        let mut command = Command::new(&binary);
+        command.args(&self.arguments);
+        Workload::run(command, binary, folder)
+    }
+}
+
+const C_FLAGS: [&str; 7] = [
+    "-O1",
+    "-g",
+    "-fno-omit-frame-pointer",
+    "-fno-optimize-sibling-calls",
+    "-pthread",
+    "-Wall",
+    "-Wextra",
+];
+
+const RUST_FLAGS: [&str; 6] = [
+    "--edition",
+    "2024",
+    "-O",
+    "-g",
+    "-C",
+    "force-frame-pointers=yes",
+];
+
+impl Workload {
+    /// A C workload by name, with arguments, ready.
+    pub fn start<T: ToString>(name: &str, arguments: &[T]) -> Workload {
+        WorkloadBuilder::new(name).args(arguments).start()
+    }
+
+    /// The same without arguments.
+    pub fn plain(name: &str) -> Workload {
+        WorkloadBuilder::new(name).start()
+    }
+
+    /// Starts a command that speaks as the workloads do, and waits until it
+    /// is ready. `folder` is kept as long as it runs.
+    pub fn run(mut command: Command, binary: PathBuf, folder: TempDir) -> Workload {
+        let (their_stdin, stdin) = pipe().expect("a pipe");
+        let (stdout, their_stdout) = pipe().expect("a pipe");
+        command.stdin(their_stdin).stdout(their_stdout);
+        let running = Running::spawn(command, false);
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut workload = Workload {
+            running,
+            stdin,
+            lines,
+            heard: HashMap::new(),
+            folder,
+            binary,
+        };
+        workload.listen_until("ready");
+        workload
+    }
+
+    /// Its process ID.
+    pub fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+
+    /// The binary that runs.
+    pub fn binary(&self) -> &Path {
+        &self.binary
+    }
+
+    /// The folder that holds the binary, for files of the test's own.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Lets it go on.
+    pub fn go(&mut self) {
+        self.stdin.write_all(b"\n").expect("talk to the workload");
+    }
+
+    /// Waits until it said that it is done.
+    pub fn wait_done(&mut self) {
+        self.listen_until("done");
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        self.running.is_running()
+    }
+
+    /// A number it told by this name so far.
+    pub fn told(&self, name: &str) -> u64 {
+        *self
+            .heard
+            .get(name)
+            .unwrap_or_else(|| panic!("the workload told no {name}: {:?}", self.heard))
+    }
+
+    /// The next line it says.
+    pub fn next_line(&mut self) -> String {
+        self.lines
+            .recv_timeout(Duration::from_secs(30))
+            .expect("a line from the workload within 30 s")
+    }
+
+    /// The lines it said that were not read yet.
+    pub fn lines_so_far(&mut self) -> Vec<String> {
+        self.lines.try_iter().collect()
+    }
+
+    /// Reads `name number` pairs up to a line that says `end`.
+    fn listen_until(&mut self, end: &str) {
+        loop {
+            let line = self.next_line();
+            if line == end {
+                return;
+            }
+            let words: Vec<&str> = line.split(' ').collect();
+            for pair in words.chunks_exact(2) {
+                let number = pair[1]
+                    .parse()
+                    .unwrap_or_else(|_| panic!("the workload said {line:?}"));
+                self.heard.insert(pair[0].to_owned(), number);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_is_built_started_and_heard() {
+        let mut naps = Workload::start("naps", &[0]);
+        assert!(naps.is_running());
+        naps.go();
+        naps.wait_done();
+        assert_eq!(naps.told("rests"), 0);
+        assert!(naps.binary().starts_with(naps.folder()));
+    }
+}

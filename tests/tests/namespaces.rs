@@ -1,0 +1,175 @@
+//! A PID is one of the caller's PID namespace.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use systemscope_tests::output::{assert_close, files_below};
+use systemscope_tests::workload::scratch;
+use systemscope_tests::{Folded, Tool, Turn, Workload, WorkloadBuilder, binary};
+
+/// A workload in a PID namespace of its own, and a way in.
+struct Container {
+    workload: Workload,
+    /// The workload's PID outside; inside it is 1.
+    outer_pid: u32,
+}
+
+impl Container {
+    fn start() -> Container {
+        let folder = scratch();
+        let binary = WorkloadBuilder::new("simple").build_into(folder.path());
+        let mut command = Command::new("unshare");
+        command
+            .args(["--pid", "--fork", "--kill-child", "--mount-proc"])
+            .arg(&binary);
+        let workload = Workload::run(command, binary, folder);
+        let children =
+            fs::read_to_string(format!("/proc/{0}/task/{0}/children", workload.pid())).unwrap();
+        let outer_pid = children.trim().parse().expect("one child of unshare");
+        Container {
+            workload,
+            outer_pid,
+        }
+    }
+
+    /// A tool started inside.
+    fn enter(&self, tool: &str) -> Tool {
+        assert_ne!(self.workload.pid(), self.outer_pid);
+        Tool::at(Path::new("nsenter"))
+            .args("--pid --mount --target")
+            .arg(self.outer_pid.to_string())
+            .arg(binary(tool))
+    }
+}
+
+#[track_caller]
+fn assert_is_simple(folded: &Folded, function: &str) {
+    let own = folded.only(|line| line.has_path(&["main", "known_work", function]));
+    assert!(own.total() > 0, "no {function}: {folded:#?}");
+    assert_eq!(folded.comms().into_iter().collect::<Vec<_>>(), ["simple"]);
+}
+
+#[test]
+fn inside_the_inner_pid_works() {
+    let _turn = Turn::take();
+    let container = Container::start();
+    assert_is_simple(
+        &container.enter("offcputime").pid(1).folded(0.5),
+        "known_sleep",
+    );
+    assert_is_simple(
+        &container
+            .enter("oncputime")
+            .pid(1)
+            .args("-F 499")
+            .folded(0.5),
+        "known_burn",
+    );
+}
+
+#[test]
+fn outside_the_outer_pid_works() {
+    let _turn = Turn::take();
+    let container = Container::start();
+    assert_is_simple(
+        &Tool::new("offcputime").pid(container.outer_pid).folded(0.5),
+        "known_sleep",
+    );
+    assert_is_simple(
+        &Tool::new("oncputime")
+            .pid(container.outer_pid)
+            .args("-F 499")
+            .folded(0.5),
+        "known_burn",
+    );
+}
+
+#[test]
+fn ids_are_printed_as_the_caller_knows_them() {
+    let _turn = Turn::take();
+    let container = Container::start();
+    let inside = container.enter("offcputime").pid(1).folded_per_thread(0.5);
+    assert!(inside.of_thread(1).total() > 0, "{inside:#?}");
+    assert!(
+        inside.lines.iter().all(|line| line.thread.unwrap().0 == 1),
+        "{inside:#?}"
+    );
+    let outside = Tool::new("offcputime")
+        .pid(container.outer_pid)
+        .folded_per_thread(0.5);
+    assert!(
+        outside.of_thread(container.outer_pid).total() > 0,
+        "{outside:#?}"
+    );
+}
+
+#[test]
+fn a_thread_is_chosen_by_its_inner_tid() {
+    let _turn = Turn::take();
+    let container = Container::start();
+    let folded = container
+        .enter("offcputime")
+        .args("-t 1")
+        .folded_per_thread(0.5);
+    assert!(
+        folded.lines.iter().all(|line| line.thread == Some((1, 1))),
+        "{folded:#?}"
+    );
+    assert!(folded.under("known_sleep").total() > 0);
+}
+
+#[test]
+fn an_outer_pid_means_nothing_inside() {
+    let _turn = Turn::take();
+    let container = Container::start();
+    let outer = container.outer_pid.to_string();
+    let finished = container
+        .enter("offcputime")
+        .args("--duration 1 -p")
+        .arg(&outer)
+        .run();
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    assert!(finished.stderr.contains(&outer), "{}", finished.stderr);
+}
+
+#[test]
+fn all_of_the_machine_from_inside_is_what_the_caller_can_name() {
+    let _turn = Turn::take();
+    let container = Container::start();
+    let folded = container.enter("offcputime").folded_per_thread(0.5);
+    assert!(
+        folded.of_thread(1).under("known_sleep").total() > 0,
+        "{folded:#?}"
+    );
+}
+
+#[test]
+fn wallclock_works_inside() {
+    let _turn = Turn::take();
+    let container = Container::start();
+    let folder = scratch();
+    container
+        .enter("wallclock")
+        .arg("1")
+        .args("-d 2 -f 199 -o")
+        .arg(folder.path().join("inner"))
+        .run()
+        .succeeded();
+    let files = files_below(folder.path());
+    let main = files
+        .iter()
+        .find(|path| path.file_name().unwrap().to_str().unwrap() == "thread_1_main.folded");
+    let main = main.unwrap_or_else(|| panic!("no file of thread 1 in {files:#?}"));
+    let folded = Folded::parse(&fs::read(main).unwrap());
+    assert_close("widths in us", folded.total(), 2_000_000, 10_000);
+    assert!(
+        folded.under("known_sleep").marked("_[o]").total() > 0,
+        "{folded:#?}"
+    );
+    assert!(
+        folded.under("known_burn").marked("_[c]").total() > 0,
+        "{folded:#?}"
+    );
+}

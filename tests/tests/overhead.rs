@@ -1,0 +1,174 @@
+//! What profiling costs: processes, a bystander's speed, time to attach,
+//! memory.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use systemscope_tests::output::median;
+use systemscope_tests::watch::MOST_RSS_KIB;
+use systemscope_tests::workload::scratch;
+use systemscope_tests::{Running, Tool, Turn, Workload, cpus_online};
+
+const THREADS: u32 = 65;
+
+/// The processes whose parent is this one.
+fn children_of(pid: u32) -> Vec<u32> {
+    let is_child = |candidate: &u32| {
+        fs::read(format!("/proc/{candidate}/status")).is_ok_and(|status| {
+            String::from_utf8_lossy(&status)
+                .lines()
+                .any(|line| line == format!("PPid:\t{pid}"))
+        })
+    };
+    let processes = fs::read_dir("/proc").unwrap();
+    let numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers.filter(is_child).collect()
+}
+
+fn wallclock_on(pid: u32, seconds: u32) -> (Running, tempfile::TempDir) {
+    let folder = scratch();
+    let prefix = folder.path().join("crowd");
+    let tool = Tool::new("wallclock")
+        .arg(pid.to_string())
+        .args(&format!("-d {seconds} -o"))
+        .arg(prefix);
+    (tool.start(), folder)
+}
+
+#[test]
+fn two_processes_serve_a_target_of_65_threads() {
+    let _turn = Turn::take();
+    let crowd = Workload::start("crowd", &[THREADS]);
+    let (running, _folder) = wallclock_on(crowd.pid(), 3);
+    let mut most = 0;
+    let end = Instant::now() + Duration::from_millis(2500);
+    while Instant::now() < end {
+        let children = children_of(running.pid());
+        let grandchildren: usize = children.iter().map(|&child| children_of(child).len()).sum();
+        assert_eq!(grandchildren, 0, "children of {children:?}");
+        most = most.max(children.len());
+        sleep(Duration::from_millis(20));
+    }
+    assert_eq!(most, 2, "processes for {THREADS} threads");
+    let finished = running.finish_within(Duration::from_secs(40)).succeeded();
+    // Its own, and that of the larger one of its children.
+    assert!(
+        finished.peak_rss_kib < MOST_RSS_KIB,
+        "{} KiB",
+        finished.peak_rss_kib
+    );
+}
+
+/// Passes per second between two moments, from the lines in between.
+fn speed(lines: &[String]) -> Option<f64> {
+    let read = |line: &String| -> Option<(f64, f64)> {
+        let (time, passes) = line.split_once(' ')?;
+        Some((time.parse().ok()?, passes.parse().ok()?))
+    };
+    // The first line began before.
+    let (start, end) = (read(lines.get(1)?)?, read(lines.last()?)?);
+    (end.0 > start.0).then(|| (end.1 - start.1) * 1e9 / (end.0 - start.0))
+}
+
+fn speed_for(ping_pong: &mut Workload, time: Duration) -> f64 {
+    ping_pong.lines_so_far();
+    sleep(time);
+    speed(&ping_pong.lines_so_far()).expect("a ping-pong that talks")
+}
+
+#[test]
+fn a_bystander_keeps_its_speed() {
+    const ROUNDS: usize = 5;
+    const WINDOW: Duration = Duration::from_millis(1200);
+    let _turn = Turn::take();
+    let crowd = Workload::start("crowd", &[THREADS]);
+    let mut ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
+    let mut ratios = Vec::new();
+    let mut before = speed_for(&mut ping_pong, WINDOW);
+    for _ in 0..ROUNDS {
+        let off = Tool::new("offcputime")
+            .pid(crowd.pid())
+            .args("-m 1000")
+            .start();
+        let on = Tool::new("oncputime").pid(crowd.pid()).start();
+        // Not what attaching costs, but what being attached costs.
+        sleep(Duration::from_millis(500));
+        let during = speed_for(&mut ping_pong, WINDOW);
+        for tool in [off, on] {
+            tool.signal(rustix::process::Signal::INT);
+            tool.finish_within(Duration::from_secs(20)).succeeded();
+        }
+        let after = speed_for(&mut ping_pong, WINDOW);
+        ratios.push(during / f64::midpoint(before, after));
+        before = after;
+    }
+    let ratio = median(ratios.clone());
+    assert!(
+        ratio > 0.9,
+        "the bystander went at {ratio:.3} of its speed: {ratios:.3?}"
+    );
+}
+
+#[test]
+fn tools_are_attached_within_150_ms_of_exec() {
+    let _turn = Turn::take();
+    let crowd = Workload::start("crowd", &[THREADS]);
+    for tool in ["oncputime", "offcputime"] {
+        let mut times = Vec::new();
+        for _ in 0..7 {
+            let start = Instant::now();
+            let (running, mut control) = Tool::new(tool).pid(crowd.pid()).start_controlled();
+            control.ready().unwrap();
+            times.push(start.elapsed().as_secs_f64() * 1000.0);
+            drop(running);
+        }
+        let time = median(times.clone());
+        assert!(
+            time < 150.0,
+            "{tool} took {time:.0} ms to attach: {times:.0?}"
+        );
+    }
+}
+
+#[test]
+fn memory_stays_small_on_all_of_the_machine() {
+    let _turn = Turn::take();
+    let _crowd = Workload::start("crowd", &[150]);
+    let mut naps = Workload::start("naps", &[20, 1]);
+    naps.go();
+    for tool in ["oncputime -F 997", "offcputime"] {
+        let (name, arguments) = tool.split_once(' ').unwrap_or((tool, ""));
+        let finished = Tool::new(name)
+            .args(arguments)
+            .args("--per-thread 3")
+            .run()
+            .succeeded();
+        assert!(
+            finished.peak_rss_kib < MOST_RSS_KIB,
+            "{tool}: {} KiB",
+            finished.peak_rss_kib
+        );
+    }
+}
+
+#[test]
+fn an_orphaned_child_ends_quietly() {
+    let _turn = Turn::take();
+    let crowd = Workload::start("crowd", &[THREADS]);
+    for tool in ["oncputime", "offcputime"] {
+        let (running, mut control) = Tool::new(tool).pid(crowd.pid()).start_controlled();
+        control.ready().unwrap();
+        control.start(systemscope_tests::now_ns()).unwrap();
+        sleep(Duration::from_millis(100));
+        drop(control);
+        let finished = running.finish_within(Duration::from_secs(10));
+        assert_eq!(
+            (finished.code, finished.stderr.as_str()),
+            (Some(1), ""),
+            "{tool}"
+        );
+        assert!(finished.stdout.is_empty(), "{tool} prints to nobody");
+    }
+}

@@ -1,0 +1,93 @@
+//! How often oncputime samples, and at which event: -F, -c, -e.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::account::threads_of;
+use systemscope_tests::output::assert_close;
+use systemscope_tests::simple::on;
+use systemscope_tests::{Account, Folded, Tool, Turn, Watch, Workload, cpus_online};
+
+#[test]
+fn frequency_sets_the_number_of_samples() {
+    let _turn = Turn::take();
+    let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
+    spinners.go();
+    for (flags, hertz) in [
+        ("", 49),
+        ("-F 49", 49),
+        ("-F 499", 499),
+        ("--frequency 199", 199),
+    ] {
+        assert_samples(spinners.pid(), flags, hertz);
+    }
+}
+
+#[test]
+fn a_period_counts_events_instead() {
+    let _turn = Turn::take();
+    let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
+    spinners.go();
+    // Of the CPU clock, a period is in nanoseconds: one sample per 10 ms.
+    assert_samples(spinners.pid(), "-e cpu-clock -c 10000000", 100);
+}
+
+/// Samples must be as many as the CPU time that the process had in a window
+/// asks for: others may want the CPUs, too.
+fn assert_samples(pid: u32, flags: &str, hertz: u64) {
+    let running_ns = || -> u64 {
+        let threads = threads_of(pid).into_iter();
+        threads
+            .filter_map(|tid| Account::read(pid, tid))
+            .map(|account| account.running_ns)
+            .sum()
+    };
+    let mut watch = Watch::oncputime(pid, flags);
+    let before = running_ns();
+    watch.open();
+    sleep(Duration::from_millis(1500));
+    let seen = watch.close().folded.under("spin").total();
+    let expected = (running_ns() - before) * hertz / 1_000_000_000;
+    // A tenth for what is read late, and four times a count's usual spread.
+    let tolerance = expected / 10 + 4 * expected.isqrt();
+    assert_close(
+        &format!("samples with {flags:?}"),
+        seen,
+        expected,
+        tolerance,
+    );
+}
+
+#[test]
+fn events_are_called_by_perfs_names() {
+    let _turn = Turn::take();
+    let simple = Workload::plain("simple");
+    for event in ["cpu-clock", "task-clock"] {
+        let folded = on("oncputime", &simple).arg("-e").arg(event).folded(0.5);
+        assert!(
+            folded.under("known_burn").total() > 15,
+            "{event}: {folded:#?}"
+        );
+    }
+    // Context switches happen where it goes to sleep, not where it burns.
+    let switches = Tool::new("oncputime")
+        .pid(simple.pid())
+        .args("-e context-switches -c 1")
+        .folded(0.5);
+    assert!(switches.under("known_sleep").total() > 10, "{switches:#?}");
+    let hardware = on("oncputime", &simple)
+        .args("-e instructions --duration 1")
+        .run();
+    if hardware.code == Some(0) {
+        assert!(Folded::parse(&hardware.stdout).under("known_burn").total() > 0);
+    } else {
+        assert_eq!(hardware.code, Some(1));
+        assert!(
+            hardware.stderr.contains("instructions"),
+            "{}",
+            hardware.stderr
+        );
+        assert_eq!(hardware.stderr.lines().count(), 1, "{}", hardware.stderr);
+    }
+}

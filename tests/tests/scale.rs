@@ -1,0 +1,148 @@
+//! Many call paths, many threads, many exits: nothing lost, nothing invented.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashSet;
+
+use systemscope_tests::output::per_mille;
+use systemscope_tests::{Folded, Seen, Tool, Turn, Watch, Workload, undisturbed};
+
+const LEVELS: usize = 12;
+
+/// The paths through the tree of `paths` that were seen whole.
+fn paths_seen(folded: &Folded) -> HashSet<Vec<&str>> {
+    let mut paths = HashSet::new();
+    for line in &folded.lines {
+        let frames: Vec<&str> = line.frames.iter().map(String::as_str).collect();
+        let Some(root) = frames.iter().position(|frame| *frame == "root_of_tree") else {
+            continue;
+        };
+        let path = &frames[root + 1..];
+        if path.get(LEVELS).is_some_and(|frame| *frame == "leaf") {
+            paths.insert(path[..LEVELS].to_vec());
+        }
+    }
+    paths
+}
+
+/// All of `paths` in a window, `rounds` times through the tree.
+fn watch_paths(rounds: u32, attach: impl Fn(u32) -> Watch) -> Seen {
+    let seen = undisturbed(|| {
+        let mut paths = Workload::start("paths", &[rounds]);
+        let mut watch = attach(paths.pid());
+        watch.open();
+        paths.go();
+        paths.wait_done();
+        let seen = watch.close();
+        seen.is_whole().then_some(seen)
+    });
+    seen.folded.assert_no_stack_missed();
+    seen
+}
+
+#[test]
+fn all_of_4096_paths_are_seen_off_cpu() {
+    let _turn = Turn::take();
+    let seen = watch_paths(2, |pid| Watch::offcputime(pid, ""));
+    assert_eq!(paths_seen(&seen.folded).len(), 1 << LEVELS);
+}
+
+#[test]
+fn all_of_4096_paths_are_seen_with_threads_taken_together() {
+    let _turn = Turn::take();
+    let seen = watch_paths(2, |pid| Watch::together(Tool::new("offcputime").pid(pid)));
+    assert_eq!(paths_seen(&seen.folded).len(), 1 << LEVELS);
+}
+
+#[test]
+fn thousands_of_paths_are_sampled_without_a_loss() {
+    let _turn = Turn::take();
+    let seen = watch_paths(4, |pid| Watch::oncputime(pid, "-F 4999"));
+    let (paths, samples) = (paths_seen(&seen.folded).len(), seen.folded.total());
+    assert!(paths > 100, "{paths} paths in {samples} samples");
+}
+
+#[test]
+fn many_short_lives_invent_no_time() {
+    const THREADS: usize = 45_000;
+    const ALIVE: u64 = 16;
+    let _turn = Turn::take();
+    let mut lives = Workload::start("short_lives", &[THREADS as u64, ALIVE]);
+    let mut watch = Watch::offcputime(lives.pid(), "");
+    watch.open();
+    lives.go();
+    lives.wait_done();
+    let seen = watch.close();
+
+    // At most those of a batch, main, and the sleeper at the end; one that was
+    // joined may still be on its way out.
+    let most_ns = seen.window_ns() * (ALIVE + 3);
+    let lifetimes: u64 = seen
+        .clocks
+        .iter()
+        .map(systemscope_tests::ClockRow::lifetime_ns)
+        .sum();
+    assert!(
+        lifetimes <= most_ns,
+        "{lifetimes} ns of life, {most_ns} ns at most"
+    );
+    assert!(
+        seen.folded.total() <= lifetimes,
+        "{} ns off CPU in {lifetimes} ns of life",
+        seen.folded.total()
+    );
+    for row in &seen.clocks {
+        let inside = row.started_ns >= seen.started_ns && row.ended_ns <= seen.stopped_ns;
+        assert!(
+            inside && row.started_ns <= row.ended_ns,
+            "outside of the window: {row:?}"
+        );
+        let difference = row.accounted_ns().abs_diff(row.lifetime_ns());
+        assert!(
+            difference <= per_mille(row.lifetime_ns(), 5),
+            "does not add up: {row:?}"
+        );
+    }
+    assert_eq!(
+        seen.folded.under("do_task_dead").total(),
+        0,
+        "time after death"
+    );
+
+    let lost = seen.lost.get("threads").copied().unwrap_or(0);
+    let seen_threads = seen.clocks.len();
+    assert!(
+        seen_threads as u64 + lost >= THREADS as u64,
+        "{seen_threads} threads seen, {lost} lost"
+    );
+    let sleeper = seen.clock("late-sleeper");
+    assert!(
+        sleeper.blocked_ns > 400_000_000,
+        "the late sleeper: {sleeper:?}"
+    );
+    // A switch that the machine hid costs one interval's stack.
+    let hidden = seen.lost["events"];
+    assert!(seen.lost["stacks"] <= hidden, "{:?}", seen.lost);
+}
+
+#[test]
+fn a_sleeper_after_20000_exits_is_there() {
+    let _turn = Turn::take();
+    let mut lives = Workload::start("short_lives", &[20_000]);
+    // All of the machine: nothing but exits makes room.
+    let mut watch = Watch::together(Tool::new("offcputime").args("-m 1000"));
+    watch.open();
+    lives.go();
+    lives.wait_done();
+    let seen = watch.close();
+    let slept = seen.folded.under("late_sleep");
+    assert!(slept.total() > 400_000, "{} us: {slept:#?}", slept.total());
+    assert_eq!(
+        slept.comms().into_iter().collect::<Vec<_>>(),
+        ["late-sleeper"]
+    );
+    assert_eq!(
+        seen.folded.under("do_task_dead").total(),
+        0,
+        "time after death"
+    );
+}

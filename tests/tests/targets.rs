@@ -1,0 +1,202 @@
+//! Whom oncputime and offcputime look at: -p, -t, -L, -u, -k, --state, -C, -I.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashSet;
+use std::process::Command;
+
+use systemscope_tests::account::threads_of;
+use systemscope_tests::simple::known;
+use systemscope_tests::workload::scratch;
+use systemscope_tests::{Folded, Tool, Turn, Workload, WorkloadBuilder, cpus_online};
+
+const TOOLS: [&str; 2] = ["oncputime", "offcputime"];
+
+#[test]
+fn p_takes_several_processes_and_no_others() {
+    let _turn = Turn::take();
+    let (first, second, other) = (
+        Workload::plain("simple"),
+        Workload::plain("simple"),
+        Workload::plain("simple"),
+    );
+    for tool in TOOLS {
+        let pids = format!("{},{}", first.pid(), second.pid());
+        let folded = Tool::new(tool).args("-p").arg(pids).folded_per_thread(2.0);
+        let seen: HashSet<u32> = folded
+            .lines
+            .iter()
+            .map(|line| line.thread.unwrap().0)
+            .collect();
+        assert_eq!(
+            seen,
+            HashSet::from([first.pid(), second.pid()]),
+            "{tool}, beside {}",
+            other.pid()
+        );
+    }
+}
+
+#[test]
+fn t_and_l_take_threads() {
+    let _turn = Turn::take();
+    let mut spinners = Workload::start("spinners", &[4, 60]);
+    spinners.go();
+    let mut threads = threads_of(spinners.pid());
+    threads.sort_unstable();
+    let chosen = &threads[1..3];
+    for (tool, flag) in [
+        ("oncputime", "-t"),
+        ("oncputime", "-L"),
+        ("offcputime", "-t"),
+        ("offcputime", "--tid"),
+    ] {
+        let list = format!("{},{}", chosen[0], chosen[1]);
+        let folded = Tool::new(tool).arg(flag).arg(list).folded_per_thread(2.0);
+        let seen: HashSet<u32> = folded
+            .lines
+            .iter()
+            .map(|line| line.thread.unwrap().1)
+            .collect();
+        assert_eq!(seen, chosen.iter().copied().collect(), "{tool} {flag}");
+    }
+}
+
+#[test]
+fn without_a_target_all_of_the_machine_is_traced() {
+    let _turn = Turn::take();
+    let (first, second) = (Workload::plain("simple"), Workload::plain("simple"));
+    for tool in TOOLS {
+        let folded = Tool::new(tool).folded_per_thread(2.0);
+        for simple in [&first, &second] {
+            assert!(
+                folded.of_thread(simple.pid()).under(known(tool)).total() > 0,
+                "{tool} {}",
+                simple.pid()
+            );
+        }
+    }
+}
+
+#[test]
+fn user_threads_and_kernel_threads() {
+    let _turn = Turn::take();
+    let _simple = Workload::plain("simple");
+    let is_kernel_thread = |comm: &str| {
+        comm == "kthreadd"
+            || comm.starts_with("kworker/")
+            || comm.starts_with("rcu_")
+            || comm.starts_with("ksoftirqd/")
+    };
+    let user = Tool::new("offcputime").args("-u").folded(0.5);
+    assert!(user.comms().contains("simple"));
+    assert!(
+        !user.comms().iter().any(|comm| is_kernel_thread(comm)),
+        "{:?}",
+        user.comms()
+    );
+    let kernel = Tool::new("offcputime").args("-k").folded(0.5);
+    assert!(!kernel.comms().contains("simple"), "{:?}", kernel.comms());
+    assert!(
+        kernel.comms().iter().any(|comm| is_kernel_thread(comm)),
+        "{:?}",
+        kernel.comms()
+    );
+    let both = Tool::new("offcputime").args("-u -k --duration 1").run();
+    assert_eq!(both.code, Some(2), "{}", both.stderr);
+}
+
+#[test]
+fn a_state_mask_chooses_intervals() {
+    let _turn = Turn::take();
+    let simple = Workload::plain("simple");
+    let mut spinners = Workload::start("spinners", &[2 * cpus_online(), 60]);
+    spinners.go();
+    let pids = format!("{},{}", simple.pid(), spinners.pid());
+    let with_state = |mask: &str| {
+        Tool::new("offcputime")
+            .args("--state")
+            .arg(mask)
+            .arg("-p")
+            .arg(&pids)
+            .folded(0.5)
+    };
+    // TASK_INTERRUPTIBLE; nanosleep adds TASK_FREEZABLE, so this is a mask.
+    let sleeping = with_state("1");
+    assert!(
+        sleeping.under("known_sleep").total() > 0 && sleeping.under("spin").total() == 0,
+        "{sleeping:#?}"
+    );
+    // A sleeper that was woken just before the window is runnable in it.
+    let preempted = with_state("0");
+    assert!(
+        preempted.under("spin").total() > 20 * preempted.under("known_sleep").total(),
+        "{preempted:#?}"
+    );
+    let uninterruptible = with_state("2");
+    assert_eq!(
+        uninterruptible.under("known_sleep").total(),
+        0,
+        "{uninterruptible:#?}"
+    );
+}
+
+#[test]
+fn idle_is_shown_on_request_only() {
+    let _turn = Turn::take();
+    let idle = |folded: &Folded| {
+        folded
+            .comms()
+            .iter()
+            .any(|comm| comm.starts_with("swapper"))
+    };
+    let without = Tool::new("oncputime").args("-F 199").folded(0.5);
+    assert!(!idle(&without), "{without:#?}");
+    let with = Tool::new("oncputime").args("-F 199 -I").folded(2.0);
+    assert!(idle(&with), "{with:#?}");
+    // Some virtual machines hide from everyone what an idle CPU does; one shows.
+    let (one, all) = (2 * 199, 2 * 199 * cpus_online() as u64);
+    let total = with.total();
+    assert!(
+        total * 10 >= one * 8 && total * 100 <= all * 110,
+        "{total} of {one} to {all}"
+    );
+}
+
+#[test]
+fn one_cpu_alone() {
+    let _turn = Turn::take();
+    let mut on_one = pinned_spinner(0);
+    let mut on_last = pinned_spinner(cpus_online() - 1);
+    on_one.go();
+    on_last.go();
+    let folded = Tool::new("oncputime")
+        .args("-F 199 -C 0")
+        .folded_per_thread(0.5);
+    let of = |workload: &Workload| {
+        folded
+            .only(|line| line.thread.unwrap().0 == workload.pid())
+            .under("spin")
+            .total()
+    };
+    assert!(of(&on_one) > 25, "{folded:#?}");
+    if cpus_online() > 1 {
+        assert_eq!(of(&on_last), 0, "{folded:#?}");
+    }
+    let most = 199 + 20;
+    assert!(
+        folded.total() <= most,
+        "{} samples of one CPU",
+        folded.total()
+    );
+}
+
+fn pinned_spinner(cpu: usize) -> Workload {
+    let folder = scratch();
+    let binary = WorkloadBuilder::new("spinners").build_into(folder.path());
+    let mut command = Command::new("taskset");
+    command
+        .args(["--cpu-list", &cpu.to_string()])
+        .arg(&binary)
+        .args(["1", "60"]);
+    Workload::run(command, binary, folder)
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A binary tree of calls, LEVELS deep: each of its 4,096 paths of left and
+ * right ends in a short sleep, and on request in a short burn.
+ *
+ * usage: paths [ROUNDS]
+ */
+#include "workload.h"
+
+#define LEVELS 12
+
+static volatile unsigned int burn_turns = 3000;
+
+NOINLINE void left(unsigned int path, int level);
+NOINLINE void right(unsigned int path, int level);
+
+NOINLINE void leaf(void)
+{
+	for (volatile unsigned int turn = 0; turn < burn_turns; turn++)
+		;
+	sleep_ns(20 * NS_PER_US);
+}
+
+ALWAYS_INLINE void descend(unsigned int path, int level)
+{
+	if (level == LEVELS)
+		leaf();
+	else if (path >> level & 1)
+		right(path, level + 1);
+	else
+		left(path, level + 1);
+}
+
+void left(unsigned int path, int level)
+{
+	descend(path, level);
+}
+
+void right(unsigned int path, int level)
+{
+	descend(path, level);
+}
+
+NOINLINE void root_of_tree(unsigned int path)
+{
+	descend(path, 0);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long rounds = argument_or(argc, argv, 1, 2);
+
+	/*
+	 * With slack, the timer that samples would also end the sleeps, and
+	 * never find the program running.
+	 */
+	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+	tell("ready");
+
+	await_test();
+	for (unsigned long round = 0; round < rounds; round++)
+		for (unsigned int path = 0; path < 1U << LEVELS; path++)
+			root_of_tree(path);
+	tell("done");
+
+	await_test();
+	return 0;
+}

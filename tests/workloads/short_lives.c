@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Very many threads that do next to nothing, a few alive at a time, and then
+ * one that sleeps.
+ *
+ * usage: short_lives THREADS [ALIVE]
+ */
+#include "workload.h"
+
+#define MAX_ALIVE 1024
+
+static _Atomic uint32_t never;
+
+NOINLINE void *short_life(void *unused)
+{
+	(void)unused;
+	sleep_ns(NS_PER_US);
+	return NULL;
+}
+
+NOINLINE void late_sleep(void)
+{
+	wait_while(&never, 0);
+}
+
+NOINLINE void *late_sleeper(void *unused)
+{
+	(void)unused;
+	name_thread("late-sleeper");
+	tell("late-sleeper %ld", syscall(SYS_gettid));
+	late_sleep();
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long threads = argument_or(argc, argv, 1, 45000);
+	unsigned long alive = argument_or(argc, argv, 2, 16);
+	pthread_t batch[MAX_ALIVE];
+
+	check(alive > MAX_ALIVE, "too many alive");
+	tell("ready");
+
+	await_test();
+	while (threads) {
+		unsigned long size = threads < alive ? threads : alive;
+
+		for (unsigned long n = 0; n < size; n++)
+			batch[n] = start_thread_of(short_life, NULL);
+		for (unsigned long n = 0; n < size; n++)
+			pthread_join(batch[n], NULL);
+		threads -= size;
+	}
+	start_thread_of(late_sleeper, NULL);
+	sleep_ns(500 * NS_PER_MS);
+	tell("done");
+
+	await_test();
+	return 0;
+}

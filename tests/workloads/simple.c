@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+/*
+ * One thread that burns in known_burn and sleeps in known_sleep.
+ *
+ * usage: simple [SECONDS] (0: until the test lets go; else it exits by itself)
+ */
+#include "workload.h"
+
+NOINLINE void known_burn(void)
+{
+	for (volatile unsigned int turn = 0; turn < 3 * 1000 * 1000; turn++)
+		;
+}
+
+NOINLINE void known_sleep(void)
+{
+	sleep_ns(5 * NS_PER_MS);
+}
+
+NOINLINE void known_work(void)
+{
+	known_burn();
+	known_sleep();
+}
+
+static void *leave_with_test(void *unused)
+{
+	(void)unused;
+	await_test();
+	_exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t seconds = argument_or(argc, argv, 1, 0);
+	uint64_t end = seconds ? now_ns() + seconds * NS_PER_S : UINT64_MAX;
+
+	if (!seconds)
+		start_thread_of(leave_with_test, NULL);
+	tell("ready");
+	while (now_ns() < end)
+		known_work();
+	return 0;
+}
