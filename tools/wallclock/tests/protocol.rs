@@ -2,8 +2,7 @@
 //! they say, and when they fail. No privileges are needed.
 #![allow(clippy::unwrap_used)]
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -67,15 +66,12 @@ struct Stage {
 impl Stage {
     fn new(on_cpu: &str, off_cpu: &str) -> Stage {
         let folder = TempDir::new().unwrap();
-        fs::copy(
-            env!("CARGO_BIN_EXE_wallclock"),
-            folder.path().join("wallclock"),
-        )
-        .unwrap();
+        install(Path::new(env!("CARGO_BIN_EXE_wallclock")), folder.path());
+        let sources = TempDir::new().unwrap();
         for (name, body) in [("oncputime", on_cpu), ("offcputime", off_cpu)] {
-            let path = folder.path().join(name);
-            fs::write(&path, format!("{PREAMBLE}{body}")).unwrap();
-            fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+            let script = sources.path().join(name);
+            fs::write(&script, format!("{PREAMBLE}{body}")).unwrap();
+            install(&script, folder.path());
         }
         let target = Command::new("sleep").arg("1000").spawn().unwrap();
         Stage { folder, target }
@@ -128,6 +124,14 @@ impl Stage {
             }
         }
     }
+}
+
+/// Puts an executable copy of `file` into `folder`, by another process: a file
+/// that this one had open for writing while another test forked is "busy" for
+/// as long as that test's child has not executed its program.
+fn install(file: &Path, folder: &Path) {
+    let status = Command::new("install").arg(file).arg(folder).status();
+    assert!(status.unwrap().success());
 }
 
 impl Drop for Stage {
