@@ -16,6 +16,7 @@
 //! perf map) is taken to be hostile: read with bounds, never mapped, never
 //! opened unless it is a regular file.
 
+mod code;
 mod debug_files;
 mod demangle;
 mod elf;
@@ -34,6 +35,7 @@ mod symbols;
 mod vdso;
 mod wanted;
 
+pub use code::{CodeMapping, CodeSource};
 pub use losses::Losses;
 pub use symbolizer::Symbolizer;
 

@@ -136,6 +136,12 @@ impl Processes {
         self.known.get(&process)?.find(address)
     }
 
+    /// The mappings of a process, as they were last read.
+    pub(crate) fn mappings(&self, process: Process) -> &[Mapping] {
+        let known = self.known.get(&process);
+        known.map_or(&[], |known| &known.mappings)
+    }
+
     /// When the process started, in ticks since boot, if it was ever read.
     pub(crate) fn started(&self, process: Process) -> Option<u64> {
         self.known.get(&process)?.started

@@ -21,7 +21,7 @@ const LOWEST_ADDRESS: u64 = 4096;
 /// limit of open files of the whole program as far as it goes, and it uses up
 /// to half of them.
 pub struct Symbolizer {
-    processes: Processes,
+    pub(crate) processes: Processes,
     pub(crate) images: Images,
     pub(crate) perf_maps: Vec<PerfMaps>,
     perf_map_indexes: HashMap<Process, u32>,

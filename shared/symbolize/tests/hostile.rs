@@ -132,7 +132,9 @@ fn a_container_s_map_is_read_in_the_container() {
     // The container's /tmp hides the folder that the program is in.
     let home = tempfile::tempdir_in("/var/tmp").unwrap();
     let inside = home.path().join("jit");
-    std::fs::copy(program, &inside).unwrap();
+    // By another process: see `ExecutableFileBusy`.
+    let copied = Command::new("cp").arg(program).arg(&inside).status();
+    assert!(copied.unwrap().success());
     let script = "mount -t tmpfs tmpfs /tmp && exec \"$0\" map";
     let mut command = Command::new("unshare");
     command

@@ -1,0 +1,70 @@
+//! What a process may execute, for those who read more of its files than
+//! their symbols.
+
+use std::fs::File;
+use std::io::Result;
+
+use crate::images::Image;
+use crate::{Process, Symbolizer, vdso};
+
+/// An executable mapping of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeMapping {
+    /// First address.
+    pub start: u64,
+    /// First address after it.
+    pub end: u64,
+    /// Offset in the file of the first address, in bytes.
+    pub offset: u64,
+    /// What is mapped.
+    pub source: CodeSource,
+}
+
+/// Where mapped code comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CodeSource {
+    /// An ELF file that the [`Symbolizer`] keeps open.
+    File(u32),
+    /// The kernel's vDSO.
+    Vdso,
+    /// Anything else, such as memory that the program wrote its code into.
+    Other,
+}
+
+impl Symbolizer {
+    /// The executable mappings of a process in ascending order, as they were
+    /// last read (see [`Symbolizer::watch`]); none if they never could be.
+    pub fn code(&self, process: Process) -> Vec<CodeMapping> {
+        let mapping = |mapping: &crate::processes::Mapping| CodeMapping {
+            start: mapping.start,
+            end: mapping.end,
+            offset: mapping.offset,
+            source: match mapping.image {
+                Image::File(file) => CodeSource::File(file),
+                Image::Vdso => CodeSource::Vdso,
+                Image::Jit | Image::Module(_) => CodeSource::Other,
+            },
+        };
+        self.processes
+            .mappings(process)
+            .iter()
+            .map(mapping)
+            .collect()
+    }
+
+    /// The file that code comes from, and its name; `None` if there is none.
+    ///
+    /// # Errors
+    /// If the vDSO cannot be read, or there are too many open files.
+    pub fn code_file(&self, source: CodeSource) -> Result<Option<(File, String)>> {
+        match source {
+            CodeSource::File(index) => self
+                .images
+                .file(index)
+                .map(|mapped| Ok((mapped.file.try_clone()?, mapped.name.to_string())))
+                .transpose(),
+            CodeSource::Vdso => Ok(Some((vdso::image()?, "[vdso]".to_owned()))),
+            CodeSource::Other => Ok(None),
+        }
+    }
+}
