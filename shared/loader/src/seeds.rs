@@ -108,11 +108,11 @@ impl Walker {
             .entry(thread.pid)
             .or_insert_with(|| ProcessMemory::new(thread.pid));
         memory.forget();
-        let registers = Registers {
-            instruction_pointer: thread.instruction_pointer,
-            stack_pointer: thread.stack_pointer,
-            frame_pointer: thread.frame_pointer,
-        };
+        let registers = Registers::new(
+            thread.instruction_pointer,
+            thread.stack_pointer,
+            thread.frame_pointer,
+        );
         Some(walk_frame_pointers(registers, memory, STACK_DEPTH))
     }
 }

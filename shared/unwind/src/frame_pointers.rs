@@ -1,18 +1,7 @@
 //! The walk along frame pointers: each frame holds the caller's frame pointer
 //! and, one word above, the return address.
 
-use crate::Memory;
-
-/// The user registers that a walk starts from.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Registers {
-    /// Program counter.
-    pub instruction_pointer: u64,
-    /// Top of the stack.
-    pub stack_pointer: u64,
-    /// Frame of the function that last set one up.
-    pub frame_pointer: u64,
-}
+use crate::{Memory, Registers};
 
 /// Addresses from the leaf (the program counter itself) to the root (return
 /// addresses), `depth` at most.
@@ -25,8 +14,8 @@ pub fn walk_frame_pointers(
     depth: usize,
 ) -> Vec<u64> {
     let mut addresses = vec![registers.instruction_pointer];
-    let mut frame = registers.frame_pointer;
-    let mut below = registers.stack_pointer;
+    let mut frame = registers.frame_pointer();
+    let mut below = registers.stack_pointer();
     while addresses.len() < depth && frame >= below && frame.is_multiple_of(8) {
         let Some(return_slot) = frame.checked_add(8) else {
             break;
@@ -58,11 +47,7 @@ mod tests {
     }
 
     fn registers(stack_pointer: u64, frame_pointer: u64) -> Registers {
-        Registers {
-            instruction_pointer: 0x1000,
-            stack_pointer,
-            frame_pointer,
-        }
+        Registers::new(0x1000, stack_pointer, frame_pointer)
     }
 
     #[test]

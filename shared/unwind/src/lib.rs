@@ -1,12 +1,36 @@
-//! User stacks of threads that are not running, walked from outside.
+//! User stacks without frame pointers.
 //!
-//! The BPF programs walk a thread's stack while it is current. A thread that
-//! was blocked before they were attached is never current until it wakes, so
-//! its stack is walked here, from the registers with which it entered the
-//! kernel and from its process's memory.
+//! [`build()`] turns what a file says about its frames into a [`Table`], the
+//! same bytes that the BPF walker searches.
 
+mod build;
+mod cfi;
+mod code;
+mod columns;
+mod elf;
+mod error;
+mod expression;
 mod frame_pointers;
+mod go;
 mod memory;
+mod pages;
+mod plt;
+mod program;
+mod registers;
+mod rule;
+mod source;
+mod spans;
+mod symbols;
+mod table;
+mod uncovered;
+mod walk;
 
-pub use frame_pointers::{Registers, walk_frame_pointers};
+pub use build::{Built, Notes, Segment, build};
+pub use error::Error;
+pub use frame_pointers::walk_frame_pointers;
 pub use memory::{Memory, ProcessMemory};
+pub use registers::Registers;
+pub use rule::{Rule, cfa, frame_pointer};
+pub use source::Source;
+pub use table::{PAGE_SIZE, Page, Table};
+pub use walk::{AddressSpace, Code, End, Mode, Walk, walk};

@@ -37,6 +37,28 @@ impl ProcessMemory {
         self.page = u64::MAX;
     }
 
+    /// Up to `most` bytes from `start` on: as far as pages can be read.
+    pub fn bytes(&self, start: u64, most: usize) -> Vec<u8> {
+        let mut bytes = vec![0; most];
+        let mut read = 0;
+        while let Some(pid) = self.pid
+            && read < most
+        {
+            let Some(from) = start.checked_add(read as u64) else {
+                break;
+            };
+            let end = (from | (PAGE - 1)).saturating_add(1);
+            let length = ((end - from) as usize).min(most - read);
+            let got = read_remote(pid, from, &mut bytes[read..read + length]);
+            read += got;
+            if got < length {
+                break;
+            }
+        }
+        bytes.truncate(read);
+        bytes
+    }
+
     /// Has the page at `page` in `bytes`; empty if it cannot be read.
     fn load(&mut self, page: u64) -> Option<()> {
         if self.page == page {
@@ -95,6 +117,16 @@ mod tests {
         let address = words.as_ptr() as u64;
         assert_eq!(memory.word(address), Some(17));
         assert_eq!(memory.word(address + 8), Some(0xdead_beef_0bad_cafe));
+    }
+
+    #[test]
+    fn bytes_end_where_the_memory_does() {
+        let words = vec![7_u8; 3 * PAGE as usize];
+        let memory = ProcessMemory::new(std::process::id());
+        let start = words.as_ptr() as u64;
+        assert_eq!(memory.bytes(start, words.len()), words);
+        assert_eq!(memory.bytes(u64::MAX - 3, 100), []);
+        assert_eq!(ProcessMemory::new(0).bytes(start, 8), []);
     }
 
     #[test]

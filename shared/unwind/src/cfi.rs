@@ -1,0 +1,216 @@
+//! Evaluating one section of call frame information: `.eh_frame` (Linux
+//! Standard Base Core 5.0, section 10.6) or `.debug_frame` (DWARF 5, section
+//! 6.4).
+
+use std::collections::HashMap;
+
+use gimli::{
+    BaseAddresses, CallFrameInstruction, CommonInformationEntry, DebugFrame, EhFrame, EndianSlice,
+    FrameDescriptionEntry, LittleEndian, UnwindOffset, UnwindSection, X86_64,
+};
+
+use crate::{
+    Error, Rule,
+    columns::Columns,
+    elf::Fields,
+    program::Program,
+    spans::{From, Span},
+};
+
+/// Frame descriptions that are accepted; the largest browsers have about two
+/// million.
+const DESCRIPTION_LIMIT: u64 = 8 << 20;
+/// Common entries of a section that are used. Linkers merge equal ones, except
+/// in `.debug_frame`, where every compilation unit has its own.
+const COMMON_LIMIT: usize = 1 << 17;
+/// Bytes of a common entry that are accepted. Real ones have some dozens.
+const COMMON_SIZE_LIMIT: usize = 1 << 10;
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+type Common<'a> = CommonInformationEntry<Slice<'a>>;
+type Description<'a> = FrameDescriptionEntry<Slice<'a>>;
+
+/// A section, and what was read of it so far.
+pub(crate) struct Frames<'a, S: UnwindSection<Slice<'a>>> {
+    section: S,
+    bytes: &'a [u8],
+    bases: BaseAddresses,
+    from: fn(u32) -> From,
+    /// Common entries by offset, with the columns after their instructions.
+    common: HashMap<usize, Option<(Common<'a>, Columns)>>,
+    /// Descriptions that were found.
+    pub(crate) found: u64,
+    /// Descriptions of which all or the rest cannot be used: bytes that have
+    /// no meaning.
+    pub(crate) unreadable: u64,
+}
+
+impl<'a> Frames<'a, EhFrame<Slice<'a>>> {
+    /// `.eh_frame`, the section at `address`.
+    pub(crate) fn eh_frame(bytes: &'a [u8], address: u64) -> Self {
+        let mut section = EhFrame::new(bytes, LittleEndian);
+        section.set_address_size(8);
+        Frames::new(section, bytes, address, From::EhFrame)
+    }
+}
+
+impl<'a> Frames<'a, DebugFrame<Slice<'a>>> {
+    /// `.debug_frame`.
+    pub(crate) fn debug_frame(bytes: &'a [u8]) -> Self {
+        let mut section = DebugFrame::new(bytes, LittleEndian);
+        section.set_address_size(8);
+        Frames::new(section, bytes, 0, From::DebugFrame)
+    }
+}
+
+impl<'a, S: UnwindSection<Slice<'a>>> Frames<'a, S>
+where
+    S::Offset: UnwindOffset<usize>,
+{
+    fn new(section: S, bytes: &'a [u8], address: u64, from: fn(u32) -> From) -> Self {
+        Frames {
+            section,
+            bytes,
+            bases: BaseAddresses::default().set_eh_frame(address),
+            from,
+            common: HashMap::new(),
+            found: 0,
+            unreadable: 0,
+        }
+    }
+
+    /// All that the section describes, in its order.
+    ///
+    /// The walk from entry to entry is done here and not by gimli, which ends
+    /// at the first entry that it does not understand.
+    pub(crate) fn spans(&mut self) -> Result<Vec<Span>, Error> {
+        let mut spans = Vec::new();
+        let mut next = 0;
+        while let Some(rest) = self.bytes.get(next..).filter(|rest| rest.len() >= 8) {
+            let offset = next;
+            let fields = Fields(rest);
+            let (header, length) = match fields.u32(0) {
+                0 if S::has_zero_terminator() => break,
+                0xffff_ffff => (12, fields.u64(4)),
+                length => (4, u64::from(length)),
+            };
+            let Some(end) = usize::try_from(length)
+                .ok()
+                .and_then(|length| length.checked_add(offset + header))
+                .filter(|&end| end <= self.bytes.len())
+            else {
+                break;
+            };
+            next = end;
+            if length == 0 || self.is_common(rest, header) {
+                continue;
+            }
+            self.found += 1;
+            Error::limit("frame descriptions", self.found, DESCRIPTION_LIMIT)?;
+            match self.description(offset).and_then(|(description, _)| {
+                let start = description.initial_address();
+                Some(Span {
+                    start,
+                    end: start.checked_add(description.len())?,
+                    from: (self.from)(u32::try_from(offset).ok()?),
+                })
+            }) {
+                Some(span) => spans.push(span),
+                None => self.unreadable += 1,
+            }
+        }
+        Ok(spans)
+    }
+
+    /// Whether the entry at the start of `bytes` is common to others.
+    fn is_common(&self, bytes: &[u8], header: usize) -> bool {
+        let fields = Fields(bytes);
+        if S::has_zero_terminator() {
+            fields.u32(header) == 0
+        } else if header == 12 {
+            fields.u64(header) == u64::MAX
+        } else {
+            fields.u32(header) == u32::MAX
+        }
+    }
+
+    /// The description at `offset`, and the columns that it begins with.
+    fn description(&mut self, offset: usize) -> Option<(Description<'a>, Columns)> {
+        let partial = self
+            .section
+            .partial_fde_from_offset(&self.bases, offset.into())
+            .ok()?;
+        let offset = UnwindOffset::into(partial.cie_offset());
+        if !self.common.contains_key(&offset) && self.common.len() < COMMON_LIMIT {
+            let common = read_common(&self.section, &self.bases, offset);
+            self.common.insert(offset, common);
+        }
+        let (common, columns) = self.common.get(&offset)?.as_ref()?;
+        let description = partial.parse(|_, _, _| Ok(common.clone())).ok()?;
+        Some((description, *columns))
+    }
+
+    /// Hands the rows of the description at `offset` to `emit`, the first for
+    /// the start of `span` and none for addresses past it.
+    pub(crate) fn rows(
+        &mut self,
+        span: &Span,
+        offset: u32,
+        emit: &mut impl FnMut(u64, Rule) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Some((description, initial)) = self.description(offset as usize) else {
+            return Ok(());
+        };
+        let common = description.cie();
+        let signal = description.is_signal_trampoline();
+        let mut program = Program::new(initial);
+        let mut address = description.initial_address();
+        let mut row = span.start;
+        let mut instructions = description.instructions(&self.section, &self.bases);
+        while row < span.end {
+            let next = match instructions.next() {
+                Ok(None) => return emit(row, program.columns.rule(signal)),
+                Ok(Some(CallFrameInstruction::AdvanceLoc { delta })) => u64::from(delta)
+                    .checked_mul(common.code_alignment_factor())
+                    .and_then(|bytes| address.checked_add(bytes)),
+                Ok(Some(CallFrameInstruction::SetLoc { address: to })) => {
+                    Some(to).filter(|&to| to >= address)
+                }
+                Ok(Some(instruction)) => match program.run(instruction, &self.section, common) {
+                    Some(()) => continue,
+                    None => None,
+                },
+                Err(_) => None,
+            };
+            let Some(next) = next else {
+                self.unreadable += 1;
+                return emit(row, Rule::NONE);
+            };
+            address = next;
+            if address > row {
+                emit(row, program.columns.rule(signal))?;
+                row = address;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The common entry at `offset`, and the columns after its instructions. They
+/// are run once only, however many descriptions refer to them.
+fn read_common<'a, S: UnwindSection<Slice<'a>>>(
+    section: &S,
+    bases: &BaseAddresses,
+    offset: usize,
+) -> Option<(Common<'a>, Columns)> {
+    let common = section.cie_from_offset(bases, offset.into()).ok()?;
+    if common.entry_len() > COMMON_SIZE_LIMIT || common.return_address_register() != X86_64::RA {
+        return None;
+    }
+    let mut program = Program::new(Columns::EMPTY);
+    let mut instructions = common.instructions(section, bases);
+    while let Some(instruction) = instructions.next().ok()? {
+        program.run(instruction, section, &common)?;
+    }
+    Some((common, program.columns))
+}

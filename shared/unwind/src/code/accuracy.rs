@@ -1,0 +1,307 @@
+//! Compares what is made of machine code with the call-frame information of
+//! the same code, as `readelf` shows it.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashMap;
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+use std::process::Command;
+
+use super::analyse;
+use crate::{Rule, cfa, frame_pointer};
+
+/// What the call-frame information says from an address on.
+#[derive(Clone, Default)]
+struct Row {
+    address: u64,
+    cfa: String,
+    frame_pointer: String,
+    return_address: String,
+}
+
+/// A function or a part of one.
+struct Function {
+    range: Range<u64>,
+    rows: Vec<Row>,
+}
+
+/// Bytes of code.
+#[derive(Debug, Default)]
+struct Score {
+    all: u64,
+    /// The rule says the same as the call-frame information.
+    right: u64,
+    /// It contradicts that.
+    wrong: u64,
+    /// It goes by another register, which may come to the same.
+    other: u64,
+    /// There is none.
+    none: u64,
+}
+
+#[test]
+fn compiled_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("program.c");
+    fs::write(&source, PROGRAM).unwrap();
+    for options in ["-O2", "-Os", "-O1", "-O3"] {
+        let program = directory.path().join("program");
+        let status = Command::new("gcc")
+            .args([options, "-fomit-frame-pointer", "-o"])
+            .args([&program, &source])
+            .status()
+            .unwrap();
+        assert!(status.success());
+        check(&program);
+    }
+}
+
+#[test]
+fn stock_library() {
+    check(Path::new("/lib/x86_64-linux-gnu/libc.so.6"));
+}
+
+/// Measures any other files: `ACCURACY_OF=file:file cargo test … -- --ignored
+/// --nocapture files`.
+#[test]
+#[ignore = "a measurement"]
+fn files() {
+    for path in std::env::var("ACCURACY_OF").unwrap_or_default().split(':') {
+        println!("{path}: {:?}", compare(Path::new(path)));
+    }
+}
+
+fn check(path: &Path) {
+    let score = compare(path);
+    assert!(
+        (score.right + score.other) * 100 > score.all * 95,
+        "{score:?}"
+    );
+    assert!(score.wrong * 1000 < score.all, "{score:?}");
+}
+
+fn compare(path: &Path) -> Score {
+    let (address, code) = text(path);
+    let inside = address..=address + code.len() as u64;
+    let mut truth = functions(path);
+    truth.retain(|function| {
+        inside.contains(&function.range.start) && inside.contains(&function.range.end)
+    });
+    let (whole, parts): (Vec<_>, Vec<_>) = truth
+        .iter()
+        .partition(|function| function.rows[0].cfa == "rsp+8");
+    let ranges = |functions: &[&Function]| -> Vec<_> {
+        functions
+            .iter()
+            .map(|function| function.range.clone())
+            .collect()
+    };
+    let rows = analyse(&code, address, &ranges(&whole), &ranges(&parts));
+
+    let mut score = Score::default();
+    for function in &truth {
+        for at in function.range.clone() {
+            let expected =
+                &function.rows[function.rows.partition_point(|row| row.address <= at) - 1];
+            let row = rows[..rows.partition_point(|row| row.0 <= at)].last();
+            let rule = row.map_or(Rule::NONE, |row| row.1);
+            score.all += 1;
+            *match agrees(rule, expected) {
+                _ if rule == Rule::NONE => &mut score.none,
+                Some(true) => &mut score.right,
+                Some(false) => &mut score.wrong,
+                None => &mut score.other,
+            } += 1;
+        }
+    }
+    score
+}
+
+/// Whether the two say the same, if they use the same registers.
+fn agrees(rule: Rule, row: &Row) -> Option<bool> {
+    if row.return_address != "c-8" {
+        return None;
+    }
+    let register = match rule.cfa {
+        cfa::STACK_POINTER => "rsp+",
+        cfa::FRAME_POINTER => "rbp+",
+        _ => return Some(false),
+    };
+    let offset: i32 = row.cfa.strip_prefix(register)?.parse().ok()?;
+    let saved: Option<i32> = row
+        .frame_pointer
+        .strip_prefix('c')
+        .and_then(|at| at.parse().ok());
+    let frame_pointer = match (rule.frame_pointer, saved) {
+        // Compilers do not say when it is restored, just before the return.
+        (frame_pointer::SAME, Some(saved)) => -saved > offset,
+        (frame_pointer::AT_CFA, saved) => saved == Some(rule.frame_pointer_offset.into()),
+        (frame_pointer::LOST, saved) => saved.is_none(),
+        _ => true,
+    };
+    Some(offset == rule.cfa_offset && frame_pointer)
+}
+
+/// The address and bytes of a file's `.text`.
+fn text(path: &Path) -> (u64, Vec<u8>) {
+    let sections = readelf(&["-SW"], path);
+    let text = sections
+        .lines()
+        .find_map(|line| line.split_once(" .text "))
+        .unwrap()
+        .1;
+    let fields: Vec<_> = text.split_whitespace().skip(1).take(3).collect();
+    let [address, offset, size] = fields[..] else {
+        unreachable!()
+    };
+    let offset = number(offset).unwrap() as usize;
+    let size = number(size).unwrap() as usize;
+    (
+        number(address).unwrap(),
+        fs::read(path).unwrap()[offset..offset + size].to_vec(),
+    )
+}
+
+fn functions(path: &Path) -> Vec<Function> {
+    let mut functions: Vec<Function> = Vec::new();
+    // Rows that functions begin with, by the name of what they share.
+    let mut common: HashMap<String, Row> = HashMap::new();
+    let mut in_common = None;
+    let mut columns = Vec::new();
+    for line in readelf(&["--debug-dump=frames-interp", "-W"], path).lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.first() == Some(&"LOC") {
+            columns = words.iter().map(|&word| word.to_owned()).collect();
+        } else if words.get(3) == Some(&"CIE") {
+            in_common = Some(words[0].to_owned());
+        } else if words.get(3) == Some(&"FDE") {
+            in_common = None;
+            let (start, end) = words[5].trim_start_matches("pc=").split_once("..").unwrap();
+            let range = number(start).unwrap()..number(end).unwrap();
+            let first = common
+                .get(words[4].trim_start_matches("cie="))
+                .cloned()
+                .unwrap_or_default();
+            let rows = vec![Row {
+                address: range.start,
+                ..first
+            }];
+            functions.push(Function { range, rows });
+        } else if words.len() == columns.len()
+            && let Some(address) = words.first().and_then(|word| number(word))
+        {
+            let column = |name: &str| {
+                let at = columns.iter().position(|column| column == name);
+                at.map_or_else(|| "u".to_owned(), |at| words[at].to_owned())
+            };
+            let row = Row {
+                address,
+                cfa: column("CFA"),
+                frame_pointer: column("rbp"),
+                return_address: column("ra"),
+            };
+            match (&in_common, functions.last_mut()) {
+                (Some(name), _) => _ = common.insert(name.clone(), row),
+                (None, Some(function)) => {
+                    function.rows.retain(|row| row.address < address);
+                    function.rows.push(row);
+                }
+                _ => {}
+            }
+        }
+    }
+    functions.retain(|function| !function.range.is_empty());
+    functions
+}
+
+fn readelf(options: &[&str], path: &Path) -> String {
+    let output = Command::new("readelf")
+        .args(options)
+        .arg(path)
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn number(hexadecimal: &str) -> Option<u64> {
+    u64::from_str_radix(hexadecimal, 16).ok()
+}
+
+/// Functions of many shapes.
+const PROGRAM: &str = r#"
+#include <alloca.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static jmp_buf again;
+
+__attribute__((noinline, noreturn)) static void fail(const char *why) {
+    fprintf(stderr, "%s\n", why);
+    exit(1);
+}
+__attribute__((noinline)) static int saved(int n, int *out) {
+    int a = n * 3, b = n ^ 5, c = n + 7, d = n - 9, e = n | 1, f = n & 6;
+    for (int i = 0; i < n; i++) {
+        out[i] = rand();
+        a += b; b ^= c; c += d; d -= e; e |= f; f += a;
+    }
+    return a + b + c + d + e + f;
+}
+__attribute__((noinline)) static int choose(int n, int *out) {
+    switch (n) {
+    case 0: return saved(1, out);
+    case 1: return saved(out[0], out + 1) * 2;
+    case 2: out[2] = rand(); break;
+    case 3: if (out[3]) fail("three"); out[1] = rand(); break;
+    case 4: out[7] = saved(3, out) + rand(); break;
+    case 5: return rand() - saved(5, out);
+    case 6: out[rand() & 3] = 4; break;
+    case 7: fail("seven");
+    }
+    return saved(n, out) + out[n & 7];
+}
+__attribute__((noinline)) static int dynamic(int n) {
+    int *memory = alloca(n * sizeof(int));
+    memset(memory, 1, n * sizeof(int));
+    return saved(n, memory) + choose(n & 3, memory);
+}
+__attribute__((noinline)) static int aligned(int n) {
+    int memory[64] __attribute__((aligned(64)));
+    memset(memory, n, sizeof memory);
+    return saved(n & 31, memory);
+}
+__attribute__((noinline)) static int large(int n) {
+    int memory[5000];
+    memset(memory, n, sizeof memory);
+    return choose(n & 7, memory);
+}
+__attribute__((noinline)) static int many(int count, ...) {
+    va_list list;
+    int sum = 0;
+    va_start(list, count);
+    while (count--) sum += va_arg(list, int);
+    va_end(list);
+    return sum;
+}
+__attribute__((noinline)) static int recursive(int n) {
+    if (n < 2) return n;
+    if (n > 1000) longjmp(again, 1);
+    return recursive(n - 1) + recursive(n - 2);
+}
+int main(int count, char **arguments) {
+    int memory[64] = {0};
+    if (setjmp(again)) return 3;
+    int sum = many(9, 1, 2, 3, 4, 5, 6, 7, 8, 9) + recursive(count + 9);
+    for (int i = 0; i < count; i++) {
+        sum += choose(atoi(arguments[i]) & 7, memory);
+        sum += dynamic(i + 1) + aligned(i) + large(i);
+    }
+    printf("%d\n", sum);
+    return 0;
+}
+"#;

@@ -1,0 +1,333 @@
+//! What is known of the frame before one instruction, and what the instruction
+//! makes of it.
+
+use iced_x86::{
+    Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+};
+
+use crate::{Rule, cfa, frame_pointer};
+
+/// What is known of a frame. Places on the stack are given by how many bytes
+/// they lie below the canonical frame address (CFA): at a function's entry the
+/// stack pointer is 8 below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    /// Where the stack pointer is.
+    stack: Option<i32>,
+    /// What the frame pointer's register has.
+    frame: Frame,
+    /// Where the caller's frame pointer was saved.
+    saved: Option<i32>,
+    /// Where the return address is.
+    caller: Caller,
+}
+
+/// What the frame pointer's register has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frame {
+    /// The caller's value.
+    Caller,
+    /// An address on the stack, so far below the CFA.
+    Stack(i32),
+    /// Anything.
+    Other,
+}
+
+/// Where the return address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caller {
+    /// Just below the CFA.
+    Stack,
+    /// In a register, as `vfork` has it during the system call.
+    Register(Register),
+    /// Nowhere, since this code does not return: it threw the address away.
+    Nowhere,
+    /// In a signal frame that the stack pointer points at.
+    SignalFrame,
+    /// Anywhere.
+    Unknown,
+}
+
+impl State {
+    /// At a function's entry.
+    pub(super) const ENTRY: State = State {
+        stack: Some(8),
+        frame: Frame::Caller,
+        saved: None,
+        caller: Caller::Stack,
+    };
+    /// In the stub that a signal handler returns to.
+    pub(super) const SIGNAL_RETURN: State = State {
+        caller: Caller::SignalFrame,
+        ..State::UNKNOWN
+    };
+    /// Nothing is known.
+    pub(super) const UNKNOWN: State = State {
+        stack: None,
+        frame: Frame::Other,
+        saved: None,
+        caller: Caller::Unknown,
+    };
+
+    /// The rule that says this.
+    pub(super) fn rule(&self) -> Rule {
+        let mut rule = match (self.caller, self.stack, self.frame) {
+            (Caller::Nowhere, ..) => return Rule::ROOT,
+            (Caller::SignalFrame, ..) => return Rule::at(cfa::SIGNAL_FRAME, SIGNAL_CONTEXT),
+            (Caller::Register(register), Some(offset), _) => {
+                Rule::at(cfa::RETURN_IN_REGISTER + dwarf_number(register), offset)
+            }
+            (Caller::Stack, Some(offset), _) => Rule::at(cfa::STACK_POINTER, offset),
+            (Caller::Stack, None, Frame::Stack(offset)) => Rule::at(cfa::FRAME_POINTER, offset),
+            _ => return Rule::NONE,
+        };
+        let saved = self.saved.map(|saved| i16::try_from(-i64::from(saved)));
+        (rule.frame_pointer, rule.frame_pointer_offset) = match (saved, self.frame) {
+            (Some(Ok(offset)), _) => (frame_pointer::AT_CFA, offset),
+            (_, Frame::Caller) => (frame_pointer::SAME, 0),
+            _ => (frame_pointer::LOST, 0),
+        };
+        rule
+    }
+
+    /// What holds when either of the two may.
+    pub(super) fn or(&self, other: &State) -> State {
+        State {
+            stack: self.stack.filter(|_| self.stack == other.stack),
+            frame: if self.frame == other.frame {
+                self.frame
+            } else {
+                Frame::Other
+            },
+            saved: self.saved.filter(|_| self.saved == other.saved),
+            caller: if self.caller == other.caller {
+                self.caller
+            } else {
+                Caller::Unknown
+            },
+        }
+    }
+
+    /// What holds when either of the two may, if they differ in nothing but
+    /// the stack pointer, and the frame pointer can do in its place.
+    pub(super) fn with_frame_pointer(&self, other: &State) -> Option<State> {
+        let either = State {
+            stack: None,
+            ..*self
+        };
+        let same = either
+            == State {
+                stack: None,
+                ..*other
+            };
+        (same && matches!(self.frame, Frame::Stack(_))).then_some(either)
+    }
+
+    /// Whether a return works here as far as is known: that the return address
+    /// is on top of the stack.
+    pub(super) fn may_return(&self) -> bool {
+        matches!(
+            (self.stack, self.caller),
+            (None | Some(8), _) | (_, Caller::Unknown)
+        )
+    }
+
+    /// Whether a return is what belongs here.
+    pub(super) fn must_return(&self) -> bool {
+        (self.stack, self.caller) == (Some(8), Caller::Stack) && self.frame == Frame::Caller
+    }
+
+    /// At a call. Code that took its return address off the stack and calls
+    /// now does not mean to return: it is the start of a thread.
+    pub(super) fn calling(mut self) -> State {
+        if let Caller::Register(_) = self.caller {
+            self.caller = Caller::Nowhere;
+        }
+        self
+    }
+
+    /// After a call to the next instruction, which is a way to read one's own
+    /// address: it is on the stack then.
+    pub(super) fn pushed(mut self) -> State {
+        self.move_stack(self.below(self.stack, -8));
+        self
+    }
+
+    /// After `instruction`, which is no call.
+    pub(super) fn after(
+        mut self,
+        instruction: &Instruction,
+        factory: &mut InstructionInfoFactory,
+    ) -> State {
+        let before = self;
+        let first = instruction.op0_register();
+        match instruction.mnemonic() {
+            Mnemonic::Leave => {
+                self.stack = before.place(Register::RBP, 0);
+                self.pop(Register::RBP);
+            }
+            Mnemonic::Enter if instruction.immediate8_2nd() == 0 => {
+                self.push(Register::RBP);
+                self.frame = self.stack.map_or(Frame::Other, Frame::Stack);
+                self.move_stack(self.below(self.stack, -i64::from(instruction.immediate16())));
+            }
+            Mnemonic::Push if first.is_gpr64() => self.push(first),
+            Mnemonic::Pop if first.is_gpr64() => self.pop(first),
+            // The return address goes elsewhere (sigsetjmp).
+            Mnemonic::Pop if before.stack == Some(8) => self = State::UNKNOWN,
+            Mnemonic::Mov if instruction.op1_register() == Register::RBP => {
+                if first == Register::RSP {
+                    self.move_stack(before.place(Register::RBP, 0));
+                } else if before.frame == Frame::Caller && before.saved.is_none() {
+                    self.saved = before.memory(instruction);
+                }
+            }
+            Mnemonic::Mov if first == Register::RBP => {
+                let slot = before.memory(instruction);
+                self.frame = if slot.is_some() && slot == before.saved {
+                    Frame::Caller
+                } else {
+                    before
+                        .place(instruction.op1_register(), 0)
+                        .map_or(Frame::Other, Frame::Stack)
+                };
+            }
+            Mnemonic::Lea | Mnemonic::Add | Mnemonic::Sub if first == Register::RSP => {
+                self.move_stack(before.sum(instruction));
+            }
+            Mnemonic::Lea | Mnemonic::Add | Mnemonic::Sub if first == Register::RBP => {
+                self.frame = before.sum(instruction).map_or(Frame::Other, Frame::Stack);
+            }
+            _ => {
+                let info = factory.info(instruction);
+                let step = instruction.stack_pointer_increment();
+                if step != 0 {
+                    self.move_stack(before.below(before.stack, step.into()));
+                } else if writes(info, Register::RSP) {
+                    self.stack = None;
+                }
+                if writes(info, Register::RBP) {
+                    self.frame = Frame::Other;
+                }
+            }
+        }
+        if let Caller::Register(register) = before.caller
+            && self.caller == before.caller
+            && writes(factory.info(instruction), register)
+        {
+            self.caller = Caller::Unknown;
+        }
+        self
+    }
+
+    fn push(&mut self, register: Register) {
+        self.move_stack(self.below(self.stack, -8));
+        if register == Register::RBP && self.frame == Frame::Caller && self.saved.is_none() {
+            self.saved = self.stack;
+        }
+        if self.caller == Caller::Register(register) && self.stack == Some(8) {
+            self.caller = Caller::Stack;
+        }
+    }
+
+    fn pop(&mut self, register: Register) {
+        let slot = self.stack;
+        if slot == Some(8) && self.caller == Caller::Stack {
+            // Code that also gave up the frame pointer will not return.
+            self.caller = match (self.frame, self.saved) {
+                (Frame::Other, None) => Caller::Nowhere,
+                _ => Caller::Register(register),
+            };
+        }
+        if register == Register::RBP {
+            let own = slot.is_some() && slot == self.saved;
+            self.frame = if own { Frame::Caller } else { Frame::Other };
+        }
+        match register {
+            Register::RSP => self.stack = None,
+            _ => self.move_stack(self.below(slot, 8)),
+        }
+    }
+
+    /// Sets where the stack pointer is; what it left behind is no more.
+    fn move_stack(&mut self, to: Option<i32>) {
+        self.stack = to;
+        let Some(to) = to else { return };
+        if self.saved.is_some_and(|saved| saved > to) {
+            self.saved = None;
+        }
+        if to <= 0 && self.caller == Caller::Stack || to < 0 {
+            self.caller = Caller::Nowhere;
+        }
+    }
+
+    /// Where the address in `register` + `offset` is.
+    fn place(&self, register: Register, offset: i64) -> Option<i32> {
+        match (register, self.frame) {
+            (Register::RSP, _) => self.below(self.stack, offset),
+            (Register::RBP, Frame::Stack(place)) => self.below(Some(place), offset),
+            _ => None,
+        }
+    }
+
+    fn below(&self, place: Option<i32>, offset: i64) -> Option<i32> {
+        i32::try_from(i64::from(place?).checked_sub(offset)?).ok()
+    }
+
+    /// Where the memory operand of `instruction` is.
+    fn memory(&self, instruction: &Instruction) -> Option<i32> {
+        let has_one = (0..instruction.op_count())
+            .any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+        let plain = has_one
+            && instruction.memory_index() == Register::None
+            && instruction.segment_prefix() == Register::None;
+        plain.then(|| {
+            let displacement = instruction.memory_displacement64() as i64;
+            self.place(instruction.memory_base(), displacement)
+        })?
+    }
+
+    /// Where the address is that `lea`, `add` or `sub` computes.
+    fn sum(&self, instruction: &Instruction) -> Option<i32> {
+        if instruction.mnemonic() == Mnemonic::Lea {
+            return self.memory(instruction);
+        }
+        let addend = match instruction.op1_kind() {
+            OpKind::Immediate8to64 | OpKind::Immediate32to64 => instruction.immediate(1) as i64,
+            _ => return None,
+        };
+        let sign = if instruction.mnemonic() == Mnemonic::Sub {
+            -1
+        } else {
+            1
+        };
+        self.place(instruction.op0_register(), sign * addend)
+    }
+}
+
+/// Where `struct ucontext` has its `struct sigcontext`.
+const SIGNAL_CONTEXT: i32 = 40;
+
+/// The number that DWARF gives a general register; it counts them in an order
+/// of its own.
+fn dwarf_number(register: Register) -> u8 {
+    match register.full_register() {
+        Register::RAX => 0,
+        Register::RDX => 1,
+        Register::RCX => 2,
+        Register::RBX => 3,
+        Register::RSI => 4,
+        Register::RDI => 5,
+        Register::RBP => 6,
+        Register::RSP => 7,
+        other => (other as usize).wrapping_sub(Register::RAX as usize) as u8 & 15,
+    }
+}
+
+/// Whether any part of `register` changes.
+fn writes(info: &InstructionInfo, register: Register) -> bool {
+    info.used_registers().iter().any(|used| {
+        used.register().full_register() == register
+            && !matches!(used.access(), OpAccess::Read | OpAccess::CondRead)
+    })
+}

@@ -1,0 +1,129 @@
+//! One line of the table that call frame instructions describe (DWARF 5,
+//! section 6.4.1), as far as a walk needs it: the CFA, the frame pointer and
+//! the return address.
+
+use gimli::{Register, X86_64};
+
+use crate::{Rule, cfa, expression::Computed, frame_pointer};
+
+/// Where `rip` and `rbp` are in the kernel's `struct sigcontext`
+/// (arch/x86/include/uapi/asm/sigcontext.h), and `rsp`.
+const SIGCONTEXT_RBP: i64 = 80;
+const SIGCONTEXT_RSP: i64 = 120;
+const SIGCONTEXT_RIP: i64 = 128;
+
+/// The line that is valid at some address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Columns {
+    /// The CFA; `None` if it is not one of the known expressions.
+    pub(crate) cfa: Option<Computed>,
+    pub(crate) frame_pointer: Saved,
+    pub(crate) return_address: Saved,
+}
+
+/// Where the value is that a register had in the caller. DWARF 5, section
+/// 6.4.1, the register rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Saved {
+    /// Nothing was said.
+    Unspecified,
+    Undefined,
+    Same,
+    AtCfa(i64),
+    InRegister(Register),
+    /// In memory at what an expression computes.
+    At(Computed),
+    /// Said in a way that is not known here.
+    Elsewhere,
+}
+
+impl Columns {
+    /// Before any instruction.
+    pub(crate) const EMPTY: Columns = Columns {
+        cfa: None,
+        frame_pointer: Saved::Unspecified,
+        return_address: Saved::Unspecified,
+    };
+
+    /// Sets the column of `register`, if a walk needs it.
+    pub(crate) fn set(&mut self, register: Register, saved: Saved) {
+        match register {
+            X86_64::RBP => self.frame_pointer = saved,
+            X86_64::RA => self.return_address = saved,
+            _ => {}
+        }
+    }
+
+    /// The column of `register`.
+    pub(crate) fn get(&self, register: Register) -> Saved {
+        match register {
+            X86_64::RBP => self.frame_pointer,
+            X86_64::RA => self.return_address,
+            _ => Saved::Unspecified,
+        }
+    }
+
+    /// The rule that says the same. `signal`: as a frame that the kernel
+    /// built.
+    pub(crate) fn rule(&self, signal: bool) -> Rule {
+        if let Some(rule) = self.signal_frame().filter(|_| signal) {
+            return rule;
+        }
+        let cfa = self.cfa.and_then(Computed::cfa);
+        match (self.return_address, cfa) {
+            (Saved::Undefined, _) => Rule::ROOT,
+            // A caller's frame is above what its call pushed, or there was no
+            // call: musl's clone has a negative offset on the new stack.
+            (Saved::AtCfa(-8), Some(rule))
+                if rule.cfa == cfa::STACK_POINTER && rule.cfa_offset < 8 =>
+            {
+                Rule::ROOT
+            }
+            (Saved::AtCfa(-8), Some(rule)) => self.with_frame_pointer(rule),
+            (Saved::InRegister(Register(n @ 0..16)), Some(rule))
+                if rule.cfa == cfa::STACK_POINTER =>
+            {
+                let kind = cfa::RETURN_IN_REGISTER + n as u8;
+                self.with_frame_pointer(Rule::at(kind, rule.cfa_offset))
+            }
+            _ => Rule::NONE,
+        }
+    }
+
+    /// The rule of a frame that the kernel built for a signal handler: all
+    /// registers are in one `struct sigcontext`, if every column says so.
+    fn signal_frame(&self) -> Option<Rule> {
+        let Saved::At(Computed::Register(X86_64::RSP, rip)) = self.return_address else {
+            return None;
+        };
+        let base = rip.checked_sub(SIGCONTEXT_RIP)?;
+        let rsp = base.checked_add(SIGCONTEXT_RSP)?;
+        let rbp = Computed::Register(X86_64::RSP, base.checked_add(SIGCONTEXT_RBP)?);
+        let agree = self.cfa == Some(Computed::Word(X86_64::RSP, rsp, 0))
+            && self.frame_pointer == Saved::At(rbp);
+        let offset = i32::try_from(base).ok()?;
+        agree.then_some(Rule::at(cfa::SIGNAL_FRAME, offset))
+    }
+
+    fn with_frame_pointer(&self, rule: Rule) -> Rule {
+        let (kind, offset) = match self.frame_pointer {
+            Saved::Unspecified | Saved::Undefined | Saved::Same => (frame_pointer::SAME, 0),
+            Saved::AtCfa(offset) => (frame_pointer::AT_CFA, offset),
+            Saved::At(Computed::Register(X86_64::RBP, offset)) => {
+                (frame_pointer::AT_FRAME_POINTER, offset)
+            }
+            _ => (frame_pointer::LOST, 0),
+        };
+        match i16::try_from(offset) {
+            Ok(offset) => Rule {
+                frame_pointer: kind,
+                frame_pointer_offset: offset,
+                ..rule
+            },
+            Err(_) => Rule {
+                frame_pointer: frame_pointer::LOST,
+                ..rule
+            },
+        }
+    }
+}

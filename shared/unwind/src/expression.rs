@@ -1,0 +1,129 @@
+//! The few DWARF expressions that compilers and linkers write into call frame
+//! information (DWARF 5, section 2.5).
+
+use gimli::{Encoding, EndianSlice, Expression, LittleEndian, Operation, Register, X86_64};
+
+use crate::{Rule, cfa};
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
+/// Operations of the longest expression known here.
+const LONGEST: usize = 9;
+
+/// What an expression computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Computed {
+    /// A register + an offset.
+    Register(Register, i64),
+    /// The word at a register + an offset, plus an addend. Functions that align
+    /// their stack keep what the stack pointer was in their frame.
+    Word(Register, i64, i64),
+    /// The CFA in an entry of the procedure linkage table: the stack pointer
+    /// + 8, and 8 more where the low four bits of the pc reach this number.
+    Plt(i32),
+}
+
+impl Computed {
+    /// What `expression` computes, if it is a known one.
+    pub(crate) fn new(expression: Expression<Slice<'_>>, encoding: Encoding) -> Option<Computed> {
+        let mut known = [const { Operation::Nop }; LONGEST];
+        let mut length = 0;
+        let mut operations = expression.operations(encoding);
+        while let Some(operation) = operations.next().ok()? {
+            *known.get_mut(length)? = operation;
+            length += 1;
+        }
+        let (first, rest) = known[..length].split_first()?;
+        let Operation::RegisterOffset {
+            register, offset, ..
+        } = *first
+        else {
+            return None;
+        };
+        if let [
+            Operation::Deref {
+                size: 8,
+                space: false,
+                ..
+            },
+            addition @ ..,
+        ] = rest
+        {
+            return Some(Computed::Word(register, offset, addend(addition)?));
+        }
+        if let Some(added) = addend(rest) {
+            return Some(Computed::Register(register, offset.checked_add(added)?));
+        }
+        plt(register, offset, rest)
+    }
+
+    /// The rule for a CFA that is computed so; it says nothing yet about the
+    /// frame pointer.
+    pub(crate) fn cfa(self) -> Option<Rule> {
+        match self {
+            Computed::Register(register, offset) => {
+                let offset = i32::try_from(offset).ok()?;
+                Some(match register {
+                    X86_64::RSP => Rule::at(cfa::STACK_POINTER, offset),
+                    X86_64::RBP => Rule::at(cfa::FRAME_POINTER, offset),
+                    Register(n @ 0..16) => Rule::at(cfa::REGISTER + n as u8, offset),
+                    _ => return None,
+                })
+            }
+            Computed::Word(register, offset, addend) => {
+                let kind = match register {
+                    X86_64::RSP => cfa::WORD_AT_STACK_POINTER,
+                    X86_64::RBP => cfa::WORD_AT_FRAME_POINTER,
+                    _ => return None,
+                };
+                let (offset, addend) = (i16::try_from(offset).ok()?, i16::try_from(addend).ok()?);
+                Some(Rule::at(kind, Rule::with_halves(offset, addend)))
+            }
+            Computed::Plt(from) => Some(Rule::at(cfa::PLT, from)),
+        }
+    }
+}
+
+/// What the operations add to what is on the stack; 0 if there are none.
+fn addend(operations: &[Operation<Slice<'_>>]) -> Option<i64> {
+    match *operations {
+        [] => Some(0),
+        [Operation::PlusConstant { value }] => i64::try_from(value).ok(),
+        [ref constant, Operation::Plus] => number(constant),
+        [ref constant, Operation::Minus] => number(constant)?.checked_neg(),
+        _ => None,
+    }
+}
+
+fn number(operation: &Operation<Slice<'_>>) -> Option<i64> {
+    match *operation {
+        Operation::UnsignedConstant { value } => i64::try_from(value).ok(),
+        Operation::SignedConstant { value } => Some(value),
+        _ => None,
+    }
+}
+
+/// `rsp + 8 + (((rip + 0) & 15) >= n) << 3`, as GNU ld writes it:
+/// `elf_x86_64_eh_frame_lazy_plt` in bfd/elf64-x86-64.c.
+fn plt(register: Register, offset: i64, rest: &[Operation<Slice<'_>>]) -> Option<Computed> {
+    let [
+        Operation::RegisterOffset {
+            register: X86_64::RA,
+            offset: 0,
+            ..
+        },
+        Operation::UnsignedConstant { value: 15 },
+        Operation::And,
+        Operation::UnsignedConstant {
+            value: from @ 0..=15,
+        },
+        Operation::Ge,
+        Operation::UnsignedConstant { value: 3 },
+        Operation::Shl,
+        Operation::Plus,
+    ] = *rest
+    else {
+        return None;
+    };
+    (register == X86_64::RSP && offset == 8).then_some(Computed::Plt(from as i32))
+}

@@ -1,0 +1,232 @@
+//! From ascending rows to the pages of a [`Table`].
+
+use std::collections::HashMap;
+
+use crate::{Error, PAGE_SIZE, Page, Rule, Table};
+
+/// Rows that are accepted, 64 MiB of them. The largest libraries known have
+/// about 4 million.
+pub(crate) const ROW_LIMIT: u64 = 16 << 20;
+/// Pages that are accepted: 4 GiB of code, twice what the x86-64 code models
+/// in use can address.
+pub(crate) const PAGE_LIMIT: u64 = 1 << 16;
+/// Different rules that are accepted; 785 are the most seen in a file.
+pub(crate) const RULE_LIMIT: u64 = 4096;
+/// What fits the count of a page.
+const PAGE_ROW_LIMIT: u64 = 0xffff;
+
+/// A [`Table`] being built from rows of ascending addresses.
+pub(crate) struct Pages {
+    table: Table,
+    indices: HashMap<Rule, u32>,
+    /// The row that was given last. It is not in the table yet: the next one
+    /// may be for the same address, and then replaces it.
+    pending: (u64, Rule),
+    /// The rule at the end of the table.
+    in_force: Rule,
+}
+
+impl Pages {
+    /// A table for code from `start` on.
+    pub(crate) fn new(start: u64) -> Pages {
+        Pages {
+            table: Table {
+                base: start - start % PAGE_SIZE,
+                ..Table::default()
+            },
+            indices: HashMap::new(),
+            pending: (start, Rule::NONE),
+            in_force: Rule::NONE,
+        }
+    }
+
+    /// `rule` holds from `address` on, which is not below that of any row
+    /// before. Of several for one address, the last counts.
+    pub(crate) fn push(&mut self, address: u64, rule: Rule) -> Result<(), Error> {
+        if address > self.pending.0 {
+            self.flush()?;
+        }
+        self.pending = (address, rule);
+        Ok(())
+    }
+
+    /// The table.
+    pub(crate) fn finish(mut self) -> Result<Table, Error> {
+        self.flush()?;
+        Ok(self.table)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let (address, rule) = self.pending;
+        if rule == self.in_force {
+            return Ok(());
+        }
+        let offset = address - self.table.base;
+        let (number, within) = (offset / PAGE_SIZE, offset % PAGE_SIZE);
+        Error::limit("pages of code", number + 1, PAGE_LIMIT)?;
+        while self.table.pages.len() as u64 <= number {
+            let here = self.table.pages.len() as u64 == number;
+            self.table.pages.push(Page {
+                first: self.table.rows.len() as u32,
+                count: 0,
+            });
+            if self.in_force != Rule::NONE && !(here && within == 0) {
+                self.append(0, self.in_force)?;
+            }
+        }
+        // Where nothing was in force, a page begins with that once it turns
+        // out to have rows.
+        let empty = self.table.pages.last().is_some_and(|page| page.count == 0);
+        if empty && within != 0 {
+            self.append(0, Rule::NONE)?;
+        }
+        if !(empty && within == 0 && rule == Rule::NONE) {
+            self.append(within as u32, rule)?;
+        }
+        self.in_force = rule;
+        Ok(())
+    }
+
+    /// Adds a row to the last page.
+    fn append(&mut self, within: u32, rule: Rule) -> Result<(), Error> {
+        let index = match self.indices.get(&rule) {
+            Some(&index) => index,
+            None => {
+                let index = self.table.rules.len();
+                Error::limit("different rules", index as u64 + 1, RULE_LIMIT)?;
+                self.table.rules.push(rule);
+                self.indices.insert(rule, index as u32);
+                index as u32
+            }
+        };
+        Error::limit("rows", self.table.rows.len() as u64 + 1, ROW_LIMIT)?;
+        if let Some(page) = self.table.pages.last_mut() {
+            Error::limit("rows of a page", u64::from(page.count) + 1, PAGE_ROW_LIMIT)?;
+            page.count += 1;
+            self.table.rows.push(within << 16 | index);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cfa;
+
+    fn table(rows: &[(u64, Rule)]) -> Table {
+        let mut pages = Pages::new(rows[0].0);
+        for &(address, rule) in rows {
+            pages.push(address, rule).unwrap();
+        }
+        pages.finish().unwrap()
+    }
+
+    const fn rule(offset: i32) -> Rule {
+        Rule::at(cfa::STACK_POINTER, offset)
+    }
+
+    #[test]
+    fn every_page_with_rows_begins_with_one() {
+        let table = table(&[
+            (0x1_fff0, rule(8)),
+            (0x4_0000, Rule::NONE),
+            (0x4_0010, rule(8)),
+            (0x4_0020, rule(16)),
+            (0x5_0000, Rule::NONE),
+        ]);
+        assert_eq!(table.base, 0x1_0000);
+        assert_eq!(table.rules, [Rule::NONE, rule(8), rule(16)]);
+        let pages: Vec<&[u32]> = table
+            .pages
+            .iter()
+            .map(|page| &table.rows[page.first as usize..][..page.count as usize])
+            .collect();
+        let expected: [&[u32]; 5] = [
+            &[0, 0xfff0_0001],
+            &[1],
+            &[1],
+            &[0, 0x0010_0001, 0x0020_0002],
+            &[],
+        ];
+        assert_eq!(pages, expected);
+    }
+
+    #[test]
+    fn limits_are_errors() {
+        let mut pages = Pages::new(0);
+        for number in 0..RULE_LIMIT - 1 {
+            pages.push(number * 8, rule(number as i32)).unwrap();
+        }
+        pages
+            .push(1 << 20, Rule::at(cfa::FRAME_POINTER, 0))
+            .unwrap();
+        pages
+            .push(1 << 21, Rule::at(cfa::FRAME_POINTER, 8))
+            .unwrap();
+        assert!(matches!(
+            pages.finish(),
+            Err(Error::TooLarge {
+                what: "different rules",
+                ..
+            })
+        ));
+
+        let mut pages = Pages::new(0x7000);
+        pages.push(PAGE_LIMIT * PAGE_SIZE, rule(8)).unwrap();
+        assert!(matches!(
+            pages.finish(),
+            Err(Error::TooLarge {
+                what: "pages of code",
+                ..
+            })
+        ));
+
+        let mut pages = Pages::new(0);
+        let all =
+            (0..=0xffff).try_for_each(|address| pages.push(address, rule(address as i32 % 2)));
+        assert!(matches!(
+            all.and(pages.finish().map(drop)),
+            Err(Error::TooLarge {
+                what: "rows of a page",
+                ..
+            })
+        ));
+    }
+
+    proptest! {
+        #[test]
+        fn the_table_says_what_the_rows_say(
+            start in 0..1_u64 << 20,
+            steps in prop::collection::vec((0..0x9000_u64, 0..4_i32), 1..60),
+            probes in prop::collection::vec(0..0x20_0000_u64, 40),
+        ) {
+            let mut address = start;
+            let rows: Vec<(u64, Rule)> = steps
+                .iter()
+                .map(|&(step, kind)| {
+                    address += step;
+                    (address, if kind == 0 { Rule::NONE } else { rule(kind * 8) })
+                })
+                .collect();
+            let table = table(&rows);
+            let near = rows.iter().flat_map(|&(row, _)| [row.saturating_sub(1), row, row + 1]);
+            for address in near.chain(probes) {
+                let naive = rows.iter().rev().find(|row| row.0 <= address);
+                prop_assert_eq!(table.rule(address), in_page(&table, address, naive));
+            }
+        }
+    }
+
+    /// The last rule is in force to the end of its page only: whoever builds a
+    /// table ends it with [`Rule::NONE`].
+    fn in_page(table: &Table, address: u64, naive: Option<&(u64, Rule)>) -> Rule {
+        let end = table.base + table.pages.len() as u64 * PAGE_SIZE;
+        naive
+            .filter(|_| address < end)
+            .map_or(Rule::NONE, |row| row.1)
+    }
+}

@@ -1,0 +1,82 @@
+//! The procedure linkage table, for linkers that do not describe it: lld and
+//! mold write no call frame information for it.
+
+use crate::{Rule, cfa};
+
+/// Bytes of an entry, and what it is aligned to.
+const ENTRY_SIZE: u64 = 16;
+
+/// A function has been called and has pushed nothing.
+const CALLED: Rule = Rule::at(cfa::STACK_POINTER, 8);
+
+/// Rows for `.plt` at `address`, of which `code` is the beginning; `None` if
+/// it has a shape that is not known.
+pub(crate) fn lazy(code: &[u8], address: u64) -> Option<Vec<(u64, Rule)>> {
+    // The first entry pushes a word and jumps to the dynamic linker:
+    // push n(%rip); [bnd] jmp *m(%rip). System V ABI, figure 5.2.
+    if !code.starts_with(&[0xff, 0x35]) {
+        // None, as in static programs: all entries jump and push nothing.
+        return Some(vec![(address, CALLED)]);
+    }
+    let pushed_from = match *code.get(ENTRY_SIZE as usize..)? {
+        // jmp *m(%rip); push $n; jmp to the first entry.
+        [0xff, 0x25, _, _, _, _, 0x68, ..] => 11,
+        // endbr64; push $n; jmp to the first entry.
+        [0xf3, 0x0f, 0x1e, 0xfa, 0x68, ..] => 9,
+        _ => return None,
+    };
+    if !address.is_multiple_of(ENTRY_SIZE) {
+        return None;
+    }
+    Some(vec![
+        (address, Rule::at(cfa::STACK_POINTER, 16)),
+        (address.checked_add(6)?, Rule::at(cfa::STACK_POINTER, 24)),
+        (
+            address.checked_add(ENTRY_SIZE)?,
+            Rule::at(cfa::PLT, pushed_from),
+        ),
+    ])
+}
+
+/// Rows for a section at `address` whose entries only jump: `.plt.got`,
+/// `.plt.sec` and `.iplt`.
+pub(crate) fn direct(address: u64) -> Vec<(u64, Rule)> {
+    vec![(address, CALLED)]
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Two entries of what lld writes, without and with `-z ibt`.
+    const PLAIN: &[u8] = b"\xff\x35\x42\x2f\x00\x00\xff\x25\x44\x2f\x00\x00\x0f\x1f\x40\x00\
+        \xff\x25\x42\x2f\x00\x00\x68\x00\x00\x00\x00\xe9\xe0\xff\xff\xff";
+    const IBT: &[u8] = b"\xff\x35\x42\x2f\x00\x00\xff\x25\x44\x2f\x00\x00\x0f\x1f\x40\x00\
+        \xf3\x0f\x1e\xfa\x68\x00\x00\x00\x00\xe9\xe2\xff\xff\xff\x66\x90";
+
+    #[test]
+    fn entries_push_before_they_jump_to_the_first() {
+        let rows = lazy(PLAIN, 0x1020).unwrap();
+        assert_eq!(rows[0], (0x1020, Rule::at(cfa::STACK_POINTER, 16)));
+        assert_eq!(rows[1], (0x1026, Rule::at(cfa::STACK_POINTER, 24)));
+        assert_eq!(rows[2], (0x1030, Rule::at(cfa::PLT, 11)));
+        assert_eq!(lazy(IBT, 0x1020).unwrap()[2].1, Rule::at(cfa::PLT, 9));
+    }
+
+    #[test]
+    fn entries_of_static_programs_only_jump() {
+        let rows = lazy(&PLAIN[16..], 0x1000).unwrap();
+        assert_eq!(rows, [(0x1000, CALLED)]);
+        assert_eq!(rows, direct(0x1000));
+    }
+
+    #[test]
+    fn other_shapes_are_left_alone() {
+        assert_eq!(lazy(b"\xff\x35", 0x1000), None);
+        assert_eq!(lazy(&[PLAIN, PLAIN].concat()[..20], 0x1000), None);
+        assert_eq!(lazy(PLAIN, 0x1028), None);
+        let other = [&PLAIN[..16], &[0x90; 16]].concat();
+        assert_eq!(lazy(&other, 0x1000), None);
+    }
+}

@@ -1,0 +1,208 @@
+//! Which description holds where, when several may overlap.
+
+use std::ops::Range;
+
+use crate::Rule;
+
+/// Addresses that one description covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span {
+    /// First address.
+    pub(crate) start: u64,
+    /// The one after the last.
+    pub(crate) end: u64,
+    /// What describes them.
+    pub(crate) from: From,
+}
+
+/// Where a description is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum From {
+    /// Offset of an entry of `.eh_frame`.
+    EhFrame(u32),
+    /// Offset of an entry of `.debug_frame`.
+    DebugFrame(u32),
+    /// Index among what is rows already.
+    Ready(u32),
+}
+
+/// Spans in ascending order, none of which overlap.
+#[derive(Debug, Default)]
+pub(crate) struct Spans(Vec<Span>);
+
+impl Spans {
+    /// The lowest address; 0 if there is none.
+    pub(crate) fn start(&self) -> u64 {
+        self.0.first().map_or(0, |span| span.start)
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Span> {
+        self.0.iter()
+    }
+
+    /// Adds those that lie in `within`; of each, the first part that nothing
+    /// covers yet. Of the new ones, each ends where the next begins.
+    ///
+    /// So no description is needed twice, however they overlap, and the work
+    /// is bounded by their size.
+    pub(crate) fn fill(&mut self, mut new: Vec<Span>, within: &[Range<u64>]) {
+        new.retain_mut(|span| clip(span, within));
+        new.sort_unstable();
+        new.dedup_by_key(|span| span.start);
+        for index in 1..new.len() {
+            new[index - 1].end = new[index - 1].end.min(new[index].start);
+        }
+        if self.0.is_empty() {
+            self.0 = new;
+            return;
+        }
+        let mut old = std::mem::take(&mut self.0).into_iter().peekable();
+        let mut merged: Vec<Span> = Vec::with_capacity(old.len() + new.len());
+        for mut span in new {
+            // Past all that cover its start, in turn.
+            while let Some(covering) = old.next_if(|old| old.start <= span.start) {
+                merged.push(covering);
+            }
+            span.start = span.start.max(merged.last().map_or(0, |last| last.end));
+            while let Some(covering) = old.next_if(|old| old.start <= span.start) {
+                span.start = covering.end;
+                merged.push(covering);
+            }
+            span.end = span.end.min(old.peek().map_or(u64::MAX, |next| next.start));
+            if span.start < span.end {
+                merged.push(span);
+            }
+        }
+        merged.extend(old);
+        self.0 = merged;
+    }
+
+    /// The parts of `range` that nothing covers.
+    pub(crate) fn gaps(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let first = self.0.partition_point(|span| span.end <= range.start);
+        let mut at = range.start;
+        self.0[first..]
+            .iter()
+            .take_while(move |span| span.start < range.end)
+            .map(|span| span.start..span.end)
+            .chain(std::iter::once(range.end..range.end))
+            .filter_map(move |covered| {
+                let gap = at..covered.start;
+                at = covered.end;
+                (gap.start < gap.end).then_some(gap)
+            })
+    }
+}
+
+/// Cuts `span` to the first range that it overlaps; `false` if there is none.
+fn clip(span: &mut Span, within: &[Range<u64>]) -> bool {
+    let overlaps = |range: &&Range<u64>| span.start.max(range.start) < span.end.min(range.end);
+    let Some(range) = within.iter().find(overlaps) else {
+        return false;
+    };
+    span.start = span.start.max(range.start);
+    span.end = span.end.min(range.end);
+    true
+}
+
+/// Rows that do not come from call frame information.
+pub(crate) struct Ready {
+    /// The addresses they are for.
+    pub(crate) range: Range<u64>,
+    /// From which address on which rule holds.
+    pub(crate) rows: Vec<(u64, Rule)>,
+}
+
+impl Ready {
+    /// Where it is, `index` being its place among others.
+    pub(crate) fn span((ready, index): (&Ready, u32)) -> Span {
+        Span {
+            start: ready.range.start,
+            end: ready.range.end,
+            from: From::Ready(index),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn span(start: u64, end: u64, index: u32) -> Span {
+        Span {
+            start,
+            end,
+            from: From::EhFrame(index),
+        }
+    }
+
+    fn spans() -> impl Strategy<Value = Vec<(u64, u64)>> {
+        prop::collection::vec((0..200_u64, 0..40_u64), 0..12)
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_first_stays_and_nothing_overlaps(first in spans(), second in spans()) {
+            let code = [20..90, 120..180];
+            let number = |from: &[(u64, u64)], by: u32| -> Vec<Span> {
+                let spans = from.iter().zip(by..);
+                spans.map(|(&(start, size), index)| span(start, start + size, index)).collect()
+            };
+            let (first, second) = (number(&first, 0), number(&second, 100));
+            let mut alone = Spans::default();
+            alone.fill(first.clone(), &code);
+            let mut spans = Spans::default();
+            spans.fill(first.clone(), &code);
+            spans.fill(second.clone(), &code);
+
+            for pair in spans.0.windows(2) {
+                prop_assert!(pair[0].end <= pair[1].start);
+            }
+            for span in &spans.0 {
+                prop_assert!(span.start < span.end);
+                prop_assert!(code.iter().any(|code| code.start <= span.start && span.end <= code.end));
+                let original = first.iter().chain(&second).find(|one| one.from == span.from);
+                prop_assert!(original.is_some_and(|one| one.start <= span.start && span.end <= one.end));
+            }
+            for span in &alone.0 {
+                prop_assert!(spans.0.contains(span));
+            }
+            // The gaps are what is left.
+            let mut left: Vec<u64> = (0..250).collect();
+            left.retain(|&at| !spans.0.iter().any(|span| (span.start..span.end).contains(&at)));
+            let gaps: Vec<u64> = spans.gaps(0..250).flatten().collect();
+            prop_assert_eq!(gaps, left);
+        }
+    }
+
+    #[test]
+    fn the_second_fills_what_the_first_leaves() {
+        let mut spans = Spans::default();
+        let code = 0..1000;
+        spans.fill(
+            vec![span(10, 20, 0), span(30, 40, 1)],
+            std::slice::from_ref(&code),
+        );
+        let new = vec![
+            span(0, 15, 2),
+            span(16, 50, 3),
+            span(35, 60, 4),
+            span(70, 80, 5),
+        ];
+        spans.fill(new, std::slice::from_ref(&code));
+        assert_eq!(
+            spans.0,
+            [
+                span(0, 10, 2),
+                span(10, 20, 0),
+                span(20, 30, 3),
+                span(30, 40, 1),
+                span(40, 60, 4),
+                span(70, 80, 5),
+            ]
+        );
+    }
+}

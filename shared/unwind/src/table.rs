@@ -1,0 +1,57 @@
+//! The table of one file: which rule holds from which address on.
+
+use crate::Rule;
+
+/// Addresses in one page of a table.
+pub const PAGE_SIZE: u64 = 1 << 16;
+
+/// The rules of one ELF file, by the virtual addresses that its program headers
+/// give its code.
+///
+/// A row is valid from its address up to the next row's. It is one word: the
+/// low 16 bits of the address above the index of its rule. Rows are kept by
+/// page of 64 KiB, ascending, and every page that has any begins with a row for
+/// its first address, so that a search never leaves a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// The first page's address, a multiple of [`PAGE_SIZE`].
+    pub base: u64,
+    /// Where the rows of each page are; those without code have none.
+    pub pages: Vec<Page>,
+    /// All rows: `(address & 0xffff) << 16 | rule`.
+    pub rows: Vec<u32>,
+    /// What the rows refer to, each different from the others.
+    pub rules: Vec<Rule>,
+}
+
+/// The rows of one page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Index of the first.
+    pub first: u32,
+    /// How many; 65,535 at most.
+    pub count: u32,
+}
+
+impl Table {
+    /// The rule for the instruction at `address`.
+    pub fn rule(&self, address: u64) -> Rule {
+        let find = || {
+            let offset = address.checked_sub(self.base)?;
+            let page = self.pages.get(usize::try_from(offset / PAGE_SIZE).ok()?)?;
+            let rows = self
+                .rows
+                .get(page.first as usize..)?
+                .get(..page.count as usize)?;
+            let key = ((offset % PAGE_SIZE) as u32) << 16 | 0xffff;
+            let row = rows[..rows.partition_point(|&row| row <= key)].last()?;
+            self.rules.get((row & 0xffff) as usize).copied()
+        };
+        find().unwrap_or(Rule::NONE)
+    }
+
+    /// Memory that the table takes, in bytes.
+    pub fn size(&self) -> usize {
+        size_of_val(&*self.pages) + size_of_val(&*self.rows) + size_of_val(&*self.rules)
+    }
+}

@@ -1,0 +1,172 @@
+//! Code that no call frame information covers: where it is, and what symbols
+//! say about it.
+
+use std::ops::Range;
+
+use crate::{
+    Rule, Source,
+    code::analyse,
+    elf::{Elf, Section},
+    spans::Spans,
+    symbols::for_each_function,
+};
+
+/// Bytes of code between two descriptions that are worth a look. Less is what
+/// aligns functions.
+const SMALLEST: u64 = 16;
+/// Bytes of such code in a file that are accepted: what is not covered is a
+/// small C library, or the assembly of a large one.
+const CODE_LIMIT: u64 = 4 << 20;
+/// Bytes of such code that are accepted in a file that is described for the
+/// most part: more is what a JIT compiler brings along, as V8 its builtins,
+/// whose frames are none of the C compiler's. They keep frame pointers.
+const PART_LIMIT: u64 = 256 << 10;
+/// Functions in such code that are accepted, one for every 32 bytes.
+const FUNCTION_LIMIT: usize = 1 << 17;
+/// Bytes that the code at the entry point takes, where no symbol says it.
+const ENTRY_SIZE: u64 = 32;
+
+const SHF_EXECINSTR: u64 = 4;
+
+/// Code without a description.
+pub(crate) struct Gap {
+    /// Its addresses.
+    pub(crate) range: Range<u64>,
+    /// Its bytes.
+    code: Vec<u8>,
+    /// Functions that begin in it, ascending. Those of unknown size are empty.
+    functions: Vec<Range<u64>>,
+    /// Pieces that compilers moved out of functions.
+    parts: Vec<Range<u64>>,
+}
+
+/// A symbol for code.
+struct Symbol {
+    range: Range<u64>,
+    part: bool,
+}
+
+/// The gaps in what `spans` cover of the code, ascending; none if they are so
+/// large that the file must be of another kind, or are code of another kind in
+/// a file that otherwise is described.
+pub(crate) fn gaps<S: Source + ?Sized>(elf: &Elf<'_, S>, spans: &Spans) -> Vec<Gap> {
+    let mut found = Vec::new();
+    let mut size = 0;
+    let mut code = 0;
+    let mut end = 0;
+    for section in code_sections(elf) {
+        let Some(range) = section.range().filter(|range| range.start >= end) else {
+            continue;
+        };
+        end = range.end;
+        code = range.end.saturating_sub(range.start).saturating_add(code);
+        for gap in spans.gaps(range) {
+            let length = gap.end - gap.start;
+            if length >= SMALLEST {
+                size = length.saturating_add(size);
+                if size > CODE_LIMIT {
+                    return Vec::new();
+                }
+                let into = gap.start - section.address;
+                found.push((section.offset.wrapping_add(into), gap));
+            }
+        }
+    }
+    if found.is_empty() || size > PART_LIMIT && size < code / 2 {
+        return Vec::new();
+    }
+    let symbols = symbols(elf, |address| {
+        let index = found.partition_point(|(_, gap)| gap.end <= address);
+        found
+            .get(index)
+            .is_some_and(|(_, gap)| gap.contains(&address))
+    });
+    let gaps = found.into_iter().filter_map(|(offset, gap)| {
+        let what = "code without call frame information";
+        let code = elf.read(what, offset, gap.end - gap.start).ok()?;
+        let first = symbols.partition_point(|symbol| symbol.range.start < gap.start);
+        let within = || {
+            symbols[first..]
+                .iter()
+                .take_while(|symbol| symbol.range.start < gap.end)
+        };
+        let ranges = |part| {
+            let symbols = within().filter(|symbol| symbol.part == part);
+            symbols.map(|symbol| symbol.range.clone()).collect()
+        };
+        Some(Gap {
+            functions: ranges(false),
+            parts: ranges(true),
+            code,
+            range: gap.clone(),
+        })
+    });
+    gaps.collect()
+}
+
+impl Gap {
+    /// Its rows. The function at `entry` has no caller: the kernel starts it.
+    pub(crate) fn rows(&self, entry: u64) -> Vec<(u64, Rule)> {
+        let rows = analyse(&self.code, self.range.start, &self.functions, &self.parts);
+        if !self.range.contains(&entry) {
+            return rows;
+        }
+        let end = self.entry_end(entry);
+        let before = rows.partition_point(|&(address, _)| address < entry);
+        let after = rows.partition_point(|&(address, _)| address <= end);
+        let in_force = after.checked_sub(1).map_or(Rule::NONE, |last| rows[last].1);
+        let root = [(entry, Rule::ROOT), (end, in_force)];
+        [&rows[..before], &root, &rows[after..]].concat()
+    }
+
+    /// Where the function at `entry` ends.
+    fn entry_end(&self, entry: u64) -> u64 {
+        let first = self
+            .functions
+            .partition_point(|function| function.start < entry);
+        let mut functions = self.functions[first..].iter();
+        let end = match functions.next() {
+            Some(function) if function.start > entry => function.start,
+            Some(function) if !function.is_empty() => return function.end.min(self.range.end),
+            _ => functions.next().map_or(self.range.end, |next| next.start),
+        };
+        end.min(entry.saturating_add(ENTRY_SIZE))
+            .min(self.range.end)
+    }
+}
+
+/// The sections with code, ascending.
+fn code_sections<'e, S: Source + ?Sized>(elf: &'e Elf<'_, S>) -> Vec<&'e Section> {
+    let code = |section: &&Section| section.flags & SHF_EXECINSTR != 0 && section.in_file();
+    let mut sections: Vec<&Section> = elf.sections().iter().filter(code).collect();
+    sections.sort_by_key(|section| (section.address, section.size));
+    sections
+}
+
+/// Symbols for functions at addresses that are `wanted`, ascending.
+fn symbols<S: Source + ?Sized>(elf: &Elf<'_, S>, wanted: impl Fn(u64) -> bool) -> Vec<Symbol> {
+    let mut symbols = Vec::new();
+    for_each_function(elf, |name, range| {
+        if wanted(range.start) {
+            symbols.push(Symbol {
+                range,
+                part: is_part(name),
+            });
+        }
+    });
+    // Of several for one address, the one that reaches furthest.
+    symbols.sort_by_key(|symbol| (symbol.range.start, std::cmp::Reverse(symbol.range.end)));
+    symbols.dedup_by_key(|symbol| symbol.range.start);
+    symbols.truncate(FUNCTION_LIMIT);
+    symbols
+}
+
+/// Whether GCC or LLVM gives this name to what it moves out of a function:
+/// `name.cold`, `name.cold.1`.
+fn is_part(name: &[u8]) -> bool {
+    let without_number = match name.iter().rposition(|byte| !byte.is_ascii_digit()) {
+        Some(dot) if name[dot] == b'.' => &name[..dot],
+        _ => name,
+    };
+    without_number.ends_with(b".cold")
+}

@@ -1,0 +1,425 @@
+//! The rules of code that was written for one purpose each.
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    fs,
+    io::Write,
+    process::{Command, Stdio},
+};
+
+use unwind::{Built, Error, Rule, build, cfa, frame_pointer};
+
+/// Where the linker is told to put `.text`.
+const TEXT: u64 = 0x41_0000;
+
+/// Runs the compiler on `source` and gives back the program.
+fn compile(language: &str, source: &str, options: &[&str]) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    let output = directory.path().join("program");
+    let mut compiler = Command::new("cc")
+        .args(["-x", language, "-", "-o"])
+        .arg(&output)
+        .args(options)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = compiler.stdin.take().unwrap();
+    input.write_all(source.as_bytes()).unwrap();
+    drop(input);
+    let said = compiler.wait_with_output().unwrap();
+    assert!(
+        said.status.success(),
+        "{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+    fs::read(output).unwrap()
+}
+
+/// A program of nothing but this assembly, at [`TEXT`].
+fn assemble(source: &str) -> Vec<u8> {
+    let text = format!("-Wl,-Ttext={TEXT:#x}");
+    let source = format!(".globl _start\n_start:\n{source}\n");
+    compile(
+        "assembler",
+        &source,
+        &[
+            "-nostdlib",
+            "-static",
+            "-no-pie",
+            "-Wl,--eh-frame-hdr",
+            &text,
+        ],
+    )
+}
+
+fn built(source: &str) -> Built {
+    build(&assemble(source)).unwrap()
+}
+
+/// The rule that holds so many bytes into the code.
+fn rule(built: &Built, offset: u64) -> Rule {
+    built.table.rule(TEXT + offset)
+}
+
+const CALLED: Rule = Rule::at(cfa::STACK_POINTER, 8);
+
+#[test]
+fn an_ordinary_function() {
+    let built = built(
+        ".cfi_startproc; push %rbp; .cfi_def_cfa_offset 16; .cfi_offset rbp, -16
+         mov %rsp, %rbp; .cfi_def_cfa_register rbp
+         pop %rbp; .cfi_def_cfa rsp, 8; .cfi_restore rbp; ret; .cfi_endproc; nop",
+    );
+    let saved = Rule {
+        frame_pointer: frame_pointer::AT_CFA,
+        frame_pointer_offset: -16,
+        ..Rule::at(cfa::STACK_POINTER, 16)
+    };
+    assert_eq!(rule(&built, 0), CALLED);
+    assert_eq!(rule(&built, 1), saved);
+    assert_eq!(
+        rule(&built, 4),
+        Rule {
+            cfa: cfa::FRAME_POINTER,
+            ..saved
+        }
+    );
+    assert_eq!(rule(&built, 5), CALLED);
+    assert_eq!(rule(&built, 6), Rule::NONE);
+    assert_eq!(built.table.rule(TEXT - 1), Rule::NONE);
+    assert_eq!(built.notes.descriptions, 1);
+    assert_eq!(built.notes.unreadable, 0);
+}
+
+#[test]
+fn a_remembered_state_comes_back() {
+    let built = built(
+        ".cfi_startproc; push %rax; .cfi_def_cfa_offset 16; nop; .cfi_remember_state
+         pop %rax; .cfi_def_cfa_offset 8; ret; .cfi_restore_state; nop; .cfi_endproc",
+    );
+    assert_eq!(rule(&built, 2).cfa_offset, 16);
+    assert_eq!(rule(&built, 3).cfa_offset, 8);
+    assert_eq!(rule(&built, 4).cfa_offset, 16);
+}
+
+/// As glibc describes `__restore_rt`: every register is in the context that
+/// the kernel put on the stack.
+#[test]
+fn a_signal_frame() {
+    let described = |rsp: &str| {
+        format!(
+            "nop; nop; .cfi_startproc; .cfi_signal_frame
+             .cfi_escape 0x0f, 4, 0x77, {rsp}, 1, 0x06
+             .cfi_escape 0x10, 6, 3, 0x77, 0xf8, 0
+             .cfi_escape 0x10, 16, 3, 0x77, 0xa8, 1
+             mov $15, %rax; syscall; .cfi_endproc; nop"
+        )
+    };
+    // rsp at 160, rbp at 120, rip at 168.
+    let signal = built(&described("0xa0"));
+    let frame = Rule::at(cfa::SIGNAL_FRAME, 40);
+    // A libc begins it one byte early itself: the handler's return address is
+    // looked up there.
+    assert_eq!(rule(&signal, 1), Rule::NONE);
+    assert_eq!(rule(&signal, 2), frame);
+    assert_eq!(rule(&signal, 10), frame);
+    assert_eq!(rule(&signal, 11), Rule::NONE);
+    // rsp elsewhere than in the kernel's struct.
+    assert_eq!(rule(&built(&described("0xa8")), 2), Rule::NONE);
+}
+
+/// As glibc's vfork, which keeps its return address in a register: the child
+/// returns first and overwrites the stack.
+#[test]
+fn a_return_address_in_a_register() {
+    let built = built(
+        ".cfi_startproc; pop %rdi; .cfi_adjust_cfa_offset -8; .cfi_register rip, rdi
+         nop; .cfi_endproc",
+    );
+    assert_eq!(rule(&built, 0), CALLED);
+    assert_eq!(rule(&built, 1), Rule::at(cfa::RETURN_IN_REGISTER + 5, 0));
+}
+
+/// As GCC describes functions that align their stack: the frame has what the
+/// stack pointer was.
+#[test]
+fn a_realigned_stack() {
+    let built = built(
+        ".cfi_startproc; lea 8(%rsp), %r10; .cfi_def_cfa r10, 0
+         and $-32, %rsp; push -8(%r10); push %rbp
+         .cfi_escape 0x10, 6, 2, 0x76, 0
+         mov %rsp, %rbp; push %r10
+         .cfi_escape 0x0f, 3, 0x76, 0x78, 0x06
+         nop; .cfi_escape 0x0f, 4, 0x77, 0x90, 0x01, 0x06
+         nop; .cfi_escape 0x0f, 5, 0x76, 0x78, 0x06, 0x23, 0x10
+         nop; .cfi_endproc",
+    );
+    let at_frame_pointer = |rule: Rule| Rule {
+        frame_pointer: frame_pointer::AT_FRAME_POINTER,
+        ..rule
+    };
+    let word =
+        |kind, offset, addend| at_frame_pointer(Rule::at(kind, Rule::with_halves(offset, addend)));
+    assert_eq!(rule(&built, 5), Rule::at(cfa::REGISTER + 10, 0));
+    assert_eq!(
+        rule(&built, 14),
+        at_frame_pointer(Rule::at(cfa::REGISTER + 10, 0))
+    );
+    assert_eq!(rule(&built, 19), word(cfa::WORD_AT_FRAME_POINTER, -8, 0));
+    assert_eq!(rule(&built, 20), word(cfa::WORD_AT_STACK_POINTER, 144, 0));
+    assert_eq!(rule(&built, 21), word(cfa::WORD_AT_FRAME_POINTER, -8, 16));
+}
+
+#[test]
+fn ends_of_the_stack() {
+    let built = built(
+        ".cfi_startproc; .cfi_undefined rip; nop; .cfi_endproc
+         .cfi_startproc; .cfi_def_cfa rsp, -16; nop; .cfi_endproc
+         .cfi_startproc; .cfi_def_cfa rsp, 0; nop; .cfi_endproc
+         .cfi_startproc; .cfi_def_cfa rbp, 0; nop; .cfi_endproc",
+    );
+    assert_eq!(rule(&built, 0), Rule::ROOT);
+    assert_eq!(rule(&built, 1), Rule::ROOT);
+    assert_eq!(rule(&built, 2), Rule::ROOT);
+    assert_eq!(rule(&built, 3), Rule::at(cfa::FRAME_POINTER, 0));
+}
+
+#[test]
+fn frame_pointers_that_cannot_be_told() {
+    let built = built(
+        ".cfi_startproc; .cfi_register rbp, rax; nop; .cfi_endproc
+         .cfi_startproc; .cfi_offset rbp, -40000; nop; .cfi_endproc
+         .cfi_startproc; .cfi_val_offset rbp, -16; nop; .cfi_endproc
+         .cfi_startproc; .cfi_same_value rbp; nop; .cfi_undefined rbp; nop; .cfi_endproc
+         .cfi_startproc; .cfi_offset rip, -16; nop; .cfi_endproc",
+    );
+    let lost = Rule {
+        frame_pointer: frame_pointer::LOST,
+        ..CALLED
+    };
+    assert_eq!([0, 1, 2].map(|offset| rule(&built, offset)), [lost; 3]);
+    assert_eq!([3, 4].map(|offset| rule(&built, offset)), [CALLED; 2]);
+    assert_eq!(rule(&built, 5), Rule::NONE);
+}
+
+/// What the assembler would never write: `.eh_frame` byte by byte. One common
+/// entry, then descriptions of (start, length, instructions).
+fn described(descriptions: &[(u64, u64, &str)]) -> Built {
+    let mut source = String::from(
+        ".fill 64, 1, 0x90
+         .section .eh_frame, \"a\", @progbits
+         .Lcommon: .long .Lcommon_end - .Lcommon - 4
+         .long 0; .byte 1; .asciz \"\"; .uleb128 1; .sleb128 -8; .byte 16
+         .byte 0x0c, 7, 8, 0x90, 1
+         .Lcommon_end:\n",
+    );
+    for (index, (start, length, instructions)) in descriptions.iter().enumerate() {
+        source += &format!(
+            ".L{index}: .long .L{index}_end - .L{index} - 4
+             .long . - .Lcommon; .quad {start:#x}; .quad {length:#x}
+             {instructions}
+             .L{index}_end:\n"
+        );
+    }
+    built(&source)
+}
+
+#[test]
+fn of_overlapping_descriptions_each_ends_where_the_next_begins() {
+    let built = described(&[
+        (TEXT + 16, 16, ".byte 0x0e, 24"),
+        (TEXT, 64, ".byte 0x0e, 16"),
+        (TEXT + 24, 4, ".byte 0x0e, 32"),
+    ]);
+    let offsets = [0, 15, 16, 23, 24, 27].map(|offset| rule(&built, offset).cfa_offset);
+    assert_eq!(offsets, [16, 16, 24, 24, 32, 32]);
+    assert_eq!(rule(&built, 28), Rule::NONE);
+}
+
+#[test]
+fn descriptions_reach_no_further_than_the_code() {
+    let built = described(&[
+        (TEXT + 60, u64::MAX, ""),
+        (0, 4096, ""),
+        (u64::MAX - 8, 16, ""),
+        (TEXT, 0, ".byte 0x0e, 16"),
+        // Moves on past its end, and past the end of all addresses.
+        (TEXT + 8, 8, ".byte 0x04; .long 0xffffffff; .byte 0x0e, 16"),
+        (TEXT + 16, 8, ".byte 0x01; .quad -1; .byte 0x41, 0x0e, 16"),
+    ]);
+    assert_eq!(rule(&built, 0), Rule::NONE);
+    assert_eq!(rule(&built, 60), Rule::NONE);
+    assert_eq!(
+        [8, 15, 16, 23].map(|offset| rule(&built, offset)),
+        [CALLED; 4]
+    );
+    assert_eq!(rule(&built, 24), Rule::NONE);
+    // Two that go round the end of the address space.
+    assert_eq!(built.notes.unreadable, 2);
+    assert_eq!(
+        built
+            .table
+            .rules
+            .iter()
+            .filter(|rule| rule.cfa != cfa::NONE)
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn instructions_without_meaning_end_a_description_there() {
+    let built = described(&[
+        (TEXT, 8, ".byte 0x44, 0x3f"),
+        (TEXT + 8, 8, ".byte 0x44, 0x0b"),
+        (TEXT + 16, 8, ".byte 0x44, 0x0e"),
+        (TEXT + 24, 8, ""),
+    ]);
+    for start in [0, 8, 16] {
+        assert_eq!(rule(&built, start + 3), CALLED);
+        assert_eq!(rule(&built, start + 4), Rule::NONE);
+    }
+    assert_eq!(rule(&built, 24), CALLED);
+    assert_eq!(built.notes.unreadable, 3);
+}
+
+/// The linker describes the table, with an expression.
+#[test]
+fn the_procedure_linkage_table() {
+    let program = compile(
+        "c",
+        "int puts(const char *); int main(void) { return puts(\"\"); }",
+        &["-Wl,-z,lazy", "-no-pie", "-fno-plt", "-fplt"],
+    );
+    let built = build(&program).unwrap();
+    let entries: Vec<&Rule> = built
+        .table
+        .rules
+        .iter()
+        .filter(|rule| rule.cfa == cfa::PLT)
+        .collect();
+    assert_eq!(entries.len(), 1);
+    assert!([9, 10, 11].contains(&entries[0].cfa_offset));
+}
+
+/// Programs of Go have `.debug_frame` alone, and compress it.
+#[test]
+fn debug_frame() {
+    let source = "__attribute__((naked)) void _start(void) {
+        __asm__(\".cfi_def_cfa rsp, 40\\nnop\\nnop\"); }";
+    let text = format!("-Wl,-Ttext={TEXT:#x}");
+    for compress in ["-gz=none", "-gz=zlib"] {
+        let options = [
+            "-g",
+            "-fno-asynchronous-unwind-tables",
+            "-fcf-protection=none",
+            "-nostdlib",
+            "-static",
+            "-no-pie",
+            compress,
+            &text,
+        ];
+        let built = build(&compile("c", source, &options)).unwrap();
+        assert_eq!(rule(&built, 1), Rule::at(cfa::STACK_POINTER, 40));
+    }
+}
+
+#[test]
+fn no_section_headers_are_needed() {
+    let mut program = assemble(".cfi_startproc; nop; .cfi_def_cfa_offset 24; nop; .cfi_endproc");
+    let whole = build(&program).unwrap();
+    // e_shoff, and e_shnum with e_shstrndx.
+    program[40..48].fill(0);
+    program[60..64].fill(0);
+    let stripped = build(&program).unwrap();
+    assert_eq!(rule(&stripped, 1), Rule::at(cfa::STACK_POINTER, 24));
+    assert_eq!(stripped.table, whole.table);
+}
+
+/// As in musl's libc.a, which has no call frame information at all.
+#[test]
+fn code_that_nothing_describes() {
+    let built = built(
+        ".size _start, 32; xor %ebp, %ebp; call function; hlt; .fill 24, 1, 0xcc
+         .type function, @function
+         function: push %rbx; sub $16, %rsp; nop; add $16, %rsp; pop %rbx; ret
+         .size function, . - function; .fill 32, 1, 0xcc
+         .cfi_startproc; nop; .cfi_endproc",
+    );
+    // The kernel starts the program at _start: nobody called it.
+    assert_eq!(
+        [0, 6, 31].map(|offset| rule(&built, offset)),
+        [Rule::ROOT; 3]
+    );
+    let offsets = [32, 33, 37, 42, 43].map(|offset| rule(&built, offset));
+    let at = |offset| Rule::at(cfa::STACK_POINTER, offset);
+    assert_eq!(offsets, [at(8), at(16), at(32), at(16), at(8)]);
+    assert_eq!(rule(&built, 44), Rule::NONE);
+    assert_eq!(rule(&built, 76), CALLED);
+}
+
+#[test]
+fn start_code_of_unknown_size_is_short() {
+    let built = built(".fill 200, 1, 0x90; .cfi_startproc; nop; .cfi_endproc");
+    assert_eq!([0, 31].map(|offset| rule(&built, offset)), [Rule::ROOT; 2]);
+    assert_ne!(rule(&built, 32), Rule::ROOT);
+    assert_eq!(rule(&built, 200), CALLED);
+}
+
+/// An image in memory without a file: the kernel's vDSO.
+#[test]
+fn the_vdso() {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let line = maps.lines().find(|line| line.ends_with("[vdso]")).unwrap();
+    let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
+    let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).unwrap());
+    // SAFETY: the mapping is readable and stays for as long as the process.
+    let image = unsafe { std::slice::from_raw_parts(start as *const u8, end - start) };
+    let built = build(image).unwrap();
+    assert!(built.table.rows.len() > 4, "{:?}", built.notes);
+    assert_eq!(built.segments.len(), 1);
+}
+
+#[test]
+fn offsets_of_mappings_become_addresses() {
+    let built = Built {
+        segments: vec![unwind::Segment {
+            offset: 0x1234,
+            address: 0x40_2234,
+            size: 0x2000,
+        }],
+        ..Built::default()
+    };
+    assert_eq!(built.address(0x1234), Some(0x40_2234));
+    assert_eq!(built.address(0x3233), Some(0x40_4233));
+    assert_eq!(built.address(0x3234), None);
+    // The mapping begins with the page.
+    assert_eq!(built.address(0x1000), Some(0x40_2000));
+    assert_eq!(built.address(0xfff), None);
+}
+
+#[test]
+fn what_is_no_program_for_this_processor_is_refused() {
+    let unsupported = |bytes: &[u8]| matches!(build(bytes), Err(Error::Unsupported));
+    assert!(unsupported(b""));
+    assert!(unsupported(
+        b"#!/bin/sh\nexec something, with a good many arguments to it\n"
+    ));
+    let program = assemble(".cfi_startproc; nop; .cfi_endproc");
+    for (at, value) in [(0, 0), (4, 1), (5, 2), (18, 3)] {
+        let mut other = program.clone();
+        other[at] = value;
+        assert!(unsupported(&other));
+    }
+}
+
+#[test]
+fn a_file_cut_off_anywhere_does_no_harm() {
+    let program = assemble(".cfi_startproc; nop; .cfi_def_cfa_offset 24; nop; .cfi_endproc");
+    for length in 0..program.len() {
+        if let Ok(built) = build(&program[..length]) {
+            assert!(built.table.rows.len() <= 4);
+        }
+    }
+}

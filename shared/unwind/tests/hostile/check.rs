@@ -1,0 +1,53 @@
+//! What must be true whatever the bytes are. The fuzz target uses it, too.
+
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
+
+use unwind::{PAGE_SIZE, build};
+
+/// Builds a table from `bytes` and asserts that it is bounded and sound.
+pub(crate) fn check(bytes: &[u8]) {
+    let start = Instant::now();
+    let built = build(bytes);
+    assert!(start.elapsed() < Duration::from_secs(2));
+    let Ok(built) = built else {
+        return;
+    };
+    let table = &built.table;
+    // A row takes a byte of instructions at least, and so does a description
+    // that ends in a row of its own; the rest are those that begin a page.
+    assert!(table.rows.len() <= 2 * bytes.len() + table.pages.len() + 64);
+    assert!(table.pages.len() <= 1 << 16);
+    assert!(table.rules.len() <= 8192);
+    assert_eq!(table.base % PAGE_SIZE, 0);
+    let different: HashSet<_> = table.rules.iter().collect();
+    assert_eq!(different.len(), table.rules.len());
+
+    let mut first = 0;
+    for page in &table.pages {
+        assert_eq!(page.first as usize, first);
+        first += page.count as usize;
+        let rows = &table.rows[page.first as usize..first];
+        assert!(rows.len() <= 0xffff);
+        assert!(rows.first().is_none_or(|row| row >> 16 == 0));
+        assert!(rows.windows(2).all(|pair| pair[0] >> 16 < pair[1] >> 16));
+        assert!(
+            rows.iter()
+                .all(|row| ((row & 0xffff) as usize) < table.rules.len())
+        );
+    }
+    assert_eq!(first, table.rows.len());
+
+    let middle = table
+        .base
+        .saturating_add(table.pages.len() as u64 * PAGE_SIZE / 2);
+    for address in [0, table.base, middle, u64::MAX] {
+        table.rule(address);
+    }
+    for segment in &built.segments {
+        built.address(segment.offset);
+        built.address(segment.offset.wrapping_add(segment.size));
+    }
+}

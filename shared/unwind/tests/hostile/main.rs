@@ -1,0 +1,204 @@
+//! Images that were tampered with: they must neither stop the reader nor take
+//! more of its time and memory than their size warrants.
+//!
+//! `SYSTEMSCOPE_FUZZ_SECONDS` says for how long to try, 60 unless given.
+#![allow(clippy::unwrap_used)]
+
+mod check;
+mod seeds;
+
+use std::{
+    env, fs,
+    ops::Range,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use check::check;
+use seeds::seeds;
+
+/// The same sequence every time: xorshift64* (Marsaglia 2003, Vigna 2016).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        ((u128::from(self.next()) * limit as u128) >> 64) as usize
+    }
+}
+
+/// Values at which arithmetic goes wrong.
+const EDGES: [u64; 12] = [
+    0,
+    1,
+    7,
+    0x7f,
+    0xff,
+    0x7fff,
+    0xffff,
+    0x7fff_ffff,
+    0xffff_ffff,
+    i64::MAX as u64,
+    u64::MAX - 7,
+    u64::MAX,
+];
+
+/// Changes `bytes` in one place.
+fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
+    if bytes.is_empty() {
+        return;
+    }
+    let at = random.below(bytes.len());
+    match random.below(16) {
+        0..6 => bytes[at] = random.next() as u8,
+        6..8 => bytes[at] ^= 1 << random.below(8),
+        8 => bytes[at] = bytes[at].wrapping_add(1),
+        9..12 => {
+            let value = EDGES[random.below(EDGES.len())].to_le_bytes();
+            let width = 1 << random.below(4);
+            // Fields of ELF headers are aligned; those of descriptions need
+            // not be.
+            let at = if random.below(2) == 0 {
+                at - at % width
+            } else {
+                at
+            };
+            let end = (at + width).min(bytes.len());
+            bytes[at..end].copy_from_slice(&value[..end - at]);
+        }
+        12..14 => {
+            let from = random.below(bytes.len());
+            let size = random.below(64.min(bytes.len() - from.max(at)) + 1);
+            bytes.copy_within(from..from + size, at);
+        }
+        14 => {
+            let end = (at + random.below(32)).min(bytes.len());
+            bytes[at..end].fill(random.next() as u8);
+        }
+        _ if random.below(8) == 0 => bytes.truncate(at),
+        _ => {}
+    }
+}
+
+#[test]
+fn tampered_images_do_no_harm() {
+    let seconds = env::var("SYSTEMSCOPE_FUZZ_SECONDS").map_or(60, |text| text.parse().unwrap());
+    let seeds = seeds();
+    seeds.iter().for_each(|seed| check(seed));
+    let mut random = Random(0x5ca1_ab1e);
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut tried = 0_u64;
+    while Instant::now() < end {
+        let mut bytes = seeds[random.below(seeds.len())].clone();
+        for _ in 0..=random.below(12) {
+            mutate(&mut bytes, &mut random);
+        }
+        check(&bytes);
+        tried += 1;
+    }
+    println!("{tried} images");
+}
+
+#[test]
+fn work_is_bounded_by_the_size_of_the_file() {
+    const SIZE: usize = 2 << 20;
+    let text = TEXT..TEXT + u64::from(u32::MAX);
+    let long = common(&[0x0e; 900]);
+    let mut shared = long.clone();
+    let mut overlapping = common(&[]);
+    let mut nested = common(&[]);
+    while shared.len() < SIZE {
+        // All for the same common entry, the longest that is accepted.
+        let at = shared.len();
+        let start = text.start + at as u64 * 64;
+        shared.extend(description(at, start..start + 64, &[]));
+        // All for the same code, or each for one byte less of it.
+        let at = overlapping.len();
+        overlapping.extend(description(at, text.clone(), &[0x41, 0x0e, 16]));
+        let at = nested.len();
+        let start = text.start + at as u64;
+        nested.extend(description(at, start..text.end, &[0x44, 0x0e, 16]));
+    }
+    // A row for every few bytes of instructions.
+    let mut rows = common(&[]);
+    rows.extend(description(
+        rows.len(),
+        text,
+        &[0x42, 0x0e, 16, 0x42, 0x0e, 8].repeat(SIZE / 6),
+    ));
+    for eh_frame in [shared, overlapping, nested, rows] {
+        check(&image(&eh_frame));
+    }
+}
+
+const TEXT: u64 = 0x40_0000;
+
+/// A common entry: no augmentation, factors 1 and -8, the usual columns.
+fn common(instructions: &[u8]) -> Vec<u8> {
+    let header = [0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1];
+    entry(&[&header, instructions])
+}
+
+/// A description at offset `at` that belongs to a common entry at offset 0.
+fn description(at: usize, code: Range<u64>, instructions: &[u8]) -> Vec<u8> {
+    let back = (at as u32 + 4).to_le_bytes();
+    let [start, size] = [code.start, code.end - code.start].map(u64::to_le_bytes);
+    entry(&[&back, &start, &size, instructions])
+}
+
+fn entry(parts: &[&[u8]]) -> Vec<u8> {
+    let rest = parts.concat();
+    [&(rest.len() as u32).to_le_bytes(), &rest[..]].concat()
+}
+
+/// An image with a program header for 4 GiB of code, and `.eh_frame` found by
+/// way of `.eh_frame_hdr`.
+fn image(eh_frame: &[u8]) -> Vec<u8> {
+    const HEADERS: u64 = 64 + 3 * 56;
+    const FRAME: u64 = 0x10_0000;
+    let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+    bytes.resize(18, 0);
+    bytes.extend(62_u16.to_le_bytes());
+    bytes.resize(32, 0);
+    bytes.extend(64_u64.to_le_bytes());
+    bytes.resize(54, 0);
+    bytes.extend([56_u16, 3].map(u16::to_le_bytes).concat());
+    bytes.resize(64, 0);
+    let size = eh_frame.len() as u64 + 12;
+    for (kind, flags, offset, address, size) in [
+        (1_u32, 5_u32, 0, TEXT, u64::from(u32::MAX)),
+        (1, 4, HEADERS, FRAME, size),
+        (0x6474_e550, 4, HEADERS, FRAME, 12),
+    ] {
+        bytes.extend([kind, flags].map(u32::to_le_bytes).concat());
+        bytes.extend(
+            [offset, address, address, size, size, 8]
+                .map(u64::to_le_bytes)
+                .concat(),
+        );
+    }
+    // The pointer to .eh_frame as a signed word relative to itself; no table.
+    bytes.extend([1, 0x1b, 0xff, 0xff]);
+    bytes.extend(8_u32.to_le_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(eh_frame);
+    bytes
+}
+
+/// `SYSTEMSCOPE_FUZZ_SEEDS` names a directory that the seeds are written to,
+/// for the fuzz target to begin with.
+#[test]
+fn seeds_for_the_fuzz_target() {
+    let Some(directory) = env::var_os("SYSTEMSCOPE_FUZZ_SEEDS") else {
+        return;
+    };
+    for (index, seed) in seeds().iter().enumerate() {
+        fs::write(Path::new(&directory).join(format!("seed-{index}")), seed).unwrap();
+    }
+}
