@@ -1,18 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What depends on the processor: where a task's user registers are. */
+/*
+ * What depends on the processor: where a task's user registers are, which of
+ * them a walk starts from, and what its frames look like in memory.
+ */
 #ifndef SYSTEMSCOPE_ARCH_H
 #define SYSTEMSCOPE_ARCH_H
 
 /* arch/x86/include/asm/ptrace.h, names of the kernel's own struct. */
 struct pt_regs {
+	unsigned long r15;
+	unsigned long r14;
+	unsigned long r13;
+	unsigned long r12;
 	unsigned long bp;
+	unsigned long bx;
+	unsigned long r11;
+	unsigned long r10;
+	unsigned long r9;
+	unsigned long r8;
+	unsigned long ax;
+	unsigned long cx;
+	unsigned long dx;
+	unsigned long si;
+	unsigned long di;
 	unsigned long orig_ax;
 	unsigned long ip;
+	unsigned long cs;
 	unsigned long sp;
 } __attribute__((preserve_access_index));
 
 /* THREAD_SIZE of arch/x86/include/asm/page_64_types.h, without KASAN. */
 #define THREAD_SIZE (4096UL << 2)
+
+/* __USER32_CS of arch/x86/include/asm/segment.h: compatibility mode. */
+#define USER_CODE_SEGMENT_32 0x23
 
 /*
  * Kernels before 5.15 have no helper for a task's user registers. There they
@@ -29,6 +50,88 @@ static __always_inline struct pt_regs *regs_at_stack_top(void *stack)
 static __always_inline bool regs_entered_by_syscall(struct pt_regs *regs)
 {
 	return (long)BPF_CORE_READ(regs, orig_ax) != -1;
+}
+
+/* The stacks of 32-bit code have words of half the size. */
+static __always_inline bool regs_are_32_bit(struct pt_regs *regs)
+{
+	return (BPF_CORE_READ(regs, cs) & 0xffff) == USER_CODE_SEGMENT_32;
+}
+
+/* A register by its DWARF number (System V ABI for x86-64, figure 3.36). */
+static __always_inline u64 dwarf_register(struct pt_regs *regs, u32 number)
+{
+	switch (number) {
+	case 0:
+		return BPF_CORE_READ(regs, ax);
+	case 1:
+		return BPF_CORE_READ(regs, dx);
+	case 2:
+		return BPF_CORE_READ(regs, cx);
+	case 3:
+		return BPF_CORE_READ(regs, bx);
+	case 4:
+		return BPF_CORE_READ(regs, si);
+	case 5:
+		return BPF_CORE_READ(regs, di);
+	case 6:
+		return BPF_CORE_READ(regs, bp);
+	case 7:
+		return BPF_CORE_READ(regs, sp);
+	case 8:
+		return BPF_CORE_READ(regs, r8);
+	case 9:
+		return BPF_CORE_READ(regs, r9);
+	case 10:
+		return BPF_CORE_READ(regs, r10);
+	case 11:
+		return BPF_CORE_READ(regs, r11);
+	case 12:
+		return BPF_CORE_READ(regs, r12);
+	case 13:
+		return BPF_CORE_READ(regs, r13);
+	case 14:
+		return BPF_CORE_READ(regs, r14);
+	case 15:
+		return BPF_CORE_READ(regs, r15);
+	default:
+		return 0;
+	}
+}
+
+#define DWARF_REGISTERS 16
+
+/* What a walk starts from, for user space. */
+struct user_registers {
+	u64 ip;
+	/* By DWARF number. */
+	u64 general[DWARF_REGISTERS];
+};
+
+static __always_inline void read_registers(struct user_registers *to,
+					   struct pt_regs *regs)
+{
+	to->ip = BPF_CORE_READ(regs, ip);
+#pragma unroll
+	for (u32 number = 0; number < DWARF_REGISTERS; number++)
+		to->general[number] = dwarf_register(regs, number);
+}
+
+/* Where a function's return address is, from its canonical frame address. */
+#define RETURN_ADDRESS_AT_CFA (-8)
+
+/*
+ * Registers in struct sigcontext_64 (arch/x86/include/uapi/asm/sigcontext.h),
+ * which a signal frame holds.
+ */
+#define SIGNAL_FRAME_BP 80
+#define SIGNAL_FRAME_SP 120
+#define SIGNAL_FRAME_IP 128
+
+/* An entry of the procedure linkage table has pushed its number from @pushed. */
+static __always_inline u64 cfa_in_plt(u64 sp, u64 ip, u32 pushed)
+{
+	return sp + 8 + ((ip & 15) >= pushed ? 8 : 0);
 }
 
 #endif

@@ -19,10 +19,8 @@ struct seeded_thread {
 	u32 pid;
 	u32 leaf_is_exact;
 	u32 is_running;
-	/* User registers; 0 in a kernel thread. */
-	u64 instruction_pointer;
-	u64 stack_pointer;
-	u64 frame_pointer;
+	/* 0 in a kernel thread. */
+	struct user_registers registers;
 };
 
 /* Gives @task, which had no event yet, a clock. NULL if it cannot have one. */
@@ -78,9 +76,7 @@ int seed_threads(struct bpf_iter__task *ctx)
 	if (!is_kernel_thread(task)) {
 		regs = user_regs(task);
 		seeded.leaf_is_exact = !regs_entered_by_syscall(regs);
-		seeded.instruction_pointer = BPF_CORE_READ(regs, ip);
-		seeded.stack_pointer = BPF_CORE_READ(regs, sp);
-		seeded.frame_pointer = BPF_CORE_READ(regs, bp);
+		read_registers(&seeded.registers, regs);
 	}
 	bpf_seq_write(ctx->meta->seq, &seeded, sizeof(seeded));
 	return 0;

@@ -20,6 +20,8 @@ enum event_kind {
 	EVENT_STACK,
 	EVENT_THREAD_END,
 	EVENT_COUNTS_FILLING,
+	EVENT_STACK_COPY,
+	EVENT_CODE_CHANGED,
 };
 
 /* A stack's frames, leaf first. Only @depth of them are sent. */
@@ -32,10 +34,27 @@ struct stack_event {
 	u32 pid;
 	/* Whether the leaf is a program counter or a return address. */
 	u32 leaf_is_exact;
+	/* How the walk ended: enum walk_end of unwind.h. */
+	u32 walk_end;
+	u32 unused;
 	u64 frames[STACK_DEPTH];
 };
 
 #define STACK_EVENT_HEADER __builtin_offsetof(struct stack_event, frames)
+
+/* Multiply and fold, a word at a time. */
+static __always_inline u64 hash_word(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0x9fb21c651e98df25ULL;
+	return hash ^ (hash >> 29);
+}
+
+/* A hash as a stack's ID; the top bit is left to SEEDED ones. */
+static __always_inline u64 stack_id(u64 hash)
+{
+	hash &= ~STACK_SEEDED;
+	return hash > STACK_MISSED ? hash : STACK_MISSED + 1;
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -35,11 +35,13 @@ struct thread_ids {
 	u32 tid;
 	u32 namespace_pid;
 	u32 namespace_tid;
+	/* 0 for a kernel thread. */
+	u64 instance;
 };
 
 /*
- * In a container the caller's IDs are not the kernel's: this lists both for
- * every thread that the caller can see. Loaded only there.
+ * Lists every thread that the caller can see: its IDs, which in a container
+ * are not the kernel's, and which program its process runs.
  */
 SEC("iter/task")
 int list_threads(struct bpf_iter__task *ctx)
@@ -53,6 +55,7 @@ int list_threads(struct bpf_iter__task *ctx)
 	ids.tid = BPF_CORE_READ(task, pid);
 	ids.namespace_pid = namespace_pid(task);
 	ids.namespace_tid = namespace_tid(task);
+	ids.instance = is_kernel_thread(task) ? 0 : process_instance(task);
 	bpf_seq_write(ctx->meta->seq, &ids, sizeof(ids));
 	return 0;
 }

@@ -20,8 +20,12 @@ typedef __u16 __be16;
 typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef __u64 u64;
+typedef __s64 s64;
 typedef __u32 u32;
+typedef __u16 u16;
 typedef __u8 u8;
+typedef __s16 s16;
+typedef __s32 s32;
 
 /* include/uapi/linux/bpf.h: the values used here, fixed as kernel ABI. */
 enum {
@@ -39,6 +43,14 @@ enum {
 
 enum {
 	BPF_F_USER_STACK = 1 << 8,
+};
+
+enum {
+	BPF_F_MMAPABLE = 1 << 10,
+};
+
+enum {
+	BPF_RB_NO_WAKEUP = 1 << 0,
 };
 
 /*
@@ -70,7 +82,10 @@ struct pid {
 	struct upid numbers[1];
 };
 
-struct mm_struct;
+struct mm_struct {
+	unsigned long exec_vm;
+	unsigned long start_stack;
+};
 
 struct sched_entity {
 	u64 sum_exec_runtime;
@@ -88,6 +103,7 @@ struct task_struct {
 	struct sched_entity se;
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
+	struct task_struct *real_parent;
 	struct pid *thread_pid;
 	u64 start_time;
 	unsigned long nvcsw;

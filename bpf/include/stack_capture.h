@@ -7,10 +7,14 @@
 #define SYSTEMSCOPE_STACK_CAPTURE_H
 
 #include "events.h"
+#include "stack_copy.h"
 #include "task.h"
+#include "unwind.h"
 
 const volatile bool want_user_stacks = true;
 const volatile bool want_kernel_stacks = true;
+/* For checks: every stack that is walked here is sent as a copy, too. */
+const volatile bool copy_every_stack = false;
 
 /*
  * Hashes whose frames user space has, one per slot. A hash that pushes
@@ -27,67 +31,37 @@ struct {
 } seen_stacks SEC(".maps");
 
 /*
- * Room for one stack under construction per CPU and context: scheduler hooks
- * and samples run one at a time on a CPU; a task iterator can be preempted by
- * them and has room of its own.
- */
-enum scratch {
-	SCRATCH_HOOK,
-	SCRATCH_ITERATOR,
-	SCRATCH_KINDS,
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SCRATCH_KINDS);
-	__type(key, u32);
-	__type(value, struct stack_event);
-} stack_scratch SEC(".maps");
-
-static __always_inline struct stack_event *stack_room(u32 kind)
-{
-	u32 slot = kind;
-
-	return bpf_map_lookup_elem(&stack_scratch, &slot);
-}
-
-/* Multiply and fold, a word at a time; the top bit is left to SEEDED ids. */
-static __always_inline u64 hash_word(u64 hash, u64 word)
-{
-	hash = (hash ^ word) * 0x9fb21c651e98df25ULL;
-	return hash ^ (hash >> 29);
-}
-
-/*
  * Names the stack whose frames, @bytes of them, are in the room of @kind, and
- * hands it to user space if it may be new there. Returns its hash.
+ * hands it to user space if it may be new there. Returns its ID.
  *
  * Global, and so with scalars only: the verifier looks at it once, and not at
  * its loop again for every path that leads here.
  */
 __noinline u64 publish_stack(u32 kind, int bytes)
 {
-	struct stack_event *event = stack_room(kind);
+	struct stack_scratch *room = scratch_room(kind);
+	struct stack_event *event;
 	u64 hash, *slot;
 	u32 depth, index;
 
-	if (!event || bytes <= 0)
+	if (!room || bytes <= 0)
 		return STACK_MISSED;
+	event = &room->event;
 
 	depth = bytes / sizeof(u64);
 	if (depth > STACK_DEPTH)
 		depth = STACK_DEPTH;
 
-	hash = hash_word(event->instance, event->leaf_is_exact);
+	hash = hash_word(event->instance,
+			 (u64)event->walk_end << 32 | event->leaf_is_exact);
 	for (u32 i = 0; i < STACK_DEPTH; i++) {
 		if (i >= depth)
 			break;
 		hash = hash_word(hash, event->frames[i]);
 	}
-	hash = hash_word(hash, depth) & ~STACK_SEEDED;
-	if (hash <= STACK_MISSED)
-		hash = STACK_MISSED + 1;
+	hash = stack_id(hash_word(hash, depth));
 
+	event->hash = hash;
 	index = hash & (SEEN_SLOTS - 1);
 	slot = bpf_map_lookup_elem(&seen_stacks, &index);
 	if (!slot || *slot == hash)
@@ -95,7 +69,6 @@ __noinline u64 publish_stack(u32 kind, int bytes)
 
 	event->kind = EVENT_STACK;
 	event->depth = depth;
-	event->hash = hash;
 	if (bpf_ringbuf_output(&events, event,
 			       STACK_EVENT_HEADER + depth * sizeof(u64), 0))
 		__sync_fetch_and_add(&lost.stack_frames, 1);
@@ -104,31 +77,184 @@ __noinline u64 publish_stack(u32 kind, int bytes)
 	return hash;
 }
 
+/* The process's tables and its @mappings, or NULL if there are none yet. */
+static __always_inline struct unwind_process *
+find_process(struct stack_event *event, u64 *mappings)
+{
+	struct unwind_process *process;
+	u32 pid = event->pid;
+
+	process = bpf_map_lookup_elem(&unwind_processes, &pid);
+	if (!process || process->instance != event->instance)
+		return NULL;
+	*mappings = *(volatile u64 *)&process->mappings;
+	/* The entry may have become another process's in between. */
+	barrier();
+	return process->instance == event->instance ? process : NULL;
+}
+
 /*
- * The user stack of the current task, by frame pointers. @instance and @pid
- * say whose addresses these are.
+ * Of a process that was forked and is yet unknown: its parent's, and from here
+ * on it is the parent's addresses that the stack is made of.
+ */
+static __always_inline struct unwind_process *
+find_forks_process(struct stack_event *event, struct task_struct *task,
+		   u64 *mappings)
+{
+	struct task_struct *parent = fork_of_same_code(task);
+	struct unwind_process *process;
+	u64 instance = event->instance;
+	u32 pid = event->pid;
+
+	if (!parent)
+		return NULL;
+	event->pid = namespace_pid(parent);
+	event->instance = process_instance(parent);
+	process = find_process(event, mappings);
+	if (!process) {
+		event->pid = pid;
+		event->instance = instance;
+	}
+	return process;
+}
+
+/* Whether there is more or less code than when the mappings were last used. */
+static __always_inline bool code_changed(struct unwind_process *process,
+					 struct task_struct *task)
+{
+	u64 pages = BPF_CORE_READ(task, mm, exec_vm);
+	u64 before = process->code_pages;
+
+	if (pages == before)
+		return false;
+	process->code_pages = pages;
+	return before;
+}
+
+/* Asks for the mappings to be read again. */
+static __always_inline void report_code_change(struct stack_event *event)
+{
+	struct code_changed changed = {
+		.kind = EVENT_CODE_CHANGED,
+		.pid = event->pid,
+		.instance = event->instance,
+	};
+
+	bpf_ringbuf_output(&events, &changed, sizeof(changed),
+			   BPF_RB_NO_WAKEUP);
+}
+
+/* Starts a walk from @regs, where task @task left user space. */
+static __always_inline void start_walk(struct walk *walk, struct pt_regs *regs,
+				       bool exact)
+{
+	walk->ip = BPF_CORE_READ(regs, ip);
+	walk->sp = BPF_CORE_READ(regs, sp);
+	walk->bp = BPF_CORE_READ(regs, bp);
+	walk->leaf = regs;
+	walk->ip_is_exact = exact;
+	walk->by_frame_pointer = false;
+	walk->depth = 0;
+	walk->mapping.start = 0;
+	walk->mapping.end = 0;
+}
+
+/*
+ * The user stack of the current task by the tables. Returns its ID, or
+ * STACK_NONE if nothing is known of the process: then others must try.
+ */
+static __always_inline u64 walk_by_tables(struct stack_scratch *room,
+					  struct task_struct *task,
+					  struct pt_regs *regs)
+{
+	struct stack_event *event = &room->event;
+	struct walk *walk = &room->walk;
+	bool exact = event->leaf_is_exact;
+	struct unwind_process *process;
+	u64 id, mappings;
+	int end;
+
+	start_walk(walk, regs, exact);
+	process = find_process(event, &mappings);
+	if (!process)
+		process = find_forks_process(event, task, &mappings);
+	if (!process) {
+		id = copy_stack(room);
+		return id == STACK_MISSED ? STACK_NONE : id;
+	}
+	if (code_changed(process, task)) {
+		/* Another file may be where the mappings have one. */
+		id = copy_stack(room);
+		if (id != STACK_MISSED)
+			return id;
+		report_code_change(event);
+	}
+	walk->first_mapping = (u32)mappings;
+	walk->mapping_count = mappings >> 32;
+	end = unwind_stack(SCRATCH_HOOK);
+
+	if ((end & 0xff) == WALK_NO_MAPPING || copy_every_stack) {
+		u32 depth = walk->depth;
+
+		/* The copy starts where the walk did. */
+		start_walk(walk, regs, exact);
+		walk->depth = depth;
+	}
+	if ((end & 0xff) == WALK_NO_MAPPING) {
+		id = copy_stack(room);
+		if (id != STACK_MISSED)
+			return id;
+	}
+	event->walk_end = end;
+	id = publish_stack(SCRATCH_HOOK, walk->depth * sizeof(u64));
+	if (copy_every_stack)
+		send_stack_copy(SCRATCH_HOOK);
+	return id;
+}
+
+/*
+ * The user stack of the current task. @instance and @pid say whose addresses
+ * these are.
  */
 static __always_inline u64 capture_user_stack(void *ctx,
 					      struct task_struct *task,
 					      u64 instance, u32 pid)
 {
+	struct stack_scratch *room;
 	struct stack_event *event;
 	struct pt_regs *regs;
+	u64 id;
+	int bytes;
 
 	if (!want_user_stacks || is_kernel_thread(task) ||
 	    !BPF_CORE_READ(task, mm))
 		return STACK_NONE;
-	event = stack_room(SCRATCH_HOOK);
-	if (!event)
+	room = scratch_room(SCRATCH_HOOK);
+	if (!room)
 		return STACK_MISSED;
+	event = &room->event;
 
 	regs = current_user_regs();
+	/* Of a kernel's worker in a user process there are none. */
+	if (!BPF_CORE_READ(regs, ip))
+		return STACK_NONE;
 	event->pid = pid;
 	event->instance = instance;
 	event->leaf_is_exact = !regs_entered_by_syscall(regs);
-	return publish_stack(SCRATCH_HOOK, bpf_get_stack(ctx, event->frames,
-							 sizeof(event->frames),
-							 BPF_F_USER_STACK));
+	event->walk_end = WALK_NOT_KNOWN;
+	if (call_graph != CALL_GRAPH_FP && !regs_are_32_bit(regs)) {
+		id = walk_by_tables(room, task, regs);
+		if (id != STACK_NONE)
+			return id;
+		event->walk_end = WALK_NO_MAPPING | WALK_BY_FRAME_POINTER;
+	}
+	bytes = bpf_get_stack(ctx, event->frames, sizeof(event->frames),
+			      BPF_F_USER_STACK);
+	if (call_graph != CALL_GRAPH_FP && bytes == sizeof(event->frames))
+		event->walk_end = WALK_TOO_DEEP | WALK_BY_FRAME_POINTER;
+	if (call_graph == CALL_GRAPH_DWARF && bytes > (int)sizeof(u64))
+		bytes = sizeof(u64);
+	return publish_stack(SCRATCH_HOOK, bytes);
 }
 
 static __always_inline void prepare_kernel_stack(struct stack_event *event,
@@ -137,25 +263,26 @@ static __always_inline void prepare_kernel_stack(struct stack_event *event,
 	event->pid = 0;
 	event->instance = 0;
 	event->leaf_is_exact = leaf_is_exact;
+	event->walk_end = WALK_NOT_KNOWN;
 }
 
 /* The kernel stack on which a task that is not running was switched out. */
 static __always_inline u64 capture_saved_kernel_stack(struct task_struct *task,
 						      enum scratch kind)
 {
-	struct stack_event *event;
+	struct stack_scratch *room;
 
 	if (!want_kernel_stacks)
 		return STACK_NONE;
-	event = stack_room(kind);
+	room = scratch_room(kind);
 	/* The stack of a task that is already running again is another one. */
-	if (!event || (u64)task == bpf_get_current_task())
+	if (!room || (u64)task == bpf_get_current_task())
 		return STACK_MISSED;
 
-	prepare_kernel_stack(event, false);
+	prepare_kernel_stack(&room->event, false);
 	return publish_stack(kind,
-			     bpf_get_task_stack(task, event->frames,
-						sizeof(event->frames), 0));
+			     bpf_get_task_stack(task, room->event.frames,
+						sizeof(room->event.frames), 0));
 }
 
 #endif

@@ -73,6 +73,27 @@ static __always_inline u64 process_instance(struct task_struct *task)
 	       BPF_CORE_READ(task, self_exec_id);
 }
 
+/*
+ * The process from which @task's was forked if it still has the same code
+ * where that has it; else NULL. fork copies all of this, exec counts
+ * self_exec_id up and puts the stack at another random address.
+ */
+static __always_inline struct task_struct *
+fork_of_same_code(struct task_struct *task)
+{
+	struct task_struct *parent;
+
+	parent = BPF_CORE_READ(task, group_leader, real_parent, group_leader);
+	if (BPF_CORE_READ(parent, self_exec_id) !=
+		    BPF_CORE_READ(task, self_exec_id) ||
+	    BPF_CORE_READ(parent, mm, start_stack) !=
+		    BPF_CORE_READ(task, mm, start_stack) ||
+	    BPF_CORE_READ(parent, mm, exec_vm) !=
+		    BPF_CORE_READ(task, mm, exec_vm))
+		return NULL;
+	return parent;
+}
+
 /* How often the task has left a CPU: while that stands, so does its stack. */
 static __always_inline u64 switch_count(struct task_struct *task)
 {

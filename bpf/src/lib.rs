@@ -5,6 +5,7 @@
 //! build compiles them and generates [`offcputime`] and [`oncputime`].
 
 pub mod types;
+pub mod unwind;
 
 mod shared;
 

@@ -16,6 +16,10 @@ pub trait SharedConfig {
     fn set_stacks(&mut self, user: bool, kernel: bool);
     /// Whether threads are counted apart.
     fn set_per_thread(&mut self, per_thread: bool);
+    /// How user stacks are walked: `CALL_GRAPH_` of [`crate::unwind`].
+    fn set_call_graph(&mut self, mode: u32);
+    /// Whether every user stack is sent as a copy beside its walk, for checks.
+    fn set_copy_every_stack(&mut self, copy: bool);
 }
 
 /// Variables of a running program, in memory that both sides map.
@@ -28,6 +32,8 @@ pub trait SharedState {
     fn counts_used(&self) -> u64;
     /// Says that the current counts map is empty.
     fn reset_counts_used(&mut self);
+    /// Lets this many stacks be sent as copies from now on.
+    fn allow_copies(&mut self, copies: i64);
     /// What was lost so far.
     fn losses(&self) -> Losses;
 }
@@ -56,6 +62,14 @@ macro_rules! implement_shared {
             fn set_per_thread(&mut self, per_thread: bool) {
                 self.per_thread = per_thread;
             }
+
+            fn set_call_graph(&mut self, mode: u32) {
+                self.call_graph = mode;
+            }
+
+            fn set_copy_every_stack(&mut self, copy: bool) {
+                self.copy_every_stack = copy;
+            }
         }
 
         impl SharedState for crate::$skeleton::types::bss {
@@ -79,6 +93,11 @@ macro_rules! implement_shared {
                 unsafe { ptr::write_volatile(&mut self.counts_used, 0) }
                 // SAFETY: as above.
                 unsafe { ptr::write_volatile(&mut self.drain_asked, 0) }
+            }
+
+            fn allow_copies(&mut self, copies: i64) {
+                // SAFETY: as above.
+                unsafe { ptr::write_volatile(&mut self.copies_allowed, copies) }
             }
 
             fn losses(&self) -> Losses {

@@ -26,6 +26,10 @@ pub const EVENT_STACK: u32 = 0;
 pub const EVENT_THREAD_END: u32 = 1;
 /// Kind of a message without a body: the counts should be drained soon.
 pub const EVENT_COUNTS_FILLING: u32 = 2;
+/// Kind of a message: [`crate::unwind::StackCopy`].
+pub const EVENT_STACK_COPY: u32 = 3;
+/// Kind of a message: [`crate::unwind::CodeChanged`].
+pub const EVENT_CODE_CHANGED: u32 = 4;
 
 /// `struct stack_event`, without its frames, which follow: `depth` u64s.
 #[repr(C)]
@@ -43,6 +47,9 @@ pub struct StackEvent {
     pub pid: u32,
     /// Whether the leaf is a program counter (1) or a return address (0).
     pub leaf_is_exact: u32,
+    /// How the walk ended: an `enum walk_end`, see [`crate::unwind`].
+    pub walk_end: u32,
+    unused: u32,
 }
 
 /// `struct stack_key`: what is counted.
@@ -191,11 +198,17 @@ pub struct SeededThread {
     pub is_running: u32,
     padding: u32,
     /// User registers; 0 in a kernel thread.
+    pub registers: UserRegisters,
+}
+
+/// `struct user_registers`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UserRegisters {
+    /// Program counter.
     pub instruction_pointer: u64,
-    /// The user stack pointer.
-    pub stack_pointer: u64,
-    /// The user frame pointer.
-    pub frame_pointer: u64,
+    /// The others by their DWARF numbers.
+    pub general: [u64; 16],
 }
 
 /// `struct open_interval`: a thread that was off CPU when the window closed.
@@ -225,6 +238,8 @@ pub struct ThreadIds {
     pub namespace_pid: u32,
     /// Thread, in the caller's PID namespace.
     pub namespace_tid: u32,
+    /// Which program image its process runs; 0 for a kernel thread.
+    pub instance: u64,
 }
 
 // SAFETY: each is repr(C), made of integers only, and any bytes are a value.

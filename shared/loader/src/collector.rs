@@ -5,16 +5,25 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
+use std::time::Duration;
 
 use bpf::SharedState;
-use bpf::types::{EVENT_STACK, EVENT_THREAD_END, Losses, StackEvent, StackKey, Tally, ThreadEnd};
-use libbpf_rs::{MapCore, MapFlags, MapMut, RingBuffer, RingBufferBuilder};
+use bpf::types::{
+    EVENT_CODE_CHANGED, EVENT_STACK, EVENT_STACK_COPY, EVENT_THREAD_END, Losses, StackEvent,
+    StackKey, Tally, ThreadEnd,
+};
+use bpf::unwind::{CodeChanged, StackCopy};
+use libbpf_rs::{MapCore, MapFlags, MapMut, ProgramMut, RingBuffer, RingBufferBuilder};
+use symbolize::Process;
 
 use crate::Result;
 use crate::error::{Context, Error};
 use crate::iterators::copy;
 use crate::maps::take_all;
 use crate::stacks::Stacks;
+use crate::targets::Targets;
+use crate::unwinding::{Copied, MOST_COPIES, Unwinder};
+use crate::walks::Outcome;
 
 /// The maps of `include/counts.h` and `include/events.h` in a loaded program.
 pub struct CountMaps<'a, 'obj> {
@@ -29,16 +38,19 @@ pub struct CountMaps<'a, 'obj> {
 }
 
 /// What has arrived from a program and is not yet dealt with.
-struct Inbox {
+struct Inbox<'a, 'obj> {
     stacks: Stacks,
     ended: Vec<ThreadEnd>,
+    unwinder: Option<Unwinder<'a, 'obj>>,
 }
 
-impl Inbox {
+impl Inbox<'_, '_> {
     fn take(&mut self, message: &[u8]) {
         match copy::<u32>(message) {
             Some(EVENT_STACK) => self.take_stack(message),
             Some(EVENT_THREAD_END) => self.ended.extend(copy::<ThreadEnd>(message)),
+            Some(EVENT_STACK_COPY) => self.take_copy(message),
+            Some(EVENT_CODE_CHANGED) => self.take_change(message),
             // EVENT_COUNTS_FILLING only wakes us.
             _ => {}
         }
@@ -55,6 +67,47 @@ impl Inbox {
             .collect();
         self.stacks.add(&event, &frames);
     }
+
+    fn take_copy(&mut self, message: &[u8]) {
+        if let (Some(event), Some(unwinder)) = (copy::<StackCopy>(message), &mut self.unwinder) {
+            let stack = &message[size_of::<StackCopy>()..];
+            let stack = &stack[..stack.len().min(event.bytes as usize)];
+            // Without room for it the stack will count as missing.
+            unwinder.add_copy(Copied::from_event(&event, stack));
+        }
+    }
+
+    fn take_change(&mut self, message: &[u8]) {
+        if let (Some(event), Some(unwinder)) = (copy::<CodeChanged>(message), &mut self.unwinder) {
+            unwinder.want(Process {
+                pid: event.pid,
+                instance: event.instance,
+            });
+        }
+    }
+
+    /// Has the unwinder go on, `last` meaning to the end, and keeps what it
+    /// could walk. Returns how many more copies it can take.
+    fn unwind(&mut self, last: bool) -> Option<i64> {
+        let unwinder = self.unwinder.as_mut()?;
+        let symbolizer = &mut self.stacks.symbolizer;
+        let walked = if last {
+            unwinder.finish(symbolizer)
+        } else {
+            unwinder.work(symbolizer)
+        };
+        let allowance = unwinder.allowance();
+        for (copied, walk) in walked {
+            self.stacks.add_user(
+                copied.id,
+                copied.process,
+                &walk.addresses,
+                copied.leaf_is_exact,
+                Some(Outcome::from(&walk)),
+            );
+        }
+        allowance
+    }
 }
 
 /// Reads what one program reports, from its attachment to its end.
@@ -62,7 +115,7 @@ pub struct Collector<'a, 'obj, State> {
     maps: CountMaps<'a, 'obj>,
     state: &'a mut State,
     ring: RingBuffer<'a>,
-    inbox: Rc<RefCell<Inbox>>,
+    inbox: Rc<RefCell<Inbox<'a, 'obj>>>,
     /// Whether programs count into `maps.odd`.
     odd: bool,
     totals: HashMap<StackKey, Tally>,
@@ -81,14 +134,22 @@ pub struct Collected {
     pub(crate) drains: u64,
     /// What found no room in the kernel's buffers.
     pub(crate) lost: Losses,
+    /// What is to be said of the unwind tables.
+    pub(crate) notes: Vec<String>,
 }
 
 impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
     /// A collector for a program that is loaded and not yet inside its window.
-    pub fn new(maps: CountMaps<'a, 'obj>, state: &'a mut State) -> Result<Self> {
+    /// The `unwinder` keeps its unwind tables, if it uses any.
+    pub fn new(
+        maps: CountMaps<'a, 'obj>,
+        state: &'a mut State,
+        unwinder: Option<Unwinder<'a, 'obj>>,
+    ) -> Result<Self> {
         let inbox = Rc::new(RefCell::new(Inbox {
             stacks: Stacks::new(),
             ended: Vec::new(),
+            unwinder,
         }));
         let receiver = Rc::clone(&inbox);
         let mut builder = RingBufferBuilder::new();
@@ -112,6 +173,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
 
     /// Opens the window at `start` on CLOCK_MONOTONIC, nanoseconds.
     pub fn open_window(&mut self, start: u64) {
+        self.state.allow_copies(MOST_COPIES as i64);
         self.state.set_window_start(start);
     }
 
@@ -130,6 +192,9 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
     /// Takes what has arrived.
     pub fn take(&mut self) -> Result<()> {
         self.ring.consume().context("read the ring buffer")?;
+        if let Some(copies) = self.inbox.borrow_mut().unwind(false) {
+            self.state.allow_copies(copies);
+        }
         // Three quarters, which is also when programs ask for it.
         if self.state.counts_used() >= u64::from(self.maps.even.max_entries()) / 4 * 3 {
             return self.drain();
@@ -142,9 +207,32 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         self.state
     }
 
-    /// Gives access to the stacks that are known so far.
-    pub(crate) fn with_stacks<T>(&mut self, body: impl FnOnce(&mut Stacks) -> T) -> T {
-        body(&mut self.inbox.borrow_mut().stacks)
+    /// Has the unwind tables of the targets made: of single processes all, of
+    /// a whole machine as many as there is time for. `list_threads` is the
+    /// program's iterator of that name.
+    pub fn prepare(&mut self, targets: &Targets, list_threads: &ProgramMut<'_>) -> Result<()> {
+        /// A file that takes longer to read is waited for no more.
+        const FOR_TARGETS: Duration = Duration::from_secs(10);
+        const FOR_EVERYTHING: Duration = Duration::from_millis(500);
+        let inbox = &mut *self.inbox.borrow_mut();
+        if let Some(unwinder) = &mut inbox.unwinder {
+            let patience = match targets.is_everything() {
+                true => FOR_EVERYTHING,
+                false => FOR_TARGETS,
+            };
+            let processes = targets.processes(list_threads)?;
+            unwinder.prepare(&processes, &mut inbox.stacks.symbolizer, patience);
+        }
+        Ok(())
+    }
+
+    /// Gives access to the stacks that are known so far, and to the unwinder.
+    pub(crate) fn with_stacks<T>(
+        &self,
+        body: impl FnOnce(&mut Stacks, Option<&mut Unwinder<'a, 'obj>>) -> T,
+    ) -> T {
+        let inbox = &mut *self.inbox.borrow_mut();
+        body(&mut inbox.stacks, inbox.unwinder.as_mut())
     }
 
     /// Puts the other counts map in place and adds up what is in the first.
@@ -181,6 +269,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         self.drain()?;
         self.drain()?;
         self.ring.consume().context("read the ring buffer")?;
+        self.inbox.borrow_mut().unwind(true);
         let lost = self.state.losses();
         let Collector {
             ring,
@@ -191,7 +280,12 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         } = self;
         drop(ring);
         let inbox = Rc::into_inner(inbox).map(RefCell::into_inner);
-        let Some(Inbox { stacks, ended, .. }) = inbox else {
+        let Some(Inbox {
+            stacks,
+            ended,
+            unwinder,
+        }) = inbox
+        else {
             let source = io::Error::other("it is still in use");
             return Err(Error::System {
                 action: "cannot close the ring buffer".into(),
@@ -204,6 +298,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
             ended,
             drains,
             lost,
+            notes: unwinder.map_or(Vec::new(), |unwinder| unwinder.notes()),
         })
     }
 }

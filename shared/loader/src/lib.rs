@@ -21,6 +21,8 @@ mod sampling;
 mod seeds;
 mod stacks;
 mod targets;
+mod unwinding;
+mod walks;
 
 pub use accounts::{OffCpuFilter, ThreadClocks};
 pub use attach::{attach, size_thread_map};
@@ -33,3 +35,4 @@ pub use preflight::check_privileges;
 pub use sampling::{Rate, Samplers};
 pub use seeds::{EarlyStacks, seed_threads};
 pub use targets::{TargetWatch, Targets};
+pub use unwinding::{CallGraph, Space, UnwindMaps, Unwinder, size_unwind_maps};

@@ -10,6 +10,7 @@ use profile::{Losses, Profile, Stack, State, ThreadId, Unit, Weight};
 use crate::Collected;
 use crate::comms::Comms;
 use crate::stacks::{NamedStack, Quality};
+use crate::walks::Walks;
 
 /// A profile, and what is missing from it.
 pub struct Named {
@@ -17,6 +18,8 @@ pub struct Named {
     pub profile: Profile,
     /// What was not.
     pub losses: Losses,
+    walks: Walks,
+    notes: Vec<String>,
     unnamed: symbolize::Losses,
     sent: usize,
     drains: u64,
@@ -38,6 +41,7 @@ impl Collected {
         self.stacks
             .resolve(self.totals.keys().flat_map(|key| [key.user, key.kernel]));
 
+        let mut walks = Walks::default();
         let mut comms = Comms::default();
         let mut stacks: HashMap<Stack, Weight> = HashMap::with_capacity(self.totals.len());
         for (
@@ -52,7 +56,15 @@ impl Collected {
         ) in self.totals.drain()
         {
             let comm = comms.name(&comm);
-            let NamedStack { frames, quality } = self.stacks.named(user, kernel);
+            let NamedStack {
+                frames,
+                quality,
+                outcome,
+                last_module,
+            } = self.stacks.named(user, kernel);
+            if let Some(outcome) = outcome {
+                walks.add(outcome, last_module.as_ref(), tally.events);
+            }
             match quality {
                 Quality::Missing => losses.stacks += tally.events,
                 Quality::Truncated => losses.incomplete_user += tally.events,
@@ -82,6 +94,8 @@ impl Collected {
                 threads: Vec::new(),
             },
             losses,
+            walks,
+            notes: self.notes,
             unnamed,
             sent: self.stacks.count(),
             drains: self.drains,
@@ -93,7 +107,13 @@ impl Named {
     /// Says on stderr what the data are worth; with `verbose` also why.
     pub fn report(&self, tool: &str, verbose: bool) {
         eprintln!("{tool}: {}", self.summary());
+        if self.walks.any() {
+            eprintln!("{tool}: {}", self.walks);
+        }
         if verbose {
+            for note in self.walks.at_fault().iter().chain(&self.notes) {
+                eprintln!("{tool}: {note}");
+            }
             eprintln!(
                 "{tool}: {} user and kernel stacks were captured; the counts were drained {} times",
                 self.sent, self.drains

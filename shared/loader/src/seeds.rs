@@ -8,9 +8,12 @@ use bpf::SharedState;
 use bpf::types::{STACK_DEPTH, SeededThread, Thread, ThreadState};
 use libbpf_rs::{MapCore, MapFlags, MapMut, ProgramMut};
 use symbolize::Process;
-use unwind::{ProcessMemory, Registers, walk_frame_pointers};
+use unwind::{End, ProcessMemory, walk_frame_pointers};
 
 use crate::iterators::{self, copy};
+use crate::stacks::Stacks;
+use crate::unwinding::{Copied, Unwinder, registers};
+use crate::walks::Outcome;
 use crate::{Collector, Result};
 
 /// After this many stacks what the program sent meanwhile is taken.
@@ -18,37 +21,28 @@ const STACKS_AT_ONCE: usize = 64;
 
 /// User stacks that were read before the window, by task.
 #[derive(Default)]
-pub struct EarlyStacks(HashMap<u64, EarlyStack>);
-
-struct EarlyStack {
-    switches: u64,
-    addresses: Vec<u64>,
-    leaf_is_exact: bool,
-}
+pub struct EarlyStacks(HashMap<u64, (u64, SeededStack)>);
 
 impl EarlyStacks {
     /// Reads the stacks of the threads that are off the CPU, as far as that
     /// gets while `is_early`: in the moment before the window, so that most
     /// of them still stand when it opens. `iterator` is the program's
     /// `seed_threads`.
-    pub fn read(iterator: &ProgramMut<'_>, is_early: impl Fn() -> bool) -> Result<EarlyStacks> {
-        let mut walker = Walker::default();
+    pub fn read<State: SharedState>(
+        iterator: &ProgramMut<'_>,
+        collector: &Collector<'_, '_, State>,
+        is_early: impl Fn() -> bool,
+    ) -> Result<EarlyStacks> {
+        let mut reader = Reader::default();
         let mut stacks = EarlyStacks::default();
         for thread in iterators::run::<SeededThread>(iterator)? {
-            let Some(addresses) = walker.walk(&thread) else {
+            let Some(stack) = reader.read(&thread, collector) else {
                 continue;
             };
             if !is_early() {
                 break;
             }
-            stacks.0.insert(
-                thread.task,
-                EarlyStack {
-                    switches: thread.switches,
-                    leaf_is_exact: thread.leaf_is_exact != 0,
-                    addresses,
-                },
-            );
+            stacks.0.insert(thread.task, (thread.switches, stack));
         }
         Ok(stacks)
     }
@@ -68,39 +62,83 @@ pub fn seed_threads<State: SharedState>(
     let Some(EarlyStacks(mut early)) = early else {
         return Ok(());
     };
-    let mut walker = Walker::default();
+    let mut reader = Reader::default();
     for (index, thread) in seeded.into_iter().enumerate() {
         if index % STACKS_AT_ONCE == STACKS_AT_ONCE - 1 {
             collector.take()?;
         }
         let stack = early
             .remove(&thread.task)
-            .filter(|stack| stack.switches == thread.switches)
-            .map(|stack| (stack.addresses, stack.leaf_is_exact))
+            .filter(|(switches, _)| *switches == thread.switches)
+            .map(|(_, stack)| stack)
             .or_else(|| {
-                let stack = walker.walk(&thread)?;
-                has_not_run(threads, &thread).then_some((stack, thread.leaf_is_exact != 0))
+                let stack = reader.read(&thread, collector)?;
+                has_not_run(threads, &thread).then_some(stack)
             });
-        if let Some((addresses, exact)) = stack {
-            let process = Process {
-                pid: thread.pid,
-                instance: thread.instance,
-            };
-            collector
-                .with_stacks(|stacks| stacks.add_user(thread.task, process, &addresses, exact));
+        if let Some(stack) = stack {
+            collector.with_stacks(|stacks, unwinder| stack.keep(stacks, unwinder));
         }
     }
     Ok(())
 }
 
-/// Walks the stacks of threads that are not running.
-#[derive(Default)]
-struct Walker(HashMap<u32, ProcessMemory>);
+/// The user stack of a thread that is not running.
+enum SeededStack {
+    Walked {
+        id: u64,
+        process: Process,
+        addresses: Vec<u64>,
+        leaf_is_exact: bool,
+        outcome: Option<Outcome>,
+    },
+    /// The tables for it are yet to be made.
+    Copied(Copied),
+}
 
-impl Walker {
-    /// The thread's user stack, leaf first, if it has one and is off the CPU.
-    fn walk(&mut self, thread: &SeededThread) -> Option<Vec<u64>> {
-        if thread.instruction_pointer == 0 || thread.is_running != 0 {
+impl SeededStack {
+    fn keep(self, stacks: &mut Stacks, unwinder: Option<&mut Unwinder<'_, '_>>) {
+        match (self, unwinder) {
+            (
+                SeededStack::Walked {
+                    id,
+                    process,
+                    addresses,
+                    leaf_is_exact,
+                    outcome,
+                },
+                _,
+            ) => stacks.add_user(id, process, &addresses, leaf_is_exact, outcome),
+            (SeededStack::Copied(copied), Some(unwinder)) => {
+                if let Some(mut copied) = unwinder.add_copy(copied) {
+                    let Copied {
+                        id,
+                        process,
+                        registers,
+                        leaf_is_exact,
+                        ..
+                    } = copied;
+                    let addresses = walk_frame_pointers(registers, &mut copied.stack, STACK_DEPTH);
+                    stacks.add_user(id, process, &addresses, leaf_is_exact, None);
+                }
+            }
+            (SeededStack::Copied(_), None) => {}
+        }
+    }
+}
+
+/// Reads the stacks of threads that are not running.
+#[derive(Default)]
+struct Reader(HashMap<u32, ProcessMemory>);
+
+impl Reader {
+    /// The thread's user stack, if it has one and is off the CPU.
+    fn read<State: SharedState>(
+        &mut self,
+        thread: &SeededThread,
+        collector: &Collector<'_, '_, State>,
+    ) -> Option<SeededStack> {
+        let registers = registers(&thread.registers);
+        if registers.instruction_pointer == 0 || thread.is_running != 0 {
             return None;
         }
         let memory = self
@@ -108,12 +146,39 @@ impl Walker {
             .entry(thread.pid)
             .or_insert_with(|| ProcessMemory::new(thread.pid));
         memory.forget();
-        let registers = Registers::new(
-            thread.instruction_pointer,
-            thread.stack_pointer,
-            thread.frame_pointer,
-        );
-        Some(walk_frame_pointers(registers, memory, STACK_DEPTH))
+        let id = thread.task;
+        let process = Process {
+            pid: thread.pid,
+            instance: thread.instance,
+        };
+        let leaf_is_exact = thread.leaf_is_exact != 0;
+        let walked = |addresses, outcome| SeededStack::Walked {
+            id,
+            process,
+            addresses,
+            leaf_is_exact,
+            outcome,
+        };
+        collector.with_stacks(|_, unwinder| {
+            let Some(unwinder) = unwinder else {
+                let addresses = walk_frame_pointers(registers, memory, STACK_DEPTH);
+                return Some(walked(addresses, None));
+            };
+            match unwinder.walk(process, registers, leaf_is_exact, memory) {
+                Some(walk) if walk.end != End::NoMapping => {
+                    let outcome = Outcome::from(&walk);
+                    Some(walked(walk.addresses, Some(outcome)))
+                }
+                // Its tables, or a new mapping, are yet to come.
+                _ => Some(SeededStack::Copied(Copied::read(
+                    id,
+                    process,
+                    registers,
+                    leaf_is_exact,
+                    memory,
+                ))),
+            }
+        })
     }
 }
 

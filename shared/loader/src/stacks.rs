@@ -8,6 +8,8 @@ use bpf::types::{STACK_DEPTH, STACK_NONE, StackEvent};
 use profile::{Frame, FrameKind, marker};
 use symbolize::{Location, Process, Symbolizer};
 
+use crate::walks::{Outcome, WalkEnd};
+
 /// Frames kept at most, 16 bytes each: what comes after them is counted as
 /// missing. A target that forges frame pointers can make every stack a new one.
 const MOST_FRAMES: usize = 8 << 20;
@@ -29,12 +31,22 @@ pub(crate) enum Quality {
 pub(crate) struct NamedStack {
     pub(crate) frames: Arc<[Frame]>,
     pub(crate) quality: Quality,
+    /// How the walk along the user stack ended; `None` if that is not known.
+    pub(crate) outcome: Option<Outcome>,
+    /// The file of the user frame that is nearest to the root.
+    pub(crate) last_module: Option<Arc<str>>,
 }
 
-/// Every stack seen so far, by ID; locations leaf first.
+/// A stack that was seen: locations leaf first.
+struct Known {
+    locations: Box<[Location]>,
+    outcome: Option<Outcome>,
+}
+
+/// Every stack seen so far, by ID.
 pub(crate) struct Stacks {
-    symbolizer: Symbolizer,
-    known: HashMap<u64, Box<[Location]>>,
+    pub(crate) symbolizer: Symbolizer,
+    known: HashMap<u64, Known>,
     frames: usize,
     named: HashMap<(u64, u64), NamedStack>,
 }
@@ -57,34 +69,46 @@ impl Stacks {
         let exact = event.leaf_is_exact != 0;
         if event.pid == 0 {
             let locations = self.symbolizer.locate_kernel(frames, exact);
-            self.keep(event.hash, locations);
+            self.keep(event.hash, locations, None);
         } else {
             let process = Process {
                 pid: event.pid,
                 instance: event.instance,
             };
-            self.add_user(event.hash, process, frames, exact);
+            let outcome = Outcome::from_program(event.walk_end);
+            self.add_user(event.hash, process, frames, exact, outcome);
         }
     }
 
     /// Keeps a user stack under `id`.
-    pub(crate) fn add_user(&mut self, id: u64, process: Process, frames: &[u64], exact: bool) {
+    pub(crate) fn add_user(
+        &mut self,
+        id: u64,
+        process: Process,
+        frames: &[u64],
+        exact: bool,
+        outcome: Option<Outcome>,
+    ) {
         let mut locations = self.symbolizer.locate(process, frames, exact);
-        drop_strays(&mut locations);
-        self.keep(id, locations);
+        if outcome.is_none_or(|outcome| outcome.by_frame_pointer) {
+            drop_strays(&mut locations);
+        }
+        self.keep(id, locations, outcome);
     }
 
-    fn keep(&mut self, id: u64, locations: Vec<Location>) {
+    fn keep(&mut self, id: u64, locations: Vec<Location>, outcome: Option<Outcome>) {
         if self.frames + locations.len() <= MOST_FRAMES {
             self.frames += locations.len();
-            self.known.insert(id, locations.into());
+            let locations = locations.into();
+            self.known.insert(id, Known { locations, outcome });
         }
     }
 
     /// Names the frames of these stacks, all at once.
     pub(crate) fn resolve(&mut self, ids: impl Iterator<Item = u64>) {
         let known = &self.known;
-        let locations = ids.filter_map(|id| known.get(&id)).flatten().copied();
+        let stacks = ids.filter_map(|id| known.get(&id));
+        let locations = stacks.flat_map(|stack| &stack.locations).copied();
         self.symbolizer.resolve(locations);
     }
 
@@ -101,17 +125,23 @@ impl Stacks {
     fn assemble(&self, user: u64, kernel: u64) -> NamedStack {
         let mut frames = Vec::new();
         let mut quality = Quality::Whole;
+        let mut outcome = None;
+        let mut last_module = None;
         for (id, missed) in [(user, marker::MISSED_USER), (kernel, marker::MISSED_KERNEL)] {
             match self.known.get(&id) {
-                Some(locations) => {
-                    if locations.len() == STACK_DEPTH {
+                Some(known) => {
+                    let walked = self.symbolizer.frames(&known.locations);
+                    if known.is_too_deep() {
                         frames.push(marker_frame(marker::TRUNCATED));
+                    }
+                    if !known.is_whole() {
                         quality = quality.worse(Quality::Truncated);
                     }
-                    if locations.last() == Some(&Location::Unknown) {
-                        quality = quality.worse(Quality::Truncated);
+                    if let Some(ended) = known.outcome {
+                        outcome = Some(ended);
+                        last_module = walked.first().and_then(|frame| frame.module.clone());
                     }
-                    frames.extend(self.symbolizer.frames(locations));
+                    frames.extend(walked);
                 }
                 None if id == STACK_NONE => {}
                 None => {
@@ -123,6 +153,8 @@ impl Stacks {
         NamedStack {
             frames: frames.into(),
             quality,
+            outcome,
+            last_module,
         }
     }
 
@@ -134,6 +166,24 @@ impl Stacks {
     /// What could not be located or named.
     pub(crate) fn losses(&self) -> symbolize::Losses {
         self.symbolizer.losses().clone()
+    }
+}
+
+impl Known {
+    /// Whether there were more frames than can be captured.
+    fn is_too_deep(&self) -> bool {
+        match self.outcome {
+            Some(outcome) => outcome.end == WalkEnd::TooDeep,
+            None => self.locations.len() == STACK_DEPTH,
+        }
+    }
+
+    /// Whether the last frame is the thread's first, as far as is known.
+    fn is_whole(&self) -> bool {
+        match self.outcome {
+            Some(outcome) => outcome.end == WalkEnd::Root,
+            None => !self.is_too_deep() && self.locations.last() != Some(&Location::Unknown),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bpf::SharedConfig;
 use bpf::types::ThreadIds;
 use libbpf_rs::{MapCore, MapFlags, MapMut, OpenMapMut, ProgramMut};
+use symbolize::Process;
 
 use crate::error::Context;
 use crate::{Kernel, Result, iterators};
@@ -69,6 +70,27 @@ impl Targets {
             }
         }
         Ok(())
+    }
+
+    /// The processes that are measured, each with the program that it runs.
+    /// `list_threads` is the program's iterator of that name.
+    pub fn processes(&self, list_threads: &ProgramMut<'_>) -> Result<Vec<Process>> {
+        let mut processes: Vec<Process> = iterators::run::<ThreadIds>(list_threads)?
+            .iter()
+            .filter(|ids| {
+                self.is_everything()
+                    || self.pids.contains(&ids.namespace_pid)
+                    || self.tids.contains(&ids.namespace_tid)
+            })
+            .filter(|ids| ids.instance != 0 && ids.namespace_pid != 0)
+            .map(|ids| Process {
+                pid: ids.namespace_pid,
+                instance: ids.instance,
+            })
+            .collect();
+        processes.sort_unstable();
+        processes.dedup();
+        Ok(processes)
     }
 
     fn translated(&self, threads: &[ThreadIds]) -> (Vec<u32>, Vec<u32>) {
@@ -187,6 +209,7 @@ mod tests {
             tid,
             namespace_pid,
             namespace_tid,
+            instance: 1,
         };
         let threads = [
             ids(900, 900, 5, 5),

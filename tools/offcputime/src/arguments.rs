@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use cli::values;
-use loader::{OffCpuFilter, Targets};
+use loader::{CallGraph, OffCpuFilter, Targets};
 
 /// `enum` in `include/thread_clock.h`: which threads have a clock.
 const ALL_THREADS: u32 = 0;
@@ -32,6 +32,14 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     pub stacks: cli::StackFlags,
+
+    /// How to walk user stacks: by tables made of .eh_frame (dwarf), by frame
+    /// pointers (fp), or by tables and, in code that has none, frame pointers
+    #[arg(
+        long, value_name = "MODE", default_value = "auto",
+        value_parser = CallGraph::by_name
+    )]
+    pub call_graph: CallGraph,
 
     /// Shortest time off the CPU that counts, in microseconds
     #[arg(

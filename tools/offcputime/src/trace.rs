@@ -8,6 +8,7 @@ use bpf::offcputime::{OffcputimeSkelBuilder, types::rodata};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use loader::{
     Collector, CountMaps, EarlyStacks, Kernel, Named, OffCpuFilter, TargetWatch, ThreadClocks,
+    Unwinder,
 };
 use profile::{State, Unit, Weight};
 
@@ -31,6 +32,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         .context("the program has no constants")?;
     kernel.configure(config);
     config.set_stacks(user, kernel_side);
+    config.set_call_graph(arguments.call_graph.code());
     config.set_per_thread(per_thread);
     config.switch_arguments = kernel.switch_arguments;
     config.thread_kind = arguments.thread_kind();
@@ -42,7 +44,12 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         &mut open.maps.target_tids,
     )?;
     loader::size_thread_map(&mut open.maps.threads)?;
-    open.progs.list_threads.set_autoload(kernel.is_nested());
+    loader::size_unwind_maps(
+        targets.is_everything(),
+        &mut open.maps.unwind_pages,
+        &mut open.maps.unwind_mappings,
+        &mut open.maps.unwind_processes,
+    )?;
 
     let mut program = open.load().context("cannot load the BPF program")?;
     let maps = &mut program.maps;
@@ -66,11 +73,15 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         even: &maps.counts_even,
         odd: &maps.counts_odd,
     };
+    let unwinder = user
+        .then(|| Unwinder::new(arguments.call_graph, loader::unwind_maps!(maps)))
+        .flatten();
     let state = maps
         .bss_data
         .as_deref_mut()
         .context("the program has no variables")?;
-    let mut collector = Collector::new(counts, state)?;
+    let mut collector = Collector::new(counts, state, unwinder)?;
+    collector.prepare(&targets, &progs.list_threads)?;
 
     if !window.is_controlled() {
         eprintln!("{}", header(arguments));
@@ -81,7 +92,11 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         collector.close_window(stop);
     }
     let early = user
-        .then(|| EarlyStacks::read(&progs.seed_threads, || cli::monotonic_ns() < start))
+        .then(|| {
+            EarlyStacks::read(&progs.seed_threads, &collector, || {
+                cli::monotonic_ns() < start
+            })
+        })
         .transpose()?;
     cli::sleep_until(start);
     loader::seed_threads(&progs.seed_threads, &maps.threads, early, &mut collector)?;

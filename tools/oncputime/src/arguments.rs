@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use cli::values;
-use loader::{Event, Rate, Targets};
+use loader::{CallGraph, Event, Rate, Targets};
 
 /// bcc's default: not a divisor of common timer frequencies, so that samples
 /// do not run in step with what they measure.
@@ -41,6 +41,14 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     pub stacks: cli::StackFlags,
+
+    /// How to walk user stacks: by tables made of .eh_frame (dwarf), by frame
+    /// pointers (fp), or by tables and, in code that has none, frame pointers
+    #[arg(
+        long, value_name = "MODE", default_value = "auto",
+        value_parser = CallGraph::by_name
+    )]
+    pub call_graph: CallGraph,
 
     /// Also sample the idle CPUs
     #[arg(short = 'I', long)]

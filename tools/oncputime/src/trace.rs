@@ -6,7 +6,7 @@ use anyhow::Context;
 use bpf::SharedConfig;
 use bpf::oncputime::OncputimeSkelBuilder;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use loader::{Collector, CountMaps, Kernel, Named, Rate, Samplers, TargetWatch};
+use loader::{Collector, CountMaps, Kernel, Named, Rate, Samplers, TargetWatch, Unwinder};
 use profile::{Unit, Weight};
 
 use crate::arguments::Arguments;
@@ -28,6 +28,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         !arguments.stacks.kernel_stacks_only,
         !arguments.stacks.user_stacks_only,
     );
+    config.set_call_graph(arguments.call_graph.code());
     config.set_per_thread(arguments.output.per_thread);
     config.include_idle = arguments.include_idle;
     targets.configure(
@@ -36,7 +37,12 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         &mut open.maps.target_pids,
         &mut open.maps.target_tids,
     )?;
-    open.progs.list_threads.set_autoload(kernel.is_nested());
+    loader::size_unwind_maps(
+        targets.is_everything(),
+        &mut open.maps.unwind_pages,
+        &mut open.maps.unwind_mappings,
+        &mut open.maps.unwind_processes,
+    )?;
 
     let mut program = open.load().context("cannot load the BPF program")?;
     let maps = &mut program.maps;
@@ -60,11 +66,15 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         even: &maps.counts_even,
         odd: &maps.counts_odd,
     };
+    let unwinder = (!arguments.stacks.kernel_stacks_only)
+        .then(|| Unwinder::new(arguments.call_graph, loader::unwind_maps!(maps)))
+        .flatten();
     let state = maps
         .bss_data
         .as_deref_mut()
         .context("the program has no variables")?;
-    let mut collector = Collector::new(counts, state)?;
+    let mut collector = Collector::new(counts, state, unwinder)?;
+    collector.prepare(&targets, &progs.list_threads)?;
 
     if !window.is_controlled() {
         eprintln!("{}", header(arguments, &samplers));

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The walk along a user stack: by the tables where there are any, by frame
+ * pointers through code that has none. shared/unwind/src/walk.rs is the same
+ * walk in user space, and must stay so.
+ */
+#ifndef SYSTEMSCOPE_UNWIND_H
+#define SYSTEMSCOPE_UNWIND_H
+
+#include "events.h"
+#include "task.h"
+#include "unwind_tables.h"
+
+/* How a walk ended; the order is that of `End` in shared/unwind. */
+enum walk_end {
+	/* It goes on. */
+	WALK_GOES_ON,
+	/* At the first function of the thread. */
+	WALK_REACHED_ROOT,
+	/* An address is in no mapping that is known. */
+	WALK_NO_MAPPING,
+	/* The stack could not be read. */
+	WALK_READ_FAILED,
+	/* There are more frames than are kept. */
+	WALK_TOO_DEEP,
+	/* Code without a rule, and with no frame pointer to follow. */
+	WALK_NO_RULE,
+	/* Walked by the kernel's helper, which does not say. */
+	WALK_NOT_KNOWN,
+};
+
+/* Added to walk_end: a frame was found by its frame pointer. */
+#define WALK_BY_FRAME_POINTER 0x100
+
+enum {
+	CALL_GRAPH_AUTO,
+	CALL_GRAPH_FP,
+	CALL_GRAPH_DWARF,
+};
+
+const volatile u32 call_graph = CALL_GRAPH_AUTO;
+
+/* A walk in progress. */
+struct walk {
+	u64 ip;
+	u64 sp;
+	u64 bp;
+	/* All of the user registers, known at the leaf only. */
+	struct pt_regs *leaf;
+	/* The ip is where the code was interrupted, not where it will return. */
+	bool ip_is_exact;
+	bool by_frame_pointer;
+	u32 depth;
+	/* Where the process's mappings are. */
+	u32 first_mapping;
+	u32 mapping_count;
+	/* The mapping that the last address was in. */
+	struct unwind_mapping mapping;
+};
+
+/*
+ * Room for one stack under construction per CPU and context: scheduler hooks
+ * and samples run one at a time on a CPU; a task iterator can be preempted by
+ * them and has room of its own.
+ */
+enum scratch {
+	SCRATCH_HOOK,
+	SCRATCH_ITERATOR,
+	SCRATCH_KINDS,
+};
+
+struct stack_scratch {
+	struct walk walk;
+	struct stack_event event;
+	/* So that any index of 7 bits is within the frames. */
+	u64 spare;
+};
+
+/*
+ * An index into the frames. Older verifiers lose sight of a comparison when
+ * the compiler spills the value; this is done where it is used.
+ */
+static __always_inline u32 frame_index(u32 depth)
+{
+	asm volatile("%0 &= 127" : "+r"(depth));
+	return depth;
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCRATCH_KINDS);
+	__type(key, u32);
+	__type(value, struct stack_scratch);
+} stack_scratch SEC(".maps");
+
+static __always_inline struct stack_scratch *scratch_room(u32 kind)
+{
+	u32 slot = kind;
+
+	return bpf_map_lookup_elem(&stack_scratch, &slot);
+}
+
+static __always_inline bool read_user(void *to, u32 bytes, u64 address)
+{
+	return !bpf_probe_read_user(to, bytes, (void *)address);
+}
+
+/* Through code without a rule: the frame pointer's caller, then its own. */
+static __always_inline enum walk_end step_by_frame_pointer(struct walk *walk)
+{
+	u64 frame[2];
+
+	if (call_graph == CALL_GRAPH_DWARF)
+		return WALK_NO_RULE;
+	/* Where a compiler keeps frame pointers, the outermost one is 0. */
+	if (!walk->bp && walk->by_frame_pointer)
+		return WALK_REACHED_ROOT;
+	walk->by_frame_pointer = true;
+	if (walk->bp < walk->sp || walk->bp % sizeof(u64) ||
+	    !read_user(frame, sizeof(frame), walk->bp))
+		return WALK_NO_RULE;
+	walk->sp = walk->bp + sizeof(frame);
+	walk->bp = frame[0];
+	walk->ip = frame[1];
+	return WALK_GOES_ON;
+}
+
+static __always_inline enum walk_end leave_signal_frame(struct walk *walk,
+							u64 registers)
+{
+	u64 ip, sp, bp;
+
+	if (!read_user(&ip, sizeof(ip), registers + SIGNAL_FRAME_IP) ||
+	    !read_user(&sp, sizeof(sp), registers + SIGNAL_FRAME_SP) ||
+	    !read_user(&bp, sizeof(bp), registers + SIGNAL_FRAME_BP))
+		return WALK_READ_FAILED;
+	walk->ip = ip;
+	walk->sp = sp;
+	walk->bp = bp;
+	walk->ip_is_exact = true;
+	return WALK_GOES_ON;
+}
+
+/* From one frame to its caller's, by @rule. */
+static __always_inline enum walk_end step_by_rule(struct walk *walk,
+						  struct unwind_rule *rule)
+{
+	s32 offset = rule->cfa_offset;
+	u64 cfa, ip, saved, bp = walk->bp;
+	bool ip_is_known = false;
+	u64 words[2];
+	u32 number;
+
+	switch (rule->cfa) {
+	case CFA_STACK_POINTER:
+		cfa = walk->sp + offset;
+		break;
+	case CFA_FRAME_POINTER:
+	case CFA_SWITCHED_STACK:
+		cfa = bp + offset;
+		break;
+	case CFA_PLT:
+		cfa = cfa_in_plt(walk->sp, walk->ip, offset);
+		break;
+	case CFA_SIGNAL_FRAME:
+		return leave_signal_frame(walk, walk->sp + offset);
+	case CFA_WORD_AT_STACK_POINTER:
+	case CFA_WORD_AT_FRAME_POINTER:
+		cfa = rule->cfa == CFA_WORD_AT_STACK_POINTER ? walk->sp : bp;
+		if (!read_user(&cfa, sizeof(cfa), cfa + (s16)offset))
+			return WALK_READ_FAILED;
+		cfa += offset >> 16;
+		break;
+	case CFA_ROOT:
+		return WALK_REACHED_ROOT;
+	default:
+		number = rule->cfa % 16;
+		if (!walk->leaf || rule->cfa >= CFA_END)
+			return WALK_NO_RULE;
+		cfa = dwarf_register(walk->leaf, number);
+		if (rule->cfa < CFA_RETURN_IN_REGISTER) {
+			cfa += offset;
+		} else {
+			ip = cfa;
+			ip_is_known = true;
+			cfa = walk->sp + offset;
+		}
+	}
+	/* Frames lie ever higher; what turns back is broken or forged. */
+	if (rule->cfa == CFA_SWITCHED_STACK)
+		walk->sp = 0;
+	if (cfa < walk->sp || (cfa == walk->sp && !ip_is_known))
+		return WALK_NO_RULE;
+
+	saved = (rule->frame_pointer == FRAME_POINTER_AT_FRAME_POINTER ? bp :
+									 cfa) +
+		rule->frame_pointer_offset;
+	if (rule->frame_pointer == FRAME_POINTER_LOST) {
+		/* No frame is there: what needs it will say so. */
+		bp = 1;
+	} else if (rule->frame_pointer == FRAME_POINTER_SAME ||
+		   saved < walk->sp) {
+		/* What is below the stack pointer was popped again. */
+	} else if (saved == cfa + 2 * RETURN_ADDRESS_AT_CFA && !ip_is_known) {
+		/* Where most functions push it: both words at once. */
+		if (!read_user(words, sizeof(words), saved))
+			return WALK_READ_FAILED;
+		bp = words[0];
+		ip = words[1];
+		ip_is_known = true;
+	} else if (!read_user(&bp, sizeof(bp), saved)) {
+		return WALK_READ_FAILED;
+	}
+	if (!ip_is_known &&
+	    !read_user(&ip, sizeof(ip), cfa + RETURN_ADDRESS_AT_CFA))
+		return WALK_READ_FAILED;
+	walk->ip = ip;
+	walk->sp = cfa;
+	walk->bp = bp;
+	return WALK_GOES_ON;
+}
+
+/*
+ * Notes the frame that the walk in the room of @kind is at, and goes on to its
+ * caller. Returns an enum walk_end.
+ *
+ * Global, and so with scalars only: the verifier looks at it once, and not
+ * again for each of the frames.
+ */
+__noinline int unwind_frame(u32 kind)
+{
+	struct stack_scratch *room = scratch_room(kind);
+	struct unwind_mapping *mapping;
+	struct unwind_rule *rule;
+	enum walk_end end;
+	struct walk *walk;
+	bool exact, leaf;
+	u64 address;
+	u32 depth;
+
+	if (!room)
+		return WALK_NO_MAPPING;
+	walk = &room->walk;
+	depth = walk->depth;
+	exact = walk->ip_is_exact;
+	leaf = !depth;
+	if (!walk->ip)
+		return WALK_REACHED_ROOT;
+	if (depth >= STACK_DEPTH)
+		return WALK_TOO_DEEP;
+	/* Frames are return addresses: what looks them up subtracts one. */
+	room->event.frames[frame_index(depth)] = walk->ip + (exact && !leaf);
+	walk->depth = depth + 1;
+
+	/* A call may be the last instruction of its function. */
+	address = walk->ip - !exact;
+	if (address - walk->mapping.start >=
+	    walk->mapping.end - walk->mapping.start) {
+		mapping = find_mapping(walk->first_mapping, walk->mapping_count,
+				       address);
+		if (!mapping)
+			return WALK_NO_MAPPING;
+		walk->mapping = *mapping;
+	}
+	walk->ip_is_exact = false;
+	rule = find_rule(walk->mapping.first_page, walk->mapping.page_count,
+			 address - walk->mapping.bias);
+	if (rule && rule->cfa != CFA_NONE)
+		end = step_by_rule(walk, rule);
+	else
+		end = step_by_frame_pointer(walk);
+	if (walk->ip_is_exact && !leaf)
+		/* The trampoline was not called: it has no call before it. */
+		room->event.frames[frame_index(depth)] = address + 2;
+	walk->leaf = NULL;
+	return end;
+}
+
+/*
+ * Does the whole walk that is prepared in the room of @kind. Returns an enum
+ * walk_end, with WALK_BY_FRAME_POINTER.
+ */
+__noinline int unwind_stack(u32 kind)
+{
+	struct stack_scratch *room = scratch_room(kind);
+	int end = WALK_NO_MAPPING;
+
+	if (!room)
+		return end;
+	for (u32 i = 0; i <= STACK_DEPTH; i++) {
+		end = unwind_frame(kind);
+		if (end != WALK_GOES_ON)
+			break;
+	}
+	if (room->walk.by_frame_pointer)
+		end |= WALK_BY_FRAME_POINTER;
+	return end;
+}
+
+#endif

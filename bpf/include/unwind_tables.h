@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The tables that user space makes of .eh_frame: for an address in a process,
+ * the rule that leads from its frame to the caller's.
+ *
+ *	process -> its mappings, sorted -> pages of the mapped file's table
+ *	        -> rows of a page, sorted -> rule
+ *
+ * A row is one word and covers addresses up to the next. Rows of all files lie
+ * in shards, whole pages each, so that any number of them can be added and
+ * given back while programs run.
+ */
+#ifndef SYSTEMSCOPE_UNWIND_TABLES_H
+#define SYSTEMSCOPE_UNWIND_TABLES_H
+
+#include "kernel_types.h"
+#include <bpf/bpf_helpers.h>
+
+/* Values of unwind_rule.cfa; shared/unwind/src/rule.rs says what each means. */
+enum {
+	CFA_NONE,
+	CFA_STACK_POINTER,
+	CFA_FRAME_POINTER,
+	CFA_PLT,
+	CFA_SIGNAL_FRAME,
+	CFA_WORD_AT_STACK_POINTER,
+	CFA_WORD_AT_FRAME_POINTER,
+	CFA_ROOT,
+	CFA_SWITCHED_STACK,
+	CFA_REGISTER = 16,
+	CFA_RETURN_IN_REGISTER = 32,
+	CFA_END = 48,
+};
+
+/* Values of unwind_rule.frame_pointer. */
+enum {
+	FRAME_POINTER_SAME,
+	FRAME_POINTER_AT_CFA,
+	FRAME_POINTER_AT_FRAME_POINTER,
+	FRAME_POINTER_LOST,
+};
+
+struct unwind_rule {
+	u8 cfa;
+	u8 frame_pointer;
+	s16 frame_pointer_offset;
+	s32 cfa_offset;
+};
+
+#define UNWIND_RULES (1 << 16)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, UNWIND_RULES);
+	__type(key, u32);
+	__type(value, struct unwind_rule);
+} unwind_rules SEC(".maps");
+
+#define SHARD_ROWS (1 << 18)
+
+/* Rows: the low 16 bits of the address, above the number of the rule. */
+struct unwind_rows {
+	u32 rows[SHARD_ROWS];
+};
+
+struct unwind_shard {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct unwind_rows));
+};
+
+#define UNWIND_SHARDS 1024
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, UNWIND_SHARDS);
+	__type(key, u32);
+	__array(values, struct unwind_shard);
+} unwind_shards SEC(".maps");
+
+/* Where the rows of 64 KiB of addresses are. */
+struct unwind_page {
+	u16 shard;
+	u16 count;
+	u32 first;
+};
+
+/* User space sets the number of pages and mappings to what it needs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct unwind_page);
+} unwind_pages SEC(".maps");
+
+/* An executable mapping of a process. */
+struct unwind_mapping {
+	u64 start;
+	u64 end;
+	/* What to subtract from an address to get one in the file's pages. */
+	u64 bias;
+	u32 first_page;
+	/* 0 if there is no table: code is walked by frame pointers. */
+	u32 page_count;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct unwind_mapping);
+} unwind_mappings SEC(".maps");
+
+struct unwind_process {
+	/* process_instance() that the mappings are those of. */
+	u64 instance;
+	/* Its mappings: index of the first, below their number << 32; or 0. */
+	u64 mappings;
+	/* Pages of code that were mapped when its mappings were last used. */
+	u64 code_pages;
+};
+
+/* By process ID in the caller's PID namespace. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct unwind_process);
+} unwind_processes SEC(".maps");
+
+/* Enough for the most rows of a page, and for the most mappings. */
+#define ROW_SEARCH_STEPS 17
+#define MAPPING_SEARCH_STEPS 20
+
+/* The mapping of @address among the @count from @first on; NULL if in none. */
+static __always_inline struct unwind_mapping *find_mapping(u32 first, u32 count,
+							   u64 address)
+{
+	u32 low = first, high = first + count;
+
+	for (u32 i = 0; i < MAPPING_SEARCH_STEPS; i++) {
+		struct unwind_mapping *mapping;
+		u32 middle = low + (high - low) / 2;
+
+		if (low >= high)
+			break;
+		mapping = bpf_map_lookup_elem(&unwind_mappings, &middle);
+		if (!mapping)
+			break;
+		if (address < mapping->start)
+			high = middle;
+		else if (address >= mapping->end)
+			low = middle + 1;
+		else
+			return mapping;
+	}
+	return NULL;
+}
+
+/* The rule at @offset in the pages from @first_page on; NULL if there is none. */
+static __always_inline struct unwind_rule *find_rule(u32 first_page,
+						     u32 page_count, u64 offset)
+{
+	struct unwind_page *page;
+	struct unwind_rows *shard;
+	u32 index, low, high, key, zero = 0;
+	void *map;
+
+	if (offset >> 16 >= page_count)
+		return NULL;
+	index = first_page + (u32)(offset >> 16);
+	page = bpf_map_lookup_elem(&unwind_pages, &index);
+	if (!page || !page->count)
+		return NULL;
+	index = page->shard;
+	map = bpf_map_lookup_elem(&unwind_shards, &index);
+	if (!map)
+		return NULL;
+	shard = bpf_map_lookup_elem(map, &zero);
+	if (!shard)
+		return NULL;
+
+	/* The last row not above the address; the first one never is. */
+	key = (u32)offset << 16 | 0xffff;
+	low = page->first;
+	high = low + page->count;
+	for (u32 i = 0; i < ROW_SEARCH_STEPS; i++) {
+		u32 middle = (low + high) / 2;
+
+		if (high - low <= 1)
+			break;
+		if (shard->rows[middle & (SHARD_ROWS - 1)] <= key)
+			low = middle;
+		else
+			high = middle;
+	}
+	index = shard->rows[low & (SHARD_ROWS - 1)] & 0xffff;
+	return bpf_map_lookup_elem(&unwind_rules, &index);
+}
+
+#endif

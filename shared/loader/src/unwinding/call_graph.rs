@@ -1,0 +1,39 @@
+//! The ways to walk a user stack that a command line chooses from.
+
+use bpf::unwind::{CALL_GRAPH_AUTO, CALL_GRAPH_DWARF, CALL_GRAPH_FP};
+
+/// How user stacks are walked; the names are perf's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallGraph {
+    /// By tables, and by frame pointers through code that has none.
+    #[default]
+    Auto,
+    /// By frame pointers.
+    Fp,
+    /// By tables only.
+    Dwarf,
+}
+
+impl CallGraph {
+    /// The mode of that name.
+    ///
+    /// # Errors
+    /// What the names are.
+    pub fn by_name(name: &str) -> std::result::Result<CallGraph, String> {
+        match name {
+            "auto" => Ok(CallGraph::Auto),
+            "fp" => Ok(CallGraph::Fp),
+            "dwarf" => Ok(CallGraph::Dwarf),
+            _ => Err("the modes are auto, fp and dwarf".to_owned()),
+        }
+    }
+
+    /// `call_graph` of the BPF programs.
+    pub fn code(self) -> u32 {
+        match self {
+            CallGraph::Auto => CALL_GRAPH_AUTO,
+            CallGraph::Fp => CALL_GRAPH_FP,
+            CallGraph::Dwarf => CALL_GRAPH_DWARF,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Stacks that came as copies, to be walked once the tables for them are made.
+
+use std::time::{Duration, Instant};
+
+use bpf::types::UserRegisters;
+use bpf::unwind::{STACK_COPY_BYTES, StackCopy};
+use symbolize::Process;
+use unwind::{Memory, ProcessMemory, Registers};
+
+/// Memory for copies that wait, in bytes.
+const MOST_BYTES: usize = 8 << 20;
+/// How long a copy waits for tables before it is walked with those there are.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A stack as it was, and where to walk from.
+pub(crate) struct Copied {
+    /// The stack's ID.
+    pub(crate) id: u64,
+    pub(crate) process: Process,
+    pub(crate) registers: Registers,
+    pub(crate) leaf_is_exact: bool,
+    pub(crate) stack: CopiedStack,
+    since: Instant,
+}
+
+/// Memory from the stack pointer on.
+pub(crate) struct CopiedStack {
+    start: u64,
+    bytes: Box<[u8]>,
+}
+
+impl Memory for CopiedStack {
+    fn word(&mut self, address: u64) -> Option<u64> {
+        let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
+        let bytes = self.bytes.get(offset..offset.checked_add(8)?)?;
+        Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+    }
+}
+
+impl Copied {
+    /// From a program's message.
+    pub(crate) fn from_event(event: &StackCopy, stack: &[u8]) -> Copied {
+        Copied {
+            id: event.hash,
+            process: Process {
+                pid: event.pid,
+                instance: event.instance,
+            },
+            registers: registers(&event.registers),
+            leaf_is_exact: event.leaf_is_exact != 0,
+            stack: CopiedStack {
+                start: registers(&event.registers).stack_pointer(),
+                bytes: stack.into(),
+            },
+            since: Instant::now(),
+        }
+    }
+
+    /// Of a thread that is not running, read from its process.
+    pub(crate) fn read(
+        id: u64,
+        process: Process,
+        registers: Registers,
+        leaf_is_exact: bool,
+        memory: &mut ProcessMemory,
+    ) -> Copied {
+        let start = registers.stack_pointer();
+        Copied {
+            id,
+            process,
+            registers,
+            leaf_is_exact,
+            stack: CopiedStack {
+                start,
+                bytes: memory.bytes(start, STACK_COPY_BYTES).into(),
+            },
+            since: Instant::now(),
+        }
+    }
+}
+
+/// Registers as the programs send them.
+pub(crate) fn registers(sent: &UserRegisters) -> Registers {
+    Registers {
+        instruction_pointer: sent.instruction_pointer,
+        general: sent.general,
+    }
+}
+
+/// Copies that wait.
+#[derive(Default)]
+pub(crate) struct Copies {
+    waiting: Vec<Copied>,
+    bytes: usize,
+}
+
+impl Copies {
+    /// Keeps a copy, or gives it back if there is no room.
+    pub(crate) fn add(&mut self, copied: Copied) -> Option<Copied> {
+        let size = copied.stack.bytes.len();
+        if self.bytes + size > MOST_BYTES {
+            return Some(copied);
+        }
+        self.bytes += size;
+        self.waiting.push(copied);
+        None
+    }
+
+    /// Takes those of processes that are `ready`, and those that have waited
+    /// too long.
+    pub(crate) fn take(&mut self, ready: impl Fn(Process) -> bool) -> Vec<Copied> {
+        let (taken, waiting): (Vec<Copied>, _) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|copied| ready(copied.process) || copied.since.elapsed() >= PATIENCE);
+        self.waiting = waiting;
+        self.bytes -= taken
+            .iter()
+            .map(|copied| copied.stack.bytes.len())
+            .sum::<usize>();
+        taken
+    }
+
+    /// Whether one of this process waits.
+    pub(crate) fn has(&self, process: Process) -> bool {
+        self.waiting.iter().any(|copied| copied.process == process)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}

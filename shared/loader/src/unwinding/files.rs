@@ -1,0 +1,243 @@
+//! The tables of mapped files: each built once, in the background, however
+//! many processes map the file.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::fs::File;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use symbolize::{CodeSource, Symbolizer};
+use unwind::{Built, Notes};
+
+use super::kernel_tables::{KernelTables, Placed};
+
+/// Threads that build at most; more would be felt on the machine.
+const MOST_BUILDERS: usize = 4;
+
+/// How long a table that nobody uses is kept: libraries are closed and opened
+/// again, programs run one after the other.
+const KEPT: Duration = Duration::from_secs(10);
+
+/// A file that processes map.
+struct Entry {
+    state: State,
+    /// How many mappings hold it.
+    holds: usize,
+    /// Since when none does.
+    unheld: Instant,
+}
+
+/// What has become of a file's table.
+enum State {
+    Building,
+    Ready(Arc<Built>, Placed),
+    /// There is none: code is walked by frame pointers.
+    Without,
+}
+
+/// A file's table, for those that map it.
+pub(crate) struct FileTable {
+    pub(crate) built: Arc<Built>,
+    pub(crate) first_page: u32,
+    pub(crate) page_count: u32,
+}
+
+type Job = (CodeSource, File);
+type Outcome = (CodeSource, std::result::Result<Built, unwind::Error>);
+
+/// The tables of all files.
+pub(crate) struct Files {
+    entries: HashMap<CodeSource, Entry>,
+    names: HashMap<CodeSource, String>,
+    builders: Option<(Sender<Job>, Receiver<Outcome>)>,
+    building: usize,
+    /// Why files have no table.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Files {
+    pub(crate) fn new() -> Files {
+        Files {
+            entries: HashMap::new(),
+            names: HashMap::new(),
+            builders: None,
+            building: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Holds a file for one more mapping, and has its table built if it is not
+    /// yet.
+    pub(crate) fn hold(&mut self, source: CodeSource, symbolizer: &Symbolizer) {
+        if let Some(entry) = self.entries.get_mut(&source) {
+            entry.holds += 1;
+            return;
+        }
+        let state = match symbolizer.code_file(source) {
+            Ok(Some((file, name))) => {
+                self.names.insert(source, name);
+                self.start(source, file)
+            }
+            Ok(None) => State::Without,
+            Err(error) => self.without(source, &error),
+        };
+        let entry = Entry {
+            state,
+            holds: 1,
+            unheld: Instant::now(),
+        };
+        self.entries.insert(source, entry);
+    }
+
+    /// Ends what [`Files::hold`] began.
+    pub(crate) fn release(&mut self, source: CodeSource) {
+        if let Some(entry) = self.entries.get_mut(&source) {
+            entry.holds -= 1;
+            entry.unheld = Instant::now();
+        }
+    }
+
+    /// Gives back the tables that nobody has held for a while; they are built
+    /// anew if the file is mapped again.
+    pub(crate) fn forget(&mut self, kernel: &mut KernelTables<'_, '_>) {
+        let idle = |entry: &Entry| {
+            let settled = !matches!(entry.state, State::Building);
+            settled && entry.holds == 0 && entry.unheld.elapsed() >= KEPT
+        };
+        for (_, entry) in self.entries.extract_if(|_, entry| idle(entry)) {
+            if let State::Ready(_, placed) = entry.state {
+                kernel.remove(placed);
+            }
+        }
+    }
+
+    fn start(&mut self, source: CodeSource, file: File) -> State {
+        let (jobs, _) = self.builders.get_or_insert_with(start_builders);
+        if jobs.send((source, file)).is_ok() {
+            self.building += 1;
+            State::Building
+        } else {
+            self.without(source, &"no thread could be started")
+        }
+    }
+
+    /// Whether nothing more is to be waited for to know a file's table.
+    pub(crate) fn is_settled(&self, source: CodeSource) -> bool {
+        let entry = self.entries.get(&source);
+        entry.is_none_or(|entry| !matches!(entry.state, State::Building))
+    }
+
+    /// Whether any table is being built.
+    pub(crate) fn is_building(&self) -> bool {
+        self.building > 0
+    }
+
+    /// Takes the tables that are done, waiting up to `patience` for the first.
+    pub(crate) fn collect(&mut self, kernel: &mut KernelTables<'_, '_>, patience: Duration) {
+        let mut patience = patience;
+        while self.building > 0 {
+            let Some((_, done)) = &self.builders else {
+                return;
+            };
+            let Ok((source, outcome)) = done.recv_timeout(patience) else {
+                return;
+            };
+            patience = Duration::ZERO;
+            self.building -= 1;
+            let state = match outcome {
+                Ok(built) => self.place(source, built, kernel),
+                Err(error) => self.without(source, &error),
+            };
+            if let Some(entry) = self.entries.get_mut(&source) {
+                entry.state = state;
+            }
+        }
+    }
+
+    fn place(
+        &mut self,
+        source: CodeSource,
+        built: Built,
+        kernel: &mut KernelTables<'_, '_>,
+    ) -> State {
+        let Notes {
+            descriptions,
+            unreadable,
+        } = built.notes;
+        if unreadable > 0 {
+            let name = self.name(source);
+            self.notes.push(format!(
+                "{name}: {unreadable} of {descriptions} frame descriptions have no meaning"
+            ));
+        }
+        match kernel.place(&built.table) {
+            Ok(placed) => State::Ready(Arc::new(built), placed),
+            Err(error) => self.without(source, &error),
+        }
+    }
+
+    fn without(&mut self, source: CodeSource, why: &dyn Display) -> State {
+        let name = self.name(source);
+        self.notes
+            .push(format!("{name}: unwound by frame pointers only: {why}"));
+        State::Without
+    }
+
+    fn name(&self, source: CodeSource) -> String {
+        self.names.get(&source).cloned().unwrap_or_default()
+    }
+
+    /// The table of a file that is held, if it has one.
+    pub(crate) fn table(&self, source: CodeSource) -> Option<FileTable> {
+        match &self.entries.get(&source)?.state {
+            State::Ready(built, placed) => Some(FileTable {
+                built: Arc::clone(built),
+                first_page: placed.first_page,
+                page_count: placed.page_count,
+            }),
+            _ => None,
+        }
+    }
+
+    /// How many files have a table, and the bytes that these take.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let ready = self
+            .entries
+            .values()
+            .filter_map(|entry| match &entry.state {
+                State::Ready(built, _) => Some(built.table.size()),
+                _ => None,
+            });
+        ready.fold((0, 0), |(files, bytes), size| (files + 1, bytes + size))
+    }
+}
+
+/// Starts threads that build the tables of the files they are sent.
+fn start_builders() -> (Sender<Job>, Receiver<Outcome>) {
+    let (jobs, waiting) = mpsc::channel::<Job>();
+    let (done, outcomes) = mpsc::channel();
+    let waiting = Arc::new(Mutex::new(waiting));
+    let builders = thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_BUILDERS));
+    for _ in 0..builders {
+        let (waiting, done) = (Arc::clone(&waiting), done.clone());
+        // Without a thread nobody receives the jobs, and sending them fails.
+        let _ = thread::Builder::new()
+            .name("unwind-tables".into())
+            .spawn(move || {
+                loop {
+                    let job = waiting
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .recv();
+                    let Ok((source, file)) = job else { return };
+                    if done.send((source, unwind::build(&file))).is_err() {
+                        return;
+                    }
+                }
+            });
+    }
+    (jobs, outcomes)
+}

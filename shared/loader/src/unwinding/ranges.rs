@@ -1,0 +1,85 @@
+//! Parts of an array that are in use.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How long what was given back rests: a walk that began before still reads
+/// it, and none takes anywhere near as long.
+const REST: Duration = Duration::from_secs(1);
+
+/// Hands out ranges of indexes, and takes them back.
+#[derive(Debug)]
+pub(crate) struct Ranges {
+    /// Free ranges: length by start, none adjoining another.
+    free: BTreeMap<u32, u32>,
+    /// In the order in which they came back.
+    resting: Vec<(Instant, u32, u32)>,
+}
+
+impl Ranges {
+    /// Indexes from `first` to below `end`, all of them free.
+    pub(crate) fn new(first: u32, end: u32) -> Ranges {
+        Ranges {
+            free: BTreeMap::from([(first, end.saturating_sub(first))]),
+            resting: Vec::new(),
+        }
+    }
+
+    /// The first of `length` indexes that are now in use; `None` if there are
+    /// not as many in one place.
+    pub(crate) fn take(&mut self, length: u32) -> Option<u32> {
+        self.wake(Instant::now());
+        let (&start, &room) = self.free.iter().find(|&(_, &room)| room >= length)?;
+        self.free.remove(&start);
+        if room > length {
+            self.free.insert(start + length, room - length);
+        }
+        Some(start)
+    }
+
+    /// Gives back what [`Ranges::take`] returned.
+    pub(crate) fn give_back(&mut self, start: u32, length: u32) {
+        self.resting.push((Instant::now(), start, length));
+    }
+
+    fn wake(&mut self, now: Instant) {
+        let rested = self
+            .resting
+            .partition_point(|(since, ..)| now.duration_since(*since) >= REST);
+        for (_, start, length) in self.resting.drain(..rested).collect::<Vec<_>>() {
+            self.free_range(start, length);
+        }
+    }
+
+    fn free_range(&mut self, mut start: u32, mut length: u32) {
+        if let Some((&before, &room)) = self.free.range(..start).next_back()
+            && before + room == start
+        {
+            self.free.remove(&before);
+            (start, length) = (before, room + length);
+        }
+        if let Some(room) = self.free.remove(&(start + length)) {
+            length += room;
+        }
+        self.free.insert(start, length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hands_out_what_is_free_and_joins_what_comes_back() {
+        let mut ranges = Ranges::new(1, 10);
+        assert_eq!(ranges.take(4), Some(1));
+        assert_eq!(ranges.take(4), Some(5));
+        assert_eq!(ranges.take(2), None);
+        ranges.give_back(1, 4);
+        ranges.give_back(5, 4);
+        assert_eq!(ranges.take(2), None, "it rests");
+        ranges.wake(Instant::now() + REST);
+        assert_eq!(ranges.free, BTreeMap::from([(1, 9)]));
+        assert_eq!(ranges.take(9), Some(1));
+    }
+}

@@ -1,0 +1,101 @@
+//! A process's code, as a walk in user space and one in BPF see it.
+
+use std::sync::Arc;
+
+use bpf::unwind::UnwindMapping;
+use symbolize::CodeMapping;
+use unwind::{AddressSpace, Built, Code};
+
+use super::files::Files;
+
+/// The executable mappings of a process, with their tables.
+#[derive(Default)]
+pub struct Space {
+    mappings: Vec<Mapping>,
+    code: Vec<CodeMapping>,
+}
+
+struct Mapping {
+    start: u64,
+    end: u64,
+    /// The table, and the file's own address for `start`.
+    table: Option<(Arc<Built>, u64)>,
+    first_page: u32,
+    page_count: u32,
+}
+
+impl Space {
+    /// The code of a process with all tables that there are for it; each of
+    /// its sources is held.
+    pub(crate) fn new(code: Vec<CodeMapping>, files: &Files) -> Space {
+        let mappings = code
+            .iter()
+            .map(|mapping| {
+                let bare = Mapping {
+                    start: mapping.start,
+                    end: mapping.end,
+                    table: None,
+                    first_page: 0,
+                    page_count: 0,
+                };
+                let Some(file) = files.table(mapping.source) else {
+                    return bare;
+                };
+                // The vDSO has no file: its image begins at the mapping.
+                match file.built.address(mapping.offset) {
+                    Some(address) => Mapping {
+                        table: Some((file.built, address)),
+                        first_page: file.first_page,
+                        page_count: file.page_count,
+                        ..bare
+                    },
+                    None => bare,
+                }
+            })
+            .collect();
+        Space { mappings, code }
+    }
+
+    /// What it was made of.
+    pub(crate) fn code(&self) -> &[CodeMapping] {
+        &self.code
+    }
+
+    /// The mappings as BPF programs look them up.
+    pub(crate) fn for_kernel(&self) -> Vec<UnwindMapping> {
+        let mapping = |mapping: &Mapping| {
+            let pages = mapping.table.as_ref().map(|(built, address)| {
+                let in_pages = address.wrapping_sub(built.table.base);
+                (mapping.start.wrapping_sub(in_pages), mapping.page_count)
+            });
+            let (bias, page_count) = pages.unwrap_or_default();
+            UnwindMapping {
+                start: mapping.start,
+                end: mapping.end,
+                bias,
+                first_page: mapping.first_page,
+                page_count,
+            }
+        };
+        self.mappings.iter().map(mapping).collect()
+    }
+}
+
+impl AddressSpace for Space {
+    fn code(&self, address: u64) -> Code<'_> {
+        let after = self
+            .mappings
+            .partition_point(|mapping| mapping.start <= address);
+        let mapping = self.mappings[..after].last();
+        let Some(mapping) = mapping.filter(|mapping| address < mapping.end) else {
+            return Code::Unmapped;
+        };
+        match &mapping.table {
+            Some((built, start)) => Code::Table {
+                table: &built.table,
+                address: start.wrapping_add(address - mapping.start),
+            },
+            None => Code::Bare,
+        }
+    }
+}
