@@ -64,6 +64,11 @@ pub(crate) struct Arguments {
     )]
     pub(crate) min_block_us: u64,
 
+    /// How to walk user stacks: by tables made of .eh_frame (dwarf), by frame
+    /// pointers (fp), or by tables and, in code that has none, frame pointers
+    #[arg(long, value_name = "MODE", default_value = "auto", value_parser = ["auto", "fp", "dwarf"])]
+    pub(crate) call_graph: String,
+
     /// Where the files go: PREFIX.svg and so on, or the folder PREFIX/ for
     /// several threads [default: combined_profile_pid<PID>_<TIME>]
     #[arg(short = 'o', long, value_name = "PREFIX")]

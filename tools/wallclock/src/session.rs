@@ -73,13 +73,14 @@ fn spawn(arguments: &Arguments) -> anyhow::Result<(Clocks, [Child; 2])> {
     let pids = pids.join(",");
     let frequency = arguments.frequency.to_string();
     let min_block_us = arguments.min_block_us.to_string();
-    let on_cpu = ["-p", &pids, "-F", &frequency, "-a", "--per-thread"];
+    let stacks = ["-a", "--per-thread", "--call-graph", &arguments.call_graph];
+    let on_cpu = [&["-p", &pids, "-F", &frequency], &stacks[..]].concat();
     // The clocks' file is a pipe: there is nothing to remove, however we end.
     let (reader, writer) = io::pipe().context("cannot make a pipe")?;
     let file = format!("/proc/self/fd/{}", writer.as_raw_fd());
-    let off_cpu = ["-p", &pids, "-m", &min_block_us, "-a", "--per-thread"];
+    let off_cpu = ["-p", &pids, "-m", &min_block_us];
     let accounts = ["--states", "--nanoseconds", "--clocks", &file];
-    let off_cpu = [&off_cpu[..], &accounts].concat();
+    let off_cpu = [&off_cpu[..], &stacks, &accounts].concat();
     let children = [
         Child::spawn("oncputime", &on_cpu, Unit::Samples, None)?,
         Child::spawn(
