@@ -64,6 +64,14 @@ if [[ $purpose == test ]]; then
 	has c++ || need g++ gcc-c++ gcc
 	has objcopy || need binutils binutils binutils
 	has python3 || need python3 python3 python
+	# Programs whose stacks are looked at, and a second opinion on them.
+	has gdb || need gdb gdb gdb
+	has go || need golang-go golang go
+	has mariadb-install-db || need mariadb-server-core mariadb-server mariadb
+	has mariadb || need mariadb-client mariadb mariadb-clients
+	has musl-gcc || need musl-tools musl-gcc musl
+	has node || need nodejs nodejs nodejs
+	has sysbench || need sysbench sysbench sysbench
 fi
 if [[ $purpose == lint ]]; then
 	has clang-format || need clang-format clang-tools-extra clang

@@ -1,6 +1,7 @@
 //! Reader for folded stacks.
 
 use std::collections::HashSet;
+use std::fmt;
 
 /// One folded line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +34,28 @@ impl Line {
                 .map(|frame| bare(frame))
                 .eq(path.iter().copied())
         })
+    }
+}
+
+impl fmt::Display for Line {
+    /// As it came, but for the thread's IDs.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{};{} {}",
+            self.comm,
+            self.frames.join(";"),
+            self.value
+        )
+    }
+}
+
+impl fmt::Display for Folded {
+    /// One line each, as many as the precision says.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let most = formatter.precision().unwrap_or(usize::MAX);
+        let mut lines = self.lines.iter().take(most);
+        lines.try_for_each(|line| write!(formatter, "\n  {line}"))
     }
 }
 

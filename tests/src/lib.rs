@@ -8,26 +8,34 @@
 
 pub mod account;
 pub mod binaries;
+pub mod chain;
 pub mod clocks;
 pub mod control;
+pub mod elf;
 pub mod folded;
+pub mod gdb;
+pub mod known_chains;
+pub mod mariadb;
 pub mod output;
 pub mod process;
 pub mod refusal;
 pub mod simple;
 pub mod tool;
 pub mod turn;
+pub mod user_stacks;
 pub mod wallclock;
 pub mod watch;
 pub mod workload;
 
 pub use account::{Account, accounts_at_rest};
 pub use binaries::binary;
+pub use chain::Chain;
 pub use clocks::ClockRow;
 pub use control::Control;
 pub use folded::{Folded, Line};
 pub use process::{Finished, Running};
 pub use tool::{Tool, cpus_online, now_ns};
 pub use turn::Turn;
+pub use user_stacks::UserStacks;
 pub use watch::{Seen, Watch, undisturbed};
 pub use workload::{Language, Workload, WorkloadBuilder};

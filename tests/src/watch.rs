@@ -9,7 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::workload::scratch;
-use crate::{ClockRow, Control, Folded, Running, Tool, clocks, now_ns};
+use crate::{ClockRow, Control, Folded, Line, Running, Tool, clocks, now_ns};
 
 /// No tool may ever hold more memory than this.
 pub const MOST_RSS_KIB: u64 = 64 * 1024;
@@ -53,6 +53,16 @@ impl Watch {
     pub fn oncputime(pid: u32, arguments: &str) -> Watch {
         let tool = Tool::new("oncputime").pid(pid).args(arguments);
         Watch::attach(tool.args("--per-thread"), false, true)
+    }
+
+    /// offcputime on all of the machine, values in nanoseconds.
+    pub fn machine(arguments: &str) -> Watch {
+        let tool = Tool::new("offcputime").args(arguments);
+        Watch::attach(
+            tool.args("--per-thread --states --nanoseconds"),
+            false,
+            true,
+        )
     }
 
     /// Any tool with the arguments it has, threads of a name taken together.
@@ -157,6 +167,26 @@ impl Seen {
         self.lost
             .iter()
             .all(|(name, count)| *count == 0 || name == "incomplete_user")
+    }
+
+    /// The stacks but for those that are missing: where the machine hid a
+    /// context switch, and where a thread woke up just as the window opened,
+    /// before its stack was read. The tool counts them.
+    ///
+    /// # Panics
+    ///
+    /// When more are missing than that explains.
+    #[track_caller]
+    pub fn folded_but_missed(&self) -> Folded {
+        let is_missing = |line: &Line| line.has("[Missed User Stack]");
+        let missing = self.folded.only(is_missing);
+        let explained = self.lost["events"] + self.folded.comms().len() as u64;
+        assert!(
+            self.lost["stacks"] <= explained && missing.total() * 200 <= self.folded.total(),
+            "stacks are missing, lost: {:?}{missing}",
+            self.lost
+        );
+        self.folded.only(|line| !is_missing(line))
     }
 
     /// # Panics

@@ -26,6 +26,8 @@ pub enum Language {
     Cpp,
     /// Rust, built with `rustc`.
     Rust,
+    /// Go, built with `go build`, which has its own mind about frames.
+    Go,
 }
 
 /// A workload to be built.
@@ -33,6 +35,8 @@ pub enum Language {
 pub struct WorkloadBuilder {
     name: String,
     language: Language,
+    compiler: Option<&'static str>,
+    frame_pointers: bool,
     flags: Vec<String>,
     arguments: Vec<OsString>,
 }
@@ -57,12 +61,23 @@ pub fn scratch() -> TempDir {
     folder.expect("a temporary folder")
 }
 
+/// Copies a program to where it will be executed, by another process: a file
+/// that this one had open for writing is busy for as long as a child that
+/// another test forked meanwhile has not executed its program.
+pub fn install(program: &Path, to: &Path) {
+    let status = Command::new("cp").arg(program).arg(to).status();
+    let copied = status.expect("start cp").success();
+    assert!(copied, "cp {} {}", program.display(), to.display());
+}
+
 impl WorkloadBuilder {
     /// A C workload by name, built with frame pointers.
     pub fn new(name: &str) -> WorkloadBuilder {
         WorkloadBuilder {
             name: name.to_owned(),
             language: Language::C,
+            compiler: None,
+            frame_pointers: true,
             flags: Vec::new(),
             arguments: Vec::new(),
         }
@@ -71,6 +86,19 @@ impl WorkloadBuilder {
     /// Another language than C.
     pub fn language(mut self, language: Language) -> WorkloadBuilder {
         self.language = language;
+        self
+    }
+
+    /// Another compiler than the language's usual one.
+    pub fn compiler(mut self, compiler: &'static str) -> WorkloadBuilder {
+        self.compiler = Some(compiler);
+        self
+    }
+
+    /// Built as distributions build: optimized, without frame pointers, and
+    /// with no more than names to tell about it.
+    pub fn without_frame_pointers(mut self) -> WorkloadBuilder {
+        self.frame_pointers = false;
         self
     }
 
@@ -92,16 +120,24 @@ impl WorkloadBuilder {
     pub fn build_into(&self, folder: &Path) -> PathBuf {
         let binary = folder.join(&self.name);
         let built = self.built();
-        fs::copy(&built, &binary)
-            .unwrap_or_else(|error| panic!("copy {}: {error}", built.display()));
+        install(&built, &binary);
         binary
     }
 
     fn built(&self) -> PathBuf {
-        let (compiler, extension, flags) = match self.language {
-            Language::C => ("cc", "c", &C_FLAGS[..]),
-            Language::Cpp => ("c++", "cpp", &C_FLAGS[..]),
-            Language::Rust => ("rustc", "rs", &RUST_FLAGS[..]),
+        let (usual, extension) = match self.language {
+            Language::C => ("cc", "c"),
+            Language::Cpp => ("c++", "cpp"),
+            Language::Rust => ("rustc", "rs"),
+            Language::Go => ("go", "go"),
+        };
+        let compiler = self.compiler.unwrap_or(usual);
+        let flags = match (self.language, self.frame_pointers) {
+            (Language::Go, _) => &GO_FLAGS[..],
+            (Language::Rust, true) => &RUST_FLAGS[..],
+            (Language::Rust, false) => &RUST_FLAGS_WITHOUT[..],
+            (_, true) => &C_FLAGS[..],
+            (_, false) => &C_FLAGS_WITHOUT[..],
         };
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
         let source = sources.join(format!("{}.{extension}", self.name));
@@ -127,12 +163,20 @@ impl WorkloadBuilder {
             .unwrap_or_else(|error| panic!("create {}: {error}", folder.display()));
         let unfinished = tempfile::tempdir_in(&folder).expect("a temporary folder");
         let binary = unfinished.path().join(&self.name);
-        let output = Command::new(compiler)
+        let mut command = Command::new(compiler);
+        if self.language == Language::Go {
+            // No module, and nothing left behind in anyone's home.
+            command.env("GO111MODULE", "off").env("GOFLAGS", "");
+            command.env("GOCACHE", folder.join("go-cache"));
+            command.env("GOPATH", unfinished.path());
+            command.env("CGO_ENABLED", "0");
+        }
+        let output = command
             .args(flags)
             .args(&self.flags)
-            .arg(&source)
             .arg("-o")
             .arg(&binary)
+            .arg(&source)
             .output()
             .unwrap_or_else(|error| panic!("start {compiler}: {error}"));
         let complaints = String::from_utf8_lossy(&output.stderr);
@@ -147,10 +191,17 @@ impl WorkloadBuilder {
 
     /// Builds and starts it, and waits until it is ready.
     pub fn start(self) -> Workload {
+        self.start_with(|_, _| ())
+    }
+
+    /// The same, with `prepare` having its way with the binary and the command
+    /// in between.
+    pub fn start_with(self, prepare: impl FnOnce(&Path, &mut Command)) -> Workload {
         let folder = scratch();
         let binary = self.build_into(folder.path());
         let mut command = Command::new(&binary);
         command.args(&self.arguments);
+        prepare(&binary, &mut command);
         Workload::run(command, binary, folder)
     }
 }
@@ -165,6 +216,8 @@ const C_FLAGS: [&str; 7] = [
     "-Wextra",
 ];
 
+const GO_FLAGS: [&str; 1] = ["build"];
+
 const RUST_FLAGS: [&str; 6] = [
     "--edition",
     "2024",
@@ -172,6 +225,25 @@ const RUST_FLAGS: [&str; 6] = [
     "-g",
     "-C",
     "force-frame-pointers=yes",
+];
+
+const C_FLAGS_WITHOUT: [&str; 6] = [
+    "-O2",
+    "-g0",
+    "-fomit-frame-pointer",
+    "-pthread",
+    "-Wall",
+    "-Wextra",
+];
+
+const RUST_FLAGS_WITHOUT: [&str; 7] = [
+    "--edition",
+    "2024",
+    "-O",
+    "-C",
+    "force-frame-pointers=no",
+    "-C",
+    "strip=debuginfo",
 ];
 
 impl Workload {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use systemscope_tests::output::files_below;
 use systemscope_tests::refusal::{FAILED, TOOLS, assert_refused};
-use systemscope_tests::workload::scratch;
+use systemscope_tests::workload::{install, scratch};
 use systemscope_tests::{Tool, Turn, Workload, binary};
 use tempfile::TempDir;
 
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 fn copies(tools: &[&str]) -> TempDir {
     let folder = scratch();
     for tool in tools {
-        fs::copy(binary(tool), folder.path().join(tool)).unwrap();
+        install(&binary(tool), &folder.path().join(tool));
     }
     folder
 }
@@ -115,13 +115,15 @@ fn wallclock_shows_the_error_of_a_child_that_fails() {
     let _turn = Turn::take();
     let simple = Workload::plain("simple");
     let folder = copies(&["wallclock", "oncputime"]);
-    let broken = folder.path().join("offcputime");
+    let sources = scratch();
+    let broken = sources.path().join("offcputime");
     fs::write(
         &broken,
         "#!/bin/sh\necho 'offcputime: the moon is in the wrong quarter' >&2\nexit 1\n",
     )
     .unwrap();
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
+    install(&broken, folder.path());
     let finished = Tool::at(&folder.path().join("wallclock"))
         .arg(simple.pid().to_string())
         .args("-d 1")

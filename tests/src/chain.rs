@@ -1,0 +1,306 @@
+//! A chain of calls that is known, and whether a stack is that chain.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use crate::folded::bare;
+use crate::gdb::{self, Backtrace};
+use crate::{Folded, Line};
+
+/// A chain of calls from the root to the leaf. The workload's own functions are
+/// known by its construction; how many frames the libraries put around and
+/// between them is not, and a debugger is asked.
+#[derive(Clone)]
+pub struct Chain {
+    frames: Vec<Frame>,
+}
+
+#[derive(Clone)]
+enum Frame {
+    /// A function of the workload: this and no other.
+    Known(String),
+    /// A function of a library, with a name where it has one.
+    Foreign(Option<String>),
+}
+
+impl fmt::Debug for Chain {
+    /// As a folded stack; what is up to the libraries is in parentheses.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, frame) in self.frames.iter().enumerate() {
+            if index > 0 {
+                write!(formatter, ";")?;
+            }
+            match frame {
+                Frame::Known(name) => write!(formatter, "{name}")?,
+                Frame::Foreign(name) => {
+                    write!(formatter, "({})", name.as_deref().unwrap_or("?"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Chain {
+    /// The chain of a thread whose calls are `known`, outermost first. All of
+    /// the workload's functions are in `all_known`.
+    ///
+    /// # Panics
+    ///
+    /// When the debugger sees another chain.
+    pub fn new(backtrace: &Backtrace, known: &[&str], all_known: &HashSet<&str>) -> Chain {
+        let frames = backtrace.frames.iter().map(|name| match name {
+            Some(name) if all_known.contains(plain(name)) => Frame::Known(plain(name).to_owned()),
+            Some(name) => Frame::Foreign(Some(name.clone())),
+            None => Frame::Foreign(None),
+        });
+        let chain = Chain {
+            frames: frames.collect(),
+        };
+        let seen = chain.frames.iter().filter_map(|frame| match frame {
+            Frame::Known(name) => Some(name.as_str()),
+            Frame::Foreign(_) => None,
+        });
+        let seen: Vec<&str> = seen.collect();
+        assert_eq!(
+            seen, known,
+            "the debugger does not agree on {}: {backtrace:#?}",
+            backtrace.comm
+        );
+        chain
+    }
+
+    /// The chains of all threads of a process that stays where it is, by
+    /// thread name: `known` has the calls of each thread.
+    pub fn all_of(pid: u32, known: &BTreeMap<&str, Vec<&str>>) -> BTreeMap<String, Chain> {
+        let all_known: HashSet<&str> = known.values().flatten().copied().collect();
+        let mut backtraces = BTreeMap::new();
+        for backtrace in gdb::backtraces(pid).into_values() {
+            let comm = backtrace.comm.clone();
+            let double = backtraces.insert(comm, backtrace);
+            assert!(double.is_none(), "two threads of a name: {double:#?}");
+        }
+        let chains = known.iter().map(|(comm, calls)| {
+            let backtrace = backtraces
+                .get(*comm)
+                .unwrap_or_else(|| panic!("no thread {comm} in {backtraces:#?}"));
+            let chain = Chain::new(backtrace, calls, &all_known);
+            ((*comm).to_owned(), chain)
+        });
+        chains.collect()
+    }
+
+    /// The part from the root to the last call of `function`.
+    pub fn up_to(&self, function: &str) -> Chain {
+        let end = self.frames.iter().rposition(|frame| match frame {
+            Frame::Known(name) => name == function,
+            Frame::Foreign(_) => false,
+        });
+        let end = end.unwrap_or_else(|| panic!("no {function} in {self:?}"));
+        Chain {
+            frames: self.frames[..=end].to_vec(),
+        }
+    }
+
+    /// This chain with other calls of the workload at its end.
+    pub fn then(mut self, calls: &[&str]) -> Chain {
+        let calls = calls.iter().map(|call| Frame::Known((*call).to_owned()));
+        self.frames.extend(calls);
+        self
+    }
+
+    /// How many frames it has.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether it has no frame.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Whether a stack is this chain, frame for frame.
+    pub fn is(&self, line: &Line) -> bool {
+        line.frames.len() == self.len() && self.common(line) == self.len()
+    }
+
+    /// Whether a stack is this chain as far as it goes: nothing is missing at
+    /// its root or in between, and nothing is there that is not of the chain.
+    pub fn begins(&self, line: &Line) -> bool {
+        line.frames.len() <= self.len() && self.common(line) == line.frames.len()
+    }
+
+    /// Whether a stack has this whole chain at its root, and goes on.
+    pub fn is_root_of(&self, line: &Line) -> bool {
+        self.common(line) == self.len()
+    }
+
+    /// Whether a stack leaves this chain below its first own call, to something
+    /// that is none of its calls, and so has not merely skipped some.
+    pub fn is_left_by(&self, line: &Line) -> bool {
+        let common = self.common(line);
+        let is_own = |frame: &Frame| matches!(frame, Frame::Known(_));
+        let first = self.frames.iter().position(is_own).unwrap_or(0);
+        let mut others = line
+            .frames
+            .iter()
+            .skip(common)
+            .map(|name| plain(bare(name)));
+        common > first
+            && !others.any(|name| {
+                let is_it = |frame: &Frame| matches!(frame, Frame::Known(own) if own == name);
+                self.frames.iter().any(is_it)
+            })
+    }
+
+    /// How many frames of a stack are of this chain, from the root.
+    pub fn common(&self, line: &Line) -> usize {
+        let pairs = self.frames.iter().zip(&line.frames);
+        pairs.take_while(|(frame, name)| frame.may_be(name)).count()
+    }
+}
+
+impl Frame {
+    /// Whether a tool may print this frame so: names are right or absent.
+    fn may_be(&self, printed: &str) -> bool {
+        let printed = plain(bare(printed));
+        match self {
+            Frame::Known(name) => name == printed,
+            Frame::Foreign(_) if is_file(printed) => true,
+            Frame::Foreign(None) => !printed.starts_with('['),
+            Frame::Foreign(Some(name)) => may_be_same(name, printed),
+        }
+    }
+}
+
+/// Whether this stands for code of a file that has no name for it.
+fn is_file(printed: &str) -> bool {
+    let marks = ["[Missed User Stack]", "[truncated]", "[unknown]"];
+    printed.starts_with('[') && printed.ends_with(']') && !marks.contains(&printed)
+}
+
+/// A name without what the compiler adds to the part of a function that it
+/// moved away from the rest: a catch block, say.
+fn plain(name: &str) -> &str {
+    let marks = [" [clone .cold]", "[cold]", ".cold"];
+    let moved = marks.iter().find_map(|mark| name.strip_suffix(mark));
+    moved.unwrap_or(name)
+}
+
+/// Functions of libraries have several names: `read`, `__read`, `__libc_read`.
+/// What is no identifier is printed in many ways, and not compared.
+fn may_be_same(name: &str, printed: &str) -> bool {
+    let simple = |name: &str| {
+        let start = name.split('@').next().unwrap_or_default();
+        let start = start.trim_start_matches('_').trim_end_matches("_impl");
+        let is_identifier = start
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.');
+        is_identifier.then(|| start.to_owned())
+    };
+    match (simple(name), simple(printed)) {
+        (Some(name), Some(printed)) => name.contains(&printed) || printed.contains(&name),
+        _ => true,
+    }
+}
+
+/// # Panics
+///
+/// When a line of `folded` is not explained by its thread's chain, or its
+/// thread has none in `chains`.
+#[track_caller]
+pub fn assert_explained(
+    folded: &Folded,
+    chains: &BTreeMap<String, Chain>,
+    explains: impl Fn(&Chain, &Line) -> bool,
+) {
+    let mut wrong = String::new();
+    for line in &folded.lines {
+        let chain = chains
+            .get(&line.comm)
+            .unwrap_or_else(|| panic!("nothing is known of {line}"));
+        if !explains(chain, line) {
+            wrong.push_str(&format!("  {line}\nis not of\n  {chain:?}\n"));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain() -> Chain {
+        let frames = ["_start", "??", "main", "work[cold]", "nanosleep"];
+        let backtrace = Backtrace {
+            comm: "x".to_owned(),
+            frames: frames
+                .iter()
+                .map(|name| (*name != "??").then(|| (*name).to_owned()))
+                .collect(),
+        };
+        Chain::new(
+            &backtrace,
+            &["main", "work"],
+            &HashSet::from(["main", "work"]),
+        )
+    }
+
+    fn line(stack: &str) -> Line {
+        let folded = Folded::parse(format!("x;{stack} 1\n").as_bytes());
+        folded.lines[0].clone()
+    }
+
+    #[test]
+    fn a_stack_is_the_chain_frame_for_frame() {
+        let chain = chain();
+        for whole in [
+            "_start;[libc.so.6];main;work;__nanosleep",
+            "_start;__libc_start_call_main;main;work.cold;[libc.so.6]_[o]",
+        ] {
+            assert!(chain.is(&line(whole)), "{whole}");
+        }
+        for other in [
+            "[libc.so.6];main;work;nanosleep",
+            "_start;[libc.so.6];main;nanosleep",
+            "_start;[libc.so.6];main;work;read",
+            "_start;[libc.so.6];main;[x];nanosleep",
+            "_start;[unknown];main;work;nanosleep",
+            "_start;[libc.so.6];main;work",
+            "_start;[libc.so.6];main;work;nanosleep;nanosleep",
+        ] {
+            assert!(!chain.is(&line(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_stack_may_be_on_its_way() {
+        let chain = chain();
+        assert!(chain.begins(&line("_start;[libc.so.6];main")));
+        assert!(!chain.begins(&line("_start;[libc.so.6];main;other")));
+        assert!(chain.is_left_by(&line("_start;[libc.so.6];main;other;read")));
+        assert!(!chain.is_left_by(&line("_start;[libc.so.6];main;other;work")));
+        assert!(!chain.is_left_by(&line("_start;[libc.so.6];other")));
+        let root = chain.up_to("main");
+        assert_eq!(root.len(), 3);
+        assert!(root.is_root_of(&line("_start;[libc.so.6];main;other")));
+        assert!(
+            root.then(&["other"])
+                .is(&line("_start;[libc.so.6];main;other"))
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "does not agree")]
+    fn the_debugger_must_agree() {
+        let backtrace = Backtrace {
+            comm: "x".to_owned(),
+            frames: vec![Some("main".to_owned())],
+        };
+        Chain::new(
+            &backtrace,
+            &["main", "work"],
+            &HashSet::from(["main", "work"]),
+        );
+    }
+}

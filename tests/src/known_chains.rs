@@ -1,0 +1,171 @@
+//! The workloads `chains` and `exceptions`: programs without frame pointers
+//! whose threads have chains of calls that are known.
+
+use std::collections::BTreeMap;
+use std::iter::once;
+
+use crate::{Chain, Language, Workload, WorkloadBuilder, accounts_at_rest};
+
+/// A program, and the calls of each thread by its name, outermost first.
+#[derive(Debug)]
+pub struct Program {
+    name: &'static str,
+    language: Language,
+    /// The calls of each thread where it waits.
+    pub calls: BTreeMap<&'static str, Vec<&'static str>>,
+}
+
+/// The workload `chains` in C turns these by the thread's number.
+const LINKS: [&[&str]; 8] = [
+    &["in_small"],
+    &["in_array"],
+    &["in_vla"],
+    &["in_aligned"],
+    &["in_many", "with_many"],
+    &["after_tail"],
+    &["in_saved"],
+    &["in_huge"],
+];
+
+/// The calls of a thread of `chains` in C: its root and loop, the links turned
+/// by its number, its end.
+pub fn turned(root: [&'static str; 2], number: usize, end: &[&'static str]) -> Vec<&'static str> {
+    let links = (0..LINKS.len()).map(|link| LINKS[(number + link) % LINKS.len()]);
+    once(&root[..])
+        .chain(links)
+        .chain(once(end))
+        .flatten()
+        .copied()
+        .collect()
+}
+
+/// The roots of `chains` in C.
+pub const MAIN: [&str; 2] = ["main", "main_loop"];
+/// The same of its threads.
+pub const THREAD: [&str; 2] = ["thread_root", "thread_loop"];
+
+impl Program {
+    /// Frames of every kind that compilers lay out.
+    pub fn c() -> Program {
+        let ends: [(_, &[_]); 9] = [
+            ("nanosleep", &["end_nanosleep"]),
+            ("read", &["end_read"]),
+            ("cond_wait", &["end_cond_wait"]),
+            ("futex", &["end_futex"]),
+            ("epoll_wait", &["end_epoll_wait"]),
+            ("signal", &["end_signal", "on_signal", "in_handler"]),
+            (
+                "other_stack",
+                &["end_other_stack", "on_signal", "in_handler"],
+            ),
+            (
+                "interrupted",
+                &["end_interrupted", "on_signal", "in_handler"],
+            ),
+            ("fault", &["end_fault", "fault", "on_signal", "in_handler"]),
+        ];
+        let mut calls = BTreeMap::from([
+            ("chains", turned(MAIN, 0, &["end_nanosleep"])),
+            ("leaver", vec!["leave_with_test"]),
+            ("waker", vec!["wake"]),
+        ]);
+        for (index, (comm, end)) in ends.into_iter().enumerate() {
+            calls.insert(comm, turned(THREAD, index + 1, end));
+        }
+        Program {
+            name: "chains",
+            language: Language::C,
+            calls,
+        }
+    }
+
+    /// Exceptions and what comes with them. Lambdas and templates are left to
+    /// the debugger.
+    pub fn cpp() -> Program {
+        let threads: [(_, &[_]); 5] = [
+            ("catch", &["catch_in_catch", "catch_it", "end_nanosleep"]),
+            (
+                "destructor",
+                &[
+                    "catches_cleanup",
+                    "cleans_up",
+                    "wait_in_destructor",
+                    "end_nanosleep",
+                ],
+            ),
+            (
+                "function",
+                &["through_function", "from_lambda", "end_nanosleep"],
+            ),
+            ("callback", &["sorts", "compare", "end_nanosleep"]),
+            (
+                "terminate",
+                &[
+                    "terminates",
+                    "not_throwing",
+                    "pass_it",
+                    "on_terminate",
+                    "end_nanosleep",
+                ],
+            ),
+        ];
+        let threads = threads.map(|(comm, calls)| (comm, [&THREAD[..], calls].concat()));
+        Program {
+            name: "exceptions",
+            language: Language::Cpp,
+            calls: threads
+                .into_iter()
+                .chain([("exceptions", vec!["main"])])
+                .collect(),
+        }
+    }
+
+    /// What Rust's standard library offers to wait. Its own frames, those of
+    /// closures and the program's `main` are left to the debugger.
+    pub fn rust() -> Program {
+        let threads: [(_, &[_]); 5] = [
+            ("chains", &["end_sleep"]),
+            ("park", &["end_park"]),
+            ("condvar", &["end_condvar"]),
+            ("read", &["end_read"]),
+            ("panic", &["end_panic", "cleans_up", "end_sleep"]),
+        ];
+        let links = ["thread_loop", "in_closure", "in_array", "in_boxed"];
+        let threads = threads.map(|(comm, end)| (comm, [&links[..], end].concat()));
+        Program {
+            name: "chains",
+            language: Language::Rust,
+            calls: threads
+                .into_iter()
+                .chain([("leaver", vec![]), ("waker", vec![])])
+                .collect(),
+        }
+    }
+
+    /// How it is built, to be run in one of its modes.
+    pub fn builder(&self, mode: &str) -> WorkloadBuilder {
+        WorkloadBuilder::new(self.name)
+            .language(self.language)
+            .without_frame_pointers()
+            .args(&[mode])
+    }
+
+    /// Starts it in one of its modes.
+    pub fn start(&self, mode: &str) -> Workload {
+        self.builder(mode).start()
+    }
+
+    /// Starts it with all of its threads waiting for good, and waits until
+    /// they do.
+    pub fn hold(&self) -> Workload {
+        let held = self.start("hold");
+        accounts_at_rest(held.pid());
+        held
+    }
+
+    /// The whole chains of its threads where they wait, by thread name, from
+    /// a process that holds there.
+    pub fn chains(&self, held: &Workload) -> BTreeMap<String, Chain> {
+        Chain::all_of(held.pid(), &self.calls)
+    }
+}

@@ -1,0 +1,156 @@
+//! What a tool says about its user stacks, and what they start with.
+
+use crate::folded::bare;
+use crate::{Folded, Line};
+
+/// The line on stderr that says how the walks of user stacks ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UserStacks {
+    /// Came to the first function of their thread.
+    pub reached_root: u64,
+    /// Of those, the ones that needed a frame pointer somewhere.
+    pub by_frame_pointer: u64,
+    /// Cut short: an address in no mapping.
+    pub no_mapping: u64,
+    /// Cut short: memory that could not be read.
+    pub read_failed: u64,
+    /// Cut short: more frames than are kept.
+    pub too_deep: u64,
+    /// Cut short: code without a rule.
+    pub no_rule: u64,
+}
+
+impl UserStacks {
+    /// Finds the line on a tool's stderr.
+    ///
+    /// # Panics
+    ///
+    /// When it is not there, or twice.
+    #[track_caller]
+    pub fn read(stderr: &str) -> UserStacks {
+        let mut found = stderr
+            .lines()
+            .filter_map(|line| Some(line.split_once(": user stacks: ")?.1));
+        let line = found
+            .next()
+            .unwrap_or_else(|| panic!("nothing on user stacks in:\n{stderr}"));
+        assert_eq!(found.next(), None, "twice on user stacks:\n{stderr}");
+        let count = |what: &str| {
+            count_before(line, what).unwrap_or_else(|| panic!("no number for {what:?}: {line}"))
+        };
+        UserStacks {
+            reached_root: count("reached the root"),
+            by_frame_pointer: count("of them by frame pointer"),
+            no_mapping: count("no mapping"),
+            read_failed: count("read failed"),
+            too_deep: count("too deep"),
+            no_rule: count("no rule"),
+        }
+    }
+
+    /// Those that were cut short.
+    pub fn cut_short(&self) -> u64 {
+        self.no_mapping + self.read_failed + self.too_deep + self.no_rule
+    }
+
+    /// All that were walked.
+    pub fn total(&self) -> u64 {
+        self.reached_root + self.cut_short()
+    }
+
+    /// # Panics
+    ///
+    /// When less than `per_mille` reached the root, or none was walked.
+    #[track_caller]
+    pub fn assert_reached(&self, per_mille: u64) {
+        assert!(self.total() > 0, "no user stack at all");
+        assert!(
+            self.reached_root * 1000 >= self.total() * per_mille,
+            "{} of {} user stacks reached the root: {self:?}",
+            self.reached_root,
+            self.total()
+        );
+    }
+}
+
+/// The number that begins the part of a line with some words:
+/// `… root (99.8 %), 12 (1.0 %) of them …`.
+fn count_before(line: &str, words: &str) -> Option<u64> {
+    let mut parts = line.split([',', ';', ':']);
+    let part = parts.find(|part| part.contains(words))?;
+    part.split_whitespace().next()?.parse().ok()
+}
+
+/// Whether a stack starts where the kernel or libc starts a thread: at
+/// `_start`, or below `clone`, which a stripped libc has no names for.
+pub fn starts_a_thread(line: &Line) -> bool {
+    let frame = |index: usize| line.frames.get(index).map_or("", |frame| bare(frame));
+    let of_libc = |name: &str, names: &[&str]| {
+        names.contains(&name) || (name.starts_with("[libc") && name.ends_with(']'))
+    };
+    let clones = ["clone", "__clone", "clone3", "__clone3"];
+    // Whatever runs in a thread is started by a second function of libc.
+    frame(0) == "_start"
+        || (of_libc(frame(0), &clones)
+            && of_libc(frame(1), &["start_thread"])
+            && line.frames.len() > 2)
+}
+
+/// # Panics
+///
+/// When less than `per_mille` of all values are in lines that are right.
+#[track_caller]
+pub fn assert_most(what: &str, folded: &Folded, per_mille: u64, right: impl Fn(&Line) -> bool) {
+    let (total, wrong) = (folded.total(), folded.only(|line| !right(line)));
+    assert!(total > 0, "{what}: nothing at all");
+    assert!(
+        wrong.total() * 1000 <= total * (1000 - per_mille),
+        "{what}: not {} of {total}:{wrong:.20}",
+        wrong.total()
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = "offcputime: user stacks: 1234 (99.5 %) reached the root, 12 (1.0 %) of them by frame pointer in part; cut short: 1 (0.1 %) no mapping, 0 (0.0 %) read failed, 2 (0.2 %) too deep, 3 (0.2 %) no rule\n";
+
+    #[test]
+    fn the_line_is_read() {
+        let read = UserStacks::read(&format!("Tracing... Hit Ctrl-C to end.\n{LINE}"));
+        let expected = UserStacks {
+            reached_root: 1234,
+            by_frame_pointer: 12,
+            no_mapping: 1,
+            read_failed: 0,
+            too_deep: 2,
+            no_rule: 3,
+        };
+        assert_eq!(read, expected);
+        assert_eq!((read.total(), read.cut_short()), (1240, 6));
+        read.assert_reached(990);
+    }
+
+    #[test]
+    #[should_panic(expected = "1234 of 1240")]
+    fn a_share_too_small_fails() {
+        UserStacks::read(LINE).assert_reached(999);
+    }
+
+    #[test]
+    #[should_panic(expected = "not 7 of 107")]
+    fn a_wrong_root_fails() {
+        let folded = Folded::parse(b"x;_start;main 100\nx;main;f 7\n");
+        assert_most("x", &folded, 990, starts_a_thread);
+    }
+
+    #[test]
+    fn a_thread_starts_in_libc() {
+        let folded = Folded::parse(
+            b"x;[libc.so.6] 1\nx;[libc.so.6];[libc.so.6];f 1\nx;[x];[libc.so.6];f 1\nx;clone3;start_thread;f 1\n",
+        );
+        let right: Vec<bool> = folded.lines.iter().map(starts_a_thread).collect();
+        assert_eq!(right, [false, true, false, true]);
+    }
+}
