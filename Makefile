@@ -6,6 +6,8 @@ PID       ?=
 DURATION  ?= 10
 FREQ      ?= 49
 MIN_BLOCK ?= 1000
+# For `make fuzz`:
+SECONDS   ?= 600
 
 TOOLS := oncputime offcputime wallclock
 
@@ -21,7 +23,7 @@ RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
 
 C_FILES = $(shell find bpf tests -name '*.[ch]' | sort)
 
-.PHONY: help packages build install run test lint clean
+.PHONY: help packages build install run test bench fuzz lint clean
 .NOTPARALLEL:
 
 help:
@@ -29,6 +31,8 @@ help:
 	@echo 'make run PID=1234            profile a process of yours; also DURATION=60 (s),'
 	@echo '                             FREQ=99 (samples a second), MIN_BLOCK=5000 (us)'
 	@echo 'make test                    the whole test suite, BPF on this kernel included'
+	@echo 'make bench                   what user stacks cost, in one run'
+	@echo 'make fuzz SECONDS=600        tampered ELF files for the unwind tables (needs nightly)'
 	@echo 'make install                 $(TOOLS)'
 	@echo '                             into PREFIX=$(PREFIX)'
 	@echo 'make build, lint, clean      as the names say'
@@ -52,6 +56,14 @@ test: build
 	@scripts/packages.sh test
 	@echo '==> Testing, as root where a test loads BPF programs' >&2
 	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) test --workspace --locked --no-fail-fast
+
+bench: build
+	@scripts/packages.sh test
+	@echo '==> Measuring, as root' >&2
+	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) bench --locked -p systemscope-tests
+
+fuzz: packages
+	@scripts/fuzz.sh '$(SECONDS)'
 
 lint: packages
 	@scripts/packages.sh lint
