@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use profile::folded::KERNEL_SUFFIX;
-use profile::{Frame, FrameKind, Profile, Stack, Unit, text};
+use profile::{Frame, FrameKind, Profile, Stack, text};
 
 use crate::folded::{Options, Written};
 use crate::stack_text::split_kernel;
@@ -37,16 +37,8 @@ pub fn write(profile: &Profile, options: &Options, writer: &mut dyn Write) -> io
     records.sort();
     let mut written = Written::default();
     for (sum, record) in records {
-        let value = match profile.unit {
-            Unit::Nanoseconds if !options.nanoseconds => sum / 1_000,
-            Unit::Nanoseconds | Unit::Samples => sum,
-        };
-        if value == 0 {
-            written.dropped_lines += 1;
-            written.dropped_ns += sum;
-        } else {
+        if let Some(value) = written.take(sum, profile.unit, options) {
             writeln!(writer, "{record}        {value}\n")?;
-            written.lines += 1;
         }
     }
     Ok(written)

@@ -34,6 +34,24 @@ pub struct Written {
     pub dropped_ns: u64,
 }
 
+impl Written {
+    /// The value to print for `sum`, divided once here; `None` if that leaves
+    /// nothing, which is counted.
+    pub(crate) fn take(&mut self, sum: u64, unit: Unit, options: &Options) -> Option<u64> {
+        let value = match unit {
+            Unit::Nanoseconds if !options.nanoseconds => sum / 1_000,
+            Unit::Nanoseconds | Unit::Samples => sum,
+        };
+        if value == 0 {
+            self.dropped_lines += 1;
+            self.dropped_ns += sum;
+            return None;
+        }
+        self.lines += 1;
+        Some(value)
+    }
+}
+
 /// Writes a profile. Nanoseconds are summed first and cut to microseconds
 /// once; lines that come to 0 are left out and told of.
 ///
@@ -61,16 +79,8 @@ pub fn write_stacks<'a>(
 ) -> io::Result<Written> {
     let mut written = Written::default();
     for (line, sum) in lines(stacks, options) {
-        let value = match unit {
-            Unit::Nanoseconds if !options.nanoseconds => sum / 1_000,
-            Unit::Nanoseconds | Unit::Samples => sum,
-        };
-        if value == 0 {
-            written.dropped_lines += 1;
-            written.dropped_ns += sum;
-        } else {
+        if let Some(value) = written.take(sum, unit, options) {
             writeln!(writer, "{line} {value}")?;
-            written.lines += 1;
         }
     }
     Ok(written)

@@ -37,6 +37,19 @@ pub struct CountMaps<'a, 'obj> {
     pub odd: &'a MapMut<'obj>,
 }
 
+/// [`CountMaps`] of a skeleton's maps, which have the same names in all.
+#[macro_export]
+macro_rules! count_maps {
+    ($maps:expr) => {
+        $crate::CountMaps {
+            events: &$maps.events,
+            counts: &$maps.counts,
+            even: &$maps.counts_even,
+            odd: &$maps.counts_odd,
+        }
+    };
+}
+
 /// What has arrived from a program and is not yet dealt with.
 struct Inbox<'a, 'obj> {
     stacks: Stacks,

@@ -1,40 +1,15 @@
 //! The rules of code that was written for one purpose each.
 #![allow(clippy::unwrap_used)]
 
-use std::{
-    fs,
-    io::Write,
-    process::{Command, Stdio},
-};
+mod common;
 
+use std::fs;
+
+use common::compile;
 use unwind::{Built, Error, Rule, build, cfa, frame_pointer};
 
 /// Where the linker is told to put `.text`.
 const TEXT: u64 = 0x41_0000;
-
-/// Runs the compiler on `source` and gives back the program.
-fn compile(language: &str, source: &str, options: &[&str]) -> Vec<u8> {
-    let directory = tempfile::tempdir().unwrap();
-    let output = directory.path().join("program");
-    let mut compiler = Command::new("cc")
-        .args(["-x", language, "-", "-o"])
-        .arg(&output)
-        .args(options)
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = compiler.stdin.take().unwrap();
-    input.write_all(source.as_bytes()).unwrap();
-    drop(input);
-    let said = compiler.wait_with_output().unwrap();
-    assert!(
-        said.status.success(),
-        "{}",
-        String::from_utf8_lossy(&said.stderr)
-    );
-    fs::read(output).unwrap()
-}
 
 /// A program of nothing but this assembly, at [`TEXT`].
 fn assemble(source: &str) -> Vec<u8> {

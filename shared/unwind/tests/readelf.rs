@@ -195,15 +195,6 @@ fn libraries_and_programs_of_this_system() {
     }
 }
 
-/// Any others: `SYSTEMSCOPE_ELF_FILES=path:path cargo test -p unwind`.
-#[test]
-fn files_named_by_the_environment() {
-    let paths = std::env::var_os("SYSTEMSCOPE_ELF_FILES").unwrap_or_default();
-    for path in std::env::split_paths(&paths).filter(|path| path.is_file()) {
-        println!("{path:?}: {:?}", compare(&path).0);
-    }
-}
-
 /// It has a signal frame, a procedure linkage table and vfork.
 #[test]
 fn the_special_cases_of_the_c_library() {

@@ -7,8 +7,7 @@ use bpf::SharedConfig;
 use bpf::offcputime::{OffcputimeSkelBuilder, types::rodata};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use loader::{
-    Collector, CountMaps, EarlyStacks, Kernel, Named, OffCpuFilter, TargetWatch, ThreadClocks,
-    Unwinder,
+    Collector, EarlyStacks, Kernel, Named, OffCpuFilter, TargetWatch, ThreadClocks, Unwinder,
 };
 use profile::{State, Unit, Weight};
 
@@ -67,12 +66,6 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         &progs.sched_process_exec,
     ])?;
 
-    let counts = CountMaps {
-        events: &maps.events,
-        counts: &maps.counts,
-        even: &maps.counts_even,
-        odd: &maps.counts_odd,
-    };
     let unwinder = user
         .then(|| Unwinder::new(arguments.call_graph, loader::unwind_maps!(maps)))
         .flatten();
@@ -80,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         .bss_data
         .as_deref_mut()
         .context("the program has no variables")?;
-    let mut collector = Collector::new(counts, state, unwinder)?;
+    let mut collector = Collector::new(loader::count_maps!(maps), state, unwinder)?;
     collector.prepare(&targets, &progs.list_threads)?;
 
     if !window.is_controlled() {

@@ -6,7 +6,7 @@ use anyhow::Context;
 use bpf::SharedConfig;
 use bpf::oncputime::OncputimeSkelBuilder;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use loader::{Collector, CountMaps, Kernel, Named, Rate, Samplers, TargetWatch, Unwinder};
+use loader::{Collector, Kernel, Named, Rate, Samplers, TargetWatch, Unwinder};
 use profile::{Unit, Weight};
 
 use crate::arguments::Arguments;
@@ -60,12 +60,6 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         arguments.cpu,
     )?;
 
-    let counts = CountMaps {
-        events: &maps.events,
-        counts: &maps.counts,
-        even: &maps.counts_even,
-        odd: &maps.counts_odd,
-    };
     let unwinder = (!arguments.stacks.kernel_stacks_only)
         .then(|| Unwinder::new(arguments.call_graph, loader::unwind_maps!(maps)))
         .flatten();
@@ -73,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         .bss_data
         .as_deref_mut()
         .context("the program has no variables")?;
-    let mut collector = Collector::new(counts, state, unwinder)?;
+    let mut collector = Collector::new(loader::count_maps!(maps), state, unwinder)?;
     collector.prepare(&targets, &progs.list_threads)?;
 
     if !window.is_controlled() {

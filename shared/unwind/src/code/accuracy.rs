@@ -63,16 +63,6 @@ fn stock_library() {
     check(Path::new("/lib/x86_64-linux-gnu/libc.so.6"));
 }
 
-/// Measures any other files: `ACCURACY_OF=file:file cargo test … -- --ignored
-/// --nocapture files`.
-#[test]
-#[ignore = "a measurement"]
-fn files() {
-    for path in std::env::var("ACCURACY_OF").unwrap_or_default().split(':') {
-        println!("{path}: {:?}", compare(Path::new(path)));
-    }
-}
-
 fn check(path: &Path) {
     let score = compare(path);
     assert!(

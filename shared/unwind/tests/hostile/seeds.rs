@@ -1,10 +1,8 @@
 //! Small images to begin with, one for each path through the reader.
 
-use std::{
-    fs,
-    io::Write,
-    process::{Command, Stdio},
-};
+use std::fs;
+
+use crate::common::compile;
 
 /// Signal frame, realigned stack, return address in a register, an end, and
 /// code that nothing describes.
@@ -70,30 +68,6 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         compile("c", C, &["-Wl,-z,lazy", "-s"]),
         vdso(),
     ]
-}
-
-/// Runs the compiler on `source` and gives back the program.
-fn compile(language: &str, source: &str, options: &[&str]) -> Vec<u8> {
-    let directory = tempfile::tempdir().unwrap();
-    let output = directory.path().join("program");
-    let mut compiler = Command::new("cc")
-        .args(["-x", language, "-", "-o"])
-        .arg(&output)
-        .args(options)
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = compiler.stdin.take().unwrap();
-    input.write_all(source.as_bytes()).unwrap();
-    drop(input);
-    let said = compiler.wait_with_output().unwrap();
-    assert!(
-        said.status.success(),
-        "{}",
-        String::from_utf8_lossy(&said.stderr)
-    );
-    fs::read(output).unwrap()
 }
 
 /// What the kernel maps into every process.
