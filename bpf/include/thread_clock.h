@@ -18,7 +18,6 @@
 
 #include "events.h"
 #include "filter.h"
-#include "stack_capture.h"
 #include "window.h"
 
 enum thread_state {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Time off CPU by stack: each interval counted when the thread is back. */
-#include "clock_edges.h"
 #include "counts.h"
+#include "stack_capture.h"
+#include "stack_edges.h"
 #include "thread_clock.h"
 
 /* Bounds on an interval's length, both inclusive, nanoseconds. */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The window's edges: threads that have no events are visited when it opens,
+ * to start their clocks, and when it closes, to read the stacks on which they
+ * still wait.
+ */
+#ifndef SYSTEMSCOPE_STACK_EDGES_H
+#define SYSTEMSCOPE_STACK_EDGES_H
+
+#include "clock_edges.h"
+#include "stack_capture.h"
+
+/* What user space learns of a thread that is there before the window. */
+struct seeded_thread {
+	/* The task's address: also the ID of the stack to be read. */
+	u64 task;
+	/* switch_count(): when the clock started, if it did. */
+	u64 switches;
+	u64 instance;
+	u32 pid;
+	u32 leaf_is_exact;
+	u32 is_running;
+	/* 0 in a kernel thread. */
+	struct user_registers registers;
+};
+
+/*
+ * Runs twice: shortly before the window, for user space to read the stacks of
+ * the threads that are off CPU, and right after its start, when every thread
+ * without a clock gets one.
+ */
+SEC("iter/task")
+int seed_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct seeded_thread seeded = {};
+	struct thread *thread;
+	struct pt_regs *regs;
+	u64 now;
+
+	if (!task || !is_measured(task) || task->exit_state)
+		return 0;
+	seeded.switches = switch_count(task);
+	now = window_now();
+	if (now) {
+		thread = find_thread(task);
+		if (!thread)
+			thread = seed_clock(task, now);
+		if (!thread)
+			return 0;
+		seeded.switches = thread->switches;
+	}
+
+	seeded.task = (u64)task;
+	seeded.instance = process_instance(task);
+	seeded.pid = namespace_pid(task);
+	seeded.is_running = task->on_cpu;
+	if (!is_kernel_thread(task)) {
+		regs = user_regs(task);
+		seeded.leaf_is_exact = !regs_entered_by_syscall(regs);
+		read_registers(&seeded.registers, regs);
+	}
+	bpf_seq_write(ctx->meta->seq, &seeded, sizeof(seeded));
+	return 0;
+}
+
+/* What user space learns of a thread whose off-CPU interval is still open. */
+struct open_interval {
+	u64 task;
+	/* When it began: it is open only if the record says so at the very end. */
+	u64 off_since;
+	u64 kernel;
+	/* The kernel's task state now. */
+	u32 task_state;
+};
+
+static __always_inline bool is_off_cpu(struct thread *thread, u64 since)
+{
+	return clock_state(*(volatile u64 *)&thread->clock) != THREAD_RUNNING &&
+	       *(volatile u64 *)&thread->off_since == since;
+}
+
+/* Right after the window's end: the stacks of the threads still off CPU. */
+SEC("iter/task")
+int read_open_intervals(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct open_interval open = {};
+	struct thread *thread;
+
+	if (!task || !is_measured(task))
+		return 0;
+	thread = find_thread(task);
+	if (!thread)
+		return 0;
+	BPF_CORE_READ_STR_INTO(&thread->comm, task, comm);
+
+	open.off_since = *(volatile u64 *)&thread->off_since;
+	if (!is_off_cpu(thread, open.off_since) ||
+	    window_is_over(open.off_since))
+		return 0;
+	open.task = (u64)task;
+	open.kernel = capture_saved_kernel_stack(task, SCRATCH_ITERATOR);
+	open.task_state = task_state(task);
+	/* If it ran meanwhile, the stack may be that of another place. */
+	if (!is_off_cpu(thread, open.off_since))
+		return 0;
+	bpf_seq_write(ctx->meta->seq, &open, sizeof(open));
+	return 0;
+}
+
+#endif
