@@ -1,7 +1,7 @@
 //! A small profile that the formats' tests share.
 #![allow(clippy::unwrap_used)]
 
-use profile::{Frame, FrameKind, Profile, Stack, State, ThreadId, Unit, Weight, marker};
+use profile::{Frame, FrameKind, Profile, Stack, State, ThreadId, Unit, Waker, Weight, marker};
 
 pub(crate) fn frame(name: &str, kind: FrameKind) -> Frame {
     Frame {
@@ -19,6 +19,7 @@ pub(crate) fn stack(comm: &str, user: &[&str], kernel: &[&str], state: Option<St
         thread: Some(ThreadId { pid: 7, tid: 8 }),
         frames: user.chain(kernel).collect(),
         state,
+        wakers: Vec::new(),
     }
 }
 
@@ -46,6 +47,34 @@ pub(crate) fn blocked() -> Profile {
     profile.add(missed, weight(1_000));
     profile.add(stack("worker", &["main"], &[], None), weight(999));
     profile.add(stack("", &[], &[], None), weight(3_000));
+    profile
+}
+
+/// A wait that `b` ended, which a timer had woken, and one that goes on.
+pub(crate) fn woken() -> Profile {
+    let mut profile = Profile::new(Unit::Nanoseconds);
+    let frames = |user: &[&str], kernel: &[&str]| stack("", user, kernel, None).frames;
+    let b = Waker {
+        comm: "b".into(),
+        thread: Some(ThreadId { pid: 5, tid: 6 }),
+        frames: frames(&["main", "put"], &["wake"]),
+    };
+    let timer = Waker {
+        comm: marker::TIMER.into(),
+        thread: None,
+        frames: frames(&[], &["tick"]),
+    };
+    let still_blocked = Waker {
+        comm: marker::STILL_BLOCKED.into(),
+        frames: frames(&[], &[]),
+        ..timer.clone()
+    };
+    let mut waits = stack("a", &["main"], &["wait"], Some(State::Blocked));
+    waits.wakers = vec![b, timer];
+    profile.add(waits, weight(7_000));
+    let mut sleeps = stack("a", &[], &[], None);
+    sleeps.wakers = vec![still_blocked];
+    profile.add(sleeps, weight(1_000));
     profile
 }
 

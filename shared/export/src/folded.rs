@@ -1,10 +1,13 @@
 //! Folded stacks: `comm;root;…;leaf VALUE`, equal lines summed, ordered by stack.
+//! Each waker follows as `--;leaf;…;root;comm`, so that a line read from its end
+//! tells who woke whom.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use profile::folded::WAKER_DELIMITER;
 use profile::{Frame, Profile, Stack, State, Unit};
 
 use crate::stack_text::{frame_names, thread_field};
@@ -118,25 +121,45 @@ pub(crate) fn lines<'a>(
         let path = paths
             .entry((stack.frames.as_ptr(), stack.state))
             .or_insert_with(|| {
-                let names = frame_names(stack, options.delimited, options.annotate_kernel);
+                let (delimited, annotate) = (options.delimited, options.annotate_kernel);
+                let names = frame_names(&stack.frames, stack.state, delimited, annotate);
                 Arc::from(names.join(";"))
             });
+        let thread = thread_field(&stack.comm, stack.thread, options.per_thread);
         let line = Line {
-            thread: thread_field(stack, options.per_thread) + ";",
-            path: Arc::clone(path),
+            thread: thread + ";",
+            path: with_wakers(path, stack, options),
         };
         *lines.entry(line).or_default() += value;
     }
     lines
 }
 
+/// The frames in `path`, and the wakers' after them.
+fn with_wakers(path: &Arc<str>, stack: &Stack, options: &Options) -> Arc<str> {
+    if stack.wakers.is_empty() {
+        return Arc::clone(path);
+    }
+    let (delimited, annotate) = (options.delimited, options.annotate_kernel);
+    let mut names = vec![path.to_string()];
+    names.retain(|path| !path.is_empty());
+    for waker in &stack.wakers {
+        names.push(WAKER_DELIMITER.to_owned());
+        let frames = frame_names(&waker.frames, None, delimited, annotate);
+        names.extend(frames.into_iter().rev());
+        names.push(thread_field(&waker.comm, waker.thread, options.per_thread));
+    }
+    names.join(";").into()
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use profile::Waker;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fixture::{blocked, stack, weight, written};
+    use crate::fixture::{blocked, stack, weight, woken, written};
 
     fn folded(profile: &Profile, options: Options) -> String {
         written(|writer| write(profile, &options, writer).map(|_| ()))
@@ -209,7 +232,42 @@ mod tests {
         );
     }
 
+    #[test]
+    fn wakers_follow_from_the_leaf_on() {
+        let options = Options {
+            per_thread: true,
+            delimited: true,
+            annotate_kernel: true,
+            nanoseconds: false,
+        };
+        assert_eq!(
+            folded(&woken(), Options::default()),
+            "a;--;[still blocked] 1\n\
+             a;main;wait_[o];--;wake;put;main;b;--;tick;[timer] 7\n"
+        );
+        assert_eq!(
+            folded(&woken(), options),
+            "a-7/8;--;[still blocked] 1\n\
+             a-7/8;main;-;wait_[k]_[o];--;wake_[k];-;put;main;b-5/6;--;tick_[k];[timer] 7\n"
+        );
+    }
+
     fn stacks() -> impl Strategy<Value = Stack> {
+        (one_stack(), prop::collection::vec(one_stack(), 0..3)).prop_map(|(mut stack, wakers)| {
+            stack.wakers = wakers.into_iter().map(waker).collect();
+            stack
+        })
+    }
+
+    fn waker(stack: Stack) -> Waker {
+        Waker {
+            comm: stack.comm,
+            thread: stack.thread,
+            frames: stack.frames,
+        }
+    }
+
+    fn one_stack() -> impl Strategy<Value = Stack> {
         let name = "[a-z:(<][A-Za-z0-9_:<>(), ]{0,12}";
         let names = || prop::collection::vec(name, 0..4);
         let state = prop::option::of(prop::sample::select(vec![

@@ -1,12 +1,11 @@
 //! An interactive flame graph (search, zoom) of what threads did with their time.
 //!
-//! Leaves are coloured by state: red on a CPU, blue blocked, amber waiting for a
-//! CPU. Their callers are warm greys. Equal names get equal colours, so two
-//! graphs of the same data are the same file.
+//! Equal names get equal colours, so two graphs of the same data are the same
+//! file.
 
 use std::io::{self, Write};
 
-use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
+use inferno::flamegraph::color::{BackgroundColor, Color, MultiPalette, Palette, PaletteMap};
 use inferno::flamegraph::{self, TextTruncateDirection};
 use profile::folded::state_suffix;
 use profile::{Stack, State};
@@ -22,8 +21,18 @@ pub struct Caption {
     pub subtitle: String,
 }
 
-/// What the colours mean, for captions.
-pub const COLOURS: &str = "red: on a CPU, blue: blocked, amber: waiting for a CPU";
+/// How frames are coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colours {
+    /// Leaves by their state: red on a CPU, blue blocked, amber waiting for a
+    /// CPU. Their callers are warm greys.
+    States,
+    /// The customary blues and greens of sleepers and their wakers.
+    Wakeups,
+}
+
+/// What the colours of [`Colours::States`] mean, for captions.
+pub const STATE_COLOURS: &str = "red: on a CPU, blue: blocked, amber: waiting for a CPU";
 
 /// Writes a flame graph of nanoseconds, shown in µs. Threads of one name are
 /// drawn as one.
@@ -32,6 +41,7 @@ pub const COLOURS: &str = "red: on a CPU, blue: blocked, amber: waiting for a CP
 /// Those of the writer.
 pub fn write<'a>(
     stacks: impl IntoIterator<Item = (&'a Stack, u64)>,
+    colours: Colours,
     caption: &Caption,
     writer: &mut dyn Write,
 ) -> io::Result<()> {
@@ -49,7 +59,13 @@ pub fn write<'a>(
     options.subtitle = Some(caption.subtitle.clone());
     options.count_name = "µs".to_owned();
     options.bgcolors = Some(BackgroundColor::Flat(PAPER));
-    options.palette_map = Some(&mut palette);
+    match colours {
+        Colours::States => options.palette_map = Some(&mut palette),
+        Colours::Wakeups => {
+            options.colors = Palette::Multi(MultiPalette::Wakeup);
+            options.deterministic = true;
+        }
+    }
     options.text_truncate_direction = TextTruncateDirection::Right;
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), writer)
 }
@@ -159,6 +175,7 @@ mod tests {
         written(|writer| {
             write(
                 stacks.iter().map(|(stack, time)| (stack, *time)),
+                Colours::States,
                 &caption(),
                 writer,
             )

@@ -79,6 +79,7 @@ impl Collected {
                     thread: Some(ThreadId { pid, tid }),
                     frames: Arc::clone(&frames),
                     state,
+                    wakers: Vec::new(),
                 };
                 let sum = stacks.entry(stack).or_default();
                 sum.value += weight.value;

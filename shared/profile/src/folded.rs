@@ -5,7 +5,8 @@
 //!
 //! - a first field `comm-PID/TID`, where the caller asks for threads;
 //! - a leaf that ends in `_[c]` (running), `_[r]` (runnable) or `_[o]` (blocked);
-//! - frames that end in `_[k]`, and all frames after a `-`, as the kernel's.
+//! - frames that end in `_[k]`, and all frames after a `-`, as the kernel's;
+//! - after a `--` a waker's frames from the leaf to the root, and its name.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead};
@@ -13,10 +14,12 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::{Frame, FrameKind, Profile, Stack, State, ThreadId, Unit, Weight, marker};
+use crate::{Frame, FrameKind, Profile, Stack, State, ThreadId, Unit, Waker, Weight, marker};
 
 /// The frame that parts user from kernel frames.
 pub const DELIMITER: &str = "-";
+/// The frame that parts a stack from that of its waker.
+pub const WAKER_DELIMITER: &str = "--";
 /// What marks a kernel frame.
 pub const KERNEL_SUFFIX: &str = "_[k]";
 
@@ -106,17 +109,35 @@ fn parse(line: &str, per_thread: bool, names: &mut Names) -> Result<(Stack, u64)
     } else {
         (first, None)
     };
-    let (frames, state) = match frames {
-        Some(frames) => split_state(frames),
-        None => (Vec::new(), None),
-    };
+    let frames: Vec<&str> = frames.map_or(Vec::new(), |frames| frames.split(';').collect());
+    let mut parts = frames.split(|frame| *frame == WAKER_DELIMITER);
+    let (frames, state) = split_state(parts.next().unwrap_or_default());
+    let wakers = parts
+        .map(|part| read_waker(part, per_thread, names))
+        .collect::<Result<_, _>>()?;
     let stack = Stack {
         comm: names.get(comm),
         thread,
         frames: annotate(&frames, names).into(),
         state,
+        wakers,
     };
     Ok((stack, value))
+}
+
+/// A waker's frames from the leaf to the root, and its name.
+fn read_waker(frames: &[&str], per_thread: bool, names: &mut Names) -> Result<Waker, &'static str> {
+    let (comm, frames) = frames.split_last().ok_or("a waker has no name")?;
+    let (comm, thread) = match split_thread(comm).filter(|_| per_thread) {
+        Some((comm, thread)) => (comm, Some(thread)),
+        None => (*comm, None),
+    };
+    let frames: Vec<&str> = frames.iter().rev().copied().collect();
+    Ok(Waker {
+        comm: names.get(comm),
+        thread,
+        frames: annotate(&frames, names).into(),
+    })
 }
 
 /// `comm-PID/TID`; the comm may itself hold `-` and `/`.
@@ -130,8 +151,8 @@ fn split_thread(field: &str) -> Option<(&str, ThreadId)> {
     Some((comm, thread))
 }
 
-fn split_state(path: &str) -> (Vec<&str>, Option<State>) {
-    let mut frames: Vec<&str> = path.split(';').collect();
+fn split_state<'a>(frames: &[&'a str]) -> (Vec<&'a str>, Option<State>) {
+    let mut frames = frames.to_vec();
     let mut found = None;
     if let Some(leaf) = frames.last_mut() {
         for state in [State::Running, State::Runnable, State::Blocked] {
@@ -220,6 +241,26 @@ mod tests {
                 ("schedule", FrameKind::Kernel)
             ]
         );
+    }
+
+    #[test]
+    fn wakers_are_read_from_the_leaf_on() {
+        let (stack, _) = one(
+            "a-1/2;main;-;wait_[o];--;wake;-;put;main;b-3/4;--;tick;[timer] 5",
+            true,
+        );
+        assert_eq!(stack.state, Some(State::Blocked));
+        let [waker, timer] = &*stack.wakers else {
+            unreachable!("two wakers: {stack:?}")
+        };
+        assert_eq!(
+            (&*waker.comm, waker.thread),
+            ("b", Some(ThreadId { pid: 3, tid: 4 }))
+        );
+        let frames: Vec<_> = waker.frames.iter().map(|frame| &*frame.name).collect();
+        assert_eq!(frames, ["main", "put", "wake"]);
+        assert_eq!(waker.frames[2].kind, FrameKind::Kernel);
+        assert_eq!((&*timer.comm, timer.thread), ("[timer]", None));
     }
 
     #[test]

@@ -82,6 +82,20 @@ pub struct Stack {
     pub frames: Arc<[Frame]>,
     /// The state, where states are told apart.
     pub state: Option<State>,
+    /// Who ended the wait, and who had woken that one before, where that is
+    /// known: the waker first.
+    pub wakers: Vec<Waker>,
+}
+
+/// One who ended a wait, and where it was when it did.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Waker {
+    /// The thread's name at the time, or one of [`marker`]'s for wakers.
+    pub comm: Arc<str>,
+    /// The thread, if it was one.
+    pub thread: Option<ThreadId>,
+    /// Frames from the root to the leaf, user before kernel.
+    pub frames: Arc<[Frame]>,
 }
 
 /// What a stack weighs.

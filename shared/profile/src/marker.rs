@@ -14,6 +14,16 @@ pub const NO_SAMPLE: &str = "[running, no sample]";
 pub const BLOCKED_BELOW: &str = "[blocked, below -m]";
 /// Time spent waiting for a CPU in intervals too short to keep the stacks of.
 pub const RUNNABLE_BELOW: &str = "[runnable, below -m]";
+/// Waker: a timer's interrupt.
+pub const TIMER: &str = "[timer]";
+/// Waker: another interrupt.
+pub const INTERRUPT: &str = "[irq]";
+/// Waker: work that an interrupt left for later.
+pub const SOFTIRQ: &str = "[softirq]";
+/// In place of a waker: none came before the window ended.
+pub const STILL_BLOCKED: &str = "[still blocked]";
+/// In place of a waker: one came and was not seen.
+pub const MISSED_WAKER: &str = "[Missed Waker]";
 
 /// Whether a frame name is one of this module's.
 #[must_use]

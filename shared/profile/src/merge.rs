@@ -249,6 +249,7 @@ fn marker_stack(thread: &Thread, name: &str, state: State) -> Stack {
         thread: Some(thread.id),
         frames: [Frame::marker(name)].into(),
         state: Some(state),
+        wakers: Vec::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use export::folded;
 use export::report::{self, Process, Row, Run};
-use export::svg::{self, COLOURS, Caption};
+use export::svg::{self, Caption, Colours, STATE_COLOURS};
 use profile::merge::{Merged, ThreadProfile};
 use profile::{Stack, Unit};
 
@@ -151,12 +151,12 @@ impl Results<'_> {
         let caption = Caption {
             title: format!("Wall clock of process {}: {}", part.pid, part.command),
             subtitle: format!(
-                "widths: µs, added up over {} threads; threads of one name are drawn as one; {COLOURS}",
+                "widths: µs, added up over {} threads; threads of one name are drawn as one; {STATE_COLOURS}",
                 part.threads.len()
             ),
         };
         staging.write(&inside.join("combined.svg"), |writer| {
-            svg::write(stacks(), &caption, writer)
+            svg::write(stacks(), Colours::States, &caption, writer)
         })?;
         part.threads.sort_by_key(|(thread, _)| {
             Reverse((
@@ -186,12 +186,12 @@ impl Results<'_> {
                 id.tid, thread.thread.comm, id.pid
             ),
             subtitle: format!(
-                "widths: µs of the {:.3} s that the thread lived while measured; {COLOURS}",
+                "widths: µs of the {:.3} s that the thread lived while measured; {STATE_COLOURS}",
                 thread.lifetime_ns as f64 / 1e9
             ),
         };
         staging.write(&svg, |writer| {
-            svg::write(stacks_of(thread), &caption, writer)
+            svg::write(stacks_of(thread), Colours::States, &caption, writer)
         })?;
         staging.write(&folded, |writer| {
             let options = folded::Options::default();

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use profile::{Stack, State};
+use profile::State;
 
 use super::numbers::{count, coverage, percent, seconds, settings, short};
 use super::{Row, Run, summary};
@@ -87,14 +87,7 @@ fn write_longest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
         seconds(time),
         percent(time, row.thread.thread.clock.blocked_ns)
     )?;
-    for name in frame_names(
-        &Stack {
-            state: None,
-            ..stack.clone()
-        },
-        true,
-        false,
-    ) {
+    for name in frame_names(&stack.frames, None, true, false) {
         writeln!(writer, "    {name}")?;
     }
     Ok(())

@@ -36,6 +36,7 @@ fn profile(unit: Unit, stacks: &[(ThreadId, &str, Option<State>, u64)]) -> Profi
                 kind: FrameKind::User,
             }]),
             state,
+            wakers: Vec::new(),
         };
         let weight = Weight {
             value,
