@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use libbpf_cargo::SkeletonBuilder;
 
-const PROGRAMS: [&str; 2] = ["offcputime", "oncputime"];
+const PROGRAMS: [&str; 3] = ["offcputime", "offwaketime", "oncputime"];
 
 fn main() -> ExitCode {
     println!("cargo:rerun-if-changed=include");

@@ -15,6 +15,8 @@ struct stack_key {
 	u32 tid;
 	u64 user;
 	u64 kernel;
+	/* Who ended the wait: the ID of a chain of wakers, where that is asked. */
+	u64 waker;
 	char comm[COMM_LENGTH];
 };
 

@@ -22,6 +22,8 @@ enum event_kind {
 	EVENT_COUNTS_FILLING,
 	EVENT_STACK_COPY,
 	EVENT_CODE_CHANGED,
+	EVENT_WAKER,
+	EVENT_WAKER_CHAIN,
 };
 
 /* A stack's frames, leaf first. Only @depth of them are sent. */
@@ -63,7 +65,7 @@ struct {
 
 /* What could not be kept. User space reports each. */
 struct losses {
-	/* Stacks whose frames found no room; sent again when next seen. */
+	/* Stacks and wakers that found no room; sent again when next seen. */
 	u64 stack_frames;
 	/* Intervals or samples that found no room to be counted. */
 	u64 counts;

@@ -87,7 +87,14 @@ struct mm_struct {
 	unsigned long start_stack;
 };
 
+struct rq;
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
 struct sched_entity {
+	struct cfs_rq *cfs_rq;
 	u64 sum_exec_runtime;
 	u64 prev_sum_exec_runtime;
 };
@@ -126,6 +133,11 @@ struct bpf_iter_meta {
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
+};
+
+/* What 6.2 to 6.14 keep together for each CPU. */
+struct pcpu_hot {
+	int preempt_count;
 };
 
 struct linux_binprm;

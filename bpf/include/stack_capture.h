@@ -30,6 +30,15 @@ struct {
 	__type(value, u64);
 } seen_stacks SEC(".maps");
 
+/* Where to note @hash once user space has what it stands for; NULL if it has. */
+static __always_inline u64 *unseen(u64 hash)
+{
+	u32 index = hash & (SEEN_SLOTS - 1);
+	u64 *slot = bpf_map_lookup_elem(&seen_stacks, &index);
+
+	return slot && *slot != hash ? slot : NULL;
+}
+
 /*
  * Names the stack whose frames, @bytes of them, are in the room of @kind, and
  * hands it to user space if it may be new there. Returns its ID.
@@ -42,7 +51,7 @@ __noinline u64 publish_stack(u32 kind, int bytes)
 	struct stack_scratch *room = scratch_room(kind);
 	struct stack_event *event;
 	u64 hash, *slot;
-	u32 depth, index;
+	u32 depth;
 
 	if (!room || bytes <= 0)
 		return STACK_MISSED;
@@ -62,9 +71,8 @@ __noinline u64 publish_stack(u32 kind, int bytes)
 	hash = stack_id(hash_word(hash, depth));
 
 	event->hash = hash;
-	index = hash & (SEEN_SLOTS - 1);
-	slot = bpf_map_lookup_elem(&seen_stacks, &index);
-	if (!slot || *slot == hash)
+	slot = unseen(hash);
+	if (!slot)
 		return hash;
 
 	event->kind = EVENT_STACK;
@@ -264,6 +272,24 @@ static __always_inline void prepare_kernel_stack(struct stack_event *event,
 	event->instance = 0;
 	event->leaf_is_exact = leaf_is_exact;
 	event->walk_end = WALK_NOT_KNOWN;
+}
+
+/*
+ * The kernel stack of the current context, or STACK_NONE if there is none, as
+ * where a sample interrupts user space. @leaf_is_exact: of a sample, not of a
+ * tracepoint.
+ */
+static __always_inline u64 capture_kernel_stack(void *ctx, bool leaf_is_exact)
+{
+	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
+	int bytes;
+
+	if (!room)
+		return STACK_MISSED;
+	prepare_kernel_stack(&room->event, leaf_is_exact);
+	bytes = bpf_get_stack(ctx, room->event.frames,
+			      sizeof(room->event.frames), 0);
+	return bytes ? publish_stack(SCRATCH_HOOK, bytes) : STACK_NONE;
 }
 
 /* The kernel stack on which a task that is not running was switched out. */

@@ -11,7 +11,7 @@
  * first event it is in the state that it had when the window opened.
  *
  * The program that includes this says what it does with an interval by
- * defining thread_left_cpu() and off_cpu_interval().
+ * defining thread_left_cpu(), thread_woken() and off_cpu_interval().
  */
 #ifndef SYSTEMSCOPE_THREAD_CLOCK_H
 #define SYSTEMSCOPE_THREAD_CLOCK_H
@@ -25,6 +25,11 @@ enum thread_state {
 	THREAD_RUNNABLE,
 	THREAD_BLOCKED,
 };
+
+/* A program may keep more of each thread: members of its own, at the end. */
+#ifndef THREAD_MEMBERS
+#define THREAD_MEMBERS
+#endif
 
 struct thread {
 	/*
@@ -56,6 +61,7 @@ struct thread {
 	u32 voluntary;
 	u32 involuntary;
 	char comm[COMM_LENGTH];
+	THREAD_MEMBERS
 };
 
 /* A thread that ended. Its clock stopped at @ended. */
@@ -80,10 +86,18 @@ enum {
 };
 
 const volatile u32 thread_kind = ALL_THREADS;
+/* Threads that are not chosen have clocks, too. */
+const volatile bool measure_everything = false;
 
+/* The thread is about to leave its CPU, which it is current on. */
 static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 					    struct thread *thread);
 
+/* The thread's blocked time is over at @now; its waker is current, or not. */
+static __always_inline void thread_woken(void *ctx, struct task_struct *task,
+					 struct thread *thread, u64 now);
+
+/* The thread is about to be back on a CPU. */
 static __always_inline void off_cpu_interval(struct task_struct *task,
 					     struct thread *thread, u64 blocked,
 					     u64 runnable);
@@ -103,7 +117,8 @@ static __always_inline enum thread_state clock_state(u64 clock)
 	return clock & 3;
 }
 
-static __always_inline bool is_measured(struct task_struct *task)
+/* Whether the command line asks for this thread. */
+static __always_inline bool is_chosen(struct task_struct *task)
 {
 	u32 tid = task->pid;
 
@@ -112,6 +127,11 @@ static __always_inline bool is_measured(struct task_struct *task)
 	if (thread_kind == ALL_THREADS)
 		return true;
 	return is_kernel_thread(task) == (thread_kind == KERNEL_THREADS);
+}
+
+static __always_inline bool is_measured(struct task_struct *task)
+{
+	return measure_everything ? task->pid : is_chosen(task);
 }
 
 static __always_inline struct thread *find_thread(struct task_struct *task)
@@ -138,7 +158,7 @@ static __always_inline void set_ids(struct task_struct *task,
 				    struct thread *thread)
 {
 	thread->pid = namespace_pid(task);
-	thread->instance = process_instance(task);
+	thread->instance = is_kernel_thread(task) ? 0 : process_instance(task);
 }
 
 /*
@@ -392,6 +412,7 @@ int sched_waking(u64 *ctx)
 	if (clock_state(thread->clock) == THREAD_BLOCKED) {
 		now = close_interval(thread, THREAD_BLOCKED, now);
 		thread->off_blocked = now - thread->off_since;
+		thread_woken(ctx, task, thread, now);
 		thread->clock = clock_at(now, THREAD_RUNNABLE);
 	}
 	return 0;

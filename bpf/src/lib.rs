@@ -2,14 +2,15 @@
 //! space.
 //!
 //! `src/*.bpf.c` holds one program per tool, `include/` what they share. The
-//! build compiles them and generates [`offcputime`] and [`oncputime`].
+//! build compiles them and generates a module for each.
 
 pub mod types;
 pub mod unwind;
+pub mod wakers;
 
 mod shared;
 
-pub use shared::{SharedConfig, SharedState};
+pub use shared::{ClockState, IntervalConfig, SharedConfig, SharedState};
 
 /// The skeleton of `offcputime.bpf.c`.
 #[allow(
@@ -21,6 +22,18 @@ pub use shared::{SharedConfig, SharedState};
 )]
 pub mod offcputime {
     include!(concat!(env!("OUT_DIR"), "/offcputime.skel.rs"));
+}
+
+/// The skeleton of `offwaketime.bpf.c`.
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    warnings,
+    clippy::all,
+    clippy::restriction
+)]
+pub mod offwaketime {
+    include!(concat!(env!("OUT_DIR"), "/offwaketime.skel.rs"));
 }
 
 /// The skeleton of `oncputime.bpf.c`.

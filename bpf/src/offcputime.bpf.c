@@ -1,30 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Time off CPU by stack: each interval counted when the thread is back. */
 #include "counts.h"
+#include "interval_filter.h"
 #include "stack_capture.h"
 #include "stack_edges.h"
 #include "thread_clock.h"
-
-/* Bounds on an interval's length, both inclusive, nanoseconds. */
-const volatile u64 min_interval = 0;
-const volatile u64 max_interval = ~0ULL;
-
-/* Which task states count: STATES_ALL, STATES_RUNNABLE, or those in a mask. */
-enum {
-	STATES_ALL,
-	STATES_RUNNABLE,
-	STATES_IN_MASK,
-};
-
-const volatile u32 state_filter = STATES_ALL;
-const volatile u32 state_mask = 0;
-
-static __always_inline bool state_is_wanted(u32 state)
-{
-	if (state_filter == STATES_RUNNABLE)
-		return !state;
-	return state_filter == STATES_ALL || (state & state_mask);
-}
 
 static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 					    struct thread *thread)
@@ -32,6 +12,11 @@ static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 	if (state_is_wanted(thread->off_state))
 		thread->user = capture_user_stack(ctx, task, thread->instance,
 						  thread->pid);
+}
+
+static __always_inline void thread_woken(void *ctx, struct task_struct *task,
+					 struct thread *thread, u64 now)
+{
 }
 
 static __always_inline void off_cpu_interval(struct task_struct *task,
@@ -47,8 +32,7 @@ static __always_inline void off_cpu_interval(struct task_struct *task,
 	};
 	struct stack_key key = {};
 
-	if (length < min_interval || length > max_interval ||
-	    !state_is_wanted(thread->off_state))
+	if (!length_is_wanted(length) || !state_is_wanted(thread->off_state))
 		return;
 
 	key.pid = thread->pid;

@@ -13,7 +13,6 @@ int sample(struct bpf_perf_event_data *ctx)
 	const struct tally weight = { .events = 1 };
 	u64 ids = bpf_get_current_pid_tgid();
 	u32 pid = ids >> 32, tid = ids;
-	struct stack_scratch *room;
 	struct stack_key key = {};
 	struct task_struct *task;
 	u64 now = window_now();
@@ -33,21 +32,10 @@ int sample(struct bpf_perf_event_data *ctx)
 	}
 	bpf_get_current_comm(key.comm, sizeof(key.comm));
 
-	room = scratch_room(SCRATCH_HOOK);
-	if (!room)
-		return 0;
 	key.user =
 		capture_user_stack(ctx, task, process_instance(task), key.pid);
-	if (want_kernel_stacks) {
-		int bytes;
-
-		prepare_kernel_stack(&room->event, true);
-		bytes = bpf_get_stack(ctx, room->event.frames,
-				      sizeof(room->event.frames), 0);
-		/* Nothing if it was interrupted in user space. */
-		key.kernel = bytes ? publish_stack(SCRATCH_HOOK, bytes) :
-				     STACK_NONE;
-	}
+	if (want_kernel_stacks)
+		key.kernel = capture_kernel_stack(ctx, true);
 	count(&key, &weight);
 	return 0;
 }

@@ -115,13 +115,57 @@ macro_rules! implement_shared {
     };
 }
 
-impl crate::offcputime::types::bss {
+/// Constants of a program that measures intervals off the CPU.
+pub trait IntervalConfig {
+    /// The order of `sched_switch`'s arguments, `enum switch_arguments`.
+    fn set_switch_arguments(&mut self, order: u32);
+    /// Which threads are chosen: `ALL_THREADS` and so on in `thread_clock.h`.
+    fn set_thread_kind(&mut self, kind: u32);
+    /// Bounds on an interval's length, both inclusive, nanoseconds.
+    fn set_lengths(&mut self, least: u64, most: u64);
+    /// `state_filter` and `state_mask` of `interval_filter.h`.
+    fn set_states(&mut self, filter: u32, mask: u32);
+}
+
+/// Variables of a program that keeps the thread clock.
+pub trait ClockState: SharedState {
     /// Says that every thread has a clock that was there at the window's start.
-    pub fn set_threads_are_seeded(&mut self) {
-        // SAFETY: a valid, aligned field; volatile as the kernel reads it.
-        unsafe { ptr::write_volatile(&mut self.threads_are_seeded, true) }
-    }
+    fn set_threads_are_seeded(&mut self);
+}
+
+macro_rules! implement_intervals {
+    ($skeleton:ident) => {
+        impl IntervalConfig for crate::$skeleton::types::rodata {
+            fn set_switch_arguments(&mut self, order: u32) {
+                self.switch_arguments = order;
+            }
+
+            fn set_thread_kind(&mut self, kind: u32) {
+                self.thread_kind = kind;
+            }
+
+            fn set_lengths(&mut self, least: u64, most: u64) {
+                self.min_interval = least;
+                self.max_interval = most;
+            }
+
+            fn set_states(&mut self, filter: u32, mask: u32) {
+                self.state_filter = filter;
+                self.state_mask = mask;
+            }
+        }
+
+        impl ClockState for crate::$skeleton::types::bss {
+            fn set_threads_are_seeded(&mut self) {
+                // SAFETY: a valid, aligned field; volatile as the kernel reads it.
+                unsafe { ptr::write_volatile(&mut self.threads_are_seeded, true) }
+            }
+        }
+    };
 }
 
 implement_shared!(offcputime);
+implement_intervals!(offcputime);
+implement_shared!(offwaketime);
+implement_intervals!(offwaketime);
 implement_shared!(oncputime);

@@ -64,6 +64,8 @@ pub struct StackKey {
     pub user: u64,
     /// ID of the kernel stack.
     pub kernel: u64,
+    /// Who ended the wait: see [`crate::wakers`]; 0 where nobody asks.
+    pub waker: u64,
     /// The thread's name at the time.
     pub comm: [u8; COMM_LENGTH],
 }
@@ -131,7 +133,7 @@ pub struct Thread {
     pub blocked: u64,
     /// When its life in the window began, CLOCK_MONOTONIC ns.
     pub started: u64,
-    /// Which program image its process runs.
+    /// Which program image its process runs; 0 for a kernel thread.
     pub instance: u64,
     /// How often it had left a CPU when its clock started.
     pub switches: u64,
@@ -164,6 +166,25 @@ impl Thread {
     /// When the open interval began, CLOCK_MONOTONIC ns.
     pub fn since(&self) -> u64 {
         self.clock >> 2
+    }
+}
+
+/// A thread's clock with what a program keeps beside it.
+pub trait ClockRecord: Plain + Copy + Default {
+    /// The clock.
+    fn thread(&self) -> &Thread;
+
+    /// Who ended the last wait: see [`crate::wakers`].
+    fn waker(&self) -> u64;
+}
+
+impl ClockRecord for Thread {
+    fn thread(&self) -> &Thread {
+        self
+    }
+
+    fn waker(&self) -> u64 {
+        crate::wakers::WAKER_MISSED
     }
 }
 

@@ -37,6 +37,7 @@
 mod control;
 mod error;
 mod flags;
+mod interval_flags;
 mod output;
 mod parse;
 mod signals;
@@ -48,6 +49,7 @@ pub use flags::{
     ControlFlags, DurationFlags, OutputFlags, StackFlags, TargetFlags, check_processes,
     check_threads,
 };
+pub use interval_flags::IntervalFlags;
 pub use output::{Output, write_file};
 pub use parse::parse;
 pub use signals::Signals;

@@ -3,21 +3,59 @@
 
 use std::collections::HashMap;
 
+use bpf::IntervalConfig;
 use bpf::types::{
-    OpenInterval, STACK_MISSED, StackKey, TASK_WAKING, Tally, Thread, ThreadEnd, ThreadState,
+    ClockRecord, OpenInterval, STACK_MISSED, StackKey, TASK_WAKING, Tally, Thread, ThreadEnd,
+    ThreadState,
 };
 use libbpf_rs::{MapMut, ProgramMut};
 use profile::{Clock, ThreadId};
 
-use crate::Result;
 use crate::collector::add;
 use crate::comms::Comms;
 use crate::iterators;
 use crate::maps::take_all;
+use crate::{Kernel, Result};
 
-/// Which off-CPU intervals count: the same rule as in `offcputime.bpf.c`.
+/// Which threads are chosen where none is named: `thread_kind` in
+/// `include/thread_clock.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadKind {
+    /// All of them.
+    All,
+    /// Those of processes.
+    User,
+    /// The kernel's own.
+    Kernel,
+}
+
+impl ThreadKind {
+    /// Of two flags that exclude each other.
+    pub fn new(user_only: bool, kernel_only: bool) -> ThreadKind {
+        match (user_only, kernel_only) {
+            (true, _) => ThreadKind::User,
+            (_, true) => ThreadKind::Kernel,
+            _ => ThreadKind::All,
+        }
+    }
+
+    /// Whether a thread is of this kind.
+    pub fn includes(self, thread: &Thread) -> bool {
+        let is_kernel_thread = thread.instance == 0;
+        match self {
+            ThreadKind::All => true,
+            ThreadKind::User => !is_kernel_thread,
+            ThreadKind::Kernel => is_kernel_thread,
+        }
+    }
+}
+
+/// Which off-CPU intervals count: the same rule as in
+/// `include/interval_filter.h`.
 #[derive(Clone, Copy, Debug)]
 pub struct OffCpuFilter {
+    /// Whose they are.
+    pub kind: ThreadKind,
     /// Shortest interval, nanoseconds.
     pub min_ns: u64,
     /// Longest interval, nanoseconds.
@@ -27,6 +65,22 @@ pub struct OffCpuFilter {
 }
 
 impl OffCpuFilter {
+    /// Tells a program.
+    pub fn configure(&self, kernel: &Kernel, config: &mut impl IntervalConfig) {
+        const STATES_ALL: u32 = 0;
+        const STATES_RUNNABLE: u32 = 1;
+        const STATES_IN_MASK: u32 = 2;
+
+        config.set_switch_arguments(kernel.switch_arguments);
+        config.set_thread_kind(self.kind as u32);
+        config.set_lengths(self.min_ns, self.max_ns);
+        match self.states {
+            None => config.set_states(STATES_ALL, 0),
+            Some(0) => config.set_states(STATES_RUNNABLE, 0),
+            Some(mask) => config.set_states(STATES_IN_MASK, mask),
+        }
+    }
+
     /// Whether an interval of `length_ns` that began in `off_state` counts.
     pub fn admits(&self, length_ns: u64, off_state: u32) -> bool {
         let state = match self.states {
@@ -39,22 +93,26 @@ impl OffCpuFilter {
 }
 
 /// Every thread's clock when the window closed.
-pub struct ThreadClocks {
-    threads: Vec<(u64, Thread)>,
+pub(crate) struct ThreadClocks<Record> {
+    threads: Vec<(u64, Record)>,
     open: HashMap<u64, OpenInterval>,
     stop: u64,
 }
 
-impl ThreadClocks {
+impl<Record: ClockRecord> ThreadClocks<Record> {
     /// Reads the stacks of the intervals that are still open. To be called
     /// after the window closed and before the programs are detached: whatever
     /// runs again meanwhile closes its interval itself.
-    pub fn read_open_intervals(iterator: &ProgramMut<'_>) -> Result<Vec<OpenInterval>> {
+    pub(crate) fn read_open_intervals(iterator: &ProgramMut<'_>) -> Result<Vec<OpenInterval>> {
         iterators::run(iterator)
     }
 
     /// Reads the clocks, once the programs are detached.
-    pub fn read(map: &MapMut<'_>, open: Vec<OpenInterval>, stop: u64) -> Result<ThreadClocks> {
+    pub(crate) fn read(
+        map: &MapMut<'_>,
+        open: Vec<OpenInterval>,
+        stop: u64,
+    ) -> Result<ThreadClocks<Record>> {
         let mut threads = Vec::new();
         take_all(map, "the thread clocks", |task, thread| {
             threads.push((task, thread))
@@ -70,16 +128,16 @@ impl ThreadClocks {
         })
     }
 
-    /// Closes what is open, adding the off-CPU intervals that `filter` admits
-    /// to `totals`, and returns the accounts of all threads, those in `ended`
-    /// included.
-    pub fn close(
+    /// Closes what is open. `charge` says what an off-CPU interval that ends
+    /// thereby counts for, and with which waker; that is added to `totals`.
+    /// Returns the accounts of all threads, those in `ended` included.
+    pub(crate) fn close(
         self,
         ended: &[ThreadEnd],
-        filter: &OffCpuFilter,
         per_thread: bool,
         stacks: (bool, bool),
         totals: &mut HashMap<StackKey, Tally>,
+        charge: impl Fn(&Record, Tally) -> Option<(Tally, u64)>,
     ) -> Vec<profile::Thread> {
         let mut comms = Comms::default();
         let mut accounts: Vec<profile::Thread> = ended
@@ -87,21 +145,21 @@ impl ThreadClocks {
             .map(|end| account(&end.thread, end.ended, &mut comms))
             .collect();
         let (want_user, want_kernel) = stacks;
-        for (task, mut thread) in self.threads {
+        for (task, record) in self.threads {
+            let mut thread = *record.thread();
             let open = self
                 .open
                 .get(&task)
                 .filter(|open| open.off_since == thread.off_since);
             let tally = close_at(&mut thread, open, self.stop);
-            if let Some(tally) =
-                tally.filter(|tally| filter.admits(tally.longest, thread.off_state))
-            {
+            if let Some((tally, waker)) = tally.and_then(|tally| charge(&record, tally)) {
                 let kernel = open.map_or(STACK_MISSED, |open| open.kernel);
                 let key = StackKey {
                     pid: thread.pid,
                     tid: if per_thread { thread.tid } else { 0 },
                     user: if want_user { thread.user } else { 0 },
                     kernel: if want_kernel { kernel } else { 0 },
+                    waker,
                     comm: thread.comm,
                 };
                 add(totals.entry(key).or_default(), &tally);
@@ -250,6 +308,7 @@ mod tests {
     #[test]
     fn the_filter_takes_both_bounds_and_states_as_bcc_does() {
         let filter = OffCpuFilter {
+            kind: ThreadKind::All,
             min_ns: 10,
             max_ns: 20,
             states: None,

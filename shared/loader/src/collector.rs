@@ -13,6 +13,7 @@ use bpf::types::{
     StackKey, Tally, ThreadEnd,
 };
 use bpf::unwind::{CodeChanged, StackCopy};
+use bpf::wakers::{EVENT_WAKER, EVENT_WAKER_CHAIN};
 use libbpf_rs::{MapCore, MapFlags, MapMut, ProgramMut, RingBuffer, RingBufferBuilder};
 use symbolize::Process;
 
@@ -23,6 +24,7 @@ use crate::maps::take_all;
 use crate::stacks::Stacks;
 use crate::targets::Targets;
 use crate::unwinding::{Copied, MOST_COPIES, Unwinder};
+use crate::wakers::Wakers;
 use crate::walks::Outcome;
 
 /// The maps of `include/counts.h` and `include/events.h` in a loaded program.
@@ -53,6 +55,7 @@ macro_rules! count_maps {
 /// What has arrived from a program and is not yet dealt with.
 struct Inbox<'a, 'obj> {
     stacks: Stacks,
+    wakers: Wakers,
     ended: Vec<ThreadEnd>,
     unwinder: Option<Unwinder<'a, 'obj>>,
 }
@@ -64,6 +67,12 @@ impl Inbox<'_, '_> {
             Some(EVENT_THREAD_END) => self.ended.extend(copy::<ThreadEnd>(message)),
             Some(EVENT_STACK_COPY) => self.take_copy(message),
             Some(EVENT_CODE_CHANGED) => self.take_change(message),
+            Some(EVENT_WAKER) => copy(message)
+                .into_iter()
+                .for_each(|event| self.wakers.add(event)),
+            Some(EVENT_WAKER_CHAIN) => copy(message)
+                .iter()
+                .for_each(|event| self.wakers.add_chain(event)),
             // EVENT_COUNTS_FILLING only wakes us.
             _ => {}
         }
@@ -141,6 +150,8 @@ pub struct Collected {
     pub totals: HashMap<StackKey, Tally>,
     /// The stacks that they refer to.
     pub(crate) stacks: Stacks,
+    /// Who ended waits.
+    pub(crate) wakers: Wakers,
     /// Accounts of the threads that ended inside the window.
     pub ended: Vec<ThreadEnd>,
     /// How often the counts were drained.
@@ -161,6 +172,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
     ) -> Result<Self> {
         let inbox = Rc::new(RefCell::new(Inbox {
             stacks: Stacks::new(),
+            wakers: Wakers::default(),
             ended: Vec::new(),
             unwinder,
         }));
@@ -295,6 +307,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         let inbox = Rc::into_inner(inbox).map(RefCell::into_inner);
         let Some(Inbox {
             stacks,
+            wakers,
             ended,
             unwinder,
         }) = inbox
@@ -308,6 +321,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         Ok(Collected {
             totals,
             stacks,
+            wakers,
             ended,
             drains,
             lost,

@@ -30,6 +30,13 @@ pub enum Error {
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// A program that was built without what is asked of it.
+pub(crate) fn missing(what: &str) -> Error {
+    Error::Unsupported(format!(
+        "the BPF program has no {what}: it is not one of ours"
+    ))
+}
+
 /// Adds what was tried to an error.
 pub(crate) trait Context<T> {
     /// `action` completes "cannot …": `attach sched_switch`.

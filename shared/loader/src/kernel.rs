@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use bpf::SharedConfig;
-use libbpf_rs::btf::types::{FuncProto, Ptr, Struct, Typedef};
+use libbpf_rs::btf::types::{DataSec, FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::btf::{Btf, BtfKind, BtfType, ReferencesType};
 
 use crate::error::Context;
@@ -21,6 +21,9 @@ pub struct Kernel {
     pub switch_arguments: u32,
     /// Inode number of our PID namespace; 0 when it is the initial one.
     pub pid_namespace: u32,
+    /// How far a CPU's preemption count is from its run queue, bytes: see
+    /// `include/context.h`. 0 if that is unknown.
+    pub preempt_count_from_runqueue: i64,
 }
 
 impl Kernel {
@@ -39,6 +42,7 @@ impl Kernel {
         Ok(Kernel {
             switch_arguments: switch_arguments(&btf),
             pid_namespace: if nested { namespace as u32 } else { 0 },
+            preempt_count_from_runqueue: preempt_count_from_runqueue(&btf).unwrap_or(0),
         })
     }
 
@@ -95,6 +99,35 @@ fn switch_arguments(btf: &Btf<'_>) -> u32 {
         5 => STATE_SECOND,
         _ => WITHOUT_STATE,
     }
+}
+
+/// The distance that `include/context.h` asks for, if all that it takes to
+/// follow it is there.
+fn preempt_count_from_runqueue(btf: &Btf<'_>) -> Option<i64> {
+    let has = |name: &str, member: &str| {
+        btf.type_by_name::<Struct<'_>>(name).is_some_and(|found| {
+            found
+                .iter()
+                .any(|of| of.name.is_some_and(|name| name == member))
+        })
+    };
+    // Where CONFIG_FAIR_GROUP_SCHED is on.
+    if !has("sched_entity", "cfs_rq") || !has("cfs_rq", "rq") {
+        return None;
+    }
+    let variables = btf.type_by_name::<DataSec<'_>>(".data..percpu")?;
+    let offset = |wanted: &str| {
+        variables
+            .iter()
+            .find(|variable| {
+                btf.type_by_id::<BtfType<'_>>(variable.ty)
+                    .and_then(|found| found.name().map(|name| name == wanted))
+                    .unwrap_or(false)
+            })
+            .map(|variable| i64::from(variable.offset))
+    };
+    let count = offset("__preempt_count").or_else(|| offset("pcpu_hot"))?;
+    Some(count - offset("runqueues")?)
 }
 
 /// The threads alive now, for sizing maps.

@@ -8,6 +8,7 @@
 
 mod accounts;
 mod attach;
+mod clock_session;
 mod collector;
 mod comms;
 mod error;
@@ -22,17 +23,18 @@ mod seeds;
 mod stacks;
 mod targets;
 mod unwinding;
+mod wakers;
 mod walks;
 
-pub use accounts::{OffCpuFilter, ThreadClocks};
+pub use accounts::{OffCpuFilter, ThreadKind};
 pub use attach::{attach, size_thread_map};
+pub use clock_session::{ClockProgram, ClockSession, StackChoice};
 pub use collector::{Collected, Collector, CountMaps};
 pub use error::{Error, Result};
 pub use events::Event;
 pub use kernel::Kernel;
-pub use naming::Named;
+pub use naming::{Named, WakersShown};
 pub use preflight::check_privileges;
 pub use sampling::{Rate, Samplers};
-pub use seeds::{EarlyStacks, seed_threads};
 pub use targets::{TargetWatch, Targets};
 pub use unwinding::{CallGraph, Space, UnwindMaps, Unwinder, size_unwind_maps};

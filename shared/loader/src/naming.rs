@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use bpf::types::{StackKey, Tally};
-use profile::{Losses, Profile, Stack, State, ThreadId, Unit, Weight};
+use bpf::types::Tally;
+use profile::{Losses, Profile, Stack, State, ThreadId, Unit, Waker, Weight, marker};
 
 use crate::Collected;
 use crate::comms::Comms;
@@ -19,10 +19,23 @@ pub struct Named {
     /// What was not.
     pub losses: Losses,
     walks: Walks,
+    missed_wakers: u64,
     notes: Vec<String>,
     unnamed: symbolize::Losses,
     sent: usize,
     drains: u64,
+}
+
+/// Whether the profile says who ended each wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakersShown {
+    /// It does not.
+    No,
+    /// Wakers with these stacks.
+    Yes {
+        /// Kernel stacks, too.
+        kernel: bool,
+    },
 }
 
 impl Collected {
@@ -31,55 +44,51 @@ impl Collected {
     pub fn name(
         mut self,
         unit: Unit,
+        shown: WakersShown,
         weigh: impl Fn(&Tally) -> Vec<(Option<State>, Weight)>,
     ) -> Named {
-        let mut losses = Losses {
-            events: self.lost.counts + self.lost.clocks + self.lost.switches,
-            threads: self.lost.thread_ends,
-            ..Losses::default()
+        let mut worth = Worth {
+            losses: Losses {
+                events: self.lost.counts + self.lost.clocks + self.lost.switches,
+                threads: self.lost.thread_ends,
+                ..Losses::default()
+            },
+            ..Worth::default()
         };
-        self.stacks
-            .resolve(self.totals.keys().flat_map(|key| [key.user, key.kernel]));
+        let counted = self.totals.keys().flat_map(|key| [key.user, key.kernel]);
+        self.stacks.resolve(counted.chain(self.wakers.stacks()));
 
-        let mut walks = Walks::default();
         let mut comms = Comms::default();
         let mut stacks: HashMap<Stack, Weight> = HashMap::with_capacity(self.totals.len());
-        for (
-            StackKey {
-                pid,
-                tid,
-                user,
-                kernel,
-                comm,
-            },
-            tally,
-        ) in self.totals.drain()
-        {
-            let comm = comms.name(&comm);
-            let NamedStack {
-                frames,
-                quality,
-                outcome,
-                last_module,
-            } = self.stacks.named(user, kernel);
-            if let Some(outcome) = outcome {
-                walks.add(outcome, last_module.as_ref(), tally.events);
-            }
-            match quality {
-                Quality::Missing => losses.stacks += tally.events,
-                Quality::Truncated => losses.incomplete_user += tally.events,
-                Quality::Whole => {}
-            }
+        let totals = std::mem::take(&mut self.totals);
+        for (key, tally) in totals {
+            let thread = ThreadId {
+                pid: key.pid,
+                tid: key.tid,
+            };
+            let named = self.stacks.named(key.user, key.kernel);
+            worth.judge(&named, tally.events);
+            let wakers = match shown {
+                WakersShown::No => Vec::new(),
+                WakersShown::Yes { kernel } => self.name_wakers(
+                    key.waker,
+                    thread,
+                    kernel,
+                    tally.events,
+                    &mut comms,
+                    &mut worth,
+                ),
+            };
             for (state, weight) in weigh(&tally) {
                 if weight.value == 0 {
                     continue;
                 }
                 let stack = Stack {
-                    comm: Arc::clone(&comm),
-                    thread: Some(ThreadId { pid, tid }),
-                    frames: Arc::clone(&frames),
+                    comm: comms.name(&key.comm),
+                    thread: Some(thread),
+                    frames: Arc::clone(&named.frames),
                     state,
-                    wakers: Vec::new(),
+                    wakers: wakers.clone(),
                 };
                 let sum = stacks.entry(stack).or_default();
                 sum.value += weight.value;
@@ -94,12 +103,58 @@ impl Collected {
                 stacks,
                 threads: Vec::new(),
             },
-            losses,
-            walks,
+            losses: worth.losses,
+            walks: worth.walks,
+            missed_wakers: worth.missed_wakers,
             notes: self.notes,
             unnamed,
             sent: self.stacks.count(),
             drains: self.drains,
+        }
+    }
+
+    fn name_wakers(
+        &mut self,
+        id: u64,
+        sleeper: ThreadId,
+        kernel: bool,
+        events: u64,
+        comms: &mut Comms,
+        worth: &mut Worth,
+    ) -> Vec<Waker> {
+        let named = self
+            .wakers
+            .named(id, sleeper, kernel, &mut self.stacks, comms);
+        let judged = named.into_iter().map(|named| {
+            match &named.stack {
+                Some(stack) => worth.judge(stack, events),
+                None if &*named.waker.comm == marker::MISSED_WAKER => worth.missed_wakers += events,
+                None => {}
+            }
+            named.waker
+        });
+        judged.collect()
+    }
+}
+
+/// What the named stacks are worth.
+#[derive(Default)]
+struct Worth {
+    losses: Losses,
+    walks: Walks,
+    missed_wakers: u64,
+}
+
+impl Worth {
+    /// Takes in a stack that `events` intervals or samples have.
+    fn judge(&mut self, stack: &NamedStack, events: u64) {
+        if let Some(outcome) = stack.outcome {
+            self.walks.add(outcome, stack.last_module.as_ref(), events);
+        }
+        match stack.quality {
+            Quality::Missing => self.losses.stacks += events,
+            Quality::Truncated => self.losses.incomplete_user += events,
+            Quality::Whole => {}
         }
     }
 }
@@ -142,6 +197,7 @@ impl Named {
                 let _ = write!(text, "; {count} {what}");
             }
         };
+        add(self.missed_wakers, "wake-ups were not seen");
         add(
             self.unnamed.processes,
             "processes ended before their mappings could be read",

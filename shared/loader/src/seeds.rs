@@ -21,14 +21,14 @@ const STACKS_AT_ONCE: usize = 64;
 
 /// User stacks that were read before the window, by task.
 #[derive(Default)]
-pub struct EarlyStacks(HashMap<u64, (u64, SeededStack)>);
+pub(crate) struct EarlyStacks(HashMap<u64, (u64, SeededStack)>);
 
 impl EarlyStacks {
     /// Reads the stacks of the threads that are off the CPU, as far as that
     /// gets while `is_early`: in the moment before the window, so that most
     /// of them still stand when it opens. `iterator` is the program's
     /// `seed_threads`.
-    pub fn read<State: SharedState>(
+    pub(crate) fn read<State: SharedState>(
         iterator: &ProgramMut<'_>,
         collector: &Collector<'_, '_, State>,
         is_early: impl Fn() -> bool,
@@ -52,7 +52,7 @@ impl EarlyStacks {
 /// and ties the stacks of those off the CPU, if they are wanted: the early one
 /// if it is still the same stop, else one that is read now. `iterator` is the
 /// program's `seed_threads`, `threads` its map of clocks.
-pub fn seed_threads<State: SharedState>(
+pub(crate) fn seed_threads<State: SharedState>(
     iterator: &ProgramMut<'_>,
     threads: &MapMut<'_>,
     early: Option<EarlyStacks>,

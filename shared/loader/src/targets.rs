@@ -42,11 +42,25 @@ impl Targets {
             config.set_only_pid(*pid);
         }
         config.set_filters(!self.pids.is_empty(), !self.tids.is_empty());
+        self.make_room(target_pids, target_tids)
+    }
+
+    /// Makes room for the targets in a program's maps.
+    pub fn make_room<'obj>(
+        &self,
+        target_pids: &mut OpenMapMut<'obj>,
+        target_tids: &mut OpenMapMut<'obj>,
+    ) -> Result<()> {
         for (map, ids) in [(target_pids, &self.pids), (target_tids, &self.tids)] {
             let room = u32::try_from(ids.len().max(1)).unwrap_or(u32::MAX);
             map.set_max_entries(room).context("size the target map")?;
         }
         Ok(())
+    }
+
+    /// Whether a thread, by the IDs of the caller's PID namespace, is measured.
+    pub fn includes(&self, pid: u32, tid: u32) -> bool {
+        self.is_everything() || self.pids.contains(&pid) || self.tids.contains(&tid)
     }
 
     /// Names the targets to a loaded program, by the kernel's own IDs.
@@ -77,11 +91,7 @@ impl Targets {
     pub fn processes(&self, list_threads: &ProgramMut<'_>) -> Result<Vec<Process>> {
         let mut processes: Vec<Process> = iterators::run::<ThreadIds>(list_threads)?
             .iter()
-            .filter(|ids| {
-                self.is_everything()
-                    || self.pids.contains(&ids.namespace_pid)
-                    || self.tids.contains(&ids.namespace_tid)
-            })
+            .filter(|ids| self.includes(ids.namespace_pid, ids.namespace_tid))
             .filter(|ids| ids.instance != 0 && ids.namespace_pid != 0)
             .map(|ids| Process {
                 pid: ids.namespace_pid,

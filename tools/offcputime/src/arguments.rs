@@ -3,13 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use cli::values;
-use loader::{CallGraph, OffCpuFilter, Targets};
-
-/// `enum` in `include/thread_clock.h`: which threads have a clock.
-const ALL_THREADS: u32 = 0;
-const USER_THREADS: u32 = 1;
-const KERNEL_THREADS: u32 = 2;
+use loader::{CallGraph, OffCpuFilter, StackChoice, Targets, ThreadKind};
 
 /// Shows where threads block: the time they spend off the CPU, by stack.
 ///
@@ -22,13 +16,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub target: cli::TargetFlags,
 
-    /// Only user threads
-    #[arg(short = 'u', long, conflicts_with_all = ["kernel_threads_only", "pids", "tids"])]
-    pub user_threads_only: bool,
-
-    /// Only kernel threads
-    #[arg(short = 'k', long, conflicts_with_all = ["pids", "tids"])]
-    pub kernel_threads_only: bool,
+    #[command(flatten)]
+    pub intervals: cli::IntervalFlags,
 
     #[command(flatten)]
     pub stacks: cli::StackFlags,
@@ -40,28 +29,6 @@ pub(crate) struct Arguments {
         value_parser = CallGraph::by_name
     )]
     pub call_graph: CallGraph,
-
-    /// Shortest time off the CPU that counts, in microseconds
-    #[arg(
-        short = 'm', long, value_name = "MIN_US", default_value = "1",
-        allow_negative_numbers = true, value_parser = values::microseconds
-    )]
-    pub min_block_time: u64,
-
-    /// Longest time off the CPU that counts, in microseconds [default: no limit]
-    #[arg(
-        short = 'M', long, value_name = "MAX_US",
-        allow_negative_numbers = true, value_parser = values::microseconds
-    )]
-    pub max_block_time: Option<u64>,
-
-    /// Only time that began in these task states: a mask of the kernel's
-    /// TASK_ bits (1 interruptible, 2 uninterruptible), or 0 for runnable
-    #[arg(
-        long, value_name = "MASK", allow_negative_numbers = true,
-        value_parser = values::task_states
-    )]
-    pub state: Option<u32>,
 
     /// Tell blocked time (leaf frame ends in _[o]) from waiting for a CPU (_[r])
     #[arg(long)]
@@ -100,14 +67,7 @@ Examples:
 impl Arguments {
     /// Checks what clap cannot: values against each other and the machine.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        if let Some(max) = self.max_block_time
-            && self.min_block_time >= max
-        {
-            return Err(cli::usage(format!(
-                "-m {} is not below -M {max}: give -m a smaller or -M a larger number of microseconds",
-                self.min_block_time
-            )));
-        }
+        self.intervals.validate()?;
         self.target.validate()
     }
 
@@ -119,32 +79,31 @@ impl Arguments {
         }
     }
 
-    /// `thread_kind` of the BPF program.
-    pub(crate) fn thread_kind(&self) -> u32 {
-        match (self.user_threads_only, self.kernel_threads_only) {
-            (true, _) => USER_THREADS,
-            (_, true) => KERNEL_THREADS,
-            _ => ALL_THREADS,
+    /// Which intervals count.
+    pub(crate) fn filter(&self) -> OffCpuFilter {
+        let flags = &self.intervals;
+        let (min_ns, max_ns) = flags.lengths_ns();
+        OffCpuFilter {
+            kind: ThreadKind::new(flags.user_threads_only, flags.kernel_threads_only),
+            min_ns,
+            max_ns,
+            states: flags.state,
         }
     }
 
-    /// Which intervals count.
-    pub(crate) fn filter(&self) -> OffCpuFilter {
-        OffCpuFilter {
-            min_ns: self.min_block_time.saturating_mul(1000),
-            max_ns: self
-                .max_block_time
-                .map_or(u64::MAX, |max| max.saturating_mul(1000)),
-            states: self.state,
+    /// Which stacks are wanted.
+    pub(crate) fn stacks(&self) -> StackChoice {
+        StackChoice {
+            user: !self.stacks.kernel_stacks_only,
+            kernel: !self.stacks.user_stacks_only,
+            call_graph: self.call_graph,
+            per_thread: self.output.per_thread,
         }
     }
 
     /// What is traced, in words, for the line that says so.
     pub(crate) fn subject(&self) -> String {
-        match self.thread_kind() {
-            USER_THREADS => "all user threads".to_owned(),
-            KERNEL_THREADS => "all kernel threads".to_owned(),
-            _ => self.target.subject(),
-        }
+        let all = self.intervals.subject().map(str::to_owned);
+        all.unwrap_or_else(|| self.target.subject())
     }
 }

@@ -3,12 +3,11 @@
 use std::mem::MaybeUninit;
 
 use anyhow::Context;
-use bpf::SharedConfig;
-use bpf::offcputime::{OffcputimeSkelBuilder, types::rodata};
+use bpf::offcputime::OffcputimeSkelBuilder;
+use bpf::types::Thread;
+use bpf::wakers::WAKER_MISSED;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use loader::{
-    Collector, EarlyStacks, Kernel, Named, OffCpuFilter, TargetWatch, ThreadClocks, Unwinder,
-};
+use loader::{ClockSession, Kernel, Named, TargetWatch, WakersShown};
 use profile::{State, Unit, Weight};
 
 use crate::arguments::Arguments;
@@ -18,9 +17,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
     let kernel = Kernel::probe()?;
     let targets = arguments.targets();
     let filter = arguments.filter();
-    let user = !arguments.stacks.kernel_stacks_only;
-    let kernel_side = !arguments.stacks.user_stacks_only;
-    let per_thread = arguments.output.per_thread;
+    let stacks = arguments.stacks();
 
     let mut object = MaybeUninit::uninit();
     let mut open = OffcputimeSkelBuilder::default().open(&mut object)?;
@@ -30,12 +27,8 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         .as_deref_mut()
         .context("the program has no constants")?;
     kernel.configure(config);
-    config.set_stacks(user, kernel_side);
-    config.set_call_graph(arguments.call_graph.code());
-    config.set_per_thread(per_thread);
-    config.switch_arguments = kernel.switch_arguments;
-    config.thread_kind = arguments.thread_kind();
-    set_filter(config, &filter);
+    stacks.configure(config);
+    filter.configure(&kernel, config);
     targets.configure(
         &kernel,
         config,
@@ -51,72 +44,28 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
     )?;
 
     let mut program = open.load().context("cannot load the BPF program")?;
-    let maps = &mut program.maps;
-    let progs = &program.progs;
-    targets.fill(
-        &kernel,
-        &maps.target_pids,
-        &maps.target_tids,
-        &progs.list_threads,
-    )?;
-    let links = loader::attach(&[
-        &progs.sched_switch,
-        &progs.sched_waking,
-        &progs.sched_wakeup_new,
-        &progs.sched_process_exec,
-    ])?;
-
-    let unwinder = user
-        .then(|| Unwinder::new(arguments.call_graph, loader::unwind_maps!(maps)))
-        .flatten();
-    let state = maps
-        .bss_data
-        .as_deref_mut()
-        .context("the program has no variables")?;
-    let mut collector = Collector::new(loader::count_maps!(maps), state, unwinder)?;
-    collector.prepare(&targets, &progs.list_threads)?;
-
+    let program = loader::clock_program!(program);
+    let mut session = ClockSession::attach(program, &kernel, &targets, stacks)?;
     if !window.is_controlled() {
         eprintln!("{}", header(arguments));
     }
     let start = window.begin()?;
-    collector.open_window(start);
-    if let Some(stop) = window.stop() {
-        collector.close_window(stop);
-    }
-    let early = user
-        .then(|| {
-            EarlyStacks::read(&progs.seed_threads, &collector, || {
-                cli::monotonic_ns() < start
-            })
-        })
-        .transpose()?;
-    cli::sleep_until(start);
-    loader::seed_threads(&progs.seed_threads, &maps.threads, early, &mut collector)?;
-    collector.state().set_threads_are_seeded();
+    let is_early = || cli::monotonic_ns() < start;
+    session.open(start, window.stop(), is_early, || cli::sleep_until(start))?;
 
-    let readiness = collector.readiness()?;
+    let readiness = session.readiness()?;
     let mut watch = TargetWatch::new(&targets);
     let stop = window.follow(&readiness, |stop| {
-        if let Some(stop) = stop {
-            collector.close_window(stop);
-        }
-        collector.take()?;
+        session.take(stop)?;
         Ok(watch.lives())
     })?;
 
-    let open = ThreadClocks::read_open_intervals(&progs.read_open_intervals)?;
-    drop(links);
-    let mut collected = collector.finish()?;
-    let threads = ThreadClocks::read(&maps.threads, open, stop)?.close(
-        &collected.ended,
-        &filter,
-        per_thread,
-        (user, kernel_side),
-        &mut collected.totals,
-    );
+    let (collected, threads) = session.close(stop, |thread: &Thread, tally| {
+        let counts = filter.admits(tally.longest, thread.off_state);
+        counts.then_some((tally, WAKER_MISSED))
+    })?;
     let states = arguments.states;
-    let mut named = collected.name(Unit::Nanoseconds, |tally| {
+    let mut named = collected.name(Unit::Nanoseconds, WakersShown::No, |tally| {
         let weight = |value| Weight {
             value,
             events: tally.events,
@@ -133,21 +82,6 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
     });
     named.profile.threads = threads;
     Ok(named)
-}
-
-/// Hands `filter` to the program: its `state_filter` says how to take the mask.
-fn set_filter(config: &mut rodata, filter: &OffCpuFilter) {
-    const STATES_ALL: u32 = 0;
-    const STATES_RUNNABLE: u32 = 1;
-    const STATES_IN_MASK: u32 = 2;
-
-    config.min_interval = filter.min_ns;
-    config.max_interval = filter.max_ns;
-    (config.state_filter, config.state_mask) = match filter.states {
-        None => (STATES_ALL, 0),
-        Some(0) => (STATES_RUNNABLE, 0),
-        Some(mask) => (STATES_IN_MASK, mask),
-    };
 }
 
 fn header(arguments: &Arguments) -> String {

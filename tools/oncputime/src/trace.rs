@@ -6,7 +6,7 @@ use anyhow::Context;
 use bpf::SharedConfig;
 use bpf::oncputime::OncputimeSkelBuilder;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use loader::{Collector, Kernel, Named, Rate, Samplers, TargetWatch, Unwinder};
+use loader::{Collector, Kernel, Named, Rate, Samplers, TargetWatch, Unwinder, WakersShown};
 use profile::{Unit, Weight};
 
 use crate::arguments::Arguments;
@@ -88,14 +88,16 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
     })?;
     drop(samplers);
 
-    let named = collector.finish()?.name(Unit::Samples, |tally| {
-        let weight = Weight {
-            value: tally.events,
-            events: tally.events,
-            longest: 0,
-        };
-        vec![(None, weight)]
-    });
+    let named = collector
+        .finish()?
+        .name(Unit::Samples, WakersShown::No, |tally| {
+            let weight = Weight {
+                value: tally.events,
+                events: tally.events,
+                longest: 0,
+            };
+            vec![(None, weight)]
+        });
     Ok(named)
 }
 

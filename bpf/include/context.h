@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Whose work a CPU is doing: the current task's, or an interrupt's. */
+#ifndef SYSTEMSCOPE_CONTEXT_H
+#define SYSTEMSCOPE_CONTEXT_H
+
+#include "kernel_types.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+enum context {
+	CONTEXT_TASK,
+	CONTEXT_SOFTIRQ,
+	CONTEXT_INTERRUPT,
+};
+
+/* Layout of the count: include/linux/preempt.h. */
+#define SERVING_SOFTIRQ 0x100
+#define HARDIRQ_AND_NMI_MASK 0xff0000
+
+/*
+ * A CPU's preemption count is a per-CPU variable. Its symbol is not there on
+ * kernels without CONFIG_KALLSYMS_ALL, but BTF says how far it is from another
+ * one, the run queue, to which the current task leads. User space sets that
+ * distance, between __preempt_count or pcpu_hot and runqueues; 0 if unknown.
+ */
+const volatile s64 preempt_count_from_runqueue = 0;
+
+static __always_inline enum context current_context(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	void *address;
+	int count;
+
+	if (!preempt_count_from_runqueue)
+		return CONTEXT_TASK;
+	address = BPF_CORE_READ(task, se.cfs_rq, rq);
+	address += preempt_count_from_runqueue;
+	if (bpf_core_type_exists(struct pcpu_hot))
+		address += bpf_core_field_offset(struct pcpu_hot,
+						 preempt_count);
+	if (bpf_probe_read_kernel(&count, sizeof(count), address))
+		return CONTEXT_TASK;
+	if (count & HARDIRQ_AND_NMI_MASK)
+		return CONTEXT_INTERRUPT;
+	return count & SERVING_SOFTIRQ ? CONTEXT_SOFTIRQ : CONTEXT_TASK;
+}
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Who ends a wait, and who had woken that one before: a chain of hops, from
+ * the waker on. A hop is hashed and sent once, as stacks are; so is a chain of
+ * more than one.
+ */
+#ifndef SYSTEMSCOPE_WAKERS_H
+#define SYSTEMSCOPE_WAKERS_H
+
+#include "context.h"
+#include "counts.h"
+#include "stack_capture.h"
+
+#define MOST_HOPS 8
+
+/* IDs of wakers that are not hashes. */
+#define WAKER_MISSED 0ULL
+#define WAKER_STILL_BLOCKED 1ULL
+/* The command line does not ask for this one. */
+#define WAKER_UNWANTED 2ULL
+
+/* One hop. In an interrupt the task is a bystander, and left out. */
+struct waker_event {
+	u32 kind;
+	/* enum context */
+	u32 context;
+	u64 id;
+	u64 user;
+	u64 kernel;
+	u32 pid;
+	u32 tid;
+	char comm[COMM_LENGTH];
+};
+
+struct waker_chain_event {
+	u32 kind;
+	u32 hop_count;
+	u64 id;
+	u64 hops[MOST_HOPS];
+};
+
+/* What is kept of each thread: how its last wait ended. */
+struct wake {
+	/* The waker or chain to charge. */
+	u64 waker;
+	u64 hops[MOST_HOPS];
+	u32 hop_count;
+	u32 unused;
+};
+
+#define THREAD_MEMBERS struct wake wake;
+
+/* How many hops to follow, 1 to MOST_HOPS. */
+const volatile u32 chain_length = 1;
+
+const volatile bool filter_waker_pids = false;
+const volatile bool filter_waker_tids = false;
+
+/* User space sets the number of entries to what the command line names. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u8);
+} waker_pids SEC(".maps"), waker_tids SEC(".maps");
+
+static __always_inline bool any_waker_is_wanted(void)
+{
+	return !filter_waker_pids && !filter_waker_tids;
+}
+
+static __always_inline bool waker_is_wanted(enum context context)
+{
+	u64 ids = bpf_get_current_pid_tgid();
+	u32 pid = ids >> 32, tid = ids;
+
+	if (any_waker_is_wanted())
+		return true;
+	if (context != CONTEXT_TASK)
+		return false;
+	if (filter_waker_pids && bpf_map_lookup_elem(&waker_pids, &pid))
+		return true;
+	return filter_waker_tids && bpf_map_lookup_elem(&waker_tids, &tid);
+}
+
+static __always_inline u64 waker_id(u64 hash)
+{
+	hash = stack_id(hash);
+	return hash > WAKER_UNWANTED ? hash : WAKER_UNWANTED + 1;
+}
+
+static __always_inline void send_waker(u64 *slot, void *event, u32 size, u64 id)
+{
+	if (bpf_ringbuf_output(&events, event, size, 0))
+		__sync_fetch_and_add(&lost.stack_frames, 1);
+	else
+		*slot = id;
+}
+
+/* The hop that the current context is. Returns its ID. */
+static __always_inline u64 capture_waker(void *ctx, enum context context)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct waker_event waker = {
+		.kind = EVENT_WAKER,
+		.context = context,
+	};
+	u64 *words = (u64 *)&waker, *slot, hash = 0;
+
+	if (context == CONTEXT_TASK) {
+		waker.pid = namespace_pid(task);
+		waker.tid = per_thread ? namespace_tid(task) : 0;
+		bpf_get_current_comm(waker.comm, sizeof(waker.comm));
+		/* Of a process outside of our namespace nothing can be read. */
+		if (waker.pid)
+			waker.user = capture_user_stack(
+				ctx, task, process_instance(task), waker.pid);
+	}
+	/* What kind of interrupt it is is read off its stack. */
+	if (want_kernel_stacks || context != CONTEXT_TASK)
+		waker.kernel = capture_kernel_stack(ctx, false);
+
+	for (u32 i = 0; i < sizeof(waker) / sizeof(u64); i++)
+		hash = hash_word(hash, words[i]);
+	waker.id = waker_id(hash);
+	slot = unseen(waker.id);
+	if (slot)
+		send_waker(slot, &waker, sizeof(waker), waker.id);
+	return waker.id;
+}
+
+/* The chain of @wake's hops. Returns its ID. */
+static __always_inline u64 publish_chain(struct wake *wake)
+{
+	struct waker_chain_event chain = {
+		.kind = EVENT_WAKER_CHAIN,
+		.hop_count = wake->hop_count,
+	};
+	u64 *slot, hash = wake->hop_count;
+
+	__builtin_memcpy(chain.hops, wake->hops, sizeof(chain.hops));
+	for (u32 i = 0; i < MOST_HOPS; i++) {
+		if (i >= wake->hop_count)
+			break;
+		hash = hash_word(hash, wake->hops[i]);
+	}
+	chain.id = waker_id(hash);
+	slot = unseen(chain.id);
+	if (slot)
+		send_waker(slot, &chain, sizeof(chain), chain.id);
+	return chain.id;
+}
+
+/* Puts the hop @waker, and before it those of its own last wait, in @wake. */
+static __always_inline void follow_chain(struct wake *wake, u64 waker,
+					 struct wake *before)
+{
+	u32 count = 1;
+
+	wake->hops[0] = waker;
+	for (u32 i = 1; i < MOST_HOPS; i++) {
+		if (!before || i >= chain_length || i > before->hop_count)
+			break;
+		wake->hops[i] = before->hops[i - 1];
+		count = i + 1;
+	}
+	wake->hop_count = count;
+}
+
+#endif

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* Blocked time by the sleeper's stack and who woke it. */
+#include "wakers.h"
+
+#include "interval_filter.h"
+#include "stack_edges.h"
+#include "thread_clock.h"
+
+static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
+					    struct thread *thread)
+{
+	u32 state = thread->off_state;
+
+	/* Preempted: the wait before it is still its last. */
+	if (!state)
+		return;
+	thread->wake.waker = WAKER_MISSED;
+	if (state_is_wanted(state) && is_chosen(task))
+		thread->user = capture_user_stack(ctx, task, thread->instance,
+						  thread->pid);
+}
+
+static __always_inline void thread_woken(void *ctx, struct task_struct *task,
+					 struct thread *thread, u64 now)
+{
+	bool counts = is_chosen(task) && state_is_wanted(thread->off_state) &&
+		      length_is_wanted(thread->off_blocked);
+	struct thread *waking = NULL;
+	enum context context;
+	u64 waker;
+
+	if (window_is_over(now)) {
+		thread->wake.waker = WAKER_STILL_BLOCKED;
+		return;
+	}
+	context = current_context();
+	if (counts && !waker_is_wanted(context)) {
+		counts = false;
+		thread->wake.waker = WAKER_UNWANTED;
+	}
+	if (!counts && chain_length == 1)
+		return;
+
+	waker = capture_waker(ctx, context);
+	if (chain_length > 1 && context == CONTEXT_TASK)
+		waking = find_thread((void *)bpf_get_current_task());
+	follow_chain(&thread->wake, waker, waking ? &waking->wake : NULL);
+	if (!counts)
+		return;
+	if (thread->wake.hop_count > 1)
+		waker = publish_chain(&thread->wake);
+	thread->wake.waker = waker;
+}
+
+static __always_inline void off_cpu_interval(struct task_struct *task,
+					     struct thread *thread, u64 blocked,
+					     u64 runnable)
+{
+	struct tally weight = {
+		.events = 1,
+		.blocked = blocked,
+		.runnable = runnable,
+		.longest = blocked,
+	};
+	struct stack_key key = {};
+
+	if (!blocked || !length_is_wanted(blocked) ||
+	    !state_is_wanted(thread->off_state) || !is_chosen(task))
+		return;
+	key.waker = thread->wake.waker;
+	if (key.waker <= WAKER_UNWANTED && !any_waker_is_wanted())
+		return;
+
+	key.pid = thread->pid;
+	key.tid = per_thread ? thread->tid : 0;
+	key.user = want_user_stacks ? thread->user : STACK_NONE;
+	key.kernel = capture_saved_kernel_stack(task, SCRATCH_HOOK);
+	BPF_CORE_READ_STR_INTO(&key.comm, task, comm);
+	count(&key, &weight);
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

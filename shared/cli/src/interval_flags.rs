@@ -1,0 +1,75 @@
+//! The flags of the tools that measure intervals off the CPU.
+
+use clap::Args;
+
+use crate::{usage, values};
+
+/// Which threads' intervals count, and which of them.
+#[derive(Args, Clone, Debug)]
+pub struct IntervalFlags {
+    /// Only user threads
+    #[arg(short = 'u', long, conflicts_with_all = ["kernel_threads_only", "pids", "tids"])]
+    pub user_threads_only: bool,
+
+    /// Only kernel threads
+    #[arg(short = 'k', long, conflicts_with_all = ["pids", "tids"])]
+    pub kernel_threads_only: bool,
+
+    /// Shortest time that counts, in microseconds
+    #[arg(
+        short = 'm', long, value_name = "MIN_US", default_value = "1",
+        allow_negative_numbers = true, value_parser = values::microseconds
+    )]
+    pub min_block_time: u64,
+
+    /// Longest time that counts, in microseconds [default: no limit]
+    #[arg(
+        short = 'M', long, value_name = "MAX_US",
+        allow_negative_numbers = true, value_parser = values::microseconds
+    )]
+    pub max_block_time: Option<u64>,
+
+    /// Only time that began in these task states: a mask of the kernel's
+    /// TASK_ bits (1 interruptible, 2 uninterruptible), or 0 for runnable
+    #[arg(
+        long, value_name = "MASK", allow_negative_numbers = true,
+        value_parser = values::task_states
+    )]
+    pub state: Option<u32>,
+}
+
+impl IntervalFlags {
+    /// Checks the bounds against each other.
+    ///
+    /// # Errors
+    /// No interval can be within them.
+    pub fn validate(&self) -> anyhow::Result<()> {
+        match self.max_block_time {
+            Some(max) if self.min_block_time >= max => Err(usage(format!(
+                "-m {} is not below -M {max}: give -m a smaller or -M a larger number of microseconds",
+                self.min_block_time
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Both bounds on an interval's length, inclusive, in nanoseconds.
+    #[must_use]
+    pub fn lengths_ns(&self) -> (u64, u64) {
+        let nanoseconds = |microseconds: u64| microseconds.saturating_mul(1000);
+        (
+            nanoseconds(self.min_block_time),
+            self.max_block_time.map_or(u64::MAX, nanoseconds),
+        )
+    }
+
+    /// Whose intervals, in words, where no process or thread is named.
+    #[must_use]
+    pub fn subject(&self) -> Option<&'static str> {
+        match (self.user_threads_only, self.kernel_threads_only) {
+            (true, _) => Some("all user threads"),
+            (_, true) => Some("all kernel threads"),
+            _ => None,
+        }
+    }
+}

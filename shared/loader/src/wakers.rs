@@ -1,0 +1,268 @@
+//! Who ended waits: the hops and chains that a program sends, each once.
+
+use std::collections::HashMap;
+
+use bpf::types::STACK_NONE;
+use bpf::wakers::{
+    CONTEXT_INTERRUPT, CONTEXT_TASK, WAKER_STILL_BLOCKED, WakerChainEvent, WakerEvent,
+};
+use profile::{Frame, FrameKind, ThreadId, Waker, marker};
+
+use crate::comms::Comms;
+use crate::stacks::{NamedStack, Quality, Stacks};
+
+/// Hops and chains kept at most; what comes after them counts as missing.
+const MOST_KEPT: usize = 1 << 20;
+
+/// Every waker seen so far, by ID.
+#[derive(Default)]
+pub(crate) struct Wakers {
+    hops: HashMap<u64, WakerEvent>,
+    chains: HashMap<u64, Box<[u64]>>,
+}
+
+/// A hop with the quality of its stack; `None` where it was not seen.
+pub(crate) struct NamedWaker {
+    pub(crate) waker: Waker,
+    pub(crate) stack: Option<NamedStack>,
+}
+
+impl Wakers {
+    /// Keeps a hop that a program sent.
+    pub(crate) fn add(&mut self, event: WakerEvent) {
+        if self.hops.len() < MOST_KEPT {
+            self.hops.insert(event.id, event);
+        }
+    }
+
+    /// Keeps a chain that a program sent.
+    pub(crate) fn add_chain(&mut self, event: &WakerChainEvent) {
+        if self.chains.len() < MOST_KEPT {
+            let hops = event.hops.iter().take(event.hop_count as usize);
+            self.chains.insert(event.id, hops.copied().collect());
+        }
+    }
+
+    /// The stacks of all hops.
+    pub(crate) fn stacks(&self) -> impl Iterator<Item = u64> {
+        self.hops.values().flat_map(|hop| [hop.user, hop.kernel])
+    }
+
+    /// Names the chain of wakers `id` that ends at a wait of `sleeper`, once the
+    /// stacks are resolved. It ends before a thread that is in it already.
+    pub(crate) fn named(
+        &self,
+        id: u64,
+        sleeper: ThreadId,
+        with_kernel: bool,
+        stacks: &mut Stacks,
+        comms: &mut Comms,
+    ) -> Vec<NamedWaker> {
+        if id == WAKER_STILL_BLOCKED {
+            return vec![without_stack(marker::STILL_BLOCKED)];
+        }
+        let single = [id];
+        let chain = self.chains.get(&id).map_or(&single[..], |chain| chain);
+        let mut named = Vec::with_capacity(chain.len());
+        let mut seen = vec![sleeper];
+        for id in chain {
+            let Some(hop) = self.hops.get(id) else {
+                named.push(without_stack(marker::MISSED_WAKER));
+                break;
+            };
+            let thread = ThreadId {
+                pid: hop.pid,
+                tid: hop.tid,
+            };
+            let is_thread = hop.context == CONTEXT_TASK;
+            if is_thread && thread.tid != 0 {
+                if seen.contains(&thread) {
+                    break;
+                }
+                seen.push(thread);
+            }
+            named.push(named_hop(
+                hop,
+                is_thread.then_some(thread),
+                with_kernel,
+                stacks,
+                comms,
+            ));
+        }
+        named
+    }
+}
+
+fn without_stack(name: &str) -> NamedWaker {
+    NamedWaker {
+        waker: Waker {
+            comm: name.into(),
+            thread: None,
+            frames: [].into(),
+        },
+        stack: None,
+    }
+}
+
+fn named_hop(
+    hop: &WakerEvent,
+    thread: Option<ThreadId>,
+    with_kernel: bool,
+    stacks: &mut Stacks,
+    comms: &mut Comms,
+) -> NamedWaker {
+    if thread.is_some() {
+        let kernel = if with_kernel { hop.kernel } else { STACK_NONE };
+        let stack = stacks.named(hop.user, kernel);
+        let waker = Waker {
+            comm: comms.name(&hop.comm),
+            thread,
+            frames: stack.frames.clone(),
+        };
+        return NamedWaker {
+            waker,
+            stack: Some(stack),
+        };
+    }
+    let mut stack = stacks.named(STACK_NONE, hop.kernel);
+    let handler = handler(&stack.frames);
+    let comm = if handler.iter().any(is_timer) {
+        marker::TIMER
+    } else if hop.context == CONTEXT_INTERRUPT {
+        marker::INTERRUPT
+    } else {
+        marker::SOFTIRQ
+    };
+    let waker = Waker {
+        comm: comm.into(),
+        thread: None,
+        frames: if with_kernel { handler } else { &[] }.into(),
+    };
+    if !with_kernel {
+        stack.quality = Quality::Whole;
+    }
+    NamedWaker {
+        waker,
+        stack: Some(stack),
+    }
+}
+
+/// Whether a frame is of the expiry of timers: kernel/time/hrtimer.c, timer.c
+/// and tick-common.c.
+fn is_timer(frame: &Frame) -> bool {
+    const TIMERS: [&str; 8] = [
+        "hrtimer_interrupt",
+        "hrtimer_run_queues",
+        "hrtimer_run_softirq",
+        "__hrtimer_run_queues",
+        "run_timer_softirq",
+        "__run_timers",
+        "call_timer_fn",
+        "tick_handle_periodic",
+    ];
+    TIMERS.contains(&&*frame.name)
+}
+
+/// Of a kernel stack, root first, the part that is the interrupt's and not that
+/// of what it interrupted: up to the entry that is nearest to the leaf.
+fn handler(frames: &[Frame]) -> &[Frame] {
+    let is_entry = |frame: &Frame| {
+        // arch/x86/include/asm/idtentry.h; kernel/softirq.c before and since 6.10.
+        frame.name.starts_with("asm_")
+            || matches!(&*frame.name, "__do_softirq" | "handle_softirqs")
+            || frame.kind != FrameKind::Kernel
+    };
+    let entry = frames.iter().rposition(is_entry).unwrap_or(0);
+    &frames[entry..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(names: &[&str]) -> Vec<Frame> {
+        let frame = |name: &&str| Frame {
+            name: (*name).into(),
+            module: None,
+            kind: FrameKind::Kernel,
+        };
+        names.iter().map(frame).collect()
+    }
+
+    fn names(frames: &[Frame]) -> Vec<&str> {
+        frames.iter().map(|frame| &*frame.name).collect()
+    }
+
+    #[test]
+    fn what_was_interrupted_is_cut_off() {
+        let nested = kernel(&[
+            "do_syscall_64",
+            "vfs_read",
+            "asm_common_interrupt",
+            "handle_softirqs",
+            "net_rx_action",
+            "asm_sysvec_apic_timer_interrupt",
+            "hrtimer_interrupt",
+            "try_to_wake_up",
+        ]);
+        assert_eq!(
+            names(handler(&nested)),
+            [
+                "asm_sysvec_apic_timer_interrupt",
+                "hrtimer_interrupt",
+                "try_to_wake_up"
+            ]
+        );
+        assert_eq!(
+            names(handler(&nested[..5])),
+            ["handle_softirqs", "net_rx_action"]
+        );
+        // Another interrupt's work, whatever came before it.
+        let irq_work = [
+            &nested[..],
+            &kernel(&["asm_sysvec_irq_work", "irq_work_run"]),
+        ]
+        .concat();
+        assert!(!handler(&irq_work).iter().any(is_timer));
+        assert!(handler(&nested).iter().any(is_timer));
+        let unknown = kernel(&["ret_from_fork", "kthread"]);
+        assert_eq!(handler(&unknown).len(), 2);
+        assert!(handler(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_cycle_ends_the_chain() {
+        let mut wakers = Wakers::default();
+        let mut stacks = Stacks::new();
+        let mut comms = Comms::default();
+        for (id, tid) in [(10, 1), (11, 2), (12, 3)] {
+            wakers.add(WakerEvent {
+                id,
+                pid: 1,
+                tid,
+                ..WakerEvent::default()
+            });
+        }
+        let mut chain = WakerChainEvent {
+            id: 20,
+            hop_count: 4,
+            ..WakerChainEvent::default()
+        };
+        chain.hops[..4].copy_from_slice(&[10, 11, 10, 12]);
+        wakers.add_chain(&chain);
+        let mut tids = |id, sleeper| -> Vec<u32> {
+            let sleeper = ThreadId {
+                pid: 1,
+                tid: sleeper,
+            };
+            let named = wakers.named(id, sleeper, true, &mut stacks, &mut comms);
+            let thread = |named: &NamedWaker| named.waker.thread.map_or(0, |thread| thread.tid);
+            named.iter().map(thread).collect()
+        };
+        assert_eq!(tids(20, 9), [1, 2]);
+        assert_eq!(tids(20, 2), [1]);
+        assert_eq!(tids(12, 9), [3]);
+        // Not seen: its place is marked.
+        assert_eq!(tids(13, 9), [0]);
+    }
+}
