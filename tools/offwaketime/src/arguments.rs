@@ -1,0 +1,165 @@
+//! The command line of offwaketime.
+
+use std::path::PathBuf;
+
+use bpf::wakers::MOST_HOPS;
+use clap::Parser;
+use cli::values;
+use loader::{CallGraph, OffCpuFilter, StackChoice, Targets, ThreadKind};
+
+/// Shows why threads block and who ends it: the blocked time by the sleeper's
+/// stack and its waker's.
+///
+/// Traces until Ctrl-C or for the given seconds, then prints one line for each
+/// pair in folded form: the sleeper's name, user frames from the root, kernel
+/// frames; `--`; the waker's frames from the leaf, its name; and the
+/// microseconds. Read from the end it tells the story.
+///
+/// The waker is [timer], [irq] or [softirq] where an interrupt ended the wait,
+/// and [still blocked] where nobody did before the end. A wait that began
+/// before is counted from the start.
+#[derive(Parser, Debug)]
+#[command(name = "offwaketime", version, after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub target: cli::TargetFlags,
+
+    #[command(flatten)]
+    pub intervals: cli::IntervalFlags,
+
+    /// Only waits that threads of these processes ended, by ID
+    #[arg(
+        long = "waker-pid", value_name = "PIDS", value_delimiter = ',',
+        allow_negative_numbers = true, value_parser = values::process_id
+    )]
+    pub waker_pids: Vec<u32>,
+
+    /// Only waits that these threads ended, by ID
+    #[arg(
+        long = "waker-tid", value_name = "TIDS", value_delimiter = ',',
+        allow_negative_numbers = true, value_parser = values::thread_id
+    )]
+    pub waker_tids: Vec<u32>,
+
+    /// Follow the waker's own last wait: who had woken that one, up to N wakers
+    /// in all. Measures every thread of the machine to know
+    #[arg(
+        long, value_name = "N", default_value = "1",
+        allow_negative_numbers = true, value_parser = hops
+    )]
+    pub chain: u32,
+
+    #[command(flatten)]
+    pub stacks: cli::StackFlags,
+
+    /// How to walk user stacks: by tables made of .eh_frame (dwarf), by frame
+    /// pointers (fp), or by tables and, in code that has none, frame pointers
+    #[arg(
+        long, value_name = "MODE", default_value = "auto",
+        value_parser = CallGraph::by_name
+    )]
+    pub call_graph: CallGraph,
+
+    /// Show the waits for a CPU after the wake-ups, too: leaf frames of sleepers
+    /// end in _[o] for blocked time, in _[r] for these
+    #[arg(long)]
+    pub states: bool,
+
+    /// Print nanoseconds instead of microseconds
+    #[arg(long)]
+    pub nanoseconds: bool,
+
+    /// Also write a flame graph to FILE
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub output: cli::OutputFlags,
+
+    #[command(flatten)]
+    pub duration: cli::DurationFlags,
+
+    #[command(flatten)]
+    pub control: cli::ControlFlags,
+}
+
+const EXAMPLES: &str = "\
+The time is the blocked time, up to the wake-up; -m and -M are bounds on it.
+
+Examples:
+  offwaketime                     trace all threads until Ctrl-C
+  offwaketime -p 1234 5           one process for 5 seconds
+  offwaketime -m 1000             only waits of 1 ms and more
+  offwaketime -p 1234 --svg wakeups.svg 10 > wakeups.folded
+  offwaketime -t 1235 --chain 3   who woke it, who had woken that one, and so on
+  offwaketime --waker-pid 5678    whom process 5678 wakes
+  offwaketime -k --state 2        kernel threads in uninterruptible waits";
+
+/// `--chain`: 1 to [`MOST_HOPS`].
+fn hops(text: &str) -> Result<u32, String> {
+    values::positive(text)
+        .ok()
+        .filter(|&hops| hops <= MOST_HOPS as u64)
+        .and_then(|hops| u32::try_from(hops).ok())
+        .ok_or_else(|| format!("give a number of wakers from 1 to {MOST_HOPS}"))
+}
+
+impl Arguments {
+    /// Checks what clap cannot: values against each other and the machine.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.intervals.validate()?;
+        if self.intervals.state == Some(0) {
+            return Err(cli::usage(
+                "--state 0 means runnable, and a thread that is runnable waits for no waker: give a mask of other states, or use offcputime",
+            ));
+        }
+        self.target.validate()?;
+        cli::check_processes(&self.waker_pids)?;
+        cli::check_threads(&self.waker_tids)
+    }
+
+    /// Whose waits to measure.
+    pub(crate) fn targets(&self) -> Targets {
+        Targets {
+            pids: self.target.pids.clone(),
+            tids: self.target.tids.clone(),
+        }
+    }
+
+    /// Whose wake-ups count.
+    pub(crate) fn wakers(&self) -> Targets {
+        Targets {
+            pids: self.waker_pids.clone(),
+            tids: self.waker_tids.clone(),
+        }
+    }
+
+    /// Which waits count.
+    pub(crate) fn filter(&self) -> OffCpuFilter {
+        let flags = &self.intervals;
+        let (min_ns, max_ns) = flags.lengths_ns();
+        OffCpuFilter {
+            kind: ThreadKind::new(flags.user_threads_only, flags.kernel_threads_only),
+            min_ns,
+            max_ns,
+            states: flags.state,
+        }
+    }
+
+    /// Which stacks are wanted.
+    pub(crate) fn stacks(&self) -> StackChoice {
+        StackChoice {
+            user: !self.stacks.kernel_stacks_only,
+            kernel: !self.stacks.user_stacks_only,
+            call_graph: self.call_graph,
+            // A chain ends where a thread comes again.
+            per_thread: self.output.per_thread || self.chain > 1,
+        }
+    }
+
+    /// Whose waits are traced, in words.
+    pub(crate) fn subject(&self) -> String {
+        let all = self.intervals.subject().map(str::to_owned);
+        all.unwrap_or_else(|| self.target.subject())
+    }
+}
