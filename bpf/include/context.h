@@ -11,6 +11,8 @@ enum context {
 	CONTEXT_TASK,
 	CONTEXT_SOFTIRQ,
 	CONTEXT_INTERRUPT,
+	/* The kernel stack will show. */
+	CONTEXT_UNKNOWN,
 };
 
 /* Layout of the count: include/linux/preempt.h. */
@@ -25,6 +27,12 @@ enum context {
  */
 const volatile s64 preempt_count_from_runqueue = 0;
 
+/* Whether the current task may be the one that acts. */
+static __always_inline bool may_be_task(enum context context)
+{
+	return context == CONTEXT_TASK || context == CONTEXT_UNKNOWN;
+}
+
 static __always_inline enum context current_context(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -32,14 +40,14 @@ static __always_inline enum context current_context(void)
 	int count;
 
 	if (!preempt_count_from_runqueue)
-		return CONTEXT_TASK;
+		return CONTEXT_UNKNOWN;
 	address = BPF_CORE_READ(task, se.cfs_rq, rq);
 	address += preempt_count_from_runqueue;
 	if (bpf_core_type_exists(struct pcpu_hot))
-		address += bpf_core_field_offset(struct pcpu_hot,
-						 preempt_count);
+		address +=
+			bpf_core_field_offset(struct pcpu_hot, preempt_count);
 	if (bpf_probe_read_kernel(&count, sizeof(count), address))
-		return CONTEXT_TASK;
+		return CONTEXT_UNKNOWN;
 	if (count & HARDIRQ_AND_NMI_MASK)
 		return CONTEXT_INTERRUPT;
 	return count & SERVING_SOFTIRQ ? CONTEXT_SOFTIRQ : CONTEXT_TASK;

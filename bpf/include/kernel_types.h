@@ -103,7 +103,8 @@ struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
 	void *stack;
-	int on_cpu;
+	/* An int, then a byte: of an unsigned field the size is relocated, too. */
+	unsigned int on_cpu;
 	int exit_state;
 	int pid;
 	int tgid;

@@ -76,7 +76,7 @@ static __always_inline bool waker_is_wanted(enum context context)
 
 	if (any_waker_is_wanted())
 		return true;
-	if (context != CONTEXT_TASK)
+	if (!may_be_task(context))
 		return false;
 	if (filter_waker_pids && bpf_map_lookup_elem(&waker_pids, &pid))
 		return true;
@@ -107,7 +107,7 @@ static __always_inline u64 capture_waker(void *ctx, enum context context)
 	};
 	u64 *words = (u64 *)&waker, *slot, hash = 0;
 
-	if (context == CONTEXT_TASK) {
+	if (may_be_task(context)) {
 		waker.pid = namespace_pid(task);
 		waker.tid = per_thread ? namespace_tid(task) : 0;
 		bpf_get_current_comm(waker.comm, sizeof(waker.comm));
@@ -116,7 +116,7 @@ static __always_inline u64 capture_waker(void *ctx, enum context context)
 			waker.user = capture_user_stack(
 				ctx, task, process_instance(task), waker.pid);
 	}
-	/* What kind of interrupt it is is read off its stack. */
+	/* What kind of interrupt it is, if it is one, is read off its stack. */
 	if (want_kernel_stacks || context != CONTEXT_TASK)
 		waker.kernel = capture_kernel_stack(ctx, false);
 

@@ -26,6 +26,8 @@ pub const CONTEXT_TASK: u32 = 0;
 pub const CONTEXT_SOFTIRQ: u32 = 1;
 /// `enum context`: a hardware interrupt, or an NMI.
 pub const CONTEXT_INTERRUPT: u32 = 2;
+/// `enum context`: one of the others, as the kernel stack will show.
+pub const CONTEXT_UNKNOWN: u32 = 3;
 
 /// `struct waker_event`: one hop of a chain of wakers.
 #[repr(C)]
@@ -33,7 +35,7 @@ pub const CONTEXT_INTERRUPT: u32 = 2;
 pub struct WakerEvent {
     /// [`EVENT_WAKER`].
     pub kind: u32,
-    /// `CONTEXT_`: in an interrupt there is no task.
+    /// `CONTEXT_`: in an interrupt the task is not to be taken for the waker.
     pub context: u32,
     /// The hop's ID.
     pub id: u64,

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use bpf::types::STACK_NONE;
 use bpf::wakers::{
-    CONTEXT_INTERRUPT, CONTEXT_TASK, WAKER_STILL_BLOCKED, WakerChainEvent, WakerEvent,
+    CONTEXT_INTERRUPT, CONTEXT_SOFTIRQ, CONTEXT_TASK, CONTEXT_UNKNOWN, WAKER_STILL_BLOCKED,
+    WakerChainEvent, WakerEvent,
 };
-use profile::{Frame, FrameKind, ThreadId, Waker, marker};
+use profile::{Frame, ThreadId, Waker, marker};
 
 use crate::comms::Comms;
 use crate::stacks::{NamedStack, Quality, Stacks};
@@ -74,20 +75,23 @@ impl Wakers {
                 pid: hop.pid,
                 tid: hop.tid,
             };
-            let is_thread = hop.context == CONTEXT_TASK;
+            let context = match hop.context {
+                CONTEXT_UNKNOWN => context(&stacks.named(STACK_NONE, hop.kernel).frames),
+                known => known,
+            };
+            let is_thread = context == CONTEXT_TASK;
             if is_thread && thread.tid != 0 {
                 if seen.contains(&thread) {
                     break;
                 }
                 seen.push(thread);
             }
-            named.push(named_hop(
-                hop,
-                is_thread.then_some(thread),
-                with_kernel,
-                stacks,
-                comms,
-            ));
+            if !is_thread {
+                // What had woken a bystander tells nothing.
+                named.push(named_interrupt(hop, context, with_kernel, stacks));
+                break;
+            }
+            named.push(named_thread(hop, thread, with_kernel, stacks, comms));
         }
         named
     }
@@ -104,31 +108,36 @@ fn without_stack(name: &str) -> NamedWaker {
     }
 }
 
-fn named_hop(
+fn named_thread(
     hop: &WakerEvent,
-    thread: Option<ThreadId>,
+    thread: ThreadId,
     with_kernel: bool,
     stacks: &mut Stacks,
     comms: &mut Comms,
 ) -> NamedWaker {
-    if thread.is_some() {
-        let kernel = if with_kernel { hop.kernel } else { STACK_NONE };
-        let stack = stacks.named(hop.user, kernel);
-        let waker = Waker {
+    let kernel = if with_kernel { hop.kernel } else { STACK_NONE };
+    let stack = stacks.named(hop.user, kernel);
+    NamedWaker {
+        waker: Waker {
             comm: comms.name(&hop.comm),
-            thread,
+            thread: Some(thread),
             frames: stack.frames.clone(),
-        };
-        return NamedWaker {
-            waker,
-            stack: Some(stack),
-        };
+        },
+        stack: Some(stack),
     }
+}
+
+fn named_interrupt(
+    hop: &WakerEvent,
+    context: u32,
+    with_kernel: bool,
+    stacks: &mut Stacks,
+) -> NamedWaker {
     let mut stack = stacks.named(STACK_NONE, hop.kernel);
     let handler = handler(&stack.frames);
     let comm = if handler.iter().any(is_timer) {
         marker::TIMER
-    } else if hop.context == CONTEXT_INTERRUPT {
+    } else if context == CONTEXT_INTERRUPT {
         marker::INTERRUPT
     } else {
         marker::SOFTIRQ
@@ -166,18 +175,52 @@ fn is_timer(frame: &Frame) -> bool {
 /// Of a kernel stack, root first, the part that is the interrupt's and not that
 /// of what it interrupted: up to the entry that is nearest to the leaf.
 fn handler(frames: &[Frame]) -> &[Frame] {
-    let is_entry = |frame: &Frame| {
-        // arch/x86/include/asm/idtentry.h; kernel/softirq.c before and since 6.10.
-        frame.name.starts_with("asm_")
-            || matches!(&*frame.name, "__do_softirq" | "handle_softirqs")
-            || frame.kind != FrameKind::Kernel
-    };
+    let is_entry = |frame: &Frame| is_interrupt_entry(frame) || is_softirq_entry(frame);
     let entry = frames.iter().rposition(is_entry).unwrap_or(0);
     &frames[entry..]
 }
 
+/// arch/x86/include/asm/idtentry.h; what is no interrupt are exceptions.
+fn is_interrupt_entry(frame: &Frame) -> bool {
+    frame.name.starts_with("asm_sysvec_")
+        || matches!(
+            &*frame.name,
+            "asm_common_interrupt" | "asm_spurious_interrupt" | "asm_exc_nmi"
+        )
+}
+
+/// kernel/softirq.c, before and since 6.10.
+fn is_softirq_entry(frame: &Frame) -> bool {
+    matches!(&*frame.name, "__do_softirq" | "handle_softirqs")
+}
+
+/// Whose work a kernel stack, root first, is, where the kernel does not tell.
+fn context(frames: &[Frame]) -> u32 {
+    // kernel/entry/common.c: on its way back from an interrupt a CPU may do the
+    // task's own work, such as handling a signal, or switch to another task.
+    let returns = |frame: &Frame| {
+        ["irqentry_exit", "exit_to_user_mode", "preempt_schedule_irq"]
+            .iter()
+            .any(|start| frame.name.starts_with(start))
+    };
+    for frame in frames.iter().rev() {
+        if returns(frame) {
+            return CONTEXT_TASK;
+        }
+        if is_softirq_entry(frame) {
+            return CONTEXT_SOFTIRQ;
+        }
+        if is_interrupt_entry(frame) {
+            return CONTEXT_INTERRUPT;
+        }
+    }
+    CONTEXT_TASK
+}
+
 #[cfg(test)]
 mod tests {
+    use profile::FrameKind;
+
     use super::*;
 
     fn kernel(names: &[&str]) -> Vec<Frame> {
@@ -228,6 +271,26 @@ mod tests {
         let unknown = kernel(&["ret_from_fork", "kthread"]);
         assert_eq!(handler(&unknown).len(), 2);
         assert!(handler(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_stack_tells_whose_work_it_is() {
+        let of = |names: &[&str]| context(&kernel(names));
+        let entry = "asm_sysvec_apic_timer_interrupt";
+        assert_eq!(of(&[]), CONTEXT_TASK);
+        assert_eq!(of(&["do_syscall_64", "vfs_write"]), CONTEXT_TASK);
+        assert_eq!(of(&["do_syscall_64", entry, "f"]), CONTEXT_INTERRUPT);
+        assert_eq!(
+            of(&[entry, "irq_exit_rcu", "__do_softirq", "f"]),
+            CONTEXT_SOFTIRQ
+        );
+        assert_eq!(of(&["asm_exc_page_fault", "f"]), CONTEXT_TASK);
+        let signal = [entry, "irqentry_exit_to_user_mode", "get_signal", "do_exit"];
+        assert_eq!(of(&signal), CONTEXT_TASK);
+        assert_eq!(
+            of(&[&signal[..], &[entry, "f"]].concat()),
+            CONTEXT_INTERRUPT
+        );
     }
 
     #[test]

@@ -74,11 +74,6 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
     if !window.is_controlled() {
         eprintln!("{}", header(arguments));
     }
-    if kernel.preempt_count_from_runqueue == 0 {
-        eprintln!(
-            "offwaketime: this kernel does not tell when an interrupt ends a wait: the waker shown may be a thread that was interrupted"
-        );
-    }
     let start = window.begin()?;
     let is_early = || cli::monotonic_ns() < start;
     session.open(start, window.stop(), is_early, || cli::sleep_until(start))?;
