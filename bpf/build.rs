@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use libbpf_cargo::SkeletonBuilder;
 
-const PROGRAMS: [&str; 3] = ["offcputime", "offwaketime", "oncputime"];
+const PROGRAMS: [&str; 4] = ["cpudist", "offcputime", "offwaketime", "oncputime"];
 
 fn main() -> ExitCode {
     println!("cargo:rerun-if-changed=include");

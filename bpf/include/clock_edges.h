@@ -24,4 +24,11 @@ static __always_inline struct thread *seed_clock(struct task_struct *task,
 	return thread;
 }
 
+/* Whether @thread has been off the CPU since @since, without a break. */
+static __always_inline bool is_off_cpu(struct thread *thread, u64 since)
+{
+	return clock_state(*(volatile u64 *)&thread->clock) != THREAD_RUNNING &&
+	       *(volatile u64 *)&thread->off_since == since;
+}
+
 #endif

@@ -74,12 +74,6 @@ struct open_interval {
 	u32 task_state;
 };
 
-static __always_inline bool is_off_cpu(struct thread *thread, u64 since)
-{
-	return clock_state(*(volatile u64 *)&thread->clock) != THREAD_RUNNING &&
-	       *(volatile u64 *)&thread->off_since == since;
-}
-
 /* Right after the window's end: the stacks of the threads still off CPU. */
 SEC("iter/task")
 int read_open_intervals(struct bpf_iter__task *ctx)

@@ -255,11 +255,13 @@ static __always_inline void arrive_belatedly(struct task_struct *task,
 	arrive(task, thread, now > since + ran ? now - ran : since);
 }
 
-static __always_inline void end_thread(struct task_struct *task,
+/* Whether user space wants the account of a thread that ended. */
+const volatile bool want_thread_ends = true;
+
+static __always_inline void report_end(struct task_struct *task,
 				       struct thread *thread, u64 now)
 {
 	struct thread_end *end;
-	u64 key = (u64)task;
 
 	BPF_CORE_READ_STR_INTO(&thread->comm, task, comm);
 	end = bpf_ringbuf_reserve(&events, sizeof(*end), 0);
@@ -271,6 +273,15 @@ static __always_inline void end_thread(struct task_struct *task,
 	} else {
 		__sync_fetch_and_add(&lost.thread_ends, 1);
 	}
+}
+
+static __always_inline void end_thread(struct task_struct *task,
+				       struct thread *thread, u64 now)
+{
+	u64 key = (u64)task;
+
+	if (want_thread_ends)
+		report_end(task, thread, now);
 	bpf_map_delete_elem(&threads, &key);
 }
 

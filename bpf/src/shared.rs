@@ -4,14 +4,18 @@ use std::ptr;
 
 use crate::types::Losses;
 
-/// Constants of a program, set between opening and loading it.
-pub trait SharedConfig {
+/// Constants of every program, set between opening and loading it.
+pub trait FilterConfig {
     /// Inode number of the caller's PID namespace; 0 for the initial one.
     fn set_pid_namespace(&mut self, inode: u32);
     /// Whether `target_pids` and `target_tids` choose what is measured.
     fn set_filters(&mut self, pids: bool, tids: bool);
     /// The only target, as the kernel names it.
     fn set_only_pid(&mut self, pid: u32);
+}
+
+/// Constants of a program that captures stacks.
+pub trait SharedConfig: FilterConfig {
     /// Which stacks to capture.
     fn set_stacks(&mut self, user: bool, kernel: bool);
     /// Whether threads are counted apart.
@@ -22,25 +26,29 @@ pub trait SharedConfig {
     fn set_copy_every_stack(&mut self, copy: bool);
 }
 
-/// Variables of a running program, in memory that both sides map.
-pub trait SharedState {
+/// Variables of every running program, in memory that both sides map.
+pub trait WindowState {
     /// Begins the window at `ns` on CLOCK_MONOTONIC.
     fn set_window_start(&mut self, ns: u64);
     /// Ends the window at `ns` on CLOCK_MONOTONIC.
     fn set_window_stop(&mut self, ns: u64);
+    /// What was lost so far.
+    fn losses(&self) -> Losses;
+}
+
+/// Variables of a running program that captures stacks.
+pub trait SharedState: WindowState {
     /// How many keys are in the current counts map.
     fn counts_used(&self) -> u64;
     /// Says that the current counts map is empty.
     fn reset_counts_used(&mut self);
     /// Lets this many stacks be sent as copies from now on.
     fn allow_copies(&mut self, copies: i64);
-    /// What was lost so far.
-    fn losses(&self) -> Losses;
 }
 
-macro_rules! implement_shared {
+macro_rules! implement_window {
     ($skeleton:ident) => {
-        impl SharedConfig for crate::$skeleton::types::rodata {
+        impl FilterConfig for crate::$skeleton::types::rodata {
             fn set_pid_namespace(&mut self, inode: u32) {
                 self.pid_namespace = inode;
             }
@@ -53,7 +61,39 @@ macro_rules! implement_shared {
             fn set_only_pid(&mut self, pid: u32) {
                 self.only_pid = pid;
             }
+        }
 
+        impl WindowState for crate::$skeleton::types::bss {
+            fn set_window_start(&mut self, ns: u64) {
+                // SAFETY: a valid, aligned field; volatile as the kernel reads it.
+                unsafe { ptr::write_volatile(&mut self.window_start, ns) }
+            }
+
+            fn set_window_stop(&mut self, ns: u64) {
+                // SAFETY: as above.
+                unsafe { ptr::write_volatile(&mut self.window_stop, ns) }
+            }
+
+            fn losses(&self) -> Losses {
+                // SAFETY: a valid, aligned field; volatile as the kernel writes it.
+                let lost = unsafe { ptr::read_volatile(&self.lost) };
+                Losses {
+                    stack_frames: lost.stack_frames,
+                    counts: lost.counts,
+                    clocks: lost.clocks,
+                    switches: lost.switches,
+                    thread_ends: lost.thread_ends,
+                }
+            }
+        }
+    };
+}
+
+macro_rules! implement_shared {
+    ($skeleton:ident) => {
+        implement_window!($skeleton);
+
+        impl SharedConfig for crate::$skeleton::types::rodata {
             fn set_stacks(&mut self, user: bool, kernel: bool) {
                 self.want_user_stacks = user;
                 self.want_kernel_stacks = kernel;
@@ -73,16 +113,6 @@ macro_rules! implement_shared {
         }
 
         impl SharedState for crate::$skeleton::types::bss {
-            fn set_window_start(&mut self, ns: u64) {
-                // SAFETY: a valid, aligned field; volatile as the kernel reads it.
-                unsafe { ptr::write_volatile(&mut self.window_start, ns) }
-            }
-
-            fn set_window_stop(&mut self, ns: u64) {
-                // SAFETY: as above.
-                unsafe { ptr::write_volatile(&mut self.window_stop, ns) }
-            }
-
             fn counts_used(&self) -> u64 {
                 // SAFETY: a valid, aligned field; volatile as the kernel writes it.
                 unsafe { ptr::read_volatile(&self.counts_used) }
@@ -99,17 +129,22 @@ macro_rules! implement_shared {
                 // SAFETY: as above.
                 unsafe { ptr::write_volatile(&mut self.copies_allowed, copies) }
             }
+        }
+    };
+}
 
-            fn losses(&self) -> Losses {
-                // SAFETY: a valid, aligned field; volatile as the kernel writes it.
-                let lost = unsafe { ptr::read_volatile(&self.lost) };
-                Losses {
-                    stack_frames: lost.stack_frames,
-                    counts: lost.counts,
-                    clocks: lost.clocks,
-                    switches: lost.switches,
-                    thread_ends: lost.thread_ends,
-                }
+/// Variables of a program that keeps the thread clock.
+pub trait ClockState: WindowState {
+    /// Says that every thread has a clock that was there at the window's start.
+    fn set_threads_are_seeded(&mut self);
+}
+
+macro_rules! implement_clock {
+    ($skeleton:ident) => {
+        impl ClockState for crate::$skeleton::types::bss {
+            fn set_threads_are_seeded(&mut self) {
+                // SAFETY: a valid, aligned field; volatile as the kernel reads it.
+                unsafe { ptr::write_volatile(&mut self.threads_are_seeded, true) }
             }
         }
     };
@@ -125,12 +160,6 @@ pub trait IntervalConfig {
     fn set_lengths(&mut self, least: u64, most: u64);
     /// `state_filter` and `state_mask` of `interval_filter.h`.
     fn set_states(&mut self, filter: u32, mask: u32);
-}
-
-/// Variables of a program that keeps the thread clock.
-pub trait ClockState: SharedState {
-    /// Says that every thread has a clock that was there at the window's start.
-    fn set_threads_are_seeded(&mut self);
 }
 
 macro_rules! implement_intervals {
@@ -154,18 +183,15 @@ macro_rules! implement_intervals {
                 self.state_mask = mask;
             }
         }
-
-        impl ClockState for crate::$skeleton::types::bss {
-            fn set_threads_are_seeded(&mut self) {
-                // SAFETY: a valid, aligned field; volatile as the kernel reads it.
-                unsafe { ptr::write_volatile(&mut self.threads_are_seeded, true) }
-            }
-        }
     };
 }
 
+implement_window!(cpudist);
+implement_clock!(cpudist);
 implement_shared!(offcputime);
+implement_clock!(offcputime);
 implement_intervals!(offcputime);
 implement_shared!(offwaketime);
+implement_clock!(offwaketime);
 implement_intervals!(offwaketime);
 implement_shared!(oncputime);

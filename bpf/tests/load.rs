@@ -3,9 +3,19 @@
 
 use std::mem::MaybeUninit;
 
+use bpf::cpudist::CpudistSkelBuilder;
 use bpf::offcputime::OffcputimeSkelBuilder;
 use bpf::oncputime::OncputimeSkelBuilder;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+
+#[test]
+fn cpudist_loads() {
+    let mut object = MaybeUninit::uninit();
+    let open = CpudistSkelBuilder::default()
+        .open(&mut object)
+        .expect("open");
+    open.load().expect("load, as root");
+}
 
 #[test]
 fn offcputime_loads() {

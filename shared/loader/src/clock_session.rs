@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
 use bpf::types::{ClockRecord, StackKey, Tally};
-use bpf::{ClockState, SharedConfig};
+use bpf::{ClockState, SharedConfig, SharedState};
 use libbpf_rs::{Link, MapMut, ProgramMut};
 use profile::Thread;
 
@@ -97,7 +97,7 @@ pub struct ClockSession<'a, 'obj, State> {
     stacks: StackChoice,
 }
 
-impl<'a, 'obj, State: ClockState> ClockSession<'a, 'obj, State> {
+impl<'a, 'obj, State: ClockState + SharedState> ClockSession<'a, 'obj, State> {
     /// Names the targets to the program, attaches it and has the unwind tables
     /// of the targets made.
     pub fn attach(

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use bpf::SharedConfig;
+use bpf::FilterConfig;
 use libbpf_rs::btf::types::{DataSec, FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::btf::{Btf, BtfKind, BtfType, ReferencesType};
 
@@ -52,7 +52,7 @@ impl Kernel {
     }
 
     /// Tells a program what it must know of the kernel.
-    pub fn configure(&self, config: &mut impl SharedConfig) {
+    pub fn configure(&self, config: &mut impl FilterConfig) {
         config.set_pid_namespace(self.pid_namespace);
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bpf::SharedConfig;
+use bpf::FilterConfig;
 use bpf::types::ThreadIds;
 use libbpf_rs::{MapCore, MapFlags, MapMut, OpenMapMut, ProgramMut};
 use symbolize::Process;
@@ -32,7 +32,7 @@ impl Targets {
     pub fn configure<'obj>(
         &self,
         kernel: &Kernel,
-        config: &mut impl SharedConfig,
+        config: &mut impl FilterConfig,
         target_pids: &mut OpenMapMut<'obj>,
         target_tids: &mut OpenMapMut<'obj>,
     ) -> Result<()> {

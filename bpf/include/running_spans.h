@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Spans on a CPU. One begins and ends on the same CPU, so that is where its
+ * beginning is kept, and no thread has to be looked up at a switch.
+ */
+#ifndef SYSTEMSCOPE_RUNNING_SPANS_H
+#define SYSTEMSCOPE_RUNNING_SPANS_H
+
+#include "span_intervals.h"
+#include "thread_clock.h"
+
+/* Whether the idle task counts, as PID and TID 0. */
+const volatile bool include_idle = false;
+
+/* Who runs on a CPU. */
+struct running {
+	/* When it came; or if nobody measured runs, when the last one left. */
+	u64 since;
+	/* The task, 0 if it is not measured. */
+	u64 task;
+	u32 owner;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct running);
+} running SEC(".maps");
+
+static __always_inline bool runs_measured(u32 pid, u32 tid)
+{
+	return tid ? is_target(pid, tid) : include_idle;
+}
+
+/* In the caller's PID namespace. */
+static __always_inline u32 span_owner_id(struct task_struct *task, u32 pid,
+					 u32 tid)
+{
+	if (!pid_namespace)
+		return span_owner == OWNER_PROCESS ? pid : tid;
+	return span_owner == OWNER_PROCESS ? namespace_pid(task) :
+					     namespace_tid(task);
+}
+
+/* @task, which is measured, runs from now on. */
+static __always_inline void
+begin_running(struct running *cpu, struct task_struct *task, u32 pid, u32 tid)
+{
+	/* A container does not show it. */
+	if (pid_namespace && tid && !namespace_tid(task))
+		return;
+	cpu->task = (u64)task;
+	if (span_owner != OWNER_NONE)
+		cpu->owner = span_owner_id(task, pid, tid);
+}
+
+/* Since when @task, which runs on this CPU now, has done so. */
+static __always_inline u64 running_since(struct running *cpu,
+					 struct task_struct *task, u64 now)
+{
+	u64 ran;
+
+	if (cpu->task == (u64)task)
+		return cpu->since;
+	/* Nothing happened here yet. */
+	if (!cpu->since)
+		return window_start;
+	/* Its switch-in was not shown to us; the scheduler knows of it. */
+	__sync_fetch_and_add(&lost.switches, 1);
+	ran = time_since_switch_in(task);
+	return now - cpu->since > ran ? now - ran : cpu->since;
+}
+
+/* Counts the span from @since to now, in pieces if an interval ended in it. */
+static __always_inline void end_running(struct running *cpu, u64 since, u64 now)
+{
+	u64 word = current_interval();
+	u32 slot = interval_slot(word);
+	u64 end = interval_end(word);
+
+	if (now > end) {
+		if (since < end) {
+			count_before_end(slot, cpu->owner, end - since);
+			since = end;
+		}
+		slot = !slot;
+	}
+	count_span(slot, cpu->owner, now - since);
+}
+
+SEC("tp_btf/sched_switch")
+int switch_running(u64 *ctx)
+{
+	struct task_struct *prev, *next;
+	bool leaves, enters;
+	struct running *cpu;
+	u32 zero = 0;
+	u64 now;
+
+	if (switch_arguments == SWITCH_STATE_SECOND) {
+		prev = (void *)ctx[2];
+		next = (void *)ctx[3];
+		/* The context may only be read at places that are constant. */
+		barrier();
+	} else {
+		prev = (void *)ctx[1];
+		next = (void *)ctx[2];
+	}
+	cpu = bpf_map_lookup_elem(&running, &zero);
+	if (!cpu)
+		return 0;
+	/* It may have changed its ID, in exec, since it came. */
+	leaves = cpu->task == (u64)prev || runs_measured(prev->tgid, prev->pid);
+	enters = runs_measured(next->tgid, next->pid);
+	if (!leaves && !enters)
+		return 0;
+	now = window_now();
+	if (!now)
+		return 0;
+
+	if (leaves) {
+		u64 since = running_since(cpu, prev, now);
+
+		if (cpu->task != (u64)prev) {
+			cpu->task = 0;
+			begin_running(cpu, prev, prev->tgid, prev->pid);
+		}
+		if (cpu->task)
+			end_running(cpu, since, now);
+	} else if (cpu->task) {
+		/* It left unseen; when, nobody knows. */
+		__sync_fetch_and_add(&lost.switches, 1);
+	}
+	cpu->task = 0;
+	cpu->since = now;
+	if (enters)
+		begin_running(cpu, next, next->tgid, next->pid);
+	return 0;
+}
+
+/*
+ * Run on each CPU after an interval ended, by user space: splits the span of
+ * whoever still runs there. It cannot meet a switch on the same CPU.
+ */
+SEC("raw_tp")
+int split_running(void *ctx)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	u64 ids = bpf_get_current_pid_tgid();
+	u64 now = window_now();
+	u64 word = current_interval();
+	u64 since, end = interval_end(word);
+	u32 pid = ids >> 32, tid = ids;
+	struct running *cpu;
+	u32 zero = 0;
+
+	cpu = bpf_map_lookup_elem(&running, &zero);
+	if (!cpu || now <= end || cpu->since >= end)
+		return 0;
+	if (runs_measured(pid, tid)) {
+		since = running_since(cpu, task, now);
+		if (cpu->task != (u64)task) {
+			cpu->task = 0;
+			begin_running(cpu, task, pid, tid);
+		}
+		if (cpu->task && since < end)
+			count_span(interval_slot(word), cpu->owner,
+				   end - since);
+		cpu->since = since > end ? since : end;
+	} else {
+		if (cpu->task)
+			__sync_fetch_and_add(&lost.switches, 1);
+		cpu->task = 0;
+		cpu->since = end;
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * How many spans there were of each length. Lengths are sorted into buckets
+ * that are linear at first, then 64 to a power of two, so that none is wider
+ * than a 64th of what it holds. shared/profile/src/spans.rs has the same.
+ *
+ * There are two slots of counts, for the interval that is measured and for
+ * the one that user space reads.
+ */
+#ifndef SYSTEMSCOPE_SPAN_COUNTS_H
+#define SYSTEMSCOPE_SPAN_COUNTS_H
+
+#include "events.h"
+#include <bpf/bpf_core_read.h>
+#include "task.h"
+
+#define SPAN_SLOTS 2
+#define SUB_BUCKET_BITS 6
+/* 13 days in nanoseconds. What is longer goes into the last bucket. */
+#define LONGEST_BITS 50
+#define SPAN_BUCKETS ((LONGEST_BITS - SUB_BUCKET_BITS + 1) << SUB_BUCKET_BITS)
+
+/* Whose spans are told apart. */
+enum {
+	OWNER_NONE,
+	OWNER_PROCESS,
+	OWNER_THREAD,
+};
+
+const volatile u32 span_owner = OWNER_NONE;
+/*
+ * Whether the powers of two that people read are of milliseconds: buckets then
+ * are of 15625 / 2^14 ns, of which 2^20 are one. In nanoseconds 1000 times any
+ * power of two is where a bucket begins.
+ */
+const volatile bool in_milliseconds = false;
+
+/* Without owners. Written by its CPU alone, with interrupts off. */
+struct span_counts {
+	/* All spans together, and the longest, nanoseconds. */
+	u64 total;
+	u64 longest;
+	u64 buckets[SPAN_BUCKETS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SPAN_SLOTS);
+	__type(key, u32);
+	__type(value, struct span_counts);
+} span_counts SEC(".maps");
+
+/* By owner, a bucket at a time. */
+struct span_key {
+	/* ID in the caller's PID namespace. */
+	u32 owner;
+	u32 bucket;
+};
+
+struct span_sum {
+	u64 spans;
+	u64 total;
+	u64 longest;
+};
+
+#define SPAN_SUMS 32768
+
+/* Two are in place and one is read: counts.h says why nothing is lost. */
+struct span_sums {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SPAN_SUMS);
+	__type(key, struct span_key);
+	__type(value, struct span_sum);
+} span_sums_0 SEC(".maps"), span_sums_1 SEC(".maps"), span_sums_2 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SPAN_SLOTS);
+	__type(key, u32);
+	__array(values, struct span_sums);
+} span_sums SEC(".maps") = { .values = { &span_sums_0, &span_sums_1 } };
+
+/* Keys put into the map of each slot; user space sets it to 0 when it swaps. */
+volatile u64 span_sums_used[SPAN_SLOTS] = {};
+
+/* The number of the highest bit that is set in @value, which is not 0. */
+static __always_inline u32 highest_bit(u64 value)
+{
+	u32 bit = 0;
+
+	if (value >> 32) {
+		value >>= 32;
+		bit += 32;
+	}
+	if (value >> 16) {
+		value >>= 16;
+		bit += 16;
+	}
+	if (value >> 8) {
+		value >>= 8;
+		bit += 8;
+	}
+	if (value >> 4) {
+		value >>= 4;
+		bit += 4;
+	}
+	if (value >> 2) {
+		value >>= 2;
+		bit += 2;
+	}
+	return bit + (value >> 1);
+}
+
+static __always_inline u32 span_bucket(u64 length)
+{
+	u32 shift;
+
+	if (length >> LONGEST_BITS)
+		return SPAN_BUCKETS - 1;
+	if (in_milliseconds) {
+		length = (length << 14) / 15625;
+		if (length >> LONGEST_BITS)
+			return SPAN_BUCKETS - 1;
+	}
+	shift = highest_bit(length | 1 << SUB_BUCKET_BITS) - SUB_BUCKET_BITS;
+	return (shift << SUB_BUCKET_BITS) + (length >> shift);
+}
+
+static __always_inline void add_to_owner(u32 slot, u32 owner, u32 bucket,
+					 u64 length)
+{
+	struct span_sum first = { 1, length, length }, *sum;
+	struct span_key key = { owner, bucket };
+	void *map;
+
+	map = bpf_map_lookup_elem(&span_sums, &slot);
+	if (!map)
+		return;
+	sum = bpf_map_lookup_elem(map, &key);
+	if (!sum) {
+		if (!bpf_map_update_elem(map, &key, &first, BPF_NOEXIST)) {
+			__sync_fetch_and_add(&span_sums_used[slot & 1], 1);
+			return;
+		}
+		/* Another CPU was first, or there is no room. */
+		sum = bpf_map_lookup_elem(map, &key);
+		if (!sum) {
+			__sync_fetch_and_add(&lost.counts, 1);
+			return;
+		}
+	}
+	__sync_fetch_and_add(&sum->spans, 1);
+	__sync_fetch_and_add(&sum->total, length);
+	/* Two CPUs at once may leave the shorter, which is of the same bucket. */
+	if (length > sum->longest)
+		sum->longest = length;
+}
+
+/* Counts a span of @length in @slot. To be called with interrupts off. */
+static __always_inline void count_span(u32 slot, u32 owner, u64 length)
+{
+	u32 bucket = span_bucket(length);
+	struct span_counts *counts;
+
+	if (span_owner != OWNER_NONE) {
+		add_to_owner(slot, owner, bucket, length);
+		return;
+	}
+	counts = bpf_map_lookup_elem(&span_counts, &slot);
+	if (!counts)
+		return;
+	/* The compiler knows the bound; this is for the verifier. */
+	asm volatile("" : "+r"(bucket));
+	if (bucket < SPAN_BUCKETS)
+		counts->buckets[bucket]++;
+	counts->total += length;
+	if (length > counts->longest)
+		counts->longest = length;
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Spans off the CPU, from the thread clock: each is counted when the thread is
+ * back. What of it lies before the end of an interval is for user space to
+ * count, as it is for the threads that are not back yet.
+ */
+#ifndef SYSTEMSCOPE_WAITING_SPANS_H
+#define SYSTEMSCOPE_WAITING_SPANS_H
+
+#include "clock_edges.h"
+#include "span_intervals.h"
+
+/* What of the time off the CPU is a span. */
+enum {
+	SPANS_WAITING,
+	SPANS_BLOCKED,
+	SPANS_RUNNABLE,
+};
+
+const volatile u32 span_kind = SPANS_WAITING;
+
+/* A thread that was off the CPU when an interval ended. */
+struct waiting {
+	u64 task;
+	/* The end of the interval. */
+	u64 end;
+	u64 off_since;
+	/* When it was woken, 0 if it is not yet. */
+	u64 woken;
+	u32 owner;
+	u32 unused;
+};
+
+/* Those that came back before user space looked for them, by task. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 32768);
+	__type(key, u64);
+	__type(value, struct waiting);
+} returned SEC(".maps");
+
+static __always_inline u32 clock_owner(struct thread *thread)
+{
+	return span_owner == OWNER_PROCESS ? thread->pid : thread->tid;
+}
+
+static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
+					    struct thread *thread)
+{
+}
+
+static __always_inline void thread_woken(void *ctx, struct task_struct *task,
+					 struct thread *thread, u64 now)
+{
+}
+
+static __noinline int note_return(u64 task, struct thread *thread, u64 end)
+{
+	struct waiting waiting = {
+		.task = task,
+		.end = end,
+		.off_since = thread->off_since,
+		.woken = thread->off_since + thread->off_blocked,
+		.owner = clock_owner(thread),
+	};
+
+	if (bpf_map_update_elem(&returned, &task, &waiting, BPF_ANY))
+		__sync_fetch_and_add(&lost.counts, 1);
+	return 0;
+}
+
+static __always_inline void off_cpu_interval(struct task_struct *task,
+					     struct thread *thread, u64 blocked,
+					     u64 runnable)
+{
+	u64 since = thread->off_since, woken = since + blocked;
+	u64 until = woken + runnable;
+	u64 word = current_interval();
+	u64 start = interval_start, end = interval_end(word);
+	u32 slot = interval_slot(word);
+
+	if (until > end) {
+		if (since < end)
+			note_return((u64)task, thread, end);
+		start = end;
+		slot = !slot;
+	}
+	if (span_kind == SPANS_BLOCKED)
+		until = woken;
+	else if (span_kind == SPANS_RUNNABLE)
+		since = woken;
+	if (since < start)
+		since = start;
+	if (since < until)
+		count_span(slot, clock_owner(thread), until - since);
+}
+
+/* Right after the window's start: a clock for every thread without one. */
+SEC("iter/task")
+int seed_clocks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	u64 now = window_now();
+
+	if (task && now && is_measured(task) && !task->exit_state &&
+	    !find_thread(task))
+		seed_clock(task, now);
+	return 0;
+}
+
+/* Right after an interval's end: the threads that are still off the CPU. */
+SEC("iter/task")
+int read_waiting(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct waiting waiting = {};
+	struct thread *thread;
+	u64 clock;
+
+	if (!task || !is_measured(task))
+		return 0;
+	thread = find_thread(task);
+	if (!thread)
+		return 0;
+	clock = *(volatile u64 *)&thread->clock;
+	waiting.task = (u64)task;
+	waiting.end = interval_end(current_interval());
+	waiting.off_since = *(volatile u64 *)&thread->off_since;
+	if (clock_state(clock) != THREAD_BLOCKED || thread->woken_early)
+		waiting.woken = waiting.off_since +
+				*(volatile u64 *)&thread->off_blocked;
+	waiting.owner = clock_owner(thread);
+	/* If it is back meanwhile, it is among those returned. */
+	if (waiting.off_since < waiting.end &&
+	    is_off_cpu(thread, waiting.off_since))
+		bpf_seq_write(ctx->meta->seq, &waiting, sizeof(waiting));
+	return 0;
+}
+
+#endif
