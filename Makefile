@@ -9,7 +9,7 @@ MIN_BLOCK ?= 1000
 # For `make fuzz`:
 SECONDS   ?= 600
 
-TOOLS := oncputime offcputime offwaketime wallclock
+TOOLS := oncputime offcputime offwaketime cpudist wallclock
 
 # rustup's cargo, also where a shell has not been told of it.
 CARGO  := $(or $(shell command -v cargo),$(HOME)/.cargo/bin/cargo)

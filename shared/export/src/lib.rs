@@ -4,10 +4,12 @@
 //! - [`classic`]: several lines per stack, leaf first, as bcc prints them
 //! - [`svg`]: an interactive flame graph of states
 //! - [`clocks`]: one tab-separated row per thread
+//! - [`distribution`]: spans by length: histograms, percentiles, JSON
 //! - [`report`]: tables and analyses to be read by people
 
 pub mod classic;
 pub mod clocks;
+pub mod distribution;
 pub mod folded;
 pub mod report;
 mod stack_text;

@@ -4,7 +4,8 @@
 //! A tool opens its skeleton, lets [`Kernel::configure`] and
 //! [`Targets::configure`] set what all programs share, loads and attaches it,
 //! and hands it to a [`Collector`], which keeps up with it until the window is
-//! over. What is left then becomes a [`profile::Profile`].
+//! over. What is left then becomes a [`profile::Profile`]. cpudist has a
+//! [`SpanCollector`] instead.
 
 mod accounts;
 mod attach;
@@ -20,6 +21,7 @@ mod naming;
 mod preflight;
 mod sampling;
 mod seeds;
+mod spans;
 mod stacks;
 mod targets;
 mod unwinding;
@@ -36,5 +38,6 @@ pub use kernel::Kernel;
 pub use naming::{Named, WakersShown};
 pub use preflight::check_privileges;
 pub use sampling::{Rate, Samplers};
+pub use spans::{Question, SpanCollector, SpanMaps, SpanPrograms};
 pub use targets::{TargetWatch, Targets};
 pub use unwinding::{CallGraph, Space, UnwindMaps, Unwinder, size_unwind_maps};

@@ -12,8 +12,8 @@ use crate::iterators::copy;
 /// Entries asked for at once; more than any hash bucket will hold.
 const BATCH: u32 = 4096;
 
-/// Takes every entry out of a hash map that no program uses any more, and
-/// hands it to `receive`.
+/// Takes every entry out of a hash map that programs no longer fill, and hands
+/// it to `receive`.
 pub(crate) fn take_all<K, V>(
     map: &impl MapCore,
     what: &str,

@@ -163,7 +163,7 @@ fn open(event: Event, rate: Rate, cpu: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
 }
 
-fn online_cpus() -> Result<Vec<u32>> {
+pub(crate) fn online_cpus() -> Result<Vec<u32>> {
     const ONLINE: &str = "/sys/devices/system/cpu/online";
     let text = fs::read_to_string(ONLINE).context(format!("read {ONLINE}"))?;
     Ok(parse_cpus(&text))

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use bpf::oncputime::OncputimeSkelBuilder;
 use bpf::types::{EVENT_STACK, EVENT_STACK_COPY, StackEvent};
 use bpf::unwind::{StackCopy, WALK_REACHED_ROOT};
-use bpf::{SharedConfig, SharedState};
+use bpf::{FilterConfig, SharedConfig, WindowState};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use libbpf_rs::RingBufferBuilder;

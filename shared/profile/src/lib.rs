@@ -12,6 +12,7 @@ pub mod folded;
 mod losses;
 pub mod marker;
 pub mod merge;
+pub mod spans;
 pub mod text;
 
 pub use losses::Losses;

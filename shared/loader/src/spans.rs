@@ -1,0 +1,353 @@
+//! Collects what cpudist's program counts, an interval at a time.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd};
+
+use bpf::cpudist::types::bss;
+use bpf::spans::{SLOTS, SpanCounts, SpanKey, SpanSum, Waiting};
+use bpf::types::Losses;
+use bpf::{ClockState, WindowState};
+use libbpf_rs::{MapCore, MapFlags, MapMut, ProgramInput, ProgramMut};
+use profile::spans::{Apart, Bucket, Distribution, Histogram, Kind, Owner, Row, Scale};
+
+use crate::Result;
+use crate::error::Context;
+use crate::iterators::{self, copy};
+use crate::maps::take_all;
+use crate::sampling::online_cpus;
+
+/// `BPF_F_TEST_RUN_ON_CPU` of include/uapi/linux/bpf.h.
+const TEST_RUN_ON_CPU: u32 = 1;
+
+/// The idle task's name, less the number of its CPU.
+const IDLE: &str = "swapper";
+
+/// What is asked of the spans.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// What a span is.
+    pub kind: Kind,
+    /// Whose are told apart, if any.
+    pub apart: Option<Apart>,
+    /// The unit of the powers of two.
+    pub scale: Scale,
+}
+
+/// The maps of a loaded program.
+pub struct SpanMaps<'a, 'obj> {
+    /// `span_counts`
+    pub counts: &'a MapMut<'obj>,
+    /// `span_sums`
+    pub sums: &'a MapMut<'obj>,
+    /// `span_sums_0` to `span_sums_2`
+    pub sums_of: [&'a MapMut<'obj>; SLOTS + 1],
+    /// `returned`
+    pub returned: &'a MapMut<'obj>,
+    /// `ended_owners`
+    pub ended_owners: &'a MapMut<'obj>,
+}
+
+/// The programs that user space runs itself.
+pub struct SpanPrograms<'a, 'obj> {
+    /// `split_running`
+    pub split_running: &'a ProgramMut<'obj>,
+    /// `seed_clocks`
+    pub seed_clocks: &'a ProgramMut<'obj>,
+    /// `read_waiting`
+    pub read_waiting: &'a ProgramMut<'obj>,
+}
+
+/// Reads what the program counts, from one end of an interval to the next.
+pub struct SpanCollector<'a, 'obj> {
+    question: Question,
+    maps: SpanMaps<'a, 'obj>,
+    programs: SpanPrograms<'a, 'obj>,
+    state: &'a mut bss,
+    /// Where the interval is counted, and when it is.
+    slot: usize,
+    start: u64,
+    end: u64,
+    /// Which of the maps of sums each slot has, and at last the spare one.
+    order: [usize; SLOTS + 1],
+    /// What was read of the interval so far, by owner; 0 where there is none.
+    read: HashMap<u32, Histogram>,
+}
+
+impl<'a, 'obj> SpanCollector<'a, 'obj> {
+    /// A collector for a program that is loaded and not yet inside its window.
+    pub fn new(
+        question: Question,
+        maps: SpanMaps<'a, 'obj>,
+        programs: SpanPrograms<'a, 'obj>,
+        state: &'a mut bss,
+    ) -> Self {
+        SpanCollector {
+            question,
+            maps,
+            programs,
+            state,
+            slot: 0,
+            start: 0,
+            end: 0,
+            order: [0, 1, 2],
+            read: HashMap::new(),
+        }
+    }
+
+    /// Opens the window at `start`, its first interval to end at `end`; both
+    /// CLOCK_MONOTONIC ns.
+    pub fn open_window(&mut self, start: u64, end: u64) {
+        self.begin(start, end);
+        self.state.set_window_start(start);
+    }
+
+    /// Right after the window's start: notes the threads that are off the CPU.
+    pub fn seed(&mut self) -> Result<()> {
+        if self.question.kind != Kind::Running {
+            iterators::run::<u64>(self.programs.seed_clocks)?;
+            self.state.set_threads_are_seeded();
+        }
+        Ok(())
+    }
+
+    /// When the interval ends, CLOCK_MONOTONIC ns.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Has the interval end at `end`, which is yet to come.
+    pub fn end_at(&mut self, end: u64) {
+        self.begin(self.start, end);
+    }
+
+    fn begin(&mut self, start: u64, end: u64) {
+        (self.start, self.end) = (start, end);
+        self.state.set_interval(start, end, self.slot);
+    }
+
+    /// Makes room in the kernel where that runs short. To be called often.
+    pub fn take(&mut self) -> Result<()> {
+        let room = u64::from(self.maps.sums_of[0].max_entries());
+        if self.question.apart.is_some() && self.state.sums_used(self.slot) >= room / 2 {
+            self.drain()?;
+        }
+        Ok(())
+    }
+
+    /// The spans of the interval, once it has ended; the next one ends at `end`.
+    pub fn next_interval(&mut self, end: u64) -> Result<Distribution> {
+        if self.question.kind == Kind::Running {
+            self.split_running()?;
+        }
+        // This also waits for programs that began before the end.
+        self.drain()?;
+        if self.question.kind != Kind::Running {
+            self.count_waiting()?;
+        }
+        if self.question.apart.is_none() {
+            self.read_counts()?;
+        }
+        let distribution = self.distribution();
+        self.slot = 1 - self.slot;
+        self.begin(self.end, end);
+        Ok(distribution)
+    }
+
+    /// What was lost so far.
+    pub fn losses(&self) -> Losses {
+        self.state.losses()
+    }
+
+    /// Splits the spans that still run, each on its CPU.
+    fn split_running(&self) -> Result<()> {
+        for cpu in online_cpus()? {
+            let input = ProgramInput {
+                cpu,
+                flags: TEST_RUN_ON_CPU,
+                ..ProgramInput::default()
+            };
+            let ran = self.programs.split_running.test_run(input);
+            // One that has gone offline meanwhile runs nothing.
+            if ran.is_err() && online_cpus()?.contains(&cpu) {
+                ran.context(format!("read what runs on CPU {cpu}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the spare map in the place of the slot's and adds up what is in
+    /// that.
+    fn drain(&mut self) -> Result<()> {
+        let slot = self.slot;
+        let empty = self.maps.sums_of[self.order[SLOTS]];
+        self.state.reset_sums_used(slot);
+        // The kernel returns from this update only when no program holds the
+        // old map any more (maybe_wait_bpf_programs in kernel/bpf/syscall.c).
+        self.maps
+            .sums
+            .update(
+                &(slot as u32).to_ne_bytes(),
+                &empty.as_fd().as_raw_fd().to_ne_bytes(),
+                MapFlags::ANY,
+            )
+            .context("swap the maps of spans")?;
+        self.order.swap(slot, SLOTS);
+        let full = self.maps.sums_of[self.order[SLOTS]];
+        let scale = self.question.scale;
+        let read = &mut self.read;
+        take_all(full, "the spans", |key: SpanKey, sum: SpanSum| {
+            let bucket = Bucket {
+                spans: sum.spans,
+                total_ns: sum.total,
+            };
+            histogram(read, key.owner, scale).add_bucket(key.bucket, bucket, sum.longest);
+        })
+    }
+
+    /// Adds what all CPUs counted in the slot, and clears it.
+    fn read_counts(&mut self) -> Result<()> {
+        let slot = (self.slot as u32).to_ne_bytes();
+        let per_cpu = self
+            .maps
+            .counts
+            .lookup_percpu(&slot, MapFlags::ANY)
+            .context("read the spans")?
+            .unwrap_or_default();
+        let read = histogram(&mut self.read, 0, self.question.scale);
+        for counts in per_cpu.iter().filter_map(|bytes| copy::<SpanCounts>(bytes)) {
+            read.add_counts(&counts.buckets, counts.total, counts.longest);
+        }
+        let nothing: Vec<Vec<u8>> = per_cpu.iter().map(|bytes| vec![0; bytes.len()]).collect();
+        self.maps
+            .counts
+            .update_percpu(&slot, &nothing, MapFlags::ANY)
+            .context("clear the spans")
+    }
+
+    /// Adds the part that lies in this interval of the spans that went on when
+    /// it ended.
+    fn count_waiting(&mut self) -> Result<()> {
+        let still: Vec<Waiting> = iterators::run(self.programs.read_waiting)?;
+        let mut waiting: HashMap<u64, Waiting> = still
+            .into_iter()
+            .map(|thread| (thread.task, thread))
+            .collect();
+        // Read last: a thread that was missed above is back by now.
+        take_all(
+            self.maps.returned,
+            "the threads that are back",
+            |task, thread: Waiting| {
+                if thread.end == self.end {
+                    waiting.insert(task, thread);
+                }
+            },
+        )?;
+        for thread in waiting.into_values() {
+            let (since, until) = part(&thread, self.question.kind, self.start, self.end);
+            let owner = self.question.apart.map_or(0, |_| thread.owner);
+            if since < until {
+                histogram(&mut self.read, owner, self.question.scale).add(until - since);
+            }
+        }
+        Ok(())
+    }
+
+    fn distribution(&mut self) -> Distribution {
+        let Question { kind, apart, scale } = self.question;
+        let mut rows: Vec<Row> = std::mem::take(&mut self.read)
+            .into_iter()
+            .map(|(id, histogram)| Row {
+                owner: apart.map(|_| Owner {
+                    id,
+                    comm: self.name(id),
+                }),
+                histogram,
+            })
+            .collect();
+        rows.sort_by_key(|row| {
+            let id = row.owner.as_ref().map(|owner| owner.id);
+            (std::cmp::Reverse(row.histogram.total_ns()), id)
+        });
+        Distribution {
+            kind,
+            apart,
+            scale,
+            start_ns: self.start,
+            end_ns: self.end,
+            rows,
+        }
+    }
+
+    /// The name of a process or thread: its present one, or its last.
+    fn name(&self, id: u32) -> Option<String> {
+        if id == 0 {
+            return Some(IDLE.to_owned());
+        }
+        let raw = fs::read(format!("/proc/{id}/comm"))
+            .map(|mut line| {
+                line.pop_if(|last| *last == b'\n');
+                line
+            })
+            .ok()
+            .or_else(|| {
+                self.maps
+                    .ended_owners
+                    .lookup(&id.to_ne_bytes(), MapFlags::ANY)
+                    .ok()
+                    .flatten()
+            })?;
+        Some(profile::text::comm(&raw))
+    }
+}
+
+fn histogram(read: &mut HashMap<u32, Histogram>, owner: u32, scale: Scale) -> &mut Histogram {
+    read.entry(owner).or_insert_with(|| Histogram::new(scale))
+}
+
+/// From when until when in the interval a thread that was off the CPU at its
+/// end is in a span.
+fn part(thread: &Waiting, kind: Kind, start: u64, end: u64) -> (u64, u64) {
+    let woken = match thread.woken {
+        0 => end,
+        woken => woken.min(end),
+    };
+    let (since, until) = match kind {
+        Kind::Blocked => (thread.off_since, woken),
+        Kind::Runnable => (woken, end),
+        Kind::OffCpu | Kind::Running => (thread.off_since, end),
+    };
+    (since.max(start), until)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_lie_in_the_interval_and_join() {
+        let thread = |off_since, woken| Waiting {
+            off_since,
+            woken,
+            ..Waiting::default()
+        };
+        let asleep = thread(50, 0);
+        assert_eq!(part(&asleep, Kind::OffCpu, 100, 200), (100, 200));
+        assert_eq!(part(&asleep, Kind::Blocked, 0, 200), (50, 200));
+        let (since, until) = part(&asleep, Kind::Runnable, 100, 200);
+        assert!(since >= until);
+
+        let woken = thread(150, 180);
+        assert_eq!(part(&woken, Kind::Blocked, 100, 200), (150, 180));
+        assert_eq!(part(&woken, Kind::Runnable, 100, 200), (180, 200));
+        // As it was at the end, though it is known by now when it was woken.
+        let later = thread(150, 250);
+        assert_eq!(part(&later, Kind::Blocked, 100, 200), (150, 200));
+        let (since, until) = part(&later, Kind::Runnable, 100, 200);
+        assert!(since >= until);
+        // Woken before the interval, and waiting for a CPU ever since.
+        let (since, until) = part(&woken, Kind::Blocked, 190, 200);
+        assert!(since >= until);
+        assert_eq!(part(&woken, Kind::Runnable, 190, 200), (190, 200));
+    }
+}

@@ -1,0 +1,137 @@
+//! The command line of cpudist.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+use clap::builder::Resettable;
+use cli::values;
+use loader::{Question, Targets};
+use profile::spans::{Apart, Kind, Scale};
+
+/// Shows how long threads stay on the CPU at a time, as a histogram; or off it.
+///
+/// A span on the CPU lasts from the switch to a thread to the switch away from
+/// it, whatever the reason for that. Traces until Ctrl-C, or prints a
+/// histogram every INTERVAL seconds, COUNT times. A span that is open at the
+/// end of an interval counts there with its length so far, and in the next
+/// interval with the rest: so each interval's total is the time that passed in
+/// it, and threads that ran or slept through all of it are there.
+#[derive(Parser, Debug)]
+#[command(
+    name = "cpudist",
+    version,
+    after_help = EXAMPLES,
+    // Here -L is bcc's flag, not another name for -t.
+    mut_arg("tids", |arg| arg.visible_short_alias(Resettable::Reset))
+)]
+pub(crate) struct Arguments {
+    /// Seconds between histograms, such as 10 or 0.5 [default: until Ctrl-C]
+    #[arg(allow_negative_numbers = true, value_parser = values::seconds)]
+    pub interval: Option<Duration>,
+
+    /// How many histograms to print [default: until Ctrl-C]
+    #[arg(allow_negative_numbers = true, value_parser = values::positive)]
+    pub count: Option<u64>,
+
+    #[command(flatten)]
+    pub target: cli::TargetFlags,
+
+    /// Spans off the CPU: from the switch away from a thread to the one back
+    #[arg(short = 'O', long, group = "kind")]
+    pub offcpu: bool,
+
+    /// Spans blocked: off the CPU, up to the wake-up
+    #[arg(long, group = "kind")]
+    pub blocked: bool,
+
+    /// Spans waiting for a CPU: off it, since the wake-up or the preemption
+    #[arg(long, group = "kind")]
+    pub runq: bool,
+
+    /// Each process apart
+    #[arg(short = 'P', long = "pids", conflicts_with = "per_thread")]
+    pub per_process: bool,
+
+    /// Each thread apart
+    #[arg(short = 'L', long = "tids")]
+    pub per_thread: bool,
+
+    /// Count the idle task's spans on the CPU too, as PID and TID 0
+    #[arg(short = 'I', long, conflicts_with_all = ["kind", "pids", "tids"])]
+    pub include_idle: bool,
+
+    /// Milliseconds instead of microseconds
+    #[arg(short = 'm', long)]
+    pub milliseconds: bool,
+
+    /// The time of day with each histogram
+    #[arg(short = 'T', long)]
+    pub timestamp: bool,
+
+    /// Average, total and count after each histogram
+    #[arg(short = 'e', long)]
+    pub extension: bool,
+
+    /// A table of percentiles instead of histograms
+    #[arg(long, conflicts_with_all = ["json", "extension"])]
+    pub percentiles: bool,
+
+    /// One JSON object per interval and line instead of histograms
+    #[arg(long, conflicts_with = "extension")]
+    pub json: bool,
+
+    /// Also write the percentiles of the whole run to FILE, in HdrHistogram's
+    /// format for its plotter
+    #[arg(long, value_name = "FILE")]
+    pub hgrm: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cpudist                         how long all threads run at a time, until Ctrl-C
+  cpudist 1 10                    ten histograms of a second each
+  cpudist -p 1234 -O 5 1          how long the threads of a process are off the CPU
+  cpudist --runq -m -T 1          how long threads wait for a CPU, in milliseconds
+  cpudist -p 1234 -L --percentiles 10 1
+                                  a table with a row for each thread
+  cpudist -p 1234 --hgrm turns.hgrm 60 1
+                                  for https://hdrhistogram.github.io/HdrHistogram/plotFiles.html";
+
+impl Arguments {
+    /// What to measure.
+    pub(crate) fn targets(&self) -> Targets {
+        Targets {
+            pids: self.target.pids.clone(),
+            tids: self.target.tids.clone(),
+        }
+    }
+
+    /// What to ask of the spans.
+    pub(crate) fn question(&self) -> Question {
+        Question {
+            kind: match (self.offcpu, self.blocked, self.runq) {
+                (true, _, _) => Kind::OffCpu,
+                (_, true, _) => Kind::Blocked,
+                (_, _, true) => Kind::Runnable,
+                _ => Kind::Running,
+            },
+            apart: match (self.per_process, self.per_thread) {
+                (true, _) => Some(Apart::Processes),
+                (_, true) => Some(Apart::Threads),
+                _ => None,
+            },
+            scale: if self.milliseconds {
+                Scale::Milliseconds
+            } else {
+                Scale::Microseconds
+            },
+        }
+    }
+
+    /// How long to measure; none means until a signal arrives.
+    pub(crate) fn duration(&self) -> Option<Duration> {
+        let count = u32::try_from(self.count?).unwrap_or(u32::MAX);
+        self.interval?.checked_mul(count)
+    }
+}
