@@ -83,6 +83,28 @@ struct {
 /* Keys put into the map of each slot; user space sets it to 0 when it swaps. */
 volatile u64 span_sums_used[SPAN_SLOTS] = {};
 
+/*
+ * What a CPU counted last, before it goes to span_sums: a place for a key is
+ * found without searching, and written by its CPU alone, with interrupts off.
+ */
+struct recent_sum {
+	struct span_key key;
+	struct span_sum sum;
+};
+
+#define RECENT_BITS 9
+
+struct recent_sums {
+	struct recent_sum places[1 << RECENT_BITS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SPAN_SLOTS);
+	__type(key, u32);
+	__type(value, struct recent_sums);
+} recent_sums SEC(".maps");
+
 /* The number of the highest bit that is set in @value, which is not 0. */
 static __always_inline u32 highest_bit(u64 value)
 {
@@ -126,34 +148,67 @@ static __always_inline u32 span_bucket(u64 length)
 	return (shift << SUB_BUCKET_BITS) + (length >> shift);
 }
 
-static __always_inline void add_to_owner(u32 slot, u32 owner, u32 bucket,
-					 u64 length)
+/* Adds to the sums of @slot what is in a place, to make room there. */
+static __noinline int add_to_sums(u32 slot, struct recent_sum *recent)
 {
-	struct span_sum first = { 1, length, length }, *sum;
-	struct span_key key = { owner, bucket };
+	struct span_sum *sum;
 	void *map;
 
 	map = bpf_map_lookup_elem(&span_sums, &slot);
 	if (!map)
-		return;
-	sum = bpf_map_lookup_elem(map, &key);
+		return 0;
+	sum = bpf_map_lookup_elem(map, &recent->key);
 	if (!sum) {
-		if (!bpf_map_update_elem(map, &key, &first, BPF_NOEXIST)) {
+		if (!bpf_map_update_elem(map, &recent->key, &recent->sum,
+					 BPF_NOEXIST)) {
 			__sync_fetch_and_add(&span_sums_used[slot & 1], 1);
-			return;
+			return 0;
 		}
 		/* Another CPU was first, or there is no room. */
-		sum = bpf_map_lookup_elem(map, &key);
+		sum = bpf_map_lookup_elem(map, &recent->key);
 		if (!sum) {
-			__sync_fetch_and_add(&lost.counts, 1);
-			return;
+			__sync_fetch_and_add(&lost.counts, recent->sum.spans);
+			return 0;
 		}
 	}
-	__sync_fetch_and_add(&sum->spans, 1);
-	__sync_fetch_and_add(&sum->total, length);
+	__sync_fetch_and_add(&sum->spans, recent->sum.spans);
+	__sync_fetch_and_add(&sum->total, recent->sum.total);
 	/* Two CPUs at once may leave the shorter, which is of the same bucket. */
+	if (recent->sum.longest > sum->longest)
+		sum->longest = recent->sum.longest;
+	return 0;
+}
+
+static __always_inline void add_span(struct span_sum *sum, u64 length)
+{
+	sum->spans++;
+	sum->total += length;
 	if (length > sum->longest)
 		sum->longest = length;
+}
+
+static __always_inline void count_for_owner(u32 slot, u32 owner, u32 bucket,
+					    u64 length)
+{
+	struct recent_sums *recent;
+	struct recent_sum *place;
+	u32 index;
+
+	recent = bpf_map_lookup_elem(&recent_sums, &slot);
+	if (!recent)
+		return;
+	/* Neighbours are apart in every bit of the product's upper half. */
+	index = (owner * SPAN_BUCKETS + bucket) * 0x9e3779b1 >>
+		(32 - RECENT_BITS);
+	place = &recent->places[index & ((1 << RECENT_BITS) - 1)];
+	if (place->key.owner != owner || place->key.bucket != bucket) {
+		if (place->sum.spans)
+			add_to_sums(slot, place);
+		place->key.owner = owner;
+		place->key.bucket = bucket;
+		place->sum = (struct span_sum){};
+	}
+	add_span(&place->sum, length);
 }
 
 /* Counts a span of @length in @slot. To be called with interrupts off. */
@@ -163,7 +218,7 @@ static __always_inline void count_span(u32 slot, u32 owner, u64 length)
 	struct span_counts *counts;
 
 	if (span_owner != OWNER_NONE) {
-		add_to_owner(slot, owner, bucket, length);
+		count_for_owner(slot, owner, bucket, length);
 		return;
 	}
 	counts = bpf_map_lookup_elem(&span_counts, &slot);

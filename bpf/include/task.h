@@ -24,8 +24,8 @@ static __always_inline u32 task_state(struct task_struct *task)
 	struct task_struct___before_5_14 *old = (void *)task;
 
 	if (bpf_core_field_exists(old->state))
-		return BPF_CORE_READ(old, state);
-	return BPF_CORE_READ(task, __state);
+		return old->state;
+	return task->__state;
 }
 
 static __always_inline bool is_kernel_thread(struct task_struct *task)

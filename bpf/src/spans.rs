@@ -68,6 +68,16 @@ pub struct SpanSum {
     pub longest: u64,
 }
 
+/// `struct recent_sum`: what a CPU has not yet added to the sums of all.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RecentSum {
+    /// Whose spans, and of which length.
+    pub key: SpanKey,
+    /// What they are; 0 spans if there are none.
+    pub sum: SpanSum,
+}
+
 /// `struct waiting`: a thread that was off the CPU when an interval ended.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,12 +102,15 @@ unsafe impl Plain for SpanKey {}
 // SAFETY: as above.
 unsafe impl Plain for SpanSum {}
 // SAFETY: as above.
+unsafe impl Plain for RecentSum {}
+// SAFETY: as above.
 unsafe impl Plain for Waiting {}
 
 const _: () = {
     assert!(size_of::<SpanCounts>() == size_of::<c::span_counts>());
     assert!(size_of::<SpanKey>() == size_of::<c::span_key>());
     assert!(size_of::<SpanSum>() == size_of::<c::span_sum>());
+    assert!(size_of::<RecentSum>() == size_of::<c::recent_sum>());
     assert!(size_of::<Waiting>() == size_of::<c::waiting>());
 };
 

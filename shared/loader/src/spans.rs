@@ -5,7 +5,7 @@ use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
 
 use bpf::cpudist::types::bss;
-use bpf::spans::{SLOTS, SpanCounts, SpanKey, SpanSum, Waiting};
+use bpf::spans::{RecentSum, SLOTS, SpanCounts, SpanKey, SpanSum, Waiting};
 use bpf::types::Losses;
 use bpf::{ClockState, WindowState};
 use libbpf_rs::{MapCore, MapFlags, MapMut, ProgramInput, ProgramMut};
@@ -42,6 +42,8 @@ pub struct SpanMaps<'a, 'obj> {
     pub sums: &'a MapMut<'obj>,
     /// `span_sums_0` to `span_sums_2`
     pub sums_of: [&'a MapMut<'obj>; SLOTS + 1],
+    /// `recent_sums`
+    pub recent: &'a MapMut<'obj>,
     /// `returned`
     pub returned: &'a MapMut<'obj>,
     /// `ended_owners`
@@ -145,8 +147,9 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
         if self.question.kind != Kind::Running {
             self.count_waiting()?;
         }
-        if self.question.apart.is_none() {
-            self.read_counts()?;
+        match self.question.apart {
+            None => self.read_counts()?,
+            Some(_) => self.read_recent()?,
         }
         let distribution = self.distribution();
         self.slot = 1 - self.slot;
@@ -194,35 +197,33 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
             .context("swap the maps of spans")?;
         self.order.swap(slot, SLOTS);
         let full = self.maps.sums_of[self.order[SLOTS]];
-        let scale = self.question.scale;
-        let read = &mut self.read;
-        take_all(full, "the spans", |key: SpanKey, sum: SpanSum| {
-            let bucket = Bucket {
-                spans: sum.spans,
-                total_ns: sum.total,
-            };
-            histogram(read, key.owner, scale).add_bucket(key.bucket, bucket, sum.longest);
-        })
+        let (read, scale) = (&mut self.read, self.question.scale);
+        take_all(full, "the spans", |key, sum| add(read, scale, key, &sum))
     }
 
-    /// Adds what all CPUs counted in the slot, and clears it.
+    /// Adds what all CPUs counted in the slot.
     fn read_counts(&mut self) -> Result<()> {
-        let slot = (self.slot as u32).to_ne_bytes();
-        let per_cpu = self
-            .maps
-            .counts
-            .lookup_percpu(&slot, MapFlags::ANY)
-            .context("read the spans")?
-            .unwrap_or_default();
         let read = histogram(&mut self.read, 0, self.question.scale);
-        for counts in per_cpu.iter().filter_map(|bytes| copy::<SpanCounts>(bytes)) {
-            read.add_counts(&counts.buckets, counts.total, counts.longest);
+        for bytes in take_slot(self.maps.counts, self.slot)? {
+            if let Some(counts) = copy::<SpanCounts>(&bytes) {
+                read.add_counts(&counts.buckets, counts.total, counts.longest);
+            }
         }
-        let nothing: Vec<Vec<u8>> = per_cpu.iter().map(|bytes| vec![0; bytes.len()]).collect();
-        self.maps
-            .counts
-            .update_percpu(&slot, &nothing, MapFlags::ANY)
-            .context("clear the spans")
+        Ok(())
+    }
+
+    /// Adds what CPUs counted in the slot by owner and kept to themselves.
+    fn read_recent(&mut self) -> Result<()> {
+        for bytes in take_slot(self.maps.recent, self.slot)? {
+            bytes
+                .chunks_exact(size_of::<RecentSum>())
+                .filter_map(|chunk| copy::<RecentSum>(chunk))
+                .filter(|recent| recent.sum.spans > 0)
+                .for_each(|RecentSum { key, sum }| {
+                    add(&mut self.read, self.question.scale, key, &sum);
+                });
+        }
+        Ok(())
     }
 
     /// Adds the part that lies in this interval of the spans that went on when
@@ -299,6 +300,28 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
             })?;
         Some(profile::text::comm(&raw))
     }
+}
+
+/// Takes what each CPU has in a slot that no program uses any more.
+fn take_slot(map: &MapMut<'_>, slot: usize) -> Result<Vec<Vec<u8>>> {
+    let slot = (slot as u32).to_ne_bytes();
+    let per_cpu = map
+        .lookup_percpu(&slot, MapFlags::ANY)
+        .context("read the spans")?
+        .unwrap_or_default();
+    let nothing: Vec<Vec<u8>> = per_cpu.iter().map(|bytes| vec![0; bytes.len()]).collect();
+    map.update_percpu(&slot, &nothing, MapFlags::ANY)
+        .context("clear the spans")?;
+    Ok(per_cpu)
+}
+
+/// Adds spans of one owner and bucket.
+fn add(read: &mut HashMap<u32, Histogram>, scale: Scale, key: SpanKey, sum: &SpanSum) {
+    let bucket = Bucket {
+        spans: sum.spans,
+        total_ns: sum.total,
+    };
+    histogram(read, key.owner, scale).add_bucket(key.bucket, bucket, sum.longest);
 }
 
 fn histogram(read: &mut HashMap<u32, Histogram>, owner: u32, scale: Scale) -> &mut Histogram {

@@ -58,11 +58,13 @@ pub(crate) fn run(
     } else {
         vec![
             &progs.sched_switch,
-            &progs.sched_waking,
             &progs.sched_wakeup_new,
             &progs.sched_process_exec,
         ]
     };
+    if asks_for_wakeups(question.kind) {
+        tracepoints.push(&progs.sched_waking);
+    }
     if question.apart.is_some() {
         tracepoints.push(&progs.note_name);
     }
@@ -78,6 +80,7 @@ pub(crate) fn run(
             counts: &maps.span_counts,
             sums: &maps.span_sums,
             sums_of: [&maps.span_sums_0, &maps.span_sums_1, &maps.span_sums_2],
+            recent: &maps.recent_sums,
             returned: &maps.returned,
             ended_owners: &maps.ended_owners,
         },
@@ -116,6 +119,11 @@ pub(crate) fn run(
     Ok(collector.losses())
 }
 
+/// Whether it matters when a thread off the CPU is woken.
+fn asks_for_wakeups(kind: Kind) -> bool {
+    matches!(kind, Kind::Blocked | Kind::Runnable)
+}
+
 /// Tells the program what to count.
 fn set_question(config: &mut rodata, question: &Question) {
     config.in_milliseconds = question.scale == Scale::Milliseconds;
@@ -138,7 +146,9 @@ fn leave_out(open: &mut OpenCpudistSkel<'_>, question: &Question) -> anyhow::Res
     progs.switch_running.set_autoload(running);
     progs.split_running.set_autoload(running);
     progs.sched_switch.set_autoload(!running);
-    progs.sched_waking.set_autoload(!running);
+    progs
+        .sched_waking
+        .set_autoload(asks_for_wakeups(question.kind));
     progs.sched_wakeup_new.set_autoload(!running);
     progs.sched_process_exec.set_autoload(!running);
     progs.seed_clocks.set_autoload(!running);
