@@ -55,38 +55,54 @@ begin_running(struct running *cpu, struct task_struct *task, u32 pid, u32 tid)
 		cpu->owner = span_owner_id(task, pid, tid);
 }
 
-/* Since when @task, which runs on this CPU now, has done so. */
-static __always_inline u64 running_since(struct running *cpu,
-					 struct task_struct *task, u64 now)
-{
-	u64 ran;
-
-	if (cpu->task == (u64)task)
-		return cpu->since;
-	/* Nothing happened here yet. */
-	if (!cpu->since)
-		return window_start;
-	/* Its switch-in was not shown to us; the scheduler knows of it. */
-	__sync_fetch_and_add(&lost.switches, 1);
-	ran = time_since_switch_in(task);
-	return now - cpu->since > ran ? now - ran : cpu->since;
-}
-
-/* Counts the span from @since to now, in pieces if an interval ended in it. */
-static __always_inline void end_running(struct running *cpu, u64 since, u64 now)
+/* Counts the span from @since to @until, in pieces if an interval ended in it. */
+static __always_inline void end_running(struct running *cpu, u64 since,
+					u64 until)
 {
 	u64 word = current_interval();
 	u32 slot = interval_slot(word);
 	u64 end = interval_end(word);
 
-	if (now > end) {
+	if (until > end) {
 		if (since < end) {
 			count_before_end(slot, cpu->owner, end - since);
 			since = end;
 		}
 		slot = !slot;
 	}
-	count_span(slot, cpu->owner, now - since);
+	count_span(slot, cpu->owner, until - since);
+}
+
+static __always_inline u64 earlier(u64 one, u64 other)
+{
+	return one < other ? one : other;
+}
+
+/*
+ * @task runs here, and its switch-in was not shown to us. The scheduler's own
+ * account tells how long it ran since, and how long the one before it did; of
+ * the idle task nothing is booked. Ends the span of the one before, and returns
+ * when that of @task began.
+ */
+static __noinline u64 missed_switch(struct running *cpu,
+				    struct task_struct *task, u64 now)
+{
+	struct task_struct *before = (void *)cpu->task;
+	u64 since = cpu->since, left, came;
+
+	/* Nothing happened here yet. */
+	if (!since)
+		return window_start;
+	__sync_fetch_and_add(&lost.switches, 1);
+	left = earlier(since + time_since_switch_in(before), now);
+	came = BPF_CORE_READ(task, pid) ?
+		       now - earlier(time_since_switch_in(task), now - since) :
+		       left;
+	if (before)
+		end_running(cpu, since,
+			    BPF_CORE_READ(before, pid) ? earlier(left, came) :
+							 came);
+	return came;
 }
 
 SEC("tp_btf/sched_switch")
@@ -95,8 +111,8 @@ int switch_running(u64 *ctx)
 	struct task_struct *prev, *next;
 	bool leaves, enters;
 	struct running *cpu;
+	u64 since, now;
 	u32 zero = 0;
-	u64 now;
 
 	if (switch_arguments == SWITCH_STATE_SECOND) {
 		prev = (void *)ctx[2];
@@ -119,19 +135,15 @@ int switch_running(u64 *ctx)
 	if (!now)
 		return 0;
 
-	if (leaves) {
-		u64 since = running_since(cpu, prev, now);
-
-		if (cpu->task != (u64)prev) {
-			cpu->task = 0;
+	since = cpu->since;
+	if (cpu->task != (u64)prev && (leaves || cpu->task)) {
+		since = missed_switch(cpu, prev, now);
+		cpu->task = 0;
+		if (leaves)
 			begin_running(cpu, prev, prev->tgid, prev->pid);
-		}
-		if (cpu->task)
-			end_running(cpu, since, now);
-	} else if (cpu->task) {
-		/* It left unseen; when, nobody knows. */
-		__sync_fetch_and_add(&lost.switches, 1);
 	}
+	if (cpu->task)
+		end_running(cpu, since, now);
 	cpu->task = 0;
 	cpu->since = now;
 	if (enters)
@@ -153,27 +165,23 @@ int split_running(void *ctx)
 	u64 since, end = interval_end(word);
 	u32 pid = ids >> 32, tid = ids;
 	struct running *cpu;
+	bool measured;
 	u32 zero = 0;
 
 	cpu = bpf_map_lookup_elem(&running, &zero);
 	if (!cpu || now <= end || cpu->since >= end)
 		return 0;
-	if (runs_measured(pid, tid)) {
-		since = running_since(cpu, task, now);
-		if (cpu->task != (u64)task) {
-			cpu->task = 0;
-			begin_running(cpu, task, pid, tid);
-		}
-		if (cpu->task && since < end)
-			count_span(interval_slot(word), cpu->owner,
-				   end - since);
-		cpu->since = since > end ? since : end;
-	} else {
-		if (cpu->task)
-			__sync_fetch_and_add(&lost.switches, 1);
+	measured = runs_measured(pid, tid);
+	since = cpu->since;
+	if (cpu->task != (u64)task && (measured || cpu->task)) {
+		since = missed_switch(cpu, task, now);
 		cpu->task = 0;
-		cpu->since = end;
+		if (measured)
+			begin_running(cpu, task, pid, tid);
 	}
+	if (cpu->task && since < end)
+		count_span(interval_slot(word), cpu->owner, end - since);
+	cpu->since = since > end ? since : end;
 	return 0;
 }
 

@@ -20,6 +20,7 @@ pub mod output;
 pub mod process;
 pub mod refusal;
 pub mod simple;
+pub mod spans;
 pub mod tool;
 pub mod turn;
 pub mod user_stacks;

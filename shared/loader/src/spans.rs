@@ -349,10 +349,10 @@ mod tests {
 
     #[test]
     fn parts_lie_in_the_interval_and_join() {
-        let thread = |off_since, woken| Waiting {
-            off_since,
-            woken,
-            ..Waiting::default()
+        let thread = |off_since, woken| {
+            let mut thread = Waiting::default();
+            (thread.off_since, thread.woken) = (off_since, woken);
+            thread
         };
         let asleep = thread(50, 0);
         assert_eq!(part(&asleep, Kind::OffCpu, 100, 200), (100, 200));

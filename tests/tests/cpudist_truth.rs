@@ -1,0 +1,267 @@
+//! cpudist's spans against the kernel's account, and against what programs
+//! measured themselves.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::account::stolen_ns;
+use systemscope_tests::output::{assert_close, per_mille};
+use systemscope_tests::spans::{Interval, Spans, close, watch};
+use systemscope_tests::{Account, Turn, Workload, accounts_at_rest, cpus_online, undisturbed};
+
+/// What the kernel booked for a program in the window.
+#[derive(Debug)]
+struct Booked {
+    switches: u64,
+    running_ns: u64,
+}
+
+/// A window over all that a program does, which is blocked before and after,
+/// and what the kernel booked for it. The kernel leaves out of that what the
+/// hypervisor took: a window with much of it says nothing, and another is taken.
+fn measure(
+    arguments: &str,
+    run: impl Fn() -> (Workload, fn(&mut Workload) -> Booked),
+) -> (Spans, Booked) {
+    undisturbed(|| {
+        let (mut workload, run) = run();
+        let tool = watch(&format!("-p {} {arguments}", workload.pid()));
+        let stolen = stolen_ns();
+        let booked = run(&mut workload);
+        let stolen = stolen_ns() - stolen;
+        let spans = close(tool);
+        (stolen <= per_mille(booked.running_ns, 2)).then_some((spans, booked))
+    })
+}
+
+#[track_caller]
+fn assert_agrees((spans, booked): &(Spans, Booked)) {
+    let interval = spans.only();
+    let lost = spans.lost_switches;
+    assert_close(
+        &format!("spans, {lost} switches lost"),
+        interval.count(),
+        booked.switches,
+        per_mille(booked.switches, 10) + lost,
+    );
+    assert_close(
+        "total ns",
+        interval.total_ns(),
+        booked.running_ns,
+        per_mille(booked.running_ns, 10),
+    );
+}
+
+/// `phases`, whose threads live from before the window until after it.
+fn phases(threads: u64) -> (Workload, fn(&mut Workload) -> Booked) {
+    let run = |phases: &mut Workload| {
+        let before = accounts_at_rest(phases.pid());
+        phases.go();
+        phases.wait_done();
+        let after = accounts_at_rest(phases.pid());
+        let mut booked = Booked {
+            switches: 0,
+            running_ns: 0,
+        };
+        for (tid, account) in after {
+            let account = account.since(before[&tid]);
+            booked.switches += account.voluntary + account.involuntary;
+            booked.running_ns += account.running_ns;
+        }
+        booked
+    };
+    (Workload::start("phases", &[2, threads]), run)
+}
+
+#[test]
+fn one_threads_spans_are_its_switches() {
+    let _turn = Turn::take();
+    assert_agrees(&measure("", || phases(1)));
+}
+
+#[test]
+fn the_spans_of_64_threads_are_their_switches() {
+    let _turn = Turn::take();
+    let measured = measure("-L", || phases(64));
+    assert_agrees(&measured);
+    // And its main thread, and the one that wakes the others.
+    assert_eq!(measured.0.only().rows.len(), 66);
+    assert_agrees(&measure("-P", || phases(64)));
+}
+
+#[test]
+fn threads_that_come_and_go_are_counted_to_their_last_turn() {
+    const THREADS: u64 = 60;
+    let _turn = Turn::take();
+    let run = |generations: &mut Workload| {
+        generations.go();
+        generations.wait_done();
+        Booked {
+            // The kernel adds up what a thread did on its way out, and then it
+            // leaves for the last time; at times it is preempted before that.
+            switches: generations.told("switches") + THREADS,
+            running_ns: generations.told("cpu"),
+        }
+    };
+    for arguments in ["", "-L"] {
+        let run: fn(&mut Workload) -> Booked = run;
+        assert_agrees(&measure(arguments, || {
+            (Workload::start("generations", &[THREADS, 8]), run)
+        }));
+    }
+}
+
+/// Lengths of one kind, shortest first.
+fn lengths_told(lines: &[String], kind: &str) -> Vec<u64> {
+    let mut lengths: Vec<u64> = lines
+        .iter()
+        .filter_map(|line| line.strip_prefix(kind)?.trim().parse().ok())
+        .collect();
+    lengths.sort_unstable();
+    lengths
+}
+
+/// The length that `part` in a thousand are at most as long as.
+fn quantile(lengths: &[u64], part: usize) -> u64 {
+    lengths[(lengths.len() * part).div_ceil(1000) - 1]
+}
+
+#[test]
+fn percentiles_are_those_that_the_program_measured() {
+    const TURNS: usize = 600;
+    let _turn = Turn::take();
+    for (flags, kind) in [
+        ("", "turn "),
+        ("-O", "sleep "),
+        ("-m", "turn "),
+        ("-O -m", "sleep "),
+    ] {
+        let mut turns = Workload::start("turns", &[TURNS as u64, 500, 4, 1500]);
+        let tool = watch(&format!("-t {} {flags}", turns.pid()));
+        turns.go();
+        let mut lines = Vec::new();
+        while lines.last().is_none_or(|line| line != "done") {
+            lines.push(turns.next_line());
+        }
+        let spans = close(tool);
+        let lengths = lengths_told(&lines, kind);
+        assert_eq!(lengths.len(), TURNS);
+        let row = &spans.only().rows[0];
+        // Its waits for the test at both ends are spans, too.
+        assert_close("spans", row.count, TURNS as u64, TURNS as u64 / 100 + 2);
+        let within_3_percent = |what: &str, measured: u64, truth: u64| {
+            assert_close(
+                &format!("{flags} {what}"),
+                measured,
+                truth,
+                per_mille(truth, 30),
+            );
+        };
+        within_3_percent("p50", row.p50_ns, quantile(&lengths, 500));
+        within_3_percent("p90", row.p90_ns, quantile(&lengths, 900));
+        within_3_percent("p99", row.p99_ns, quantile(&lengths, 990));
+        if flags.is_empty() {
+            within_3_percent("max", row.max_ns, lengths[TURNS - 1]);
+            within_3_percent("total", row.total_ns, lengths.iter().sum());
+        }
+    }
+}
+
+#[test]
+fn a_sleeper_fills_every_interval_to_the_nanosecond() {
+    let _turn = Turn::take();
+    let sleepers = Workload::start("phases", &[1, 1]);
+    for flag in ["-O", "--blocked"] {
+        let tool = watch(&format!("-p {} -L {flag} 0.2", sleepers.pid()));
+        sleep(Duration::from_millis(700));
+        let spans = close(tool);
+        assert!(spans.intervals.len() >= 5, "{spans:?}");
+        for (interval, next) in spans.intervals.iter().zip(&spans.intervals[1..]) {
+            assert_eq!(interval.end_ns, next.start_ns);
+            assert_eq!(interval.length_ns(), 200_000_000);
+            assert_eq!(interval.rows.len(), 3, "{interval:?}");
+            for row in &interval.rows {
+                assert_eq!((row.count, row.total_ns), (1, 200_000_000), "{flag}");
+            }
+        }
+    }
+    let tool = watch(&format!("-p {} --runq 0.2", sleepers.pid()));
+    assert_eq!(
+        close(tool)
+            .intervals
+            .iter()
+            .map(Interval::count)
+            .sum::<u64>(),
+        0
+    );
+}
+
+#[test]
+fn running_and_idle_fill_every_cpu_in_every_interval() {
+    let _turn = Turn::take();
+    for arguments in ["-I 0.25", "-I -P 0.25"] {
+        let mut naps = Workload::start("naps", &[2, 300]);
+        let mut spinners = Workload::start("spinners", &[1, 2]);
+        let tool = watch(arguments);
+        naps.go();
+        spinners.go();
+        sleep(Duration::from_millis(1000));
+        let spans = close(tool);
+        for interval in &spans.intervals {
+            let whole = interval.length_ns() * cpus_online() as u64;
+            assert!(interval.total_ns() <= whole, "{interval:?}");
+            // A switch that was not shown takes a span along.
+            assert_close(
+                &format!("{} switches lost", spans.lost_switches),
+                interval.total_ns(),
+                whole,
+                if spans.lost_switches == 0 {
+                    0
+                } else {
+                    per_mille(whole, 100)
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn waits_for_a_cpu_are_those_that_the_kernel_booked() {
+    let _turn = Turn::take();
+    let threads = 2 * cpus_online() as u64;
+    let mut spinners = Workload::start("spinners", &[threads, 2]);
+    let runnable = |accounts: BTreeMap<u32, Account>| -> u64 {
+        accounts.values().map(|account| account.runnable_ns).sum()
+    };
+    let tool = watch(&format!("-p {} --runq 0.5", spinners.pid()));
+    let before = runnable(accounts_at_rest(spinners.pid()));
+    spinners.go();
+    spinners.wait_done();
+    let booked = runnable(accounts_at_rest(spinners.pid())) - before;
+    let spans = close(tool);
+    let total = spans.intervals.iter().map(Interval::total_ns).sum();
+    assert_close("waiting", total, booked, per_mille(booked, 10));
+}
+
+#[test]
+fn spans_are_in_the_buckets_they_belong_to() {
+    let _turn = Turn::take();
+    for arguments in ["-L", "-L -m", "-O -L", "-O -L -m"] {
+        let mut naps = Workload::start("naps", &[1, 300]);
+        let tool = watch(arguments);
+        naps.go();
+        sleep(Duration::from_millis(600));
+        let spans = close(tool);
+        let rows = &spans.only().rows;
+        assert!(rows.len() > 3, "{rows:?}");
+        for row in rows {
+            let counted: u64 = row.buckets.iter().map(|bucket| bucket.2).sum();
+            assert_eq!(counted, row.count);
+            // The longest one is known exactly.
+            let (low, high, _) = row.buckets[row.buckets.len() - 1];
+            assert!((low..=high).contains(&row.max_ns), "{arguments}: {row:?}");
+        }
+    }
+}
