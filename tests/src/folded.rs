@@ -29,11 +29,7 @@ impl Line {
 
     /// Whether these functions call each other directly, outermost first.
     pub fn has_path(&self, path: &[&str]) -> bool {
-        self.frames.windows(path.len()).any(|part| {
-            part.iter()
-                .map(|frame| bare(frame))
-                .eq(path.iter().copied())
-        })
+        has_path(&self.frames, path)
     }
 }
 
@@ -57,6 +53,15 @@ impl fmt::Display for Folded {
         let mut lines = self.lines.iter().take(most);
         lines.try_for_each(|line| write!(formatter, "\n  {line}"))
     }
+}
+
+/// Whether these functions call each other directly, outermost first.
+pub(crate) fn has_path(frames: &[String], path: &[&str]) -> bool {
+    frames.windows(path.len()).any(|part| {
+        part.iter()
+            .map(|frame| bare(frame))
+            .eq(path.iter().copied())
+    })
 }
 
 /// A frame's name without the annotations.
@@ -208,7 +213,8 @@ fn parse_line(line: &str, per_thread: bool) -> Result<Line, &'static str> {
     })
 }
 
-fn parse_thread(field: &str) -> Option<(String, Option<(u32, u32)>)> {
+/// Reads `comm-PID/TID`.
+pub(crate) fn parse_thread(field: &str) -> Option<(String, Option<(u32, u32)>)> {
     let (comm, ids) = field.rsplit_once('-')?;
     let (pid, tid) = ids.split_once('/')?;
     Some((

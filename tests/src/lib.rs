@@ -24,6 +24,7 @@ pub mod spans;
 pub mod tool;
 pub mod turn;
 pub mod user_stacks;
+pub mod wakers;
 pub mod wallclock;
 pub mod watch;
 pub mod workload;

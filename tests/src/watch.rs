@@ -23,6 +23,7 @@ pub struct Watch {
     has_clocks: bool,
     per_thread: bool,
     started_ns: u64,
+    stops_ns: Option<u64>,
 }
 
 /// What a tool saw in its window.
@@ -65,6 +66,11 @@ impl Watch {
         )
     }
 
+    /// Any tool with the arguments it has, values in nanoseconds.
+    pub fn apart(tool: Tool) -> Watch {
+        Watch::attach(tool.args("--per-thread --nanoseconds"), false, true)
+    }
+
     /// Any tool with the arguments it has, threads of a name taken together.
     pub fn together(tool: Tool) -> Watch {
         Watch::attach(tool, false, false)
@@ -85,6 +91,7 @@ impl Watch {
             has_clocks,
             per_thread,
             started_ns: 0,
+            stops_ns: None,
         };
         if let Err(error) = watch.control.ready() {
             watch.fail("wait until it is attached", &error);
@@ -102,9 +109,23 @@ impl Watch {
         sleep(Duration::from_millis(50));
     }
 
-    /// Closes the window now and collects what was seen in it.
+    /// Has two tools look at the same window, one that opens in a moment.
+    pub fn open_together(pair: [&mut Watch; 2], length: Duration) {
+        let start = now_ns() + 100_000_000;
+        let stop = start + u64::try_from(length.as_nanos()).unwrap();
+        for watch in pair {
+            watch.started_ns = start;
+            watch.stops_ns = Some(stop);
+            let control = &mut watch.control;
+            let said = control.start(start).and_then(|()| control.stop(stop));
+            said.expect("talk to the tool");
+        }
+    }
+
+    /// Closes the window now, if it does not close by itself, and collects what
+    /// was seen in it.
     pub fn close(mut self) -> Seen {
-        let stopped_ns = now_ns();
+        let stopped_ns = self.stops_ns.unwrap_or_else(now_ns);
         let lost = match self
             .control
             .stop(stopped_ns)

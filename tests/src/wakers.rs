@@ -1,0 +1,170 @@
+//! What offwaketime prints of a wait: the sleeper's stack, and after each `--`
+//! one who woke, leaf first, with its name at the end.
+
+use crate::folded::{bare, has_path, parse_thread};
+use crate::{Folded, Line, Seen};
+
+/// Whoever ended a wait, or a mark such as `[timer]` in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waker {
+    /// Thread name, without the IDs.
+    pub comm: String,
+    /// PID and TID, where the name is `comm-PID/TID`.
+    pub thread: Option<(u32, u32)>,
+    /// Frames from the root to the leaf, as a sleeper's.
+    pub frames: Vec<String>,
+}
+
+impl Waker {
+    /// Whether a frame has this name, annotations such as `_[k]` aside.
+    pub fn has(&self, function: &str) -> bool {
+        self.frames.iter().any(|frame| bare(frame) == function)
+    }
+
+    /// Whether these functions call each other directly, outermost first.
+    pub fn has_path(&self, path: &[&str]) -> bool {
+        has_path(&self.frames, path)
+    }
+}
+
+impl Line {
+    /// The line up to its first `--`: the thread that waited, and where.
+    pub fn sleeper(&self) -> Line {
+        let end = self.frames.iter().position(|frame| frame == "--");
+        Line {
+            frames: self.frames[..end.unwrap_or(self.frames.len())].to_vec(),
+            ..self.clone()
+        }
+    }
+
+    /// Those after it: who ended the wait, who had woken that one, and so on.
+    pub fn wakers(&self) -> Vec<Waker> {
+        let parts = self.frames.split(|frame| frame == "--").skip(1);
+        parts
+            .map(|part| {
+                let (name, frames) = part.split_last().expect("a waker's name");
+                let (comm, thread) = parse_thread(name).unwrap_or((name.clone(), None));
+                let frames = frames.iter().rev().cloned().collect();
+                Waker {
+                    comm,
+                    thread,
+                    frames,
+                }
+            })
+            .collect()
+    }
+
+    /// The one who ended the wait.
+    ///
+    /// # Panics
+    ///
+    /// When the line names none.
+    #[track_caller]
+    pub fn waker(&self) -> Waker {
+        let mut wakers = self.wakers().into_iter();
+        wakers
+            .next()
+            .unwrap_or_else(|| panic!("nobody woke: {self}"))
+    }
+
+    /// The names of all who woke, in order.
+    pub fn waker_comms(&self) -> Vec<String> {
+        self.wakers().into_iter().map(|waker| waker.comm).collect()
+    }
+}
+
+impl Folded {
+    /// The lines in which the wait was ended by this one.
+    pub fn woken_by(&self, comm: &str) -> Folded {
+        self.only(|line| line.waker().comm == comm)
+    }
+
+    /// The sleepers alone, as offcputime would have them.
+    pub fn sleepers(&self) -> Folded {
+        Folded {
+            lines: self.lines.iter().map(Line::sleeper).collect(),
+        }
+    }
+
+    /// The lines of waits that ended. One that was still open when the window
+    /// closed had no waker yet.
+    pub fn ended(&self) -> Folded {
+        self.only(|line| line.waker().comm != STILL_BLOCKED)
+    }
+}
+
+impl Seen {
+    /// The waits of which all is known. Of those where the machine hid a
+    /// context switch or a wake-up, and where a thread woke up just as the
+    /// window opened, the tool says that something is missing, and how many
+    /// there are.
+    ///
+    /// # Panics
+    ///
+    /// When more are missing than that explains.
+    #[track_caller]
+    pub fn waits_but_missed(&self) -> Folded {
+        let explained = self.lost["events"] + self.folded.comms().len() as u64;
+        // Where switches are hidden wake-ups are, too, and a switch is counted
+        // only if it does not fit to what was seen.
+        assert!(
+            self.lost["stacks"] <= 2 * explained && unseen_wake_ups(&self.stderr) <= 2 * explained,
+            "stacks or wakers are missing:\n{}",
+            self.stderr
+        );
+        let is_missed = |frame: &String| frame.starts_with("[Missed");
+        self.folded.only(|line| !line.frames.iter().any(is_missed))
+    }
+}
+
+/// How many wake-ups a tool says it did not see.
+pub fn unseen_wake_ups(stderr: &str) -> u64 {
+    let (before, _) = stderr
+        .split_once(" wake-ups were not seen")
+        .unwrap_or(("0", ""));
+    let count = before.split_whitespace().last().unwrap();
+    count.parse().unwrap()
+}
+
+/// In a waker's place, where nobody woke before the window ended.
+pub const STILL_BLOCKED: &str = "[still blocked]";
+/// The expiry of a timer.
+pub const TIMER: &str = "[timer]";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_sleeper_and_its_wakers() {
+        let text =
+            b"d-1/2;main;-;read_[k]_[o];--;wake_[k];write;main;c-3/4;--;b-3/5;--;tick;irq;[timer] 7\n";
+        let folded = Folded::parse_per_thread(text);
+        let line = &folded.lines[0];
+        assert_eq!(folded.sleepers().marked("_[o]").total(), 7);
+        assert_eq!(line.sleeper().frames, ["main", "-", "read_[k]_[o]"]);
+        assert_eq!(line.waker_comms(), ["c", "b", "[timer]"]);
+        assert!(line.waker().has_path(&["main", "write", "wake"]));
+        assert!(line.waker().has("wake") && !line.waker().has("read"));
+        let threads: Vec<_> = line.wakers().iter().map(|waker| waker.thread).collect();
+        assert_eq!(threads, [Some((3, 4)), Some((3, 5)), None]);
+        assert_eq!(folded.woken_by("c").total(), 7);
+        assert_eq!(folded.woken_by("b").total(), 0);
+    }
+
+    #[test]
+    fn wake_ups_that_were_not_seen_are_counted() {
+        let line = "offwaketime: 6 stacks; lost: 11 events, 12 stacks, 0 threads; 0 cut short";
+        assert_eq!(unseen_wake_ups(line), 0);
+        assert_eq!(
+            unseen_wake_ups(&format!("{line}; 12 wake-ups were not seen\n")),
+            12
+        );
+    }
+
+    #[test]
+    fn what_is_still_blocked_has_not_ended() {
+        let folded = Folded::parse(b"d;read;--;[still blocked] 3\nd;read;--;wake;c 4\n");
+        assert_eq!(folded.ended().total(), 4);
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Two processes that wake each other, and nobody else does: the asker wakes the
+ * answerer by a futex in shared memory and is woken by it through a pipe. Each
+ * computes before it wakes the other, and that is how long the other waits. The
+ * answerer is not its process's first thread.
+ *
+ * usage: wake_pairs [COMPUTE_US]
+ * Prints the asker's process, the answerer's process and its thread. The two
+ * begin when the test says so, and go on until it is gone.
+ */
+#include "workload.h"
+
+#include <signal.h>
+
+/* Shared between the two processes. */
+static struct shared {
+	_Atomic uint32_t questions;
+	_Atomic uint32_t answerer_tid;
+} * shared;
+
+static int answers[2];
+static uint64_t compute_ns;
+
+NOINLINE void compute(void)
+{
+	uint64_t end = now_ns() + compute_ns;
+
+	while (now_ns() < end)
+		;
+}
+
+/* libc keeps no frame pointers: as everywhere here, the calls are our own. */
+
+NOINLINE void wake_answerer(void)
+{
+	atomic_fetch_add(&shared->questions, 1);
+	raw_syscall4(SYS_futex, (long)&shared->questions, FUTEX_WAKE, 1, 0);
+}
+
+NOINLINE void await_answer(void)
+{
+	char byte;
+
+	if (raw_syscall4(SYS_read, answers[0], (long)&byte, 1, 0) != 1)
+		_exit(1);
+}
+
+NOINLINE void ask(void)
+{
+	for (;;) {
+		compute();
+		wake_answerer();
+		await_answer();
+	}
+}
+
+NOINLINE void await_question(uint32_t seen)
+{
+	while (atomic_load(&shared->questions) == seen)
+		raw_syscall4(SYS_futex, (long)&shared->questions, FUTEX_WAIT,
+			     seen, 0);
+}
+
+NOINLINE void wake_asker(void)
+{
+	if (raw_syscall4(SYS_write, answers[1], (long)"", 1, 0) != 1)
+		_exit(1);
+}
+
+NOINLINE void *answer(void *unused)
+{
+	(void)unused;
+	name_thread("answerer");
+	atomic_store(&shared->answerer_tid, syscall(SYS_gettid));
+	for (uint32_t seen = 0;; seen++) {
+		await_question(seen);
+		compute();
+		wake_asker();
+	}
+	return NULL;
+}
+
+static void *leave_with_test(void *unused)
+{
+	(void)unused;
+	name_thread("leaver");
+	await_test();
+	_exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	pid_t answering;
+
+	compute_ns = argument_or(argc, argv, 1, 300) * NS_PER_US;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	check(shared == MAP_FAILED, "mmap");
+	check(pipe(answers), "pipe");
+
+	answering = fork();
+	check(answering < 0, "fork");
+	if (!answering) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		name_thread("answering");
+		pthread_join(start_thread_of(answer, NULL), NULL);
+	}
+	name_thread("asker");
+	while (!atomic_load(&shared->answerer_tid))
+		sleep_ns(NS_PER_MS);
+	tell("asker %d answering %d answerer %u", getpid(), answering,
+	     atomic_load(&shared->answerer_tid));
+	tell("ready");
+
+	await_test();
+	start_thread_of(leave_with_test, NULL);
+	ask();
+}
