@@ -188,7 +188,7 @@ impl Symbolizer {
 
     /// The frames of a located stack, root first.
     ///
-    /// Of a kernel stack the tracer's own frames are cut off at the leaf.
+    /// The tracer's own frames are cut out of a kernel stack.
     /// Names are those of [`Symbolizer::resolve`]; without it, modules only.
     /// Equal names that were resolved are the same `Arc`.
     pub fn frames(&self, located: &[Location]) -> Vec<Frame> {
@@ -200,8 +200,9 @@ impl Symbolizer {
         let kernel = frames
             .iter()
             .take_while(|frame| frame.kind == FrameKind::Kernel);
-        let tracer = kernel::tracer_frames(kernel.map(|frame| &*frame.name));
-        frames.drain(..tracer);
+        let names: Vec<&str> = kernel.map(|frame| &*frame.name).collect();
+        let mut tracers = kernel::are_tracers(&names).into_iter();
+        frames.retain(|_| !tracers.next().unwrap_or(false));
         frames.reverse();
         frames
     }
