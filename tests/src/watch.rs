@@ -126,11 +126,11 @@ impl Watch {
     /// was seen in it.
     pub fn close(mut self) -> Seen {
         let stopped_ns = self.stops_ns.unwrap_or_else(now_ns);
-        let lost = match self
-            .control
-            .stop(stopped_ns)
-            .and_then(|()| self.control.lost())
-        {
+        let said = match self.stops_ns {
+            Some(_) => Ok(()),
+            None => self.control.stop(stopped_ns),
+        };
+        let lost = match said.and_then(|()| self.control.lost()) {
             Ok(lost) => lost,
             Err(error) => self.fail("end the window", &error),
         };

@@ -1,0 +1,129 @@
+//! --chain: who woke the waker, and who that one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use systemscope_tests::output::{assert_close, per_mille};
+use systemscope_tests::user_stacks::assert_most;
+use systemscope_tests::wakers::TIMER;
+use systemscope_tests::{
+    Folded, Line, Seen, Tool, Turn, Watch, Workload, cpus_online, undisturbed,
+};
+
+const WINDOW: Duration = Duration::from_secs(2);
+
+/// The processes a → b → c → d, going.
+fn pipeline() -> (Workload, u32) {
+    let mut pipeline = Workload::plain("pipeline");
+    pipeline.go();
+    let d = u32::try_from(pipeline.told("d")).unwrap();
+    (pipeline, d)
+}
+
+/// offwaketime and offcputime on the same process in the same window.
+fn with_offcputime(pid: u32, arguments: &str) -> (Seen, Seen) {
+    let mut wakes = Watch::apart(Tool::new("offwaketime").pid(pid).args(arguments));
+    let mut off = Watch::apart(Tool::new("offcputime").pid(pid).args("--states"));
+    Watch::open_together([&mut wakes, &mut off], WINDOW);
+    (wakes.close(), off.close())
+}
+
+fn chain_of(pid: u32, arguments: &str) -> Folded {
+    let mut watch = Watch::apart(Tool::new("offwaketime").pid(pid).args(arguments));
+    watch.open();
+    std::thread::sleep(WINDOW);
+    watch.close().waits_but_missed().ended()
+}
+
+/// The wait in d, and the functions in which each one woke the next.
+fn is_whole_chain(line: &Line) -> bool {
+    let steps = [
+        ("stage_c", ["run_c", "c_wakes_d"]),
+        ("stage_b", ["run_b", "b_wakes_c"]),
+        ("stage_a", ["main", "a_wakes_b"]),
+    ];
+    let wakers = line.wakers();
+    let is_step =
+        |(waker, (comm, path)): (&systemscope_tests::wakers::Waker, (&str, [&str; 2]))| {
+            waker.comm == comm && waker.has_path(&path)
+        };
+    line.comm == "stage_d"
+        && line.sleeper().has_path(&["run_d", "d_waits"])
+        && wakers.len() == steps.len()
+        && wakers.iter().zip(steps).all(is_step)
+}
+
+/// The line whose value is largest.
+fn longest(folded: &Folded) -> &Line {
+    let longest = folded.lines.iter().max_by_key(|line| line.value);
+    longest.expect("a line")
+}
+
+fn assert_one_chain_has_all_of_the_time() {
+    let (_pipeline, d) = pipeline();
+    // One missed wake-up of the 700 of a window is all that may be.
+    let (chain, blocked_ns) = undisturbed(|| {
+        let (wakes, off) = with_offcputime(d, "-U --chain 3");
+        (wakes.lost["events"] + off.lost["events"] < 3)
+            .then(|| (wakes.folded, off.folded.marked("_[o]").total()))
+    });
+    let dominant = longest(&chain);
+    assert!(is_whole_chain(dominant), "{chain}");
+    assert_close(
+        "the time in the chain of three",
+        dominant.value,
+        blocked_ns,
+        per_mille(blocked_ns, 10),
+    );
+}
+
+#[test]
+fn one_chain_of_three_has_the_time_of_a_pipelines_end() {
+    let _turn = Turn::take();
+    assert_one_chain_has_all_of_the_time();
+}
+
+#[test]
+fn one_chain_of_three_on_a_busy_machine() {
+    let _turn = Turn::take();
+    let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
+    spinners.go();
+    assert_one_chain_has_all_of_the_time();
+}
+
+#[test]
+fn a_chain_is_as_long_as_asked_for_and_ends_in_the_timer() {
+    let _turn = Turn::take();
+    let (_pipeline, d) = pipeline();
+    let names = ["stage_c", "stage_b", "stage_a", TIMER];
+    for (hops, named) in [(1, 1), (2, 2), (4, 4), (8, 4)] {
+        let folded = chain_of(d, &format!("--chain {hops}"));
+        let what = format!("the chain of {hops}");
+        assert_most(&what, &folded, 990, |line| {
+            line.waker_comms() == names[..named]
+        });
+        let beyond = folded.only(|line| line.wakers().len() > named);
+        assert_eq!(beyond.total(), 0, "{what}:{beyond}");
+    }
+}
+
+#[test]
+fn nobody_comes_twice_in_a_chain() {
+    let _turn = Turn::take();
+    let mut pair = Workload::plain("wake_pairs");
+    pair.go();
+    let asker = u32::try_from(pair.told("asker")).unwrap();
+    let answerer = u32::try_from(pair.told("answerer")).unwrap();
+    let folded = chain_of(asker, "--chain 8");
+    for line in &folded.lines {
+        let mut seen = HashSet::from([line.thread]);
+        let wakers = line.wakers();
+        let mut threads = wakers.iter().filter(|waker| waker.thread.is_some());
+        assert!(threads.all(|waker| seen.insert(waker.thread)), "{line}");
+    }
+    // The answerer's own waker is the asker, who waits.
+    assert_most("the chain of two", &folded.of_thread(asker), 990, |line| {
+        line.wakers().len() == 1 && line.waker().thread.unwrap().1 == answerer
+    });
+}
