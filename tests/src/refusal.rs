@@ -3,7 +3,10 @@
 use crate::{Finished, Tool};
 
 /// All tools of the suite.
-pub const TOOLS: [&str; 3] = ["oncputime", "offcputime", "wallclock"];
+pub const TOOLS: [&str; 4] = ["oncputime", "offcputime", "offwaketime", "wallclock"];
+
+/// Those that print what they find on stdout.
+pub const FOLDING: [&str; 3] = ["oncputime", "offcputime", "offwaketime"];
 
 /// Exit status of a wrong command line.
 pub const WRONG_COMMAND_LINE: i32 = 2;

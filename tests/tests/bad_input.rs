@@ -5,7 +5,9 @@
 use std::fs;
 use std::path::Path;
 
-use systemscope_tests::refusal::{FAILED, TOOLS, WRONG_COMMAND_LINE, assert_refused, on_target};
+use systemscope_tests::refusal::{
+    FAILED, FOLDING, TOOLS, WRONG_COMMAND_LINE, assert_refused, on_target,
+};
 use systemscope_tests::{Tool, Turn, Workload};
 
 /// A number that is no process's and no thread's: the highest there can be.
@@ -35,7 +37,7 @@ fn what_is_no_pid_is_refused() {
 #[test]
 fn what_is_no_tid_is_refused() {
     let _turn = Turn::take();
-    for tool in ["oncputime", "offcputime"] {
+    for tool in FOLDING {
         for bad in ["abc", "-1", "0"] {
             let finished = Tool::new(tool).args("--duration 1 -t").arg(bad).run();
             assert_refused(tool, &finished, &[WRONG_COMMAND_LINE], &[bad]);
@@ -58,7 +60,7 @@ fn a_process_that_is_not_there_is_named() {
             &[&nobody],
         );
     }
-    for tool in ["oncputime", "offcputime"] {
+    for tool in FOLDING {
         let finished = Tool::new(tool).args("--duration 1 -t").arg(&nobody).run();
         assert_refused(tool, &finished, &[FAILED], &[&nobody]);
     }
@@ -104,19 +106,46 @@ fn a_minimum_not_below_the_maximum_is_refused() {
     let _turn = Turn::take();
     let simple = Workload::plain("simple");
     let pid = simple.pid().to_string();
-    for bounds in ["-m 700 -M 700", "-m 701 -M 700"] {
-        let finished = on_target("offcputime", &pid).args(bounds).run();
-        assert_refused(
-            "offcputime",
-            &finished,
-            &[WRONG_COMMAND_LINE],
-            &["700", "-m", "-M"],
-        );
+    for tool in ["offcputime", "offwaketime"] {
+        for bounds in ["-m 700 -M 700", "-m 701 -M 700"] {
+            let finished = on_target(tool, &pid).args(bounds).run();
+            assert_refused(tool, &finished, &[WRONG_COMMAND_LINE], &["700", "-m", "-M"]);
+        }
     }
-    for tool in ["offcputime", "wallclock"] {
+    for tool in ["offcputime", "offwaketime", "wallclock"] {
         let finished = on_target(tool, &pid).args("-m abc").run();
         assert_refused(tool, &finished, &[WRONG_COMMAND_LINE], &["abc"]);
     }
+}
+
+#[test]
+fn wakers_that_cannot_be_are_refused() {
+    let _turn = Turn::take();
+    let simple = Workload::plain("simple");
+    let pid = simple.pid().to_string();
+    let run = |flag: &str, value: &str| on_target("offwaketime", &pid).arg(flag).arg(value).run();
+    for flag in ["--waker-pid", "--waker-tid"] {
+        for bad in ["abc", "-1", "0", "12x"] {
+            let finished = run(flag, bad);
+            assert_refused("offwaketime", &finished, &[WRONG_COMMAND_LINE], &[bad]);
+        }
+        let nobody = nobody();
+        for list in [nobody.clone(), format!("{pid},{nobody}")] {
+            assert_refused("offwaketime", &run(flag, &list), &[FAILED], &[&nobody]);
+        }
+    }
+    for bad in ["0", "9", "-1", "x"] {
+        let finished = run("--chain", bad);
+        assert_refused("offwaketime", &finished, &[WRONG_COMMAND_LINE], &[bad, "8"]);
+    }
+    // Who is runnable waits for no waker.
+    let runnable = run("--state", "0");
+    assert_refused(
+        "offwaketime",
+        &runnable,
+        &[WRONG_COMMAND_LINE],
+        &["--state 0"],
+    );
 }
 
 #[test]

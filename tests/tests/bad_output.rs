@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use systemscope_tests::output::files_below;
 use systemscope_tests::refusal::{
-    FAILED, TOOLS, assert_ended_with_error, assert_refused, on_target,
+    FAILED, FOLDING, TOOLS, assert_ended_with_error, assert_refused, on_target,
 };
 use systemscope_tests::workload::scratch;
 use systemscope_tests::{Finished, Folded, Tool, Turn, Workload, binary};
@@ -33,6 +33,9 @@ fn an_output_that_cannot_be_written_is_named() {
             );
         }
     }
+    let flame_graph = on_target("offwaketime", &pid).args("--svg /no/such/folder/out");
+    let finished = flame_graph.run();
+    assert_refused("offwaketime", &finished, &[FAILED], &["/no/such/folder"]);
 }
 
 /// A shell in a mount namespace of its own, with a little file system on
@@ -89,7 +92,7 @@ fn a_full_device_is_an_error() {
         .args("c 1 7")
         .run()
         .succeeded();
-    for tool in ["oncputime", "offcputime"] {
+    for tool in FOLDING {
         let tool_on_target = || Tool::new(tool).args("--duration 1").pid(simple.pid());
         let to_stdout = tool_on_target()
             .start_into_file(&device)
@@ -109,7 +112,7 @@ fn a_full_device_is_an_error() {
 fn a_closed_pipe_is_one_line() {
     let _turn = Turn::take();
     let simple = Workload::plain("simple");
-    for tool in ["oncputime", "offcputime"] {
+    for tool in FOLDING {
         let (reader, writer) = std::io::pipe().unwrap();
         let running = Tool::new(tool)
             .args("--duration 1")
@@ -131,7 +134,7 @@ fn an_output_file_is_whole_or_not_there() {
     let _turn = Turn::take();
     let simple = Workload::plain("simple");
     let folder = scratch();
-    for tool in ["oncputime", "offcputime"] {
+    for tool in FOLDING {
         let out = folder.path().join(tool);
         let running = Tool::new(tool)
             .pid(simple.pid())
@@ -148,7 +151,7 @@ fn an_output_file_is_whole_or_not_there() {
     }
     assert_eq!(
         files_below(folder.path()).len(),
-        2,
+        FOLDING.len(),
         "temporary files are left"
     );
 }

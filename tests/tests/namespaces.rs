@@ -55,10 +55,10 @@ fn assert_is_simple(folded: &Folded, function: &str) {
 fn inside_the_inner_pid_works() {
     let _turn = Turn::take();
     let container = Container::start();
-    assert_is_simple(
-        &container.enter("offcputime").pid(1).folded(0.5),
-        "known_sleep",
-    );
+    for tool in ["offcputime", "offwaketime"] {
+        let folded = container.enter(tool).pid(1).folded(0.5);
+        assert_is_simple(&folded, "known_sleep");
+    }
     assert_is_simple(
         &container
             .enter("oncputime")
@@ -73,10 +73,10 @@ fn inside_the_inner_pid_works() {
 fn outside_the_outer_pid_works() {
     let _turn = Turn::take();
     let container = Container::start();
-    assert_is_simple(
-        &Tool::new("offcputime").pid(container.outer_pid).folded(0.5),
-        "known_sleep",
-    );
+    for tool in ["offcputime", "offwaketime"] {
+        let folded = Tool::new(tool).pid(container.outer_pid).folded(0.5);
+        assert_is_simple(&folded, "known_sleep");
+    }
     assert_is_simple(
         &Tool::new("oncputime")
             .pid(container.outer_pid)
@@ -90,19 +90,21 @@ fn outside_the_outer_pid_works() {
 fn ids_are_printed_as_the_caller_knows_them() {
     let _turn = Turn::take();
     let container = Container::start();
-    let inside = container.enter("offcputime").pid(1).folded_per_thread(0.5);
-    assert!(inside.of_thread(1).total() > 0, "{inside:#?}");
-    assert!(
-        inside.lines.iter().all(|line| line.thread.unwrap().0 == 1),
-        "{inside:#?}"
-    );
-    let outside = Tool::new("offcputime")
-        .pid(container.outer_pid)
-        .folded_per_thread(0.5);
-    assert!(
-        outside.of_thread(container.outer_pid).total() > 0,
-        "{outside:#?}"
-    );
+    for tool in ["offcputime", "offwaketime"] {
+        let inside = container.enter(tool).pid(1).folded_per_thread(0.5);
+        assert!(inside.of_thread(1).total() > 0, "{inside:#?}");
+        assert!(
+            inside.lines.iter().all(|line| line.thread.unwrap().0 == 1),
+            "{inside:#?}"
+        );
+        let outside = Tool::new(tool)
+            .pid(container.outer_pid)
+            .folded_per_thread(0.5);
+        assert!(
+            outside.of_thread(container.outer_pid).total() > 0,
+            "{outside:#?}"
+        );
+    }
 }
 
 #[test]

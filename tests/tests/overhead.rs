@@ -7,6 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use systemscope_tests::output::median;
+use systemscope_tests::refusal::FOLDING;
 use systemscope_tests::watch::MOST_RSS_KIB;
 use systemscope_tests::workload::scratch;
 use systemscope_tests::{Running, Tool, Turn, Workload, cpus_online};
@@ -92,11 +93,12 @@ fn a_bystander_keeps_its_speed() {
             .pid(crowd.pid())
             .args("-m 1000")
             .start();
+        let wake = Tool::new("offwaketime").pid(crowd.pid()).start();
         let on = Tool::new("oncputime").pid(crowd.pid()).start();
         // Not what attaching costs, but what being attached costs.
         sleep(Duration::from_millis(500));
         let during = speed_for(&mut ping_pong, WINDOW);
-        for tool in [off, on] {
+        for tool in [off, wake, on] {
             tool.signal(rustix::process::Signal::INT);
             tool.finish_within(Duration::from_secs(20)).succeeded();
         }
@@ -115,7 +117,7 @@ fn a_bystander_keeps_its_speed() {
 fn tools_are_attached_within_150_ms_of_exec() {
     let _turn = Turn::take();
     let crowd = Workload::start("crowd", &[THREADS]);
-    for tool in ["oncputime", "offcputime"] {
+    for tool in FOLDING {
         // A virtual machine that is given less than its CPUs is slow for
         // seconds on end: the best of three rounds counts.
         let rounds: Vec<Vec<f64>> = (0..3).map(|_| attach_times(tool, crowd.pid())).collect();
@@ -146,7 +148,7 @@ fn memory_stays_small_on_all_of_the_machine() {
     let _crowd = Workload::start("crowd", &[150]);
     let mut naps = Workload::start("naps", &[20, 1]);
     naps.go();
-    for tool in ["oncputime -F 997", "offcputime"] {
+    for tool in ["oncputime -F 997", "offcputime", "offwaketime"] {
         let (name, arguments) = tool.split_once(' ').unwrap_or((tool, ""));
         let finished = Tool::new(name)
             .args(arguments)
@@ -165,7 +167,7 @@ fn memory_stays_small_on_all_of_the_machine() {
 fn an_orphaned_child_ends_quietly() {
     let _turn = Turn::take();
     let crowd = Workload::start("crowd", &[THREADS]);
-    for tool in ["oncputime", "offcputime"] {
+    for tool in FOLDING {
         let (running, mut control) = Tool::new(tool).pid(crowd.pid()).start_controlled();
         control.ready().unwrap();
         control.start(systemscope_tests::now_ns()).unwrap();

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::fs;
 
+use systemscope_tests::refusal::FOLDING;
 use systemscope_tests::simple::{is_user, known, on};
 use systemscope_tests::workload::scratch;
 use systemscope_tests::{Folded, Tool, Turn, Workload, cpus_online};
@@ -109,7 +110,7 @@ fn annotations_and_delimiters() {
 fn f_is_accepted_and_changes_nothing() {
     let _turn = Turn::take();
     let simple = Workload::plain("simple");
-    for tool in TOOLS {
+    for tool in FOLDING {
         assert!(
             on(tool, &simple)
                 .args("-f")
@@ -203,7 +204,7 @@ fn o_writes_what_stdout_would_get() {
     let _turn = Turn::take();
     let simple = Workload::plain("simple");
     let folder = scratch();
-    for tool in TOOLS {
+    for tool in FOLDING {
         let path = folder.path().join(tool);
         let finished = on(tool, &simple)
             .args("--duration 1 -o")
@@ -267,13 +268,12 @@ fn states_split_an_interval_and_add_up() {
 fn nanoseconds_are_a_thousand_times_as_many() {
     let _turn = Turn::take();
     let simple = Workload::plain("simple");
-    let micro = on("offcputime", &simple).folded(0.5).total();
-    let nano = on("offcputime", &simple)
-        .arg("--nanoseconds")
-        .folded(0.5)
-        .total();
-    assert!(
-        nano > 300 * micro && nano < 3000 * micro,
-        "{nano} ns, {micro} us"
-    );
+    for tool in ["offcputime", "offwaketime"] {
+        let micro = on(tool, &simple).folded(0.5).total();
+        let nano = on(tool, &simple).arg("--nanoseconds").folded(0.5).total();
+        assert!(
+            nano > 300 * micro && nano < 3000 * micro,
+            "{tool}: {nano} ns, {micro} us"
+        );
+    }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use systemscope_tests::output::files_below;
+use systemscope_tests::refusal::FOLDING;
 use systemscope_tests::workload::scratch;
 use systemscope_tests::{Folded, Tool, Turn, Workload};
 
@@ -27,16 +28,18 @@ fn oncputime_prints_what_it_has() {
 }
 
 #[test]
-fn offcputime_prints_what_it_has() {
+fn offcputime_and_offwaketime_print_what_they_have() {
     let _turn = Turn::take();
     let simple = Workload::plain("simple");
-    for signal in ENDING {
-        let finished = Tool::new("offcputime")
-            .pid(simple.pid())
-            .run_until(signal, TIME)
-            .succeeded();
-        let slept = Folded::parse(&finished.stdout).under("known_sleep").total();
-        assert!(slept > 100_000, "{slept} us after {signal:?}");
+    for tool in ["offcputime", "offwaketime"] {
+        for signal in ENDING {
+            let finished = Tool::new(tool)
+                .pid(simple.pid())
+                .run_until(signal, TIME)
+                .succeeded();
+            let slept = Folded::parse(&finished.stdout).under("known_sleep").total();
+            assert!(slept > 100_000, "{tool}: {slept} us after {signal:?}");
+        }
     }
 }
 
@@ -100,7 +103,7 @@ fn wallclock_survives_a_ctrl_c_to_its_whole_group() {
 fn a_duration_ends_by_itself() {
     let _turn = Turn::take();
     let simple = Workload::plain("simple");
-    for tool in ["oncputime", "offcputime"] {
+    for tool in FOLDING {
         for duration in ["1", "--duration 1", "--duration=0.5"] {
             let start = Instant::now();
             let finished = Tool::new(tool)

@@ -1,15 +1,14 @@
-//! Whom oncputime and offcputime look at: -p, -t, -L, -u, -k, --state, -C, -I.
+//! Whom the tools look at: -p, -t, -L, -u, -k, --state, -C, -I.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
 use std::process::Command;
 
 use systemscope_tests::account::threads_of;
+use systemscope_tests::refusal::FOLDING;
 use systemscope_tests::simple::known;
 use systemscope_tests::workload::scratch;
 use systemscope_tests::{Folded, Tool, Turn, Workload, WorkloadBuilder, cpus_online};
-
-const TOOLS: [&str; 2] = ["oncputime", "offcputime"];
 
 #[test]
 fn p_takes_several_processes_and_no_others() {
@@ -19,7 +18,7 @@ fn p_takes_several_processes_and_no_others() {
         Workload::plain("simple"),
         Workload::plain("simple"),
     );
-    for tool in TOOLS {
+    for tool in FOLDING {
         let pids = format!("{},{}", first.pid(), second.pid());
         let folded = Tool::new(tool).args("-p").arg(pids).folded_per_thread(2.0);
         let seen: HashSet<u32> = folded
@@ -65,7 +64,7 @@ fn t_and_l_take_threads() {
 fn without_a_target_all_of_the_machine_is_traced() {
     let _turn = Turn::take();
     let (first, second) = (Workload::plain("simple"), Workload::plain("simple"));
-    for tool in TOOLS {
+    for tool in FOLDING {
         let folded = Tool::new(tool).folded_per_thread(2.0);
         for simple in [&first, &second] {
             assert!(
@@ -87,22 +86,28 @@ fn user_threads_and_kernel_threads() {
             || comm.starts_with("rcu_")
             || comm.starts_with("ksoftirqd/")
     };
-    let user = Tool::new("offcputime").args("-u").folded(0.5);
-    assert!(user.comms().contains("simple"));
-    assert!(
-        !user.comms().iter().any(|comm| is_kernel_thread(comm)),
-        "{:?}",
-        user.comms()
-    );
-    let kernel = Tool::new("offcputime").args("-k").folded(0.5);
-    assert!(!kernel.comms().contains("simple"), "{:?}", kernel.comms());
-    assert!(
-        kernel.comms().iter().any(|comm| is_kernel_thread(comm)),
-        "{:?}",
-        kernel.comms()
-    );
-    let both = Tool::new("offcputime").args("-u -k --duration 1").run();
-    assert_eq!(both.code, Some(2), "{}", both.stderr);
+    for tool in ["offcputime", "offwaketime"] {
+        let user = Tool::new(tool).args("-u").folded(0.5);
+        assert!(user.comms().contains("simple"));
+        assert!(
+            !user.comms().iter().any(|comm| is_kernel_thread(comm)),
+            "{tool}: {:?}",
+            user.comms()
+        );
+        let kernel = Tool::new(tool).args("-k").folded(0.5);
+        assert!(
+            !kernel.comms().contains("simple"),
+            "{tool}: {:?}",
+            kernel.comms()
+        );
+        assert!(
+            kernel.comms().iter().any(|comm| is_kernel_thread(comm)),
+            "{tool}: {:?}",
+            kernel.comms()
+        );
+        let both = Tool::new(tool).args("-u -k --duration 1").run();
+        assert_eq!(both.code, Some(2), "{tool}: {}", both.stderr);
+    }
 }
 
 #[test]
