@@ -31,7 +31,7 @@ help:
 	@echo 'make run PID=1234            profile a process of yours; also DURATION=60 (s),'
 	@echo '                             FREQ=99 (samples a second), MIN_BLOCK=5000 (us)'
 	@echo 'make test                    the whole test suite, BPF on this kernel included'
-	@echo 'make bench                   what user stacks cost, in one run'
+	@echo 'make bench                   what user stacks and cpudist cost, each in one run'
 	@echo 'make fuzz SECONDS=600        tampered ELF files for the unwind tables (needs nightly)'
 	@echo 'make install                 $(TOOLS)'
 	@echo '                             into PREFIX=$(PREFIX)'
@@ -58,7 +58,7 @@ test: build
 	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) test --workspace --locked --no-fail-fast
 
 bench: build
-	@scripts/packages.sh test
+	@scripts/packages.sh bench
 	@echo '==> Measuring, as root' >&2
 	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) bench --locked -p systemscope-tests
 

@@ -3,6 +3,7 @@
 #
 #     packages.sh build          what the build needs
 #     packages.sh test           what the tests need as well
+#     packages.sh bench          what is compared with in `make bench` as well
 #     packages.sh lint           what `make lint` needs as well
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -60,7 +61,7 @@ has clang || need clang clang clang
 has pkg-config || need pkg-config pkgconf-pkg-config pkgconf
 has_header gelf.h || need libelf-dev elfutils-libelf-devel libelf
 has_header zlib.h || need zlib1g-dev zlib-devel zlib
-if [[ $purpose == test ]]; then
+if [[ $purpose == test || $purpose == bench ]]; then
 	has c++ || need g++ gcc-c++ gcc
 	has objcopy || need binutils binutils binutils
 	has python3 || need python3 python3 python
@@ -72,6 +73,10 @@ if [[ $purpose == test ]]; then
 	has musl-gcc || need musl-tools musl-gcc musl
 	has node || need nodejs nodejs nodejs
 	has sysbench || need sysbench sysbench sysbench
+fi
+if [[ $purpose == bench ]]; then
+	# Tools that do the same. Debian's names carry no prefix, Fedora's do.
+	has cpudist || has bpf-cpudist || need libbpf-tools libbpf-tools libbpf-tools
 fi
 if [[ $purpose == lint ]]; then
 	has clang-format || need clang-format clang-tools-extra clang

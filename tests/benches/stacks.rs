@@ -5,7 +5,8 @@
 use std::fs::{self, File};
 use std::time::{Duration, Instant};
 
-use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
+use systemscope_tests::output::{median, spread};
+use systemscope_tests::statistics::{self, Statistics};
 use systemscope_tests::{Tool, Workload, WorkloadBuilder};
 
 /// Frames of the shallow and the deep workload: the difference is what frames
@@ -64,11 +65,11 @@ fn hook(title: &str, tool: &str, arguments: &str, doing: &str, program: &str, ru
             at_deep.push(measure(&deep, &stacks));
         }
     }
-    let without = median(&mut none);
+    let without = median(none);
     println!("  without user stacks {without:6.0} ns");
-    for (mode, mut shallow, mut deep) in walks {
+    for (mode, shallow, deep) in walks {
         let (least, most) = spread(&deep);
-        let (shallow, deep) = (median(&mut shallow), median(&mut deep));
+        let (shallow, deep) = (median(shallow), median(deep));
         // main, _start and two of libc, and the wrapper that sleeps.
         println!(
             "  --call-graph {mode:5} {:6.0} ns a stack of {DEEP} calls and what called them \
@@ -116,27 +117,9 @@ fn run_time(tool: Tool, program: &str) -> f64 {
 
 /// Nanoseconds and runs of a program that is loaded.
 fn statistics_of(program: &str) -> Option<(u64, u64)> {
-    ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default())
-        .find(|found| found.name.to_string_lossy() == program)
-        .map(|found| (found.run_time_ns, found.run_cnt))
-}
-
-/// Has the kernel keep statistics of BPF programs while it lives.
-struct Statistics;
-
-const STATISTICS: &str = "/proc/sys/kernel/bpf_stats_enabled";
-
-impl Statistics {
-    fn enable() -> Statistics {
-        fs::write(STATISTICS, "1").expect("statistics of BPF programs, as root");
-        Statistics
-    }
-}
-
-impl Drop for Statistics {
-    fn drop(&mut self) {
-        let _ = fs::write(STATISTICS, "0");
-    }
+    let found = statistics::programs();
+    let found = found.values().find(|found| found.name == program)?;
+    Some((found.run_ns, found.runs))
 }
 
 /// How long the tables of libc and of the largest library here take.
@@ -171,17 +154,7 @@ fn tables() {
             "  {} ({} MiB, {rows} rows) {:.1} ms",
             path.display(),
             file.metadata().map_or(0, |data| data.len() >> 20),
-            median(&mut times)
+            median(times)
         );
     }
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-fn spread(values: &[f64]) -> (f64, f64) {
-    let fold = |choose: fn(f64, f64) -> f64, start| values.iter().copied().fold(start, choose);
-    (fold(f64::min, f64::INFINITY), fold(f64::max, 0.0))
 }

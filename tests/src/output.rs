@@ -26,6 +26,12 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+/// The least and the most of some values.
+pub fn spread(values: &[f64]) -> (f64, f64) {
+    let fold = |choose: fn(f64, f64) -> f64, start| values.iter().copied().fold(start, choose);
+    (fold(f64::min, f64::INFINITY), fold(f64::max, 0.0))
+}
+
 /// All files below a folder, sorted, links not followed.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();

@@ -7,6 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use systemscope_tests::output::median;
+use systemscope_tests::ping_pong::speed_for;
 use systemscope_tests::refusal::FOLDING;
 use systemscope_tests::watch::MOST_RSS_KIB;
 use systemscope_tests::workload::scratch;
@@ -62,25 +63,9 @@ fn two_processes_serve_a_target_of_65_threads() {
     );
 }
 
-/// Passes per second between two moments, from the lines in between.
-fn speed(lines: &[String]) -> Option<f64> {
-    let read = |line: &String| -> Option<(f64, f64)> {
-        let (time, passes) = line.split_once(' ')?;
-        Some((time.parse().ok()?, passes.parse().ok()?))
-    };
-    // The first line began before.
-    let (start, end) = (read(lines.get(1)?)?, read(lines.last()?)?);
-    (end.0 > start.0).then(|| (end.1 - start.1) * 1e9 / (end.0 - start.0))
-}
-
-fn speed_for(ping_pong: &mut Workload, time: Duration) -> f64 {
-    ping_pong.lines_so_far();
-    sleep(time);
-    speed(&ping_pong.lines_so_far()).expect("a ping-pong that talks")
-}
-
-#[test]
-fn a_bystander_keeps_its_speed() {
+/// Runs tools on one process while another one passes a byte to and fro.
+#[track_caller]
+fn assert_bystander_keeps_its_speed(start: impl Fn(u32) -> Vec<Running>) {
     const ROUNDS: usize = 5;
     const WINDOW: Duration = Duration::from_millis(1200);
     let _turn = Turn::take();
@@ -89,16 +74,11 @@ fn a_bystander_keeps_its_speed() {
     let mut ratios = Vec::new();
     let mut before = speed_for(&mut ping_pong, WINDOW);
     for _ in 0..ROUNDS {
-        let off = Tool::new("offcputime")
-            .pid(crowd.pid())
-            .args("-m 1000")
-            .start();
-        let wake = Tool::new("offwaketime").pid(crowd.pid()).start();
-        let on = Tool::new("oncputime").pid(crowd.pid()).start();
+        let tools = start(crowd.pid());
         // Not what attaching costs, but what being attached costs.
         sleep(Duration::from_millis(500));
         let during = speed_for(&mut ping_pong, WINDOW);
-        for tool in [off, wake, on] {
+        for tool in tools {
             tool.signal(rustix::process::Signal::INT);
             tool.finish_within(Duration::from_secs(20)).succeeded();
         }
@@ -111,6 +91,24 @@ fn a_bystander_keeps_its_speed() {
         ratio > 0.9,
         "the bystander went at {ratio:.3} of its speed: {ratios:.3?}"
     );
+}
+
+#[test]
+fn a_bystander_keeps_its_speed() {
+    assert_bystander_keeps_its_speed(|pid| {
+        let off = Tool::new("offcputime").pid(pid).args("-m 1000").start();
+        let wake = Tool::new("offwaketime").pid(pid).start();
+        let on = Tool::new("oncputime").pid(pid).start();
+        vec![off, wake, on]
+    });
+}
+
+#[test]
+fn a_bystander_of_cpudist_keeps_its_speed() {
+    assert_bystander_keeps_its_speed(|pid| vec![Tool::new("cpudist").pid(pid).start()]);
+    assert_bystander_keeps_its_speed(|pid| {
+        vec![Tool::new("cpudist").pid(pid).arg("--runq").start()]
+    });
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(crate) enum Ending {
     Orphaned,
     /// The reader of standard output has gone away.
     #[error(
-        "standard output was closed before everything was written; use -o FILE to keep all of it"
+        "standard output was closed before everything was written; keep its reader running until the end"
     )]
     ClosedPipe,
 }

@@ -217,7 +217,7 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
         for bytes in take_slot(self.maps.recent, self.slot)? {
             bytes
                 .chunks_exact(size_of::<RecentSum>())
-                .filter_map(|chunk| copy::<RecentSum>(chunk))
+                .filter_map(copy::<RecentSum>)
                 .filter(|recent| recent.sum.spans > 0)
                 .for_each(|RecentSum { key, sum }| {
                     add(&mut self.read, self.question.scale, key, &sum);
