@@ -17,7 +17,7 @@ use systemscope_tests::{Tool, Workload, binary, cpus_online};
 /// Where the libbpf-tools of Debian and of Fedora put theirs.
 const LIBBPF_TOOLS: [&str; 2] = ["/usr/sbin/cpudist", "/usr/sbin/bpf-cpudist"];
 const MODES: [&str; 3] = ["", "-P", "-O"];
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 7;
 const WINDOW: Duration = Duration::from_millis(700);
 
 /// A tool, its arguments, and what it was found to cost.
