@@ -28,9 +28,13 @@ struct {
 	__type(value, struct running);
 } running SEC(".maps");
 
-static __always_inline bool runs_measured(u32 pid, u32 tid)
+/* Whether the spans of @task count. A container shows its own only. */
+static __always_inline bool runs_measured(struct task_struct *task, u32 pid,
+					  u32 tid)
 {
-	return tid ? is_target(pid, tid) : include_idle;
+	if (!tid)
+		return include_idle;
+	return is_target(pid, tid) && (!pid_namespace || namespace_tid(task));
 }
 
 /* In the caller's PID namespace. */
@@ -47,12 +51,15 @@ static __always_inline u32 span_owner_id(struct task_struct *task, u32 pid,
 static __always_inline void
 begin_running(struct running *cpu, struct task_struct *task, u32 pid, u32 tid)
 {
-	/* A container does not show it. */
-	if (pid_namespace && tid && !namespace_tid(task))
-		return;
 	cpu->task = (u64)task;
 	if (span_owner != OWNER_NONE)
 		cpu->owner = span_owner_id(task, pid, tid);
+}
+
+/* Out of line, as it is rare: the part before the end of the interval. */
+static __noinline void count_before_end(u32 slot, u32 owner, u64 length)
+{
+	count_span(slot, owner, length);
 }
 
 /* Counts the span from @since to @until, in pieces if an interval ended in it. */
@@ -90,7 +97,7 @@ static __noinline u64 missed_switch(struct running *cpu,
 	struct task_struct *before = (void *)cpu->task;
 	u64 since = cpu->since, left, came;
 
-	/* Nothing happened here yet. */
+	/* Nobody looked here yet. */
 	if (!since)
 		return window_start;
 	__sync_fetch_and_add(&lost.switches, 1);
@@ -126,9 +133,10 @@ int switch_running(u64 *ctx)
 	cpu = bpf_map_lookup_elem(&running, &zero);
 	if (!cpu)
 		return 0;
-	/* It may have changed its ID, in exec, since it came. */
-	leaves = cpu->task == (u64)prev || runs_measured(prev->tgid, prev->pid);
-	enters = runs_measured(next->tgid, next->pid);
+	/* Its ID may have changed since it came, in exec, or be gone. */
+	leaves = cpu->task == (u64)prev ||
+		 runs_measured(prev, prev->tgid, prev->pid);
+	enters = runs_measured(next, next->tgid, next->pid);
 	if (!leaves && !enters)
 		return 0;
 	now = window_now();
@@ -152,26 +160,26 @@ int switch_running(u64 *ctx)
 }
 
 /*
- * Run on each CPU after an interval ended, by user space: splits the span of
- * whoever still runs there. It cannot meet a switch on the same CPU.
+ * Run on each CPU by user space, where it cannot meet a switch: after the
+ * window's start it notes who runs there, and after the end of an interval it
+ * splits the span of whoever still does.
  */
 SEC("raw_tp")
-int split_running(void *ctx)
+int visit_cpu(void *ctx)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	u64 ids = bpf_get_current_pid_tgid();
+	u32 pid = ids >> 32, tid = ids;
+	bool measured = runs_measured(task, pid, tid);
 	u64 now = window_now();
 	u64 word = current_interval();
 	u64 since, end = interval_end(word);
-	u32 pid = ids >> 32, tid = ids;
 	struct running *cpu;
-	bool measured;
 	u32 zero = 0;
 
 	cpu = bpf_map_lookup_elem(&running, &zero);
-	if (!cpu || now <= end || cpu->since >= end)
+	if (!cpu || !now || (cpu->since && now <= end) || cpu->since >= end)
 		return 0;
-	measured = runs_measured(pid, tid);
 	since = cpu->since;
 	if (cpu->task != (u64)task && (measured || cpu->task)) {
 		since = missed_switch(cpu, task, now);
@@ -179,9 +187,15 @@ int split_running(void *ctx)
 		if (measured)
 			begin_running(cpu, task, pid, tid);
 	}
-	if (cpu->task && since < end)
-		count_span(interval_slot(word), cpu->owner, end - since);
-	cpu->since = since > end ? since : end;
+	if (!since)
+		since = window_start;
+	if (now > end && since < end) {
+		if (cpu->task)
+			count_span(interval_slot(word), cpu->owner,
+				   end - since);
+		since = end;
+	}
+	cpu->since = since;
 	return 0;
 }
 

@@ -35,10 +35,4 @@ static __always_inline u32 interval_slot(u64 word)
 	return word & 1;
 }
 
-/* The part of a span that lies before the end of its interval. */
-static __noinline void count_before_end(u32 slot, u32 owner, u64 length)
-{
-	count_span(slot, owner, length);
-}
-
 #endif

@@ -52,8 +52,8 @@ pub struct SpanMaps<'a, 'obj> {
 
 /// The programs that user space runs itself.
 pub struct SpanPrograms<'a, 'obj> {
-    /// `split_running`
-    pub split_running: &'a ProgramMut<'obj>,
+    /// `visit_cpu`
+    pub visit_cpu: &'a ProgramMut<'obj>,
     /// `seed_clocks`
     pub seed_clocks: &'a ProgramMut<'obj>,
     /// `read_waiting`
@@ -104,12 +104,13 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
         self.state.set_window_start(start);
     }
 
-    /// Right after the window's start: notes the threads that are off the CPU.
+    /// Right after the window's start: notes who is on the CPU, or off it.
     pub fn seed(&mut self) -> Result<()> {
-        if self.question.kind != Kind::Running {
-            iterators::run::<u64>(self.programs.seed_clocks)?;
-            self.state.set_threads_are_seeded();
+        if self.question.kind == Kind::Running {
+            return self.visit_cpus();
         }
+        iterators::run::<u64>(self.programs.seed_clocks)?;
+        self.state.set_threads_are_seeded();
         Ok(())
     }
 
@@ -140,7 +141,7 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
     /// The spans of the interval, once it has ended; the next one ends at `end`.
     pub fn next_interval(&mut self, end: u64) -> Result<Distribution> {
         if self.question.kind == Kind::Running {
-            self.split_running()?;
+            self.visit_cpus()?;
         }
         // This also waits for programs that began before the end.
         self.drain()?;
@@ -162,15 +163,15 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
         self.state.losses()
     }
 
-    /// Splits the spans that still run, each on its CPU.
-    fn split_running(&self) -> Result<()> {
+    /// Notes who runs on each CPU, or splits the span of who still does.
+    fn visit_cpus(&self) -> Result<()> {
         for cpu in online_cpus()? {
             let input = ProgramInput {
                 cpu,
                 flags: TEST_RUN_ON_CPU,
                 ..ProgramInput::default()
             };
-            let ran = self.programs.split_running.test_run(input);
+            let ran = self.programs.visit_cpu.test_run(input);
             // One that has gone offline meanwhile runs nothing.
             if ran.is_err() && online_cpus()?.contains(&cpu) {
                 ran.context(format!("read what runs on CPU {cpu}"))?;

@@ -85,7 +85,7 @@ pub(crate) fn run(
             ended_owners: &maps.ended_owners,
         },
         SpanPrograms {
-            split_running: &progs.split_running,
+            visit_cpu: &progs.visit_cpu,
             seed_clocks: &progs.seed_clocks,
             read_waiting: &progs.read_waiting,
         },
@@ -144,7 +144,7 @@ fn leave_out(open: &mut OpenCpudistSkel<'_>, question: &Question) -> anyhow::Res
     let running = question.kind == Kind::Running;
     let progs = &mut open.progs;
     progs.switch_running.set_autoload(running);
-    progs.split_running.set_autoload(running);
+    progs.visit_cpu.set_autoload(running);
     progs.sched_switch.set_autoload(!running);
     progs
         .sched_waking
