@@ -68,7 +68,8 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
     )?;
     let program = loader::clock_program!(program);
     let mut session = ClockSession::attach(program, &kernel, &targets, stacks)?;
-    if !targets.is_everything() {
+    // Of all the machine only those that wake get tables, when they first do.
+    if !wakers.is_everything() {
         session.prepare(&wakers)?;
     }
     if !window.is_controlled() {
