@@ -10,7 +10,7 @@ use super::id_name;
 use super::quantiles::recorded;
 
 /// The percentiles that are shown.
-pub(super) const PERCENTILES: [(&str, f64); 4] =
+const PERCENTILES: [(&str, f64); 4] =
     [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
 
 /// Writes one interval: an empty line, the time of day if given, and the table.
