@@ -18,15 +18,36 @@ const volatile bool filter_tids = false;
 /* The one target process, where there is just one: saves looking it up. */
 const volatile u32 only_pid = 0;
 
-static __always_inline bool is_target(u32 pid, u32 tid)
+/*
+ * When they were named, CLOCK_MONOTONIC: whoever is younger has an ID that is
+ * used again. 0 if that is not known.
+ */
+const volatile u64 targets_named_ns = 0;
+
+static __always_inline bool was_there(struct task_struct *task)
+{
+	return !targets_named_ns ||
+	       BPF_CORE_READ(task, start_time) <= targets_named_ns;
+}
+
+static __always_inline bool process_was_there(struct task_struct *task)
+{
+	return was_there(BPF_CORE_READ(task, group_leader));
+}
+
+/* The IDs are @task's. */
+static __always_inline bool is_target(struct task_struct *task, u32 pid,
+				      u32 tid)
 {
 	if (only_pid)
-		return pid == only_pid;
+		return pid == only_pid && process_was_there(task);
 	if (!filter_pids && !filter_tids)
 		return true;
-	if (filter_pids && bpf_map_lookup_elem(&target_pids, &pid))
+	if (filter_pids && bpf_map_lookup_elem(&target_pids, &pid) &&
+	    process_was_there(task))
 		return true;
-	return filter_tids && bpf_map_lookup_elem(&target_tids, &tid);
+	return filter_tids && bpf_map_lookup_elem(&target_tids, &tid) &&
+	       was_there(task);
 }
 
 /* What a listing of threads says of each one. */

@@ -34,7 +34,8 @@ static __always_inline bool runs_measured(struct task_struct *task, u32 pid,
 {
 	if (!tid)
 		return include_idle;
-	return is_target(pid, tid) && (!pid_namespace || namespace_tid(task));
+	return is_target(task, pid, tid) &&
+	       (!pid_namespace || namespace_tid(task));
 }
 
 /* In the caller's PID namespace. */

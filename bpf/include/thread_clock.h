@@ -122,7 +122,7 @@ static __always_inline bool is_chosen(struct task_struct *task)
 {
 	u32 tid = task->pid;
 
-	if (!tid || !is_target(task->tgid, tid))
+	if (!tid || !is_target(task, task->tgid, tid))
 		return false;
 	if (thread_kind == ALL_THREADS)
 		return true;

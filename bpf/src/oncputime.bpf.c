@@ -19,10 +19,10 @@ int sample(struct bpf_perf_event_data *ctx)
 
 	if (!now || window_is_over(now))
 		return 0;
-	if (tid ? !is_target(pid, tid) : !include_idle)
+	task = (struct task_struct *)bpf_get_current_task();
+	if (tid ? !is_target(task, pid, tid) : !include_idle)
 		return 0;
 
-	task = (struct task_struct *)bpf_get_current_task();
 	if (tid) {
 		key.pid = namespace_pid(task);
 		if (!key.pid)

@@ -10,6 +10,8 @@ pub trait FilterConfig {
     fn set_pid_namespace(&mut self, inode: u32);
     /// Whether `target_pids` and `target_tids` choose what is measured.
     fn set_filters(&mut self, pids: bool, tids: bool);
+    /// When the targets were named, CLOCK_MONOTONIC: younger ones are others.
+    fn set_targets_named(&mut self, ns: u64);
     /// The only target, as the kernel names it.
     fn set_only_pid(&mut self, pid: u32);
 }
@@ -56,6 +58,10 @@ macro_rules! implement_window {
             fn set_filters(&mut self, pids: bool, tids: bool) {
                 self.filter_pids = pids;
                 self.filter_tids = tids;
+            }
+
+            fn set_targets_named(&mut self, ns: u64) {
+                self.targets_named_ns = ns;
             }
 
             fn set_only_pid(&mut self, pid: u32) {

@@ -6,6 +6,7 @@ use std::io;
 use std::thread::sleep;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::workload::scratch;
@@ -46,7 +47,13 @@ pub struct Seen {
 impl Watch {
     /// offcputime as wallclock runs it, values in nanoseconds.
     pub fn offcputime(pid: u32, arguments: &str) -> Watch {
-        let tool = Tool::new("offcputime").pid(pid).args(arguments);
+        Watch::offcputime_of(&[pid], arguments)
+    }
+
+    /// The same of several processes, or of all of the machine.
+    pub fn offcputime_of(pids: &[u32], arguments: &str) -> Watch {
+        let tool = Tool::new("offcputime").args(arguments);
+        let tool = pids.iter().fold(tool, |tool, &pid| tool.pid(pid));
         Watch::attach(tool.args("--per-thread --states --nanoseconds"), true, true)
     }
 
@@ -109,6 +116,11 @@ impl Watch {
         sleep(Duration::from_millis(50));
     }
 
+    /// Sends the tool a signal.
+    pub fn signal(&self, signal: Signal) {
+        self.running.signal(signal);
+    }
+
     /// Has two tools look at the same window, one that opens in a moment.
     pub fn open_together(pair: [&mut Watch; 2], length: Duration) {
         let start = now_ns() + 100_000_000;
@@ -124,7 +136,18 @@ impl Watch {
 
     /// Closes the window now, if it does not close by itself, and collects what
     /// was seen in it.
-    pub fn close(mut self) -> Seen {
+    pub fn close(self) -> Seen {
+        let (seen, peak_rss_kib) = self.close_however_big();
+        assert!(
+            peak_rss_kib < MOST_RSS_KIB,
+            "the tool held {peak_rss_kib} KiB of memory"
+        );
+        seen
+    }
+
+    /// The same of a tool that may hold any amount of memory, and how much it
+    /// held at most, in KiB.
+    pub fn close_however_big(mut self) -> (Seen, u64) {
         let stopped_ns = self.stops_ns.unwrap_or_else(now_ns);
         let said = match self.stops_ns {
             Some(_) => Ok(()),
@@ -136,19 +159,14 @@ impl Watch {
         };
         let finished = self
             .running
-            .finish_within(Duration::from_secs(30))
+            .finish_within(Duration::from_secs(60))
             .succeeded();
-        assert!(
-            finished.peak_rss_kib < MOST_RSS_KIB,
-            "the tool held {} KiB of memory",
-            finished.peak_rss_kib
-        );
         let parse = if self.per_thread {
             Folded::parse_per_thread
         } else {
             Folded::parse
         };
-        Seen {
+        let seen = Seen {
             folded: parse(&finished.stdout),
             clocks: if self.has_clocks {
                 clocks::read(&self.folder.path().join("clocks"))
@@ -159,7 +177,8 @@ impl Watch {
             stderr: finished.stderr,
             started_ns: self.started_ns,
             stopped_ns,
-        }
+        };
+        (seen, finished.peak_rss_kib)
     }
 
     fn fail(self, what: &str, error: &io::Error) -> ! {

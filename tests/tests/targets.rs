@@ -3,12 +3,14 @@
 
 use std::collections::HashSet;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use systemscope_tests::account::threads_of;
 use systemscope_tests::refusal::FOLDING;
 use systemscope_tests::simple::known;
 use systemscope_tests::workload::scratch;
-use systemscope_tests::{Folded, Tool, Turn, Workload, WorkloadBuilder, cpus_online};
+use systemscope_tests::{Folded, Tool, Turn, Watch, Workload, WorkloadBuilder, cpus_online};
 
 #[test]
 fn p_takes_several_processes_and_no_others() {
@@ -204,4 +206,31 @@ fn pinned_spinner(cpu: usize) -> Workload {
         .arg(&binary)
         .args(["1", "60"]);
     Workload::run(command, binary, folder)
+}
+
+/// An ID that goes to a newcomer while another target keeps the tool going.
+#[test]
+fn an_id_that_is_used_again_is_another_process() {
+    let _turn = Turn::take();
+    let bystander = Workload::start("crowd", &[2]);
+    let simple = Workload::plain("simple");
+    let pid = simple.pid();
+    let folder = scratch();
+    let as_pid = WorkloadBuilder::new("as_pid").build_into(folder.path());
+    let names = WorkloadBuilder::new("names").build_into(folder.path());
+    let mut watch = Watch::offcputime_of(&[pid, bystander.pid()], "");
+    watch.open();
+    drop(simple);
+    let mut command = Command::new(&as_pid);
+    command.arg(pid.to_string()).arg(&names);
+    let newcomer = Workload::run(command, names, folder);
+    sleep(Duration::from_millis(300));
+    let seen = watch.close();
+    drop(newcomer);
+    assert_eq!(seen.folded.under("named").total(), 0, "{}", seen.folded);
+    let strangers = seen
+        .clocks
+        .iter()
+        .filter(|row| row.started_ns > seen.started_ns);
+    assert_eq!(strangers.count(), 0, "{:#?}", seen.clocks);
 }

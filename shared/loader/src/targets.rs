@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bpf::FilterConfig;
 use bpf::types::ThreadIds;
 use libbpf_rs::{MapCore, MapFlags, MapMut, OpenMapMut, ProgramMut};
+use rustix::time::{ClockId, clock_gettime};
 use symbolize::Process;
 
 use crate::error::Context;
@@ -41,6 +42,7 @@ impl Targets {
         {
             config.set_only_pid(*pid);
         }
+        config.set_targets_named(monotonic_ns());
         config.set_filters(!self.pids.is_empty(), !self.tids.is_empty());
         self.make_room(target_pids, target_tids)
     }
@@ -155,6 +157,12 @@ impl<'a> TargetWatch<'a> {
         self.looked = Instant::now();
         !self.targets.are_gone()
     }
+}
+
+/// Now on the clock that the kernel notes the start of tasks by.
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
 fn process_lives(pid: u32) -> bool {
