@@ -3,6 +3,10 @@
 use std::env;
 use std::path::PathBuf;
 
+use tempfile::TempDir;
+
+use crate::workload::{install, scratch};
+
 /// The folder that holds the release binaries: `SYSTEMSCOPE_BIN_DIR`, else
 /// `release` in the target folder this test was built in.
 pub fn folder() -> PathBuf {
@@ -28,4 +32,14 @@ pub fn binary(name: &str) -> PathBuf {
         path.display()
     );
     path
+}
+
+/// Some tools in a folder that everyone may enter, which those of a build need
+/// not be.
+pub fn copies(tools: &[&str]) -> TempDir {
+    let folder = scratch();
+    for tool in tools {
+        install(&binary(tool), &folder.path().join(tool));
+    }
+    folder
 }

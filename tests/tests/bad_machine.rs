@@ -5,21 +5,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use systemscope_tests::binaries::copies;
 use systemscope_tests::output::files_below;
 use systemscope_tests::refusal::{FAILED, TOOLS, assert_refused};
 use systemscope_tests::workload::{install, scratch};
 use systemscope_tests::{Tool, Turn, Workload, binary};
-use tempfile::TempDir;
-
-/// The tools in a folder that everyone may enter, which those of a build need
-/// not be.
-fn copies(tools: &[&str]) -> TempDir {
-    let folder = scratch();
-    for tool in tools {
-        install(&binary(tool), &folder.path().join(tool));
-    }
-    folder
-}
 
 #[test]
 fn without_privileges_the_missing_ones_are_named() {

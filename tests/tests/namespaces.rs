@@ -2,47 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 use systemscope_tests::output::{assert_close, files_below};
 use systemscope_tests::workload::scratch;
-use systemscope_tests::{Folded, Tool, Turn, Workload, WorkloadBuilder, binary};
-
-/// A workload in a PID namespace of its own, and a way in.
-struct Container {
-    workload: Workload,
-    /// The workload's PID outside; inside it is 1.
-    outer_pid: u32,
-}
-
-impl Container {
-    fn start() -> Container {
-        let folder = scratch();
-        let binary = WorkloadBuilder::new("simple").build_into(folder.path());
-        let mut command = Command::new("unshare");
-        command
-            .args(["--pid", "--fork", "--kill-child", "--mount-proc"])
-            .arg(&binary);
-        let workload = Workload::run(command, binary, folder);
-        let children =
-            fs::read_to_string(format!("/proc/{0}/task/{0}/children", workload.pid())).unwrap();
-        let outer_pid = children.trim().parse().expect("one child of unshare");
-        Container {
-            workload,
-            outer_pid,
-        }
-    }
-
-    /// A tool started inside.
-    fn enter(&self, tool: &str) -> Tool {
-        assert_ne!(self.workload.pid(), self.outer_pid);
-        Tool::at(Path::new("nsenter"))
-            .args("--pid --mount --target")
-            .arg(self.outer_pid.to_string())
-            .arg(binary(tool))
-    }
-}
+use systemscope_tests::{Container, Folded, Tool, Turn};
 
 #[track_caller]
 fn assert_is_simple(folded: &Folded, function: &str) {
