@@ -246,6 +246,9 @@ const RUST_FLAGS_WITHOUT: [&str; 7] = [
     "strip=debuginfo",
 ];
 
+/// How long a workload may be silent.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 impl Workload {
     /// A C workload by name, with arguments, ready.
     pub fn start<T: ToString>(name: &str, arguments: &[T]) -> Workload {
@@ -280,7 +283,7 @@ impl Workload {
             folder,
             binary,
         };
-        workload.listen_until("ready");
+        workload.listen_until("ready", PATIENCE);
         workload
     }
 
@@ -306,7 +309,12 @@ impl Workload {
 
     /// Waits until it said that it is done.
     pub fn wait_done(&mut self) {
-        self.listen_until("done");
+        self.wait_done_within(PATIENCE);
+    }
+
+    /// The same of one that takes longer between two lines than others do.
+    pub fn wait_done_within(&mut self, patience: Duration) {
+        self.listen_until("done", patience);
     }
 
     /// Whether it still runs.
@@ -324,9 +332,13 @@ impl Workload {
 
     /// The next line it says.
     pub fn next_line(&mut self) -> String {
+        self.next_line_within(PATIENCE)
+    }
+
+    fn next_line_within(&mut self, patience: Duration) -> String {
         self.lines
-            .recv_timeout(Duration::from_secs(30))
-            .expect("a line from the workload within 30 s")
+            .recv_timeout(patience)
+            .unwrap_or_else(|error| panic!("a line from the workload: {error}"))
     }
 
     /// The lines it said that were not read yet.
@@ -335,9 +347,9 @@ impl Workload {
     }
 
     /// Reads `name number` pairs up to a line that says `end`.
-    fn listen_until(&mut self, end: &str) {
+    fn listen_until(&mut self, end: &str, patience: Duration) {
         loop {
-            let line = self.next_line();
+            let line = self.next_line_within(patience);
             if line == end {
                 return;
             }

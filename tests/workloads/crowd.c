@@ -2,13 +2,16 @@
 /*
  * A process of many threads, each busy for a moment and asleep for longer.
  *
- * usage: crowd [THREADS, main included]
+ * usage: crowd [THREADS, main included [BUSY_US [IDLE_MS]]]
  */
 #include "workload.h"
 
+static uint64_t busy_ns;
+static uint64_t idle_ns;
+
 NOINLINE void busy(void)
 {
-	uint64_t end = now_ns() + 100 * NS_PER_US;
+	uint64_t end = now_ns() + busy_ns;
 
 	while (now_ns() < end)
 		;
@@ -16,7 +19,7 @@ NOINLINE void busy(void)
 
 NOINLINE void idle(void)
 {
-	sleep_ns(20 * NS_PER_MS);
+	sleep_ns(idle_ns);
 }
 
 NOINLINE void *member(void *unused)
@@ -34,6 +37,8 @@ int main(int argc, char **argv)
 {
 	unsigned long threads = argument_or(argc, argv, 1, 65);
 
+	busy_ns = argument_or(argc, argv, 2, 100) * NS_PER_US;
+	idle_ns = argument_or(argc, argv, 3, 20) * NS_PER_MS;
 	for (unsigned long n = 1; n < threads; n++)
 		start_thread_of(member, NULL);
 	tell("ready");

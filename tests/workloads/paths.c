@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * A binary tree of calls, LEVELS deep: each of its 4,096 paths of left and
- * right ends in a short sleep, and on request in a short burn.
+ * A binary tree of calls, 12 levels deep unless told: each of its paths of
+ * left and right, 4,096 of them, ends in a short burn and a short sleep.
  *
- * usage: paths [ROUNDS]
+ * usage: paths [ROUNDS [LEVELS]]
  */
 #include "workload.h"
 
-#define LEVELS 12
-
+static int levels;
 static volatile unsigned int burn_turns = 3000;
 
 NOINLINE void left(unsigned int path, int level);
@@ -23,7 +22,7 @@ NOINLINE void leaf(void)
 
 ALWAYS_INLINE void descend(unsigned int path, int level)
 {
-	if (level == LEVELS)
+	if (level == levels)
 		leaf();
 	else if (path >> level & 1)
 		right(path, level + 1);
@@ -50,6 +49,7 @@ int main(int argc, char **argv)
 {
 	unsigned long rounds = argument_or(argc, argv, 1, 2);
 
+	levels = (int)argument_or(argc, argv, 2, 12);
 	/*
 	 * With slack, the timer that samples would also end the sleeps, and
 	 * never find the program running.
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 
 	await_test();
 	for (unsigned long round = 0; round < rounds; round++)
-		for (unsigned int path = 0; path < 1U << LEVELS; path++)
+		for (unsigned int path = 0; path < 1U << levels; path++)
 			root_of_tree(path);
 	tell("done");
 
