@@ -6,6 +6,8 @@ PID       ?=
 DURATION  ?= 10
 FREQ      ?= 49
 MIN_BLOCK ?= 1000
+# For `make soak`:
+MINUTES   ?= 5
 # For `make fuzz`:
 SECONDS   ?= 600
 
@@ -23,7 +25,7 @@ RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
 
 C_FILES = $(shell find bpf tests -name '*.[ch]' | sort)
 
-.PHONY: help packages build install run test bench fuzz lint clean
+.PHONY: help packages build install run test bench abuse soak fuzz lint clean
 .NOTPARALLEL:
 
 help:
@@ -32,6 +34,8 @@ help:
 	@echo '                             FREQ=99 (samples a second), MIN_BLOCK=5000 (us)'
 	@echo 'make test                    the whole test suite, BPF on this kernel included'
 	@echo 'make bench                   what user stacks and cpudist cost, each in one run'
+	@echo 'make abuse                   faults with a stated outcome, and whether it came'
+	@echo 'make soak MINUTES=5          whether the tools grow when they run for long'
 	@echo 'make fuzz SECONDS=600        tampered ELF files for the unwind tables (needs nightly)'
 	@echo 'make install                 $(TOOLS)'
 	@echo '                             into PREFIX=$(PREFIX)'
@@ -61,6 +65,17 @@ bench: build
 	@scripts/packages.sh bench
 	@echo '==> Measuring, as root' >&2
 	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) bench --locked -p systemscope-tests
+
+abuse: build
+	@scripts/packages.sh test
+	@echo '==> Abusing the tools, as root' >&2
+	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) bench --locked -p systemscope-tests --bench abuse
+
+soak: build
+	@scripts/packages.sh test
+	@echo '==> Soaking for $(MINUTES) minutes, as root' >&2
+	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' MINUTES='$(MINUTES)' \
+		$(CARGO) bench --locked -p systemscope-tests --bench soak
 
 fuzz: packages
 	@scripts/fuzz.sh '$(SECONDS)'

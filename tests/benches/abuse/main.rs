@@ -1,0 +1,71 @@
+//! `make abuse`: faults with a stated outcome, and what came of them, as one
+//! table. Exit status 1 when an outcome is another. Words on the command line
+//! choose the faults that have one of them in their name.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod containers;
+mod deaths;
+mod disks;
+mod fault;
+mod leftovers;
+mod limits;
+mod load;
+mod machine;
+mod rights;
+mod run;
+mod table;
+mod targets;
+
+use std::env;
+use std::panic;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use fault::Verdict;
+use systemscope_tests::Turn;
+use systemscope_tests::output::machine_and_date;
+
+fn main() -> ExitCode {
+    let _turn = Turn::take();
+    leftovers::adopt_orphans();
+    // Without the way there: a missed outcome is no bug of ours.
+    panic::set_hook(Box::new(|panic| eprintln!("    {panic}")));
+    // What cargo adds begins with a dash.
+    let words: Vec<String> = env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let families = [
+        deaths::FAULTS,
+        targets::FAULTS,
+        containers::FAULTS,
+        rights::FAULTS,
+        limits::FAULTS,
+        disks::FAULTS,
+        machine::FAULTS,
+        load::FAULTS,
+    ];
+    let mut rows = Vec::new();
+    let mut missed = 0;
+    for fault in families.into_iter().flatten() {
+        if !words.is_empty() && !words.iter().any(|word| fault.name.contains(word.as_str())) {
+            continue;
+        }
+        eprintln!("==> {} ({})", fault.name, fault.tools);
+        let begun = Instant::now();
+        let (verdict, seen) = fault.happen();
+        missed += usize::from(verdict == Verdict::Missed);
+        eprintln!(
+            "    {}, {:.1} s: {seen}",
+            verdict.text(),
+            begun.elapsed().as_secs_f32()
+        );
+        rows.push(table::row(fault, verdict, &seen));
+    }
+    println!("{}\n\n{}", machine_and_date(), table::head());
+    for row in &rows {
+        println!("{row}");
+    }
+    println!("\n{missed} of {} outcomes missed", rows.len());
+    ExitCode::from(u8::from(missed > 0))
+}

@@ -1,0 +1,149 @@
+//! `make soak MINUTES=5`: the tools that can run for long do so on the whole
+//! machine, where processes, threads and mappings come and go. What they hold
+//! must not grow. One table; exit status 1 when something does.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use rustix::process::Signal;
+use systemscope_tests::output::{machine_and_date, median};
+use systemscope_tests::{Finished, Running, Tool, Turn, Workload};
+
+const BETWEEN_SAMPLES: Duration = Duration::from_secs(2);
+/// Of the last third over the middle third, percent.
+const MOST_GROWTH: f64 = 10.0;
+/// Processes a second, each of four threads.
+const CHURN: u64 = 50;
+
+/// What a tool holds, in KiB.
+#[derive(Clone, Copy)]
+struct Held {
+    memory: f64,
+    maps: f64,
+}
+
+fn main() -> ExitCode {
+    let _turn = Turn::take();
+    let minutes: f64 = env::var("MINUTES").map_or(5.0, |text| text.parse().expect("MINUTES"));
+    let _churn = Workload::start("churn", &[CHURN]);
+    let tools = [
+        ("oncputime", "-F 49"),
+        ("offcputime", "-m 1000"),
+        ("offwaketime", "-m 1000"),
+        ("cpudist", "1 --json"),
+    ];
+    let running: Vec<(&str, Running)> = tools
+        .iter()
+        .map(|&(tool, flags)| (tool, Tool::new(tool).args(flags).start()))
+        .collect();
+    let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
+    let mut samples: BTreeMap<&str, Vec<Held>> = BTreeMap::new();
+    while Instant::now() < end {
+        sleep(BETWEEN_SAMPLES);
+        for (tool, running) in &running {
+            samples.entry(tool).or_default().push(held(running.pid()));
+        }
+    }
+    println!("{}; {minutes} minutes", machine_and_date());
+    println!("{CHURN} processes of 4 threads a second; medians in KiB\n");
+    println!("| tool | held | first third | middle third | last third | growth | |");
+    println!("|---|---|---|---|---|---|---|");
+    let mut missed = 0;
+    for (tool, running) in running {
+        running.signal(Signal::INT);
+        let Finished { code, stderr, .. } = running.finish_within(Duration::from_secs(120));
+        let samples = &samples[tool];
+        for (what, of) in [
+            ("memory", (|held: &Held| held.memory) as fn(&Held) -> f64),
+            ("kernel's maps", |held| held.maps),
+        ] {
+            let values: Vec<f64> = samples.iter().map(of).collect();
+            missed += usize::from(!row(tool, what, &values));
+        }
+        if code != Some(0) {
+            println!("| {tool} | | | | | exit status {code:?} | **missed** |");
+            eprintln!("{stderr}");
+            missed += 1;
+        }
+    }
+    ExitCode::from(u8::from(missed > 0))
+}
+
+/// Prints a row of the table; whether there was no growth.
+fn row(tool: &str, what: &str, values: &[f64]) -> bool {
+    let third = values.len() / 3;
+    let [first, middle, last] = [0, 1, 2].map(|n| median(values[n * third..][..third].to_vec()));
+    let growth = (last / middle - 1.0) * 100.0;
+    let is_flat = growth <= MOST_GROWTH;
+    let verdict = if is_flat { "ok" } else { "**missed**" };
+    println!(
+        "| {tool} | {what} | {first:.0} | {middle:.0} | {last:.0} | {growth:+.1} % | {verdict} |"
+    );
+    is_flat
+}
+
+fn held(pid: u32) -> Held {
+    Held {
+        memory: memory_kib(pid),
+        maps: maps_kib(pid),
+    }
+}
+
+fn memory_kib(pid: u32) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a tool that runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let value = line.and_then(|line| line.split_whitespace().next());
+    value.expect("VmRSS").parse().expect("a number")
+}
+
+/// What the kernel charges for the maps that a tool has a descriptor of, and
+/// the size of those inside of them.
+fn maps_kib(pid: u32) -> f64 {
+    let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut outer = Vec::new();
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("a tool that runs");
+    for descriptor in descriptors.flatten() {
+        // It may be gone again.
+        let info = fs::read_to_string(descriptor.path()).unwrap_or_default();
+        let field = |name: &str| {
+            let line = info.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().parse::<u64>().ok()
+        };
+        let (Some(id), Some(memlock)) = (field("map_id:"), field("memlock:")) else {
+            continue;
+        };
+        let id = id as u32;
+        bytes.insert(id, memlock);
+        if field("map_type:") == Some(MapType::ArrayOfMaps as u64) {
+            outer.push(id);
+        }
+    }
+    for inner in outer.into_iter().flat_map(maps_inside) {
+        bytes.entry(inner).or_insert_with(|| size_of_map(inner));
+    }
+    bytes.values().sum::<u64>() as f64 / 1024.0
+}
+
+/// The maps that an array of maps holds, by ID.
+fn maps_inside(id: u32) -> Vec<u32> {
+    let Ok(array) = MapHandle::from_map_id(id) else {
+        return Vec::new();
+    };
+    let value = |index: u32| array.lookup(&index.to_ne_bytes(), MapFlags::ANY).ok()?;
+    let ids = (0..array.max_entries()).filter_map(value);
+    ids.filter_map(|bytes| Some(u32::from_ne_bytes(bytes.try_into().ok()?)))
+        .collect()
+}
+
+/// Of an array; 0 once it is gone.
+fn size_of_map(id: u32) -> u64 {
+    MapHandle::from_map_id(id).map_or(0, |map| {
+        u64::from(map.value_size()) * u64::from(map.max_entries())
+    })
+}
