@@ -1,7 +1,7 @@
 //! The stacks that programs report: each is tied to files and offsets when it
 //! arrives, and named when it is printed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bpf::types::{STACK_DEPTH, STACK_NONE, StackEvent};
@@ -13,6 +13,8 @@ use crate::walks::{Outcome, WalkEnd};
 /// Frames kept at most, 16 bytes each: what comes after them is counted as
 /// missing. A target that forges frame pointers can make every stack a new one.
 const MOST_FRAMES: usize = 8 << 20;
+/// What a stack itself counts for, in frames, if it has those of another one.
+const FRAMES_OF_A_STACK: usize = 4;
 
 /// What is known of a stack when it is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub(crate) struct NamedStack {
 
 /// A stack that was seen: locations leaf first.
 struct Known {
-    locations: Box<[Location]>,
+    locations: Arc<[Location]>,
     outcome: Option<Outcome>,
 }
 
@@ -47,6 +49,9 @@ struct Known {
 pub(crate) struct Stacks {
     pub(crate) symbolizer: Symbolizer,
     known: HashMap<u64, Known>,
+    /// The frames of all of them, each sequence once: processes that come and
+    /// go do the same things, in stacks that are each one's own.
+    distinct: HashSet<Arc<[Location]>>,
     frames: usize,
     named: HashMap<(u64, u64), NamedStack>,
 }
@@ -56,6 +61,7 @@ impl Stacks {
         Stacks {
             symbolizer: Symbolizer::new(),
             known: HashMap::new(),
+            distinct: HashSet::new(),
             frames: 0,
             named: HashMap::new(),
         }
@@ -97,18 +103,25 @@ impl Stacks {
     }
 
     fn keep(&mut self, id: u64, locations: Vec<Location>, outcome: Option<Outcome>) {
-        if self.frames + locations.len() <= MOST_FRAMES {
-            self.frames += locations.len();
-            let locations = locations.into();
-            self.known.insert(id, Known { locations, outcome });
+        let same = self.distinct.get(locations.as_slice()).map(Arc::clone);
+        let new_frames = if same.is_some() { 0 } else { locations.len() };
+        if self.frames + FRAMES_OF_A_STACK + new_frames > MOST_FRAMES {
+            return;
         }
+        self.frames += FRAMES_OF_A_STACK + new_frames;
+        let locations = same.unwrap_or_else(|| {
+            let locations: Arc<[Location]> = locations.into();
+            self.distinct.insert(Arc::clone(&locations));
+            locations
+        });
+        self.known.insert(id, Known { locations, outcome });
     }
 
     /// Names the frames of these stacks, all at once.
     pub(crate) fn resolve(&mut self, ids: impl Iterator<Item = u64>) {
         let known = &self.known;
         let stacks = ids.filter_map(|id| known.get(&id));
-        let locations = stacks.flat_map(|stack| &stack.locations).copied();
+        let locations = stacks.flat_map(|stack| stack.locations.iter()).copied();
         self.symbolizer.resolve(locations);
     }
 
@@ -219,6 +232,17 @@ fn marker_frame(name: &str) -> Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_of_two_stacks_that_are_the_same_are_kept_once() {
+        let mut stacks = Stacks::new();
+        let walked = || vec![Location::Vdso { offset: 8 }; 20];
+        stacks.keep(1, walked(), None);
+        let of_one = stacks.frames;
+        stacks.keep(2, walked(), None);
+        assert_eq!(stacks.count(), 2);
+        assert_eq!((of_one, stacks.frames), (24, 28));
+    }
 
     #[test]
     fn of_a_walk_that_strays_one_address_is_kept() {
