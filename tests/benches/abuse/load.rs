@@ -45,7 +45,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "20,000 short processes a second for 10 s",
         tools: "offcputime, whole machine",
-        outcome: "exit 0; a sleeper is there with all of the window; threads seen and lost are at least those started",
+        outcome: "exit 0; a sleeper is there with all of the window; threads seen and lost are at least those started; the storm keeps half its rate",
         body: a_storm_off_cpu,
     },
     Fault {
@@ -246,7 +246,7 @@ fn storm() -> Workload {
     Workload::start("storm", &[20_000, 10, 4])
 }
 
-/// As fast as asked for, or as fast as this machine can.
+/// As fast as asked for, or half as fast as this machine can.
 fn assert_stormy(rate: u64, undisturbed: u64) {
     let enough = 19_000.min(undisturbed / 2);
     assert!(
