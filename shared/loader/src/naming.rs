@@ -59,8 +59,9 @@ impl Collected {
         self.stacks.resolve(counted.chain(self.wakers.stacks()));
 
         let mut comms = Comms::default();
-        let mut stacks: HashMap<Stack, Weight> = HashMap::with_capacity(self.totals.len());
-        let totals = std::mem::take(&mut self.totals);
+        // The map is gone before the next one of its size is made.
+        let totals: Vec<_> = std::mem::take(&mut self.totals).into_iter().collect();
+        let mut stacks: HashMap<Stack, Weight> = HashMap::with_capacity(totals.len());
         for (key, tally) in totals {
             let thread = ThreadId {
                 pid: key.pid,
