@@ -15,50 +15,20 @@ pub use shared::{
     ClockState, FilterConfig, IntervalConfig, SharedConfig, SharedState, WindowState,
 };
 
-/// The skeleton of `cpudist.bpf.c`.
-#[allow(
-    missing_docs,
-    unreachable_pub,
-    warnings,
-    clippy::all,
-    clippy::restriction
-)]
-pub mod cpudist {
-    include!(concat!(env!("OUT_DIR"), "/cpudist.skel.rs"));
+macro_rules! skeletons {
+    ($($program:ident)*) => {$(
+        #[doc = concat!("The skeleton of `", stringify!($program), ".bpf.c`.")]
+        #[allow(
+            missing_docs,
+            unreachable_pub,
+            warnings,
+            clippy::all,
+            clippy::restriction
+        )]
+        pub mod $program {
+            include!(concat!(env!("OUT_DIR"), "/", stringify!($program), ".skel.rs"));
+        }
+    )*};
 }
 
-/// The skeleton of `offcputime.bpf.c`.
-#[allow(
-    missing_docs,
-    unreachable_pub,
-    warnings,
-    clippy::all,
-    clippy::restriction
-)]
-pub mod offcputime {
-    include!(concat!(env!("OUT_DIR"), "/offcputime.skel.rs"));
-}
-
-/// The skeleton of `offwaketime.bpf.c`.
-#[allow(
-    missing_docs,
-    unreachable_pub,
-    warnings,
-    clippy::all,
-    clippy::restriction
-)]
-pub mod offwaketime {
-    include!(concat!(env!("OUT_DIR"), "/offwaketime.skel.rs"));
-}
-
-/// The skeleton of `oncputime.bpf.c`.
-#[allow(
-    missing_docs,
-    unreachable_pub,
-    warnings,
-    clippy::all,
-    clippy::restriction
-)]
-pub mod oncputime {
-    include!(concat!(env!("OUT_DIR"), "/oncputime.skel.rs"));
-}
+skeletons!(cpudist offcputime offwaketime oncputime);

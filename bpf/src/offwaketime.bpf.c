@@ -2,7 +2,7 @@
 /* Blocked time by the sleeper's stack and who woke it. */
 #include "wakers.h"
 
-#include "interval_filter.h"
+#include "intervals.h"
 #include "stack_edges.h"
 #include "thread_clock.h"
 
@@ -56,27 +56,20 @@ static __always_inline void off_cpu_interval(struct task_struct *task,
 					     struct thread *thread, u64 blocked,
 					     u64 runnable)
 {
+	u64 waker = thread->wake.waker;
 	struct tally weight = {
 		.events = 1,
 		.blocked = blocked,
 		.runnable = runnable,
 		.longest = blocked,
 	};
-	struct stack_key key = {};
 
 	if (!blocked || !length_is_wanted(blocked) ||
 	    !state_is_wanted(thread->off_state) || !is_chosen(task))
 		return;
-	key.waker = thread->wake.waker;
-	if (key.waker <= WAKER_UNWANTED && !any_waker_is_wanted())
+	if (waker <= WAKER_UNWANTED && !any_waker_is_wanted())
 		return;
-
-	key.pid = thread->pid;
-	key.tid = per_thread ? thread->tid : 0;
-	key.user = want_user_stacks ? thread->user : STACK_NONE;
-	key.kernel = capture_saved_kernel_stack(task, SCRATCH_HOOK);
-	BPF_CORE_READ_STR_INTO(&key.comm, task, comm);
-	count(&key, &weight);
+	count_interval(task, thread, waker, &weight);
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

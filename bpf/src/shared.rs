@@ -164,7 +164,7 @@ pub trait IntervalConfig {
     fn set_thread_kind(&mut self, kind: u32);
     /// Bounds on an interval's length, both inclusive, nanoseconds.
     fn set_lengths(&mut self, least: u64, most: u64);
-    /// `state_filter` and `state_mask` of `interval_filter.h`.
+    /// `state_filter` and `state_mask` of `intervals.h`.
     fn set_states(&mut self, filter: u32, mask: u32);
 }
 

@@ -97,14 +97,6 @@ static pid_t start(const char *name, void (*body)(void))
 	return pid;
 }
 
-static void *leave_with_test(void *unused)
-{
-	(void)unused;
-	name_thread("leaver");
-	await_test();
-	_exit(0);
-}
-
 int main(int argc, char **argv)
 {
 	uint64_t sleep = argument_or(argc, argv, 1, 3000) * NS_PER_US;
@@ -116,7 +108,7 @@ int main(int argc, char **argv)
 	tell("ready");
 
 	await_test();
-	start_thread_of(leave_with_test, NULL);
+	leave_with_test();
 	for (;;) {
 		a_sleeps(sleep);
 		a_wakes_b();

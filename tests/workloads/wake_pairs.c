@@ -81,14 +81,6 @@ NOINLINE void *answer(void *unused)
 	return NULL;
 }
 
-static void *leave_with_test(void *unused)
-{
-	(void)unused;
-	name_thread("leaver");
-	await_test();
-	_exit(0);
-}
-
 int main(int argc, char **argv)
 {
 	pid_t answering;
@@ -114,6 +106,6 @@ int main(int argc, char **argv)
 	tell("ready");
 
 	await_test();
-	start_thread_of(leave_with_test, NULL);
+	leave_with_test();
 	ask();
 }

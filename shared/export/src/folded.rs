@@ -53,6 +53,19 @@ impl Written {
         self.lines += 1;
         Some(value)
     }
+
+    /// What was left out, in words; `None` if nothing was.
+    #[must_use]
+    pub fn left_out(&self) -> Option<String> {
+        let Written {
+            dropped_lines,
+            dropped_ns,
+            ..
+        } = self;
+        (*dropped_lines > 0).then(|| {
+            format!("left out {dropped_lines} stacks of less than 1 us, {dropped_ns} ns in all")
+        })
+    }
 }
 
 /// Writes a profile. Nanoseconds are summed first and cut to microseconds

@@ -51,7 +51,7 @@ impl ThreadKind {
 }
 
 /// Which off-CPU intervals count: the same rule as in
-/// `include/interval_filter.h`.
+/// `include/intervals.h`.
 #[derive(Clone, Copy, Debug)]
 pub struct OffCpuFilter {
     /// Whose they are.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
 use bpf::types::{ClockRecord, StackKey, Tally};
-use bpf::{ClockState, SharedConfig, SharedState};
+use bpf::{ClockState, SharedState};
 use libbpf_rs::{Link, MapMut, ProgramMut};
 use profile::Thread;
 
@@ -13,8 +13,7 @@ use crate::accounts::ThreadClocks;
 use crate::error::missing;
 use crate::seeds::{EarlyStacks, seed_threads};
 use crate::{
-    CallGraph, Collected, Collector, CountMaps, Kernel, Result, Targets, UnwindMaps, Unwinder,
-    attach,
+    Collected, Collector, CountMaps, Kernel, Result, StackChoice, Targets, UnwindMaps, attach,
 };
 
 /// The parts of a loaded program that keeps the thread clock.
@@ -64,28 +63,6 @@ macro_rules! clock_program {
     }};
 }
 
-/// Which stacks are wanted, and of what.
-#[derive(Clone, Copy, Debug)]
-pub struct StackChoice {
-    /// User stacks.
-    pub user: bool,
-    /// Kernel stacks.
-    pub kernel: bool,
-    /// How user stacks are walked.
-    pub call_graph: CallGraph,
-    /// Threads are told apart.
-    pub per_thread: bool,
-}
-
-impl StackChoice {
-    /// Tells a program.
-    pub fn configure(&self, config: &mut impl SharedConfig) {
-        config.set_stacks(self.user, self.kernel);
-        config.set_call_graph(self.call_graph.code());
-        config.set_per_thread(self.per_thread);
-    }
-}
-
 /// A program that is attached.
 pub struct ClockSession<'a, 'obj, State> {
     collector: Collector<'a, 'obj, State>,
@@ -109,10 +86,7 @@ impl<'a, 'obj, State: ClockState + SharedState> ClockSession<'a, 'obj, State> {
         let [target_pids, target_tids] = program.targets;
         targets.fill(kernel, target_pids, target_tids, program.list_threads)?;
         let links = attach(&program.hooks)?;
-        let unwinder = stacks
-            .user
-            .then(|| Unwinder::new(stacks.call_graph, program.unwind))
-            .flatten();
+        let unwinder = stacks.unwinder(program.unwind);
         let state = program.state.ok_or_else(|| missing("variables"))?;
         let mut session = ClockSession {
             collector: Collector::new(program.counts, state, unwinder)?,

@@ -43,11 +43,8 @@ fn main() -> ExitCode {
             Ok(())
         })?;
         measured.report("offcputime", arguments.output.verbose);
-        if written.dropped_lines > 0 {
-            eprintln!(
-                "offcputime: left out {} stacks of less than 1 us, {} ns in all",
-                written.dropped_lines, written.dropped_ns
-            );
+        if let Some(left_out) = written.left_out() {
+            eprintln!("offcputime: {left_out}");
         }
         Ok(())
     })

@@ -29,6 +29,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
     kernel.configure(config);
     stacks.configure(config);
     filter.configure(&kernel, config);
+    config.want_thread_ends = arguments.clocks.is_some();
     targets.configure(
         &kernel,
         config,

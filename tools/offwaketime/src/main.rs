@@ -52,11 +52,8 @@ fn main() -> ExitCode {
                 runnable_ns / 1000
             );
         }
-        if written.dropped_lines > 0 {
-            eprintln!(
-                "offwaketime: left out {} stacks of less than 1 us, {} ns in all",
-                written.dropped_lines, written.dropped_ns
-            );
+        if let Some(left_out) = written.left_out() {
+            eprintln!("offwaketime: {left_out}");
         }
         Ok(())
     })

@@ -39,6 +39,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
     stacks.configure(config);
     filter.configure(&kernel, config);
     config.preempt_count_from_runqueue = kernel.preempt_count_from_runqueue;
+    config.want_thread_ends = false;
     config.chain_length = arguments.chain;
     config.measure_everything = arguments.chain > 1;
     config.filter_waker_pids = !wakers.pids.is_empty();

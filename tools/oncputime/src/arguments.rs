@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use cli::values;
-use loader::{CallGraph, Event, Rate, Targets};
+use loader::{CallGraph, Event, Rate, StackChoice, Targets};
 
 /// bcc's default: not a divisor of common timer frequencies, so that samples
 /// do not run in step with what they measure.
@@ -85,6 +85,16 @@ impl Arguments {
         Targets {
             pids: self.target.pids.clone(),
             tids: self.target.tids.clone(),
+        }
+    }
+
+    /// Which stacks are wanted.
+    pub(crate) fn stacks(&self) -> StackChoice {
+        StackChoice {
+            user: !self.stacks.kernel_stacks_only,
+            kernel: !self.stacks.user_stacks_only,
+            call_graph: self.call_graph,
+            per_thread: self.output.per_thread,
         }
     }
 

@@ -3,10 +3,9 @@
 use std::mem::MaybeUninit;
 
 use anyhow::Context;
-use bpf::SharedConfig;
 use bpf::oncputime::OncputimeSkelBuilder;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use loader::{Collector, Kernel, Named, Rate, Samplers, TargetWatch, Unwinder, WakersShown};
+use loader::{Collector, Kernel, Named, Rate, Samplers, TargetWatch, WakersShown};
 use profile::{Unit, Weight};
 
 use crate::arguments::Arguments;
@@ -15,6 +14,7 @@ use crate::arguments::Arguments;
 pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Result<Named> {
     let kernel = Kernel::probe()?;
     let targets = arguments.targets();
+    let stacks = arguments.stacks();
 
     let mut object = MaybeUninit::uninit();
     let mut open = OncputimeSkelBuilder::default().open(&mut object)?;
@@ -24,12 +24,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         .as_deref_mut()
         .context("the program has no constants")?;
     kernel.configure(config);
-    config.set_stacks(
-        !arguments.stacks.kernel_stacks_only,
-        !arguments.stacks.user_stacks_only,
-    );
-    config.set_call_graph(arguments.call_graph.code());
-    config.set_per_thread(arguments.output.per_thread);
+    stacks.configure(config);
     config.include_idle = arguments.include_idle;
     targets.configure(
         &kernel,
@@ -60,9 +55,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         arguments.cpu,
     )?;
 
-    let unwinder = (!arguments.stacks.kernel_stacks_only)
-        .then(|| Unwinder::new(arguments.call_graph, loader::unwind_maps!(maps)))
-        .flatten();
+    let unwinder = stacks.unwinder(loader::unwind_maps!(maps));
     let state = maps
         .bss_data
         .as_deref_mut()

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Which off-CPU intervals count, by their length and the state they began in,
+ * and under what.
+ */
+#ifndef SYSTEMSCOPE_INTERVALS_H
+#define SYSTEMSCOPE_INTERVALS_H
+
+#include "counts.h"
+#include "stack_capture.h"
+#include "thread_clock.h"
+
+/* Bounds on an interval's length, both inclusive, nanoseconds. */
+const volatile u64 min_interval = 0;
+const volatile u64 max_interval = ~0ULL;
+
+/* Which task states count: STATES_ALL, STATES_RUNNABLE, or those in a mask. */
+enum {
+	STATES_ALL,
+	STATES_RUNNABLE,
+	STATES_IN_MASK,
+};
+
+const volatile u32 state_filter = STATES_ALL;
+const volatile u32 state_mask = 0;
+
+static __always_inline bool state_is_wanted(u32 state)
+{
+	if (state_filter == STATES_RUNNABLE)
+		return !state;
+	return state_filter == STATES_ALL || (state & state_mask);
+}
+
+static __always_inline bool length_is_wanted(u64 length)
+{
+	return length >= min_interval && length <= max_interval;
+}
+
+/* Counts an interval of @task, which is about to be back on a CPU. */
+static __always_inline void count_interval(struct task_struct *task,
+					   struct thread *thread, u64 waker,
+					   const struct tally *weight)
+{
+	struct stack_key key = {
+		.pid = thread->pid,
+		.tid = per_thread ? thread->tid : 0,
+		.user = want_user_stacks ? thread->user : STACK_NONE,
+		.waker = waker,
+	};
+
+	key.kernel = capture_saved_kernel_stack(task, SCRATCH_HOOK);
+	BPF_CORE_READ_STR_INTO(&key.comm, task, comm);
+	count(&key, weight);
+}
+
+#endif
