@@ -66,7 +66,7 @@ impl Program {
         ];
         let mut calls = BTreeMap::from([
             ("chains", turned(MAIN, 0, &["end_nanosleep"])),
-            ("leaver", vec!["leave_with_test"]),
+            ("leaver", vec!["leave_with_input"]),
             ("waker", vec!["wake"]),
         ]);
         for (index, (comm, end)) in ends.into_iter().enumerate() {

@@ -422,7 +422,7 @@ static void *wake(void *unused)
 	return NULL;
 }
 
-static void *leave_with_test(void *unused)
+static void *leave_with_input(void *unused)
 {
 	(void)unused;
 	name_thread("leaver");
@@ -446,7 +446,7 @@ int main(int argc, char **argv)
 
 	if (strcmp(mode, "hold") == 0)
 		wait_ns = 1000 * NS_PER_S;
-	start_thread_of(leave_with_test, NULL);
+	start_thread_of(leave_with_input, NULL);
 	if (strcmp(mode, "burn") == 0) {
 		wait_ns = NS_PER_S;
 		own.end = end_burn;

@@ -45,13 +45,6 @@ NOINLINE void short_process(void)
 	munmap(code, length);
 }
 
-static void *leave_with_test(void *unused)
-{
-	(void)unused;
-	await_test();
-	_exit(0);
-}
-
 int main(int argc, char **argv)
 {
 	uint64_t pause_ns = NS_PER_S / argument_or(argc, argv, 1, 50);

@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 	tell("ready");
 
 	await_test();
-	leave_with_test();
+	start_thread_of(leave_with_test, "leaver");
 	for (;;) {
 		a_sleeps(sleep);
 		a_wakes_b();

@@ -23,13 +23,6 @@ NOINLINE void known_work(void)
 	known_sleep();
 }
 
-static void *leave_with_test(void *unused)
-{
-	(void)unused;
-	await_test();
-	_exit(0);
-}
-
 int main(int argc, char **argv)
 {
 	uint64_t seconds = argument_or(argc, argv, 1, 0);

@@ -106,6 +106,6 @@ int main(int argc, char **argv)
 	tell("ready");
 
 	await_test();
-	leave_with_test();
+	start_thread_of(leave_with_test, "leaver");
 	ask();
 }

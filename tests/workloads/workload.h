@@ -157,18 +157,16 @@ static inline void await_test(void)
 	} while (byte != '\n');
 }
 
-static inline void *await_the_end(void *unused)
+/*
+ * A thread, called name if there is one, that ends the process at the test's
+ * next word, whatever the others do then.
+ */
+static inline void *leave_with_test(void *name)
 {
-	(void)unused;
-	name_thread("leaver");
+	if (name)
+		name_thread(name);
 	await_test();
 	_exit(0);
-}
-
-/* Ends the process at the test's next word, whatever its threads do then. */
-static inline void leave_with_test(void)
-{
-	start_thread_of(await_the_end, NULL);
 }
 
 static inline unsigned long argument_or(int argc, char **argv, int index,
