@@ -74,6 +74,23 @@ struct open_interval {
 	u32 task_state;
 };
 
+/*
+ * A thread whose record says since before the window's end that it runs, and
+ * which is off its CPU, left unseen.
+ */
+static __always_inline void settle_unseen_departure(struct task_struct *task,
+						    struct thread *thread)
+{
+	u64 clock = *(volatile u64 *)&thread->clock;
+
+	if (clock_state(clock) != THREAD_RUNNING ||
+	    window_is_over(clock_since(clock)) || task->on_cpu)
+		return;
+	/* It may be leaving just now, in sight of all. */
+	if (*(volatile u64 *)&thread->clock == clock)
+		depart_belatedly(task, thread, task_state(task), window_now());
+}
+
 /* Right after the window's end: the stacks of the threads still off CPU. */
 SEC("iter/task")
 int read_open_intervals(struct bpf_iter__task *ctx)
@@ -88,6 +105,7 @@ int read_open_intervals(struct bpf_iter__task *ctx)
 	if (!thread)
 		return 0;
 	BPF_CORE_READ_STR_INTO(&thread->comm, task, comm);
+	settle_unseen_departure(task, thread);
 
 	open.off_since = *(volatile u64 *)&thread->off_since;
 	if (!is_off_cpu(thread, open.off_since) ||

@@ -100,6 +100,15 @@ static __always_inline u64 switch_count(struct task_struct *task)
 	return BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
 }
 
+/*
+ * By the scheduler's own account: how long a task has run in all its life, in
+ * ns. Of one that runs now the time since the last tick may be missing.
+ */
+static __always_inline u64 time_run(struct task_struct *task)
+{
+	return task->se.sum_exec_runtime;
+}
+
 /* By the scheduler's own account: how long the current task has run, in ns. */
 static __always_inline u64 time_since_switch_in(struct task_struct *task)
 {

@@ -51,6 +51,8 @@ struct thread {
 	u64 instance;
 	/* switch_count() when the clock started. */
 	u64 switches;
+	/* What the scheduler had booked for it when it last got a CPU, in ns. */
+	u64 ran_before;
 	/* In the caller's PID namespace. */
 	u32 pid;
 	u32 tid;
@@ -175,6 +177,7 @@ new_thread(struct task_struct *task, u64 since, enum thread_state state)
 		.user = is_kernel_thread(task) ? STACK_NONE : (u64)task,
 		.started = since,
 		.switches = switch_count(task),
+		.ran_before = time_run(task) - (bpf_ktime_get_ns() - since),
 	};
 	u64 key = (u64)task;
 	struct thread *found;
@@ -237,6 +240,7 @@ static __always_inline void arrive(struct task_struct *task,
 		off_cpu_interval(task, thread, thread->off_blocked,
 				 off - thread->off_blocked);
 	thread->woken_early = 0;
+	thread->ran_before = time_run(task);
 	thread->clock = clock_at(now, THREAD_RUNNING);
 }
 
@@ -253,6 +257,37 @@ static __always_inline void arrive_belatedly(struct task_struct *task,
 	if (!window_is_over(now))
 		__sync_fetch_and_add(&lost.switches, 1);
 	arrive(task, thread, now > since + ran ? now - ran : since);
+	thread->ran_before -= ran;
+}
+
+/* When the thread left, if it is off its CPU and its record says it runs. */
+static __always_inline u64 unseen_departure(struct task_struct *task,
+					    struct thread *thread, u64 now)
+{
+	u64 since = clock_since(thread->clock);
+	u64 ran = time_run(task) - thread->ran_before;
+
+	return now > since && ran < now - since ? since + ran : now;
+}
+
+/*
+ * The thread left its CPU, for @state, and that was not shown to us. Where it
+ * was then nobody saw; how long it ran the scheduler knows.
+ */
+static __always_inline void depart_belatedly(struct task_struct *task,
+					     struct thread *thread, u32 state,
+					     u64 now)
+{
+	now = unseen_departure(task, thread, now);
+	if (!window_is_over(now))
+		__sync_fetch_and_add(&lost.switches, 1);
+	now = close_interval(thread, THREAD_RUNNING, now);
+	thread->off_since = now;
+	thread->off_blocked = 0;
+	thread->off_state = state;
+	thread->user = is_kernel_thread(task) ? STACK_NONE : STACK_MISSED;
+	*(volatile u64 *)&thread->clock =
+		clock_at(now, state ? THREAD_BLOCKED : THREAD_RUNNABLE);
 }
 
 /* Whether user space wants the account of a thread that ended. */
@@ -337,10 +372,9 @@ static __always_inline void switch_in(struct task_struct *task, u64 now)
 		if (!thread)
 			return;
 	}
-	/* It must have left unseen; when, nobody knows. */
-	if (clock_state(thread->clock) == THREAD_RUNNING &&
-	    !window_is_over(now))
-		__sync_fetch_and_add(&lost.switches, 1);
+	/* It must have left unseen. Nobody had to wake it that we know of. */
+	if (clock_state(thread->clock) == THREAD_RUNNING)
+		depart_belatedly(task, thread, 0, now);
 	arrive(task, thread, now);
 }
 
@@ -420,6 +454,9 @@ int sched_waking(u64 *ctx)
 		thread->woken_early = 1;
 		return 0;
 	}
+	/* Whoever is woken had left. */
+	if (clock_state(thread->clock) == THREAD_RUNNING)
+		depart_belatedly(task, thread, task_state(task), now);
 	if (clock_state(thread->clock) == THREAD_BLOCKED) {
 		now = close_interval(thread, THREAD_BLOCKED, now);
 		thread->off_blocked = now - thread->off_since;
