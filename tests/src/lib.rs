@@ -43,5 +43,5 @@ pub use process::{Finished, Running};
 pub use tool::{Tool, cpus_online, now_ns};
 pub use turn::Turn;
 pub use user_stacks::UserStacks;
-pub use watch::{Seen, Watch, least_stolen, once_in_three, undisturbed};
+pub use watch::{Seen, Watch, least_stolen, patiently, undisturbed};
 pub use workload::{Language, Workload, WorkloadBuilder};

@@ -6,13 +6,14 @@ use std::io;
 use std::iter::repeat_with;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tempfile::TempDir;
 
+use crate::account::stolen_ns;
 use crate::workload::scratch;
-use crate::{ClockRow, Control, Folded, Line, Running, Tool, clocks, now_ns};
+use crate::{ClockRow, Control, Folded, Line, Running, Tool, clocks, cpus_online, now_ns};
 
 /// No tool may ever hold more memory than this.
 pub const MOST_RSS_KIB: u64 = 64 * 1024;
@@ -134,6 +135,13 @@ impl Watch {
             let said = control.start(start).and_then(|()| control.stop(stop));
             said.expect("talk to the tool");
         }
+    }
+
+    /// Closes the window now, and leaves the tool to do the rest.
+    pub fn stop(&mut self) {
+        let now = now_ns();
+        self.stops_ns = Some(now);
+        self.control.stop(now).expect("talk to the tool");
     }
 
     /// Closes the window now, if it does not close by itself, and collects what
@@ -271,17 +279,27 @@ pub fn least_stolen<T>(measure: impl FnMut() -> (u64, T)) -> T {
     calmest.expect("at least one window").1
 }
 
-/// Checks up to three times: what the hypervisor takes comes in ticks of 10 ms
-/// to `/proc/stat`, so that a check to 1 % can be disturbed by less than it
-/// tells.
+/// Checks up to three times, and more often where the hypervisor took some of
+/// the CPUs meanwhile: it tells so in ticks of 10 ms, so that a check to 1 % can
+/// be disturbed by less than it tells, and what it takes at once can be longer
+/// than all that a workload does.
 ///
 /// # Panics
 ///
-/// As `check` does the third time.
-pub fn once_in_three(check: impl Fn()) {
-    for _ in 0..2 {
+/// As `check` does the last time.
+pub fn patiently(check: impl Fn()) {
+    const TRIES: usize = 12;
+    let mut calm = 0;
+    for _ in 1..TRIES {
+        let (begun, stolen) = (Instant::now(), stolen_ns());
         if catch_unwind(AssertUnwindSafe(&check)).is_ok() {
             return;
+        }
+        let cpu_time = begun.elapsed() * u32::try_from(cpus_online()).expect("few CPUs");
+        let stolen = Duration::from_nanos(stolen_ns() - stolen);
+        calm += usize::from(stolen * 500 < cpu_time);
+        if calm == 2 {
+            break;
         }
     }
     check();

@@ -10,7 +10,7 @@ use systemscope_tests::account::stolen_ns;
 use systemscope_tests::output::{assert_close, per_mille};
 use systemscope_tests::spans::{Interval, Spans, close, watch};
 use systemscope_tests::{
-    Account, Turn, Workload, accounts_at_rest, cpus_online, least_stolen, once_in_three,
+    Account, Turn, Workload, accounts_at_rest, cpus_online, least_stolen, patiently,
 };
 
 /// What the kernel booked for a program in the window.
@@ -82,19 +82,19 @@ fn phases(threads: u64) -> (Workload, fn(&mut Workload) -> Booked) {
 #[test]
 fn one_threads_spans_are_its_switches() {
     let _turn = Turn::take();
-    once_in_three(|| assert_agrees(&measure("", || phases(1))));
+    patiently(|| assert_agrees(&measure("", || phases(1))));
 }
 
 #[test]
 fn the_spans_of_64_threads_are_their_switches() {
     let _turn = Turn::take();
-    once_in_three(|| {
+    patiently(|| {
         let measured = measure("-L", || phases(64));
         // And its main thread, and the one that wakes the others.
         assert_eq!(measured.0.only().rows.len(), 66);
         assert_agrees(&measured);
     });
-    once_in_three(|| assert_agrees(&measure("-P", || phases(64))));
+    patiently(|| assert_agrees(&measure("-P", || phases(64))));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn threads_that_come_and_go_are_counted_to_their_last_turn() {
     };
     for arguments in ["", "-L"] {
         let run: fn(&mut Workload) -> Booked = run;
-        once_in_three(|| {
+        patiently(|| {
             assert_agrees(&measure(arguments, || {
                 (Workload::start("generations", &[THREADS, 8]), run)
             }));
@@ -145,7 +145,7 @@ fn percentiles_are_those_that_the_program_measured() {
         ("-m", "turn "),
         ("-O -m", "sleep "),
     ] {
-        once_in_three(|| assert_percentiles(flags, kind));
+        patiently(|| assert_percentiles(flags, kind));
     }
 }
 
@@ -219,7 +219,7 @@ fn a_sleeper_fills_every_interval_to_the_nanosecond() {
 fn running_and_idle_fill_every_cpu_in_every_interval() {
     let _turn = Turn::take();
     for arguments in ["-I 0.25", "-I -P 0.25"] {
-        once_in_three(|| assert_filled(arguments));
+        patiently(|| assert_filled(arguments));
     }
 }
 
@@ -246,7 +246,7 @@ fn assert_filled(arguments: &str) {
 #[test]
 fn waits_for_a_cpu_are_those_that_the_kernel_booked() {
     let _turn = Turn::take();
-    once_in_three(assert_waits_agree);
+    patiently(assert_waits_agree);
 }
 
 fn assert_waits_agree() {

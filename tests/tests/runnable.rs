@@ -2,11 +2,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::output::{assert_close, per_mille};
-use systemscope_tests::{Tool, Turn, Watch, Workload, accounts_at_rest, cpus_online};
+use systemscope_tests::{Tool, Turn, Watch, Workload, accounts_at_rest, cpus_online, patiently};
 
 #[test]
 fn more_busy_threads_than_cpus_wait_as_runnable() {
     let _turn = Turn::take();
+    patiently(assert_waits_are_runnable);
+}
+
+fn assert_waits_are_runnable() {
     let mut spinners = Workload::start("spinners", &[2 * cpus_online() + 1, 3]);
     let pid = spinners.pid();
     let mut watch = Watch::offcputime(pid, "");

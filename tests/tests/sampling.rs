@@ -64,7 +64,7 @@ fn events_are_called_by_perfs_names() {
     let _turn = Turn::take();
     let simple = Workload::plain("simple");
     for event in ["cpu-clock", "task-clock"] {
-        let folded = on("oncputime", &simple).arg("-e").arg(event).folded(0.5);
+        let folded = on("oncputime", &simple).arg("-e").arg(event).folded(1.5);
         assert!(
             folded.under("known_burn").total() > 15,
             "{event}: {folded:#?}"

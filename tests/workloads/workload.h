@@ -164,7 +164,7 @@ static inline void await_test(void)
 static inline void *leave_with_test(void *name)
 {
 	if (name)
-		name_thread(name);
+		name_thread((const char *)name);
 	await_test();
 	_exit(0);
 }
