@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use rustix::process::Signal;
-use systemscope_tests::output::{machine_and_date, median};
+use systemscope_tests::output::median;
+use systemscope_tests::table::{Table, Verdict};
 use systemscope_tests::{Finished, Running, Tool, Turn, Workload};
 
 const BETWEEN_SAMPLES: Duration = Duration::from_secs(2);
@@ -50,11 +51,9 @@ fn main() -> ExitCode {
             samples.entry(tool).or_default().push(held(running.pid()));
         }
     }
-    println!("{}; {minutes} minutes", machine_and_date());
-    println!("{CHURN} processes of 4 threads a second; medians in KiB\n");
-    println!("| tool | held | first third | middle third | last third | growth | |");
-    println!("|---|---|---|---|---|---|---|");
-    let mut missed = 0;
+    println!("{minutes} minutes, {CHURN} processes of 4 threads a second; medians in KiB");
+    let thirds = ["first third", "middle third", "last third"];
+    let mut table = Table::new(&["tool", "held", thirds[0], thirds[1], thirds[2], "growth"]);
     for (tool, running) in running {
         running.signal(Signal::INT);
         let Finished { code, stderr, .. } = running.finish_within(Duration::from_secs(120));
@@ -64,28 +63,25 @@ fn main() -> ExitCode {
             ("kernel's maps", |held| held.maps),
         ] {
             let values: Vec<f64> = samples.iter().map(of).collect();
-            missed += usize::from(!row(tool, what, &values));
+            row(&mut table, tool, what, &values);
         }
         if code != Some(0) {
-            println!("| {tool} | | | | | exit status {code:?} | **missed** |");
+            let status = format!("exit status {code:?}");
+            table.row(&[tool, "", "", "", "", &status], Verdict::Missed);
             eprintln!("{stderr}");
-            missed += 1;
         }
     }
-    ExitCode::from(u8::from(missed > 0))
+    table.finish()
 }
 
-/// Prints a row of the table; whether there was no growth.
-fn row(tool: &str, what: &str, values: &[f64]) -> bool {
+fn row(table: &mut Table, tool: &str, what: &str, values: &[f64]) {
     let third = values.len() / 3;
-    let [first, middle, last] = [0, 1, 2].map(|n| median(values[n * third..][..third].to_vec()));
-    let growth = (last / middle - 1.0) * 100.0;
-    let is_flat = growth <= MOST_GROWTH;
-    let verdict = if is_flat { "ok" } else { "**missed**" };
-    println!(
-        "| {tool} | {what} | {first:.0} | {middle:.0} | {last:.0} | {growth:+.1} % | {verdict} |"
-    );
-    is_flat
+    let thirds = [0, 1, 2].map(|n| median(values[n * third..][..third].to_vec()));
+    let growth = (thirds[2] / thirds[1] - 1.0) * 100.0;
+    let shown = thirds.map(|third| format!("{third:.0}"));
+    let growth_shown = format!("{growth:+.1} %");
+    let cells = [tool, what, &shown[0], &shown[1], &shown[2], &growth_shown];
+    table.row(&cells, Verdict::of(growth <= MOST_GROWTH));
 }
 
 fn held(pid: u32) -> Held {

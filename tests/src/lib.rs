@@ -24,6 +24,7 @@ pub mod refusal;
 pub mod simple;
 pub mod spans;
 pub mod statistics;
+pub mod table;
 pub mod tool;
 pub mod turn;
 pub mod user_stacks;

@@ -3,6 +3,8 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use systemscope_tests::table::Verdict;
+
 use crate::leftovers::Before;
 
 /// Something that happens to the tools.
@@ -28,24 +30,6 @@ pub(crate) enum End {
 /// The outcome as stated, and what was seen.
 pub(crate) fn held(seen: impl Into<String>) -> End {
     End::Held(seen.into())
-}
-
-/// The last column of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Ok,
-    Missed,
-    NotHere,
-}
-
-impl Verdict {
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            Verdict::Ok => "ok",
-            Verdict::Missed => "**missed**",
-            Verdict::NotHere => "not here",
-        }
-    }
 }
 
 impl Fault {

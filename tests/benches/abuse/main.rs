@@ -13,7 +13,6 @@ mod load;
 mod machine;
 mod rights;
 mod run;
-mod table;
 mod targets;
 
 use std::env;
@@ -21,9 +20,8 @@ use std::panic;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use fault::Verdict;
 use systemscope_tests::Turn;
-use systemscope_tests::output::machine_and_date;
+use systemscope_tests::table::Table;
 
 fn main() -> ExitCode {
     let _turn = Turn::take();
@@ -45,8 +43,7 @@ fn main() -> ExitCode {
         machine::FAULTS,
         load::FAULTS,
     ];
-    let mut rows = Vec::new();
-    let mut missed = 0;
+    let mut table = Table::new(&["fault", "tool", "stated outcome", "seen"]);
     for fault in families.into_iter().flatten() {
         if !words.is_empty() && !words.iter().any(|word| fault.name.contains(word.as_str())) {
             continue;
@@ -54,18 +51,9 @@ fn main() -> ExitCode {
         eprintln!("==> {} ({})", fault.name, fault.tools);
         let begun = Instant::now();
         let (verdict, seen) = fault.happen();
-        missed += usize::from(verdict == Verdict::Missed);
-        eprintln!(
-            "    {}, {:.1} s: {seen}",
-            verdict.text(),
-            begun.elapsed().as_secs_f32()
-        );
-        rows.push(table::row(fault, verdict, &seen));
+        eprintln!("    after {:.1} s", begun.elapsed().as_secs_f32());
+        let cells = [fault.name, fault.tools, fault.outcome, &seen];
+        table.row(&cells, verdict);
     }
-    println!("{}\n\n{}", machine_and_date(), table::head());
-    for row in &rows {
-        println!("{row}");
-    }
-    println!("\n{missed} of {} outcomes missed", rows.len());
-    ExitCode::from(u8::from(missed > 0))
+    table.finish()
 }

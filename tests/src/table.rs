@@ -1,0 +1,120 @@
+//! A table of claims and what came of them, as Markdown, with its exit status.
+
+use std::process::ExitCode;
+
+use crate::output::machine_and_date;
+
+/// What does not fit into a cell was said on stderr.
+const WIDEST: usize = 240;
+
+/// The last column of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// As stated.
+    Ok,
+    /// Not as stated.
+    Missed,
+    /// This machine cannot do it.
+    NotHere,
+    /// A figure that nothing is stated of.
+    Figure,
+}
+
+impl Verdict {
+    /// Whether something that was stated holds.
+    pub fn of(holds: bool) -> Verdict {
+        if holds { Verdict::Ok } else { Verdict::Missed }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Verdict::Ok => "ok",
+            Verdict::Missed => "**missed**",
+            Verdict::NotHere => "not here",
+            Verdict::Figure => "",
+        }
+    }
+}
+
+/// Rows that are shown on stderr as they come, and printed together at the end.
+#[derive(Debug)]
+pub struct Table {
+    columns: usize,
+    lines: Vec<String>,
+    stated: usize,
+    missed: usize,
+}
+
+impl Table {
+    /// A table with these columns, and one for the verdict.
+    pub fn new(columns: &[&str]) -> Table {
+        let head = format!("| {} | |", columns.join(" | "));
+        let rule = "|---".repeat(columns.len() + 1) + "|";
+        Table {
+            columns: columns.len(),
+            lines: vec![head, rule],
+            stated: 0,
+            missed: 0,
+        }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Panics
+    ///
+    /// When it has not one cell for each column.
+    #[track_caller]
+    pub fn row(&mut self, cells: &[&str], verdict: Verdict) {
+        assert_eq!(cells.len(), self.columns, "{cells:?}");
+        self.stated += usize::from(verdict != Verdict::Figure);
+        self.missed += usize::from(verdict == Verdict::Missed);
+        eprintln!("    {}  {}", cells.join("  "), verdict.text());
+        let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
+        let line = format!("| {} | {} |", cells.join(" | "), verdict.text());
+        self.lines.push(line);
+    }
+
+    /// Prints it with machine and date. Failure when a row was missed.
+    pub fn finish(self) -> ExitCode {
+        println!("{}\n", machine_and_date());
+        for line in &self.lines {
+            println!("{line}");
+        }
+        println!("\n{} of {} missed", self.missed, self.stated);
+        ExitCode::from(u8::from(self.missed > 0))
+    }
+}
+
+/// One line that leaves the columns alone.
+fn cell(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ").replace('|', "/");
+    match line.char_indices().nth(WIDEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_fails_with_one_row() {
+        let mut table = Table::new(&["what", "seen"]);
+        table.row(&["a|b", "1\n2"], Verdict::Figure);
+        table.row(&["c", "3"], Verdict::of(true));
+        assert_eq!(
+            table.lines,
+            [
+                "| what | seen | |",
+                "|---|---|---|",
+                "| a/b | 1 2 |  |",
+                "| c | 3 | ok |"
+            ]
+        );
+        assert_eq!((table.stated, table.missed), (1, 0));
+        table.row(&["d", "4"], Verdict::of(false));
+        assert_eq!(table.finish(), ExitCode::FAILURE);
+    }
+}
