@@ -25,7 +25,7 @@ RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
 
 C_FILES = $(shell find bpf tests -name '*.[ch]' | sort)
 
-.PHONY: help packages build install run test bench abuse soak fuzz lint clean
+.PHONY: help packages build install run test truth bench abuse soak fuzz lint clean
 .NOTPARALLEL:
 
 help:
@@ -33,7 +33,8 @@ help:
 	@echo 'make run PID=1234            profile a process of yours; also DURATION=60 (s),'
 	@echo '                             FREQ=99 (samples a second), MIN_BLOCK=5000 (us)'
 	@echo 'make test                    the whole test suite, BPF on this kernel included'
-	@echo 'make bench                   what user stacks and cpudist cost, each in one run'
+	@echo 'make truth                   what the tools say against what is known otherwise'
+	@echo 'make bench                   what the tools cost, beside others that do the same'
 	@echo 'make abuse                   faults with a stated outcome, and whether it came'
 	@echo 'make soak MINUTES=5          whether the tools grow when they run for long'
 	@echo 'make fuzz SECONDS=600        tampered ELF files for the unwind tables (needs nightly)'
@@ -60,6 +61,11 @@ test: build
 	@scripts/packages.sh test
 	@echo '==> Testing, as root where a test loads BPF programs' >&2
 	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) test --workspace --locked --no-fail-fast
+
+truth: build
+	@scripts/packages.sh truth
+	@echo '==> Comparing with the truth, as root' >&2
+	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) bench --locked -p systemscope-tests --bench truth
 
 bench: build
 	@scripts/packages.sh bench

@@ -4,6 +4,7 @@
 #     packages.sh build          what the build needs
 #     packages.sh test           what the tests need as well
 #     packages.sh bench          what is compared with in `make bench` as well
+#     packages.sh truth          what is watched in `make truth` as well
 #     packages.sh lint           what `make lint` needs as well
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -61,7 +62,7 @@ has clang || need clang clang clang
 has pkg-config || need pkg-config pkgconf-pkg-config pkgconf
 has_header gelf.h || need libelf-dev elfutils-libelf-devel libelf
 has_header zlib.h || need zlib1g-dev zlib-devel zlib
-if [[ $purpose == test || $purpose == bench ]]; then
+if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	has c++ || need g++ gcc-c++ gcc
 	has objcopy || need binutils binutils binutils
 	has python3 || need python3 python3 python
@@ -74,9 +75,18 @@ if [[ $purpose == test || $purpose == bench ]]; then
 	has node || need nodejs nodejs nodejs
 	has sysbench || need sysbench sysbench sysbench
 fi
-if [[ $purpose == bench ]]; then
+if [[ $purpose == bench || $purpose == truth ]]; then
 	# Tools that do the same. Debian's names carry no prefix, Fedora's do.
 	has cpudist || has bpf-cpudist || need libbpf-tools libbpf-tools libbpf-tools
+	has bpftrace || need bpftrace bpftrace bpftrace
+	has perf || need linux-perf perf perf
+fi
+if [[ $purpose == truth ]]; then
+	has javac || need default-jdk-headless java-devel jdk-openjdk
+	has nginx || need nginx-light nginx nginx
+	has redis-server || need redis-server redis redis
+	has redis-benchmark || need redis-tools redis redis
+	has wrk || need wrk wrk wrk
 fi
 if [[ $purpose == lint ]]; then
 	has clang-format || need clang-format clang-tools-extra clang

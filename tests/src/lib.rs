@@ -18,6 +18,7 @@ pub mod gdb;
 pub mod known_chains;
 pub mod mariadb;
 pub mod output;
+pub mod peers;
 pub mod ping_pong;
 pub mod process;
 pub mod refusal;

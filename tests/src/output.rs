@@ -47,7 +47,10 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 /// The least and the most of some values.
 pub fn spread(values: &[f64]) -> (f64, f64) {
     let fold = |choose: fn(f64, f64) -> f64, start| values.iter().copied().fold(start, choose);
-    (fold(f64::min, f64::INFINITY), fold(f64::max, 0.0))
+    (
+        fold(f64::min, f64::INFINITY),
+        fold(f64::max, f64::NEG_INFINITY),
+    )
 }
 
 /// All files below a folder, sorted, links not followed.

@@ -85,7 +85,18 @@ impl Running {
     /// # Panics
     ///
     /// When it takes longer than `patience`.
-    pub fn finish_within(mut self, patience: Duration) -> Finished {
+    pub fn finish_within(self, patience: Duration) -> Finished {
+        let name = self.name.clone();
+        self.try_finish_within(patience).unwrap_or_else(|stderr| {
+            panic!("{name} did not end within {patience:?}; its stderr:\n{stderr}")
+        })
+    }
+
+    /// Waits for its end, and kills it when that takes longer than `patience`.
+    ///
+    /// # Errors
+    /// Its stderr, if it had to be killed.
+    pub fn try_finish_within(mut self, patience: Duration) -> Result<Finished, String> {
         let deadline = Instant::now() + patience;
         let mut peak_rss_kib = 0;
         let status = loop {
@@ -96,11 +107,8 @@ impl Running {
             if Instant::now() > deadline {
                 self.kill();
                 let stderr = self.stderr.take().map(|reader| reader.join().unwrap());
-                panic!(
-                    "{} did not end within {patience:?}; its stderr:\n{}",
-                    self.name,
-                    String::from_utf8_lossy(&stderr.unwrap_or_default())
-                );
+                let stderr = stderr.unwrap_or_default();
+                return Err(String::from_utf8_lossy(&stderr).into_owned());
             }
             sleep(Duration::from_millis(2));
         };
@@ -118,13 +126,13 @@ impl Running {
             }
             reader.join().unwrap()
         };
-        Finished {
+        Ok(Finished {
             code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
             signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
             stdout: take(self.stdout.take()),
             stderr: String::from_utf8_lossy(&take(self.stderr.take())).into_owned(),
             peak_rss_kib,
-        }
+        })
     }
 
     /// The most memory it has held since it was executed, 0 once it is gone.

@@ -5,6 +5,8 @@ use std::fs;
 
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 
+use crate::peers::Profiler;
+
 const STATISTICS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
 /// Has the kernel keep statistics of BPF programs while it lives.
@@ -50,4 +52,28 @@ pub fn programs() -> BTreeMap<u32, Program> {
             (found.id, program)
         })
         .collect()
+}
+
+/// What a profiler's programs ran while `busy` did something: run time and runs
+/// of each in that time alone.
+pub fn cost_of<T>(profiler: &Profiler, pid: u32, busy: impl FnOnce() -> T) -> (Vec<Program>, T) {
+    let others = programs();
+    let attached = profiler.attach(pid);
+    let (before, done, after) = {
+        let _statistics = Statistics::enable();
+        let before = programs();
+        let done = busy();
+        (before, done, programs())
+    };
+    attached.stop();
+    let its_own = after.into_iter().filter(|(id, _)| !others.contains_key(id));
+    let ran = its_own.map(|(id, program)| {
+        let earlier = before.get(&id);
+        Program {
+            run_ns: program.run_ns - earlier.map_or(0, |earlier| earlier.run_ns),
+            runs: program.runs - earlier.map_or(0, |earlier| earlier.runs),
+            ..program
+        }
+    });
+    (ran.collect(), done)
 }

@@ -82,7 +82,8 @@ fn count_before(line: &str, words: &str) -> Option<u64> {
 }
 
 /// Whether a stack starts where the kernel or libc starts a thread: at
-/// `_start`, or below `clone`, which a stripped libc has no names for.
+/// `_start`, which a stripped program has no name for, or below `clone`, which a
+/// stripped libc has none for.
 pub fn starts_a_thread(line: &Line) -> bool {
     let frame = |index: usize| line.frames.get(index).map_or("", |frame| bare(frame));
     let of_libc = |name: &str, names: &[&str]| {
@@ -91,6 +92,7 @@ pub fn starts_a_thread(line: &Line) -> bool {
     let clones = ["clone", "__clone", "clone3", "__clone3"];
     // Whatever runs in a thread is started by a second function of libc.
     frame(0) == "_start"
+        || (frame(0).starts_with('[') && frame(1).starts_with("__libc_start_main"))
         || (of_libc(frame(0), &clones)
             && of_libc(frame(1), &["start_thread"])
             && line.frames.len() > 2)
@@ -148,9 +150,9 @@ mod tests {
     #[test]
     fn a_thread_starts_in_libc() {
         let folded = Folded::parse(
-            b"x;[libc.so.6] 1\nx;[libc.so.6];[libc.so.6];f 1\nx;[x];[libc.so.6];f 1\nx;clone3;start_thread;f 1\n",
+            b"x;[java];__libc_start_main@@GLIBC_2.34;main 1\nx;[libc.so.6] 1\nx;[libc.so.6];[libc.so.6];f 1\nx;[x];[libc.so.6];f 1\nx;clone3;start_thread;f 1\n",
         );
         let right: Vec<bool> = folded.lines.iter().map(starts_a_thread).collect();
-        assert_eq!(right, [false, true, false, true]);
+        assert_eq!(right, [true, false, true, false, true]);
     }
 }

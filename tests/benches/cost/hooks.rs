@@ -1,0 +1,146 @@
+//! What the BPF programs cost, by the kernel's own statistics of them.
+
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::output::median;
+use systemscope_tests::peers::Profiler;
+use systemscope_tests::statistics::{Program, cost_of};
+use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::{Workload, WorkloadBuilder, cpus_online};
+
+use crate::figures::{in_turn, shown};
+
+const ROUNDS: usize = 5;
+const WINDOW: Duration = Duration::from_millis(1000);
+/// Calls of the shallow and of the deep program: the difference is what frames
+/// cost.
+const SHALLOW: u64 = 5;
+const DEEP: u64 = 35;
+
+/// Walks of user stacks where threads leave the CPU.
+pub(crate) fn off_cpu(table: &mut Table) {
+    // Each stop is a switch out, which walks, and one back in.
+    let tool = "offcputime -p PID -m 10000000";
+    walks(table, tool, "sleep", "sched_switch", 2.0, Some(3000.0));
+}
+
+/// Walks of user stacks at samples.
+pub(crate) fn on_cpu(table: &mut Table) {
+    walks(
+        table,
+        "oncputime -p PID -F 999 -C 1",
+        "burn",
+        "sample",
+        1.0,
+        Some(3000.0),
+    );
+}
+
+fn walks(table: &mut Table, tool: &str, doing: &str, program: &str, runs: f64, bound: Option<f64>) {
+    let (tool, arguments) = tool.split_once(' ').expect("arguments");
+    let profiler = |stacks: &str| Profiler::ours(tool, &format!("{arguments} {stacks}"));
+    let shallow = deep(SHALLOW, doing);
+    let deep = deep(DEEP, doing);
+    let things = [
+        (&deep, profiler("-K")),
+        (&shallow, profiler("-U --call-graph auto")),
+        (&deep, profiler("-U --call-graph auto")),
+        (&shallow, profiler("-U --call-graph fp")),
+        (&deep, profiler("-U --call-graph fp")),
+    ];
+    let all = in_turn(ROUNDS, things, |(workload, profiler)| {
+        let (ran, ()) = cost_of(profiler, workload.pid(), || sleep(WINDOW));
+        let own = ran.iter().find(|ran| ran.name == program);
+        per_run(own.expect("a program that ran")) * runs
+    });
+    let [none, shallow, deep, shallow_fp, deep_fp] = &all[..] else {
+        unreachable!("five were measured");
+    };
+    for (mode, shallow, deep, bound) in [
+        ("auto", shallow, deep, bound),
+        ("fp", shallow_fp, deep_fp, None),
+    ] {
+        let walks = deep.added_to(none);
+        let a_frame = (deep.median() - shallow.median()) / (DEEP - SHALLOW) as f64;
+        let name = format!("{tool} --call-graph {mode}");
+        let measured = format!("{}, {a_frame:.0} a frame", shown(&walks, 0));
+        let (text, verdict) = match bound {
+            Some(most) => (
+                format!("at most {most:.0}"),
+                Verdict::of(median(walks) <= most),
+            ),
+            None => (String::new(), Verdict::Figure),
+        };
+        let what = format!("ns of a walk, {DEEP} calls and what called them");
+        table.row(&[&what, &name, &measured, &text], verdict);
+    }
+}
+
+/// Alone on CPU 1, so that next to nothing else runs the program.
+fn deep(frames: u64, doing: &str) -> Workload {
+    WorkloadBuilder::new("deep")
+        .without_frame_pointers()
+        .flag("-fno-optimize-sibling-calls")
+        .args(&[frames.to_string(), doing.to_owned()])
+        .start_with(|_, command| {
+            let mut pinned = Command::new("taskset");
+            pinned.args(["-c", "1"]).arg(command.get_program());
+            pinned.args(command.get_args());
+            *command = pinned;
+        })
+}
+
+fn per_run(program: &Program) -> f64 {
+    program.run_ns as f64 / program.runs.max(1) as f64
+}
+
+/// cpudist beside libbpf-tools', at each switch of a ping-pong.
+pub(crate) fn cpudist(table: &mut Table) {
+    const MODES: [&str; 3] = ["", "-P", "-O"];
+    let _ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
+    let things = MODES.iter().flat_map(|mode| {
+        let ours = Some(Profiler::ours("cpudist", mode));
+        [ours, Profiler::libbpf_tools("cpudist", mode)]
+    });
+    let all = in_turn(ROUNDS, things.flatten(), |profiler| {
+        let (ran, ()) = cost_of(profiler, 1, || sleep(WINDOW));
+        // One of its programs runs at each switch, none more often.
+        let switches = ran.iter().map(|program| program.runs).max();
+        let run_ns: u64 = ran.iter().map(|program| program.run_ns).sum();
+        run_ns as f64 / switches.unwrap_or(0).max(1) as f64
+    });
+    let what = "ns of BPF programs a switch, whole machine";
+    for mode in MODES {
+        let named = |name: &str| {
+            let name = format!("{name} {mode}");
+            let mut found = all
+                .iter()
+                .filter(|figures| figures.of.name == name.trim_end());
+            found.next()
+        };
+        let ours = named("cpudist").expect("our own");
+        let measured = shown(&ours.values, 0);
+        let Some(theirs) = named("libbpf-tools' cpudist") else {
+            let cells = [
+                what,
+                &ours.of.name,
+                &measured,
+                "libbpf-tools are not installed",
+            ];
+            table.row(&cells, Verdict::NotHere);
+            continue;
+        };
+        let ratio = ours.median() / theirs.median();
+        let bound = format!("at most 0.5 of libbpf-tools', is {ratio:.2}");
+        table.row(
+            &[what, &ours.of.name, &measured, &bound],
+            Verdict::of(ratio <= 0.5),
+        );
+        table.row(
+            &[what, &theirs.of.name, &shown(&theirs.values, 0), ""],
+            Verdict::Figure,
+        );
+    }
+}

@@ -1,0 +1,212 @@
+//! What is added to a context switch, with the machine's own benchmarks.
+
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use systemscope_tests::output::median;
+use systemscope_tests::peers::Profiler;
+use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::{Running, cpus_online};
+
+use crate::figures::{Figures, in_turn, shown};
+
+const ROUNDS: usize = 5;
+/// Of a second and a half without a tool.
+const PASSES: u64 = 100_000;
+const MESSAGES: u64 = 300;
+
+type Measured = Vec<Figures<Option<Profiler>>>;
+
+/// Two processes that pass a byte to and fro on one CPU: two switches a pass.
+pub(crate) fn pipe(table: &mut Table) {
+    let all = in_turn(ROUNDS, everything(), |profiler| {
+        // Nobody's target.
+        let attached = profiler.as_ref().map(|profiler| profiler.attach(1));
+        let seconds = perf_bench(&format!("pipe -l {PASSES}"), true);
+        if let Some(attached) = attached {
+            attached.stop();
+        }
+        seconds * 1e9 / (2 * PASSES) as f64
+    });
+    let bound = ("offcputime", "libbpf-tools' offcputime", 0.5);
+    rows(table, "ns a switch, whole machine", &all, 0, Some(bound));
+}
+
+/// The same of two threads that are watched themselves.
+pub(crate) fn pipe_watched(table: &mut Table) {
+    let contenders = [
+        None,
+        Some(Profiler::ours("offcputime", "-p PID -m 1000")),
+        Profiler::libbpf_tools("offcputime", "-p PID -m 1000"),
+        Some(Profiler::ours("offcputime", "-p PID")),
+        Profiler::libbpf_tools("offcputime", "-p PID"),
+        Profiler::bpftrace_off_cpu(true),
+        Some(Profiler::ours("offwaketime", "-p PID")),
+        Some(Profiler::ours("cpudist", "-p PID")),
+        Some(Profiler::ours("oncputime", "-p PID -F 49")),
+    ];
+    let contenders = known(contenders);
+    let all = in_turn(ROUNDS, contenders, |profiler| {
+        let benchmark = Stopped::start(&format!("pipe -T -l {PASSES}"));
+        let attached = profiler
+            .as_ref()
+            .map(|profiler| profiler.attach(benchmark.pid()));
+        let seconds = benchmark.run();
+        if let Some(attached) = attached {
+            attached.stop();
+        }
+        seconds * 1e9 / (2 * PASSES) as f64
+    });
+    rows(table, "ns a switch, watched with -p", &all, 0, None);
+}
+
+/// Groups of processes that send each other messages: hackbench.
+pub(crate) fn messaging(table: &mut Table) {
+    let all = in_turn(ROUNDS, everything(), |profiler| {
+        let attached = profiler.as_ref().map(|profiler| profiler.attach(1));
+        let seconds = perf_bench(&format!("messaging -g 2 -l {MESSAGES}"), false);
+        if let Some(attached) = attached {
+            attached.stop();
+        }
+        seconds * 1e3
+    });
+    rows(
+        table,
+        "ms of hackbench, 80 processes, whole machine",
+        &all,
+        0,
+        None,
+    );
+}
+
+/// Nothing, and what looks at all of the machine.
+fn everything() -> Vec<Option<Profiler>> {
+    known([
+        None,
+        Some(Profiler::ours("offcputime", "")),
+        Profiler::libbpf_tools("offcputime", ""),
+        Profiler::bpftrace_off_cpu(false),
+        Profiler::perf("sched record -q -o FILE"),
+        Some(Profiler::ours("offcputime", "-m 1000")),
+        Some(Profiler::ours("offwaketime", "")),
+        Some(Profiler::ours("cpudist", "")),
+        Profiler::libbpf_tools("cpudist", ""),
+        Some(Profiler::ours("oncputime", "-F 49")),
+    ])
+}
+
+/// Nothing at first, and then those that are installed.
+fn known<const N: usize>(contenders: [Option<Profiler>; N]) -> Vec<Option<Profiler>> {
+    let mut known: Vec<_> = contenders.into_iter().filter(Option::is_some).collect();
+    known.insert(0, None);
+    known
+}
+
+/// A row each; `bound` is ours, theirs, and the part of what theirs adds that
+/// ours may add.
+fn rows(
+    table: &mut Table,
+    what: &str,
+    all: &Measured,
+    decimals: usize,
+    bound: Option<(&str, &str, f64)>,
+) {
+    let (base, others) = all.split_first().expect("nothing attached");
+    let alone = shown(&base.values, decimals);
+    table.row(&[what, "nothing", &alone, ""], Verdict::Figure);
+    let added = |name: &str| {
+        let figures = others.iter().find(|figures| name_of(figures) == name)?;
+        Some(median(figures.added_to(base)))
+    };
+    for figures in others {
+        let name = name_of(figures);
+        let more = median(figures.added_to(base));
+        let measured = format!(
+            "{}, adds {more:.decimals$}",
+            shown(&figures.values, decimals)
+        );
+        let bounded = bound.filter(|(ours, ..)| *ours == name);
+        let (text, verdict) = match bounded.map(|(_, theirs, part)| (added(theirs), part)) {
+            Some((Some(theirs), part)) => (
+                format!(
+                    "at most {part} of what libbpf-tools' adds, is {:.2}",
+                    more / theirs
+                ),
+                Verdict::of(more <= theirs * part),
+            ),
+            Some((None, _)) => (
+                "libbpf-tools are not installed".to_owned(),
+                Verdict::NotHere,
+            ),
+            None => (String::new(), Verdict::Figure),
+        };
+        table.row(&[what, name, &measured, &text], verdict);
+    }
+}
+
+fn name_of(figures: &Figures<Option<Profiler>>) -> &str {
+    figures
+        .of
+        .as_ref()
+        .map_or("nothing", |profiler| &profiler.name)
+}
+
+/// The seconds that one of perf's benchmarks of the scheduler takes.
+fn perf_bench(benchmark: &str, on_one_cpu: bool) -> f64 {
+    let mut command = command(benchmark, on_one_cpu);
+    let output = command
+        .stderr(Stdio::null())
+        .output()
+        .expect("start perf bench");
+    seconds_in(&output.stdout)
+}
+
+fn command(benchmark: &str, on_one_cpu: bool) -> Command {
+    let cpu = if on_one_cpu {
+        (cpus_online() - 1).to_string()
+    } else {
+        format!("0-{}", cpus_online() - 1)
+    };
+    let mut command = Command::new("taskset");
+    command.args(["-c", &cpu, "perf", "bench", "-f", "simple", "sched"]);
+    command.args(benchmark.split_whitespace());
+    command
+}
+
+fn seconds_in(stdout: &[u8]) -> f64 {
+    let text = String::from_utf8_lossy(stdout);
+    let seconds = text.lines().find_map(|line| line.trim().parse().ok());
+    seconds.unwrap_or_else(|| panic!("no seconds in {text:?}"))
+}
+
+/// A benchmark that waits for a signal before it begins, with the process ID it
+/// will have.
+struct Stopped(Running);
+
+impl Stopped {
+    fn start(benchmark: &str) -> Stopped {
+        let inner = command(benchmark, true);
+        let words: Vec<_> = std::iter::once(inner.get_program())
+            .chain(inner.get_args())
+            .map(|word| word.to_str().expect("plain words"))
+            .collect();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("kill -STOP $$; exec {}", words.join(" "))]);
+        let running = Running::spawn(shell, true);
+        sleep(Duration::from_millis(50));
+        Stopped(running)
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.pid()
+    }
+
+    fn run(self) -> f64 {
+        let pid = Pid::from_raw(self.0.pid().cast_signed()).expect("a process");
+        kill_process(pid, Signal::CONT).expect("let the benchmark go on");
+        let finished = self.0.finish_within(Duration::from_secs(60)).succeeded();
+        seconds_in(&finished.stdout)
+    }
+}

@@ -1,0 +1,46 @@
+//! How long it takes to build an unwind table.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use systemscope_tests::table::{Table, Verdict};
+
+use crate::figures::shown;
+
+const ROUNDS: usize = 5;
+const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
+const FOLDERS: [&str; 4] = [
+    "/usr/lib",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib64",
+    "/usr/bin",
+];
+
+/// Those of libc and of the largest library here, in a warm cache on one CPU.
+pub(crate) fn build(table: &mut Table) {
+    let files = FOLDERS
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flat_map(|entries| entries.flatten())
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+        .filter_map(|entry| Some((entry.metadata().ok()?.len(), entry.path())));
+    let largest = files.max().map(|(_, path)| path);
+    for path in [PathBuf::from(LIBC)].into_iter().chain(largest) {
+        let Ok(file) = File::open(&path) else {
+            continue;
+        };
+        let mut rows = 0;
+        let times: Vec<f64> = (0..ROUNDS)
+            .map(|_| {
+                let begun = Instant::now();
+                rows = unwind::build(&file).expect("a table").table.rows.len();
+                begun.elapsed().as_secs_f64() * 1e3
+            })
+            .collect();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let size = file.metadata().map_or(0, |data| data.len() >> 20);
+        let what = format!("ms for the table of {name}, {size} MiB, {rows} rows");
+        table.row(&[&what, "unwind", &shown(&times, 1), ""], Verdict::Figure);
+    }
+}

@@ -1,0 +1,60 @@
+//! What all of wallclock takes of a CPU while it looks at a program.
+
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::Workload;
+use systemscope_tests::output::median;
+use systemscope_tests::peers::Profiler;
+use systemscope_tests::statistics::cost_of;
+use systemscope_tests::table::{Table, Verdict};
+
+use crate::figures::shown;
+
+const ROUNDS: usize = 3;
+const WINDOW: Duration = Duration::from_secs(6);
+const MOST_PERCENT: f64 = 1.0;
+
+/// On a program that runs 30 % of the time: 5 ms of every 16.7 ms.
+pub(crate) fn share_of_a_cpu(table: &mut Table) {
+    let mut shares = Workload::start("shares", &[120, 16_667]);
+    shares.go();
+    let profiler = Profiler::ours("wallclock", "PID -d 60 -o FILE");
+    let percent: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            let (ran, cpu_ns) = cost_of(&profiler, shares.pid(), || {
+                let before = wallclocks_cpu_ns();
+                sleep(WINDOW);
+                wallclocks_cpu_ns() - before
+            });
+            let programs: u64 = ran.iter().map(|program| program.run_ns).sum();
+            (programs + cpu_ns) as f64 / WINDOW.as_nanos() as f64 * 100.0
+        })
+        .collect();
+    let cells = [
+        "% of a CPU, target runs 30 % of the time; BPF programs included",
+        "wallclock and its two tools",
+        &shown(&percent, 3),
+        &format!("less than {MOST_PERCENT}"),
+    ];
+    table.row(&cells, Verdict::of(median(percent) < MOST_PERCENT));
+}
+
+/// The CPU time of wallclock and of its two children.
+fn wallclocks_cpu_ns() -> u64 {
+    let processes = fs::read_dir("/proc").expect("/proc").flatten();
+    let its_own = processes.filter(|entry| {
+        let comm = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        ["wallclock", "oncputime", "offcputime"].contains(&comm.trim())
+    });
+    let threads = its_own.flat_map(|entry| {
+        let tasks = fs::read_dir(entry.path().join("task"));
+        tasks.into_iter().flatten().flatten()
+    });
+    let running = threads.filter_map(|entry| {
+        let schedstat = fs::read_to_string(entry.path().join("schedstat")).ok()?;
+        schedstat.split(' ').next()?.parse::<u64>().ok()
+    });
+    running.sum()
+}

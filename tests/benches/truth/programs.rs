@@ -1,0 +1,162 @@
+//! Programs as a distribution builds them, kept busy.
+
+use std::any::Any;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::mariadb::Server;
+use systemscope_tests::peers::installed;
+use systemscope_tests::workload::scratch;
+use systemscope_tests::{Running, Workload};
+use tempfile::TempDir;
+
+/// A program that runs, and all that goes with it.
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    pub(crate) pid: u32,
+    /// Ended in this order.
+    _parts: Vec<Box<dyn Any>>,
+}
+
+/// Somewhere nobody else listens.
+const NGINX_PORT: u16 = 47_080;
+
+fn program(name: &'static str, pid: u32, parts: Vec<Box<dyn Any>>) -> Program {
+    // Until it does what it does all the time.
+    sleep(Duration::from_secs(1));
+    Program {
+        name,
+        pid,
+        _parts: parts,
+    }
+}
+
+fn command(name: &str) -> Command {
+    let path = installed(name).unwrap_or_else(|| panic!("{name}, which make installs"));
+    Command::new(path)
+}
+
+pub(crate) fn mariadb() -> Program {
+    let server = Server::start();
+    let clients = server.keep_busy(4);
+    let parts: Vec<Box<dyn Any>> = vec![Box::new(clients)];
+    let pid = server.pid();
+    let mut program = program("MariaDB under sysbench", pid, parts);
+    program._parts.push(Box::new(server));
+    program
+}
+
+pub(crate) fn nginx() -> Program {
+    let folder = scratch();
+    let root = folder.path().display().to_string();
+    fs::write(folder.path().join("index.html"), vec![b'x'; 8192]).expect("a file to serve");
+    let config = format!(
+        "user root; daemon off; master_process off; pid {root}/pid; error_log {root}/error;
+        events {{}}
+        http {{
+            access_log off; client_body_temp_path {root}/a; proxy_temp_path {root}/b;
+            fastcgi_temp_path {root}/c; uwsgi_temp_path {root}/d; scgi_temp_path {root}/e;
+            server {{ listen 127.0.0.1:{NGINX_PORT}; root {root}; }}
+        }}"
+    );
+    let path = folder.path().join("nginx.conf");
+    fs::write(&path, config).expect("a configuration");
+    let mut server = command("nginx");
+    server
+        .arg("-c")
+        .arg(&path)
+        .arg("-e")
+        .arg(folder.path().join("error"));
+    let server = Running::spawn(server, true);
+    sleep(Duration::from_millis(300));
+    let mut clients = command("wrk");
+    clients.args(["-t1", "-c16", "-d120"]);
+    clients.arg(format!("http://127.0.0.1:{NGINX_PORT}/index.html"));
+    let clients = Running::spawn(clients, true);
+    let pid = server.pid();
+    let parts: Vec<Box<dyn Any>> = vec![Box::new(clients), Box::new(server), Box::new(folder)];
+    program("nginx under wrk", pid, parts)
+}
+
+pub(crate) fn redis() -> Program {
+    let folder = scratch();
+    let socket = folder.path().join("socket");
+    let mut server = command("redis-server");
+    server.args(["--port", "0", "--save", "", "--appendonly", "no"]);
+    server.arg("--unixsocket").arg(&socket);
+    let server = Running::spawn(server, true);
+    sleep(Duration::from_millis(300));
+    let mut clients = command("redis-benchmark");
+    clients
+        .arg("-s")
+        .arg(&socket)
+        .args(["-l", "-q", "-c", "16"]);
+    clients.args(["-t", "set,get,lpush,lrange_100"]);
+    let clients = Running::spawn(clients, true);
+    let pid = server.pid();
+    let parts: Vec<Box<dyn Any>> = vec![Box::new(clients), Box::new(server), Box::new(folder)];
+    program("Redis under redis-benchmark", pid, parts)
+}
+
+fn script(name: &str) -> PathBuf {
+    let workloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
+    workloads.join(name)
+}
+
+pub(crate) fn python() -> Program {
+    let mut interpreter = command("python3");
+    interpreter.arg(script("busy.py")).arg("run");
+    talking("Python, threads", interpreter, scratch())
+}
+
+pub(crate) fn node() -> Program {
+    let folder = scratch();
+    let mut interpreter = command("node");
+    // It leaves a log where it runs.
+    interpreter
+        .arg("--perf-basic-prof")
+        .arg(script("busy.js"))
+        .current_dir(folder.path());
+    let mut program = talking("node", interpreter, folder);
+    let map = format!("/tmp/perf-{}.map", program.pid);
+    program
+        ._parts
+        .push(Box::new(RemovedWhenDropped(map.into())));
+    program
+}
+
+pub(crate) fn java() -> Program {
+    let folder = scratch();
+    let mut compiler = command("javac");
+    compiler
+        .arg("-d")
+        .arg(folder.path())
+        .arg(script("Busy.java"));
+    let compiled = Running::spawn(compiler, true).finish_within(Duration::from_secs(60));
+    compiled.succeeded();
+    let mut machine = command("java");
+    machine
+        .args(["-XX:+PreserveFramePointer", "-cp"])
+        .arg(folder.path())
+        .arg("Busy");
+    talking("Java, frame pointers kept", machine, folder)
+}
+
+fn talking(name: &'static str, command: Command, folder: TempDir) -> Program {
+    let binary = PathBuf::from(command.get_program());
+    let workload = Workload::run(command, binary, folder);
+    let pid = workload.pid();
+    program(name, pid, vec![Box::new(workload)])
+}
+
+/// The map that node leaves in /tmp.
+struct RemovedWhenDropped(PathBuf);
+
+impl Drop for RemovedWhenDropped {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,160 @@
+//! Real programs: whole user stacks, and time as the kernel booked it.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::account::{stolen_ns, threads_of};
+use systemscope_tests::peers::Profiler;
+use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::user_stacks::starts_a_thread;
+use systemscope_tests::{Account, Folded, Seen, Watch};
+
+use crate::peers::{Peers, say};
+use crate::programs::Program;
+
+const HERTZ: u64 = 199;
+const WINDOW: Duration = Duration::from_secs(4);
+const LEAST_WHOLE: f64 = 99.0;
+
+/// What the tools say of a program that runs.
+pub(crate) fn rows(table: &mut Table, program: &Program) {
+    let pid = program.pid;
+    let mut on_cpu = Watch::oncputime(pid, &format!("-U -F {HERTZ}"));
+    let mut off_cpu = Watch::offcputime(pid, "-U");
+    let stolen = stolen_ns();
+    let before = running_ns(pid);
+    off_cpu.open();
+    on_cpu.open();
+    sleep(WINDOW);
+    let after = running_ns(pid);
+    off_cpu.stop();
+    on_cpu.stop();
+    let (on_cpu, off_cpu) = (on_cpu.close(), off_cpu.close());
+    let stolen = stolen_ns() - stolen;
+
+    let on_cpu_peers = Peers::attach(
+        [
+            Profiler::perf_record(HERTZ, "fp"),
+            Profiler::perf_record(HERTZ, "dwarf"),
+            Profiler::bpftrace_on_cpu(HERTZ, true),
+        ],
+        pid,
+    );
+    sleep(WINDOW / 2);
+    let on_cpu_peers = on_cpu_peers.stop();
+    let off_cpu_peers = Peers::attach(
+        [
+            Profiler::libbpf_tools("offcputime", "-p PID"),
+            Profiler::bpftrace_off_cpu(true),
+        ],
+        pid,
+    );
+    sleep(WINDOW / 2);
+    let off_cpu_peers = off_cpu_peers.stop();
+
+    for (when, seen, peers) in [
+        ("on CPU", &on_cpu, on_cpu_peers),
+        ("off CPU", &off_cpu, off_cpu_peers),
+    ] {
+        let whole = whole_percent(&seen.folded);
+        let figure = |folded: &Folded| {
+            let (whole, frames) = (whole_percent(folded), frames(folded));
+            format!("{whole:.1} %, {frames:.0} frames")
+        };
+        let cells = [
+            &format!("user stacks from the thread's first function, {when}"),
+            program.name,
+            "100 %",
+            &figure(&seen.folded),
+            &format!("at least {LEAST_WHOLE} %"),
+            &say(&peers, |_, folded| figure(folded)),
+        ];
+        table.row(&cells, Verdict::of(whole >= LEAST_WHOLE));
+    }
+    times(table, program, &on_cpu, &off_cpu, after - before, stolen);
+}
+
+/// Of the value in stacks that have a frame at all.
+fn whole_percent(folded: &Folded) -> f64 {
+    let stacks = folded.only(|line| !line.frames.is_empty());
+    let whole = stacks.only(starts_a_thread).total();
+    whole as f64 * 100.0 / stacks.total().max(1) as f64
+}
+
+/// In a stack, on average.
+fn frames(folded: &Folded) -> f64 {
+    let frames = folded
+        .lines
+        .iter()
+        .map(|line| line.frames.len() as u64 * line.value);
+    frames.sum::<u64>() as f64 / folded.total().max(1) as f64
+}
+
+fn times(
+    table: &mut Table,
+    program: &Program,
+    on_cpu: &Seen,
+    off_cpu: &Seen,
+    booked_ns: u64,
+    stolen_ns: u64,
+) {
+    let running: u64 = off_cpu.clocks.iter().map(|row| row.running_ns).sum();
+    let percent = |ns: u64| (ns as f64 / booked_ns as f64 - 1.0) * 100.0;
+    let stolen = stolen_ns as f64 * 100.0 / booked_ns as f64;
+    // 2 % is what the moments of reading may differ by.
+    let allowed = 2.0 + stolen;
+    let cells = [
+        "time running, all threads",
+        program.name,
+        &format!("{:.0} ms by schedstat", booked_ns as f64 / 1e6),
+        &format!(
+            "{:.0} ms, {:+.2} %; {} switches hidden",
+            running as f64 / 1e6,
+            percent(running),
+            off_cpu.lost["events"]
+        ),
+        &format!("within 2 % and the {stolen:.2} % that the hypervisor took"),
+        "",
+    ];
+    table.row(&cells, Verdict::of(percent(running).abs() <= allowed));
+
+    let samples = on_cpu.folded.total();
+    let sampled = samples * 1_000_000_000 / HERTZ;
+    let chance = 300.0 / (samples.max(1) as f64).sqrt();
+    let cells = [
+        "time on CPU by samples",
+        program.name,
+        &format!("{:.0} ms by schedstat", booked_ns as f64 / 1e6),
+        &format!("{:.0} ms, {:+.1} %", sampled as f64 / 1e6, percent(sampled)),
+        &format!("within 2 %, {stolen:.2} % stolen, {chance:.1} % of chance"),
+        "",
+    ];
+    table.row(
+        &cells,
+        Verdict::of(percent(sampled).abs() <= allowed + chance),
+    );
+
+    let worst = off_cpu
+        .clocks
+        .iter()
+        .map(|row| row.accounted_ns() as f64 * 100.0 / row.lifetime_ns().max(1) as f64)
+        .fold(f64::INFINITY, f64::min);
+    let cells = [
+        "a thread's time running, runnable and blocked",
+        program.name,
+        "100 % of its life in the window",
+        &format!(
+            "{worst:.3} % of the worst of {} threads",
+            off_cpu.clocks.len()
+        ),
+        "at least 99.5 %",
+        "none tells",
+    ];
+    table.row(&cells, Verdict::of(worst >= 99.5));
+}
+
+fn running_ns(pid: u32) -> u64 {
+    let threads = threads_of(pid).into_iter();
+    let accounts = threads.filter_map(|tid| Account::read(pid, tid));
+    accounts.map(|account| account.running_ns).sum()
+}

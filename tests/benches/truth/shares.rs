@@ -1,0 +1,107 @@
+//! On CPU: the share of each function, against the CPU time that a program
+//! measured in it.
+
+use systemscope_tests::peers::Profiler;
+use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::{Folded, Watch, Workload};
+
+use crate::peers::{Peers, say};
+
+const FUNCTIONS: [&str; 3] = ["f", "g", "h"];
+/// Allowed beside what chance explains, in points of percent.
+const SYSTEMATIC: f64 = 0.5;
+
+/// Without a timer, and driven by one of 10 and of 20 ms: who samples in step
+/// with it always hits the same function.
+pub(crate) fn rows(table: &mut Table) {
+    for (hertz, seconds) in [(49, 16), (999, 5)] {
+        for tick_ms in [0, 10, 20] {
+            row(table, hertz, seconds, tick_ms);
+        }
+    }
+}
+
+fn row(table: &mut Table, hertz: u64, seconds: u64, tick_ms: u64) {
+    let mut workload = Workload::start("shares", &[seconds, tick_ms * 1000]);
+    let others = [
+        Profiler::perf_record(hertz, "fp"),
+        Profiler::bpftrace_on_cpu(hertz, true),
+    ];
+    let peers = Peers::attach(others, workload.pid());
+    let mut watch = Watch::oncputime(workload.pid(), &format!("-F {hertz}"));
+    watch.open();
+    workload.go();
+    workload.wait_done();
+    let seen = watch.close();
+    let said = say(&peers.stop(), |_, folded| error(folded, &workload).text());
+
+    let error = error(&seen.folded, &workload);
+    let truth: Vec<String> = FUNCTIONS
+        .iter()
+        .map(|function| format!("{function} {:.1} %", share_told(&workload, function)))
+        .collect();
+    let program = match tick_ms {
+        0 => format!("computes, {hertz} Hz"),
+        _ => format!("woken every {tick_ms} ms, {hertz} Hz"),
+    };
+    let stated = format!("within {:.1} points", error.chance + SYSTEMATIC);
+    let cells = [
+        "share of on-CPU time by function",
+        &program,
+        &truth.join(", "),
+        &error.text(),
+        &stated,
+        &said,
+    ];
+    table.row(
+        &cells,
+        Verdict::of(error.points <= error.chance + SYSTEMATIC),
+    );
+}
+
+fn share_told(workload: &Workload, function: &str) -> f64 {
+    let all: u64 = FUNCTIONS.iter().map(|name| workload.told(name)).sum();
+    workload.told(function) as f64 * 100.0 / all as f64
+}
+
+/// How far off samples are.
+struct Error {
+    samples: u64,
+    /// The largest difference of a function's share, in points of percent.
+    points: f64,
+    /// What chance explains of that, at 99.7 %: three standard errors of a share
+    /// of so many samples.
+    chance: f64,
+}
+
+fn error(folded: &Folded, workload: &Workload) -> Error {
+    let hits = FUNCTIONS.map(|function| folded.under(function).total());
+    let samples: u64 = hits.iter().sum();
+    let off = |(hits, function): (u64, &str)| {
+        let truth = share_told(workload, function);
+        (
+            hits as f64 * 100.0 / samples.max(1) as f64 - truth,
+            truth / 100.0,
+        )
+    };
+    let (points, share) = hits
+        .into_iter()
+        .zip(FUNCTIONS)
+        .map(off)
+        .max_by(|one, other| one.0.abs().total_cmp(&other.0.abs()))
+        .expect("three functions");
+    Error {
+        samples,
+        points: points.abs(),
+        chance: 300.0 * (share * (1.0 - share) / samples.max(1) as f64).sqrt(),
+    }
+}
+
+impl Error {
+    fn text(&self) -> String {
+        format!(
+            "{:.1} points off (chance: {:.1}; {} samples)",
+            self.points, self.chance, self.samples
+        )
+    }
+}

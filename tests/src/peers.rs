@@ -1,0 +1,179 @@
+//! Other profilers, run as their users run them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::workload::scratch;
+use crate::{Finished, Running, Tool, binary};
+
+/// A profiler with its arguments, in which `PID` stands for its target and
+/// `FILE` for a file of its own.
+#[derive(Clone, Debug)]
+pub struct Profiler {
+    /// What to call it.
+    pub name: String,
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+/// One that is attached.
+#[derive(Debug)]
+pub struct Attached {
+    running: Running,
+    folder: TempDir,
+}
+
+/// Long enough for any of them to attach.
+const UNTIL_ATTACHED: Duration = Duration::from_millis(1200);
+/// perf and bpftrace may have much to print.
+const UNTIL_ENDED: Duration = Duration::from_secs(30);
+
+/// bcc's offcputime as a script, with the one hook that needs no kprobe, of the
+/// threads for which LEAVES holds.
+const BPFTRACE_OFF_CPU: &str = "tracepoint:sched:sched_switch {
+	if (LEAVES) { @start[args->prev_pid] = nsecs; @stack[args->prev_pid] = ustack; }
+	$start = @start[args->next_pid];
+	if ($start != 0) {
+		@off[@stack[args->next_pid], args->next_pid] = sum(nsecs - $start);
+		delete(@start[args->next_pid]);
+		delete(@stack[args->next_pid]);
+	}
+}
+END { clear(@start); clear(@stack); }";
+
+const BPFTRACE_ON_CPU: &str = "profile:hz:HERTZ /FILTER/ { @on[ustack, tid] = count(); }";
+
+impl Profiler {
+    /// A tool of the suite.
+    pub fn ours(tool: &str, arguments: &str) -> Profiler {
+        Profiler {
+            name: format!("{tool} {arguments}").trim_end().to_owned(),
+            program: binary(tool),
+            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+        }
+    }
+
+    /// A tool of libbpf-tools, as Debian or Fedora name it.
+    pub fn libbpf_tools(tool: &str, arguments: &str) -> Option<Profiler> {
+        let names = [tool.to_owned(), format!("bpf-{tool}")];
+        let program = names.iter().find_map(|name| installed(name))?;
+        Some(Profiler {
+            name: format!("libbpf-tools' {tool} {arguments}")
+                .trim_end()
+                .to_owned(),
+            program,
+            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+        })
+    }
+
+    /// `perf` with arguments.
+    pub fn perf(arguments: &str) -> Option<Profiler> {
+        Some(Profiler {
+            name: format!("perf {}", arguments.split(" -o").next()?),
+            program: installed("perf")?,
+            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+        })
+    }
+
+    /// `perf record` of one process on the clock that needs no hardware.
+    pub fn perf_record(hertz: u64, call_graph: &str) -> Option<Profiler> {
+        let perf = Profiler::perf(&format!(
+            "record -q -e cpu-clock -F {hertz} --call-graph {call_graph} --user-callchains -p PID -o FILE"
+        ))?;
+        Some(Profiler {
+            name: format!("perf {call_graph}"),
+            ..perf
+        })
+    }
+
+    /// User stacks off the CPU by bpftrace, of one process or of all.
+    pub fn bpftrace_off_cpu(of_one: bool) -> Option<Profiler> {
+        let leaves = if of_one {
+            "pid == PID"
+        } else {
+            "args->prev_pid != 0"
+        };
+        Profiler::bpftrace("bpftrace", BPFTRACE_OFF_CPU.replace("LEAVES", leaves))
+    }
+
+    /// User stacks of samples by bpftrace, of one process or of all.
+    pub fn bpftrace_on_cpu(hertz: u64, of_one: bool) -> Option<Profiler> {
+        let filter = if of_one { "pid == PID" } else { "pid != 0" };
+        let script = BPFTRACE_ON_CPU.replace("FILTER", filter);
+        let script = script.replace("HERTZ", &hertz.to_string());
+        Profiler::bpftrace(&format!("bpftrace, {hertz} Hz"), script)
+    }
+
+    fn bpftrace(name: &str, script: String) -> Option<Profiler> {
+        Some(Profiler {
+            name: name.to_owned(),
+            program: installed("bpftrace")?,
+            arguments: vec!["-q".to_owned(), "-e".to_owned(), script],
+        })
+    }
+
+    /// Starts it on a process and waits until it is attached.
+    pub fn attach(&self, pid: u32) -> Attached {
+        let folder = scratch();
+        let file = folder.path().join("data");
+        let file = file.to_str().expect("a temporary folder in UTF-8");
+        let tool = self
+            .arguments
+            .iter()
+            .fold(Tool::at(&self.program), |tool, argument| {
+                tool.arg(
+                    argument
+                        .replace("PID", &pid.to_string())
+                        .replace("FILE", file),
+                )
+            });
+        // libbpf-tools' block buffers; bpftrace's maps are small by default.
+        let tool = tool.env("BPFTRACE_MAP_KEYS_MAX", "65536");
+        let running = tool.in_folder(folder.path()).start();
+        sleep(UNTIL_ATTACHED);
+        Attached { running, folder }
+    }
+}
+
+impl Attached {
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+
+    /// Ends it as Ctrl-C does, and returns what it printed, with the file it
+    /// wrote; none when it does not end.
+    pub fn stop(self) -> Option<(Finished, Recording)> {
+        self.running.signal(Signal::INT);
+        let finished = self.running.try_finish_within(UNTIL_ENDED).ok()?;
+        Some((finished, Recording(self.folder)))
+    }
+}
+
+/// The file that a profiler wrote, removed when dropped.
+#[derive(Debug)]
+pub struct Recording(TempDir);
+
+impl Recording {
+    /// What `perf` makes of it, or none if it can't.
+    pub fn perf(&self, arguments: &str) -> Option<String> {
+        let tool = Tool::at(&installed("perf")?).args(arguments).arg("-i");
+        let finished = tool.arg(self.0.path().join("data")).start();
+        let finished = finished.finish_within(Duration::from_secs(120));
+        (finished.code == Some(0)).then(|| String::from_utf8_lossy(&finished.stdout).into_owned())
+    }
+}
+
+/// A program in the folders that root's programs are in.
+pub fn installed(name: &str) -> Option<PathBuf> {
+    let folders = ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"];
+    let paths = folders.iter().map(|folder| Path::new(folder).join(name));
+    paths
+        .into_iter()
+        .find(|path| fs::metadata(path).is_ok_and(|data| data.is_file()))
+}
