@@ -11,7 +11,6 @@ use bpf::types::{
 use libbpf_rs::{MapMut, ProgramMut};
 use profile::{Clock, ThreadId};
 
-use crate::collector::add;
 use crate::comms::Comms;
 use crate::iterators;
 use crate::maps::take_all;
@@ -129,15 +128,15 @@ impl<Record: ClockRecord> ThreadClocks<Record> {
     }
 
     /// Closes what is open. `charge` says what an off-CPU interval that ends
-    /// thereby counts for, and with which waker; that is added to `totals`.
+    /// thereby counts for, and with which waker; that is handed to `add`.
     /// Returns the accounts of all threads, those in `ended` included.
     pub(crate) fn close(
         self,
         ended: &[ThreadEnd],
         per_thread: bool,
         stacks: (bool, bool),
-        totals: &mut HashMap<StackKey, Tally>,
         charge: impl Fn(&Record, Tally) -> Option<(Tally, u64)>,
+        mut add: impl FnMut(StackKey, &Tally),
     ) -> Vec<profile::Thread> {
         let mut comms = Comms::default();
         let mut accounts: Vec<profile::Thread> = ended
@@ -162,7 +161,7 @@ impl<Record: ClockRecord> ThreadClocks<Record> {
                     waker,
                     comm: thread.comm,
                 };
-                add(totals.entry(key).or_default(), &tally);
+                add(key, &tally);
             }
             accounts.push(account(&thread, self.stop, &mut comms));
         }

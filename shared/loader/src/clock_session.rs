@@ -1,10 +1,9 @@
 //! One run of a tool on the thread clock, from a loaded program to what it
 //! counted.
 
-use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
-use bpf::types::{ClockRecord, StackKey, Tally};
+use bpf::types::{ClockRecord, Tally};
 use bpf::{ClockState, SharedState};
 use libbpf_rs::{Link, MapMut, ProgramMut};
 use profile::Thread;
@@ -89,7 +88,8 @@ impl<'a, 'obj, State: ClockState + SharedState> ClockSession<'a, 'obj, State> {
         let unwinder = stacks.unwinder(program.unwind);
         let state = program.state.ok_or_else(|| missing("variables"))?;
         let mut session = ClockSession {
-            collector: Collector::new(program.counts, state, unwinder)?,
+            collector: Collector::new(program.counts, state, unwinder, stacks.per_process)?
+                .with_threads(program.threads),
             threads: program.threads,
             links,
             list_threads: program.list_threads,
@@ -156,13 +156,13 @@ impl<'a, 'obj, State: ClockState + SharedState> ClockSession<'a, 'obj, State> {
         let open = ThreadClocks::<Record>::read_open_intervals(self.read_open_intervals)?;
         drop(self.links);
         let mut collected = self.collector.finish()?;
-        let totals: &mut HashMap<StackKey, Tally> = &mut collected.totals;
+        let ended = std::mem::take(&mut collected.ended);
         let threads = ThreadClocks::read(self.threads, open, stop)?.close(
-            &collected.ended,
+            &ended,
             self.stacks.per_thread,
             (self.stacks.user, self.stacks.kernel),
-            totals,
             charge,
+            |key, tally| collected.add(key, tally),
         );
         Ok((collected, threads))
     }

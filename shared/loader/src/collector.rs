@@ -1,11 +1,11 @@
 //! Keeps up with a running program: takes its messages, drains its counts.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bpf::SharedState;
 use bpf::types::{
@@ -20,12 +20,17 @@ use symbolize::Process;
 use crate::Result;
 use crate::error::{Context, Error};
 use crate::iterators::copy;
-use crate::maps::take_all;
+use crate::living::Living;
+use crate::maps::{for_each_value, take_all};
 use crate::stacks::Stacks;
+use crate::sums::Sums;
 use crate::targets::Targets;
 use crate::unwinding::{Copied, MOST_COPIES, Unwinder};
 use crate::wakers::Wakers;
 use crate::walks::Outcome;
+
+/// How often to look what nobody needs any more.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The maps of `include/counts.h` and `include/events.h` in a loaded program.
 pub struct CountMaps<'a, 'obj> {
@@ -130,6 +135,37 @@ impl Inbox<'_, '_> {
         }
         allowance
     }
+
+    /// IDs that no process will use any more; threads that are off the CPU may
+    /// still hold some of them.
+    fn unused(&self, living: &Living) -> HashSet<u64> {
+        let stacks = self.stacks.unused(living);
+        stacks.chain(self.wakers.unused(living)).collect()
+    }
+
+    fn forget(&mut self, unused: &HashSet<u64>) {
+        self.stacks.forget(unused);
+        self.wakers.forget(unused);
+    }
+
+    /// Has the sums settle that can. Where `living` are known, those that have
+    /// ended send nothing more: only copies of theirs may still wait.
+    fn settle(&mut self, sums: &mut Sums, living: Option<&Living>) {
+        let Inbox {
+            stacks,
+            wakers,
+            unwinder,
+            ..
+        } = self;
+        let waits = |id| {
+            unwinder
+                .as_ref()
+                .is_some_and(|unwinder| unwinder.has_copy(id))
+        };
+        let is_lost = |pid, id| living.is_some_and(|living| !living.has(pid)) && !waits(id);
+        wakers.settle(stacks, is_lost);
+        sums.settle(stacks, wakers, is_lost);
+    }
 }
 
 /// Reads what one program reports, from its attachment to its end.
@@ -140,14 +176,17 @@ pub struct Collector<'a, 'obj, State> {
     inbox: Rc<RefCell<Inbox<'a, 'obj>>>,
     /// Whether programs count into `maps.odd`.
     odd: bool,
-    totals: HashMap<StackKey, Tally>,
+    sums: Sums,
+    /// The records of threads, where these hold IDs.
+    threads: Option<&'a MapMut<'obj>>,
+    swept: Instant,
     drains: u64,
 }
 
 /// All that a program reported.
 pub struct Collected {
     /// Sums by thread and stack.
-    pub totals: HashMap<StackKey, Tally>,
+    pub(crate) sums: Sums,
     /// The stacks that they refer to.
     pub(crate) stacks: Stacks,
     /// Who ended waits.
@@ -164,15 +203,17 @@ pub struct Collected {
 
 impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
     /// A collector for a program that is loaded and not yet inside its window.
-    /// The `unwinder` keeps its unwind tables, if it uses any.
+    /// The `unwinder` keeps its unwind tables, if it uses any; `per_process`
+    /// says that processes are told apart.
     pub fn new(
         maps: CountMaps<'a, 'obj>,
         state: &'a mut State,
         unwinder: Option<Unwinder<'a, 'obj>>,
+        per_process: bool,
     ) -> Result<Self> {
         let inbox = Rc::new(RefCell::new(Inbox {
             stacks: Stacks::new(),
-            wakers: Wakers::default(),
+            wakers: Wakers::new(per_process),
             ended: Vec::new(),
             unwinder,
         }));
@@ -191,9 +232,17 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
             ring,
             inbox,
             odd: false,
-            totals: HashMap::new(),
+            sums: Sums::new(per_process),
+            threads: None,
+            swept: Instant::now(),
             drains: 0,
         })
+    }
+
+    /// Says that the records in this map hold IDs of stacks and wakers.
+    pub(crate) fn with_threads(mut self, threads: &'a MapMut<'obj>) -> Self {
+        self.threads = Some(threads);
+        self
     }
 
     /// Opens the window at `start` on CLOCK_MONOTONIC, nanoseconds.
@@ -222,8 +271,36 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         }
         // Three quarters, which is also when programs ask for it.
         if self.state.counts_used() >= u64::from(self.maps.even.max_entries()) / 4 * 3 {
-            return self.drain();
+            self.drain()?;
         }
+        if self.swept.elapsed() >= SWEEP_INTERVAL {
+            self.swept = Instant::now();
+            self.sweep()?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the IDs that nobody will use any more.
+    fn sweep(&mut self) -> Result<()> {
+        let Some(living) = Living::read() else {
+            return Ok(());
+        };
+        let mut unused = self.inbox.borrow().unused(&living);
+        if !unused.is_empty() {
+            if let Some(threads) = self.threads {
+                // Any word of a record may be an ID.
+                for_each_value(threads, "the thread clocks", |words| {
+                    for word in words.chunks_exact(size_of::<u64>()).filter_map(copy) {
+                        unused.remove(&word);
+                    }
+                })?;
+            }
+            // What no record held by now has been counted before.
+            self.drain()?;
+        }
+        let mut inbox = self.inbox.borrow_mut();
+        inbox.settle(&mut self.sums, Some(&living));
+        inbox.forget(&unused);
         Ok(())
     }
 
@@ -281,9 +358,13 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         self.odd = !self.odd;
         self.drains += 1;
 
-        let totals = &mut self.totals;
+        // The stacks first, and then what was counted under their IDs.
+        self.ring.consume().context("read the ring buffer")?;
+        let Inbox { stacks, wakers, .. } = &mut *self.inbox.borrow_mut();
+        wakers.settle(stacks, |_, _| false);
+        let sums = &mut self.sums;
         take_all(full, "the counts", |key: StackKey, tally: Tally| {
-            add(totals.entry(key).or_default(), &tally);
+            sums.add(key, &tally, stacks, wakers);
         })
     }
 
@@ -299,7 +380,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         let Collector {
             ring,
             inbox,
-            totals,
+            sums,
             drains,
             ..
         } = self;
@@ -319,7 +400,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
             });
         };
         Ok(Collected {
-            totals,
+            sums,
             stacks,
             wakers,
             ended,
@@ -330,10 +411,21 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
     }
 }
 
-/// Adds `tally` to `sum`.
-pub(crate) fn add(sum: &mut Tally, tally: &Tally) {
-    sum.events += tally.events;
-    sum.blocked += tally.blocked;
-    sum.runnable += tally.runnable;
-    sum.longest = sum.longest.max(tally.longest);
+impl Collected {
+    /// Adds what was still open when the window closed.
+    pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
+        self.sums.add(key, tally, &self.stacks, &self.wakers);
+    }
+
+    /// What was counted, without regard to stacks.
+    pub fn tallies(&self) -> impl Iterator<Item = &Tally> {
+        self.sums.tallies()
+    }
+
+    /// The sums by stack. Of what has not come by now nothing will.
+    pub(crate) fn settled(&mut self) -> HashMap<StackKey, Tally> {
+        self.wakers.settle(&self.stacks, |_, _| true);
+        self.sums.settle(&self.stacks, &self.wakers, |_, _| true);
+        self.sums.take_settled()
+    }
 }

@@ -12,6 +12,28 @@ use crate::iterators::copy;
 /// Entries asked for at once; more than any hash bucket will hold.
 const BATCH: u32 = 4096;
 
+/// Hands the values of a hash map, which programs go on filling, to `receive`.
+pub(crate) fn for_each_value(
+    map: &impl MapCore,
+    what: &str,
+    mut receive: impl FnMut(&[u8]),
+) -> Result<()> {
+    // All at once, as the library's iterator ends at a batch that is not full.
+    let batch = map
+        .lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)
+        .context(format!("read {what}"))?;
+    let mut is_empty = true;
+    for (_, value) in batch {
+        is_empty = false;
+        receive(&value);
+    }
+    // It ends at errors, too.
+    match is_empty && map.keys().next().is_some() {
+        true => Err(unreturned(what)),
+        false => Ok(()),
+    }
+}
+
 /// Takes every entry out of a hash map that programs no longer fill, and hands
 /// it to `receive`.
 pub(crate) fn take_all<K, V>(
@@ -40,9 +62,13 @@ where
             return Ok(());
         }
         if taken == 0 {
-            let source = io::Error::other("the kernel returns none of its entries");
-            let action = format!("cannot read {what}");
-            return Err(Error::System { action, source });
+            return Err(unreturned(what));
         }
     }
+}
+
+fn unreturned(what: &str) -> Error {
+    let source = io::Error::other("the kernel returns none of its entries");
+    let action = format!("cannot read {what}");
+    Error::System { action, source }
 }

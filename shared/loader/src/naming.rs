@@ -55,12 +55,12 @@ impl Collected {
             },
             ..Worth::default()
         };
-        let counted = self.totals.keys().flat_map(|key| [key.user, key.kernel]);
+        // The map is gone before the next one of its size is made.
+        let totals: Vec<_> = self.settled().into_iter().collect();
+        let counted = totals.iter().flat_map(|(key, _)| [key.user, key.kernel]);
         self.stacks.resolve(counted.chain(self.wakers.stacks()));
 
         let mut comms = Comms::default();
-        // The map is gone before the next one of its size is made.
-        let totals: Vec<_> = std::mem::take(&mut self.totals).into_iter().collect();
         let mut stacks: HashMap<Stack, Weight> = HashMap::with_capacity(totals.len());
         for (key, tally) in totals {
             let thread = ThreadId {
@@ -172,7 +172,7 @@ impl Named {
                 eprintln!("{tool}: {note}");
             }
             eprintln!(
-                "{tool}: {} user and kernel stacks were captured; the counts were drained {} times",
+                "{tool}: {} different user and kernel stacks were captured; the counts were drained {} times",
                 self.sent, self.drains
             );
             for note in &self.unnamed.notes {

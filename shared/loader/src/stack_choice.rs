@@ -15,6 +15,8 @@ pub struct StackChoice {
     pub call_graph: CallGraph,
     /// Threads are told apart.
     pub per_thread: bool,
+    /// Processes are told apart.
+    pub per_process: bool,
 }
 
 impl StackChoice {

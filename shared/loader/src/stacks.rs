@@ -4,16 +4,18 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use bpf::types::{STACK_DEPTH, STACK_NONE, StackEvent};
+use bpf::types::{STACK_DEPTH, STACK_MISSED, STACK_NONE, StackEvent};
 use profile::{Frame, FrameKind, marker};
 use symbolize::{Location, Process, Symbolizer};
 
+use crate::living::Living;
+use crate::once::Once;
 use crate::walks::{Outcome, WalkEnd};
 
 /// Frames kept at most, 16 bytes each: what comes after them is counted as
 /// missing. A target that forges frame pointers can make every stack a new one.
 const MOST_FRAMES: usize = 8 << 20;
-/// What a stack itself counts for, in frames, if it has those of another one.
+/// What a stack's ID counts for, in frames.
 const FRAMES_OF_A_STACK: usize = 4;
 
 /// What is known of a stack when it is printed.
@@ -40,6 +42,7 @@ pub(crate) struct NamedStack {
 }
 
 /// A stack that was seen: locations leaf first.
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Known {
     locations: Arc<[Location]>,
     outcome: Option<Outcome>,
@@ -48,10 +51,8 @@ struct Known {
 /// Every stack seen so far, by ID.
 pub(crate) struct Stacks {
     pub(crate) symbolizer: Symbolizer,
-    known: HashMap<u64, Known>,
-    /// The frames of all of them, each sequence once: processes that come and
-    /// go do the same things, in stacks that are each one's own.
-    distinct: HashSet<Arc<[Location]>>,
+    /// Each belongs to a process, or to none if it comes but once.
+    known: Once<Known, Option<Process>>,
     frames: usize,
     named: HashMap<(u64, u64), NamedStack>,
 }
@@ -60,8 +61,7 @@ impl Stacks {
     pub(crate) fn new() -> Stacks {
         Stacks {
             symbolizer: Symbolizer::new(),
-            known: HashMap::new(),
-            distinct: HashSet::new(),
+            known: Once::new(),
             frames: 0,
             named: HashMap::new(),
         }
@@ -69,24 +69,24 @@ impl Stacks {
 
     /// Keeps a stack that a program sent, if it is new.
     pub(crate) fn add(&mut self, event: &StackEvent, frames: &[u64]) {
-        if self.known.contains_key(&event.hash) {
+        if self.first(event.hash).is_some() {
             return;
         }
         let exact = event.leaf_is_exact != 0;
-        if event.pid == 0 {
-            let locations = self.symbolizer.locate_kernel(frames, exact);
-            self.keep(event.hash, locations, None);
+        let process = Process {
+            pid: event.pid,
+            instance: event.instance,
+        };
+        let (locations, outcome) = if event.pid == 0 {
+            (self.symbolizer.locate_kernel(frames, exact), None)
         } else {
-            let process = Process {
-                pid: event.pid,
-                instance: event.instance,
-            };
             let outcome = Outcome::from_program(event.walk_end);
-            self.add_user(event.hash, process, frames, exact, outcome);
-        }
+            (self.locate(process, frames, exact, outcome), outcome)
+        };
+        self.keep(event.hash, locations, outcome, Some(process));
     }
 
-    /// Keeps a user stack under `id`.
+    /// Keeps a user stack under `id`, which stands for what one thread did once.
     pub(crate) fn add_user(
         &mut self,
         id: u64,
@@ -95,32 +95,71 @@ impl Stacks {
         exact: bool,
         outcome: Option<Outcome>,
     ) {
+        let locations = self.locate(process, frames, exact, outcome);
+        self.keep(id, locations, outcome, None);
+    }
+
+    fn locate(
+        &mut self,
+        process: Process,
+        frames: &[u64],
+        exact: bool,
+        outcome: Option<Outcome>,
+    ) -> Vec<Location> {
         let mut locations = self.symbolizer.locate(process, frames, exact);
         if outcome.is_none_or(|outcome| outcome.by_frame_pointer) {
             drop_strays(&mut locations);
         }
-        self.keep(id, locations, outcome);
+        locations
     }
 
-    fn keep(&mut self, id: u64, locations: Vec<Location>, outcome: Option<Outcome>) {
-        let same = self.distinct.get(locations.as_slice()).map(Arc::clone);
-        let new_frames = if same.is_some() { 0 } else { locations.len() };
-        if self.frames + FRAMES_OF_A_STACK + new_frames > MOST_FRAMES {
-            return;
+    fn keep(
+        &mut self,
+        id: u64,
+        locations: Vec<Location>,
+        outcome: Option<Outcome>,
+        owner: Option<Process>,
+    ) {
+        let locations = locations.into();
+        let stack = Known { locations, outcome };
+        let new_frames = match self.known.has(&stack) {
+            true => 0,
+            false => stack.locations.len(),
+        };
+        let of_ids = (self.known.id_count() + 1) * FRAMES_OF_A_STACK;
+        if self.frames + new_frames + of_ids <= MOST_FRAMES {
+            self.frames += new_frames;
+            self.known.insert(id, stack, owner);
         }
-        self.frames += FRAMES_OF_A_STACK + new_frames;
-        let locations = same.unwrap_or_else(|| {
-            let locations: Arc<[Location]> = locations.into();
-            self.distinct.insert(Arc::clone(&locations));
-            locations
-        });
-        self.known.insert(id, Known { locations, outcome });
+    }
+
+    /// The ID under which the same frames came first, if the stack is known or
+    /// there is none.
+    pub(crate) fn first(&self, id: u64) -> Option<u64> {
+        match id {
+            STACK_NONE | STACK_MISSED => Some(id),
+            _ => self.known.first(id),
+        }
+    }
+
+    /// The IDs that nobody will use any more, unless a thread's record holds
+    /// them: those that come but once, and those of programs that have ended.
+    pub(crate) fn unused(&self, living: &Living) -> impl Iterator<Item = u64> {
+        let lives = |process: Process| {
+            living.has(process.pid) && !self.symbolizer.has_been_replaced(process)
+        };
+        self.known.ownerless(move |owner| owner.is_some_and(lives))
+    }
+
+    /// Forgets these IDs of stacks that have another.
+    pub(crate) fn forget(&mut self, ids: &HashSet<u64>) {
+        self.known.forget(ids);
     }
 
     /// Names the frames of these stacks, all at once.
     pub(crate) fn resolve(&mut self, ids: impl Iterator<Item = u64>) {
         let known = &self.known;
-        let stacks = ids.filter_map(|id| known.get(&id));
+        let stacks = ids.filter_map(|id| known.get(id));
         let locations = stacks.flat_map(|stack| stack.locations.iter()).copied();
         self.symbolizer.resolve(locations);
     }
@@ -141,7 +180,7 @@ impl Stacks {
         let mut outcome = None;
         let mut last_module = None;
         for (id, missed) in [(user, marker::MISSED_USER), (kernel, marker::MISSED_KERNEL)] {
-            match self.known.get(&id) {
+            match self.known.get(id) {
                 Some(known) => {
                     let walked = self.symbolizer.frames(&known.locations);
                     if known.is_too_deep() {
@@ -173,7 +212,7 @@ impl Stacks {
 
     /// How many different user and kernel stacks were sent.
     pub(crate) fn count(&self) -> usize {
-        self.known.len()
+        self.known.things().len()
     }
 
     /// What could not be located or named.
@@ -236,12 +275,31 @@ mod tests {
     #[test]
     fn frames_of_two_stacks_that_are_the_same_are_kept_once() {
         let mut stacks = Stacks::new();
-        let walked = || vec![Location::Vdso { offset: 8 }; 20];
-        stacks.keep(1, walked(), None);
-        let of_one = stacks.frames;
-        stacks.keep(2, walked(), None);
-        assert_eq!(stacks.count(), 2);
-        assert_eq!((of_one, stacks.frames), (24, 28));
+        for id in [10, 11] {
+            let walked = vec![Location::Vdso { offset: 8 }; 20];
+            stacks.keep(id, walked, None, None);
+        }
+        assert_eq!((stacks.count(), stacks.frames), (1, 20));
+        assert_eq!(
+            [10, 11, 12].map(|id| stacks.first(id)),
+            [Some(10), Some(10), None]
+        );
+    }
+
+    #[test]
+    fn ids_are_used_until_the_program_ends_and_by_nobody_if_they_come_but_once() {
+        let mut stacks = Stacks::new();
+        let ours = std::process::id();
+        let owner = |pid| Some(Process { pid, instance: 1 });
+        let owners = [owner(ours), owner(ours), owner(u32::MAX), None];
+        for (id, owner) in (10..).zip(owners) {
+            stacks.keep(id, vec![Location::Unknown], None, owner);
+        }
+        let Some(living) = Living::read() else {
+            unreachable!("/proc is there")
+        };
+        let unused: HashSet<u64> = stacks.unused(&living).collect();
+        assert_eq!(unused, HashSet::from([12, 13]));
     }
 
     #[test]

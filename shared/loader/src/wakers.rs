@@ -1,25 +1,41 @@
 //! Who ended waits: the hops and chains that a program sends, each once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use bpf::types::STACK_NONE;
+use bpf::types::{COMM_LENGTH, STACK_MISSED, STACK_NONE};
 use bpf::wakers::{
     CONTEXT_INTERRUPT, CONTEXT_SOFTIRQ, CONTEXT_TASK, CONTEXT_UNKNOWN, WAKER_STILL_BLOCKED,
-    WakerChainEvent, WakerEvent,
+    WAKER_UNWANTED, WakerChainEvent, WakerEvent,
 };
 use profile::{Frame, ThreadId, Waker, marker};
 
 use crate::comms::Comms;
+use crate::living::Living;
+use crate::once::Once;
 use crate::stacks::{NamedStack, Quality, Stacks};
 
 /// Hops and chains kept at most; what comes after them counts as missing.
 const MOST_KEPT: usize = 1 << 20;
 
 /// Every waker seen so far, by ID.
-#[derive(Default)]
 pub(crate) struct Wakers {
-    hops: HashMap<u64, WakerEvent>,
+    per_process: bool,
+    /// Each belongs to a process.
+    hops: Once<Hop, u32>,
+    /// Those of which a stack has not come yet.
+    new: HashMap<u64, WakerEvent>,
     chains: HashMap<u64, Box<[u64]>>,
+}
+
+/// One who ended a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Hop {
+    context: u32,
+    /// 0 each unless processes are told apart.
+    thread: ThreadId,
+    comm: [u8; COMM_LENGTH],
+    user: u64,
+    kernel: u64,
 }
 
 /// A hop with the quality of its stack; `None` where it was not seen.
@@ -29,10 +45,19 @@ pub(crate) struct NamedWaker {
 }
 
 impl Wakers {
+    pub(crate) fn new(per_process: bool) -> Wakers {
+        Wakers {
+            per_process,
+            hops: Once::new(),
+            new: HashMap::new(),
+            chains: HashMap::new(),
+        }
+    }
+
     /// Keeps a hop that a program sent.
     pub(crate) fn add(&mut self, event: WakerEvent) {
-        if self.hops.len() < MOST_KEPT {
-            self.hops.insert(event.id, event);
+        if self.hops.id_count() + self.new.len() < MOST_KEPT {
+            self.new.insert(event.id, event);
         }
     }
 
@@ -44,9 +69,61 @@ impl Wakers {
         }
     }
 
+    /// Takes in the hops whose stacks have come. One that has not counts as
+    /// missed if `is_lost` says so of the process and the ID.
+    pub(crate) fn settle(&mut self, stacks: &Stacks, is_lost: impl Fn(u32, u64) -> bool) {
+        let Wakers {
+            per_process,
+            hops,
+            new,
+            ..
+        } = self;
+        new.retain(|id, event| {
+            let [user, kernel] = [event.user, event.kernel].map(|id| {
+                let lost = || is_lost(event.pid, id).then_some(STACK_MISSED);
+                stacks.first(id).or_else(lost)
+            });
+            event.user = user.unwrap_or(event.user);
+            event.kernel = kernel.unwrap_or(event.kernel);
+            let is_settled = user.is_some() && kernel.is_some();
+            if is_settled {
+                hops.insert(*id, Hop::new(event, *per_process), event.pid);
+            }
+            !is_settled
+        });
+    }
+
+    /// The first ID of the same hop, once it has settled; chains and what
+    /// stands for no hop have but one.
+    pub(crate) fn first(&self, id: u64) -> Option<u64> {
+        match id <= WAKER_UNWANTED || self.chains.contains_key(&id) {
+            true => Some(id),
+            false => self.hops.first(id),
+        }
+    }
+
+    /// Whether what an ID stands for has come.
+    pub(crate) fn has(&self, id: u64) -> bool {
+        self.new.contains_key(&id) || self.first(id).is_some()
+    }
+
+    /// The IDs that nobody will use any more, unless a thread's record holds
+    /// them: those of processes that have ended.
+    pub(crate) fn unused(&self, living: &Living) -> impl Iterator<Item = u64> {
+        // Chains refer to hops for good.
+        let keeps_all = !self.chains.is_empty();
+        self.hops
+            .ownerless(move |pid| keeps_all || living.has(*pid))
+    }
+
+    /// Forgets these IDs of hops that have another.
+    pub(crate) fn forget(&mut self, ids: &HashSet<u64>) {
+        self.hops.forget(ids);
+    }
+
     /// The stacks of all hops.
     pub(crate) fn stacks(&self) -> impl Iterator<Item = u64> {
-        self.hops.values().flat_map(|hop| [hop.user, hop.kernel])
+        self.hops.things().flat_map(|hop| [hop.user, hop.kernel])
     }
 
     /// Names the chain of wakers `id` that ends at a wait of `sleeper`, once the
@@ -67,14 +144,11 @@ impl Wakers {
         let mut named = Vec::with_capacity(chain.len());
         let mut seen = vec![sleeper];
         for id in chain {
-            let Some(hop) = self.hops.get(id) else {
+            let Some(hop) = self.hops.get(*id) else {
                 named.push(without_stack(marker::MISSED_WAKER));
                 break;
             };
-            let thread = ThreadId {
-                pid: hop.pid,
-                tid: hop.tid,
-            };
+            let thread = hop.thread;
             let context = match hop.context {
                 CONTEXT_UNKNOWN => context(&stacks.named(STACK_NONE, hop.kernel).frames),
                 known => known,
@@ -91,9 +165,25 @@ impl Wakers {
                 named.push(named_interrupt(hop, context, with_kernel, stacks));
                 break;
             }
-            named.push(named_thread(hop, thread, with_kernel, stacks, comms));
+            named.push(named_thread(hop, with_kernel, stacks, comms));
         }
         named
+    }
+}
+
+impl Hop {
+    fn new(event: &WakerEvent, per_process: bool) -> Hop {
+        let (pid, tid) = match per_process {
+            true => (event.pid, event.tid),
+            false => (0, 0),
+        };
+        Hop {
+            context: event.context,
+            thread: ThreadId { pid, tid },
+            comm: event.comm,
+            user: event.user,
+            kernel: event.kernel,
+        }
     }
 }
 
@@ -109,8 +199,7 @@ fn without_stack(name: &str) -> NamedWaker {
 }
 
 fn named_thread(
-    hop: &WakerEvent,
-    thread: ThreadId,
+    hop: &Hop,
     with_kernel: bool,
     stacks: &mut Stacks,
     comms: &mut Comms,
@@ -120,19 +209,14 @@ fn named_thread(
     NamedWaker {
         waker: Waker {
             comm: comms.name(&hop.comm),
-            thread: Some(thread),
+            thread: Some(hop.thread),
             frames: stack.frames.clone(),
         },
         stack: Some(stack),
     }
 }
 
-fn named_interrupt(
-    hop: &WakerEvent,
-    context: u32,
-    with_kernel: bool,
-    stacks: &mut Stacks,
-) -> NamedWaker {
+fn named_interrupt(hop: &Hop, context: u32, with_kernel: bool, stacks: &mut Stacks) -> NamedWaker {
     let mut stack = stacks.named(STACK_NONE, hop.kernel);
     let handler = handler(&stack.frames);
     let comm = if handler.iter().any(is_timer) {
@@ -295,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_cycle_ends_the_chain() {
-        let mut wakers = Wakers::default();
+        let mut wakers = Wakers::new(true);
         let mut stacks = Stacks::new();
         let mut comms = Comms::default();
         for (id, tid) in [(10, 1), (11, 2), (12, 3)] {
@@ -313,6 +397,7 @@ mod tests {
         };
         chain.hops[..4].copy_from_slice(&[10, 11, 10, 12]);
         wakers.add_chain(&chain);
+        wakers.settle(&stacks, |_, _| false);
         let mut tids = |id, sleeper| -> Vec<u32> {
             let sleeper = ThreadId {
                 pid: 1,
@@ -327,5 +412,41 @@ mod tests {
         assert_eq!(tids(12, 9), [3]);
         // Not seen: its place is marked.
         assert_eq!(tids(13, 9), [0]);
+    }
+
+    #[test]
+    fn a_hop_of_processes_that_are_not_told_apart_is_kept_once() {
+        let stacks = Stacks::new();
+        let hop = |id, pid, user| WakerEvent {
+            id,
+            pid,
+            user,
+            ..WakerEvent::default()
+        };
+        for (per_process, expected) in [(false, Some(10)), (true, Some(11))] {
+            let mut wakers = Wakers::new(per_process);
+            for event in [hop(10, 1, STACK_MISSED), hop(11, 2, STACK_MISSED)] {
+                wakers.add(event);
+                wakers.settle(&stacks, |_, _| false);
+            }
+            assert_eq!(wakers.first(11), expected);
+        }
+    }
+
+    #[test]
+    fn a_hop_waits_for_its_stack_unless_that_is_lost() {
+        let stacks = Stacks::new();
+        let mut wakers = Wakers::new(false);
+        wakers.add(WakerEvent {
+            id: 10,
+            pid: 1,
+            user: 99,
+            ..WakerEvent::default()
+        });
+        wakers.settle(&stacks, |_, _| false);
+        assert_eq!((wakers.first(10), wakers.has(10)), (None, true));
+        wakers.settle(&stacks, |pid, id| (pid, id) == (1, 99));
+        assert_eq!(wakers.first(10), Some(10));
+        assert_eq!(wakers.stacks().next(), Some(STACK_MISSED));
     }
 }

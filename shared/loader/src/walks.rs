@@ -16,7 +16,7 @@ pub(crate) use unwind::End as WalkEnd;
 const MOST_FILES: usize = 5;
 
 /// How a walk ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Outcome {
     pub(crate) end: End,
     /// Whether a frame was found by its frame pointer.

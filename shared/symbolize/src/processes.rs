@@ -1,6 +1,6 @@
 //! The mappings of every process seen.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use crate::Process;
@@ -154,6 +154,12 @@ impl Processes {
         *newest == process.instance
     }
 
+    /// Whether a later instance of the PID has been seen.
+    pub(crate) fn has_been_replaced(&self, process: Process) -> bool {
+        let newest = self.newest.get(&process.pid);
+        newest.is_some_and(|newest| *newest > process.instance)
+    }
+
     fn forget(&mut self) {
         if self.known.len() <= MOST_PROCESSES {
             return;
@@ -162,6 +168,9 @@ impl Processes {
         uses.sort_unstable();
         let median = uses[uses.len() / 2];
         self.known.retain(|_, known| known.used >= median);
+        // Of what has not been used for so long nothing is on its way any more.
+        let known: HashSet<u32> = self.known.keys().map(|process| process.pid).collect();
+        self.newest.retain(|pid, _| known.contains(pid));
     }
 }
 

@@ -72,6 +72,12 @@ impl Symbolizer {
         processes.read(process, images, losses);
     }
 
+    /// Whether another program is known to have taken this one's place, or its
+    /// PID: what could be seen of this one, nobody will see again.
+    pub fn has_been_replaced(&self, process: Process) -> bool {
+        self.processes.has_been_replaced(process)
+    }
+
     /// Locates the user-space addresses of a stack, leaf first.
     ///
     /// Every address but the leaf's is a return address, and so is the leaf's

@@ -45,7 +45,7 @@ pub enum Mode {
 }
 
 /// How a walk ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     /// At the first function of the thread.
     Root,

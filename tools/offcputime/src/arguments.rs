@@ -98,6 +98,7 @@ impl Arguments {
             kernel: !self.stacks.user_stacks_only,
             call_graph: self.call_graph,
             per_thread: self.output.per_thread,
+            per_process: self.output.per_thread || self.output.classic,
         }
     }
 

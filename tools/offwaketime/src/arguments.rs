@@ -148,12 +148,14 @@ impl Arguments {
 
     /// Which stacks are wanted.
     pub(crate) fn stacks(&self) -> StackChoice {
+        // A chain ends where a thread comes again.
+        let per_thread = self.output.per_thread || self.chain > 1;
         StackChoice {
             user: !self.stacks.kernel_stacks_only,
             kernel: !self.stacks.user_stacks_only,
             call_graph: self.call_graph,
-            // A chain ends where a thread comes again.
-            per_thread: self.output.per_thread || self.chain > 1,
+            per_thread,
+            per_process: per_thread || self.output.classic,
         }
     }
 

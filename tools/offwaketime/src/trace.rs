@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
     let (collected, _) = session.close(stop, |sleeper: &SleepingThread, tally| {
         charge(sleeper, tally, &targets, &wakers, &filter)
     })?;
-    let runnable_ns = collected.totals.values().map(|tally| tally.runnable).sum();
+    let runnable_ns = collected.tallies().map(|tally| tally.runnable).sum();
     let shown = WakersShown::Yes {
         kernel: stacks.kernel,
     };

@@ -60,7 +60,8 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         .bss_data
         .as_deref_mut()
         .context("the program has no variables")?;
-    let mut collector = Collector::new(loader::count_maps!(maps), state, unwinder)?;
+    let counts = loader::count_maps!(maps);
+    let mut collector = Collector::new(counts, state, unwinder, stacks.per_process)?;
     collector.prepare(&targets, &progs.list_threads)?;
 
     if !window.is_controlled() {

@@ -120,9 +120,9 @@ impl Copies {
         taken
     }
 
-    /// Whether one of this process waits.
-    pub(crate) fn has(&self, process: Process) -> bool {
-        self.waiting.iter().any(|copied| copied.process == process)
+    /// Whether one waits that `is_sought`.
+    pub(crate) fn any(&self, is_sought: impl Fn(&Copied) -> bool) -> bool {
+        self.waiting.iter().any(is_sought)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -10,9 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use symbolize::{CodeSource, Symbolizer};
-use unwind::{Built, Notes};
+use unwind::Built;
 
 use super::kernel_tables::{KernelTables, Placed};
+use super::notes::Notes;
 
 /// Threads that build at most; more would be felt on the machine.
 const MOST_BUILDERS: usize = 4;
@@ -55,7 +56,7 @@ pub(crate) struct Files {
     builders: Option<(Sender<Job>, Receiver<Outcome>)>,
     building: usize,
     /// Why files have no table.
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: Notes,
 }
 
 impl Files {
@@ -65,7 +66,7 @@ impl Files {
             names: HashMap::new(),
             builders: None,
             building: 0,
-            notes: Vec::new(),
+            notes: Notes::default(),
         }
     }
 
@@ -163,13 +164,13 @@ impl Files {
         built: Built,
         kernel: &mut KernelTables<'_, '_>,
     ) -> State {
-        let Notes {
+        let unwind::Notes {
             descriptions,
             unreadable,
         } = built.notes;
         if unreadable > 0 {
             let name = self.name(source);
-            self.notes.push(format!(
+            self.notes.add(format!(
                 "{name}: {unreadable} of {descriptions} frame descriptions have no meaning"
             ));
         }
@@ -182,7 +183,7 @@ impl Files {
     fn without(&mut self, source: CodeSource, why: &dyn Display) -> State {
         let name = self.name(source);
         self.notes
-            .push(format!("{name}: unwound by frame pointers only: {why}"));
+            .add(format!("{name}: unwound by frame pointers only: {why}"));
         State::Without
     }
 

@@ -6,6 +6,7 @@ mod call_graph;
 mod copies;
 mod files;
 mod kernel_tables;
+mod notes;
 mod ranges;
 mod rows;
 mod space;
@@ -13,12 +14,13 @@ mod space;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bpf::types::STACK_DEPTH;
 use symbolize::{CodeMapping, Process, Symbolizer};
 use unwind::{Memory, Mode, Registers, Walk, walk};
+
+use crate::living::Living;
 
 pub use call_graph::CallGraph;
 use copies::Copies;
@@ -26,6 +28,7 @@ pub(crate) use copies::{Copied, registers};
 use files::Files;
 use kernel_tables::{KernelTables, PlacedMappings};
 pub use kernel_tables::{UnwindMaps, size_unwind_maps};
+use notes::Notes;
 pub use space::Space;
 
 /// Part of the time that may go into reading mappings, so that a machine that
@@ -66,7 +69,7 @@ pub struct Unwinder<'a, 'obj> {
     wanted: HashMap<Process, bool>,
     copies: Copies,
     /// What could not be done.
-    notes: Vec<String>,
+    notes: Notes,
     saved: Duration,
     worked: Instant,
     allowed: Instant,
@@ -91,7 +94,7 @@ impl<'a, 'obj> Unwinder<'a, 'obj> {
             newest: HashMap::new(),
             wanted: HashMap::new(),
             copies: Copies::default(),
-            notes: Vec::new(),
+            notes: Notes::default(),
             saved: MOST_SAVED,
             worked: now,
             allowed: now,
@@ -150,6 +153,11 @@ impl<'a, 'obj> Unwinder<'a, 'obj> {
         self.copies.add(copied)
     }
 
+    /// Whether a copy of this stack waits to be walked.
+    pub(crate) fn has_copy(&self, id: u64) -> bool {
+        self.copies.any(|copied| copied.id == id)
+    }
+
     /// Goes on with what is to be done. Returns stacks that could be walked.
     pub(crate) fn work(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Copied, Walk)> {
         let begun = Instant::now();
@@ -203,8 +211,8 @@ impl<'a, 'obj> Unwinder<'a, 'obj> {
         let (files, bytes) = self.files.size();
         let size = format!("unwind tables: {files} files, {} KiB", bytes.div_ceil(1024));
         let mut notes = vec![size];
-        notes.extend_from_slice(&self.files.notes);
-        notes.extend_from_slice(&self.notes);
+        notes.extend_from_slice(self.files.notes.as_slice());
+        notes.extend_from_slice(self.notes.as_slice());
         notes
     }
 
@@ -296,7 +304,7 @@ impl<'a, 'obj> Unwinder<'a, 'obj> {
             if is_newest {
                 match self.kernel.place_process(*process, &space.for_kernel()) {
                     Ok(placed) => known.placed = Some(placed),
-                    Err(error) => self.notes.push(format!("process {}: {error}", process.pid)),
+                    Err(error) => self.notes.add(format!("process {}: {error}", process.pid)),
                 }
             }
             match before {
@@ -342,12 +350,15 @@ impl<'a, 'obj> Unwinder<'a, 'obj> {
     /// Gives back the tables of processes that have ended or run another
     /// program by now.
     fn sweep(&mut self) {
+        let Some(living) = Living::read() else {
+            return;
+        };
         let newest = &self.newest;
         let copies = &self.copies;
         let gone = self.processes.extract_if(|process, _| {
             let replaced = newest.get(&process.pid) != Some(&process.instance);
-            let ended = || !Path::new(&format!("/proc/{}", process.pid)).exists();
-            (replaced || ended()) && !copies.has(*process)
+            let has_ended = replaced || !living.has(process.pid);
+            has_ended && !copies.any(|copied| copied.process == *process)
         });
         for (process, known) in gone {
             let space = known.space.iter().flat_map(|space| space.code());
@@ -358,8 +369,9 @@ impl<'a, 'obj> Unwinder<'a, 'obj> {
                 self.kernel.remove_process(process, placed);
             }
         }
-        self.newest
-            .retain(|pid, _| Path::new(&format!("/proc/{pid}")).exists());
+        self.newest.retain(|pid, _| living.has(*pid));
+        // Nothing is left to read of them; a copy is walked without.
+        self.wanted.retain(|process, _| living.has(process.pid));
         self.files.forget(&mut self.kernel);
     }
 }

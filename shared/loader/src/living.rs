@@ -1,0 +1,38 @@
+//! Which processes there are.
+
+use std::collections::HashSet;
+use std::fs;
+
+/// The processes of our PID namespace at one moment.
+pub(crate) struct Living(HashSet<u32>);
+
+impl Living {
+    /// Reads `/proc` once: what a look at each process would cost grows with
+    /// those that have ended, and there can be very many. `None` if it cannot
+    /// be read; then nobody is known to have ended.
+    pub(crate) fn read() -> Option<Living> {
+        let entries = fs::read_dir("/proc").ok()?;
+        let pid = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+        Some(Living(entries.flatten().filter_map(pid).collect()))
+    }
+
+    /// Whether a process lives. 0 is none and does not end.
+    pub(crate) fn has(&self, pid: u32) -> bool {
+        pid == 0 || self.0.contains(&pid)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn we_live_and_one_who_was_reaped_does_not() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let living = Living::read().unwrap();
+        assert!(living.has(std::process::id()) && living.has(0));
+        assert!(!living.has(child.id()));
+    }
+}
