@@ -1,0 +1,88 @@
+//! What a piece of work costs in time and memory.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+thread_local! {
+    /// Bytes that this thread has allocated and not given back.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    /// The most of them since the last look.
+    static MOST: Cell<isize> = const { Cell::new(0) };
+}
+
+/// The system's allocator, with an account of each thread:
+///
+/// ```
+/// #[global_allocator]
+/// static ALLOCATOR: tamper::Measured = tamper::Measured;
+///
+/// let cost = tamper::cost(|| drop(vec![0_u8; 1000])).1;
+/// assert!((1000..2000).contains(&cost.bytes));
+/// ```
+#[derive(Debug)]
+pub struct Measured;
+
+/// What a piece of work took.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// CPU time: what else the machine does is no matter.
+    pub time: Duration,
+    /// The most memory that it had at once, in bytes; 0 where the allocator is
+    /// not [`Measured`].
+    pub bytes: usize,
+}
+
+/// Does `work` and says what it took.
+pub fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
+    let before = HELD.get();
+    MOST.set(before);
+    let start = cpu_time();
+    let done = work();
+    let time = cpu_time().saturating_sub(start);
+    let bytes = usize::try_from(MOST.get() - before).unwrap_or(0);
+    (done, Cost { time, bytes })
+}
+
+/// What this thread has used.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn count(bytes: isize) {
+    // While a thread ends there is no account any more.
+    let _ = HELD.try_with(|held| {
+        held.set(held.get() + bytes);
+        let _ = MOST.try_with(|most| most.set(most.get().max(held.get())));
+    });
+}
+
+// SAFETY: the system's allocator does all of it.
+unsafe impl GlobalAlloc for Measured {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size as isize - layout.size() as isize);
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
