@@ -9,7 +9,7 @@ use std::fmt::{Error, Result, Write};
 use cpp_demangle::{DemangleOptions, Symbol};
 
 /// Longest demangled name in bytes; a longer one stays mangled.
-const LONGEST: usize = 16 << 10;
+pub(crate) const LONGEST: usize = 16 << 10;
 
 /// Text that refuses to grow beyond [`LONGEST`].
 #[derive(Default)]

@@ -30,6 +30,7 @@ mod open;
 mod perf_map;
 mod proc;
 mod processes;
+pub mod readers;
 mod symbolizer;
 mod symbols;
 mod vdso;

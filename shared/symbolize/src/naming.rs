@@ -116,11 +116,11 @@ fn user_frame(name: Arc<str>, module: Option<Arc<str>>) -> Frame {
 }
 
 /// Names the functions at offsets in a file.
-fn names_at_offsets(
+pub(crate) fn names_at_offsets(
     elf: &Elf<'_>,
     separate: Option<&Elf<'_>>,
     offsets: &[u64],
-) -> Result<HashMap<u64, String>> {
+) -> Result<HashMap<u64, Arc<str>>> {
     // Where a file is mapped is up to its own headers, never its debug file's.
     let addresses = offsets
         .iter()

@@ -136,7 +136,7 @@ fn began(ticks: u64) -> Option<u64> {
 }
 
 /// Finds the latest name of each address.
-fn parse(file: &File, wanted: &Wanted) -> Result<Vec<Option<Arc<str>>>> {
+pub(crate) fn parse(file: &File, wanted: &Wanted) -> Result<Vec<Option<Arc<str>>>> {
     let mut names = vec![None; wanted.addresses().len()];
     let mut matches = 0;
     // Not through the descriptor's own position: names may be asked for twice.

@@ -8,22 +8,29 @@
 //! fatal, the second costs more memory than a profiler should have, and the
 //! third names code that the symbol does not cover.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Write};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
 use blazesym::symbolize::source::{Elf as Source, Source as AnySource};
 use blazesym::symbolize::{Input, Symbolizer};
 use rustix::fs::MemfdFlags;
 
-use crate::demangle::demangle;
+use crate::demangle::{LONGEST, demangle};
 use crate::elf::{Elf, RawSymbol, SHT_DYNSYM, SHT_SYMTAB};
 use crate::wanted::Wanted;
 
 /// Symbols with a wanted address in them; more come only from a file that is
 /// made to harm.
 const MOST_SYMBOLS: usize = 1 << 16;
+/// Bytes of names that are read, and of names that were demangled: symbols may
+/// share a long one, and short ones may stand for long ones. What is mangled
+/// after that stays so.
+const MOST_NAMES: usize = 8 << 20;
 /// Names compared of symbols that cover the same code.
 const MOST_ALIASES: usize = 8;
 
@@ -55,22 +62,28 @@ pub(crate) fn names(
     elf: &Elf<'_>,
     separate: Option<&Elf<'_>>,
     wanted: &Wanted,
-) -> Result<Vec<Option<String>>> {
+) -> Result<Vec<Option<Arc<str>>>> {
     let mut covering = Covering::new();
     collect(elf, SHT_SYMTAB, false, wanted, &mut covering)?;
     collect(elf, SHT_DYNSYM, false, wanted, &mut covering)?;
     if let Some(separate) = separate {
         collect(separate, SHT_SYMTAB, true, wanted, &mut covering)?;
     }
-    let symbols = covering
-        .into_iter()
-        .filter_map(|((address, size), aliases)| {
-            let name = best_name(&aliases, |alias| match (alias.separate, separate) {
-                (true, Some(separate)) => separate.name(alias.offset),
-                _ => elf.name(alias.offset),
-            })?;
-            Some((address, size, name))
-        });
+    let room = Cell::new(MOST_NAMES);
+    let read = |alias: &Alias| {
+        if room.get() == 0 {
+            return None;
+        }
+        let name = match (alias.separate, separate) {
+            (true, Some(separate)) => separate.name(alias.offset),
+            _ => elf.name(alias.offset),
+        }?;
+        room.set(room.get().saturating_sub(name.len()));
+        Some(name)
+    };
+    let pieces = disjoint(covering, wanted).into_iter();
+    let symbols =
+        pieces.filter_map(|(start, size, aliases)| Some((start, size, best_name(&aliases, read)?)));
     look_up(&extract(symbols)?, wanted)
 }
 
@@ -98,6 +111,29 @@ fn collect(
         }
         Ok(())
     })
+}
+
+/// Cuts symbols so that no two cover the same code, and leaves out those in
+/// which no wanted address is left.
+///
+/// blazesym asks the symbols that begin last before an address, the shortest
+/// first. So a symbol has what is between the end of a shorter one with the same
+/// beginning and the beginning of the next. Of thousands with the same beginning
+/// blazesym would ask one after the other, for each address again.
+fn disjoint(covering: Covering, wanted: &Wanted) -> Vec<(u64, u64, Vec<Alias>)> {
+    let starts: Vec<u64> = covering.keys().map(|(start, _)| *start).collect();
+    let mut pieces = Vec::new();
+    let mut reached = 0;
+    for ((start, size), aliases) in covering {
+        let next = starts.partition_point(|other| *other <= start);
+        let next = starts.get(next).copied().unwrap_or(u64::MAX);
+        let (begin, end) = (start.max(reached), next.min(start + size));
+        if begin < end && !wanted.covered(begin, end - begin).is_empty() {
+            pieces.push((begin, end - begin, aliases));
+        }
+        reached = reached.max(end);
+    }
+    pieces
 }
 
 /// Whether a symbol says which code is its own. Hand-written assembly may
@@ -180,7 +216,7 @@ fn extract(symbols: impl Iterator<Item = (u64, u64, String)>) -> Result<File> {
 }
 
 /// Has blazesym name the addresses.
-fn look_up(extract: &File, wanted: &Wanted) -> Result<Vec<Option<String>>> {
+fn look_up(extract: &File, wanted: &Wanted) -> Result<Vec<Option<Arc<str>>>> {
     let mut source = Source::new(format!("/proc/self/fd/{}", extract.as_raw_fd()));
     source.debug_syms = false;
     let symbolizer = Symbolizer::builder()
@@ -194,10 +230,25 @@ fn look_up(extract: &File, wanted: &Wanted) -> Result<Vec<Option<String>>> {
             Input::VirtOffset(wanted.addresses()),
         )
         .map_err(Error::other)?;
+    // Pieces do not overlap: where one begins tells it from the others.
+    let mut demangled: HashMap<u64, Arc<str>> = HashMap::new();
+    let mut room = MOST_NAMES;
     let names = found.iter().map(|symbol| {
         let symbol = symbol.as_sym()?;
-        let covers = symbol.size.is_some_and(|size| symbol.offset < size);
-        covers.then(|| demangle(&symbol.name).into_owned())
+        symbol.size.filter(|size| symbol.offset < *size)?;
+        let name = demangled.entry(symbol.addr).or_insert_with(|| {
+            let name = match room {
+                0 => Cow::Borrowed(&*symbol.name),
+                _ => demangle(&symbol.name),
+            };
+            room = room.saturating_sub(match &name {
+                // As long as it may become, and then it was too long.
+                Cow::Borrowed(name) if name.starts_with("_Z") => LONGEST,
+                name => name.len(),
+            });
+            Arc::from(name)
+        });
+        Some(Arc::clone(name))
     });
     Ok(names.collect())
 }
@@ -228,6 +279,39 @@ mod tests {
         ];
         let names: Vec<_> = names.iter().map(Option::as_deref).collect();
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn symbols_that_overlap_are_cut_as_blazesym_would_choose() {
+        let alias = |number| Alias {
+            separate: false,
+            offset: number,
+            info: 0x12,
+        };
+        let symbols = [(0, 100), (0, 200), (0, 40), (50, 100), (160, 10)];
+        let covering = (0..)
+            .zip(symbols)
+            .map(|(n, symbol)| (symbol, vec![alias(n)]));
+        let covering: Covering = covering.collect();
+        let wanted = Wanted::new((0..300).collect());
+        let pieces = disjoint(covering.clone(), &wanted);
+        let of = |address: u64| {
+            let holds =
+                |piece: &&(u64, u64, Vec<Alias>)| (piece.0..piece.0 + piece.1).contains(&address);
+            let found: Vec<_> = pieces.iter().filter(holds).collect();
+            assert!(found.len() <= 1, "{address}");
+            found.first().map(|piece| piece.2[0].offset)
+        };
+        assert_eq!(
+            [0, 39, 40, 49].map(of),
+            [Some(2), Some(2), Some(0), Some(0)]
+        );
+        assert_eq!(
+            [50, 149, 150, 160, 170].map(of),
+            [Some(3), Some(3), None, Some(4), None]
+        );
+        let few = disjoint(covering, &Wanted::new(vec![45, 169]));
+        assert_eq!(few.len(), 2);
     }
 
     #[test]

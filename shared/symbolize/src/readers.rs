@@ -1,0 +1,39 @@
+//! The readers of files that targets choose, by themselves: for tests and
+//! fuzzers, which have bytes and no process.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Result;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::elf::Elf;
+use crate::wanted::Wanted;
+use crate::{debug_files, naming, perf_map};
+
+/// Names the functions at offsets in an ELF file, as
+/// [`Symbolizer::resolve`](crate::Symbolizer::resolve) does. Debug files are
+/// looked for where there are none.
+///
+/// # Errors
+/// If the file is not an ELF file, or a symbol table cannot be read.
+pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
+    let elf = Elf::read(file)?;
+    let nowhere = Path::new("/dev/null/nowhere");
+    let separate = debug_files::find(&elf, nowhere, &[nowhere.to_owned()]);
+    let separate = separate.as_ref().map(Elf::read).transpose()?;
+    naming::names_at_offsets(&elf, separate.as_ref(), offsets)
+}
+
+/// Names addresses of JIT-compiled code by a perf map.
+///
+/// # Errors
+/// If the file cannot be read, or covers the same addresses too often.
+pub fn perf_map(file: &File, addresses: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
+    let wanted = Wanted::new(addresses.to_vec());
+    let names = perf_map::parse(file, &wanted)?;
+    let named = wanted.addresses().iter().zip(names);
+    Ok(named
+        .filter_map(|(address, name)| Some((*address, name?)))
+        .collect())
+}

@@ -1,0 +1,56 @@
+//! What must be true whatever the bytes are. The fuzz targets use it, too.
+
+use std::fs::File;
+use std::io::{Result, Write};
+use std::time::Duration;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use symbolize::readers;
+
+/// No name is longer: what would be is left mangled, or without a name.
+const LONGEST_NAME: usize = 16 << 10;
+
+/// Has symbols read from `bytes` as from an ELF file, for addresses all over it.
+pub(crate) fn elf(bytes: &[u8]) {
+    let step = (bytes.len() / 256).max(1);
+    let mut offsets: Vec<u64> = (0..bytes.len() as u64).step_by(step).collect();
+    offsets.extend([1 << 32, u64::MAX]);
+    let file = file(bytes);
+    let (named, cost) = tamper::cost(|| readers::elf(&file, &offsets));
+    bounded(cost, bytes.len());
+    for (offset, name) in named.unwrap_or_default() {
+        assert!(offsets.contains(&offset));
+        assert!(!name.is_empty() && name.len() <= LONGEST_NAME);
+    }
+}
+
+/// Has names read from `bytes` as from a perf map.
+pub(crate) fn perf_map(bytes: &[u8]) {
+    let addresses: Vec<u64> = (0..64)
+        .map(|n| 0x7f00_0000_0000 + n * 0x10)
+        .chain([0, 1, u64::MAX - 1, u64::MAX])
+        .collect();
+    let file = file(bytes);
+    let (named, cost) = tamper::cost(|| readers::perf_map(&file, &addresses));
+    bounded(cost, bytes.len());
+    for (address, name) in named.unwrap_or_default() {
+        assert!(addresses.contains(&address));
+        assert!(!name.is_empty() && name.len() <= LONGEST_NAME);
+    }
+}
+
+/// In time and memory, by the size of the file and what little goes with any.
+pub(crate) fn bounded(cost: tamper::Cost, size: usize) {
+    let time = Duration::from_secs(2) + Duration::from_micros(size as u64);
+    assert!(cost.time < time, "{cost:?} for {size}");
+    assert!(cost.bytes < (64 << 20) + 64 * size, "{cost:?} for {size}");
+}
+
+pub(crate) fn file(bytes: &[u8]) -> File {
+    let made = || -> Result<File> {
+        let mut file = File::from(memfd_create("tampered", MemfdFlags::CLOEXEC)?);
+        file.write_all(bytes)?;
+        Ok(file)
+    };
+    made().unwrap_or_else(|error| panic!("no file in memory: {error}"))
+}

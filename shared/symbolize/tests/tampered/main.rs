@@ -1,0 +1,120 @@
+//! ELF files and perf maps that were tampered with: they must neither stop the
+//! readers nor take more time and memory than their size warrants.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod check;
+#[path = "../common/mod.rs"]
+mod common;
+mod seeds;
+
+use std::path::Path;
+use std::{env, fs};
+
+use symbolize::readers;
+
+#[global_allocator]
+static ALLOCATOR: tamper::Measured = tamper::Measured;
+
+#[test]
+fn tampered_programs_do_no_harm() {
+    tamper::tamper("programs", &seeds::elf(), check::elf);
+}
+
+#[test]
+fn tampered_perf_maps_do_no_harm() {
+    tamper::tamper("perf maps", &seeds::perf_map(), check::perf_map);
+}
+
+/// What is tampered with is sound to begin with. `SYSTEMSCOPE_FUZZ_SEEDS` names
+/// a directory with a folder for each fuzz target, to which they are written.
+#[test]
+fn seeds_for_the_fuzz_targets() {
+    let directory = env::var_os("SYSTEMSCOPE_FUZZ_SEEDS");
+    for (target, seeds) in [("elf", seeds::elf()), ("perf_map", seeds::perf_map())] {
+        for (index, seed) in seeds.iter().enumerate() {
+            let file = check::file(seed);
+            let named = match target {
+                "elf" => readers::elf(&file, &(0..seed.len() as u64).collect::<Vec<_>>()),
+                _ => readers::perf_map(&file, &[0x7f00_0000_0000]),
+            };
+            assert!(!named.unwrap().is_empty(), "{target} {index}");
+            if let Some(directory) = &directory {
+                let folder = Path::new(directory).join(target);
+                fs::write(folder.join(format!("seed-{index}")), seed).unwrap();
+            }
+        }
+    }
+}
+
+/// A file with as many symbols as are looked at, all of them over the same
+/// code, each with the name that `name` is the start of.
+fn symbols_named(name: &[u8]) -> Vec<u8> {
+    const SYMBOLS: usize = 1 << 16;
+    const HEADERS: usize = 64 + 56 + 3 * 64;
+    let table_size = SYMBOLS * 24;
+    let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+    bytes.resize(32, 0);
+    bytes.extend([64_u64, 64 + 56].map(u64::to_le_bytes).concat());
+    bytes.extend([0; 4]);
+    bytes.extend([64_u16, 56, 1, 64, 3, 0].map(u16::to_le_bytes).concat());
+    // Code at the address 0, of all of the file.
+    bytes.extend([1_u32, 5].map(u32::to_le_bytes).concat());
+    let all = u64::from(u32::MAX);
+    bytes.extend([0, 0, 0, all, all, 8].map(u64::to_le_bytes).concat());
+    for (kind, offset, size, link) in [
+        (0_u32, 0, 0, 0_u32),
+        (2, HEADERS, table_size, 2),
+        (3, HEADERS + table_size, SYMBOLS + name.len(), 0),
+    ] {
+        bytes.extend([0, kind].map(u32::to_le_bytes).concat());
+        let places = [0, 0, offset as u64, size as u64];
+        bytes.extend(places.map(u64::to_le_bytes).concat());
+        bytes.extend([link, 0].map(u32::to_le_bytes).concat());
+        bytes.extend([8_u64, 24].map(u64::to_le_bytes).concat());
+    }
+    assert_eq!(bytes.len(), HEADERS);
+    for number in 0..SYMBOLS as u64 {
+        bytes.extend(0_u32.to_le_bytes());
+        bytes.extend([0x12, 0, 1, 0]);
+        // Each of another size, so that none is an alias of another.
+        bytes.extend([0x1000, 0x1_0000 + number].map(u64::to_le_bytes).concat());
+    }
+    bytes.extend(name);
+    bytes.push(0);
+    bytes
+}
+
+#[test]
+fn a_name_that_all_symbols_share_is_not_read_for_ever() {
+    let bytes = symbols_named(&[b'a'; 4000]);
+    let offsets: Vec<u64> = (0x1000..0x1_1000).collect();
+    let file = check::file(&bytes);
+    let (named, cost) = tamper::cost(|| readers::elf(&file, &offsets));
+    check::bounded(cost, bytes.len());
+    assert!(!named.unwrap().is_empty());
+}
+
+#[test]
+fn a_name_that_grows_is_not_kept_for_each_address() {
+    let mut name = String::from("_Z1f1AIS_S_E");
+    for digit in "0123456789".chars() {
+        name += &format!("S_IS{digit}_S{digit}_E");
+    }
+    let bytes = symbols_named(name.as_bytes());
+    let offsets: Vec<u64> = (0x1000..0x1_1000).collect();
+    let file = check::file(&bytes);
+    let (named, cost) = tamper::cost(|| readers::elf(&file, &offsets));
+    check::bounded(cost, bytes.len());
+    assert_eq!(named.unwrap().len(), offsets.len());
+}
+
+#[test]
+fn a_perf_map_that_covers_everything_again_and_again_is_given_up() {
+    let line = b"0 ffffffffffffffff everything\n";
+    let bytes = line.repeat(1 << 16);
+    let addresses: Vec<u64> = (0..4096).collect();
+    let file = check::file(&bytes);
+    let (named, cost) = tamper::cost(|| readers::perf_map(&file, &addresses));
+    check::bounded(cost, bytes.len());
+    assert!(named.is_err());
+}

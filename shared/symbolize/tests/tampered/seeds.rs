@@ -1,0 +1,52 @@
+//! Small files to begin with, one for each path through the readers.
+
+use crate::common::Workshop;
+
+const ASSEMBLY: &str = ".text
+.globl _start, _ZN3foo3barEv, _RNvCs1234_7mycrate3foo
+.type _start, @function
+_start: nop
+.size _start, 1
+.type _ZN3foo3barEv, @function
+_ZN3foo3barEv: .fill 16, 1, 0x90
+.size _ZN3foo3barEv, . - _ZN3foo3barEv
+.type _RNvCs1234_7mycrate3foo, @function
+_RNvCs1234_7mycrate3foo: .fill 16, 1, 0x90
+.size _RNvCs1234_7mycrate3foo, . - _RNvCs1234_7mycrate3foo
+alias: .fill 16, 1, 0x90
+.size alias, . - alias
+.section .gnu_debuglink
+.asciz \"none.debug\"
+.balign 4
+.long 0x12345678
+";
+
+/// Programs and libraries of about 1 KiB.
+pub(crate) fn elf() -> Vec<Vec<u8>> {
+    let workshop = Workshop::new();
+    let source = workshop.path("seed.s");
+    std::fs::write(&source, ASSEMBLY).unwrap();
+    let small = ["-nostdlib", "-Wl,-n", "-Wl,--build-id"];
+    let build = |name: &str, options: &[&str]| {
+        let path = workshop.path(name);
+        let mut cc = std::process::Command::new("cc");
+        cc.args(small).args(options).arg("-o").arg(&path);
+        crate::common::run(cc.arg(&source));
+        std::fs::read(&path).unwrap()
+    };
+    vec![
+        build("static", &["-static", "-no-pie"]),
+        build("library", &["-shared"]),
+        build("stripped", &["-shared", "-s"]),
+    ]
+}
+
+/// Maps as JIT compilers write them.
+pub(crate) fn perf_map() -> Vec<Vec<u8>> {
+    let maps = [
+        "7f0000000000 20 LazyCompile:~f /a b.js:1\n7f0000000010 20 JS:*g\n",
+        "0x7f0000000000 0x100 prefixed\n7f0000000000 40 py::f:/x.py\n\n",
+        "7f0000000000 10 \u{e9}t\u{e9}\n7f0000000040 ffffffff most\nunfinished",
+    ];
+    maps.map(|map| map.as_bytes().to_vec()).to_vec()
+}
