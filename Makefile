@@ -37,7 +37,7 @@ help:
 	@echo 'make bench                   what the tools cost, beside others that do the same'
 	@echo 'make abuse                   faults with a stated outcome, and whether it came'
 	@echo 'make soak MINUTES=5          whether the tools grow when they run for long'
-	@echo 'make fuzz SECONDS=600        tampered ELF files for the unwind tables (needs nightly)'
+	@echo 'make fuzz SECONDS=600        tampered ELF files, perf maps, stacks (needs nightly)'
 	@echo 'make install                 $(TOOLS)'
 	@echo '                             into PREFIX=$(PREFIX)'
 	@echo 'make build, lint, clean      as the names say'
