@@ -51,9 +51,11 @@ NOINLINE void born_wait(void)
 
 NOINLINE void *born(void *unused)
 {
+	uint64_t up = now_ns();
+
 	(void)unused;
 	name_thread("born");
-	tell("born %ld", syscall(SYS_gettid));
+	tell("born %ld born-up %lu", syscall(SYS_gettid), up);
 	born_wait();
 	return NULL;
 }
@@ -65,11 +67,15 @@ NOINLINE void brief_sleep(void)
 
 NOINLINE void *brief(void *unused)
 {
+	uint64_t up = now_ns(), slept;
+
 	(void)unused;
 	name_thread("brief");
-	tell("brief %ld", syscall(SYS_gettid));
+	tell("brief %ld brief-up %lu", syscall(SYS_gettid), up);
+	slept = now_ns();
 	brief_sleep();
-	tell("brief-end %lu", now_ns());
+	slept = now_ns() - slept;
+	tell("brief-slept %lu brief-end %lu", slept, now_ns());
 	return NULL;
 }
 
@@ -91,9 +97,11 @@ int main(void)
 	sleep_ns(300 * NS_PER_MS);
 	set_and_wake(&leave, 1);
 	pthread_join(ending_thread, NULL);
+	tell("ending-gone %lu", now_ns());
 	tell("brief-start %lu", now_ns());
 	brief_thread = start_thread_of(brief, NULL);
 	pthread_join(brief_thread, NULL);
+	tell("brief-gone %lu", now_ns());
 	sleep_ns(300 * NS_PER_MS);
 	tell("done");
 
