@@ -5,6 +5,7 @@ use std::io::Read;
 use std::mem;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ pub struct Running {
     reaped: bool,
     stdout: Option<JoinHandle<Vec<u8>>>,
     stderr: Option<JoinHandle<Vec<u8>>>,
+    /// What came on stderr so far.
+    said: Arc<Mutex<Vec<u8>>>,
 }
 
 /// What a process left behind.
@@ -49,12 +52,35 @@ impl Running {
         let mut child = command
             .spawn()
             .unwrap_or_else(|error| panic!("start {name}: {error}"));
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let collect_stdout = |pipe| collect(pipe, Arc::default());
+        let collect_stderr = |pipe| collect(pipe, Arc::clone(&said));
         Running {
             pid: Pid::from_child(&child),
             name,
             reaped: false,
-            stdout: child.stdout.take().filter(|_| keep_stdout).map(collect),
-            stderr: child.stderr.take().map(collect),
+            stdout: child
+                .stdout
+                .take()
+                .filter(|_| keep_stdout)
+                .map(collect_stdout),
+            stderr: child.stderr.take().map(collect_stderr),
+            said,
+        }
+    }
+
+    /// Waits until some words are on its stderr, or it has ended.
+    pub fn wait_until_said(&mut self, words: &str, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        let said = Arc::clone(&self.said);
+        let has_said = || String::from_utf8_lossy(&said.lock().unwrap()).contains(words);
+        while !has_said() && self.is_running() {
+            assert!(
+                Instant::now() < deadline,
+                "{} did not say {words:?} within {patience:?}",
+                self.name
+            );
+            sleep(Duration::from_millis(2));
         }
     }
 
@@ -206,11 +232,18 @@ impl Finished {
     }
 }
 
-fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+fn collect(
+    mut pipe: impl Read + Send + 'static,
+    so_far: Arc<Mutex<Vec<u8>>>,
+) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
-        let mut all = Vec::new();
-        pipe.read_to_end(&mut all).expect("read a child's output");
-        all
+        let mut some = [0; 1 << 16];
+        loop {
+            match pipe.read(&mut some).expect("read a child's output") {
+                0 => return mem::take(&mut *so_far.lock().unwrap()),
+                length => so_far.lock().unwrap().extend_from_slice(&some[..length]),
+            }
+        }
     })
 }
 

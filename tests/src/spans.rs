@@ -113,8 +113,10 @@ impl Spans {
 
 /// cpudist with `arguments` and `--json`, attached.
 pub fn watch(arguments: &str) -> Running {
-    let running = Tool::new("cpudist").args(arguments).arg("--json").start();
-    sleep(Duration::from_millis(500));
+    let mut running = Tool::new("cpudist").args(arguments).arg("--json").start();
+    running.wait_until_said("Hit Ctrl-C to end.", Duration::from_secs(20));
+    // It is attached; the window opens in a moment.
+    sleep(Duration::from_millis(200));
     running
 }
 
