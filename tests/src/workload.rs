@@ -368,6 +368,23 @@ impl Workload {
 mod tests {
     use super::*;
 
+    /// Also those that no test of this machine needs: `make test-kernels` takes
+    /// what was built along, to where there is no compiler.
+    #[test]
+    fn every_workload_in_c_is_built_with_frame_pointers_and_without() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
+        for entry in fs::read_dir(sources).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            // A library is built as one.
+            if path.extension().is_none_or(|extension| extension != "c") || name == "plugin" {
+                continue;
+            }
+            WorkloadBuilder::new(name).built();
+            WorkloadBuilder::new(name).without_frame_pointers().built();
+        }
+    }
+
     #[test]
     fn a_workload_is_built_started_and_heard() {
         let mut naps = Workload::start("naps", &[0]);
