@@ -25,7 +25,7 @@ RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
 
 C_FILES = $(shell find bpf tests -name '*.[ch]' | sort)
 
-.PHONY: help packages build install run test truth bench abuse soak fuzz lint clean
+.PHONY: help packages build install run test test-kernels truth bench abuse soak fuzz lint clean
 .NOTPARALLEL:
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo 'make run PID=1234            profile a process of yours; also DURATION=60 (s),'
 	@echo '                             FREQ=99 (samples a second), MIN_BLOCK=5000 (us)'
 	@echo 'make test                    the whole test suite, BPF on this kernel included'
+	@echo 'make test-kernels            a choice of it on Debian 11, 12, 13 and sid, in an emulator'
 	@echo 'make truth                   what the tools say against what is known otherwise'
 	@echo 'make bench                   what the tools cost, beside others that do the same'
 	@echo 'make abuse                   faults with a stated outcome, and whether it came'
@@ -61,6 +62,13 @@ test: build
 	@scripts/packages.sh test
 	@echo '==> Testing, as root where a test loads BPF programs' >&2
 	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) test --workspace --locked --no-fail-fast
+
+# The workloads are built first, as the guests have no compiler.
+test-kernels: build
+	@scripts/packages.sh kernels
+	@echo '==> Building workloads, as root as the tests do' >&2
+	@$(RUNNER) $(CARGO) test --quiet --locked -p systemscope-tests --lib workload::
+	@CARGO_TARGET_DIR='$(TARGET)' scripts/kernels/run.sh
 
 truth: build
 	@scripts/packages.sh truth

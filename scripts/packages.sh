@@ -6,6 +6,7 @@
 #     packages.sh bench          what is compared with in `make bench` as well
 #     packages.sh truth          what is watched in `make truth` as well
 #     packages.sh lint           what `make lint` needs as well
+#     packages.sh kernels        what `make test-kernels` needs as well
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:-build}
@@ -87,6 +88,12 @@ if [[ $purpose == truth ]]; then
 	has redis-server || need redis-server redis redis
 	has redis-benchmark || need redis-tools redis redis
 	has wrk || need wrk wrk wrk
+fi
+if [[ $purpose == kernels ]]; then
+	has strip || need binutils binutils binutils
+	has qemu-system-x86_64 || need qemu-system-x86 qemu-system-x86-core qemu-system-x86
+	has busybox || need busybox-static busybox busybox
+	has taskset || need util-linux util-linux util-linux
 fi
 if [[ $purpose == lint ]]; then
 	has clang-format || need clang-format clang-tools-extra clang

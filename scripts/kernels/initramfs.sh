@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# initramfs.sh FILE TESTS: packs the tools, the test programs named in TESTS
+# (lines "column program test"), their workloads and libraries into what a
+# guest boots with. Everything is built already, in CARGO_TARGET_DIR.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+file=$1 tests=$2
+target=$(realpath "${CARGO_TARGET_DIR:-target}")
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+
+die() {
+	echo "kernels: $*" >&2
+	exit 1
+}
+
+# Everyone must be able to enter the guest's root folder.
+chmod 755 "$stage"
+mkdir -p "$stage"/{bin,usr/bin,dev,etc,proc,root,sys,tmp,target/debug/deps}
+chmod 1777 "$stage/tmp"
+install -m 755 scripts/kernels/init "$stage/init"
+cp "$tests" "$stage/tests"
+cp "$(command -v busybox)" "$stage/bin/busybox"
+# Some options of these are not busybox's.
+for program in nsenter taskset unshare; do
+	cp "$(command -v $program)" "$stage/usr/bin/"
+done
+printf '%s:/bin/sh\n' root:x:0:0::/root nobody:x:65534:65534::/ >"$stage/etc/passwd"
+
+for tool in oncputime offcputime offwaketime cpudist wallclock; do
+	strip -o "$stage/bin/$tool" "$target/release/$tool"
+done
+
+# Where the test programs lie, "accounting /…/deps/accounting-0123456789abcdef".
+programs=$("${CARGO:-cargo}" test --quiet --no-run --locked --package systemscope-tests --message-format json |
+	sed -n 's|.*"executable":"\([^"]*/\([^/"]*\)-[0-9a-f]*\)".*|\2 \1|p')
+mapfile -t needed < <(cut -d ' ' -f 2 "$tests" | sort -u)
+for program in "${needed[@]}"; do
+	path=$(sed -n "s|^$program ||p" <<<"$programs")
+	[[ -n $path ]] || die "there is no test program $program"
+	strip -o "$stage/target/debug/deps/$program" "$path"
+	there=$("$path" --list)
+	# A name that is none would pass as no test at all.
+	while read -r test; do
+		grep -qxF "$test: test" <<<"$there" || die "there is no test $test in $program"
+	done < <(sed -n "s/^[^ ]* $program //p" "$tests")
+done
+
+# They are found by what their sources hold, where those were.
+mkdir -p "$stage$PWD/tests"
+cp -r tests/workloads "$stage$PWD/tests/"
+mkdir "$stage/target/debug/workloads"
+find "$target/debug/workloads" -maxdepth 1 -type f -exec cp {} "$stage/target/debug/workloads/" \;
+
+# ldd fails for those that are static.
+{ find "$stage" -type f -perm -u+x -exec ldd {} + || true; } 2>/dev/null |
+	grep -o '/[^ :]*\.so[^ :]*' | sort -u |
+	while read -r library; do
+		install -D "$library" "$stage$library"
+	done
+
+(cd "$stage" && find . | busybox cpio -o -H newc) >"$file"

@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# Runs what is in scripts/kernels/tests on kernels of Debian's in virtual
+# machines, prints a table of what works on each, and fails if something does
+# not. KERNELS names the releases; with all of them, as it is unless told, the
+# table goes into the documents. See docs/kernels.md.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+all='bullseye bookworm trixie sid'
+kernels=${KERNELS:-$all}
+
+# How often a guest that died is booted again, and in seconds: how long a guest
+# may take to say something, how long it may be silent then, which gives a test
+# three times 90 s of the guest's, and how long it may live.
+BOOTS=3
+BOOTING=180
+SILENT=600
+LONGEST=1800
+
+# A guest's clock counts instructions, 2 ns each, and skips what it would idle:
+# nothing that else happens on this machine is in its times, and a run can be
+# repeated. For that it has one CPU: several would take turns, and each would
+# find that it had stood still meanwhile.
+CLOCK=(-accel 'tcg,thread=single' -icount 'shift=1,sleep=off' -smp 1)
+
+# Without what qemu emulates slowly: exchanging 16 bytes at once, AVX, and more
+# levels of page tables and protection than are needed.
+CPU=max,-cx16,-avx,-la57,-smap,-pku
+
+KERNEL_OPTIONS='console=ttyS0 quiet panic=-1 mitigations=off nowatchdog no_timer_check tsc=reliable'
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+# What runs in the background hears no Ctrl-C.
+trap 'trap "" TERM; kill 0; exit 1' INT TERM
+grep -v '^#' scripts/kernels/tests >"$folder/tests"
+count=$(wc -l <"$folder/tests")
+
+# boot KERNEL FIRST FILE: boots once, and goes on with test number FIRST. What
+# the guest says is in FILE then, and what its kernel says in FILE.console.
+boot() {
+	local kernel=$1 first=$2 said=$3 guest silent
+	: >"$said"
+	timeout --foreground --kill-after 5 "$LONGEST" qemu-system-x86_64 \
+		"${CLOCK[@]}" -cpu "$CPU" -m 2G -net none -display none -no-reboot \
+		-kernel "$kernel" -initrd "$folder/initramfs" \
+		-append "$KERNEL_OPTIONS first=$first" \
+		-serial "file:$said.console" -serial "file:$said" </dev/null &
+	guest=$!
+	while kill -0 "$guest" 2>/dev/null; do
+		sleep 1
+		silent=$(($(date +%s) - $(stat -c %Y "$said")))
+		if ((silent > SILENT)) || { [[ ! -s $said ]] && ((silent > BOOTING)); }; then
+			kill "$guest" 2>/dev/null || true
+			break
+		fi
+	done
+	wait "$guest" || true
+}
+
+# outcomes KERNEL RESULTS: boots until every test has an outcome. Adds lines to
+# RESULTS: "boot", "kernel RELEASE", "start NUMBER", "ok|failed NUMBER TRIES SECONDS".
+outcomes() {
+	local kernel=$1 results=$2 first=1 boots said=$2.said
+	: >"$results"
+	for ((boots = 0; boots < BOOTS && first <= count; boots++)); do
+		boot "$kernel" "$first" "$said"
+		echo boot >>"$results"
+		# A serial line ends lines as a terminal does.
+		tr -d '\r' <"$said" | sed -n 's/^@//p' >>"$results"
+		grep -v '^@' "$said" >&2 || true
+		first=$(awk 'NF == 4 { done = $2 } END { print done + 1 }' "$results")
+		if ((first <= count)); then
+			echo "kernels: the guest died at test $first; the last words of its kernel:" >&2
+			tail -n 15 "$said.console" >&2 || true
+		fi
+	done
+}
+
+# Prints a row of the table from what outcomes() left, and what was missed into
+# the file "missed".
+row() {
+	local results=$1
+	awk -v missed="$folder/missed" '
+		FNR == NR {
+			name[FNR] = $2 "::" $3
+			column[FNR] = $1
+			if (!total[$1]++)
+				order[++columns] = $1
+			next
+		}
+		$1 == "boot" { boots++ }
+		$1 == "kernel" { kernel = $2 }
+		NF == 4 { outcome[$2] = $1; again += $1 == "ok" && $3 > 1 }
+		END {
+			if (!kernel)
+				kernel = "did not boot"
+			for (number = 1; number in name; number++) {
+				passed[column[number]] += outcome[number] == "ok"
+				if (outcome[number] != "ok") {
+					bad++
+					print kernel ": " column[number] ": " name[number] >>missed
+				}
+			}
+			printf "| %s |", kernel
+			for (i = 1; i <= columns; i++)
+				printf " %d/%d |", passed[order[i]], total[order[i]]
+			printf " %d | %d | %s |\n", again, boots, bad ? bad " missed" : "works"
+		}' "$folder/tests" "$results"
+}
+
+# insert FILE TABLE: exchanges what is between a document's marks.
+insert() {
+	local document=$1 table=$2 new
+	new=$(awk -v table="$table" '
+		/<!-- \/kernels -->/ { while ((getline line <table) > 0) print line; between = 0 }
+		!between
+		/<!-- kernels -->/ { between = 1 }' "$document")
+	echo "$new" >"$document"
+}
+
+for suite in $kernels; do
+	scripts/kernels/fetch.sh "$suite" >"$folder/kernel"
+done
+echo '==> Packing what the guests run' >&2
+scripts/kernels/initramfs.sh "$folder/initramfs" "$folder/tests"
+
+# As many guests at a time as there are CPUs: each takes one.
+for suite in $kernels; do
+	while (($(jobs -rp | wc -l) >= $(nproc))); do
+		wait -n || true
+	done
+	echo "==> Testing on the kernel of Debian's $suite" >&2
+	outcomes "$(scripts/kernels/fetch.sh "$suite")" "$folder/$suite" 2>"$folder/$suite.log" &
+done
+wait
+
+: >"$folder/missed"
+for suite in $kernels; do
+	cat "$folder/$suite.log" >&2
+	row "$folder/$suite" >>"$folder/rows"
+done
+
+columns=$(awk '!seen[$1]++ { print $1 }' "$folder/tests" | paste -sd '|' | sed 's/|/ | /g')
+cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+emulator=$(qemu-system-x86_64 --version | sed -n 's/.* version \([^ ]*\).*/\1/p')
+{
+	echo
+	header="| kernel | $columns | tried again | boots | |"
+	echo "$header"
+	between=${header//[^|]/}
+	between=${between//|/|---}
+	echo "${between%---}"
+	cat "$folder/rows"
+	echo
+	if [[ -s $folder/missed ]]; then
+		sed 's/.*/- missed: &/' "$folder/missed"
+		echo
+	fi
+	echo "\`make test-kernels\`, $(date -u +%F), in qemu $emulator without KVM on $(nproc) CPUs ($cpu)."
+	echo
+} >"$folder/table"
+cat "$folder/table"
+if [[ $kernels == "$all" ]]; then
+	insert README.md "$folder/table"
+	insert docs/kernels.md "$folder/table"
+fi
+[[ ! -s $folder/missed ]]
