@@ -78,7 +78,7 @@ truth: build
 bench: build
 	@scripts/packages.sh bench
 	@echo '==> Measuring, as root' >&2
-	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) bench --locked -p systemscope-tests
+	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) bench --locked --no-fail-fast -p systemscope-tests
 
 abuse: build
 	@scripts/packages.sh test

@@ -14,7 +14,7 @@ pub enum Verdict {
     Ok,
     /// Not as stated.
     Missed,
-    /// This machine cannot do it.
+    /// This machine cannot do it, or did too much else meanwhile to tell.
     NotHere,
     /// A figure that nothing is stated of.
     Figure,
@@ -24,6 +24,16 @@ impl Verdict {
     /// Whether something that was stated holds.
     pub fn of(holds: bool) -> Verdict {
         if holds { Verdict::Ok } else { Verdict::Missed }
+    }
+
+    /// The same of a figure that what the hypervisor took is allowed for, in
+    /// percent of the figure: with much of that it says nothing.
+    pub fn of_calm(stolen_percent: f64, holds: bool) -> Verdict {
+        if stolen_percent > 5.0 {
+            Verdict::NotHere
+        } else {
+            Verdict::of(holds)
+        }
     }
 
     fn text(self) -> &'static str {

@@ -30,8 +30,8 @@ pub(crate) fn pipe(table: &mut Table) {
         }
         seconds * 1e9 / (2 * PASSES) as f64
     });
-    let bound = ("offcputime", "libbpf-tools' offcputime", 0.5);
-    rows(table, "ns a switch, whole machine", &all, 0, Some(bound));
+    let half = &["offcputime", "offcputime -m 1000"];
+    rows(table, "ns a switch, whole machine", &all, 0, half);
 }
 
 /// The same of two threads that are watched themselves.
@@ -59,7 +59,7 @@ pub(crate) fn pipe_watched(table: &mut Table) {
         }
         seconds * 1e9 / (2 * PASSES) as f64
     });
-    rows(table, "ns a switch, watched with -p", &all, 0, None);
+    rows(table, "ns a switch, watched with -p", &all, 0, &[]);
 }
 
 /// Groups of processes that send each other messages: hackbench.
@@ -77,7 +77,7 @@ pub(crate) fn messaging(table: &mut Table) {
         "ms of hackbench, 80 processes, whole machine",
         &all,
         0,
-        None,
+        &[],
     );
 }
 
@@ -90,6 +90,7 @@ fn everything() -> Vec<Option<Profiler>> {
         Profiler::bpftrace_off_cpu(false),
         Profiler::perf("sched record -q -o FILE"),
         Some(Profiler::ours("offcputime", "-m 1000")),
+        Profiler::libbpf_tools("offcputime", "-m 1000"),
         Some(Profiler::ours("offwaketime", "")),
         Some(Profiler::ours("cpudist", "")),
         Profiler::libbpf_tools("cpudist", ""),
@@ -104,15 +105,9 @@ fn known<const N: usize>(contenders: [Option<Profiler>; N]) -> Vec<Option<Profil
     known
 }
 
-/// A row each; `bound` is ours, theirs, and the part of what theirs adds that
-/// ours may add.
-fn rows(
-    table: &mut Table,
-    what: &str,
-    all: &Measured,
-    decimals: usize,
-    bound: Option<(&str, &str, f64)>,
-) {
+/// A row each; those in `half` may add half of what libbpf-tools' add that have
+/// the same name.
+fn rows(table: &mut Table, what: &str, all: &Measured, decimals: usize, half: &[&str]) {
     let (base, others) = all.split_first().expect("nothing attached");
     let alone = shown(&base.values, decimals);
     table.row(&[what, "nothing", &alone, ""], Verdict::Figure);
@@ -127,16 +122,18 @@ fn rows(
             "{}, adds {more:.decimals$}",
             shown(&figures.values, decimals)
         );
-        let bounded = bound.filter(|(ours, ..)| *ours == name);
-        let (text, verdict) = match bounded.map(|(_, theirs, part)| (added(theirs), part)) {
-            Some((Some(theirs), part)) => (
+        let theirs = half
+            .contains(&name)
+            .then(|| added(&format!("libbpf-tools' {name}")));
+        let (text, verdict) = match theirs {
+            Some(Some(theirs)) => (
                 format!(
-                    "at most {part} of what libbpf-tools' adds, is {:.2}",
+                    "at most half of what libbpf-tools' adds, is {:.2}",
                     more / theirs
                 ),
-                Verdict::of(more <= theirs * part),
+                Verdict::of(more <= theirs / 2.0),
             ),
-            Some((None, _)) => (
+            Some(None) => (
                 "libbpf-tools are not installed".to_owned(),
                 Verdict::NotHere,
             ),

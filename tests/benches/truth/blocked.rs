@@ -111,6 +111,6 @@ fn accounts(table: &mut Table, seen: &Seen, kernel: &BTreeMap<u32, Account>, sto
             "none tells",
         ];
         let cells = cells.map(|cell| cell as &str);
-        table.row(&cells, Verdict::of(off <= 1.0 + stolen));
+        table.row(&cells, Verdict::of_calm(stolen, off <= 1.0 + stolen));
     }
 }

@@ -116,7 +116,10 @@ fn times(
         &format!("within 2 % and the {stolen:.2} % that the hypervisor took"),
         "",
     ];
-    table.row(&cells, Verdict::of(percent(running).abs() <= allowed));
+    table.row(
+        &cells,
+        Verdict::of_calm(stolen, percent(running).abs() <= allowed),
+    );
 
     let samples = on_cpu.folded.total();
     let sampled = samples * 1_000_000_000 / HERTZ;
@@ -131,7 +134,7 @@ fn times(
     ];
     table.row(
         &cells,
-        Verdict::of(percent(sampled).abs() <= allowed + chance),
+        Verdict::of_calm(stolen, percent(sampled).abs() <= allowed + chance),
     );
 
     let worst = off_cpu

@@ -59,7 +59,7 @@ pub(crate) fn rows(table: &mut Table) {
     ];
     table.row(
         &cells,
-        Verdict::of(off(in_spin).abs() <= MOST_PERCENT + stolen),
+        Verdict::of_calm(stolen, off(in_spin).abs() <= MOST_PERCENT + stolen),
     );
 }
 
