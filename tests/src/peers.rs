@@ -132,7 +132,7 @@ impl Profiler {
                         .replace("FILE", file),
                 )
             });
-        // libbpf-tools' block buffers; bpftrace's maps are small by default.
+        // Its maps are small by default.
         let tool = tool.env("BPFTRACE_MAP_KEYS_MAX", "65536");
         let running = tool.in_folder(folder.path()).start();
         sleep(UNTIL_ATTACHED);
@@ -140,12 +140,15 @@ impl Profiler {
     }
 }
 
-impl Attached {
-    /// Its process.
-    pub fn pid(&self) -> u32 {
-        self.running.pid()
-    }
+/// Does something while a profiler, if there is one, looks at a process.
+pub fn beside<T>(profiler: Option<&Profiler>, pid: u32, work: impl FnOnce() -> T) -> T {
+    let attached = profiler.map(|profiler| profiler.attach(pid));
+    let done = work();
+    attached.map(Attached::stop);
+    done
+}
 
+impl Attached {
     /// Ends it as Ctrl-C does, and returns what it printed, with the file it
     /// wrote; none when it does not end.
     pub fn stop(self) -> Option<(Finished, Recording)> {

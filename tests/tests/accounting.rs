@@ -2,13 +2,9 @@
 //! with what the program measured itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeMap;
-
-use systemscope_tests::account::stolen_ns;
 use systemscope_tests::output::{assert_close, per_mille};
-use systemscope_tests::{
-    Account, ClockRow, Seen, Turn, Watch, Workload, accounts_at_rest, cpus_online, least_stolen,
-};
+use systemscope_tests::phases::{self, Measured};
+use systemscope_tests::{Account, ClockRow, Turn, Watch, Workload, cpus_online, least_stolen};
 
 const WORKERS: u64 = 3;
 /// Allowed for each wake-up beside the 1 %. Chosen after a run that was off by
@@ -16,43 +12,12 @@ const WORKERS: u64 = 3;
 /// were measured. What made that run differ is not known.
 const WAKE_UP_NS: u64 = 50_000;
 
-/// A window over all of what `phases` does, and the kernel's account of it.
-struct Measured {
-    phases: Workload,
-    seen: Seen,
-    kernel: BTreeMap<u32, Account>,
-    stolen_ns: u64,
-}
-
-fn measure(attach: impl Fn(u32) -> Watch) -> Measured {
-    let mut phases = Workload::start("phases", &[2, WORKERS]);
-    let mut watch = attach(phases.pid());
-    let before = accounts_at_rest(phases.pid());
-    let stolen = stolen_ns();
-    watch.open();
-    phases.go();
-    phases.wait_done();
-    let after = accounts_at_rest(phases.pid());
-    let stolen_ns = stolen_ns() - stolen;
-    let seen = watch.close();
-    let kernel = after
-        .into_iter()
-        .map(|(tid, account)| (tid, account.since(before[&tid])))
-        .collect();
-    Measured {
-        phases,
-        seen,
-        kernel,
-        stolen_ns,
-    }
-}
-
 /// The kernel leaves out of a thread's running time what the hypervisor took,
 /// which no clock inside the machine can do: a window with much of that says
 /// little, and another one is taken.
 fn measure_calm(attach: impl Fn(u32) -> Watch) -> Measured {
     least_stolen(|| {
-        let measured = measure(&attach);
+        let measured = phases::measure(Workload::start("phases", &[2, WORKERS]), &attach);
         let cpu_time = measured.seen.window_ns() * cpus_online() as u64;
         (measured.stolen_ns * 1000 / cpu_time, measured)
     })

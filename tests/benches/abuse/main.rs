@@ -15,24 +15,18 @@ mod rights;
 mod run;
 mod targets;
 
-use std::env;
-use std::panic;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use systemscope_tests::Turn;
+use systemscope_tests::parts::{self, Wanted};
 use systemscope_tests::table::Table;
 
 fn main() -> ExitCode {
     let _turn = Turn::take();
     leftovers::adopt_orphans();
-    // Without the way there: a missed outcome is no bug of ours.
-    panic::set_hook(Box::new(|panic| eprintln!("    {panic}")));
-    // What cargo adds begins with a dash.
-    let words: Vec<String> = env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with('-'))
-        .collect();
+    parts::tell_panics_briefly();
+    let wanted = Wanted::read();
     let families = [
         deaths::FAULTS,
         targets::FAULTS,
@@ -45,7 +39,7 @@ fn main() -> ExitCode {
     ];
     let mut table = Table::new(&["fault", "tool", "stated outcome", "seen"]);
     for fault in families.into_iter().flatten() {
-        if !words.is_empty() && !words.iter().any(|word| fault.name.contains(word.as_str())) {
+        if !wanted.has(fault.name) {
             continue;
         }
         eprintln!("==> {} ({})", fault.name, fault.tools);

@@ -2,7 +2,7 @@
 
 use systemscope_tests::mariadb::Server;
 use systemscope_tests::output::median;
-use systemscope_tests::peers::Profiler;
+use systemscope_tests::peers::{Profiler, beside};
 use systemscope_tests::statistics::cost_of;
 use systemscope_tests::table::{Table, Verdict};
 
@@ -32,12 +32,9 @@ pub(crate) fn transactions(table: &mut Table) {
     let contenders: Vec<Profiler> = contenders.into_iter().flatten().collect();
     let with_nothing = std::iter::once(None).chain(contenders.iter().map(Some));
     let all = in_turn(ROUNDS, with_nothing, |profiler| {
-        let attached = profiler.map(|profiler| profiler.attach(server.pid()));
-        let rate = server.transactions_per_second(CLIENTS, SECONDS);
-        if let Some(attached) = attached {
-            attached.stop();
-        }
-        rate
+        beside(*profiler, server.pid(), || {
+            server.transactions_per_second(CLIENTS, SECONDS)
+        })
     });
     let (nothing, watched) = all.split_first().expect("nothing attached");
     let what = format!("transactions/s of MariaDB, {CLIENTS} clients");

@@ -13,15 +13,9 @@ mod switches;
 mod tables;
 mod wallclock;
 
-use std::env;
-use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use systemscope_tests::Turn;
-use systemscope_tests::table::{Table, Verdict};
-
-/// A part of the table: its name, and what adds its rows.
-type Part = (&'static str, fn(&mut Table));
+use systemscope_tests::parts::{self, Part};
 
 const PARTS: [Part; 11] = [
     ("a context switch, perf bench sched pipe", switches::pipe),
@@ -38,22 +32,5 @@ const PARTS: [Part; 11] = [
 ];
 
 fn main() -> ExitCode {
-    let _turn = Turn::take();
-    panic::set_hook(Box::new(|panic| eprintln!("    {panic}")));
-    // What cargo adds begins with a dash.
-    let words: Vec<String> = env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with('-'))
-        .collect();
-    let mut table = Table::new(&["what", "tool", "measured", "bound"]);
-    for (name, add_rows) in PARTS {
-        if !words.is_empty() && !words.iter().any(|word| name.contains(word.as_str())) {
-            continue;
-        }
-        eprintln!("==> {name}");
-        if catch_unwind(AssertUnwindSafe(|| add_rows(&mut table))).is_err() {
-            table.row(&[name, "", "could not be measured", ""], Verdict::Missed);
-        }
-    }
-    table.finish()
+    parts::measure(&["what", "tool", "measured", "bound"], &PARTS)
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use systemscope_tests::cpus_online;
 use systemscope_tests::output::median;
-use systemscope_tests::peers::Profiler;
+use systemscope_tests::peers::{Profiler, beside};
 use systemscope_tests::table::{Table, Verdict};
 
 use crate::figures::{in_turn, shown};
@@ -26,12 +26,7 @@ pub(crate) fn throughput(table: &mut Table) {
     ];
     let with_nothing = std::iter::once(None).chain(contenders.into_iter().flatten().map(Some));
     let all = in_turn(ROUNDS, with_nothing, |profiler| {
-        let attached = profiler.as_ref().map(|profiler| profiler.attach(1));
-        let rate = primes();
-        if let Some(attached) = attached {
-            attached.stop();
-        }
-        rate
+        beside(profiler.as_ref(), 1, primes)
     });
     let (nothing, watched) = all.split_first().expect("nothing attached");
     let what = "events/s of sysbench cpu, a thread on each CPU";

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use systemscope_tests::output::median;
-use systemscope_tests::peers::Profiler;
+use systemscope_tests::peers::{Profiler, beside};
 use systemscope_tests::table::{Table, Verdict};
 use systemscope_tests::{Running, cpus_online};
 
@@ -23,15 +23,11 @@ type Measured = Vec<Figures<Option<Profiler>>>;
 pub(crate) fn pipe(table: &mut Table) {
     let all = in_turn(ROUNDS, everything(), |profiler| {
         // Nobody's target.
-        let attached = profiler.as_ref().map(|profiler| profiler.attach(1));
-        let seconds = perf_bench(&format!("pipe -l {PASSES}"), true);
-        if let Some(attached) = attached {
-            attached.stop();
-        }
-        seconds * 1e9 / (2 * PASSES) as f64
+        let benchmark = || perf_bench(&format!("pipe -l {PASSES}"), true);
+        beside(profiler.as_ref(), 1, benchmark) * 1e9 / (2 * PASSES) as f64
     });
     let half = &["offcputime", "offcputime -m 1000"];
-    rows(table, "ns a switch, whole machine", &all, 0, half);
+    rows(table, "ns a switch, whole machine", &all, half);
 }
 
 /// The same of two threads that are watched themselves.
@@ -50,33 +46,22 @@ pub(crate) fn pipe_watched(table: &mut Table) {
     let contenders = known(contenders);
     let all = in_turn(ROUNDS, contenders, |profiler| {
         let benchmark = Stopped::start(&format!("pipe -T -l {PASSES}"));
-        let attached = profiler
-            .as_ref()
-            .map(|profiler| profiler.attach(benchmark.pid()));
-        let seconds = benchmark.run();
-        if let Some(attached) = attached {
-            attached.stop();
-        }
+        let seconds = beside(profiler.as_ref(), benchmark.pid(), || benchmark.run());
         seconds * 1e9 / (2 * PASSES) as f64
     });
-    rows(table, "ns a switch, watched with -p", &all, 0, &[]);
+    rows(table, "ns a switch, watched with -p", &all, &[]);
 }
 
 /// Groups of processes that send each other messages: hackbench.
 pub(crate) fn messaging(table: &mut Table) {
     let all = in_turn(ROUNDS, everything(), |profiler| {
-        let attached = profiler.as_ref().map(|profiler| profiler.attach(1));
-        let seconds = perf_bench(&format!("messaging -g 2 -l {MESSAGES}"), false);
-        if let Some(attached) = attached {
-            attached.stop();
-        }
-        seconds * 1e3
+        let benchmark = || perf_bench(&format!("messaging -g 2 -l {MESSAGES}"), false);
+        beside(profiler.as_ref(), 1, benchmark) * 1e3
     });
     rows(
         table,
         "ms of hackbench, 80 processes, whole machine",
         &all,
-        0,
         &[],
     );
 }
@@ -107,9 +92,9 @@ fn known<const N: usize>(contenders: [Option<Profiler>; N]) -> Vec<Option<Profil
 
 /// A row each; those in `half` may add half of what libbpf-tools' add that have
 /// the same name.
-fn rows(table: &mut Table, what: &str, all: &Measured, decimals: usize, half: &[&str]) {
+fn rows(table: &mut Table, what: &str, all: &Measured, half: &[&str]) {
     let (base, others) = all.split_first().expect("nothing attached");
-    let alone = shown(&base.values, decimals);
+    let alone = shown(&base.values, 0);
     table.row(&[what, "nothing", &alone, ""], Verdict::Figure);
     let added = |name: &str| {
         let figures = others.iter().find(|figures| name_of(figures) == name)?;
@@ -118,10 +103,7 @@ fn rows(table: &mut Table, what: &str, all: &Measured, decimals: usize, half: &[
     for figures in others {
         let name = name_of(figures);
         let more = median(figures.added_to(base));
-        let measured = format!(
-            "{}, adds {more:.decimals$}",
-            shown(&figures.values, decimals)
-        );
+        let measured = format!("{}, adds {more:.0}", shown(&figures.values, 0));
         let theirs = half
             .contains(&name)
             .then(|| added(&format!("libbpf-tools' {name}")));

@@ -1,12 +1,10 @@
 //! Off CPU: the time in each function that waits, against the time that a
 //! program measured there; and each thread's account, against the kernel's.
 
-use std::collections::BTreeMap;
-
-use systemscope_tests::account::stolen_ns;
 use systemscope_tests::peers::Profiler;
+use systemscope_tests::phases::{self, Measured};
 use systemscope_tests::table::{Table, Verdict};
-use systemscope_tests::{Account, Folded, Seen, Watch, Workload, accounts_at_rest};
+use systemscope_tests::{Account, ClockRow, Folded, Watch, Workload};
 
 use crate::peers::{Peers, say};
 
@@ -15,21 +13,13 @@ const MOST_PERCENT: f64 = 1.0;
 
 /// Threads that compute, sleep, wait for a lock and read a pipe in turn.
 pub(crate) fn rows(table: &mut Table) {
-    let mut phases = Workload::start("phases", &[4, WORKERS]);
+    let phases = Workload::start("phases", &[4, WORKERS]);
     let others = [
         Profiler::libbpf_tools("offcputime", "-p PID"),
         Profiler::bpftrace_off_cpu(true),
     ];
     let peers = Peers::attach(others, phases.pid());
-    let mut watch = Watch::offcputime(phases.pid(), "");
-    let before = accounts_at_rest(phases.pid());
-    let stolen = stolen_ns();
-    watch.open();
-    phases.go();
-    phases.wait_done();
-    let after = accounts_at_rest(phases.pid());
-    let stolen = stolen_ns() - stolen;
-    let seen = watch.close();
+    let measured = phases::measure(phases, |pid| Watch::offcputime(pid, ""));
     let others = peers.stop();
 
     for (function, what) in [
@@ -38,14 +28,14 @@ pub(crate) fn rows(table: &mut Table) {
         ("i", "read a pipe"),
     ] {
         let truth: u64 = (0..WORKERS)
-            .map(|worker| phases.told(&format!("{function}-{worker}")))
+            .map(|worker| measured.phases.told(&format!("{function}-{worker}")))
             .sum();
         let shown = |folded: &Folded, ns: u64| {
             let seen = folded.under(function).total() * ns;
             let off = (seen as f64 / truth as f64 - 1.0) * 100.0;
             (off, format!("{:.1} ms, {off:+.2} %", seen as f64 / 1e6))
         };
-        let (off, ours) = shown(&seen.folded, 1);
+        let (off, ours) = shown(&measured.seen.folded, 1);
         let said = say(&others, |name, folded| {
             shown(folded, if name == "bpftrace" { 1 } else { 1000 }).1
         });
@@ -59,15 +49,12 @@ pub(crate) fn rows(table: &mut Table) {
         ];
         table.row(&cells, Verdict::of(off.abs() <= MOST_PERCENT));
     }
-    let kernel = after
-        .into_iter()
-        .map(|(tid, account)| (tid, account.since(before[&tid])))
-        .collect();
-    accounts(table, &seen, &kernel, stolen);
+    accounts(table, &measured);
 }
 
 /// Every thread's three states add up to its life, and are those of the kernel.
-fn accounts(table: &mut Table, seen: &Seen, kernel: &BTreeMap<u32, Account>, stolen_ns: u64) {
+fn accounts(table: &mut Table, measured: &Measured) {
+    let Measured { seen, kernel, .. } = measured;
     let least = seen
         .clocks
         .iter()
@@ -84,14 +71,14 @@ fn accounts(table: &mut Table, seen: &Seen, kernel: &BTreeMap<u32, Account>, sto
     table.row(&cells, Verdict::of(least >= 99.5));
 
     // Of a thread's life in the window.
-    let worst = |ours: fn(&systemscope_tests::ClockRow) -> u64, theirs: fn(&Account) -> u64| {
+    let worst = |ours: fn(&ClockRow) -> u64, theirs: fn(&Account) -> u64| {
         let off = seen.clocks.iter().map(|row| {
             let difference = ours(row).abs_diff(theirs(&kernel[&row.tid]));
             difference as f64 * 100.0 / row.lifetime_ns() as f64
         });
         off.fold(0.0, f64::max)
     };
-    let stolen = stolen_ns as f64 * 100.0 / seen.window_ns() as f64;
+    let stolen = measured.stolen_ns as f64 * 100.0 / seen.window_ns() as f64;
     for (state, off) in [
         (
             "running",

@@ -13,17 +13,11 @@ mod runnable;
 mod shares;
 mod wakers;
 
-use std::env;
-use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use systemscope_tests::Turn;
-use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::parts::{self, Part};
 
-/// A claim, and what adds its rows.
-type Claim = (&'static str, fn(&mut Table));
-
-const CLAIMS: [Claim; 10] = [
+const CLAIMS: [Part; 10] = [
     ("time on CPU by function", shares::rows),
     ("time blocked by function", blocked::rows),
     ("time waiting for a CPU", runnable::rows),
@@ -37,30 +31,13 @@ const CLAIMS: [Claim; 10] = [
 ];
 
 fn main() -> ExitCode {
-    let _turn = Turn::take();
-    panic::set_hook(Box::new(|panic| eprintln!("    {panic}")));
-    // What cargo adds begins with a dash.
-    let words: Vec<String> = env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with('-'))
-        .collect();
-    let mut table = Table::new(&[
+    let columns = [
         "claim",
         "program",
         "truth",
         "systemscope",
         "stated",
         "others",
-    ]);
-    for (name, add_rows) in CLAIMS {
-        if !words.is_empty() && !words.iter().any(|word| name.contains(word.as_str())) {
-            continue;
-        }
-        eprintln!("==> {name}");
-        if catch_unwind(AssertUnwindSafe(|| add_rows(&mut table))).is_err() {
-            let cells = [name, "", "", "could not be measured", "", ""];
-            table.row(&cells, Verdict::Missed);
-        }
-    }
-    table.finish()
+    ];
+    parts::measure(&columns, &CLAIMS)
 }

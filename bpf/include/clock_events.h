@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * What drives the thread clock: a thread that leaves a CPU or gets one, is
+ * woken, is born, or executes another program.
+ */
+#ifndef SYSTEMSCOPE_CLOCK_EVENTS_H
+#define SYSTEMSCOPE_CLOCK_EVENTS_H
+
+#include "thread_clock.h"
+
+enum switch_arguments {
+	/* preempt, prev, next: before 5.18. */
+	SWITCH_WITHOUT_STATE,
+	/* preempt, prev_state, prev, next: 5.18 for a while. */
+	SWITCH_STATE_SECOND,
+	/* preempt, prev, next, prev_state. */
+	SWITCH_STATE_LAST,
+};
+
+/* Which of them the running kernel has, read from its BTF by user space. */
+const volatile u32 switch_arguments = SWITCH_STATE_LAST;
+
+SEC("tp_btf/sched_switch")
+int sched_switch(u64 *ctx)
+{
+	struct task_struct *prev, *next;
+	bool preempt = ctx[0], leaves, enters;
+	u32 state;
+	u64 now;
+
+	if (switch_arguments == SWITCH_STATE_LAST) {
+		prev = (void *)ctx[1];
+		next = (void *)ctx[2];
+		state = ctx[3];
+	} else if (switch_arguments == SWITCH_STATE_SECOND) {
+		state = ctx[1];
+		prev = (void *)ctx[2];
+		next = (void *)ctx[3];
+	} else {
+		prev = (void *)ctx[1];
+		next = (void *)ctx[2];
+		state = task_state(prev);
+	}
+	/* Its ID may be gone by now; whether it has a clock will show. */
+	leaves = is_measured(prev) || (!preempt && (state & TASK_DEAD));
+	enters = is_measured(next);
+	if (!leaves && !enters)
+		return 0;
+	now = window_now();
+	if (!now)
+		return 0;
+	if (leaves)
+		switch_out(ctx, prev, preempt, state, now);
+	if (enters)
+		switch_in(next, now);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int sched_waking(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct thread *thread;
+	u64 now;
+
+	if (!is_measured(task))
+		return 0;
+	now = window_now();
+	if (!now)
+		return 0;
+	thread = find_thread(task);
+	if (!thread) {
+		thread = new_thread(task, unseen_since(now),
+				    task->on_cpu ? THREAD_RUNNING :
+						   THREAD_BLOCKED);
+		if (!thread)
+			return 0;
+	}
+	/*
+	 * As long as it is on a CPU the record is that CPU's to write. Here
+	 * it has yet to switch, or is just doing so.
+	 */
+	if (task->on_cpu) {
+		thread->woken_early = 1;
+		return 0;
+	}
+	/* Whoever is woken had left. */
+	if (clock_state(thread->clock) == THREAD_RUNNING)
+		depart_belatedly(task, thread, task_state(task), now);
+	if (clock_state(thread->clock) == THREAD_BLOCKED) {
+		now = close_interval(thread, THREAD_BLOCKED, now);
+		thread->off_blocked = now - thread->off_since;
+		thread_woken(ctx, task, thread, now);
+		thread->clock = clock_at(now, THREAD_RUNNABLE);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int sched_wakeup_new(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct thread *thread;
+	u64 key = (u64)task;
+	u64 now;
+
+	if (!is_measured(task))
+		return 0;
+	now = window_now();
+	if (!now)
+		return 0;
+	/* Of an earlier task at this address that ended unseen. */
+	bpf_map_delete_elem(&threads, &key);
+	thread = new_thread(task, now, THREAD_RUNNABLE);
+	if (thread)
+		thread->user = STACK_NONE;
+	return 0;
+}
+
+/*
+ * A thread that executes a program becomes its process's leader, and takes the
+ * leader's ID: it may be measured from here on, or no longer.
+ */
+SEC("tp_btf/sched_process_exec")
+int sched_process_exec(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct thread *thread = find_thread(task);
+	bool measured = is_measured(task);
+	u64 now;
+
+	if (!thread && !measured)
+		return 0;
+	now = window_now();
+	if (!now)
+		return 0;
+	if (!thread) {
+		new_thread(task, now, THREAD_RUNNING);
+	} else if (measured) {
+		thread->tid = namespace_tid(task);
+		set_ids(task, thread);
+	} else {
+		now = close_interval(thread, THREAD_RUNNING, now);
+		end_thread(task, thread, now);
+	}
+	return 0;
+}
+
+#endif
