@@ -13,8 +13,13 @@
 
 const volatile bool want_user_stacks = true;
 const volatile bool want_kernel_stacks = true;
-/* For checks: every stack that is walked here is sent as a copy, too. */
+/*
+ * For checks: every stack is walked here, and sent as a copy, too; whether it
+ * could have been recalled, and as what, is counted.
+ */
 const volatile bool copy_every_stack = false;
+volatile u64 recalled_rightly = 0;
+volatile u64 recalled_wrongly = 0;
 
 /*
  * Hashes whose frames user space has, one per slot. A hash that pushes
@@ -85,9 +90,15 @@ __noinline u64 publish_stack(u32 kind, int bytes)
 	return hash;
 }
 
-/* The process's tables and its @mappings, or NULL if there are none yet. */
+/* What a walk goes by. */
+struct walk_tables {
+	u64 mappings;
+	u64 generation;
+};
+
+/* The process and its @tables, or NULL if there are none yet. */
 static __always_inline struct unwind_process *
-find_process(struct stack_event *event, u64 *mappings)
+find_process(struct stack_event *event, struct walk_tables *tables)
 {
 	struct unwind_process *process;
 	u32 pid = event->pid;
@@ -95,7 +106,8 @@ find_process(struct stack_event *event, u64 *mappings)
 	process = bpf_map_lookup_elem(&unwind_processes, &pid);
 	if (!process || process->instance != event->instance)
 		return NULL;
-	*mappings = *(volatile u64 *)&process->mappings;
+	tables->mappings = *(volatile u64 *)&process->mappings;
+	tables->generation = *(volatile u64 *)&process->generation;
 	/* The entry may have become another process's in between. */
 	barrier();
 	return process->instance == event->instance ? process : NULL;
@@ -107,7 +119,7 @@ find_process(struct stack_event *event, u64 *mappings)
  */
 static __always_inline struct unwind_process *
 find_forks_process(struct stack_event *event, struct task_struct *task,
-		   u64 *mappings)
+		   struct walk_tables *tables)
 {
 	struct task_struct *parent = fork_of_same_code(task);
 	struct unwind_process *process;
@@ -118,7 +130,7 @@ find_forks_process(struct stack_event *event, struct task_struct *task,
 		return NULL;
 	event->pid = namespace_pid(parent);
 	event->instance = process_instance(parent);
-	process = find_process(event, mappings);
+	process = find_process(event, tables);
 	if (!process) {
 		event->pid = pid;
 		event->instance = instance;
@@ -167,6 +179,14 @@ static __always_inline void start_walk(struct walk *walk, struct pt_regs *regs,
 	walk->mapping.end = 0;
 }
 
+static __always_inline void check_recalled(u64 recalled, u64 walked)
+{
+	if (recalled == walked)
+		__sync_fetch_and_add(&recalled_rightly, 1);
+	else if (recalled)
+		__sync_fetch_and_add(&recalled_wrongly, 1);
+}
+
 /*
  * The user stack of the current task by the tables. Returns its ID, or
  * STACK_NONE if nothing is known of the process: then others must try.
@@ -179,13 +199,14 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room,
 	struct walk *walk = &room->walk;
 	bool exact = event->leaf_is_exact;
 	struct unwind_process *process;
-	u64 id, mappings;
+	struct walk_tables tables;
+	u64 id, recalled = 0;
 	int end;
 
 	start_walk(walk, regs, exact);
-	process = find_process(event, &mappings);
+	process = find_process(event, &tables);
 	if (!process)
-		process = find_forks_process(event, task, &mappings);
+		process = find_forks_process(event, task, &tables);
 	if (!process) {
 		id = copy_stack(room);
 		return id == STACK_MISSED ? STACK_NONE : id;
@@ -197,8 +218,19 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room,
 			return id;
 		report_code_change(event);
 	}
-	walk->first_mapping = (u32)mappings;
-	walk->mapping_count = mappings >> 32;
+	/* Threads block where they did before; they are interrupted anywhere. */
+	walk->notes.complete = false;
+	if (!exact) {
+		recalled = recall_walk(&walk->notes, event->instance,
+				       tables.generation, walk->ip, walk->sp,
+				       walk->bp);
+		if (recalled && !unseen(recalled) && !copy_every_stack)
+			return recalled;
+		begin_notes(&walk->notes, event->instance, tables.generation,
+			    walk->ip, walk->sp, walk->bp);
+	}
+	walk->first_mapping = (u32)tables.mappings;
+	walk->mapping_count = tables.mappings >> 32;
 	end = unwind_stack(SCRATCH_HOOK);
 
 	if ((end & 0xff) == WALK_NO_MAPPING || copy_every_stack) {
@@ -215,8 +247,12 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room,
 	}
 	event->walk_end = end;
 	id = publish_stack(SCRATCH_HOOK, walk->depth * sizeof(u64));
-	if (copy_every_stack)
+	if ((end & 0xff) == WALK_REACHED_ROOT)
+		remember_walk(&walk->notes, id);
+	if (copy_every_stack) {
+		check_recalled(recalled, id);
 		send_stack_copy(SCRATCH_HOOK);
+	}
 	return id;
 }
 

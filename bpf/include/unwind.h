@@ -8,8 +8,10 @@
 #define SYSTEMSCOPE_UNWIND_H
 
 #include "events.h"
+#include "remembered_walks.h"
 #include "task.h"
 #include "unwind_tables.h"
+#include "user_memory.h"
 
 /* How a walk ended; the order is that of `End` in shared/unwind. */
 enum walk_end {
@@ -56,6 +58,7 @@ struct walk {
 	u32 mapping_count;
 	/* The mapping that the last address was in. */
 	struct unwind_mapping mapping;
+	struct walk_notes notes;
 };
 
 /*
@@ -100,11 +103,6 @@ static __always_inline struct stack_scratch *scratch_room(u32 kind)
 	return bpf_map_lookup_elem(&stack_scratch, &slot);
 }
 
-static __always_inline bool read_user(void *to, u32 bytes, u64 address)
-{
-	return !bpf_probe_read_user(to, bytes, (void *)address);
-}
-
 /* Through code without a rule: the frame pointer's caller, then its own. */
 static __always_inline enum walk_end step_by_frame_pointer(struct walk *walk)
 {
@@ -112,6 +110,7 @@ static __always_inline enum walk_end step_by_frame_pointer(struct walk *walk)
 
 	if (call_graph == CALL_GRAPH_DWARF)
 		return WALK_NO_RULE;
+	note_bp(&walk->notes, walk->bp);
 	/* Where a compiler keeps frame pointers, the outermost one is 0. */
 	if (!walk->bp && walk->by_frame_pointer)
 		return WALK_REACHED_ROOT;
@@ -119,6 +118,8 @@ static __always_inline enum walk_end step_by_frame_pointer(struct walk *walk)
 	if (walk->bp < walk->sp || walk->bp % sizeof(u64) ||
 	    !read_user(frame, sizeof(frame), walk->bp))
 		return WALK_NO_RULE;
+	note_word(&walk->notes, walk->bp + sizeof(u64), frame[1]);
+	walk->notes.bp_from = walk->bp;
 	walk->sp = walk->bp + sizeof(frame);
 	walk->bp = frame[0];
 	walk->ip = frame[1];
@@ -130,6 +131,7 @@ static __always_inline enum walk_end leave_signal_frame(struct walk *walk,
 {
 	u64 ip, sp, bp;
 
+	walk->notes.complete = false;
 	if (!read_user(&ip, sizeof(ip), registers + SIGNAL_FRAME_IP) ||
 	    !read_user(&sp, sizeof(sp), registers + SIGNAL_FRAME_SP) ||
 	    !read_user(&bp, sizeof(bp), registers + SIGNAL_FRAME_BP))
@@ -145,6 +147,7 @@ static __always_inline enum walk_end leave_signal_frame(struct walk *walk,
 static __always_inline enum walk_end step_by_rule(struct walk *walk,
 						  struct unwind_rule *rule)
 {
+	struct walk_notes *notes = &walk->notes;
 	s32 offset = rule->cfa_offset;
 	u64 cfa, ip, saved, bp = walk->bp;
 	bool ip_is_known = false;
@@ -157,6 +160,7 @@ static __always_inline enum walk_end step_by_rule(struct walk *walk,
 		break;
 	case CFA_FRAME_POINTER:
 	case CFA_SWITCHED_STACK:
+		note_bp(notes, bp);
 		cfa = bp + offset;
 		break;
 	case CFA_PLT:
@@ -166,9 +170,15 @@ static __always_inline enum walk_end step_by_rule(struct walk *walk,
 		return leave_signal_frame(walk, walk->sp + offset);
 	case CFA_WORD_AT_STACK_POINTER:
 	case CFA_WORD_AT_FRAME_POINTER:
-		cfa = rule->cfa == CFA_WORD_AT_STACK_POINTER ? walk->sp : bp;
-		if (!read_user(&cfa, sizeof(cfa), cfa + (s16)offset))
+		saved = walk->sp;
+		if (rule->cfa == CFA_WORD_AT_FRAME_POINTER) {
+			note_bp(notes, bp);
+			saved = bp;
+		}
+		saved += (s16)offset;
+		if (!read_user(&cfa, sizeof(cfa), saved))
 			return WALK_READ_FAILED;
+		note_word(notes, saved, cfa);
 		cfa += offset >> 16;
 		break;
 	case CFA_ROOT:
@@ -177,6 +187,7 @@ static __always_inline enum walk_end step_by_rule(struct walk *walk,
 		number = rule->cfa % 16;
 		if (!walk->leaf || rule->cfa >= CFA_END)
 			return WALK_NO_RULE;
+		notes->complete = false;
 		cfa = dwarf_register(walk->leaf, number);
 		if (rule->cfa < CFA_RETURN_IN_REGISTER) {
 			cfa += offset;
@@ -192,12 +203,16 @@ static __always_inline enum walk_end step_by_rule(struct walk *walk,
 	if (cfa < walk->sp || (cfa == walk->sp && !ip_is_known))
 		return WALK_NO_RULE;
 
-	saved = (rule->frame_pointer == FRAME_POINTER_AT_FRAME_POINTER ? bp :
-									 cfa) +
-		rule->frame_pointer_offset;
+	saved = cfa;
+	if (rule->frame_pointer == FRAME_POINTER_AT_FRAME_POINTER) {
+		note_bp(notes, bp);
+		saved = bp;
+	}
+	saved += rule->frame_pointer_offset;
 	if (rule->frame_pointer == FRAME_POINTER_LOST) {
 		/* No frame is there: what needs it will say so. */
 		bp = 1;
+		notes->bp_from = BP_FROM_NOWHERE;
 	} else if (rule->frame_pointer == FRAME_POINTER_SAME ||
 		   saved < walk->sp) {
 		/* What is below the stack pointer was popped again. */
@@ -208,12 +223,18 @@ static __always_inline enum walk_end step_by_rule(struct walk *walk,
 		bp = words[0];
 		ip = words[1];
 		ip_is_known = true;
-	} else if (!read_user(&bp, sizeof(bp), saved)) {
-		return WALK_READ_FAILED;
+		notes->bp_from = saved;
+		note_word(notes, cfa + RETURN_ADDRESS_AT_CFA, ip);
+	} else {
+		if (!read_user(&bp, sizeof(bp), saved))
+			return WALK_READ_FAILED;
+		notes->bp_from = saved;
 	}
-	if (!ip_is_known &&
-	    !read_user(&ip, sizeof(ip), cfa + RETURN_ADDRESS_AT_CFA))
-		return WALK_READ_FAILED;
+	if (!ip_is_known) {
+		if (!read_user(&ip, sizeof(ip), cfa + RETURN_ADDRESS_AT_CFA))
+			return WALK_READ_FAILED;
+		note_word(notes, cfa + RETURN_ADDRESS_AT_CFA, ip);
+	}
 	walk->ip = ip;
 	walk->sp = cfa;
 	walk->bp = bp;

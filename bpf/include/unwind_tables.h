@@ -120,6 +120,8 @@ struct unwind_process {
 	u64 mappings;
 	/* Pages of code that were mapped when its mappings were last used. */
 	u64 code_pages;
+	/* No two mappings that were ever put here have the same. */
+	u64 generation;
 };
 
 /* By process ID in the caller's PID namespace. */

@@ -74,15 +74,18 @@ pub struct UnwindProcess {
     pub mappings: u64,
     /// Pages of code mapped when they were last used; 0 while not yet known.
     pub code_pages: u64,
+    /// No two mappings that were ever put in force have the same.
+    pub generation: u64,
 }
 
 impl UnwindProcess {
     /// `count` mappings from index `first` on.
-    pub fn new(instance: u64, first: u32, count: u32) -> UnwindProcess {
+    pub fn new(instance: u64, first: u32, count: u32, generation: u64) -> UnwindProcess {
         UnwindProcess {
             instance,
             mappings: u64::from(count) << 32 | u64::from(first),
             code_pages: 0,
+            generation,
         }
     }
 }

@@ -104,6 +104,8 @@ pub(crate) struct KernelTables<'a, 'obj> {
     open: Option<OpenShard>,
     pages: Ranges,
     mappings: Ranges,
+    /// How often mappings were put in force.
+    generation: u64,
 }
 
 impl<'a, 'obj> KernelTables<'a, 'obj> {
@@ -116,6 +118,7 @@ impl<'a, 'obj> KernelTables<'a, 'obj> {
             open: None,
             pages: Ranges::new(0, maps.pages.max_entries()),
             mappings: Ranges::new(0, maps.mappings.max_entries()),
+            generation: 0,
             maps,
         }
     }
@@ -179,7 +182,8 @@ impl<'a, 'obj> KernelTables<'a, 'obj> {
         let count = u32::try_from(mappings.len()).unwrap_or(u32::MAX);
         let first = self.mappings.take(count).ok_or_else(full)?;
         let placed = PlacedMappings { first, count };
-        let value = UnwindProcess::new(process.instance, first, count);
+        self.generation += 1;
+        let value = UnwindProcess::new(process.instance, first, count, self.generation);
         // SAFETY: a struct of integers without padding.
         let value = unsafe { plain::as_bytes(&value) };
         let key = process.pid.to_ne_bytes();

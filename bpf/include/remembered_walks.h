@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Walks that were made before. Threads block at the same few places over and
+ * over, and what a walk finds follows from the registers it starts from, the
+ * words it reads and the tables. Where all of these are as they were, so is the
+ * stack; and comparing the words takes a fraction of the time of a walk.
+ *
+ * A walk is noted as it is made. A word of which nothing was made, as most
+ * saved frame pointers are, is not noted: it may change.
+ */
+#ifndef SYSTEMSCOPE_REMEMBERED_WALKS_H
+#define SYSTEMSCOPE_REMEMBERED_WALKS_H
+
+#include "events.h"
+#include "user_memory.h"
+
+#define REMEMBERED_WALKS 128
+#define REMEMBERED_WORDS 128
+
+struct stack_word {
+	u64 address;
+	u64 value;
+};
+
+struct remembered_walk {
+	/* The stack's ID; 0 while there is none. */
+	u64 id;
+	/* Of which program, and by which of its tables. */
+	u64 instance;
+	u64 generation;
+	/* The registers at the leaf, and whether bp was made use of. */
+	u64 ip;
+	u64 sp;
+	u64 bp;
+	u32 bp_matters;
+	u32 word_count;
+	struct stack_word words[REMEMBERED_WORDS];
+};
+
+/* Direct-mapped. Written by its CPU alone, with interrupts off. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, REMEMBERED_WALKS);
+	__type(key, u32);
+	__type(value, struct remembered_walk);
+} remembered_walks SEC(".maps");
+
+static __always_inline struct remembered_walk *find_remembered(u32 slot)
+{
+	return bpf_map_lookup_elem(&remembered_walks, &slot);
+}
+
+/* What is noted of a walk in progress. */
+struct walk_notes {
+	/* Whether it can be remembered, as far as it has come. */
+	bool complete;
+	bool bp_matters;
+	/* Where in remembered_walks. */
+	u32 slot;
+	u32 word_count;
+	/* Where bp was read, or one of the following. */
+	u64 bp_from;
+};
+
+/* Nothing is to be noted of bp. */
+#define BP_FROM_NOWHERE 0ULL
+#define BP_FROM_LEAF 1ULL
+
+/* The walk depends on the word at @address, which is @value. */
+static __always_inline void note_word(struct walk_notes *notes, u64 address,
+				      u64 value)
+{
+	u32 count = notes->word_count;
+	struct remembered_walk *walk;
+
+	if (!notes->complete)
+		return;
+	walk = find_remembered(notes->slot);
+	if (!walk || count >= REMEMBERED_WORDS) {
+		notes->complete = false;
+		return;
+	}
+	notes->word_count = count + 1;
+	/* Older verifiers lose sight of the comparison. */
+	asm volatile("%0 &= 127" : "+r"(count));
+	walk->words[count].address = address;
+	walk->words[count].value = value;
+}
+
+/* The walk depends on its bp, which is @bp. */
+static __always_inline void note_bp(struct walk_notes *notes, u64 bp)
+{
+	u64 from = notes->bp_from;
+
+	if (from == BP_FROM_LEAF)
+		notes->bp_matters = true;
+	else if (from != BP_FROM_NOWHERE)
+		note_word(notes, from, bp);
+	notes->bp_from = BP_FROM_NOWHERE;
+}
+
+/*
+ * A piece of the stack, so that not each word has to be read by itself. Pieces
+ * are aligned, so that none has a part in a page that need not be there.
+ */
+#define STACK_PIECE 256
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	/* With room for a word at any index of 8 bits. */
+	__type(value, u8[STACK_PIECE + sizeof(u64)]);
+} stack_piece SEC(".maps");
+
+/*
+ * Whether all words are as they were. Global, and so with scalars only: the
+ * verifier looks at it once.
+ */
+__noinline int words_are_the_same(u32 slot)
+{
+	struct remembered_walk *walk = find_remembered(slot);
+	/* So that no address is within it. */
+	u64 start = -(u64)STACK_PIECE;
+	u32 zero = 0;
+	u8 *piece;
+
+	piece = bpf_map_lookup_elem(&stack_piece, &zero);
+	if (!walk || !piece)
+		return false;
+	for (u32 i = 0; i < REMEMBERED_WORDS; i++) {
+		u64 address, offset;
+
+		if (i >= walk->word_count)
+			break;
+		address = walk->words[i].address;
+		offset = address - start;
+		if (offset > STACK_PIECE - sizeof(u64)) {
+			start = address & -(u64)STACK_PIECE;
+			offset = address - start;
+			if (offset > STACK_PIECE - sizeof(u64) ||
+			    !read_user(piece, STACK_PIECE, start))
+				return false;
+		}
+		asm volatile("%0 &= 255" : "+r"(offset));
+		if (*(u64 *)(piece + offset) != walk->words[i].value)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The ID of the stack that a walk from these registers would find, or 0 if
+ * that is not known.
+ */
+static __always_inline u64 recall_walk(struct walk_notes *notes, u64 instance,
+				       u64 generation, u64 ip, u64 sp, u64 bp)
+{
+	u64 hash = hash_word(hash_word(instance, ip), sp);
+	struct remembered_walk *walk;
+
+	notes->slot = hash % REMEMBERED_WALKS;
+	walk = find_remembered(notes->slot);
+	if (!walk || !walk->id || walk->instance != instance ||
+	    walk->generation != generation || walk->ip != ip ||
+	    walk->sp != sp || (walk->bp_matters && walk->bp != bp))
+		return 0;
+	return words_are_the_same(notes->slot) ? walk->id : 0;
+}
+
+/* The same walk is now made: begins to note it. */
+static __always_inline void begin_notes(struct walk_notes *notes, u64 instance,
+					u64 generation, u64 ip, u64 sp, u64 bp)
+{
+	struct remembered_walk *walk = find_remembered(notes->slot);
+
+	if (!walk)
+		return;
+	walk->id = 0;
+	walk->instance = instance;
+	walk->generation = generation;
+	walk->ip = ip;
+	walk->sp = sp;
+	walk->bp = bp;
+	notes->complete = true;
+	notes->bp_matters = false;
+	notes->word_count = 0;
+	notes->bp_from = BP_FROM_LEAF;
+}
+
+/* The walk that was noted reached the root: its stack is @id. */
+static __always_inline void remember_walk(struct walk_notes *notes, u64 id)
+{
+	struct remembered_walk *walk = find_remembered(notes->slot);
+
+	if (!walk || !notes->complete)
+		return;
+	walk->bp_matters = notes->bp_matters;
+	walk->word_count = notes->word_count;
+	walk->id = id;
+}
+
+#endif

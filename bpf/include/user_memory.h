@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* The current task's memory, which may not be there, or be forged. */
+#ifndef SYSTEMSCOPE_USER_MEMORY_H
+#define SYSTEMSCOPE_USER_MEMORY_H
+
+#include "kernel_types.h"
+#include <bpf/bpf_helpers.h>
+
+static __always_inline bool read_user(void *to, u32 bytes, u64 address)
+{
+	return !bpf_probe_read_user(to, bytes, (void *)address);
+}
+
+#endif
