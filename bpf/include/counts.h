@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Sums by thread and stack. Two maps take turns: user space puts the other
- * one in place, which waits until no program holds the first, and then has
- * that to itself. So nothing is lost to a drain, or added to another key.
+ * Sums by thread and stack. Two maps take turns: user space has programs count
+ * into the other one, and interrupts each CPU with visit_cpu. Whoever counts has
+ * interrupts off, and so the first map is user space's alone then: nothing is
+ * lost to a drain, or added to another key.
  */
 #ifndef SYSTEMSCOPE_COUNTS_H
 #define SYSTEMSCOPE_COUNTS_H
@@ -38,12 +39,8 @@ struct counts_map {
 	__type(value, struct tally);
 } counts_even SEC(".maps"), counts_odd SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__array(values, struct counts_map);
-} counts SEC(".maps") = { .values = { &counts_even } };
+/* Which of the two is counted into. */
+volatile u64 counts_are_odd = 0;
 
 const volatile bool per_thread = false;
 
@@ -73,13 +70,9 @@ static __always_inline void note_new_count(void)
 static __always_inline void count(struct stack_key *key,
 				  const struct tally *weight)
 {
+	void *map = counts_are_odd ? &counts_odd : &counts_even;
 	struct tally *tally;
-	void *map;
-	u32 zero = 0;
 
-	map = bpf_map_lookup_elem(&counts, &zero);
-	if (!map)
-		return;
 	tally = bpf_map_lookup_elem(map, key);
 	if (!tally) {
 		if (!bpf_map_update_elem(map, key, weight, BPF_NOEXIST)) {
@@ -98,6 +91,13 @@ static __always_inline void count(struct stack_key *key,
 	__sync_fetch_and_add(&tally->runnable, weight->runnable);
 	if (weight->longest > tally->longest)
 		tally->longest = weight->longest;
+}
+
+/* Run on each CPU by user space, where it cannot meet one who counts. */
+SEC("raw_tp")
+int visit_cpu(void *ctx)
+{
+	return 0;
 }
 
 #endif

@@ -42,8 +42,9 @@ pub trait WindowState {
 pub trait SharedState: WindowState {
     /// How many keys are in the current counts map.
     fn counts_used(&self) -> u64;
-    /// Says that the current counts map is empty.
-    fn reset_counts_used(&mut self);
+    /// Has programs count into `counts_odd`, or else `counts_even`: one that is
+    /// empty.
+    fn count_into(&mut self, odd: bool);
     /// Lets this many stacks be sent as copies from now on.
     fn allow_copies(&mut self, copies: i64);
 }
@@ -124,7 +125,9 @@ macro_rules! implement_shared {
                 unsafe { ptr::read_volatile(&self.counts_used) }
             }
 
-            fn reset_counts_used(&mut self) {
+            fn count_into(&mut self, odd: bool) {
+                // SAFETY: as above.
+                unsafe { ptr::write_volatile(&mut self.counts_are_odd, odd.into()) }
                 // SAFETY: as above.
                 unsafe { ptr::write_volatile(&mut self.counts_used, 0) }
                 // SAFETY: as above.

@@ -35,6 +35,8 @@ pub struct ClockProgram<'a, 'obj, State> {
     pub seed_threads: &'a ProgramMut<'obj>,
     /// `read_open_intervals`
     pub read_open_intervals: &'a ProgramMut<'obj>,
+    /// `visit_cpu`
+    pub visit_cpu: &'a ProgramMut<'obj>,
 }
 
 /// [`ClockProgram`] of a skeleton; the names are the same in all.
@@ -58,6 +60,7 @@ macro_rules! clock_program {
             list_threads: &programs.list_threads,
             seed_threads: &programs.seed_threads,
             read_open_intervals: &programs.read_open_intervals,
+            visit_cpu: &programs.visit_cpu,
         }
     }};
 }
@@ -87,9 +90,10 @@ impl<'a, 'obj, State: ClockState + SharedState> ClockSession<'a, 'obj, State> {
         let links = attach(&program.hooks)?;
         let unwinder = stacks.unwinder(program.unwind);
         let state = program.state.ok_or_else(|| missing("variables"))?;
+        let (counts, visit_cpu) = (program.counts, program.visit_cpu);
+        let collector = Collector::new(counts, visit_cpu, state, unwinder, stacks.per_process)?;
         let mut session = ClockSession {
-            collector: Collector::new(program.counts, state, unwinder, stacks.per_process)?
-                .with_threads(program.threads),
+            collector: collector.with_threads(program.threads),
             threads: program.threads,
             links,
             list_threads: program.list_threads,

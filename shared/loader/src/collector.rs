@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,11 @@ use bpf::types::{
 };
 use bpf::unwind::{CodeChanged, StackCopy};
 use bpf::wakers::{EVENT_WAKER, EVENT_WAKER_CHAIN};
-use libbpf_rs::{MapCore, MapFlags, MapMut, ProgramMut, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapMut, ProgramMut, RingBuffer, RingBufferBuilder};
 use symbolize::Process;
 
 use crate::Result;
+use crate::cpus;
 use crate::error::{Context, Error};
 use crate::iterators::copy;
 use crate::living::Living;
@@ -36,8 +37,6 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 pub struct CountMaps<'a, 'obj> {
     /// `events`
     pub events: &'a MapMut<'obj>,
-    /// `counts`
-    pub counts: &'a MapMut<'obj>,
     /// `counts_even`
     pub even: &'a MapMut<'obj>,
     /// `counts_odd`
@@ -50,7 +49,6 @@ macro_rules! count_maps {
     ($maps:expr) => {
         $crate::CountMaps {
             events: &$maps.events,
-            counts: &$maps.counts,
             even: &$maps.counts_even,
             odd: &$maps.counts_odd,
         }
@@ -171,6 +169,7 @@ impl Inbox<'_, '_> {
 /// Reads what one program reports, from its attachment to its end.
 pub struct Collector<'a, 'obj, State> {
     maps: CountMaps<'a, 'obj>,
+    visit_cpu: &'a ProgramMut<'obj>,
     state: &'a mut State,
     ring: RingBuffer<'a>,
     inbox: Rc<RefCell<Inbox<'a, 'obj>>>,
@@ -204,9 +203,11 @@ pub struct Collected {
 impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
     /// A collector for a program that is loaded and not yet inside its window.
     /// The `unwinder` keeps its unwind tables, if it uses any; `per_process`
-    /// says that processes are told apart.
+    /// says that processes are told apart; `visit_cpu` is the program's of that
+    /// name.
     pub fn new(
         maps: CountMaps<'a, 'obj>,
+        visit_cpu: &'a ProgramMut<'obj>,
         state: &'a mut State,
         unwinder: Option<Unwinder<'a, 'obj>>,
         per_process: bool,
@@ -228,6 +229,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         let ring = builder.build().context("open the ring buffer")?;
         Ok(Collector {
             maps,
+            visit_cpu,
             state,
             ring,
             inbox,
@@ -337,44 +339,39 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         body(&mut inbox.stacks, inbox.unwinder.as_mut())
     }
 
-    /// Puts the other counts map in place and adds up what is in the first.
+    /// Has programs count into the other map and adds up what is in the first.
     fn drain(&mut self) -> Result<()> {
-        let (full, empty) = if self.odd {
-            (self.maps.odd, self.maps.even)
+        let full = if self.odd {
+            self.maps.odd
         } else {
-            (self.maps.even, self.maps.odd)
+            self.maps.even
         };
-        self.state.reset_counts_used();
-        // The kernel returns from this update only when no program holds the
-        // old map any more (maybe_wait_bpf_programs in kernel/bpf/syscall.c).
-        self.maps
-            .counts
-            .update(
-                &0_u32.to_ne_bytes(),
-                &empty.as_fd().as_raw_fd().to_ne_bytes(),
-                MapFlags::ANY,
-            )
-            .context("swap the count maps")?;
         self.odd = !self.odd;
+        self.state.count_into(self.odd);
+        // Some may still count into the first.
+        cpus::run_on_each(self.visit_cpu)?;
         self.drains += 1;
+        self.add_up(full)
+    }
 
+    /// Adds up what is in a map that no program counts into.
+    fn add_up(&mut self, counts: &MapMut<'_>) -> Result<()> {
         // The stacks first, and then what was counted under their IDs.
         self.ring.consume().context("read the ring buffer")?;
         let Inbox { stacks, wakers, .. } = &mut *self.inbox.borrow_mut();
         wakers.settle(stacks, |_, _| false);
         let sums = &mut self.sums;
-        take_all(full, "the counts", |key: StackKey, tally: Tally| {
+        take_all(counts, "the counts", |key: StackKey, tally: Tally| {
             sums.add(key, &tally, stacks, wakers);
         })
     }
 
     /// Everything, once the programs are detached.
     pub fn finish(mut self) -> Result<Collected> {
-        // The first swap also waits for programs that were still running when
-        // their link went; what they counted is in either map.
+        // Some may still run where they were when their link went. What they
+        // counted is in either map.
         self.drain()?;
         self.drain()?;
-        self.ring.consume().context("read the ring buffer")?;
         self.inbox.borrow_mut().unwind(true);
         let lost = self.state.losses();
         let Collector {

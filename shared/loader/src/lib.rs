@@ -12,6 +12,7 @@ mod attach;
 mod clock_session;
 mod collector;
 mod comms;
+mod cpus;
 mod error;
 mod events;
 mod iterators;

@@ -1,7 +1,6 @@
 //! Sampling events: one on every online CPU, kept so as CPUs come and go.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use libbpf_rs::libbpf_sys::{self as sys, perf_event_attr};
 use libbpf_rs::{Link, ProgramMut};
 
 use crate::Result;
+use crate::cpus::online_cpus;
 use crate::error::{Context, Error};
 use crate::events::Event;
 
@@ -161,36 +161,4 @@ fn open(event: Event, rate: Rate, cpu: u32) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel just gave us this descriptor.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
-}
-
-pub(crate) fn online_cpus() -> Result<Vec<u32>> {
-    const ONLINE: &str = "/sys/devices/system/cpu/online";
-    let text = fs::read_to_string(ONLINE).context(format!("read {ONLINE}"))?;
-    Ok(parse_cpus(&text))
-}
-
-/// A list of CPUs as the kernel writes it: `0-3,8`.
-fn parse_cpus(text: &str) -> Vec<u32> {
-    /// More than any kernel is built for (NR_CPUS is 8192 at most).
-    const MOST: u32 = 65536;
-    text.trim()
-        .split(',')
-        .filter_map(|range| {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            Some((first.parse().ok()?, last.parse::<u32>().ok()?.min(MOST)))
-        })
-        .flat_map(|(first, last)| first..=last)
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parses_the_kernels_cpu_lists() {
-        assert_eq!(parse_cpus("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
-        assert_eq!(parse_cpus("0\n"), [0]);
-        assert_eq!(parse_cpus("\n"), [] as [u32; 0]);
-    }
 }

@@ -8,17 +8,14 @@ use bpf::cpudist::types::bss;
 use bpf::spans::{RecentSum, SLOTS, SpanCounts, SpanKey, SpanSum, Waiting};
 use bpf::types::Losses;
 use bpf::{ClockState, WindowState};
-use libbpf_rs::{MapCore, MapFlags, MapMut, ProgramInput, ProgramMut};
+use libbpf_rs::{MapCore, MapFlags, MapMut, ProgramMut};
 use profile::spans::{Apart, Bucket, Distribution, Histogram, Kind, Owner, Row, Scale};
 
 use crate::Result;
+use crate::cpus;
 use crate::error::Context;
 use crate::iterators::{self, copy};
 use crate::maps::take_all;
-use crate::sampling::online_cpus;
-
-/// `BPF_F_TEST_RUN_ON_CPU` of include/uapi/linux/bpf.h.
-const TEST_RUN_ON_CPU: u32 = 1;
 
 /// The idle task's name, less the number of its CPU.
 const IDLE: &str = "swapper";
@@ -107,7 +104,7 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
     /// Right after the window's start: notes who is on the CPU, or off it.
     pub fn seed(&mut self) -> Result<()> {
         if self.question.kind == Kind::Running {
-            return self.visit_cpus();
+            return cpus::run_on_each(self.programs.visit_cpu);
         }
         iterators::run::<u64>(self.programs.seed_clocks)?;
         self.state.set_threads_are_seeded();
@@ -141,7 +138,7 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
     /// The spans of the interval, once it has ended; the next one ends at `end`.
     pub fn next_interval(&mut self, end: u64) -> Result<Distribution> {
         if self.question.kind == Kind::Running {
-            self.visit_cpus()?;
+            cpus::run_on_each(self.programs.visit_cpu)?;
         }
         // This also waits for programs that began before the end.
         self.drain()?;
@@ -161,23 +158,6 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
     /// What was lost so far.
     pub fn losses(&self) -> Losses {
         self.state.losses()
-    }
-
-    /// Notes who runs on each CPU, or splits the span of who still does.
-    fn visit_cpus(&self) -> Result<()> {
-        for cpu in online_cpus()? {
-            let input = ProgramInput {
-                cpu,
-                flags: TEST_RUN_ON_CPU,
-                ..ProgramInput::default()
-            };
-            let ran = self.programs.visit_cpu.test_run(input);
-            // One that has gone offline meanwhile runs nothing.
-            if ran.is_err() && online_cpus()?.contains(&cpu) {
-                ran.context(format!("read what runs on CPU {cpu}"))?;
-            }
-        }
-        Ok(())
     }
 
     /// Puts the spare map in the place of the slot's and adds up what is in

@@ -61,7 +61,8 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         .as_deref_mut()
         .context("the program has no variables")?;
     let counts = loader::count_maps!(maps);
-    let mut collector = Collector::new(counts, state, unwinder, stacks.per_process)?;
+    let visit_cpu = &progs.visit_cpu;
+    let mut collector = Collector::new(counts, visit_cpu, state, unwinder, stacks.per_process)?;
     collector.prepare(&targets, &progs.list_threads)?;
 
     if !window.is_controlled() {

@@ -2,7 +2,6 @@
 //! `bpf/include/unwind_tables.h`.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, AsRawFd};
 
 use bpf::unwind::{
     CopyBudget, MOST_RULES, MOST_SHARDS, SHARD_ROWS, UnwindMapping, UnwindPage, UnwindProcess,
@@ -12,6 +11,7 @@ use plain::Plain;
 use symbolize::Process;
 use unwind::{Rule, Table};
 
+use super::insertion::insert;
 use super::ranges::Ranges;
 use super::rows::Rows;
 use crate::Result;
@@ -298,14 +298,7 @@ impl<'a, 'obj> KernelTables<'a, 'obj> {
         let full = || Error::Unsupported("there is no room for its rows".into());
         let index = self.indexes.take(1).ok_or_else(full)?;
         let (map, rows) = Rows::create()?;
-        self.maps
-            .shards
-            .update(
-                &index.to_ne_bytes(),
-                &map.as_fd().as_raw_fd().to_ne_bytes(),
-                MapFlags::ANY,
-            )
-            .context("add a map of unwind rows")?;
+        insert(self.maps.shards, index, map)?;
         Ok(OpenShard {
             index: index as u16,
             rows,

@@ -5,6 +5,7 @@
 mod call_graph;
 mod copies;
 mod files;
+mod insertion;
 mod kernel_tables;
 mod notes;
 mod ranges;

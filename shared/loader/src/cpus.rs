@@ -1,0 +1,62 @@
+//! The machine's CPUs, and running a program on each.
+
+use std::fs;
+
+use libbpf_rs::{ProgramInput, ProgramMut};
+
+use crate::Result;
+use crate::error::Context;
+use crate::kernel::lossy;
+
+/// `BPF_F_TEST_RUN_ON_CPU` of include/uapi/linux/bpf.h.
+const TEST_RUN_ON_CPU: u32 = 1;
+
+/// Runs `program` on each CPU, one after the other, in an interrupt: when this
+/// returns, whatever ran on a CPU before with interrupts off has ended.
+pub(crate) fn run_on_each(program: &ProgramMut<'_>) -> Result<()> {
+    for cpu in online_cpus()? {
+        let input = ProgramInput {
+            cpu,
+            flags: TEST_RUN_ON_CPU,
+            ..ProgramInput::default()
+        };
+        let ran = program.test_run(input);
+        // One that has gone offline meanwhile runs nothing.
+        if ran.is_err() && online_cpus()?.contains(&cpu) {
+            ran.context(format!("run {} on CPU {cpu}", lossy(program.name())))?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn online_cpus() -> Result<Vec<u32>> {
+    const ONLINE: &str = "/sys/devices/system/cpu/online";
+    let text = fs::read_to_string(ONLINE).context(format!("read {ONLINE}"))?;
+    Ok(parse_cpus(&text))
+}
+
+/// A list of CPUs as the kernel writes it: `0-3,8`.
+fn parse_cpus(text: &str) -> Vec<u32> {
+    /// More than any kernel is built for (NR_CPUS is 8192 at most).
+    const MOST: u32 = 65536;
+    text.trim()
+        .split(',')
+        .filter_map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            Some((first.parse().ok()?, last.parse::<u32>().ok()?.min(MOST)))
+        })
+        .flat_map(|(first, last)| first..=last)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_the_kernels_cpu_lists() {
+        assert_eq!(parse_cpus("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(parse_cpus("0\n"), [0]);
+        assert_eq!(parse_cpus("\n"), [] as [u32; 0]);
+    }
+}
