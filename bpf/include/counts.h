@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Sums by thread and stack. Two maps take turns: user space has programs count
- * into the other one, and interrupts each CPU with visit_cpu. Whoever counts has
- * interrupts off, and so the first map is user space's alone then: nothing is
- * lost to a drain, or added to another key.
+ * into the other one, and then looks at each CPU, with visit_cpu, until none
+ * counts there that may have begun before. So the first map is user space's
+ * alone, and nothing is lost to a drain, or added to another key.
  */
 #ifndef SYSTEMSCOPE_COUNTS_H
 #define SYSTEMSCOPE_COUNTS_H
@@ -42,6 +42,17 @@ struct counts_map {
 /* Which of the two is counted into. */
 volatile u64 counts_are_odd = 0;
 
+/*
+ * How many count on a CPU now. Most have interrupts off, and cannot be met; a
+ * sample at a page fault has not.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} counting SEC(".maps");
+
 const volatile bool per_thread = false;
 
 /*
@@ -67,10 +78,9 @@ static __always_inline void note_new_count(void)
 	bpf_ringbuf_submit(event, 0);
 }
 
-static __always_inline void count(struct stack_key *key,
-				  const struct tally *weight)
+static __always_inline void count_in(void *map, struct stack_key *key,
+				     const struct tally *weight)
 {
-	void *map = counts_are_odd ? &counts_odd : &counts_even;
 	struct tally *tally;
 
 	tally = bpf_map_lookup_elem(map, key);
@@ -93,11 +103,27 @@ static __always_inline void count(struct stack_key *key,
 		tally->longest = weight->longest;
 }
 
-/* Run on each CPU by user space, where it cannot meet one who counts. */
+static __always_inline void count(struct stack_key *key,
+				  const struct tally *weight)
+{
+	u32 zero = 0;
+	volatile u32 *here = bpf_map_lookup_elem(&counting, &zero);
+
+	if (!here)
+		return;
+	*here += 1;
+	count_in(counts_are_odd ? &counts_odd : &counts_even, key, weight);
+	*here -= 1;
+}
+
+/* Run on each CPU by user space. Returns whether somebody counts there. */
 SEC("raw_tp")
 int visit_cpu(void *ctx)
 {
-	return 0;
+	u32 zero = 0;
+	u32 *here = bpf_map_lookup_elem(&counting, &zero);
+
+	return here && *here;
 }
 
 #endif

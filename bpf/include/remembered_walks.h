@@ -37,7 +37,7 @@ struct remembered_walk {
 	struct stack_word words[REMEMBERED_WORDS];
 };
 
-/* Direct-mapped. Written by its CPU alone, with interrupts off. */
+/* Direct-mapped. Written by its CPU alone, which nothing preempts meanwhile. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, REMEMBERED_WALKS);

@@ -106,8 +106,8 @@ find_process(struct stack_event *event, struct walk_tables *tables)
 	process = bpf_map_lookup_elem(&unwind_processes, &pid);
 	if (!process || process->instance != event->instance)
 		return NULL;
-	tables->mappings = *(volatile u64 *)&process->mappings;
 	tables->generation = *(volatile u64 *)&process->generation;
+	tables->mappings = *(volatile u64 *)&process->mappings;
 	/* The entry may have become another process's in between. */
 	barrier();
 	return process->instance == event->instance ? process : NULL;

@@ -348,7 +348,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         };
         self.odd = !self.odd;
         self.state.count_into(self.odd);
-        // Some may still count into the first.
+        // Some may still count into the first: waits for them.
         cpus::run_on_each(self.visit_cpu)?;
         self.drains += 1;
         self.add_up(full)

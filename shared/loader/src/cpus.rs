@@ -1,6 +1,8 @@
 //! The machine's CPUs, and running a program on each.
 
 use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
 
 use libbpf_rs::{ProgramInput, ProgramMut};
 
@@ -11,19 +13,30 @@ use crate::kernel::lossy;
 /// `BPF_F_TEST_RUN_ON_CPU` of include/uapi/linux/bpf.h.
 const TEST_RUN_ON_CPU: u32 = 1;
 
-/// Runs `program` on each CPU, one after the other, in an interrupt: when this
-/// returns, whatever ran on a CPU before with interrupts off has ended.
+/// Between two looks at a CPU.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// Runs `program` on each CPU, one after the other, in an interrupt: whatever
+/// ran there before with interrupts off has ended then. Where it returns
+/// something but 0 it is run again in a moment.
 pub(crate) fn run_on_each(program: &ProgramMut<'_>) -> Result<()> {
     for cpu in online_cpus()? {
-        let input = ProgramInput {
-            cpu,
-            flags: TEST_RUN_ON_CPU,
-            ..ProgramInput::default()
-        };
-        let ran = program.test_run(input);
-        // One that has gone offline meanwhile runs nothing.
-        if ran.is_err() && online_cpus()?.contains(&cpu) {
-            ran.context(format!("run {} on CPU {cpu}", lossy(program.name())))?;
+        loop {
+            let input = ProgramInput {
+                cpu,
+                flags: TEST_RUN_ON_CPU,
+                ..ProgramInput::default()
+            };
+            match program.test_run(input) {
+                Ok(ran) if ran.return_value == 0 => break,
+                Ok(_) => sleep(PAUSE),
+                // One that has gone offline meanwhile runs nothing.
+                Err(_) if !online_cpus()?.contains(&cpu) => break,
+                Err(error) => {
+                    let what = format!("run {} on CPU {cpu}", lossy(program.name()));
+                    return Err(error).context(what);
+                }
+            }
         }
     }
     Ok(())
