@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::output::per_mille;
-use systemscope_tests::{Account, Seen, Turn, Watch, Workload, accounts_at_rest};
+use systemscope_tests::{Account, Seen, Turn, Watch, Workload, accounts_at_rest, patiently};
 
 struct Naps {
     naps: Workload,
@@ -44,6 +44,10 @@ fn sleeps_of_200_us_vanish_under_a_millisecond() {
 #[test]
 fn sleeps_of_200_us_are_all_there_under_100_us() {
     let _turn = Turn::take();
+    patiently(assert_all_there);
+}
+
+fn assert_all_there() {
     let Naps { seen, kernel, .. } = naps(0, "-m 100");
     let off_cpu = seen.window_ns() - kernel.running_ns;
     let shown = seen.folded.total();
