@@ -22,16 +22,21 @@ struct stack_word {
 	u64 value;
 };
 
-struct remembered_walk {
-	/* The stack's ID; 0 while there is none. */
-	u64 id;
+struct walk_start {
 	/* Of which program, and by which of its tables. */
 	u64 instance;
 	u64 generation;
-	/* The registers at the leaf, and whether bp was made use of. */
+	/* The registers at the leaf. */
 	u64 ip;
 	u64 sp;
 	u64 bp;
+};
+
+struct remembered_walk {
+	/* The stack's ID; 0 while there is none. */
+	u64 id;
+	struct walk_start start;
+	/* Whether use was made of the bp at the leaf. */
 	u32 bp_matters;
 	u32 word_count;
 	struct stack_word words[REMEMBERED_WORDS];
@@ -149,39 +154,33 @@ __noinline int words_are_the_same(u32 slot)
 	return true;
 }
 
-/*
- * The ID of the stack that a walk from these registers would find, or 0 if
- * that is not known.
- */
-static __always_inline u64 recall_walk(struct walk_notes *notes, u64 instance,
-				       u64 generation, u64 ip, u64 sp, u64 bp)
+/* The ID of the stack that a walk from @start would find, or 0 if not known. */
+static __always_inline u64 recall_walk(struct walk_notes *notes,
+				       const struct walk_start *start)
 {
-	u64 hash = hash_word(hash_word(instance, ip), sp);
+	u64 hash = hash_word(hash_word(start->instance, start->ip), start->sp);
 	struct remembered_walk *walk;
 
 	notes->slot = hash % REMEMBERED_WALKS;
 	walk = find_remembered(notes->slot);
-	if (!walk || !walk->id || walk->instance != instance ||
-	    walk->generation != generation || walk->ip != ip ||
-	    walk->sp != sp || (walk->bp_matters && walk->bp != bp))
+	if (!walk || !walk->id || walk->start.instance != start->instance ||
+	    walk->start.generation != start->generation ||
+	    walk->start.ip != start->ip || walk->start.sp != start->sp ||
+	    (walk->bp_matters && walk->start.bp != start->bp))
 		return 0;
 	return words_are_the_same(notes->slot) ? walk->id : 0;
 }
 
 /* The same walk is now made: begins to note it. */
-static __always_inline void begin_notes(struct walk_notes *notes, u64 instance,
-					u64 generation, u64 ip, u64 sp, u64 bp)
+static __always_inline void begin_notes(struct walk_notes *notes,
+					const struct walk_start *start)
 {
 	struct remembered_walk *walk = find_remembered(notes->slot);
 
 	if (!walk)
 		return;
 	walk->id = 0;
-	walk->instance = instance;
-	walk->generation = generation;
-	walk->ip = ip;
-	walk->sp = sp;
-	walk->bp = bp;
+	walk->start = *start;
 	notes->complete = true;
 	notes->bp_matters = false;
 	notes->word_count = 0;

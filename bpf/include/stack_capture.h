@@ -221,13 +221,18 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room,
 	/* Threads block where they did before; they are interrupted anywhere. */
 	walk->notes.complete = false;
 	if (!exact) {
-		recalled = recall_walk(&walk->notes, event->instance,
-				       tables.generation, walk->ip, walk->sp,
-				       walk->bp);
+		struct walk_start from = {
+			.instance = event->instance,
+			.generation = tables.generation,
+			.ip = walk->ip,
+			.sp = walk->sp,
+			.bp = walk->bp,
+		};
+
+		recalled = recall_walk(&walk->notes, &from);
 		if (recalled && !unseen(recalled) && !copy_every_stack)
 			return recalled;
-		begin_notes(&walk->notes, event->instance, tables.generation,
-			    walk->ip, walk->sp, walk->bp);
+		begin_notes(&walk->notes, &from);
 	}
 	walk->first_mapping = (u32)tables.mappings;
 	walk->mapping_count = tables.mappings >> 32;

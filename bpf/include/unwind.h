@@ -224,17 +224,15 @@ static __always_inline enum walk_end step_by_rule(struct walk *walk,
 		ip = words[1];
 		ip_is_known = true;
 		notes->bp_from = saved;
-		note_word(notes, cfa + RETURN_ADDRESS_AT_CFA, ip);
-	} else {
-		if (!read_user(&bp, sizeof(bp), saved))
-			return WALK_READ_FAILED;
+	} else if (read_user(&bp, sizeof(bp), saved)) {
 		notes->bp_from = saved;
+	} else {
+		return WALK_READ_FAILED;
 	}
-	if (!ip_is_known) {
-		if (!read_user(&ip, sizeof(ip), cfa + RETURN_ADDRESS_AT_CFA))
-			return WALK_READ_FAILED;
-		note_word(notes, cfa + RETURN_ADDRESS_AT_CFA, ip);
-	}
+	if (!ip_is_known &&
+	    !read_user(&ip, sizeof(ip), cfa + RETURN_ADDRESS_AT_CFA))
+		return WALK_READ_FAILED;
+	note_word(notes, cfa + RETURN_ADDRESS_AT_CFA, ip);
 	walk->ip = ip;
 	walk->sp = cfa;
 	walk->bp = bp;

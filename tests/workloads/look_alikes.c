@@ -21,39 +21,21 @@ static NOINLINE void doze(uint64_t ns)
 	sleep_ns(ns);
 }
 
-/* The two differ in the return address next to the leaf. */
+#define CALLER(name, callee, number)                                           \
+	static NOINLINE void name(uint64_t ns)                                 \
+	{                                                                      \
+		callee(ns);                                                    \
+		kept[number]++;                                                \
+	}
 
-static NOINLINE void red(uint64_t ns)
-{
-	doze(ns);
-	kept[0]++;
-}
+/* Two that differ in the return address next to the leaf. */
+CALLER(red, doze, 0)
+CALLER(blue, doze, 1)
 
-static NOINLINE void blue(uint64_t ns)
-{
-	doze(ns);
-	kept[1]++;
-}
-
-/* These in one further up. */
-
-static NOINLINE void midway(uint64_t ns)
-{
-	doze(ns);
-	kept[2]++;
-}
-
-static NOINLINE void north(uint64_t ns)
-{
-	midway(ns);
-	kept[3]++;
-}
-
-static NOINLINE void south(uint64_t ns)
-{
-	midway(ns);
-	kept[4]++;
-}
+/* Two in one further up. */
+CALLER(midway, doze, 2)
+CALLER(north, midway, 3)
+CALLER(south, midway, 4)
 
 /* And these in the frame pointer, too, which alone says where that is. */
 

@@ -173,12 +173,11 @@ pub struct Collector<'a, 'obj, State> {
     state: &'a mut State,
     ring: RingBuffer<'a>,
     inbox: Rc<RefCell<Inbox<'a, 'obj>>>,
-    /// Whether programs count into `maps.odd`.
-    odd: bool,
     sums: Sums,
     /// The records of threads, where these hold IDs.
     threads: Option<&'a MapMut<'obj>>,
     swept: Instant,
+    /// The maps have taken turns as often.
     drains: u64,
 }
 
@@ -233,7 +232,6 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
             state,
             ring,
             inbox,
-            odd: false,
             sums: Sums::new(per_process),
             threads: None,
             swept: Instant::now(),
@@ -341,27 +339,21 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
 
     /// Has programs count into the other map and adds up what is in the first.
     fn drain(&mut self) -> Result<()> {
-        let full = if self.odd {
-            self.maps.odd
-        } else {
-            self.maps.even
+        let full = match self.drains % 2 {
+            0 => self.maps.even,
+            _ => self.maps.odd,
         };
-        self.odd = !self.odd;
-        self.state.count_into(self.odd);
+        self.drains += 1;
+        self.state.count_into(self.drains % 2 == 1);
         // Some may still count into the first: waits for them.
         cpus::run_on_each(self.visit_cpu)?;
-        self.drains += 1;
-        self.add_up(full)
-    }
 
-    /// Adds up what is in a map that no program counts into.
-    fn add_up(&mut self, counts: &MapMut<'_>) -> Result<()> {
         // The stacks first, and then what was counted under their IDs.
         self.ring.consume().context("read the ring buffer")?;
         let Inbox { stacks, wakers, .. } = &mut *self.inbox.borrow_mut();
         wakers.settle(stacks, |_, _| false);
         let sums = &mut self.sums;
-        take_all(counts, "the counts", |key: StackKey, tally: Tally| {
+        take_all(full, "the counts", |key: StackKey, tally: Tally| {
             sums.add(key, &tally, stacks, wakers);
         })
     }

@@ -2,16 +2,19 @@
 //! wait of a Debian python3 that blocks in many places. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod checked;
+
 use std::mem::MaybeUninit;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use bpf::WindowState;
 use bpf::offcputime::OffcputimeSkelBuilder;
-use bpf::{FilterConfig, SharedConfig, WindowState};
 use libbpf_rs::RingBufferBuilder;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use loader::{CallGraph, Targets, Unwinder, attach};
+use loader::{CallGraph, Unwinder, attach};
 use symbolize::Symbolizer;
+
+use checked::Python;
 
 /// Two threads that pass a word on, and wait at depths that change.
 const BLOCKS: &str = "
@@ -34,29 +37,13 @@ for body in answer, take: threading.Thread(target=body, daemon=True).start()
 while True: down(random.randrange(5), random.randrange(4))
 ";
 
-struct Blocks(Child);
-
-impl Drop for Blocks {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn what_is_recalled_is_what_a_walk_finds() {
-    let mut python = Command::new("python3");
-    python.args(["-c", BLOCKS]).stdout(Stdio::null());
-    let blocks = Blocks(python.spawn().expect("python3"));
-    let pid = blocks.0.id();
-    std::thread::sleep(Duration::from_millis(500));
-
+    let python = Python::start(BLOCKS);
     let mut object = MaybeUninit::uninit();
     let mut open = OffcputimeSkelBuilder::default().open(&mut object).unwrap();
     let config = open.maps.rodata_data.as_deref_mut().unwrap();
-    config.set_stacks(true, false);
-    config.set_copy_every_stack(true);
-    config.set_only_pid(pid);
+    python.configure(config);
     loader::size_unwind_maps(
         false,
         &mut open.maps.unwind_pages,
@@ -68,10 +55,7 @@ fn what_is_recalled_is_what_a_walk_finds() {
     let maps = &mut program.maps;
 
     let mut unwinder = Unwinder::new(CallGraph::Auto, loader::unwind_maps!(maps)).unwrap();
-    let targets = Targets {
-        pids: vec![pid],
-        tids: vec![],
-    };
+    let targets = python.targets();
     let processes = targets.processes(&program.progs.list_threads).unwrap();
     unwinder.prepare(&processes, &mut Symbolizer::new(), Duration::from_secs(10));
 

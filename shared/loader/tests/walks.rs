@@ -2,26 +2,30 @@
 //! the same stacks: those of a busy Debian python3. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod checked;
+
 use std::collections::HashMap;
 use std::fs;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use bpf::WindowState;
 use bpf::oncputime::OncputimeSkelBuilder;
 use bpf::types::{EVENT_STACK, EVENT_STACK_COPY, StackEvent};
 use bpf::unwind::{StackCopy, WALK_REACHED_ROOT};
-use bpf::{FilterConfig, SharedConfig, WindowState};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use libbpf_rs::RingBufferBuilder;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use loader::{CallGraph, Rate, Samplers, Targets, Unwinder};
+use loader::{CallGraph, Rate, Samplers, Unwinder};
 use plain::Plain;
 use symbolize::Symbolizer;
 use unwind::{End, Memory, Mode, Registers};
+
+use checked::Python;
 
 /// Calls deep into libraries that are built without frame pointers.
 const BUSY: &str = "
@@ -34,15 +38,6 @@ def work():
 threading.Thread(target=work, daemon=True).start()
 work()
 ";
-
-struct Busy(Child);
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// What the program sent of one stack.
 #[derive(Default)]
@@ -69,22 +64,12 @@ fn read<T: Plain + Copy + Default>(bytes: &[u8]) -> T {
 
 #[test]
 fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
-    let mut python = Command::new("python3");
-    python.args(["-c", BUSY]).stdout(Stdio::null());
-    let busy = Busy(python.spawn().expect("python3"));
-    let pid = busy.0.id();
-    std::thread::sleep(Duration::from_millis(500));
-
-    let targets = Targets {
-        pids: vec![pid],
-        tids: vec![],
-    };
+    let python = Python::start(BUSY);
+    let pid = python.pid();
     let mut object = MaybeUninit::uninit();
     let mut open = OncputimeSkelBuilder::default().open(&mut object).unwrap();
     let config = open.maps.rodata_data.as_deref_mut().unwrap();
-    config.set_stacks(true, false);
-    config.set_copy_every_stack(true);
-    config.set_only_pid(pid);
+    python.configure(config);
     loader::size_unwind_maps(
         false,
         &mut open.maps.unwind_pages,
@@ -96,7 +81,10 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
     let maps = &mut program.maps;
 
     let mut unwinder = Unwinder::new(CallGraph::Auto, loader::unwind_maps!(maps)).unwrap();
-    let processes = targets.processes(&program.progs.list_threads).unwrap();
+    let processes = python
+        .targets()
+        .processes(&program.progs.list_threads)
+        .unwrap();
     let [process] = processes[..] else {
         panic!("one process is expected: {processes:?}")
     };
