@@ -7,30 +7,34 @@ use std::time::Duration;
 use systemscope_tests::account::threads_of;
 use systemscope_tests::output::assert_close;
 use systemscope_tests::simple::on;
-use systemscope_tests::{Account, Folded, Tool, Turn, Watch, Workload, cpus_online};
+use systemscope_tests::{Account, Folded, Tool, Turn, Watch, Workload, cpus_online, patiently};
 
 #[test]
 fn frequency_sets_the_number_of_samples() {
     let _turn = Turn::take();
-    let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
-    spinners.go();
-    for (flags, hertz) in [
-        ("", 49),
-        ("-F 49", 49),
-        ("-F 499", 499),
-        ("--frequency 199", 199),
-    ] {
-        assert_samples(spinners.pid(), flags, hertz);
-    }
+    patiently(|| {
+        let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
+        spinners.go();
+        for (flags, hertz) in [
+            ("", 49),
+            ("-F 49", 49),
+            ("-F 499", 499),
+            ("--frequency 199", 199),
+        ] {
+            assert_samples(spinners.pid(), flags, hertz);
+        }
+    });
 }
 
 #[test]
 fn a_period_counts_events_instead() {
     let _turn = Turn::take();
-    let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
-    spinners.go();
-    // Of the CPU clock, a period is in nanoseconds: one sample per 10 ms.
-    assert_samples(spinners.pid(), "-e cpu-clock -c 10000000", 100);
+    patiently(|| {
+        let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
+        spinners.go();
+        // Of the CPU clock, a period is in nanoseconds: one sample per 10 ms.
+        assert_samples(spinners.pid(), "-e cpu-clock -c 10000000", 100);
+    });
 }
 
 /// Samples must be as many as the CPU time that the process had in a window

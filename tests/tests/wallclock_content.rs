@@ -9,7 +9,7 @@ use std::time::Duration;
 use systemscope_tests::account::threads_of;
 use systemscope_tests::output::{assert_close, per_mille};
 use systemscope_tests::wallclock::{Run, assert_marked};
-use systemscope_tests::{Folded, Running, Turn, Workload};
+use systemscope_tests::{Folded, Running, Turn, Workload, patiently};
 
 fn assert_flame_graph(svg: &str, colours_of: &[&str]) {
     assert!(svg.trim_end().ends_with("</svg>"), "not a whole SVG");
@@ -46,39 +46,41 @@ fn fills(svg: &str, mark: &str) -> Vec<(u32, u32, u32)> {
 #[test]
 fn every_threads_widths_add_up_to_its_life() {
     let _turn = Turn::take();
-    let mut phases = Workload::start("phases", &[60, 3]);
-    phases.go();
-    let pid = phases.pid();
-    let run = Run::with_prefix(&pid.to_string(), "-d 3 -f 199 -m 1000");
-    let mut together = 0;
-    for tid in threads_of(pid) {
-        let folded = run.folded(&format!("thread_{tid}_"), ".folded");
-        assert_marked(&folded);
+    patiently(|| {
+        let mut phases = Workload::start("phases", &[60, 3]);
+        phases.go();
+        let pid = phases.pid();
+        let run = Run::with_prefix(&pid.to_string(), "-d 3 -f 199 -m 1000");
+        let mut together = 0;
+        for tid in threads_of(pid) {
+            let folded = run.folded(&format!("thread_{tid}_"), ".folded");
+            assert_marked(&folded);
+            assert_close(
+                &format!("widths of thread {tid} in us"),
+                folded.total(),
+                3_000_000,
+                15_000,
+            );
+            together += folded.total();
+        }
+        let combined = Folded::parse(&fs::read(run.combined(".folded")).unwrap());
+        assert_marked(&combined);
         assert_close(
-            &format!("widths of thread {tid} in us"),
-            folded.total(),
-            3_000_000,
-            15_000,
+            "all threads together",
+            combined.total(),
+            together,
+            per_mille(together, 1),
         );
-        together += folded.total();
-    }
-    let combined = Folded::parse(&fs::read(run.combined(".folded")).unwrap());
-    assert_marked(&combined);
-    assert_close(
-        "all threads together",
-        combined.total(),
-        together,
-        per_mille(together, 1),
-    );
-    // Scaled to what the thread clock measured, not samples by the dozen.
-    let burnt = combined.under("f").marked("_[c]").total();
-    assert!(burnt > 100_000, "{burnt} us in f");
-    for function in ["g", "h", "i"] {
-        assert!(
-            combined.under(function).marked("_[o]").total() > 100_000,
-            "too little in {function}"
-        );
-    }
+        // Scaled to what the thread clock measured, not samples by the dozen.
+        let burnt = combined.under("f").marked("_[c]").total();
+        assert!(burnt > 100_000, "{burnt} us in f");
+        for function in ["g", "h", "i"] {
+            assert!(
+                combined.under(function).marked("_[o]").total() > 100_000,
+                "too little in {function}"
+            );
+        }
+    });
 }
 
 #[test]
@@ -117,22 +119,24 @@ fn states_have_their_colours() {
 #[test]
 fn sleep_1000_is_not_an_empty_report() {
     let _turn = Turn::take();
-    let mut command = Command::new("sleep");
-    command.arg("1000");
-    let target = Running::spawn(command, true);
-    sleep(Duration::from_millis(100));
-    let run = Run::with_prefix(&target.pid().to_string(), "-d 2");
-    let folded = run.folded("base", ".folded");
-    assert_close(
-        "asleep, in us",
-        folded.marked("_[o]").total(),
-        2_000_000,
-        10_000,
-    );
-    assert!(
-        folded.frames().any(|frame| frame.contains("nanosleep")),
-        "{folded:#?}"
-    );
+    patiently(|| {
+        let mut command = Command::new("sleep");
+        command.arg("1000");
+        let target = Running::spawn(command, true);
+        sleep(Duration::from_millis(100));
+        let run = Run::with_prefix(&target.pid().to_string(), "-d 2");
+        let folded = run.folded("base", ".folded");
+        assert_close(
+            "asleep, in us",
+            folded.marked("_[o]").total(),
+            2_000_000,
+            10_000,
+        );
+        assert!(
+            folded.frames().any(|frame| frame.contains("nanosleep")),
+            "{folded:#?}"
+        );
+    });
 }
 
 #[test]

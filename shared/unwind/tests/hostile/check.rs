@@ -1,17 +1,13 @@
 //! What must be true whatever the bytes are. The fuzz target uses it, too.
 
-use std::{
-    collections::HashSet,
-    time::{Duration, Instant},
-};
+use std::{collections::HashSet, time::Duration};
 
 use unwind::{PAGE_SIZE, build};
 
 /// Builds a table from `bytes` and asserts that it is bounded and sound.
 pub(crate) fn check(bytes: &[u8]) {
-    let start = Instant::now();
-    let built = build(bytes);
-    assert!(start.elapsed() < Duration::from_secs(2));
+    let (built, cost) = tamper::cost(|| build(bytes));
+    assert!(cost.time < Duration::from_secs(2), "{cost:?}");
     let Ok(built) = built else {
         return;
     };
