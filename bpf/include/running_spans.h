@@ -161,9 +161,10 @@ int switch_running(u64 *ctx)
 }
 
 /*
- * Run on each CPU by user space, where it cannot meet a switch: after the
- * window's start it notes who runs there, and after the end of an interval it
- * splits the span of whoever still does.
+ * Run on each CPU by user space, where it cannot meet a switch, nor anything
+ * else that counts. Where spans are on a CPU, it notes who runs there after the
+ * window's start, and splits the span of whoever still does after the end of an
+ * interval.
  */
 SEC("raw_tp")
 int visit_cpu(void *ctx)
@@ -178,6 +179,8 @@ int visit_cpu(void *ctx)
 	struct running *cpu;
 	u32 zero = 0;
 
+	if (span_kind != SPANS_RUNNING)
+		return 0;
 	cpu = bpf_map_lookup_elem(&running, &zero);
 	if (!cpu || !now || (cpu->since && now <= end) || cpu->since >= end)
 		return 0;

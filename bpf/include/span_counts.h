@@ -54,7 +54,8 @@ struct {
 struct span_key {
 	/* ID in the caller's PID namespace. */
 	u32 owner;
-	u32 bucket;
+	u16 bucket;
+	u16 slot;
 };
 
 struct span_sum {
@@ -65,26 +66,22 @@ struct span_sum {
 
 #define SPAN_SUMS 32768
 
-/* Two are in place and one is read: counts.h says why nothing is lost. */
+/* Both slots are in each. They take turns: counts.h says why nothing is lost. */
 struct span_sums {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, SPAN_SUMS);
 	__type(key, struct span_key);
 	__type(value, struct span_sum);
-} span_sums_0 SEC(".maps"), span_sums_1 SEC(".maps"), span_sums_2 SEC(".maps");
+} sums_even SEC(".maps"), sums_odd SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, SPAN_SLOTS);
-	__type(key, u32);
-	__array(values, struct span_sums);
-} span_sums SEC(".maps") = { .values = { &span_sums_0, &span_sums_1 } };
+/* Which of the two is counted into. */
+volatile u64 sums_are_odd = 0;
 
-/* Keys put into the map of each slot; user space sets it to 0 when it swaps. */
-volatile u64 span_sums_used[SPAN_SLOTS] = {};
+/* Keys put into that one; user space sets it to 0 when it swaps. */
+volatile u64 sums_used = 0;
 
 /*
- * What a CPU counted last, before it goes to span_sums: a place for a key is
+ * What a CPU counted last, before it goes to the sums: a place for a key is
  * found without searching, and written by its CPU alone, with interrupts off.
  */
 struct recent_sum {
@@ -148,27 +145,22 @@ static __always_inline u32 span_bucket(u64 length)
 	return (shift << SUB_BUCKET_BITS) + (length >> shift);
 }
 
-/* Adds to the sums of @slot what is in a place, to make room there. */
-static __noinline int add_to_sums(u32 slot, struct recent_sum *recent)
+static __always_inline void add_to_map(void *map, struct recent_sum *recent)
 {
 	struct span_sum *sum;
-	void *map;
 
-	map = bpf_map_lookup_elem(&span_sums, &slot);
-	if (!map)
-		return 0;
 	sum = bpf_map_lookup_elem(map, &recent->key);
 	if (!sum) {
 		if (!bpf_map_update_elem(map, &recent->key, &recent->sum,
 					 BPF_NOEXIST)) {
-			__sync_fetch_and_add(&span_sums_used[slot & 1], 1);
-			return 0;
+			__sync_fetch_and_add(&sums_used, 1);
+			return;
 		}
 		/* Another CPU was first, or there is no room. */
 		sum = bpf_map_lookup_elem(map, &recent->key);
 		if (!sum) {
 			__sync_fetch_and_add(&lost.counts, recent->sum.spans);
-			return 0;
+			return;
 		}
 	}
 	__sync_fetch_and_add(&sum->spans, recent->sum.spans);
@@ -176,6 +168,13 @@ static __noinline int add_to_sums(u32 slot, struct recent_sum *recent)
 	/* Two CPUs at once may leave the shorter, which is of the same bucket. */
 	if (recent->sum.longest > sum->longest)
 		sum->longest = recent->sum.longest;
+}
+
+/* Adds to the sums of @slot what is in a place, to make room there. */
+static __noinline int add_to_sums(u32 slot, struct recent_sum *recent)
+{
+	recent->key.slot = slot;
+	add_to_map(sums_are_odd ? &sums_odd : &sums_even, recent);
 	return 0;
 }
 

@@ -10,15 +10,6 @@
 #include "clock_edges.h"
 #include "span_intervals.h"
 
-/* What of the time off the CPU is a span. */
-enum {
-	SPANS_WAITING,
-	SPANS_BLOCKED,
-	SPANS_RUNNABLE,
-};
-
-const volatile u32 span_kind = SPANS_WAITING;
-
 /* A thread that was off the CPU when an interval ended. */
 struct waiting {
 	u64 task;

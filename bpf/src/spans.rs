@@ -17,12 +17,14 @@ pub const OWNER_PROCESS: u32 = 1;
 /// Value of `span_owner`: spans by thread.
 pub const OWNER_THREAD: u32 = 2;
 
+/// Value of `span_kind`: on the CPU.
+pub const SPANS_RUNNING: u32 = 0;
 /// Value of `span_kind`: off the CPU.
-pub const SPANS_WAITING: u32 = 0;
+pub const SPANS_OFF_CPU: u32 = 1;
 /// Value of `span_kind`: off the CPU, up to the wake-up.
-pub const SPANS_BLOCKED: u32 = 1;
+pub const SPANS_BLOCKED: u32 = 2;
 /// Value of `span_kind`: waiting for a CPU.
-pub const SPANS_RUNNABLE: u32 = 2;
+pub const SPANS_RUNNABLE: u32 = 3;
 
 /// `struct span_counts`: the spans that one CPU counted in a slot.
 #[repr(C)]
@@ -46,14 +48,16 @@ impl Default for SpanCounts {
     }
 }
 
-/// `struct span_key`: whose spans, and of which length.
+/// `struct span_key`: whose spans, of which length, in which interval.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SpanKey {
     /// The process or thread, in the caller's PID namespace.
     pub owner: u32,
     /// The bucket.
-    pub bucket: u32,
+    pub bucket: u16,
+    /// Where the interval is counted.
+    pub slot: u16,
 }
 
 /// `struct span_sum`: what is in a bucket.
@@ -124,15 +128,18 @@ impl c::bss {
         unsafe { std::ptr::write_volatile(&mut self.interval, end_ns << 1 | slot as u64) }
     }
 
-    /// How many keys were put into the sums of `slot` since the last reset.
-    pub fn sums_used(&self, slot: usize) -> u64 {
+    /// How many keys are in the current map of sums.
+    pub fn sums_used(&self) -> u64 {
         // SAFETY: a valid, aligned field; volatile as the kernel writes it.
-        unsafe { std::ptr::read_volatile(&self.span_sums_used[slot]) }
+        unsafe { std::ptr::read_volatile(&self.sums_used) }
     }
 
-    /// Says that the sums of `slot` are empty.
-    pub fn reset_sums_used(&mut self, slot: usize) {
-        // SAFETY: a valid, aligned field; volatile as the kernel writes it.
-        unsafe { std::ptr::write_volatile(&mut self.span_sums_used[slot], 0) }
+    /// Has programs count into `sums_odd`, or else `sums_even`: one that is
+    /// empty.
+    pub fn count_into(&mut self, odd: bool) {
+        // SAFETY: as above.
+        unsafe { std::ptr::write_volatile(&mut self.sums_are_odd, odd.into()) }
+        // SAFETY: as above.
+        unsafe { std::ptr::write_volatile(&mut self.sums_used, 0) }
     }
 }

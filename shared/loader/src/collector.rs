@@ -14,11 +14,10 @@ use bpf::types::{
 };
 use bpf::unwind::{CodeChanged, StackCopy};
 use bpf::wakers::{EVENT_WAKER, EVENT_WAKER_CHAIN};
-use libbpf_rs::{MapCore, MapMut, ProgramMut, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapMut, ProgramMut, RingBuffer, RingBufferBuilder};
 use symbolize::Process;
 
 use crate::Result;
-use crate::cpus;
 use crate::error::{Context, Error};
 use crate::iterators::copy;
 use crate::living::Living;
@@ -26,6 +25,7 @@ use crate::maps::{for_each_value, take_all};
 use crate::stacks::Stacks;
 use crate::sums::Sums;
 use crate::targets::Targets;
+use crate::turns::Turns;
 use crate::unwinding::{Copied, MOST_COPIES, Unwinder};
 use crate::wakers::Wakers;
 use crate::walks::Outcome;
@@ -168,8 +168,7 @@ impl Inbox<'_, '_> {
 
 /// Reads what one program reports, from its attachment to its end.
 pub struct Collector<'a, 'obj, State> {
-    maps: CountMaps<'a, 'obj>,
-    visit_cpu: &'a ProgramMut<'obj>,
+    counts: Turns<'a, 'obj>,
     state: &'a mut State,
     ring: RingBuffer<'a>,
     inbox: Rc<RefCell<Inbox<'a, 'obj>>>,
@@ -177,8 +176,6 @@ pub struct Collector<'a, 'obj, State> {
     /// The records of threads, where these hold IDs.
     threads: Option<&'a MapMut<'obj>>,
     swept: Instant,
-    /// The maps have taken turns as often.
-    drains: u64,
 }
 
 /// All that a program reported.
@@ -227,15 +224,13 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
             .context("map the ring buffer")?;
         let ring = builder.build().context("open the ring buffer")?;
         Ok(Collector {
-            maps,
-            visit_cpu,
+            counts: Turns::new(maps.even, maps.odd, visit_cpu),
             state,
             ring,
             inbox,
             sums: Sums::new(per_process),
             threads: None,
             swept: Instant::now(),
-            drains: 0,
         })
     }
 
@@ -270,7 +265,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
             self.state.allow_copies(copies);
         }
         // Three quarters, which is also when programs ask for it.
-        if self.state.counts_used() >= u64::from(self.maps.even.max_entries()) / 4 * 3 {
+        if self.state.counts_used() >= self.counts.room() / 4 * 3 {
             self.drain()?;
         }
         if self.swept.elapsed() >= SWEEP_INTERVAL {
@@ -339,15 +334,8 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
 
     /// Has programs count into the other map and adds up what is in the first.
     fn drain(&mut self) -> Result<()> {
-        let full = match self.drains % 2 {
-            0 => self.maps.even,
-            _ => self.maps.odd,
-        };
-        self.drains += 1;
-        self.state.count_into(self.drains % 2 == 1);
-        // Some may still count into the first: waits for them.
-        cpus::run_on_each(self.visit_cpu)?;
-
+        let state = &mut *self.state;
+        let full = self.counts.next(|odd| state.count_into(odd))?;
         // The stacks first, and then what was counted under their IDs.
         self.ring.consume().context("read the ring buffer")?;
         let Inbox { stacks, wakers, .. } = &mut *self.inbox.borrow_mut();
@@ -370,7 +358,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
             ring,
             inbox,
             sums,
-            drains,
+            counts,
             ..
         } = self;
         drop(ring);
@@ -393,7 +381,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
             stacks,
             wakers,
             ended,
-            drains,
+            drains: counts.taken(),
             lost,
             notes: unwinder.map_or(Vec::new(), |unwinder| unwinder.notes()),
         })

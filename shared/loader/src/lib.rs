@@ -29,6 +29,7 @@ mod stack_choice;
 mod stacks;
 mod sums;
 mod targets;
+mod turns;
 mod unwinding;
 mod wakers;
 mod walks;

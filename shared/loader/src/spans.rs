@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::fd::{AsFd, AsRawFd};
 
 use bpf::cpudist::types::bss;
 use bpf::spans::{RecentSum, SLOTS, SpanCounts, SpanKey, SpanSum, Waiting};
@@ -16,6 +15,7 @@ use crate::cpus;
 use crate::error::Context;
 use crate::iterators::{self, copy};
 use crate::maps::take_all;
+use crate::turns::Turns;
 
 /// The idle task's name, less the number of its CPU.
 const IDLE: &str = "swapper";
@@ -35,10 +35,10 @@ pub struct Question {
 pub struct SpanMaps<'a, 'obj> {
     /// `span_counts`
     pub counts: &'a MapMut<'obj>,
-    /// `span_sums`
-    pub sums: &'a MapMut<'obj>,
-    /// `span_sums_0` to `span_sums_2`
-    pub sums_of: [&'a MapMut<'obj>; SLOTS + 1],
+    /// `sums_even`
+    pub sums_even: &'a MapMut<'obj>,
+    /// `sums_odd`
+    pub sums_odd: &'a MapMut<'obj>,
     /// `recent_sums`
     pub recent: &'a MapMut<'obj>,
     /// `returned`
@@ -62,15 +62,14 @@ pub struct SpanCollector<'a, 'obj> {
     question: Question,
     maps: SpanMaps<'a, 'obj>,
     programs: SpanPrograms<'a, 'obj>,
+    sums: Turns<'a, 'obj>,
     state: &'a mut bss,
     /// Where the interval is counted, and when it is.
     slot: usize,
     start: u64,
     end: u64,
-    /// Which of the maps of sums each slot has, and at last the spare one.
-    order: [usize; SLOTS + 1],
-    /// What was read of the interval so far, by owner; 0 where there is none.
-    read: HashMap<u32, Histogram>,
+    /// What was read of each slot so far, by owner; 0 where there is none.
+    read: [HashMap<u32, Histogram>; SLOTS],
 }
 
 impl<'a, 'obj> SpanCollector<'a, 'obj> {
@@ -83,14 +82,14 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
     ) -> Self {
         SpanCollector {
             question,
+            sums: Turns::new(maps.sums_even, maps.sums_odd, programs.visit_cpu),
             maps,
             programs,
             state,
             slot: 0,
             start: 0,
             end: 0,
-            order: [0, 1, 2],
-            read: HashMap::new(),
+            read: Default::default(),
         }
     }
 
@@ -128,26 +127,26 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
 
     /// Makes room in the kernel where that runs short. To be called often.
     pub fn take(&mut self) -> Result<()> {
-        let room = u64::from(self.maps.sums_of[0].max_entries());
-        if self.question.apart.is_some() && self.state.sums_used(self.slot) >= room / 2 {
-            self.drain()?;
+        if self.question.apart.is_some() && self.state.sums_used() >= self.sums.room() / 2 {
+            self.read_sums()?;
         }
         Ok(())
     }
 
     /// The spans of the interval, once it has ended; the next one ends at `end`.
     pub fn next_interval(&mut self, end: u64) -> Result<Distribution> {
-        if self.question.kind == Kind::Running {
-            cpus::run_on_each(self.programs.visit_cpu)?;
-        }
-        // This also waits for programs that began before the end.
-        self.drain()?;
+        // From here on nobody counts in this slot: what began before the end is
+        // over, and runs that did not end are split.
+        cpus::run_on_each(self.programs.visit_cpu)?;
         if self.question.kind != Kind::Running {
             self.count_waiting()?;
         }
         match self.question.apart {
             None => self.read_counts()?,
-            Some(_) => self.read_recent()?,
+            Some(_) => {
+                self.read_sums()?;
+                self.read_recent()?;
+            }
         }
         let distribution = self.distribution();
         self.slot = 1 - self.slot;
@@ -160,31 +159,19 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
         self.state.losses()
     }
 
-    /// Puts the spare map in the place of the slot's and adds up what is in
-    /// that.
-    fn drain(&mut self) -> Result<()> {
-        let slot = self.slot;
-        let empty = self.maps.sums_of[self.order[SLOTS]];
-        self.state.reset_sums_used(slot);
-        // The kernel returns from this update only when no program holds the
-        // old map any more (maybe_wait_bpf_programs in kernel/bpf/syscall.c).
-        self.maps
-            .sums
-            .update(
-                &(slot as u32).to_ne_bytes(),
-                &empty.as_fd().as_raw_fd().to_ne_bytes(),
-                MapFlags::ANY,
-            )
-            .context("swap the maps of spans")?;
-        self.order.swap(slot, SLOTS);
-        let full = self.maps.sums_of[self.order[SLOTS]];
+    /// Has programs count into the other map and adds what is in the first.
+    fn read_sums(&mut self) -> Result<()> {
+        let state = &mut *self.state;
+        let full = self.sums.next(|odd| state.count_into(odd))?;
         let (read, scale) = (&mut self.read, self.question.scale);
-        take_all(full, "the spans", |key, sum| add(read, scale, key, &sum))
+        take_all(full, "the spans", |key: SpanKey, sum: SpanSum| {
+            add(&mut read[usize::from(key.slot) % SLOTS], scale, key, &sum);
+        })
     }
 
     /// Adds what all CPUs counted in the slot.
     fn read_counts(&mut self) -> Result<()> {
-        let read = histogram(&mut self.read, 0, self.question.scale);
+        let read = histogram(&mut self.read[self.slot], 0, self.question.scale);
         for bytes in take_slot(self.maps.counts, self.slot)? {
             if let Some(counts) = copy::<SpanCounts>(&bytes) {
                 read.add_counts(&counts.buckets, counts.total, counts.longest);
@@ -201,7 +188,7 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
                 .filter_map(copy::<RecentSum>)
                 .filter(|recent| recent.sum.spans > 0)
                 .for_each(|RecentSum { key, sum }| {
-                    add(&mut self.read, self.question.scale, key, &sum);
+                    add(&mut self.read[self.slot], self.question.scale, key, &sum);
                 });
         }
         Ok(())
@@ -229,7 +216,7 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
             let (since, until) = part(&thread, self.question.kind, self.start, self.end);
             let owner = self.question.apart.map_or(0, |_| thread.owner);
             if since < until {
-                histogram(&mut self.read, owner, self.question.scale).add(until - since);
+                histogram(&mut self.read[self.slot], owner, self.question.scale).add(until - since);
             }
         }
         Ok(())
@@ -237,7 +224,7 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
 
     fn distribution(&mut self) -> Distribution {
         let Question { kind, apart, scale } = self.question;
-        let mut rows: Vec<Row> = std::mem::take(&mut self.read)
+        let mut rows: Vec<Row> = std::mem::take(&mut self.read[self.slot])
             .into_iter()
             .map(|(id, histogram)| Row {
                 owner: apart.map(|_| Owner {
@@ -302,7 +289,7 @@ fn add(read: &mut HashMap<u32, Histogram>, scale: Scale, key: SpanKey, sum: &Spa
         spans: sum.spans,
         total_ns: sum.total,
     };
-    histogram(read, key.owner, scale).add_bucket(key.bucket, bucket, sum.longest);
+    histogram(read, key.owner, scale).add_bucket(key.bucket.into(), bucket, sum.longest);
 }
 
 fn histogram(read: &mut HashMap<u32, Histogram>, owner: u32, scale: Scale) -> &mut Histogram {

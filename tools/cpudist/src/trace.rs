@@ -78,8 +78,8 @@ pub(crate) fn run(
         question,
         SpanMaps {
             counts: &maps.span_counts,
-            sums: &maps.span_sums,
-            sums_of: [&maps.span_sums_0, &maps.span_sums_1, &maps.span_sums_2],
+            sums_even: &maps.sums_even,
+            sums_odd: &maps.sums_odd,
             recent: &maps.recent_sums,
             returned: &maps.returned,
             ended_owners: &maps.ended_owners,
@@ -133,7 +133,8 @@ fn set_question(config: &mut rodata, question: &Question) {
         Some(Apart::Threads) => spans::OWNER_THREAD,
     };
     config.span_kind = match question.kind {
-        Kind::Running | Kind::OffCpu => spans::SPANS_WAITING,
+        Kind::Running => spans::SPANS_RUNNING,
+        Kind::OffCpu => spans::SPANS_OFF_CPU,
         Kind::Blocked => spans::SPANS_BLOCKED,
         Kind::Runnable => spans::SPANS_RUNNABLE,
     };
@@ -144,7 +145,6 @@ fn leave_out(open: &mut OpenCpudistSkel<'_>, question: &Question) -> anyhow::Res
     let running = question.kind == Kind::Running;
     let progs = &mut open.progs;
     progs.switch_running.set_autoload(running);
-    progs.visit_cpu.set_autoload(running);
     progs.sched_switch.set_autoload(!running);
     progs
         .sched_waking
@@ -164,9 +164,8 @@ fn leave_out(open: &mut OpenCpudistSkel<'_>, question: &Question) -> anyhow::Res
     }
     if question.apart.is_none() {
         shrink(&mut [
-            &mut maps.span_sums_0,
-            &mut maps.span_sums_1,
-            &mut maps.span_sums_2,
+            &mut maps.sums_even,
+            &mut maps.sums_odd,
             &mut maps.ended_owners,
         ])?;
     }
