@@ -13,7 +13,8 @@ static const char *what;
 
 static void stay(void)
 {
-	struct timespec moment = { .tv_nsec = 1000 };
+	/* A timer that expires before the switch would make it none. */
+	struct timespec moment = { .tv_nsec = 20000 };
 
 	if (!strcmp(what, "sleep"))
 		nanosleep(&moment, NULL);

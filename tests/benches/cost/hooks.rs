@@ -93,7 +93,10 @@ fn deep(frames: u64, doing: &str) -> Workload {
 }
 
 fn per_run(program: &Program) -> f64 {
-    program.run_ns as f64 / program.runs.max(1) as f64
+    const FEWEST: u64 = 100;
+    let Program { name, runs, run_ns } = program;
+    assert!(*runs >= FEWEST, "{name} ran {runs} times: no mean");
+    *run_ns as f64 / *runs as f64
 }
 
 /// cpudist beside libbpf-tools', at each switch of a ping-pong.
