@@ -287,13 +287,13 @@ pub fn least_stolen<T>(measure: impl FnMut() -> (u64, T)) -> T {
 /// # Panics
 ///
 /// As `check` does the last time.
-pub fn patiently(check: impl Fn()) {
+pub fn patiently<T>(check: impl Fn() -> T) -> T {
     const TRIES: usize = 12;
     let mut calm = 0;
     for _ in 1..TRIES {
         let (begun, stolen) = (Instant::now(), stolen_ns());
-        if catch_unwind(AssertUnwindSafe(&check)).is_ok() {
-            return;
+        if let Ok(checked) = catch_unwind(AssertUnwindSafe(&check)) {
+            return checked;
         }
         let cpu_time = begun.elapsed() * u32::try_from(cpus_online()).expect("few CPUs");
         let stolen = Duration::from_nanos(stolen_ns() - stolen);
@@ -302,5 +302,5 @@ pub fn patiently(check: impl Fn()) {
             break;
         }
     }
-    check();
+    check()
 }

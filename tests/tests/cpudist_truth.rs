@@ -191,13 +191,19 @@ fn a_sleeper_fills_every_interval_to_the_nanosecond() {
     let _turn = Turn::take();
     let sleepers = Workload::start("phases", &[1, 1]);
     for flag in ["-O", "--blocked"] {
-        let tool = watch(&format!("-p {} -L {flag} 0.2", sleepers.pid()));
-        sleep(Duration::from_millis(700));
-        let spans = close(tool);
-        assert!(spans.intervals.len() >= 5, "{spans:?}");
+        let spans = patiently(|| {
+            let tool = watch(&format!("-p {} -L {flag} 0.2", sleepers.pid()));
+            sleep(Duration::from_millis(700));
+            let spans = close(tool);
+            assert!(spans.intervals.len() >= 5, "{spans:?}");
+            // Of two one is made where the tool gets no CPU for so long.
+            for interval in &spans.intervals[..spans.intervals.len() - 1] {
+                assert_eq!(interval.length_ns(), 200_000_000);
+            }
+            spans
+        });
         for (interval, next) in spans.intervals.iter().zip(&spans.intervals[1..]) {
             assert_eq!(interval.end_ns, next.start_ns);
-            assert_eq!(interval.length_ns(), 200_000_000);
             assert_eq!(interval.rows.len(), 3, "{interval:?}");
             for row in &interval.rows {
                 assert_eq!((row.count, row.total_ns), (1, 200_000_000), "{flag}");

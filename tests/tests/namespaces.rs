@@ -113,30 +113,32 @@ fn all_of_the_machine_from_inside_is_what_the_caller_can_name() {
 #[test]
 fn wallclock_works_inside() {
     let _turn = Turn::take();
-    patiently(|| {
-        let container = Container::start();
-        let folder = scratch();
-        container
-            .enter("wallclock")
-            .arg("1")
-            .args("-d 2 -f 199 -o")
-            .arg(folder.path().join("inner"))
-            .run()
-            .succeeded();
-        let files = files_below(folder.path());
-        let main = files
-            .iter()
-            .find(|path| path.file_name().unwrap().to_str().unwrap() == "thread_1_main.folded");
-        let main = main.unwrap_or_else(|| panic!("no file of thread 1 in {files:#?}"));
-        let folded = Folded::parse(&fs::read(main).unwrap());
-        assert_close("widths in us", folded.total(), 2_000_000, 10_000);
-        assert!(
-            folded.under("known_sleep").marked("_[o]").total() > 0,
-            "{folded:#?}"
-        );
-        assert!(
-            folded.under("known_burn").marked("_[c]").total() > 0,
-            "{folded:#?}"
-        );
-    });
+    patiently(assert_wallclock_works_inside);
+}
+
+fn assert_wallclock_works_inside() {
+    let container = Container::start();
+    let folder = scratch();
+    container
+        .enter("wallclock")
+        .arg("1")
+        .args("-d 2 -f 199 -o")
+        .arg(folder.path().join("inner"))
+        .run()
+        .succeeded();
+    let files = files_below(folder.path());
+    let main = files
+        .iter()
+        .find(|path| path.file_name().unwrap().to_str().unwrap() == "thread_1_main.folded");
+    let main = main.unwrap_or_else(|| panic!("no file of thread 1 in {files:#?}"));
+    let folded = Folded::parse(&fs::read(main).unwrap());
+    assert_close("widths in us", folded.total(), 2_000_000, 10_000);
+    assert!(
+        folded.under("known_sleep").marked("_[o]").total() > 0,
+        "{folded:#?}"
+    );
+    assert!(
+        folded.under("known_burn").marked("_[c]").total() > 0,
+        "{folded:#?}"
+    );
 }

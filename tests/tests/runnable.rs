@@ -59,28 +59,30 @@ fn assert_waits_are_runnable() {
 #[test]
 fn without_states_the_value_is_all_time_off_cpu() {
     let _turn = Turn::take();
-    patiently(|| {
-        let threads = 2 * cpus_online() as u64;
-        let mut spinners = Workload::start("spinners", &[threads, 30]);
-        spinners.go();
-        let folded = Tool::new("offcputime").pid(spinners.pid()).folded(2.0);
-        assert!(
-            folded
-                .frames()
-                .all(|frame| !frame.ends_with("_[r]") && !frame.ends_with("_[o]")),
-            "{folded:#?}"
-        );
-        // As many threads as twice the CPUs: each is off CPU half of the time, and
-        // more where other programs want the CPUs too.
-        let off_cpu = folded.under("spin").total();
-        let least = threads * 2_000_000 / 2;
-        assert!(
-            off_cpu >= per_mille(least, 950),
-            "{off_cpu} us of at least {least} us"
-        );
-        assert!(
-            off_cpu <= threads * 2_000_000,
-            "{off_cpu} us of {threads} threads in 2 s"
-        );
-    });
+    patiently(assert_all_time_off_cpu);
+}
+
+fn assert_all_time_off_cpu() {
+    let threads = 2 * cpus_online() as u64;
+    let mut spinners = Workload::start("spinners", &[threads, 30]);
+    spinners.go();
+    let folded = Tool::new("offcputime").pid(spinners.pid()).folded(2.0);
+    assert!(
+        folded
+            .frames()
+            .all(|frame| !frame.ends_with("_[r]") && !frame.ends_with("_[o]")),
+        "{folded:#?}"
+    );
+    // As many threads as twice the CPUs: each is off CPU half of the time, and
+    // more where other programs want the CPUs too.
+    let off_cpu = folded.under("spin").total();
+    let least = threads * 2_000_000 / 2;
+    assert!(
+        off_cpu >= per_mille(least, 950),
+        "{off_cpu} us of at least {least} us"
+    );
+    assert!(
+        off_cpu <= threads * 2_000_000,
+        "{off_cpu} us of {threads} threads in 2 s"
+    );
 }

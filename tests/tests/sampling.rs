@@ -12,29 +12,25 @@ use systemscope_tests::{Account, Folded, Tool, Turn, Watch, Workload, cpus_onlin
 #[test]
 fn frequency_sets_the_number_of_samples() {
     let _turn = Turn::take();
-    patiently(|| {
-        let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
-        spinners.go();
-        for (flags, hertz) in [
-            ("", 49),
-            ("-F 49", 49),
-            ("-F 499", 499),
-            ("--frequency 199", 199),
-        ] {
-            assert_samples(spinners.pid(), flags, hertz);
-        }
-    });
+    let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
+    spinners.go();
+    for (flags, hertz) in [
+        ("", 49),
+        ("-F 49", 49),
+        ("-F 499", 499),
+        ("--frequency 199", 199),
+    ] {
+        patiently(|| assert_samples(spinners.pid(), flags, hertz));
+    }
 }
 
 #[test]
 fn a_period_counts_events_instead() {
     let _turn = Turn::take();
-    patiently(|| {
-        let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
-        spinners.go();
-        // Of the CPU clock, a period is in nanoseconds: one sample per 10 ms.
-        assert_samples(spinners.pid(), "-e cpu-clock -c 10000000", 100);
-    });
+    let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
+    spinners.go();
+    // Of the CPU clock, a period is in nanoseconds: one sample per 10 ms.
+    patiently(|| assert_samples(spinners.pid(), "-e cpu-clock -c 10000000", 100));
 }
 
 /// Samples must be as many as the CPU time that the process had in a window

@@ -20,52 +20,54 @@ fn blocked_and_runnable(folded: &Folded, tid: u32) -> [u64; 2] {
 #[test]
 fn the_same_window_has_the_same_time() {
     let _turn = Turn::take();
-    patiently(|| {
-        let mut phases = Workload::start("phases", &[60, 4]);
-        let mut pair = Workload::start("wake_pairs", &[3000]);
-        let mut naps = Workload::start("naps", &[60, 5000]);
-        let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
-        for workload in [&mut phases, &mut pair, &mut naps, &mut spinners] {
-            workload.go();
-        }
-        let pids = [phases.pid(), naps.pid(), spinners.pid()].map(u64::from);
-        let pids = [&pids[..], &[pair.told("asker"), pair.told("answering")]].concat();
-        let pids = pids
-            .iter()
-            .map(u64::to_string)
-            .collect::<Vec<_>>()
-            .join(",");
-        let watch = |tool| Watch::apart(Tool::new(tool).arg("-p").arg(&pids).args("--states"));
-        let (mut wakes, mut off) = (watch("offwaketime"), watch("offcputime"));
-        Watch::open_together([&mut wakes, &mut off], WINDOW);
-        let (wakes, off) = (wakes.close(), off.close());
-        let window_ns = off.window_ns();
+    patiently(assert_same_time);
+}
 
-        let sleepers = wakes.folded.sleepers();
-        let threads = |folded: &Folded| -> BTreeSet<(u32, u32)> {
-            folded
-                .marked("_[o]")
-                .lines
-                .iter()
-                .map(|line| line.thread.unwrap())
-                .collect()
-        };
-        let all = threads(&off.folded);
-        assert!(all.len() >= 10, "{all:?}");
-        assert_eq!(threads(&sleepers), all);
-        for (_, tid) in all {
-            let seen = off.folded.of_thread(tid);
-            let name = &seen.lines[0].comm;
-            let [blocked, _] = blocked_and_runnable(&sleepers, tid);
-            let [truth, _] = blocked_and_runnable(&off.folded, tid);
-            // A thread that is hardly ever blocked has nothing to be 1 % of.
-            let tolerance = per_mille(truth, 10).max(per_mille(window_ns, 1));
-            assert_close(
-                &format!("{name} {tid} blocked ns"),
-                blocked,
-                truth,
-                tolerance,
-            );
-        }
-    });
+fn assert_same_time() {
+    let mut phases = Workload::start("phases", &[60, 4]);
+    let mut pair = Workload::start("wake_pairs", &[3000]);
+    let mut naps = Workload::start("naps", &[60, 5000]);
+    let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
+    for workload in [&mut phases, &mut pair, &mut naps, &mut spinners] {
+        workload.go();
+    }
+    let pids = [phases.pid(), naps.pid(), spinners.pid()].map(u64::from);
+    let pids = [&pids[..], &[pair.told("asker"), pair.told("answering")]].concat();
+    let pids = pids
+        .iter()
+        .map(u64::to_string)
+        .collect::<Vec<_>>()
+        .join(",");
+    let watch = |tool| Watch::apart(Tool::new(tool).arg("-p").arg(&pids).args("--states"));
+    let (mut wakes, mut off) = (watch("offwaketime"), watch("offcputime"));
+    Watch::open_together([&mut wakes, &mut off], WINDOW);
+    let (wakes, off) = (wakes.close(), off.close());
+    let window_ns = off.window_ns();
+
+    let sleepers = wakes.folded.sleepers();
+    let threads = |folded: &Folded| -> BTreeSet<(u32, u32)> {
+        folded
+            .marked("_[o]")
+            .lines
+            .iter()
+            .map(|line| line.thread.unwrap())
+            .collect()
+    };
+    let all = threads(&off.folded);
+    assert!(all.len() >= 10, "{all:?}");
+    assert_eq!(threads(&sleepers), all);
+    for (_, tid) in all {
+        let seen = off.folded.of_thread(tid);
+        let name = &seen.lines[0].comm;
+        let [blocked, _] = blocked_and_runnable(&sleepers, tid);
+        let [truth, _] = blocked_and_runnable(&off.folded, tid);
+        // A thread that is hardly ever blocked has nothing to be 1 % of.
+        let tolerance = per_mille(truth, 10).max(per_mille(window_ns, 1));
+        assert_close(
+            &format!("{name} {tid} blocked ns"),
+            blocked,
+            truth,
+            tolerance,
+        );
+    }
 }

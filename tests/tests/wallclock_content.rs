@@ -46,41 +46,43 @@ fn fills(svg: &str, mark: &str) -> Vec<(u32, u32, u32)> {
 #[test]
 fn every_threads_widths_add_up_to_its_life() {
     let _turn = Turn::take();
-    patiently(|| {
-        let mut phases = Workload::start("phases", &[60, 3]);
-        phases.go();
-        let pid = phases.pid();
-        let run = Run::with_prefix(&pid.to_string(), "-d 3 -f 199 -m 1000");
-        let mut together = 0;
-        for tid in threads_of(pid) {
-            let folded = run.folded(&format!("thread_{tid}_"), ".folded");
-            assert_marked(&folded);
-            assert_close(
-                &format!("widths of thread {tid} in us"),
-                folded.total(),
-                3_000_000,
-                15_000,
-            );
-            together += folded.total();
-        }
-        let combined = Folded::parse(&fs::read(run.combined(".folded")).unwrap());
-        assert_marked(&combined);
+    patiently(assert_widths_add_up);
+}
+
+fn assert_widths_add_up() {
+    let mut phases = Workload::start("phases", &[60, 3]);
+    phases.go();
+    let pid = phases.pid();
+    let run = Run::with_prefix(&pid.to_string(), "-d 3 -f 199 -m 1000");
+    let mut together = 0;
+    for tid in threads_of(pid) {
+        let folded = run.folded(&format!("thread_{tid}_"), ".folded");
+        assert_marked(&folded);
         assert_close(
-            "all threads together",
-            combined.total(),
-            together,
-            per_mille(together, 1),
+            &format!("widths of thread {tid} in us"),
+            folded.total(),
+            3_000_000,
+            15_000,
         );
-        // Scaled to what the thread clock measured, not samples by the dozen.
-        let burnt = combined.under("f").marked("_[c]").total();
-        assert!(burnt > 100_000, "{burnt} us in f");
-        for function in ["g", "h", "i"] {
-            assert!(
-                combined.under(function).marked("_[o]").total() > 100_000,
-                "too little in {function}"
-            );
-        }
-    });
+        together += folded.total();
+    }
+    let combined = Folded::parse(&fs::read(run.combined(".folded")).unwrap());
+    assert_marked(&combined);
+    assert_close(
+        "all threads together",
+        combined.total(),
+        together,
+        per_mille(together, 1),
+    );
+    // Scaled to what the thread clock measured, not samples by the dozen.
+    let burnt = combined.under("f").marked("_[c]").total();
+    assert!(burnt > 100_000, "{burnt} us in f");
+    for function in ["g", "h", "i"] {
+        assert!(
+            combined.under(function).marked("_[o]").total() > 100_000,
+            "too little in {function}"
+        );
+    }
 }
 
 #[test]
@@ -119,11 +121,11 @@ fn states_have_their_colours() {
 #[test]
 fn sleep_1000_is_not_an_empty_report() {
     let _turn = Turn::take();
-    patiently(|| {
-        let mut command = Command::new("sleep");
-        command.arg("1000");
-        let target = Running::spawn(command, true);
-        sleep(Duration::from_millis(100));
+    let mut command = Command::new("sleep");
+    command.arg("1000");
+    let target = Running::spawn(command, true);
+    sleep(Duration::from_millis(100));
+    let folded = patiently(|| {
         let run = Run::with_prefix(&target.pid().to_string(), "-d 2");
         let folded = run.folded("base", ".folded");
         assert_close(
@@ -132,11 +134,12 @@ fn sleep_1000_is_not_an_empty_report() {
             2_000_000,
             10_000,
         );
-        assert!(
-            folded.frames().any(|frame| frame.contains("nanosleep")),
-            "{folded:#?}"
-        );
+        folded
     });
+    assert!(
+        folded.frames().any(|frame| frame.contains("nanosleep")),
+        "{folded:#?}"
+    );
 }
 
 #[test]

@@ -14,38 +14,39 @@ use systemscope_tests::{Tool, Turn, Workload, patiently};
 #[test]
 fn a_single_thread_gives_three_files() {
     let _turn = Turn::take();
-    patiently(|| {
-        let mut naps = Workload::start("naps", &[30, 3000]);
-        naps.go();
+    let mut naps = Workload::start("naps", &[30, 3000]);
+    naps.go();
+    let run = patiently(|| {
         let run = Run::with_prefix(&naps.pid().to_string(), "-d 2 -f 199 -m 1000");
-        let mut names: Vec<_> = run
-            .files
-            .iter()
-            .map(|path| {
-                path.strip_prefix(run.folder.path())
-                    .unwrap()
-                    .to_str()
-                    .unwrap()
-            })
-            .collect();
-        names.sort_unstable();
-        assert_eq!(
-            names,
-            [
-                "out/base.folded",
-                "out/base.svg",
-                "out/base_single_thread_analysis.txt"
-            ]
-        );
         let folded = run.folded("base", ".folded");
         assert_marked(&folded);
         assert_close("widths in us", folded.total(), 2_000_000, 10_000);
-        let report = run.text("base", "_analysis.txt");
-        assert!(
-            report.contains(&naps.pid().to_string()) && report.contains("199"),
-            "{report}"
-        );
+        run
     });
+    let mut names: Vec<_> = run
+        .files
+        .iter()
+        .map(|path| {
+            path.strip_prefix(run.folder.path())
+                .unwrap()
+                .to_str()
+                .unwrap()
+        })
+        .collect();
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        [
+            "out/base.folded",
+            "out/base.svg",
+            "out/base_single_thread_analysis.txt"
+        ]
+    );
+    let report = run.text("base", "_analysis.txt");
+    assert!(
+        report.contains(&naps.pid().to_string()) && report.contains("199"),
+        "{report}"
+    );
 }
 
 #[test]
