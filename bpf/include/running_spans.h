@@ -172,11 +172,11 @@ int visit_cpu(void *ctx)
 	struct task_struct *task = (void *)bpf_get_current_task();
 	u64 ids = bpf_get_current_pid_tgid();
 	u32 pid = ids >> 32, tid = ids;
-	bool measured = runs_measured(task, pid, tid);
 	u64 now = window_now();
 	u64 word = current_interval();
 	u64 since, end = interval_end(word);
 	struct running *cpu;
+	bool measured;
 	u32 zero = 0;
 
 	if (span_kind != SPANS_RUNNING)
@@ -184,6 +184,7 @@ int visit_cpu(void *ctx)
 	cpu = bpf_map_lookup_elem(&running, &zero);
 	if (!cpu || !now || (cpu->since && now <= end) || cpu->since >= end)
 		return 0;
+	measured = runs_measured(task, pid, tid);
 	since = cpu->since;
 	if (cpu->task != (u64)task && (measured || cpu->task)) {
 		since = missed_switch(cpu, task, now);

@@ -20,6 +20,16 @@
 #define LONGEST_BITS 50
 #define SPAN_BUCKETS ((LONGEST_BITS - SUB_BUCKET_BITS + 1) << SUB_BUCKET_BITS)
 
+/* What a span is: time on the CPU, off it, or a part of that. */
+enum {
+	SPANS_RUNNING,
+	SPANS_OFF_CPU,
+	SPANS_BLOCKED,
+	SPANS_RUNNABLE,
+};
+
+const volatile u32 span_kind = SPANS_RUNNING;
+
 /* Whose spans are told apart. */
 enum {
 	OWNER_NONE,

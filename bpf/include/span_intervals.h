@@ -11,16 +11,6 @@
 #include "span_counts.h"
 #include "window.h"
 
-/* What a span is: time on the CPU, off it, or a part of that. */
-enum {
-	SPANS_RUNNING,
-	SPANS_OFF_CPU,
-	SPANS_BLOCKED,
-	SPANS_RUNNABLE,
-};
-
-const volatile u32 span_kind = SPANS_RUNNING;
-
 /*
  * When the interval ends, CLOCK_MONOTONIC ns, and in which slot it is counted:
  * end << 1 | slot. One word, so that nobody sees one without the other.

@@ -126,12 +126,13 @@ macro_rules! implement_shared {
             }
 
             fn count_into(&mut self, odd: bool) {
-                // SAFETY: as above.
-                unsafe { ptr::write_volatile(&mut self.counts_are_odd, odd.into()) }
+                // Keys that yet go into the full map then have the other drained early.
                 // SAFETY: as above.
                 unsafe { ptr::write_volatile(&mut self.counts_used, 0) }
                 // SAFETY: as above.
                 unsafe { ptr::write_volatile(&mut self.drain_asked, 0) }
+                // SAFETY: as above.
+                unsafe { ptr::write_volatile(&mut self.counts_are_odd, odd.into()) }
             }
 
             fn allow_copies(&mut self, copies: i64) {

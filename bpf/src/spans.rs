@@ -1,4 +1,5 @@
-//! What `include/span_counts.h` and `waiting_spans.h` share with user space.
+//! What `include/span_counts.h`, `span_intervals.h` and `waiting_spans.h` share
+//! with user space.
 
 use plain::Plain;
 
@@ -137,9 +138,10 @@ impl c::bss {
     /// Has programs count into `sums_odd`, or else `sums_even`: one that is
     /// empty.
     pub fn count_into(&mut self, odd: bool) {
-        // SAFETY: as above.
-        unsafe { std::ptr::write_volatile(&mut self.sums_are_odd, odd.into()) }
+        // Keys that yet go into the full map then have the other drained early.
         // SAFETY: as above.
         unsafe { std::ptr::write_volatile(&mut self.sums_used, 0) }
+        // SAFETY: as above.
+        unsafe { std::ptr::write_volatile(&mut self.sums_are_odd, odd.into()) }
     }
 }

@@ -135,8 +135,8 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
 
     /// The spans of the interval, once it has ended; the next one ends at `end`.
     pub fn next_interval(&mut self, end: u64) -> Result<Distribution> {
-        // From here on nobody counts in this slot: what began before the end is
-        // over, and runs that did not end are split.
+        // What began before the end is over then, and runs that did not end are
+        // split.
         cpus::run_on_each(self.programs.visit_cpu)?;
         if self.question.kind != Kind::Running {
             self.count_waiting()?;
@@ -148,10 +148,20 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
                 self.read_recent()?;
             }
         }
-        let distribution = self.distribution();
-        self.slot = 1 - self.slot;
-        self.begin(self.end, end);
-        Ok(distribution)
+        // Before names are looked for, which takes its time.
+        let (slot, start_ns, end_ns) = (self.slot, self.start, self.end);
+        self.slot = 1 - slot;
+        self.begin(end_ns, end);
+        let rows = self.rows(slot);
+        let Question { kind, apart, scale } = self.question;
+        Ok(Distribution {
+            kind,
+            apart,
+            scale,
+            start_ns,
+            end_ns,
+            rows,
+        })
     }
 
     /// What was lost so far.
@@ -222,9 +232,10 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
         Ok(())
     }
 
-    fn distribution(&mut self) -> Distribution {
-        let Question { kind, apart, scale } = self.question;
-        let mut rows: Vec<Row> = std::mem::take(&mut self.read[self.slot])
+    /// What was read of a slot, the most time first.
+    fn rows(&mut self, slot: usize) -> Vec<Row> {
+        let apart = self.question.apart;
+        let mut rows: Vec<Row> = std::mem::take(&mut self.read[slot])
             .into_iter()
             .map(|(id, histogram)| Row {
                 owner: apart.map(|_| Owner {
@@ -238,14 +249,7 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
             let id = row.owner.as_ref().map(|owner| owner.id);
             (std::cmp::Reverse(row.histogram.total_ns()), id)
         });
-        Distribution {
-            kind,
-            apart,
-            scale,
-            start_ns: self.start,
-            end_ns: self.end,
-            rows,
-        }
+        rows
     }
 
     /// The name of a process or thread: its present one, or its last.
