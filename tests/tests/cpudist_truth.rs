@@ -221,6 +221,26 @@ fn a_sleeper_fills_every_interval_to_the_nanosecond() {
     );
 }
 
+/// Naps are over at any moment after an interval's end, also while those that
+/// are over are read.
+#[test]
+fn short_intervals_are_read_while_threads_come_back() {
+    let _turn = Turn::take();
+    let mut naps = Workload::start("naps", &[60, 1500]);
+    naps.go();
+    let tool = watch(&format!("-p {} -O 0.01", naps.pid()));
+    sleep(Duration::from_secs(4));
+    let spans = close(tool);
+    assert!(spans.intervals.len() > 20, "{spans:?}");
+    for interval in &spans.intervals {
+        // Of a switch that was not shown the time is known but roughly.
+        assert!(
+            interval.total_ns() <= interval.length_ns() || spans.lost_switches > 0,
+            "{interval:?}"
+        );
+    }
+}
+
 #[test]
 fn running_and_idle_fill_every_cpu_in_every_interval() {
     let _turn = Turn::take();

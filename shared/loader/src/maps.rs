@@ -12,12 +12,14 @@ use crate::iterators::copy;
 /// Entries asked for at once; more than any hash bucket will hold.
 const BATCH: u32 = 4096;
 
-/// Hands the values of a hash map, which programs go on filling, to `receive`.
+/// Hands the values of a hash map, which programs go on using, to `receive`.
 pub(crate) fn for_each_value(
     map: &impl MapCore,
     what: &str,
     mut receive: impl FnMut(&[u8]),
 ) -> Result<()> {
+    let holds_some = || map.keys().next().is_some();
+    let held_some = holds_some();
     // All at once, as the library's iterator ends at a batch that is not full.
     let batch = map
         .lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)
@@ -28,14 +30,14 @@ pub(crate) fn for_each_value(
         receive(&value);
     }
     // It ends at errors, too.
-    match is_empty && map.keys().next().is_some() {
+    match is_empty && held_some && holds_some() {
         true => Err(unreturned(what)),
         false => Ok(()),
     }
 }
 
-/// Takes every entry out of a hash map that programs no longer fill, and hands
-/// it to `receive`.
+/// Takes every entry out of a hash map and hands it to `receive`. Programs may
+/// go on filling it: what they put there meanwhile may be among them.
 pub(crate) fn take_all<K, V>(
     map: &impl MapCore,
     what: &str,
@@ -45,7 +47,9 @@ where
     K: Plain + Copy + Default,
     V: Plain + Copy + Default,
 {
-    loop {
+    // The library's iterator ends at the first batch that is not full, and at
+    // errors: only an empty map is proof that nothing is left.
+    while map.keys().next().is_some() {
         let batch = map
             .lookup_and_delete_batch(BATCH, MapFlags::ANY, MapFlags::ANY)
             .context(format!("read {what}"))?;
@@ -56,15 +60,11 @@ where
                 receive(key, value);
             }
         }
-        // The library's iterator ends at the first batch that is not full,
-        // and at errors: only an empty map is proof that nothing is left.
-        if map.keys().next().is_none() {
-            return Ok(());
-        }
         if taken == 0 {
             return Err(unreturned(what));
         }
     }
+    Ok(())
 }
 
 fn unreturned(what: &str) -> Error {
