@@ -4,20 +4,36 @@
  * left and right, 4,096 of them, ends in a short burn and a short sleep.
  *
  * usage: paths [ROUNDS [LEVELS]]
+ * Prints how many of the sleeps were over before the thread had left its CPU.
  */
+#include <sys/resource.h>
+
 #include "workload.h"
 
 static int levels;
+static unsigned long unswitched;
 static volatile unsigned int burn_turns = 3000;
 
 NOINLINE void left(unsigned int path, int level);
 NOINLINE void right(unsigned int path, int level);
 
+static long voluntary_switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_nvcsw;
+}
+
 NOINLINE void leaf(void)
 {
+	long before;
+
 	for (volatile unsigned int turn = 0; turn < burn_turns; turn++)
 		;
+	before = voluntary_switches();
 	sleep_ns(20 * NS_PER_US);
+	unswitched += voluntary_switches() == before;
 }
 
 ALWAYS_INLINE void descend(unsigned int path, int level)
@@ -61,6 +77,7 @@ int main(int argc, char **argv)
 	for (unsigned long round = 0; round < rounds; round++)
 		for (unsigned int path = 0; path < 1U << levels; path++)
 			root_of_tree(path);
+	tell("unswitched %lu", unswitched);
 	tell("done");
 
 	await_test();

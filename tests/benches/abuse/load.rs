@@ -217,18 +217,21 @@ fn a_million_stacks() -> End {
     // A path stands there once for each of the two states.
     let blocked = leaves.filter(|line| line.leaf().ends_with("_[o]")).count() as u64;
     let lost = seen.lost["stacks"] + seen.lost["events"];
+    // By the kernel's count of its switches.
+    let unswitched = paths.told("unswitched");
     assert!(
-        blocked + lost >= 1 << LEVELS,
-        "{blocked} of {} stacks shown, {lost} lost",
+        blocked + lost + unswitched >= 1 << LEVELS,
+        "{blocked} of {} stacks shown, {lost} lost, {unswitched} never there",
         1 << LEVELS
     );
     let (shown, booked) = shown_and_booked(&seen, paths.pid());
     assert!(
         shown.abs_diff(booked) * 200 <= booked,
-        "{shown} ns shown of {booked}"
+        "{shown} ns shown of {booked}, lost {:?}",
+        seen.lost
     );
     held(format!(
-        "{blocked} shown, {lost} lost; {:.1} s shown of {:.1} s; {} MiB at most",
+        "{blocked} shown, {lost} lost, {unswitched} sleeps over before a switch; {:.1} s shown of {:.1} s; {} MiB at most",
         shown as f64 / 1e9,
         booked as f64 / 1e9,
         peak_rss_kib >> 10

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use systemscope_tests::workload::scratch;
-use systemscope_tests::{Folded, Tool, Workload, WorkloadBuilder};
+use systemscope_tests::{Folded, Tool, Workload, WorkloadBuilder, cpus_online};
 
 use crate::fault::{End, Fault, held};
 use crate::run::{Run, TOOLS};
@@ -66,9 +66,11 @@ fn a_cpu_goes_and_comes() -> End {
     let simple = Workload::plain("simple");
     let runs = TOOLS.map(|tool| Run::start(tool, simple.pid(), 4.0));
     let runs = runs.map(Run::attached);
-    // It samples all the time that the CPU is there, idle or not.
+    // Some virtual machines hide what an idle CPU does: it has work.
+    let mut spinners = Workload::start("spinners", &[cpus_online(), 10]);
+    spinners.go();
     let second = Tool::new("oncputime")
-        .args("-C 1 -I -F 99 --duration 5")
+        .args("-C 1 -F 99 --duration 5")
         .start();
     sleep(Duration::from_millis(1000));
     match Offline::take() {
