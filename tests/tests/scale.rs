@@ -7,6 +7,8 @@ use systemscope_tests::output::per_mille;
 use systemscope_tests::{Folded, Seen, Tool, Turn, Watch, Workload, undisturbed};
 
 const LEVELS: usize = 12;
+/// Turns of a leaf's loop, some microseconds.
+const SHORT: u64 = 3000;
 
 /// The paths through the tree of `paths` that were seen whole.
 fn paths_seen(folded: &Folded) -> HashSet<Vec<&str>> {
@@ -24,10 +26,10 @@ fn paths_seen(folded: &Folded) -> HashSet<Vec<&str>> {
     paths
 }
 
-/// All of `paths` in a window, `rounds` times through the tree.
-fn watch_paths(rounds: u32, attach: impl Fn(u32) -> Watch) -> Seen {
+/// All of `paths` in a window, two rounds of `turns` turns at each leaf.
+fn watch_paths(turns: u64, attach: impl Fn(u32) -> Watch) -> Seen {
     let seen = undisturbed(|| {
-        let mut paths = Workload::start("paths", &[rounds]);
+        let mut paths = Workload::start("paths", &[2, LEVELS as u64, turns]);
         let mut watch = attach(paths.pid());
         watch.open();
         paths.go();
@@ -42,23 +44,28 @@ fn watch_paths(rounds: u32, attach: impl Fn(u32) -> Watch) -> Seen {
 #[test]
 fn all_of_4096_paths_are_seen_off_cpu() {
     let _turn = Turn::take();
-    let seen = watch_paths(2, |pid| Watch::offcputime(pid, ""));
+    let seen = watch_paths(SHORT, |pid| Watch::offcputime(pid, ""));
     assert_eq!(paths_seen(&seen.folded).len(), 1 << LEVELS);
 }
 
 #[test]
 fn all_of_4096_paths_are_seen_with_threads_taken_together() {
     let _turn = Turn::take();
-    let seen = watch_paths(2, |pid| Watch::together(Tool::new("offcputime").pid(pid)));
+    let seen = watch_paths(SHORT, |pid| {
+        Watch::together(Tool::new("offcputime").pid(pid))
+    });
     assert_eq!(paths_seen(&seen.folded).len(), 1 << LEVELS);
 }
 
 #[test]
 fn thousands_of_paths_are_sampled_without_a_loss() {
     let _turn = Turn::take();
-    let seen = watch_paths(4, |pid| Watch::oncputime(pid, "-F 4999"));
+    // Longer than from one sample to the next: the timer that samples may fall
+    // together with the one that ends the sleeps.
+    const LONG: u64 = 1_000_000;
+    let seen = watch_paths(LONG, |pid| Watch::oncputime(pid, "-F 4999"));
     let (paths, samples) = (paths_seen(&seen.folded).len(), seen.folded.total());
-    assert!(paths > 100, "{paths} paths in {samples} samples");
+    assert!(paths > 2000, "{paths} paths in {samples} samples");
 }
 
 #[test]

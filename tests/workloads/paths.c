@@ -3,7 +3,8 @@
  * A binary tree of calls, 12 levels deep unless told: each of its paths of
  * left and right, 4,096 of them, ends in a short burn and a short sleep.
  *
- * usage: paths [ROUNDS [LEVELS]]
+ * usage: paths [ROUNDS [LEVELS [TURNS]]]
+ * A burn is TURNS turns of an empty loop, 3,000 unless told: some microseconds.
  * Prints how many of the sleeps were over before the thread had left its CPU.
  */
 #include <sys/resource.h>
@@ -12,7 +13,7 @@
 
 static int levels;
 static unsigned long unswitched;
-static volatile unsigned int burn_turns = 3000;
+static volatile unsigned long burn_turns;
 
 NOINLINE void left(unsigned int path, int level);
 NOINLINE void right(unsigned int path, int level);
@@ -29,7 +30,7 @@ NOINLINE void leaf(void)
 {
 	long before;
 
-	for (volatile unsigned int turn = 0; turn < burn_turns; turn++)
+	for (volatile unsigned long turn = 0; turn < burn_turns; turn++)
 		;
 	before = voluntary_switches();
 	sleep_ns(20 * NS_PER_US);
@@ -66,6 +67,7 @@ int main(int argc, char **argv)
 	unsigned long rounds = argument_or(argc, argv, 1, 2);
 
 	levels = (int)argument_or(argc, argv, 2, 12);
+	burn_turns = argument_or(argc, argv, 3, 3000);
 	/*
 	 * With slack, the timer that samples would also end the sleeps, and
 	 * never find the program running.
