@@ -54,6 +54,8 @@ pub(crate) struct Stacks {
     /// Each belongs to a process, or to none if it comes but once.
     known: Once<Known, Option<Process>>,
     frames: usize,
+    /// Whether one found no room.
+    is_full: bool,
     named: HashMap<(u64, u64), NamedStack>,
 }
 
@@ -63,6 +65,7 @@ impl Stacks {
             symbolizer: Symbolizer::new(),
             known: Once::new(),
             frames: 0,
+            is_full: false,
             named: HashMap::new(),
         }
     }
@@ -127,18 +130,19 @@ impl Stacks {
             false => stack.locations.len(),
         };
         let of_ids = (self.known.id_count() + 1) * FRAMES_OF_A_STACK;
-        if self.frames + new_frames + of_ids <= MOST_FRAMES {
+        self.is_full = self.frames + new_frames + of_ids > MOST_FRAMES;
+        if !self.is_full {
             self.frames += new_frames;
             self.known.insert(id, stack, owner);
         }
     }
 
     /// The ID under which the same frames came first, if the stack is known or
-    /// there is none.
+    /// there is none. Where there is no room for more, all others are missed.
     pub(crate) fn first(&self, id: u64) -> Option<u64> {
         match id {
             STACK_NONE | STACK_MISSED => Some(id),
-            _ => self.known.first(id),
+            _ => (self.known.first(id)).or(self.is_full.then_some(STACK_MISSED)),
         }
     }
 
@@ -154,6 +158,7 @@ impl Stacks {
     /// Forgets these IDs of stacks that have another.
     pub(crate) fn forget(&mut self, ids: &HashSet<u64>) {
         self.known.forget(ids);
+        self.is_full = false;
     }
 
     /// Names the frames of these stacks, all at once.
@@ -284,6 +289,20 @@ mod tests {
             [10, 11, 12].map(|id| stacks.first(id)),
             [Some(10), Some(10), None]
         );
+    }
+
+    #[test]
+    fn without_room_others_are_missed_until_ids_are_forgotten() {
+        let mut stacks = Stacks::new();
+        stacks.keep(10, vec![Location::Unknown], None, None);
+        stacks.frames = MOST_FRAMES;
+        stacks.keep(11, vec![Location::Vdso { offset: 8 }], None, None);
+        assert_eq!(
+            [10, 11, 12].map(|id| stacks.first(id)),
+            [Some(10), Some(STACK_MISSED), Some(STACK_MISSED)]
+        );
+        stacks.forget(&HashSet::new());
+        assert_eq!([10, 11].map(|id| stacks.first(id)), [Some(10), None]);
     }
 
     #[test]
