@@ -137,11 +137,14 @@ impl Watch {
         }
     }
 
-    /// Closes the window now, and leaves the tool to do the rest.
+    /// Closes the window, with notice, so that the tool counts nothing after it,
+    /// and leaves the tool to do the rest.
     pub fn stop(&mut self) {
-        let now = now_ns();
-        self.stops_ns = Some(now);
-        self.control.stop(now).expect("talk to the tool");
+        let notice = Duration::from_millis(50);
+        let stop = now_ns() + u64::try_from(notice.as_nanos()).unwrap();
+        self.stops_ns = Some(stop);
+        self.control.stop(stop).expect("talk to the tool");
+        sleep(notice);
     }
 
     /// Closes the window now, if it does not close by itself, and collects what

@@ -26,8 +26,8 @@ pub(crate) fn rows(table: &mut Table, program: &Program) {
     off_cpu.open();
     on_cpu.open();
     sleep(WINDOW);
-    let after = running_ns(pid);
     off_cpu.stop();
+    let after = running_ns(pid);
     on_cpu.stop();
     let (on_cpu, off_cpu) = (on_cpu.close(), off_cpu.close());
     let stolen = stolen_ns() - stolen;
