@@ -19,7 +19,7 @@ fn oncputime_prints_what_it_has() {
     for signal in ENDING {
         let finished = Tool::new("oncputime")
             .pid(simple.pid())
-            .args("-F 199")
+            .args("-F 999")
             .run_until(signal, TIME)
             .succeeded();
         let burnt = Folded::parse(&finished.stdout).under("known_burn").total();
