@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use systemscope_tests::account::stolen_ns;
 use systemscope_tests::output::{assert_close, per_mille};
 use systemscope_tests::spans::{Interval, Spans, close, watch};
 use systemscope_tests::{
-    Account, Turn, Workload, accounts_at_rest, cpus_online, least_stolen, patiently,
+    Account, Running, Turn, Workload, accounts_at_rest, cpus_online, least_stolen, patiently,
 };
 
 /// What the kernel booked for a program in the window.
@@ -221,24 +222,48 @@ fn a_sleeper_fills_every_interval_to_the_nanosecond() {
     );
 }
 
+/// Intervals of 10 ms, while `meanwhile` does something with the tool.
+fn assert_no_interval_overflows(meanwhile: impl Fn(&Running)) {
+    let mut naps = Workload::start("naps", &[60, 1500]);
+    naps.go();
+    let tool = watch(&format!("-p {} -O 0.01", naps.pid()));
+    meanwhile(&tool);
+    let spans = close(tool);
+    assert!(spans.intervals.len() > 20, "{spans:?}");
+    for interval in &spans.intervals {
+        // Of a switch that was not shown the time is known but roughly.
+        let tolerance = match spans.lost_switches {
+            0 => 0,
+            _ => interval.length_ns() / 2,
+        };
+        assert!(
+            interval.total_ns() <= interval.length_ns() + tolerance,
+            "{interval:?}"
+        );
+    }
+}
+
 /// Naps are over at any moment after an interval's end, also while those that
 /// are over are read.
 #[test]
 fn short_intervals_are_read_while_threads_come_back() {
     let _turn = Turn::take();
-    let mut naps = Workload::start("naps", &[60, 1500]);
-    naps.go();
-    let tool = watch(&format!("-p {} -O 0.01", naps.pid()));
-    sleep(Duration::from_secs(4));
-    let spans = close(tool);
-    assert!(spans.intervals.len() > 20, "{spans:?}");
-    for interval in &spans.intervals {
-        // Of a switch that was not shown the time is known but roughly.
-        assert!(
-            interval.total_ns() <= interval.length_ns() || spans.lost_switches > 0,
-            "{interval:?}"
-        );
-    }
+    assert_no_interval_overflows(|_| sleep(Duration::from_secs(4)));
+}
+
+/// Wherever the tool stands when it gets no CPU, and for longer than an interval.
+#[test]
+fn intervals_hold_their_own_time_when_the_tool_comes_late() {
+    let _turn = Turn::take();
+    assert_no_interval_overflows(|tool| {
+        // When it goes on, it reads at once: most stops come while it does.
+        for n in 0..200 {
+            tool.signal(Signal::STOP);
+            sleep(Duration::from_millis(12));
+            tool.signal(Signal::CONT);
+            sleep(Duration::from_micros(50 * (n % 20)));
+        }
+    });
 }
 
 #[test]

@@ -133,8 +133,10 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
         Ok(())
     }
 
-    /// The spans of the interval, once it has ended; the next one ends at `end`.
-    pub fn next_interval(&mut self, end: u64) -> Result<Distribution> {
+    /// The spans of the interval, once it has ended. When the next one ends
+    /// `next_end` says, by the time at which it is asked: that end must be yet
+    /// to come, however long reading took.
+    pub fn next_interval(&mut self, next_end: impl Fn() -> u64) -> Result<Distribution> {
         // What began before the end is over then, and runs that did not end are
         // split.
         cpus::run_on_each(self.programs.visit_cpu)?;
@@ -151,7 +153,12 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
         // Before names are looked for, which takes its time.
         let (slot, start_ns, end_ns) = (self.slot, self.start, self.end);
         self.slot = 1 - slot;
-        self.begin(end_ns, end);
+        self.begin(end_ns, next_end());
+        // It may be past where we had no CPU before it was set.
+        let later = next_end();
+        if later > self.end {
+            self.end_at(later);
+        }
         let rows = self.rows(slot);
         let Question { kind, apart, scale } = self.question;
         Ok(Distribution {

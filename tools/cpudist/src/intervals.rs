@@ -10,7 +10,7 @@ use rustix::time::{
 };
 
 /// An end that never comes, in a word that has one bit for something else.
-const NEVER: u64 = u64::MAX >> 1;
+pub(crate) const NEVER: u64 = u64::MAX >> 1;
 
 /// An end is set at least this long before it comes.
 const NOTICE_NS: u64 = 1_000_000;
@@ -36,13 +36,18 @@ impl Intervals {
         })
     }
 
-    /// The next end that is far enough from `now`, but `stop` at the latest.
-    /// From then on the timer is readable.
-    pub(crate) fn next_end(&self, now: u64, stop: Option<u64>) -> anyhow::Result<u64> {
-        let end = self
-            .length
-            .map_or(NEVER, |length| next_multiple(self.start, length, now))
-            .min(stop.unwrap_or(NEVER));
+    /// The next end, or `stop` if that comes before; later where that is not far
+    /// enough from `now`.
+    pub(crate) fn next_end(&self, now: u64, stop: Option<u64>) -> u64 {
+        let soonest = now.saturating_add(NOTICE_NS);
+        self.length
+            .map_or(NEVER, |length| next_multiple(self.start, length, soonest))
+            .min(stop.unwrap_or(NEVER))
+            .max(soonest)
+    }
+
+    /// Has the timer be readable from `end` on.
+    pub(crate) fn wake_at(&self, end: u64) -> anyhow::Result<()> {
         let at = Timespec {
             tv_sec: (end / 1_000_000_000) as i64,
             tv_nsec: (end % 1_000_000_000) as i64,
@@ -53,7 +58,7 @@ impl Intervals {
         };
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)
             .context("cannot set a timer")?;
-        Ok(end)
+        Ok(())
     }
 }
 
@@ -63,26 +68,50 @@ impl AsFd for Intervals {
     }
 }
 
-/// The first `start` + n * `length` that is [`NOTICE_NS`] after `now`, or
-/// where intervals are shorter, the next but one.
-fn next_multiple(start: u64, length: u64, now: u64) -> u64 {
-    let soonest = now.saturating_add(NOTICE_NS).saturating_sub(start);
-    let passed = (soonest / length).saturating_add(1);
+/// The first `start` + n * `length` after `soonest`.
+fn next_multiple(start: u64, length: u64, soonest: u64) -> u64 {
+    let passed = (soonest.saturating_sub(start) / length).saturating_add(1);
     start
         .saturating_add(passed.saturating_mul(length))
         .min(NEVER)
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
+    const MS: u64 = 1_000_000;
+    const S: u64 = 1000 * MS;
+
+    fn every_second() -> Intervals {
+        Intervals::new(S, Some(Duration::from_secs(1))).unwrap()
+    }
+
     #[test]
     fn ends_are_multiples_and_those_missed_are_left_out() {
-        const S: u64 = 1_000_000_000;
-        assert_eq!(next_multiple(S, S, S - 10_000_000), 2 * S);
-        assert_eq!(next_multiple(S, S, 2 * S + 300), 3 * S);
-        assert_eq!(next_multiple(S, S, 5 * S - 10), 6 * S);
-        assert_eq!(next_multiple(S, u64::MAX, S), NEVER);
+        let intervals = every_second();
+        for (now, end) in [
+            (S - 10 * MS, 2 * S),
+            (S, 2 * S),
+            (2 * S + 300, 3 * S),
+            (5 * S - 10, 6 * S),
+        ] {
+            assert_eq!(intervals.next_end(now, None), end);
+        }
+        let one = Intervals::new(S, None).unwrap();
+        assert_eq!(one.next_end(S, None), NEVER);
+    }
+
+    #[test]
+    fn the_stop_is_an_end_that_is_yet_to_come() {
+        let intervals = every_second();
+        for (stop, end) in [
+            (3 * S, 2 * S),
+            (S + 10 * MS, S + 10 * MS),
+            (S - 10 * MS, S + MS),
+        ] {
+            assert_eq!(intervals.next_end(S, Some(stop)), end);
+        }
     }
 }

@@ -12,7 +12,7 @@ use loader::{Kernel, Question, SpanCollector, SpanMaps, SpanPrograms, TargetWatc
 use profile::spans::{Apart, Distribution, Kind, Scale};
 
 use crate::arguments::Arguments;
-use crate::intervals::Intervals;
+use crate::intervals::{Intervals, NEVER};
 
 /// Measures for the length of `window`, and hands each interval to `print`.
 pub(crate) fn run(
@@ -95,25 +95,30 @@ pub(crate) fn run(
     eprintln!("{}", header(question.kind));
     let start = window.begin()?;
     let intervals = Intervals::new(start, arguments.interval)?;
-    collector.open_window(start, intervals.next_end(start, window.stop())?);
+    collector.open_window(start, intervals.next_end(start, window.stop()));
     cli::sleep_until(start);
     collector.seed()?;
 
     let mut watch = TargetWatch::new(&targets);
     window.follow(&intervals, |stop| {
-        let now = cli::monotonic_ns();
-        if let Some(stop) = stop
-            && stop < collector.end()
-        {
-            collector.end_at(intervals.next_end(now, Some(stop))?);
+        let next_end = || intervals.next_end(cli::monotonic_ns(), stop);
+        // As soon as it is known when the window stops.
+        let sooner = next_end();
+        if sooner < collector.end() {
+            collector.end_at(sooner);
         }
-        if collector.end() <= now && stop != Some(collector.end()) {
-            print(&collector.next_interval(intervals.next_end(now, stop)?)?)?;
+        let is_over = collector.end() <= cli::monotonic_ns();
+        let is_last = stop.is_some_and(|stop| stop <= collector.end());
+        if is_over && !is_last {
+            print(&collector.next_interval(next_end)?)?;
         }
+        intervals.wake_at(collector.end())?;
         collector.take()?;
         Ok(watch.lives())
     })?;
-    let last = collector.next_interval(u64::MAX >> 1)?;
+    // It ends a little after the window where there was not enough notice.
+    cli::sleep_until(collector.end());
+    let last = collector.next_interval(|| NEVER)?;
     drop(links);
     print(&last)?;
     Ok(collector.losses())
