@@ -78,9 +78,10 @@ fn cells(row: &Row, distribution: &Distribution) -> io::Result<Vec<String>> {
     Ok(cells)
 }
 
-/// A number with at least three digits that count.
+/// A number with at least three digits that count, but for 0.
 fn number(value: f64) -> String {
     let decimals = match value {
+        0.0 => 0,
         100.0.. => 0,
         10.0.. => 1,
         1.0.. => 2,
@@ -90,4 +91,21 @@ fn number(value: f64) -> String {
         _ => 6,
     };
     format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn three_digits_count() {
+        for (value, written) in [
+            (1234.5, "1234"),
+            (12.34, "12.3"),
+            (0.0123, "0.0123"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(number(value), written);
+        }
+    }
 }
