@@ -42,10 +42,10 @@ fn assert_off_cpu_stacks_are_the_chains(program: &Program) {
         // Before its signal comes, that one waits below where it will.
         let waits = line.comm == "interrupted" && !line.has("on_signal");
         // That one writes to a pipe, whose reader may just hold the pipe's lock.
-        let wakes = line.comm == "waker" && chain.is_left_by(line);
+        let writes = line.comm == "waker" && line.has("write") && chain.is_left_by(line);
         chain.is(line)
             || (waits && chain.begins(line) && line.has_path(&["end_interrupted"]))
-            || wakes
+            || writes
     });
 
     // A thread that was preempted may be anywhere on its way, also in what a

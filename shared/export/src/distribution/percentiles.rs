@@ -81,8 +81,7 @@ fn cells(row: &Row, distribution: &Distribution) -> io::Result<Vec<String>> {
 /// A number with at least three digits that count, but for 0.
 fn number(value: f64) -> String {
     let decimals = match value {
-        0.0 => 0,
-        100.0.. => 0,
+        0.0 | 100.0.. => 0,
         10.0.. => 1,
         1.0.. => 2,
         0.1.. => 3,
