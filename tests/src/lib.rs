@@ -16,6 +16,7 @@ pub mod elf;
 pub mod folded;
 pub mod gdb;
 pub mod known_chains;
+pub mod machine;
 pub mod mariadb;
 pub mod output;
 pub mod parts;

@@ -2,9 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use crate::cpus_online;
 
 /// # Panics
 ///
@@ -16,21 +13,6 @@ pub fn assert_close(what: &str, measured: u64, truth: u64, tolerance: u64) {
         difference <= tolerance,
         "{what}: measured {measured}, should be {truth} within {tolerance}, is off by {difference}"
     );
-}
-
-/// Where and when something was measured, for the head of a table.
-pub fn machine_and_date() -> String {
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").expect("the kernel's release");
-    let date = Command::new("date")
-        .arg("+%F")
-        .output()
-        .expect("start date");
-    format!(
-        "Linux {}, {} CPUs, {}",
-        kernel.trim(),
-        cpus_online(),
-        String::from_utf8_lossy(&date.stdout).trim()
-    )
 }
 
 /// A part of a value, in thousandths.

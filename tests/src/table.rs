@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::output::machine_and_date;
+use crate::machine;
 
 /// What does not fit into a cell was said on stderr.
 const WIDEST: usize = 240;
@@ -84,9 +84,9 @@ impl Table {
         self.lines.push(line);
     }
 
-    /// Prints it with machine and date. Failure when a row was missed.
+    /// Prints it with the machine that it is of. Failure when a row was missed.
     pub fn finish(self) -> ExitCode {
-        println!("{}\n", machine_and_date());
+        println!("{}\n", machine::line());
         for line in &self.lines {
             println!("{line}");
         }
