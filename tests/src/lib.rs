@@ -15,6 +15,7 @@ pub mod control;
 pub mod elf;
 pub mod folded;
 pub mod gdb;
+pub mod idle_exit;
 pub mod known_chains;
 pub mod machine;
 pub mod mariadb;
