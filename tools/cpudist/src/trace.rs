@@ -92,12 +92,12 @@ pub(crate) fn run(
         state,
     );
 
-    eprintln!("{}", header(question.kind));
     let start = window.begin()?;
     let intervals = Intervals::new(start, arguments.interval)?;
     collector.open_window(start, intervals.next_end(start, window.stop()));
     cli::sleep_until(start);
     collector.seed()?;
+    eprintln!("{}", header(question.kind));
 
     let mut watch = TargetWatch::new(&targets);
     window.follow(&intervals, |stop| {

@@ -47,12 +47,12 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
     let mut program = open.load().context("cannot load the BPF program")?;
     let program = loader::clock_program!(program);
     let mut session = ClockSession::attach(program, &kernel, &targets, stacks)?;
-    if !window.is_controlled() {
-        eprintln!("{}", header(arguments));
-    }
     let start = window.begin()?;
     let is_early = || cli::monotonic_ns() < start;
     session.open(start, window.stop(), is_early, || cli::sleep_until(start))?;
+    if !window.is_controlled() {
+        eprintln!("{}", header(arguments));
+    }
 
     let readiness = session.readiness()?;
     let mut watch = TargetWatch::new(&targets);

@@ -73,12 +73,12 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
     if !wakers.is_everything() {
         session.prepare(&wakers)?;
     }
-    if !window.is_controlled() {
-        eprintln!("{}", header(arguments));
-    }
     let start = window.begin()?;
     let is_early = || cli::monotonic_ns() < start;
     session.open(start, window.stop(), is_early, || cli::sleep_until(start))?;
+    if !window.is_controlled() {
+        eprintln!("{}", header(arguments));
+    }
 
     let readiness = session.readiness()?;
     let mut watch = TargetWatch::new(&targets);

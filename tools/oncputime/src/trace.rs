@@ -65,11 +65,12 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
     let mut collector = Collector::new(counts, visit_cpu, state, unwinder, stacks.per_process)?;
     collector.prepare(&targets, &progs.list_threads)?;
 
+    let start = window.begin()?;
+    collector.open_window(start);
+    cli::sleep_until(start);
     if !window.is_controlled() {
         eprintln!("{}", header(arguments, &samplers));
     }
-    let start = window.begin()?;
-    collector.open_window(start);
 
     let readiness = collector.readiness()?;
     let mut watch = TargetWatch::new(&targets);
