@@ -5,6 +5,8 @@ use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::tool::PATIENCE;
+
 /// What `/proc/PID/task/TID/schedstat` and `status` say of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
@@ -74,7 +76,8 @@ pub fn threads_of(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-fn state_of(pid: u32, tid: u32) -> Option<char> {
+/// The state of a thread as `/proc/PID/task/TID/stat` has it: R, S, T, …
+pub fn state_of(pid: u32, tid: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
     // "TID (name, which may hold anything) S ..."
     stat.rsplit_once(')')?.1.trim().chars().next()
@@ -85,7 +88,7 @@ fn state_of(pid: u32, tid: u32) -> Option<char> {
 ///
 /// # Panics
 ///
-/// When they do not come to rest within five seconds.
+/// When they do not come to rest.
 pub fn accounts_at_rest(pid: u32) -> BTreeMap<u32, Account> {
     let read = || -> BTreeMap<u32, Account> {
         let threads = threads_of(pid).into_iter();
@@ -93,7 +96,7 @@ pub fn accounts_at_rest(pid: u32) -> BTreeMap<u32, Account> {
             .filter_map(|tid| Some((tid, Account::read(pid, tid)?)))
             .collect()
     };
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let earlier = read();
         sleep(Duration::from_millis(10));
@@ -108,6 +111,15 @@ pub fn accounts_at_rest(pid: u32) -> BTreeMap<u32, Account> {
             "process {pid} does not come to rest"
         );
     }
+}
+
+/// How long all CPUs together were idle since boot, in hundredths of a second.
+pub fn idle_ticks() -> u64 {
+    let stat = fs::read_to_string("/proc/stat").expect("read /proc/stat");
+    let idle = stat.split_whitespace().nth(4);
+    idle.expect("the idle column of /proc/stat")
+        .parse()
+        .unwrap()
 }
 
 /// Time that the hypervisor took from all CPUs since boot, in nanoseconds.

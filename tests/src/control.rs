@@ -7,7 +7,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::time::Duration;
+
+use crate::tool::PATIENCE;
 
 /// The number the tool knows its end by.
 pub const CONTROL_FD: i32 = 3;
@@ -22,8 +23,7 @@ impl Control {
     /// Gives `command` its end as file descriptor 3.
     pub fn for_command(command: &mut Command) -> Control {
         let (ours, theirs) = UnixStream::pair().expect("a socket pair");
-        ours.set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
+        ours.set_read_timeout(Some(PATIENCE)).unwrap();
         let theirs = OwnedFd::from(theirs);
         command.arg("--control-fd").arg(CONTROL_FD.to_string());
         let give = move || {

@@ -19,6 +19,8 @@ pub struct Profiler {
     pub name: String,
     program: PathBuf,
     arguments: Vec<String>,
+    /// It says when it is attached.
+    says_so: bool,
 }
 
 /// One that is attached.
@@ -55,6 +57,7 @@ impl Profiler {
             name: format!("{tool} {arguments}").trim_end().to_owned(),
             program: binary(tool),
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            says_so: tool != "wallclock",
         }
     }
 
@@ -68,6 +71,7 @@ impl Profiler {
                 .to_owned(),
             program,
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            says_so: false,
         })
     }
 
@@ -77,6 +81,7 @@ impl Profiler {
             name: format!("perf {}", arguments.split(" -o").next()?),
             program: installed("perf")?,
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            says_so: false,
         })
     }
 
@@ -114,6 +119,7 @@ impl Profiler {
             name: name.to_owned(),
             program: installed("bpftrace")?,
             arguments: vec!["-q".to_owned(), "-e".to_owned(), script],
+            says_so: false,
         })
     }
 
@@ -134,8 +140,14 @@ impl Profiler {
             });
         // Its maps are small by default.
         let tool = tool.env("BPFTRACE_MAP_KEYS_MAX", "65536");
-        let running = tool.in_folder(folder.path()).start();
-        sleep(UNTIL_ATTACHED);
+        let tool = tool.in_folder(folder.path());
+        let running = if self.says_so {
+            tool.start_measuring()
+        } else {
+            let running = tool.start();
+            sleep(UNTIL_ATTACHED);
+            running
+        };
         Attached { running, folder }
     }
 }

@@ -1,7 +1,7 @@
 //! A process that a test started: watched, timed out, and ended with the test.
 
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::mem;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -49,6 +49,8 @@ impl Running {
             command.stdout(Stdio::piped());
         }
         command.stderr(Stdio::piped()).process_group(0);
+        // SAFETY: `listen_to_signals` makes a system call that is safe after a fork.
+        unsafe { command.pre_exec(listen_to_signals) };
         let mut child = command
             .spawn()
             .unwrap_or_else(|error| panic!("start {name}: {error}"));
@@ -230,6 +232,37 @@ impl Finished {
         );
         self
     }
+}
+
+/// What runs below `nohup` ignores SIGHUP, and so do the tools then.
+fn listen_to_signals() -> io::Result<()> {
+    // SAFETY: the default action is a valid one.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+    Ok(())
+}
+
+/// The processes whose parent is this one.
+pub fn children_of(pid: u32) -> Vec<u32> {
+    let is_child = |candidate: &u32| {
+        fs::read(format!("/proc/{candidate}/status")).is_ok_and(|status| {
+            String::from_utf8_lossy(&status)
+                .lines()
+                .any(|line| line == format!("PPid:\t{pid}"))
+        })
+    };
+    let processes = fs::read_dir("/proc").unwrap();
+    let numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers.filter(is_child).collect()
+}
+
+/// Whether a process holds BPF programs attached to something.
+pub fn has_links(pid: u32) -> bool {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fdinfo"));
+    let mut descriptors = descriptors.into_iter().flatten().flatten();
+    descriptors.any(|descriptor| {
+        let info = fs::read_to_string(descriptor.path()).unwrap_or_default();
+        info.lines().any(|line| line.starts_with("link_type:"))
+    })
 }
 
 fn collect(

@@ -1,11 +1,9 @@
 //! Reader for what `cpudist --json` prints.
 
-use std::thread::sleep;
-use std::time::Duration;
-
 use rustix::process::Signal;
 use serde::Deserialize;
 
+use crate::tool::PATIENCE;
 use crate::{Finished, Running, Tool};
 
 /// One interval.
@@ -111,18 +109,15 @@ impl Spans {
     }
 }
 
-/// cpudist with `arguments` and `--json`, attached.
+/// cpudist with `arguments` and `--json`, its window open.
 pub fn watch(arguments: &str) -> Running {
-    let mut running = Tool::new("cpudist").args(arguments).arg("--json").start();
-    running.wait_until_said("Hit Ctrl-C to end.", Duration::from_secs(20));
-    // It is attached; the window opens in a moment.
-    sleep(Duration::from_millis(200));
-    running
+    let tool = Tool::new("cpudist").args(arguments).arg("--json");
+    tool.start_measuring()
 }
 
 /// Ends it as Ctrl-C does, and reads what it printed.
 #[track_caller]
 pub fn close(running: Running) -> Spans {
     running.signal(Signal::INT);
-    Spans::read(running.finish_within(Duration::from_secs(20)))
+    Spans::read(running.finish_within(PATIENCE))
 }

@@ -5,7 +5,7 @@ use std::fs;
 
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 
-use crate::peers::Profiler;
+use crate::peers::{Attached, Profiler};
 
 const STATISTICS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
@@ -57,15 +57,27 @@ pub fn programs() -> BTreeMap<u32, Program> {
 /// What a profiler's programs ran while `busy` did something: run time and runs
 /// of each in that time alone.
 pub fn cost_of<T>(profiler: &Profiler, pid: u32, busy: impl FnOnce() -> T) -> (Vec<Program>, T) {
+    cost_of_all(std::slice::from_ref(profiler), pid, busy)
+}
+
+/// The same of several at once.
+pub fn cost_of_all<T>(
+    profilers: &[Profiler],
+    pid: u32,
+    busy: impl FnOnce() -> T,
+) -> (Vec<Program>, T) {
     let others = programs();
-    let attached = profiler.attach(pid);
+    let attach = |profiler: &Profiler| profiler.attach(pid);
+    let attached: Vec<Attached> = profilers.iter().map(attach).collect();
     let (before, done, after) = {
         let _statistics = Statistics::enable();
         let before = programs();
         let done = busy();
         (before, done, programs())
     };
-    attached.stop();
+    for attached in attached {
+        attached.stop();
+    }
     let its_own = after.into_iter().filter(|(id, _)| !others.contains_key(id));
     let ran = its_own.map(|(id, program)| {
         let earlier = before.get(&id);

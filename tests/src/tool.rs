@@ -12,6 +12,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Control, Finished, Folded, Running, binary};
 
+/// Longer than a tool ever takes to start, or to end: not a bound, but the end
+/// of a test that would hang.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A command line being put together.
 #[derive(Debug)]
 pub struct Tool {
@@ -86,7 +90,7 @@ impl Tool {
 
     /// Runs it to its end.
     pub fn run(self) -> Finished {
-        self.start().finish_within(Duration::from_secs(40))
+        self.start().finish_within(PATIENCE)
     }
 
     /// Runs it for some seconds by its own duration argument and reads what it
@@ -106,12 +110,19 @@ impl Tool {
         Folded::parse_per_thread(&finished.stdout)
     }
 
-    /// Runs it until `signal`, sent after `time`.
+    /// Starts it, and waits until its window is open, which it says itself.
+    pub fn start_measuring(self) -> Running {
+        let mut running = self.start();
+        running.wait_until_said("Hit Ctrl-C to end.", PATIENCE);
+        running
+    }
+
+    /// Runs it until `signal`, sent when its window has been open for `time`.
     pub fn run_until(self, signal: Signal, time: Duration) -> Finished {
-        let running = self.start();
+        let running = self.start_measuring();
         sleep(time);
         running.signal(signal);
-        running.finish_within(Duration::from_secs(20))
+        running.finish_within(PATIENCE)
     }
 }
 

@@ -1,11 +1,12 @@
-//! One test at a time: the tests measure a machine that they share.
+//! Whose turn it is: tests that measure the machine have it to themselves, and
+//! those that ask what a tool prints share it.
 
 use std::env;
 use std::fs::{File, OpenOptions};
 
 use rustix::fs::{FlockOperation, flock};
 
-/// The right to use the machine alone, held until dropped.
+/// The right to use the machine, held until dropped.
 ///
 /// The lock is a file's, so it also holds between test programs that run at
 /// the same time.
@@ -15,12 +16,25 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Waits for the turn of this test.
+    /// Waits until no other test runs, and keeps others waiting.
     ///
     /// # Panics
     ///
     /// Without root, which the tools need: the tests do not skip themselves.
     pub fn take() -> Turn {
+        Turn::lock(FlockOperation::LockExclusive)
+    }
+
+    /// Waits until no test has the machine to itself.
+    ///
+    /// # Panics
+    ///
+    /// Without root.
+    pub fn share() -> Turn {
+        Turn::lock(FlockOperation::LockShared)
+    }
+
+    fn lock(operation: FlockOperation) -> Turn {
         assert!(
             rustix::process::geteuid().is_root(),
             "the end-to-end tests load BPF programs and need root: run `make test` or `sudo -E cargo test`"
@@ -32,7 +46,7 @@ impl Turn {
             .write(true)
             .open(&path)
             .unwrap_or_else(|error| panic!("open the lock {}: {error}", path.display()));
-        flock(&lock, FlockOperation::LockExclusive).expect("take the lock of the tests");
+        flock(&lock, operation).expect("take the lock of the tests");
         Turn { _lock: lock }
     }
 }

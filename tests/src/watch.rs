@@ -3,19 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::iter::repeat_with;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::account::stolen_ns;
+use crate::tool::PATIENCE;
 use crate::workload::scratch;
-use crate::{ClockRow, Control, Folded, Line, Running, Tool, clocks, cpus_online, now_ns};
+use crate::{ClockRow, Control, Folded, Line, Running, Tool, clocks, now_ns};
 
-/// No tool may ever hold more memory than this.
+/// No tool may hold more memory than this for the targets of the tests.
 pub const MOST_RSS_KIB: u64 = 64 * 1024;
 
 /// A tool that is attached.
@@ -79,6 +77,16 @@ impl Watch {
     /// Any tool with the arguments it has, values in nanoseconds.
     pub fn apart(tool: Tool) -> Watch {
         Watch::attach(tool.args("--per-thread --nanoseconds"), false, true)
+    }
+
+    /// The same of one that samples.
+    pub fn apart_samples(tool: Tool) -> Watch {
+        Watch::attach(tool.arg("--per-thread"), false, true)
+    }
+
+    /// The same of one that gives the accounts of threads.
+    pub fn with_clocks(tool: Tool) -> Watch {
+        Watch::attach(tool.args("--per-thread --nanoseconds"), true, true)
     }
 
     /// Any tool with the arguments it has, threads of a name taken together.
@@ -147,8 +155,18 @@ impl Watch {
         sleep(notice);
     }
 
-    /// Closes the window now, if it does not close by itself, and collects what
-    /// was seen in it.
+    /// When the window opened, CLOCK_MONOTONIC.
+    pub fn started_ns(&self) -> u64 {
+        self.started_ns
+    }
+
+    /// Closes the window, if it does not close by itself, and collects what was
+    /// seen in it.
+    ///
+    /// # Panics
+    ///
+    /// When the tool held more memory than [`MOST_RSS_KIB`]. A tool that looks at
+    /// all of the machine holds what that takes: see [`Watch::close_however_big`].
     pub fn close(self) -> Seen {
         let (seen, peak_rss_kib) = self.close_however_big();
         assert!(
@@ -161,19 +179,15 @@ impl Watch {
     /// The same of a tool that may hold any amount of memory, and how much it
     /// held at most, in KiB.
     pub fn close_however_big(mut self) -> (Seen, u64) {
-        let stopped_ns = self.stops_ns.unwrap_or_else(now_ns);
-        let said = match self.stops_ns {
-            Some(_) => Ok(()),
-            None => self.control.stop(stopped_ns),
-        };
-        let lost = match said.and_then(|()| self.control.lost()) {
+        if self.stops_ns.is_none() {
+            self.stop();
+        }
+        let stopped_ns = self.stops_ns.expect("a window that was closed");
+        let lost = match self.control.lost() {
             Ok(lost) => lost,
             Err(error) => self.fail("end the window", &error),
         };
-        let finished = self
-            .running
-            .finish_within(Duration::from_secs(60))
-            .succeeded();
+        let finished = self.running.finish_within(PATIENCE).succeeded();
         let parse = if self.per_thread {
             Folded::parse_per_thread
         } else {
@@ -195,7 +209,7 @@ impl Watch {
     }
 
     fn fail(self, what: &str, error: &io::Error) -> ! {
-        let finished = self.running.finish_within(Duration::from_secs(5));
+        let finished = self.running.finish_within(PATIENCE);
         panic!(
             "{what}: {error}; the tool ended with {:?} or signal {:?} and said:\n{}",
             finished.code, finished.signal, finished.stderr
@@ -248,62 +262,4 @@ impl Seen {
     pub fn assert_nothing_lost(&self) {
         assert!(self.is_whole(), "lost: {:?}\n{}", self.lost, self.stderr);
     }
-}
-
-/// How often a measurement is made at most for the sake of a calm machine.
-const WINDOWS: usize = 8;
-
-/// The first of some measurements in which the machine hid no event from the
-/// tool: `measure` returns none when the tool says so. What the tool loses
-/// without a word is no excuse.
-///
-/// # Panics
-///
-/// When all of them were disturbed.
-pub fn undisturbed<T>(measure: impl FnMut() -> Option<T>) -> T {
-    let measured = repeat_with(measure).take(WINDOWS).flatten().next();
-    measured.unwrap_or_else(|| panic!("each of {WINDOWS} measurements was disturbed"))
-}
-
-/// The first of some measurements in which the hypervisor took less of the
-/// CPUs than 2 %, or else the one in which it took least. `measure` gives that
-/// share, in parts per thousand, and the caller allows for what was taken.
-pub fn least_stolen<T>(measure: impl FnMut() -> (u64, T)) -> T {
-    let mut calmest: Option<(u64, T)> = None;
-    for measured in repeat_with(measure).take(WINDOWS) {
-        let share = measured.0;
-        if calmest.as_ref().is_none_or(|(least, _)| share < *least) {
-            calmest = Some(measured);
-        }
-        if share < 20 {
-            break;
-        }
-    }
-    calmest.expect("at least one window").1
-}
-
-/// Checks up to three times, and more often where the hypervisor took some of
-/// the CPUs meanwhile: it tells so in ticks of 10 ms, so that a check to 1 % can
-/// be disturbed by less than it tells, and what it takes at once can be longer
-/// than all that a workload does.
-///
-/// # Panics
-///
-/// As `check` does the last time.
-pub fn patiently<T>(check: impl Fn() -> T) -> T {
-    const TRIES: usize = 12;
-    let mut calm = 0;
-    for _ in 1..TRIES {
-        let (begun, stolen) = (Instant::now(), stolen_ns());
-        if let Ok(checked) = catch_unwind(AssertUnwindSafe(&check)) {
-            return checked;
-        }
-        let cpu_time = begun.elapsed() * u32::try_from(cpus_online()).expect("few CPUs");
-        let stolen = Duration::from_nanos(stolen_ns() - stolen);
-        calm += usize::from(stolen * 500 < cpu_time);
-        if calm == 2 {
-            break;
-        }
-    }
-    check()
 }

@@ -247,7 +247,7 @@ const RUST_FLAGS_WITHOUT: [&str; 7] = [
 ];
 
 /// How long a workload may be silent.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Workload {
     /// A C workload by name, with arguments, ready.

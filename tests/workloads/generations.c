@@ -4,7 +4,7 @@
  *
  * usage: generations THREADS [AT_ONCE]
  * Prints what the kernel booked for all of them, ended ones too, between "go"
- * and "done": switches, and nanoseconds on a CPU.
+ * and "done": switches, and nanoseconds on a CPU; and how many threads it had.
  */
 #include "workload.h"
 
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
 	unsigned long threads = argument_or(argc, argv, 1, 60);
 	unsigned long at_once = argument_or(argc, argv, 2, 8);
 	pthread_t batch[MAX_AT_ONCE];
-	uint64_t switches_before, cpu_before;
+	uint64_t switches_before, cpu_before, ended = 0;
 
 	check(at_once > MAX_AT_ONCE, "too many at once");
 	tell("ready");
@@ -70,8 +70,9 @@ int main(int argc, char **argv)
 		for (unsigned long n = 0; n < size; n++)
 			pthread_join(batch[n], NULL);
 		threads -= size;
+		ended += size;
 	}
-	tell("switches %lu", switches() - switches_before);
+	tell("threads %lu switches %lu", ended, switches() - switches_before);
 	tell("cpu %lu", cpu_ns() - cpu_before);
 	tell("done");
 

@@ -33,7 +33,7 @@ NOINLINE void leaf(void)
 	for (volatile unsigned long turn = 0; turn < burn_turns; turn++)
 		;
 	before = voluntary_switches();
-	sleep_ns(20 * NS_PER_US);
+	sleep_ns(100 * NS_PER_US);
 	unswitched += voluntary_switches() == before;
 }
 

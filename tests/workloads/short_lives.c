@@ -27,7 +27,7 @@ NOINLINE void *late_sleeper(void *unused)
 {
 	(void)unused;
 	name_thread("late-sleeper");
-	tell("late-sleeper %ld", syscall(SYS_gettid));
+	tell("late-sleeper %ld late-up %lu", syscall(SYS_gettid), now_ns());
 	late_sleep();
 	return NULL;
 }
@@ -53,6 +53,7 @@ int main(int argc, char **argv)
 	}
 	start_thread_of(late_sleeper, NULL);
 	sleep_ns(500 * NS_PER_MS);
+	tell("late-over %lu", now_ns());
 	tell("done");
 
 	await_test();

@@ -1,0 +1,103 @@
+//! Which tests there are.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+
+/// One test.
+#[derive(Clone, Debug)]
+pub(crate) struct Test {
+    /// `program::path::of::test`, the program by its name.
+    pub(crate) name: String,
+    /// Its name for its program.
+    pub(crate) path: String,
+    pub(crate) executable: PathBuf,
+    /// Where cargo runs the tests of its package.
+    pub(crate) folder: PathBuf,
+}
+
+impl Test {
+    /// Whether it is in a program of this name.
+    pub(crate) fn program_is(&self, program: &str) -> bool {
+        self.name.split("::").next() == Some(program)
+    }
+}
+
+/// What cargo says of something that it built.
+#[derive(Deserialize)]
+struct Message {
+    manifest_path: Option<PathBuf>,
+    target: Option<Target>,
+    profile: Option<Profile>,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// The tests of all programs in a file of cargo's messages, but for those that
+/// are marked as ignored: processes that other tests start.
+pub(crate) fn tests(messages: &Path) -> Vec<Test> {
+    let text = fs::read_to_string(messages)
+        .unwrap_or_else(|error| panic!("read {}: {error}", messages.display()));
+    let messages = text.lines().map(|line| {
+        serde_json::from_str(line).unwrap_or_else(|error| panic!("not cargo's: {error}: {line}"))
+    });
+    messages.flat_map(tests_of).collect()
+}
+
+fn tests_of(message: Message) -> Vec<Test> {
+    let Message {
+        manifest_path: Some(manifest),
+        target: Some(target),
+        profile: Some(Profile { test: true }),
+        executable: Some(executable),
+    } = message
+    else {
+        return Vec::new();
+    };
+    let folder = manifest.parent().expect("a manifest's folder").to_owned();
+    let package = folder.file_name().expect("a package's folder");
+    let package = package.to_string_lossy();
+    // A library has its package's name, a program of tests may have any.
+    let program = match &target.name {
+        name if *name == package || package == "tests" => name.clone(),
+        name => format!("{package}::{name}"),
+    };
+    let ignored = list(&executable, &["--ignored"]);
+    let paths = list(&executable, &[]);
+    let run = paths.into_iter().filter(|path| !ignored.contains(path));
+    let mut run: Vec<Test> = run
+        .map(|path| Test {
+            name: format!("{program}::{path}"),
+            path,
+            executable: executable.clone(),
+            folder: folder.clone(),
+        })
+        .collect();
+    run.sort_by(|one, other| one.name.cmp(&other.name));
+    run
+}
+
+/// The tests that a program has.
+fn list(program: &Path, arguments: &[&str]) -> HashSet<String> {
+    let output = Command::new(program)
+        .args(["--list", "--format", "terse"])
+        .args(arguments)
+        .output()
+        .unwrap_or_else(|error| panic!("start {}: {error}", program.display()));
+    assert!(output.status.success(), "{} --list", program.display());
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let tests = text.lines().filter_map(|line| line.strip_suffix(": test"));
+    tests.map(str::to_owned).collect()
+}

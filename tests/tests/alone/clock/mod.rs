@@ -1,0 +1,6 @@
+//! The thread clock against the kernel's account.
+
+mod accounting;
+mod runnable;
+mod sleepers;
+mod thresholds;

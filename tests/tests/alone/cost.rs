@@ -1,0 +1,194 @@
+//! What profiling costs: processes, a bystander's switches, attaching, memory.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use systemscope_tests::output::median;
+use systemscope_tests::peers::Profiler;
+use systemscope_tests::process::children_of;
+use systemscope_tests::refusal::FOLDING;
+use systemscope_tests::samples::running_ns;
+use systemscope_tests::statistics::cost_of_all;
+use systemscope_tests::tool::PATIENCE;
+use systemscope_tests::watch::MOST_RSS_KIB;
+use systemscope_tests::workload::scratch;
+use systemscope_tests::{Account, Running, Tool, Turn, Workload, cpus_online, patiently};
+
+const THREADS: u32 = 65;
+
+fn wallclock_on(pid: u32, seconds: u32) -> (Running, tempfile::TempDir) {
+    let folder = scratch();
+    let prefix = folder.path().join("crowd");
+    let tool = Tool::new("wallclock")
+        .arg(pid.to_string())
+        .args(&format!("-d {seconds} -o"))
+        .arg(prefix);
+    (tool.start(), folder)
+}
+
+#[test]
+fn two_processes_serve_a_target_of_65_threads() {
+    let _turn = Turn::take();
+    let crowd = Workload::start("crowd", &[THREADS]);
+    let (running, _folder) = wallclock_on(crowd.pid(), 3);
+    let mut most = 0;
+    let end = Instant::now() + Duration::from_millis(2500);
+    while Instant::now() < end {
+        let children = children_of(running.pid());
+        let grandchildren: usize = children.iter().map(|&child| children_of(child).len()).sum();
+        assert_eq!(grandchildren, 0, "children of {children:?}");
+        most = most.max(children.len());
+        sleep(Duration::from_millis(20));
+    }
+    assert_eq!(most, 2, "processes for {THREADS} threads");
+    let finished = running.finish_within(PATIENCE).succeeded();
+    // Its own, and that of the larger one of its children.
+    assert!(
+        finished.peak_rss_kib < MOST_RSS_KIB,
+        "{} KiB",
+        finished.peak_rss_kib
+    );
+}
+
+/// How many ns a switch of a bystander, a byte passed to and fro, takes by the
+/// kernel's account, and how many of them are those of the tools' programs.
+fn bystanders_switch(profilers: &[Profiler], target: u32) -> (f64, f64) {
+    const WINDOW: Duration = Duration::from_millis(1000);
+    let ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
+    let booked = || {
+        let accounts = [ping_pong.pid(), child_of(ping_pong.pid())];
+        let accounts = accounts.map(|pid| Account::read(pid, pid).expect("a ping-pong"));
+        let switches = accounts.map(|account| account.voluntary + account.involuntary);
+        let running = accounts.map(|account| account.running_ns);
+        (
+            switches.iter().sum::<u64>() as f64,
+            running.iter().sum::<u64>() as f64,
+        )
+    };
+    let (ran, (switches, running_ns)) = cost_of_all(profilers, target, || {
+        let before = booked();
+        sleep(WINDOW);
+        let after = booked();
+        (after.0 - before.0, after.1 - before.1)
+    });
+    let programs_ns: u64 = ran.iter().map(|program| program.run_ns).sum();
+    (running_ns / switches, programs_ns as f64 / switches)
+}
+
+fn child_of(pid: u32) -> u32 {
+    let children = children_of(pid);
+    assert_eq!(children.len(), 1, "{children:?}");
+    children[0]
+}
+
+/// A tool that looks at others runs its programs at a bystander's switch too, and
+/// they leave at once: less than a tenth of what the switch itself takes.
+#[track_caller]
+fn assert_bystander_keeps_its_speed(tools: &[(&str, &str)]) {
+    let _turn = Turn::take();
+    let crowd = Workload::start("crowd", &[THREADS]);
+    let tools = tools.iter();
+    let profilers: Vec<Profiler> = tools
+        .map(|(tool, arguments)| Profiler::ours(tool, &format!("-p PID {arguments}")))
+        .collect();
+    patiently(|| {
+        let (switch, programs) = bystanders_switch(&profilers, crowd.pid());
+        assert!(
+            programs < 0.1 * switch,
+            "{programs:.0} ns of programs at a switch of {switch:.0} ns"
+        );
+    });
+}
+
+#[test]
+fn a_bystander_keeps_its_speed() {
+    assert_bystander_keeps_its_speed(&[("offcputime", "-m 1000"), ("oncputime", "-F 49")]);
+    assert_bystander_keeps_its_speed(&[("offwaketime", "")]);
+}
+
+#[test]
+fn a_bystander_of_cpudist_keeps_its_speed() {
+    assert_bystander_keeps_its_speed(&[("cpudist", "")]);
+    assert_bystander_keeps_its_speed(&[("cpudist", "--runq")]);
+}
+
+/// The CPU time from exec to attached is that of loading the programs and making
+/// tables, whatever the number of threads.
+#[test]
+fn attaching_to_many_threads_takes_no_more_than_to_one() {
+    const ROUNDS: usize = 7;
+    let _turn = Turn::take();
+    // All of them wait for the test.
+    let (one, many) = (
+        Workload::start("spinners", &[1]),
+        Workload::start("spinners", &[20 * THREADS]),
+    );
+    for tool in FOLDING {
+        patiently(|| {
+            let ratios = (0..ROUNDS).map(|_| {
+                let alone = attaching_ns(tool, one.pid());
+                attaching_ns(tool, many.pid()) / alone
+            });
+            let ratio = median(ratios.collect());
+            assert!(
+                ratio < 1.5,
+                "{tool}: {ratio:.2} times the CPU time for {} threads",
+                20 * THREADS
+            );
+        });
+    }
+}
+
+/// The CPU time of a tool from exec to attached, nanoseconds.
+fn attaching_ns(tool: &str, pid: u32) -> f64 {
+    let (running, mut control) = Tool::new(tool).pid(pid).start_controlled();
+    control.ready().unwrap();
+    running_ns(running.pid()) as f64
+}
+
+/// Threads by the hundred, and one that is woken by the thousand, add next to
+/// nothing to what the tool holds of the machine as it is.
+#[test]
+fn memory_follows_stacks_and_not_threads_or_events() {
+    const MOST_MORE_KIB: u64 = 16 * 1024;
+    let _turn = Turn::take();
+    let held = |tool: &str| {
+        let (name, arguments) = tool.split_once(' ').unwrap_or((tool, ""));
+        let tool = Tool::new(name).args(arguments).args("--per-thread 3");
+        tool.run().succeeded().peak_rss_kib
+    };
+    for tool in ["oncputime -F 997", "offcputime", "offwaketime"] {
+        patiently(|| {
+            let without = held(tool);
+            let _crowd = Workload::start("crowd", &[150]);
+            let mut naps = Workload::start("naps", &[20, 1]);
+            naps.go();
+            let with = held(tool);
+            assert!(
+                with < without + MOST_MORE_KIB,
+                "{tool}: {with} KiB, {without} KiB without"
+            );
+        });
+    }
+}
+
+#[test]
+fn an_orphaned_child_ends_quietly() {
+    let _turn = Turn::take();
+    let crowd = Workload::start("crowd", &[THREADS]);
+    for tool in FOLDING {
+        let (running, mut control) = Tool::new(tool).pid(crowd.pid()).start_controlled();
+        control.ready().unwrap();
+        control.start(systemscope_tests::now_ns()).unwrap();
+        sleep(Duration::from_millis(100));
+        drop(control);
+        let finished = running.finish_within(PATIENCE);
+        assert_eq!(
+            (finished.code, finished.stderr.as_str()),
+            (Some(1), ""),
+            "{tool}"
+        );
+        assert!(finished.stdout.is_empty(), "{tool} prints to nobody");
+    }
+}

@@ -1,0 +1,9 @@
+//! What is measured: each test has the machine to itself.
+
+mod clock;
+mod cost;
+mod sampling;
+mod scale;
+mod spans;
+mod stacks;
+mod wakers;

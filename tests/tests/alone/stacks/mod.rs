@@ -1,0 +1,5 @@
+//! Stacks whose frames are known, with the time that was spent in them.
+
+mod chains;
+mod changes;
+mod remembered;

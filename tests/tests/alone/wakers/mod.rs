@@ -1,0 +1,5 @@
+//! Wakers of waits whose length is known.
+
+mod agree;
+mod chain;
+mod each_other;

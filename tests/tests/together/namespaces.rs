@@ -1,0 +1,146 @@
+//! A PID is one of the caller's PID namespace.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+
+use systemscope_tests::output::{assert_close, files_below};
+use systemscope_tests::workload::scratch;
+use systemscope_tests::{Container, Folded, Tool, Turn, patiently};
+
+#[track_caller]
+fn assert_is_simple(folded: &Folded, function: &str) {
+    let own = folded.only(|line| line.has_path(&["main", "known_work", function]));
+    assert!(own.total() > 0, "no {function}: {folded:#?}");
+    assert_eq!(folded.comms().into_iter().collect::<Vec<_>>(), ["simple"]);
+}
+
+#[test]
+fn inside_the_inner_pid_works() {
+    let _turn = Turn::share();
+    let container = Container::start();
+    for tool in ["offcputime", "offwaketime"] {
+        let folded = container.enter(tool).pid(1).folded(0.5);
+        assert_is_simple(&folded, "known_sleep");
+    }
+    assert_is_simple(
+        &container
+            .enter("oncputime")
+            .pid(1)
+            .args("-F 499")
+            .folded(0.5),
+        "known_burn",
+    );
+}
+
+#[test]
+fn outside_the_outer_pid_works() {
+    let _turn = Turn::share();
+    let container = Container::start();
+    for tool in ["offcputime", "offwaketime"] {
+        let folded = Tool::new(tool).pid(container.outer_pid).folded(0.5);
+        assert_is_simple(&folded, "known_sleep");
+    }
+    assert_is_simple(
+        &Tool::new("oncputime")
+            .pid(container.outer_pid)
+            .args("-F 499")
+            .folded(0.5),
+        "known_burn",
+    );
+}
+
+#[test]
+fn ids_are_printed_as_the_caller_knows_them() {
+    let _turn = Turn::share();
+    let container = Container::start();
+    for tool in ["offcputime", "offwaketime"] {
+        let inside = container.enter(tool).pid(1).folded_per_thread(0.5);
+        assert!(inside.of_thread(1).total() > 0, "{inside:#?}");
+        assert!(
+            inside.lines.iter().all(|line| line.thread.unwrap().0 == 1),
+            "{inside:#?}"
+        );
+        let outside = Tool::new(tool)
+            .pid(container.outer_pid)
+            .folded_per_thread(0.5);
+        assert!(
+            outside.of_thread(container.outer_pid).total() > 0,
+            "{outside:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_thread_is_chosen_by_its_inner_tid() {
+    let _turn = Turn::share();
+    let container = Container::start();
+    let folded = container
+        .enter("offcputime")
+        .args("-t 1")
+        .folded_per_thread(0.5);
+    assert!(
+        folded.lines.iter().all(|line| line.thread == Some((1, 1))),
+        "{folded:#?}"
+    );
+    assert!(folded.under("known_sleep").total() > 0);
+}
+
+#[test]
+fn an_outer_pid_means_nothing_inside() {
+    let _turn = Turn::share();
+    let container = Container::start();
+    let outer = container.outer_pid.to_string();
+    let finished = container
+        .enter("offcputime")
+        .args("--duration 1 -p")
+        .arg(&outer)
+        .run();
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    assert!(finished.stderr.contains(&outer), "{}", finished.stderr);
+}
+
+#[test]
+fn all_of_the_machine_from_inside_is_what_the_caller_can_name() {
+    let _turn = Turn::share();
+    let container = Container::start();
+    let folded = container.enter("offcputime").folded_per_thread(0.5);
+    assert!(
+        folded.of_thread(1).under("known_sleep").total() > 0,
+        "{folded:#?}"
+    );
+}
+
+#[test]
+fn wallclock_works_inside() {
+    let _turn = Turn::share();
+    patiently(assert_wallclock_works_inside);
+}
+
+fn assert_wallclock_works_inside() {
+    let container = Container::start();
+    let folder = scratch();
+    container
+        .enter("wallclock")
+        .arg("1")
+        .args("-d 2 -f 199 -o")
+        .arg(folder.path().join("inner"))
+        .run()
+        .succeeded();
+    let files = files_below(folder.path());
+    let main = files
+        .iter()
+        .find(|path| path.file_name().unwrap().to_str().unwrap() == "thread_1_main.folded");
+    let main = main.unwrap_or_else(|| panic!("no file of thread 1 in {files:#?}"));
+    let folded = Folded::parse(&fs::read(main).unwrap());
+    // Each line is rounded to microseconds.
+    let lines = folded.lines.len() as u64;
+    assert_close("widths in us", folded.total(), 2_000_000, lines);
+    assert!(
+        folded.under("known_sleep").marked("_[o]").total() > 0,
+        "{folded:#?}"
+    );
+    assert!(
+        folded.under("known_burn").marked("_[c]").total() > 0,
+        "{folded:#?}"
+    );
+}

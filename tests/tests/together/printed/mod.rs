@@ -1,0 +1,8 @@
+//! Names, flags and forms.
+
+mod names;
+mod own_frames;
+mod spans;
+mod stacks;
+mod symbols;
+mod wakers;

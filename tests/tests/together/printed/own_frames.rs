@@ -1,0 +1,30 @@
+//! The profiler's own frames never show.
+//!
+//! Reading folded text refuses them everywhere; here they would be likely.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use systemscope_tests::tool::PATIENCE;
+use systemscope_tests::{Folded, Tool, Turn, Workload, cpus_online};
+
+#[test]
+fn profilers_at_work_show_none_of_themselves() {
+    let _turn = Turn::share();
+    // Two on one CPU that wait for each other: neither wait is over before it
+    // has begun, as that of a timer may be.
+    let _ping_pong = Workload::start("ping_pong", &[0]);
+    let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
+    spinners.go();
+    // Switches by the ten thousand, each measured by two and sampled by the
+    // third; and each of the two has its programs run on top of the other's.
+    let off = Tool::new("offcputime").args("-a 2").start();
+    let wake = Tool::new("offwaketime").args("-a --chain 4 2").start();
+    let on = Tool::new("oncputime").args("-a -F 997 2").start();
+    let [off, wake, on] = [off, wake, on].map(|tool| {
+        let finished = tool.finish_within(PATIENCE).succeeded();
+        Folded::parse(&finished.stdout)
+    });
+    let of_ping_pong = |folded: &Folded| folded.only(|line| line.comm == "ping_pong").total();
+    assert!(of_ping_pong(&off) > 0, "{off:.20}");
+    assert!(of_ping_pong(&wake) > 0, "{wake:.20}");
+    assert!(on.under("spin").total() > 0, "{on:.20}");
+}

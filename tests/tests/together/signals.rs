@@ -1,0 +1,153 @@
+//! Ctrl-C and its kin end the trace and give full output.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use systemscope_tests::output::{files_below, per_mille};
+use systemscope_tests::process::{children_of, has_links};
+use systemscope_tests::refusal::FOLDING;
+use systemscope_tests::simple::on;
+use systemscope_tests::tool::PATIENCE;
+use systemscope_tests::workload::scratch;
+use systemscope_tests::{Account, Folded, Running, Tool, Turn, Workload};
+
+const ENDING: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
+const TIME: Duration = Duration::from_millis(700);
+
+#[test]
+fn oncputime_prints_what_it_has() {
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    for signal in ENDING {
+        let finished = Tool::new("oncputime")
+            .pid(simple.pid())
+            .args("-F 999")
+            .run_until(signal, TIME)
+            .succeeded();
+        let burnt = Folded::parse(&finished.stdout).under("known_burn").total();
+        assert!(burnt > 0, "no sample after {signal:?}");
+    }
+}
+
+#[test]
+fn offcputime_and_offwaketime_print_what_they_have() {
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    for tool in ["offcputime", "offwaketime"] {
+        for signal in ENDING {
+            let running = Tool::new(tool).pid(simple.pid()).start_measuring();
+            let account = || Account::read(simple.pid(), simple.pid()).unwrap();
+            let (begun, before) = (Instant::now(), account());
+            sleep(TIME);
+            let (inside, booked) = (begun.elapsed(), account().since(before));
+            running.signal(signal);
+            let finished = running.finish_within(PATIENCE).succeeded();
+            let slept = Folded::parse(&finished.stdout).under("known_sleep").total();
+            // All of the time in which it neither ran nor waited for a CPU, less
+            // what ticks hide.
+            let awake = Duration::from_nanos(booked.running_ns + booked.runnable_ns);
+            let least = inside.saturating_sub(awake + Duration::from_millis(20));
+            let least = least.as_micros() as u64;
+            assert!(
+                slept >= per_mille(least, 900),
+                "{tool}: {slept} of {least} us after {signal:?}"
+            );
+        }
+    }
+}
+
+/// wallclock some time after its children have programs attached.
+fn wallclock_measuring(simple: &Workload, folder: &Path) -> Running {
+    let running = Tool::new("wallclock")
+        .arg(simple.pid().to_string())
+        .args("-d 600 -o")
+        .arg(folder.join("early"))
+        .start();
+    while children_of(running.pid())
+        .iter()
+        .filter(|pid| has_links(**pid))
+        .count()
+        < 2
+    {
+        sleep(Duration::from_millis(10));
+    }
+    sleep(TIME);
+    running
+}
+
+#[test]
+fn wallclock_writes_what_it_has() {
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    for signal in ENDING {
+        let folder = scratch();
+        let running = wallclock_measuring(&simple, folder.path());
+        running.signal(signal);
+        running.finish_within(PATIENCE).succeeded();
+        let files = files_below(folder.path());
+        for kind in ["svg", "folded", "txt"] {
+            let any = files
+                .iter()
+                .any(|path| path.extension().is_some_and(|extension| extension == kind));
+            assert!(any, "no .{kind} after {signal:?}: {files:?}");
+        }
+        for path in files.iter().filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "folded")
+        }) {
+            assert!(
+                Folded::parse(&std::fs::read(path).unwrap()).total() > 0,
+                "{}",
+                path.display()
+            );
+        }
+    }
+}
+
+/// As a terminal does it: Ctrl-C reaches the children too, and they must leave
+/// the decision to their parent.
+#[test]
+fn wallclock_survives_a_ctrl_c_to_its_whole_group() {
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    let folder = scratch();
+    let running = wallclock_measuring(&simple, folder.path());
+    running.signal_group(Signal::INT);
+    running.finish_within(PATIENCE).succeeded();
+    let written: Vec<_> = files_below(folder.path());
+    assert!(
+        written
+            .iter()
+            .any(|path| path.extension().is_some_and(|extension| extension == "svg")),
+        "{written:?}"
+    );
+}
+
+#[test]
+fn a_duration_ends_by_itself() {
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    for tool in FOLDING {
+        for duration in ["1", "--duration 1", "--duration=0.5"] {
+            let start = Instant::now();
+            let finished = on(tool, &simple).args(duration).run().succeeded();
+            let took = start.elapsed().as_secs_f64();
+            let asked = if duration.ends_with("0.5") { 0.5 } else { 1.0 };
+            assert!(took >= asked, "{tool} {duration} took {took} s");
+            // Neither of its two threads can be off the CPU for longer, and one
+            // cannot be sampled for longer.
+            let most = match tool {
+                "oncputime" => asked * 499.0 + 2.0,
+                _ => 2.0 * asked * 1e6,
+            };
+            let total = Folded::parse(&finished.stdout).total();
+            assert!(
+                total > 0 && total as f64 <= most,
+                "{tool} {duration}: {total} of {most}"
+            );
+        }
+    }
+}

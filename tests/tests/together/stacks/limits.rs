@@ -1,0 +1,241 @@
+//! How user stacks are walked on request, how deep, and in a program whose own
+//! file says nonsense about its frames.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::path::Path;
+
+use systemscope_tests::known_chains::Program;
+use systemscope_tests::refusal::{TOOLS, WRONG_COMMAND_LINE, assert_refused, on_target};
+use systemscope_tests::simple::known;
+use systemscope_tests::tool::PATIENCE;
+use systemscope_tests::user_stacks::assert_most;
+use systemscope_tests::wallclock::Run;
+use systemscope_tests::{
+    Account, Folded, Line, Tool, Turn, UserStacks, Workload, WorkloadBuilder, elf,
+};
+
+/// As many frames as a stack can have.
+const DEPTH: usize = 127;
+
+/// The tools that walk stacks, at a rate that finds something soon.
+fn on(tool: &str, pid: u32) -> Tool {
+    let on_pid = Tool::new(tool).pid(pid).arg("-U");
+    if tool == "oncputime" {
+        on_pid.args("-F 499")
+    } else {
+        on_pid
+    }
+}
+
+fn start_recursion(levels: usize) -> Workload {
+    WorkloadBuilder::new("recursion")
+        .without_frame_pointers()
+        .args(&[levels])
+        .start()
+}
+
+fn levels(line: &Line) -> usize {
+    line.frames.iter().filter(|frame| *frame == "down").count()
+}
+
+/// Stacks of `recursion` that are at its bottom.
+fn at_bottom(tool: &str, levels: usize) -> Folded {
+    let recursion = start_recursion(levels);
+    let folded = on(tool, recursion.pid()).folded(1.0);
+    let bottom = folded.under("at_bottom");
+    assert!(bottom.total() > 0, "{folded}");
+    bottom
+}
+
+#[test]
+fn a_hundred_levels_are_whole() {
+    let _turn = Turn::share();
+    for tool in ["oncputime", "offcputime"] {
+        for line in at_bottom(tool, 100).lines {
+            assert_eq!(levels(&line), 100, "{tool}: {line}");
+            assert!(line.has_path(&["main", "down"]), "{tool}: {line}");
+            assert!(!line.has("[truncated]"), "{tool}: {line}");
+        }
+    }
+}
+
+#[test]
+fn more_levels_are_truncated_at_the_root() {
+    let _turn = Turn::share();
+    for tool in ["oncputime", "offcputime"] {
+        for line in at_bottom(tool, 300).lines {
+            let (mark, frames) = line.frames.split_first().unwrap();
+            assert_eq!(mark, "[truncated]", "{tool}: {line}");
+            assert_eq!(frames.len(), DEPTH, "{tool}: {line}");
+            let others = frames.iter().skip_while(|frame| *frame == "down");
+            assert_eq!(levels(&line) + others.count(), DEPTH, "{tool}: {line}");
+        }
+    }
+}
+
+fn switches(pid: u32) -> u64 {
+    let account = Account::read(pid, pid).unwrap();
+    account.voluntary + account.involuntary
+}
+
+#[test]
+fn stacks_too_deep_are_counted() {
+    let _turn = Turn::share();
+    let recursion = start_recursion(300);
+    let before = switches(recursion.pid());
+    let finished = on("offcputime", recursion.pid()).arg("1").run().succeeded();
+    let booked = switches(recursion.pid()) - before;
+    let said = UserStacks::read(&finished.stderr);
+    assert!(
+        (1..=booked + 1).contains(&said.too_deep),
+        "{said:?}, {booked} switches"
+    );
+    assert_eq!(said.reached_root, 0, "{said:?}");
+}
+
+#[test]
+fn frame_pointers_alone_serve_programs_that_keep_them() {
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    for tool in ["oncputime", "offcputime"] {
+        let folded = on(tool, simple.pid()).args("--call-graph fp").folded(1.0);
+        let path = ["main", "known_work", known(tool)];
+        let own = folded.under(known(tool));
+        // A function that is being entered or left has no frame.
+        assert_most(tool, &own, 950, |line| line.has_path(&path));
+    }
+}
+
+#[test]
+fn frame_pointers_alone_do_not_stop_at_programs_without() {
+    let _turn = Turn::share();
+    let chains = Program::c().start("wait");
+    for tool in ["oncputime", "offcputime"] {
+        let arguments = "--call-graph fp --duration 1";
+        on(tool, chains.pid()).args(arguments).run().succeeded();
+    }
+}
+
+#[test]
+fn tables_alone_serve_programs_without_frame_pointers() {
+    let _turn = Turn::share();
+    let program = Program::c();
+    let chains = program.chains(&program.hold());
+    let workload = program.start("wait");
+    let folded = Tool::new("offcputime")
+        .pid(workload.pid())
+        .args("-U --call-graph dwarf")
+        .folded_per_thread(1.0);
+    let blocked = folded.under("end_nanosleep");
+    assert!(blocked.total() > 0, "{folded}");
+    for line in &blocked.lines {
+        assert!(chains[&line.comm].begins(line), "{line}");
+    }
+}
+
+#[test]
+fn wallclock_hands_the_mode_on() {
+    let _turn = Turn::share();
+    let chains = Program::c().start("wait");
+    let sleeps = |mode: &str| {
+        let arguments = format!("-d 1 -m 100 --call-graph {mode}");
+        let run = Run::with_prefix(&chains.pid().to_string(), &arguments);
+        Folded::parse(&fs::read(run.combined(".folded")).unwrap()).under("end_nanosleep")
+    };
+    let by_tables = sleeps("dwarf").under("main");
+    assert!(by_tables.total() > 0, "{by_tables}");
+    assert_most("main's sleeps", &by_tables, 1000, |line| {
+        line.has_path(&["main", "main_loop", "in_small", "in_array"])
+    });
+    // The wrapper's caller is what frame pointers do not show.
+    let by_frame_pointers = sleeps("fp");
+    assert_eq!(
+        by_frame_pointers.marked("_[o]").total(),
+        0,
+        "{by_frame_pointers}"
+    );
+}
+
+#[test]
+fn a_mode_that_is_none_is_refused() {
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    for tool in TOOLS {
+        let pid = simple.pid().to_string();
+        let finished = on_target(tool, &pid).args("--call-graph nonsense").run();
+        assert_refused(
+            tool,
+            &finished,
+            &[WRONG_COMMAND_LINE],
+            &["nonsense", "auto", "fp", "dwarf"],
+        );
+    }
+}
+
+/// Numbers that look random and are the same each time (splitmix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut number = self.0;
+        number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        number ^ number >> 31
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+}
+
+/// Overwrites what a program's file says about its frames: all of it, some
+/// bytes here and there, or its lengths. It runs on unimpressed.
+fn spoil(binary: &Path, seed: u64) {
+    let mut numbers = Numbers(seed);
+    let mut file = fs::read(binary).unwrap();
+    for name in [".eh_frame", ".eh_frame_hdr"] {
+        let section = elf::section(&file, name);
+        let bytes = &mut file[section];
+        match seed % 4 {
+            0 => bytes.fill_with(|| numbers.next().to_le_bytes()[0]),
+            1 => {
+                for _ in 0..bytes.len() / 10 {
+                    bytes[numbers.below(bytes.len())] = numbers.next().to_le_bytes()[0];
+                }
+            }
+            2 => bytes.fill(0xff),
+            _ => {
+                for _ in 0..20 {
+                    let at = numbers.below(bytes.len() / 4) * 4;
+                    bytes[at..at + 4].copy_from_slice(&numbers.next().to_le_bytes()[..4]);
+                }
+            }
+        }
+    }
+    fs::write(binary, file).unwrap();
+}
+
+#[test]
+fn a_program_with_nonsense_for_tables_is_no_harm() {
+    let _turn = Turn::share();
+    for seed in 0..12 {
+        let simple = WorkloadBuilder::new("simple")
+            .without_frame_pointers()
+            .start_with(|binary, _| spoil(binary, seed));
+        for tool in ["oncputime", "offcputime"] {
+            let running = on(tool, simple.pid()).arg("0.3").start();
+            let finished = running.finish_within(PATIENCE).succeeded();
+            assert!(
+                !finished.stderr.contains("panicked"),
+                "seed {seed}, {tool}: {}",
+                finished.stderr
+            );
+            let folded = Folded::parse(&finished.stdout);
+            // The leaf needs no table.
+            let known = folded.under(known(tool));
+            assert!(known.total() > 0, "seed {seed}, {tool}: {folded}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Stacks of programs that others wrote, and of programs made to be difficult.
+
+mod gdb;
+mod limits;
+mod programs;

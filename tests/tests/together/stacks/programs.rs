@@ -1,0 +1,227 @@
+//! User stacks of programs as a distribution builds them: nearly all reach the
+//! first function of their thread, by the tool's own count and by what the
+//! stacks start with.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use systemscope_tests::folded::bare;
+use systemscope_tests::known_chains::{MAIN, Program, THREAD, turned};
+use systemscope_tests::mariadb::Server;
+use systemscope_tests::user_stacks::{assert_most, starts_a_thread};
+use systemscope_tests::workload::scratch;
+use systemscope_tests::{
+    Folded, Language, Line, Tool, Turn, UserStacks, Workload, WorkloadBuilder,
+};
+
+/// The least share of whole stacks, in thousandths.
+const WHOLE: u64 = 990;
+
+/// User stacks of a process, nearly all of which are whole.
+fn stacks(tool: &str, pid: u32, is_whole: impl Fn(&Line) -> bool) -> Folded {
+    let on_pid = Tool::new(tool).pid(pid).args("-U --duration 4");
+    let finished = if tool == "oncputime" {
+        on_pid.args("-F 999").run().succeeded()
+    } else {
+        on_pid.run().succeeded()
+    };
+    let folded = Folded::parse(&finished.stdout);
+    UserStacks::read(&finished.stderr).assert_reached(WHOLE);
+    assert_most(tool, &folded, WHOLE, is_whole);
+    if tool == "oncputime" {
+        assert!(folded.total() > 100, "{folded}");
+    }
+    folded
+}
+
+/// Whether a stack has a function, whatever its arguments are.
+fn calls(line: &Line, function: &str) -> bool {
+    let mut frames = line.frames.iter().map(|frame| bare(frame));
+    frames.any(|frame| frame.split('(').next() == Some(function))
+}
+
+fn script(name: &str) -> PathBuf {
+    let workloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
+    workloads.join(name)
+}
+
+#[test]
+fn python() {
+    let _turn = Turn::share();
+    let python = PathBuf::from("/usr/bin/python3");
+    let mut command = Command::new(&python);
+    command.arg(script("busy.py")).arg("run");
+    let busy = Workload::run(command, python, scratch());
+    for tool in ["oncputime", "offcputime"] {
+        let folded = stacks(tool, busy.pid(), starts_a_thread);
+        assert_most("python", &folded, 980, |line| {
+            calls(line, "_PyEval_EvalFrameDefault")
+        });
+        assert_most("python's main thread", &folded, WHOLE, |line| {
+            calls(line, "Py_BytesMain") || bare(&line.frames[0]) != "_start"
+        });
+    }
+}
+
+/// The map that node leaves in /tmp, removed when dropped.
+struct NodesMap(PathBuf);
+
+impl Drop for NodesMap {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn node_with_code_made_at_run_time() {
+    let _turn = Turn::share();
+    let node = PathBuf::from("/usr/bin/node");
+    let mut command = Command::new(&node);
+    command.arg("--perf-basic-prof").arg(script("busy.js"));
+    // It leaves a log where it runs.
+    let folder = scratch();
+    command.current_dir(folder.path());
+    let busy = Workload::run(command, node, folder);
+    let _map = NodesMap(format!("/tmp/perf-{}.map", busy.pid()).into());
+    stacks("offcputime", busy.pid(), starts_a_thread);
+    let on_cpu = stacks("oncputime", busy.pid(), starts_a_thread);
+
+    // From the script's own code down to where the program starts.
+    let in_script = |name: &str| {
+        let is_it = |frame: &String| frame.contains(name) && frame.contains("busy.js");
+        on_cpu.only(|line| line.frames.iter().any(is_it))
+    };
+    let fibonacci = in_script("fibonacci");
+    let (part, all) = (fibonacci.total(), on_cpu.total());
+    assert!(part * 20 > all, "{part} of {all} samples in fibonacci");
+    for function in ["fibonacci", "round"] {
+        assert_most(function, &in_script(function), WHOLE, |line| {
+            bare(&line.frames[0]) == "_start" && calls(line, "node::Start")
+        });
+    }
+    let round = in_script("round");
+    assert_most("fibonacci's callers", &fibonacci, WHOLE, |line| {
+        round.lines.contains(line)
+    });
+}
+
+#[test]
+fn mariadb_under_sysbench() {
+    let _turn = Turn::share();
+    let server = Server::start();
+    let _clients = server.keep_busy(4);
+    for tool in ["oncputime", "offcputime"] {
+        let folded = stacks(tool, server.pid(), starts_a_thread);
+        let commands = folded.only(|line| calls(line, "dispatch_command"));
+        let (part, all) = (commands.total(), folded.total());
+        // Off the CPU, most of the time is that of other threads.
+        let least = if tool == "oncputime" { all / 2 } else { 0 };
+        assert!(part > least, "{part} of {all} in commands: {folded:.20}");
+        assert_most("commands", &commands, WHOLE, |line| {
+            calls(line, "do_command") && calls(line, "handle_one_connection")
+        });
+    }
+}
+
+/// Where Go's own threads and its goroutines start, and where it goes on on
+/// another stack, which has nothing to say of the one it left.
+fn starts_in_go(line: &Line) -> bool {
+    let root = line.frames.first().map_or("", |frame| bare(frame));
+    let roots = [
+        "_rt0_amd64_linux",
+        "runtime.rt0_go",
+        "runtime.mstart",
+        "runtime.goexit",
+        "runtime.mcall",
+        "runtime.systemstack",
+        "runtime.morestack",
+        "runtime.clone",
+    ];
+    roots.contains(&root.trim_end_matches(".abi0"))
+}
+
+#[test]
+fn a_go_program() {
+    let _turn = Turn::share();
+    let busy = WorkloadBuilder::new("busy").language(Language::Go).start();
+    stacks("offcputime", busy.pid(), starts_in_go);
+    let on_cpu = stacks("oncputime", busy.pid(), starts_in_go);
+    let sorts = on_cpu.under("main.sortNumbers");
+    let (part, all) = (sorts.total(), on_cpu.total());
+    assert!(part * 4 > all, "{part} of {all} samples in sortNumbers");
+    assert_most("sorts", &sorts, WHOLE, |line| {
+        let levels = line.frames.iter().filter(|frame| *frame == "main.descend");
+        levels.count() == 6 && line.has("main.burn")
+    });
+}
+
+/// `chains` as a static program with musl, whose own functions have neither
+/// tables nor frame pointers.
+fn with_musl(program: &Program, mode: &str) -> Workload {
+    let flags = [
+        "-static",
+        "-idirafter",
+        "/usr/include",
+        "-idirafter",
+        "/usr/include/x86_64-linux-gnu",
+    ];
+    let builder = program.builder(mode).compiler("musl-gcc");
+    let with_flags = flags
+        .iter()
+        .fold(builder, |builder, flag| builder.flag(flag));
+    with_flags.start()
+}
+
+/// Musl's first functions are assembly, and have a name in some of its
+/// versions.
+fn starts_in_musl(line: &Line) -> bool {
+    let frame = |index: usize| line.frames.get(index).map_or("", |frame| bare(frame));
+    ["[chains]", "_start", "__clone"].contains(&frame(0))
+        && ["start", "libc_start_main_stage2"].contains(&frame(1))
+}
+
+#[test]
+fn a_static_program_with_musl() {
+    let _turn = Turn::share();
+    let program = Program::c();
+    let own: HashSet<&str> = program.calls.values().flatten().copied().collect();
+    let calls_of = |line: &Line| -> Vec<String> {
+        let frames = line
+            .frames
+            .iter()
+            .filter(|name| own.contains(name.as_str()));
+        frames.cloned().collect()
+    };
+
+    let waits = with_musl(&program, "wait");
+    let off_cpu = stacks("offcputime", waits.pid(), starts_in_musl);
+    assert_eq!(off_cpu.comms().len(), program.calls.len(), "{off_cpu}");
+    assert_most("where it waits", &off_cpu, WHOLE, |line| {
+        let known = &program.calls[line.comm.as_str()];
+        let calls = calls_of(line);
+        // Before its signal comes, that one waits below where it will.
+        calls == *known || (line.comm == "interrupted" && begins(known, &calls))
+    });
+
+    let burns = with_musl(&program, "burn");
+    let on_cpu = stacks("oncputime", burns.pid(), starts_in_musl);
+    let (of_main, of_thread) = (turned(MAIN, 0, &[]), turned(THREAD, 1, &[]));
+    for (comm, links) in [("chains", of_main), ("burn", of_thread)] {
+        let samples = on_cpu.only(|line| line.comm == comm);
+        assert!(samples.total() > 50, "{on_cpu}");
+        assert_most(comm, &samples, WHOLE, |line| {
+            begins(&links, &calls_of(line))
+        });
+        assert_most(comm, &samples.under("burn_leaf"), WHOLE, |line| {
+            calls_of(line) == links
+        });
+    }
+}
+
+/// Whether these calls are on the way of `known` ones.
+fn begins(known: &[&str], calls: &[String]) -> bool {
+    calls.len() <= known.len() && known.iter().zip(calls).all(|(own, call)| own == call)
+}

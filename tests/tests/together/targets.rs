@@ -1,0 +1,237 @@
+//! Whom the tools look at: -p, -t, -L, -u, -k, --state, -C, -I.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashSet;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::account::{idle_ticks, threads_of};
+use systemscope_tests::refusal::FOLDING;
+use systemscope_tests::samples::Sampled;
+use systemscope_tests::simple::known;
+use systemscope_tests::workload::scratch;
+use systemscope_tests::{Folded, Line, Tool, Turn, Watch, Workload, WorkloadBuilder, cpus_online};
+
+#[test]
+fn p_takes_several_processes_and_no_others() {
+    let _turn = Turn::share();
+    let (first, second, other) = (
+        Workload::plain("simple"),
+        Workload::plain("simple"),
+        Workload::plain("simple"),
+    );
+    for tool in FOLDING {
+        let pids = format!("{},{}", first.pid(), second.pid());
+        let folded = Tool::new(tool).args("-p").arg(pids).folded_per_thread(2.0);
+        let seen: HashSet<u32> = folded
+            .lines
+            .iter()
+            .map(|line| line.thread.unwrap().0)
+            .collect();
+        assert_eq!(
+            seen,
+            HashSet::from([first.pid(), second.pid()]),
+            "{tool}, beside {}",
+            other.pid()
+        );
+    }
+}
+
+#[test]
+fn t_and_l_take_threads() {
+    let _turn = Turn::share();
+    let mut spinners = Workload::start("spinners", &[4, 60]);
+    spinners.go();
+    let mut threads = threads_of(spinners.pid());
+    threads.sort_unstable();
+    let chosen = &threads[1..3];
+    for (tool, flag) in [
+        ("oncputime", "-t"),
+        ("oncputime", "-L"),
+        ("offcputime", "-t"),
+        ("offcputime", "--tid"),
+    ] {
+        let list = format!("{},{}", chosen[0], chosen[1]);
+        let folded = Tool::new(tool).arg(flag).arg(list).folded_per_thread(2.0);
+        let seen: HashSet<u32> = folded
+            .lines
+            .iter()
+            .map(|line| line.thread.unwrap().1)
+            .collect();
+        assert_eq!(seen, chosen.iter().copied().collect(), "{tool} {flag}");
+    }
+}
+
+#[test]
+fn without_a_target_all_of_the_machine_is_traced() {
+    let _turn = Turn::share();
+    let (first, second) = (Workload::plain("simple"), Workload::plain("simple"));
+    for tool in FOLDING {
+        let folded = Tool::new(tool).folded_per_thread(2.0);
+        for simple in [&first, &second] {
+            assert!(
+                folded.of_thread(simple.pid()).under(known(tool)).total() > 0,
+                "{tool} {}",
+                simple.pid()
+            );
+        }
+    }
+}
+
+#[test]
+fn user_threads_and_kernel_threads() {
+    let _turn = Turn::share();
+    let _simple = Workload::plain("simple");
+    let is_kernel_thread = |comm: &str| {
+        comm == "kthreadd"
+            || comm.starts_with("kworker/")
+            || comm.starts_with("rcu_")
+            || comm.starts_with("ksoftirqd/")
+    };
+    for tool in ["offcputime", "offwaketime"] {
+        let user = Tool::new(tool).args("-u").folded(0.5);
+        assert!(user.comms().contains("simple"));
+        assert!(
+            !user.comms().iter().any(|comm| is_kernel_thread(comm)),
+            "{tool}: {:?}",
+            user.comms()
+        );
+        let kernel = Tool::new(tool).args("-k").folded(0.5);
+        assert!(
+            !kernel.comms().contains("simple"),
+            "{tool}: {:?}",
+            kernel.comms()
+        );
+        assert!(
+            kernel.comms().iter().any(|comm| is_kernel_thread(comm)),
+            "{tool}: {:?}",
+            kernel.comms()
+        );
+        let both = Tool::new(tool).args("-u -k --duration 1").run();
+        assert_eq!(both.code, Some(2), "{tool}: {}", both.stderr);
+    }
+}
+
+#[test]
+fn a_state_mask_chooses_intervals() {
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    let mut spinners = Workload::start("spinners", &[2 * cpus_online(), 60]);
+    spinners.go();
+    let pids = format!("{},{}", simple.pid(), spinners.pid());
+    let with_state = |mask: &str| {
+        Tool::new("offcputime")
+            .args("--state")
+            .arg(mask)
+            .arg("-p")
+            .arg(&pids)
+            .folded(0.5)
+    };
+    // TASK_INTERRUPTIBLE; nanosleep adds TASK_FREEZABLE, so this is a mask.
+    let sleeping = with_state("1");
+    assert!(
+        sleeping.under("known_sleep").total() > 0 && sleeping.under("spin").total() == 0,
+        "{sleeping:#?}"
+    );
+    // A sleeper that was woken just before the window is runnable in it.
+    let preempted = with_state("0");
+    assert!(
+        preempted.under("spin").total() > 20 * preempted.under("known_sleep").total(),
+        "{preempted:#?}"
+    );
+    let uninterruptible = with_state("2");
+    assert_eq!(
+        uninterruptible.under("known_sleep").total(),
+        0,
+        "{uninterruptible:#?}"
+    );
+}
+
+#[test]
+fn idle_is_shown_on_request_only() {
+    let _turn = Turn::share();
+    let idle = |folded: &Folded| {
+        folded
+            .comms()
+            .iter()
+            .any(|comm| comm.starts_with("swapper"))
+    };
+    let without = Tool::new("oncputime").args("-F 199").folded(0.5);
+    assert!(!idle(&without), "{without:#?}");
+    let before = idle_ticks();
+    let with = Tool::new("oncputime").args("-F 199 -I").folded(2.0);
+    // A machine that has enough to do is never idle. Some virtual machines hide
+    // from everyone what an idle CPU does; one shows.
+    if idle_ticks() - before > 50 * cpus_online() as u64 {
+        assert!(idle(&with), "{with:#?}");
+    }
+    let (one, all) = (2 * 199, 2 * 199 * cpus_online() as u64);
+    let total = with.total();
+    assert!(
+        total * 10 >= one * 8 && total * 100 <= all * 110,
+        "{total} of {one} to {all}"
+    );
+}
+
+#[test]
+fn one_cpu_alone() {
+    let _turn = Turn::share();
+    let mut on_one = pinned_spinner(0);
+    let mut on_last = pinned_spinner(cpus_online() - 1);
+    on_one.go();
+    on_last.go();
+    let watch = Watch::apart_samples(Tool::new("oncputime").args("-F 199 -C 0"));
+    let sampled = Sampled::open(on_one.pid(), watch);
+    sleep(Duration::from_millis(700));
+    let (seen, cpu_time) = sampled.close();
+    let of = |workload: &Workload| {
+        let own = |line: &Line| line.thread.unwrap().0 == workload.pid();
+        seen.folded.only(own).under("spin").total()
+    };
+    cpu_time.assert_sampled("samples of CPU 0", of(&on_one), 199);
+    if cpus_online() > 1 {
+        assert_eq!(of(&on_last), 0, "{}", seen.folded);
+    }
+    let most = seen.window_ns() * 199 / 1_000_000_000 + 2;
+    let total = seen.folded.total();
+    assert!(total <= most, "{total} samples of one CPU, {most} at most");
+}
+
+fn pinned_spinner(cpu: usize) -> Workload {
+    let folder = scratch();
+    let binary = WorkloadBuilder::new("spinners").build_into(folder.path());
+    let mut command = Command::new("taskset");
+    command
+        .args(["--cpu-list", &cpu.to_string()])
+        .arg(&binary)
+        .args(["1", "60"]);
+    Workload::run(command, binary, folder)
+}
+
+/// An ID that goes to a newcomer while another target keeps the tool going.
+#[test]
+fn an_id_that_is_used_again_is_another_process() {
+    let _turn = Turn::share();
+    let bystander = Workload::start("crowd", &[2]);
+    let simple = Workload::plain("simple");
+    let pid = simple.pid();
+    let folder = scratch();
+    let as_pid = WorkloadBuilder::new("as_pid").build_into(folder.path());
+    let names = WorkloadBuilder::new("names").build_into(folder.path());
+    let mut watch = Watch::offcputime_of(&[pid, bystander.pid()], "");
+    watch.open();
+    drop(simple);
+    let mut command = Command::new(&as_pid);
+    command.arg(pid.to_string()).arg(&names);
+    let newcomer = Workload::run(command, names, folder);
+    sleep(Duration::from_millis(300));
+    let seen = watch.close();
+    drop(newcomer);
+    assert_eq!(seen.folded.under("named").total(), 0, "{}", seen.folded);
+    let strangers = seen
+        .clocks
+        .iter()
+        .filter(|row| row.started_ns > seen.started_ns);
+    assert_eq!(strangers.count(), 0, "{:#?}", seen.clocks);
+}

@@ -1,0 +1,195 @@
+//! What wallclock's flame graphs and reports say.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::account::threads_of;
+use systemscope_tests::output::assert_close;
+use systemscope_tests::wallclock::{Run, assert_marked};
+use systemscope_tests::{Folded, Line, Running, Turn, Workload, patiently};
+
+fn assert_flame_graph(svg: &str, colours_of: &[&str]) {
+    assert!(svg.trim_end().ends_with("</svg>"), "not a whole SVG");
+    assert!(svg.contains("<script"), "not interactive");
+    assert!(svg.to_lowercase().contains("search"), "no search");
+    assert!(
+        !svg.contains("src=\"http") && !svg.contains("href=\"http"),
+        "needs a network"
+    );
+    for function in colours_of {
+        assert!(svg.contains(function), "no {function} in the picture");
+    }
+}
+
+/// The fills of frames whose title holds `mark`, as (red, green, blue).
+fn fills(svg: &str, mark: &str) -> Vec<(u32, u32, u32)> {
+    let groups = svg.split("<g").filter(|group| group.contains("<title>"));
+    let marked = groups.filter(|group| {
+        let title = group
+            .split("<title>")
+            .nth(1)
+            .and_then(|rest| rest.split("</title>").next());
+        title.is_some_and(|title| title.contains(mark))
+    });
+    marked
+        .filter_map(|group| {
+            let numbers = group.split("fill=\"rgb(").nth(1)?.split(')').next()?;
+            let mut numbers = numbers.split(',').map(|number| number.trim().parse().ok());
+            Some((numbers.next()??, numbers.next()??, numbers.next()??))
+        })
+        .collect()
+}
+
+#[test]
+fn every_threads_widths_add_up_to_its_life() {
+    let _turn = Turn::share();
+    patiently(assert_widths_add_up);
+}
+
+fn assert_widths_add_up() {
+    let mut phases = Workload::start("phases", &[60, 3]);
+    phases.go();
+    let pid = phases.pid();
+    let run = Run::with_prefix(&pid.to_string(), "-d 3 -f 199 -m 1000");
+    let mut together = 0;
+    for tid in threads_of(pid) {
+        let folded = run.folded(&format!("thread_{tid}_"), ".folded");
+        assert_marked(&folded);
+        // Each line is rounded to microseconds.
+        assert_close(
+            &format!("widths of thread {tid} in us"),
+            folded.total(),
+            3_000_000,
+            folded.lines.len() as u64,
+        );
+        together += folded.total();
+    }
+    let combined = Folded::parse(&fs::read(run.combined(".folded")).unwrap());
+    assert_marked(&combined);
+    let lines = combined.lines.len() as u64;
+    assert_close(
+        "all threads together",
+        combined.total(),
+        together,
+        together / 1000 + lines,
+    );
+    // Scaled to what the thread clock measured, not samples by the dozen: the
+    // program does next to nothing on a CPU but to call f.
+    let running = combined.marked("_[c]").total();
+    let burnt = combined.under("f").marked("_[c]").total();
+    let unsampled = combined.under("[running, no sample]").total();
+    assert!(
+        burnt > 0 && (burnt + unsampled) * 10 >= running * 8,
+        "{burnt} of {running} us"
+    );
+    // A worker is in one of these whenever it is blocked, but for its lock.
+    let blocked = combined
+        .only(|line| line.comm.starts_with("worker"))
+        .marked("_[o]");
+    let known = |line: &Line| ["g", "h", "i"].iter().any(|name| line.has(name));
+    let waited = blocked.only(known).total();
+    assert!(
+        waited > 0 && waited * 10 >= blocked.total() * 9,
+        "{blocked}"
+    );
+}
+
+#[test]
+fn states_have_their_colours() {
+    let _turn = Turn::share();
+    let mut phases = Workload::start("phases", &[60, 6]);
+    phases.go();
+    let run = Run::with_prefix(&phases.pid().to_string(), "-d 3 -f 199 -m 100");
+    let svg = fs::read_to_string(run.combined(".svg")).unwrap();
+    assert_flame_graph(&svg, &["_[c]", "_[o]", "_[r]"]);
+    let (red, blue, third) = (
+        fills(&svg, "_[c]"),
+        fills(&svg, "_[o]"),
+        fills(&svg, "_[r]"),
+    );
+    assert!(
+        !red.is_empty() && !blue.is_empty() && !third.is_empty(),
+        "a colour is missing"
+    );
+    assert!(
+        red.iter().all(|&(r, g, b)| r > g && r > b),
+        "_[c] is not red: {red:?}"
+    );
+    assert!(
+        blue.iter().all(|&(r, g, b)| b > r && b > g),
+        "_[o] is not blue: {blue:?}"
+    );
+    assert!(
+        third
+            .iter()
+            .all(|colour| !red.contains(colour) && !blue.contains(colour)),
+        "_[r] has no colour of its own"
+    );
+}
+
+#[test]
+fn sleep_1000_is_not_an_empty_report() {
+    let _turn = Turn::share();
+    let mut command = Command::new("sleep");
+    command.arg("1000");
+    let target = Running::spawn(command, true);
+    sleep(Duration::from_millis(100));
+    let folded = patiently(|| {
+        let run = Run::with_prefix(&target.pid().to_string(), "-d 2");
+        let folded = run.folded("base", ".folded");
+        assert_eq!(folded.marked("_[o]").total(), 2_000_000, "us asleep");
+        folded
+    });
+    assert!(
+        folded.frames().any(|frame| frame.contains("nanosleep")),
+        "{folded:#?}"
+    );
+}
+
+#[test]
+fn reports_tell_what_the_clock_and_the_kernel_count() {
+    let _turn = Turn::share();
+    let mut phases = Workload::start("phases", &[60, 2]);
+    phases.go();
+    let run = Run::with_prefix(&phases.pid().to_string(), "-d 2 -f 99");
+    let report = format!(
+        "{}\n{}",
+        run.text("", "_thread_analysis.txt"),
+        run.text(&format!("thread_{}_", phases.pid()), "_analysis.txt")
+    );
+    let report = report.to_lowercase();
+    for word in [
+        "running",
+        "runnable",
+        "blocked",
+        "coverage",
+        "samples",
+        "voluntary",
+        "involuntary",
+        "longest",
+        "lost",
+    ] {
+        assert!(
+            report.contains(word),
+            "no word of {word} in the reports:\n{report}"
+        );
+    }
+    let terminal = format!(
+        "{}{}",
+        String::from_utf8_lossy(&run.finished.stdout),
+        run.finished.stderr
+    );
+    for tid in threads_of(phases.pid()) {
+        assert!(
+            terminal.contains(&tid.to_string()),
+            "thread {tid} is not in the table:\n{terminal}"
+        );
+    }
+    assert!(
+        !terminal.contains('\u{1b}'),
+        "escape sequences on what is no terminal"
+    );
+}

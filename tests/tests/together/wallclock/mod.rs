@@ -1,0 +1,4 @@
+//! wallclock's files.
+
+mod content;
+mod files;
