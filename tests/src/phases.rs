@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::account::stolen_ns;
-use crate::idle_exit::{IdleExits, Ways};
+use crate::wake_ups::{Delays, WakeUps};
 use crate::{Account, Seen, Watch, Workload, accounts_at_rest};
 
 /// What was seen in it, and what the kernel booked.
@@ -15,8 +15,8 @@ pub struct Measured {
     pub seen: Seen,
     /// The kernel's account, by thread.
     pub kernel: BTreeMap<u32, Account>,
-    /// Its switches out of idle, by thread.
-    pub idle_exits: BTreeMap<u32, Ways>,
+    /// What the threads' wake-ups took.
+    pub wake_ups: BTreeMap<u32, Delays>,
     /// What the hypervisor took of all CPUs, in nanoseconds.
     pub stolen_ns: u64,
 }
@@ -26,14 +26,14 @@ pub struct Measured {
 pub fn measure(mut phases: Workload, attach: impl Fn(u32) -> Watch) -> Measured {
     let mut watch = attach(phases.pid());
     let before = accounts_at_rest(phases.pid());
+    let wake_ups = WakeUps::watch(phases.pid());
     let stolen = stolen_ns();
-    let idle_exits = IdleExits::watch(phases.pid());
     watch.open();
     phases.go();
     phases.wait_done();
-    let idle_exits = idle_exits.stop();
     let after = accounts_at_rest(phases.pid());
     let stolen_ns = stolen_ns() - stolen;
+    let wake_ups = wake_ups.stop();
     let seen = watch.close();
     let kernel = after
         .into_iter()
@@ -43,7 +43,7 @@ pub fn measure(mut phases: Workload, attach: impl Fn(u32) -> Watch) -> Measured 
         phases,
         seen,
         kernel,
-        idle_exits,
+        wake_ups,
         stolen_ns,
     }
 }

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod blocked;
+mod books;
 mod peers;
 mod programs;
 mod real;
@@ -17,10 +18,11 @@ use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const CLAIMS: [Part; 10] = [
+const CLAIMS: [Part; 11] = [
     ("time on CPU by function", shares::rows),
     ("time blocked by function", blocked::rows),
     ("time waiting for a CPU", runnable::rows),
+    ("time running", books::rows),
     ("who woke whom", wakers::rows),
     ("MariaDB", |table| real::rows(table, &programs::mariadb())),
     ("nginx", |table| real::rows(table, &programs::nginx())),

@@ -3,12 +3,12 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::account::{stolen_ns, threads_of};
 use systemscope_tests::peers::Profiler;
 use systemscope_tests::table::{Table, Verdict};
 use systemscope_tests::user_stacks::starts_a_thread;
-use systemscope_tests::{Account, Folded, Seen, Watch};
+use systemscope_tests::{Folded, Seen, Watch};
 
+use crate::books::{Booked, Books, held_against};
 use crate::peers::{Peers, say};
 use crate::programs::Program;
 
@@ -21,16 +21,14 @@ pub(crate) fn rows(table: &mut Table, program: &Program) {
     let pid = program.pid;
     let mut on_cpu = Watch::oncputime(pid, &format!("-U -F {HERTZ}"));
     let mut off_cpu = Watch::offcputime(pid, "-U");
-    let stolen = stolen_ns();
-    let before = running_ns(pid);
+    let books = Books::open(pid);
     off_cpu.open();
     on_cpu.open();
     sleep(WINDOW);
     off_cpu.stop();
-    let after = running_ns(pid);
+    let booked = books.close();
     on_cpu.stop();
     let (on_cpu, off_cpu) = (on_cpu.close(), off_cpu.close());
-    let stolen = stolen_ns() - stolen;
 
     let on_cpu_peers = Peers::attach(
         [
@@ -71,7 +69,8 @@ pub(crate) fn rows(table: &mut Table, program: &Program) {
         ];
         table.row(&cells, Verdict::of(whole >= LEAST_WHOLE));
     }
-    times(table, program, &on_cpu, &off_cpu, after - before, stolen);
+    held_against(table, program.name, &off_cpu, &booked);
+    times(table, program, &on_cpu, &off_cpu, &booked);
 }
 
 /// Of the value in stacks that have a frame at all.
@@ -90,37 +89,12 @@ fn frames(folded: &Folded) -> f64 {
     frames.sum::<u64>() as f64 / folded.total().max(1) as f64
 }
 
-fn times(
-    table: &mut Table,
-    program: &Program,
-    on_cpu: &Seen,
-    off_cpu: &Seen,
-    booked_ns: u64,
-    stolen_ns: u64,
-) {
-    let running: u64 = off_cpu.clocks.iter().map(|row| row.running_ns).sum();
+fn times(table: &mut Table, program: &Program, on_cpu: &Seen, off_cpu: &Seen, booked: &Booked) {
+    let booked_ns = booked.running_ns;
     let percent = |ns: u64| (ns as f64 / booked_ns as f64 - 1.0) * 100.0;
-    let stolen = stolen_ns as f64 * 100.0 / booked_ns as f64;
+    let stolen = booked.stolen_ns as f64 * 100.0 / booked_ns as f64;
     // 2 % is what the moments of reading may differ by.
     let allowed = 2.0 + stolen;
-    let cells = [
-        "time running, all threads",
-        program.name,
-        &format!("{:.0} ms by schedstat", booked_ns as f64 / 1e6),
-        &format!(
-            "{:.0} ms, {:+.2} %; {} switches hidden",
-            running as f64 / 1e6,
-            percent(running),
-            off_cpu.lost["events"]
-        ),
-        &format!("within 2 % and the {stolen:.2} % that the hypervisor took"),
-        "",
-    ];
-    table.row(
-        &cells,
-        Verdict::of_calm(stolen, percent(running).abs() <= allowed),
-    );
-
     let samples = on_cpu.folded.total();
     let sampled = samples * 1_000_000_000 / HERTZ;
     let chance = 300.0 / (samples.max(1) as f64).sqrt();
@@ -154,10 +128,4 @@ fn times(
         "none tells",
     ];
     table.row(&cells, Verdict::of(worst >= 99.5));
-}
-
-fn running_ns(pid: u32) -> u64 {
-    let threads = threads_of(pid).into_iter();
-    let accounts = threads.filter_map(|tid| Account::read(pid, tid));
-    accounts.map(|account| account.running_ns).sum()
 }

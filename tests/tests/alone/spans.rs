@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use systemscope_tests::account::stolen_ns;
-use systemscope_tests::idle_exit::{self, IdleExits};
 use systemscope_tests::output::{assert_close, per_mille};
 use systemscope_tests::spans::{Interval, Spans, close, watch};
+use systemscope_tests::wake_ups::WakeUps;
 use systemscope_tests::{
     Account, Running, Turn, Workload, accounts_at_rest, cpus_online, least_stolen, patiently,
 };
@@ -20,8 +20,8 @@ use systemscope_tests::{
 struct Booked {
     switches: u64,
     running_ns: u64,
-    /// Of that, at most, ways out of idle.
-    idle_exits_ns: u64,
+    /// Of that, at most, before the switches: see [`systemscope_tests::wake_ups`].
+    preempting_ns: u64,
 }
 
 /// A window over all that a program does, which is blocked before and after,
@@ -56,7 +56,7 @@ fn assert_agrees((spans, booked, stolen_ns): &(Spans, Booked, u64)) {
     );
     let most = booked.running_ns;
     let tolerance = per_mille(most, 10) + stolen_ns;
-    let least = most.saturating_sub(booked.idle_exits_ns + tolerance);
+    let least = most.saturating_sub(booked.preempting_ns + tolerance);
     let total = interval.total_ns();
     assert!(
         (least..=most + tolerance).contains(&total),
@@ -68,13 +68,13 @@ fn assert_agrees((spans, booked, stolen_ns): &(Spans, Booked, u64)) {
 fn phases(threads: u64) -> (Workload, fn(&mut Workload) -> Booked) {
     let run = |phases: &mut Workload| {
         let before = accounts_at_rest(phases.pid());
-        let idle_exits = IdleExits::watch(phases.pid());
+        let wake_ups = WakeUps::watch(phases.pid());
         phases.go();
         phases.wait_done();
         let mut booked = Booked {
             switches: 0,
             running_ns: 0,
-            idle_exits_ns: idle_exit::all(&idle_exits.stop()).ns,
+            preempting_ns: wake_ups.stop().values().map(|delays| delays.preempting_ns).sum(),
         };
         let after = accounts_at_rest(phases.pid());
         for (tid, account) in after {
@@ -118,7 +118,7 @@ fn threads_that_come_and_go_are_counted_to_their_last_turn() {
             // leaves for the last time; at times it is preempted before that.
             switches: generations.told("switches") + generations.told("threads"),
             running_ns: generations.told("cpu"),
-            idle_exits_ns: 0,
+            preempting_ns: 0,
         }
     };
     for arguments in ["", "-L"] {

@@ -2,10 +2,10 @@
 //! with what the program measured itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use systemscope_tests::idle_exit::Ways;
 use systemscope_tests::output::{assert_close, per_mille};
 use systemscope_tests::phases::{self, Measured};
 use systemscope_tests::samples::CpuTime;
+use systemscope_tests::wake_ups::Delays;
 use systemscope_tests::{Account, ClockRow, Turn, Watch, Workload, cpus_online, least_stolen};
 
 const WORKERS: u64 = 3;
@@ -23,7 +23,7 @@ fn measure_calm(attach: impl Fn(u32) -> Watch) -> Measured {
 
 /// What of a thread's time the kernel and the clock see alike is within 1 %, or
 /// 0.1 % of its life where it is next to nothing. What was stolen may be anyone's.
-fn assert_agrees(row: &ClockRow, kernel: &Account, exits: Ways, stolen_ns: u64) {
+fn assert_agrees(row: &ClockRow, kernel: &Account, delays: Delays, stolen_ns: u64) {
     let what = |name: &str| format!("{} {name} ns, hypervisor's {stolen_ns}", row.comm);
     let lifetime = row.lifetime_ns();
     let tolerance = |truth: u64| per_mille(truth, 10).max(per_mille(lifetime, 1)) + stolen_ns;
@@ -32,28 +32,22 @@ fn assert_agrees(row: &ClockRow, kernel: &Account, exits: Ways, stolen_ns: u64) 
         let most = most + tolerance(most);
         assert!(
             (least..=most).contains(&measured),
-            "{}: {measured} is not from {least} to {most}; {row:?}, {kernel:?}, {exits:?}",
+            "{}: {measured} is not from {least} to {most}; {row:?}, {kernel:?}, {delays:?}",
             what(name)
         );
     };
-    // From a wake-up to the switch out of idle the kernel may book a thread as
-    // running, as runnable, or, until it is on a run queue, not at all; the clock
-    // has it as runnable.
-    let way = exits.ns;
+    // What the kernel books as running before the switch, and what it has as
+    // blocked after the wake-up, the clock has as runnable.
+    let (arriving, preempting) = (delays.arriving_ns, delays.preempting_ns);
     let running = kernel.running_ns;
-    assert_within(
-        "running",
-        row.running_ns,
-        [running - way.min(running), running],
-    );
+    let least = running.saturating_sub(preempting);
+    assert_within("running", row.running_ns, [least, running]);
     let runnable = kernel.runnable_ns;
-    assert_within("runnable", row.runnable_ns, [runnable, runnable + way]);
+    let most = runnable + arriving + preempting;
+    assert_within("runnable", row.runnable_ns, [runnable, most]);
     let blocked = lifetime - kernel.running_ns - kernel.runnable_ns;
-    assert_within(
-        "blocked",
-        row.blocked_ns,
-        [blocked - way.min(blocked), blocked],
-    );
+    let least = blocked.saturating_sub(arriving);
+    assert_within("blocked", row.blocked_ns, [least, blocked]);
     let switches = |truth: u64| per_mille(truth, 10).max(2);
     assert_close(
         &what("voluntary switches"),
@@ -76,7 +70,7 @@ fn every_thread_adds_up_and_agrees_with_the_kernel() {
     let Measured {
         seen,
         kernel,
-        idle_exits,
+        wake_ups,
         stolen_ns,
         phases,
     } = &measured;
@@ -86,8 +80,8 @@ fn every_thread_adds_up_and_agrees_with_the_kernel() {
         let lifetime = row.lifetime_ns();
         assert_eq!(lifetime, seen.window_ns(), "{row:?}");
         assert_eq!(row.accounted_ns(), lifetime, "{row:?}");
-        let exits = idle_exits.get(&row.tid).copied().unwrap_or_default();
-        assert_agrees(row, &kernel[&row.tid], exits, *stolen_ns);
+        let delays = wake_ups.get(&row.tid).copied().unwrap_or_default();
+        assert_agrees(row, &kernel[&row.tid], delays, *stolen_ns);
     }
 }
 

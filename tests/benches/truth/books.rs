@@ -1,0 +1,139 @@
+//! Time running and waiting for a CPU, against what the kernel has booked and
+//! what a program of ours knows of its own work.
+
+use systemscope_tests::account::{stolen_ns, threads_of};
+use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::wake_ups::{self, Delays, WakeUps};
+use systemscope_tests::{Account, Seen, Watch, Workload, accounts_at_rest};
+
+/// What the moments of reading may differ by.
+const MOST_PERCENT: f64 = 2.0;
+/// Of the work that a program measured itself: of a switch away, what comes before
+/// the clock is read counts there as work.
+const LEAST_PERCENT: f64 = 99.5;
+
+/// What the kernel booked for all threads of a program in a window.
+pub(crate) struct Booked {
+    pub(crate) running_ns: u64,
+    pub(crate) runnable_ns: u64,
+    /// What its wake-ups took.
+    pub(crate) wake_ups: Delays,
+    /// What the hypervisor took of all CPUs.
+    pub(crate) stolen_ns: u64,
+}
+
+/// The books when a window opens.
+pub(crate) struct Books {
+    pid: u32,
+    before: (u64, u64),
+    stolen_ns: u64,
+    wake_ups: WakeUps,
+}
+
+impl Books {
+    /// Of a program that runs meanwhile.
+    pub(crate) fn open(pid: u32) -> Books {
+        let wake_ups = WakeUps::watch(pid);
+        Books {
+            pid,
+            before: booked(pid),
+            stolen_ns: stolen_ns(),
+            wake_ups,
+        }
+    }
+
+    pub(crate) fn close(self) -> Booked {
+        let after = booked(self.pid);
+        let stolen_ns = stolen_ns() - self.stolen_ns;
+        Booked {
+            running_ns: after.0 - self.before.0,
+            runnable_ns: after.1 - self.before.1,
+            wake_ups: wake_ups::all(&self.wake_ups.stop()),
+            stolen_ns,
+        }
+    }
+}
+
+/// Running and runnable nanoseconds of all threads.
+fn booked(pid: u32) -> (u64, u64) {
+    let threads = threads_of(pid).into_iter();
+    let accounts = threads.filter_map(|tid| Account::read(pid, tid));
+    accounts.fold((0, 0), |sum, account| {
+        (sum.0 + account.running_ns, sum.1 + account.runnable_ns)
+    })
+}
+
+/// A program that sleeps 200 us at a time, and two that do the same work over and
+/// over, and tell how long it took them.
+pub(crate) fn rows(table: &mut Table) {
+    of_ours(table, "sleeps 200 us at a time", "naps", &[3, 200], &[]);
+    let functions = ["f", "g", "h"];
+    of_ours(table, "computes", "shares", &[3, 0], &functions);
+    let name = "computes, woken every 10 ms";
+    of_ours(table, name, "shares", &[3, 10_000], &functions);
+}
+
+fn of_ours(table: &mut Table, name: &str, program: &str, arguments: &[u64], functions: &[&str]) {
+    let mut workload = Workload::start(program, arguments);
+    let pid = workload.pid();
+    let mut watch = Watch::offcputime(pid, "-U");
+    accounts_at_rest(pid);
+    let books = Books::open(pid);
+    watch.open();
+    workload.go();
+    workload.wait_done();
+    accounts_at_rest(pid);
+    let booked = books.close();
+    let seen = watch.close();
+    held_against(table, name, &seen, &booked);
+
+    let told: Vec<u64> = functions.iter().map(|name| workload.told(name)).collect();
+    let told: u64 = told.iter().sum();
+    if told > 0 {
+        let running: u64 = seen.clocks.iter().map(|row| row.running_ns).sum();
+        let share = running as f64 * 100.0 / told as f64;
+        let cells = [
+            "time running, from below",
+            name,
+            &format!("{:.1} ms in its functions", told as f64 / 1e6),
+            &format!("{:.1} ms, {share:.2} % of it", running as f64 / 1e6),
+            &format!("at least {LEAST_PERCENT} % of it"),
+            "none tells",
+        ];
+        table.row(&cells, Verdict::of(share >= LEAST_PERCENT));
+    }
+}
+
+/// The two rows that hold the thread clock of offcputime against schedstat.
+pub(crate) fn held_against(table: &mut Table, name: &str, seen: &Seen, booked: &Booked) {
+    let running: u64 = seen.clocks.iter().map(|row| row.running_ns).sum();
+    let runnable: u64 = seen.clocks.iter().map(|row| row.runnable_ns).sum();
+    let percent = |ns: u64, of: u64| ns as f64 * 100.0 / of as f64;
+    let stolen = percent(booked.stolen_ns, booked.running_ns);
+    let hidden = seen.lost["events"];
+    let allowed = MOST_PERCENT + stolen;
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let took = booked.wake_ups;
+    let mut row = |claim: &str, ours: u64, truth: u64, less: u64, more: u64| {
+        let off = percent(ours, truth) - 100.0;
+        let (less, more) = (percent(less, truth), percent(more, truth));
+        let cells = [
+            claim,
+            name,
+            &format!("{:.0} ms by schedstat", ms(truth)),
+            &format!("{:.0} ms, {off:+.2} %; {hidden} switches hidden", ms(ours)),
+            &format!(
+                "within {MOST_PERCENT} % and the {stolen:.2} % that the hypervisor took; \
+                 wake-ups explain -{less:.2} to +{more:.2} %"
+            ),
+            "",
+        ];
+        let holds = (-allowed - less..=allowed + more).contains(&off);
+        table.row(&cells, Verdict::of_calm(stolen, holds));
+    };
+    let both = booked.running_ns + booked.runnable_ns;
+    let claim = "time running and runnable, all threads";
+    row(claim, running + runnable, both, 0, took.arriving_ns);
+    let claim = "time running, all threads";
+    row(claim, running, booked.running_ns, took.preempting_ns, 0);
+}

@@ -1,0 +1,243 @@
+//! What lies between the wake-up of a thread and the switch to it.
+//!
+//! The kernel's books and the clock of the tools differ by two parts of that, and
+//! each of them on one side only:
+//!
+//! - *arriving*: runnable begins in the tools at the wake-up, in schedstat when the
+//!   thread has been put on a run queue.
+//! - *preempting*: a wake-up that preempts what runs, mostly the idle task, has the
+//!   kernel skip the next update of the run queue's clock. So it books *running*
+//!   from the arrival on, though the interrupt has yet to end and the CPU has yet
+//!   to leave idle. In the tools it begins at the switch.
+//!
+//! Measured without the tools, by the kernel's own tracing, of the same threads at
+//! the same time: `sched_waking`, `sched_wakeup` and `sched_switch`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+use crate::account::threads_of;
+
+/// Ours alone, as one test at a time measures.
+const INSTANCE: &str = "systemscope-tests";
+/// Of each CPU, for some 100,000 events.
+const BUFFER_KIB: u32 = 8192;
+
+/// Tracing of the wake-ups of some threads, until dropped.
+#[derive(Debug)]
+pub struct WakeUps {
+    instance: PathBuf,
+    _tracefs: OwnedFd,
+}
+
+/// What a thread's wake-ups took, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delays {
+    /// From each wake-up until the thread was on a run queue.
+    pub arriving_ns: u64,
+    /// From there to the switch, where the wake-up had what ran preempted.
+    pub preempting_ns: u64,
+}
+
+impl WakeUps {
+    /// Watches the threads that a process has now.
+    ///
+    /// # Panics
+    ///
+    /// On a kernel without tracefs, or without root.
+    pub fn watch(pid: u32) -> WakeUps {
+        let tracefs = mounted().expect("mount tracefs, as root");
+        let root = PathBuf::from(format!("/proc/self/fd/{}", tracefs.as_raw_fd()));
+        let instance = root.join("instances").join(INSTANCE);
+        // Of a test that was killed.
+        let _ = fs::remove_dir(&instance);
+        fs::create_dir(&instance).expect("an instance of tracing");
+        let wake_ups = WakeUps {
+            instance,
+            _tracefs: tracefs,
+        };
+        wake_ups.set("trace_clock", "mono");
+        wake_ups.set("buffer_size_kb", &BUFFER_KIB.to_string());
+        let one_of = |field: &str| {
+            let threads = threads_of(pid).into_iter();
+            let alternatives: Vec<String> = threads.map(|tid| format!("{field}=={tid}")).collect();
+            alternatives.join("||")
+        };
+        wake_ups.enable("sched_waking", &one_of("pid"));
+        wake_ups.enable("sched_wakeup", &one_of("pid"));
+        wake_ups.enable("sched_switch", &one_of("next_pid"));
+        wake_ups
+    }
+
+    /// What they took since, by thread.
+    ///
+    /// # Panics
+    ///
+    /// When there were more events than find room.
+    pub fn stop(self) -> BTreeMap<u32, Delays> {
+        self.set("tracing_on", "0");
+        let path = self.instance.join("trace");
+        let trace = fs::read_to_string(path).expect("the kernel's trace");
+        let counts = trace
+            .lines()
+            .find_map(|line| line.strip_prefix("# entries-in-buffer/"));
+        let counts = counts.and_then(|line| line.split_whitespace().nth(1));
+        let kept = counts.and_then(|counts| counts.split_once('/'));
+        let (kept, written) = kept.expect("how many events there were");
+        assert_eq!(kept, written, "events of wake-ups found no room");
+        delays(&trace)
+    }
+
+    fn enable(&self, event: &str, filter: &str) {
+        self.set(&format!("events/sched/{event}/filter"), filter);
+        self.set(&format!("events/sched/{event}/enable"), "1");
+    }
+
+    fn set(&self, file: &str, value: &str) {
+        fs::write(self.instance.join(file), value)
+            .unwrap_or_else(|error| panic!("write {value} to {file} of tracefs: {error}"));
+    }
+}
+
+impl Drop for WakeUps {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.instance);
+    }
+}
+
+/// What all threads had together.
+pub fn all(delays: &BTreeMap<u32, Delays>) -> Delays {
+    delays.values().fold(Delays::default(), |sum, of| Delays {
+        arriving_ns: sum.arriving_ns + of.arriving_ns,
+        preempting_ns: sum.preempting_ns + of.preempting_ns,
+    })
+}
+
+/// tracefs in a place of its own, gone with the descriptor: not every machine
+/// has it mounted.
+fn mounted() -> rustix::io::Result<OwnedFd> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    fsmount(
+        &context,
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        MountAttrFlags::empty(),
+    )
+}
+
+/// Where a thread is on its way to a CPU.
+#[derive(Clone, Copy)]
+enum Way {
+    Woken {
+        ns: u64,
+    },
+    /// On a run queue; `preempts` if it is known to have what runs preempted.
+    Arrived {
+        ns: u64,
+        preempts: bool,
+    },
+}
+
+/// `  <idle>-0 [001] d..2. 932.765534: sched_switch: … next_pid=19070 next_prio=120`
+fn delays(trace: &str) -> BTreeMap<u32, Delays> {
+    let mut ways: BTreeMap<u32, Way> = BTreeMap::new();
+    let mut delays: BTreeMap<u32, Delays> = BTreeMap::new();
+    for line in trace.lines() {
+        let Some((head, what)) = line.rsplit_once(": sched_") else {
+            continue;
+        };
+        let number = |field: &str| -> Option<u32> {
+            let mut words = what.split_whitespace();
+            words
+                .find_map(|word| word.strip_prefix(field))?
+                .parse()
+                .ok()
+        };
+        let mut words = head.rsplit(' ').filter(|word| !word.is_empty());
+        let ns = words.next().and_then(nanoseconds);
+        let ns = ns.unwrap_or_else(|| panic!("no time in {line:?}"));
+        // The second flag is that the thread that runs is to be preempted.
+        let flags = words.next().unwrap_or_default();
+        let preempts = matches!(flags.as_bytes().get(1), Some(b'N' | b'n' | b'B' | b'b'));
+        if what.starts_with("waking:") {
+            ways.extend(number("pid=").map(|tid| (tid, Way::Woken { ns })));
+        } else if what.starts_with("wakeup:") {
+            let Some(tid) = number("pid=") else { continue };
+            if let Some(Way::Woken { ns: woken }) = ways.insert(tid, Way::Arrived { ns, preempts })
+            {
+                delays.entry(tid).or_default().arriving_ns += ns.saturating_sub(woken);
+            }
+        } else if let Some(tid) = number("next_pid=")
+            && let Some(Way::Arrived {
+                ns: arrived,
+                preempts,
+            }) = ways.remove(&tid)
+        {
+            // A wake-up from another CPU does not tell, but anything preempts idle.
+            if preempts || number("prev_pid=") == Some(0) {
+                delays.entry(tid).or_default().preempting_ns += ns.saturating_sub(arrived);
+            }
+        }
+    }
+    delays
+}
+
+/// Seconds with six decimals.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let (seconds, micros) = text.split_once('.')?;
+    let micros: u64 = micros.parse().ok()?;
+    Some(seconds.parse::<u64>().ok()? * 1_000_000_000 + micros * 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Turn, Workload, accounts_at_rest};
+
+    #[test]
+    fn wake_ups_take_less_than_the_time_off_the_cpu() {
+        let _turn = Turn::take();
+        let mut naps = Workload::start("naps", &[1]);
+        let pid = naps.pid();
+        accounts_at_rest(pid);
+        let wake_ups = WakeUps::watch(pid);
+        naps.go();
+        naps.wait_done();
+        let took = all(&wake_ups.stop());
+        assert!(took.arriving_ns > 0, "{took:?}");
+        assert!(
+            took.arriving_ns + took.preempting_ns < naps.told("naps"),
+            "{took:?}"
+        );
+    }
+
+    fn trace(flags: &str, previous: u32) -> String {
+        format!(
+            "# entries-in-buffer/entries-written: 3/3   #P:2\n\
+             a b-19 [001] d.h2.   932.765100: sched_waking: comm=x: y pid=7 prio=120 target_cpu=001\n\
+             a b-19 [001] {flags}   932.765104: sched_wakeup: comm=x: y pid=7 prio=120 target_cpu=001\n\
+             a b-19 [001] d..2.   932.765134: sched_switch: prev_comm=a b prev_pid={previous} prev_prio=120 prev_state=R ==> next_comm=x: y next_pid=7 next_prio=120\n"
+        )
+    }
+
+    #[test]
+    fn a_wake_up_that_preempts_is_told_from_one_that_waits() {
+        let one = |preempting_ns| {
+            let arriving_ns = 4000;
+            BTreeMap::from([(
+                7,
+                Delays {
+                    arriving_ns,
+                    preempting_ns,
+                },
+            )])
+        };
+        assert_eq!(delays(&trace("dNh3.", 19)), one(30_000));
+        assert_eq!(delays(&trace("d.h3.", 0)), one(30_000));
+        assert_eq!(delays(&trace("d.h3.", 19)), one(0));
+    }
+}
