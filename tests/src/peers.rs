@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tempfile::TempDir;
 
+use crate::account::threads_of;
+use crate::statistics::programs;
 use crate::workload::scratch;
-use crate::{Finished, Running, Tool, binary};
+use crate::{Account, Finished, Running, Tool, binary, tool};
 
 /// A profiler with its arguments, in which `PID` stands for its target and
 /// `FILE` for a file of its own.
@@ -19,7 +21,7 @@ pub struct Profiler {
     pub name: String,
     program: PathBuf,
     arguments: Vec<String>,
-    /// It says when it is attached.
+    /// It says when it measures.
     says_so: bool,
 }
 
@@ -125,6 +127,36 @@ impl Profiler {
 
     /// Starts it on a process and waits until it is attached.
     pub fn attach(&self, pid: u32) -> Attached {
+        let mut attached = self.start(pid);
+        if self.says_so {
+            attached.running.wait_until_said(tool::MEASURING, tool::PATIENCE);
+        } else {
+            sleep(UNTIL_ATTACHED);
+        }
+        attached
+    }
+
+    /// How long it takes from its start on a process until the first of its BPF
+    /// programs is loaded. It has yet to attach it then.
+    ///
+    /// # Panics
+    ///
+    /// When it loads none.
+    pub fn time_to_load(&self, pid: u32) -> Duration {
+        let others = programs();
+        let begun = Instant::now();
+        let attached = self.start(pid);
+        while programs().keys().all(|id| others.contains_key(id)) {
+            assert!(begun.elapsed() < UNTIL_ENDED, "{} loads nothing", self.name);
+            sleep(Duration::from_millis(1));
+        }
+        let took = begun.elapsed();
+        sleep(UNTIL_ATTACHED);
+        attached.stop();
+        took
+    }
+
+    fn start(&self, pid: u32) -> Attached {
         let folder = scratch();
         let file = folder.path().join("data");
         let file = file.to_str().expect("a temporary folder in UTF-8");
@@ -140,14 +172,7 @@ impl Profiler {
             });
         // Its maps are small by default.
         let tool = tool.env("BPFTRACE_MAP_KEYS_MAX", "65536");
-        let tool = tool.in_folder(folder.path());
-        let running = if self.says_so {
-            tool.start_measuring()
-        } else {
-            let running = tool.start();
-            sleep(UNTIL_ATTACHED);
-            running
-        };
+        let running = tool.in_folder(folder.path()).start();
         Attached { running, folder }
     }
 }
@@ -161,6 +186,14 @@ pub fn beside<T>(profiler: Option<&Profiler>, pid: u32, work: impl FnOnce() -> T
 }
 
 impl Attached {
+    /// Nanoseconds of CPU time that its threads have had so far.
+    pub fn cpu_ns(&self) -> u64 {
+        let pid = self.running.pid();
+        let threads = threads_of(pid).into_iter();
+        let accounts = threads.filter_map(|tid| Account::read(pid, tid));
+        accounts.map(|account| account.running_ns).sum()
+    }
+
     /// Ends it as Ctrl-C does, and returns what it printed, with the file it
     /// wrote; none when it does not end.
     pub fn stop(self) -> Option<(Finished, Recording)> {

@@ -5,7 +5,7 @@ use std::fs;
 
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 
-use crate::peers::{Attached, Profiler};
+use crate::peers::Profiler;
 
 const STATISTICS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
@@ -54,30 +54,35 @@ pub fn programs() -> BTreeMap<u32, Program> {
         .collect()
 }
 
-/// What a profiler's programs ran while `busy` did something: run time and runs
-/// of each in that time alone.
-pub fn cost_of<T>(profiler: &Profiler, pid: u32, busy: impl FnOnce() -> T) -> (Vec<Program>, T) {
-    cost_of_all(std::slice::from_ref(profiler), pid, busy)
+/// What a profiler took in the time that something else lasted.
+#[derive(Debug)]
+pub struct Cost<T> {
+    /// Its BPF programs, with the time and the runs of that time alone.
+    pub ran: Vec<Program>,
+    /// Nanoseconds of CPU time that its process had.
+    pub cpu_ns: u64,
+    /// What the other thing came to.
+    pub done: T,
 }
 
-/// The same of several at once.
-pub fn cost_of_all<T>(
-    profilers: &[Profiler],
-    pid: u32,
-    busy: impl FnOnce() -> T,
-) -> (Vec<Program>, T) {
-    let others = programs();
-    let attach = |profiler: &Profiler| profiler.attach(pid);
-    let attached: Vec<Attached> = profilers.iter().map(attach).collect();
-    let (before, done, after) = {
-        let _statistics = Statistics::enable();
-        let before = programs();
-        let done = busy();
-        (before, done, programs())
-    };
-    for attached in attached {
-        attached.stop();
+impl<T> Cost<T> {
+    /// Nanoseconds of all of its BPF programs.
+    pub fn run_ns(&self) -> u64 {
+        self.ran.iter().map(|program| program.run_ns).sum()
     }
+}
+
+/// What a profiler took while `busy` did something.
+pub fn cost_of<T>(profiler: &Profiler, pid: u32, busy: impl FnOnce() -> T) -> Cost<T> {
+    let others = programs();
+    let attached = profiler.attach(pid);
+    let (before, cpu_ns, done, after) = {
+        let _statistics = Statistics::enable();
+        let (before, cpu_ns) = (programs(), attached.cpu_ns());
+        let done = busy();
+        (before, attached.cpu_ns() - cpu_ns, done, programs())
+    };
+    attached.stop();
     let its_own = after.into_iter().filter(|(id, _)| !others.contains_key(id));
     let ran = its_own.map(|(id, program)| {
         let earlier = before.get(&id);
@@ -87,5 +92,9 @@ pub fn cost_of_all<T>(
             ..program
         }
     });
-    (ran.collect(), done)
+    Cost {
+        ran: ran.collect(),
+        cpu_ns,
+        done,
+    }
 }

@@ -16,6 +16,9 @@ use crate::{Control, Finished, Folded, Running, binary};
 /// of a test that would hang.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What a tool says when its window is open.
+pub const MEASURING: &str = "Hit Ctrl-C to end.";
+
 /// A command line being put together.
 #[derive(Debug)]
 pub struct Tool {
@@ -113,7 +116,7 @@ impl Tool {
     /// Starts it, and waits until its window is open, which it says itself.
     pub fn start_measuring(self) -> Running {
         let mut running = self.start();
-        running.wait_until_said("Hit Ctrl-C to end.", PATIENCE);
+        running.wait_until_said(MEASURING, PATIENCE);
         running
     }
 

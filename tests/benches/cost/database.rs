@@ -6,7 +6,7 @@ use systemscope_tests::peers::{Profiler, beside};
 use systemscope_tests::statistics::cost_of;
 use systemscope_tests::table::{Table, Verdict};
 
-use crate::figures::{Figures, in_turn, shown};
+use crate::figures::{BPF_TIME, WALL_CLOCK, in_turn, shown};
 
 const CLIENTS: u32 = 4;
 const SECONDS: u32 = 2;
@@ -14,8 +14,8 @@ const ROUNDS: usize = 7;
 const OURS: &str = "offcputime -p PID -m 1000";
 const THEIRS: &str = "libbpf-tools' offcputime -p PID -m 1000";
 
-/// Transactions a second with and without a profiler, and how long its BPF
-/// programs ran for each transaction.
+/// Transactions a second with and without a profiler, which noise blurs, and how
+/// long its BPF programs ran for each transaction.
 pub(crate) fn transactions(table: &mut Table) {
     let server = Server::start();
     let contenders = [
@@ -38,29 +38,13 @@ pub(crate) fn transactions(table: &mut Table) {
     });
     let (nothing, watched) = all.split_first().expect("nothing attached");
     let what = format!("transactions/s of MariaDB, {CLIENTS} clients");
-    table.row(
-        &[&what, "nothing", &shown(&nothing.values, 0), ""],
-        Verdict::Figure,
-    );
-    let taken = |name: &str| {
-        let mut found = watched.iter().filter(|figures| name_of(figures) == name);
-        Some(median(found.next()?.percent_below(nothing)))
-    };
+    let alone = shown(&nothing.values, 0);
+    table.row(&[&what, "nothing", &alone, WALL_CLOCK, ""], Verdict::Figure);
     for figures in watched {
+        let name = figures.of.map_or("", |profiler| &profiler.name);
         let less = figures.percent_below(nothing);
         let measured = format!("{}, takes {} %", shown(&figures.values, 0), shown(&less, 1));
-        let (bound, verdict) = match (name_of(figures), taken(THEIRS)) {
-            (OURS, Some(theirs)) => (
-                format!("takes at most a third of libbpf-tools' {theirs:.1} %"),
-                Verdict::of(median(less) <= theirs.max(0.0) / 3.0),
-            ),
-            (OURS, None) => (
-                "libbpf-tools are not installed".to_owned(),
-                Verdict::NotHere,
-            ),
-            _ => (String::new(), Verdict::Figure),
-        };
-        table.row(&[&what, name_of(figures), &measured, &bound], verdict);
+        table.row(&[&what, name, &measured, WALL_CLOCK, ""], Verdict::Figure);
     }
     programs(table, &server, &contenders);
 }
@@ -68,33 +52,35 @@ pub(crate) fn transactions(table: &mut Table) {
 /// The part of the cost that a busy machine does not blur.
 fn programs(table: &mut Table, server: &Server, contenders: &[Profiler]) {
     let all = in_turn(3, contenders, |profiler| {
-        let (ran, rate) = cost_of(profiler, server.pid(), || {
+        let cost = cost_of(profiler, server.pid(), || {
             server.transactions_per_second(CLIENTS, SECONDS)
         });
-        let run_ns: u64 = ran.iter().map(|program| program.run_ns).sum();
-        run_ns as f64 / 1e3 / (rate * f64::from(SECONDS))
+        cost.run_ns() as f64 / 1e3 / (cost.done * f64::from(SECONDS))
     });
     let find = |name: &str| all.iter().find(|figures| figures.of.name == name);
     for figures in &all {
         let (bound, verdict) = match (figures.of.name.as_str(), find(THEIRS)) {
             (OURS, Some(theirs)) => {
-                let ratio = figures.median() / theirs.median();
+                let ratios = figures.ratios(theirs);
                 (
-                    format!("at most a third of libbpf-tools', is {ratio:.2}"),
-                    Verdict::of(ratio <= 1.0 / 3.0),
+                    format!("at most a third of libbpf-tools', is {}", shown(&ratios, 2)),
+                    Verdict::of(median(ratios) <= 1.0 / 3.0),
                 )
             }
+            (OURS, None) => (
+                "libbpf-tools are not installed".to_owned(),
+                Verdict::NotHere,
+            ),
             _ => (String::new(), Verdict::Figure),
         };
         // perf has none.
         if figures.median() > 0.0 {
             let what = "us of BPF programs a transaction";
             let measured = shown(&figures.values, 1);
-            table.row(&[what, &figures.of.name, &measured, &bound], verdict);
+            table.row(
+                &[what, &figures.of.name, &measured, BPF_TIME, &bound],
+                verdict,
+            );
         }
     }
-}
-
-fn name_of<'a>(figures: &'a Figures<Option<&Profiler>>) -> &'a str {
-    figures.of.map_or("nothing", |profiler| &profiler.name)
 }

@@ -3,6 +3,16 @@
 
 use systemscope_tests::output::{median, spread};
 
+/// What figures depend on: the machine's speed, and on what else it does.
+pub(crate) const WALL_CLOCK: &str = "wall clock";
+/// The machine's speed, but for interrupts and what is evicted from caches not on
+/// what else it does.
+pub(crate) const BPF_TIME: &str = "BPF time";
+/// The same.
+pub(crate) const CPU_TIME: &str = "CPU time";
+/// The same.
+pub(crate) const BPF_AND_CPU_TIME: &str = "BPF and CPU time";
+
 /// Something that is measured once a round.
 pub(crate) struct Figures<T> {
     pub(crate) of: T,
@@ -37,6 +47,18 @@ pub(crate) fn in_turn<T>(
 impl<T> Figures<T> {
     pub(crate) fn median(&self) -> f64 {
         median(self.values.clone())
+    }
+
+    /// Round by round, what these add to `base` over what others add to it.
+    pub(crate) fn ratios_of_added<U, V>(&self, others: &Figures<U>, base: &Figures<V>) -> Vec<f64> {
+        let pairs = self.added_to(base).into_iter().zip(others.added_to(base));
+        pairs.map(|(own, others)| own / others).collect()
+    }
+
+    /// Round by round, of another's.
+    pub(crate) fn ratios<U>(&self, others: &Figures<U>) -> Vec<f64> {
+        let pairs = self.values.iter().zip(&others.values);
+        pairs.map(|(own, others)| own / others).collect()
     }
 
     /// Round by round more than `base`.

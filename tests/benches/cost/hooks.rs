@@ -10,7 +10,8 @@ use systemscope_tests::statistics::{Program, cost_of};
 use systemscope_tests::table::{Table, Verdict};
 use systemscope_tests::{Workload, WorkloadBuilder, cpus_online};
 
-use crate::figures::{in_turn, shown};
+use crate::figures::{BPF_TIME, CPU_TIME, in_turn, shown};
+use crate::memory::Loads;
 
 const ROUNDS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(1000);
@@ -23,22 +24,16 @@ const DEEP: u64 = 35;
 pub(crate) fn off_cpu(table: &mut Table) {
     // Each stop is a switch out, which walks, and one back in.
     let tool = "offcputime -p PID -m 10000000";
-    walks(table, tool, "sleep", "sched_switch", 2.0, Some(3000.0));
+    walks(table, tool, "sleep", "sched_switch", 2.0);
 }
 
 /// Walks of user stacks at samples.
 pub(crate) fn on_cpu(table: &mut Table) {
-    walks(
-        table,
-        "oncputime -p PID -F 999 -C 1",
-        "burn",
-        "sample",
-        1.0,
-        Some(3000.0),
-    );
+    let tool = "oncputime -p PID -F 999 -C 1";
+    walks(table, tool, "burn", "sample", 1.0);
 }
 
-fn walks(table: &mut Table, tool: &str, doing: &str, program: &str, runs: f64, bound: Option<f64>) {
+fn walks(table: &mut Table, tool: &str, doing: &str, program: &str, runs: f64) {
     let (tool, arguments) = tool.split_once(' ').expect("arguments");
     let profiler = |stacks: &str| Profiler::ours(tool, &format!("{arguments} {stacks}"));
     let shallow = deep(SHALLOW, doing);
@@ -51,15 +46,27 @@ fn walks(table: &mut Table, tool: &str, doing: &str, program: &str, runs: f64, b
         (&deep, profiler("-U --call-graph fp")),
     ];
     let all = in_turn(ROUNDS, things, |(workload, profiler)| {
-        let (ran, ()) = cost_of(profiler, workload.pid(), || sleep(WINDOW));
-        let own = ran.iter().find(|ran| ran.name == program);
+        let cost = cost_of(profiler, workload.pid(), || sleep(WINDOW));
+        let own = cost.ran.iter().find(|ran| ran.name == program);
         per_run(own.expect("a program that ran")) * runs
     });
     let [none, shallow, deep, shallow_fp, deep_fp] = &all[..] else {
         unreachable!("five were measured");
     };
+    let memory = Loads::prepare();
+    let loads: Vec<f64> = (0..ROUNDS).map(|_| memory.one_ns()).collect();
+    let what = "ns of a load from memory";
+    table.row(
+        &[what, "none", &shown(&loads, 0), CPU_TIME, ""],
+        Verdict::Figure,
+    );
     for (mode, shallow, deep, bound) in [
-        ("auto", shallow, deep, bound),
+        (
+            "auto",
+            shallow,
+            deep,
+            Some((DEEP / 2) as f64 * median(loads)),
+        ),
         ("fp", shallow_fp, deep_fp, None),
     ] {
         let walks = deep.added_to(none);
@@ -68,13 +75,13 @@ fn walks(table: &mut Table, tool: &str, doing: &str, program: &str, runs: f64, b
         let measured = format!("{}, {a_frame:.0} a frame", shown(&walks, 0));
         let (text, verdict) = match bound {
             Some(most) => (
-                format!("at most {most:.0}"),
+                format!("at most a load from memory for every second call, {most:.0}"),
                 Verdict::of(median(walks) <= most),
             ),
             None => (String::new(), Verdict::Figure),
         };
         let what = format!("ns of a walk, {DEEP} calls and what called them");
-        table.row(&[&what, &name, &measured, &text], verdict);
+        table.row(&[&what, &name, &measured, BPF_TIME, &text], verdict);
     }
 }
 
@@ -111,17 +118,16 @@ pub(crate) fn cpudist(table: &mut Table) {
         [ours, Profiler::libbpf_tools("cpudist", mode)]
     });
     let all = in_turn(ROUNDS, things.chain([bystander]).flatten(), |profiler| {
-        let (ran, ()) = cost_of(profiler, 1, || sleep(WINDOW));
+        let cost = cost_of(profiler, 1, || sleep(WINDOW));
         // One of its programs runs at each switch, none more often.
-        let switches = ran.iter().map(|program| program.runs).max();
-        let run_ns: u64 = ran.iter().map(|program| program.run_ns).sum();
-        run_ns as f64 / switches.unwrap_or(0).max(1) as f64
+        let switches = cost.ran.iter().map(|program| program.runs).max();
+        cost.run_ns() as f64 / switches.unwrap_or(0).max(1) as f64
     });
     let what = "ns of BPF programs a switch, whole machine";
     let (bystander, all) = all.split_last().expect("some were measured");
     let name = "cpudist -p of a bystander, what is to be taken off";
     table.row(
-        &[what, name, &shown(&bystander.values, 0), ""],
+        &[what, name, &shown(&bystander.values, 0), BPF_TIME, ""],
         Verdict::Figure,
     );
     for mode in MODES {
@@ -139,19 +145,29 @@ pub(crate) fn cpudist(table: &mut Table) {
                 what,
                 &ours.of.name,
                 &measured,
+                BPF_TIME,
                 "libbpf-tools are not installed",
             ];
             table.row(&cells, Verdict::NotHere);
             continue;
         };
-        let ratio = median(ours.added_to(bystander)) / median(theirs.added_to(bystander));
-        let bound = format!("less that at most 0.5 of libbpf-tools', is {ratio:.2}");
-        table.row(
-            &[what, &ours.of.name, &measured, &bound],
-            Verdict::of(ratio <= 0.5),
+        let ratios = ours.ratios_of_added(theirs, bystander);
+        let bound = format!(
+            "less that at most half of libbpf-tools', is {}",
+            shown(&ratios, 2)
         );
         table.row(
-            &[what, &theirs.of.name, &shown(&theirs.values, 0), ""],
+            &[what, &ours.of.name, &measured, BPF_TIME, &bound],
+            Verdict::of(median(ratios) <= 0.5),
+        );
+        table.row(
+            &[
+                what,
+                &theirs.of.name,
+                &shown(&theirs.values, 0),
+                BPF_TIME,
+                "",
+            ],
             Verdict::Figure,
         );
     }

@@ -7,6 +7,7 @@
 mod database;
 mod figures;
 mod hooks;
+mod memory;
 mod sampling;
 mod start_and_end;
 mod switches;
@@ -32,5 +33,5 @@ const PARTS: [Part; 11] = [
 ];
 
 fn main() -> ExitCode {
-    parts::measure(&["what", "tool", "measured", "bound"], &PARTS)
+    parts::measure(&["what", "tool", "measured", "depends on", "bound"], &PARTS)
 }

@@ -9,10 +9,9 @@ use systemscope_tests::table::{Table, Verdict};
 use systemscope_tests::watch::MOST_RSS_KIB;
 use systemscope_tests::{Tool, Workload, now_ns};
 
-use crate::figures::shown;
+use crate::figures::{Figures, WALL_CLOCK, in_turn, shown};
 
-const ROUNDS: usize = 3;
-const MOST_MS: f64 = 250.0;
+const ROUNDS: usize = 5;
 const MOST_MIB: f64 = MOST_RSS_KIB as f64 / 1024.0;
 
 /// On programs of 1, 64 and 2,000 threads, and on a database.
@@ -29,31 +28,62 @@ pub(crate) fn times(table: &mut Table) {
 
 fn rows(table: &mut Table, target: &str, pid: u32) {
     let what = format!("start and end, {target}");
+    // cpudist has no parent that it tells.
+    let told = ["oncputime", "offcputime", "offwaketime"];
+    let attaching = Attaching::measure(&told, pid);
     for tool in ["oncputime", "offcputime", "offwaketime", "cpudist"] {
         let ended = Ended::measure(&Profiler::ours(tool, "-p PID"), pid);
-        // cpudist has no parent that it tells.
-        let attached: Vec<f64> = match tool {
-            "cpudist" => vec![],
-            _ => (0..ROUNDS).map(|_| attach_ms(tool, pid)).collect(),
-        };
-        let attach = match attached[..] {
-            [] => String::new(),
-            _ => format!("attached after {} ms, ", shown(&attached, 0)),
-        };
-        let fast = attached.is_empty() || median(attached) <= MOST_MS;
-        let small = median(ended.mib.clone()) <= MOST_MIB;
-        let bound = format!("attached after {MOST_MS:.0} ms, {MOST_MIB:.0} MiB");
-        let measured = attach + &ended.text();
-        table.row(
-            &[&what, tool, &measured, &bound],
-            Verdict::of(fast && small),
-        );
+        let mut measured = ended.text();
+        let mut bounds = vec![format!("{MOST_MIB:.0} MiB")];
+        let mut holds = median(ended.mib.clone()) <= MOST_MIB;
+        let attached = attaching.ours.iter().find(|figures| figures.of == tool);
+        if let Some(attached) = attached {
+            measured = format!(
+                "attached after {} ms, {measured}",
+                shown(&attached.values, 0)
+            );
+            bounds.extend(attaching.theirs.as_ref().map(|theirs| {
+                let ratios = attached.ratios(theirs);
+                holds &= median(ratios.clone()) <= 1.0;
+                let ratios = shown(&ratios, 2);
+                format!("attached before bpftrace has loaded, after {ratios} of that")
+            }));
+        }
+        let cells = [&what, tool, &measured, WALL_CLOCK, &bounds.join("; ")];
+        table.row(&cells, Verdict::of(holds));
+    }
+    if let Some(theirs) = &attaching.theirs {
+        let measured = format!("loaded after {} ms", shown(&theirs.values, 0));
+        let cells = [&what, "bpftrace", &measured, WALL_CLOCK, ""];
+        table.row(&cells, Verdict::Figure);
     }
     for theirs in ["offcputime", "cpudist"] {
         if let Some(profiler) = Profiler::libbpf_tools(theirs, "-p PID") {
             let ended = Ended::measure(&profiler, pid);
-            table.row(&[&what, &profiler.name, &ended.text(), ""], Verdict::Figure);
+            let cells = [&what, &profiler.name, &ended.text(), WALL_CLOCK, ""];
+            table.row(&cells, Verdict::Figure);
         }
+    }
+}
+
+/// Milliseconds from `exec` until our tools are attached, and until bpftrace has
+/// its programs loaded, if it is installed.
+struct Attaching<'a> {
+    ours: Vec<Figures<&'a str>>,
+    theirs: Option<Figures<&'a str>>,
+}
+
+impl<'a> Attaching<'a> {
+    fn measure(tools: &[&'a str], pid: u32) -> Attaching<'a> {
+        let bpftrace = Profiler::bpftrace_off_cpu(true);
+        let all = tools.iter().copied();
+        let all = all.chain(bpftrace.is_some().then_some("bpftrace"));
+        let mut ours = in_turn(ROUNDS, all, |tool| match (*tool, &bpftrace) {
+            ("bpftrace", Some(profiler)) => profiler.time_to_load(pid).as_secs_f64() * 1e3,
+            (tool, _) => attach_ms(tool, pid),
+        });
+        let theirs = ours.pop_if(|last| last.of == "bpftrace");
+        Attaching { ours, theirs }
     }
 }
 

@@ -10,7 +10,7 @@ use systemscope_tests::peers::{Profiler, beside};
 use systemscope_tests::table::{Table, Verdict};
 use systemscope_tests::{Running, cpus_online};
 
-use crate::figures::{Figures, in_turn, shown};
+use crate::figures::{Figures, WALL_CLOCK, in_turn, shown};
 
 const ROUNDS: usize = 5;
 /// Of a second and a half without a tool.
@@ -95,33 +95,33 @@ fn known<const N: usize>(contenders: [Option<Profiler>; N]) -> Vec<Option<Profil
 fn rows(table: &mut Table, what: &str, all: &Measured, half: &[&str]) {
     let (base, others) = all.split_first().expect("nothing attached");
     let alone = shown(&base.values, 0);
-    table.row(&[what, "nothing", &alone, ""], Verdict::Figure);
-    let added = |name: &str| {
-        let figures = others.iter().find(|figures| name_of(figures) == name)?;
-        Some(median(figures.added_to(base)))
-    };
+    table.row(&[what, "nothing", &alone, WALL_CLOCK, ""], Verdict::Figure);
+    let find = |name: &str| others.iter().find(|figures| name_of(figures) == name);
     for figures in others {
         let name = name_of(figures);
         let more = median(figures.added_to(base));
         let measured = format!("{}, adds {more:.0}", shown(&figures.values, 0));
         let theirs = half
             .contains(&name)
-            .then(|| added(&format!("libbpf-tools' {name}")));
+            .then(|| find(&format!("libbpf-tools' {name}")));
         let (text, verdict) = match theirs {
-            Some(Some(theirs)) => (
-                format!(
-                    "at most half of what libbpf-tools' adds, is {:.2}",
-                    more / theirs
-                ),
-                Verdict::of(more <= theirs / 2.0),
-            ),
+            Some(Some(theirs)) => {
+                let ratios = figures.ratios_of_added(theirs, base);
+                (
+                    format!(
+                        "at most half of what libbpf-tools' adds, is {}",
+                        shown(&ratios, 2)
+                    ),
+                    Verdict::of(median(ratios) <= 0.5),
+                )
+            }
             Some(None) => (
                 "libbpf-tools are not installed".to_owned(),
                 Verdict::NotHere,
             ),
             None => (String::new(), Verdict::Figure),
         };
-        table.row(&[what, name, &measured, &text], verdict);
+        table.row(&[what, name, &measured, WALL_CLOCK, &text], verdict);
     }
 }
 

@@ -9,7 +9,7 @@ use systemscope_tests::peers::Profiler;
 use systemscope_tests::process::children_of;
 use systemscope_tests::refusal::FOLDING;
 use systemscope_tests::samples::running_ns;
-use systemscope_tests::statistics::cost_of_all;
+use systemscope_tests::statistics::cost_of;
 use systemscope_tests::tool::PATIENCE;
 use systemscope_tests::watch::MOST_RSS_KIB;
 use systemscope_tests::workload::scratch;
@@ -52,28 +52,23 @@ fn two_processes_serve_a_target_of_65_threads() {
 }
 
 /// How many ns a switch of a bystander, a byte passed to and fro, takes by the
-/// kernel's account, and how many of them are those of the tools' programs.
-fn bystanders_switch(profilers: &[Profiler], target: u32) -> (f64, f64) {
+/// kernel's account, and how many of them are those of a tool's programs.
+fn bystanders_switch(profiler: &Profiler, target: u32) -> (f64, f64) {
     const WINDOW: Duration = Duration::from_millis(1000);
     let ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
-    let booked = || {
-        let accounts = [ping_pong.pid(), child_of(ping_pong.pid())];
-        let accounts = accounts.map(|pid| Account::read(pid, pid).expect("a ping-pong"));
-        let switches = accounts.map(|account| account.voluntary + account.involuntary);
-        let running = accounts.map(|account| account.running_ns);
-        (
-            switches.iter().sum::<u64>() as f64,
-            running.iter().sum::<u64>() as f64,
-        )
-    };
-    let (ran, (switches, running_ns)) = cost_of_all(profilers, target, || {
+    let pids = [ping_pong.pid(), child_of(ping_pong.pid())];
+    let booked = || pids.map(|pid| Account::read(pid, pid).expect("a ping-pong"));
+    let cost = cost_of(profiler, target, || {
         let before = booked();
         sleep(WINDOW);
-        let after = booked();
-        (after.0 - before.0, after.1 - before.1)
+        let [one, other] = booked();
+        [one.since(before[0]), other.since(before[1])]
     });
-    let programs_ns: u64 = ran.iter().map(|program| program.run_ns).sum();
-    (running_ns / switches, programs_ns as f64 / switches)
+    let switches = cost.done.map(|booked| booked.voluntary + booked.involuntary);
+    let switches = switches.iter().sum::<u64>() as f64;
+    let running_ns = cost.done.map(|booked| booked.running_ns);
+    let running_ns = running_ns.iter().sum::<u64>() as f64;
+    (running_ns / switches, cost.run_ns() as f64 / switches)
 }
 
 fn child_of(pid: u32) -> u32 {
@@ -88,16 +83,14 @@ fn child_of(pid: u32) -> u32 {
 fn assert_bystander_keeps_its_speed(tools: &[(&str, &str)]) {
     let _turn = Turn::take();
     let crowd = Workload::start("crowd", &[THREADS]);
-    let tools = tools.iter();
-    let profilers: Vec<Profiler> = tools
-        .map(|(tool, arguments)| Profiler::ours(tool, &format!("-p PID {arguments}")))
-        .collect();
     patiently(|| {
-        let (switch, programs) = bystanders_switch(&profilers, crowd.pid());
-        assert!(
-            programs < 0.1 * switch,
-            "{programs:.0} ns of programs at a switch of {switch:.0} ns"
-        );
+        let costs = tools.iter().map(|(tool, arguments)| {
+            let profiler = Profiler::ours(tool, &format!("-p PID {arguments}"));
+            let (switch, programs) = bystanders_switch(&profiler, crowd.pid());
+            programs / switch
+        });
+        let share: f64 = costs.sum();
+        assert!(share < 0.1, "programs take {share:.3} of a switch");
     });
 }
 
