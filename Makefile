@@ -10,6 +10,8 @@ MIN_BLOCK ?= 1000
 TESTS     ?=
 # For `make soak`:
 MINUTES   ?= 5
+# For `make tables`:
+TABLES    ?= truth bench abuse soak kernels
 # For `make fuzz`:
 SECONDS   ?= 600
 
@@ -27,7 +29,7 @@ RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
 
 C_FILES = $(shell find bpf tests -name '*.[ch]' | sort)
 
-.PHONY: help packages build install run test test-kernels truth bench abuse soak fuzz lint clean
+.PHONY: help packages build install run test test-kernels truth bench abuse soak tables fuzz lint clean
 .NOTPARALLEL:
 
 help:
@@ -40,6 +42,8 @@ help:
 	@echo 'make bench                   what the tools cost, beside others that do the same'
 	@echo 'make abuse                   faults with a stated outcome, and whether it came'
 	@echo 'make soak MINUTES=5          whether the tools grow when they run for long'
+	@echo 'make tables                  runs $(TABLES), and puts'
+	@echo '                             their tables into docs/; also TABLES="truth bench"'
 	@echo 'make fuzz SECONDS=600        tampered ELF files, perf maps, stacks (needs nightly)'
 	@echo 'make install                 $(TOOLS)'
 	@echo '                             into PREFIX=$(PREFIX)'
@@ -92,6 +96,14 @@ soak: build
 	@echo '==> Soaking for $(MINUTES) minutes, as root' >&2
 	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' MINUTES='$(MINUTES)' \
 		$(CARGO) bench --locked -p systemscope-tests --bench soak
+
+# Each table goes in whether or not a row was missed. That of a run whose output
+# was kept: $(BIN)/tables truth <FILE
+tables: build
+	@for table in $(TABLES); do \
+		case $$table in kernels) target=test-kernels ;; *) target=$$table ;; esac; \
+		$(MAKE) --no-print-directory "$$target" | '$(BIN)/tables' "$$table" || exit 1; \
+	done
 
 fuzz: packages
 	@scripts/fuzz.sh '$(SECONDS)'

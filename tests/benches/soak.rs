@@ -51,9 +51,16 @@ fn main() -> ExitCode {
             samples.entry(tool).or_default().push(held(running.pid()));
         }
     }
-    println!("{minutes} minutes, {CHURN} processes of 4 threads a second; medians in KiB");
-    let thirds = ["first third", "middle third", "last third"];
-    let mut table = Table::new(&["tool", "held", thirds[0], thirds[1], thirds[2], "growth"]);
+    let first = format!("first third of {minutes} minutes");
+    let columns = [
+        "tool",
+        "held",
+        &first,
+        "middle third",
+        "last third",
+        "growth",
+    ];
+    let mut table = Table::new(&columns);
     for (tool, running) in running {
         running.signal(Signal::INT);
         let Finished { code, stderr, .. } = running.finish_within(Duration::from_secs(120));
