@@ -67,7 +67,7 @@ fn rows(table: &mut Table, target: &str, pid: u32) {
 }
 
 /// Milliseconds from `exec` until our tools are attached, and until bpftrace has
-/// its programs loaded, if it is installed.
+/// its programs loaded, if it is installed and does.
 struct Attaching<'a> {
     ours: Vec<Figures<&'a str>>,
     theirs: Option<Figures<&'a str>>,
@@ -76,10 +76,14 @@ struct Attaching<'a> {
 impl<'a> Attaching<'a> {
     fn measure(tools: &[&'a str], pid: u32) -> Attaching<'a> {
         let bpftrace = Profiler::bpftrace_off_cpu(true);
+        let bpftrace = bpftrace.filter(|profiler| profiler.time_to_load(pid).is_some());
         let all = tools.iter().copied();
         let all = all.chain(bpftrace.is_some().then_some("bpftrace"));
         let mut ours = in_turn(ROUNDS, all, |tool| match (*tool, &bpftrace) {
-            ("bpftrace", Some(profiler)) => profiler.time_to_load(pid).as_secs_f64() * 1e3,
+            ("bpftrace", Some(profiler)) => {
+                let took = profiler.time_to_load(pid).expect("as before");
+                took.as_secs_f64() * 1e3
+            }
             (tool, _) => attach_ms(tool, pid),
         });
         let theirs = ours.pop_if(|last| last.of == "bpftrace");
