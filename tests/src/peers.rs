@@ -129,7 +129,9 @@ impl Profiler {
     pub fn attach(&self, pid: u32) -> Attached {
         let mut attached = self.start(pid);
         if self.says_so {
-            attached.running.wait_until_said(tool::MEASURING, tool::PATIENCE);
+            attached
+                .running
+                .wait_until_said(tool::MEASURING, tool::PATIENCE);
         } else {
             sleep(UNTIL_ATTACHED);
         }

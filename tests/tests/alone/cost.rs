@@ -64,7 +64,9 @@ fn bystanders_switch(profiler: &Profiler, target: u32) -> (f64, f64) {
         let [one, other] = booked();
         [one.since(before[0]), other.since(before[1])]
     });
-    let switches = cost.done.map(|booked| booked.voluntary + booked.involuntary);
+    let switches = cost
+        .done
+        .map(|booked| booked.voluntary + booked.involuntary);
     let switches = switches.iter().sum::<u64>() as f64;
     let running_ns = cost.done.map(|booked| booked.running_ns);
     let running_ns = running_ns.iter().sum::<u64>() as f64;

@@ -74,7 +74,11 @@ fn phases(threads: u64) -> (Workload, fn(&mut Workload) -> Booked) {
         let mut booked = Booked {
             switches: 0,
             running_ns: 0,
-            preempting_ns: wake_ups.stop().values().map(|delays| delays.preempting_ns).sum(),
+            preempting_ns: wake_ups
+                .stop()
+                .values()
+                .map(|delays| delays.preempting_ns)
+                .sum(),
         };
         let after = accounts_at_rest(phases.pid());
         for (tid, account) in after {
