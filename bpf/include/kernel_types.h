@@ -149,6 +149,7 @@ struct bpf_perf_event_data;
 
 /* include/linux/sched.h */
 #define TASK_DEAD 0x80
+#define TASK_WAKING 0x200
 #define PF_KTHREAD 0x00200000
 
 #endif

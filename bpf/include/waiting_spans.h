@@ -106,6 +106,7 @@ int read_waiting(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct waiting waiting = {};
 	struct thread *thread;
+	u32 state;
 	u64 clock;
 
 	if (!task || !is_measured(task))
@@ -113,11 +114,19 @@ int read_waiting(struct bpf_iter__task *ctx)
 	thread = find_thread(task);
 	if (!thread)
 		return 0;
+	/*
+	 * A wake-up is seen before the kernel changes the state. Where that says
+	 * awake and the clock does not, the waker came early. Its note does not
+	 * tell: it may be of a sleep that never was.
+	 */
+	state = task_state(task);
+	barrier();
 	clock = *(volatile u64 *)&thread->clock;
 	waiting.task = (u64)task;
 	waiting.end = interval_end(current_interval());
 	waiting.off_since = *(volatile u64 *)&thread->off_since;
-	if (clock_state(clock) != THREAD_BLOCKED || thread->woken_early)
+	if (clock_state(clock) != THREAD_BLOCKED || !state ||
+	    state == TASK_WAKING)
 		waiting.woken = waiting.off_since +
 				*(volatile u64 *)&thread->off_blocked;
 	waiting.owner = clock_owner(thread);
