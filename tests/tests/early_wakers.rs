@@ -1,0 +1,59 @@
+//! Wakers that come while the sleeper is still on its CPU: a wait that never was.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::spans::{close, watch};
+use systemscope_tests::{Turn, Watch, Workload, undisturbed};
+
+/// A sleeper is blocked from when it asked for it at the earliest, and until its
+/// waker was done at the latest. If the waker comes between, and the sleeper has
+/// to wait for its CPU then, that is no blocked time: there are milliseconds of it
+/// at once. On a machine with one CPU no waker comes early.
+#[test]
+fn naps_that_never_were_are_not_blocked_time() {
+    let _turn = Turn::take();
+    let (early, seen) = undisturbed(|| {
+        let mut early = Workload::start("early", &[1000]);
+        let mut watch = Watch::offcputime(early.pid(), "");
+        watch.open();
+        early.go();
+        early.wait_done();
+        let seen = watch.close();
+        // A wake-up that the machine hid leaves the wait too long.
+        (seen.lost["events"] == 0).then_some((early, seen))
+    });
+    let tid = u32::try_from(early.told("sleeper")).unwrap();
+    let dozes = seen.folded.of_thread(tid).under("doze");
+    let (blocked, most) = (dozes.marked("_[o]").total(), early.told("blocked_at_most"));
+    let count = early.told("dozes");
+    println!("{blocked} ns of at most {most} ns blocked in {count} dozes");
+    assert!(
+        blocked <= most,
+        "{blocked} ns blocked, at most {most} ns in {count} dozes"
+    );
+}
+
+/// A wake-up that came early is not that of the next sleep.
+#[test]
+fn a_later_wait_is_blocked_in_every_interval() {
+    let _turn = Turn::take();
+    // Naps of 1 us are over before the thread has left its CPU, or soon after.
+    let mut naps = Workload::start("naps", &[1, 1]);
+    let tool = watch(&format!("-p {} --blocked 0.2", naps.pid()));
+    naps.go();
+    naps.wait_done();
+    sleep(Duration::from_millis(1000));
+    let spans = close(tool);
+    // It sleeps until the test lets it go on; the last one may be cut short.
+    let asleep = &spans.intervals[spans.intervals.len() - 3..];
+    for interval in &asleep[..2] {
+        assert_eq!(
+            interval.total_ns(),
+            interval.length_ns(),
+            "{:?}",
+            spans.intervals
+        );
+    }
+}

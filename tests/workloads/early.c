@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Dozes whose waker comes just as the sleeper goes to sleep: on another CPU, a
+ * little later each time. The sleeper shares its CPU with one that computes, so
+ * that it waits for its turn once it has left.
+ *
+ * usage: early MILLISECONDS
+ * Prints the sleeper's thread ID and how often it dozed, and for all of them the nanoseconds from before the sleeper
+ * asked for its doze until after the waker ended it: it is blocked no longer.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+
+#include "workload.h"
+
+#define STEPS 64
+#define STEP_NS 100
+
+static _Atomic uint32_t asleep;
+static _Atomic uint64_t begun;
+static _Atomic uint64_t ended;
+static _Atomic int stop;
+static uint64_t asked_ns;
+
+static void pin_to(int last)
+{
+	cpu_set_t allowed, one;
+	int cpu = last ? CPU_SETSIZE - 1 : 0;
+
+	check(sched_getaffinity(0, sizeof(allowed), &allowed), "affinity");
+	while (!CPU_ISSET(cpu, &allowed))
+		cpu += last ? -1 : 1;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	check(sched_setaffinity(0, sizeof(one), &one), "pin");
+}
+
+NOINLINE void doze(void)
+{
+	wait_while(&asleep, 1);
+}
+
+static void *sleeper(void *unused)
+{
+	(void)unused;
+	tell("sleeper %ld", syscall(SYS_gettid));
+	pin_to(0);
+	for (uint64_t round = 1; !atomic_load(&stop); round++) {
+		atomic_store(&asleep, 1);
+		asked_ns = now_ns();
+		atomic_store(&begun, round);
+		doze();
+		while (atomic_load(&ended) != round && !atomic_load(&stop))
+			;
+	}
+	return NULL;
+}
+
+static void *competitor(void *unused)
+{
+	(void)unused;
+	pin_to(0);
+	while (!atomic_load(&stop))
+		;
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t ms = argument_or(argc, argv, 1, 1000);
+	uint64_t blocked_at_most = 0, round = 0, end, from;
+	pthread_t threads[2];
+
+	tell("ready");
+	await_test();
+
+	threads[0] = start_thread_of(competitor, NULL);
+	threads[1] = start_thread_of(sleeper, NULL);
+	pin_to(1);
+	end = now_ns() + ms * NS_PER_MS;
+	while (now_ns() < end) {
+		round++;
+		while (atomic_load(&begun) != round)
+			;
+		from = now_ns();
+		while (now_ns() - from < round % STEPS * STEP_NS)
+			;
+		set_and_wake(&asleep, 0);
+		blocked_at_most += now_ns() - asked_ns;
+		if (now_ns() >= end)
+			atomic_store(&stop, 1);
+		atomic_store(&ended, round);
+	}
+	for (int thread = 0; thread < 2; thread++)
+		pthread_join(threads[thread], NULL);
+	tell("dozes %lu blocked_at_most %lu", round, blocked_at_most);
+	tell("done");
+
+	await_test();
+	return 0;
+}
