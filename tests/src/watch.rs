@@ -51,6 +51,11 @@ impl Watch {
         Watch::offcputime_of(&[pid], arguments)
     }
 
+    /// offcputime with arguments of the caller's, as wallclock runs it.
+    pub fn with_clocks(tool: Tool) -> Watch {
+        Watch::attach(tool.args("--per-thread --states --nanoseconds"), true, true)
+    }
+
     /// The same of several processes, or of all of the machine.
     pub fn offcputime_of(pids: &[u32], arguments: &str) -> Watch {
         let tool = Tool::new("offcputime").args(arguments);
