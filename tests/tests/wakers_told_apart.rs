@@ -1,0 +1,86 @@
+//! Wakers that have much in common are told apart, and what is no waker is not
+//! taken for one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::user_stacks::assert_most;
+use systemscope_tests::wakers::{TIMER, unseen_wake_ups};
+use systemscope_tests::{Folded, Tool, Turn, Watch, Workload, cpus_online, undisturbed};
+
+/// Where a softirq stands for the waker.
+const SOFTIRQ: &str = "[softirq]";
+
+fn offwaketime(pids: &[u32], arguments: &str) -> Folded {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let tool = Tool::new("offwaketime").arg("-p").arg(pids.join(","));
+    let mut watch = Watch::apart(tool.args(arguments));
+    watch.open();
+    sleep(Duration::from_secs(1));
+    watch.close().waits_but_missed()
+}
+
+/// Stages of a pipeline do the same in the kernel, and only there.
+#[test]
+fn wakers_with_the_same_stack_are_two() {
+    let _turn = Turn::take();
+    let mut pipeline = Workload::plain("pipeline");
+    pipeline.go();
+    let id = |name| u32::try_from(pipeline.told(name)).unwrap();
+    let folded = offwaketime(&[id("c"), id("d")], "-K").ended();
+    for (sleeper, waker) in [("stage_c", "stage_b"), ("stage_d", "stage_c")] {
+        let own = folded.only(|line| line.comm == sleeper);
+        assert_most(sleeper, &own, 990, |line| line.waker().comm == waker);
+    }
+}
+
+/// With -m 0 a wait of no length would count.
+#[test]
+fn who_is_preempted_waits_for_no_waker() {
+    let _turn = Turn::take();
+    let mut spinners = Workload::start("spinners", &[2 * cpus_online() + 1, 60]);
+    spinners.go();
+    let folded = offwaketime(&[spinners.pid()], "-m 0 --states");
+    assert_eq!(folded.sleepers().under("spin").total(), 0, "{folded}");
+}
+
+/// Loopback hands its packets over in a softirq.
+#[test]
+fn a_softirq_is_no_thread() {
+    let _turn = Turn::take();
+    let mut packets = Workload::start("packets", &[60]);
+    packets.go();
+    let folded = offwaketime(&[packets.pid()], "").ended().under("receive");
+    assert_most("who wakes the receiver", &folded, 990, |line| {
+        line.waker().comm == SOFTIRQ && line.waker().thread.is_none()
+    });
+}
+
+#[test]
+fn a_timer_is_one_without_kernel_stacks_too() {
+    let _turn = Turn::take();
+    let mut naps = Workload::start("naps", &[60, 1000]);
+    naps.go();
+    let folded = offwaketime(&[naps.pid()], "-U").ended();
+    assert_most("who ends a nap", &folded, 990, |line| {
+        line.waker().comm == TIMER
+    });
+}
+
+/// Naps end at any time after the window, while the tool is still attached.
+#[test]
+fn a_wait_that_ends_after_the_window_is_still_blocked() {
+    let _turn = Turn::take();
+    let mut naps = Workload::start("naps", &[60, 1000]);
+    naps.go();
+    for _ in 0..5 {
+        let seen = undisturbed(|| {
+            let mut watch = Watch::apart(Tool::new("offwaketime").pid(naps.pid()));
+            watch.open();
+            let seen = watch.close();
+            (seen.lost["events"] == 0).then_some(seen)
+        });
+        assert_eq!(unseen_wake_ups(&seen.stderr), 0, "{}", seen.stderr);
+    }
+}
