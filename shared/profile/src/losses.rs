@@ -97,6 +97,33 @@ mod tests {
     }
 
     #[test]
+    fn each_loss_is_one_and_depth_is_none() {
+        let read = |line: &str| line.parse::<Losses>().unwrap_or_default();
+        assert!(!read("lost incomplete_user=7").any());
+        for line in ["lost events=1", "lost stacks=1", "lost threads=1"] {
+            assert!(read(line).any(), "{line}");
+        }
+    }
+
+    #[test]
+    fn losses_add_up() {
+        let mut sum = Losses {
+            events: 1,
+            stacks: 2,
+            threads: 3,
+            incomplete_user: 4,
+        };
+        sum += Losses {
+            events: 10,
+            stacks: 20,
+            threads: 30,
+            incomplete_user: 40,
+        };
+        let line = "lost events=11 stacks=22 threads=33 incomplete_user=44";
+        assert_eq!(sum.to_string(), line);
+    }
+
+    #[test]
     fn absent_is_zero_and_nonsense_is_refused() {
         assert_eq!("lost later=7".parse(), Ok(Losses::default()));
         for text in [

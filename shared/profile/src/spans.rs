@@ -311,5 +311,13 @@ mod tests {
             (twice.spans(), twice.total_ns(), twice.longest_ns()),
             (8, 18_021_402, 9_000_000)
         );
+        // Empty ones are none.
+        let buckets: Vec<_> = twice.buckets().collect();
+        let bucket = |length| Scale::Microseconds.bucket(length);
+        let numbers: Vec<u32> = buckets.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, [bucket(700), bucket(5_000), bucket(9_000_000)]);
+        let spans: Vec<u64> = buckets.iter().map(|(_, bucket)| bucket.spans).collect();
+        assert_eq!(spans, [2, 4, 2]);
+        assert_eq!(buckets[2].1.total_ns, 18_000_000);
     }
 }

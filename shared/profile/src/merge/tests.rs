@@ -127,7 +127,7 @@ fn time_without_a_stack_is_not_the_longest_stack() {
 #[test]
 fn a_reused_id_is_one_account_over_the_sum_of_its_lives() {
     let first = thread(ID, "old", 0, [1_000_000, 0, 0]);
-    let second = thread(ID, "new", 9_000_000, [500_000, 500_000, 0]);
+    let second = thread(ID, "new", 9_000_000, [500_000, 400_000, 100_000]);
     for clocks in [
         vec![first.clone(), second.clone()],
         vec![second.clone(), first.clone()],
@@ -139,7 +139,13 @@ fn a_reused_id_is_one_account_over_the_sum_of_its_lives() {
         assert_eq!((thread.lives, thread.lifetime_ns), (2, 2_000_000));
         assert_eq!(&*thread.thread.comm, "new");
         assert_eq!(thread.thread.clock.ended_ns, 10_000_000);
-        assert_eq!(thread.thread.clock.involuntary, 4);
+        let clock = &thread.thread.clock;
+        assert_eq!(clock.started_ns, 0);
+        assert_eq!(
+            [clock.running_ns, clock.runnable_ns, clock.blocked_ns],
+            [1_500_000, 400_000, 100_000]
+        );
+        assert_eq!((clock.voluntary, clock.involuntary), (2, 4));
         assert_eq!(thread.coverage(), Some(1.0));
     }
 }
@@ -160,6 +166,18 @@ fn stacks_that_contradict_the_clock_are_scaled_down_and_told() {
             off_cpu_ns: 500_000
         }
     );
+    assert!(thread.excess.any());
+}
+
+#[test]
+fn less_than_a_microsecond_is_rounding() {
+    let excess = |samples, off_cpu_ns| Excess {
+        samples,
+        off_cpu_ns,
+    };
+    assert!(!excess(0, 999).any());
+    assert!(excess(0, 1000).any());
+    assert!(excess(1, 0).any());
 }
 
 #[test]
