@@ -14,6 +14,8 @@ MINUTES   ?= 5
 TABLES    ?= truth bench abuse soak kernels
 # For `make fuzz`:
 SECONDS   ?= 600
+# For `make mutants`: words of rules, files or packages; all unless given.
+WHAT      ?=
 
 TOOLS := oncputime offcputime offwaketime cpudist wallclock
 
@@ -29,7 +31,8 @@ RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
 
 C_FILES = $(shell find bpf tests -name '*.[ch]' | sort)
 
-.PHONY: help packages build install run test test-kernels truth bench abuse soak tables fuzz lint clean
+.PHONY: help packages build install run test test-kernels truth bench abuse soak tables mutants \
+	fuzz lint clean
 .NOTPARALLEL:
 
 help:
@@ -44,6 +47,7 @@ help:
 	@echo 'make soak MINUTES=5          whether the tools grow when they run for long'
 	@echo 'make tables                  runs $(TABLES), and puts'
 	@echo '                             their tables into docs/; also TABLES="truth bench"'
+	@echo 'make mutants                 whether the tests notice small changes; also WHAT=waker'
 	@echo 'make fuzz SECONDS=600        tampered ELF files, perf maps, stacks (needs nightly)'
 	@echo 'make install                 $(TOOLS)'
 	@echo '                             into PREFIX=$(PREFIX)'
@@ -104,6 +108,14 @@ tables: build
 		case $$table in kernels) target=test-kernels ;; *) target=$$table ;; esac; \
 		$(MAKE) --no-print-directory "$$target" | '$(BIN)/tables' "$$table" || exit 1; \
 	done
+
+# The tests are built first: they are run on tools that are built elsewhere.
+mutants: build
+	@scripts/packages.sh test
+	@$(CARGO) test --quiet --workspace --locked --no-run
+	@echo '==> Breaking the rules of the BPF programs, as root' >&2
+	@$(RUNNER) $(CARGO) bench --quiet --locked -p systemscope-tests --bench mutants -- $(WHAT)
+	@TARGET='$(TARGET)' scripts/mutants.sh $(WHAT)
 
 fuzz: packages
 	@scripts/fuzz.sh '$(SECONDS)'

@@ -1,0 +1,301 @@
+//! The thread clock and its window: `thread_clock.h`, `clock_events.h`,
+//! `clock_edges.h`, `window.h`, `filter.h`, `task.h`.
+
+use crate::mutant::Expected::{Caught, SameHere};
+use crate::mutant::Mutant;
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        rule: "a waker that comes before the sleeper left ends a wait that never was",
+        file: "include/thread_clock.h",
+        change: (
+            "state == THREAD_BLOCKED && thread->woken_early",
+            "state == THREAD_BLOCKED && false",
+        ),
+        expected: Caught(&["early_wakers::naps_that_never_were_are_not_blocked_time"]),
+    },
+    Mutant {
+        rule: "an early waker leaves a note",
+        file: "include/clock_events.h",
+        change: ("thread->woken_early = 1;", "thread->woken_early = 0;"),
+        expected: Caught(&["early_wakers::naps_that_never_were_are_not_blocked_time"]),
+    },
+    Mutant {
+        rule: "the record of a thread on a CPU is that CPU's to write",
+        file: "include/clock_events.h",
+        change: (
+            "	if (task->on_cpu) {
+		thread->woken_early = 1;
+		return 0;
+	}
+",
+            "",
+        ),
+        expected: Caught(&["early_wakers::naps_that_never_were_are_not_blocked_time"]),
+    },
+    Mutant {
+        rule: "an early waker's note is about one wait",
+        file: "include/thread_clock.h",
+        change: ("	thread->woken_early = 0;\n", ""),
+        expected: Caught(&["early_wakers::a_later_wait_is_blocked_in_every_interval"]),
+    },
+    Mutant {
+        rule: "woken is runnable",
+        file: "include/clock_events.h",
+        change: (
+            "thread->clock = clock_at(now, THREAD_RUNNABLE);",
+            "thread->clock = clock_at(now, THREAD_BLOCKED);",
+        ),
+        expected: Caught(&["waiting_intervals::blocked_and_runnable_are_all_of_it"]),
+    },
+    Mutant {
+        rule: "preempted is runnable",
+        file: "include/thread_clock.h",
+        change: (
+            "clock_at(now, blocked ? THREAD_BLOCKED : THREAD_RUNNABLE)",
+            "clock_at(now, THREAD_BLOCKED)",
+        ),
+        expected: Caught(&["runnable::more_busy_threads_than_cpus_wait_as_runnable"]),
+    },
+    Mutant {
+        rule: "preempted on its way to sleep is preempted",
+        file: "include/thread_clock.h",
+        change: (
+            "bool voluntary = !preempt && state;",
+            "bool voluntary = state;",
+        ),
+        expected: Caught(&["thread_states::preempted_on_the_way_to_sleep_is_preempted"]),
+    },
+    Mutant {
+        rule: "with a signal pending the kernel does not let it sleep",
+        file: "include/thread_clock.h",
+        change: (
+            "blocked = voluntary && task_state(task);",
+            "blocked = voluntary;",
+        ),
+        expected: SameHere(
+            "since 6.14 the kernel reports the state after it has looked for signals",
+        ),
+    },
+    Mutant {
+        rule: "on a CPU is running",
+        file: "include/thread_clock.h",
+        change: (
+            "thread->clock = clock_at(now, THREAD_RUNNING);",
+            "thread->clock = clock_at(now, THREAD_RUNNABLE);",
+        ),
+        expected: Caught(&["runnable::more_busy_threads_than_cpus_wait_as_runnable"]),
+    },
+    Mutant {
+        rule: "born is runnable",
+        file: "include/clock_events.h",
+        change: (
+            "thread = new_thread(task, now, THREAD_RUNNABLE);",
+            "thread = new_thread(task, now, THREAD_BLOCKED);",
+        ),
+        expected: Caught(&["thread_states::a_newborn_waits_for_a_cpu"]),
+    },
+    Mutant {
+        rule: "who runs when the window opens is running",
+        file: "include/clock_edges.h",
+        change: ("if (!task->on_cpu)", "if (true)"),
+        expected: Caught(&["thread_states::one_that_never_leaves_its_cpu_is_running"]),
+    },
+    Mutant {
+        rule: "who sleeps when the window opens is blocked",
+        file: "include/clock_edges.h",
+        change: (
+            "task_state(task) ? THREAD_BLOCKED : THREAD_RUNNABLE",
+            "task_state(task) ? THREAD_RUNNABLE : THREAD_RUNNABLE",
+        ),
+        expected: Caught(&["sleepers::a_thread_asleep_throughout_has_the_whole_window"]),
+    },
+    Mutant {
+        rule: "one that died while it was seeded has no record",
+        file: "include/clock_edges.h",
+        change: (
+            "if (thread && (task_state(task) & TASK_DEAD))",
+            "if (thread && false)",
+        ),
+        expected: SameHere("a thread would have to die between two lines of the iterator"),
+    },
+    Mutant {
+        rule: "time is never made up: without a record, a clock starts now",
+        file: "include/thread_clock.h",
+        change: (
+            "threads_are_seeded || lost.clocks ? now : window_start",
+            "window_start",
+        ),
+        expected: Caught(&["thread_states::who_becomes_the_leader_is_measured_from_then_on"]),
+    },
+    Mutant {
+        rule: "who leaves for the last time has its account sent and its record deleted",
+        file: "include/thread_clock.h",
+        change: (
+            "if (voluntary && (state & TASK_DEAD)) {",
+            "if (voluntary && false) {",
+        ),
+        expected: Caught(&["sleepers::a_thread_that_ends_in_the_window_is_there_until_its_end"]),
+    },
+    Mutant {
+        rule: "a thread that ends may have lost its ID",
+        file: "include/clock_events.h",
+        change: (
+            "is_measured(prev) || (!preempt && (state & TASK_DEAD));",
+            "is_measured(prev);",
+        ),
+        expected: Caught(&["thread_states::who_becomes_the_leader_is_measured_from_then_on"]),
+    },
+    Mutant {
+        rule: "voluntary switches are those because it blocked",
+        file: "include/thread_clock.h",
+        change: ("		if (voluntary)\n", "		if (!voluntary)\n"),
+        expected: Caught(&["accounting::every_thread_adds_up_and_agrees_with_the_kernel"]),
+    },
+    Mutant {
+        rule: "exec by another thread than the leader: the record follows the task",
+        file: "include/clock_events.h",
+        change: ("thread->tid = namespace_tid(task);", ";"),
+        expected: Caught(&["thread_states::who_becomes_the_leader_keeps_its_clock"]),
+    },
+    Mutant {
+        rule: "after exec addresses are another program's",
+        file: "include/clock_events.h",
+        change: ("		set_ids(task, thread);\n", ""),
+        expected: Caught(&[
+            "user_stacks_changes::a_program_executed_later_is_known_from_its_first_wait_on",
+        ]),
+    },
+    Mutant {
+        rule: "exec ends the record that the filter no longer takes in",
+        file: "include/clock_events.h",
+        change: ("		end_thread(task, thread, now);\n", ""),
+        expected: Caught(&["thread_states::who_becomes_the_leader_is_measured_no_longer"]),
+    },
+    Mutant {
+        rule: "exec begins the record that the filter only now takes in",
+        file: "include/clock_events.h",
+        change: (
+            "new_thread(task, now, THREAD_RUNNING);",
+            "new_thread(task, window_start, THREAD_RUNNING);",
+        ),
+        expected: Caught(&["thread_states::who_becomes_the_leader_is_measured_from_then_on"]),
+    },
+    Mutant {
+        rule: "an event never ends an interval before it began",
+        file: "include/thread_clock.h",
+        change: (
+            "	if (now < since)
+		now = since;
+	if (state == THREAD_RUNNING)",
+            "	if (state == THREAD_RUNNING)",
+        ),
+        expected: Caught(&[
+            "wakers_agree::the_same_window_has_the_same_time",
+            "thread_states::the_window_is_all_that_counts",
+        ]),
+    },
+    Mutant {
+        rule: "nothing counts before the window",
+        file: "include/window.h",
+        change: ("if (!start || now < start)", "if (!start)"),
+        expected: Caught(&["thread_states::the_window_is_all_that_counts"]),
+    },
+    Mutant {
+        rule: "after the window the clock stands still",
+        file: "include/window.h",
+        change: ("return stop && now > stop ? stop : now;", "return now;"),
+        expected: Caught(&["thread_states::the_window_is_all_that_counts"]),
+    },
+    Mutant {
+        rule: "switches after the window are not counted",
+        file: "include/thread_clock.h",
+        change: (
+            "	if (!window_is_over(now)) {\n		if (voluntary)",
+            "	if (true) {\n		if (voluntary)",
+        ),
+        expected: Caught(&["thread_states::the_window_is_all_that_counts"]),
+    },
+    Mutant {
+        rule: "of a hidden switch-out the scheduler knows when it was",
+        file: "include/thread_clock.h",
+        change: (
+            "return now > since && ran < now - since ? since + ran : now;",
+            "return now > since && ran > now - since ? since + ran : now;",
+        ),
+        expected: Caught(&["loader/hidden_switches::a_departure_is_found_by_the_time_run"]),
+    },
+    Mutant {
+        rule: "of a hidden switch-in the scheduler knows when it was",
+        file: "include/thread_clock.h",
+        change: ("now > since + ran ? now - ran : since", "now"),
+        expected: Caught(&["loader/hidden_switches::an_arrival_is_found_by_the_time_run"]),
+    },
+    Mutant {
+        rule: "a hidden switch costs the interval's user stack",
+        file: "include/thread_clock.h",
+        change: (
+            "thread->user = is_kernel_thread(task) ? STACK_NONE : STACK_MISSED;",
+            "(void)task;",
+        ),
+        expected: Caught(&["loader/hidden_switches::a_departure_is_found_by_the_time_run"]),
+    },
+    Mutant {
+        rule: "a hidden switch-out is a lost event",
+        file: "include/thread_clock.h",
+        change: (
+            "	now = unseen_departure(task, thread, now);
+	if (!window_is_over(now))",
+            "	now = unseen_departure(task, thread, now);
+	if (!now)",
+        ),
+        expected: Caught(&["loader/hidden_switches::a_departure_is_found_by_the_time_run"]),
+    },
+    Mutant {
+        rule: "a hidden switch-in is a lost event",
+        file: "include/thread_clock.h",
+        change: (
+            "	if (!window_is_over(now))
+		__sync_fetch_and_add(&lost.switches, 1);
+	arrive(",
+            "	arrive(",
+        ),
+        expected: Caught(&["loader/hidden_switches::an_arrival_is_found_by_the_time_run"]),
+    },
+    Mutant {
+        rule: "the window's end finds those that left unseen",
+        file: "include/stack_edges.h",
+        change: (
+            "if (*(volatile u64 *)&thread->clock == clock)",
+            "if (*(volatile u64 *)&thread->clock != clock)",
+        ),
+        expected: SameHere("a switch hidden just before the window's end: not to be had at will"),
+    },
+    Mutant {
+        rule: "a target's ID that is used again is another process",
+        file: "include/filter.h",
+        change: (
+            "BPF_CORE_READ(task, start_time) <= targets_named_ns;",
+            "BPF_CORE_READ(task, start_time) > 0;",
+        ),
+        expected: Caught(&["targets::an_id_that_is_used_again_is_another_process"]),
+    },
+    Mutant {
+        rule: "IDs are those of the caller's PID namespace",
+        file: "include/task.h",
+        change: (
+            "if (BPF_CORE_READ(upid.ns, ns.inum) == pid_namespace)",
+            "if (upid.nr)",
+        ),
+        expected: Caught(&["namespaces::ids_are_printed_as_the_caller_knows_them"]),
+    },
+    Mutant {
+        rule: "-u takes user threads, -k the kernel's",
+        file: "include/thread_clock.h",
+        change: (
+            "is_kernel_thread(task) == (thread_kind == KERNEL_THREADS)",
+            "is_kernel_thread(task) != (thread_kind == KERNEL_THREADS)",
+        ),
+        expected: Caught(&["targets::user_threads_and_kernel_threads"]),
+    },
+];

@@ -1,0 +1,54 @@
+//! Whose work a CPU is doing: `context.h`.
+
+use crate::mutant::Expected::Caught;
+use crate::mutant::Mutant;
+
+const BYSTANDERS: &str = "wakers::a_timer_is_none_of_those_whom_it_interrupts";
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        rule: "an interrupt is not the task that it interrupts",
+        file: "include/context.h",
+        change: (
+            "#define HARDIRQ_AND_NMI_MASK 0xff0000",
+            "#define HARDIRQ_AND_NMI_MASK 0xf00000",
+        ),
+        expected: Caught(&[BYSTANDERS]),
+    },
+    Mutant {
+        rule: "in an interrupt neither task nor user stack are taken",
+        file: "include/context.h",
+        change: (
+            "context == CONTEXT_TASK || context == CONTEXT_UNKNOWN",
+            "context != CONTEXT_UNKNOWN",
+        ),
+        expected: Caught(&[BYSTANDERS]),
+    },
+    Mutant {
+        rule: "nor in a softirq",
+        file: "include/context.h",
+        change: (
+            "count & SERVING_SOFTIRQ ? CONTEXT_SOFTIRQ : CONTEXT_TASK",
+            "count & SERVING_SOFTIRQ ? CONTEXT_TASK : CONTEXT_TASK",
+        ),
+        expected: Caught(&["wakers_told_apart::a_softirq_is_no_thread"]),
+    },
+    Mutant {
+        rule: "whose softirqs are disabled is itself",
+        file: "include/context.h",
+        change: (
+            "#define SERVING_SOFTIRQ 0x100",
+            "#define SERVING_SOFTIRQ 0xff00",
+        ),
+        expected: Caught(&["wakers_told_apart::who_has_softirqs_disabled_is_a_thread"]),
+    },
+    Mutant {
+        rule: "an interrupt's kind is read off its kernel stack, also with -U",
+        file: "include/wakers.h",
+        change: (
+            "if (want_kernel_stacks || context != CONTEXT_TASK)",
+            "if (want_kernel_stacks)",
+        ),
+        expected: Caught(&["wakers_told_apart::a_timer_is_one_without_kernel_stacks_too"]),
+    },
+];

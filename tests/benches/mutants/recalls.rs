@@ -1,0 +1,136 @@
+//! Walks that were made before: `remembered_walks.h`, and its use.
+
+use crate::mutant::Expected::{Caught, SameHere};
+use crate::mutant::Mutant;
+
+const TOLD_APART: &str =
+    "user_stacks_remembered::naps_that_differ_further_up_the_stack_alone_are_told_apart";
+const RECALLED: &str = "loader/recalled::what_is_recalled_is_what_a_walk_finds";
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        rule: "a stack is recalled if all words are the same",
+        file: "include/remembered_walks.h",
+        change: (
+            "		if (*(u64 *)(piece + offset) != walk->words[i].value)
+			return false;
+",
+            "",
+        ),
+        expected: Caught(&[TOLD_APART, RECALLED]),
+    },
+    Mutant {
+        rule: "and the registers",
+        file: "include/remembered_walks.h",
+        change: (
+            "walk->start.ip != start->ip || walk->start.sp != start->sp ||",
+            "walk->start.sp != start->sp ||",
+        ),
+        expected: Caught(&[RECALLED, TOLD_APART]),
+    },
+    Mutant {
+        rule: "and the frame pointer, if it was made use of",
+        file: "include/remembered_walks.h",
+        change: (
+            "(walk->bp_matters && walk->start.bp != start->bp)",
+            "(walk->bp_matters && !start->sp)",
+        ),
+        expected: Caught(&[TOLD_APART, RECALLED]),
+    },
+    Mutant {
+        rule: "and the program",
+        file: "include/remembered_walks.h",
+        change: (
+            "walk->start.instance != start->instance",
+            "!start->instance",
+        ),
+        expected: Caught(&["user_stacks_twins::the_same_addresses_are_each_programs_own"]),
+    },
+    Mutant {
+        rule: "and its tables",
+        file: "include/remembered_walks.h",
+        change: (
+            "walk->start.generation != start->generation",
+            "!start->instance",
+        ),
+        expected: Caught(&["user_stacks_twins::code_in_the_place_of_other_code_is_known"]),
+    },
+    Mutant {
+        rule: "a saved frame pointer that was made use of is noted",
+        file: "include/remembered_walks.h",
+        change: ("note_word(notes, from, bp);", ";"),
+        expected: Caught(&[TOLD_APART, RECALLED]),
+    },
+    Mutant {
+        rule: "one that was not may change",
+        file: "include/unwind.h",
+        change: (
+            "		ip_is_known = true;
+		notes->bp_from = saved;",
+            "		ip_is_known = true;
+		note_bp(notes, bp);
+		notes->bp_from = saved;",
+        ),
+        expected: SameHere("it costs time only: fewer walks are recalled"),
+    },
+    Mutant {
+        rule: "walks through signal frames are not remembered",
+        file: "include/unwind.h",
+        change: (
+            "	walk->notes.complete = false;
+	if (!read_user(&ip",
+            "	if (!read_user(&ip",
+        ),
+        expected: Caught(&["user_stacks_made::a_signals_frame_is_not_recalled"]),
+    },
+    Mutant {
+        rule: "nor walks by other registers",
+        file: "include/unwind.h",
+        change: (
+            "		notes->complete = false;
+		cfa = dwarf",
+            "		cfa = dwarf",
+        ),
+        expected: Caught(&[RECALLED]),
+    },
+    Mutant {
+        rule: "nor stacks cut short",
+        file: "include/stack_capture.h",
+        change: (
+            "	if ((end & 0xff) == WALK_REACHED_ROOT)
+		remember",
+            "	if (end)
+		remember",
+        ),
+        expected: SameHere("the same words are cut short at the same place; it costs room"),
+    },
+    Mutant {
+        rule: "nor threads interrupted in user space",
+        file: "include/stack_capture.h",
+        change: (
+            "	if (!exact) {
+		struct walk_start",
+            "	if (true) {
+		struct walk_start",
+        ),
+        expected: SameHere("a walk that depends on more than is compared is not complete"),
+    },
+    Mutant {
+        rule: "a recalled stack that was pushed out is sent again",
+        file: "include/stack_capture.h",
+        change: (
+            "if (recalled && !unseen(recalled) && !copy_every_stack)",
+            "if (recalled && !copy_every_stack)",
+        ),
+        expected: Caught(&["scale::all_of_4096_paths_are_seen_off_cpu"]),
+    },
+    Mutant {
+        rule: "where the frame pointer at the leaf comes from is noted",
+        file: "include/remembered_walks.h",
+        change: (
+            "notes->bp_from = BP_FROM_LEAF;",
+            "notes->bp_from = BP_FROM_NOWHERE;",
+        ),
+        expected: Caught(&[TOLD_APART, RECALLED]),
+    },
+];
