@@ -59,7 +59,7 @@ packages:
 
 build: packages
 	@echo '==> Building' >&2
-	@$(CARGO) build --release --workspace --locked
+	@$(CARGO) build --release --workspace --exclude systemscope-tests --locked
 
 install: build
 	@scripts/install.sh '$(BIN)' '$(DESTDIR)$(PREFIX)/bin' $(TOOLS)
@@ -78,6 +78,7 @@ test-kernels: build
 	@scripts/packages.sh kernels
 	@echo '==> Building workloads, as root as the tests do' >&2
 	@$(RUNNER) $(CARGO) test --quiet --locked -p systemscope-tests --lib workload::
+	@$(CARGO) build --quiet --locked -p systemscope-tests --bins
 	@CARGO_TARGET_DIR='$(TARGET)' scripts/kernels/run.sh
 
 truth: build
@@ -102,11 +103,12 @@ soak: build
 		$(CARGO) bench --locked -p systemscope-tests --bench soak
 
 # Each table goes in whether or not a row was missed. That of a run whose output
-# was kept: $(BIN)/tables truth <FILE
+# was kept: $(TARGET)/debug/tables truth <FILE
 tables: build
+	@$(CARGO) build --locked -p systemscope-tests --bin tables
 	@for table in $(TABLES); do \
 		case $$table in kernels) target=test-kernels ;; *) target=$$table ;; esac; \
-		$(MAKE) --no-print-directory "$$target" | '$(BIN)/tables' "$$table" || exit 1; \
+		$(MAKE) --no-print-directory "$$target" | '$(TARGET)/debug/tables' "$$table" || exit 1; \
 	done
 
 # The tests are built first: they are run on tools that are built elsewhere.

@@ -131,7 +131,7 @@ done
 
 columns=$(awk '!seen[$1]++ { print $1 }' "$folder/tests" | paste -sd '|' | sed 's/|/ | /g')
 emulator=$(qemu-system-x86_64 --version | sed -n 's/.* version \([^ ]*\).*/\1/p')
-echo "$("${CARGO_TARGET_DIR:-target}/release/tables" machine); guests in qemu $emulator without KVM"
+echo "$("${CARGO_TARGET_DIR:-target}/debug/tables" machine); guests in qemu $emulator without KVM"
 echo
 header="| kernel | $columns | tried again | boots | |"
 echo "$header"

@@ -59,8 +59,7 @@ impl Watch {
     /// The same of several processes, or of all of the machine.
     pub fn offcputime_of(pids: &[u32], arguments: &str) -> Watch {
         let tool = Tool::new("offcputime").args(arguments);
-        let tool = pids.iter().fold(tool, |tool, &pid| tool.pid(pid));
-        Watch::attach(tool.args("--per-thread --states --nanoseconds"), true, true)
+        Watch::with_clocks(pids.iter().fold(tool, |tool, &pid| tool.pid(pid)))
     }
 
     /// oncputime as wallclock runs it.
@@ -87,11 +86,6 @@ impl Watch {
     /// The same of one that samples.
     pub fn apart_samples(tool: Tool) -> Watch {
         Watch::attach(tool.arg("--per-thread"), false, true)
-    }
-
-    /// The same of one that gives the accounts of threads.
-    pub fn with_clocks(tool: Tool) -> Watch {
-        Watch::attach(tool.args("--per-thread --nanoseconds"), true, true)
     }
 
     /// Any tool with the arguments it has, threads of a name taken together.

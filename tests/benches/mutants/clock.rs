@@ -12,13 +12,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "state == THREAD_BLOCKED && thread->woken_early",
             "state == THREAD_BLOCKED && false",
         ),
-        expected: Caught(&["early_wakers::naps_that_never_were_are_not_blocked_time"]),
+        expected: Caught(&["alone::wakers::early::naps_that_never_were_are_not_blocked_time"]),
     },
     Mutant {
         rule: "an early waker leaves a note",
         file: "include/clock_events.h",
         change: ("thread->woken_early = 1;", "thread->woken_early = 0;"),
-        expected: Caught(&["early_wakers::naps_that_never_were_are_not_blocked_time"]),
+        expected: Caught(&["alone::wakers::early::naps_that_never_were_are_not_blocked_time"]),
     },
     Mutant {
         rule: "the record of a thread on a CPU is that CPU's to write",
@@ -31,13 +31,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Caught(&["early_wakers::naps_that_never_were_are_not_blocked_time"]),
+        expected: Caught(&["alone::wakers::early::naps_that_never_were_are_not_blocked_time"]),
     },
     Mutant {
         rule: "an early waker's note is about one wait",
         file: "include/thread_clock.h",
         change: ("	thread->woken_early = 0;\n", ""),
-        expected: Caught(&["early_wakers::a_later_wait_is_blocked_in_every_interval"]),
+        expected: Caught(&["alone::wakers::early::a_later_wait_is_blocked_in_every_interval"]),
     },
     Mutant {
         rule: "woken is runnable",
@@ -46,7 +46,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "thread->clock = clock_at(now, THREAD_RUNNABLE);",
             "thread->clock = clock_at(now, THREAD_BLOCKED);",
         ),
-        expected: Caught(&["waiting_intervals::blocked_and_runnable_are_all_of_it"]),
+        expected: Caught(&["alone::waiting_intervals::blocked_and_runnable_are_all_of_it"]),
     },
     Mutant {
         rule: "preempted is runnable",
@@ -55,7 +55,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "clock_at(now, blocked ? THREAD_BLOCKED : THREAD_RUNNABLE)",
             "clock_at(now, THREAD_BLOCKED)",
         ),
-        expected: Caught(&["runnable::more_busy_threads_than_cpus_wait_as_runnable"]),
+        expected: Caught(&["alone::clock::runnable::more_busy_threads_than_cpus_wait_as_runnable"]),
     },
     Mutant {
         rule: "preempted on its way to sleep is preempted",
@@ -64,7 +64,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "bool voluntary = !preempt && state;",
             "bool voluntary = state;",
         ),
-        expected: Caught(&["thread_states::preempted_on_the_way_to_sleep_is_preempted"]),
+        expected: Caught(&[
+            "alone::clock::thread_states::preempted_on_the_way_to_sleep_is_preempted",
+        ]),
     },
     Mutant {
         rule: "with a signal pending the kernel does not let it sleep",
@@ -84,7 +86,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "thread->clock = clock_at(now, THREAD_RUNNING);",
             "thread->clock = clock_at(now, THREAD_RUNNABLE);",
         ),
-        expected: Caught(&["runnable::more_busy_threads_than_cpus_wait_as_runnable"]),
+        expected: Caught(&["alone::clock::runnable::more_busy_threads_than_cpus_wait_as_runnable"]),
     },
     Mutant {
         rule: "born is runnable",
@@ -93,13 +95,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "thread = new_thread(task, now, THREAD_RUNNABLE);",
             "thread = new_thread(task, now, THREAD_BLOCKED);",
         ),
-        expected: Caught(&["thread_states::a_newborn_waits_for_a_cpu"]),
+        expected: Caught(&["alone::clock::thread_states::a_newborn_waits_for_a_cpu"]),
     },
     Mutant {
         rule: "who runs when the window opens is running",
         file: "include/clock_edges.h",
         change: ("if (!task->on_cpu)", "if (true)"),
-        expected: Caught(&["thread_states::one_that_never_leaves_its_cpu_is_running"]),
+        expected: Caught(&[
+            "alone::clock::thread_states::one_that_never_leaves_its_cpu_is_running",
+        ]),
     },
     Mutant {
         rule: "who sleeps when the window opens is blocked",
@@ -108,7 +112,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "task_state(task) ? THREAD_BLOCKED : THREAD_RUNNABLE",
             "task_state(task) ? THREAD_RUNNABLE : THREAD_RUNNABLE",
         ),
-        expected: Caught(&["sleepers::a_thread_asleep_throughout_has_the_whole_window"]),
+        expected: Caught(&[
+            "alone::clock::sleepers::a_thread_asleep_throughout_has_the_whole_window",
+        ]),
     },
     Mutant {
         rule: "one that died while it was seeded has no record",
@@ -126,7 +132,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "threads_are_seeded || lost.clocks ? now : window_start",
             "window_start",
         ),
-        expected: Caught(&["thread_states::who_becomes_the_leader_is_measured_from_then_on"]),
+        expected: Caught(&[
+            "alone::clock::thread_states::who_becomes_the_leader_is_measured_from_then_on",
+        ]),
     },
     Mutant {
         rule: "who leaves for the last time has its account sent and its record deleted",
@@ -135,7 +143,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (voluntary && (state & TASK_DEAD)) {",
             "if (voluntary && false) {",
         ),
-        expected: Caught(&["sleepers::a_thread_that_ends_in_the_window_is_there_until_its_end"]),
+        expected: Caught(&[
+            "alone::clock::sleepers::a_thread_that_ends_in_the_window_is_there_until_its_end",
+        ]),
     },
     Mutant {
         rule: "a thread that ends may have lost its ID",
@@ -144,33 +154,39 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "is_measured(prev) || (!preempt && (state & TASK_DEAD));",
             "is_measured(prev);",
         ),
-        expected: Caught(&["thread_states::who_becomes_the_leader_is_measured_from_then_on"]),
+        expected: Caught(&[
+            "alone::clock::thread_states::who_becomes_the_leader_is_measured_from_then_on",
+        ]),
     },
     Mutant {
         rule: "voluntary switches are those because it blocked",
         file: "include/thread_clock.h",
         change: ("		if (voluntary)\n", "		if (!voluntary)\n"),
-        expected: Caught(&["accounting::every_thread_adds_up_and_agrees_with_the_kernel"]),
+        expected: Caught(&[
+            "alone::clock::accounting::every_thread_adds_up_and_agrees_with_the_kernel",
+        ]),
     },
     Mutant {
         rule: "exec by another thread than the leader: the record follows the task",
         file: "include/clock_events.h",
         change: ("thread->tid = namespace_tid(task);", ";"),
-        expected: Caught(&["thread_states::who_becomes_the_leader_keeps_its_clock"]),
+        expected: Caught(&["alone::clock::thread_states::who_becomes_the_leader_keeps_its_clock"]),
     },
     Mutant {
         rule: "after exec addresses are another program's",
         file: "include/clock_events.h",
         change: ("		set_ids(task, thread);\n", ""),
         expected: Caught(&[
-            "user_stacks_changes::a_program_executed_later_is_known_from_its_first_wait_on",
+            "alone::stacks::changes::a_program_executed_later_is_known_from_its_first_wait_on",
         ]),
     },
     Mutant {
         rule: "exec ends the record that the filter no longer takes in",
         file: "include/clock_events.h",
         change: ("		end_thread(task, thread, now);\n", ""),
-        expected: Caught(&["thread_states::who_becomes_the_leader_is_measured_no_longer"]),
+        expected: Caught(&[
+            "alone::clock::thread_states::who_becomes_the_leader_is_measured_no_longer",
+        ]),
     },
     Mutant {
         rule: "exec begins the record that the filter only now takes in",
@@ -179,7 +195,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "new_thread(task, now, THREAD_RUNNING);",
             "new_thread(task, window_start, THREAD_RUNNING);",
         ),
-        expected: Caught(&["thread_states::who_becomes_the_leader_is_measured_from_then_on"]),
+        expected: Caught(&[
+            "alone::clock::thread_states::who_becomes_the_leader_is_measured_from_then_on",
+        ]),
     },
     Mutant {
         rule: "an event never ends an interval before it began",
@@ -191,21 +209,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "	if (state == THREAD_RUNNING)",
         ),
         expected: Caught(&[
-            "wakers_agree::the_same_window_has_the_same_time",
-            "thread_states::the_window_is_all_that_counts",
+            "alone::wakers::agree::the_same_window_has_the_same_time",
+            "alone::clock::thread_states::the_window_is_all_that_counts",
         ]),
     },
     Mutant {
         rule: "nothing counts before the window",
         file: "include/window.h",
         change: ("if (!start || now < start)", "if (!start)"),
-        expected: Caught(&["thread_states::the_window_is_all_that_counts"]),
+        expected: Caught(&["alone::clock::thread_states::the_window_is_all_that_counts"]),
     },
     Mutant {
         rule: "after the window the clock stands still",
         file: "include/window.h",
         change: ("return stop && now > stop ? stop : now;", "return now;"),
-        expected: Caught(&["thread_states::the_window_is_all_that_counts"]),
+        expected: Caught(&["alone::clock::thread_states::the_window_is_all_that_counts"]),
     },
     Mutant {
         rule: "switches after the window are not counted",
@@ -214,7 +232,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "	if (!window_is_over(now)) {\n		if (voluntary)",
             "	if (true) {\n		if (voluntary)",
         ),
-        expected: Caught(&["thread_states::the_window_is_all_that_counts"]),
+        expected: Caught(&["alone::clock::thread_states::the_window_is_all_that_counts"]),
     },
     Mutant {
         rule: "of a hidden switch-out the scheduler knows when it was",
@@ -278,7 +296,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "BPF_CORE_READ(task, start_time) <= targets_named_ns;",
             "BPF_CORE_READ(task, start_time) > 0;",
         ),
-        expected: Caught(&["targets::an_id_that_is_used_again_is_another_process"]),
+        expected: Caught(&["together::targets::an_id_that_is_used_again_is_another_process"]),
     },
     Mutant {
         rule: "IDs are those of the caller's PID namespace",
@@ -287,7 +305,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (BPF_CORE_READ(upid.ns, ns.inum) == pid_namespace)",
             "if (upid.nr)",
         ),
-        expected: Caught(&["namespaces::ids_are_printed_as_the_caller_knows_them"]),
+        expected: Caught(&["together::namespaces::ids_are_printed_as_the_caller_knows_them"]),
     },
     Mutant {
         rule: "-u takes user threads, -k the kernel's",
@@ -296,6 +314,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "is_kernel_thread(task) == (thread_kind == KERNEL_THREADS)",
             "is_kernel_thread(task) != (thread_kind == KERNEL_THREADS)",
         ),
-        expected: Caught(&["targets::user_threads_and_kernel_threads"]),
+        expected: Caught(&["together::targets::user_threads_and_kernel_threads"]),
     },
 ];

@@ -12,7 +12,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "length >= min_interval && length <= max_interval",
             "length > 0 && length <= max_interval",
         ),
-        expected: Caught(&["thresholds::sleeps_of_200_us_vanish_under_a_millisecond"]),
+        expected: Caught(&[
+            "alone::clock::thresholds::sleeps_of_200_us_vanish_under_a_millisecond",
+        ]),
     },
     Mutant {
         rule: "-M leaves out what is longer",
@@ -21,7 +23,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "length >= min_interval && length <= max_interval",
             "length >= min_interval",
         ),
-        expected: Caught(&["thresholds::intervals_above_the_maximum_are_left_out"]),
+        expected: Caught(&["alone::clock::thresholds::intervals_above_the_maximum_are_left_out"]),
     },
     Mutant {
         rule: "the bounds themselves are within",
@@ -36,13 +38,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "--state 0 takes who was still runnable",
         file: "include/intervals.h",
         change: ("return !state;", "return state;"),
-        expected: Caught(&["targets::a_state_mask_chooses_intervals"]),
+        expected: Caught(&["together::targets::a_state_mask_chooses_intervals"]),
     },
     Mutant {
         rule: "--state takes the states in its mask",
         file: "include/intervals.h",
         change: ("(state & state_mask)", "state"),
-        expected: Caught(&["targets::a_state_mask_chooses_intervals"]),
+        expected: Caught(&["together::targets::a_state_mask_chooses_intervals"]),
     },
     Mutant {
         rule: "offcputime's bounds are on all of the time off the CPU",
@@ -51,19 +53,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "!length_is_wanted(length) ||",
             "!length_is_wanted(runnable) ||",
         ),
-        expected: Caught(&["thresholds::intervals_between_minimum_and_maximum_are_kept"]),
+        expected: Caught(&[
+            "alone::clock::thresholds::intervals_between_minimum_and_maximum_are_kept",
+        ]),
     },
     Mutant {
         rule: "samples are taken in the window only",
         file: "src/oncputime.bpf.c",
         change: ("if (!now || window_is_over(now))", "if (!now)"),
-        expected: Caught(&["thread_states::the_window_is_all_that_counts"]),
+        expected: Caught(&["alone::clock::thread_states::the_window_is_all_that_counts"]),
     },
     Mutant {
         rule: "the idle task is sampled on request",
         file: "src/oncputime.bpf.c",
         change: (": !include_idle)", ": include_idle)"),
-        expected: Caught(&["targets::idle_is_shown_on_request_only"]),
+        expected: Caught(&["together::targets::idle_is_shown_on_request_only"]),
     },
     Mutant {
         rule: "threads are told apart on request",
@@ -74,7 +78,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Caught(&["printing::per_thread_tells_threads_apart"]),
+        expected: Caught(&["together::printed::stacks::per_thread_tells_threads_apart"]),
     },
     Mutant {
         rule: "programs count into the map that user space is not draining",
@@ -84,8 +88,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "counts_are_odd ? &counts_even : &counts_even",
         ),
         expected: Caught(&[
-            "accounting::a_threads_stacks_add_up_to_its_clock",
-            "scale::all_of_4096_paths_are_seen_off_cpu",
+            "alone::clock::accounting::a_threads_stacks_add_up_to_its_clock",
+            "alone::scale::all_of_4096_paths_are_seen_off_cpu",
         ]),
     },
     Mutant {
@@ -95,7 +99,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "counts_used < COUNTS_ENTRIES / 4 * 3 || drain_asked",
             "counts_used < COUNTS_ENTRIES * 4 || drain_asked",
         ),
-        expected: Caught(&["scale::all_of_4096_paths_are_seen_off_cpu"]),
+        expected: Caught(&["alone::scale::all_of_4096_paths_are_seen_off_cpu"]),
     },
     Mutant {
         rule: "an interval that finds no room is lost, and said to be",
@@ -111,7 +115,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "the same again adds up",
         file: "include/counts.h",
         change: ("&tally->blocked, weight->blocked", "&tally->blocked, 0"),
-        expected: Caught(&["accounting::a_threads_stacks_add_up_to_its_clock"]),
+        expected: Caught(&["alone::clock::accounting::a_threads_stacks_add_up_to_its_clock"]),
     },
     Mutant {
         rule: "the longest interval is kept",
@@ -120,7 +124,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (weight->longest > tally->longest)",
             "if (weight->longest < tally->longest)",
         ),
-        expected: Caught(&["wallclock_content::reports_tell_what_the_clock_and_the_kernel_count"]),
+        expected: Caught(&[
+            "together::wallclock::content::reports_tell_what_the_clock_and_the_kernel_count",
+        ]),
     },
     Mutant {
         rule: "two CPUs that put the same key at once add up",

@@ -3,7 +3,7 @@
 use crate::mutant::Expected::Caught;
 use crate::mutant::Mutant;
 
-const BYSTANDERS: &str = "wakers::a_timer_is_none_of_those_whom_it_interrupts";
+const BYSTANDERS: &str = "alone::wakers::each_other::a_timer_is_none_of_those_whom_it_interrupts";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -31,7 +31,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "count & SERVING_SOFTIRQ ? CONTEXT_SOFTIRQ : CONTEXT_TASK",
             "count & SERVING_SOFTIRQ ? CONTEXT_TASK : CONTEXT_TASK",
         ),
-        expected: Caught(&["wakers_told_apart::a_softirq_is_no_thread"]),
+        expected: Caught(&["alone::wakers::told_apart::a_softirq_is_no_thread"]),
     },
     Mutant {
         rule: "whose softirqs are disabled is itself",
@@ -40,7 +40,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "#define SERVING_SOFTIRQ 0x100",
             "#define SERVING_SOFTIRQ 0xff00",
         ),
-        expected: Caught(&["wakers_told_apart::who_has_softirqs_disabled_is_a_thread"]),
+        expected: Caught(&["alone::wakers::told_apart::who_has_softirqs_disabled_is_a_thread"]),
     },
     Mutant {
         rule: "an interrupt's kind is read off its kernel stack, also with -U",
@@ -49,6 +49,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (want_kernel_stacks || context != CONTEXT_TASK)",
             "if (want_kernel_stacks)",
         ),
-        expected: Caught(&["wakers_told_apart::a_timer_is_one_without_kernel_stacks_too"]),
+        expected: Caught(&["alone::wakers::told_apart::a_timer_is_one_without_kernel_stacks_too"]),
     },
 ];

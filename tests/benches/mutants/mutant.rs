@@ -21,7 +21,7 @@ pub(crate) struct Mutant {
 }
 
 pub(crate) enum Expected {
-    /// One of these tests fails, `module::name`, the quickest first; where the
+    /// One of these tests fails, `program::module::name`, the quickest first; where the
     /// module is one of shared/loader's own, `loader/module::name`.
     Caught(&'static [&'static str]),
     /// No test can tell, for this reason.

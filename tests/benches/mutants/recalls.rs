@@ -4,7 +4,7 @@ use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
 const TOLD_APART: &str =
-    "user_stacks_remembered::naps_that_differ_further_up_the_stack_alone_are_told_apart";
+    "alone::stacks::remembered::naps_that_differ_further_up_the_stack_alone_are_told_apart";
 const RECALLED: &str = "loader/recalled::what_is_recalled_is_what_a_walk_finds";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
@@ -122,7 +122,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (recalled && !unseen(recalled) && !copy_every_stack)",
             "if (recalled && !copy_every_stack)",
         ),
-        expected: Caught(&["scale::all_of_4096_paths_are_seen_off_cpu"]),
+        expected: Caught(&["alone::scale::all_of_4096_paths_are_seen_off_cpu"]),
     },
     Mutant {
         rule: "where the frame pointer at the leaf comes from is noted",

@@ -12,13 +12,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "(shift << SUB_BUCKET_BITS) + (length >> shift);",
             "(shift << SUB_BUCKET_BITS) + (length >> shift) + 1;",
         ),
-        expected: Caught(&["cpudist_truth::spans_are_in_the_buckets_they_belong_to"]),
+        expected: Caught(&["alone::spans::spans_are_in_the_buckets_they_belong_to"]),
     },
     Mutant {
         rule: "buckets of milliseconds are of 15625 / 2^14 ns",
         file: "include/span_counts.h",
         change: ("(length << 14) / 15625", "(length << 14) / 15000"),
-        expected: Caught(&["cpudist_truth::spans_are_in_the_buckets_they_belong_to"]),
+        expected: Caught(&["alone::spans::spans_are_in_the_buckets_they_belong_to"]),
     },
     Mutant {
         rule: "the longest span is known to the nanosecond",
@@ -28,8 +28,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (length < counts->longest)",
         ),
         expected: Caught(&[
-            "cpudist_truth::spans_are_in_the_buckets_they_belong_to",
-            "cpudist_truth::percentiles_are_those_that_the_program_measured",
+            "alone::spans::spans_are_in_the_buckets_they_belong_to",
+            "alone::spans::percentiles_are_those_that_the_program_measured",
         ]),
     },
     Mutant {
@@ -41,13 +41,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Caught(&["cpudist_truth::the_spans_of_64_threads_are_their_switches"]),
+        expected: Caught(&["alone::spans::the_spans_of_64_threads_are_their_switches"]),
     },
     Mutant {
         rule: "what is pushed out keeps its interval",
         file: "include/span_counts.h",
         change: ("recent->key.slot = slot;", "recent->key.slot = !slot;"),
-        expected: Caught(&["cpudist_truth::the_spans_of_64_threads_are_their_switches"]),
+        expected: Caught(&["alone::spans::the_spans_of_64_threads_are_their_switches"]),
     },
     Mutant {
         rule: "sums go to the map that user space is not draining",
@@ -56,25 +56,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "sums_are_odd ? &sums_odd : &sums_even",
             "sums_are_odd ? &sums_even : &sums_even",
         ),
-        expected: Caught(&["cpudist_truth::running_and_idle_fill_every_cpu_in_every_interval"]),
+        expected: Caught(&["alone::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
     },
     Mutant {
         rule: "sums of one key add up",
         file: "include/span_counts.h",
         change: ("&sum->total, recent->sum.total", "&sum->total, 0"),
-        expected: Caught(&["cpudist_truth::the_spans_of_64_threads_are_their_switches"]),
+        expected: Caught(&["alone::spans::the_spans_of_64_threads_are_their_switches"]),
     },
     Mutant {
         rule: "a span over an interval's end is split there",
         file: "include/running_spans.h",
         change: ("		if (since < end) {\n", "		if (since > end) {\n"),
-        expected: Caught(&["cpudist_truth::running_and_idle_fill_every_cpu_in_every_interval"]),
+        expected: Caught(&["alone::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
     },
     Mutant {
         rule: "what is after an interval's end counts in the other slot",
         file: "include/running_spans.h",
         change: ("		slot = !slot;\n", ""),
-        expected: Caught(&["cpudist_truth::running_and_idle_fill_every_cpu_in_every_interval"]),
+        expected: Caught(&["alone::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
     },
     Mutant {
         rule: "who runs at the window's start is noted",
@@ -87,7 +87,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 		since = now;
 ",
         ),
-        expected: Caught(&["cpudist_truth::running_and_idle_fill_every_cpu_in_every_interval"]),
+        expected: Caught(&["alone::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
     },
     Mutant {
         rule: "the span of whoever still runs is split at an interval's end",
@@ -96,13 +96,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (now > end && since < end) {",
             "if (now > end && since > end) {",
         ),
-        expected: Caught(&["cpudist_truth::running_and_idle_fill_every_cpu_in_every_interval"]),
+        expected: Caught(&["alone::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
     },
     Mutant {
         rule: "the idle task counts on request",
         file: "include/running_spans.h",
         change: ("return include_idle;", "return !include_idle;"),
-        expected: Caught(&["cpudist_flags::processes_and_threads_are_told_apart"]),
+        expected: Caught(&["together::printed::spans::processes_and_threads_are_told_apart"]),
     },
     Mutant {
         rule: "a container shows its own threads only",
@@ -111,7 +111,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "(!pid_namespace || namespace_tid(task));",
             "(!pid_namespace || tid);",
         ),
-        expected: Caught(&["cpudist_flags::a_container_sees_its_own_threads_by_its_own_numbers"]),
+        expected: Caught(&[
+            "together::printed::spans::a_container_sees_its_own_threads_by_its_own_numbers",
+        ]),
     },
     Mutant {
         rule: "who leaves may have changed its ID since it came",
@@ -122,7 +124,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "leaves = runs_measured(",
         ),
         expected: Caught(&[
-            "cpudist_truth::threads_that_come_and_go_are_counted_to_their_last_turn",
+            "alone::spans::threads_that_come_and_go_are_counted_to_their_last_turn",
         ]),
     },
     Mutant {
@@ -132,7 +134,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "now - earlier(time_since_switch_in(task), now - since)",
             "now",
         ),
-        expected: Caught(&["cpudist_flags::a_container_sees_its_own_threads_by_its_own_numbers"]),
+        expected: Caught(&[
+            "together::printed::spans::a_container_sees_its_own_threads_by_its_own_numbers",
+        ]),
     },
     Mutant {
         rule: "a thread that was off the CPU at an interval's end leaves a note",
@@ -143,7 +147,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Caught(&["waiting_intervals::intervals_hold_all_of_the_time_off_the_cpu"]),
+        expected: Caught(&["alone::waiting_intervals::intervals_hold_all_of_the_time_off_the_cpu"]),
     },
     Mutant {
         rule: "of a span only what is in the interval counts there",
@@ -154,15 +158,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Caught(&["cpudist_truth::short_intervals_are_read_while_threads_come_back"]),
+        expected: Caught(&["alone::spans::short_intervals_are_read_while_threads_come_back"]),
     },
     Mutant {
         rule: "what ends after an interval's end counts in the other slot",
         file: "include/waiting_spans.h",
         change: ("		slot = !slot;\n", ""),
         expected: Caught(&[
-            "cpudist_truth::short_intervals_are_read_while_threads_come_back",
-            "waiting_intervals::intervals_hold_all_of_the_time_off_the_cpu",
+            "alone::spans::short_intervals_are_read_while_threads_come_back",
+            "alone::waiting_intervals::intervals_hold_all_of_the_time_off_the_cpu",
         ]),
     },
     Mutant {
@@ -172,25 +176,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (waiting.off_since < waiting.end &&",
             "if (waiting.off_since > waiting.end &&",
         ),
-        expected: Caught(&["cpudist_truth::a_sleeper_fills_every_interval_to_the_nanosecond"]),
+        expected: Caught(&["alone::spans::a_sleeper_fills_every_interval_to_the_nanosecond"]),
     },
     Mutant {
         rule: "--blocked ends with the wake-up",
         file: "include/waiting_spans.h",
         change: ("		until = woken;\n", "		until -= 0;\n"),
-        expected: Caught(&["waiting_intervals::blocked_and_runnable_are_all_of_it"]),
+        expected: Caught(&["alone::waiting_intervals::blocked_and_runnable_are_all_of_it"]),
     },
     Mutant {
         rule: "--runq begins with the wake-up",
         file: "include/waiting_spans.h",
         change: ("		since = woken;\n", "		since += 0;\n"),
-        expected: Caught(&["waiting_intervals::blocked_and_runnable_are_all_of_it"]),
+        expected: Caught(&["alone::waiting_intervals::blocked_and_runnable_are_all_of_it"]),
     },
     Mutant {
         rule: "the name of an owner that ends is kept",
         file: "src/cpudist.bpf.c",
         change: ("	if (owner)\n", "	if (!owner)\n"),
-        expected: Caught(&["cpudist_flags::one_that_ended_still_has_its_name"]),
+        expected: Caught(&["together::printed::spans::one_that_ended_still_has_its_name"]),
     },
     Mutant {
         rule: "a process has its leader's name",
@@ -199,7 +203,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "BPF_CORE_READ_STR_INTO(&comm, task, group_leader, comm);",
             "BPF_CORE_READ_STR_INTO(&comm, task, comm);",
         ),
-        expected: Caught(&["waiting_intervals::a_process_that_ended_has_its_leaders_name"]),
+        expected: Caught(&["alone::waiting_intervals::a_process_that_ended_has_its_leaders_name"]),
     },
     Mutant {
         rule: "of lengths beyond 13 days only the sum is exact",

@@ -4,8 +4,9 @@
 use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
-const EXECS: &str = "user_stacks_changes::a_program_executed_later_is_known_from_its_first_wait_on";
-const LATE: &str = "user_stacks_changes::a_library_opened_later_is_known_from_its_first_wait_on";
+const EXECS: &str =
+    "alone::stacks::changes::a_program_executed_later_is_known_from_its_first_wait_on";
+const LATE: &str = "alone::stacks::changes::a_library_opened_later_is_known_from_its_first_wait_on";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -15,7 +16,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "hash = hash_word(hash, event->frames[i]);",
             "hash = hash_word(hash, 0);",
         ),
-        expected: Caught(&["accounting::time_off_cpu_is_in_the_function_that_waited"]),
+        expected: Caught(&[
+            "alone::clock::accounting::time_off_cpu_is_in_the_function_that_waited",
+        ]),
     },
     Mutant {
         rule: "a stack's hash is of its depth",
@@ -48,7 +51,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "return slot && *slot != hash ? slot : NULL;",
             "return slot && !*slot ? slot : NULL;",
         ),
-        expected: Caught(&["scale::all_of_4096_paths_are_seen_off_cpu"]),
+        expected: Caught(&["alone::scale::all_of_4096_paths_are_seen_off_cpu"]),
     },
     Mutant {
         rule: "a stack that found no room is sent when next seen",
@@ -69,7 +72,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "bytes ? publish_stack(SCRATCH_HOOK, bytes) : STACK_NONE",
             "publish_stack(SCRATCH_HOOK, bytes)",
         ),
-        expected: Caught(&["scale::thousands_of_paths_are_sampled_without_a_loss"]),
+        expected: Caught(&["alone::scale::thousands_of_paths_are_sampled_without_a_loss"]),
     },
     Mutant {
         rule: "the kernel stack of a task that runs again is another one",
@@ -87,7 +90,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "event->leaf_is_exact = !regs_entered_by_syscall(regs);",
             "event->leaf_is_exact = false;",
         ),
-        expected: Caught(&["user_stacks_chains::samples_anywhere_in_c_are_of_its_chain"]),
+        expected: Caught(&["alone::stacks::chains::samples_anywhere_in_c_are_of_its_chain"]),
     },
     Mutant {
         rule: "exec makes another program of a process",
@@ -154,7 +157,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Caught(&["user_stacks_changes::children_are_known_from_their_first_wait_on"]),
+        expected: Caught(&["alone::stacks::changes::children_are_known_from_their_first_wait_on"]),
     },
     Mutant {
         rule: "a fork that executed something is not",
@@ -183,7 +186,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "open.kernel = capture_saved_kernel_stack(task, SCRATCH_ITERATOR);",
             "open.kernel = STACK_MISSED;",
         ),
-        expected: Caught(&["sleepers::sleep_1000_has_the_whole_window"]),
+        expected: Caught(&["alone::clock::sleepers::sleep_1000_has_the_whole_window"]),
     },
     Mutant {
         rule: "who is off the CPU at the window's end sleeps, or waits for a CPU",
@@ -192,7 +195,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "open.task_state = task_state(task);",
             "open.task_state = 0;",
         ),
-        expected: Caught(&["sleepers::a_stopped_process_is_blocked"]),
+        expected: Caught(&["alone::clock::sleepers::a_stopped_process_is_blocked"]),
     },
     Mutant {
         rule: "a stack read before the window holds until the thread leaves a CPU",
@@ -203,7 +206,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "		seeded.switches = 0;
 ",
         ),
-        expected: Caught(&["user_stacks_chains::c_that_waited_before_is_as_complete"]),
+        expected: Caught(&["alone::stacks::chains::c_that_waited_before_is_as_complete"]),
     },
     Mutant {
         rule: "who left the CPU after the window has no open interval",

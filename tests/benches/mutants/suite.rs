@@ -30,7 +30,7 @@ impl Suite<'_> {
         }
     }
 
-    /// What a test, `module::name`, does not like about the change: it fails
+    /// What a test, `program::module::name`, does not like about the change: it fails
     /// there, and passes on the tools as they are, of which it is asked once.
     pub(crate) fn notices(&mut self, test: &'static str) -> Option<String> {
         let said = self.run(test, &self.tools.folder()).err()?;
@@ -65,9 +65,8 @@ impl Suite<'_> {
     }
 
     fn end_to_end(&self, test: &str) -> Command {
-        // Each module is a program.
-        let (module, name) = split(test);
-        let mut command = Command::new(self.program(module));
+        let (program, name) = split(test);
+        let mut command = Command::new(self.program(program));
         command.arg(name);
         command
     }
@@ -89,7 +88,7 @@ impl Suite<'_> {
 
 fn split(test: &str) -> (&str, &str) {
     test.split_once("::")
-        .unwrap_or_else(|| panic!("{test} is not module::name"))
+        .unwrap_or_else(|| panic!("{test} is not program::module::name"))
 }
 
 /// The first line that says what a test did not like.

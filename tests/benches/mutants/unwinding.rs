@@ -3,10 +3,11 @@
 use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
-const WHERE_C_WAITS: &str = "user_stacks_chains::where_c_waits_is_its_chain";
-const IN_C: &str = "user_stacks_chains::samples_anywhere_in_c_are_of_its_chain";
-const GO: &str = "user_stacks_programs::a_go_program";
-const BY_FRAME_POINTER: &str = "symbols::code_made_at_run_time_is_named_by_its_map";
+const WHERE_C_WAITS: &str = "alone::stacks::chains::where_c_waits_is_its_chain";
+const IN_C: &str = "alone::stacks::chains::samples_anywhere_in_c_are_of_its_chain";
+const GO: &str = "together::stacks::programs::a_go_program";
+const BY_FRAME_POINTER: &str =
+    "together::printed::symbols::code_made_at_run_time_is_named_by_its_map";
 const WALKS: &str = "loader/walks::the_walks_in_bpf_in_rust_and_by_framehop_agree";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
@@ -46,7 +47,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         change: ("#define SIGNAL_FRAME_BP 80", "#define SIGNAL_FRAME_BP 88"),
         expected: Caught(&[
             WHERE_C_WAITS,
-            "user_stacks_chains::where_cpp_waits_is_its_chain",
+            "alone::stacks::chains::where_cpp_waits_is_its_chain",
         ]),
     },
     Mutant {
@@ -69,7 +70,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "	if (!walk->ip)
 		return WALK_NO_RULE;",
         ),
-        expected: Caught(&[GO, "user_stacks_programs::a_static_program_with_musl"]),
+        expected: Caught(&[GO, "together::stacks::programs::a_static_program_with_musl"]),
     },
     Mutant {
         rule: "a walk ends where code that keeps frame pointers has one of 0",
@@ -86,7 +87,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "127 frames are kept",
         file: "include/unwind.h",
         change: ("if (depth >= STACK_DEPTH)", "if (depth >= STACK_DEPTH - 1)"),
-        expected: Caught(&["user_stacks_limits::more_levels_are_truncated_at_the_root"]),
+        expected: Caught(&["together::stacks::limits::more_levels_are_truncated_at_the_root"]),
     },
     Mutant {
         rule: "without a rule a frame is walked by its frame pointer",
@@ -112,7 +113,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (call_graph != CALL_GRAPH_FP && !regs_are_32_bit(regs))",
             "if (!regs_are_32_bit(regs))",
         ),
-        expected: Caught(&["wakers_flags::call_graph_chooses_how_both_stacks_are_walked"]),
+        expected: Caught(&[
+            "together::printed::wakers::call_graph_chooses_how_both_stacks_are_walked",
+        ]),
     },
     Mutant {
         rule: "frames lie ever higher",
@@ -123,7 +126,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Caught(&["user_stacks_limits::a_program_with_nonsense_for_tables_is_no_harm"]),
+        expected: Caught(&[
+            "together::stacks::limits::a_program_with_nonsense_for_tables_is_no_harm",
+        ]),
     },
     Mutant {
         rule: "a stack that was switched may lie lower",
@@ -156,8 +161,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "include/arch_x86_64.h",
         change: ("(ip & 15) >= pushed", "(ip & 15) > pushed"),
         expected: Caught(&[
-            "user_stacks_chains::samples_on_the_way_to_the_dynamic_linker_have_their_caller",
-            "user_stacks_chains::samples_in_the_linkage_table_have_their_caller",
+            "alone::stacks::chains::samples_on_the_way_to_the_dynamic_linker_have_their_caller",
+            "alone::stacks::chains::samples_in_the_linkage_table_have_their_caller",
         ]),
     },
     Mutant {

@@ -3,8 +3,9 @@
 use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
-const AS_LONG: &str = "wakers_chain::a_chain_is_as_long_as_asked_for_and_ends_in_the_timer";
-const EACH_OTHERS: &str = "wakers::two_that_wake_each_other_are_each_others_wakers";
+const AS_LONG: &str = "alone::wakers::chain::a_chain_is_as_long_as_asked_for_and_ends_in_the_timer";
+const EACH_OTHERS: &str =
+    "alone::wakers::each_other::two_that_wake_each_other_are_each_others_wakers";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -38,13 +39,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "hash = hash_word(hash, wake->hops[i]);",
             "hash = hash_word(hash, wake->hops[0]);",
         ),
-        expected: Caught(&["wakers_told_apart::chains_that_differ_at_the_far_end_are_two"]),
+        expected: Caught(&["alone::wakers::told_apart::chains_that_differ_at_the_far_end_are_two"]),
     },
     Mutant {
         rule: "a hop is process, thread and name as well as stacks",
         file: "include/wakers.h",
         change: ("i < sizeof(waker) / sizeof(u64)", "i < 4"),
-        expected: Caught(&["wakers_told_apart::wakers_with_the_same_stack_are_two"]),
+        expected: Caught(&["alone::wakers::told_apart::wakers_with_the_same_stack_are_two"]),
     },
     Mutant {
         rule: "with --chain every thread has a clock",
@@ -62,7 +63,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "!state_is_wanted(thread->off_state) || !is_chosen(task))",
             "!state_is_wanted(thread->off_state))",
         ),
-        expected: Caught(&["wakers_chain::nobody_comes_twice_in_a_chain", AS_LONG]),
+        expected: Caught(&[
+            "alone::wakers::chain::nobody_comes_twice_in_a_chain",
+            AS_LONG,
+        ]),
     },
     Mutant {
         rule: "bounds are on the blocked time",
@@ -71,13 +75,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "!length_is_wanted(blocked) ||",
             "!length_is_wanted(blocked + runnable) ||",
         ),
-        expected: Caught(&["wakers_flags::both_lengths_are_bounds_on_the_blocked_time"]),
+        expected: Caught(&[
+            "together::printed::wakers::both_lengths_are_bounds_on_the_blocked_time",
+        ]),
     },
     Mutant {
         rule: "a thread that was preempted waits for no waker",
         file: "src/offwaketime.bpf.c",
         change: ("if (!blocked || ", "if ("),
-        expected: Caught(&["wakers_told_apart::who_is_preempted_waits_for_no_waker"]),
+        expected: Caught(&["alone::wakers::told_apart::who_is_preempted_waits_for_no_waker"]),
     },
     Mutant {
         rule: "preempted: the wait before is still its last",
@@ -107,7 +113,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "",
         ),
         expected: Caught(&[
-            "wakers_told_apart::a_wait_that_ends_after_the_window_is_still_blocked",
+            "alone::wakers::told_apart::a_wait_that_ends_after_the_window_is_still_blocked",
         ]),
     },
     Mutant {
@@ -117,7 +123,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (filter_waker_pids && bpf_map_lookup_elem(&waker_pids, &pid))",
             "if (filter_waker_pids)",
         ),
-        expected: Caught(&["wakers_flags::waker_pid_and_waker_tid_choose_whose_wake_ups_count"]),
+        expected: Caught(&[
+            "together::printed::wakers::waker_pid_and_waker_tid_choose_whose_wake_ups_count",
+        ]),
     },
     Mutant {
         rule: "a wait that was ended by nobody is nobody's",
@@ -128,7 +136,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Caught(&["wakers_flags::waker_pid_and_waker_tid_choose_whose_wake_ups_count"]),
+        expected: Caught(&[
+            "together::printed::wakers::waker_pid_and_waker_tid_choose_whose_wake_ups_count",
+        ]),
     },
     Mutant {
         rule: "the waker's stack is its own",

@@ -6,4 +6,5 @@ mod sampling;
 mod scale;
 mod spans;
 mod stacks;
+mod waiting_intervals;
 mod wakers;

@@ -3,4 +3,5 @@
 mod accounting;
 mod runnable;
 mod sleepers;
+mod thread_states;
 mod thresholds;

@@ -40,9 +40,9 @@ fn assert_same_time() {
         .map(u64::to_string)
         .collect::<Vec<_>>()
         .join(",");
-    let tool = |name| Tool::new(name).arg("-p").arg(&pids).args("--states");
+    let tool = |name| Tool::new(name).arg("-p").arg(&pids);
     let others = programs();
-    let mut wakes = Watch::apart(tool("offwaketime"));
+    let mut wakes = Watch::apart(tool("offwaketime").args("--states"));
     let mut off = Watch::with_clocks(tool("offcputime"));
     let statistics = Statistics::enable();
     Watch::open_together([&mut wakes, &mut off], WINDOW);

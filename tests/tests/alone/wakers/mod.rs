@@ -3,3 +3,5 @@
 mod agree;
 mod chain;
 mod each_other;
+mod early;
+mod told_apart;
