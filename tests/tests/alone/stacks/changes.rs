@@ -14,7 +14,8 @@ use systemscope_tests::output::per_mille;
 use systemscope_tests::user_stacks::assert_most;
 use systemscope_tests::workload::{install, scratch};
 use systemscope_tests::{
-    Chain, Seen, Turn, Watch, Workload, WorkloadBuilder, accounts_at_rest, gdb, undisturbed,
+    Chain, Seen, Turn, Watch, Workload, WorkloadBuilder, accounts_at_rest, gdb, patiently,
+    undisturbed,
 };
 
 const MILLISECOND: u64 = 1_000_000;
@@ -155,11 +156,18 @@ fn exec_chain(one_first: bool, known: &[&str]) -> Chain {
     chain_of(held.pid(), known)
 }
 
+/// How long a program or a child waits: by then the tool, which has to look at
+/// it before it is gone, has had a CPU, whatever else wants them.
+const WAIT_MS: u64 = 150;
+
 #[test]
 fn a_program_executed_later_is_known_from_its_first_wait_on() {
-    const ROUNDS: u64 = 40;
-    const WAIT_MS: u64 = 20;
     let _turn = Turn::take();
+    patiently(assert_executed_later_is_known);
+}
+
+fn assert_executed_later_is_known() {
+    const ROUNDS: u64 = 10;
     let chains = [exec_chain(false, &ONE), exec_chain(true, &TWO)];
     let seen = undisturbed(|| {
         let mut execs = start_execs(true, ROUNDS, WAIT_MS);
@@ -189,9 +197,12 @@ fn a_program_executed_later_is_known_from_its_first_wait_on() {
 
 #[test]
 fn children_are_known_from_their_first_wait_on() {
-    const CHILDREN: u64 = 40;
-    const WAIT_MS: u64 = 15;
     let _turn = Turn::take();
+    patiently(assert_children_are_known);
+}
+
+fn assert_children_are_known() {
+    const CHILDREN: u64 = 6;
     let calls = [
         "main",
         "fork_one",
