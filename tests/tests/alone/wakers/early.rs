@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use systemscope_tests::spans::{close, watch};
-use systemscope_tests::{Turn, Watch, Workload, undisturbed};
+use systemscope_tests::{Turn, Watch, Workload};
 
 /// A sleeper is blocked from when it asked for it at the earliest, and until its
 /// waker was done at the latest. If the waker comes between, and the sleeper has
@@ -14,31 +14,36 @@ use systemscope_tests::{Turn, Watch, Workload, undisturbed};
 #[test]
 fn naps_that_never_were_are_not_blocked_time() {
     let _turn = Turn::take();
-    let (early, seen) = undisturbed(|| {
-        let mut early = Workload::start("early", &[1000]);
-        let mut watch = Watch::offcputime(early.pid(), "");
-        watch.open();
-        early.go();
-        early.wait_done();
-        let seen = watch.close();
-        // A wake-up that the machine hid leaves the wait too long.
-        (seen.lost["events"] == 0).then_some((early, seen))
-    });
+    let mut early = Workload::start("early", &[2000]);
+    let mut watch = Watch::offcputime(early.pid(), "");
+    watch.open();
+    early.go();
+    early.wait_done();
+    let seen = watch.close();
     let tid = u32::try_from(early.told("sleeper")).unwrap();
     let dozes = seen.folded.of_thread(tid).under("doze");
     let (blocked, most) = (dozes.marked("_[o]").total(), early.told("blocked_at_most"));
+    // A wake-up that the machine hid leaves a wait as long as its round.
+    let hidden = seen.lost["events"] * early.told("longest");
     let count = early.told("dozes");
-    println!("{blocked} ns of at most {most} ns blocked in {count} dozes");
+    println!("{blocked} of {most} ns in {count} dozes, {hidden} ns hidden");
     assert!(
-        blocked <= most,
-        "{blocked} ns blocked, at most {most} ns in {count} dozes"
+        blocked <= most + hidden,
+        "{blocked} ns blocked, at most {most} and {hidden} ns hidden in {count} dozes"
     );
 }
 
-/// A wake-up that came early is not that of the next sleep.
+/// A wake-up that came early is not that of the next sleep. Whether the last nap
+/// left the CPU at all is chance.
 #[test]
 fn a_later_wait_is_blocked_in_every_interval() {
     let _turn = Turn::take();
+    for _ in 0..3 {
+        assert_blocked_after_naps();
+    }
+}
+
+fn assert_blocked_after_naps() {
     // Naps of 1 us are over before the thread has left its CPU, or soon after.
     let mut naps = Workload::start("naps", &[1, 1]);
     let tool = watch(&format!("-p {} --blocked 0.2", naps.pid()));
