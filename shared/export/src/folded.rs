@@ -179,6 +179,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_out_is_told() {
+        let mut written = Written::default();
+        let mut take = |sum| written.take(sum, Unit::Nanoseconds, &Options::default());
+        assert_eq!([take(1_999), take(1_000)], [Some(1), Some(1)]);
+        assert_eq!(written.left_out(), None);
+        let mut take = |sum| written.take(sum, Unit::Nanoseconds, &Options::default());
+        assert_eq!([take(999), take(1)], [None, None]);
+        let told = "left out 2 stacks of less than 1 us, 1000 ns in all";
+        assert_eq!(written.left_out().as_deref(), Some(told));
+    }
+
+    #[test]
     fn golden() {
         assert_eq!(
             folded(&blocked(), Options::default()),

@@ -120,7 +120,7 @@ fn around(
         let mut object = MaybeUninit::uninit();
         let mut open = OffcputimeSkelBuilder::default().open(&mut object).unwrap();
         let config = open.maps.rodata_data.as_deref_mut().unwrap();
-        config.set_stacks(true, false);
+        config.set_stacks(true, true);
         config.set_call_graph(1);
         config.set_only_pid(target.child.id());
         let mut program = open.load().expect("load, as root");
@@ -155,7 +155,7 @@ fn an_arrival_is_found_by_the_time_run() {
     if available_parallelism().unwrap().get() < 2 {
         return;
     }
-    let (before, after, hidden, _) = around(|target, see, links| {
+    let (before, after, hidden, sums) = around(|target, see, links| {
         drop(links);
         let turns = target.turns();
         target.compute();
@@ -169,6 +169,9 @@ fn an_arrival_is_found_by_the_time_run() {
     assert!(hidden >= 1, "{hidden} switches");
     let running = after.running - before.running;
     assert!(running >= nanoseconds(SPIN) / 2, "{before:?}\n{after:?}");
+    // Its stack was another one by then.
+    let missed = sums.iter().filter(|(key, _)| key.kernel == STACK_MISSED);
+    assert!(missed.count() > 0, "{sums:?}");
 }
 
 #[test]
