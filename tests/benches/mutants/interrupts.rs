@@ -34,15 +34,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         expected: Caught(&["alone::wakers::told_apart::a_softirq_is_no_thread"]),
     },
     Mutant {
-        rule: "whose softirqs are disabled is itself",
-        file: "include/context.h",
-        change: (
-            "#define SERVING_SOFTIRQ 0x100",
-            "#define SERVING_SOFTIRQ 0xff00",
-        ),
-        expected: Caught(&["alone::wakers::told_apart::who_has_softirqs_disabled_is_a_thread"]),
-    },
-    Mutant {
         rule: "an interrupt's kind is read off its kernel stack, also with -U",
         file: "include/wakers.h",
         change: (

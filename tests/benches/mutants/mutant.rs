@@ -26,6 +26,8 @@ pub(crate) enum Expected {
     Caught(&'static [&'static str]),
     /// No test can tell, for this reason.
     SameHere(&'static str),
+    /// There is no test, which would need this.
+    Untested(&'static str),
 }
 
 impl Mutant {

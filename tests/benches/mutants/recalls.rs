@@ -1,6 +1,6 @@
 //! Walks that were made before: `remembered_walks.h`, and its use.
 
-use crate::mutant::Expected::{Caught, SameHere};
+use crate::mutant::Expected::{Caught, SameHere, Untested};
 use crate::mutant::Mutant;
 
 const TOLD_APART: &str =
@@ -44,7 +44,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "walk->start.instance != start->instance",
             "!start->instance",
         ),
-        expected: Caught(&["user_stacks_twins::the_same_addresses_are_each_programs_own"]),
+        expected: Untested(
+            "two programs with the same addresses, which need one place without randomization",
+        ),
     },
     Mutant {
         rule: "and its tables",
@@ -53,7 +55,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "walk->start.generation != start->generation",
             "!start->instance",
         ),
-        expected: Caught(&["user_stacks_twins::code_in_the_place_of_other_code_is_known"]),
+        expected: Untested("a library in the place of another one, with the same stack"),
     },
     Mutant {
         rule: "a saved frame pointer that was made use of is noted",
@@ -81,7 +83,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 	if (!read_user(&ip",
             "	if (!read_user(&ip",
         ),
-        expected: Caught(&["user_stacks_made::a_signals_frame_is_not_recalled"]),
+        expected: Untested("two naps in a signal handler that interrupted different callers"),
     },
     Mutant {
         rule: "nor walks by other registers",

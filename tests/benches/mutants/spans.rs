@@ -179,6 +179,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         expected: Caught(&["alone::spans::a_sleeper_fills_every_interval_to_the_nanosecond"]),
     },
     Mutant {
+        rule: "whether a sleeper is awake at an interval's end the kernel knows",
+        file: "include/waiting_spans.h",
+        change: (
+            "|| !state ||
+	    state == TASK_WAKING)",
+            "|| (state && thread->woken_early))",
+        ),
+        expected: Caught(&["alone::wakers::early::a_later_wait_is_blocked_in_every_interval"]),
+    },
+    Mutant {
         rule: "--blocked ends with the wake-up",
         file: "include/waiting_spans.h",
         change: ("		until = woken;\n", "		until -= 0;\n"),

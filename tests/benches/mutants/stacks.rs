@@ -1,7 +1,7 @@
 //! Which stack it is, and whose: `stack_capture.h`, `stack_copy.h`,
 //! `stack_edges.h`, `task.h`.
 
-use crate::mutant::Expected::{Caught, SameHere};
+use crate::mutant::Expected::{Caught, SameHere, Untested};
 use crate::mutant::Mutant;
 
 const EXECS: &str =
@@ -33,7 +33,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "hash = hash_word(event->instance,",
             "hash = hash_word(0 & event->instance,",
         ),
-        expected: Caught(&["user_stacks_twins::the_same_addresses_are_each_programs_own"]),
+        expected: Untested(
+            "two programs with the same addresses, which need one place without randomization",
+        ),
     },
     Mutant {
         rule: "a stack whose frames are there is not sent again",
@@ -63,7 +65,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "	*slot = hash;
 	return hash;",
         ),
-        expected: Caught(&["stopped_tool::stacks_that_found_no_room_are_sent_again"]),
+        expected: Untested("a tool that is stopped until the ring buffer is full"),
     },
     Mutant {
         rule: "a sample in user space has no kernel stack",
@@ -146,7 +148,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a change in the pages of code has the mappings read again",
         file: "include/stack_capture.h",
         change: ("	return before;\n", "	return false;\n"),
-        expected: Caught(&["user_stacks_twins::code_in_the_place_of_other_code_is_known"]),
+        expected: Untested("a library in the place of another one, opened between two waits"),
     },
     Mutant {
         rule: "a fork is walked by its parent's tables",
@@ -168,7 +170,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "		return parent;
 	return parent;",
         ),
-        expected: Caught(&["user_stacks_twins::a_child_that_executed_a_twin_is_another_program"]),
+        expected: Untested("a child that executed a program of the same size at the same place"),
     },
     Mutant {
         rule: "copies are rationed",
