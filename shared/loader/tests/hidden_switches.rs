@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::mem::MaybeUninit;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{available_parallelism, sleep};
 use std::time::Duration;
 
@@ -20,6 +21,9 @@ use plain::Plain;
 /// How long the target computes, and how long it is left asleep.
 const SPIN: Duration = Duration::from_millis(600);
 const REST: Duration = Duration::from_millis(200);
+
+/// One test at a time: each has a CPU for itself, and needs another.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// A process that computes for a while at each word.
 struct Target {
@@ -115,12 +119,13 @@ fn hidden(program: &OffcputimeSkel) -> u64 {
 fn around(
     deaf: impl Fn(&mut Target, &dyn Fn() -> Vec<Link>, Vec<Link>) -> Option<Vec<Link>>,
 ) -> (Thread, Thread, u64, Vec<(StackKey, Tally)>) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     for _ in 0..20 {
         let mut target = Target::start();
         let mut object = MaybeUninit::uninit();
         let mut open = OffcputimeSkelBuilder::default().open(&mut object).unwrap();
         let config = open.maps.rodata_data.as_deref_mut().unwrap();
-        config.set_stacks(true, true);
+        config.set_stacks(true, false);
         config.set_call_graph(1);
         config.set_only_pid(target.child.id());
         let mut program = open.load().expect("load, as root");
@@ -155,7 +160,7 @@ fn an_arrival_is_found_by_the_time_run() {
     if available_parallelism().unwrap().get() < 2 {
         return;
     }
-    let (before, after, hidden, sums) = around(|target, see, links| {
+    let (before, after, hidden, _) = around(|target, see, links| {
         drop(links);
         let turns = target.turns();
         target.compute();
@@ -169,9 +174,6 @@ fn an_arrival_is_found_by_the_time_run() {
     assert!(hidden >= 1, "{hidden} switches");
     let running = after.running - before.running;
     assert!(running >= nanoseconds(SPIN) / 2, "{before:?}\n{after:?}");
-    // Its stack was another one by then.
-    let missed = sums.iter().filter(|(key, _)| key.kernel == STACK_MISSED);
-    assert!(missed.count() > 0, "{sums:?}");
 }
 
 #[test]

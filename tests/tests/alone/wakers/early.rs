@@ -5,7 +5,17 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use systemscope_tests::spans::{close, watch};
-use systemscope_tests::{Turn, Watch, Workload};
+use systemscope_tests::{Seen, Turn, Watch, Workload};
+
+fn watch_early() -> (Workload, Seen) {
+    let mut early = Workload::start("early", &[2000]);
+    let mut watch = Watch::offcputime(early.pid(), "");
+    watch.open();
+    early.go();
+    early.wait_done();
+    let seen = watch.close();
+    (early, seen)
+}
 
 /// A sleeper is blocked from when it asked for it at the earliest, and until its
 /// waker was done at the latest. If the waker comes between, and the sleeper has
@@ -14,18 +24,27 @@ use systemscope_tests::{Turn, Watch, Workload};
 #[test]
 fn naps_that_never_were_are_not_blocked_time() {
     let _turn = Turn::take();
-    let mut early = Workload::start("early", &[2000]);
-    let mut watch = Watch::offcputime(early.pid(), "");
-    watch.open();
-    early.go();
-    early.wait_done();
-    let seen = watch.close();
+    // The machine hides the fewest events in one of some windows.
+    let mut clearest: Option<(u64, Workload, Seen)> = None;
+    for _ in 0..8 {
+        let (early, seen) = watch_early();
+        // A wake-up that is hidden leaves a wait as long as its round.
+        let hidden = seen.lost["events"] * early.told("longest");
+        let is_clear = hidden < early.told("blocked_at_most");
+        if clearest.as_ref().is_none_or(|(least, ..)| hidden < *least) {
+            clearest = Some((hidden, early, seen));
+        }
+        if is_clear {
+            break;
+        }
+    }
+    let (hidden, early, seen) = clearest.unwrap();
     let tid = u32::try_from(early.told("sleeper")).unwrap();
     let dozes = seen.folded.of_thread(tid).under("doze");
     let (blocked, most) = (dozes.marked("_[o]").total(), early.told("blocked_at_most"));
-    // A wake-up that the machine hid leaves a wait as long as its round.
-    let hidden = seen.lost["events"] * early.told("longest");
     let count = early.told("dozes");
+    // A machine hides a few events a second, and not one of each few.
+    assert!(seen.lost["events"] * 5 < count, "lost: {:?}", seen.lost);
     println!("{blocked} of {most} ns in {count} dozes, {hidden} ns hidden");
     assert!(
         blocked <= most + hidden,
