@@ -99,7 +99,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "who runs when the window opens is running",
         file: "include/clock_edges.h",
         change: ("if (!task->on_cpu)", "if (true)"),
-        expected: Caught(&["alone::clock::thread_states::one_that_never_leaves_its_cpu_is_running"]),
+        expected: Caught(&[
+            "alone::clock::thread_states::one_that_never_leaves_its_cpu_is_running",
+        ]),
     },
     Mutant {
         rule: "who sleeps when the window opens is blocked",
@@ -108,7 +110,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "task_state(task) ? THREAD_BLOCKED : THREAD_RUNNABLE",
             "task_state(task) ? THREAD_RUNNABLE : THREAD_RUNNABLE",
         ),
-        expected: Caught(&["alone::clock::sleepers::a_thread_asleep_throughout_has_the_whole_window"]),
+        expected: Caught(&[
+            "alone::clock::sleepers::a_thread_asleep_throughout_has_the_whole_window",
+        ]),
     },
     Mutant {
         rule: "one that died while it was seeded has no record",
@@ -126,7 +130,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "threads_are_seeded || lost.clocks ? now : window_start",
             "window_start",
         ),
-        expected: Caught(&["alone::clock::thread_states::who_becomes_the_leader_is_measured_from_then_on"]),
+        expected: Caught(&[
+            "alone::clock::thread_states::who_becomes_the_leader_is_measured_from_then_on",
+        ]),
     },
     Mutant {
         rule: "who leaves for the last time has its account sent and its record deleted",
@@ -135,7 +141,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (voluntary && (state & TASK_DEAD)) {",
             "if (voluntary && false) {",
         ),
-        expected: Caught(&["alone::clock::sleepers::a_thread_that_ends_in_the_window_is_there_until_its_end"]),
+        expected: Caught(&[
+            "alone::clock::sleepers::a_thread_that_ends_in_the_window_is_there_until_its_end",
+        ]),
     },
     Mutant {
         rule: "a thread that ends may have lost its ID",
@@ -144,13 +152,17 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "is_measured(prev) || (!preempt && (state & TASK_DEAD));",
             "is_measured(prev);",
         ),
-        expected: Caught(&["alone::clock::thread_states::who_becomes_the_leader_is_measured_from_then_on"]),
+        expected: Caught(&[
+            "alone::clock::thread_states::who_becomes_the_leader_is_measured_from_then_on",
+        ]),
     },
     Mutant {
         rule: "voluntary switches are those because it blocked",
         file: "include/thread_clock.h",
         change: ("		if (voluntary)\n", "		if (!voluntary)\n"),
-        expected: Caught(&["alone::clock::accounting::every_thread_adds_up_and_agrees_with_the_kernel"]),
+        expected: Caught(&[
+            "alone::clock::accounting::every_thread_adds_up_and_agrees_with_the_kernel",
+        ]),
     },
     Mutant {
         rule: "exec by another thread than the leader: the record follows the task",
@@ -170,7 +182,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "exec ends the record that the filter no longer takes in",
         file: "include/clock_events.h",
         change: ("		end_thread(task, thread, now);\n", ""),
-        expected: Caught(&["alone::clock::thread_states::who_becomes_the_leader_is_measured_no_longer"]),
+        expected: Caught(&[
+            "alone::clock::thread_states::who_becomes_the_leader_is_measured_no_longer",
+        ]),
     },
     Mutant {
         rule: "exec begins the record that the filter only now takes in",
@@ -179,7 +193,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "new_thread(task, now, THREAD_RUNNING);",
             "new_thread(task, window_start, THREAD_RUNNING);",
         ),
-        expected: Caught(&["alone::clock::thread_states::who_becomes_the_leader_is_measured_from_then_on"]),
+        expected: Caught(&[
+            "alone::clock::thread_states::who_becomes_the_leader_is_measured_from_then_on",
+        ]),
     },
     Mutant {
         rule: "an event never ends an interval before it began",

@@ -104,7 +104,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Caught(&["together::stacks::tables_alone::code_without_tables_is_known_at_the_leaf_alone"]),
+        expected: Caught(&[
+            "together::stacks::tables_alone::code_without_tables_is_known_at_the_leaf_alone",
+        ]),
     },
     Mutant {
         rule: "by frame pointers alone the kernel's helper walks",

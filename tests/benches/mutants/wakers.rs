@@ -4,7 +4,8 @@ use crate::mutant::Expected::{Caught, SameHere, Untested};
 use crate::mutant::Mutant;
 
 const AS_LONG: &str = "alone::wakers::chain::a_chain_is_as_long_as_asked_for_and_ends_in_the_timer";
-const EACH_OTHERS: &str = "alone::wakers::each_other::two_that_wake_each_other_are_each_others_wakers";
+const EACH_OTHERS: &str =
+    "alone::wakers::each_other::two_that_wake_each_other_are_each_others_wakers";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -62,7 +63,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "!state_is_wanted(thread->off_state) || !is_chosen(task))",
             "!state_is_wanted(thread->off_state))",
         ),
-        expected: Caught(&["alone::wakers::chain::nobody_comes_twice_in_a_chain", AS_LONG]),
+        expected: Caught(&[
+            "alone::wakers::chain::nobody_comes_twice_in_a_chain",
+            AS_LONG,
+        ]),
     },
     Mutant {
         rule: "bounds are on the blocked time",
@@ -71,7 +75,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "!length_is_wanted(blocked) ||",
             "!length_is_wanted(blocked + runnable) ||",
         ),
-        expected: Caught(&["together::printed::wakers::both_lengths_are_bounds_on_the_blocked_time"]),
+        expected: Caught(&[
+            "together::printed::wakers::both_lengths_are_bounds_on_the_blocked_time",
+        ]),
     },
     Mutant {
         rule: "a thread that was preempted waits for no waker",
@@ -117,7 +123,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (filter_waker_pids && bpf_map_lookup_elem(&waker_pids, &pid))",
             "if (filter_waker_pids)",
         ),
-        expected: Caught(&["together::printed::wakers::waker_pid_and_waker_tid_choose_whose_wake_ups_count"]),
+        expected: Caught(&[
+            "together::printed::wakers::waker_pid_and_waker_tid_choose_whose_wake_ups_count",
+        ]),
     },
     Mutant {
         rule: "a wait that was ended by nobody is nobody's",
@@ -128,7 +136,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Caught(&["together::printed::wakers::waker_pid_and_waker_tid_choose_whose_wake_ups_count"]),
+        expected: Caught(&[
+            "together::printed::wakers::waker_pid_and_waker_tid_choose_whose_wake_ups_count",
+        ]),
     },
     Mutant {
         rule: "the waker's stack is its own",

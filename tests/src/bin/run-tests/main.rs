@@ -5,8 +5,8 @@
 //! PROGRAMS is what `cargo test --no-run --message-format json` printed. Words
 //! choose the tests that have one of them in their name.
 //!
-//! Most tests wait most of the time, and run side by side. Those of the program
-//! [`ALONE`] measure the machine, and run one at a time when the others are done.
+//! Most tests wait most of the time, and run side by side. Those of the programs
+//! in [`ALONE`] measure the machine, and run one at a time when the others are done.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod outcome;
@@ -19,8 +19,10 @@ use std::process::ExitCode;
 
 use systemscope_tests::cpus_online;
 
-/// The program whose tests have the machine to themselves.
-const ALONE: &str = "alone";
+use programs::Test;
+
+/// The programs whose tests have the machine to themselves.
+const ALONE: [&str; 2] = ["alone", "loader::hidden_switches"];
 /// For each CPU: tests that wait leave it to those that do not.
 const SIDE_BY_SIDE: usize = 3;
 
@@ -32,8 +34,8 @@ fn main() -> ExitCode {
 
     let mut tests = programs::tests(path.as_ref());
     tests.retain(|test| is_wanted(&test.name));
-    let (alone, together): (Vec<_>, Vec<_>) =
-        tests.into_iter().partition(|test| test.program_is(ALONE));
+    let is_alone = |test: &Test| ALONE.iter().any(|program| test.is_of(program));
+    let (alone, together): (Vec<_>, Vec<_>) = tests.into_iter().partition(is_alone);
 
     let mut outcomes = schedule::run(together, SIDE_BY_SIDE * cpus_online());
     outcomes.extend(schedule::run(alone, 1));

@@ -21,8 +21,9 @@ pub(crate) struct Test {
 
 impl Test {
     /// Whether it is in a program of this name.
-    pub(crate) fn program_is(&self, program: &str) -> bool {
-        self.name.split("::").next() == Some(program)
+    pub(crate) fn is_of(&self, program: &str) -> bool {
+        let rest = self.name.strip_prefix(program);
+        rest.is_some_and(|rest| rest.starts_with("::"))
     }
 }
 

@@ -3,3 +3,4 @@
 mod gdb;
 mod limits;
 mod programs;
+mod tables_alone;

@@ -6,7 +6,7 @@ use systemscope_tests::{Tool, Turn, Workload};
 
 #[test]
 fn code_without_tables_is_known_at_the_leaf_alone() {
-    let _turn = Turn::take();
+    let _turn = Turn::share();
     let mut jit = Workload::start("jit", &[60]);
     jit.go();
     let stacks = |mode: &str| {
