@@ -39,21 +39,39 @@ fn watch_paths(turns: u64, attach: impl Fn(u32) -> Watch) -> (Workload, Seen, u6
         paths.wait_done();
         let running_ns = running_ns(paths.pid()) - before;
         let seen = watch.close();
-        seen.is_whole().then_some((paths, seen, running_ns))
+        // One switch in a hundred at most.
+        (hidden(&seen) * 100 < 2 << LEVELS).then_some((paths, seen, running_ns))
     });
-    seen.folded.assert_no_stack_missed();
+    let missed = seen
+        .folded
+        .only(|line| line.frames.iter().any(|name| name.starts_with("[Missed")));
+    let missed = missed.lines.len() as u64;
+    assert!(
+        missed <= hidden(&seen),
+        "{missed} stacks missed: {:?}",
+        seen.lost
+    );
     (paths, seen, running_ns)
+}
+
+/// Switches that the machine hid, as the tool says: each costs an interval its
+/// stack. Nothing else may be lost.
+fn hidden(seen: &Seen) -> u64 {
+    let hidden = seen.lost.get("events").copied().unwrap_or(0);
+    assert!(seen.lost["stacks"] <= hidden, "{:?}", seen.lost);
+    hidden
 }
 
 /// Each leaf sleeps twice. A sleep that is over before the thread has left its
 /// CPU is none.
 #[track_caller]
 fn assert_all_slept(paths: &Workload, seen: &Seen) {
+    let hidden = hidden(seen);
     let seen = paths_seen(&seen.folded).len() as u64;
     let unswitched = paths.told("unswitched");
     assert!(
-        seen <= 1 << LEVELS && seen + unswitched >= 1 << LEVELS,
-        "{seen} paths, {unswitched} sleeps without a switch"
+        seen <= 1 << LEVELS && seen + unswitched + hidden >= 1 << LEVELS,
+        "{seen} paths, {unswitched} sleeps without a switch, {hidden} hidden"
     );
 }
 
