@@ -34,6 +34,8 @@ def answer():
 def take():
     while True: words.get()
 for body in answer, take: threading.Thread(target=body, daemon=True).start()
+for kind in range(4): down(0, kind)
+print('ready', flush=True)
 while True: down(random.randrange(5), random.randrange(4))
 ";
 

@@ -30,11 +30,14 @@ use checked::Python;
 /// Calls deep into libraries that are built without frame pointers.
 const BUSY: &str = "
 import hashlib, json, re, threading, zlib
+def once():
+    json.loads(json.dumps([{'a': [1.5, 'x'] * 20}] * 20))
+    hashlib.sha256(zlib.compress(b'abc' * 3000)).hexdigest()
+    re.sub('(a|b)+c', lambda match: str(sorted(match.group(0))), 'abcabc' * 50)
 def work():
-    while True:
-        json.loads(json.dumps([{'a': [1.5, 'x'] * 20}] * 20))
-        hashlib.sha256(zlib.compress(b'abc' * 3000)).hexdigest()
-        re.sub('(a|b)+c', lambda match: str(sorted(match.group(0))), 'abcabc' * 50)
+    while True: once()
+once()
+print('ready', flush=True)
 threading.Thread(target=work, daemon=True).start()
 work()
 ";

@@ -51,9 +51,17 @@ fn two_processes_serve_a_target_of_65_threads() {
     );
 }
 
-/// How many ns a switch of a bystander, a byte passed to and fro, takes by the
-/// kernel's account, and how many of them are those of a tool's programs.
-fn bystanders_switch(profiler: &Profiler, target: u32) -> (f64, f64) {
+/// A bystander's switches, a byte passed to and fro, under a tool.
+struct Switches {
+    /// What one takes by the kernel's account, nanoseconds.
+    ns: f64,
+    /// Runs of the tool's programs at each.
+    runs: f64,
+    /// Nanoseconds of those, with what the kernel's statistics take themselves.
+    programs_ns: f64,
+}
+
+fn bystanders_switches(profiler: &Profiler, target: u32) -> Switches {
     const WINDOW: Duration = Duration::from_millis(1000);
     let ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
     let pids = [ping_pong.pid(), child_of(ping_pong.pid())];
@@ -70,7 +78,12 @@ fn bystanders_switch(profiler: &Profiler, target: u32) -> (f64, f64) {
     let switches = switches.iter().sum::<u64>() as f64;
     let running_ns = cost.done.map(|booked| booked.running_ns);
     let running_ns = running_ns.iter().sum::<u64>() as f64;
-    (running_ns / switches, cost.run_ns() as f64 / switches)
+    let runs: u64 = cost.ran.iter().map(|program| program.runs).sum();
+    Switches {
+        ns: running_ns / switches,
+        runs: runs as f64 / switches,
+        programs_ns: cost.run_ns() as f64 / switches,
+    }
 }
 
 fn child_of(pid: u32) -> u32 {
@@ -80,16 +93,19 @@ fn child_of(pid: u32) -> u32 {
 }
 
 /// A tool that looks at others runs its programs at a bystander's switch too, and
-/// they leave at once: less than a tenth of what the switch itself takes.
+/// they leave at once: less than a tenth of what the switch itself takes. What the
+/// statistics take is known of a program that has nothing to do.
 #[track_caller]
 fn assert_bystander_keeps_its_speed(tools: &[(&str, &str)]) {
     let _turn = Turn::take();
     let crowd = Workload::start("crowd", &[THREADS]);
     patiently(|| {
+        let nothing = bystanders_switches(&Profiler::ours("cpudist", "-p PID"), 1);
+        let statistics_ns = nothing.programs_ns / nothing.runs;
         let costs = tools.iter().map(|(tool, arguments)| {
             let profiler = Profiler::ours(tool, &format!("-p PID {arguments}"));
-            let (switch, programs) = bystanders_switch(&profiler, crowd.pid());
-            programs / switch
+            let with = bystanders_switches(&profiler, crowd.pid());
+            (with.programs_ns - with.runs * statistics_ns) / with.ns
         });
         let share: f64 = costs.sum();
         assert!(share < 0.1, "programs take {share:.3} of a switch");

@@ -100,6 +100,7 @@ fn thousands_of_paths_are_sampled_without_a_loss() {
     const HERTZ: u64 = 4999;
     let (_, seen, running_ns) =
         watch_paths(LONG, |pid| Watch::oncputime(pid, &format!("-F {HERTZ}")));
+    seen.assert_nothing_lost();
     let (paths, samples) = (paths_seen(&seen.folded).len(), seen.folded.total());
     let expected = running_ns * HERTZ / 1_000_000_000;
     assert!(

@@ -1,9 +1,8 @@
 //! A Debian python3 that is watched by a program of which every stack is sent
 //! as a copy, too.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 use bpf::SharedConfig;
 use loader::Targets;
@@ -12,13 +11,16 @@ use loader::Targets;
 pub(crate) struct Python(Child);
 
 impl Python {
-    /// Starts it, and gives it time to be at work.
+    /// Starts it, and waits until it says in a line that all is loaded.
     pub(crate) fn start(script: &str) -> Python {
         let mut command = Command::new("python3");
-        command.args(["-c", script]).stdout(Stdio::null());
-        let python = Python(command.spawn().expect("python3"));
-        sleep(Duration::from_millis(500));
-        python
+        command.args(["-c", script]).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("python3");
+        let stdout = child.stdout.take().expect("its output");
+        let mut said = String::new();
+        BufReader::new(stdout).read_line(&mut said).expect("a line");
+        assert_eq!(said, "ready\n");
+        Python(child)
     }
 
     pub(crate) fn pid(&self) -> u32 {
