@@ -70,7 +70,7 @@ int main(int argc, char **argv)
 {
 	unsigned long rounds = argument_or(argc, argv, 1, 20);
 	uint64_t hold_ns = argument_or(argc, argv, 2, 3) * NS_PER_MS;
-	uint64_t born = 0, held = 0, peace = 0, asked;
+	uint64_t born = 0, held = 0, peace = 0, begun, asked;
 	pthread_t child;
 	int first;
 
@@ -80,6 +80,7 @@ int main(int argc, char **argv)
 	tell("ready");
 
 	await_test();
+	begun = now_ns();
 	for (unsigned long round = 0; round < rounds; round++) {
 		child = start_thread_of(newborn, NULL);
 		born += hold(hold_ns);
@@ -87,7 +88,7 @@ int main(int argc, char **argv)
 		sleep_ns(PEACE_NS);
 		asked = atomic_load(&asked_ns);
 		if (asked)
-			peace += now_ns() - asked;
+			peace += now_ns() - (asked > begun ? asked : begun);
 		futex_wake(&asleep, 1);
 		held += hold(hold_ns);
 	}
