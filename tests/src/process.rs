@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{
+    Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal,
+};
 
 /// A process of its own group, killed with all of the group when dropped.
 #[derive(Debug)]
@@ -49,8 +51,8 @@ impl Running {
             command.stdout(Stdio::piped());
         }
         command.stderr(Stdio::piped()).process_group(0);
-        // SAFETY: `listen_to_signals` makes a system call that is safe after a fork.
-        unsafe { command.pre_exec(listen_to_signals) };
+        // SAFETY: `begin` makes system calls that are safe after a fork.
+        unsafe { command.pre_exec(begin) };
         let mut child = command
             .spawn()
             .unwrap_or_else(|error| panic!("start {name}: {error}"));
@@ -234,10 +236,12 @@ impl Finished {
     }
 }
 
-/// What runs below `nohup` ignores SIGHUP, and so do the tools then.
-fn listen_to_signals() -> io::Result<()> {
+/// What a new process does first. What runs below `nohup` ignores SIGHUP, and so
+/// would the tools. Nobody outlives a test that is interrupted, or its runner.
+fn begin() -> io::Result<()> {
     // SAFETY: the default action is a valid one.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+    set_parent_process_death_signal(Some(Signal::KILL))?;
     Ok(())
 }
 
