@@ -13,6 +13,8 @@ use rustix::process::{
     Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal,
 };
 
+use crate::accounts_at_rest;
+
 /// A process of its own group, killed with all of the group when dropped.
 #[derive(Debug)]
 pub struct Running {
@@ -71,6 +73,15 @@ impl Running {
             stderr: child.stderr.take().map(collect_stderr),
             said,
         }
+    }
+
+    /// `sleep 1000`, asleep.
+    pub fn asleep() -> Running {
+        let mut command = Command::new("sleep");
+        command.arg("1000");
+        let running = Running::spawn(command, true);
+        accounts_at_rest(running.pid());
+        running
     }
 
     /// Waits until some words are on its stderr, or it has ended.

@@ -214,13 +214,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         rule: "nothing counts before the window",
         file: "include/window.h",
-        change: ("if (!start || now < start)", "if (!start)"),
+        change: ("if (!start || now < start)", "if (!start || !now)"),
         expected: Caught(&["alone::clock::thread_states::the_window_is_all_that_counts"]),
     },
     Mutant {
         rule: "after the window the clock stands still",
         file: "include/window.h",
-        change: ("return stop && now > stop ? stop : now;", "return now;"),
+        change: (
+            "return stop && now > stop ? stop : now;",
+            "return stop && !now ? stop : now;",
+        ),
         expected: Caught(&["alone::clock::thread_states::the_window_is_all_that_counts"]),
     },
     Mutant {

@@ -116,7 +116,8 @@ impl MutatedTools {
     }
 
     /// Runs each tool for a moment: a change that the kernel's verifier refuses
-    /// would be noticed by any test. What the tool said if it fails.
+    /// would be noticed by any test. What the tool said if it fails. One that stumbles
+    /// over the figures has loaded.
     pub(crate) fn assert_loads(&self) -> Result<(), String> {
         let _turn = Turn::take();
         let simple = Workload::plain("simple");
@@ -124,7 +125,10 @@ impl MutatedTools {
         for (tool, arguments) in LOADING {
             let mut command = Command::new(self.folder().join(tool));
             command.args(["-p", &pid]);
-            finish(command.args(arguments.split(' ')))?;
+            match finish(command.args(arguments.split(' '))) {
+                Err(said) if !said.contains("panicked at") => return Err(said),
+                _ => {}
+            }
         }
         Ok(())
     }

@@ -2,7 +2,6 @@
 //! threads that are born or end inside it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -61,14 +60,6 @@ fn assert_between(what: &str, time_ns: u64, births: &Workload, [from, to]: [&str
 /// runs, or waits for a CPU, and no longer than it ever did.
 fn last_words(row: &ClockRow) -> u64 {
     row.running_ns + row.runnable_ns
-}
-
-fn sleep_1000() -> Running {
-    let mut command = Command::new("sleep");
-    command.arg("1000");
-    let running = Running::spawn(command, true);
-    sleep(Duration::from_millis(100));
-    running
 }
 
 fn is_nanosleep(folded: &Folded) -> bool {
@@ -157,7 +148,7 @@ fn assert_there_all_its_life() {
 #[test]
 fn sleep_1000_has_the_whole_window() {
     let _turn = Turn::take();
-    let target = sleep_1000();
+    let target = Running::asleep();
     let folded = patiently(|| {
         let folded = Tool::new("offcputime").pid(target.pid()).folded(2.0);
         assert_eq!(folded.total(), 2_000_000, "us off CPU");
@@ -170,7 +161,7 @@ fn sleep_1000_has_the_whole_window() {
 #[test]
 fn sleep_1000_is_there_among_all_of_the_machine() {
     let _turn = Turn::take();
-    let target = sleep_1000();
+    let target = Running::asleep();
     let slept = patiently(|| {
         let folded = Tool::new("offcputime")
             .args("-m 1000")
@@ -185,7 +176,7 @@ fn sleep_1000_is_there_among_all_of_the_machine() {
 #[test]
 fn a_stopped_process_is_blocked() {
     let _turn = Turn::take();
-    let target = sleep_1000();
+    let target = Running::asleep();
     target.signal(rustix::process::Signal::STOP);
     while state_of(target.pid(), target.pid()) != Some('T') {
         sleep(Duration::from_millis(1));

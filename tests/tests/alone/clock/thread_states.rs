@@ -5,6 +5,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use systemscope_tests::{
     Account, ClockRow, Seen, Tool, Turn, Watch, Workload, cpus_online, now_ns, undisturbed,
 };
@@ -29,12 +30,13 @@ fn a_newborn_waits_for_a_cpu() {
 
 /// offcputime on one process and oncputime on another, in a window that opens
 /// after both were told of it. `meanwhile` has the time when it opens at the
-/// earliest, and when it is over at the latest.
+/// earliest, and when it is over at the latest, and may stop both tools, which go
+/// on when the window has been over for a while.
 fn in_window(
     off: u32,
     on: u32,
     length: Duration,
-    meanwhile: impl FnOnce(u64, u64),
+    meanwhile: impl FnOnce(u64, u64, &dyn Fn()),
 ) -> (Seen, Seen) {
     let mut off = Watch::offcputime(off, "");
     let mut on = Watch::oncputime(on, "-F 999");
@@ -42,7 +44,13 @@ fn in_window(
     let opens = now_ns() + u64::try_from(notice.as_nanos()).unwrap();
     Watch::open_together([&mut off, &mut on], length);
     let closes = now_ns() + u64::try_from((notice + length).as_nanos()).unwrap();
-    meanwhile(opens, closes);
+    let hold = |signal| {
+        off.signal(signal);
+        on.signal(signal);
+    };
+    meanwhile(opens, closes, &|| hold(Signal::STOP));
+    sleep(Duration::from_millis(200));
+    hold(Signal::CONT);
     (off.close(), on.close())
 }
 
@@ -61,7 +69,7 @@ fn one_that_never_leaves_its_cpu_is_running() {
     // As long as a window and its notice, many times.
     let mut held = Workload::start("held", &[1, 500]);
     let pid = held.pid();
-    let (seen, _) = in_window(pid, pid, length, |_, _| {
+    let (seen, _) = in_window(pid, pid, length, |_, _, _| {
         held.go();
         held.wait_done();
     });
@@ -83,10 +91,13 @@ fn the_window_is_all_that_counts() {
     let mut before = None;
     let mut after = Account::default();
     let (off, on) = undisturbed(|| {
-        let (off, on) = in_window(naps.pid(), spinner.pid(), LENGTH, |opens, closes| {
+        let (off, on) = in_window(naps.pid(), spinner.pid(), LENGTH, |opens, closes, hold| {
             sleep_until(opens - 5_000_000);
             let earlier = account();
             before = (now_ns() < opens).then_some(earlier);
+            // Their programs stay attached for long after the window.
+            sleep_until(opens + 50_000_000);
+            hold();
             sleep_until(closes);
             after = account();
         });

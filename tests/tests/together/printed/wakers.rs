@@ -3,9 +3,6 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::process::Command;
-use std::thread::sleep;
-use std::time::Duration;
 
 use systemscope_tests::user_stacks::assert_most;
 use systemscope_tests::wakers::{STILL_BLOCKED, TIMER};
@@ -60,18 +57,10 @@ fn woken(folded: &Folded) -> HashSet<&str> {
     ended.map(|line| line.comm.as_str()).collect()
 }
 
-fn sleep_1000() -> Running {
-    let mut command = Command::new("sleep");
-    command.arg("1000");
-    let running = Running::spawn(command, true);
-    sleep(Duration::from_millis(100));
-    running
-}
-
 #[test]
 fn a_wait_that_outlasts_the_window_is_still_blocked_for_all_of_it() {
     let _turn = Turn::share();
-    let target = sleep_1000();
+    let target = Running::asleep();
     for arguments in ["", "--chain 4", "-U", "-K", "-m 900000 -M 1100000"] {
         let folded = patiently(|| {
             let folded = offwaketime().pid(target.pid()).args(arguments).folded(1.0);

@@ -2,9 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
-use std::process::Command;
-use std::thread::sleep;
-use std::time::Duration;
 
 use systemscope_tests::account::threads_of;
 use systemscope_tests::output::assert_close;
@@ -133,10 +130,7 @@ fn states_have_their_colours() {
 #[test]
 fn sleep_1000_is_not_an_empty_report() {
     let _turn = Turn::share();
-    let mut command = Command::new("sleep");
-    command.arg("1000");
-    let target = Running::spawn(command, true);
-    sleep(Duration::from_millis(100));
+    let target = Running::asleep();
     let folded = patiently(|| {
         let run = Run::with_prefix(&target.pid().to_string(), "-d 2");
         let folded = run.folded("base", ".folded");
