@@ -16,6 +16,9 @@ use crate::{ClockRow, Control, Folded, Line, Running, Tool, clocks, now_ns};
 /// No tool may hold more memory than this for the targets of the tests.
 pub const MOST_RSS_KIB: u64 = 64 * 1024;
 
+/// How long before the window's end the tool is told of it.
+const NOTICE: Duration = Duration::from_millis(50);
+
 /// A tool that is attached.
 #[derive(Debug)]
 pub struct Watch {
@@ -147,11 +150,24 @@ impl Watch {
     /// Closes the window, with notice, so that the tool counts nothing after it,
     /// and leaves the tool to do the rest.
     pub fn stop(&mut self) {
-        let notice = Duration::from_millis(50);
-        let stop = now_ns() + u64::try_from(notice.as_nanos()).unwrap();
+        self.announce_stop();
+        sleep(NOTICE);
+    }
+
+    /// The same, but the tool stands still until the window has been over for
+    /// `held`: its programs stay attached as long.
+    pub fn stop_held(&mut self, held: Duration) {
+        self.announce_stop();
+        sleep(NOTICE / 2);
+        self.signal(Signal::STOP);
+        sleep(NOTICE / 2 + held);
+        self.signal(Signal::CONT);
+    }
+
+    fn announce_stop(&mut self) {
+        let stop = now_ns() + u64::try_from(NOTICE.as_nanos()).unwrap();
         self.stops_ns = Some(stop);
         self.control.stop(stop).expect("talk to the tool");
-        sleep(notice);
     }
 
     /// When the window opened, CLOCK_MONOTONIC.

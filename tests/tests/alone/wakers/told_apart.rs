@@ -68,8 +68,8 @@ fn a_timer_is_one_without_kernel_stacks_too() {
     });
 }
 
-/// Naps end at any time after the window, while the tool is still attached: there
-/// is one in each window. The machine hides a wake-up in few of them.
+/// Naps end after the window, while the tool is still attached: there is one in
+/// each window. The machine hides a wake-up in few of them.
 #[test]
 fn a_wait_that_ends_after_the_window_is_still_blocked() {
     let _turn = Turn::take();
@@ -79,6 +79,7 @@ fn a_wait_that_ends_after_the_window_is_still_blocked() {
         .map(|_| {
             let mut watch = Watch::apart(Tool::new("offwaketime").pid(naps.pid()));
             watch.open();
+            watch.stop_held(Duration::from_millis(100));
             unseen_wake_ups(&watch.close().stderr)
         })
         .collect();
