@@ -62,11 +62,10 @@ fn last_words(row: &ClockRow) -> u64 {
     row.running_ns + row.runnable_ns
 }
 
+/// Both sides of each stack: the library's function, and the kernel's.
 fn is_nanosleep(folded: &Folded) -> bool {
-    folded
-        .lines
-        .iter()
-        .all(|line| line.frames.iter().any(|frame| frame.contains("nanosleep")))
+    let mut lines = folded.lines.iter();
+    lines.all(|line| line.has("hrtimer_nanosleep") && line.frames.len() > 4)
 }
 
 #[test]
