@@ -21,11 +21,12 @@ use std::path::PathBuf;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use crate::account::threads_of;
+use crate::cpus_online;
 
 /// Ours alone, as one test at a time measures.
 const INSTANCE: &str = "systemscope-tests";
-/// Of each CPU, for some 100,000 events.
-const BUFFER_KIB: u32 = 8192;
+/// Of all CPUs, for some two million events.
+const BUFFERS_KIB: usize = 128 << 10;
 
 /// Tracing of the wake-ups of some threads, until dropped.
 #[derive(Debug)]
@@ -61,7 +62,8 @@ impl WakeUps {
             _tracefs: tracefs,
         };
         wake_ups.set("trace_clock", "mono");
-        wake_ups.set("buffer_size_kb", &BUFFER_KIB.to_string());
+        let of_each = BUFFERS_KIB / cpus_online();
+        wake_ups.set("buffer_size_kb", &of_each.to_string());
         let one_of = |field: &str| {
             let threads = threads_of(pid).into_iter();
             let alternatives: Vec<String> = threads.map(|tid| format!("{field}=={tid}")).collect();
