@@ -30,6 +30,7 @@ pub mod spans;
 pub mod statistics;
 pub mod table;
 pub mod tool;
+mod tracing;
 pub mod tries;
 pub mod turn;
 pub mod user_stacks;

@@ -1,7 +1,9 @@
-//! How many samples the CPU time of a process asks for.
+//! How many samples a process asks for: by its CPU time, and by the timers that
+//! the kernel says interrupted it.
 
 use crate::account::{stolen_ns, threads_of};
 use crate::output::assert_close;
+use crate::tracing::Tracing;
 use crate::{Account, Watch, cpus_online, now_ns};
 
 /// A process under a tool that samples it.
@@ -61,6 +63,35 @@ impl Sampled {
             unsure_ns: unsure_ns * cpus_online() as u64 + stolen_ns,
         };
         (seen, cpu_time)
+    }
+}
+
+/// Tracing of the timers that interrupt the threads that a process has.
+#[derive(Debug)]
+pub struct Interruptions(Tracing);
+
+impl Interruptions {
+    /// Watches the threads that a process has now.
+    ///
+    /// # Panics
+    ///
+    /// On a kernel without tracefs, or without root.
+    pub fn watch(pid: u32) -> Interruptions {
+        let events = [("timer/hrtimer_expire_entry", "common_pid")];
+        Interruptions(Tracing::start(pid, &events))
+    }
+
+    /// How often since a sampling timer found such a thread on its CPU: how many
+    /// samples there are to be, on whatever machine.
+    ///
+    /// # Panics
+    ///
+    /// When there were more events than find room.
+    pub fn stop(self) -> u64 {
+        // kernel/events/core.c has one function for all timers that sample.
+        let trace = self.0.stop();
+        let sampling = |line: &&str| line.contains("function=perf_swevent_hrtimer");
+        trace.lines().filter(sampling).count() as u64
     }
 }
 

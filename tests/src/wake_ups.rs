@@ -14,26 +14,12 @@
 //! the same time: `sched_waking`, `sched_wakeup` and `sched_switch`.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
 
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use crate::tracing::Tracing;
 
-use crate::account::threads_of;
-use crate::cpus_online;
-
-/// Ours alone, as one test at a time measures.
-const INSTANCE: &str = "systemscope-tests";
-/// Of all CPUs, for some two million events.
-const BUFFERS_KIB: usize = 128 << 10;
-
-/// Tracing of the wake-ups of some threads, until dropped.
+/// Tracing of the wake-ups of some threads.
 #[derive(Debug)]
-pub struct WakeUps {
-    instance: PathBuf,
-    _tracefs: OwnedFd,
-}
+pub struct WakeUps(Tracing);
 
 /// What a thread's wake-ups took, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,28 +37,14 @@ impl WakeUps {
     ///
     /// On a kernel without tracefs, or without root.
     pub fn watch(pid: u32) -> WakeUps {
-        let tracefs = mounted().expect("mount tracefs, as root");
-        let root = PathBuf::from(format!("/proc/self/fd/{}", tracefs.as_raw_fd()));
-        let instance = root.join("instances").join(INSTANCE);
-        // Of a test that was killed.
-        let _ = fs::remove_dir(&instance);
-        fs::create_dir(&instance).expect("an instance of tracing");
-        let wake_ups = WakeUps {
-            instance,
-            _tracefs: tracefs,
-        };
-        wake_ups.set("trace_clock", "mono");
-        let of_each = BUFFERS_KIB / cpus_online();
-        wake_ups.set("buffer_size_kb", &of_each.to_string());
-        let one_of = |field: &str| {
-            let threads = threads_of(pid).into_iter();
-            let alternatives: Vec<String> = threads.map(|tid| format!("{field}=={tid}")).collect();
-            alternatives.join("||")
-        };
-        wake_ups.enable("sched_waking", &one_of("pid"));
-        wake_ups.enable("sched_wakeup", &one_of("pid"));
-        wake_ups.enable("sched_switch", &one_of("next_pid"));
-        wake_ups
+        WakeUps(Tracing::start(
+            pid,
+            &[
+                ("sched/sched_waking", "pid"),
+                ("sched/sched_wakeup", "pid"),
+                ("sched/sched_switch", "next_pid"),
+            ],
+        ))
     }
 
     /// What they took since, by thread.
@@ -81,33 +53,7 @@ impl WakeUps {
     ///
     /// When there were more events than find room.
     pub fn stop(self) -> BTreeMap<u32, Delays> {
-        self.set("tracing_on", "0");
-        let path = self.instance.join("trace");
-        let trace = fs::read_to_string(path).expect("the kernel's trace");
-        let counts = trace
-            .lines()
-            .find_map(|line| line.strip_prefix("# entries-in-buffer/"));
-        let counts = counts.and_then(|line| line.split_whitespace().nth(1));
-        let kept = counts.and_then(|counts| counts.split_once('/'));
-        let (kept, written) = kept.expect("how many events there were");
-        assert_eq!(kept, written, "events of wake-ups found no room");
-        delays(&trace)
-    }
-
-    fn enable(&self, event: &str, filter: &str) {
-        self.set(&format!("events/sched/{event}/filter"), filter);
-        self.set(&format!("events/sched/{event}/enable"), "1");
-    }
-
-    fn set(&self, file: &str, value: &str) {
-        fs::write(self.instance.join(file), value)
-            .unwrap_or_else(|error| panic!("write {value} to {file} of tracefs: {error}"));
-    }
-}
-
-impl Drop for WakeUps {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.instance);
+        delays(&self.0.stop())
     }
 }
 
@@ -117,18 +63,6 @@ pub fn all(delays: &BTreeMap<u32, Delays>) -> Delays {
         arriving_ns: sum.arriving_ns + of.arriving_ns,
         preempting_ns: sum.preempting_ns + of.preempting_ns,
     })
-}
-
-/// tracefs in a place of its own, gone with the descriptor: not every machine
-/// has it mounted.
-fn mounted() -> rustix::io::Result<OwnedFd> {
-    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_create(&context)?;
-    fsmount(
-        &context,
-        FsMountFlags::FSMOUNT_CLOEXEC,
-        MountAttrFlags::empty(),
-    )
 }
 
 /// Where a thread is on its way to a CPU.

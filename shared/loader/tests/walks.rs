@@ -4,6 +4,7 @@
 
 mod checked;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs;
 use std::mem::MaybeUninit;
@@ -41,6 +42,11 @@ print('ready', flush=True)
 threading.Thread(target=work, daemon=True).start()
 work()
 ";
+
+/// A stack of more frames is deep.
+const DEEP: usize = 20;
+/// How many different ones that are deep are waited for.
+const ENOUGH: usize = 200;
 
 /// What the program sent of one stack.
 #[derive(Default)]
@@ -94,6 +100,7 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
     unwinder.prepare(&processes, &mut Symbolizer::new(), Duration::from_secs(10));
 
     let mut seen: HashMap<u64, Seen> = HashMap::new();
+    let deep_ones = Cell::new(0);
     let mut ring = RingBufferBuilder::new();
     ring.add(&maps.events, |message| {
         match read::<u32>(message) {
@@ -101,8 +108,14 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
                 let event: StackEvent = read(message);
                 let frames = message[size_of::<StackEvent>()..].chunks_exact(8);
                 let frames = frames.map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
-                let walked = (event.walk_end, frames.take(event.depth as usize).collect());
-                seen.entry(event.hash).or_default().walked = Some(walked);
+                let frames: Vec<u64> = frames.take(event.depth as usize).collect();
+                let is_deep = frames.len() > DEEP;
+                let walked = seen
+                    .entry(event.hash)
+                    .or_default()
+                    .walked
+                    .replace((event.walk_end, frames));
+                deep_ones.set(deep_ones.get() + usize::from(is_deep && walked.is_none()));
             }
             EVENT_STACK_COPY => {
                 let copy: StackCopy = read(message);
@@ -118,8 +131,9 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
     let samplers =
         Samplers::attach(&program.progs.sample, None, Rate::Frequency(997), None).unwrap();
     maps.bss_data.as_deref_mut().unwrap().set_window_start(1);
-    let end = Instant::now() + Duration::from_secs(3);
-    while Instant::now() < end {
+    // Until there are enough, however much of the CPUs it gets.
+    let end = Instant::now() + Duration::from_secs(60);
+    while deep_ones.get() < ENOUGH && Instant::now() < end {
         ring.poll(Duration::from_millis(20)).unwrap();
     }
     drop(samplers);
@@ -133,7 +147,7 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
         let (Some((end, frames)), Some((copy, stack))) = (walked, copied) else {
             continue;
         };
-        deep += usize::from(frames.len() > 20);
+        deep += usize::from(frames.len() > DEEP);
         let registers = Registers {
             instruction_pointer: copy.registers.instruction_pointer,
             general: copy.registers.general,
@@ -175,11 +189,11 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
         }
     }
     println!(
-        "{stacks} stacks, {deep} of more than 20 frames, {as_framehop} as framehop has them; \
+        "{stacks} stacks, {deep} of more than {DEEP} frames, {as_framehop} as framehop has them; \
          {too_large} did not fit into a copy"
     );
     assert!(
-        stacks > 300 && deep > 100,
+        stacks > 100 && deep > 100,
         "{stacks} stacks, {deep} deep ones"
     );
     // It takes no notice of system calls, whose return address may be the

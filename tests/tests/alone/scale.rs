@@ -4,8 +4,7 @@
 use std::collections::HashSet;
 
 use systemscope_tests::output::per_mille;
-use systemscope_tests::samples::running_ns;
-use systemscope_tests::wake_ups::{self, WakeUps};
+use systemscope_tests::samples::Interruptions;
 use systemscope_tests::{Folded, Seen, Tool, Turn, Watch, Workload, undisturbed};
 
 const LEVELS: usize = 12;
@@ -29,23 +28,19 @@ fn paths_seen(folded: &Folded) -> HashSet<Vec<&str>> {
 }
 
 /// All of `paths` in a window, two rounds of `turns` turns at each leaf; what the
-/// program said, what was seen, and the CPU time by the kernel, without what it
-/// books before the switches and with it.
-fn watch_paths(turns: u64, attach: impl Fn(u32) -> Watch) -> (Workload, Seen, [u64; 2]) {
-    let (paths, seen, running_ns) = undisturbed(|| {
+/// program said, what was seen, and how often a sampling timer interrupted it.
+fn watch_paths(turns: u64, attach: impl Fn(u32) -> Watch) -> (Workload, Seen, u64) {
+    let (paths, seen, interruptions) = undisturbed(|| {
         let mut paths = Workload::start("paths", &[2, LEVELS as u64, turns]);
         let mut watch = attach(paths.pid());
-        let before = running_ns(paths.pid());
-        let wake_ups = WakeUps::watch(paths.pid());
+        let interruptions = Interruptions::watch(paths.pid());
         watch.open();
         paths.go();
         paths.wait_done();
-        let most = running_ns(paths.pid()) - before;
-        let delays = wake_ups::all(&wake_ups.stop());
-        let running_ns = [most.saturating_sub(delays.preempting_ns), most];
         let seen = watch.close();
+        let interruptions = interruptions.stop();
         // One switch in a hundred at most.
-        (hidden(&seen) * 100 < 2 << LEVELS).then_some((paths, seen, running_ns))
+        (hidden(&seen) * 100 < 2 << LEVELS).then_some((paths, seen, interruptions))
     });
     // One for each state, where states are told apart.
     let missed = seen
@@ -57,7 +52,7 @@ fn watch_paths(turns: u64, attach: impl Fn(u32) -> Watch) -> (Workload, Seen, [u
         "{missed} stacks missed: {:?}",
         seen.lost
     );
-    (paths, seen, running_ns)
+    (paths, seen, interruptions)
 }
 
 /// Switches that the machine hid, as the tool says: each costs an interval its
@@ -103,22 +98,15 @@ fn thousands_of_paths_are_sampled_without_a_loss() {
     // Longer than from one sample to the next: the timer that samples may fall
     // together with the one that ends the sleeps.
     const LONG: u64 = 1_000_000;
-    const HERTZ: u64 = 4999;
-    let (_, seen, running_ns) =
-        watch_paths(LONG, |pid| Watch::oncputime(pid, &format!("-F {HERTZ}")));
-    let [least, most] = running_ns.map(|ns| ns * HERTZ / 1_000_000_000);
+    let (_, seen, interruptions) = watch_paths(LONG, |pid| Watch::oncputime(pid, "-F 4999"));
     seen.assert_nothing_lost();
     let (paths, samples) = (paths_seen(&seen.folded).len(), seen.folded.total());
-    let spread = 4 * most.isqrt();
-    assert!(
-        (least * 95 / 100 - spread..=most * 105 / 100 + spread).contains(&samples),
-        "{samples} samples, {least} to {most} by the CPU time"
-    );
+    assert_eq!(samples, interruptions);
     // As many as were hit if each sample fell on any path.
     let all = f64::from(1 << LEVELS);
-    let by_chance = all * (1.0 - (-(least as f64) / all).exp());
+    let by_chance = all * (1.0 - (-(samples as f64) / all).exp());
     assert!(
-        paths as f64 >= 0.95 * by_chance,
+        samples > 0 && paths as f64 >= 0.95 * by_chance,
         "{paths} paths in {samples} samples, {by_chance:.0} by chance"
     );
 }

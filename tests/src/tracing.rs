@@ -1,0 +1,96 @@
+//! The kernel's own tracing, through tracefs: what it has to say of a process
+//! while the tools measure it.
+
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+use crate::account::threads_of;
+use crate::cpus_online;
+
+/// Ours alone, as one test at a time measures.
+const INSTANCE: &str = "systemscope-tests";
+/// Of all CPUs, for some two million events.
+const BUFFERS_KIB: usize = 128 << 10;
+
+/// Tracing of some threads, until dropped.
+#[derive(Debug)]
+pub(crate) struct Tracing {
+    instance: PathBuf,
+    _tracefs: OwnedFd,
+}
+
+impl Tracing {
+    /// Traces the threads that a process has now: events by the name of their
+    /// folder, each with the field in which such a thread stands.
+    ///
+    /// # Panics
+    ///
+    /// On a kernel without tracefs, or without root.
+    pub(crate) fn start(pid: u32, events: &[(&str, &str)]) -> Tracing {
+        let tracefs = mounted().expect("mount tracefs, as root");
+        let root = PathBuf::from(format!("/proc/self/fd/{}", tracefs.as_raw_fd()));
+        let instance = root.join("instances").join(INSTANCE);
+        // Of a test that was killed.
+        let _ = fs::remove_dir(&instance);
+        fs::create_dir(&instance).expect("an instance of tracing");
+        let tracing = Tracing {
+            instance,
+            _tracefs: tracefs,
+        };
+        tracing.set("trace_clock", "mono");
+        let of_each = BUFFERS_KIB / cpus_online();
+        tracing.set("buffer_size_kb", &of_each.to_string());
+        for (event, field) in events {
+            let threads = threads_of(pid).into_iter();
+            let alternatives: Vec<String> = threads.map(|tid| format!("{field}=={tid}")).collect();
+            tracing.set(&format!("events/{event}/filter"), &alternatives.join("||"));
+            tracing.set(&format!("events/{event}/enable"), "1");
+        }
+        tracing
+    }
+
+    /// The events since, as the kernel prints them: one a line, after comments.
+    ///
+    /// # Panics
+    ///
+    /// When there were more than find room.
+    pub(crate) fn stop(self) -> String {
+        self.set("tracing_on", "0");
+        let path = self.instance.join("trace");
+        let trace = fs::read_to_string(path).expect("the kernel's trace");
+        let counts = trace
+            .lines()
+            .find_map(|line| line.strip_prefix("# entries-in-buffer/"));
+        let counts = counts.and_then(|line| line.split_whitespace().nth(1));
+        let kept = counts.and_then(|counts| counts.split_once('/'));
+        let (kept, written) = kept.expect("how many events there were");
+        assert_eq!(kept, written, "events found no room in the kernel's trace");
+        trace
+    }
+
+    fn set(&self, file: &str, value: &str) {
+        fs::write(self.instance.join(file), value)
+            .unwrap_or_else(|error| panic!("write {value} to {file} of tracefs: {error}"));
+    }
+}
+
+impl Drop for Tracing {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.instance);
+    }
+}
+
+/// tracefs in a place of its own, gone with the descriptor: not every machine
+/// has it mounted.
+fn mounted() -> rustix::io::Result<OwnedFd> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    fsmount(
+        &context,
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        MountAttrFlags::empty(),
+    )
+}
