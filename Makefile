@@ -59,7 +59,7 @@ packages:
 
 build: packages
 	@echo '==> Building' >&2
-	@$(CARGO) build --release --workspace --exclude systemscope-tests --locked
+	@$(CARGO) build --release --workspace --exclude systemscope-tests --exclude checks --locked
 
 install: build
 	@scripts/install.sh '$(BIN)' '$(DESTDIR)$(PREFIX)/bin' $(TOOLS)

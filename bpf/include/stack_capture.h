@@ -66,7 +66,7 @@ __noinline u64 publish_stack(u32 kind, int bytes)
 	if (depth > STACK_DEPTH)
 		depth = STACK_DEPTH;
 
-	hash = hash_word(event->instance,
+	hash = hash_word(hash_word(0, event->instance),
 			 (u64)event->walk_end << 32 | event->leaf_is_exact);
 	for (u32 i = 0; i < STACK_DEPTH; i++) {
 		if (i >= depth)

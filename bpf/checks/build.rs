@@ -1,0 +1,10 @@
+//! Compiles the programs of the checks.
+
+#[path = "../compile.rs"]
+mod compile;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    compile::compile(&["cpudist", "offwaketime"], "../include")
+}

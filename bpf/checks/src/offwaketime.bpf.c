@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Parts of offwaketime, which has most of the clock, the walk and the counts, to
+ * be run one by one on what a test makes up. The task that is looked at is the
+ * one that runs them.
+ */
+#include "../../src/offwaketime.bpf.c"
+
+/* As many words as the kernel's struct pt_regs has, in its order. */
+#define REGISTERS 21
+
+u64 walk_registers[REGISTERS];
+/* Whose addresses these are; 0 for the process that runs this. */
+u32 walk_pid;
+u32 walk_is_exact;
+u64 walk_instance;
+/* The ID of the stack that was found. */
+u64 walk_found;
+
+SEC("raw_tp")
+int walk_stack(void *ctx)
+{
+	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct stack_event *event;
+
+	if (!room)
+		return 1;
+	event = &room->event;
+	if (!walk_pid)
+		walk_instance = process_instance(task);
+	event->pid = walk_pid ? walk_pid : namespace_pid(task);
+	event->instance = walk_instance;
+	event->leaf_is_exact = walk_is_exact;
+	event->walk_end = WALK_NOT_KNOWN;
+	walk_found =
+		walk_by_tables(room, task, (struct pt_regs *)walk_registers);
+	return 0;
+}
+
+struct stack_key count_key;
+struct tally count_weight;
+
+SEC("raw_tp")
+int count_once(void *ctx)
+{
+	struct stack_key key = count_key;
+	struct tally weight = count_weight;
+
+	count(&key, &weight);
+	return 0;
+}
+
+struct wake chain;
+u64 chain_found;
+
+SEC("raw_tp")
+int name_chain(void *ctx)
+{
+	chain_found = publish_chain(&chain);
+	return 0;
+}
+
+/* The clock of the thread that runs this, at what is said to be now. */
+struct thread clock;
+u64 clock_now;
+
+SEC("raw_tp")
+int close_running(void *ctx)
+{
+	clock_now = close_interval(&clock, THREAD_RUNNING, clock_now);
+	return 0;
+}
+
+SEC("raw_tp")
+int arrive_unseen(void *ctx)
+{
+	arrive_belatedly(bpf_get_current_task_btf(), &clock, clock_now);
+	return 0;
+}
+
+u64 wait_blocked;
+u64 wait_runnable;
+
+SEC("raw_tp")
+int end_wait(void *ctx)
+{
+	off_cpu_interval(bpf_get_current_task_btf(), &clock, wait_blocked,
+			 wait_runnable);
+	return 0;
+}

@@ -1,0 +1,115 @@
+//! What is counted by stack: where, and what becomes of what finds no room. Needs
+//! root.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::mem::MaybeUninit;
+
+use bpf::types::{EVENT_COUNTS_FILLING, StackKey, Tally};
+use checks::offwaketime::{OffwaketimeSkel, OffwaketimeSkelBuilder};
+use checks::{load, run};
+use libbpf_rs::{MapCore, MapFlags, ProgramInput, RingBufferBuilder};
+
+/// `COUNTS_ENTRIES`
+const ROOM: u64 = 16384;
+
+fn count(parts: &mut OffwaketimeSkel<'_>, user: u64, weight: Tally) {
+    let shared = parts.maps.bss_data.as_deref_mut().unwrap();
+    shared.count_key.user = user;
+    shared.count_weight.events = weight.events;
+    shared.count_weight.blocked = weight.blocked;
+    shared.count_weight.runnable = weight.runnable;
+    shared.count_weight.longest = weight.longest;
+    run(&parts.progs.count_once);
+}
+
+fn counted(map: &impl MapCore, user: u64) -> Option<Tally> {
+    let key = StackKey {
+        user,
+        ..StackKey::default()
+    };
+    // SAFETY: repr(C), of integers without padding.
+    let found = map.lookup(unsafe { plain::as_bytes(&key) }, MapFlags::ANY);
+    let mut tally = Tally::default();
+    plain::copy_from_bytes(&mut tally, &found.unwrap()?).unwrap();
+    Some(tally)
+}
+
+const ONE: Tally = Tally {
+    events: 1,
+    blocked: 10,
+    runnable: 100,
+    longest: 10,
+};
+
+#[test]
+fn the_same_again_adds_up_and_the_longest_is_kept() {
+    let mut object = MaybeUninit::uninit();
+    let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
+    for longest in [10, 30, 20] {
+        count(&mut parts, 7, Tally { longest, ..ONE });
+    }
+    let expected = Tally {
+        events: 3,
+        blocked: 30,
+        runnable: 300,
+        longest: 30,
+    };
+    assert_eq!(counted(&parts.maps.counts_even, 7), Some(expected));
+}
+
+#[test]
+fn programs_count_where_user_space_does_not_drain() {
+    let mut object = MaybeUninit::uninit();
+    let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
+    count(&mut parts, 1, ONE);
+    parts.maps.bss_data.as_deref_mut().unwrap().counts_are_odd = 1;
+    count(&mut parts, 2, ONE);
+    let (even, odd) = (&parts.maps.counts_even, &parts.maps.counts_odd);
+    assert_eq!((counted(even, 1), counted(even, 2)), (Some(ONE), None));
+    assert_eq!((counted(odd, 1), counted(odd, 2)), (None, Some(ONE)));
+}
+
+#[test]
+fn a_map_three_quarters_full_asks_to_be_drained_and_a_full_one_says_what_is_lost() {
+    let mut object = MaybeUninit::uninit();
+    let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
+    let mut lost_before = 0;
+    for user in 0..ROOM + 100 {
+        count(&mut parts, user, ONE);
+        let shared = parts.maps.bss_data.as_deref().unwrap();
+        assert_eq!(shared.drain_asked != 0, user + 1 >= ROOM / 4 * 3, "{user}");
+        // Kernels keep room for some more on each CPU.
+        let fits = counted(&parts.maps.counts_even, user).is_some();
+        assert!(fits || user >= ROOM, "{user}");
+        assert_eq!(shared.lost.counts - lost_before, u64::from(!fits), "{user}");
+        lost_before = shared.lost.counts;
+    }
+    assert!(lost_before > 0);
+    let mut asked = 0;
+    let mut ring = RingBufferBuilder::new();
+    ring.add(&parts.maps.events, |message| {
+        assert_eq!(message, EVENT_COUNTS_FILLING.to_ne_bytes());
+        asked += 1;
+        0
+    })
+    .unwrap();
+    ring.build().unwrap().consume().unwrap();
+    assert_eq!(asked, 1);
+}
+
+#[test]
+fn a_cpu_that_counts_says_so() {
+    let mut object = MaybeUninit::uninit();
+    let parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
+    let counts_now = |counting: u32| {
+        let cpus = libbpf_rs::num_possible_cpus().unwrap();
+        let value = counting.to_ne_bytes().to_vec();
+        let map = &parts.maps.counting;
+        map.update_percpu(&0_u32.to_ne_bytes(), &vec![value; cpus], MapFlags::ANY)
+            .unwrap();
+        let ran = parts.progs.visit_cpu.test_run(ProgramInput::default());
+        ran.unwrap().return_value
+    };
+    assert_eq!(counts_now(0), 0);
+    assert_eq!(counts_now(1), 1);
+}

@@ -1,0 +1,275 @@
+//! A made-up program: code that is nowhere, with tables, and a page of stack.
+
+use std::ptr;
+
+use bpf::types::{EVENT_STACK, StackEvent};
+use bpf::unwind::{SHARD_ROWS, UnwindMapping, UnwindPage, UnwindProcess};
+use checks::offwaketime::OpenOffwaketimeSkel;
+use checks::offwaketime::types::unwind_rule;
+use libbpf_rs::libbpf_sys::bpf_map_create_opts;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut, MapType};
+use rustix::mm::{MapFlags as Share, ProtFlags};
+use rustix::mm::{MprotectFlags, mmap_anonymous, mprotect};
+use unwind::{AddressSpace, Code, PAGE_SIZE, Page, Registers, Rule, Table, cfa, frame_pointer};
+
+/// Code with tables, of functions that are [`FUNCTION`] bytes long; then as much
+/// without.
+pub(crate) const CODE: u64 = 0x10000;
+pub(crate) const BARE: u64 = CODE + PAGE_SIZE;
+const END: u64 = BARE + PAGE_SIZE;
+pub(crate) const FUNCTION: u64 = 0x100;
+
+/// How many processes there are: the first has PID [`FIRST_PID`].
+pub(crate) const PROCESSES: u32 = 64;
+const FIRST_PID: u32 = 1 << 23;
+
+/// The words of stack that are made up: the last of a page.
+pub(crate) const WORDS: usize = 96;
+const PAGE: usize = 4096;
+
+/// A rule of each kind, and the common ones more often.
+pub(crate) fn rules() -> Vec<Rule> {
+    let sp = |offset| Rule::at(cfa::STACK_POINTER, offset);
+    let saves = |rule: Rule, frame_pointer, frame_pointer_offset| Rule {
+        frame_pointer,
+        frame_pointer_offset,
+        ..rule
+    };
+    let fp = Rule::at(cfa::FRAME_POINTER, 16);
+    let pushes = |rule| saves(rule, frame_pointer::AT_CFA, -16);
+    vec![
+        Rule::ROOT,
+        sp(16),
+        pushes(sp(16)),
+        pushes(sp(32)),
+        pushes(fp),
+        sp(24),
+        sp(8),
+        pushes(fp),
+        // Saved elsewhere, so that both words are read apart.
+        saves(sp(32), frame_pointer::AT_CFA, -24),
+        // Popped again: below the stack pointer.
+        saves(sp(8), frame_pointer::AT_CFA, -16),
+        saves(sp(16), frame_pointer::LOST, 0),
+        saves(sp(24), frame_pointer::AT_FRAME_POINTER, 8),
+        Rule::at(cfa::WORD_AT_STACK_POINTER, Rule::with_halves(8, 8)),
+        Rule::at(cfa::WORD_AT_FRAME_POINTER, Rule::with_halves(-8, 16)),
+        Rule::at(cfa::PLT, 11),
+        Rule::at(cfa::SIGNAL_FRAME, 8),
+        pushes(Rule::at(cfa::SWITCHED_STACK, 16)),
+        Rule::at(cfa::REGISTER + 10, 16),
+        Rule::at(cfa::RETURN_IN_REGISTER + 5, 0),
+        Rule::NONE,
+    ]
+}
+
+/// What a process has where: one of two, with the same functions in another order.
+#[derive(Clone)]
+pub(crate) struct Space(Table);
+
+pub(crate) fn spaces() -> [Space; 2] {
+    let rules = rules();
+    let rows = |numbers: Vec<usize>| Table {
+        base: CODE,
+        pages: vec![Page {
+            first: 0,
+            count: numbers.len() as u32,
+        }],
+        rows: (0..)
+            .zip(&numbers)
+            .map(|(function, number)| (function * FUNCTION as u32) << 16 | *number as u32)
+            .collect(),
+        rules: rules.clone(),
+    };
+    let count = rules.len();
+    [
+        Space(rows((0..count).collect())),
+        Space(rows((0..count).rev().collect())),
+    ]
+}
+
+impl AddressSpace for Space {
+    fn code(&self, address: u64) -> Code<'_> {
+        match address {
+            CODE..BARE => Code::Table {
+                table: &self.0,
+                address,
+            },
+            BARE..END => Code::Bare,
+            _ => Code::Unmapped,
+        }
+    }
+}
+
+/// Room for the tables of both spaces.
+pub(crate) fn make_room(open: &mut OpenOffwaketimeSkel<'_>) {
+    let maps = &mut open.maps;
+    maps.unwind_pages.set_max_entries(2).unwrap();
+    maps.unwind_mappings.set_max_entries(4).unwrap();
+    maps.unwind_processes
+        .set_max_entries(PROCESSES + 2)
+        .unwrap();
+}
+
+fn put(map: &impl MapCore, key: u32, value: &[u8]) {
+    map.update(&key.to_ne_bytes(), value, MapFlags::ANY)
+        .unwrap();
+}
+
+// The BPF side of what `spaces` is. The maps by name, as a skeleton has them.
+pub(crate) fn put_tables(
+    rules: &MapMut<'_>,
+    shards: &MapMut<'_>,
+    pages: &MapMut<'_>,
+    mappings: &MapMut<'_>,
+) {
+    for (index, rule) in self::rules().into_iter().enumerate() {
+        let rule = unwind_rule {
+            cfa: rule.cfa,
+            frame_pointer: rule.frame_pointer,
+            frame_pointer_offset: rule.frame_pointer_offset,
+            cfa_offset: rule.cfa_offset,
+        };
+        // SAFETY: repr(C), of 8 bytes without padding.
+        let bytes = unsafe { std::mem::transmute::<unwind_rule, [u8; 8]>(rule) };
+        put(rules, index as u32, &bytes);
+    }
+    let mut rows = Vec::new();
+    for (index, Space(table)) in (0..).zip(spaces()) {
+        let page = UnwindPage {
+            shard: 0,
+            count: table.rows.len() as u16,
+            first: rows.len() as u32,
+        };
+        // SAFETY: plain old data.
+        put(pages, index, unsafe { plain::as_bytes(&page) });
+        rows.extend(table.rows);
+        let with_table = UnwindMapping {
+            start: CODE,
+            end: BARE,
+            bias: CODE,
+            first_page: index,
+            page_count: 1,
+        };
+        let without = UnwindMapping {
+            start: BARE,
+            end: END,
+            bias: BARE,
+            first_page: 0,
+            page_count: 0,
+        };
+        for (nth, mapping) in (0..).zip([with_table, without]) {
+            // SAFETY: plain old data.
+            put(mappings, 2 * index + nth, unsafe {
+                plain::as_bytes(&mapping)
+            });
+        }
+    }
+    rows.resize(SHARD_ROWS, 0);
+    let bytes: Vec<u8> = rows.into_iter().flat_map(u32::to_ne_bytes).collect();
+    let shard = shard();
+    put(&shard, 0, &bytes);
+    put(
+        shards,
+        0,
+        &std::os::fd::AsRawFd::as_raw_fd(&std::os::fd::AsFd::as_fd(&shard)).to_ne_bytes(),
+    );
+}
+
+fn shard() -> MapHandle {
+    let options = bpf_map_create_opts {
+        sz: size_of::<bpf_map_create_opts>() as _,
+        map_flags: libbpf_rs::libbpf_sys::BPF_F_MMAPABLE,
+        ..Default::default()
+    };
+    let size = (SHARD_ROWS * size_of::<u32>()) as u32;
+    MapHandle::create(MapType::Array, Some("shard"), 4, size, 1, &options).unwrap()
+}
+
+/// Has a process's code be that of one of the spaces.
+pub(crate) fn put_process(processes: &MapMut<'_>, pid: u32, instance: u64, space: usize) {
+    let generation = instance * 2 + space as u64;
+    let process = UnwindProcess::new(instance, 2 * space as u32, 2, generation);
+    // SAFETY: plain old data.
+    put(processes, pid, unsafe { plain::as_bytes(&process) });
+}
+
+/// The PID and instance of a made-up process.
+pub(crate) fn process(number: u32) -> (u32, u64) {
+    (FIRST_PID + number, (1 << 40) + u64::from(number))
+}
+
+/// The stack: between pages that cannot be read.
+pub(crate) struct Stack(*mut u64);
+
+impl Stack {
+    pub(crate) fn new() -> Stack {
+        // SAFETY: a new mapping, wherever the kernel has room for it.
+        let memory = unsafe {
+            mmap_anonymous(
+                ptr::null_mut(),
+                3 * PAGE,
+                ProtFlags::empty(),
+                Share::PRIVATE,
+            )
+        };
+        let page = memory.unwrap().wrapping_byte_add(PAGE);
+        // SAFETY: a page of that mapping.
+        unsafe { mprotect(page, PAGE, MprotectFlags::READ | MprotectFlags::WRITE) }.unwrap();
+        let words = page
+            .wrapping_byte_add(PAGE)
+            .cast::<u64>()
+            .wrapping_sub(WORDS);
+        Stack(words)
+    }
+
+    /// The address of a word.
+    pub(crate) fn address(&self, index: usize) -> u64 {
+        assert!(index < WORDS);
+        self.0.wrapping_add(index) as u64
+    }
+
+    pub(crate) fn set(&mut self, index: usize, word: u64) {
+        assert!(index < WORDS);
+        // SAFETY: within the page that was made writable.
+        unsafe { self.0.wrapping_add(index).write_volatile(word) }
+    }
+}
+
+/// What a stack's ID stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) instance: u64,
+    pub(crate) end: u32,
+    pub(crate) addresses: Vec<u64>,
+}
+
+/// A stack that was sent, with its ID.
+pub(crate) fn found(message: &[u8]) -> Option<(u64, Found)> {
+    let mut event = StackEvent::default();
+    plain::copy_from_bytes(&mut event, message).ok()?;
+    let frames = message[size_of::<StackEvent>()..].chunks_exact(8);
+    let frames = frames.map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+    let found = Found {
+        instance: event.instance,
+        end: event.walk_end,
+        addresses: frames.take(event.depth as usize).collect(),
+    };
+    (event.kind == EVENT_STACK).then_some((event.hash, found))
+}
+
+/// DWARF number of rsp.
+pub(crate) const STACK_POINTER: usize = 7;
+
+/// `struct pt_regs`: see `bpf/include/arch_x86_64.h`.
+pub(crate) fn as_the_kernel_has_them(registers: &Registers) -> [u64; 21] {
+    // DWARF numbers of r15 to di.
+    const IN_ORDER: [usize; 15] = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5];
+    let mut words = [0; 21];
+    for (word, number) in words.iter_mut().zip(IN_ORDER) {
+        *word = registers.general[number];
+    }
+    words[16] = registers.instruction_pointer;
+    words[19] = registers.general[STACK_POINTER];
+    words
+}

@@ -1,0 +1,124 @@
+//! Spans on a CPU at an interval's end: what `visit_cpu` of cpudist makes of whom it
+//! finds. Needs root.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::mem::MaybeUninit;
+use std::thread::sleep;
+use std::time::Duration;
+
+use bpf::cpudist::{CpudistSkel, CpudistSkelBuilder};
+use bpf::{FilterConfig, WindowState};
+use checks::{go_first, now_ns, run, stay_on_a_cpu};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, OpenObject};
+
+/// `struct running`: since when, and which task.
+type Running = (u64, u64);
+
+struct Cpu<'a> {
+    programs: CpudistSkel<'a>,
+    cpu: usize,
+}
+
+impl Cpu<'_> {
+    /// Spans of one process, or of all.
+    fn new(object: &mut MaybeUninit<OpenObject>, pid: Option<u32>) -> Cpu<'_> {
+        let cpu = stay_on_a_cpu();
+        let mut open = CpudistSkelBuilder::default().open(object).unwrap();
+        if let Some(pid) = pid {
+            let config = open.maps.rodata_data.as_deref_mut().unwrap();
+            config.set_only_pid(pid);
+        }
+        let programs = open.load().expect("load, as root");
+        Cpu { programs, cpu }
+    }
+
+    fn open_window(&mut self, start: u64, interval_end: u64) {
+        let shared = self.programs.maps.bss_data.as_deref_mut().unwrap();
+        shared.set_window_start(start);
+        shared.set_interval(start, interval_end, 0);
+    }
+
+    fn set(&self, (since, task): Running) {
+        let value: Vec<u8> = [since, task, 0]
+            .into_iter()
+            .flat_map(u64::to_ne_bytes)
+            .collect();
+        let cpus = libbpf_rs::num_possible_cpus().unwrap();
+        let map = &self.programs.maps.running;
+        map.update_percpu(&[0; 4], &vec![value; cpus], MapFlags::ANY)
+            .unwrap();
+    }
+
+    /// What is noted of this CPU once it was visited.
+    fn visited(&self) -> Running {
+        run(&self.programs.progs.visit_cpu);
+        let values = self
+            .programs
+            .maps
+            .running
+            .lookup_percpu(&[0; 4], MapFlags::ANY);
+        let value = &values.unwrap().unwrap()[self.cpu];
+        let word = |index: usize| u64::from_ne_bytes(value[8 * index..][..8].try_into().unwrap());
+        (word(0), word(1))
+    }
+
+    fn hidden(&self) -> u64 {
+        let shared = self.programs.maps.bss_data.as_deref().unwrap();
+        shared.losses().switches
+    }
+}
+
+const NOBODY: Running = (0, 0);
+/// No task is there, so that nothing is known of it.
+const SOMEBODY: u64 = 0x1000;
+const SECOND: u64 = 1_000_000_000;
+
+#[test]
+fn who_runs_when_the_window_opens_runs_since_then() {
+    let mut object = MaybeUninit::uninit();
+    let mut cpu = Cpu::new(&mut object, Some(std::process::id()));
+    let start = now_ns();
+    cpu.open_window(start, start + 1000 * SECOND);
+    cpu.set(NOBODY);
+    let (since, task) = cpu.visited();
+    assert_eq!(since, start);
+    assert_ne!(task, 0);
+    assert_eq!(cpu.hidden(), 0);
+}
+
+#[test]
+fn nobody_who_is_measured_runs_since_the_window_opened() {
+    let mut object = MaybeUninit::uninit();
+    let mut cpu = Cpu::new(&mut object, Some(1));
+    let start = now_ns();
+    cpu.open_window(start, start + 1000 * SECOND);
+    cpu.set(NOBODY);
+    assert_eq!(cpu.visited(), (start, 0));
+}
+
+/// The scheduler knows when that was, but for what it has not booked since the last
+/// tick.
+#[test]
+fn a_hidden_arrival_was_when_the_thread_got_its_cpu() {
+    const TICK: u64 = 10_000_000;
+    let mut object = MaybeUninit::uninit();
+    let mut cpu = Cpu::new(&mut object, Some(std::process::id()));
+    go_first();
+    // If something takes its CPU away all the same, it got it later.
+    let in_time = (1..50).any(|turn| {
+        let asleep = now_ns();
+        // The interval ends while this thread sleeps, and somebody else runs.
+        cpu.open_window(asleep - SECOND, asleep + 1_000_000);
+        cpu.set((asleep, SOMEBODY));
+        sleep(Duration::from_millis(5));
+        let awake = now_ns();
+        while now_ns() < awake + 4 * TICK {}
+        let (since, task) = cpu.visited();
+        assert_ne!(task, SOMEBODY);
+        assert!(since >= asleep + 5_000_000, "{since}, asleep from {asleep}");
+        assert_eq!(cpu.hidden(), turn);
+        since < awake + 2 * TICK
+    });
+    assert!(in_time);
+}

@@ -1,0 +1,99 @@
+//! Spans that are counted by owner: on their way from a CPU's own places to the sums
+//! of all. Needs root.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+
+use bpf::spans::{OWNER_THREAD, RecentSum, SpanKey, SpanSum};
+use checks::cpudist::{CpudistSkel, CpudistSkelBuilder};
+use checks::{load, run};
+use libbpf_rs::{MapCore, MapFlags};
+use plain::Plain;
+
+/// More than a CPU has places for: each pushes others out.
+const OWNERS: u32 = 3000;
+/// All in one bucket.
+const LENGTHS: [u64; 3] = [1000, 1007, 1003];
+
+fn read<T: Plain + Default>(bytes: &[u8]) -> T {
+    let mut value = T::default();
+    plain::copy_from_bytes(&mut value, bytes).unwrap();
+    value
+}
+
+fn count_all(parts: &mut CpudistSkel<'_>, slot: u32) {
+    for length in LENGTHS {
+        for owner in 1..=OWNERS {
+            let shared = parts.maps.bss_data.as_deref_mut().unwrap();
+            shared.span_slot = slot;
+            shared.span_belongs_to = owner;
+            shared.span_length = length;
+            run(&parts.progs.count_once);
+        }
+    }
+}
+
+/// By owner, what is in a slot of a map of sums, and yet in the CPU's places.
+fn sums(parts: &CpudistSkel<'_>, map: &impl MapCore, slot: u32) -> BTreeMap<u32, SpanSum> {
+    let mut sums: BTreeMap<u32, SpanSum> = BTreeMap::new();
+    let mut add = |owner: u32, more: SpanSum| {
+        let sum = sums.entry(owner).or_default();
+        sum.spans += more.spans;
+        sum.total += more.total;
+        sum.longest = sum.longest.max(more.longest);
+    };
+    for key in map.keys() {
+        let sum = map.lookup(&key, MapFlags::ANY).unwrap().unwrap();
+        let key: SpanKey = read(&key);
+        if u32::from(key.slot) == slot {
+            add(key.owner, read(&sum));
+        }
+    }
+    let places = parts
+        .maps
+        .recent_sums
+        .lookup_percpu(&slot.to_ne_bytes(), MapFlags::ANY);
+    for places in places.unwrap().unwrap() {
+        for place in places.chunks_exact(size_of::<RecentSum>()) {
+            let place: RecentSum = read(place);
+            if place.sum.spans > 0 {
+                add(place.key.owner, place.sum);
+            }
+        }
+    }
+    sums
+}
+
+#[test]
+fn spans_of_many_owners_add_up_in_their_interval() {
+    let mut object = MaybeUninit::uninit();
+    let mut parts = load(CpudistSkelBuilder::default(), &mut object, |open| {
+        open.maps.rodata_data.as_deref_mut().unwrap().span_owner = OWNER_THREAD;
+    });
+    let expected = SpanSum {
+        spans: LENGTHS.len() as u64,
+        total: LENGTHS.iter().sum(),
+        longest: 1007,
+    };
+    count_all(&mut parts, 1);
+    let sums_of = |parts: &CpudistSkel<'_>, slot| sums(parts, &parts.maps.sums_even, slot);
+    assert_eq!(sums_of(&parts, 0), BTreeMap::new());
+    let counted = sums_of(&parts, 1);
+    assert_eq!(counted.len(), OWNERS as usize);
+    for (owner, sum) in counted {
+        assert_eq!(sum, expected, "{owner}");
+    }
+    assert_eq!(parts.maps.sums_odd.keys().count(), 0);
+
+    // User space drains that map: what is pushed out goes to the other.
+    let before = parts.maps.sums_even.keys().count();
+    parts.maps.bss_data.as_deref_mut().unwrap().sums_are_odd = 1;
+    count_all(&mut parts, 0);
+    assert_eq!(parts.maps.sums_even.keys().count(), before);
+    let counted = sums(&parts, &parts.maps.sums_odd, 0);
+    assert_eq!(counted.len(), OWNERS as usize);
+    for (owner, sum) in counted {
+        assert_eq!(sum, expected, "{owner}");
+    }
+}

@@ -1,0 +1,278 @@
+//! When a stack's frames are sent, and by whose tables it is walked. Needs root.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod made_up;
+
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use bpf::types::{EVENT_CODE_CHANGED, STACK_MISSED, STACK_NONE};
+use checks::offwaketime::{OffwaketimeSkel, OffwaketimeSkelBuilder};
+use checks::{load, run};
+use libbpf_rs::{MapCore, MapFlags, OpenObject, RingBufferBuilder};
+use rustix::mm::{MapFlags as Share, ProtFlags, mmap_anonymous};
+use unwind::{Registers, cfa};
+
+use made_up::{
+    CODE, FUNCTION, Found, STACK_POINTER, Stack, WORDS, as_the_kernel_has_them, found, make_room,
+    process, put_process, put_tables, rules,
+};
+
+/// What was sent, in order.
+#[derive(Default)]
+struct Sent {
+    stacks: Vec<(u64, Found)>,
+    code_changes: usize,
+}
+
+/// The address of a function whose rule is this one.
+fn function(wanted: impl Fn(&unwind::Rule) -> bool) -> u64 {
+    let index = rules().iter().position(wanted).unwrap();
+    CODE + index as u64 * FUNCTION + 0x20
+}
+
+/// The parts, with tables, and a stack of three functions.
+struct Walker<'a> {
+    parts: OffwaketimeSkel<'a>,
+    stack: Stack,
+}
+
+/// The word of the stack that is the root's address.
+const ROOT: usize = WORDS - 1;
+
+impl Walker<'_> {
+    fn new(object: &mut MaybeUninit<OpenObject>) -> Walker<'_> {
+        let mut parts = load(OffwaketimeSkelBuilder::default(), object, make_room);
+        put_tables(
+            &parts.maps.unwind_rules,
+            &parts.maps.unwind_shards,
+            &parts.maps.unwind_pages,
+            &parts.maps.unwind_mappings,
+        );
+        let mut stack = Stack::new();
+        let by_16 = function(|rule| rule.cfa == cfa::STACK_POINTER && rule.cfa_offset == 16);
+        let root = function(|rule| rule.cfa == cfa::ROOT);
+        // From the third word from the end on: a frame, then the return address.
+        stack.set(WORDS - 3, by_16);
+        stack.set(ROOT, root);
+        let mut registers = Registers::new(
+            function(|rule| rule.cfa == cfa::STACK_POINTER && rule.cfa_offset == 8),
+            0,
+            0,
+        );
+        registers.general[STACK_POINTER] = stack.address(WORDS - 3);
+        let shared = parts.maps.bss_data.as_deref_mut().unwrap();
+        shared.walk_registers = as_the_kernel_has_them(&registers);
+        Walker { parts, stack }
+    }
+
+    /// Whose stack it is: a made-up process, or this one.
+    fn set_process(&mut self, pid: u32, instance: u64) {
+        let shared = self.parts.maps.bss_data.as_deref_mut().unwrap();
+        shared.walk_pid = pid;
+        shared.walk_instance = instance;
+    }
+
+    fn set_interrupted(&mut self, interrupted: bool) {
+        let shared = self.parts.maps.bss_data.as_deref_mut().unwrap();
+        shared.walk_is_exact = interrupted.into();
+    }
+
+    /// The ID that a walk finds.
+    fn walk(&self) -> u64 {
+        run(&self.parts.progs.walk_stack);
+        self.parts.maps.bss_data.as_deref().unwrap().walk_found
+    }
+
+    /// What is sent meanwhile.
+    fn sent<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> (T, Sent) {
+        let acted = act(self);
+        let sent = RefCell::new(Sent::default());
+        let mut ring = RingBufferBuilder::new();
+        ring.add(&self.parts.maps.events, |message| {
+            let mut sent = sent.borrow_mut();
+            let kind = u32::from_ne_bytes(message[..4].try_into().unwrap());
+            sent.code_changes += usize::from(kind == EVENT_CODE_CHANGED);
+            sent.stacks.extend(found(message));
+            0
+        })
+        .unwrap();
+        ring.build().unwrap().consume().unwrap();
+        (acted, sent.into_inner())
+    }
+
+    /// The ID of the one stack that a walk sends, or none.
+    fn sends(&mut self) -> (u64, usize) {
+        let (id, sent) = self.sent(|walker| walker.walk());
+        assert!(sent.stacks.iter().all(|(sent, _)| *sent == id));
+        (id, sent.stacks.len())
+    }
+
+    /// Has user space have forgotten a stack for the sake of another.
+    fn push_out(&self, id: u64) {
+        let slot = (id as u32 & 0xffff).to_ne_bytes();
+        let other = (!id).to_ne_bytes();
+        let seen = &self.parts.maps.seen_stacks;
+        seen.update(&slot, &other, MapFlags::ANY).unwrap();
+    }
+}
+
+/// Of threads that wait, whose walks are recalled, and of those that are sampled.
+#[test]
+fn a_stack_is_sent_once_and_again_when_another_pushed_it_out() {
+    let mut object = MaybeUninit::uninit();
+    let mut walker = Walker::new(&mut object);
+    let (pid, instance) = process(0);
+    put_process(&walker.parts.maps.unwind_processes, pid, instance, 0);
+    walker.set_process(pid, instance);
+    for interrupted in [false, true] {
+        walker.set_interrupted(interrupted);
+        let (id, times) = walker.sends();
+        assert_eq!(times, 1);
+        assert_eq!(walker.sends(), (id, 0));
+        walker.push_out(id);
+        assert_eq!(walker.sends(), (id, 1));
+        assert_eq!(walker.sends(), (id, 0));
+    }
+}
+
+#[test]
+fn a_stack_that_found_no_room_is_sent_when_next_seen() {
+    let mut object = MaybeUninit::uninit();
+    let mut walker = Walker::new(&mut object);
+    let (pid, instance) = process(0);
+    put_process(&walker.parts.maps.unwind_processes, pid, instance, 0);
+    walker.set_process(pid, instance);
+    // Another place in the root each time, until nothing is sent any more.
+    let root = CODE;
+    let mut lost_one = || {
+        let walker = &mut walker;
+        for turn in 1.. {
+            walker.stack.set(ROOT, root + 1 + turn % (FUNCTION - 1));
+            let slots = &walker.parts.maps.seen_stacks;
+            let id = walker.walk();
+            let lost = walker.parts.maps.bss_data.as_deref().unwrap().lost;
+            if lost.stack_frames == 1 {
+                return id;
+            }
+            assert_eq!(lost.stack_frames, 0);
+            // So that it is sent whenever it comes again.
+            let slot = (id as u32 & 0xffff).to_ne_bytes();
+            slots
+                .update(&slot, &0_u64.to_ne_bytes(), MapFlags::ANY)
+                .unwrap();
+        }
+        unreachable!()
+    };
+    let lost = lost_one();
+    let (_, sent) = walker.sent(|_| ());
+    assert!(sent.stacks.len() > 1000, "{}", sent.stacks.len());
+    assert_eq!(walker.sends(), (lost, 1));
+    assert_eq!(walker.sends(), (lost, 0));
+}
+
+#[test]
+fn more_or_less_code_has_the_mappings_read_again() {
+    let mut object = MaybeUninit::uninit();
+    let mut walker = Walker::new(&mut object);
+    let (pid, instance) = process(0);
+    walker.set_process(pid, instance);
+    let processes = &walker.parts.maps.unwind_processes;
+    put_process(processes, pid, instance, 0);
+    let changes = |walker: &mut Walker<'_>| {
+        let (id, sent) = walker.sent(|walker| walker.walk());
+        assert!(id > STACK_MISSED, "{id}");
+        sent.code_changes
+    };
+    // Nothing was known yet; the same; less.
+    assert_eq!(changes(&mut walker), 0);
+    assert_eq!(changes(&mut walker), 0);
+    // SAFETY: new memory, wherever the kernel has room for it.
+    let code = unsafe {
+        mmap_anonymous(
+            ptr::null_mut(),
+            4096,
+            ProtFlags::READ | ProtFlags::EXEC,
+            Share::PRIVATE,
+        )
+    };
+    code.unwrap();
+    assert_eq!(changes(&mut walker), 1);
+    assert_eq!(changes(&mut walker), 0);
+}
+
+/// What the child of a fork does before its stack is walked.
+fn stack_of_a_fork(before: impl Fn()) -> (u64, u64) {
+    let mut object = MaybeUninit::uninit();
+    let mut walker = Walker::new(&mut object);
+    // This process, of which a first walk tells the instance.
+    walker.set_process(0, 0);
+    assert_eq!(walker.walk(), STACK_NONE);
+    let instance = walker.parts.maps.bss_data.as_deref().unwrap().walk_instance;
+    put_process(
+        &walker.parts.maps.unwind_processes,
+        std::process::id(),
+        instance,
+        0,
+    );
+    let own = walker.walk();
+    assert!(own > STACK_MISSED, "{own}");
+    // SAFETY: the child makes system calls only, and ends.
+    match unsafe { libc::fork() } {
+        0 => {
+            before();
+            run(&walker.parts.progs.walk_stack);
+            // SAFETY: it ends at once.
+            unsafe { libc::_exit(0) }
+        }
+        child => {
+            assert!(child > 0);
+            let mut status = 0;
+            // SAFETY: a child of this process, and a place for its status.
+            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+            assert_eq!(status, 0);
+        }
+    }
+    (
+        own,
+        walker.parts.maps.bss_data.as_deref().unwrap().walk_found,
+    )
+}
+
+#[test]
+fn a_fork_is_walked_by_its_parents_tables() {
+    let (own, forks) = stack_of_a_fork(|| ());
+    assert_eq!(own, forks);
+}
+
+/// As it is with one that has executed something since.
+#[test]
+fn a_fork_with_other_code_is_not() {
+    let (_, forks) = stack_of_a_fork(|| {
+        // SAFETY: new memory, wherever the kernel has room for it.
+        let code = unsafe {
+            mmap_anonymous(
+                ptr::null_mut(),
+                4096,
+                ProtFlags::READ | ProtFlags::EXEC,
+                Share::PRIVATE,
+            )
+        };
+        if code.is_err() {
+            // SAFETY: the parent sees that it failed.
+            unsafe { libc::_exit(1) }
+        }
+    });
+    assert_eq!(forks, STACK_NONE);
+}
+
+#[test]
+fn tables_are_those_of_one_program() {
+    let mut object = MaybeUninit::uninit();
+    let mut walker = Walker::new(&mut object);
+    let (pid, instance) = process(0);
+    put_process(&walker.parts.maps.unwind_processes, pid, instance, 0);
+    walker.set_process(pid, instance + 1);
+    assert_eq!(walker.walk(), STACK_NONE);
+}

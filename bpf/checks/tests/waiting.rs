@@ -1,0 +1,137 @@
+//! Spans off the CPU around an interval's edges. Needs root.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::mem::MaybeUninit;
+
+use bpf::spans::{OWNER_THREAD, RecentSum, SPANS_BLOCKED, SPANS_OFF_CPU, SPANS_RUNNABLE, Waiting};
+use checks::cpudist::CpudistSkelBuilder;
+use checks::{load, run};
+use libbpf_rs::{MapCore, MapFlags};
+
+const START: u64 = 1_000_000;
+const END: u64 = 2_000_000;
+
+/// What became of a wait: its part in the interval that is measured, in the one
+/// after it, and whether user space is to count a part.
+#[derive(Debug, PartialEq, Eq)]
+struct Counted {
+    inside: u64,
+    after: u64,
+    noted: bool,
+}
+
+/// Of a wait that began at `since`, in the interval from [`START`] to [`END`].
+fn counted(kind: u32, since: u64, blocked: u64, runnable: u64) -> Counted {
+    let mut object = MaybeUninit::uninit();
+    let mut parts = load(CpudistSkelBuilder::default(), &mut object, |open| {
+        let config = open.maps.rodata_data.as_deref_mut().unwrap();
+        config.span_kind = kind;
+        config.span_owner = OWNER_THREAD;
+    });
+    let shared = parts.maps.bss_data.as_deref_mut().unwrap();
+    shared.interval_start = START;
+    shared.interval = END << 1 | 1;
+    shared.clock.tid = 7;
+    shared.clock.off_since = since;
+    shared.clock.off_blocked = blocked;
+    shared.wait_blocked = blocked;
+    shared.wait_runnable = runnable;
+    run(&parts.progs.end_wait);
+
+    let in_slot = |slot: u32| -> u64 {
+        let places = parts
+            .maps
+            .recent_sums
+            .lookup_percpu(&slot.to_ne_bytes(), MapFlags::ANY);
+        let places = places.unwrap().unwrap().concat();
+        let places = places.chunks_exact(size_of::<RecentSum>()).map(|bytes| {
+            let mut place = RecentSum::default();
+            plain::copy_from_bytes(&mut place, bytes).unwrap();
+            place.sum.total
+        });
+        places.sum()
+    };
+    let returned = &parts.maps.returned;
+    let notes: Vec<Waiting> = returned
+        .keys()
+        .map(|key| {
+            let mut note = Waiting::default();
+            let bytes = returned.lookup(&key, MapFlags::ANY).unwrap().unwrap();
+            plain::copy_from_bytes(&mut note, &bytes).unwrap();
+            note
+        })
+        .collect();
+    for note in &notes {
+        let said = (note.end, note.off_since, note.woken, note.owner);
+        assert_eq!(said, (END, since, since + blocked, 7));
+    }
+    Counted {
+        inside: in_slot(1),
+        after: in_slot(0),
+        noted: !notes.is_empty(),
+    }
+}
+
+#[test]
+fn a_wait_inside_counts_there() {
+    let since = START + 100;
+    let inside = |kind| counted(kind, since, 300, 20);
+    for (kind, length) in [
+        (SPANS_OFF_CPU, 320),
+        (SPANS_BLOCKED, 300),
+        (SPANS_RUNNABLE, 20),
+    ] {
+        let expected = Counted {
+            inside: length,
+            after: 0,
+            noted: false,
+        };
+        assert_eq!(inside(kind), expected, "{kind}");
+    }
+}
+
+/// Its part before the interval was for user space to count.
+#[test]
+fn of_a_wait_from_before_the_interval_only_the_rest_counts() {
+    let across = |kind| counted(kind, START - 100, 300, 20);
+    for (kind, length) in [
+        (SPANS_OFF_CPU, 220),
+        (SPANS_BLOCKED, 200),
+        (SPANS_RUNNABLE, 20),
+    ] {
+        let expected = Counted {
+            inside: length,
+            after: 0,
+            noted: false,
+        };
+        assert_eq!(across(kind), expected, "{kind}");
+    }
+}
+
+/// Its part inside is for user space to count.
+#[test]
+fn of_a_wait_over_the_end_only_what_is_after_it_counts() {
+    let across = |kind| counted(kind, END - 100, 300, 20);
+    for (kind, length) in [
+        (SPANS_OFF_CPU, 220),
+        (SPANS_BLOCKED, 200),
+        (SPANS_RUNNABLE, 20),
+    ] {
+        let expected = Counted {
+            inside: 0,
+            after: length,
+            noted: true,
+        };
+        assert_eq!(across(kind), expected, "{kind}");
+    }
+}
+
+#[test]
+fn a_wait_after_the_end_counts_in_the_next_interval() {
+    let expected = Counted {
+        inside: 0,
+        after: 320,
+        noted: false,
+    };
+    assert_eq!(counted(SPANS_OFF_CPU, END + 100, 300, 20), expected);
+}

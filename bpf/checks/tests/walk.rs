@@ -1,0 +1,282 @@
+//! Walks along made-up stacks, in BPF and in Rust: both find the same frames, also
+//! where much of a walk is recalled. Needs root.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod made_up;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::mem::MaybeUninit;
+
+use bpf::unwind::{
+    WALK_BY_FRAME_POINTER, WALK_NO_MAPPING, WALK_NO_RULE, WALK_REACHED_ROOT, WALK_READ_FAILED,
+    WALK_TOO_DEEP,
+};
+use checks::offwaketime::OffwaketimeSkelBuilder;
+use checks::{load, run};
+use libbpf_rs::{MapCore, MapFlags, RingBufferBuilder};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use unwind::{End, Mode, ProcessMemory, Registers, walk};
+
+use made_up::{
+    BARE, CODE, FUNCTION, Found, PROCESSES, STACK_POINTER, Stack, WORDS, as_the_kernel_has_them,
+    found, make_room, process, put_process, put_tables, rules, spaces,
+};
+
+/// What may stand in a register or in a word of the stack.
+#[derive(Clone, Copy, Debug)]
+enum Word {
+    /// An address in a function.
+    Code(u8, u8),
+    /// One in code without tables.
+    Bare(u8),
+    /// That of a word of the stack.
+    Slot(u8),
+    Zero,
+    /// Nothing that is anywhere.
+    Junk,
+}
+
+impl Word {
+    fn value(self, stack: &Stack) -> u64 {
+        match self {
+            Word::Code(function, offset) => {
+                let function = u64::from(function) % rules().len() as u64;
+                CODE + function * FUNCTION + u64::from(offset)
+            }
+            Word::Bare(offset) => BARE + 0x100 + u64::from(offset),
+            Word::Slot(slot) => stack.address(usize::from(slot) % WORDS),
+            Word::Zero => 0,
+            Word::Junk => 0x5555_0000,
+        }
+    }
+}
+
+fn word() -> impl Strategy<Value = Word> {
+    prop_oneof![
+        12 => (any::<u8>(), any::<u8>()).prop_map(|(function, offset)| Word::Code(function, offset)),
+        2 => any::<u8>().prop_map(Word::Bare),
+        6 => any::<u8>().prop_map(Word::Slot),
+        2 => Just(Word::Zero),
+        1 => Just(Word::Junk),
+    ]
+}
+
+/// What is done before the next walk.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Nothing,
+    Word(usize, Word),
+    /// A register by its DWARF number; the stack pointer stays in the stack.
+    Register(usize, Word),
+    Leaf(u8, u8),
+    /// Whether the leaf was interrupted there.
+    Interrupted(bool),
+    /// Another process has the same there.
+    Process(u32),
+    /// Its code is another.
+    Space(usize),
+    /// User space may have forgotten the last stack that was found.
+    PushedOut,
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        2 => Just(Change::Nothing),
+        6 => (0..WORDS, word()).prop_map(|(index, word)| Change::Word(index, word)),
+        3 => (0..16_usize, word()).prop_map(|(number, word)| Change::Register(number, word)),
+        1 => (any::<u8>(), any::<u8>()).prop_map(|(function, offset)| Change::Leaf(function, offset)),
+        1 => any::<bool>().prop_map(Change::Interrupted),
+        3 => (0..PROCESSES).prop_map(Change::Process),
+        1 => (0..2_usize).prop_map(Change::Space),
+        1 => Just(Change::PushedOut),
+    ]
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    words: Vec<Word>,
+    registers: Vec<Word>,
+    leaf: (u8, u8),
+    changes: Vec<Change>,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    (
+        vec(word(), WORDS),
+        vec(word(), 16),
+        any::<(u8, u8)>(),
+        vec(change(), 30),
+    )
+        .prop_map(|(words, registers, leaf, changes)| Case {
+            words,
+            registers,
+            leaf,
+            changes,
+        })
+}
+
+fn number(end: End) -> u32 {
+    match end {
+        End::Root => WALK_REACHED_ROOT,
+        End::NoMapping => WALK_NO_MAPPING,
+        End::ReadFailed => WALK_READ_FAILED,
+        End::TooDeep => WALK_TOO_DEEP,
+        End::NoRule => WALK_NO_RULE,
+    }
+}
+
+/// How often walks were made, reached the root, and would have been recalled.
+#[derive(Debug, Default)]
+struct Counts {
+    walks: u64,
+    roots: u64,
+    recalled: u64,
+}
+
+/// Has BPF walk along many stacks, of which most differ from the one before by a
+/// word, and holds each against the same walk in Rust.
+fn walk_many(cases: u32, check_recalled: bool) -> Counts {
+    let mut object = MaybeUninit::uninit();
+    let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |open| {
+        make_room(open);
+        open.maps
+            .rodata_data
+            .as_deref_mut()
+            .unwrap()
+            .copy_every_stack = check_recalled;
+    });
+    let maps = &mut parts.maps;
+    put_tables(
+        &maps.unwind_rules,
+        &maps.unwind_shards,
+        &maps.unwind_pages,
+        &maps.unwind_mappings,
+    );
+    let sent: RefCell<HashMap<u64, Found>> = RefCell::default();
+    let mut ring = RingBufferBuilder::new();
+    ring.add(&maps.events, |message| {
+        sent.borrow_mut().extend(found(message));
+        0
+    })
+    .unwrap();
+    let ring = ring.build().unwrap();
+    let shared = RefCell::new(maps.bss_data.as_deref_mut().unwrap());
+    let mut stack = Stack::new();
+    let stack = RefCell::new(&mut stack);
+    let spaces = spaces();
+    let counts = RefCell::new(Counts::default());
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 2000,
+        ..Config::default()
+    };
+    let checked = TestRunner::new(config).run(&case(), |case| {
+        let mut stack = stack.borrow_mut();
+        for (index, word) in case.words.iter().enumerate() {
+            let value = word.value(&stack);
+            stack.set(index, value);
+        }
+        let mut registers =
+            Registers::new(Word::Code(case.leaf.0, case.leaf.1).value(&stack), 0, 0);
+        for (register, word) in registers.general.iter_mut().zip(&case.registers) {
+            *register = word.value(&stack);
+        }
+        registers.general[STACK_POINTER] = stack.address(8);
+        let (mut exact, mut number_of, mut space, mut last) = (false, 0, 0, 0_u64);
+        let mut memory = ProcessMemory::new(std::process::id());
+        for change in &case.changes {
+            match *change {
+                Change::Nothing => {}
+                Change::Word(index, word) => {
+                    let value = word.value(&stack);
+                    stack.set(index, value);
+                }
+                Change::Register(STACK_POINTER, word) => {
+                    let slot = if let Word::Slot(slot) = word { slot } else { 8 };
+                    registers.general[STACK_POINTER] = stack.address(usize::from(slot) % WORDS);
+                }
+                Change::Register(number, word) => registers.general[number] = word.value(&stack),
+                Change::Leaf(function, offset) => {
+                    registers.instruction_pointer = Word::Code(function, offset).value(&stack);
+                }
+                Change::Interrupted(interrupted) => exact = interrupted,
+                Change::Process(other) => number_of = other,
+                Change::Space(other) => space = other,
+                Change::PushedOut => {
+                    let slot = (last as u32 & 0xffff).to_ne_bytes();
+                    let other = (!last).to_ne_bytes();
+                    maps.seen_stacks
+                        .update(&slot, &other, MapFlags::ANY)
+                        .unwrap();
+                    sent.borrow_mut().remove(&last);
+                }
+            }
+            let (pid, instance) = process(number_of);
+            put_process(&maps.unwind_processes, pid, instance, space);
+            {
+                let mut shared = shared.borrow_mut();
+                shared.walk_pid = pid;
+                shared.walk_instance = instance;
+                shared.walk_is_exact = exact.into();
+                shared.walk_registers = as_the_kernel_has_them(&registers);
+            }
+            run(&parts.progs.walk_stack);
+            ring.consume().unwrap();
+            last = shared.borrow().walk_found;
+
+            memory.forget();
+            let expected = walk(
+                registers,
+                exact,
+                Mode::Auto,
+                &spaces[space],
+                &mut memory,
+                127,
+            );
+            let by_frame_pointer = u32::from(expected.by_frame_pointer) * WALK_BY_FRAME_POINTER;
+            let mut counts = counts.borrow_mut();
+            counts.walks += 1;
+            counts.roots += u64::from(expected.end == End::Root);
+            let expected = Found {
+                instance,
+                end: number(expected.end) | by_frame_pointer,
+                addresses: expected.addresses,
+            };
+            let sent = sent.borrow();
+            prop_assert_eq!(
+                sent.get(&last),
+                Some(&expected),
+                "after {:?}: {:x?}",
+                change,
+                expected
+            );
+        }
+        Ok(())
+    });
+    drop(ring);
+    let shared = shared.into_inner();
+    assert_eq!(shared.recalled_wrongly, 0);
+    assert_eq!(checked.map_err(|error| error.to_string()), Ok(()));
+    Counts {
+        recalled: shared.recalled_rightly,
+        ..counts.into_inner()
+    }
+}
+
+#[test]
+fn walks_in_bpf_and_in_rust_agree() {
+    let counts = walk_many(1500, false);
+    println!("{counts:?}");
+    assert!(counts.roots * 10 > counts.walks, "{counts:?}");
+}
+
+#[test]
+fn many_of_them_are_recalled() {
+    let counts = walk_many(400, true);
+    println!("{counts:?}");
+    assert!(counts.recalled * 30 > counts.walks, "{counts:?}");
+}

@@ -1,0 +1,36 @@
+//! What build scripts have in common.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use libbpf_cargo::SkeletonBuilder;
+
+/// Compiles `src/NAME.bpf.c` for each name, and generates a skeleton for it.
+pub(crate) fn compile(programs: &[&str], include: &str) -> ExitCode {
+    println!("cargo:rerun-if-changed={include}");
+    let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else {
+        eprintln!("OUT_DIR is not set: build.rs runs under cargo only");
+        return ExitCode::FAILURE;
+    };
+    let include = format!("-I{include}");
+    for program in programs {
+        let source = format!("src/{program}.bpf.c");
+        println!("cargo:rerun-if-changed={source}");
+        let built = SkeletonBuilder::new()
+            .source(&source)
+            .clang_args([
+                include.as_str(),
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                "-Wno-unused-parameter",
+            ])
+            .build_and_generate(out.join(format!("{program}.skel.rs")));
+        if let Err(error) = built {
+            eprintln!("cannot build {source}: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
