@@ -5,9 +5,11 @@
  * that it does not preempt: once it has left, it waits for a whole turn.
  *
  * usage: early MILLISECONDS
- * Prints the sleeper's thread ID and how often it dozed, and for all of them the nanoseconds from before the sleeper
- * asked for its doze until after the waker ended it: it is blocked no longer. And
- * the longest time from one doze to the next.
+ * Prints the sleeper's thread ID, how often it dozed, how often the kernel says that
+ * it was woken, and how often that it left its CPU to sleep: the difference are waits
+ * that never were. And for all dozes the nanoseconds from before the sleeper asked
+ * for one until after the waker ended it: it is blocked no longer; and the longest
+ * time from one doze to the next.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -24,6 +26,7 @@ static _Atomic uint64_t begun;
 static _Atomic uint64_t ended;
 static _Atomic int stop;
 static uint64_t asked_ns;
+static uint64_t slept;
 
 static void pin_to(int last)
 {
@@ -46,11 +49,15 @@ NOINLINE void doze(void)
 static void *sleeper(void *unused)
 {
 	struct sched_param none = {};
+	struct rusage usage;
+	long before;
 
 	(void)unused;
 	tell("sleeper %ld", syscall(SYS_gettid));
 	pin_to(0);
 	check(sched_setscheduler(0, SCHED_BATCH, &none), "SCHED_BATCH");
+	getrusage(RUSAGE_THREAD, &usage);
+	before = usage.ru_nvcsw;
 	for (uint64_t round = 1; !atomic_load(&stop); round++) {
 		atomic_store(&asleep, 1);
 		asked_ns = now_ns();
@@ -59,6 +66,8 @@ static void *sleeper(void *unused)
 		while (atomic_load(&ended) != round && !atomic_load(&stop))
 			;
 	}
+	getrusage(RUSAGE_THREAD, &usage);
+	slept = usage.ru_nvcsw - before;
 	return NULL;
 }
 
@@ -75,6 +84,7 @@ int main(int argc, char **argv)
 {
 	uint64_t ms = argument_or(argc, argv, 1, 1000);
 	uint64_t blocked_at_most = 0, longest = 0, round = 0, last, end, from;
+	uint64_t woken = 0;
 	pthread_t threads[2];
 
 	tell("ready");
@@ -97,7 +107,7 @@ int main(int argc, char **argv)
 		last = from;
 		while (now_ns() - from < round % STEPS * STEP_NS)
 			;
-		set_and_wake(&asleep, 0);
+		woken += set_and_wake(&asleep, 0);
 		blocked_at_most += now_ns() - asked_ns;
 		if (now_ns() >= end)
 			atomic_store(&stop, 1);
@@ -105,8 +115,8 @@ int main(int argc, char **argv)
 	}
 	for (int thread = 0; thread < 2; thread++)
 		pthread_join(threads[thread], NULL);
-	tell("dozes %lu blocked_at_most %lu longest %lu", round,
-	     blocked_at_most, longest);
+	tell("dozes %lu woken %lu slept %lu", round, woken, slept);
+	tell("blocked_at_most %lu longest %lu", blocked_at_most, longest);
 	tell("done");
 
 	await_test();

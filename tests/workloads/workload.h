@@ -82,9 +82,11 @@ ALWAYS_INLINE void futex_wait(_Atomic uint32_t *word, uint32_t value)
 	raw_syscall4(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, value, 0);
 }
 
-ALWAYS_INLINE void futex_wake(_Atomic uint32_t *word, int threads)
+/* Returns how many were woken. */
+ALWAYS_INLINE long futex_wake(_Atomic uint32_t *word, int threads)
 {
-	raw_syscall4(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, threads, 0);
+	return raw_syscall4(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, threads,
+			    0);
 }
 
 /* Wait until *word is no longer value. */
@@ -94,10 +96,11 @@ ALWAYS_INLINE void wait_while(_Atomic uint32_t *word, uint32_t value)
 		futex_wait(word, value);
 }
 
-ALWAYS_INLINE void set_and_wake(_Atomic uint32_t *word, uint32_t value)
+/* Returns how many were woken. */
+ALWAYS_INLINE long set_and_wake(_Atomic uint32_t *word, uint32_t value)
 {
 	atomic_store(word, value);
-	futex_wake(word, INT32_MAX);
+	return futex_wake(word, INT32_MAX);
 }
 
 #endif /* !__cplusplus */

@@ -5,8 +5,10 @@
 use std::thread::sleep;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use systemscope_tests::account::stolen_ns;
 use systemscope_tests::spans::{Interval, Spans, close, watch};
+use systemscope_tests::tool::PATIENCE;
 use systemscope_tests::{Tool, Turn, Workload, accounts_at_rest, patiently};
 
 fn total(spans: &Spans) -> u64 {
@@ -80,18 +82,22 @@ fn blocked_and_runnable_are_all_of_it() {
     });
 }
 
-/// The thread that ends last has another name.
+/// The thread that ends last has another name, and the process is gone when the tool
+/// looks for its name.
 #[test]
 fn a_process_that_ended_has_its_leaders_name() {
     let _turn = Turn::take();
-    let mut births = Workload::plain("leaderless");
-    let running = Tool::new("cpudist").args("-P").pid(births.pid()).start();
-    let mut running = running;
-    running.wait_until_said("Hit Ctrl-C to end.", Duration::from_secs(20));
-    sleep(Duration::from_millis(200));
-    births.go();
-    let finished = running.finish_within(Duration::from_secs(20)).succeeded();
+    let mut leaderless = Workload::plain("leaderless");
+    let pid = leaderless.pid();
+    let running = Tool::new("cpudist").args("-P").pid(pid).start_measuring();
+    running.signal(Signal::STOP);
+    leaderless.go();
+    while leaderless.is_running() {
+        sleep(Duration::from_millis(1));
+    }
+    running.signal(Signal::CONT);
+    let finished = running.finish_within(PATIENCE).succeeded();
     let text = String::from_utf8(finished.stdout).unwrap();
-    let name = format!("pid = {} leaderless", births.pid());
+    let name = format!("pid = {pid} leaderless");
     assert!(text.contains(&name), "{text}");
 }

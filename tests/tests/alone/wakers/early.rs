@@ -43,8 +43,17 @@ fn naps_that_never_were_are_not_blocked_time() {
     let dozes = seen.folded.of_thread(tid).under("doze");
     let (blocked, most) = (dozes.marked("_[o]").total(), early.told("blocked_at_most"));
     let count = early.told("dozes");
-    // A machine hides a few events a second, and not one of each few.
-    assert!(seen.lost["events"] * 5 < count, "lost: {:?}", seen.lost);
+    // A machine hides a few events a second. Naps that never were hide nothing.
+    let never_were = early.told("woken").saturating_sub(early.told("slept"));
+    println!(
+        "{never_were} of {count} naps never were, lost: {:?}",
+        seen.lost
+    );
+    assert!(
+        seen.lost["events"] * 2 < never_were.max(count / 50),
+        "{never_were} of {count} naps never were, lost: {:?}",
+        seen.lost
+    );
     println!("{blocked} of {most} ns in {count} dozes, {hidden} ns hidden");
     assert!(
         blocked <= most + hidden,
