@@ -42,6 +42,13 @@ impl Books {
         }
     }
 
+    /// Has the books begin now.
+    pub(crate) fn begin(&mut self) {
+        self.before = booked(self.pid);
+        self.stolen_ns = stolen_ns();
+    }
+
+    /// What was booked until now.
     pub(crate) fn close(self) -> Booked {
         let after = booked(self.pid);
         let stolen_ns = stolen_ns() - self.stolen_ns;

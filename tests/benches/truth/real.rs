@@ -6,7 +6,7 @@ use std::time::Duration;
 use systemscope_tests::peers::Profiler;
 use systemscope_tests::table::{Table, Verdict};
 use systemscope_tests::user_stacks::starts_a_thread;
-use systemscope_tests::{Folded, Seen, Watch};
+use systemscope_tests::{Folded, Seen, Watch, now_ns};
 
 use crate::books::{Booked, Books, held_against};
 use crate::peers::{Peers, say};
@@ -21,13 +21,13 @@ pub(crate) fn rows(table: &mut Table, program: &Program) {
     let pid = program.pid;
     let mut on_cpu = Watch::oncputime(pid, &format!("-U -F {HERTZ}"));
     let mut off_cpu = Watch::offcputime(pid, "-U");
-    let books = Books::open(pid);
-    off_cpu.open();
-    on_cpu.open();
+    let mut books = Books::open(pid);
+    Watch::open_together([&mut off_cpu, &mut on_cpu], WINDOW);
+    let opens_in = off_cpu.started_ns().saturating_sub(now_ns());
+    sleep(Duration::from_nanos(opens_in));
+    books.begin();
     sleep(WINDOW);
-    off_cpu.stop();
     let booked = books.close();
-    on_cpu.stop();
     let (on_cpu, off_cpu) = (on_cpu.close(), off_cpu.close());
 
     let on_cpu_peers = Peers::attach(
