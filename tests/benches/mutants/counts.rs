@@ -1,7 +1,7 @@
 //! What counts and how it is summed: `intervals.h`, `counts.h`, `oncputime.bpf.c`,
 //! `offcputime.bpf.c`.
 
-use crate::mutant::Expected::{Caught, SameHere, Untested};
+use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
 pub(crate) const MUTANTS: &[Mutant] = &[
@@ -87,10 +87,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "counts_are_odd ? &counts_odd : &counts_even",
             "counts_are_odd ? &counts_even : &counts_even",
         ),
-        expected: Caught(&[
-            "alone::clock::accounting::a_threads_stacks_add_up_to_its_clock",
-            "alone::scale::all_of_4096_paths_are_seen_off_cpu",
-        ]),
+        expected: Caught(&["checks/counts::programs_count_where_user_space_does_not_drain"]),
     },
     Mutant {
         rule: "a map three quarters full asks to be drained",
@@ -99,7 +96,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "counts_used < COUNTS_ENTRIES / 4 * 3 || drain_asked",
             "counts_used < COUNTS_ENTRIES * 4 || drain_asked",
         ),
-        expected: Caught(&["alone::scale::all_of_4096_paths_are_seen_off_cpu"]),
+        expected: Caught(&[
+            "checks/counts::a_map_three_quarters_full_asks_to_be_drained_and_a_full_one_says_what_is_lost",
+        ]),
     },
     Mutant {
         rule: "an interval that finds no room is lost, and said to be",
@@ -109,7 +108,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Untested("a tool that is stopped until a map is full"),
+        expected: Caught(&[
+            "checks/counts::a_map_three_quarters_full_asks_to_be_drained_and_a_full_one_says_what_is_lost",
+        ]),
     },
     Mutant {
         rule: "the same again adds up",
@@ -124,9 +125,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (weight->longest > tally->longest)",
             "if (weight->longest < tally->longest)",
         ),
-        expected: Caught(&[
-            "together::wallclock::content::reports_tell_what_the_clock_and_the_kernel_count",
-        ]),
+        expected: Caught(&["checks/counts::the_same_again_adds_up_and_the_longest_is_kept"]),
     },
     Mutant {
         rule: "two CPUs that put the same key at once add up",
@@ -141,6 +140,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a CPU that counts is waited for",
         file: "include/counts.h",
         change: ("return here && *here;", "return here && false;"),
-        expected: SameHere("a sample would have to be at a page fault at the moment of a drain"),
+        expected: Caught(&["checks/counts::a_cpu_that_counts_says_so"]),
     },
 ];

@@ -22,7 +22,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "context == CONTEXT_TASK || context == CONTEXT_UNKNOWN",
             "context != CONTEXT_UNKNOWN",
         ),
-        expected: Caught(&[BYSTANDERS]),
+        expected: Caught(&["alone::wakers::each_other::no_chain_goes_on_from_a_timer"]),
     },
     Mutant {
         rule: "nor in a softirq",

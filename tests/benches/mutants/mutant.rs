@@ -21,13 +21,11 @@ pub(crate) struct Mutant {
 }
 
 pub(crate) enum Expected {
-    /// One of these tests fails, `program::module::name`, the quickest first; where the
-    /// module is one of shared/loader's own, `loader/module::name`.
+    /// One of these tests fails, `program::module::name`, the quickest first; of tests
+    /// that have the programs in them, `package/module::name`.
     Caught(&'static [&'static str]),
     /// No test can tell, for this reason.
     SameHere(&'static str),
-    /// There is no test, which would need this.
-    Untested(&'static str),
 }
 
 impl Mutant {

@@ -1,6 +1,6 @@
 //! Walks that were made before: `remembered_walks.h`, and its use.
 
-use crate::mutant::Expected::{Caught, SameHere, Untested};
+use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
 const TOLD_APART: &str =
@@ -26,7 +26,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "walk->start.ip != start->ip || walk->start.sp != start->sp ||",
             "walk->start.sp != start->sp ||",
         ),
-        expected: Caught(&[RECALLED, TOLD_APART]),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "and the frame pointer, if it was made use of",
@@ -44,9 +44,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "walk->start.instance != start->instance",
             "!start->instance",
         ),
-        expected: Untested(
-            "two programs with the same addresses, which need one place without randomization",
-        ),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "and its tables",
@@ -55,13 +53,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "walk->start.generation != start->generation",
             "!start->instance",
         ),
-        expected: Untested("a library in the place of another one, with the same stack"),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "a saved frame pointer that was made use of is noted",
         file: "include/remembered_walks.h",
         change: ("note_word(notes, from, bp);", ";"),
-        expected: Caught(&[TOLD_APART, RECALLED]),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "one that was not may change",
@@ -83,7 +81,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 	if (!read_user(&ip",
             "	if (!read_user(&ip",
         ),
-        expected: Untested("two naps in a signal handler that interrupted different callers"),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "nor walks by other registers",
@@ -93,7 +91,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 		cfa = dwarf",
             "		cfa = dwarf",
         ),
-        expected: Caught(&[RECALLED]),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "nor stacks cut short",
@@ -124,7 +122,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (recalled && !unseen(recalled) && !copy_every_stack)",
             "if (recalled && !copy_every_stack)",
         ),
-        expected: Caught(&["alone::scale::all_of_4096_paths_are_seen_off_cpu"]),
+        expected: Caught(&[
+            "checks/stacks::a_stack_is_sent_once_and_again_when_another_pushed_it_out",
+        ]),
     },
     Mutant {
         rule: "where the frame pointer at the leaf comes from is noted",

@@ -36,12 +36,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a key that pushes another one out moves that to the sums",
         file: "include/span_counts.h",
         change: (
-            "		if (place->sum.spans)
-			add_to_sums(slot, place);
-",
-            "",
+            "		if (place->sum.spans)\n",
+            "		if (place->sum.spans > ~0ULL >> 1)\n",
         ),
-        expected: Caught(&["alone::spans::the_spans_of_64_threads_are_their_switches"]),
+        expected: Caught(&["checks/spans::spans_of_many_owners_add_up_in_their_interval"]),
     },
     Mutant {
         rule: "what is pushed out keeps its interval",
@@ -62,7 +60,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "sums of one key add up",
         file: "include/span_counts.h",
         change: ("&sum->total, recent->sum.total", "&sum->total, 0"),
-        expected: Caught(&["alone::spans::the_spans_of_64_threads_are_their_switches"]),
+        expected: Caught(&["checks/spans::spans_of_many_owners_add_up_in_their_interval"]),
     },
     Mutant {
         rule: "a span over an interval's end is split there",
@@ -87,7 +85,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 		since = now;
 ",
         ),
-        expected: Caught(&["alone::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
+        expected: Caught(&["checks/running::nobody_who_is_measured_runs_since_the_window_opened"]),
     },
     Mutant {
         rule: "the span of whoever still runs is split at an interval's end",
@@ -124,7 +122,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "leaves = runs_measured(",
         ),
         expected: Caught(&[
-            "alone::spans::threads_that_come_and_go_are_counted_to_their_last_turn",
+            "together::printed::spans::a_container_sees_its_own_threads_by_its_own_numbers",
         ]),
     },
     Mutant {
@@ -134,40 +132,33 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "now - earlier(time_since_switch_in(task), now - since)",
             "now",
         ),
-        expected: Caught(&[
-            "together::printed::spans::a_container_sees_its_own_threads_by_its_own_numbers",
-        ]),
+        expected: Caught(&["checks/running::a_hidden_arrival_was_when_the_thread_got_its_cpu"]),
     },
     Mutant {
         rule: "a thread that was off the CPU at an interval's end leaves a note",
         file: "include/waiting_spans.h",
         change: (
-            "		if (since < end)
-			note_return((u64)task, thread, end);
-",
-            "",
+            "		if (since < end)\n			note_return",
+            "		if (since > end)\n			note_return",
         ),
-        expected: Caught(&["alone::waiting_intervals::intervals_hold_all_of_the_time_off_the_cpu"]),
+        expected: Caught(&["checks/waiting::of_a_wait_over_the_end_only_what_is_after_it_counts"]),
     },
     Mutant {
         rule: "of a span only what is in the interval counts there",
         file: "include/waiting_spans.h",
         change: (
-            "	if (since < start)
-		since = start;
-",
-            "",
+            "	if (since < start)\n		since = start;",
+            "	if (since > start)\n		since = start;",
         ),
-        expected: Caught(&["alone::spans::short_intervals_are_read_while_threads_come_back"]),
+        expected: Caught(&[
+            "checks/waiting::of_a_wait_from_before_the_interval_only_the_rest_counts",
+        ]),
     },
     Mutant {
         rule: "what ends after an interval's end counts in the other slot",
         file: "include/waiting_spans.h",
         change: ("		slot = !slot;\n", ""),
-        expected: Caught(&[
-            "alone::spans::short_intervals_are_read_while_threads_come_back",
-            "alone::waiting_intervals::intervals_hold_all_of_the_time_off_the_cpu",
-        ]),
+        expected: Caught(&["checks/waiting::of_a_wait_over_the_end_only_what_is_after_it_counts"]),
     },
     Mutant {
         rule: "who is off the CPU at an interval's end is read",

@@ -1,7 +1,7 @@
 //! Which stack it is, and whose: `stack_capture.h`, `stack_copy.h`,
 //! `stack_edges.h`, `task.h`.
 
-use crate::mutant::Expected::{Caught, SameHere, Untested};
+use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
 const EXECS: &str =
@@ -30,12 +30,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a stack's addresses mean something with their process only",
         file: "include/stack_capture.h",
         change: (
-            "hash = hash_word(event->instance,",
-            "hash = hash_word(0 & event->instance,",
+            "hash_word(hash_word(0, event->instance),",
+            "hash_word(hash_word(0, 0 & event->instance),",
         ),
-        expected: Untested(
-            "two programs with the same addresses, which need one place without randomization",
-        ),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "a stack whose frames are there is not sent again",
@@ -44,7 +42,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "return slot && *slot != hash ? slot : NULL;",
             "return slot;",
         ),
-        expected: SameHere("it costs time only: user space keeps each stack once"),
+        expected: Caught(&[
+            "checks/stacks::a_stack_is_sent_once_and_again_when_another_pushed_it_out",
+        ]),
     },
     Mutant {
         rule: "a stack that was pushed out is sent again",
@@ -53,7 +53,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "return slot && *slot != hash ? slot : NULL;",
             "return slot && !*slot ? slot : NULL;",
         ),
-        expected: Caught(&["alone::scale::all_of_4096_paths_are_seen_off_cpu"]),
+        expected: Caught(&[
+            "checks/stacks::a_stack_is_sent_once_and_again_when_another_pushed_it_out",
+        ]),
     },
     Mutant {
         rule: "a stack that found no room is sent when next seen",
@@ -65,7 +67,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "	*slot = hash;
 	return hash;",
         ),
-        expected: Untested("a tool that is stopped until the ring buffer is full"),
+        expected: Caught(&["checks/stacks::a_stack_that_found_no_room_is_sent_when_next_seen"]),
     },
     Mutant {
         rule: "a sample in user space has no kernel stack",
@@ -83,7 +85,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (!room || (u64)task == bpf_get_current_task())",
             "if (!room)",
         ),
-        expected: Untested("the kernel stack of a wait whose end was hidden"),
+        expected: Caught(&["checks/clock::a_hidden_arrival_was_when_the_thread_got_its_cpu"]),
     },
     Mutant {
         rule: "a leaf that no system call left is looked up as it is",
@@ -111,7 +113,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (!process || process->instance != event->instance)",
             "if (!process)",
         ),
-        expected: Caught(&[EXECS]),
+        expected: SameHere(
+            "it is asked once more, after the tables were read: another process would have to take the place in between",
+        ),
     },
     Mutant {
         rule: "a process without tables sends a copy of its stack",
@@ -148,7 +152,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a change in the pages of code has the mappings read again",
         file: "include/stack_capture.h",
         change: ("	return before;\n", "	return false;\n"),
-        expected: Untested("a library in the place of another one, opened between two waits"),
+        expected: Caught(&["checks/stacks::more_or_less_code_has_the_mappings_read_again"]),
     },
     Mutant {
         rule: "a fork is walked by its parent's tables",
@@ -159,7 +163,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Caught(&["alone::stacks::changes::children_are_known_from_their_first_wait_on"]),
+        expected: Caught(&["checks/stacks::a_fork_is_walked_by_its_parents_tables"]),
     },
     Mutant {
         rule: "a fork that executed something is not",
@@ -170,7 +174,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "		return parent;
 	return parent;",
         ),
-        expected: Untested("a child that executed a program of the same size at the same place"),
+        expected: Caught(&["checks/stacks::a_fork_with_other_code_is_not"]),
     },
     Mutant {
         rule: "copies are rationed",
@@ -208,7 +212,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "		seeded.switches = 0;
 ",
         ),
-        expected: Caught(&["alone::stacks::chains::c_that_waited_before_is_as_complete"]),
+        expected: SameHere("it costs time only: the stack is read once more, in the window"),
     },
     Mutant {
         rule: "who left the CPU after the window has no open interval",

@@ -17,8 +17,6 @@ pub(crate) struct Suite<'a> {
     passes: BTreeSet<&'static str>,
 }
 
-const LOADERS_OWN: &str = "loader/";
-
 impl Suite<'_> {
     pub(crate) fn new(tools: &MutatedTools) -> Suite<'_> {
         let program = env::current_exe().expect("the path of this program");
@@ -34,7 +32,7 @@ impl Suite<'_> {
     /// there, and passes on the tools as they are, of which it is asked once.
     pub(crate) fn notices(&mut self, test: &'static str) -> Option<String> {
         let said = self.run(test, &self.tools.folder()).err()?;
-        if test.starts_with(LOADERS_OWN) || self.passes.contains(test) {
+        if test.contains('/') || self.passes.contains(test) {
             return Some(gist(&said));
         }
         if let Err(said) = self.run(test, &self.tools.unchanged()) {
@@ -47,8 +45,8 @@ impl Suite<'_> {
 
     /// Runs a test on the tools in a folder. What it said if it fails.
     fn run(&self, test: &str, tools: &Path) -> Result<(), String> {
-        let mut command = match test.strip_prefix(LOADERS_OWN) {
-            Some(test) => self.loaders_own(test),
+        let mut command = match test.split_once('/') {
+            Some((package, test)) => self.with_programs(package, test),
             None => self.end_to_end(test),
         };
         command
@@ -58,10 +56,10 @@ impl Suite<'_> {
     }
 
     /// A test of the programs themselves, which are part of its own program.
-    fn loaders_own(&self, test: &str) -> Command {
+    fn with_programs(&self, package: &str, test: &str) -> Command {
         let (module, name) = split(test);
         self.tools
-            .cargo("test", &["-p", "loader", "--test", module, "--", name])
+            .cargo("test", &["-p", package, "--test", module, "--", name])
     }
 
     fn end_to_end(&self, test: &str) -> Command {

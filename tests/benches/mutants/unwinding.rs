@@ -1,6 +1,6 @@
 //! The walk along user stacks: `unwind.h`, `unwind_tables.h`, `arch_x86_64.h`.
 
-use crate::mutant::Expected::{Caught, SameHere, Untested};
+use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
 const WHERE_C_WAITS: &str = "alone::stacks::chains::where_c_waits_is_its_chain";
@@ -33,7 +33,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a signal's trampoline has no call before it",
         file: "include/unwind.h",
         change: ("= address + 2;", "= address + 1;"),
-        expected: Caught(&[WHERE_C_WAITS]),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "a signal frame has the registers of whom it interrupted",
@@ -81,7 +81,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Untested("code without tables that is a thread's first function"),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "127 frames are kept",
@@ -128,9 +128,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Caught(&[
-            "together::stacks::limits::a_program_with_nonsense_for_tables_is_no_harm",
-        ]),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "a stack that was switched may lie lower",
@@ -141,7 +139,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Caught(&[GO]),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "a frame may lie by any register, at the leaf",
@@ -162,16 +160,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "an entry of the linkage table has pushed its number or not yet",
         file: "include/arch_x86_64.h",
         change: ("(ip & 15) >= pushed", "(ip & 15) > pushed"),
-        expected: Caught(&[
-            "alone::stacks::chains::samples_on_the_way_to_the_dynamic_linker_have_their_caller",
-            "alone::stacks::chains::samples_in_the_linkage_table_have_their_caller",
-        ]),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "what is below the stack pointer was popped again",
         file: "include/unwind.h",
         change: ("		   saved < walk->sp) {", "		   !saved) {"),
-        expected: Caught(&[WALKS, IN_C]),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "a saved frame pointer is restored",
@@ -183,7 +178,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a frame pointer that is lost is none",
         file: "include/unwind.h",
         change: ("		bp = 1;\n", ""),
-        expected: Caught(&[WALKS, GO]),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "a row covers its own address and those up to the next",

@@ -1,6 +1,6 @@
 //! Who ended a wait: `wakers.h`, `offwaketime.bpf.c`.
 
-use crate::mutant::Expected::{Caught, SameHere, Untested};
+use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
 const AS_LONG: &str = "alone::wakers::chain::a_chain_is_as_long_as_asked_for_and_ends_in_the_timer";
@@ -39,7 +39,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "hash = hash_word(hash, wake->hops[i]);",
             "hash = hash_word(hash, wake->hops[0]);",
         ),
-        expected: Untested("two chains that differ after the first hop"),
+        expected: Caught(&["checks/clock::chains_that_differ_in_any_hop_are_two"]),
     },
     Mutant {
         rule: "a hop is process, thread and name as well as stacks",
@@ -75,9 +75,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "!length_is_wanted(blocked) ||",
             "!length_is_wanted(blocked + runnable) ||",
         ),
-        expected: Caught(&[
-            "together::printed::wakers::both_lengths_are_bounds_on_the_blocked_time",
-        ]),
+        expected: Caught(&["checks/clock::bounds_are_on_the_blocked_time"]),
     },
     Mutant {
         rule: "a thread that was preempted waits for no waker",
@@ -121,7 +119,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "include/wakers.h",
         change: (
             "if (filter_waker_pids && bpf_map_lookup_elem(&waker_pids, &pid))",
-            "if (filter_waker_pids)",
+            "if (filter_waker_pids && (bpf_map_lookup_elem(&waker_pids, &pid) || pid))",
         ),
         expected: Caught(&[
             "together::printed::wakers::waker_pid_and_waker_tid_choose_whose_wake_ups_count",
