@@ -109,7 +109,11 @@ static __always_inline u64 time_run(struct task_struct *task)
 	return task->se.sum_exec_runtime;
 }
 
-/* By the scheduler's own account: how long the current task has run, in ns. */
+/*
+ * By the scheduler's own account: how long the current task has run, in ns. Of
+ * one with a priority of its own, as the fair scheduler alone notes the switch,
+ * since that last had it.
+ */
 static __always_inline u64 time_since_switch_in(struct task_struct *task)
 {
 	return BPF_CORE_READ(task, se.sum_exec_runtime) -

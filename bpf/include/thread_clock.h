@@ -51,7 +51,7 @@ struct thread {
 	u64 instance;
 	/* switch_count() when the clock started. */
 	u64 switches;
-	/* What the scheduler had booked for it when it last got a CPU, in ns. */
+	/* time_run() when it last got a CPU, or left one. */
 	u64 ran_before;
 	/* In the caller's PID namespace. */
 	u32 pid;
@@ -177,7 +177,7 @@ new_thread(struct task_struct *task, u64 since, enum thread_state state)
 		.user = is_kernel_thread(task) ? STACK_NONE : (u64)task,
 		.started = since,
 		.switches = switch_count(task),
-		.ran_before = time_run(task) - (bpf_ktime_get_ns() - since),
+		.ran_before = time_run(task),
 	};
 	u64 key = (u64)task;
 	struct thread *found;
@@ -186,6 +186,8 @@ new_thread(struct task_struct *task, u64 since, enum thread_state state)
 	if (!thread.tid || window_is_over(since))
 		return NULL;
 	set_ids(task, &thread);
+	if (state == THREAD_RUNNING)
+		thread.ran_before -= bpf_ktime_get_ns() - since;
 	if (state == THREAD_BLOCKED)
 		thread.off_state = task_state(task);
 	BPF_CORE_READ_STR_INTO(&thread.comm, task, comm);
@@ -252,7 +254,7 @@ static __always_inline void arrive_belatedly(struct task_struct *task,
 					     struct thread *thread, u64 now)
 {
 	u64 since = clock_since(thread->clock);
-	u64 ran = time_since_switch_in(task);
+	u64 ran = time_run(task) - thread->ran_before;
 
 	if (!window_is_over(now))
 		__sync_fetch_and_add(&lost.switches, 1);
@@ -285,6 +287,7 @@ static __always_inline void depart_belatedly(struct task_struct *task,
 	thread->off_since = now;
 	thread->off_blocked = 0;
 	thread->off_state = state;
+	thread->ran_before = time_run(task);
 	thread->user = is_kernel_thread(task) ? STACK_NONE : STACK_MISSED;
 	*(volatile u64 *)&thread->clock =
 		clock_at(now, state ? THREAD_BLOCKED : THREAD_RUNNABLE);
@@ -357,6 +360,7 @@ static __always_inline void switch_out(void *ctx, struct task_struct *task,
 	thread->off_since = now;
 	thread->off_blocked = 0;
 	thread->off_state = blocked ? state : 0;
+	thread->ran_before = time_run(task);
 	thread_left_cpu(ctx, task, thread);
 	barrier();
 	*(volatile u64 *)&thread->clock =

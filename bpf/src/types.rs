@@ -137,7 +137,8 @@ pub struct Thread {
     pub instance: u64,
     /// How often it had left a CPU when its clock started.
     pub switches: u64,
-    /// Nanoseconds that the scheduler had booked for it when it last got a CPU.
+    /// Nanoseconds that the scheduler had booked for it when it last got a CPU, or
+    /// left one.
     pub ran_before: u64,
     /// Process.
     pub pid: u32,

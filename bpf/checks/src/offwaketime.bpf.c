@@ -72,6 +72,14 @@ int close_running(void *ctx)
 	return 0;
 }
 
+/* As when it leaves its CPU. */
+SEC("raw_tp")
+int note_time_run(void *ctx)
+{
+	clock.ran_before = time_run(bpf_get_current_task_btf());
+	return 0;
+}
+
 SEC("raw_tp")
 int arrive_unseen(void *ctx)
 {

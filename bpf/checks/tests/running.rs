@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bpf::cpudist::{CpudistSkel, CpudistSkelBuilder};
 use bpf::{FilterConfig, WindowState};
-use checks::{go_first, now_ns, run, stay_on_a_cpu};
+use checks::{be_preferred, now_ns, run, stay_on_a_cpu};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
 
@@ -104,7 +104,7 @@ fn a_hidden_arrival_was_when_the_thread_got_its_cpu() {
     const TICK: u64 = 10_000_000;
     let mut object = MaybeUninit::uninit();
     let mut cpu = Cpu::new(&mut object, Some(std::process::id()));
-    go_first();
+    be_preferred();
     // If something takes its CPU away all the same, it got it later.
     let in_time = (1..50).any(|turn| {
         let asleep = now_ns();
