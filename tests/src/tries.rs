@@ -15,8 +15,8 @@ pub const TRIED_AGAIN: &str = "measured again: ";
 const WINDOWS: usize = 8;
 
 /// The first of some measurements in which the machine hid no event from the
-/// tool: `measure` returns none when the tool says so. What the tool loses
-/// without a word is no excuse.
+/// tool: `measure` returns none when the tool says so, or when the tool saw what was
+/// hidden from the test. What the tool loses without a word is no excuse.
 ///
 /// # Panics
 ///
@@ -26,7 +26,7 @@ pub fn undisturbed<T>(mut measure: impl FnMut() -> Option<T>) -> T {
         if let Some(measured) = measure() {
             return measured;
         }
-        println!("{TRIED_AGAIN}the tool said that something was hidden from it");
+        println!("{TRIED_AGAIN}the machine hid something");
     }
     panic!("each of {WINDOWS} measurements was disturbed");
 }

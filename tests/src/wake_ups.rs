@@ -11,7 +11,10 @@
 //!   to leave idle. In the tools it begins at the switch.
 //!
 //! Measured without the tools, by the kernel's own tracing, of the same threads at
-//! the same time: `sched_waking`, `sched_wakeup` and `sched_switch`.
+//! the same time: `sched_waking`, `sched_wakeup` and `sched_switch`. A machine that
+//! hides context switches from the tools hides them from the tracing, too, and at
+//! times all of a CPU's: a wake-up whose switch was not seen counts as the mean of
+//! the thread's others.
 
 use std::collections::BTreeMap;
 
@@ -78,10 +81,18 @@ enum Way {
     },
 }
 
+/// Wake-ups that preempt, by whether the switch was seen.
+#[derive(Default)]
+struct Preempting {
+    seen: u64,
+    unseen: u64,
+}
+
 /// `  <idle>-0 [001] d..2. 932.765534: sched_switch: … next_pid=19070 next_prio=120`
 fn delays(trace: &str) -> BTreeMap<u32, Delays> {
     let mut ways: BTreeMap<u32, Way> = BTreeMap::new();
     let mut delays: BTreeMap<u32, Delays> = BTreeMap::new();
+    let mut preempting: BTreeMap<u32, Preempting> = BTreeMap::new();
     for line in trace.lines() {
         let Some((head, what)) = line.rsplit_once(": sched_") else {
             continue;
@@ -100,7 +111,10 @@ fn delays(trace: &str) -> BTreeMap<u32, Delays> {
         let flags = words.next().unwrap_or_default();
         let preempts = matches!(flags.as_bytes().get(1), Some(b'N' | b'n' | b'B' | b'b'));
         if what.starts_with("waking:") {
-            ways.extend(number("pid=").map(|tid| (tid, Way::Woken { ns })));
+            let Some(tid) = number("pid=") else { continue };
+            if let Some(Way::Arrived { preempts: true, .. }) = ways.insert(tid, Way::Woken { ns }) {
+                preempting.entry(tid).or_default().unseen += 1;
+            }
         } else if what.starts_with("wakeup:") {
             let Some(tid) = number("pid=") else { continue };
             if let Some(Way::Woken { ns: woken }) = ways.insert(tid, Way::Arrived { ns, preempts })
@@ -116,8 +130,13 @@ fn delays(trace: &str) -> BTreeMap<u32, Delays> {
             // A wake-up from another CPU does not tell, but anything preempts idle.
             if preempts || number("prev_pid=") == Some(0) {
                 delays.entry(tid).or_default().preempting_ns += ns.saturating_sub(arrived);
+                preempting.entry(tid).or_default().seen += 1;
             }
         }
+    }
+    for (tid, Preempting { seen, unseen }) in preempting {
+        let delays = delays.entry(tid).or_default();
+        delays.preempting_ns += unseen * delays.preempting_ns / seen.max(1);
     }
     delays
 }
@@ -175,5 +194,18 @@ mod tests {
         assert_eq!(delays(&trace("dNh3.", 19)), one(30_000));
         assert_eq!(delays(&trace("d.h3.", 0)), one(30_000));
         assert_eq!(delays(&trace("d.h3.", 19)), one(0));
+    }
+
+    #[test]
+    fn a_switch_that_was_not_seen_took_as_long_as_others() {
+        let seen = trace("dNh3.", 19);
+        let unseen: Vec<&str> = seen
+            .lines()
+            .filter(|line| !line.contains("switch"))
+            .collect();
+        let unseen = unseen.join("\n");
+        let twice = delays(&format!("{unseen}\n{seen}"));
+        assert_eq!(twice[&7].preempting_ns, 60_000);
+        assert_eq!(twice[&7].arriving_ns, 8000);
     }
 }

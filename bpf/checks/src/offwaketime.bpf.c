@@ -66,6 +66,13 @@ struct thread clock;
 u64 clock_now;
 
 SEC("raw_tp")
+int first_seen(void *ctx)
+{
+	clock_now = unseen_since(clock_now);
+	return 0;
+}
+
+SEC("raw_tp")
 int close_running(void *ctx)
 {
 	clock_now = close_interval(&clock, THREAD_RUNNING, clock_now);

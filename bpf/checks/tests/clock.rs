@@ -32,6 +32,22 @@ fn counted(parts: &OffwaketimeSkel<'_>) -> Vec<(u64, Tally)> {
     tallies.collect()
 }
 
+#[test]
+fn who_was_not_there_when_the_window_opened_is_measured_from_now_on() {
+    let mut object = MaybeUninit::uninit();
+    let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
+    for (seeded, lost, since) in [(false, 0, 1000), (true, 0, 1500), (false, 1, 1500)] {
+        let shared = parts.maps.bss_data.as_deref_mut().unwrap();
+        shared.window_start = 1000;
+        shared.threads_are_seeded = seeded;
+        shared.lost.clocks = lost;
+        shared.clock_now = 1500;
+        run(&parts.progs.first_seen);
+        let shared = parts.maps.bss_data.as_deref().unwrap();
+        assert_eq!(shared.clock_now, since, "{seeded} {lost}");
+    }
+}
+
 /// As where a CPU read the time, and another one's event then came first.
 #[test]
 fn an_event_never_ends_an_interval_before_it_began() {

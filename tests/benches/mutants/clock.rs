@@ -131,7 +131,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "window_start",
         ),
         expected: Caught(&[
-            "alone::clock::thread_states::who_becomes_the_leader_is_measured_from_then_on",
+            "checks/clock::who_was_not_there_when_the_window_opened_is_measured_from_now_on",
         ]),
     },
     Mutant {

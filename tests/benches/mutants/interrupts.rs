@@ -22,7 +22,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "context == CONTEXT_TASK || context == CONTEXT_UNKNOWN",
             "context != CONTEXT_UNKNOWN",
         ),
-        expected: Caught(&["alone::wakers::each_other::no_chain_goes_on_from_a_timer"]),
+        expected: Caught(&["alone::wakers::each_other::what_interrupts_a_thread_is_not_its_doing"]),
     },
     Mutant {
         rule: "nor in a softirq",

@@ -121,9 +121,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 		 runs_measured(",
             "leaves = runs_measured(",
         ),
-        expected: Caught(&[
-            "together::printed::spans::a_container_sees_its_own_threads_by_its_own_numbers",
-        ]),
+        expected: Caught(&["alone::spans::threads_of_a_container_are_seen_to_their_end"]),
     },
     Mutant {
         rule: "the scheduler knows when a hidden switch was",

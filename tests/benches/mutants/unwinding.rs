@@ -116,7 +116,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (!regs_are_32_bit(regs))",
         ),
         expected: Caught(&[
-            "together::printed::wakers::call_graph_chooses_how_both_stacks_are_walked",
+            "together::stacks::limits::frame_pointers_alone_do_not_stop_at_programs_without",
         ]),
     },
     Mutant {

@@ -12,7 +12,8 @@ use systemscope_tests::output::{assert_close, per_mille};
 use systemscope_tests::spans::{Interval, Spans, close, watch};
 use systemscope_tests::wake_ups::WakeUps;
 use systemscope_tests::{
-    Account, Running, Turn, Workload, accounts_at_rest, cpus_online, least_stolen, patiently,
+    Account, Running, Tool, Turn, Workload, accounts_at_rest, binary, cpus_online, least_stolen,
+    patiently,
 };
 
 /// What the kernel booked for a program in the window.
@@ -133,6 +134,39 @@ fn threads_that_come_and_go_are_counted_to_their_last_turn() {
             }));
         });
     }
+}
+
+/// Threads that start each other, and sleep a moment.
+const THREADS: &str = "
+import threading, time
+while True:
+    thread = threading.Thread(target=time.sleep, args=(0.01,))
+    thread.start()
+    thread.join()
+";
+
+/// A thread that ends loses its number there before it leaves its CPU for the last
+/// time.
+#[test]
+fn threads_of_a_container_are_seen_to_their_end() {
+    let _turn = Turn::take();
+    let tool = binary("cpudist");
+    let script = format!("python3 -c '{THREADS}' & {} -L --json 1 1", tool.display());
+    patiently(|| {
+        let finished = Tool::at("unshare".as_ref())
+            .args("--pid --fork --mount-proc sh -c")
+            .arg(&script)
+            .run();
+        let spans = Spans::read(finished);
+        let rows = spans.only().rows.iter();
+        let threads = rows.filter(|row| row.comm.as_deref() == Some("python3"));
+        let threads = threads.count() as u64;
+        assert!(
+            threads > 2 && spans.lost_switches * 4 < threads + 8,
+            "{} switches lost, of {threads} threads",
+            spans.lost_switches
+        );
+    });
 }
 
 /// Lengths of one kind, shortest first.

@@ -82,20 +82,23 @@ fn blocked_and_runnable_are_all_of_it() {
     });
 }
 
-/// The thread that ends last has another name, and the process is gone when the tool
-/// looks for its name.
+/// The thread that ends last has another name, and the process is there only while
+/// the tool cannot ask for its name.
 #[test]
 fn a_process_that_ended_has_its_leaders_name() {
     let _turn = Turn::take();
+    let running = Tool::new("cpudist").args("-P").start_measuring();
+    running.signal(Signal::STOP);
     let mut leaderless = Workload::plain("leaderless");
     let pid = leaderless.pid();
-    let running = Tool::new("cpudist").args("-P").pid(pid).start_measuring();
-    running.signal(Signal::STOP);
     leaderless.go();
     while leaderless.is_running() {
         sleep(Duration::from_millis(1));
     }
+    // Nothing is left of it.
+    drop(leaderless);
     running.signal(Signal::CONT);
+    running.signal(Signal::INT);
     let finished = running.finish_within(PATIENCE).succeeded();
     let text = String::from_utf8(finished.stdout).unwrap();
     let name = format!("pid = {pid} leaderless");

@@ -20,14 +20,6 @@ fn spinners() -> Workload {
     spinners
 }
 
-/// With --chain, for which every thread of the machine has a clock.
-fn offwaketime_on_chain(pid: u32) -> Seen {
-    let mut watch = Watch::apart(Tool::new("offwaketime").pid(pid).args("--chain 4"));
-    watch.open();
-    sleep(WINDOW);
-    watch.close_however_big().0
-}
-
 fn offwaketime_on(pids: &[u64], arguments: &str) -> Seen {
     let pids: Vec<String> = pids.iter().map(u64::to_string).collect();
     let tool = Tool::new("offwaketime").arg("-p").arg(pids.join(","));
@@ -182,23 +174,16 @@ fn a_timer_is_no_thread() {
     assert_timers_end_the_naps();
 }
 
-/// Those whom the timer interrupts had been woken by others: that is their matter.
+/// Only timers end its naps, and they interrupt those who are asked for.
 #[test]
-fn no_chain_goes_on_from_a_timer() {
+fn what_interrupts_a_thread_is_not_its_doing() {
     let _turn = Turn::take();
-    let pairs: Vec<Pair> = (0..cpus_online())
-        .map(|_| Pair::start(wake_pairs()))
-        .collect();
+    let spinners = spinners();
     let mut naps = Workload::start("naps", &[60, 200]);
     naps.go();
-    let seen = offwaketime_on_chain(naps.pid());
-    drop(pairs);
-    let waits = seen.waits_but_missed().ended();
-    assert_most("what ends a nap", &waits, 990, |line| {
-        line.waker().comm == TIMER
-    });
-    let longer = waits.only(|line| line.wakers().len() > 1);
-    assert_eq!(longer.total(), 0, "{longer}");
+    let wakers = format!("--waker-pid {}", spinners.pid());
+    let seen = offwaketime_on(&[naps.pid().into()], &wakers);
+    assert_eq!(seen.folded.total(), 0, "{}", seen.folded);
 }
 
 #[test]
