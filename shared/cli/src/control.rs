@@ -215,6 +215,18 @@ mod tests {
     }
 
     #[test]
+    fn a_line_may_be_as_long_as_it_may_be() {
+        let (mut parent, mut control) = pair();
+        // Over half of it is zeros before the number.
+        let line = format!("start {:0>1$}", 7, LONGEST_LINE - "start ".len());
+        assert_eq!(line.len(), LONGEST_LINE);
+        parent.write_all(line.as_bytes()).unwrap();
+        assert_eq!(control.poll().unwrap(), None);
+        parent.write_all(b"\n").unwrap();
+        assert_eq!(control.poll().unwrap(), Some(Order::Start(7)));
+    }
+
+    #[test]
     fn only_a_socket_will_do() {
         let file = File::open("/dev/null").unwrap();
         for fd in [-1, 0, 2, 1_000_000, file.as_raw_fd()] {

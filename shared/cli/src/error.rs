@@ -142,6 +142,17 @@ mod tests {
     }
 
     #[test]
+    fn only_a_body_without_an_error_succeeds() {
+        // ExitCode says what it is only to those who debug.
+        let shown = |code| format!("{code:?}");
+        let failed = run("tool", || {
+            Err(anyhow!("this is to be seen once, in a test"))
+        });
+        assert_eq!(shown(run("tool", || Ok(()))), shown(ExitCode::SUCCESS));
+        assert_eq!(shown(failed), shown(ExitCode::from(FAILED)));
+    }
+
+    #[test]
     fn reason_leaves_out_the_number() {
         assert_eq!(
             reason(&io::Error::from_raw_os_error(libc::ENOSPC)),

@@ -267,6 +267,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_measured_is_told_in_words() {
+        let subject = |line: &str| parse(line).unwrap().target.subject();
+        assert_eq!(subject(""), "all threads");
+        assert_eq!(subject("-p 12,34"), "PID 12,34");
+        assert_eq!(subject("-t 12,34"), "TID 12,34");
+        let stacks = |line: &str| parse(line).unwrap().stacks.subject();
+        assert_eq!(stacks(""), "user + kernel");
+        assert_eq!(stacks("-U"), "user");
+        assert_eq!(stacks("-K"), "kernel");
+    }
+
+    #[test]
+    fn targets_that_do_not_exist_are_refused() {
+        let own = std::process::id();
+        let validate = |line: String| parse(&line).unwrap().target.validate();
+        for flag in ["-p", "-t"] {
+            assert!(validate(format!("{flag} {own}")).is_ok());
+            assert!(validate(format!("{flag} {own},4194304")).is_err());
+        }
+    }
+
+    #[test]
     fn exclusive_flags_exclude_each_other() {
         assert!(parse("-U -K").is_err());
         assert!(parse("-p 1 -t 1").is_err());

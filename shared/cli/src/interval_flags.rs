@@ -73,3 +73,60 @@ impl IntervalFlags {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::TargetFlags;
+    use crate::parse::parse_from;
+
+    #[derive(Debug, Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        target: TargetFlags,
+        #[command(flatten)]
+        intervals: IntervalFlags,
+    }
+
+    fn parse(line: &str) -> anyhow::Result<IntervalFlags> {
+        let words = std::iter::once("tool").chain(line.split_whitespace());
+        parse_from(words).map(|arguments: Arguments| arguments.intervals)
+    }
+
+    #[test]
+    fn bounds_are_in_microseconds() {
+        let lengths = |line| parse(line).unwrap().lengths_ns();
+        assert_eq!(lengths(""), (1000, u64::MAX));
+        assert_eq!(lengths("-m 0"), (0, u64::MAX));
+        assert_eq!(lengths("-m 20 -M 3000"), (20_000, 3_000_000));
+    }
+
+    #[test]
+    fn bounds_between_which_nothing_lies_are_refused() {
+        for line in ["", "-m 5", "-m 5 -M 6", "-M 2"] {
+            assert!(parse(line).unwrap().validate().is_ok(), "{line}");
+        }
+        for line in ["-m 5 -M 5", "-m 6 -M 5", "-M 1"] {
+            let error = parse(line).unwrap().validate().unwrap_err();
+            assert!(error.to_string().contains("is not below -M"), "{line}");
+        }
+    }
+
+    #[test]
+    fn whose_intervals_is_told_in_words() {
+        let subject = |line| parse(line).unwrap().subject();
+        assert_eq!(subject(""), None);
+        assert_eq!(subject("-u"), Some("all user threads"));
+        assert_eq!(subject("-k"), Some("all kernel threads"));
+    }
+
+    #[test]
+    fn kinds_of_threads_are_chosen_where_none_are_named() {
+        for line in ["-u -k", "-u -p 1", "-k -t 1"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}
