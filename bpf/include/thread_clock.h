@@ -167,9 +167,11 @@ static __always_inline void set_ids(struct task_struct *task,
  * Gives @task a clock that is in @state since @since, or finds the one that
  * another CPU gave it first. NULL if there is no room, or the caller's PID
  * namespace does not show the task.
+ *
+ * Out of line, as it is rare, and its record would take most of the stack.
  */
-static __always_inline struct thread *
-new_thread(struct task_struct *task, u64 since, enum thread_state state)
+static __noinline struct thread *new_thread(struct task_struct *task, u64 since,
+					    enum thread_state state)
 {
 	struct thread thread = {
 		.clock = clock_at(since, state),
