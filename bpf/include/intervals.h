@@ -36,10 +36,13 @@ static __always_inline bool length_is_wanted(u64 length)
 	return length >= min_interval && length <= max_interval;
 }
 
-/* Counts an interval of @task, which is about to be back on a CPU. */
-static __always_inline void count_interval(struct task_struct *task,
-					   struct thread *thread, u64 waker,
-					   const struct tally *weight)
+/*
+ * Counts an interval of @task, which is about to be back on a CPU. Out of line,
+ * so that its key is not on the stack of all that sched_switch does.
+ */
+static __noinline int count_interval(struct task_struct *task,
+				     struct thread *thread, u64 waker,
+				     const struct tally *weight)
 {
 	struct stack_key key = {
 		.pid = thread->pid,
@@ -51,6 +54,7 @@ static __always_inline void count_interval(struct task_struct *task,
 	key.kernel = capture_saved_kernel_stack(task, SCRATCH_HOOK);
 	BPF_CORE_READ_STR_INTO(&key.comm, task, comm);
 	count(&key, weight);
+	return 0;
 }
 
 #endif

@@ -97,8 +97,11 @@ static __always_inline void send_waker(u64 *slot, void *event, u32 size, u64 id)
 		*slot = id;
 }
 
-/* The hop that the current context is. Returns its ID. */
-static __always_inline u64 capture_waker(void *ctx, enum context context)
+/*
+ * The hop that the current context is. Returns its ID. Out of line, so that its
+ * event is not on the stack of all that sched_waking does.
+ */
+static __noinline u64 capture_waker(void *ctx, enum context context)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct waker_event waker = {
@@ -129,8 +132,8 @@ static __always_inline u64 capture_waker(void *ctx, enum context context)
 	return waker.id;
 }
 
-/* The chain of @wake's hops. Returns its ID. */
-static __always_inline u64 publish_chain(struct wake *wake)
+/* The chain of @wake's hops. Returns its ID. Out of line as well. */
+static __noinline u64 publish_chain(struct wake *wake)
 {
 	struct waker_chain_event chain = {
 		.kind = EVENT_WAKER_CHAIN,
