@@ -13,8 +13,8 @@
 //! Measured without the tools, by the kernel's own tracing, of the same threads at
 //! the same time: `sched_waking`, `sched_wakeup` and `sched_switch`. A machine that
 //! hides context switches from the tools hides them from the tracing, too, and at
-//! times all of a CPU's: a wake-up whose switch was not seen counts as the mean of
-//! the thread's others.
+//! times all of a CPU's: a wake-up whose switch was not seen counts as the median of
+//! the others.
 
 use std::collections::BTreeMap;
 
@@ -81,18 +81,12 @@ enum Way {
     },
 }
 
-/// Wake-ups that preempt, by whether the switch was seen.
-#[derive(Default)]
-struct Preempting {
-    seen: u64,
-    unseen: u64,
-}
-
 /// `  <idle>-0 [001] d..2. 932.765534: sched_switch: … next_pid=19070 next_prio=120`
 fn delays(trace: &str) -> BTreeMap<u32, Delays> {
     let mut ways: BTreeMap<u32, Way> = BTreeMap::new();
     let mut delays: BTreeMap<u32, Delays> = BTreeMap::new();
-    let mut preempting: BTreeMap<u32, Preempting> = BTreeMap::new();
+    let mut preempting: Vec<u64> = Vec::new();
+    let mut unseen: BTreeMap<u32, u64> = BTreeMap::new();
     for line in trace.lines() {
         let Some((head, what)) = line.rsplit_once(": sched_") else {
             continue;
@@ -113,7 +107,7 @@ fn delays(trace: &str) -> BTreeMap<u32, Delays> {
         if what.starts_with("waking:") {
             let Some(tid) = number("pid=") else { continue };
             if let Some(Way::Arrived { preempts: true, .. }) = ways.insert(tid, Way::Woken { ns }) {
-                preempting.entry(tid).or_default().unseen += 1;
+                *unseen.entry(tid).or_default() += 1;
             }
         } else if what.starts_with("wakeup:") {
             let Some(tid) = number("pid=") else { continue };
@@ -129,14 +123,16 @@ fn delays(trace: &str) -> BTreeMap<u32, Delays> {
         {
             // A wake-up from another CPU does not tell, but anything preempts idle.
             if preempts || number("prev_pid=") == Some(0) {
-                delays.entry(tid).or_default().preempting_ns += ns.saturating_sub(arrived);
-                preempting.entry(tid).or_default().seen += 1;
+                let took = ns.saturating_sub(arrived);
+                delays.entry(tid).or_default().preempting_ns += took;
+                preempting.push(took);
             }
         }
     }
-    for (tid, Preempting { seen, unseen }) in preempting {
-        let delays = delays.entry(tid).or_default();
-        delays.preempting_ns += unseen * delays.preempting_ns / seen.max(1);
+    preempting.sort_unstable();
+    let median = preempting.get(preempting.len() / 2).copied();
+    for (tid, count) in unseen {
+        delays.entry(tid).or_default().preempting_ns += count * median.unwrap_or(0);
     }
     delays
 }
