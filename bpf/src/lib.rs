@@ -15,6 +15,8 @@ pub use shared::{
     ClockState, FilterConfig, IntervalConfig, SharedConfig, SharedState, WindowState,
 };
 
+/// A module for each BPF program that the build script of this package compiled.
+#[macro_export]
 macro_rules! skeletons {
     ($($program:ident)*) => {$(
         #[doc = concat!("The skeleton of `", stringify!($program), ".bpf.c`.")]

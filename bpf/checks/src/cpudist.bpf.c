@@ -2,6 +2,8 @@
 /* Parts of cpudist, to be run one by one on what a test makes up. */
 #include "../../src/cpudist.bpf.c"
 
+#include "end_wait.h"
+
 u32 span_slot;
 u32 span_belongs_to;
 u64 span_length;
@@ -10,18 +12,5 @@ SEC("raw_tp")
 int count_once(void *ctx)
 {
 	count_span(span_slot, span_belongs_to, span_length);
-	return 0;
-}
-
-/* The clock of the thread that runs this. */
-struct thread clock;
-u64 wait_blocked;
-u64 wait_runnable;
-
-SEC("raw_tp")
-int end_wait(void *ctx)
-{
-	off_cpu_interval(bpf_get_current_task_btf(), &clock, wait_blocked,
-			 wait_runnable);
 	return 0;
 }

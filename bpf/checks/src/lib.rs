@@ -7,25 +7,8 @@ use std::mem::MaybeUninit;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{OpenObject, ProgramInput, ProgramMut};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
 
-macro_rules! skeletons {
-    ($($program:ident)*) => {$(
-        #[doc = concat!("The skeleton of `", stringify!($program), ".bpf.c`.")]
-        #[allow(
-            missing_docs,
-            unreachable_pub,
-            warnings,
-            clippy::all,
-            clippy::restriction
-        )]
-        pub mod $program {
-            include!(concat!(env!("OUT_DIR"), "/", stringify!($program), ".skel.rs"));
-        }
-    )*};
-}
-
-skeletons!(cpudist offwaketime);
+bpf::skeletons!(cpudist offwaketime);
 
 /// Loads the parts that `builder` is about after `configure`, for a thread that from
 /// now on has one CPU alone: much is kept for each.
@@ -80,12 +63,6 @@ pub fn go_first() {
     // SAFETY: this thread, and a valid pointer.
     let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &first) };
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
-}
-
-/// CLOCK_MONOTONIC, nanoseconds.
-pub fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
 /// Runs a part once, here and now.

@@ -6,6 +6,8 @@
  */
 #include "../../src/offwaketime.bpf.c"
 
+#include "end_wait.h"
+
 /* As many words as the kernel's struct pt_regs has, in its order. */
 #define REGISTERS 21
 
@@ -61,8 +63,7 @@ int name_chain(void *ctx)
 	return 0;
 }
 
-/* The clock of the thread that runs this, at what is said to be now. */
-struct thread clock;
+/* What is said to be now. */
 u64 clock_now;
 
 SEC("raw_tp")
@@ -91,16 +92,5 @@ SEC("raw_tp")
 int arrive_unseen(void *ctx)
 {
 	arrive_belatedly(bpf_get_current_task_btf(), &clock, clock_now);
-	return 0;
-}
-
-u64 wait_blocked;
-u64 wait_runnable;
-
-SEC("raw_tp")
-int end_wait(void *ctx)
-{
-	off_cpu_interval(bpf_get_current_task_btf(), &clock, wait_blocked,
-			 wait_runnable);
 	return 0;
 }

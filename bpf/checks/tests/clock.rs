@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bpf::types::{STACK_MISSED, StackKey, Tally, ThreadState};
 use checks::offwaketime::{OffwaketimeSkel, OffwaketimeSkelBuilder};
-use checks::{be_preferred, go_first, load, now_ns, run};
+use checks::{be_preferred, go_first, load, run};
+use cli::monotonic_ns;
 use libbpf_rs::{MapCore, MapFlags};
 
 fn set_clock(parts: &mut OffwaketimeSkel<'_>, state: ThreadState, since: u64, now: u64) {
@@ -75,11 +76,11 @@ fn a_hidden_arrival_was_when_the_thread_got_its_cpu() {
         let in_time = (0..50).any(|_| {
             sleep(Duration::from_millis(5));
             run(&parts.progs.note_time_run);
-            let asleep = now_ns();
+            let asleep = monotonic_ns();
             sleep(Duration::from_millis(5));
-            let awake = now_ns();
-            while now_ns() < awake + 4 * TICK {}
-            let now = now_ns();
+            let awake = monotonic_ns();
+            while monotonic_ns() < awake + 4 * TICK {}
+            let now = monotonic_ns();
             set_clock(&mut parts, ThreadState::Blocked, asleep, now);
             run(&parts.progs.arrive_unseen);
             let shared = parts.maps.bss_data.as_deref().unwrap();

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bpf::cpudist::{CpudistSkel, CpudistSkelBuilder};
 use bpf::{FilterConfig, WindowState};
-use checks::{be_preferred, now_ns, run, stay_on_a_cpu};
+use checks::{be_preferred, run, stay_on_a_cpu};
+use cli::monotonic_ns;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
 
@@ -78,7 +79,7 @@ const SECOND: u64 = 1_000_000_000;
 fn who_runs_when_the_window_opens_runs_since_then() {
     let mut object = MaybeUninit::uninit();
     let mut cpu = Cpu::new(&mut object, Some(std::process::id()));
-    let start = now_ns();
+    let start = monotonic_ns();
     cpu.open_window(start, start + 1000 * SECOND);
     cpu.set(NOBODY);
     let (since, task) = cpu.visited();
@@ -91,7 +92,7 @@ fn who_runs_when_the_window_opens_runs_since_then() {
 fn nobody_who_is_measured_runs_since_the_window_opened() {
     let mut object = MaybeUninit::uninit();
     let mut cpu = Cpu::new(&mut object, Some(1));
-    let start = now_ns();
+    let start = monotonic_ns();
     cpu.open_window(start, start + 1000 * SECOND);
     cpu.set(NOBODY);
     assert_eq!(cpu.visited(), (start, 0));
@@ -107,13 +108,13 @@ fn a_hidden_arrival_was_when_the_thread_got_its_cpu() {
     be_preferred();
     // If something takes its CPU away all the same, it got it later.
     let in_time = (1..50).any(|turn| {
-        let asleep = now_ns();
+        let asleep = monotonic_ns();
         // The interval ends while this thread sleeps, and somebody else runs.
         cpu.open_window(asleep - SECOND, asleep + 1_000_000);
         cpu.set((asleep, SOMEBODY));
         sleep(Duration::from_millis(5));
-        let awake = now_ns();
-        while now_ns() < awake + 4 * TICK {}
+        let awake = monotonic_ns();
+        while monotonic_ns() < awake + 4 * TICK {}
         let (since, task) = cpu.visited();
         assert_ne!(task, SOMEBODY);
         assert!(since >= asleep + 5_000_000, "{since}, asleep from {asleep}");

@@ -67,6 +67,15 @@ impl Walker<'_> {
         Walker { parts, stack }
     }
 
+    /// The same, of a made-up process that has tables.
+    fn of_a_process(object: &mut MaybeUninit<OpenObject>) -> Walker<'_> {
+        let mut walker = Walker::new(object);
+        let (pid, instance) = process(0);
+        put_process(&walker.parts.maps.unwind_processes, pid, instance, 0);
+        walker.set_process(pid, instance);
+        walker
+    }
+
     /// Whose stack it is: a made-up process, or this one.
     fn set_process(&mut self, pid: u32, instance: u64) {
         let shared = self.parts.maps.bss_data.as_deref_mut().unwrap();
@@ -85,9 +94,8 @@ impl Walker<'_> {
         self.parts.maps.bss_data.as_deref().unwrap().walk_found
     }
 
-    /// What is sent meanwhile.
-    fn sent<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> (T, Sent) {
-        let acted = act(self);
+    /// What was sent since.
+    fn sent(&self) -> Sent {
         let sent = RefCell::new(Sent::default());
         let mut ring = RingBufferBuilder::new();
         ring.add(&self.parts.maps.events, |message| {
@@ -99,12 +107,12 @@ impl Walker<'_> {
         })
         .unwrap();
         ring.build().unwrap().consume().unwrap();
-        (acted, sent.into_inner())
+        sent.into_inner()
     }
 
     /// The ID of the one stack that a walk sends, or none.
-    fn sends(&mut self) -> (u64, usize) {
-        let (id, sent) = self.sent(|walker| walker.walk());
+    fn sends(&self) -> (u64, usize) {
+        let (id, sent) = (self.walk(), self.sent());
         assert!(sent.stacks.iter().all(|(sent, _)| *sent == id));
         (id, sent.stacks.len())
     }
@@ -122,10 +130,7 @@ impl Walker<'_> {
 #[test]
 fn a_stack_is_sent_once_and_again_when_another_pushed_it_out() {
     let mut object = MaybeUninit::uninit();
-    let mut walker = Walker::new(&mut object);
-    let (pid, instance) = process(0);
-    put_process(&walker.parts.maps.unwind_processes, pid, instance, 0);
-    walker.set_process(pid, instance);
+    let mut walker = Walker::of_a_process(&mut object);
     for interrupted in [false, true] {
         walker.set_interrupted(interrupted);
         let (id, times) = walker.sends();
@@ -140,33 +145,23 @@ fn a_stack_is_sent_once_and_again_when_another_pushed_it_out() {
 #[test]
 fn a_stack_that_found_no_room_is_sent_when_next_seen() {
     let mut object = MaybeUninit::uninit();
-    let mut walker = Walker::new(&mut object);
-    let (pid, instance) = process(0);
-    put_process(&walker.parts.maps.unwind_processes, pid, instance, 0);
-    walker.set_process(pid, instance);
+    let mut walker = Walker::of_a_process(&mut object);
     // Another place in the root each time, until nothing is sent any more.
     let root = CODE;
-    let mut lost_one = || {
-        let walker = &mut walker;
-        for turn in 1.. {
-            walker.stack.set(ROOT, root + 1 + turn % (FUNCTION - 1));
-            let slots = &walker.parts.maps.seen_stacks;
-            let id = walker.walk();
-            let lost = walker.parts.maps.bss_data.as_deref().unwrap().lost;
-            if lost.stack_frames == 1 {
-                return id;
-            }
-            assert_eq!(lost.stack_frames, 0);
-            // So that it is sent whenever it comes again.
-            let slot = (id as u32 & 0xffff).to_ne_bytes();
-            slots
-                .update(&slot, &0_u64.to_ne_bytes(), MapFlags::ANY)
-                .unwrap();
+    let mut turns = 1..;
+    let lost = loop {
+        let turn = turns.next().unwrap();
+        walker.stack.set(ROOT, root + 1 + turn % (FUNCTION - 1));
+        let id = walker.walk();
+        let lost = walker.parts.maps.bss_data.as_deref().unwrap().lost;
+        if lost.stack_frames == 1 {
+            break id;
         }
-        unreachable!()
+        assert_eq!(lost.stack_frames, 0);
+        // So that it is sent whenever it comes again.
+        walker.push_out(id);
     };
-    let lost = lost_one();
-    let (_, sent) = walker.sent(|_| ());
+    let sent = walker.sent();
     assert!(sent.stacks.len() > 1000, "{}", sent.stacks.len());
     assert_eq!(walker.sends(), (lost, 1));
     assert_eq!(walker.sends(), (lost, 0));
@@ -175,34 +170,28 @@ fn a_stack_that_found_no_room_is_sent_when_next_seen() {
 #[test]
 fn more_or_less_code_has_the_mappings_read_again() {
     let mut object = MaybeUninit::uninit();
-    let mut walker = Walker::new(&mut object);
-    let (pid, instance) = process(0);
-    walker.set_process(pid, instance);
-    let processes = &walker.parts.maps.unwind_processes;
-    put_process(processes, pid, instance, 0);
-    let changes = |walker: &mut Walker<'_>| {
-        let (id, sent) = walker.sent(|walker| walker.walk());
+    let walker = Walker::of_a_process(&mut object);
+    let changes = || {
+        let id = walker.walk();
         assert!(id > STACK_MISSED, "{id}");
-        sent.code_changes
+        walker.sent().code_changes
     };
     // Nothing was known yet; the same; less.
-    assert_eq!(changes(&mut walker), 0);
-    assert_eq!(changes(&mut walker), 0);
-    // SAFETY: new memory, wherever the kernel has room for it.
-    let code = unsafe {
-        mmap_anonymous(
-            ptr::null_mut(),
-            4096,
-            ProtFlags::READ | ProtFlags::EXEC,
-            Share::PRIVATE,
-        )
-    };
-    code.unwrap();
-    assert_eq!(changes(&mut walker), 1);
-    assert_eq!(changes(&mut walker), 0);
+    assert_eq!(changes(), 0);
+    assert_eq!(changes(), 0);
+    map_code();
+    assert_eq!(changes(), 1);
+    assert_eq!(changes(), 0);
 }
 
-/// What the child of a fork does before its stack is walked.
+/// Gives this process more code, without a word to the allocator.
+fn map_code() {
+    let access = ProtFlags::READ | ProtFlags::EXEC;
+    // SAFETY: new memory, wherever the kernel has room for it.
+    unsafe { mmap_anonymous(ptr::null_mut(), 4096, access, Share::PRIVATE) }.unwrap();
+}
+
+/// The IDs of this process's stack, and of the same in a fork after `before`.
 fn stack_of_a_fork(before: impl Fn()) -> (u64, u64) {
     let mut object = MaybeUninit::uninit();
     let mut walker = Walker::new(&mut object);
@@ -249,30 +238,15 @@ fn a_fork_is_walked_by_its_parents_tables() {
 /// As it is with one that has executed something since.
 #[test]
 fn a_fork_with_other_code_is_not() {
-    let (_, forks) = stack_of_a_fork(|| {
-        // SAFETY: new memory, wherever the kernel has room for it.
-        let code = unsafe {
-            mmap_anonymous(
-                ptr::null_mut(),
-                4096,
-                ProtFlags::READ | ProtFlags::EXEC,
-                Share::PRIVATE,
-            )
-        };
-        if code.is_err() {
-            // SAFETY: the parent sees that it failed.
-            unsafe { libc::_exit(1) }
-        }
-    });
+    let (_, forks) = stack_of_a_fork(map_code);
     assert_eq!(forks, STACK_NONE);
 }
 
 #[test]
 fn tables_are_those_of_one_program() {
     let mut object = MaybeUninit::uninit();
-    let mut walker = Walker::new(&mut object);
+    let mut walker = Walker::of_a_process(&mut object);
     let (pid, instance) = process(0);
-    put_process(&walker.parts.maps.unwind_processes, pid, instance, 0);
     walker.set_process(pid, instance + 1);
     assert_eq!(walker.walk(), STACK_NONE);
 }

@@ -72,66 +72,49 @@ fn counted(kind: u32, since: u64, blocked: u64, runnable: u64) -> Counted {
     }
 }
 
+/// What counts of a wait of each kind, 300 ns blocked and 20 waiting for a CPU.
+#[track_caller]
+fn assert_counted(since: u64, lengths: [u64; 3], place: impl Fn(u64) -> Counted) {
+    let kinds = [SPANS_OFF_CPU, SPANS_BLOCKED, SPANS_RUNNABLE];
+    for (kind, length) in kinds.into_iter().zip(lengths) {
+        assert_eq!(counted(kind, since, 300, 20), place(length), "{kind}");
+    }
+}
+
+fn inside(length: u64) -> Counted {
+    Counted {
+        inside: length,
+        after: 0,
+        noted: false,
+    }
+}
+
 #[test]
 fn a_wait_inside_counts_there() {
-    let since = START + 100;
-    let inside = |kind| counted(kind, since, 300, 20);
-    for (kind, length) in [
-        (SPANS_OFF_CPU, 320),
-        (SPANS_BLOCKED, 300),
-        (SPANS_RUNNABLE, 20),
-    ] {
-        let expected = Counted {
-            inside: length,
-            after: 0,
-            noted: false,
-        };
-        assert_eq!(inside(kind), expected, "{kind}");
-    }
+    assert_counted(START + 100, [320, 300, 20], inside);
 }
 
 /// Its part before the interval was for user space to count.
 #[test]
 fn of_a_wait_from_before_the_interval_only_the_rest_counts() {
-    let across = |kind| counted(kind, START - 100, 300, 20);
-    for (kind, length) in [
-        (SPANS_OFF_CPU, 220),
-        (SPANS_BLOCKED, 200),
-        (SPANS_RUNNABLE, 20),
-    ] {
-        let expected = Counted {
-            inside: length,
-            after: 0,
-            noted: false,
-        };
-        assert_eq!(across(kind), expected, "{kind}");
-    }
+    assert_counted(START - 100, [220, 200, 20], inside);
 }
 
 /// Its part inside is for user space to count.
 #[test]
 fn of_a_wait_over_the_end_only_what_is_after_it_counts() {
-    let across = |kind| counted(kind, END - 100, 300, 20);
-    for (kind, length) in [
-        (SPANS_OFF_CPU, 220),
-        (SPANS_BLOCKED, 200),
-        (SPANS_RUNNABLE, 20),
-    ] {
-        let expected = Counted {
-            inside: 0,
-            after: length,
-            noted: true,
-        };
-        assert_eq!(across(kind), expected, "{kind}");
-    }
+    assert_counted(END - 100, [220, 200, 20], |after| Counted {
+        inside: 0,
+        after,
+        noted: true,
+    });
 }
 
 #[test]
 fn a_wait_after_the_end_counts_in_the_next_interval() {
-    let expected = Counted {
+    assert_counted(END + 100, [320, 300, 20], |after| Counted {
         inside: 0,
-        after: 320,
+        after,
         noted: false,
-    };
-    assert_eq!(counted(SPANS_OFF_CPU, END + 100, 300, 20), expected);
+    });
 }

@@ -208,7 +208,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::parse::parse_from;
+    use crate::parse::parse_line;
 
     #[derive(Debug, Parser)]
     struct Arguments {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn parse(line: &str) -> anyhow::Result<Arguments> {
-        parse_from(std::iter::once("tool").chain(line.split_whitespace()))
+        parse_line(line)
     }
 
     #[test]

@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
     use crate::TargetFlags;
-    use crate::parse::parse_from;
+    use crate::parse::parse_line;
 
     #[derive(Debug, Parser)]
     struct Arguments {
@@ -92,8 +92,7 @@ mod tests {
     }
 
     fn parse(line: &str) -> anyhow::Result<IntervalFlags> {
-        let words = std::iter::once("tool").chain(line.split_whitespace());
-        parse_from(words).map(|arguments: Arguments| arguments.intervals)
+        parse_line(line).map(|arguments: Arguments| arguments.intervals)
     }
 
     #[test]

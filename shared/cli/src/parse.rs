@@ -60,6 +60,12 @@ fn told_in_one_line(kind: ErrorKind, rendered: &str) -> String {
     text
 }
 
+/// For tests: the arguments after the tool's name, as one line.
+#[cfg(test)]
+pub(crate) fn parse_line<A: clap::Parser>(line: &str) -> anyhow::Result<A> {
+    parse_from(std::iter::once("tool").chain(line.split_whitespace()))
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

@@ -1,6 +1,7 @@
 //! Many call paths, many threads, many exits: nothing lost, nothing invented.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use systemscope_tests::output::per_mille;
@@ -28,22 +29,20 @@ fn paths_seen(folded: &Folded) -> HashSet<Vec<&str>> {
 }
 
 /// All of `paths` in a window, two rounds of `turns` turns at each leaf; what the
-/// program said, what was seen, and how often a sampling timer interrupted it.
+/// program said, and what was seen.
 fn watch_paths(
     turns: u64,
     attach: impl Fn(u32) -> Watch,
-    is_clear: fn(&Seen, u64) -> bool,
-) -> (Workload, Seen, u64) {
-    let (paths, seen, interruptions) = undisturbed(|| {
+    is_clear: impl Fn(&Seen) -> bool,
+) -> (Workload, Seen) {
+    let (paths, seen) = undisturbed(|| {
         let mut paths = Workload::start("paths", &[2, LEVELS as u64, turns]);
         let mut watch = attach(paths.pid());
-        let interruptions = Interruptions::watch(paths.pid());
         watch.open();
         paths.go();
         paths.wait_done();
         let seen = watch.close();
-        let interruptions = interruptions.stop();
-        is_clear(&seen, interruptions).then_some((paths, seen, interruptions))
+        is_clear(&seen).then_some((paths, seen))
     });
     // One for each state, where states are told apart.
     let missed = seen
@@ -55,7 +54,7 @@ fn watch_paths(
         "{missed} stacks missed: {:?}",
         seen.lost
     );
-    (paths, seen, interruptions)
+    (paths, seen)
 }
 
 /// Switches that the machine hid, as the tool says: each costs an interval its
@@ -67,7 +66,7 @@ fn hidden(seen: &Seen) -> u64 {
 }
 
 /// One switch in a hundred at most was hidden.
-fn most_was_seen(seen: &Seen, _: u64) -> bool {
+fn most_was_seen(seen: &Seen) -> bool {
     hidden(seen) * 100 < 2 << LEVELS
 }
 
@@ -88,7 +87,7 @@ fn assert_all_slept(paths: &Workload, seen: &Seen) {
 fn all_of_4096_paths_are_seen_off_cpu() {
     let _turn = Turn::take();
     let attach = |pid| Watch::offcputime(pid, "");
-    let (paths, seen, _) = watch_paths(SHORT, attach, most_was_seen);
+    let (paths, seen) = watch_paths(SHORT, attach, most_was_seen);
     assert_all_slept(&paths, &seen);
 }
 
@@ -96,7 +95,7 @@ fn all_of_4096_paths_are_seen_off_cpu() {
 fn all_of_4096_paths_are_seen_with_threads_taken_together() {
     let _turn = Turn::take();
     let attach = |pid| Watch::together(Tool::new("offcputime").pid(pid));
-    let (paths, seen, _) = watch_paths(SHORT, attach, most_was_seen);
+    let (paths, seen) = watch_paths(SHORT, attach, most_was_seen);
     assert_all_slept(&paths, &seen);
 }
 
@@ -106,13 +105,20 @@ fn thousands_of_paths_are_sampled_without_a_loss() {
     // Longer than from one sample to the next: the timer that samples may fall
     // together with the one that ends the sleeps.
     const LONG: u64 = 1_000_000;
-    let attach = |pid| Watch::oncputime(pid, "-F 4999");
+    let (traced, interruptions) = (Cell::new(None), Cell::new(0));
+    let attach = |pid| {
+        traced.set(Some(Interruptions::watch(pid)));
+        Watch::oncputime(pid, "-F 4999")
+    };
     // What the tool saw was not hidden from it.
-    let is_clear = |seen: &Seen, interruptions| seen.folded.total() <= interruptions;
-    let (_, seen, interruptions) = watch_paths(LONG, attach, is_clear);
+    let is_clear = |seen: &Seen| {
+        interruptions.set(traced.take().unwrap().stop());
+        seen.folded.total() <= interruptions.get()
+    };
+    let (_, seen) = watch_paths(LONG, attach, is_clear);
     seen.assert_nothing_lost();
     let (paths, samples) = (paths_seen(&seen.folded).len(), seen.folded.total());
-    assert_eq!(samples, interruptions);
+    assert_eq!(samples, interruptions.get());
     // As many as were hit if each sample fell on any path.
     let all = f64::from(1 << LEVELS);
     let by_chance = all * (1.0 - (-(samples as f64) / all).exp());

@@ -1,5 +1,6 @@
 //! A made-up program: code that is nowhere, with tables, and a page of stack.
 
+use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
 use bpf::types::{EVENT_STACK, StackEvent};
@@ -8,8 +9,7 @@ use checks::offwaketime::OpenOffwaketimeSkel;
 use checks::offwaketime::types::unwind_rule;
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut, MapType};
-use rustix::mm::{MapFlags as Share, ProtFlags};
-use rustix::mm::{MprotectFlags, mmap_anonymous, mprotect};
+use rustix::mm::{MapFlags as Share, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
 use unwind::{AddressSpace, Code, PAGE_SIZE, Page, Registers, Rule, Table, cfa, frame_pointer};
 
 /// Code with tables, of functions that are [`FUNCTION`] bytes long; then as much
@@ -116,7 +116,7 @@ fn put(map: &impl MapCore, key: u32, value: &[u8]) {
         .unwrap();
 }
 
-// The BPF side of what `spaces` is. The maps by name, as a skeleton has them.
+/// Puts what [`spaces`] is into the maps.
 pub(crate) fn put_tables(
     rules: &MapMut<'_>,
     shards: &MapMut<'_>,
@@ -169,11 +169,7 @@ pub(crate) fn put_tables(
     let bytes: Vec<u8> = rows.into_iter().flat_map(u32::to_ne_bytes).collect();
     let shard = shard();
     put(&shard, 0, &bytes);
-    put(
-        shards,
-        0,
-        &std::os::fd::AsRawFd::as_raw_fd(&std::os::fd::AsFd::as_fd(&shard)).to_ne_bytes(),
-    );
+    put(shards, 0, &shard.as_fd().as_raw_fd().to_ne_bytes());
 }
 
 fn shard() -> MapHandle {
