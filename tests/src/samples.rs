@@ -77,8 +77,8 @@ impl Interruptions {
     ///
     /// On a kernel without tracefs, or without root.
     pub fn watch(pid: u32) -> Interruptions {
-        let events = [("timer/hrtimer_expire_entry", "common_pid")];
-        Interruptions(Tracing::start(pid, &events))
+        let events: [(&str, &[&str]); 1] = [("timer/hrtimer_expire_entry", &["common_pid"])];
+        Interruptions(Tracing::start(&threads_of(pid), &events))
     }
 
     /// How often since a sampling timer found such a thread on its CPU: how many

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-use crate::account::threads_of;
 use crate::cpus_online;
 
 /// Ours alone, as one test at a time measures.
@@ -23,13 +22,13 @@ pub(crate) struct Tracing {
 }
 
 impl Tracing {
-    /// Traces the threads that a process has now: events by the name of their
-    /// folder, each with the field in which such a thread stands.
+    /// Traces threads: events by the name of their folder, each with the fields in
+    /// one of which such a thread stands.
     ///
     /// # Panics
     ///
     /// On a kernel without tracefs, or without root.
-    pub(crate) fn start(pid: u32, events: &[(&str, &str)]) -> Tracing {
+    pub(crate) fn start(threads: &[u32], events: &[(&str, &[&str])]) -> Tracing {
         let tracefs = mounted().expect("mount tracefs, as root");
         let root = PathBuf::from(format!("/proc/self/fd/{}", tracefs.as_raw_fd()));
         let instance = root.join("instances").join(INSTANCE);
@@ -43,13 +42,19 @@ impl Tracing {
         tracing.set("trace_clock", "mono");
         let of_each = BUFFERS_KIB / cpus_online();
         tracing.set("buffer_size_kb", &of_each.to_string());
-        for (event, field) in events {
-            let threads = threads_of(pid).into_iter();
-            let alternatives: Vec<String> = threads.map(|tid| format!("{field}=={tid}")).collect();
+        for (event, fields) in events {
+            let of = |field| threads.iter().map(move |tid| format!("{field}=={tid}"));
+            let alternatives: Vec<String> = fields.iter().flat_map(of).collect();
             tracing.set(&format!("events/{event}/filter"), &alternatives.join("||"));
             tracing.set(&format!("events/{event}/enable"), "1");
         }
         tracing
+    }
+
+    /// Forgets the events so far.
+    pub(crate) fn clear(&self) {
+        // Opening it to be cut off is what the kernel takes as the request.
+        self.set("trace", "");
     }
 
     /// The events since, as the kernel prints them: one a line, after comments.

@@ -1,6 +1,6 @@
 //! What lies between the wake-up of a thread and the switch to it.
 //!
-//! The kernel's books and the clock of the tools differ by two parts of that, and
+//! The kernel's books and the clock of the tools differ by three parts of that, and
 //! each of them on one side only:
 //!
 //! - *arriving*: runnable begins in the tools at the wake-up, in schedstat when the
@@ -9,6 +9,8 @@
 //!   kernel skip the next update of the run queue's clock. So it books *running*
 //!   from the arrival on, though the interrupt has yet to end and the CPU has yet
 //!   to leave idle. In the tools it begins at the switch.
+//! - *preempted*: for the same reason the kernel books a thread as running only until
+//!   the wake-up that has it preempted. In the tools it runs until the switch.
 //!
 //! Measured without the tools, by the kernel's own tracing, of the same threads at
 //! the same time: `sched_waking`, `sched_wakeup` and `sched_switch`. A machine that
@@ -18,11 +20,15 @@
 
 use std::collections::BTreeMap;
 
+use crate::account::threads_of;
 use crate::tracing::Tracing;
 
 /// Tracing of the wake-ups of some threads.
 #[derive(Debug)]
-pub struct WakeUps(Tracing);
+pub struct WakeUps {
+    threads: Vec<u32>,
+    tracing: Tracing,
+}
 
 /// What a thread's wake-ups took, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +37,8 @@ pub struct Delays {
     pub arriving_ns: u64,
     /// From there to the switch, where the wake-up had what ran preempted.
     pub preempting_ns: u64,
+    /// From wake-ups of others that had this thread preempted to the switch.
+    pub preempted_ns: u64,
 }
 
 impl WakeUps {
@@ -40,14 +48,21 @@ impl WakeUps {
     ///
     /// On a kernel without tracefs, or without root.
     pub fn watch(pid: u32) -> WakeUps {
-        WakeUps(Tracing::start(
-            pid,
+        let threads = threads_of(pid);
+        let tracing = Tracing::start(
+            &threads,
             &[
-                ("sched/sched_waking", "pid"),
-                ("sched/sched_wakeup", "pid"),
-                ("sched/sched_switch", "next_pid"),
+                ("sched/sched_waking", &["pid"]),
+                ("sched/sched_wakeup", &["pid", "common_pid"]),
+                ("sched/sched_switch", &["next_pid", "prev_pid"]),
             ],
-        ))
+        );
+        WakeUps { threads, tracing }
+    }
+
+    /// Forgets what there was so far.
+    pub fn begin(&self) {
+        self.tracing.clear();
     }
 
     /// What they took since, by thread.
@@ -56,7 +71,7 @@ impl WakeUps {
     ///
     /// When there were more events than find room.
     pub fn stop(self) -> BTreeMap<u32, Delays> {
-        delays(&self.0.stop())
+        delays(&self.tracing.stop(), &self.threads)
     }
 }
 
@@ -65,6 +80,7 @@ pub fn all(delays: &BTreeMap<u32, Delays>) -> Delays {
     delays.values().fold(Delays::default(), |sum, of| Delays {
         arriving_ns: sum.arriving_ns + of.arriving_ns,
         preempting_ns: sum.preempting_ns + of.preempting_ns,
+        preempted_ns: sum.preempted_ns + of.preempted_ns,
     })
 }
 
@@ -81,48 +97,98 @@ enum Way {
     },
 }
 
-/// `  <idle>-0 [001] d..2. 932.765534: sched_switch: … next_pid=19070 next_prio=120`
-fn delays(trace: &str) -> BTreeMap<u32, Delays> {
+/// A line of the trace.
+struct Event<'a> {
+    ns: u64,
+    /// Who runs.
+    current: u32,
+    /// Whether that is to be preempted.
+    preempts: bool,
+    /// `switch: … next_pid=19070 next_prio=120`
+    what: &'a str,
+}
+
+impl Event<'_> {
+    /// `  <idle>-0       [001] d..2. 932.765534: sched_switch: … next_pid=19070 next_prio=120`
+    fn read(line: &str) -> Option<Event<'_>> {
+        let (head, what) = line.rsplit_once(": sched_")?;
+        let mut words = head.rsplit(' ').filter(|word| !word.is_empty());
+        let ns = words.next().and_then(nanoseconds);
+        let flags = words.next().unwrap_or_default();
+        let current = words.nth(1).and_then(|word| word.rsplit_once('-'));
+        let current = current.and_then(|(_, tid)| tid.parse().ok());
+        let (Some(ns), Some(current)) = (ns, current) else {
+            panic!("no time or thread in {line:?}");
+        };
+        Some(Event {
+            ns,
+            current,
+            preempts: matches!(flags.as_bytes().get(1), Some(b'N' | b'n' | b'B' | b'b')),
+            what,
+        })
+    }
+
+    fn number(&self, field: &str) -> Option<u32> {
+        let mut words = self.what.split_whitespace();
+        words
+            .find_map(|word| word.strip_prefix(field))?
+            .parse()
+            .ok()
+    }
+}
+
+/// Of these threads.
+fn delays(trace: &str, threads: &[u32]) -> BTreeMap<u32, Delays> {
     let mut ways: BTreeMap<u32, Way> = BTreeMap::new();
+    let mut to_be_preempted: BTreeMap<u32, u64> = BTreeMap::new();
     let mut delays: BTreeMap<u32, Delays> = BTreeMap::new();
     let mut preempting: Vec<u64> = Vec::new();
     let mut unseen: BTreeMap<u32, u64> = BTreeMap::new();
-    for line in trace.lines() {
-        let Some((head, what)) = line.rsplit_once(": sched_") else {
-            continue;
-        };
-        let number = |field: &str| -> Option<u32> {
-            let mut words = what.split_whitespace();
-            words
-                .find_map(|word| word.strip_prefix(field))?
-                .parse()
-                .ok()
-        };
-        let mut words = head.rsplit(' ').filter(|word| !word.is_empty());
-        let ns = words.next().and_then(nanoseconds);
-        let ns = ns.unwrap_or_else(|| panic!("no time in {line:?}"));
-        // The second flag is that the thread that runs is to be preempted.
-        let flags = words.next().unwrap_or_default();
-        let preempts = matches!(flags.as_bytes().get(1), Some(b'N' | b'n' | b'B' | b'b'));
-        if what.starts_with("waking:") {
-            let Some(tid) = number("pid=") else { continue };
+    for event in trace.lines().filter_map(Event::read) {
+        let ns = event.ns;
+        let one_of_them = |field| event.number(field).filter(|tid| threads.contains(tid));
+        if event.what.starts_with("waking:") {
+            let Some(tid) = one_of_them("pid=") else {
+                continue;
+            };
+            to_be_preempted.remove(&tid);
             if let Some(Way::Arrived { preempts: true, .. }) = ways.insert(tid, Way::Woken { ns }) {
                 *unseen.entry(tid).or_default() += 1;
             }
-        } else if what.starts_with("wakeup:") {
-            let Some(tid) = number("pid=") else { continue };
+        } else if event.what.starts_with("wakeup:") {
+            let preempts = event.preempts;
+            if preempts && threads.contains(&event.current) {
+                to_be_preempted.insert(event.current, ns);
+            }
+            let Some(tid) = one_of_them("pid=") else {
+                continue;
+            };
             if let Some(Way::Woken { ns: woken }) = ways.insert(tid, Way::Arrived { ns, preempts })
             {
                 delays.entry(tid).or_default().arriving_ns += ns.saturating_sub(woken);
             }
-        } else if let Some(tid) = number("next_pid=")
-            && let Some(Way::Arrived {
+        } else {
+            if let Some(tid) = one_of_them("prev_pid=") {
+                if let Some(since) = to_be_preempted.remove(&tid) {
+                    delays.entry(tid).or_default().preempted_ns += ns.saturating_sub(since);
+                }
+                if let Some(Way::Arrived { preempts: true, .. }) = ways.remove(&tid) {
+                    *unseen.entry(tid).or_default() += 1;
+                }
+            }
+            let Some(tid) = one_of_them("next_pid=") else {
+                continue;
+            };
+            to_be_preempted.remove(&tid);
+            let Some(Way::Arrived {
                 ns: arrived,
                 preempts,
             }) = ways.remove(&tid)
-        {
+            else {
+                continue;
+            };
             // A wake-up from another CPU does not tell, but anything preempts idle.
-            if preempts || number("prev_pid=") == Some(0) {
+            if preempts || event.number("prev_pid=") == Some(0) {
                 let took = ns.saturating_sub(arrived);
                 delays.entry(tid).or_default().preempting_ns += took;
                 preempting.push(took);
@@ -184,12 +250,25 @@ mod tests {
                 Delays {
                     arriving_ns,
                     preempting_ns,
+                    preempted_ns: 0,
                 },
             )])
         };
-        assert_eq!(delays(&trace("dNh3.", 19)), one(30_000));
-        assert_eq!(delays(&trace("d.h3.", 0)), one(30_000));
-        assert_eq!(delays(&trace("d.h3.", 19)), one(0));
+        assert_eq!(delays(&trace("dNh3.", 19), &[7]), one(30_000));
+        assert_eq!(delays(&trace("d.h3.", 0), &[7]), one(30_000));
+        assert_eq!(delays(&trace("d.h3.", 19), &[7]), one(0));
+    }
+
+    #[test]
+    fn who_is_preempted_ran_until_the_switch() {
+        let preempted_ns = 30_000;
+        let delays_of_it = Delays {
+            preempted_ns,
+            ..Delays::default()
+        };
+        let of_it = |flags| delays(&trace(flags, 19), &[19]);
+        assert_eq!(of_it("dNh3."), BTreeMap::from([(19, delays_of_it)]));
+        assert_eq!(of_it("d.h3."), BTreeMap::new());
     }
 
     #[test]
@@ -200,7 +279,7 @@ mod tests {
             .filter(|line| !line.contains("switch"))
             .collect();
         let unseen = unseen.join("\n");
-        let twice = delays(&format!("{unseen}\n{seen}"));
+        let twice = delays(&format!("{unseen}\n{seen}"), &[7]);
         assert_eq!(twice[&7].preempting_ns, 60_000);
         assert_eq!(twice[&7].arriving_ns, 8000);
     }

@@ -105,6 +105,7 @@ fn accounts(table: &mut Table, measured: &Measured) {
                 let Delays {
                     arriving_ns,
                     preempting_ns,
+                    ..
                 } = delays(row.tid);
                 beyond(
                     row.runnable_ns,

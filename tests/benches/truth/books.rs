@@ -31,7 +31,9 @@ pub(crate) struct Books {
 }
 
 impl Books {
-    /// Of a program that runs meanwhile.
+    /// Before a tool is attached: the kernel asks in turn who was there first, and
+    /// what the tool does at a wake-up then lies between the events that tell how
+    /// long it took.
     pub(crate) fn open(pid: u32) -> Books {
         let wake_ups = WakeUps::watch(pid);
         Books {
@@ -44,6 +46,7 @@ impl Books {
 
     /// Has the books begin now.
     pub(crate) fn begin(&mut self) {
+        self.wake_ups.begin();
         self.before = booked(self.pid);
         self.stolen_ns = stolen_ns();
     }
@@ -83,9 +86,10 @@ pub(crate) fn rows(table: &mut Table) {
 fn of_ours(table: &mut Table, name: &str, program: &str, arguments: &[u64], functions: &[&str]) {
     let mut workload = Workload::start(program, arguments);
     let pid = workload.pid();
+    let mut books = Books::open(pid);
     let mut watch = Watch::offcputime(pid, "-U");
     accounts_at_rest(pid);
-    let books = Books::open(pid);
+    books.begin();
     watch.open();
     workload.go();
     workload.wait_done();
@@ -142,5 +146,11 @@ pub(crate) fn held_against(table: &mut Table, name: &str, seen: &Seen, booked: &
     let claim = "time running and runnable, all threads";
     row(claim, running + runnable, both, 0, took.arriving_ns);
     let claim = "time running, all threads";
-    row(claim, running, booked.running_ns, took.preempting_ns, 0);
+    row(
+        claim,
+        running,
+        booked.running_ns,
+        took.preempting_ns,
+        took.preempted_ns,
+    );
 }

@@ -19,9 +19,9 @@ const LEAST_WHOLE: f64 = 99.0;
 /// What the tools say of a program that runs.
 pub(crate) fn rows(table: &mut Table, program: &Program) {
     let pid = program.pid;
+    let mut books = Books::open(pid);
     let mut on_cpu = Watch::oncputime(pid, &format!("-U -F {HERTZ}"));
     let mut off_cpu = Watch::offcputime(pid, "-U");
-    let mut books = Books::open(pid);
     Watch::open_together([&mut off_cpu, &mut on_cpu], WINDOW);
     let opens_in = off_cpu.started_ns().saturating_sub(now_ns());
     sleep(Duration::from_nanos(opens_in));
