@@ -6,12 +6,24 @@ set -euo pipefail
 
 cd "$(dirname "$0")/.."
 out=${TARGET:-target}/mutants/packages
+# Half of the time goes into linking otherwise.
+export CARGO_PROFILE_TEST_DEBUG=0
 packages=(profile export cli unwind symbolize tamper loader
 	oncputime offcputime offwaketime cpudist wallclock)
 
 if ! cargo mutants --version >/dev/null 2>&1; then
 	cargo install cargo-mutants --locked
 fi
+
+# The tests that judge a package: those that neither need root nor take long.
+tests_of() {
+	case $1 in
+	unwind) echo --lib --test fixtures --test readelf ;;
+	symbolize) echo --lib --test names --test debug_files --test hostile ;;
+	wallclock) echo --bins --test protocol ;;
+	*) [[ -e shared/$1/src/lib.rs ]] && echo --lib || echo --bins ;;
+	esac
+}
 
 wanted() {
 	local name=$1
@@ -21,12 +33,10 @@ wanted() {
 
 for package in "${packages[@]}"; do
 	wanted "$package" "$@" || continue
-	# Unit tests alone: the others need root, or take long.
-	kind=--bins
-	[[ -e shared/$package/src/lib.rs ]] && kind=--lib
+	read -ra tests < <(tests_of "$package")
 	mkdir -p "$out/$package"
 	echo "==> Mutants of $package" >&2
 	# What is missed is to be read, not to end this.
 	cargo mutants --package "$package" --output "$out/$package" --timeout 60 \
-		--no-shuffle -- "$kind" || [[ $? == [23] ]]
+		--no-shuffle -- "${tests[@]}" || [[ $? == [23] ]]
 done
