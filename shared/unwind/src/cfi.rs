@@ -214,3 +214,6 @@ fn read_common<'a, S: UnwindSection<Slice<'a>>>(
     }
     Some((common, program.columns))
 }
+
+#[cfg(test)]
+mod tests;

@@ -127,3 +127,19 @@ impl Columns {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_a_walk_needs_are_kept() {
+        let mut columns = Columns::EMPTY;
+        columns.set(X86_64::RBP, Saved::AtCfa(-16));
+        columns.set(X86_64::RA, Saved::AtCfa(-8));
+        columns.set(X86_64::RBX, Saved::AtCfa(-24));
+        let got = [X86_64::RBP, X86_64::RA, X86_64::RBX].map(|register| columns.get(register));
+        let expected = [Saved::AtCfa(-16), Saved::AtCfa(-8), Saved::Unspecified];
+        assert_eq!(got, expected);
+    }
+}

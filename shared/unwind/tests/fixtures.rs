@@ -3,10 +3,12 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::fs;
+use std::io;
 
 use common::compile;
-use unwind::{Built, Error, Rule, build, cfa, frame_pointer};
+use unwind::{Built, Error, Rule, Source, build, cfa, frame_pointer};
 
 /// Where the linker is told to put `.text`.
 const TEXT: u64 = 0x41_0000;
@@ -147,6 +149,22 @@ fn a_realigned_stack() {
 }
 
 #[test]
+fn a_frame_address_that_is_computed() {
+    // breg7 16; lit8; plus. breg7 48; lit8; minus. breg7 16; const1s -8; minus.
+    // breg7 16; breg6 8; plus.
+    let built = built(
+        ".cfi_startproc; .cfi_escape 0x0f, 4, 0x77, 16, 0x38, 0x22; nop
+         .cfi_escape 0x0f, 4, 0x77, 48, 0x38, 0x1c; nop
+         .cfi_escape 0x0f, 5, 0x77, 8, 0x09, 0xf8, 0x1c; nop
+         .cfi_escape 0x0f, 5, 0x77, 16, 0x76, 8, 0x22; nop; .cfi_endproc",
+    );
+    let rules = [0, 1, 2].map(|offset| rule(&built, offset));
+    let expected = [24, 40, 16].map(|offset| Rule::at(cfa::STACK_POINTER, offset));
+    assert_eq!(rules, expected);
+    assert_eq!(rule(&built, 3), Rule::NONE);
+}
+
+#[test]
 fn ends_of_the_stack() {
     let built = built(
         ".cfi_startproc; .cfi_undefined rip; nop; .cfi_endproc
@@ -281,35 +299,208 @@ fn the_procedure_linkage_table() {
 /// Programs of Go have `.debug_frame` alone, and compress it.
 #[test]
 fn debug_frame() {
-    let source = "__attribute__((naked)) void _start(void) {
-        __asm__(\".cfi_def_cfa rsp, 40\\nnop\\nnop\"); }";
-    let text = format!("-Wl,-Ttext={TEXT:#x}");
-    for compress in ["-gz=none", "-gz=zlib"] {
-        let options = [
-            "-g",
-            "-fno-asynchronous-unwind-tables",
-            "-fcf-protection=none",
-            "-nostdlib",
-            "-static",
-            "-no-pie",
-            compress,
-            &text,
-        ];
-        let built = build(&compile("c", source, &options)).unwrap();
-        assert_eq!(rule(&built, 1), Rule::at(cfa::STACK_POINTER, 40));
+    let program = |compress: &str| {
+        let text = format!("-Wl,-Ttext={TEXT:#x}");
+        let compress = format!("-Wl,--compress-debug-sections={compress}");
+        // Many, as compressed sections that were not smaller are not kept.
+        let source = "
+            .cfi_sections .debug_frame; .globl _start; _start:
+            .rept 64; .cfi_startproc; .cfi_def_cfa rsp, 40; nop; nop; .cfi_endproc; .endr";
+        let options = ["-nostdlib", "-static", "-no-pie", &compress, &text];
+        compile("assembler", source, &options)
+    };
+    let (plain, mut compressed) = (program("none"), program("zlib"));
+    for program in [&plain, &compressed] {
+        let built = build(program).unwrap();
+        assert_eq!(rule(&built, 127), Rule::at(cfa::STACK_POINTER, 40));
+        assert_eq!(rule(&built, 128), Rule::NONE);
     }
+    let header = section_header(&compressed, ".debug_frame");
+    assert_eq!(compressed[header + 9] & SHF_COMPRESSED, SHF_COMPRESSED);
+    // Another algorithm than ELFCOMPRESS_ZLIB.
+    let contents = number(&compressed, header + 24, 8);
+    compressed[contents] = 2;
+    let refused = build(&compressed);
+    assert!(matches!(refused, Err(Error::Compressed { .. })));
+}
+
+/// The same expression, from 8 above the stack pointer and from 16.
+#[test]
+fn a_linkage_table_that_is_another() {
+    let built = built(
+        ".cfi_startproc
+         .cfi_escape 0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3a, 0x2a, 0x33, 0x24, 0x22; nop
+         .cfi_escape 0x0f, 11, 0x77, 16, 0x80, 0, 0x3f, 0x1a, 0x3a, 0x2a, 0x33, 0x24, 0x22; nop
+         .cfi_endproc",
+    );
+    let rules = [0, 1].map(|offset| rule(&built, offset));
+    assert_eq!(rules, [Rule::at(cfa::PLT, 10), Rule::NONE]);
+}
+
+/// As lld and mold link.
+#[test]
+fn a_linkage_table_that_nothing_describes() {
+    let built = built(
+        ".cfi_startproc; nop; .cfi_endproc
+         .section .plt, \"ax\", @progbits; .balign 16
+         push 0x2f42(%rip); jmp *0x2f44(%rip); .long 0x401f0f
+         jmp *0x2f42(%rip); .byte 0x68; .long 0; .byte 0xe9; .long -32",
+    );
+    let entry = Rule::at(cfa::PLT, 11);
+    assert!(built.table.rules.contains(&entry), "{:?}", built.table);
+}
+
+/// What debuggers go by alone matters only where programs have nothing else.
+#[test]
+fn a_debug_frame_that_cannot_be_read() {
+    let compressed = |sections: &str| {
+        let mut program = assemble(&format!(
+            ".cfi_sections {sections}; .cfi_startproc; nop; .cfi_endproc"
+        ));
+        let header = section_header(&program, ".debug_frame");
+        program[header + 9] |= SHF_COMPRESSED;
+        build(&program)
+    };
+    let both = compressed(".eh_frame, .debug_frame").unwrap();
+    assert_eq!(rule(&both, 0), CALLED);
+    let alone = compressed(".debug_frame");
+    assert!(matches!(alone, Err(Error::Compressed { .. })), "{alone:?}");
+}
+
+#[test]
+fn descriptions_of_debug_frame_are_counted_too() {
+    let built = built(
+        ".cfi_sections .eh_frame, .debug_frame
+         .cfi_startproc; nop; .cfi_escape 0x3f; nop; .cfi_endproc",
+    );
+    assert_eq!((built.notes.descriptions, built.notes.unreadable), (2, 1));
+}
+
+/// In the second byte of a section's flags.
+const SHF_COMPRESSED: u8 = 8;
+
+/// The number in so many bytes of the file.
+fn number(program: &[u8], at: usize, bytes: usize) -> usize {
+    let bytes = program[at..at + bytes].iter().rev();
+    bytes.fold(0, |number, &byte| number << 8 | usize::from(byte))
+}
+
+/// Where in the file the header of a section is.
+fn section_header(program: &[u8], name: &str) -> usize {
+    let header = |index: usize| number(program, 40, 8) + 64 * index;
+    let names = number(program, header(number(program, 62, 2)) + 24, 8);
+    let is_named = |header: &usize| {
+        let own = &program[names + number(program, *header, 4)..];
+        own.starts_with(format!("{name}\0").as_bytes())
+    };
+    let mut headers = (0..number(program, 60, 2)).map(header);
+    headers.find(is_named).unwrap()
+}
+
+/// Where in the file the headers of what is loaded are (PT_LOAD).
+fn loaded(program: &[u8]) -> Vec<usize> {
+    let headers = (0..number(program, 56, 2)).map(|index| number(program, 32, 8) + 56 * index);
+    headers
+        .filter(|&header| number(program, header, 4) == 1)
+        .collect()
 }
 
 #[test]
 fn no_section_headers_are_needed() {
     let mut program = assemble(".cfi_startproc; nop; .cfi_def_cfa_offset 24; nop; .cfi_endproc");
     let whole = build(&program).unwrap();
+    let eh_frame = section_header(&program, ".eh_frame");
+    let (address, offset) = (
+        number(&program, eh_frame + 16, 8),
+        number(&program, eh_frame + 24, 8),
+    );
+    let loaded = loaded(&program);
     // e_shoff, and e_shnum with e_shstrndx.
     program[40..48].fill(0);
     program[60..64].fill(0);
+    // Behind what is loaded nothing is read, descriptions or not.
+    let ends = loaded.iter().map(|header| {
+        let from = number(&program, header + 8, 8);
+        from + number(&program, header + 32, 8)
+    });
+    let end = ends.max().unwrap();
+    assert!(offset < end);
+    for (at, byte) in program[end..].iter_mut().enumerate() {
+        *byte = if at % 4 == 0 { 8 } else { 0 };
+    }
     let stripped = build(&program).unwrap();
     assert_eq!(rule(&stripped, 1), Rule::at(cfa::STACK_POINTER, 24));
-    assert_eq!(stripped.table, whole.table);
+    assert_eq!(
+        (stripped.table, stripped.notes),
+        (whole.table.clone(), whole.notes)
+    );
+
+    // Something else that ends where it begins.
+    let size = number(&program, loaded[0] + 32, 8);
+    program[loaded[0] + 16..][..8].copy_from_slice(&(address - size).to_le_bytes());
+    assert_eq!(build(&program).unwrap().table, whole.table);
+}
+
+/// A file that is read a few bytes at a time, and not at each attempt.
+struct Halting<'a> {
+    bytes: &'a [u8],
+    attempts: Cell<u64>,
+    fails_at: u64,
+}
+
+impl Source for Halting<'_> {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let attempt = self.attempts.get();
+        self.attempts.set(attempt + 1);
+        if attempt == self.fails_at {
+            return Err(io::Error::other("it fails"));
+        }
+        if attempt.is_multiple_of(2) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let few = buffer.len().min(7);
+        self.bytes.read_at(offset, &mut buffer[..few])
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.bytes.size()
+    }
+}
+
+#[test]
+fn what_is_read_in_pieces_is_whole_and_what_fails_is_said() {
+    let program = assemble(".cfi_startproc; nop; .cfi_def_cfa_offset 24; nop; .cfi_endproc");
+    let halting = |fails_at| Halting {
+        bytes: &program,
+        attempts: Cell::new(0),
+        fails_at,
+    };
+    let whole = build(&program).unwrap();
+    assert_eq!(build(&halting(u64::MAX)).unwrap().table, whole.table);
+    assert!(matches!(build(&halting(2)), Err(Error::Read { .. })));
+}
+
+#[test]
+fn section_headers_may_be_of_another_file() {
+    let mut program = assemble(".cfi_startproc; nop; .cfi_def_cfa_offset 24; nop; .cfi_endproc");
+    let whole = build(&program).unwrap();
+    // SHT_NOBITS, as in files with debug information alone.
+    let eh_frame = section_header(&program, ".eh_frame");
+    program[eh_frame + 4] = 8;
+    program[eh_frame + 24..][..8].fill(0);
+    assert_eq!(build(&program).unwrap().table, whole.table);
+}
+
+#[test]
+fn code_is_what_is_loaded_and_executable() {
+    let mut program = assemble(".cfi_startproc; nop; .cfi_endproc");
+    assert!(loaded(&program).len() > 1);
+    let segments = build(&program).unwrap().segments;
+    assert_eq!(segments.len(), 1, "{segments:?}");
+    assert_eq!((segments[0].address, segments[0].size), (TEXT, 1));
+    // e_phentsize and e_phnum: no program headers, and none to be of the wrong size.
+    program[54..58].fill(0);
+    assert_eq!(build(&program).unwrap().segments, []);
 }
 
 /// As in musl's libc.a, which has no call frame information at all.
@@ -332,6 +523,46 @@ fn code_that_nothing_describes() {
     assert_eq!(offsets, [at(8), at(16), at(32), at(16), at(8)]);
     assert_eq!(rule(&built, 44), Rule::NONE);
     assert_eq!(rule(&built, 76), CALLED);
+}
+
+/// Go's runtime by the names of its functions, and not only in programs of Go.
+#[test]
+fn where_go_changes_stacks() {
+    let function = |name: &str, code: &str| {
+        format!(".type {name}, @function; {name}: {code}; .size {name}, . - {name}")
+    };
+    let wait = "nop; .fill 7, 1, 0x90";
+    let call = "push %rbp; mov %rsp, %rbp; mov %rdx, %rsp; nop; mov %rbp, %rsp; pop %rbp; ret";
+    let source = [
+        ".cfi_startproc; nop; .cfi_endproc".to_owned(),
+        function("runtime.mcall", wait),
+        ".fill 7, 1, 0xcc".to_owned(),
+        function("runtime.sigreturn__sigaction", wait),
+        ".fill 8, 1, 0xcc".to_owned(),
+        function("runtime.mstart.abi0", wait),
+        ".fill 7, 1, 0xcc".to_owned(),
+        function("runtime.nanotime1", call),
+        // Too large to be meant, and of no size.
+        ".balign 16".to_owned(),
+        function("runtime.systemstack", ".fill 4096, 1, 0x90; ret"),
+        ".section .gopclntab, \"a\"; .quad 0".to_owned(),
+    ]
+    .join("\n");
+    let go = built(&source);
+    let signal = Rule::at(cfa::SIGNAL_FRAME, 40);
+    // Each begins a byte early.
+    for (start, end, expected) in [(1, 9, Rule::ROOT), (16, 24, signal), (32, 40, Rule::ROOT)] {
+        assert_eq!([start - 1, end - 1].map(|at| rule(&go, at)), [expected; 2]);
+        assert_eq!(rule(&go, end), Rule::NONE);
+    }
+    let kinds = [47, 48, 51, 54, 57, 58].map(|at| rule(&go, at).cfa);
+    let (stack, switched) = (cfa::STACK_POINTER, cfa::SWITCHED_STACK);
+    assert_eq!(kinds, [stack, stack, stack, switched, switched, stack]);
+    assert_ne!(rule(&go, 80), Rule::ROOT);
+
+    let other = built(&source.replace(".gopclntab", ".other"));
+    assert!([1, 16, 32].iter().all(|&at| rule(&other, at) != Rule::ROOT));
+    assert_ne!(rule(&other, 54).cfa, switched);
 }
 
 #[test]
