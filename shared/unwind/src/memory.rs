@@ -120,11 +120,24 @@ mod tests {
     }
 
     #[test]
+    fn what_was_read_is_kept_until_it_is_to_be_forgotten() {
+        let word = std::cell::Cell::new(17_u64);
+        let mut memory = ProcessMemory::new(std::process::id());
+        let address = word.as_ptr() as u64;
+        assert_eq!(memory.word(address), Some(17));
+        word.set(18);
+        assert_eq!(memory.word(address), Some(17));
+        memory.forget();
+        assert_eq!(memory.word(address), Some(18));
+    }
+
+    #[test]
     fn bytes_end_where_the_memory_does() {
         let words = vec![7_u8; 3 * PAGE as usize];
         let memory = ProcessMemory::new(std::process::id());
         let start = words.as_ptr() as u64;
         assert_eq!(memory.bytes(start, words.len()), words);
+        assert_eq!(memory.bytes(start + 1, 10), words[1..11]);
         assert_eq!(memory.bytes(u64::MAX - 3, 100), []);
         assert_eq!(ProcessMemory::new(0).bytes(start, 8), []);
     }

@@ -156,6 +156,13 @@ mod tests {
     }
 
     #[test]
+    fn of_several_rows_for_one_address_the_last_counts() {
+        let table = table(&[(0x10, rule(8)), (0x10, rule(16)), (0x20, Rule::NONE)]);
+        assert_eq!(table.rules, [Rule::NONE, rule(16)]);
+        assert_eq!(table.rows, [0, 0x0010_0001, 0x0020_0000]);
+    }
+
+    #[test]
     fn limits_are_errors() {
         let mut pages = Pages::new(0);
         for number in 0..RULE_LIMIT - 1 {

@@ -179,6 +179,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_covered_has_no_gap() {
+        let mut spans = Spans::default();
+        let code = 0..1000;
+        let covered = vec![span(10, 20, 0), span(20, 30, 1)];
+        spans.fill(covered, std::slice::from_ref(&code));
+        assert_eq!(spans.start(), 10);
+        let gaps = |range| spans.gaps(range).collect::<Vec<_>>();
+        assert_eq!(gaps(10..30), []);
+        assert_eq!(gaps(5..40), [5..10, 30..40]);
+        assert_eq!(gaps(0..10), [0..10]);
+    }
+
+    #[test]
     fn the_second_fills_what_the_first_leaves() {
         let mut spans = Spans::default();
         let code = 0..1000;

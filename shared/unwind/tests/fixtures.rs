@@ -165,6 +165,13 @@ fn a_frame_address_that_is_computed() {
 }
 
 #[test]
+fn a_factored_offset() {
+    // DW_CFA_def_cfa_offset_sf: -3 times the factor, -8.
+    let built = built(".cfi_startproc; .cfi_escape 0x13, 0x7d; nop; .cfi_endproc");
+    assert_eq!(rule(&built, 0), Rule::at(cfa::STACK_POINTER, 24));
+}
+
+#[test]
 fn ends_of_the_stack() {
     let built = built(
         ".cfi_startproc; .cfi_undefined rip; nop; .cfi_endproc
