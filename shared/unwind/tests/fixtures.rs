@@ -532,6 +532,32 @@ fn code_that_nothing_describes() {
     assert_eq!(rule(&built, 76), CALLED);
 }
 
+/// Nobody calls them: only their symbols tell.
+#[test]
+fn functions_that_have_symbols() {
+    let built = built(
+        ".cfi_startproc; nop; .cfi_endproc; .fill 15, 1, 0xcc
+         .type local, @function; local: push %rbx; pop %rbx; ret
+         .size local, . - local; .fill 13, 1, 0xcc
+         .globl untyped; untyped: push %rbx; pop %rbx; ret; .fill 13, 1, 0xcc
+         label: push %rbx; pop %rbx; ret; .fill 13, 1, 0xcc
+         .type resolver, @gnu_indirect_function; resolver: push %rbx; pop %rbx; ret
+         .fill 13, 1, 0xcc
+         .type moved.cold.1, @function; moved.cold.1: push %rbx; pop %rbx; ret",
+    );
+    let offset = |at| match rule(&built, at) {
+        Rule::NONE => None,
+        rule => Some(rule.cfa_offset),
+    };
+    for start in [16, 32, 64] {
+        let within = [start, start + 1, start + 2].map(offset);
+        assert_eq!(within, [Some(8), Some(16), Some(8)]);
+        assert_eq!(offset(start + 3), None);
+    }
+    // Labels are within functions, and moved parts have a frame already.
+    assert_eq!([48, 49, 80, 81].map(offset), [None; 4]);
+}
+
 /// Go's runtime by the names of its functions, and not only in programs of Go.
 #[test]
 fn where_go_changes_stacks() {
