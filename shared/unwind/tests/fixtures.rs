@@ -13,19 +13,25 @@ use unwind::{Built, Error, Rule, Source, build, cfa, frame_pointer};
 /// Where the linker is told to put `.text`.
 const TEXT: u64 = 0x41_0000;
 
-/// A program of nothing but this assembly, at [`TEXT`].
+/// A program of nothing but this assembly, at [`TEXT`], where it starts.
 fn assemble(source: &str) -> Vec<u8> {
+    assemble_for(&format!(".globl _start\n_start:\n{source}"), TEXT)
+}
+
+/// The same, but it starts at `entry`.
+fn assemble_for(source: &str, entry: u64) -> Vec<u8> {
     let text = format!("-Wl,-Ttext={TEXT:#x}");
-    let source = format!(".globl _start\n_start:\n{source}\n");
+    let entry = format!("-Wl,-e,{entry:#x}");
     compile(
         "assembler",
-        &source,
+        &format!("{source}\n"),
         &[
             "-nostdlib",
             "-static",
             "-no-pie",
             "-Wl,--eh-frame-hdr",
             &text,
+            &entry,
         ],
     )
 }
@@ -530,6 +536,81 @@ fn code_that_nothing_describes() {
     assert_eq!(offsets, [at(8), at(16), at(32), at(16), at(8)]);
     assert_eq!(rule(&built, 44), Rule::NONE);
     assert_eq!(rule(&built, 76), CALLED);
+}
+
+#[test]
+fn start_code_is_its_function_or_up_to_the_next() {
+    let function = "push %rbx; pop %rbx; ret; .fill 13, 1, 0x90";
+    let started = |start: &str, entry| {
+        let source = format!(
+            ".type before, @function; before: {function}; {start}
+             .type after, @function; after: {function}
+             .cfi_startproc; nop; .cfi_endproc"
+        );
+        build(&assemble_for(&source, TEXT + entry)).unwrap()
+    };
+    let root = |built: &Built| {
+        let roots = (0..100).filter(|&at| rule(built, at) == Rule::ROOT);
+        roots.collect::<Vec<_>>()
+    };
+    // It says how large it is.
+    let start = ".globl start; start: .fill 40, 1, 0x90; .size start, 40; .fill 8, 1, 0x90";
+    let built = started(start, 16);
+    assert_eq!(root(&built), (16..56).collect::<Vec<_>>());
+    for begin in [0, 64] {
+        let within = [0, 1, 2].map(|into| rule(&built, begin + into).cfa_offset);
+        assert_eq!(within, [8, 16, 8], "{begin}");
+    }
+    // It does not; or nothing says that it is there.
+    let start = ".globl start; start: .fill 20, 1, 0x90";
+    assert_eq!(root(&started(start, 16)), (16..36).collect::<Vec<_>>());
+    let start = ".fill 20, 1, 0x90";
+    assert_eq!(root(&started(start, 16)), (16..36).collect::<Vec<_>>());
+}
+
+/// What may be another compiler's is left alone: much of it, or much in a file that
+/// is described for the rest.
+#[test]
+fn code_that_nothing_describes_is_not_looked_at_if_there_is_much_of_it() {
+    const PART: usize = 256 << 10;
+    const MOST: usize = 4 << 20;
+    let is_analysed = |described: usize, not: usize| {
+        let built = built(&format!(
+            ".cfi_startproc; .fill {described}, 1, 0x90; .cfi_endproc
+             .type function, @function; function: push %rbx; pop %rbx; ret
+             .fill {not} - 3, 1, 0xcc"
+        ));
+        assert_eq!(rule(&built, 0), CALLED);
+        rule(&built, described as u64 + 1) == Rule::at(cfa::STACK_POINTER, 16)
+    };
+    assert!(is_analysed(1 << 20, PART));
+    assert!(!is_analysed(1 << 20, PART + 1));
+    assert!(is_analysed(PART + 2, PART + 2));
+    assert!(!is_analysed(PART + 4, PART + 2));
+    assert!(is_analysed(16, PART + 2));
+    assert!(is_analysed(16, MOST));
+    assert!(!is_analysed(16, MOST + 1));
+    // Less than aligns functions.
+    assert!(is_analysed(16, 16));
+    assert!(!is_analysed(16, 15));
+}
+
+#[test]
+fn functions_in_several_gaps() {
+    let function = "push %rbx; pop %rbx; ret; .fill 13, 1, 0xcc";
+    let described = ".cfi_startproc; .fill 16, 1, 0x90; .cfi_endproc";
+    let built = built(&format!(
+        "{described}
+         .type one, @function; one: {function}
+         {described}
+         .type two, @function; two: {function}; .type three, @function; three: {function}
+         {described}"
+    ));
+    for begin in [16, 48, 64] {
+        let within = [0, 1, 2].map(|into| rule(&built, begin + into).cfa_offset);
+        assert_eq!(within, [8, 16, 8], "{begin}");
+        assert_eq!(rule(&built, begin + 3), Rule::NONE);
+    }
 }
 
 /// Nobody calls them: only their symbols tell.
