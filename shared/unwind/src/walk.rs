@@ -380,6 +380,106 @@ mod tests {
         assert_eq!(end(0x10010, 5, 0x10015).end, End::NoRule);
     }
 
+    /// Where a rule leads from an instruction pointer, a stack pointer and a frame
+    /// pointer: to such.
+    fn stepped(rule: Rule, from: [u64; 3], memory: &[(u64, u64)]) -> Result<[u64; 3], End> {
+        let [ip, sp, bp] = from;
+        let mut stepper = Stepper {
+            ip,
+            sp,
+            bp,
+            leaf: Some(registers(ip, sp, bp).general),
+            ip_is_exact: true,
+            by_frame_pointer: false,
+            mode: Mode::Auto,
+            memory: &mut memory.iter().copied().collect::<HashMap<_, _>>(),
+        };
+        stepper.step(rule)?;
+        Ok([stepper.ip, stepper.sp, stepper.bp])
+    }
+
+    #[test]
+    fn frames_are_by_the_pointers_or_a_word_at_them() {
+        let rule = |kind, offset| Rule::at(kind, offset);
+        let memory = [(0x810, 0x900), (0x8f8, 0x940), (0x908, 7), (0x948, 8)];
+        let step = |rule| stepped(rule, [0x10000, 0x800, 0x900], &memory);
+        assert_eq!(step(rule(cfa::FRAME_POINTER, 16)), Ok([7, 0x910, 0x900]));
+        let halves = Rule::with_halves(16, 16);
+        let word = rule(cfa::WORD_AT_STACK_POINTER, halves);
+        assert_eq!(step(word), Ok([7, 0x910, 0x900]));
+        let word = rule(cfa::WORD_AT_FRAME_POINTER, Rule::with_halves(-8, 16));
+        assert_eq!(step(word), Ok([8, 0x950, 0x900]));
+        let word = rule(cfa::WORD_AT_FRAME_POINTER, Rule::with_halves(-8, -56));
+        assert_eq!(step(word), Err(End::ReadFailed));
+        assert_eq!(step(rule(cfa::SWITCHED_STACK + 1, 16)), Err(End::NoRule));
+    }
+
+    #[test]
+    fn frames_lie_ever_higher_but_where_the_stack_is_switched() {
+        let memory = [(0x108, 7), (0x7f8, 8), (0x800, 9)];
+        let step = |rule| stepped(rule, [0x10000, 0x800, 0x100], &memory);
+        let lower = |kind| step(Rule::at(kind, 16));
+        assert_eq!(lower(cfa::FRAME_POINTER), Err(End::NoRule));
+        assert_eq!(lower(cfa::SWITCHED_STACK), Ok([7, 0x110, 0x100]));
+        let by = |kind, offset| step(Rule::at(kind, offset));
+        assert_eq!(by(cfa::STACK_POINTER, 8), Ok([9, 0x808, 0x100]));
+        assert_eq!(by(cfa::STACK_POINTER, 0), Err(End::NoRule));
+        let in_register = cfa::RETURN_IN_REGISTER + 6;
+        assert_eq!(by(in_register, 0), Ok([0x100, 0x800, 0x100]));
+        assert_eq!(by(in_register, -8), Err(End::NoRule));
+    }
+
+    #[test]
+    fn entries_of_linkage_tables_have_pushed_or_not() {
+        let memory = [(0x800, 7), (0x808, 8)];
+        let step = |ip| stepped(Rule::at(cfa::PLT, 11), [ip, 0x800, 0], &memory);
+        assert_eq!(step(0x1003a), Ok([7, 0x808, 0]));
+        assert_eq!(step(0x1003b), Ok([8, 0x810, 0]));
+    }
+
+    #[test]
+    fn frame_pointers_are_kept_saved_or_lost() {
+        let memory = [(0x7f8, 1), (0x800, 2), (0x808, 7), (0x900, 3), (0x8f8, 4)];
+        let saved = |kind, offset| {
+            let rule = Rule {
+                frame_pointer: kind,
+                frame_pointer_offset: offset,
+                ..sp_plus(16)
+            };
+            let [_, _, bp] = stepped(rule, [0x10000, 0x800, 0x900], &memory)?;
+            Ok(bp)
+        };
+        assert_eq!(saved(frame_pointer::SAME, 0), Ok(0x900));
+        assert_eq!(saved(frame_pointer::LOST, 0), Ok(1));
+        assert_eq!(saved(frame_pointer::AT_CFA, -16), Ok(2));
+        assert_eq!(saved(frame_pointer::AT_CFA, -24), Ok(0x900));
+        assert_eq!(saved(frame_pointer::AT_CFA, 0), Err(End::ReadFailed));
+        assert_eq!(saved(frame_pointer::AT_FRAME_POINTER, 0), Ok(3));
+        assert_eq!(saved(frame_pointer::AT_FRAME_POINTER, -8), Ok(4));
+    }
+
+    #[test]
+    fn frame_pointers_lead_up_the_stack_or_nowhere() {
+        let memory = [
+            (0x800, 0x900),
+            (0x808, 7),
+            (0x804, 1),
+            (0x80c, 2),
+            (0x7f8, 1),
+        ];
+        let step = |bp| stepped(Rule::NONE, [0x30000, 0x800, bp], &memory);
+        assert_eq!(step(0x800), Ok([7, 0x810, 0x900]));
+        for nowhere in [0, 0x7f8, 0x804, 0x900] {
+            assert_eq!(step(nowhere), Err(End::NoRule), "{nowhere:#x}");
+        }
+        // The outermost one is 0.
+        let mut memory = HashMap::from([(0x800, 0), (0x808, 0x30100)]);
+        let start = registers(0x30000, 0x800, 0x800);
+        let walk = walk(start, true, Mode::Auto, &space(&[]), &mut memory, 127);
+        assert_eq!(walk.addresses, [0x30000, 0x30100]);
+        assert_eq!(walk.end, End::Root);
+    }
+
     #[test]
     fn says_why_it_ended() {
         let space = space(&[(0, sp_plus(8))]);

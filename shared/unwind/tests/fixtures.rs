@@ -578,7 +578,8 @@ fn code_that_nothing_describes_is_not_looked_at_if_there_is_much_of_it() {
         let built = built(&format!(
             ".cfi_startproc; .fill {described}, 1, 0x90; .cfi_endproc
              .type function, @function; function: push %rbx; pop %rbx; ret
-             .fill {not} - 3, 1, 0xcc"
+             .fill {not} - 3, 1, 0xcc
+             .data; .fill {MOST}, 1, 0"
         ));
         assert_eq!(rule(&built, 0), CALLED);
         rule(&built, described as u64 + 1) == Rule::at(cfa::STACK_POINTER, 16)
