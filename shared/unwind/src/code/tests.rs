@@ -172,6 +172,23 @@ fn call_that_does_not_return() {
 }
 
 #[test]
+fn what_follows_a_call_that_does_not_return_is_looked_at_again() {
+    // sub $8, %rsp; test %eax, %eax; je 15; call 0x100; 13: nop; ret;
+    // 15: add $8, %rsp; jmp 13
+    let code = b"\x48\x83\xec\x08\x85\xc0\x74\x07\xe8\xf3\x00\x00\x00\x90\xc3\
+        \x48\x83\xc4\x08\xeb\xf8";
+    let expected = [
+        (0, stack(8)),
+        (4, stack(16)),
+        (13, stack(8)),
+        (15, stack(16)),
+        (19, stack(8)),
+        (21, Rule::NONE),
+    ];
+    assert_eq!(rows(code), expected);
+}
+
+#[test]
 fn call_to_what_follows_pushes() {
     // call 5; 5: pop %rax; ret
     let expected = [
@@ -206,6 +223,128 @@ fn table_jump() {
         rows(b"\xff\xe0\xe8\xf9\x00\x00\x00"),
         [(0, stack(8)), (2, Rule::NONE)]
     );
+}
+
+#[test]
+fn table_jumps_in_several_states() {
+    // push %rbx; test %eax, %eax; je 7; jmp *%rax; 7: push %r12; jmp *%rax;
+    // pop %rbx; ret; pop %r12; pop %rbx; ret
+    let code = b"\x53\x85\xc0\x74\x02\xff\xe0\x41\x54\xff\xe0\x5b\xc3\x41\x5c\x5b\xc3";
+    let expected = [
+        (0, stack(8)),
+        (1, stack(16)),
+        (9, stack(24)),
+        (11, stack(16)),
+        (12, stack(8)),
+        (13, stack(24)),
+        (15, stack(16)),
+        (16, stack(8)),
+        (17, Rule::NONE),
+    ];
+    assert_eq!(rows(code), expected);
+    // push %rbx; test %eax, %eax; je 7; jmp *%rax; 7: push %r12; test %eax, %eax;
+    // je 15; jmp *%rax; 15: nop; ud2; jmp 15
+    let code = b"\x53\x85\xc0\x74\x02\xff\xe0\x41\x54\x85\xc0\x74\x02\xff\xe0\
+        \x90\x0f\x0b\xeb\xfb";
+    let expected = [
+        (0, stack(8)),
+        (1, stack(16)),
+        (9, stack(24)),
+        (20, Rule::NONE),
+    ];
+    assert_eq!(rows(code), expected);
+}
+
+#[test]
+fn no_more_than_four_states_are_tried() {
+    // push %rbx; test %eax, %eax; je 7; jmp *%rax; 7: …
+    let jump = b"\x53\x85\xc0\x74\x02\xff\xe0";
+    // add $8 * pushes, %rsp; ret
+    let block = |pushes: u8| [0x48, 0x83, 0xc4, 8 * pushes, 0xc3];
+    for (pushes, found) in [(4, stack(40)), (5, Rule::NONE)] {
+        // After the last jump nothing goes on: ud2
+        let code = [&jump.repeat(5)[..], b"\x0f\x0b", &block(pushes)].concat();
+        let rows = rows(&code);
+        let before = rows.iter().rfind(|row| row.0 <= 37);
+        assert_eq!(before.map(|row| row.1), Some(found), "{rows:?}");
+    }
+}
+
+#[test]
+fn one_state_is_enough_if_it_is_not_that_of_a_call() {
+    // push %rbx; jmp *%rax; push %rax; ud2
+    let expected = [
+        (0, stack(8)),
+        (1, stack(16)),
+        (4, stack(24)),
+        (6, Rule::NONE),
+    ];
+    assert_eq!(rows(b"\x53\xff\xe0\x50\x0f\x0b"), expected);
+    // Which may be a call in the tail: jmp *%rax; push %rax; ud2
+    let expected = [(0, stack(8)), (2, Rule::NONE)];
+    assert_eq!(rows(b"\xff\xe0\x50\x0f\x0b"), expected);
+}
+
+#[test]
+fn by_the_frame_pointer_where_a_table_leads_in_another_state() {
+    let framed = saved(Rule::at(cfa::FRAME_POINTER, 16), -16);
+    // push %rbp; mov %rsp, %rbp; test %eax, %eax; je 11; 8: nop; leave; ret;
+    // 11: and $-32, %rsp; jmp *%rax; jmp 8
+    let code = b"\x55\x48\x89\xe5\x85\xc0\x74\x03\x90\xc9\xc3\
+        \x48\x83\xe4\xe0\xff\xe0\xeb\xf5";
+    let expected = [
+        (0, stack(8)),
+        (1, saved(stack(16), -16)),
+        (8, framed),
+        (10, stack(8)),
+        (11, saved(stack(16), -16)),
+        (15, framed),
+        (19, Rule::NONE),
+    ];
+    assert_eq!(rows(code), expected);
+    // push %rbp; mov %rsp, %rbp; test %eax, %eax; je 10; jmp *%rax;
+    // 10: and $-32, %rsp; test %eax, %eax; je 20; jmp *%rax; 20: leave; ret; jmp 20
+    let code = b"\x55\x48\x89\xe5\x85\xc0\x74\x02\xff\xe0\
+        \x48\x83\xe4\xe0\x85\xc0\x74\x02\xff\xe0\xc9\xc3\xeb\xfc";
+    let expected = [
+        (0, stack(8)),
+        (1, saved(stack(16), -16)),
+        (14, framed),
+        (21, stack(8)),
+        (22, saved(stack(16), -16)),
+        (24, Rule::NONE),
+    ];
+    assert_eq!(rows(code), expected);
+}
+
+#[test]
+fn functions_end_where_they_are_said_to() {
+    // push %rbx; nop | pop %rbx; ret
+    let expected = [
+        (BASE, stack(8)),
+        (BASE + 1, stack(16)),
+        (BASE + 2, Rule::NONE),
+    ];
+    let only = BASE..BASE + 2;
+    let rows = analyse(b"\x53\x90\x5b\xc3", BASE, std::slice::from_ref(&only), &[]);
+    assert_eq!(rows, expected);
+    // push %rbx; jmp *%rax | pop %rbx; ret
+    let expected = [
+        (BASE, stack(8)),
+        (BASE + 1, stack(16)),
+        (BASE + 3, Rule::NONE),
+    ];
+    let only = BASE..BASE + 3;
+    let rows = analyse(
+        b"\x53\xff\xe0\x5b\xc3",
+        BASE,
+        std::slice::from_ref(&only),
+        &[],
+    );
+    assert_eq!(rows, expected);
+    // What runs on into the next is no part of it: push %rbx | ret
+    let expected = [(0, stack(8)), (2, Rule::NONE)];
+    assert_eq!(rows_of(b"\x53\xc3", &[0, 1]), expected);
 }
 
 #[test]
