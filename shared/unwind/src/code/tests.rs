@@ -440,6 +440,167 @@ fn signal_return() {
 }
 
 #[test]
+fn return_address_in_any_register() {
+    // pop …; nop; ud2
+    for (pop, number) in [
+        (&b"\x58"[..], 0),
+        (b"\x5a", 1),
+        (b"\x59", 2),
+        (b"\x5b", 3),
+        (b"\x5e", 4),
+        (b"\x5f", 5),
+        (b"\x41\x58", 8),
+        (b"\x41\x5f", 15),
+    ] {
+        let code = [pop, b"\x90\x0f\x0b"].concat();
+        let popped = (
+            pop.len() as u64,
+            Rule::at(cfa::RETURN_IN_REGISTER + number, 0),
+        );
+        let end = (code.len() as u64, Rule::NONE);
+        assert_eq!(rows(&code), [(0, stack(8)), popped, end]);
+    }
+}
+
+#[test]
+fn return_address_in_a_register_that_is_overwritten_or_not() {
+    let in_rdx = |offset| Rule::at(cfa::RETURN_IN_REGISTER + 1, offset);
+    // pop %rdx; xor %edx, %edx; push %rdx; ret
+    let expected = [(0, stack(8)), (1, in_rdx(0)), (3, Rule::NONE)];
+    assert_eq!(rows(b"\x5a\x31\xd2\x52\xc3"), expected);
+    // pop %rdx; push %rax; ud2
+    let expected = [
+        (0, stack(8)),
+        (1, in_rdx(0)),
+        (2, in_rdx(8)),
+        (4, Rule::NONE),
+    ];
+    assert_eq!(rows(b"\x5a\x50\x0f\x0b"), expected);
+}
+
+#[test]
+fn return_address_thrown_away() {
+    // add $8, %rsp; hlt
+    let expected = [(0, stack(8)), (4, Rule::ROOT), (5, Rule::NONE)];
+    assert_eq!(rows(b"\x48\x83\xc4\x08\xf4"), expected);
+    // xor %ebp, %ebp; pop %rdi; nop; call *%r9; hlt
+    let expected = [
+        (0, stack(8)),
+        (2, lost(stack(8))),
+        (3, Rule::ROOT),
+        (8, Rule::NONE),
+    ];
+    assert_eq!(rows(b"\x31\xed\x5f\x90\x41\xff\xd1\xf4"), expected);
+    // As sigsetjmp does: pop (%rdi); jmp *%rdx
+    let expected = [(0, stack(8)), (2, Rule::NONE)];
+    assert_eq!(rows(b"\x8f\x07\xff\xe2"), expected);
+    // What was pushed is no return address: push %rbx; pop (%rdi); ret
+    let expected = [
+        (0, stack(8)),
+        (1, stack(16)),
+        (3, stack(8)),
+        (4, Rule::NONE),
+    ];
+    assert_eq!(rows(b"\x53\x8f\x07\xc3"), expected);
+}
+
+#[test]
+fn the_stack_pointer_may_move_by_two_or_anywhere() {
+    // push %ax; pop %ax; ret
+    let expected = [
+        (0, stack(8)),
+        (2, stack(10)),
+        (4, stack(8)),
+        (5, Rule::NONE),
+    ];
+    assert_eq!(rows(b"\x66\x50\x66\x58\xc3"), expected);
+    // push %rbx; pop %rsp; jmp *%rax
+    let expected = [(0, stack(8)), (1, stack(16)), (2, Rule::NONE)];
+    assert_eq!(rows(b"\x53\x5c\xff\xe0"), expected);
+    // Nested: enter $32, $1; ud2
+    let expected = [(0, stack(8)), (4, lost(stack(56))), (6, Rule::NONE)];
+    assert_eq!(rows(b"\xc8\x20\x00\x01\x0f\x0b"), expected);
+}
+
+#[test]
+fn the_callers_frame_pointer_is_where_it_was_saved_first() {
+    // push %rbp; mov %rbp, -8(%rsp); pop %rbp; ret
+    let expected = [
+        (0, stack(8)),
+        (1, saved(stack(16), -16)),
+        (7, stack(8)),
+        (8, Rule::NONE),
+    ];
+    assert_eq!(rows(b"\x55\x48\x89\x6c\x24\xf8\x5d\xc3"), expected);
+    // Nobody knows where: sub $24, %rsp; mov %rbp, 8(%rsp, %rax); ud2
+    let expected = [(0, stack(8)), (4, stack(32)), (11, Rule::NONE)];
+    let code = b"\x48\x83\xec\x18\x48\x89\x6c\x04\x08\x0f\x0b";
+    assert_eq!(rows(code), expected);
+    // sub $24, %rsp; mov %rbp, %fs:8(%rsp); ud2
+    let expected = [(0, stack(8)), (4, stack(32)), (12, Rule::NONE)];
+    let code = b"\x48\x83\xec\x18\x64\x48\x89\x6c\x24\x08\x0f\x0b";
+    assert_eq!(rows(code), expected);
+}
+
+#[test]
+fn a_frame_pointer_read_from_elsewhere_is_another() {
+    // sub $24, %rsp; mov 8(%rsp), %rbp; add $24, %rsp; ret
+    let expected = [
+        (0, stack(8)),
+        (4, stack(32)),
+        (9, lost(stack(32))),
+        (13, lost(stack(8))),
+        (14, Rule::NONE),
+    ];
+    let code = b"\x48\x83\xec\x18\x48\x8b\x6c\x24\x08\x48\x83\xc4\x18\xc3";
+    assert_eq!(rows(code), expected);
+    // mov %rax, %rbp; ret
+    let expected = [(0, stack(8)), (3, lost(stack(8))), (4, Rule::NONE)];
+    assert_eq!(rows(b"\x48\x89\xc5\xc3"), expected);
+    // push %rax; pop %rbp; ret
+    let expected = [
+        (0, stack(8)),
+        (1, stack(16)),
+        (2, lost(stack(8))),
+        (3, Rule::NONE),
+    ];
+    assert_eq!(rows(b"\x50\x5d\xc3"), expected);
+}
+
+#[test]
+fn a_return_confirms_a_state_only_if_all_of_it_is_as_it_was_at_the_call() {
+    let framed = saved(Rule::at(cfa::FRAME_POINTER, 16), -16);
+    // test %eax, %eax; je 14; push %rbp; mov %rsp, %rbp; and $-32, %rsp; jmp *%rax;
+    // 14: jmp *%rax; ret
+    let code = b"\x85\xc0\x74\x0a\x55\x48\x89\xe5\x48\x83\xe4\xe0\xff\xe0\xff\xe0\xc3";
+    let expected = [
+        (0, stack(8)),
+        (5, saved(stack(16), -16)),
+        (12, framed),
+        (14, stack(8)),
+        (17, Rule::NONE),
+    ];
+    assert_eq!(rows(code), expected);
+    // test %eax, %eax; je 8; xor %ebp, %ebp; jmp *%rax; 8: jmp *%rax; ret
+    let code = b"\x85\xc0\x74\x04\x31\xed\xff\xe0\xff\xe0\xc3";
+    let expected = [
+        (0, stack(8)),
+        (6, lost(stack(8))),
+        (8, stack(8)),
+        (11, Rule::NONE),
+    ];
+    assert_eq!(rows(code), expected);
+}
+
+#[test]
+fn only_addresses_of_code_make_functions() {
+    // int3; lea 6(%rax), %rcx; push %rbx; 6: call *%rax; ud2
+    let code = b"\xcc\x48\x8d\x48\x06\x53\xff\xd0\x0f\x0b";
+    let expected = [(1, stack(8)), (6, stack(16)), (10, Rule::NONE)];
+    assert_eq!(analyse(code, 0, &[], &[]), expected);
+}
+
+#[test]
 fn functions_found_by_calls() {
     // int3; nop; sub $8, %rsp; call 20; lea 22(%rip), %rax; ud2;
     // 20: push %rax; ud2; int3…; 40: push %rbx; ud2
