@@ -102,3 +102,15 @@ fn a_debug_file_of_another_build_is_not_used() {
         assert_eq!(found, ["[program]"], "{build_id}");
     }
 }
+
+#[test]
+fn a_debug_file_of_the_same_build_may_have_been_changed_since() {
+    let workshop = Workshop::new();
+    let debug = workshop.path("program.debug");
+    let program = split(&workshop, &debug, "-Wl,--build-id");
+    link(&program, &debug);
+    // Its checksum is another one.
+    objcopy(&["--remove-section=.debug_str"], &[&debug]);
+    let found = Running::start(&program).names(&mut symbolizer(&[]));
+    assert_eq!(found, ["hidden"]);
+}

@@ -4,11 +4,12 @@
 
 mod common;
 
+use std::os::unix::fs::FileExt;
 use std::process::Command;
 
 use common::{Running, Workshop, names, symbolizer};
 use profile::FrameKind;
-use symbolize::{Location, Process};
+use symbolize::{CodeSource, Location, Process};
 
 /// Prints addresses of an exported, a static and a libc function, and one in
 /// libc's `start_thread`, which no distribution's libc exports.
@@ -68,6 +69,35 @@ fn process_whose_main_thread_has_ended() {
     }
     let found = running.names(&mut symbolizer(&[]));
     assert_eq!(found, ["shown", "hidden", "getppid", "[libc.so.6]"]);
+}
+
+#[test]
+fn code_of_a_process_and_the_files_it_is_from() {
+    let workshop = Workshop::new();
+    let running = Running::start(&threaded(&workshop, "program", &["-DENDS=0"]));
+    let mut symbolizer = symbolizer(&[]);
+    assert_eq!(symbolizer.code(running.process()), []);
+    symbolizer.watch(running.process());
+    let code = symbolizer.code(running.process());
+    assert!(code.is_sorted_by_key(|mapping| mapping.start));
+    let file = |source| symbolizer.code_file(source).unwrap();
+    let named = |address: u64| {
+        let mut mappings = code.iter();
+        let around = mappings.find(|mapping| (mapping.start..mapping.end).contains(&address));
+        file(around.unwrap().source).unwrap().1
+    };
+    let [shown, _, libc, _] = *running.addresses else {
+        unreachable!("four addresses")
+    };
+    assert_eq!([shown, libc].map(named), ["program", "libc.so.6"]);
+    let vdso = code
+        .iter()
+        .find(|mapping| mapping.source == CodeSource::Vdso);
+    let (image, name) = file(vdso.unwrap().source).unwrap();
+    let mut magic = [0; 4];
+    image.read_exact_at(&mut magic, 0).unwrap();
+    assert_eq!((&magic, &*name), (b"\x7fELF", "[vdso]"));
+    assert!(file(CodeSource::Other).is_none());
 }
 
 #[test]
