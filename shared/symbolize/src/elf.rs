@@ -293,6 +293,33 @@ mod tests {
         assert!(functions > 100);
     }
 
+    #[test]
+    fn other_files_are_refused() {
+        let head = std::fs::read("/proc/self/exe").unwrap();
+        for (at, value) in [(0, 0), (5, 2)] {
+            let mut other = head.clone();
+            other[at] = value;
+            assert!(Elf::read(&file(&other)).is_err());
+        }
+    }
+
+    #[test]
+    fn sections_beyond_what_the_header_can_count_are_bounded() {
+        let sections = |count: u64| {
+            let mut head = [0; 128];
+            head[..6].copy_from_slice(b"\x7fELF\x02\x01");
+            // e_shoff, and sh_size of the first section.
+            head[40] = 64;
+            head[64 + 32..][..8].copy_from_slice(&count.to_le_bytes());
+            let file = file(&head);
+            file.set_len(64 + 64 * count).unwrap();
+            Elf::read(&file).map(|elf| elf.sections.len() as u64)
+        };
+        assert_eq!(sections(MOST_SECTIONS).unwrap(), MOST_SECTIONS);
+        assert!(sections(MOST_SECTIONS + 1).is_err());
+        assert!(sections(MOST_SECTIONS + 2).is_err());
+    }
+
     /// Every prefix of a real file, and the file with each header byte turned
     /// over, is read without a panic.
     #[test]
