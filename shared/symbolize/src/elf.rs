@@ -320,6 +320,100 @@ mod tests {
         assert!(sections(MOST_SECTIONS + 2).is_err());
     }
 
+    /// An ELF file of 64 bits with these headers.
+    fn with(file: &File, segments: Vec<Segment>, sections: Vec<Section>) -> Elf<'_> {
+        Elf {
+            file,
+            wide: true,
+            segments,
+            sections,
+            section_names: 0,
+        }
+    }
+
+    fn section(kind: u32, offset: u64, size: u64, link: u32) -> Section {
+        Section {
+            name: 0,
+            kind,
+            offset,
+            size,
+            link,
+        }
+    }
+
+    #[test]
+    fn addresses_are_those_of_loaded_code() {
+        const PT_NOTE: u32 = 4;
+        const PF_R: u32 = 4;
+        let segment = |kind, flags, offset, address, size| Segment {
+            kind,
+            flags,
+            offset,
+            address,
+            size,
+        };
+        let file = file(b"");
+        let segments = vec![
+            segment(PT_NOTE, PF_R | PF_X, 0, 0, 0x100),
+            segment(PT_LOAD, PF_R, 0, 0x10_0000, 0x3000),
+            segment(PT_LOAD, PF_R | PF_X, 0x1000, 0x40_1000, 0x1000),
+        ];
+        let elf = with(&file, segments, Vec::new());
+        let addresses = [0x50, 0xfff, 0x1000, 0x1fff, 0x2000].map(|offset| elf.address(offset));
+        let expected = [None, None, Some(0x40_1000), Some(0x40_1fff), None];
+        assert_eq!(addresses, expected);
+    }
+
+    #[test]
+    fn symbols_are_read_a_batch_at_a_time() {
+        let count = 2 * BATCH + 3;
+        let symbols = (0..count).flat_map(|index| {
+            let mut symbol = [0; 24];
+            symbol[4] = 0x12;
+            symbol[6] = 7;
+            symbol[8..16].copy_from_slice(&index.to_le_bytes());
+            symbol
+        });
+        let file = file(&symbols.collect::<Vec<u8>>());
+        let table = section(SHT_SYMTAB, 0, 24 * count, 1);
+        let elf = with(&file, Vec::new(), vec![table, section(3, 0, 0, 0)]);
+        let mut read = Vec::new();
+        let all = elf.symbols(SHT_SYMTAB, |symbol| {
+            read.push((symbol.address, symbol.info, symbol.section));
+            Ok(())
+        });
+        all.unwrap();
+        let expected: Vec<_> = (0..count).map(|index| (index, 0x12, 7)).collect();
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn symbols_are_bounded() {
+        let file = file(b"");
+        let refused = |count: u64| {
+            let table = section(SHT_SYMTAB, 0, 24 * count, 1);
+            let elf = with(&file, Vec::new(), vec![table, section(3, 0, 0, 0)]);
+            elf.symbols(SHT_SYMTAB, |_| Ok(())).unwrap_err().kind()
+        };
+        // The file has none of them.
+        assert_eq!(refused(MOST_SYMBOLS), ErrorKind::UnexpectedEof);
+        assert_eq!(refused(MOST_SYMBOLS + 1), ErrorKind::InvalidData);
+        assert_eq!(refused(MOST_SYMBOLS + 2), ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn names_are_bounded() {
+        let named = |length: usize| {
+            let file = file(&[vec![b'a'; length], vec![0]].concat());
+            let name = with(&file, Vec::new(), Vec::new()).name(0);
+            name.map(|name| name.len())
+        };
+        assert_eq!(named(0), None);
+        assert_eq!(named(LONGEST_NAME - 1), Some(LONGEST_NAME - 1));
+        assert_eq!(named(LONGEST_NAME), None);
+        assert_eq!(named(LONGEST_NAME + 1), None);
+    }
+
     /// Every prefix of a real file, and the file with each header byte turned
     /// over, is read without a panic.
     #[test]
