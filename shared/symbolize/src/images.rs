@@ -180,8 +180,80 @@ fn file_name(path: &[u8]) -> Arc<str> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    /// A mapping of ours that there is not.
+    fn entry(start: u64, path: &[u8]) -> Entry {
+        Entry {
+            start,
+            end: start + 1,
+            offset: 0,
+            device: 0,
+            inode: 0,
+            path: path.to_vec(),
+        }
+    }
+
+    #[test]
+    fn names_in_brackets_are_no_files() {
+        let proc = Proc::open(std::process::id()).unwrap();
+        let mut images = Images::new(10);
+        let mut losses = Losses::default();
+        let mut image = |start, path| images.image(&proc, &entry(start, path), &mut losses);
+        assert_eq!(image(1 << 40, b"[vdso]"), Image::Vdso);
+        for path in [
+            &b""[..],
+            b"[heap]",
+            b"[stack]",
+            b"[anon:jit]",
+            b"[anon_shmem:jit]",
+        ] {
+            assert_eq!(image(1 << 40, path), Image::Jit);
+        }
+        // That of 32-bit processes is another one.
+        let other = image(u32::MAX.into(), b"[vdso]");
+        assert_eq!(other, Image::Module(0));
+        assert_eq!(image(1 << 40, b"[vsyscall]"), Image::Module(1));
+        assert_eq!(losses, Losses::default());
+        assert_eq!(images.module(0).map(|name| &**name), Some("vdso"));
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_counted() {
+        let proc = Proc::open(std::process::id()).unwrap();
+        let own = || {
+            let (_, entries) = Proc::open(std::process::id()).unwrap().mappings().unwrap();
+            let file = |entry: &Entry| entry.path.starts_with(b"/");
+            entries.into_iter().find(file).unwrap()
+        };
+        let mut losses = Losses::default();
+        // Gone, which may be a matter of the moment: it is tried again.
+        let mut images = Images::new(10);
+        for count in [1, 2] {
+            let gone = images.image(&proc, &entry(1, b"/nowhere/at all"), &mut losses);
+            assert_eq!((gone, losses.unopened_files), (Image::Module(0), count));
+        }
+        assert_eq!(images.image(&proc, &own(), &mut losses), Image::File(0));
+        assert_eq!(losses.unopened_files, 2);
+        // Too many, once and for all.
+        let mut images = Images::new(0);
+        for _ in [3, 3] {
+            let closed = images.image(&proc, &own(), &mut losses);
+            assert_eq!((closed, losses.unopened_files), (Image::Module(0), 3));
+        }
+    }
+
+    #[test]
+    fn some_files_are_but_names_for_memory() {
+        for path in ["/memfd:jit", "/dev/zero", "/dev/shm/jit", "/SYSV00000000"] {
+            assert!(is_memory(path.as_bytes()), "{path}");
+        }
+        for path in ["/usr/bin/memfd:", "/dev/null", "jit"] {
+            assert!(!is_memory(path.as_bytes()), "{path}");
+        }
+    }
 
     #[test]
     fn names_are_last_components_without_brackets() {

@@ -201,7 +201,7 @@ fn tracer_frames<'n>(names: impl Iterator<Item = &'n str> + Clone) -> usize {
     };
     let is_program = |name: &str| {
         let starts = ["bpf_prog_", "bpf_trampoline_", "bpf_dispatcher_"];
-        is_hook(name) || starts.iter().any(|start| name.starts_with(start))
+        starts.iter().any(|start| name.starts_with(start))
     };
     let hooks = names.clone().enumerate().filter(|(_, name)| is_hook(name));
     let hooked = hooks.last().map_or(0, |(at, _)| at + 1);
@@ -267,6 +267,44 @@ ffffffffc0100000 t bpf_prog_0123\t[bpf]\n";
             kernel("mycrate::foo"),
         ];
         assert_eq!(found, expected);
+    }
+
+    /// What names an address, by lines of `/proc/kallsyms`.
+    fn named(kallsyms: &str, address: u64) -> Option<String> {
+        let wanted = Wanted::new(vec![address]);
+        let found = find(kallsyms.as_bytes(), &HashMap::new(), &wanted);
+        let function = found.unwrap().unwrap().remove(0)?;
+        Some(function.name)
+    }
+
+    #[test]
+    fn of_several_names_the_plainest_is_taken_wherever_it_stands() {
+        for [plain, other] in [
+            ["T zz_long", "D aa"],
+            ["t zz_long", "T _text"],
+            ["t zz_long", "T __a"],
+            ["t zz_long", "T _a"],
+            ["T zz_long", "t aa"],
+            ["t aa", "t aaa"],
+            ["w zz", "t zzz"],
+        ] {
+            for [first, second] in [[plain, other], [other, plain]] {
+                let lines = format!("1000 {first}\n1000 {second}\n");
+                let name = named(&lines, 0x1008);
+                assert_eq!(name.as_deref(), Some(&plain[2..]), "{lines}");
+            }
+        }
+        // Of equals the first.
+        assert_eq!(
+            named("1000 t bb\n1000 t aa\n", 0x1000).as_deref(),
+            Some("bb")
+        );
+    }
+
+    #[test]
+    fn symbols_may_come_in_any_order() {
+        let lines = "1000 t __nearer\n800 T far\n";
+        assert_eq!(named(lines, 0x1008).as_deref(), Some("__nearer"));
     }
 
     #[test]

@@ -71,6 +71,30 @@ mod tests {
         );
     }
 
+    /// Errors, and then what is read.
+    struct Failing(Vec<ErrorKind>, &'static [u8]);
+
+    impl Read for Failing {
+        fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+            match self.0.pop() {
+                Some(error) => Err(error.into()),
+                None => self.1.read(buffer),
+            }
+        }
+    }
+
+    #[test]
+    fn reading_goes_on_when_interrupted_and_ends_at_other_errors() {
+        let read = |errors: &[ErrorKind]| {
+            let mut count = 0;
+            let reader = Failing(errors.to_vec(), b"one\ntwo\n");
+            for_each_line(reader, 99, 99, |_| count += 1).map(|()| count)
+        };
+        assert_eq!(read(&[ErrorKind::Interrupted]).unwrap(), 2);
+        let denied = read(&[ErrorKind::PermissionDenied, ErrorKind::Interrupted]);
+        assert_eq!(denied.unwrap_err().kind(), ErrorKind::PermissionDenied);
+    }
+
     #[test]
     fn reading_stops_at_the_limit() {
         assert_eq!(lines(b"one\ntwo\n", 99, 6), [b"one"]);

@@ -131,6 +131,7 @@ mod tests {
             "x",
             "1-2",
             "2-1 r-xp 0 0:0 0",
+            "1-1 r-xp 0 0:0 0",
             "zz-1 r-xp 0 0:0 0",
             "1-2 r-xp 0 0:0 -5 p",
         ] {
@@ -140,6 +141,14 @@ mod tests {
             );
         }
         assert_eq!(executable(&b""[..]).unwrap(), None);
+    }
+
+    #[test]
+    fn mappings_are_bounded() {
+        let line = |at: usize| format!("{at:x}-{:x} r-xp 0 0:0 0\n", at + 1);
+        let text: String = (0..MOST_ENTRIES + 2).map(line).collect();
+        let entries = executable(text.as_bytes()).unwrap().unwrap();
+        assert_eq!(entries.len(), MOST_ENTRIES);
     }
 
     #[test]

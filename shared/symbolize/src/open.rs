@@ -114,6 +114,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_opened_does_not_wait_and_is_not_handed_on() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let (file, _) = regular_here(file.path()).unwrap();
+        let flags = rustix::io::fcntl_getfd(&file).unwrap();
+        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+        let flags = rustix::fs::fcntl_getfl(&file).unwrap();
+        assert!(flags.contains(OFlags::NONBLOCK));
+    }
+
+    #[test]
     fn nothing_leads_out_of_the_root() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("root")).unwrap();
