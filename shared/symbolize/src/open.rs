@@ -99,6 +99,7 @@ pub(crate) fn allow_open_files() -> usize {
 mod tests {
     use super::*;
     use std::io::Read;
+    use std::os::fd::AsFd;
 
     #[test]
     fn a_fifo_and_a_device_are_refused_without_waiting() {
@@ -111,14 +112,22 @@ mod tests {
                 ErrorKind::InvalidInput
             );
         }
+        let root = directory(CWD, folder.path()).unwrap();
+        let refused = regular_within(&root, Path::new("fifo"), false).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+        let refused = directory(CWD, &fifo).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::NotADirectory);
     }
 
     #[test]
     fn what_is_opened_does_not_wait_and_is_not_handed_on() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let (file, _) = regular_here(file.path()).unwrap();
-        let flags = rustix::io::fcntl_getfd(&file).unwrap();
-        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+        let folder = directory(CWD, "/").unwrap();
+        for fd in [file.as_fd(), folder.as_fd()] {
+            let flags = rustix::io::fcntl_getfd(fd).unwrap();
+            assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+        }
         let flags = rustix::fs::fcntl_getfl(&file).unwrap();
         assert!(flags.contains(OFlags::NONBLOCK));
     }
