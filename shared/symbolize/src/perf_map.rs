@@ -223,6 +223,83 @@ mod tests {
         assert_eq!(names(endless, &[5]), [Some("most".into())]);
     }
 
+    /// A map of this process, which is there as long as this is.
+    struct OwnMap(std::path::PathBuf);
+
+    impl OwnMap {
+        fn write(text: &str) -> OwnMap {
+            let path = format!("/tmp/perf-{}.map", std::process::id());
+            std::fs::write(&path, text).unwrap();
+            OwnMap(path.into())
+        }
+    }
+
+    impl Drop for OwnMap {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_map_is_looked_for_again_after_a_while_and_must_be_the_processes_own() {
+        let pid = std::process::id();
+        let process = Process { pid, instance: 1 };
+        let started = Proc::open(pid).unwrap().started().unwrap();
+        let mut maps = PerfMaps::new(process, started);
+        maps.look();
+        assert!(maps.files.is_empty());
+        let map = OwnMap::write("1000 10 compiled\n");
+        maps.look();
+        assert!(maps.files.is_empty(), "just now it was not there");
+        std::thread::sleep(PATIENCE);
+        maps.look();
+        // By two paths, and one file.
+        assert_eq!(maps.files.len(), 1);
+        let looked_at = maps.looked_at;
+        std::thread::sleep(PATIENCE);
+        maps.look();
+        assert_eq!(maps.looked_at, looked_at, "it is there");
+        let wanted = Wanted::new(vec![0x1000, 0x1010]);
+        let names = maps.names(&wanted);
+        assert_eq!(names, [Some("compiled".into()), None]);
+
+        let found = |started: u64| {
+            let mut maps = PerfMaps::new(process, started);
+            maps.look();
+            maps.look_last();
+            maps.files.len()
+        };
+        assert_eq!(found(started), 1);
+        // Another had the ID before.
+        let later = started + 3600 * rustix::param::clock_ticks_per_second();
+        assert_eq!(found(later), 0);
+        let file = File::options().write(true).open(&map.0).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(found(started), 0);
+        file.set_modified(SystemTime::now()).unwrap();
+        assert_eq!(found(started), 1);
+    }
+
+    #[test]
+    fn a_map_of_somebody_else_is_not_read() {
+        let stat = |user: u32| {
+            let mut stat = rustix::fs::stat("/").unwrap();
+            (stat.st_uid, stat.st_mtime) = (user, i64::MAX);
+            stat
+        };
+        let process = Process {
+            pid: 1,
+            instance: 1,
+        };
+        let mut maps = PerfMaps::new(process, 0);
+        assert!(maps.is_its_own(&stat(0)) && !maps.is_its_own(&stat(1000)));
+        maps.identity = Some(Identity {
+            inner_pid: 1,
+            users: vec![1000, 0, 0, 1000],
+        });
+        assert!(maps.is_its_own(&stat(1000)) && !maps.is_its_own(&stat(1001)));
+    }
+
     #[test]
     fn this_process_began_before_now_and_after_boot() {
         let started = Proc::open(std::process::id()).unwrap().started().unwrap();
