@@ -223,6 +223,20 @@ mod tests {
         assert_eq!(names(endless, &[5]), [Some("most".into())]);
     }
 
+    #[test]
+    fn a_map_that_names_the_same_addresses_over_and_over_is_given_up() {
+        const ADDRESSES: usize = 1 << 16;
+        let wanted = Wanted::new((0..ADDRESSES as u64).collect());
+        let read = |lines: usize| {
+            let mut file = tempfile::tempfile().unwrap();
+            let map = "0 ffffff all\n".repeat(lines);
+            file.write_all(map.as_bytes()).unwrap();
+            parse(&file, &wanted).is_ok()
+        };
+        assert!(read(MOST_MATCHES / ADDRESSES));
+        assert!(!read(MOST_MATCHES / ADDRESSES + 1));
+    }
+
     /// A map of this process, which is there as long as this is.
     struct OwnMap(std::path::PathBuf);
 

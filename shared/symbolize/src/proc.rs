@@ -200,6 +200,13 @@ mod tests {
     }
 
     #[test]
+    fn what_is_opened_is_not_handed_on() {
+        let proc = Proc::open(std::process::id()).unwrap();
+        let flags = rustix::io::fcntl_getfd(proc.file("stat").unwrap()).unwrap();
+        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+    }
+
+    #[test]
     fn a_process_that_is_gone_is_an_error() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let folder = Proc::open(child.id()).unwrap();

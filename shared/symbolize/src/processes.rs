@@ -194,6 +194,7 @@ impl Known {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -257,5 +258,57 @@ mod tests {
         assert!(processes.is_newest(process(5)));
         assert!(processes.is_newest(process(7)));
         assert!(!processes.is_newest(process(5)));
+        let replaced = [5, 6, 7, 8].map(|instance| processes.has_been_replaced(process(instance)));
+        assert_eq!(replaced, [true, true, false, false]);
+        let other = Process {
+            pid: 2,
+            instance: 1,
+        };
+        assert!(!processes.has_been_replaced(other));
+    }
+
+    #[test]
+    fn what_is_known_of_a_process_is_not_another_ones() {
+        let mut gone = std::process::Command::new("true").spawn().unwrap();
+        gone.wait().unwrap();
+        // Alive, but it did not start then; and no more.
+        for pid in [std::process::id(), gone.id()] {
+            let process = Process { pid, instance: 1 };
+            let mut processes = Processes::default();
+            let mut losses = Losses::default();
+            let spare = Duration::from_millis(1);
+            processes.known.insert(process, known(spare));
+            processes.read(process, &mut Images::new(10), &mut losses);
+            let starts = processes.mappings(process).iter().map(|m| m.start);
+            assert_eq!(starts.collect::<Vec<_>>(), [10, 30]);
+            assert_eq!(processes.known[&process].saved, Duration::ZERO);
+            assert_eq!(losses, Losses::default());
+        }
+    }
+
+    #[test]
+    fn processes_not_used_for_longest_are_forgotten() {
+        let process = |pid| Process { pid, instance: 1 };
+        let mut processes = Processes::default();
+        let most = MOST_PROCESSES as u32;
+        for pid in 1..=most {
+            processes.is_newest(process(pid));
+            processes.known.insert(process(pid), known(Duration::ZERO));
+        }
+        let (mut images, mut losses) = (Images::new(10), Losses::default());
+        // Used in this order.
+        for pid in 1..=most {
+            processes.mapping(process(pid), 10, &mut images, &mut losses);
+        }
+        processes.forget();
+        assert_eq!(processes.known.len(), MOST_PROCESSES);
+        let mut last = known(Duration::ZERO);
+        last.used = u64::MAX;
+        processes.known.insert(process(most + 1), last);
+        processes.forget();
+        assert_eq!(processes.known.len(), MOST_PROCESSES / 2 + 1);
+        assert_eq!(processes.newest.len(), MOST_PROCESSES / 2);
+        assert!(!processes.known.contains_key(&process(most / 2)));
+        assert!(processes.known.contains_key(&process(most / 2 + 1)));
     }
 }

@@ -269,6 +269,18 @@ mod tests {
     }
 
     #[test]
+    fn a_later_program_has_taken_the_place_of_an_earlier_one() {
+        let pid = std::process::id();
+        let process = |instance| Process { pid, instance };
+        let mut symbolizer = Symbolizer::new();
+        symbolizer.watch(process(1));
+        assert!(!symbolizer.has_been_replaced(process(1)));
+        symbolizer.watch(process(2));
+        let replaced = [1, 2].map(|instance| symbolizer.has_been_replaced(process(instance)));
+        assert_eq!(replaced, [true, false]);
+    }
+
+    #[test]
     fn return_addresses_become_calls() {
         let look_up = |exact| look_up_addresses(&[10, 20, 0], exact).collect::<Vec<_>>();
         assert_eq!(look_up(true), [10, 19, 0]);
