@@ -282,6 +282,21 @@ mod tests {
     }
 
     #[test]
+    fn names_that_take_long_to_demangle_use_up_the_room() {
+        let last_after = |name: &str| {
+            let many = (MOST_NAMES / LONGEST) as u64;
+            let symbols = (0..many).map(|at| (at * 16, 16, format!("{name}{at}")));
+            let last = (many * 16, 16, "_ZN3foo3barEv".to_owned());
+            let wanted = Wanted::new((0..=many).map(|at| at * 16).collect());
+            let extract = extract(symbols.chain([last])).unwrap();
+            let mut names = look_up(&extract, &wanted).unwrap();
+            names.pop().flatten().unwrap()
+        };
+        assert_eq!(&*last_after("plain"), "foo::bar()");
+        assert_eq!(&*last_after("_Zunknown"), "_ZN3foo3barEv");
+    }
+
+    #[test]
     fn symbols_that_overlap_are_cut_as_blazesym_would_choose() {
         let alias = |number| Alias {
             separate: false,
@@ -339,26 +354,35 @@ mod tests {
 
     #[test]
     fn the_plainest_alias_is_the_name() {
-        let names = ["__GI___read", "__read", "read@@GLIBC_2.2.5", "_Z4readv"];
-        let alias = |index: usize| Alias {
-            separate: false,
-            offset: index as u64,
-            info: 0x12,
+        const LOCAL: u8 = 0x02;
+        const GLOBAL: u8 = 0x12;
+        let best = |names: &[(&str, u8)]| {
+            let alias = |(index, (_, info)): (usize, &(&str, u8))| Alias {
+                separate: false,
+                offset: index as u64,
+                info: *info,
+            };
+            let aliases: Vec<_> = names.iter().enumerate().map(alias).collect();
+            best_name(&aliases, |alias| {
+                Some(names[alias.offset as usize].0.to_owned())
+            })
         };
-        let aliases = |indexes: &[usize]| indexes.iter().copied().map(alias).collect::<Vec<_>>();
-        let name = |alias: &Alias| Some(names[alias.offset as usize].to_owned());
-        assert_eq!(
-            best_name(&aliases(&[0, 1, 2]), name).as_deref(),
-            Some("read")
-        );
-        assert_eq!(
-            best_name(&aliases(&[0, 1]), name).as_deref(),
-            Some("__read")
-        );
-        assert_eq!(
-            best_name(&aliases(&[1, 3]), name).as_deref(),
-            Some("_Z4readv")
-        );
-        assert_eq!(best_name(&[], name), None);
+        for (names, expected) in [
+            (&["__GI___read", "__read", "read@@GLIBC_2.2.5"][..], "read"),
+            (&["__GI___read", "__read"], "__read"),
+            (&["__read", "_Z4readv"], "_Z4readv"),
+            (&["__a", "longer"], "longer"),
+            (&["_aaaa", "aaaaaa"], "aaaaaa"),
+            // Mangled names have their underscore from the language.
+            (&["_Z1av", "a_longer"], "_Z1av"),
+            (&["_RNvC1a1b", "a_longer_one"], "_RNvC1a1b"),
+            (&["@@ONLY"], "@@ONLY"),
+        ] {
+            let names: Vec<_> = names.iter().map(|name| (*name, GLOBAL)).collect();
+            assert_eq!(best(&names).as_deref(), Some(expected));
+        }
+        let local_and_global = [("aa", LOCAL), ("bbb", GLOBAL)];
+        assert_eq!(best(&local_and_global).as_deref(), Some("bbb"));
+        assert_eq!(best(&[]), None);
     }
 }

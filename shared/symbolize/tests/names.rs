@@ -225,10 +225,12 @@ __asm__(".text\n"
     ".globl after\n.type after,@function\nafter: nop\nnop\n.size after,.-after\n"
     ".globl outer\n.type outer,@function\nouter: nop\nnop\n"
     ".globl label\nlabel: nop\nnop\n.size outer,.-outer\n"
+    ".globl datum\n.type datum,@object\ndatum: nop\nnop\n.size datum,.-datum\n"
     ".globl sizeless\n.type sizeless,@function\nsizeless: nop\nnop\nnop\n");
-extern char after, label, sizeless;
+extern char after, label, datum, sizeless;
 int main(void) {
-    printf("%p %p %p\n", (void *)&after, (void *)(&label + 1), (void *)(&sizeless + 1));
+    printf("%p %p %p %p\n", (void *)&after, (void *)(&label + 1), (void *)(&sizeless + 1),
+        (void *)&datum);
     fflush(stdout);
     pause();
 }
@@ -237,7 +239,7 @@ int main(void) {
     let mut symbolizer = symbolizer(&[]);
     assert_eq!(
         running.names(&mut symbolizer),
-        ["after", "outer", "[program]"]
+        ["after", "outer", "[program]", "[program]"]
     );
     let stack = [running.addresses[1], running.addresses[0]];
     let located = symbolizer.locate(running.process(), &stack, false);
