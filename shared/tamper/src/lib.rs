@@ -27,11 +27,17 @@ pub fn tamper(kind: &str, seeds: &[Vec<u8>], check: impl Fn(&[u8])) {
     let seconds = env::var("SYSTEMSCOPE_FUZZ_SECONDS").map_or(SECONDS, |text| {
         text.parse().expect("SYSTEMSCOPE_FUZZ_SECONDS in seconds")
     });
+    let tried = tamper_for(Duration::from_secs(seconds), seeds, check);
+    println!("{tried} {kind}");
+}
+
+/// The same for so long; how many changed inputs were checked.
+fn tamper_for(time: Duration, seeds: &[Vec<u8>], check: impl Fn(&[u8])) -> u64 {
     for seed in seeds {
         check(seed);
     }
     let mut random = Random::new(0x5ca1_ab1e);
-    let end = Instant::now() + Duration::from_secs(seconds);
+    let end = Instant::now() + time;
     let mut tried = 0_u64;
     while Instant::now() < end {
         let mut bytes = seeds[random.below(seeds.len())].clone();
@@ -41,5 +47,29 @@ pub fn tamper(kind: &str, seeds: &[Vec<u8>], check: impl Fn(&[u8])) {
         check(&bytes);
         tried += 1;
     }
-    println!("{tried} {kind}");
+    tried
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn seeds_are_checked_and_then_what_becomes_of_them() {
+        let seeds = [b"one and the same".to_vec(), b"another".to_vec()];
+        let checked = RefCell::new(Vec::new());
+        let begun = Instant::now();
+        let time = Duration::from_millis(50);
+        let tried = tamper_for(time, &seeds, |bytes| {
+            checked.borrow_mut().push(bytes.to_vec())
+        });
+        assert!(begun.elapsed() >= time);
+        let checked = checked.into_inner();
+        assert_eq!(checked[..2], seeds);
+        assert_eq!(checked.len() as u64, 2 + tried);
+        let changed = checked.iter().filter(|bytes| !seeds.contains(bytes));
+        assert!(changed.count() as u64 > tried / 2);
+    }
 }

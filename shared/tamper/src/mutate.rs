@@ -53,3 +53,52 @@ pub(crate) fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_changed_in_one_place_in_every_way() {
+        let seed: Vec<u8> = (0..=255).collect();
+        let mut random = Random::new(1);
+        let (mut longest, mut bits, mut edges, mut copies, mut fills, mut cuts) =
+            (0, 0, 0, 0, 0, 0);
+        for _ in 0..10_000 {
+            let mut bytes = seed.clone();
+            mutate(&mut bytes, &mut random);
+            let differs: Vec<usize> = (0..bytes.len())
+                .filter(|&at| bytes[at] != seed[at])
+                .collect();
+            cuts += u64::from(bytes.len() < seed.len());
+            let (Some(&first), Some(&last)) = (differs.first(), differs.last()) else {
+                continue;
+            };
+            let changed = &bytes[first..=last];
+            longest = longest.max(changed.len());
+            let one_bit = (bytes[first] ^ seed[first]).is_power_of_two();
+            bits += u64::from(changed.len() == 1 && one_bit);
+            let edge = [0xff, 0xff, 0xff, 0x7f];
+            edges += u64::from(changed == edge);
+            let climbs = changed
+                .windows(2)
+                .all(|two| two[0].wrapping_add(1) == two[1]);
+            copies += u64::from(changed.len() > 8 && climbs);
+            let same = changed.iter().all(|byte| *byte == changed[0]);
+            fills += u64::from(changed.len() > 8 && same);
+        }
+        assert_eq!(longest, 64, "most that is copied");
+        for (kind, count, least) in [
+            ("bits", bits, 1000),
+            ("edges", edges, 20),
+            ("copies", copies, 500),
+            ("fills", fills, 200),
+            ("cuts", cuts, 50),
+        ] {
+            assert!((least..3000).contains(&count), "{count} {kind}");
+        }
+        let mut nothing = Vec::new();
+        mutate(&mut nothing, &mut random);
+        assert!(nothing.is_empty());
+    }
+}
