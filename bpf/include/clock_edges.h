@@ -13,8 +13,10 @@ static __always_inline struct thread *seed_clock(struct task_struct *task,
 	struct thread *thread;
 	u64 key = (u64)task;
 
+	/* While it is put on a run queue its state is still not 0. */
 	if (!task->on_cpu)
-		state = task_state(task) ? THREAD_BLOCKED : THREAD_RUNNABLE;
+		state = task_state(task) & ~TASK_WAKING ? THREAD_BLOCKED :
+							  THREAD_RUNNABLE;
 	thread = new_thread(task, unseen_since(now), state);
 	/* It may have died before its record was there to be deleted. */
 	if (thread && (task_state(task) & TASK_DEAD)) {

@@ -107,12 +107,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "who sleeps when the window opens is blocked",
         file: "include/clock_edges.h",
         change: (
-            "task_state(task) ? THREAD_BLOCKED : THREAD_RUNNABLE",
-            "task_state(task) ? THREAD_RUNNABLE : THREAD_RUNNABLE",
+            "task_state(task) & ~TASK_WAKING ? THREAD_BLOCKED :",
+            "task_state(task) & ~TASK_WAKING ? THREAD_RUNNABLE :",
         ),
         expected: Caught(&[
             "alone::clock::sleepers::a_thread_asleep_throughout_has_the_whole_window",
         ]),
+    },
+    Mutant {
+        rule: "who is being woken when the window opens is runnable",
+        file: "include/clock_edges.h",
+        change: ("task_state(task) & ~TASK_WAKING", "task_state(task)"),
+        expected: SameHere("the iterator would have to come between two steps of a wake-up"),
     },
     Mutant {
         rule: "one that died while it was seeded has no record",
