@@ -382,11 +382,15 @@ fn a_debug_frame_that_cannot_be_read() {
 
 #[test]
 fn descriptions_of_debug_frame_are_counted_too() {
-    let built = built(
-        ".cfi_sections .eh_frame, .debug_frame
-         .cfi_startproc; nop; .cfi_escape 0x3f; nop; .cfi_endproc",
-    );
-    assert_eq!((built.notes.descriptions, built.notes.unreadable), (2, 1));
+    for (sections, descriptions) in [(".eh_frame, .debug_frame", 2), (".debug_frame", 1)] {
+        let built = built(&format!(
+            ".cfi_sections {sections}
+             .cfi_startproc; nop; .cfi_escape 0x3f; nop; .cfi_endproc"
+        ));
+        // Of two for the same code the first is used.
+        let expected = (descriptions, 1);
+        assert_eq!((built.notes.descriptions, built.notes.unreadable), expected);
+    }
 }
 
 /// In the second byte of a section's flags.
