@@ -17,7 +17,7 @@ SECONDS   ?= 600
 # For `make mutants`: words of rules, files or packages; all unless given.
 WHAT      ?=
 
-TOOLS := oncputime offcputime offwaketime cpudist wallclock
+TOOLS := $(notdir $(wildcard tools/*))
 
 # rustup's cargo, also where a shell has not been told of it.
 CARGO  := $(or $(shell command -v cargo),$(HOME)/.cargo/bin/cargo)

@@ -1,14 +1,17 @@
 //! What build scripts have in common.
 
 use std::env;
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use libbpf_cargo::SkeletonBuilder;
 
-/// Compiles `src/NAME.bpf.c` for each name, and generates a skeleton for it. `bpf` is
-/// the folder of the tools' programs, which it may include.
-pub(crate) fn compile(programs: &[&str], bpf: &str) -> ExitCode {
+/// Compiles each `src/NAME.bpf.c` to `NAME.bpf.o`, and generates a skeleton of it, and
+/// `programs.rs` with a module for each. `bpf` is the folder of the tools' programs,
+/// which these may include.
+pub(crate) fn compile(bpf: &str) -> ExitCode {
     for folder in ["src", &format!("{bpf}/src"), &format!("{bpf}/include")] {
         println!("cargo:rerun-if-changed={folder}");
     }
@@ -16,11 +19,19 @@ pub(crate) fn compile(programs: &[&str], bpf: &str) -> ExitCode {
         eprintln!("OUT_DIR is not set: build.rs runs under cargo only");
         return ExitCode::FAILURE;
     };
+    let programs = match programs() {
+        Ok(programs) => programs,
+        Err(error) => {
+            eprintln!("cannot list src: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let include = format!("-I{bpf}/include");
-    for program in programs {
+    for program in &programs {
         let source = format!("src/{program}.bpf.c");
         let built = SkeletonBuilder::new()
             .source(&source)
+            .obj(out.join(format!("{program}.bpf.o")))
             .clang_args([
                 include.as_str(),
                 "-Wall",
@@ -34,5 +45,34 @@ pub(crate) fn compile(programs: &[&str], bpf: &str) -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
+    if let Err(error) = fs::write(out.join("programs.rs"), modules(&programs)) {
+        eprintln!("cannot write programs.rs: {error}");
+        return ExitCode::FAILURE;
+    }
     ExitCode::SUCCESS
+}
+
+/// The names in `src/NAME.bpf.c`, in their order.
+fn programs() -> io::Result<Vec<String>> {
+    let mut programs = Vec::new();
+    for entry in fs::read_dir("src")? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        programs.extend(name.strip_suffix(".bpf.c").map(str::to_owned));
+    }
+    programs.sort();
+    Ok(programs)
+}
+
+/// A module for each skeleton, for a library to include.
+fn modules(programs: &[String]) -> String {
+    let module = |program: &String| {
+        format!(
+            "/// The skeleton of `{program}.bpf.c`.\n\
+             #[allow(missing_docs, unreachable_pub, warnings, clippy::all, clippy::restriction)]\n\
+             pub mod {program} {{\n    \
+             include!(concat!(env!(\"OUT_DIR\"), \"/{program}.skel.rs\"));\n\
+             }}\n"
+        )
+    };
+    programs.iter().map(module).collect()
 }

@@ -8,8 +8,7 @@ cd "$(dirname "$0")/.."
 out=${TARGET:-target}/mutants/packages
 # Half of the time goes into linking otherwise.
 export CARGO_PROFILE_TEST_DEBUG=0
-packages=(profile export cli unwind symbolize tamper loader
-	oncputime offcputime offwaketime cpudist wallclock)
+packages=(shared/* tools/*)
 
 if ! cargo mutants --version >/dev/null 2>&1; then
 	cargo install cargo-mutants --locked
@@ -31,7 +30,7 @@ wanted() {
 	[[ $# == 0 || " $* " == *" $name "* ]]
 }
 
-for package in "${packages[@]}"; do
+for package in "${packages[@]##*/}"; do
 	wanted "$package" "$@" || continue
 	read -ra tests < <(tests_of "$package")
 	mkdir -p "$out/$package"

@@ -6,5 +6,5 @@ mod compile;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    compile::compile(&["cpudist", "offwaketime"], "..")
+    compile::compile("..")
 }

@@ -2,10 +2,10 @@
 
 use crate::{Finished, Tool};
 
-/// All tools of the suite.
-pub const TOOLS: [&str; 4] = ["oncputime", "offcputime", "offwaketime", "wallclock"];
+/// Those that show stacks.
+pub const STACKING: [&str; 4] = ["oncputime", "offcputime", "offwaketime", "wallclock"];
 
-/// Those that print what they find on stdout.
+/// Those that print them on stdout.
 pub const FOLDING: [&str; 3] = ["oncputime", "offcputime", "offwaketime"];
 
 /// Exit status of a wrong command line.
@@ -77,10 +77,17 @@ pub fn assert_ended_with_error(tool: &str, finished: &Finished, words: &[&str]) 
     assert!(!finished.stderr.contains("panicked"), "{}", finished.stderr);
 }
 
-/// Runs a tool on a target, in a way that would take a second if all was well.
-pub fn on_target(tool: &str, target: &str) -> Tool {
+/// Arguments of a tool, a target's to follow, with which it would take a second if
+/// all was well.
+pub fn a_second_of(tool: &str) -> &'static str {
     match tool {
-        "wallclock" => Tool::new(tool).arg(target).args("-d 1"),
-        _ => Tool::new(tool).args("--duration 1 -p").arg(target),
+        "wallclock" => "-d 1",
+        "cpudist" => "1 1 -p",
+        _ => "--duration 1 -p",
     }
+}
+
+/// Runs a tool so on a target.
+pub fn on_target(tool: &str, target: &str) -> Tool {
+    Tool::new(tool).args(a_second_of(tool)).arg(target)
 }

@@ -19,6 +19,15 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// What a tool says when its window is open.
 pub const MEASURING: &str = "Hit Ctrl-C to end.";
 
+/// All tools of the suite.
+pub const TOOLS: [&str; 5] = [
+    "oncputime",
+    "offcputime",
+    "offwaketime",
+    "cpudist",
+    "wallclock",
+];
+
 /// A command line being put together.
 #[derive(Debug)]
 pub struct Tool {
@@ -140,4 +149,22 @@ pub fn cpus_online() -> usize {
     // SAFETY: sysconf only reads.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     usize::try_from(count).expect("the number of CPUs")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn no_tool_is_left_out() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools");
+        let entries = fs::read_dir(folder).unwrap();
+        let folders: BTreeSet<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assert_eq!(folders, TOOLS.map(str::to_owned).into());
+    }
 }

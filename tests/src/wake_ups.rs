@@ -139,68 +139,111 @@ impl Event<'_> {
 
 /// Of these threads.
 fn delays(trace: &str, threads: &[u32]) -> BTreeMap<u32, Delays> {
-    let mut ways: BTreeMap<u32, Way> = BTreeMap::new();
-    let mut to_be_preempted: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut delays: BTreeMap<u32, Delays> = BTreeMap::new();
-    let mut preempting: Vec<u64> = Vec::new();
-    let mut unseen: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut account = Account {
+        threads,
+        ways: BTreeMap::new(),
+        to_be_preempted: BTreeMap::new(),
+        delays: BTreeMap::new(),
+        preempting: Vec::new(),
+        unseen: Vec::new(),
+    };
     for event in trace.lines().filter_map(Event::read) {
-        let ns = event.ns;
-        let one_of_them = |field| event.number(field).filter(|tid| threads.contains(tid));
-        if event.what.starts_with("waking:") {
-            let Some(tid) = one_of_them("pid=") else {
-                continue;
-            };
-            to_be_preempted.remove(&tid);
-            if let Some(Way::Arrived { preempts: true, .. }) = ways.insert(tid, Way::Woken { ns }) {
-                *unseen.entry(tid).or_default() += 1;
-            }
-        } else if event.what.starts_with("wakeup:") {
-            let preempts = event.preempts;
-            if preempts && threads.contains(&event.current) {
-                to_be_preempted.insert(event.current, ns);
-            }
-            let Some(tid) = one_of_them("pid=") else {
-                continue;
-            };
-            if let Some(Way::Woken { ns: woken }) = ways.insert(tid, Way::Arrived { ns, preempts })
-            {
-                delays.entry(tid).or_default().arriving_ns += ns.saturating_sub(woken);
-            }
-        } else {
-            if let Some(tid) = one_of_them("prev_pid=") {
-                if let Some(since) = to_be_preempted.remove(&tid) {
-                    delays.entry(tid).or_default().preempted_ns += ns.saturating_sub(since);
-                }
-                if let Some(Way::Arrived { preempts: true, .. }) = ways.remove(&tid) {
-                    *unseen.entry(tid).or_default() += 1;
-                }
-            }
-            let Some(tid) = one_of_them("next_pid=") else {
-                continue;
-            };
-            to_be_preempted.remove(&tid);
-            let Some(Way::Arrived {
-                ns: arrived,
-                preempts,
-            }) = ways.remove(&tid)
-            else {
-                continue;
-            };
-            // A wake-up from another CPU does not tell, but anything preempts idle.
-            if preempts || event.number("prev_pid=") == Some(0) {
-                let took = ns.saturating_sub(arrived);
-                delays.entry(tid).or_default().preempting_ns += took;
-                preempting.push(took);
-            }
+        match event.what.split_once(':') {
+            Some(("waking", _)) => account.waking(&event),
+            Some(("wakeup", _)) => account.wakeup(&event),
+            _ => account.switch(&event),
         }
     }
-    preempting.sort_unstable();
-    let median = preempting.get(preempting.len() / 2).copied();
-    for (tid, count) in unseen {
-        delays.entry(tid).or_default().preempting_ns += count * median.unwrap_or(0);
+    account.settle()
+}
+
+/// What is known of some threads up to an event.
+struct Account<'a> {
+    threads: &'a [u32],
+    ways: BTreeMap<u32, Way>,
+    /// Since when those are that run.
+    to_be_preempted: BTreeMap<u32, u64>,
+    delays: BTreeMap<u32, Delays>,
+    /// What each wake-up took that had what ran preempted.
+    preempting: Vec<u64>,
+    /// Whose switch was not seen after such a one.
+    unseen: Vec<u32>,
+}
+
+impl Account<'_> {
+    /// The thread in a field, if it is one of them.
+    fn thread(&self, event: &Event<'_>, field: &str) -> Option<u32> {
+        let tid = event.number(field);
+        tid.filter(|tid| self.threads.contains(tid))
     }
-    delays
+
+    fn waking(&mut self, event: &Event<'_>) {
+        let Some(tid) = self.thread(event, "pid=") else {
+            return;
+        };
+        self.has_left(tid);
+        self.ways.insert(tid, Way::Woken { ns: event.ns });
+    }
+
+    fn wakeup(&mut self, event: &Event<'_>) {
+        let Event { ns, preempts, .. } = *event;
+        if preempts && self.threads.contains(&event.current) {
+            self.to_be_preempted.insert(event.current, ns);
+        }
+        let Some(tid) = self.thread(event, "pid=") else {
+            return;
+        };
+        if let Some(Way::Woken { ns: woken }) = self.ways.insert(tid, Way::Arrived { ns, preempts })
+        {
+            self.delays.entry(tid).or_default().arriving_ns += ns.saturating_sub(woken);
+        }
+    }
+
+    fn switch(&mut self, event: &Event<'_>) {
+        let Event { ns, .. } = *event;
+        if let Some(tid) = self.thread(event, "prev_pid=") {
+            if let Some(since) = self.to_be_preempted.remove(&tid) {
+                let preempted_ns = ns.saturating_sub(since);
+                self.delays.entry(tid).or_default().preempted_ns += preempted_ns;
+            }
+            self.has_left(tid);
+        }
+        let Some(tid) = self.thread(event, "next_pid=") else {
+            return;
+        };
+        self.to_be_preempted.remove(&tid);
+        let Some(Way::Arrived {
+            ns: arrived,
+            preempts,
+        }) = self.ways.remove(&tid)
+        else {
+            return;
+        };
+        // A wake-up from another CPU does not tell, but anything preempts idle.
+        if preempts || event.number("prev_pid=") == Some(0) {
+            let took = ns.saturating_sub(arrived);
+            self.delays.entry(tid).or_default().preempting_ns += took;
+            self.preempting.push(took);
+        }
+    }
+
+    /// The thread is off its CPU, however it had come there.
+    fn has_left(&mut self, tid: u32) {
+        self.to_be_preempted.remove(&tid);
+        if let Some(Way::Arrived { preempts: true, .. }) = self.ways.remove(&tid) {
+            self.unseen.push(tid);
+        }
+    }
+
+    fn settle(mut self) -> BTreeMap<u32, Delays> {
+        self.preempting.sort_unstable();
+        let median = self.preempting.get(self.preempting.len() / 2).copied();
+        for tid in self.unseen {
+            let delays = self.delays.entry(tid).or_default();
+            delays.preempting_ns += median.unwrap_or(0);
+        }
+        self.delays
+    }
 }
 
 /// Seconds with six decimals.

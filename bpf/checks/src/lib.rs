@@ -8,7 +8,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{OpenObject, ProgramInput, ProgramMut};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-bpf::skeletons!(cpudist offwaketime);
+include!(concat!(env!("OUT_DIR"), "/programs.rs"));
 
 /// Loads the parts that `builder` is about after `configure`, for a thread that from
 /// now on has one CPU alone: much is kept for each.

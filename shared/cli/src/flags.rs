@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use loader::{CallGraph, StackChoice, Targets};
 
 use crate::values;
 
@@ -46,6 +47,15 @@ impl TargetFlags {
     pub fn validate(&self) -> anyhow::Result<()> {
         check_processes(&self.pids)?;
         check_threads(&self.tids)
+    }
+
+    /// Whom.
+    #[must_use]
+    pub fn targets(&self) -> Targets {
+        Targets {
+            pids: self.pids.clone(),
+            tids: self.tids.clone(),
+        }
     }
 
     /// Whom, in words: `all threads`, `PID 1234,5678`.
@@ -123,7 +133,7 @@ impl DurationFlags {
     }
 }
 
-/// Which side's stacks to show; neither flag means both.
+/// Which stacks to show, and how they are walked.
 #[derive(Args, Clone, Debug, Default)]
 pub struct StackFlags {
     /// Only user stacks
@@ -133,9 +143,30 @@ pub struct StackFlags {
     /// Only kernel stacks
     #[arg(short = 'K', long)]
     pub kernel_stacks_only: bool,
+
+    /// How to walk user stacks: by tables made of .eh_frame (dwarf), by frame
+    /// pointers (fp), or by tables and, in code that has none, frame pointers
+    #[arg(
+        long, value_name = "MODE", default_value = "auto",
+        value_parser = CallGraph::by_name
+    )]
+    pub call_graph: CallGraph,
 }
 
 impl StackFlags {
+    /// Which stacks; neither flag means both sides'. Threads or processes are told
+    /// apart as the caller says.
+    #[must_use]
+    pub fn choice(&self, per_thread: bool, per_process: bool) -> StackChoice {
+        StackChoice {
+            user: !self.kernel_stacks_only,
+            kernel: !self.user_stacks_only,
+            call_graph: self.call_graph,
+            per_thread,
+            per_process,
+        }
+    }
+
     /// Which stacks, in words.
     #[must_use]
     pub fn subject(&self) -> &'static str {
@@ -276,6 +307,22 @@ mod tests {
         assert_eq!(stacks(""), "user + kernel");
         assert_eq!(stacks("-U"), "user");
         assert_eq!(stacks("-K"), "kernel");
+    }
+
+    #[test]
+    fn what_is_asked_for_is_what_is_chosen() {
+        let targets = parse("-p 12,34").unwrap().target.targets();
+        assert_eq!((&*targets.pids, &*targets.tids), (&[12, 34][..], &[][..]));
+        let targets = parse("-t 12,34").unwrap().target.targets();
+        assert_eq!((&*targets.pids, &*targets.tids), (&[][..], &[12, 34][..]));
+        let choice = |line: &str| parse(line).unwrap().stacks.choice(false, true);
+        assert!(choice("").user && choice("").kernel);
+        assert!(choice("-U").user && !choice("-U").kernel);
+        assert!(!choice("-K").user && choice("-K").kernel);
+        assert!(!choice("").per_thread && choice("").per_process);
+        assert_eq!(choice("").call_graph, CallGraph::Auto);
+        assert_eq!(choice("--call-graph fp").call_graph, CallGraph::Fp);
+        assert!(parse("--call-graph lbr").is_err());
     }
 
     #[test]

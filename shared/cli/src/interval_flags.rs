@@ -1,8 +1,9 @@
 //! The flags of the tools that measure intervals off the CPU.
 
 use clap::Args;
+use loader::{OffCpuFilter, ThreadKind};
 
-use crate::{usage, values};
+use crate::{TargetFlags, usage, values};
 
 /// Which threads' intervals count, and which of them.
 #[derive(Args, Clone, Debug)]
@@ -53,23 +54,25 @@ impl IntervalFlags {
         }
     }
 
-    /// Both bounds on an interval's length, inclusive, in nanoseconds.
+    /// Which intervals count.
     #[must_use]
-    pub fn lengths_ns(&self) -> (u64, u64) {
+    pub fn filter(&self) -> OffCpuFilter {
         let nanoseconds = |microseconds: u64| microseconds.saturating_mul(1000);
-        (
-            nanoseconds(self.min_block_time),
-            self.max_block_time.map_or(u64::MAX, nanoseconds),
-        )
+        OffCpuFilter {
+            kind: ThreadKind::new(self.user_threads_only, self.kernel_threads_only),
+            min_ns: nanoseconds(self.min_block_time),
+            max_ns: self.max_block_time.map_or(u64::MAX, nanoseconds),
+            states: self.state,
+        }
     }
 
-    /// Whose intervals, in words, where no process or thread is named.
+    /// Whose intervals, in words: `all user threads`, `PID 1234,5678`.
     #[must_use]
-    pub fn subject(&self) -> Option<&'static str> {
+    pub fn subject(&self, target: &TargetFlags) -> String {
         match (self.user_threads_only, self.kernel_threads_only) {
-            (true, _) => Some("all user threads"),
-            (_, true) => Some("all kernel threads"),
-            _ => None,
+            (true, _) => "all user threads".to_owned(),
+            (_, true) => "all kernel threads".to_owned(),
+            _ => target.subject(),
         }
     }
 }
@@ -80,7 +83,6 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::TargetFlags;
     use crate::parse::parse_line;
 
     #[derive(Debug, Parser)]
@@ -95,9 +97,17 @@ mod tests {
         parse_line(line).map(|arguments: Arguments| arguments.intervals)
     }
 
+    fn subject(line: &str) -> String {
+        let arguments: Arguments = parse_line(line).unwrap();
+        arguments.intervals.subject(&arguments.target)
+    }
+
     #[test]
     fn bounds_are_in_microseconds() {
-        let lengths = |line| parse(line).unwrap().lengths_ns();
+        let lengths = |line| {
+            let filter = parse(line).unwrap().filter();
+            (filter.min_ns, filter.max_ns)
+        };
         assert_eq!(lengths(""), (1000, u64::MAX));
         assert_eq!(lengths("-m 0"), (0, u64::MAX));
         assert_eq!(lengths("-m 20 -M 3000"), (20_000, 3_000_000));
@@ -115,11 +125,18 @@ mod tests {
     }
 
     #[test]
-    fn whose_intervals_is_told_in_words() {
-        let subject = |line| parse(line).unwrap().subject();
-        assert_eq!(subject(""), None);
-        assert_eq!(subject("-u"), Some("all user threads"));
-        assert_eq!(subject("-k"), Some("all kernel threads"));
+    fn whose_intervals_count_is_told_in_words() {
+        let kind = |line| parse(line).unwrap().filter().kind;
+        for (line, words, chosen) in [
+            ("", "all threads", ThreadKind::All),
+            ("-t 7", "TID 7", ThreadKind::All),
+            ("-u", "all user threads", ThreadKind::User),
+            ("-k", "all kernel threads", ThreadKind::Kernel),
+        ] {
+            assert_eq!((&*subject(line), kind(line)), (words, chosen));
+        }
+        let states = |line| parse(line).unwrap().filter().states;
+        assert_eq!([states(""), states("--state 2")], [None, Some(2)]);
     }
 
     #[test]

@@ -9,19 +9,12 @@ use std::time::{Duration, Instant};
 
 use systemscope_tests::output::files_below;
 use systemscope_tests::spans::Interval;
+pub(crate) use systemscope_tests::tool::TOOLS;
 use systemscope_tests::workload::scratch;
 use systemscope_tests::{Finished, Folded, Running, Tool};
 use tempfile::TempDir;
 
 use crate::leftovers::held_by;
-
-pub(crate) const TOOLS: [&str; 5] = [
-    "oncputime",
-    "offcputime",
-    "offwaketime",
-    "cpudist",
-    "wallclock",
-];
 
 /// How far a sleep may be off, of a thousand: what is cut off at its ends.
 const TOLERANCE: u64 = 5;

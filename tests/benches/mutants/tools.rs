@@ -5,17 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use systemscope_tests::tool::TOOLS;
 use systemscope_tests::{Turn, Workload};
 
 use crate::mutant::{Mutant, tree};
-
-const TOOLS: [&str; 5] = [
-    "oncputime",
-    "offcputime",
-    "offwaketime",
-    "cpudist",
-    "wallclock",
-];
 
 /// Command lines that among them load every program.
 const LOADING: [(&str, &str); 6] = [

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Parser;
 use clap::builder::Resettable;
 use cli::values;
-use loader::{Question, Targets};
+use loader::Question;
 use profile::spans::{Apart, Kind, Scale};
 
 /// Shows how long threads stay on the CPU at a time, as a histogram; or off it.
@@ -99,14 +99,6 @@ Examples:
                                   for https://hdrhistogram.github.io/HdrHistogram/plotFiles.html";
 
 impl Arguments {
-    /// What to measure.
-    pub(crate) fn targets(&self) -> Targets {
-        Targets {
-            pids: self.target.pids.clone(),
-            tids: self.target.tids.clone(),
-        }
-    }
-
     /// What to ask of the spans.
     pub(crate) fn question(&self) -> Question {
         Question {

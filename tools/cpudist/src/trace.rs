@@ -21,7 +21,7 @@ pub(crate) fn run(
     mut print: impl FnMut(&Distribution) -> anyhow::Result<()>,
 ) -> anyhow::Result<Losses> {
     let kernel = Kernel::probe()?;
-    let targets = arguments.targets();
+    let targets = arguments.target.targets();
     let question = arguments.question();
 
     let mut object = MaybeUninit::uninit();

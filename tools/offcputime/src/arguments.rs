@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use loader::{CallGraph, OffCpuFilter, StackChoice, Targets, ThreadKind};
+use loader::StackChoice;
 
 /// Shows where threads block: the time they spend off the CPU, by stack.
 ///
@@ -21,14 +21,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     pub stacks: cli::StackFlags,
-
-    /// How to walk user stacks: by tables made of .eh_frame (dwarf), by frame
-    /// pointers (fp), or by tables and, in code that has none, frame pointers
-    #[arg(
-        long, value_name = "MODE", default_value = "auto",
-        value_parser = CallGraph::by_name
-    )]
-    pub call_graph: CallGraph,
 
     /// Tell blocked time (leaf frame ends in _[o]) from waiting for a CPU (_[r])
     #[arg(long)]
@@ -71,40 +63,15 @@ impl Arguments {
         self.target.validate()
     }
 
-    /// What to measure.
-    pub(crate) fn targets(&self) -> Targets {
-        Targets {
-            pids: self.target.pids.clone(),
-            tids: self.target.tids.clone(),
-        }
-    }
-
-    /// Which intervals count.
-    pub(crate) fn filter(&self) -> OffCpuFilter {
-        let flags = &self.intervals;
-        let (min_ns, max_ns) = flags.lengths_ns();
-        OffCpuFilter {
-            kind: ThreadKind::new(flags.user_threads_only, flags.kernel_threads_only),
-            min_ns,
-            max_ns,
-            states: flags.state,
-        }
-    }
-
     /// Which stacks are wanted.
     pub(crate) fn stacks(&self) -> StackChoice {
-        StackChoice {
-            user: !self.stacks.kernel_stacks_only,
-            kernel: !self.stacks.user_stacks_only,
-            call_graph: self.call_graph,
-            per_thread: self.output.per_thread,
-            per_process: self.output.per_thread || self.output.classic,
-        }
+        let per_thread = self.output.per_thread;
+        self.stacks
+            .choice(per_thread, per_thread || self.output.classic)
     }
 
     /// What is traced, in words, for the line that says so.
     pub(crate) fn subject(&self) -> String {
-        let all = self.intervals.subject().map(str::to_owned);
-        all.unwrap_or_else(|| self.target.subject())
+        self.intervals.subject(&self.target)
     }
 }

@@ -15,8 +15,8 @@ use crate::arguments::Arguments;
 /// Measures for the length of `window`.
 pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Result<Named> {
     let kernel = Kernel::probe()?;
-    let targets = arguments.targets();
-    let filter = arguments.filter();
+    let targets = arguments.target.targets();
+    let filter = arguments.intervals.filter();
     let stacks = arguments.stacks();
 
     let mut object = MaybeUninit::uninit();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bpf::wakers::MOST_HOPS;
 use clap::Parser;
 use cli::values;
-use loader::{CallGraph, OffCpuFilter, StackChoice, Targets, ThreadKind};
+use loader::{StackChoice, Targets};
 
 /// Shows why threads block and who ends it: the blocked time by the sleeper's
 /// stack and its waker's.
@@ -51,14 +51,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     pub stacks: cli::StackFlags,
-
-    /// How to walk user stacks: by tables made of .eh_frame (dwarf), by frame
-    /// pointers (fp), or by tables and, in code that has none, frame pointers
-    #[arg(
-        long, value_name = "MODE", default_value = "auto",
-        value_parser = CallGraph::by_name
-    )]
-    pub call_graph: CallGraph,
 
     /// Show the waits for a CPU after the wake-ups, too: leaf frames of sleepers
     /// end in _[o] for blocked time, in _[r] for these
@@ -118,14 +110,6 @@ impl Arguments {
         cli::check_threads(&self.waker_tids)
     }
 
-    /// Whose waits to measure.
-    pub(crate) fn targets(&self) -> Targets {
-        Targets {
-            pids: self.target.pids.clone(),
-            tids: self.target.tids.clone(),
-        }
-    }
-
     /// Whose wake-ups count.
     pub(crate) fn wakers(&self) -> Targets {
         Targets {
@@ -134,34 +118,16 @@ impl Arguments {
         }
     }
 
-    /// Which waits count.
-    pub(crate) fn filter(&self) -> OffCpuFilter {
-        let flags = &self.intervals;
-        let (min_ns, max_ns) = flags.lengths_ns();
-        OffCpuFilter {
-            kind: ThreadKind::new(flags.user_threads_only, flags.kernel_threads_only),
-            min_ns,
-            max_ns,
-            states: flags.state,
-        }
-    }
-
     /// Which stacks are wanted.
     pub(crate) fn stacks(&self) -> StackChoice {
         // A chain ends where a thread comes again.
         let per_thread = self.output.per_thread || self.chain > 1;
-        StackChoice {
-            user: !self.stacks.kernel_stacks_only,
-            kernel: !self.stacks.user_stacks_only,
-            call_graph: self.call_graph,
-            per_thread,
-            per_process: per_thread || self.output.classic,
-        }
+        self.stacks
+            .choice(per_thread, per_thread || self.output.classic)
     }
 
     /// Whose waits are traced, in words.
     pub(crate) fn subject(&self) -> String {
-        let all = self.intervals.subject().map(str::to_owned);
-        all.unwrap_or_else(|| self.target.subject())
+        self.intervals.subject(&self.target)
     }
 }

@@ -23,9 +23,9 @@ pub(crate) struct Measured {
 /// Measures for the length of `window`.
 pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Result<Measured> {
     let kernel = Kernel::probe()?;
-    let targets = arguments.targets();
+    let targets = arguments.target.targets();
     let wakers = arguments.wakers();
-    let filter = arguments.filter();
+    let filter = arguments.intervals.filter();
     let stacks = arguments.stacks();
 
     let mut object = MaybeUninit::uninit();

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use cli::values;
-use loader::{CallGraph, Event, Rate, StackChoice, Targets};
+use loader::{Event, Rate, StackChoice};
 
 /// bcc's default: not a divisor of common timer frequencies, so that samples
 /// do not run in step with what they measure.
@@ -42,14 +42,6 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub stacks: cli::StackFlags,
 
-    /// How to walk user stacks: by tables made of .eh_frame (dwarf), by frame
-    /// pointers (fp), or by tables and, in code that has none, frame pointers
-    #[arg(
-        long, value_name = "MODE", default_value = "auto",
-        value_parser = CallGraph::by_name
-    )]
-    pub call_graph: CallGraph,
-
     /// Also sample the idle CPUs
     #[arg(short = 'I', long)]
     pub include_idle: bool,
@@ -80,23 +72,11 @@ Examples:
   oncputime -C 3 -I 5             one CPU, idle time included";
 
 impl Arguments {
-    /// What to measure.
-    pub(crate) fn targets(&self) -> Targets {
-        Targets {
-            pids: self.target.pids.clone(),
-            tids: self.target.tids.clone(),
-        }
-    }
-
     /// Which stacks are wanted.
     pub(crate) fn stacks(&self) -> StackChoice {
-        StackChoice {
-            user: !self.stacks.kernel_stacks_only,
-            kernel: !self.stacks.user_stacks_only,
-            call_graph: self.call_graph,
-            per_thread: self.output.per_thread,
-            per_process: self.output.per_thread || self.output.classic,
-        }
+        let per_thread = self.output.per_thread;
+        self.stacks
+            .choice(per_thread, per_thread || self.output.classic)
     }
 
     /// How often to sample.

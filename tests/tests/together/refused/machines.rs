@@ -7,7 +7,8 @@ use std::path::Path;
 
 use systemscope_tests::binaries::copies;
 use systemscope_tests::output::files_below;
-use systemscope_tests::refusal::{FAILED, TOOLS, assert_refused};
+use systemscope_tests::refusal::{FAILED, a_second_of, assert_refused};
+use systemscope_tests::tool::TOOLS;
 use systemscope_tests::workload::{install, scratch};
 use systemscope_tests::{Tool, Turn, Workload, binary};
 
@@ -23,19 +24,15 @@ fn without_privileges_the_missing_ones_are_named() {
     fs::set_permissions(&open_to_all, fs::Permissions::from_mode(0o777)).unwrap();
     for drop in [everyone, powerless_root] {
         for tool in TOOLS {
-            let target = if tool == "wallclock" {
-                "-d 1"
-            } else {
-                "--duration 1 -p"
-            };
             let path = folder.path().join(tool);
+            let output = if tool == "cpudist" { "--hgrm" } else { "-o" };
             let out = open_to_all.join("nothing");
             let finished = Tool::at(Path::new("setpriv"))
                 .args(drop)
                 .arg(&path)
-                .args(target)
+                .args(a_second_of(tool))
                 .arg(simple.pid().to_string())
-                .arg("-o")
+                .arg(output)
                 .arg(out)
                 .in_folder(&open_to_all)
                 .run();
@@ -59,14 +56,10 @@ fn a_kernel_without_btf_is_named() {
     let _turn = Turn::share();
     let simple = Workload::plain("simple");
     for tool in TOOLS {
-        let target = if tool == "wallclock" {
-            "-d 1"
-        } else {
-            "--duration 1 -p"
-        };
         let script = format!(
-            "mount -t tmpfs tmpfs /sys/kernel/btf && exec {} {target} {}",
+            "mount -t tmpfs tmpfs /sys/kernel/btf && exec {} {} {}",
             binary(tool).display(),
+            a_second_of(tool),
             simple.pid()
         );
         let folder = scratch();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use systemscope_tests::output::files_below;
 use systemscope_tests::refusal::{
-    FAILED, FOLDING, TOOLS, assert_ended_with_error, assert_refused, on_target,
+    FAILED, FOLDING, STACKING, assert_ended_with_error, assert_refused, on_target,
 };
 use systemscope_tests::simple::on;
 use systemscope_tests::tool::PATIENCE;
@@ -23,7 +23,7 @@ fn an_output_that_cannot_be_written_is_named() {
     let _turn = Turn::share();
     let simple = Workload::plain("simple");
     let pid = simple.pid().to_string();
-    for tool in TOOLS {
+    for tool in STACKING {
         for bad in ["/no/such/folder/out", "/proc/out"] {
             let finished = on_target(tool, &pid).arg("-o").arg(bad).run();
             // wallclock's name is the start of several: the folder is what matters.
@@ -60,7 +60,7 @@ fn a_full_disk_leaves_nothing_half_written() {
     let simple = Workload::plain("simple");
     let folder = scratch();
     let out = folder.path().join("out");
-    for tool in TOOLS {
+    for tool in STACKING {
         let target = if tool == "wallclock" {
             "-d 1"
         } else {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use systemscope_tests::known_chains::Program;
-use systemscope_tests::refusal::{TOOLS, WRONG_COMMAND_LINE, assert_refused, on_target};
+use systemscope_tests::refusal::{STACKING, WRONG_COMMAND_LINE, assert_refused, on_target};
 use systemscope_tests::simple::known;
 use systemscope_tests::tool::PATIENCE;
 use systemscope_tests::user_stacks::assert_most;
@@ -164,7 +164,7 @@ fn wallclock_hands_the_mode_on() {
 fn a_mode_that_is_none_is_refused() {
     let _turn = Turn::share();
     let simple = Workload::plain("simple");
-    for tool in TOOLS {
+    for tool in STACKING {
         let pid = simple.pid().to_string();
         let finished = on_target(tool, &pid).args("--call-graph nonsense").run();
         assert_refused(
