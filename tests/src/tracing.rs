@@ -51,12 +51,6 @@ impl Tracing {
         tracing
     }
 
-    /// Forgets the events so far.
-    pub(crate) fn clear(&self) {
-        // Opening it to be cut off is what the kernel takes as the request.
-        self.set("trace", "");
-    }
-
     /// The events since, as the kernel prints them: one a line, after comments.
     ///
     /// # Panics

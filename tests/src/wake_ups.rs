@@ -21,6 +21,7 @@
 use std::collections::BTreeMap;
 
 use crate::account::threads_of;
+use crate::now_ns;
 use crate::tracing::Tracing;
 
 /// Tracing of the wake-ups of some threads.
@@ -28,6 +29,8 @@ use crate::tracing::Tracing;
 pub struct WakeUps {
     threads: Vec<u32>,
     tracing: Tracing,
+    /// What was before is left out, CLOCK_MONOTONIC.
+    since_ns: u64,
 }
 
 /// What a thread's wake-ups took, in nanoseconds.
@@ -57,12 +60,17 @@ impl WakeUps {
                 ("sched/sched_switch", &["next_pid", "prev_pid"]),
             ],
         );
-        WakeUps { threads, tracing }
+        WakeUps {
+            threads,
+            tracing,
+            since_ns: 0,
+        }
     }
 
-    /// Forgets what there was so far.
-    pub fn begin(&self) {
-        self.tracing.clear();
+    /// Leaves out what there was so far. The kernel is not asked to forget it: under
+    /// load that takes a second.
+    pub fn begin(&mut self) {
+        self.since_ns = now_ns();
     }
 
     /// What they took since, by thread.
@@ -71,7 +79,7 @@ impl WakeUps {
     ///
     /// When there were more events than find room.
     pub fn stop(self) -> BTreeMap<u32, Delays> {
-        delays(&self.tracing.stop(), &self.threads)
+        delays(&self.tracing.stop(), &self.threads, self.since_ns)
     }
 }
 
@@ -137,8 +145,8 @@ impl Event<'_> {
     }
 }
 
-/// Of these threads.
-fn delays(trace: &str, threads: &[u32]) -> BTreeMap<u32, Delays> {
+/// Of these threads since then.
+fn delays(trace: &str, threads: &[u32], since_ns: u64) -> BTreeMap<u32, Delays> {
     let mut account = Account {
         threads,
         ways: BTreeMap::new(),
@@ -147,7 +155,8 @@ fn delays(trace: &str, threads: &[u32]) -> BTreeMap<u32, Delays> {
         preempting: Vec::new(),
         unseen: Vec::new(),
     };
-    for event in trace.lines().filter_map(Event::read) {
+    let events = trace.lines().filter_map(Event::read);
+    for event in events.filter(|event| event.ns >= since_ns) {
         match event.what.split_once(':') {
             Some(("waking", _)) => account.waking(&event),
             Some(("wakeup", _)) => account.wakeup(&event),
@@ -297,9 +306,11 @@ mod tests {
                 },
             )])
         };
-        assert_eq!(delays(&trace("dNh3.", 19), &[7]), one(30_000));
-        assert_eq!(delays(&trace("d.h3.", 0), &[7]), one(30_000));
-        assert_eq!(delays(&trace("d.h3.", 19), &[7]), one(0));
+        assert_eq!(delays(&trace("dNh3.", 19), &[7], 0), one(30_000));
+        assert_eq!(delays(&trace("d.h3.", 0), &[7], 0), one(30_000));
+        assert_eq!(delays(&trace("d.h3.", 19), &[7], 0), one(0));
+        let before = 932_765_105_000;
+        assert_eq!(delays(&trace("d.h3.", 0), &[7], before), BTreeMap::new());
     }
 
     #[test]
@@ -309,7 +320,7 @@ mod tests {
             preempted_ns,
             ..Delays::default()
         };
-        let of_it = |flags| delays(&trace(flags, 19), &[19]);
+        let of_it = |flags| delays(&trace(flags, 19), &[19], 0);
         assert_eq!(of_it("dNh3."), BTreeMap::from([(19, delays_of_it)]));
         assert_eq!(of_it("d.h3."), BTreeMap::new());
     }
@@ -322,7 +333,7 @@ mod tests {
             .filter(|line| !line.contains("switch"))
             .collect();
         let unseen = unseen.join("\n");
-        let twice = delays(&format!("{unseen}\n{seen}"), &[7]);
+        let twice = delays(&format!("{unseen}\n{seen}"), &[7], 0);
         assert_eq!(twice[&7].preempting_ns, 60_000);
         assert_eq!(twice[&7].arriving_ns, 8000);
     }
