@@ -15,8 +15,8 @@
 //! Measured without the tools, by the kernel's own tracing, of the same threads at
 //! the same time: `sched_waking`, `sched_wakeup` and `sched_switch`. A machine that
 //! hides context switches from the tools hides them from the tracing, too, and at
-//! times all of a CPU's: a wake-up whose switch was not seen counts as the median of
-//! the others.
+//! times all of a CPU's: a wake-up of which a part was not seen counts there as the
+//! median of the others.
 
 use std::collections::BTreeMap;
 
@@ -152,6 +152,8 @@ fn delays(trace: &str, threads: &[u32], since_ns: u64) -> BTreeMap<u32, Delays> 
         ways: BTreeMap::new(),
         to_be_preempted: BTreeMap::new(),
         delays: BTreeMap::new(),
+        arriving: Vec::new(),
+        unseen_arrivals: Vec::new(),
         preempting: Vec::new(),
         unseen: Vec::new(),
     };
@@ -173,6 +175,10 @@ struct Account<'a> {
     /// Since when those are that run.
     to_be_preempted: BTreeMap<u32, u64>,
     delays: BTreeMap<u32, Delays>,
+    /// What each took to arrive.
+    arriving: Vec<u64>,
+    /// Who was woken, and was not seen to arrive, or the other way about.
+    unseen_arrivals: Vec<u32>,
     /// What each wake-up took that had what ran preempted.
     preempting: Vec<u64>,
     /// Whose switch was not seen after such a one.
@@ -202,9 +208,13 @@ impl Account<'_> {
         let Some(tid) = self.thread(event, "pid=") else {
             return;
         };
-        if let Some(Way::Woken { ns: woken }) = self.ways.insert(tid, Way::Arrived { ns, preempts })
-        {
-            self.delays.entry(tid).or_default().arriving_ns += ns.saturating_sub(woken);
+        match self.ways.insert(tid, Way::Arrived { ns, preempts }) {
+            Some(Way::Woken { ns: woken }) => {
+                let took = ns.saturating_sub(woken);
+                self.delays.entry(tid).or_default().arriving_ns += took;
+                self.arriving.push(took);
+            }
+            _ => self.unseen_arrivals.push(tid),
         }
     }
 
@@ -221,12 +231,10 @@ impl Account<'_> {
             return;
         };
         self.to_be_preempted.remove(&tid);
-        let Some(Way::Arrived {
-            ns: arrived,
-            preempts,
-        }) = self.ways.remove(&tid)
-        else {
-            return;
+        let (arrived, preempts) = match self.ways.remove(&tid) {
+            Some(Way::Arrived { ns, preempts }) => (ns, preempts),
+            Some(Way::Woken { .. }) => return self.unseen_arrivals.push(tid),
+            None => return,
         };
         // A wake-up from another CPU does not tell, but anything preempts idle.
         if preempts || event.number("prev_pid=") == Some(0) {
@@ -239,20 +247,28 @@ impl Account<'_> {
     /// The thread is off its CPU, however it had come there.
     fn has_left(&mut self, tid: u32) {
         self.to_be_preempted.remove(&tid);
-        if let Some(Way::Arrived { preempts: true, .. }) = self.ways.remove(&tid) {
-            self.unseen.push(tid);
+        match self.ways.remove(&tid) {
+            Some(Way::Arrived { preempts: true, .. }) => self.unseen.push(tid),
+            Some(Way::Woken { .. }) => self.unseen_arrivals.push(tid),
+            _ => {}
         }
     }
 
     fn settle(mut self) -> BTreeMap<u32, Delays> {
-        self.preempting.sort_unstable();
-        let median = self.preempting.get(self.preempting.len() / 2).copied();
+        let (arriving, preempting) = (median(self.arriving), median(self.preempting));
+        for tid in self.unseen_arrivals {
+            self.delays.entry(tid).or_default().arriving_ns += arriving;
+        }
         for tid in self.unseen {
-            let delays = self.delays.entry(tid).or_default();
-            delays.preempting_ns += median.unwrap_or(0);
+            self.delays.entry(tid).or_default().preempting_ns += preempting;
         }
         self.delays
     }
+}
+
+fn median(mut times: Vec<u64>) -> u64 {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or(0)
 }
 
 /// Seconds with six decimals.
