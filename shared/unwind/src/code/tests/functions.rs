@@ -1,0 +1,109 @@
+//! Where functions begin and end.
+
+use super::*;
+
+#[test]
+fn functions_end_where_they_are_said_to() {
+    // push %rbx; nop | pop %rbx; ret
+    let expected = [
+        (BASE, stack(8)),
+        (BASE + 1, stack(16)),
+        (BASE + 2, Rule::NONE),
+    ];
+    let only = BASE..BASE + 2;
+    let rows = analyse(b"\x53\x90\x5b\xc3", BASE, std::slice::from_ref(&only), &[]);
+    assert_eq!(rows, expected);
+    // push %rbx; jmp *%rax | pop %rbx; ret
+    let expected = [
+        (BASE, stack(8)),
+        (BASE + 1, stack(16)),
+        (BASE + 3, Rule::NONE),
+    ];
+    let only = BASE..BASE + 3;
+    let rows = analyse(
+        b"\x53\xff\xe0\x5b\xc3",
+        BASE,
+        std::slice::from_ref(&only),
+        &[],
+    );
+    assert_eq!(rows, expected);
+    // What runs on into the next is no part of it: push %rbx | ret
+    let expected = [(0, stack(8)), (2, Rule::NONE)];
+    assert_eq!(rows_of(b"\x53\xc3", &[0, 1]), expected);
+}
+
+#[test]
+fn tail_calls_and_padding() {
+    // sub $8, %rsp; add $8, %rsp; jmp 16; nopl 0(%rax, %rax); nop; 16: push %rax; ud2
+    let code = b"\x48\x83\xec\x08\x48\x83\xc4\x08\xeb\x06\x0f\x1f\x44\x00\x00\x90\x50\x0f\x0b";
+    let functions = [BASE..BASE + 10, BASE + 16..BASE + 19];
+    let expected = [
+        (BASE, stack(8)),
+        (BASE + 4, stack(16)),
+        (BASE + 8, stack(8)),
+        (BASE + 10, Rule::NONE),
+        (BASE + 16, stack(8)),
+        (BASE + 17, stack(16)),
+        (BASE + 19, Rule::NONE),
+    ];
+    assert_eq!(analyse(code, BASE, &functions, &[]), expected);
+    // Some count the padding as the function's before it.
+    let functions = [BASE..BASE + 16, BASE + 16..BASE + 19];
+    assert_eq!(analyse(code, BASE, &functions, &[]), expected);
+}
+
+#[test]
+fn parts_elsewhere() {
+    // sub $8, %rsp; jmp 7; ret; 7: call 0x100
+    let code = b"\x48\x83\xec\x08\xeb\x01\xc3\xe8\xf4\x00\x00\x00";
+    let expected = [
+        (0, stack(8)),
+        (4, stack(16)),
+        (6, Rule::NONE),
+        (7, stack(16)),
+        (12, Rule::NONE),
+    ];
+    // Found by the state at the jump…
+    assert_eq!(rows_of(code, &[0, 7]), expected);
+    // … or because it is said so: here nothing jumps to it.
+    let functions = [BASE..BASE + 1, BASE + 1..BASE + 2];
+    let part = BASE + 7..BASE + 12;
+    let rows = analyse(
+        b"\xc3\xc3\x90\x90\x90\x90\x90\xc3",
+        BASE,
+        &functions,
+        &[part],
+    );
+    assert_eq!(rows, [(BASE, stack(8)), (BASE + 2, Rule::NONE)]);
+}
+
+#[test]
+fn only_addresses_of_code_make_functions() {
+    // int3; lea 6(%rax), %rcx; push %rbx; 6: call *%rax; ud2
+    let code = b"\xcc\x48\x8d\x48\x06\x53\xff\xd0\x0f\x0b";
+    let expected = [(1, stack(8)), (6, stack(16)), (10, Rule::NONE)];
+    assert_eq!(analyse(code, 0, &[], &[]), expected);
+}
+
+#[test]
+fn functions_found_by_calls() {
+    // int3; nop; sub $8, %rsp; call 20; lea 22(%rip), %rax; ud2;
+    // 20: push %rax; ud2; int3…; 40: push %rbx; ud2
+    let mut code =
+        b"\xcc\x90\x48\x83\xec\x08\xe8\x09\x00\x00\x00\x48\x8d\x05\x16\x00\x00\x00\x0f\x0b\
+        \x50\x0f\x0b"
+            .to_vec();
+    code.resize(40, 0xcc);
+    code.extend(b"\x53\x0f\x0b");
+    let expected = [
+        (2, stack(8)),
+        (6, stack(16)),
+        (20, stack(8)),
+        (21, stack(16)),
+        (23, Rule::NONE),
+        (40, stack(8)),
+        (41, stack(16)),
+        (43, Rule::NONE),
+    ];
+    assert_eq!(rows_of(&code, &[]), expected);
+}
