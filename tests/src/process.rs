@@ -1,8 +1,11 @@
 //! A process that a test started: watched, timed out, and ended with the test.
 
-use std::fs;
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::mem;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -12,6 +15,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{
     Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal,
 };
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::accounts_at_rest;
 
@@ -45,22 +50,37 @@ pub struct Finished {
 impl Running {
     /// Starts a command in a process group of its own, with its stderr and,
     /// when `keep_stdout`, its stdout collected.
+    pub fn spawn(mut command: Command, keep_stdout: bool) -> Running {
+        command.stderr(Stdio::piped());
+        Running::start(command, keep_stdout, None)
+    }
+
+    /// The same, with a terminal for its stderr.
+    pub fn spawn_on_a_terminal(mut command: Command) -> Running {
+        let (terminal, screen) = terminal().expect("a terminal");
+        command.stderr(screen);
+        Running::start(command, true, Some(terminal))
+    }
+
     // Reaped by waitpid in `reap`.
     #[allow(clippy::zombie_processes)]
-    pub fn spawn(mut command: Command, keep_stdout: bool) -> Running {
+    fn start(mut command: Command, keep_stdout: bool, terminal: Option<File>) -> Running {
         let name = command.get_program().to_string_lossy().into_owned();
         if keep_stdout {
             command.stdout(Stdio::piped());
         }
-        command.stderr(Stdio::piped()).process_group(0);
+        command.process_group(0);
         // SAFETY: `begin` makes system calls that are safe after a fork.
         unsafe { command.pre_exec(begin) };
         let mut child = command
             .spawn()
             .unwrap_or_else(|error| panic!("start {name}: {error}"));
+        // Our ends of what it writes to.
+        drop(command);
         let said = Arc::new(Mutex::new(Vec::new()));
         let collect_stdout = |pipe| collect(pipe, Arc::default());
         let collect_stderr = |pipe| collect(pipe, Arc::clone(&said));
+        let collect_terminal = |terminal| collect(terminal, Arc::clone(&said));
         Running {
             pid: Pid::from_child(&child),
             name,
@@ -70,7 +90,8 @@ impl Running {
                 .take()
                 .filter(|_| keep_stdout)
                 .map(collect_stdout),
-            stderr: child.stderr.take().map(collect_stderr),
+            stderr: (child.stderr.take().map(collect_stderr))
+                .or_else(|| terminal.map(collect_terminal)),
             said,
         }
     }
@@ -270,14 +291,16 @@ pub fn children_of(pid: u32) -> Vec<u32> {
     numbers.filter(is_child).collect()
 }
 
-/// Whether a process holds BPF programs attached to something.
-pub fn has_links(pid: u32) -> bool {
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fdinfo"));
-    let mut descriptors = descriptors.into_iter().flatten().flatten();
-    descriptors.any(|descriptor| {
-        let info = fs::read_to_string(descriptor.path()).unwrap_or_default();
-        info.lines().any(|line| line.starts_with("link_type:"))
-    })
+/// A terminal's two ends: ours, and the one for programs.
+fn terminal() -> io::Result<(File, File)> {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&ours)?;
+    unlockpt(&ours)?;
+    let name = ptsname(&ours, Vec::new())?;
+    let mut options = File::options();
+    options.write(true).custom_flags(libc::O_NOCTTY);
+    let screen = options.open(OsStr::from_bytes(name.as_bytes()))?;
+    Ok((ours.into(), screen))
 }
 
 fn collect(
@@ -287,7 +310,12 @@ fn collect(
     thread::spawn(move || {
         let mut some = [0; 1 << 16];
         loop {
-            match pipe.read(&mut some).expect("read a child's output") {
+            let length = match pipe.read(&mut some) {
+                // A terminal that nobody has open any more.
+                Err(error) if error.raw_os_error() == Some(libc::EIO) => 0,
+                read => read.expect("read a child's output"),
+            };
+            match length {
                 0 => return mem::take(&mut *so_far.lock().unwrap()),
                 length => so_far.lock().unwrap().extend_from_slice(&some[..length]),
             }

@@ -87,6 +87,11 @@ impl Tool {
         Running::spawn(self.command, false)
     }
 
+    /// Starts it with stdout collected and a terminal for stderr.
+    pub fn start_on_a_terminal(self) -> Running {
+        Running::spawn_on_a_terminal(self.command)
+    }
+
     /// Starts it as wallclock starts its children.
     pub fn start_controlled(mut self) -> (Running, Control) {
         let control = Control::for_command(&mut self.command);

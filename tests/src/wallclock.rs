@@ -6,8 +6,17 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::output::files_below;
+use crate::tool::PATIENCE;
 use crate::workload::scratch;
-use crate::{Finished, Folded, Tool};
+use crate::{Finished, Folded, Running, Tool};
+
+/// Starts wallclock and waits until its window is about to open, which it shows on
+/// terminals alone.
+pub fn start_measuring(wallclock: Tool) -> Running {
+    let mut running = wallclock.start_on_a_terminal();
+    running.wait_until_said("measuring", PATIENCE);
+    running
+}
 
 /// A run of wallclock in a folder of its own.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use systemscope_tests::output::{files_below, per_mille};
-use systemscope_tests::process::{children_of, has_links};
 use systemscope_tests::refusal::FOLDING;
 use systemscope_tests::simple::on;
 use systemscope_tests::tool::PATIENCE;
+use systemscope_tests::wallclock::start_measuring;
 use systemscope_tests::workload::scratch;
 use systemscope_tests::{Account, Folded, Running, Tool, Turn, Workload};
 
@@ -59,21 +59,13 @@ fn offcputime_and_offwaketime_print_what_they_have() {
     }
 }
 
-/// wallclock some time after its children have programs attached.
+/// wallclock some time after its window has opened.
 fn wallclock_measuring(simple: &Workload, folder: &Path) -> Running {
-    let running = Tool::new("wallclock")
+    let wallclock = Tool::new("wallclock")
         .arg(simple.pid().to_string())
         .args("-d 600 -o")
-        .arg(folder.join("early"))
-        .start();
-    while children_of(running.pid())
-        .iter()
-        .filter(|pid| has_links(**pid))
-        .count()
-        < 2
-    {
-        sleep(Duration::from_millis(10));
-    }
+        .arg(folder.join("early"));
+    let running = start_measuring(wallclock);
     sleep(TIME);
     running
 }

@@ -2,13 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::PathBuf;
-use std::thread::sleep;
-use std::time::Duration;
 
+use rustix::process::Signal;
 use systemscope_tests::account::threads_of;
 use systemscope_tests::output::{assert_close, files_below};
 use systemscope_tests::tool::PATIENCE;
-use systemscope_tests::wallclock::{Run, assert_marked};
+use systemscope_tests::wallclock::{Run, assert_marked, start_measuring};
 use systemscope_tests::workload::scratch;
 use systemscope_tests::{Tool, Turn, Workload, patiently};
 
@@ -149,15 +148,15 @@ fn threads_born_and_ended_meanwhile_have_files() {
     let mut births = Workload::plain("births");
     let folder = scratch();
     let prefix = folder.path().join("base");
-    let running = Tool::new("wallclock")
+    let wallclock = Tool::new("wallclock")
         .arg(births.pid().to_string())
-        .args("-d 3 -o")
-        .arg(&prefix)
-        .start();
-    sleep(Duration::from_millis(700));
+        .args("-d 600 -o")
+        .arg(&prefix);
+    let running = start_measuring(wallclock);
     births.go();
-    running.finish_within(PATIENCE).succeeded();
     births.wait_done();
+    running.signal(Signal::INT);
+    running.finish_within(PATIENCE).succeeded();
     let files = files_below(folder.path());
     for thread in ["lasting", "ending", "born", "brief"] {
         let start = format!("thread_{}_", births.told(thread));
