@@ -11,7 +11,9 @@ use systemscope_tests::refusal::FOLDING;
 use systemscope_tests::samples::Sampled;
 use systemscope_tests::simple::known;
 use systemscope_tests::workload::scratch;
-use systemscope_tests::{Folded, Line, Tool, Turn, Watch, Workload, WorkloadBuilder, cpus_online};
+use systemscope_tests::{
+    Folded, Line, Tool, Turn, Watch, Workload, WorkloadBuilder, cpus_online, now_ns,
+};
 
 #[test]
 fn p_takes_several_processes_and_no_others() {
@@ -185,6 +187,8 @@ fn one_cpu_alone() {
     let sampled = Sampled::open(on_one.pid(), watch);
     sleep(Duration::from_millis(700));
     let (seen, cpu_time) = sampled.close();
+    // On a busy machine the tool hears late that its window is over.
+    let until_heard = now_ns() - seen.started_ns;
     let of = |workload: &Workload| {
         let own = |line: &Line| line.thread.unwrap().0 == workload.pid();
         seen.folded.only(own).under("spin").total()
@@ -193,7 +197,7 @@ fn one_cpu_alone() {
     if cpus_online() > 1 {
         assert_eq!(of(&on_last), 0, "{}", seen.folded);
     }
-    let most = seen.window_ns() * 199 / 1_000_000_000 + 2;
+    let most = until_heard * 199 / 1_000_000_000 + 2;
     let total = seen.folded.total();
     assert!(total <= most, "{total} samples of one CPU, {most} at most");
 }
