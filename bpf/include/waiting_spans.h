@@ -35,16 +35,6 @@ static __always_inline u32 clock_owner(struct thread *thread)
 	return span_owner == OWNER_PROCESS ? thread->pid : thread->tid;
 }
 
-static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
-					    struct thread *thread)
-{
-}
-
-static __always_inline void thread_woken(void *ctx, struct task_struct *task,
-					 struct thread *thread, u64 now)
-{
-}
-
 static __noinline int note_return(u64 task, struct thread *thread, u64 end)
 {
 	struct waiting waiting = {
@@ -60,9 +50,10 @@ static __noinline int note_return(u64 task, struct thread *thread, u64 end)
 	return 0;
 }
 
-static __always_inline void off_cpu_interval(struct task_struct *task,
-					     struct thread *thread, u64 blocked,
-					     u64 runnable)
+/* @task is back, @blocked and then @runnable ns after it left. */
+static __always_inline void count_wait(struct task_struct *task,
+				       struct thread *thread, u64 blocked,
+				       u64 runnable)
 {
 	u64 since = thread->off_since, woken = since + blocked;
 	u64 until = woken + runnable;

@@ -6,6 +6,23 @@
 #include "running_spans.h"
 #include "waiting_spans.h"
 
+static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
+					    struct thread *thread)
+{
+}
+
+static __always_inline void thread_woken(void *ctx, struct task_struct *task,
+					 struct thread *thread, u64 now)
+{
+}
+
+static __always_inline void off_cpu_interval(struct task_struct *task,
+					     struct thread *thread, u64 blocked,
+					     u64 runnable)
+{
+	count_wait(task, thread, blocked, runnable);
+}
+
 /*
  * The names of owners that end. A thread that has been reaped can no longer be
  * asked for its name; the oldest make room.

@@ -64,7 +64,7 @@ pub struct StackKey {
     pub user: u64,
     /// ID of the kernel stack.
     pub kernel: u64,
-    /// Who ended the wait: see [`crate::wakers`]; 0 where nobody asks.
+    /// Who ended the wait, an ID of `include/wakers.h`; 0 where nobody asks.
     pub waker: u64,
     /// The thread's name at the time.
     pub comm: [u8; COMM_LENGTH],
@@ -176,18 +176,11 @@ impl Thread {
 pub trait ClockRecord: Plain + Copy + Default {
     /// The clock.
     fn thread(&self) -> &Thread;
-
-    /// Who ended the last wait: see [`crate::wakers`].
-    fn waker(&self) -> u64;
 }
 
 impl ClockRecord for Thread {
     fn thread(&self) -> &Thread {
         self
-    }
-
-    fn waker(&self) -> u64 {
-        crate::wakers::WAKER_MISSED
     }
 }
 

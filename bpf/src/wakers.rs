@@ -79,10 +79,6 @@ impl ClockRecord for SleepingThread {
     fn thread(&self) -> &Thread {
         &self.thread
     }
-
-    fn waker(&self) -> u64 {
-        self.waker
-    }
 }
 
 // SAFETY: each is repr(C), made of integers only, and any bytes are a value.
