@@ -7,14 +7,13 @@
 
 use std::fs::{self, File};
 use std::hint::black_box;
-use std::sync::Arc;
 use std::time::Duration;
 
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 use export::svg::{self, Caption, Colours};
 use profile::merge::merge;
 use profile::{
-    Clock, Frame, FrameKind, Profile, Stack, State, Thread, ThreadId, Unit, Weight, folded,
+    Clock, FrameKind, Profile, Sample, Stack, State, Thread, ThreadId, Unit, Weight, folded,
 };
 
 const THREADS: u32 = 50;
@@ -24,48 +23,43 @@ const FRAMES: u32 = 30;
 /// As many stacks as a busy server has in a minute, deep and with much in common.
 fn stacks(unit: Unit, state: Option<State>) -> Profile {
     let mut profile = Profile::new(unit);
-    let names: Vec<Arc<str>> = (0..500)
-        .map(|n| Arc::from(format!("some_namespace::function_{n}")))
-        .collect();
-    let frames = |stack: u32| -> Arc<[Frame]> {
-        (0..FRAMES)
-            .map(|depth| Frame {
-                // Two of three frames are the same in all of them.
-                name: names[(depth * 7 + stack * (depth % 3 / 2)) as usize % names.len()].clone(),
-                module: None,
-                kind: if depth > 20 {
-                    FrameKind::Kernel
-                } else {
-                    FrameKind::User
-                },
-            })
-            .collect()
-    };
     for number in 0..STACKS_A_THREAD {
-        let frames = frames(number);
+        let mut stack = Stack::default();
+        for depth in 0..FRAMES {
+            // Two of three frames are the same in all of them.
+            let function = (depth * 7 + number * (depth % 3 / 2)) % 500;
+            let name = format!("some_namespace::function_{function}");
+            let (part, kind) = if depth > 20 {
+                (&mut stack.kernel, FrameKind::Kernel)
+            } else {
+                (&mut stack.user, FrameKind::User)
+            };
+            let frame = profile.frame(&name, kind);
+            *part = profile.stacks.called(*part, frame);
+        }
         for thread in 0..THREADS {
-            let stack = Stack {
-                comm: format!("worker-{thread}").into(),
+            let sample = Sample {
+                comm: profile.names.text(&format!("worker-{thread}")),
                 thread: Some(ThreadId {
                     pid: 1,
                     tid: thread + 1,
                 }),
-                frames: frames.clone(),
+                stack,
                 state,
-                wakers: Vec::new(),
+                wakers: None,
             };
             let weight = Weight {
                 value: u64::from(number + 1) * 10_000,
                 events: 1,
                 longest: 10_000,
             };
-            profile.add(stack, weight);
+            profile.add(sample, weight);
         }
     }
     profile
 }
 
-fn clocks() -> Vec<Thread> {
+fn clocks() -> Profile {
     let clock = Clock {
         ended_ns: 1_000_000_000,
         running_ns: 400_000_000,
@@ -73,13 +67,16 @@ fn clocks() -> Vec<Thread> {
         blocked_ns: 500_000_000,
         ..Clock::default()
     };
-    (1..=THREADS)
-        .map(|tid| Thread {
+    let mut profile = Profile::new(Unit::Nanoseconds);
+    for tid in 1..=THREADS {
+        let thread = Thread {
             id: ThreadId { pid: 1, tid },
-            comm: format!("worker-{}", tid - 1).into(),
+            comm: profile.names.text(&format!("worker-{}", tid - 1)),
             clock,
-        })
-        .collect()
+        };
+        profile.threads.push(thread);
+    }
+    profile
 }
 
 /// The file of libc that this process has mapped.
@@ -121,14 +118,11 @@ fn folding(criterion: &mut Criterion) {
 }
 
 fn merging(criterion: &mut Criterion) {
+    let clocks = clocks();
     let on_cpu = stacks(Unit::Samples, None);
     let off_cpu = stacks(Unit::Nanoseconds, Some(State::Blocked));
     criterion.bench_function("merge two times 5,000 stacks of 50 threads", |bencher| {
-        bencher.iter_batched(
-            || (clocks(), on_cpu.clone(), off_cpu.clone()),
-            |(clocks, on_cpu, off_cpu)| merge(clocks, on_cpu, off_cpu),
-            BatchSize::LargeInput,
-        );
+        bencher.iter(|| merge(&clocks, &on_cpu, &off_cpu));
     });
 }
 
@@ -137,9 +131,9 @@ fn drawing(criterion: &mut Criterion) {
     criterion.bench_function("draw 5,000 stacks as a flame graph", |bencher| {
         bencher.iter(|| {
             let mut text = Vec::new();
-            let stacks = profile.stacks.iter();
-            let stacks = stacks.map(|(stack, weight)| (stack, weight.value));
-            svg::write(stacks, Colours::States, &Caption::default(), &mut text).expect("memory");
+            let samples = profile.values();
+            let caption = Caption::default();
+            svg::write(&profile, samples, Colours::States, &caption, &mut text).expect("memory");
             text
         });
     });

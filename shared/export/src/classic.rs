@@ -30,10 +30,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use profile::{Profile, Stack, ThreadId, text};
+use profile::{Profile, Sample, ThreadId};
 
 use crate::folded::{Options, Written};
-use crate::stack_text::{frame_name, frame_names, split_kernel};
+use crate::stack_text::{frame_names, part_names, thread_name, wakers};
 
 /// Writes a profile, the lightest stack first so that the heaviest stands next
 /// to the prompt. Options and omissions are those of
@@ -43,8 +43,9 @@ use crate::stack_text::{frame_name, frame_names, split_kernel};
 /// Those of the writer.
 pub fn write(profile: &Profile, options: &Options, writer: &mut dyn Write) -> io::Result<Written> {
     let mut records: BTreeMap<String, u64> = BTreeMap::new();
-    for (stack, weight) in &profile.stacks {
-        *records.entry(record(stack, options)).or_default() += weight.value;
+    for (sample, value) in profile.values() {
+        let record = record(profile, &sample, options);
+        *records.entry(record).or_default() += value;
     }
     let mut records: Vec<(u64, String)> = records
         .into_iter()
@@ -60,19 +61,21 @@ pub fn write(profile: &Profile, options: &Options, writer: &mut dyn Write) -> io
     Ok(written)
 }
 
-fn record(stack: &Stack, options: &Options) -> String {
+fn record(profile: &Profile, sample: &Sample, options: &Options) -> String {
+    let wakers = wakers(profile, sample);
+    let titled = |title, comm, thread| titled(title, &thread_name(profile, comm), thread, options);
     let mut lines = Vec::new();
-    for waker in stack.wakers.iter().rev() {
-        lines.push(titled("waker:", &waker.comm, waker.thread, options));
-        let annotate = options.annotate_kernel;
-        let frames = frame_names(&waker.frames, None, options.delimited, annotate);
+    for waker in wakers.iter().rev() {
+        lines.push(titled("waker:", waker.comm, waker.thread));
+        let (delimited, annotate) = (options.delimited, options.annotate_kernel);
+        let frames = frame_names(profile, waker.stack, None, delimited, annotate);
         lines.extend(frames);
         lines.push(format!("{:<16} --", "--"));
     }
-    lines.extend(leaf_first(stack, options));
-    let comm = text::comm(stack.comm.as_bytes());
-    lines.push(match stack.thread {
-        _ if !stack.wakers.is_empty() => titled("target:", &stack.comm, stack.thread, options),
+    lines.extend(leaf_first(profile, sample, options));
+    let comm = thread_name(profile, sample.comm);
+    lines.push(match sample.thread {
+        _ if !wakers.is_empty() => titled("target:", sample.comm, sample.thread),
         Some(id) if options.per_thread => format!("{:<16} {comm} ({}/{})", "-", id.pid, id.tid),
         Some(id) => format!("{:<16} {comm} ({})", "-", id.pid),
         None => format!("{:<16} {comm}", "-"),
@@ -82,7 +85,6 @@ fn record(stack: &Stack, options: &Options) -> String {
 
 /// Who wakes or is woken: the name, and the process or `PID/TID`.
 fn titled(title: &str, comm: &str, thread: Option<ThreadId>, options: &Options) -> String {
-    let comm = text::comm(comm.as_bytes());
     match thread {
         Some(id) if options.per_thread => format!("{title:<16} {comm} {}/{}", id.pid, id.tid),
         Some(id) => format!("{title:<16} {comm} {}", id.pid),
@@ -91,17 +93,16 @@ fn titled(title: &str, comm: &str, thread: Option<ThreadId>, options: &Options) 
 }
 
 /// The frames' names, with the state at the first.
-fn leaf_first(stack: &Stack, options: &Options) -> Vec<String> {
-    let (user, kernel) = split_kernel(&stack.frames);
-    let name = |frame| frame_name(frame, options.annotate_kernel);
-    let mut names: Vec<String> = kernel.iter().rev().map(name).collect();
-    if options.delimited && !names.is_empty() && !user.is_empty() {
+fn leaf_first(profile: &Profile, sample: &Sample, options: &Options) -> Vec<String> {
+    let part = |part| part_names(profile, part, options.annotate_kernel).into_iter();
+    let mut names: Vec<String> = part(sample.stack.kernel).rev().collect();
+    if options.delimited && !names.is_empty() && !sample.stack.user.is_empty() {
         // As bcc's offcputime and offwaketime each have it.
-        let delimiter = if stack.wakers.is_empty() { "--" } else { "-" };
+        let delimiter = if sample.wakers.is_none() { "--" } else { "-" };
         names.push(delimiter.to_owned());
     }
-    names.extend(user.iter().rev().map(name));
-    if let (Some(leaf), Some(state)) = (names.first_mut(), stack.state) {
+    names.extend(part(sample.stack.user).rev());
+    if let (Some(leaf), Some(state)) = (names.first_mut(), sample.state) {
         leaf.push_str(profile::folded::state_suffix(state));
     }
     names

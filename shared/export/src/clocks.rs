@@ -3,8 +3,10 @@
 
 use std::io::{self, BufRead, Write};
 
-use profile::{Clock, Thread, ThreadId, text};
+use profile::{Clock, Profile, Thread, ThreadId, Unit};
 use thiserror::Error;
+
+use crate::stack_text::thread_name;
 
 /// The columns; times are nanoseconds, instants those of `CLOCK_MONOTONIC`.
 const HEADER: &str = "pid\ttid\tcomm\tstarted_ns\tended_ns\trunning_ns\trunnable_ns\tblocked_ns\tvoluntary\tinvoluntary";
@@ -28,19 +30,19 @@ pub enum Error {
     },
 }
 
-/// Writes the rows in the order given.
+/// Writes the rows of a profile's threads in their order.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(threads: &[Thread], writer: &mut dyn Write) -> io::Result<()> {
+pub fn write(profile: &Profile, writer: &mut dyn Write) -> io::Result<()> {
     writeln!(writer, "{HEADER}")?;
-    for Thread { id, comm, clock } in threads {
+    for Thread { id, comm, clock } in &profile.threads {
         writeln!(
             writer,
             "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
             id.pid,
             id.tid,
-            text::comm(comm.as_bytes()),
+            thread_name(profile, *comm),
             clock.started_ns,
             clock.ended_ns,
             clock.running_ns,
@@ -53,28 +55,28 @@ pub fn write(threads: &[Thread], writer: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads what [`write`] wrote.
+/// Reads what [`write`] wrote: a profile of threads alone.
 ///
 /// # Errors
 /// The reader fails, or the text is something else.
-pub fn read(reader: impl BufRead) -> Result<Vec<Thread>, Error> {
+pub fn read(reader: impl BufRead) -> Result<Profile, Error> {
     let mut lines = reader.lines();
     let header = lines.next().transpose()?.unwrap_or_default();
     if header != HEADER {
         return Err(Error::Header(header));
     }
-    let mut threads = Vec::new();
+    let mut profile = Profile::new(Unit::Nanoseconds);
     for (line, number) in lines.zip(2..) {
         let line = line?;
-        match row(&line) {
-            Some(thread) => threads.push(thread),
+        match row(&line, &mut profile) {
+            Some(thread) => profile.threads.push(thread),
             None => return Err(Error::Row { number, line }),
         }
     }
-    Ok(threads)
+    Ok(profile)
 }
 
-fn row(line: &str) -> Option<Thread> {
+fn row(line: &str, profile: &mut Profile) -> Option<Thread> {
     let columns: Vec<&str> = line.split('\t').collect();
     let [pid, tid, comm, numbers @ ..] = &columns[..] else {
         return None;
@@ -100,7 +102,7 @@ fn row(line: &str) -> Option<Thread> {
             pid: pid.parse().ok()?,
             tid: tid.parse().ok()?,
         },
-        comm: (*comm).into(),
+        comm: profile.names.text(comm),
         clock: Clock {
             started_ns,
             ended_ns,
@@ -119,31 +121,35 @@ mod tests {
     use super::*;
     use crate::fixture::written;
 
-    fn thread(comm: &str) -> Thread {
-        Thread {
-            id: ThreadId { pid: 1, tid: 2 },
-            comm: comm.into(),
-            clock: Clock {
-                started_ns: 3,
-                ended_ns: 18,
-                running_ns: 4,
-                runnable_ns: 5,
-                blocked_ns: 6,
-                voluntary: 7,
-                involuntary: 8,
-            },
-        }
-    }
+    const CLOCK: Clock = Clock {
+        started_ns: 3,
+        ended_ns: 18,
+        running_ns: 4,
+        runnable_ns: 5,
+        blocked_ns: 6,
+        voluntary: 7,
+        involuntary: 8,
+    };
 
     #[test]
     fn golden_and_back() {
-        let text = written(|writer| write(&[thread("a\tb c;d")], writer));
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        let id = ThreadId { pid: 1, tid: 2 };
+        let comm = profile.names.text("a\tb c;d");
+        let clock = CLOCK;
+        profile.threads.push(Thread { id, comm, clock });
+        let text = written(|writer| write(&profile, writer));
         assert_eq!(
             text,
             "pid\ttid\tcomm\tstarted_ns\tended_ns\trunning_ns\trunnable_ns\tblocked_ns\t\
              voluntary\tinvoluntary\n1\t2\ta?b c:d\t3\t18\t4\t5\t6\t7\t8\n"
         );
-        assert_eq!(read(text.as_bytes()).unwrap(), [thread("a?b c:d")]);
+        let read = read(text.as_bytes()).unwrap();
+        let [thread] = read.threads[..] else {
+            unreachable!("one thread: {read:?}")
+        };
+        assert_eq!((thread.id, thread.clock), (id, CLOCK));
+        assert_eq!(&*read.names[thread.comm], "a?b c:d");
     }
 
     #[test]

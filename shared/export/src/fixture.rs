@@ -1,25 +1,34 @@
 //! A small profile that the formats' tests share.
 #![allow(clippy::unwrap_used)]
 
-use profile::{Frame, FrameKind, Profile, Stack, State, ThreadId, Unit, Waker, Weight, marker};
+use profile::{FrameKind, Profile, Sample, Stack, State, ThreadId, Unit, Waker, Weight, marker};
 
-pub(crate) fn frame(name: &str, kind: FrameKind) -> Frame {
-    Frame {
-        name: name.into(),
-        module: None,
-        kind,
+pub(crate) fn stack(profile: &mut Profile, user: &[&str], kernel: &[&str]) -> Stack {
+    let mut frames = |names: &[&str], kind| -> Vec<_> {
+        let frames = names.iter().map(|name| profile.frame(name, kind));
+        frames.collect()
+    };
+    let user = frames(user, FrameKind::User);
+    let kernel = frames(kernel, FrameKind::Kernel);
+    Stack {
+        user: profile.stacks.add(user),
+        kernel: profile.stacks.add(kernel),
     }
 }
 
-pub(crate) fn stack(comm: &str, user: &[&str], kernel: &[&str], state: Option<State>) -> Stack {
-    let user = user.iter().map(|name| frame(name, FrameKind::User));
-    let kernel = kernel.iter().map(|name| frame(name, FrameKind::Kernel));
-    Stack {
-        comm: comm.into(),
+pub(crate) fn sample(
+    profile: &mut Profile,
+    comm: &str,
+    user: &[&str],
+    kernel: &[&str],
+    state: Option<State>,
+) -> Sample {
+    Sample {
+        comm: profile.names.text(comm),
         thread: Some(ThreadId { pid: 7, tid: 8 }),
-        frames: user.chain(kernel).collect(),
+        stack: stack(profile, user, kernel),
         state,
-        wakers: Vec::new(),
+        wakers: None,
     }
 }
 
@@ -33,47 +42,45 @@ pub(crate) fn weight(value: u64) -> Weight {
 /// Blocked time with awkward names, in nanoseconds.
 pub(crate) fn blocked() -> Profile {
     let mut profile = Profile::new(Unit::Nanoseconds);
-    let missed = Stack {
-        frames: std::sync::Arc::from([
-            Frame::marker(marker::MISSED_USER),
-            frame("schedule", FrameKind::Kernel),
-        ]),
-        ..stack("my;thread", &[], &[], None)
-    };
-    profile.add(
-        stack("worker", &["main", "wait(int; char)"], &["schedule"], None),
-        weight(2_500_999),
-    );
-    profile.add(missed, weight(1_000));
-    profile.add(stack("worker", &["main"], &[], None), weight(999));
-    profile.add(stack("", &[], &[], None), weight(3_000));
+    let user = ["main", "wait(int; char)"];
+    for (comm, user, kernel, value) in [
+        ("worker", &user[..], &["schedule"][..], 2_500_999),
+        ("my;thread", &[], &["schedule"], 1_000),
+        ("worker", &["main"], &[], 999),
+        ("", &[], &[], 3_000),
+    ] {
+        let mut sample = sample(&mut profile, comm, user, kernel, None);
+        if comm == "my;thread" {
+            sample.stack.user = profile.marker(marker::MISSED_USER).user;
+        }
+        profile.add(sample, weight(value));
+    }
     profile
 }
 
 /// A wait that `b` ended, which a timer had woken, and one that goes on.
 pub(crate) fn woken() -> Profile {
     let mut profile = Profile::new(Unit::Nanoseconds);
-    let frames = |user: &[&str], kernel: &[&str]| stack("", user, kernel, None).frames;
-    let b = Waker {
-        comm: "b".into(),
-        thread: Some(ThreadId { pid: 5, tid: 6 }),
-        frames: frames(&["main", "put"], &["wake"]),
+    let waker = |profile: &mut Profile, comm, thread, user: &[&str], kernel: &[&str]| Waker {
+        comm: profile.names.text(comm),
+        thread,
+        stack: stack(profile, user, kernel),
     };
-    let timer = Waker {
-        comm: marker::TIMER.into(),
-        thread: None,
-        frames: frames(&[], &["tick"]),
-    };
-    let still_blocked = Waker {
-        comm: marker::STILL_BLOCKED.into(),
-        frames: frames(&[], &[]),
-        ..timer.clone()
-    };
-    let mut waits = stack("a", &["main"], &["wait"], Some(State::Blocked));
-    waits.wakers = vec![b, timer];
+    let id = Some(ThreadId { pid: 5, tid: 6 });
+    let b = waker(&mut profile, "b", id, &["main", "put"], &["wake"]);
+    let timer = waker(&mut profile, marker::TIMER, None, &[], &["tick"]);
+    let nobody = waker(&mut profile, marker::STILL_BLOCKED, None, &[], &[]);
+    let mut waits = sample(
+        &mut profile,
+        "a",
+        &["main"],
+        &["wait"],
+        Some(State::Blocked),
+    );
+    waits.wakers = Some(profile.wakers.id([b, timer].into()));
     profile.add(waits, weight(7_000));
-    let mut sleeps = stack("a", &[], &[], None);
-    sleeps.wakers = vec![still_blocked];
+    let mut sleeps = sample(&mut profile, "a", &[], &[], None);
+    sleeps.wakers = Some(profile.wakers.id([nobody].into()));
     profile.add(sleeps, weight(1_000));
     profile
 }

@@ -8,9 +8,9 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use profile::folded::WAKER_DELIMITER;
-use profile::{Frame, Profile, Stack, State, Unit};
+use profile::{Profile, Sample, Stack, State, Unit};
 
-use crate::stack_text::{frame_names, thread_field};
+use crate::stack_text::{frame_names, thread_field, wakers};
 
 /// How stacks are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,28 +74,22 @@ impl Written {
 /// # Errors
 /// Those of the writer.
 pub fn write(profile: &Profile, options: &Options, writer: &mut dyn Write) -> io::Result<Written> {
-    let stacks = profile.stacks.iter();
-    write_stacks(
-        stacks.map(|(stack, weight)| (stack, weight.value)),
-        profile.unit,
-        options,
-        writer,
-    )
+    write_samples(profile, profile.values(), options, writer)
 }
 
-/// [`write()`] for stacks from anywhere.
+/// [`write()`] for other values of a profile's samples, in its unit.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write_stacks<'a>(
-    stacks: impl IntoIterator<Item = (&'a Stack, u64)>,
-    unit: Unit,
+pub fn write_samples(
+    profile: &Profile,
+    samples: impl IntoIterator<Item = (Sample, u64)>,
     options: &Options,
     writer: &mut dyn Write,
 ) -> io::Result<Written> {
     let mut written = Written::default();
-    for (line, sum) in lines(stacks, options) {
-        if let Some(value) = written.take(sum, unit, options) {
+    for (line, sum) in lines(profile, samples, options) {
+        if let Some(value) = written.take(sum, profile.unit, options) {
             writeln!(writer, "{line} {value}")?;
         }
     }
@@ -122,26 +116,27 @@ impl fmt::Display for Line {
     }
 }
 
-/// The text of every stack and the sum of its values. Threads share stacks, so
+/// The text of every sample and the sum of its values. Threads share stacks, so
 /// each stack's text is made once.
-pub(crate) fn lines<'a>(
-    stacks: impl IntoIterator<Item = (&'a Stack, u64)>,
+pub(crate) fn lines(
+    profile: &Profile,
+    samples: impl IntoIterator<Item = (Sample, u64)>,
     options: &Options,
 ) -> BTreeMap<Line, u64> {
-    let mut paths: HashMap<(*const Frame, Option<State>), Arc<str>> = HashMap::new();
+    let mut paths: HashMap<(Stack, Option<State>), Arc<str>> = HashMap::new();
     let mut lines: BTreeMap<Line, u64> = BTreeMap::new();
-    for (stack, value) in stacks {
-        let path = paths
-            .entry((stack.frames.as_ptr(), stack.state))
-            .or_insert_with(|| {
-                let (delimited, annotate) = (options.delimited, options.annotate_kernel);
-                let names = frame_names(&stack.frames, stack.state, delimited, annotate);
-                Arc::from(names.join(";"))
-            });
-        let thread = thread_field(&stack.comm, stack.thread, options.per_thread);
+    for (sample, value) in samples {
+        let Sample { stack, state, .. } = sample;
+        let path = paths.entry((stack, state)).or_insert_with(|| {
+            let (delimited, annotate) = (options.delimited, options.annotate_kernel);
+            let names = frame_names(profile, stack, state, delimited, annotate);
+            Arc::from(names.join(";"))
+        });
+        let per_thread = options.per_thread;
+        let thread = thread_field(profile, sample.comm, sample.thread, per_thread);
         let line = Line {
             thread: thread + ";",
-            path: with_wakers(path, stack, options),
+            path: with_wakers(path, profile, &sample, options),
         };
         *lines.entry(line).or_default() += value;
     }
@@ -149,18 +144,19 @@ pub(crate) fn lines<'a>(
 }
 
 /// The frames in `path`, and the wakers' after them.
-fn with_wakers(path: &Arc<str>, stack: &Stack, options: &Options) -> Arc<str> {
-    if stack.wakers.is_empty() {
+fn with_wakers(path: &Arc<str>, profile: &Profile, sample: &Sample, options: &Options) -> Arc<str> {
+    if sample.wakers.is_none() {
         return Arc::clone(path);
     }
     let (delimited, annotate) = (options.delimited, options.annotate_kernel);
     let mut names = vec![path.to_string()];
     names.retain(|path| !path.is_empty());
-    for waker in &stack.wakers {
+    for waker in wakers(profile, sample) {
         names.push(WAKER_DELIMITER.to_owned());
-        let frames = frame_names(&waker.frames, None, delimited, annotate);
+        let frames = frame_names(profile, waker.stack, None, delimited, annotate);
         names.extend(frames.into_iter().rev());
-        names.push(thread_field(&waker.comm, waker.thread, options.per_thread));
+        let per_thread = options.per_thread;
+        names.push(thread_field(profile, waker.comm, waker.thread, per_thread));
     }
     names.join(";").into()
 }
@@ -168,11 +164,11 @@ fn with_wakers(path: &Arc<str>, stack: &Stack, options: &Options) -> Arc<str> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use profile::Waker;
+    use profile::{StackId, ThreadId, Waker, Weight};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fixture::{blocked, stack, weight, woken, written};
+    use crate::fixture::{blocked, sample, stack, weight, woken, written};
 
     fn folded(profile: &Profile, options: Options) -> String {
         written(|writer| write(profile, &options, writer).map(|_| ()))
@@ -235,9 +231,9 @@ mod tests {
     fn lines_equal_as_text_are_summed_before_the_division() {
         let mut profile = Profile::new(Unit::Nanoseconds);
         for tid in [1, 2] {
-            let mut stack = stack("t", &["f"], &[], None);
-            stack.thread = Some(profile::ThreadId { pid: 1, tid });
-            profile.add(stack, weight(600));
+            let mut sample = sample(&mut profile, "t", &["f"], &[], None);
+            sample.thread = Some(ThreadId { pid: 1, tid });
+            profile.add(sample, weight(600));
         }
         assert_eq!(folded(&profile, Options::default()), "t;f 1\n");
     }
@@ -245,8 +241,11 @@ mod tests {
     #[test]
     fn states_are_on_the_leaf_after_the_kernel_mark() {
         let mut profile = Profile::new(Unit::Samples);
-        profile.add(stack("t", &["f"], &["g"], Some(State::Blocked)), weight(1));
-        profile.add(stack("t", &[], &[], Some(State::Runnable)), weight(2));
+        let blocked = Some(State::Blocked);
+        let blocked = sample(&mut profile, "t", &["f"], &["g"], blocked);
+        profile.add(blocked, weight(1));
+        let runnable = sample(&mut profile, "t", &[], &[], Some(State::Runnable));
+        profile.add(runnable, weight(2));
         let options = Options {
             annotate_kernel: true,
             ..Options::default()
@@ -277,22 +276,17 @@ mod tests {
         );
     }
 
-    fn stacks() -> impl Strategy<Value = Stack> {
-        (one_stack(), prop::collection::vec(one_stack(), 0..3)).prop_map(|(mut stack, wakers)| {
-            stack.wakers = wakers.into_iter().map(waker).collect();
-            stack
-        })
+    /// Whose, where and in which state, in words.
+    #[derive(Clone, Debug)]
+    struct Words {
+        comm: String,
+        thread: ThreadId,
+        user: Vec<String>,
+        kernel: Vec<String>,
+        state: Option<State>,
     }
 
-    fn waker(stack: Stack) -> Waker {
-        Waker {
-            comm: stack.comm,
-            thread: stack.thread,
-            frames: stack.frames,
-        }
-    }
-
-    fn one_stack() -> impl Strategy<Value = Stack> {
+    fn words() -> impl Strategy<Value = Words> {
         let name = "[a-z:(<][A-Za-z0-9_:<>(), ]{0,12}";
         let names = || prop::collection::vec(name, 0..4);
         let state = prop::option::of(prop::sample::select(vec![
@@ -300,33 +294,79 @@ mod tests {
             State::Runnable,
             State::Blocked,
         ]));
-        (
-            "[a-z/ -]{1,15}",
-            names(),
-            names(),
-            state,
-            1_u32..9,
-            1_u32..9,
+        let thread = (1_u32..9, 1_u32..9).prop_map(|(pid, tid)| ThreadId { pid, tid });
+        ("[a-z/ -]{1,15}", thread, names(), names(), state).prop_map(
+            |(comm, thread, user, kernel, state)| {
+                let has_frames = !user.is_empty() || !kernel.is_empty();
+                Words {
+                    comm,
+                    thread,
+                    user,
+                    kernel,
+                    state: state.filter(|_| has_frames),
+                }
+            },
         )
-            .prop_map(|(comm, user, kernel, state, pid, tid)| {
-                let user: Vec<&str> = user.iter().map(String::as_str).collect();
-                let kernel: Vec<&str> = kernel.iter().map(String::as_str).collect();
-                let state = state.filter(|_| !user.is_empty() || !kernel.is_empty());
-                let mut stack = stack(&comm, &user, &kernel, state);
-                stack.thread = Some(profile::ThreadId { pid, tid });
-                stack
-            })
+    }
+
+    /// A sample and its wakers.
+    fn samples() -> impl Strategy<Value = (Words, Vec<Words>)> {
+        (words(), prop::collection::vec(words(), 0..3))
+    }
+
+    fn put(profile: &mut Profile, (words, wakers): &(Words, Vec<Words>)) -> Sample {
+        fn path(profile: &mut Profile, words: &Words) -> Stack {
+            let [user, kernel] = [&words.user, &words.kernel]
+                .map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
+            stack(profile, &user, &kernel)
+        }
+        let wakers = wakers.iter().map(|words| Waker {
+            comm: profile.names.text(&words.comm),
+            thread: Some(words.thread),
+            stack: path(profile, words),
+        });
+        let wakers: Box<[Waker]> = wakers.collect();
+        Sample {
+            comm: profile.names.text(&words.comm),
+            thread: Some(words.thread),
+            stack: path(profile, words),
+            state: words.state,
+            wakers: (!wakers.is_empty()).then(|| profile.wakers.id(wakers)),
+        }
+    }
+
+    /// Every sample in words.
+    fn read_out(profile: &Profile) -> BTreeMap<String, Weight> {
+        let stack = |id: StackId| -> Vec<_> {
+            let frames = profile.frames_of(id);
+            frames
+                .map(|frame| (profile.name(frame), frame.kind))
+                .collect()
+        };
+        let path = |of: Stack| format!("{:?} {:?}", stack(of.user), stack(of.kernel));
+        let samples = profile.samples.iter().map(|(sample, weight)| {
+            let comm = &profile.names[sample.comm];
+            let (thread, state) = (sample.thread, sample.state);
+            let mut text = format!("{comm} {thread:?} {} {state:?}", path(sample.stack));
+            for waker in wakers(profile, sample) {
+                let comm = &profile.names[waker.comm];
+                text += &format!(" {comm} {:?} {}", waker.thread, path(waker.stack));
+            }
+            (text, *weight)
+        });
+        samples.collect()
     }
 
     proptest! {
         #[test]
         fn reads_back_as_written(
-            entries in prop::collection::vec((stacks(), 1_u64..u64::from(u32::MAX)), 0..20),
+            entries in prop::collection::vec((samples(), 1_u64..u64::from(u32::MAX)), 0..20),
             delimited: bool,
         ) {
             let mut profile = Profile::new(Unit::Nanoseconds);
-            for (stack, value) in entries {
-                profile.add(stack, weight(value));
+            for (words, value) in entries {
+                let sample = put(&mut profile, &words);
+                profile.add(sample, weight(value));
             }
             let options = Options {
                 per_thread: true,
@@ -336,7 +376,7 @@ mod tests {
             };
             let text = folded(&profile, options);
             let read = profile::folded::read(text.as_bytes(), Unit::Nanoseconds, true).unwrap();
-            prop_assert_eq!(read.stacks, profile.stacks);
+            prop_assert_eq!(read_out(&read), read_out(&profile));
         }
     }
 }

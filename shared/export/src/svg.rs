@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use inferno::flamegraph::color::{BackgroundColor, Color, MultiPalette, Palette, PaletteMap};
 use inferno::flamegraph::{self, TextTruncateDirection};
 use profile::folded::state_suffix;
-use profile::{Stack, State};
+use profile::{Profile, Sample, State};
 
 use crate::folded::{Options, lines};
 
@@ -39,13 +39,14 @@ pub const STATE_COLOURS: &str = "red: on a CPU, blue: blocked, amber: waiting fo
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write<'a>(
-    stacks: impl IntoIterator<Item = (&'a Stack, u64)>,
+pub fn write(
+    profile: &Profile,
+    samples: impl IntoIterator<Item = (Sample, u64)>,
     colours: Colours,
     caption: &Caption,
     writer: &mut dyn Write,
 ) -> io::Result<()> {
-    let lines: Vec<String> = lines(stacks, &Options::default())
+    let lines: Vec<String> = lines(profile, samples, &Options::default())
         .into_iter()
         .filter(|(_, time)| *time >= 1_000)
         .map(|(line, time)| format!("{} {}", not_a_comment(line.to_string()), time / 1_000))
@@ -161,8 +162,10 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use profile::Unit;
+
     use super::*;
-    use crate::fixture::{stack, written};
+    use crate::fixture::{sample, weight, written};
 
     fn caption() -> Caption {
         Caption {
@@ -171,33 +174,24 @@ mod tests {
         }
     }
 
-    fn graph(stacks: &[(Stack, u64)]) -> String {
-        written(|writer| {
-            write(
-                stacks.iter().map(|(stack, time)| (stack, *time)),
-                Colours::States,
-                &caption(),
-                writer,
-            )
-        })
+    /// A thread's name, user frames, kernel frames, state and nanoseconds.
+    type Row<'a> = (&'a str, &'a [&'a str], &'a [&'a str], State, u64);
+
+    fn graph(rows: &[Row<'_>]) -> String {
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        for &(comm, user, kernel, state, time) in rows {
+            let sample = sample(&mut profile, comm, user, kernel, Some(state));
+            profile.add(sample, weight(time));
+        }
+        let samples = profile.values();
+        written(|writer| write(&profile, samples, Colours::States, &caption(), writer))
     }
 
-    fn states() -> Vec<(Stack, u64)> {
-        vec![
-            (
-                stack("t", &["main", "burn"], &[], Some(State::Running)),
-                3_000_000,
-            ),
-            (
-                stack("t", &["main"], &["sleep"], Some(State::Blocked)),
-                6_000_000,
-            ),
-            (
-                stack("t", &["main", "burn"], &[], Some(State::Runnable)),
-                1_000_000,
-            ),
-        ]
-    }
+    const STATES: [Row<'_>; 3] = [
+        ("t", &["main", "burn"], &[], State::Running, 3_000_000),
+        ("t", &["main"], &["sleep"], State::Blocked, 6_000_000),
+        ("t", &["main", "burn"], &[], State::Runnable, 1_000_000),
+    ];
 
     /// The fill of the frame whose tooltip starts with `name`.
     fn fill(svg: &str, name: &str) -> Option<[u8; 3]> {
@@ -210,7 +204,7 @@ mod tests {
 
     #[test]
     fn leaves_are_coloured_by_state_and_callers_are_grey() {
-        let svg = graph(&states());
+        let svg = graph(&STATES);
         assert!(matches!(fill(&svg, "burn_[c]"), Some([r, g, b]) if r > g + 80 && r > b + 80));
         assert!(matches!(fill(&svg, "sleep_[o]"), Some([r, _, b]) if b > r + 80));
         assert!(matches!(fill(&svg, "burn_[r]"), Some([r, g, b]) if r > b + 80 && g > b + 80));
@@ -223,7 +217,7 @@ mod tests {
 
     #[test]
     fn widths_and_captions_are_told() {
-        let svg = graph(&states());
+        let svg = graph(&STATES);
         assert!(svg.contains("<title>main (10,000 µs, 100.00%)</title>"));
         assert!(svg.contains("<title>sleep_[o] (6,000 µs, 60.00%)</title>"));
         assert!(svg.contains("&lt;worker&gt; &amp; co") && svg.contains("widths are µs"));
@@ -239,16 +233,16 @@ mod tests {
 
     #[test]
     fn the_same_data_gives_the_same_file() {
-        let mut reversed = states();
+        let mut reversed = STATES;
         reversed.reverse();
-        assert_eq!(graph(&states()), graph(&reversed));
+        assert_eq!(graph(&STATES), graph(&reversed));
     }
 
     #[test]
     fn awkward_names_keep_their_time() {
         let svg = graph(&[
-            (stack("# x", &["f"], &[], Some(State::Running)), 2_000),
-            (stack(" pool 3", &["a 7"], &[], Some(State::Blocked)), 1_000),
+            ("# x", &["f"], &[], State::Running, 2_000),
+            (" pool 3", &["a 7"], &[], State::Blocked, 1_000),
         ]);
         assert!(svg.contains("<title>all (3 µs, 100%)</title>"));
         assert!(svg.contains("<title>f_[c] (2 µs, 66.67%)</title>"));
@@ -257,8 +251,8 @@ mod tests {
 
     #[test]
     fn no_time_is_a_picture_too() {
-        for stacks in [&[][..], &[(stack("t", &["f"], &[], None), 999)]] {
-            let svg = graph(stacks);
+        for rows in [&[][..], &[("t", &["f"][..], &[][..], State::Running, 999)]] {
+            let svg = graph(rows);
             assert!(svg.contains("no time was measured") && svg.contains("&lt;worker&gt;"));
         }
     }

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use bpf::IntervalConfig;
 use bpf::types::{
-    ClockRecord, OpenInterval, STACK_MISSED, StackKey, TASK_WAKING, Tally, Thread, ThreadEnd,
-    ThreadState,
+    COMM_LENGTH, ClockRecord, OpenInterval, STACK_MISSED, StackKey, TASK_WAKING, Tally, Thread,
+    ThreadEnd, ThreadState,
 };
 use libbpf_rs::{MapMut, ProgramMut};
 use profile::{Clock, ThreadId};
 
-use crate::comms::Comms;
+use crate::draft::Draft;
 use crate::iterators;
 use crate::maps::take_all;
 use crate::{Kernel, Result};
@@ -91,6 +91,13 @@ impl OffCpuFilter {
     }
 }
 
+/// A thread's account.
+pub(crate) struct Account {
+    id: ThreadId,
+    comm: [u8; COMM_LENGTH],
+    clock: Clock,
+}
+
 /// Every thread's clock when the window closed.
 pub(crate) struct ThreadClocks<Record> {
     threads: Vec<(u64, Record)>,
@@ -137,11 +144,10 @@ impl<Record: ClockRecord> ThreadClocks<Record> {
         stacks: (bool, bool),
         charge: impl Fn(&Record, Tally) -> Option<(Tally, u64)>,
         mut add: impl FnMut(StackKey, &Tally),
-    ) -> Vec<profile::Thread> {
-        let mut comms = Comms::default();
-        let mut accounts: Vec<profile::Thread> = ended
+    ) -> Vec<Account> {
+        let mut accounts: Vec<Account> = ended
             .iter()
-            .map(|end| account(&end.thread, end.ended, &mut comms))
+            .map(|end| Account::new(&end.thread, end.ended))
             .collect();
         let (want_user, want_kernel) = stacks;
         for (task, record) in self.threads {
@@ -163,9 +169,9 @@ impl<Record: ClockRecord> ThreadClocks<Record> {
                 };
                 add(key, &tally);
             }
-            accounts.push(account(&thread, self.stop, &mut comms));
+            accounts.push(Account::new(&thread, self.stop));
         }
-        accounts.sort_by_key(|thread| (thread.id, thread.clock.started_ns));
+        accounts.sort_by_key(|account| (account.id, account.clock.started_ns));
         accounts
     }
 }
@@ -204,22 +210,33 @@ fn close_at(thread: &mut Thread, open: Option<&OpenInterval>, stop: u64) -> Opti
     })
 }
 
-fn account(thread: &Thread, ended_ns: u64, comms: &mut Comms) -> profile::Thread {
-    profile::Thread {
-        id: ThreadId {
-            pid: thread.pid,
-            tid: thread.tid,
-        },
-        comm: comms.name(&thread.comm),
-        clock: Clock {
-            started_ns: thread.started,
-            ended_ns,
-            running_ns: thread.running,
-            runnable_ns: thread.runnable,
-            blocked_ns: thread.blocked,
-            voluntary: thread.voluntary.into(),
-            involuntary: thread.involuntary.into(),
-        },
+impl Account {
+    fn new(thread: &Thread, ended_ns: u64) -> Account {
+        Account {
+            id: ThreadId {
+                pid: thread.pid,
+                tid: thread.tid,
+            },
+            comm: thread.comm,
+            clock: Clock {
+                started_ns: thread.started,
+                ended_ns,
+                running_ns: thread.running,
+                runnable_ns: thread.runnable,
+                blocked_ns: thread.blocked,
+                voluntary: thread.voluntary.into(),
+                involuntary: thread.involuntary.into(),
+            },
+        }
+    }
+
+    /// The thread in a profile.
+    pub(crate) fn named(&self, draft: &mut Draft) -> profile::Thread {
+        profile::Thread {
+            id: self.id,
+            comm: draft.comm(&self.comm),
+            clock: self.clock,
+        }
     }
 }
 

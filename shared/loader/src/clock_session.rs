@@ -6,7 +6,6 @@ use std::os::fd::OwnedFd;
 use bpf::types::{ClockRecord, Tally};
 use bpf::{ClockState, SharedState};
 use libbpf_rs::{Link, MapMut, ProgramMut};
-use profile::Thread;
 
 use crate::accounts::ThreadClocks;
 use crate::error::missing;
@@ -151,23 +150,24 @@ impl<'a, 'obj, State: ClockState + SharedState> ClockSession<'a, 'obj, State> {
 
     /// Ends the session, the window having closed at `stop`: `charge` says what
     /// an off-CPU interval that is still open then counts for, and with which
-    /// waker. Returns what was counted, and every thread's account.
+    /// waker. Returns what was counted, with every thread's account.
     pub fn close<Record: ClockRecord>(
         self,
         stop: u64,
         charge: impl Fn(&Record, Tally) -> Option<(Tally, u64)>,
-    ) -> Result<(Collected, Vec<Thread>)> {
+    ) -> Result<Collected> {
         let open = ThreadClocks::<Record>::read_open_intervals(self.read_open_intervals)?;
         drop(self.links);
         let mut collected = self.collector.finish()?;
         let ended = std::mem::take(&mut collected.ended);
-        let threads = ThreadClocks::read(self.threads, open, stop)?.close(
+        let accounts = ThreadClocks::read(self.threads, open, stop)?.close(
             &ended,
             self.stacks.per_thread,
             (self.stacks.user, self.stacks.kernel),
             charge,
             |key, tally| collected.add(key, tally),
         );
-        Ok((collected, threads))
+        collected.accounts = accounts;
+        Ok(collected)
     }
 }

@@ -18,6 +18,7 @@ use libbpf_rs::{MapMut, ProgramMut, RingBuffer, RingBufferBuilder};
 use symbolize::Process;
 
 use crate::Result;
+use crate::accounts::Account;
 use crate::error::{Context, Error};
 use crate::iterators::copy;
 use crate::living::Living;
@@ -187,7 +188,9 @@ pub struct Collected {
     /// Who ended waits.
     pub(crate) wakers: Wakers,
     /// Accounts of the threads that ended inside the window.
-    pub ended: Vec<ThreadEnd>,
+    pub(crate) ended: Vec<ThreadEnd>,
+    /// Every thread's account, where a thread clock ran.
+    pub(crate) accounts: Vec<Account>,
     /// How often the counts were drained.
     pub(crate) drains: u64,
     /// What found no room in the kernel's buffers.
@@ -381,6 +384,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
             stacks,
             wakers,
             ended,
+            accounts: Vec::new(),
             drains: counts.taken(),
             lost,
             notes: unwinder.map_or(Vec::new(), |unwinder| unwinder.notes()),

@@ -1,15 +1,14 @@
 //! From what was counted to a profile of named stacks, and what it is worth.
 
-use std::collections::HashMap;
 use std::fmt::Write;
-use std::sync::Arc;
 
 use bpf::types::Tally;
-use profile::{Losses, Profile, Stack, State, ThreadId, Unit, Waker, Weight, marker};
+use profile::{Losses, Profile, Sample, State, ThreadId, Unit, Waker, Weight};
 
 use crate::Collected;
-use crate::comms::Comms;
+use crate::draft::Draft;
 use crate::stacks::{NamedStack, Quality};
+use crate::wakers::Seen;
 use crate::walks::Walks;
 
 /// A profile, and what is missing from it.
@@ -60,50 +59,46 @@ impl Collected {
         let counted = totals.iter().flat_map(|(key, _)| [key.user, key.kernel]);
         self.stacks.resolve(counted.chain(self.wakers.stacks()));
 
-        let mut comms = Comms::default();
-        let mut stacks: HashMap<Stack, Weight> = HashMap::with_capacity(totals.len());
+        let mut draft = Draft::new(unit);
+        draft.profile.samples.reserve(totals.len());
         for (key, tally) in totals {
             let thread = ThreadId {
                 pid: key.pid,
                 tid: key.tid,
             };
-            let named = self.stacks.named(key.user, key.kernel);
+            let named = self.stacks.named(key.user, key.kernel, &mut draft);
             worth.judge(&named, tally.events);
             let wakers = match shown {
-                WakersShown::No => Vec::new(),
+                WakersShown::No => Box::default(),
                 WakersShown::Yes { kernel } => self.name_wakers(
                     key.waker,
                     thread,
                     kernel,
                     tally.events,
-                    &mut comms,
+                    &mut draft,
                     &mut worth,
                 ),
             };
+            let sample = Sample {
+                comm: draft.comm(&key.comm),
+                thread: Some(thread),
+                stack: named.stack,
+                state: None,
+                wakers: (!wakers.is_empty()).then(|| draft.profile.wakers.id(wakers)),
+            };
             for (state, weight) in weigh(&tally) {
-                if weight.value == 0 {
-                    continue;
+                if weight.value > 0 {
+                    draft.profile.add(Sample { state, ..sample }, weight);
                 }
-                let stack = Stack {
-                    comm: comms.name(&key.comm),
-                    thread: Some(thread),
-                    frames: Arc::clone(&named.frames),
-                    state,
-                    wakers: wakers.clone(),
-                };
-                let sum = stacks.entry(stack).or_default();
-                sum.value += weight.value;
-                sum.events += weight.events;
-                sum.longest = sum.longest.max(weight.longest);
             }
+        }
+        for account in std::mem::take(&mut self.accounts) {
+            let thread = account.named(&mut draft);
+            draft.profile.threads.push(thread);
         }
         let unnamed = self.stacks.losses();
         Named {
-            profile: Profile {
-                unit,
-                stacks,
-                threads: Vec::new(),
-            },
+            profile: draft.profile,
             losses: worth.losses,
             walks: worth.walks,
             missed_wakers: worth.missed_wakers,
@@ -115,22 +110,20 @@ impl Collected {
     }
 
     fn name_wakers(
-        &mut self,
+        &self,
         id: u64,
         sleeper: ThreadId,
         kernel: bool,
         events: u64,
-        comms: &mut Comms,
+        draft: &mut Draft,
         worth: &mut Worth,
-    ) -> Vec<Waker> {
-        let named = self
-            .wakers
-            .named(id, sleeper, kernel, &mut self.stacks, comms);
+    ) -> Box<[Waker]> {
+        let named = self.wakers.named(id, sleeper, kernel, &self.stacks, draft);
         let judged = named.into_iter().map(|named| {
-            match &named.stack {
-                Some(stack) => worth.judge(stack, events),
-                None if &*named.waker.comm == marker::MISSED_WAKER => worth.missed_wakers += events,
-                None => {}
+            match &named.seen {
+                Seen::At(stack) => worth.judge(stack, events),
+                Seen::Missed => worth.missed_wakers += events,
+                Seen::Nobody => {}
             }
             named.waker
         });
@@ -190,7 +183,7 @@ impl Named {
         } = self.losses;
         let mut text = format!(
             "{} stacks; lost: {events} events, {stacks} stacks, {threads} threads; {incomplete_user} cut short",
-            self.profile.stacks.len()
+            self.profile.samples.len()
         );
         // Writing to a String does not fail.
         let mut add = |count: u64, what: &str| {

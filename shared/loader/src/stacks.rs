@@ -1,13 +1,14 @@
 //! The stacks that programs report: each is tied to files and offsets when it
 //! arrives, and named when it is printed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bpf::types::{STACK_DEPTH, STACK_MISSED, STACK_NONE, StackEvent};
-use profile::{Frame, FrameKind, marker};
+use profile::{Stack, StackId, marker};
 use symbolize::{Location, Process, Symbolizer};
 
+use crate::draft::Draft;
 use crate::living::Living;
 use crate::once::Once;
 use crate::walks::{Outcome, WalkEnd};
@@ -18,8 +19,8 @@ const MOST_FRAMES: usize = 8 << 20;
 /// What a stack's ID counts for, in frames.
 const FRAMES_OF_A_STACK: usize = 4;
 
-/// What is known of a stack when it is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is known of a stack when it is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Quality {
     /// Every frame, as far as it could be walked.
     Whole,
@@ -30,15 +31,24 @@ pub(crate) enum Quality {
     Missing,
 }
 
-/// A stack as it is printed, frames root first.
+/// A stack in a profile.
 #[derive(Clone)]
 pub(crate) struct NamedStack {
-    pub(crate) frames: Arc<[Frame]>,
+    pub(crate) stack: Stack,
     pub(crate) quality: Quality,
     /// How the walk along the user stack ended; `None` if that is not known.
     pub(crate) outcome: Option<Outcome>,
     /// The file of the user frame that is nearest to the root.
     pub(crate) last_module: Option<Arc<str>>,
+}
+
+/// A user stack or a kernel stack in a profile.
+#[derive(Clone)]
+pub(crate) struct NamedPart {
+    stack: StackId,
+    quality: Quality,
+    outcome: Option<Outcome>,
+    last_module: Option<Arc<str>>,
 }
 
 /// A stack that was seen: locations leaf first.
@@ -56,7 +66,6 @@ pub(crate) struct Stacks {
     frames: usize,
     /// Whether one found no room.
     is_full: bool,
-    named: HashMap<(u64, u64), NamedStack>,
 }
 
 impl Stacks {
@@ -66,7 +75,6 @@ impl Stacks {
             known: Once::new(),
             frames: 0,
             is_full: false,
-            named: HashMap::new(),
         }
     }
 
@@ -169,50 +177,52 @@ impl Stacks {
         self.symbolizer.resolve(locations);
     }
 
-    /// A user stack with its kernel stack, once they are resolved.
-    pub(crate) fn named(&mut self, user: u64, kernel: u64) -> NamedStack {
-        if let Some(named) = self.named.get(&(user, kernel)) {
-            return named.clone();
+    /// A user stack with its kernel stack in a profile, once they are resolved.
+    pub(crate) fn named(&self, user: u64, kernel: u64, draft: &mut Draft) -> NamedStack {
+        let user = self.part(user, marker::MISSED_USER, draft);
+        let kernel = self.part(kernel, marker::MISSED_KERNEL, draft);
+        NamedStack {
+            stack: Stack {
+                user: user.stack,
+                kernel: kernel.stack,
+            },
+            quality: user.quality.max(kernel.quality),
+            outcome: user.outcome,
+            last_module: user.last_module,
         }
-        let named = self.assemble(user, kernel);
-        self.named.insert((user, kernel), named.clone());
-        named
     }
 
-    fn assemble(&self, user: u64, kernel: u64) -> NamedStack {
-        let mut frames = Vec::new();
-        let mut quality = Quality::Whole;
-        let mut outcome = None;
-        let mut last_module = None;
-        for (id, missed) in [(user, marker::MISSED_USER), (kernel, marker::MISSED_KERNEL)] {
-            match self.known.get(id) {
-                Some(known) => {
-                    let walked = self.symbolizer.frames(&known.locations);
-                    if known.is_too_deep() {
-                        frames.push(marker_frame(marker::TRUNCATED));
-                    }
-                    if !known.is_whole() {
-                        quality = quality.worse(Quality::Truncated);
-                    }
-                    if let Some(ended) = known.outcome {
-                        outcome = Some(ended);
-                        last_module = walked.first().and_then(|frame| frame.module.clone());
-                    }
-                    frames.extend(walked);
-                }
-                None if id == STACK_NONE => {}
-                None => {
-                    frames.push(marker_frame(missed));
-                    quality = quality.worse(Quality::Missing);
-                }
-            }
+    fn part(&self, id: u64, missed: &str, draft: &mut Draft) -> NamedPart {
+        if let Some(named) = draft.parts.get(&id) {
+            return named.clone();
         }
-        NamedStack {
-            frames: frames.into(),
+        let Some(known) = self.known.get(id) else {
+            return match id {
+                STACK_NONE => NamedPart::without_frames(Quality::Whole),
+                _ => NamedPart {
+                    stack: draft.profile.marker(missed).user,
+                    ..NamedPart::without_frames(Quality::Missing)
+                },
+            };
+        };
+        let walked = self.symbolizer.frames(&known.locations);
+        let truncated = known.is_too_deep().then(|| draft.marker(marker::TRUNCATED));
+        let frames: Vec<_> = walked.iter().map(|frame| draft.frame(frame)).collect();
+        let quality = match known.is_whole() {
+            true => Quality::Whole,
+            false => Quality::Truncated,
+        };
+        let named = NamedPart {
+            stack: draft
+                .profile
+                .stacks
+                .add(truncated.into_iter().chain(frames)),
             quality,
-            outcome,
-            last_module,
-        }
+            outcome: known.outcome,
+            last_module: walked.first().and_then(|frame| frame.module.clone()),
+        };
+        draft.parts.insert(id, named.clone());
+        named
     }
 
     /// How many different user and kernel stacks were sent.
@@ -244,12 +254,13 @@ impl Known {
     }
 }
 
-impl Quality {
-    fn worse(self, other: Quality) -> Quality {
-        if self == Quality::Missing {
-            self
-        } else {
-            other
+impl NamedPart {
+    fn without_frames(quality: Quality) -> NamedPart {
+        NamedPart {
+            stack: StackId::EMPTY,
+            quality,
+            outcome: None,
+            last_module: None,
         }
     }
 }
@@ -263,14 +274,6 @@ fn drop_strays(locations: &mut Vec<Location>) {
         .rposition(|location| *location != Location::Unknown)
         .map_or(0, |last| last + 1);
     locations.truncate(code + 1);
-}
-
-fn marker_frame(name: &str) -> Frame {
-    Frame {
-        name: Arc::from(name),
-        module: None,
-        kind: FrameKind::Marker,
-    }
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use bpf::wakers::{
     CONTEXT_INTERRUPT, CONTEXT_SOFTIRQ, CONTEXT_TASK, CONTEXT_UNKNOWN, WAKER_STILL_BLOCKED,
     WAKER_UNWANTED, WakerChainEvent, WakerEvent,
 };
-use profile::{Frame, ThreadId, Waker, marker};
+use profile::{Stack, ThreadId, Waker, marker};
 
-use crate::comms::Comms;
+use crate::draft::Draft;
 use crate::living::Living;
 use crate::once::Once;
 use crate::stacks::{NamedStack, Quality, Stacks};
@@ -38,10 +38,20 @@ struct Hop {
     kernel: u64,
 }
 
-/// A hop with the quality of its stack; `None` where it was not seen.
+/// A hop in a profile.
 pub(crate) struct NamedWaker {
     pub(crate) waker: Waker,
-    pub(crate) stack: Option<NamedStack>,
+    pub(crate) seen: Seen,
+}
+
+/// What was seen of one who ended a wait.
+pub(crate) enum Seen {
+    /// Where it was.
+    At(NamedStack),
+    /// Nothing, though there was one.
+    Missed,
+    /// That there was none.
+    Nobody,
 }
 
 impl Wakers {
@@ -133,11 +143,11 @@ impl Wakers {
         id: u64,
         sleeper: ThreadId,
         with_kernel: bool,
-        stacks: &mut Stacks,
-        comms: &mut Comms,
+        stacks: &Stacks,
+        draft: &mut Draft,
     ) -> Vec<NamedWaker> {
         if id == WAKER_STILL_BLOCKED {
-            return vec![without_stack(marker::STILL_BLOCKED)];
+            return vec![unseen(marker::STILL_BLOCKED, Seen::Nobody, draft)];
         }
         let single = [id];
         let chain = self.chains.get(&id).map_or(&single[..], |chain| chain);
@@ -145,12 +155,15 @@ impl Wakers {
         let mut seen = vec![sleeper];
         for id in chain {
             let Some(hop) = self.hops.get(*id) else {
-                named.push(without_stack(marker::MISSED_WAKER));
+                named.push(unseen(marker::MISSED_WAKER, Seen::Missed, draft));
                 break;
             };
             let thread = hop.thread;
             let context = match hop.context {
-                CONTEXT_UNKNOWN => context(&stacks.named(STACK_NONE, hop.kernel).frames),
+                CONTEXT_UNKNOWN => {
+                    let stack = stacks.named(STACK_NONE, hop.kernel, draft).stack;
+                    context(&kernel_names(stack, draft))
+                }
                 known => known,
             };
             let is_thread = context == CONTEXT_TASK;
@@ -162,10 +175,10 @@ impl Wakers {
             }
             if !is_thread {
                 // What had woken a bystander tells nothing.
-                named.push(named_interrupt(hop, context, with_kernel, stacks));
+                named.push(named_interrupt(hop, context, with_kernel, stacks, draft));
                 break;
             }
-            named.push(named_thread(hop, with_kernel, stacks, comms));
+            named.push(named_thread(hop, with_kernel, stacks, draft));
         }
         named
     }
@@ -187,62 +200,73 @@ impl Hop {
     }
 }
 
-fn without_stack(name: &str) -> NamedWaker {
-    NamedWaker {
-        waker: Waker {
-            comm: name.into(),
-            thread: None,
-            frames: [].into(),
-        },
-        stack: None,
-    }
+fn unseen(name: &str, seen: Seen, draft: &mut Draft) -> NamedWaker {
+    let waker = Waker {
+        comm: draft.profile.names.text(name),
+        thread: None,
+        stack: Stack::default(),
+    };
+    NamedWaker { waker, seen }
 }
 
-fn named_thread(
-    hop: &Hop,
-    with_kernel: bool,
-    stacks: &mut Stacks,
-    comms: &mut Comms,
-) -> NamedWaker {
+fn named_thread(hop: &Hop, with_kernel: bool, stacks: &Stacks, draft: &mut Draft) -> NamedWaker {
     let kernel = if with_kernel { hop.kernel } else { STACK_NONE };
-    let stack = stacks.named(hop.user, kernel);
+    let named = stacks.named(hop.user, kernel, draft);
     NamedWaker {
         waker: Waker {
-            comm: comms.name(&hop.comm),
+            comm: draft.comm(&hop.comm),
             thread: Some(hop.thread),
-            frames: stack.frames.clone(),
+            stack: named.stack,
         },
-        stack: Some(stack),
+        seen: Seen::At(named),
     }
 }
 
-fn named_interrupt(hop: &Hop, context: u32, with_kernel: bool, stacks: &mut Stacks) -> NamedWaker {
-    let mut stack = stacks.named(STACK_NONE, hop.kernel);
-    let handler = handler(&stack.frames);
-    let comm = if handler.iter().any(is_timer) {
+fn named_interrupt(
+    hop: &Hop,
+    context: u32,
+    with_kernel: bool,
+    stacks: &Stacks,
+    draft: &mut Draft,
+) -> NamedWaker {
+    let mut named = stacks.named(STACK_NONE, hop.kernel, draft);
+    let names = kernel_names(named.stack, draft);
+    let handler = handler(&names);
+    let comm = if names[handler..].iter().any(|name| is_timer(name)) {
         marker::TIMER
     } else if context == CONTEXT_INTERRUPT {
         marker::INTERRUPT
     } else {
         marker::SOFTIRQ
     };
-    let waker = Waker {
-        comm: comm.into(),
-        thread: None,
-        frames: if with_kernel { handler } else { &[] }.into(),
-    };
-    if !with_kernel {
-        stack.quality = Quality::Whole;
+    let mut stack = Stack::default();
+    if with_kernel {
+        let tree = &mut draft.profile.stacks;
+        let frames = tree.root_first(named.stack.kernel);
+        stack.kernel = tree.add(frames.into_iter().skip(handler));
+    } else {
+        named.quality = Quality::Whole;
     }
+    let waker = Waker {
+        comm: draft.profile.names.text(comm),
+        thread: None,
+        stack,
+    };
     NamedWaker {
         waker,
-        stack: Some(stack),
+        seen: Seen::At(named),
     }
+}
+
+/// The names of a stack's frames in the kernel, root first.
+fn kernel_names(stack: Stack, draft: &Draft) -> Vec<&str> {
+    let frames = draft.profile.frames_of(stack.kernel);
+    frames.map(|frame| draft.profile.name(frame)).collect()
 }
 
 /// Whether a frame is of the expiry of timers: kernel/time/hrtimer.c, timer.c
 /// and tick-common.c.
-fn is_timer(frame: &Frame) -> bool {
+fn is_timer(name: &str) -> bool {
     const TIMERS: [&str; 8] = [
         "hrtimer_interrupt",
         "hrtimer_run_queues",
@@ -253,48 +277,47 @@ fn is_timer(frame: &Frame) -> bool {
         "call_timer_fn",
         "tick_handle_periodic",
     ];
-    TIMERS.contains(&&*frame.name)
+    TIMERS.contains(&name)
 }
 
-/// Of a kernel stack, root first, the part that is the interrupt's and not that
-/// of what it interrupted: up to the entry that is nearest to the leaf.
-fn handler(frames: &[Frame]) -> &[Frame] {
-    let is_entry = |frame: &Frame| is_interrupt_entry(frame) || is_softirq_entry(frame);
-    let entry = frames.iter().rposition(is_entry).unwrap_or(0);
-    &frames[entry..]
+/// Where in a kernel stack, root first, the part begins that is the interrupt's and
+/// not that of what it interrupted: the entry that is nearest to the leaf.
+fn handler(names: &[&str]) -> usize {
+    let is_entry = |name: &&str| is_interrupt_entry(name) || is_softirq_entry(name);
+    names.iter().rposition(is_entry).unwrap_or(0)
 }
 
 /// arch/x86/include/asm/idtentry.h; what is no interrupt are exceptions.
-fn is_interrupt_entry(frame: &Frame) -> bool {
-    frame.name.starts_with("asm_sysvec_")
+fn is_interrupt_entry(name: &str) -> bool {
+    name.starts_with("asm_sysvec_")
         || matches!(
-            &*frame.name,
+            name,
             "asm_common_interrupt" | "asm_spurious_interrupt" | "asm_exc_nmi"
         )
 }
 
 /// kernel/softirq.c, before and since 6.10.
-fn is_softirq_entry(frame: &Frame) -> bool {
-    matches!(&*frame.name, "__do_softirq" | "handle_softirqs")
+fn is_softirq_entry(name: &str) -> bool {
+    matches!(name, "__do_softirq" | "handle_softirqs")
 }
 
 /// Whose work a kernel stack, root first, is, where the kernel does not tell.
-fn context(frames: &[Frame]) -> u32 {
+fn context(names: &[&str]) -> u32 {
     // kernel/entry/common.c: on its way back from an interrupt a CPU may do the
     // task's own work, such as handling a signal, or switch to another task.
-    let returns = |frame: &Frame| {
+    let returns = |name: &str| {
         ["irqentry_exit", "exit_to_user_mode", "preempt_schedule_irq"]
             .iter()
-            .any(|start| frame.name.starts_with(start))
+            .any(|start| name.starts_with(start))
     };
-    for frame in frames.iter().rev() {
-        if returns(frame) {
+    for name in names.iter().rev() {
+        if returns(name) {
             return CONTEXT_TASK;
         }
-        if is_softirq_entry(frame) {
+        if is_softirq_entry(name) {
             return CONTEXT_SOFTIRQ;
         }
-        if is_interrupt_entry(frame) {
+        if is_interrupt_entry(name) {
             return CONTEXT_INTERRUPT;
         }
     }
@@ -303,26 +326,13 @@ fn context(frames: &[Frame]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use profile::FrameKind;
+    use profile::Unit;
 
     use super::*;
 
-    fn kernel(names: &[&str]) -> Vec<Frame> {
-        let frame = |name: &&str| Frame {
-            name: (*name).into(),
-            module: None,
-            kind: FrameKind::Kernel,
-        };
-        names.iter().map(frame).collect()
-    }
-
-    fn names(frames: &[Frame]) -> Vec<&str> {
-        frames.iter().map(|frame| &*frame.name).collect()
-    }
-
     #[test]
     fn what_was_interrupted_is_cut_off() {
-        let nested = kernel(&[
+        let nested = [
             "do_syscall_64",
             "vfs_read",
             "asm_common_interrupt",
@@ -331,35 +341,21 @@ mod tests {
             "asm_sysvec_apic_timer_interrupt",
             "hrtimer_interrupt",
             "try_to_wake_up",
-        ]);
-        assert_eq!(
-            names(handler(&nested)),
-            [
-                "asm_sysvec_apic_timer_interrupt",
-                "hrtimer_interrupt",
-                "try_to_wake_up"
-            ]
-        );
-        assert_eq!(
-            names(handler(&nested[..5])),
-            ["handle_softirqs", "net_rx_action"]
-        );
+        ];
+        assert_eq!(handler(&nested), 5);
+        assert_eq!(handler(&nested[..5]), 3);
         // Another interrupt's work, whatever came before it.
-        let irq_work = [
-            &nested[..],
-            &kernel(&["asm_sysvec_irq_work", "irq_work_run"]),
-        ]
-        .concat();
-        assert!(!handler(&irq_work).iter().any(is_timer));
-        assert!(handler(&nested).iter().any(is_timer));
-        let unknown = kernel(&["ret_from_fork", "kthread"]);
-        assert_eq!(handler(&unknown).len(), 2);
-        assert!(handler(&[]).is_empty());
+        let irq_work = [&nested[..], &["asm_sysvec_irq_work", "irq_work_run"]].concat();
+        let is_timers = |names: &[&str]| names[handler(names)..].iter().any(|name| is_timer(name));
+        assert!(!is_timers(&irq_work));
+        assert!(is_timers(&nested));
+        assert_eq!(handler(&["ret_from_fork", "kthread"]), 0);
+        assert_eq!(handler(&[]), 0);
     }
 
     #[test]
     fn the_stack_tells_whose_work_it_is() {
-        let of = |names: &[&str]| context(&kernel(names));
+        let of = context;
         let entry = "asm_sysvec_apic_timer_interrupt";
         assert_eq!(of(&[]), CONTEXT_TASK);
         assert_eq!(of(&["do_syscall_64", "vfs_write"]), CONTEXT_TASK);
@@ -380,8 +376,8 @@ mod tests {
     #[test]
     fn a_cycle_ends_the_chain() {
         let mut wakers = Wakers::new(true);
-        let mut stacks = Stacks::new();
-        let mut comms = Comms::default();
+        let stacks = Stacks::new();
+        let mut draft = Draft::new(Unit::Nanoseconds);
         for (id, tid) in [(10, 1), (11, 2), (12, 3)] {
             wakers.add(WakerEvent {
                 id,
@@ -403,7 +399,7 @@ mod tests {
                 pid: 1,
                 tid: sleeper,
             };
-            let named = wakers.named(id, sleeper, true, &mut stacks, &mut comms);
+            let named = wakers.named(id, sleeper, true, &stacks, &mut draft);
             let thread = |named: &NamedWaker| named.waker.thread.map_or(0, |thread| thread.tid);
             named.iter().map(thread).collect()
         };

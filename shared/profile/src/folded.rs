@@ -8,13 +8,11 @@
 //! - frames that end in `_[k]`, and all frames after a `-`, as the kernel's;
 //! - after a `--` a waker's frames from the leaf to the root, and its name.
 
-use std::collections::HashSet;
 use std::io::{self, BufRead};
-use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::{Frame, FrameKind, Profile, Stack, State, ThreadId, Unit, Waker, Weight, marker};
+use crate::{FrameKind, Profile, Sample, Stack, State, ThreadId, Unit, Waker, Weight, marker};
 
 /// The frame that parts user from kernel frames.
 pub const DELIMITER: &str = "-";
@@ -58,7 +56,6 @@ pub fn state_suffix(state: State) -> &'static str {
 /// The reader fails, or a line is not a stack and a value; empty lines are skipped.
 pub fn read(mut text: impl BufRead, unit: Unit, per_thread: bool) -> Result<Profile, Error> {
     let mut profile = Profile::new(unit);
-    let mut names = Names::default();
     let mut bytes = Vec::new();
     for number in 1.. {
         bytes.clear();
@@ -70,8 +67,8 @@ pub fn read(mut text: impl BufRead, unit: Unit, per_thread: bool) -> Result<Prof
         if line.is_empty() {
             continue;
         }
-        let (stack, value) =
-            parse(line, per_thread, &mut names).map_err(|problem| Error::Line {
+        let (sample, value) =
+            parse(line, per_thread, &mut profile).map_err(|problem| Error::Line {
                 number,
                 line: line.to_owned(),
                 problem,
@@ -82,7 +79,7 @@ pub fn read(mut text: impl BufRead, unit: Unit, per_thread: bool) -> Result<Prof
             Unit::Nanoseconds => 0,
         };
         profile.add(
-            stack,
+            sample,
             Weight {
                 value,
                 events,
@@ -93,7 +90,11 @@ pub fn read(mut text: impl BufRead, unit: Unit, per_thread: bool) -> Result<Prof
     Ok(profile)
 }
 
-fn parse(line: &str, per_thread: bool, names: &mut Names) -> Result<(Stack, u64), &'static str> {
+fn parse(
+    line: &str,
+    per_thread: bool,
+    profile: &mut Profile,
+) -> Result<(Sample, u64), &'static str> {
     let (path, value) = line.rsplit_once(' ').ok_or("a value is missing")?;
     let value = value
         .parse()
@@ -113,20 +114,24 @@ fn parse(line: &str, per_thread: bool, names: &mut Names) -> Result<(Stack, u64)
     let mut parts = frames.split(|frame| *frame == WAKER_DELIMITER);
     let (frames, state) = split_state(parts.next().unwrap_or_default());
     let wakers = parts
-        .map(|part| read_waker(part, per_thread, names))
-        .collect::<Result<_, _>>()?;
-    let stack = Stack {
-        comm: names.get(comm),
+        .map(|part| read_waker(part, per_thread, profile))
+        .collect::<Result<Box<_>, _>>()?;
+    let sample = Sample {
+        comm: profile.names.text(comm),
         thread,
-        frames: annotate(&frames, names).into(),
+        stack: read_stack(&frames, profile),
         state,
-        wakers,
+        wakers: (!wakers.is_empty()).then(|| profile.wakers.id(wakers)),
     };
-    Ok((stack, value))
+    Ok((sample, value))
 }
 
 /// A waker's frames from the leaf to the root, and its name.
-fn read_waker(frames: &[&str], per_thread: bool, names: &mut Names) -> Result<Waker, &'static str> {
+fn read_waker(
+    frames: &[&str],
+    per_thread: bool,
+    profile: &mut Profile,
+) -> Result<Waker, &'static str> {
     let (comm, frames) = frames.split_last().ok_or("a waker has no name")?;
     let (comm, thread) = match split_thread(comm).filter(|_| per_thread) {
         Some((comm, thread)) => (comm, Some(thread)),
@@ -134,9 +139,9 @@ fn read_waker(frames: &[&str], per_thread: bool, names: &mut Names) -> Result<Wa
     };
     let frames: Vec<&str> = frames.iter().rev().copied().collect();
     Ok(Waker {
-        comm: names.get(comm),
+        comm: profile.names.text(comm),
         thread,
-        frames: annotate(&frames, names).into(),
+        stack: read_stack(&frames, profile),
     })
 }
 
@@ -166,9 +171,10 @@ fn split_state<'a>(frames: &[&'a str]) -> (Vec<&'a str>, Option<State>) {
     (frames, found)
 }
 
-fn annotate(frames: &[&str], names: &mut Names) -> Vec<Frame> {
+/// The stack of these frames, root first.
+fn read_stack(frames: &[&str], profile: &mut Profile) -> Stack {
     let mut below_delimiter = false;
-    let mut read = Vec::with_capacity(frames.len());
+    let mut stack = Stack::default();
     for &text in frames {
         if text == DELIMITER && !below_delimiter {
             below_delimiter = true;
@@ -185,92 +191,87 @@ fn annotate(frames: &[&str], names: &mut Names) -> Vec<Frame> {
         } else {
             FrameKind::User
         };
-        read.push(Frame {
-            name: names.get(name),
-            module: None,
-            kind,
-        });
+        let in_kernel = kind == FrameKind::Kernel || name == marker::MISSED_KERNEL;
+        let part = if in_kernel || !stack.kernel.is_empty() {
+            &mut stack.kernel
+        } else {
+            &mut stack.user
+        };
+        let frame = profile.frame(name, kind);
+        *part = profile.stacks.called(*part, frame);
     }
-    read
-}
-
-/// Names seen, each kept once: stacks repeat them a thousandfold.
-#[derive(Default)]
-struct Names(HashSet<Arc<str>>);
-
-impl Names {
-    fn get(&mut self, name: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(name) {
-            return Arc::clone(known);
-        }
-        let name: Arc<str> = name.into();
-        self.0.insert(Arc::clone(&name));
-        name
-    }
+    stack
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::StackId;
 
-    fn one(text: &str, per_thread: bool) -> (Stack, u64) {
+    fn one(text: &str, per_thread: bool) -> (Profile, Sample, u64) {
         let profile = read(text.as_bytes(), Unit::Nanoseconds, per_thread).unwrap();
-        assert_eq!(profile.stacks.len(), 1);
-        let (stack, weight) = profile.stacks.into_iter().next().unwrap();
-        (stack, weight.value)
+        assert_eq!(profile.samples.len(), 1);
+        let (sample, value) = profile.values().next().unwrap();
+        (profile, sample, value)
     }
 
-    fn kinds(stack: &Stack) -> Vec<(&str, FrameKind)> {
-        let frames = stack.frames.iter();
-        frames.map(|frame| (&*frame.name, frame.kind)).collect()
+    fn kinds(profile: &Profile, stack: StackId) -> Vec<(&str, FrameKind)> {
+        let frames = profile.frames_of(stack);
+        frames
+            .map(|frame| (profile.name(frame), frame.kind))
+            .collect()
     }
 
     #[test]
     fn thread_state_and_kernel_frames() {
-        let (stack, value) = one("a-b/c-12/34;main;f(int, int);schedule_[k]_[o] 1500\n", true);
+        let (profile, sample, value) =
+            one("a-b/c-12/34;main;f(int, int);schedule_[k]_[o] 1500\n", true);
         assert_eq!(value, 1500);
-        assert_eq!(&*stack.comm, "a-b/c");
-        assert_eq!(stack.thread, Some(ThreadId { pid: 12, tid: 34 }));
-        assert_eq!(stack.state, Some(State::Blocked));
+        assert_eq!(&*profile.names[sample.comm], "a-b/c");
+        assert_eq!(sample.thread, Some(ThreadId { pid: 12, tid: 34 }));
+        assert_eq!(sample.state, Some(State::Blocked));
         assert_eq!(
-            kinds(&stack),
-            [
-                ("main", FrameKind::User),
-                ("f(int, int)", FrameKind::User),
-                ("schedule", FrameKind::Kernel)
-            ]
+            kinds(&profile, sample.stack.user),
+            [("main", FrameKind::User), ("f(int, int)", FrameKind::User)]
         );
+        let kernel = kinds(&profile, sample.stack.kernel);
+        assert_eq!(kernel, [("schedule", FrameKind::Kernel)]);
     }
 
     #[test]
     fn wakers_are_read_from_the_leaf_on() {
-        let (stack, _) = one(
+        let (profile, sample, _) = one(
             "a-1/2;main;-;wait_[o];--;wake;-;put;main;b-3/4;--;tick;[timer] 5",
             true,
         );
-        assert_eq!(stack.state, Some(State::Blocked));
-        let [waker, timer] = &*stack.wakers else {
-            unreachable!("two wakers: {stack:?}")
+        assert_eq!(sample.state, Some(State::Blocked));
+        let [waker, timer] = &*profile.wakers[sample.wakers.unwrap()] else {
+            unreachable!("two wakers: {profile:?}")
         };
         assert_eq!(
-            (&*waker.comm, waker.thread),
+            (&*profile.names[waker.comm], waker.thread),
             ("b", Some(ThreadId { pid: 3, tid: 4 }))
         );
-        let frames: Vec<_> = waker.frames.iter().map(|frame| &*frame.name).collect();
-        assert_eq!(frames, ["main", "put", "wake"]);
-        assert_eq!(waker.frames[2].kind, FrameKind::Kernel);
-        assert_eq!((&*timer.comm, timer.thread), ("[timer]", None));
+        let user = kinds(&profile, waker.stack.user);
+        assert_eq!(user, [("main", FrameKind::User), ("put", FrameKind::User)]);
+        let kernel = kinds(&profile, waker.stack.kernel);
+        assert_eq!(kernel, [("wake", FrameKind::Kernel)]);
+        assert_eq!(
+            (&*profile.names[timer.comm], timer.thread),
+            ("[timer]", None)
+        );
     }
 
     #[test]
     fn delimiter_and_markers() {
-        let (stack, _) = one("x;[Missed User Stack];-;vfs_read;schedule_[r] 1", false);
-        assert_eq!(stack.state, Some(State::Runnable));
+        let (profile, sample, _) = one("x;[Missed User Stack];-;vfs_read;schedule_[r] 1", false);
+        assert_eq!(sample.state, Some(State::Runnable));
+        let user = kinds(&profile, sample.stack.user);
+        assert_eq!(user, [("[Missed User Stack]", FrameKind::Marker)]);
         assert_eq!(
-            kinds(&stack),
+            kinds(&profile, sample.stack.kernel),
             [
-                ("[Missed User Stack]", FrameKind::Marker),
                 ("vfs_read", FrameKind::Kernel),
                 ("schedule", FrameKind::Kernel)
             ]
@@ -278,18 +279,29 @@ mod tests {
     }
 
     #[test]
+    fn a_missed_kernel_stack_is_one_of_the_kernel() {
+        let (profile, sample, _) = one("x;main;[Missed Kernel Stack] 1", false);
+        assert_eq!(
+            kinds(&profile, sample.stack.user),
+            [("main", FrameKind::User)]
+        );
+        let kernel = kinds(&profile, sample.stack.kernel);
+        assert_eq!(kernel, [("[Missed Kernel Stack]", FrameKind::Marker)]);
+    }
+
+    #[test]
     fn comm_alone_and_comm_with_spaces() {
-        let (stack, value) = one("my thread 2 7", false);
-        assert_eq!((&*stack.comm, value), ("my thread 2", 7));
-        assert!(stack.frames.is_empty() && stack.state.is_none());
+        let (profile, sample, value) = one("my thread 2 7", false);
+        assert_eq!((&*profile.names[sample.comm], value), ("my thread 2", 7));
+        assert!(sample.stack == Stack::default() && sample.state.is_none());
     }
 
     #[test]
     fn equal_lines_add_up_and_samples_are_events() {
         let text = "x;f 2\n\nx;f 3\nx;g 1";
         let profile = read(text.as_bytes(), Unit::Samples, false).unwrap();
-        assert_eq!(profile.stacks.len(), 2);
-        let weights: Vec<_> = profile.stacks.values().collect();
+        assert_eq!(profile.samples.len(), 2);
+        let weights: Vec<_> = profile.samples.values().collect();
         assert!(
             weights
                 .iter()
@@ -300,7 +312,8 @@ mod tests {
     #[test]
     fn bytes_that_are_not_text_do_no_harm() {
         let profile = read(&b"x\xff;f 2\n"[..], Unit::Samples, false).unwrap();
-        assert_eq!(&*profile.stacks.keys().next().unwrap().comm, "x\u{fffd}");
+        let (sample, _) = profile.values().next().unwrap();
+        assert_eq!(&*profile.names[sample.comm], "x\u{fffd}");
     }
 
     #[test]

@@ -9,14 +9,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Frame, Profile, Stack, State, Thread, ThreadId, marker};
+use crate::import::Import;
+use crate::name_order::NameOrder;
+use crate::{Profile, Sample, Stack, State, Thread, ThreadId, Unit, marker};
 
 /// The unit of widths: rounding to it is done once, in [`merge`].
 const MICROSECOND: u64 = 1_000;
 
 /// Every thread's account, by process and thread.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Merged {
+    /// What the stacks refer to.
+    pub profile: Profile,
     /// Threads that have a clock, ordered by process and thread ID.
     pub threads: Vec<ThreadProfile>,
     /// What was seen of threads that have none.
@@ -47,11 +51,13 @@ pub struct ThreadProfile {
     pub lives: u64,
     /// On-CPU samples.
     pub samples: u64,
-    /// Every stack with its nanoseconds, ordered by state and stack; rounded to
+    /// Every stack with its nanoseconds, ordered by state and names; rounded to
     /// whole microseconds so that they add up to the clock's three states.
-    pub stacks: Vec<(Stack, u64)>,
+    pub stacks: Vec<(Sample, u64)>,
     /// Time that no kept stack stands for.
     pub unseen: Unseen,
+    /// The stack that stands for blocked intervals without one.
+    pub unseen_blocked: Stack,
     /// Nanoseconds of off-CPU stacks, or samples, beyond what the clock allows.
     /// The clock was believed and the stacks were scaled down to it.
     pub excess: Excess,
@@ -104,23 +110,25 @@ impl ThreadProfile {
     /// The single stack with most blocked time, and its nanoseconds. What was
     /// too short to keep the stacks of is not one.
     #[must_use]
-    pub fn longest_blocked(&self) -> Option<(&Stack, u64)> {
-        self.stacks
-            .iter()
-            .filter(|(stack, _)| stack.state == Some(State::Blocked))
-            .filter(|(stack, _)| !is_unseen(stack))
-            .max_by_key(|(_, time)| time)
-            .map(|(stack, time)| (stack, *time))
+    pub fn longest_blocked(&self) -> Option<(Sample, u64)> {
+        let stacks = self.stacks.iter().copied();
+        stacks
+            .filter(|(sample, _)| sample.state == Some(State::Blocked))
+            .filter(|(sample, _)| sample.stack != self.unseen_blocked)
+            .max_by_key(|(_, time)| *time)
     }
 }
 
-/// Joins what was seen of the same threads in the same window: their clocks,
-/// their on-CPU stacks in samples and their off-CPU stacks in nanoseconds. An
-/// off-CPU stack that does not say its state counts as blocked.
+/// Joins what was seen of the same threads in the same window: their `clocks`, their
+/// on-CPU stacks in samples and their off-CPU stacks in nanoseconds. An off-CPU
+/// stack that does not say its state counts as blocked.
 #[must_use]
-pub fn merge(clocks: Vec<Thread>, on_cpu: Profile, off_cpu: Profile) -> Merged {
+pub fn merge(clocks: &Profile, on_cpu: &Profile, off_cpu: &Profile) -> Merged {
+    let mut profile = Profile::new(Unit::Nanoseconds);
     let mut accounts: BTreeMap<ThreadId, Account> = BTreeMap::new();
-    for row in clocks {
+    let import = Import::new(&mut profile, clocks);
+    for &row in &clocks.threads {
+        let row = import.thread(row);
         match accounts.get_mut(&row.id) {
             Some(account) => account.add(row),
             None => {
@@ -130,37 +138,69 @@ pub fn merge(clocks: Vec<Thread>, on_cpu: Profile, off_cpu: Profile) -> Merged {
     }
     let mut unclocked = Unclocked::default();
     let mut strangers = BTreeSet::new();
-    for (mut stack, weight) in on_cpu.stacks {
-        stack.state = Some(State::Running);
-        match stack.thread.and_then(|id| accounts.get_mut(&id)) {
-            Some(account) => account.running.push((stack, weight.value)),
+    let import = Import::new(&mut profile, on_cpu);
+    for (sample, count) in on_cpu.values() {
+        let mut sample = import.sample(sample);
+        sample.state = Some(State::Running);
+        match sample.thread.and_then(|id| accounts.get_mut(&id)) {
+            Some(account) => account.running.push((sample, count)),
             None => {
-                strangers.insert(stack.thread);
-                unclocked.samples += weight.value;
+                strangers.insert(sample.thread);
+                unclocked.samples += count;
             }
         }
     }
-    for (mut stack, weight) in off_cpu.stacks {
-        let state = *stack.state.get_or_insert(State::Blocked);
-        match stack.thread.and_then(|id| accounts.get_mut(&id)) {
-            Some(account) if state == State::Runnable => {
-                account.runnable.push((stack, weight.value));
-            }
-            Some(account) => account.blocked.push((stack, weight.value)),
+    let import = Import::new(&mut profile, off_cpu);
+    for (sample, time) in off_cpu.values() {
+        let mut sample = import.sample(sample);
+        let state = *sample.state.get_or_insert(State::Blocked);
+        match sample.thread.and_then(|id| accounts.get_mut(&id)) {
+            Some(account) if state == State::Runnable => account.runnable.push((sample, time)),
+            Some(account) => account.blocked.push((sample, time)),
             None => {
-                strangers.insert(stack.thread);
-                unclocked.off_cpu_ns += weight.value;
+                strangers.insert(sample.thread);
+                unclocked.off_cpu_ns += time;
             }
         }
     }
     unclocked.threads = strangers.len() as u64;
+    let unseen = UnseenStacks::new(&mut profile);
+    let stacks = accounts.values().flat_map(Account::stacks);
+    let order = NameOrder::new(&profile, stacks.chain(unseen.all()));
+    let accounts = accounts.into_values();
+    let threads = accounts
+        .map(|account| account.settle(unseen, &order))
+        .collect();
     Merged {
-        threads: accounts.into_values().map(Account::settle).collect(),
+        profile,
+        threads,
         unclocked,
     }
 }
 
-type Weighted = Vec<(Stack, u64)>;
+/// What stands for time without a stack.
+#[derive(Clone, Copy)]
+struct UnseenStacks {
+    running: Stack,
+    runnable: Stack,
+    blocked: Stack,
+}
+
+impl UnseenStacks {
+    fn new(profile: &mut Profile) -> UnseenStacks {
+        UnseenStacks {
+            running: profile.marker(marker::NO_SAMPLE),
+            runnable: profile.marker(marker::RUNNABLE_BELOW),
+            blocked: profile.marker(marker::BLOCKED_BELOW),
+        }
+    }
+
+    fn all(self) -> [Stack; 3] {
+        [self.running, self.runnable, self.blocked]
+    }
+}
+
+type Weighted = Vec<(Sample, u64)>;
 
 /// What was collected of one thread ID before it is settled.
 struct Account {
@@ -201,7 +241,13 @@ impl Account {
         sum.involuntary += other.involuntary;
     }
 
-    fn settle(self) -> ThreadProfile {
+    fn stacks(&self) -> impl Iterator<Item = Stack> {
+        let off_cpu = self.runnable.iter().chain(&self.blocked);
+        let all = self.running.iter().chain(off_cpu);
+        all.map(|(sample, _)| sample.stack)
+    }
+
+    fn settle(self, markers: UnseenStacks, order: &NameOrder<'_>) -> ThreadProfile {
         let clock = self.thread.clock;
         let samples = total(&self.running);
         let (runnable, blocked) = (total(&self.runnable), total(&self.blocked));
@@ -215,16 +261,24 @@ impl Account {
             off_cpu_ns: runnable.saturating_sub(clock.runnable_ns)
                 + blocked.saturating_sub(clock.blocked_ns),
         };
-        let mut stacks = scaled(self.running, clock.running_ns);
-        stacks.extend(scaled(self.runnable, runnable.min(clock.runnable_ns)));
-        stacks.extend(scaled(self.blocked, blocked.min(clock.blocked_ns)));
-        for (name, state, time) in [
-            (marker::NO_SAMPLE, State::Running, unseen.running_ns),
-            (marker::RUNNABLE_BELOW, State::Runnable, unseen.runnable_ns),
-            (marker::BLOCKED_BELOW, State::Blocked, unseen.blocked_ns),
+        let mut stacks = scaled(self.running, clock.running_ns, order);
+        let (most_runnable, most_blocked) = (clock.runnable_ns, clock.blocked_ns);
+        stacks.extend(scaled(self.runnable, runnable.min(most_runnable), order));
+        stacks.extend(scaled(self.blocked, blocked.min(most_blocked), order));
+        for (stack, state, time) in [
+            (markers.running, State::Running, unseen.running_ns),
+            (markers.runnable, State::Runnable, unseen.runnable_ns),
+            (markers.blocked, State::Blocked, unseen.blocked_ns),
         ] {
             if time > 0 {
-                stacks.push((marker_stack(&self.thread, name, state), time));
+                let sample = Sample {
+                    comm: self.thread.comm,
+                    thread: Some(self.thread.id),
+                    stack,
+                    state: Some(state),
+                    wakers: None,
+                };
+                stacks.push((sample, time));
             }
         }
         ThreadProfile {
@@ -232,8 +286,9 @@ impl Account {
             lifetime_ns: self.lifetime_ns,
             lives: self.lives,
             samples,
-            stacks: rounded(stacks),
+            stacks: rounded(stacks, order),
             unseen,
+            unseen_blocked: markers.blocked,
             excess,
         }
     }
@@ -243,29 +298,14 @@ fn total(stacks: &Weighted) -> u64 {
     stacks.iter().map(|(_, weight)| weight).sum()
 }
 
-fn marker_stack(thread: &Thread, name: &str, state: State) -> Stack {
-    Stack {
-        comm: thread.comm.clone(),
-        thread: Some(thread.id),
-        frames: [Frame::marker(name)].into(),
-        state: Some(state),
-        wakers: Vec::new(),
-    }
-}
-
-/// Whether a stack stands for blocked intervals without one.
-fn is_unseen(stack: &Stack) -> bool {
-    matches!(&stack.frames[..], [frame] if &*frame.name == marker::BLOCKED_BELOW)
-}
-
 /// The stacks with weights in the same proportions that add up to `target`.
-fn scaled(mut stacks: Weighted, target: u64) -> Weighted {
+fn scaled(mut stacks: Weighted, target: u64, order: &NameOrder<'_>) -> Weighted {
     let whole = u128::from(total(&stacks));
     if whole == 0 || whole == u128::from(target) {
         return stacks;
     }
-    // Hash maps have no order of their own; the rounding must not depend on it.
-    stacks.sort();
+    // The rounding must not depend on the order in which stacks were read.
+    stacks.sort_by(|(one, _), (other, _)| order.compare(one, other));
     let mut seen = 0_u128;
     let mut given = 0_u64;
     for (_, weight) in &mut stacks {
@@ -280,8 +320,11 @@ fn scaled(mut stacks: Weighted, target: u64) -> Weighted {
 
 /// The stacks in whole microseconds. What is cut off one is carried to the
 /// next, so that the sums, of all and of each state, are off by less than one.
-fn rounded(mut stacks: Weighted) -> Weighted {
-    stacks.sort_by(|(one, _), (other, _)| (one.state, one).cmp(&(other.state, other)));
+fn rounded(mut stacks: Weighted, order: &NameOrder<'_>) -> Weighted {
+    stacks.sort_by(|(one, _), (other, _)| {
+        let by_state = one.state.cmp(&other.state);
+        by_state.then_with(|| order.compare(one, other))
+    });
     let mut carried = 0;
     for (_, time) in &mut stacks {
         let due = carried + *time;

@@ -20,6 +20,7 @@ mod code;
 mod debug_files;
 mod demangle;
 mod elf;
+mod frame;
 mod images;
 mod kernel;
 mod lines;
@@ -37,6 +38,7 @@ mod vdso;
 mod wanted;
 
 pub use code::{CodeMapping, CodeSource};
+pub use frame::Frame;
 pub use losses::Losses;
 pub use symbolizer::Symbolizer;
 

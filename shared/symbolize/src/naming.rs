@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::io::Result;
 use std::sync::Arc;
 
-use profile::{Frame, FrameKind};
+use profile::FrameKind;
 
 use crate::elf::{Elf, SHT_SYMTAB};
 use crate::wanted::Wanted;
-use crate::{Location, Symbolizer, debug_files, kernel, symbols, vdso};
+use crate::{Frame, Location, Symbolizer, debug_files, kernel, symbols, vdso};
 
 impl Symbolizer {
     pub(crate) fn resolve_file(&mut self, index: u32, offsets: Vec<u64>) {

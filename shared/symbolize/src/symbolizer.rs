@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use profile::{Frame, FrameKind};
+use profile::FrameKind;
 
 use crate::images::{Image, Images};
 use crate::perf_map::PerfMaps;
 use crate::processes::Processes;
-use crate::{Location, Losses, Process, kernel, open};
+use crate::{Frame, Location, Losses, Process, kernel, open};
 
 /// Below this no program has code (`vm.mmap_min_addr`).
 const LOWEST_ADDRESS: u64 = 4096;

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
 
         window.report(&measured.losses.to_string())?;
         if let Some(clocks) = clocks {
-            clocks.write(|writer| export::clocks::write(&measured.profile.threads, writer))?;
+            clocks.write(|writer| export::clocks::write(&measured.profile, writer))?;
         }
         let options = export::folded::Options {
             per_thread: arguments.output.per_thread,

@@ -61,12 +61,12 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         Ok(watch.lives())
     })?;
 
-    let (collected, threads) = session.close(stop, |thread: &Thread, tally| {
+    let collected = session.close(stop, |thread: &Thread, tally| {
         let counts = filter.admits(tally.longest, thread.off_state);
         counts.then_some((tally, WAKER_MISSED))
     })?;
     let states = arguments.states;
-    let mut named = collected.name(Unit::Nanoseconds, WakersShown::No, |tally| {
+    let named = collected.name(Unit::Nanoseconds, WakersShown::No, |tally| {
         let weight = |value| Weight {
             value,
             events: tally.events,
@@ -81,7 +81,6 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
             vec![(None, weight(tally.blocked + tally.runnable))]
         }
     });
-    named.profile.threads = threads;
     Ok(named)
 }
 

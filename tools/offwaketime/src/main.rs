@@ -69,9 +69,11 @@ fn draw(
         title: format!("Who ended the waits of {}", arguments.subject()),
         subtitle: "below the --: where it waited; above: who woke it, from the leaf up; widths are blocked time".to_owned(),
     };
-    let stacks = profile
-        .stacks
-        .iter()
-        .map(|(stack, weight)| (stack, weight.value));
-    export::svg::write(stacks, Colours::Wakeups, &caption, writer)
+    export::svg::write(
+        profile,
+        profile.values(),
+        Colours::Wakeups,
+        &caption,
+        writer,
+    )
 }

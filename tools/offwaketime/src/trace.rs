@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         Ok(watch.lives())
     })?;
 
-    let (collected, _) = session.close(stop, |sleeper: &SleepingThread, tally| {
+    let collected = session.close(stop, |sleeper: &SleepingThread, tally| {
         charge(sleeper, tally, &targets, &wakers, &filter)
     })?;
     let runnable_ns = collected.tallies().map(|tally| tally.runnable).sum();

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use profile::Thread;
+use profile::ThreadId;
 
 /// What a thread is for, from its name. Safe as a part of a file's name.
-pub(crate) fn role(thread: &Thread) -> String {
-    let name = thread.comm.to_lowercase();
-    let known = if thread.id.tid == thread.id.pid {
+pub(crate) fn role(id: ThreadId, comm: &str) -> String {
+    let name = comm.to_lowercase();
+    let known = if id.tid == id.pid {
         "main"
     } else if name.contains("cuda") && name.contains("evthandlr") {
         "cuda-event"
@@ -22,7 +22,7 @@ pub(crate) fn role(thread: &Thread) -> String {
     } else if name.contains("telemetry") {
         "telemetry"
     } else {
-        return safe(&thread.comm);
+        return safe(comm);
     };
     known.to_owned()
 }
@@ -40,8 +40,8 @@ fn safe(name: &str) -> String {
 }
 
 /// The file's name that a thread's files start with.
-pub(crate) fn thread_base(thread: &Thread, role: &str) -> String {
-    format!("thread_{}_{role}", thread.id.tid)
+pub(crate) fn thread_base(id: ThreadId, role: &str) -> String {
+    format!("thread_{}_{role}", id.tid)
 }
 
 /// Where the results of a run go.
@@ -112,27 +112,17 @@ fn ends_in_slash(path: &Path) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use profile::{Clock, ThreadId};
-
     use super::*;
 
     fn role_of(comm: &str) -> String {
-        role(&Thread {
-            id: ThreadId { pid: 1, tid: 2 },
-            comm: comm.into(),
-            clock: Clock::default(),
-        })
+        role(ThreadId { pid: 1, tid: 2 }, comm)
     }
 
     #[test]
     fn roles() {
-        let main = Thread {
-            id: ThreadId { pid: 5, tid: 5 },
-            comm: "cuda00001400006".into(),
-            clock: Clock::default(),
-        };
-        assert_eq!(role(&main), "main");
-        assert_eq!(thread_base(&main, "main"), "thread_5_main");
+        let main = ThreadId { pid: 5, tid: 5 };
+        assert_eq!(role(main, "cuda00001400006"), "main");
+        assert_eq!(thread_base(main, "main"), "thread_5_main");
         for (comm, expected) in [
             ("cuda-EvtHandlr", "cuda-event"),
             ("cuda00001400006", "cuda-compute"),

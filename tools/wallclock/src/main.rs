@@ -60,7 +60,7 @@ fn run() -> anyhow::Result<()> {
         }
     }
 
-    let merged = merge(clocks, on_cpu.profile, off_cpu.profile);
+    let merged = merge(&clocks, &on_cpu.profile, &off_cpu.profile);
     let run = Run {
         requested: arguments.duration,
         measured,

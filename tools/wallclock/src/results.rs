@@ -9,8 +9,8 @@ use anyhow::bail;
 use export::folded;
 use export::report::{self, Process, Row, Run};
 use export::svg::{self, Caption, Colours, STATE_COLOURS};
+use profile::Sample;
 use profile::merge::{Merged, ThreadProfile};
-use profile::{Stack, Unit};
 
 use crate::files::{Names, SINGLE_ENDINGS, role, thread_base, with_ending};
 use crate::publish::Staging;
@@ -87,7 +87,8 @@ impl Results<'_> {
                 command: self.commands.get(&pid).map_or("", String::as_str),
                 threads: Vec::new(),
             });
-            part.threads.push((thread, role(&thread.thread)));
+            let comm = &self.merged.profile.names[thread.thread.comm];
+            part.threads.push((thread, role(thread.thread.id, comm)));
         }
         parts.into_values().collect()
     }
@@ -131,22 +132,22 @@ impl Results<'_> {
             ))
         });
         for (thread, role) in part.threads.iter().take(self.thread_files) {
-            let base = inside.join(thread_base(&thread.thread, role));
+            let base = inside.join(thread_base(thread.thread.id, role));
             let paths =
                 [".svg", ".folded", "_analysis.txt"].map(|ending| with_ending(&base, ending));
             self.write_thread(part, thread, role, staging, paths)?;
         }
-        let stacks = || {
+        let samples = || {
             part.threads
                 .iter()
-                .flat_map(|(thread, _)| stacks_of(thread))
+                .flat_map(|(thread, _)| samples_of(thread))
         };
         staging.write(&inside.join("combined.folded"), |writer| {
             let options = folded::Options {
                 per_thread: true,
                 ..folded::Options::default()
             };
-            folded::write_stacks(stacks(), Unit::Nanoseconds, &options, writer).map(drop)
+            folded::write_samples(&self.merged.profile, samples(), &options, writer).map(drop)
         })?;
         let caption = Caption {
             title: format!("Wall clock of process {}: {}", part.pid, part.command),
@@ -156,7 +157,13 @@ impl Results<'_> {
             ),
         };
         staging.write(&inside.join("combined.svg"), |writer| {
-            svg::write(stacks(), Colours::States, &caption, writer)
+            svg::write(
+                &self.merged.profile,
+                samples(),
+                Colours::States,
+                &caption,
+                writer,
+            )
         })?;
         part.threads.sort_by_key(|(thread, _)| {
             Reverse((
@@ -179,11 +186,12 @@ impl Results<'_> {
         staging: &Staging,
         [svg, folded, analysis]: [PathBuf; 3],
     ) -> anyhow::Result<()> {
+        let profile = &self.merged.profile;
         let id = thread.thread.id;
         let caption = Caption {
             title: format!(
                 "Wall clock of thread {} ({}), process {}",
-                id.tid, thread.thread.comm, id.pid
+                id.tid, profile.names[thread.thread.comm], id.pid
             ),
             subtitle: format!(
                 "widths: µs of the {:.3} s that the thread lived while measured; {STATE_COLOURS}",
@@ -191,24 +199,41 @@ impl Results<'_> {
             ),
         };
         staging.write(&svg, |writer| {
-            svg::write(stacks_of(thread), Colours::States, &caption, writer)
+            svg::write(
+                profile,
+                samples_of(thread),
+                Colours::States,
+                &caption,
+                writer,
+            )
         })?;
         staging.write(&folded, |writer| {
             let options = folded::Options::default();
-            folded::write_stacks(stacks_of(thread), Unit::Nanoseconds, &options, writer).map(drop)
+            folded::write_samples(profile, samples_of(thread), &options, writer).map(drop)
         })?;
-        let row = Row { thread, role };
+        let row = Row {
+            profile,
+            thread,
+            role,
+        };
         staging.write(&analysis, |writer| {
             report::write_thread(self.run, part.command, &row, writer)
         })
     }
 
-    fn process<'a>(&self, part: &'a Part<'_>) -> Process<'a> {
+    fn process<'a>(&'a self, part: &'a Part<'_>) -> Process<'a> {
         let rows = part.threads.iter();
+        let profile = &self.merged.profile;
         Process {
             pid: part.pid,
             command: part.command,
-            threads: rows.map(|(thread, role)| Row { thread, role }).collect(),
+            threads: rows
+                .map(|(thread, role)| Row {
+                    profile,
+                    thread,
+                    role,
+                })
+                .collect(),
             with_files: self.thread_files.min(part.threads.len()),
         }
     }
@@ -253,8 +278,8 @@ fn analysis_name(names: &Names) -> PathBuf {
     with_ending(Path::new(&names.base), "_thread_analysis.txt")
 }
 
-fn stacks_of(thread: &ThreadProfile) -> impl Iterator<Item = (&Stack, u64)> {
-    thread.stacks.iter().map(|(stack, time)| (stack, *time))
+fn samples_of(thread: &ThreadProfile) -> impl Iterator<Item = (Sample, u64)> {
+    thread.stacks.iter().copied()
 }
 
 /// Time in which the thread had something to do.

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use cli::{Signals, monotonic_ns};
 use export::clocks;
 use export::report::Ending;
-use profile::{Thread, Unit};
+use profile::{Profile, Unit};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -28,7 +28,7 @@ const LEAD_NS: u64 = 20_000_000;
 pub(crate) struct Measurement {
     pub(crate) on_cpu: Outcome,
     pub(crate) off_cpu: Outcome,
-    pub(crate) clocks: Vec<Thread>,
+    pub(crate) clocks: Profile,
     pub(crate) measured: Duration,
     pub(crate) ending: Ending,
 }
@@ -53,7 +53,9 @@ pub(crate) fn measure(arguments: &Arguments, targets: Targets) -> anyhow::Result
     let [Some(on_cpu), Some(off_cpu)] = session.outcomes else {
         bail!("oncputime or offcputime left no result");
     };
-    let clocks = clocks.join().unwrap_or_else(|_| Ok(Vec::new()));
+    let Ok(clocks) = clocks.join() else {
+        bail!("reading the thread clocks failed");
+    };
     let clocks = clocks.context("offcputime went astray")?;
     Ok(Measurement {
         on_cpu,
@@ -65,7 +67,7 @@ pub(crate) fn measure(arguments: &Arguments, targets: Targets) -> anyhow::Result
 }
 
 /// The thread clocks, once they are read.
-type Clocks = JoinHandle<Result<Vec<Thread>, clocks::Error>>;
+type Clocks = JoinHandle<Result<Profile, clocks::Error>>;
 
 /// Starts oncputime and offcputime, each once for all processes and threads.
 fn spawn(arguments: &Arguments) -> anyhow::Result<(Clocks, [Child; 2])> {
@@ -93,7 +95,7 @@ fn spawn(arguments: &Arguments) -> anyhow::Result<(Clocks, [Child; 2])> {
     Ok((thread::spawn(move || read_clocks(reader)), children))
 }
 
-fn read_clocks(pipe: PipeReader) -> Result<Vec<Thread>, clocks::Error> {
+fn read_clocks(pipe: PipeReader) -> Result<Profile, clocks::Error> {
     let mut pipe = BufReader::new(pipe);
     let threads = clocks::read(&mut pipe);
     // After nonsense, the rest is let go, lest the child fail for want of a reader.

@@ -10,8 +10,8 @@ mod thread;
 
 use std::time::Duration;
 
-use profile::Losses;
 use profile::merge::{ThreadProfile, Unclocked};
+use profile::{Losses, Profile};
 
 pub use process::write as write_process;
 pub use table::write as write_table;
@@ -65,6 +65,8 @@ pub struct Process<'a> {
 /// A thread and what it is called by.
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
+    /// What its stacks refer to.
+    pub profile: &'a Profile,
     /// The thread.
     pub thread: &'a ThreadProfile,
     /// What it is for, as in the names of its files.

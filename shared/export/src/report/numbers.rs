@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use profile::{Stack, text};
+use profile::{Profile, Stack, StackId, text};
 
 use super::{Ending, Run};
-use crate::stack_text::split_kernel;
 
 /// Seconds with milliseconds.
 pub(super) fn seconds(nanoseconds: u64) -> String {
@@ -62,27 +61,27 @@ fn span(time: Duration) -> String {
 const USER_FRAMES: usize = 4;
 
 /// A stack on one line, leaf first: what it waits in, and who called for that.
-pub(super) fn short(stack: &Stack) -> String {
-    let (user, kernel) = split_kernel(&stack.frames);
+pub(super) fn short(profile: &Profile, stack: Stack) -> String {
+    let kernel: Vec<&str> = names(profile, stack.kernel).rev().collect();
     // Every blocked stack ends in the scheduler; what called it tells more.
-    let leaf = kernel
-        .iter()
-        .rev()
-        .find(|frame| !is_scheduler(&frame.name))
-        .or(kernel.last());
-    let callers = user.iter().rev().take(USER_FRAMES);
-    let mut names: Vec<_> = leaf
-        .into_iter()
-        .chain(callers)
-        .map(|frame| text::frame(&frame.name))
+    let leaf = kernel.iter().find(|name| !is_scheduler(name));
+    let mut callers = names(profile, stack.user).rev();
+    let mut names: Vec<_> = (leaf.or(kernel.first()).copied().into_iter())
+        .chain(callers.by_ref().take(USER_FRAMES))
+        .map(text::frame)
         .collect();
-    if user.len() > USER_FRAMES {
+    if callers.next().is_some() {
         names.push("…".into());
     }
     if names.is_empty() {
         return profile::marker::NO_STACK.to_owned();
     }
     names.join(" ← ")
+}
+
+fn names(profile: &Profile, part: StackId) -> impl DoubleEndedIterator<Item = &str> {
+    let frames = profile.frames_of(part);
+    frames.map(|frame| profile.name(frame))
 }
 
 fn is_scheduler(name: &str) -> bool {

@@ -71,7 +71,7 @@ fn table(process: &Process<'_>, shown: &[Row<'_>]) -> Table {
 pub(super) fn write_longest(threads: &[Row<'_>], writer: &mut dyn Write) -> io::Result<()> {
     let mut begun = false;
     for row in threads {
-        let Some((stack, time)) = row.thread.longest_blocked() else {
+        let Some((sample, time)) = row.thread.longest_blocked() else {
             continue;
         };
         if !begun {
@@ -87,7 +87,7 @@ pub(super) fn write_longest(threads: &[Row<'_>], writer: &mut dyn Write) -> io::
             row.thread.thread.id.tid,
             row.role,
             seconds(time),
-            short(stack)
+            short(row.profile, sample.stack)
         )?;
     }
     Ok(())

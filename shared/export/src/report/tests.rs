@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used)]
 
 use profile::merge::{Excess, Unseen};
-use profile::{Clock, Frame, Stack, State, Thread, ThreadId, marker};
+use profile::{Clock, Profile, Sample, State, Thread, ThreadId, Unit, marker};
 
 use super::*;
-use crate::fixture::{stack, written};
+use crate::fixture::{sample, written};
 
 fn run() -> Run {
     Run {
@@ -24,19 +24,26 @@ fn run() -> Run {
 }
 
 /// Ran 2 s of 10, waited 0.5 s, blocked the rest: 7 s in one stack.
-fn worker() -> ThreadProfile {
+fn worker() -> (Profile, ThreadProfile) {
+    let mut profile = Profile::new(Unit::Nanoseconds);
     let user = ["start_thread", "run", "serve", "work", "g", "nanosleep"];
     let kernel = ["do_syscall_64", "do_nanosleep", "schedule", "__schedule"];
-    let blocked = stack("worker", &user, &kernel, Some(State::Blocked));
-    let running = stack("worker", &["run", "f"], &[], Some(State::Running));
-    let short = |name, state| Stack {
-        frames: [Frame::marker(name)].into(),
-        ..stack("worker", &[], &[], Some(state))
+    let mut put = |user: &[&str], kernel: &[&str], state| {
+        sample(&mut profile, "worker", user, kernel, Some(state))
     };
-    ThreadProfile {
+    let blocked = put(&user, &kernel, State::Blocked);
+    let running = put(&["run", "f"], &[], State::Running);
+    let mut below = |name, state| Sample {
+        stack: profile.marker(name),
+        state: Some(state),
+        ..running
+    };
+    let runnable_below = below(marker::RUNNABLE_BELOW, State::Runnable);
+    let blocked_below = below(marker::BLOCKED_BELOW, State::Blocked);
+    let thread = ThreadProfile {
         thread: Thread {
             id: ThreadId { pid: 7, tid: 8 },
-            comm: "worker".into(),
+            comm: running.comm,
             clock: Clock {
                 started_ns: 0,
                 ended_ns: 10_000_000_000,
@@ -52,8 +59,8 @@ fn worker() -> ThreadProfile {
         samples: 98,
         stacks: vec![
             (running, 2_000_000_000),
-            (short(marker::RUNNABLE_BELOW, State::Runnable), 500_000_000),
-            (short(marker::BLOCKED_BELOW, State::Blocked), 500_000_000),
+            (runnable_below, 500_000_000),
+            (blocked_below, 500_000_000),
             (blocked, 7_000_000_000),
         ],
         unseen: Unseen {
@@ -61,14 +68,17 @@ fn worker() -> ThreadProfile {
             runnable_ns: 500_000_000,
             blocked_ns: 500_000_000,
         },
+        unseen_blocked: blocked_below.stack,
         excess: Excess::default(),
-    }
+    };
+    (profile, thread)
 }
 
 #[test]
 fn golden_thread() {
-    let thread = worker();
+    let (profile, thread) = worker();
     let row = Row {
+        profile: &profile,
         thread: &thread,
         role: "worker",
     };
@@ -78,8 +88,9 @@ fn golden_thread() {
     );
 }
 
-fn process(threads: &[ThreadProfile]) -> Process<'_> {
+fn process<'a>(profile: &'a Profile, threads: &'a [ThreadProfile]) -> Process<'a> {
     let row = |thread| Row {
+        profile,
         thread,
         role: "worker",
     };
@@ -93,25 +104,27 @@ fn process(threads: &[ThreadProfile]) -> Process<'_> {
 
 #[test]
 fn golden_process() {
-    let threads = [worker(), worker()];
+    let (profile, thread) = worker();
+    let threads = [thread.clone(), thread];
     assert_eq!(
-        written(|writer| write_process(&run(), &process(&threads), writer)),
+        written(|writer| write_process(&run(), &process(&profile, &threads), writer)),
         include_str!("golden/process.txt")
     );
 }
 
 #[test]
 fn golden_table() {
-    let threads = [worker(), worker(), worker()];
+    let (profile, thread) = worker();
+    let threads = [thread.clone(), thread.clone(), thread];
     assert_eq!(
-        written(|writer| write_table(&run(), &process(&threads), 2, writer)),
+        written(|writer| write_table(&run(), &process(&profile, &threads), 2, writer)),
         include_str!("golden/table.txt")
     );
 }
 
 #[test]
 fn everything_that_went_wrong_is_told() {
-    let mut thread = worker();
+    let (profile, mut thread) = worker();
     thread.lives = 2;
     thread.excess = Excess {
         samples: 1,
@@ -125,7 +138,7 @@ fn everything_that_went_wrong_is_told() {
         off_cpu_ns: 5_000_000,
     };
     run.off_cpu_lost.threads = 6;
-    let text = written(|writer| write_process(&run, &process(&[thread]), writer));
+    let text = written(|writer| write_process(&run, &process(&profile, &[thread]), writer));
     for said in [
         "10.000 s measured of 30.000 s asked for, since every process had ended",
         "1 ID of several threads, one after another",
@@ -139,11 +152,12 @@ fn everything_that_went_wrong_is_told() {
 
 #[test]
 fn a_thread_that_left_nothing_still_has_a_report() {
-    let mut thread = worker();
+    let (profile, mut thread) = worker();
     thread.lifetime_ns = 0;
     thread.thread.clock = Clock::default();
     thread.stacks.clear();
     let row = Row {
+        profile: &profile,
         thread: &thread,
         role: "worker",
     };

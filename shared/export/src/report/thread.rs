@@ -16,12 +16,14 @@ const HEAVIEST: usize = 10;
 /// # Errors
 /// Those of the writer.
 pub fn write(run: &Run, command: &str, row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
-    let thread = row.thread;
+    let Row {
+        profile, thread, ..
+    } = *row;
     let (id, clock) = (thread.thread.id, thread.thread.clock);
     writeln!(
         writer,
         "Wall-clock analysis of thread {} ({})",
-        id.tid, thread.thread.comm
+        id.tid, profile.names[thread.thread.comm]
     )?;
     writeln!(writer, "Process: {}   Role: {}", id.pid, row.role)?;
     writeln!(writer, "Command: {command}")?;
@@ -74,7 +76,7 @@ pub fn write(run: &Run, command: &str, row: &Row<'_>, writer: &mut dyn Write) ->
 
 /// The longest blocked stack in full, root first.
 fn write_longest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
-    let Some((stack, time)) = row.thread.longest_blocked() else {
+    let Some((sample, time)) = row.thread.longest_blocked() else {
         let kept = match row.thread.thread.clock.blocked_ns {
             0 => "Never blocked.",
             _ => "No stack was kept of its blocked time.",
@@ -87,7 +89,7 @@ fn write_longest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
         seconds(time),
         percent(time, row.thread.thread.clock.blocked_ns)
     )?;
-    for name in frame_names(&stack.frames, None, true, false) {
+    for name in frame_names(row.profile, sample.stack, None, true, false) {
         writeln!(writer, "    {name}")?;
     }
     Ok(())
@@ -101,8 +103,8 @@ fn write_heaviest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
         writer,
         "\nHeaviest stacks: seconds, % of life, state, innermost call first"
     )?;
-    for (stack, time) in stacks.into_iter().take(HEAVIEST) {
-        let state = match stack.state {
+    for (sample, time) in stacks.into_iter().take(HEAVIEST) {
+        let state = match sample.state {
             Some(State::Running) => "running",
             Some(State::Runnable) => "runnable",
             Some(State::Blocked) | None => "blocked",
@@ -112,7 +114,7 @@ fn write_heaviest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
             "{:>9} {:>6}  {state:<8}  {}",
             seconds(*time),
             percent(*time, row.thread.lifetime_ns),
-            short(stack)
+            short(row.profile, sample.stack)
         )?;
     }
     Ok(())

@@ -3,48 +3,62 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Clock, FrameKind, Unit, Weight};
+use crate::{Clock, FrameKind, Weight};
 
 const ID: ThreadId = ThreadId { pid: 10, tid: 11 };
 
-fn thread(id: ThreadId, comm: &str, started_ns: u64, states: [u64; 3]) -> Thread {
+type Row = (ThreadId, &'static str, Clock);
+
+fn thread(id: ThreadId, comm: &'static str, started_ns: u64, states: [u64; 3]) -> Row {
     let [running_ns, runnable_ns, blocked_ns] = states;
-    Thread {
-        id,
-        comm: comm.into(),
-        clock: Clock {
-            started_ns,
-            ended_ns: started_ns + running_ns + runnable_ns + blocked_ns,
-            running_ns,
-            runnable_ns,
-            blocked_ns,
-            voluntary: 1,
-            involuntary: 2,
-        },
+    let clock = Clock {
+        started_ns,
+        ended_ns: started_ns + running_ns + runnable_ns + blocked_ns,
+        running_ns,
+        runnable_ns,
+        blocked_ns,
+        voluntary: 1,
+        involuntary: 2,
+    };
+    (id, comm, clock)
+}
+
+/// [`super::merge`] of these clocks.
+fn merge(clocks: Vec<Row>, on_cpu: Profile, off_cpu: Profile) -> Merged {
+    let mut profile = Profile::new(Unit::Nanoseconds);
+    for (id, comm, clock) in clocks {
+        let comm = profile.names.text(comm);
+        profile.threads.push(Thread { id, comm, clock });
     }
+    super::merge(&profile, &on_cpu, &off_cpu)
 }
 
 fn profile(unit: Unit, stacks: &[(ThreadId, &str, Option<State>, u64)]) -> Profile {
     let mut profile = Profile::new(unit);
     for &(id, name, state, value) in stacks {
-        let stack = Stack {
-            comm: "t".into(),
+        let frame = profile.frame(name, FrameKind::User);
+        let sample = Sample {
+            comm: profile.names.text("t"),
             thread: Some(id),
-            frames: std::sync::Arc::from([Frame {
-                name: name.into(),
-                module: None,
-                kind: FrameKind::User,
-            }]),
+            stack: Stack {
+                user: profile.stacks.add([frame]),
+                ..Stack::default()
+            },
             state,
-            wakers: Vec::new(),
+            wakers: None,
         };
         let weight = Weight {
             value,
             ..Weight::default()
         };
-        profile.add(stack, weight);
+        profile.add(sample, weight);
     }
     profile
+}
+
+fn leaf(merged: &Merged, sample: Sample) -> &str {
+    let profile = &merged.profile;
+    profile.name(profile.frames_of(sample.stack.user).next_back().unwrap())
 }
 
 fn samples(stacks: &[(ThreadId, &str, Option<State>, u64)]) -> Profile {
@@ -55,17 +69,13 @@ fn times(stacks: &[(ThreadId, &str, Option<State>, u64)]) -> Profile {
     profile(Unit::Nanoseconds, stacks)
 }
 
-/// Leaf names and states with their microseconds.
-fn widths(thread: &ThreadProfile) -> Vec<(&str, State, u64)> {
-    let stacks = thread.stacks.iter();
+/// The first thread's leaf names and states with their microseconds.
+fn widths(merged: &Merged) -> Vec<(&str, State, u64)> {
+    let stacks = merged.threads[0].stacks.iter();
     stacks
-        .map(|(stack, time)| {
+        .map(|&(sample, time)| {
             assert_eq!(time % 1000, 0);
-            (
-                &*stack.frames.last().unwrap().name,
-                stack.state.unwrap(),
-                time / 1000,
-            )
+            (leaf(merged, sample), sample.state.unwrap(), time / 1000)
         })
         .collect()
 }
@@ -82,7 +92,7 @@ fn samples_are_scaled_to_the_clock_and_the_rest_has_frames_of_its_own() {
     );
     let thread = &merged.threads[0];
     assert_eq!(
-        widths(thread),
+        widths(&merged),
         [
             ("burn", State::Running, 2000),
             ("hash", State::Running, 1000),
@@ -96,8 +106,8 @@ fn samples_are_scaled_to_the_clock_and_the_rest_has_frames_of_its_own() {
     assert_eq!(thread.coverage(), Some(1.0));
     assert_eq!(thread.unseen.blocked_ns, 800_000);
     assert!(!thread.excess.any());
-    let (stack, time) = thread.longest_blocked().unwrap();
-    assert_eq!((&*stack.frames[0].name, time), ("sleep", 6_000_000));
+    let (sample, time) = thread.longest_blocked().unwrap();
+    assert_eq!((leaf(&merged, sample), time), ("sleep", 6_000_000));
 }
 
 #[test]
@@ -107,10 +117,7 @@ fn running_without_a_sample_is_shown_as_such() {
         samples(&[]),
         times(&[]),
     );
-    assert_eq!(
-        widths(&merged.threads[0]),
-        [(marker::NO_SAMPLE, State::Running, 42)]
-    );
+    assert_eq!(widths(&merged), [(marker::NO_SAMPLE, State::Running, 42)]);
 }
 
 #[test]
@@ -120,24 +127,21 @@ fn time_without_a_stack_is_not_the_longest_stack() {
         samples(&[]),
         times(&[(ID, "read", Some(State::Blocked), 1_000_000)]),
     );
-    let (stack, time) = merged.threads[0].longest_blocked().unwrap();
-    assert_eq!((&*stack.frames[0].name, time), ("read", 1_000_000));
+    let (sample, time) = merged.threads[0].longest_blocked().unwrap();
+    assert_eq!((leaf(&merged, sample), time), ("read", 1_000_000));
 }
 
 #[test]
 fn a_reused_id_is_one_account_over_the_sum_of_its_lives() {
     let first = thread(ID, "old", 0, [1_000_000, 0, 0]);
     let second = thread(ID, "new", 9_000_000, [500_000, 400_000, 100_000]);
-    for clocks in [
-        vec![first.clone(), second.clone()],
-        vec![second.clone(), first.clone()],
-    ] {
+    for clocks in [vec![first, second], vec![second, first]] {
         let merged = merge(clocks, samples(&[(ID, "f", None, 1)]), times(&[]));
         let [thread] = &merged.threads[..] else {
             panic!("one thread expected");
         };
         assert_eq!((thread.lives, thread.lifetime_ns), (2, 2_000_000));
-        assert_eq!(&*thread.thread.comm, "new");
+        assert_eq!(&*merged.profile.names[thread.thread.comm], "new");
         assert_eq!(thread.thread.clock.ended_ns, 10_000_000);
         let clock = &thread.thread.clock;
         assert_eq!(clock.started_ns, 0);
@@ -158,7 +162,7 @@ fn stacks_that_contradict_the_clock_are_scaled_down_and_told() {
         times(&[(ID, "sleep", Some(State::Blocked), 1_500_000)]),
     );
     let thread = &merged.threads[0];
-    assert_eq!(widths(thread), [("sleep", State::Blocked, 1000)]);
+    assert_eq!(widths(&merged), [("sleep", State::Blocked, 1000)]);
     assert_eq!(
         thread.excess,
         Excess {

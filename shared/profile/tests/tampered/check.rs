@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use profile::Unit;
 use profile::folded::read;
+use profile::{Stack, Unit};
 
 /// Reads `bytes` as folded stacks, with threads and without.
 pub(crate) fn check(bytes: &[u8]) {
@@ -14,11 +14,16 @@ pub(crate) fn check(bytes: &[u8]) {
         assert!(cost.bytes < (1 << 20) + 256 * bytes.len(), "{cost:?}");
         let Ok(profile) = read else { continue };
         let lines = bytes.split(|&byte| byte == b'\n').count();
-        assert!(profile.stacks.len() <= lines);
-        for stack in profile.stacks.keys() {
-            assert_eq!(stack.thread.is_some(), per_thread);
-            let wakers = stack.wakers.iter().map(|waker| waker.frames.len());
-            assert!(wakers.sum::<usize>() + stack.frames.len() <= bytes.len());
+        assert!(profile.samples.len() <= lines);
+        for sample in profile.samples.keys() {
+            assert_eq!(sample.thread.is_some(), per_thread);
+            let depth = |stack: Stack| {
+                let [user, kernel] = [stack.user, stack.kernel];
+                profile.frames_of(user).count() + profile.frames_of(kernel).count()
+            };
+            let wakers = sample.wakers.map(|wakers| profile.wakers[wakers].iter());
+            let of_wakers = wakers.into_iter().flatten().map(|waker| depth(waker.stack));
+            assert!(of_wakers.sum::<usize>() + depth(sample.stack) <= bytes.len());
         }
     }
 }

@@ -46,7 +46,7 @@ fn seeds_for_the_fuzz_target() {
     let directory = env::var_os("SYSTEMSCOPE_FUZZ_SEEDS");
     for (index, seed) in seeds().iter().enumerate() {
         let read = profile::folded::read(&seed[..], profile::Unit::Samples, false).unwrap();
-        assert!(!read.stacks.is_empty(), "seed {index}");
+        assert!(!read.samples.is_empty(), "seed {index}");
         if let Some(directory) = &directory {
             let folder = Path::new(directory).join("folded");
             fs::write(folder.join(format!("seed-{index}")), seed).unwrap();

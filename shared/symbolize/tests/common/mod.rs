@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use profile::Frame;
+use symbolize::Frame;
 use symbolize::{Location, Process, Symbolizer};
 use tempfile::TempDir;
 

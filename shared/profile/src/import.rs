@@ -1,0 +1,114 @@
+//! What one profile says, in the numbers of another.
+
+use crate::{Frame, Id, Module, Name, Profile, Sample, Stack, StackId, Thread, Waker, Wakers};
+
+/// The numbers that another profile's rows have here.
+pub struct Import {
+    names: Vec<Name>,
+    stacks: Vec<StackId>,
+    wakers: Vec<Id<Wakers>>,
+}
+
+impl Import {
+    /// Adds what `from`'s samples and threads refer to.
+    pub fn new(into: &mut Profile, from: &Profile) -> Import {
+        let names = from.names.iter().map(|name| into.names.text(name));
+        let mut import = Import {
+            names: names.collect(),
+            stacks: vec![StackId::EMPTY],
+            wakers: Vec::new(),
+        };
+        let modules = from.modules.iter().map(|module| {
+            let name = import.name(module.name);
+            into.modules.id(Module { name })
+        });
+        let modules: Vec<Id<Module>> = modules.collect();
+        let frames = from.frames.iter().map(|frame| {
+            let frame = Frame {
+                name: import.name(frame.name),
+                module: frame.module.map(|module| modules[module.index()]),
+                kind: frame.kind,
+            };
+            into.frames.id(frame)
+        });
+        let frames: Vec<Id<Frame>> = frames.collect();
+        for (callers, leaf) in from.stacks.nodes() {
+            let callers = import.stacks[callers.index()];
+            let stack = into.stacks.called(callers, frames[leaf.index()]);
+            import.stacks.push(stack);
+        }
+        let wakers = from.wakers.iter().map(|wakers| {
+            let wakers = wakers.iter().map(|waker| Waker {
+                comm: import.name(waker.comm),
+                stack: import.stack(waker.stack),
+                ..*waker
+            });
+            into.wakers.id(wakers.collect())
+        });
+        import.wakers = wakers.collect();
+        import
+    }
+
+    fn name(&self, name: Name) -> Name {
+        self.names[name.index()]
+    }
+
+    fn stack(&self, stack: Stack) -> Stack {
+        Stack {
+            user: self.stacks[stack.user.index()],
+            kernel: self.stacks[stack.kernel.index()],
+        }
+    }
+
+    /// A sample of the other profile.
+    #[must_use]
+    pub fn sample(&self, sample: Sample) -> Sample {
+        Sample {
+            comm: self.name(sample.comm),
+            stack: self.stack(sample.stack),
+            wakers: sample.wakers.map(|wakers| self.wakers[wakers.index()]),
+            ..sample
+        }
+    }
+
+    /// A thread of the other profile.
+    #[must_use]
+    pub fn thread(&self, thread: Thread) -> Thread {
+        Thread {
+            comm: self.name(thread.comm),
+            ..thread
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{Unit, folded};
+
+    #[test]
+    fn it_reads_as_before() {
+        let read = |text: &str| folded::read(text.as_bytes(), Unit::Samples, true).unwrap();
+        let mut into = read("a-1/2;main;f;-;wait_[o] 1\n");
+        let from = read("b-3/4;main;f;g;-;wait_[o];--;wake;main;c-5/6 2\n");
+        let import = Import::new(&mut into, &from);
+        let (sample, value) = from.values().next().unwrap();
+        let sample = import.sample(sample);
+        assert_eq!((&*into.names[sample.comm], value), ("b", 2));
+        assert_eq!(sample.thread.unwrap().tid, 4);
+        let names = |stack| -> Vec<&str> {
+            let frames = into.frames_of(stack);
+            frames.map(|frame| into.name(frame)).collect()
+        };
+        assert_eq!(names(sample.stack.user), ["main", "f", "g"]);
+        assert_eq!(names(sample.stack.kernel), ["wait"]);
+        let [waker] = &*into.wakers[sample.wakers.unwrap()] else {
+            unreachable!("one waker")
+        };
+        assert_eq!(&*into.names[waker.comm], "c");
+        assert_eq!(names(waker.stack.user), ["main", "wake"]);
+        // The empty one, main, main;f, wait; main;f;g, main;wake.
+        assert_eq!(into.stacks.len(), 6);
+    }
+}

@@ -1,0 +1,64 @@
+//! What was counted: whose, where, in which state, and how much of it.
+
+use crate::{Id, Name, StackId, ThreadId};
+
+/// The state of a thread while a sample's time passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// On a CPU.
+    Running,
+    /// Waiting for a CPU.
+    Runnable,
+    /// Waiting for anything else.
+    Blocked,
+}
+
+/// A call path: into the kernel, if it went there, by way of a user stack, if it has
+/// one. The two are apart as every user stack comes with a few kernel stacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stack {
+    /// In user space.
+    pub user: StackId,
+    /// In the kernel.
+    pub kernel: StackId,
+}
+
+/// One who ended a wait, and where it was when it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Waker {
+    /// The thread's name at the time, or one of [`marker`](crate::marker)'s for wakers.
+    pub comm: Name,
+    /// The thread, if it was one.
+    pub thread: Option<ThreadId>,
+    /// Where it was.
+    pub stack: Stack,
+}
+
+/// Who ended a wait, and who had woken that one before: the waker first.
+pub type Wakers = Box<[Waker]>;
+
+/// What is told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sample {
+    /// The thread's name while the time passed.
+    pub comm: Name,
+    /// The thread, where threads are told apart.
+    pub thread: Option<ThreadId>,
+    /// Where it was.
+    pub stack: Stack,
+    /// The state, where states are told apart.
+    pub state: Option<State>,
+    /// Who ended the wait, where that is known.
+    pub wakers: Option<Id<Wakers>>,
+}
+
+/// How much there was of a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weight {
+    /// Nanoseconds, or samples: see [`Unit`](crate::Unit).
+    pub value: u64,
+    /// How many intervals or samples make up the value.
+    pub events: u64,
+    /// The longest single interval in nanoseconds; 0 for samples.
+    pub longest: u64,
+}

@@ -1,0 +1,166 @@
+//! Stacks as a tree: each is a frame and the stack of its callers.
+//!
+//! Stacks share what they have in common, and a stack of any depth is one number.
+
+use std::hash::{BuildHasher, Hash, RandomState};
+
+use hashbrown::HashTable;
+
+/// A stack in a [`StackTree`]: the number of its leaf.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackId(u32);
+
+impl StackId {
+    /// The stack without a frame.
+    pub const EMPTY: StackId = StackId(0);
+
+    /// The stack's place: 0 for the one without a frame, and a caller's is less than
+    /// that of what it calls.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Whether it has no frame.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self == StackId::EMPTY
+    }
+}
+
+/// All stacks, of frames of one type.
+#[derive(Clone, Debug)]
+pub struct StackTree<Frame> {
+    /// Of each stack but the empty one the callers and the leaf.
+    nodes: Vec<(StackId, Frame)>,
+    /// Places in `nodes`, by what is there.
+    places: HashTable<u32>,
+    hasher: RandomState,
+}
+
+impl<Frame> Default for StackTree<Frame> {
+    fn default() -> Self {
+        StackTree {
+            nodes: Vec::new(),
+            places: HashTable::new(),
+            hasher: RandomState::new(),
+        }
+    }
+}
+
+impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
+    /// The stack in which `callers` call `leaf`; added if it is new.
+    pub fn called(&mut self, callers: StackId, leaf: Frame) -> StackId {
+        let StackTree {
+            nodes,
+            places,
+            hasher,
+        } = self;
+        let node = (callers, leaf);
+        let is_it = |&place: &u32| nodes[place as usize] == node;
+        let hash = |&place: &u32| hasher.hash_one(nodes[place as usize]);
+        let entry = places.entry(hasher.hash_one(node), is_it, hash);
+        // A tree of 2^32 stacks has no room in the memory that profiles may take.
+        let next = u32::try_from(nodes.len()).unwrap_or(u32::MAX - 1);
+        let place = *entry.or_insert(next).get();
+        if place == next {
+            nodes.push(node);
+        }
+        StackId(place + 1)
+    }
+
+    /// The stack of these frames, root first; added if it is new.
+    pub fn add(&mut self, frames: impl IntoIterator<Item = Frame>) -> StackId {
+        self.extend(StackId::EMPTY, frames)
+    }
+
+    /// The stack in which `callers` call the first of these frames, and so on; added
+    /// if it is new.
+    pub fn extend(&mut self, callers: StackId, frames: impl IntoIterator<Item = Frame>) -> StackId {
+        let frames = frames.into_iter();
+        frames.fold(callers, |callers, frame| self.called(callers, frame))
+    }
+
+    /// A stack's callers and its leaf; `None` of the empty one.
+    #[must_use]
+    pub fn node(&self, stack: StackId) -> Option<(StackId, Frame)> {
+        self.nodes.get(stack.index().checked_sub(1)?).copied()
+    }
+
+    /// A stack's frames, leaf first.
+    pub fn leaf_first(&self, stack: StackId) -> impl Iterator<Item = Frame> {
+        let mut rest = stack;
+        std::iter::from_fn(move || {
+            let (callers, leaf) = self.node(rest)?;
+            rest = callers;
+            Some(leaf)
+        })
+    }
+
+    /// A stack's frames, root first.
+    #[must_use]
+    pub fn root_first(&self, stack: StackId) -> Vec<Frame> {
+        let mut frames: Vec<Frame> = self.leaf_first(stack).collect();
+        frames.reverse();
+        frames
+    }
+
+    /// All stacks but the empty one, each with its callers and its leaf; callers come
+    /// before what they call.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (StackId, Frame)> {
+        self.nodes.iter().copied()
+    }
+
+    /// The stack at a place, if there is one.
+    #[must_use]
+    pub fn id_at(&self, index: usize) -> Option<StackId> {
+        let stack = StackId(u32::try_from(index).ok()?);
+        (index <= self.nodes.len()).then_some(stack)
+    }
+
+    /// How many stacks there are, the empty one included.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "it never is")]
+    pub fn len(&self) -> usize {
+        self.nodes.len() + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_share_their_callers() {
+        let mut tree = StackTree::default();
+        let long = tree.add([1, 2, 3]);
+        let short = tree.add([1, 2]);
+        let other = tree.extend(short, [4]);
+        assert_eq!(tree.len(), 5);
+        assert_eq!(tree.root_first(long), [1, 2, 3]);
+        assert_eq!(tree.leaf_first(other).collect::<Vec<_>>(), [4, 2, 1]);
+        assert_eq!(tree.node(long), Some((short, 3)));
+        assert_eq!(tree.add([1, 2, 4]), other);
+        assert!(short < other && !other.is_empty());
+    }
+
+    #[test]
+    fn the_empty_stack_is_always_there() {
+        let mut tree = StackTree::<u8>::default();
+        assert_eq!(tree.add([]), StackId::EMPTY);
+        assert!(StackId::EMPTY.is_empty());
+        assert_eq!(tree.node(StackId::EMPTY), None);
+        assert_eq!((tree.id_at(0), tree.id_at(1)), (Some(StackId::EMPTY), None));
+    }
+
+    #[test]
+    fn many_stay_what_they_are() {
+        let mut tree = StackTree::default();
+        let stacks: Vec<StackId> = (0..5000_u32)
+            .map(|number| tree.add([number % 7, number % 100, number]))
+            .collect();
+        for (number, stack) in (0..).zip(stacks) {
+            assert_eq!(tree.root_first(stack), [number % 7, number % 100, number]);
+        }
+    }
+}

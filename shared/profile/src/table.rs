@@ -1,0 +1,151 @@
+//! Rows that are each kept once, and referred to by number.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::ops::Index;
+
+use indexmap::IndexSet;
+
+/// The place of a row in its [`Table`].
+pub struct Id<Row> {
+    index: u32,
+    row: PhantomData<fn() -> Row>,
+}
+
+impl<Row> Id<Row> {
+    /// The row's place, counted from 0.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.index as usize
+    }
+
+    fn new(index: usize) -> Id<Row> {
+        // A table of 2^32 rows has no room in the memory that profiles may take.
+        Id {
+            index: u32::try_from(index).unwrap_or(u32::MAX),
+            row: PhantomData,
+        }
+    }
+}
+
+// Derived, these would ask the same of the row.
+impl<Row> Clone for Id<Row> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Row> Copy for Id<Row> {}
+
+impl<Row> PartialEq for Id<Row> {
+    fn eq(&self, other: &Self) -> bool {
+        self.index == other.index
+    }
+}
+
+impl<Row> Eq for Id<Row> {}
+
+impl<Row> PartialOrd for Id<Row> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<Row> Ord for Id<Row> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.index.cmp(&other.index)
+    }
+}
+
+impl<Row> Hash for Id<Row> {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.index.hash(hasher);
+    }
+}
+
+impl<Row> fmt::Debug for Id<Row> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "#{}", self.index)
+    }
+}
+
+/// Rows in the order in which they first came.
+#[derive(Clone, Debug)]
+pub struct Table<Row> {
+    rows: IndexSet<Row>,
+}
+
+impl<Row> Default for Table<Row> {
+    fn default() -> Self {
+        Table {
+            rows: IndexSet::new(),
+        }
+    }
+}
+
+impl<Row: Eq + Hash> Table<Row> {
+    /// The number of a row, which is added if it is new.
+    pub fn id(&mut self, row: Row) -> Id<Row> {
+        Id::new(self.rows.insert_full(row).0)
+    }
+
+    /// The number of the row at a place, if there is one.
+    #[must_use]
+    pub fn id_at(&self, index: usize) -> Option<Id<Row>> {
+        (index < self.rows.len()).then(|| Id::new(index))
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The rows, in the order of their numbers.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Row> {
+        self.rows.iter()
+    }
+}
+
+impl Table<Box<str>> {
+    /// The number of a text, which is added if it is new.
+    pub fn text(&mut self, text: &str) -> Id<Box<str>> {
+        match self.rows.get_index_of(text) {
+            Some(index) => Id::new(index),
+            None => self.id(text.into()),
+        }
+    }
+}
+
+/// # Panics
+/// The number is of another table.
+impl<Row> Index<Id<Row>> for Table<Row> {
+    type Output = Row;
+
+    fn index(&self, id: Id<Row>) -> &Row {
+        &self.rows[id.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_rows_are_one() {
+        let mut table = Table::default();
+        let [a, b, again] = ["a", "b", "a"].map(|text| table.text(text));
+        assert_eq!((a, a.index(), b.index()), (again, 0, 1));
+        assert_eq!((&*table[a], &*table[b], table.len()), ("a", "b", 2));
+        assert_eq!(table.id("b".into()), b);
+        assert_eq!((table.id_at(1), table.id_at(2)), (Some(b), None));
+    }
+}
