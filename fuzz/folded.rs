@@ -1,7 +1,7 @@
 //! Any bytes at all as folded stacks. Run by `scripts/fuzz.sh`.
 #![no_main]
 
-#[path = "../shared/profile/tests/tampered/check.rs"]
+#[path = "../shared/profile/tests/tampered/folded.rs"]
 mod check;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| check::check(bytes));

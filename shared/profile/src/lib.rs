@@ -9,6 +9,7 @@
 //! to its stack, a stack to its frames, a frame to its name. What is equal is there
 //! once.
 
+pub mod capture;
 mod code;
 pub mod folded;
 mod import;
@@ -49,8 +50,12 @@ pub enum Unit {
 /// What a tool measured.
 #[derive(Clone, Debug)]
 pub struct Profile {
+    /// The program that measured.
+    pub tool: String,
     /// What the weights count.
     pub unit: Unit,
+    /// What the tool could not keep.
+    pub losses: Losses,
     /// Every text.
     pub names: Table<Box<str>>,
     /// What code was loaded from.
@@ -72,7 +77,9 @@ impl Profile {
     #[must_use]
     pub fn new(unit: Unit) -> Profile {
         Profile {
+            tool: String::new(),
             unit,
+            losses: Losses::default(),
             names: Table::default(),
             modules: Table::default(),
             frames: Table::default(),

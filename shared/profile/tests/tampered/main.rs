@@ -1,13 +1,14 @@
-//! Folded stacks that were tampered with: they must neither stop the reader nor
-//! take more time and memory than their size warrants.
-#![allow(clippy::unwrap_used)]
+//! Folded stacks and captures that were tampered with: they must neither stop the
+//! reader nor take more time and memory than their size warrants.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod check;
+mod capture;
+mod folded;
 
 use std::path::Path;
 use std::{env, fs};
 
-use check::check;
+use profile::{Unit, folded::read};
 
 #[global_allocator]
 static ALLOCATOR: tamper::Measured = tamper::Measured;
@@ -26,7 +27,23 @@ fn seeds() -> Vec<Vec<u8>> {
 
 #[test]
 fn tampered_stacks_do_no_harm() {
-    tamper::tamper("folded texts", &seeds(), check);
+    tamper::tamper("folded texts", &seeds(), folded::check);
+}
+
+/// What is packed in captures of the seeds.
+fn capture_seeds() -> Vec<Vec<u8>> {
+    let seeds = seeds().into_iter().map(|seed| {
+        let profile = read(&seed[..], Unit::Samples, false).unwrap();
+        let mut capture = Vec::new();
+        profile::capture::write(&profile, &mut capture).unwrap();
+        zstd::decode_all(&capture[8..]).unwrap()
+    });
+    seeds.collect()
+}
+
+#[test]
+fn tampered_captures_do_no_harm() {
+    tamper::tamper("captures", &capture_seeds(), capture::check);
 }
 
 #[test]
@@ -35,21 +52,26 @@ fn a_line_of_nothing_but_delimiters_is_read() {
         let mut line = b"x;".to_vec();
         line.extend(piece.repeat(100_000));
         line.extend(b"x 1\n");
-        check(&line);
+        folded::check(&line);
     }
 }
 
-/// `SYSTEMSCOPE_FUZZ_SEEDS` names a directory with a folder for the fuzz target,
+/// `SYSTEMSCOPE_FUZZ_SEEDS` names a directory with folders for the fuzz targets,
 /// to which the seeds are written.
 #[test]
 fn seeds_for_the_fuzz_target() {
     let directory = env::var_os("SYSTEMSCOPE_FUZZ_SEEDS");
-    for (index, seed) in seeds().iter().enumerate() {
-        let read = profile::folded::read(&seed[..], profile::Unit::Samples, false).unwrap();
-        assert!(!read.samples.is_empty(), "seed {index}");
-        if let Some(directory) = &directory {
-            let folder = Path::new(directory).join("folded");
-            fs::write(folder.join(format!("seed-{index}")), seed).unwrap();
+    for (target, seeds) in [("folded", seeds()), ("capture", capture_seeds())] {
+        for (index, seed) in seeds.iter().enumerate() {
+            assert!(!seed.is_empty(), "{target} {index}");
+            if let Some(directory) = &directory {
+                let folder = Path::new(directory).join(target);
+                fs::write(folder.join(format!("seed-{index}")), seed).unwrap();
+            }
         }
+    }
+    for seed in seeds() {
+        let read = read(&seed[..], Unit::Samples, false).unwrap();
+        assert!(!read.samples.is_empty());
     }
 }

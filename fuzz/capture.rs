@@ -1,0 +1,7 @@
+//! Any bytes at all as what is packed in a capture. Run by `scripts/fuzz.sh`.
+#![no_main]
+
+#[path = "../shared/profile/tests/tampered/capture.rs"]
+mod check;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| check::check(bytes));

@@ -1,0 +1,357 @@
+//! From a capture to a profile, whoever wrote the capture.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+
+use prost::Message;
+use zstd::Decoder;
+
+use super::proto::{self, record::Kind};
+use super::{Error, LONGEST_RECORD, MAGIC, MOST_BYTES, MOST_ROWS, VERSION};
+use crate::{
+    Clock, Frame, FrameKind, Id, Losses, Module, Name, Profile, Sample, Stack, StackId, State,
+    Thread, ThreadId, Unit, Waker, Wakers, Weight,
+};
+
+/// What could be read of a capture, and why it is not all.
+#[derive(Debug)]
+pub struct Partial {
+    /// The records that came whole.
+    pub profile: Profile,
+    /// What came after them, if that was not the end.
+    pub error: Option<Error>,
+}
+
+/// Reads a capture to its end.
+///
+/// # Errors
+/// It cannot be read, is none, is of a later version, or is not whole.
+pub fn read(reader: impl BufRead) -> Result<Profile, Error> {
+    let Partial { profile, error } = read_what_is_whole(reader)?;
+    match error {
+        None => Ok(profile),
+        Some(error) => Err(error),
+    }
+}
+
+/// Reads a capture as far as it is whole.
+///
+/// # Errors
+/// It is none, or is of a later version.
+pub fn read_what_is_whole(mut reader: impl BufRead) -> Result<Partial, Error> {
+    read_head(&mut reader)?;
+    let decoder = Decoder::with_buffer(reader).map_err(Error::Read)?;
+    let mut records = BufReader::new(decoder.take(MOST_BYTES));
+    let mut rows = Rows::default();
+    let error = loop {
+        let taken = next_record(&mut records).and_then(|record| rows.take(record));
+        match taken {
+            Ok(More::Records) => {}
+            Ok(More::None) => break None,
+            Err(error) => break Some(error),
+        }
+    };
+    // What a checksum says comes last.
+    let error = error.or_else(|| end(&mut records).err());
+    Ok(Partial {
+        profile: rows.profile,
+        error,
+    })
+}
+
+fn read_head(reader: &mut impl Read) -> Result<(), Error> {
+    let mut magic = [0; MAGIC.len()];
+    let mut length = 0;
+    while length < magic.len() {
+        match reader.read(&mut magic[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::Read(error)),
+        }
+    }
+    if magic[..length] != MAGIC[..length] {
+        return Err(Error::NotACapture);
+    }
+    let mut version = [0];
+    reader.read_exact(&mut version).map_err(told)?;
+    match version[0] {
+        0 => Err(Error::NotACapture),
+        version if version > VERSION => Err(Error::LaterVersion(version)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether more records come.
+enum More {
+    Records,
+    None,
+}
+
+/// What it means when reading fails. zstd's own errors come as `Other`.
+fn told(error: io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::UnexpectedEof => Error::CutOff,
+        ErrorKind::Other => Error::Damaged("it cannot be unpacked"),
+        _ => Error::Read(error),
+    }
+}
+
+fn next_record(reader: &mut impl BufRead) -> Result<proto::Record, Error> {
+    let length = record_length(reader)?;
+    if length > LONGEST_RECORD as u64 {
+        return Err(Error::Damaged("a record is too long"));
+    }
+    // Grows with what comes, not with what the length claims.
+    let mut bytes = Vec::new();
+    let read = reader.take(length).read_to_end(&mut bytes).map_err(told)?;
+    if (read as u64) < length {
+        return Err(Error::CutOff);
+    }
+    proto::Record::decode(&bytes[..]).map_err(|_| Error::Damaged("a record is no message"))
+}
+
+/// A varint of up to ten bytes.
+fn record_length(reader: &mut impl Read) -> Result<u64, Error> {
+    let mut length = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let mut byte = [0];
+        reader.read_exact(&mut byte).map_err(told)?;
+        length |= u64::from(byte[0] & 0x7f) << shift;
+        if byte[0] & 0x80 == 0 {
+            return Ok(length);
+        }
+    }
+    Err(Error::Damaged("a record has no length"))
+}
+
+/// Nothing comes after the end.
+fn end(reader: &mut impl Read) -> Result<(), Error> {
+    let mut byte = [0];
+    match reader.read(&mut byte).map_err(told)? {
+        0 => Ok(()),
+        _ => Err(Error::Damaged("something comes after its end")),
+    }
+}
+
+/// The rows so far. Those of the file are numbered as they come; equal ones, which no
+/// writer of ours makes, are one in the profile.
+struct Rows {
+    profile: Profile,
+    names: Vec<Name>,
+    modules: Vec<Id<Module>>,
+    frames: Vec<Id<Frame>>,
+    stacks: Vec<StackId>,
+    wakers: Vec<Id<Wakers>>,
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Rows {
+            profile: Profile::new(Unit::Nanoseconds),
+            names: Vec::new(),
+            modules: Vec::new(),
+            frames: Vec::new(),
+            stacks: vec![StackId::EMPTY],
+            wakers: Vec::new(),
+        }
+    }
+}
+
+impl Rows {
+    fn take(&mut self, record: proto::Record) -> Result<More, Error> {
+        match record.kind {
+            Some(Kind::Meta(meta)) => self.take_meta(meta)?,
+            Some(Kind::Names(names)) => {
+                room(self.names.len(), names.names.len())?;
+                for name in &names.names {
+                    self.names.push(self.profile.names.text(name));
+                }
+            }
+            Some(Kind::Modules(modules)) => {
+                room(self.modules.len(), modules.modules.len())?;
+                for module in modules.modules {
+                    let name = row(&self.names, module.name)?;
+                    self.modules.push(self.profile.modules.id(Module { name }));
+                }
+            }
+            Some(Kind::Frames(frames)) => {
+                room(self.frames.len(), frames.frames.len())?;
+                for frame in frames.frames {
+                    let frame = self.frame(&frame)?;
+                    self.frames.push(self.profile.frames.id(frame));
+                }
+            }
+            Some(Kind::Stacks(stacks)) => self.take_stacks(&stacks)?,
+            Some(Kind::Wakers(wakers)) => {
+                room(self.wakers.len(), wakers.chains.len())?;
+                for chain in wakers.chains {
+                    let wakers = chain.wakers.iter().map(|waker| self.waker(waker));
+                    let wakers = wakers.collect::<Result<Wakers, Error>>()?;
+                    self.wakers.push(self.profile.wakers.id(wakers));
+                }
+            }
+            Some(Kind::Samples(samples)) => self.take_samples(&samples)?,
+            Some(Kind::Threads(threads)) => {
+                room(self.profile.threads.len(), threads.threads.len())?;
+                for thread in threads.threads {
+                    let thread = self.thread(&thread)?;
+                    self.profile.threads.push(thread);
+                }
+            }
+            Some(Kind::End(end)) => {
+                let losses = end.losses.unwrap_or_default();
+                self.profile.losses = Losses {
+                    events: losses.events,
+                    stacks: losses.stacks,
+                    threads: losses.threads,
+                    incomplete_user: losses.incomplete_user,
+                };
+                return Ok(More::None);
+            }
+            // Of a later writer.
+            None => {}
+        }
+        Ok(More::Records)
+    }
+
+    fn take_meta(&mut self, meta: proto::Meta) -> Result<(), Error> {
+        self.profile.unit = match meta.unit() {
+            proto::Unit::Samples => Unit::Samples,
+            proto::Unit::Nanoseconds => Unit::Nanoseconds,
+            proto::Unit::Unknown => return Err(Error::Damaged("its unit is unknown")),
+        };
+        self.profile.tool = meta.tool;
+        Ok(())
+    }
+
+    fn frame(&self, frame: &proto::Frame) -> Result<Frame, Error> {
+        let kind = match frame.kind() {
+            proto::FrameKind::FrameUser => FrameKind::User,
+            proto::FrameKind::FrameKernel => FrameKind::Kernel,
+            proto::FrameKind::FrameMarker => FrameKind::Marker,
+            proto::FrameKind::FrameUnknown => {
+                return Err(Error::Damaged("a frame is of no kind"));
+            }
+        };
+        let module = frame.module.checked_sub(1);
+        let module = module
+            .map(|module| row(&self.modules, module))
+            .transpose()?;
+        Ok(Frame {
+            name: row(&self.names, frame.name)?,
+            module,
+            kind,
+        })
+    }
+
+    fn take_stacks(&mut self, stacks: &proto::Stacks) -> Result<(), Error> {
+        let proto::Stacks { callers, leaves } = stacks;
+        same_length(callers.len(), [leaves.len()])?;
+        room(self.stacks.len(), callers.len())?;
+        for (&callers, &leaf) in callers.iter().zip(leaves) {
+            let callers = row(&self.stacks, callers)?;
+            let leaf = row(&self.frames, leaf)?;
+            self.stacks.push(self.profile.stacks.called(callers, leaf));
+        }
+        Ok(())
+    }
+
+    fn stack(&self, user: u32, kernel: u32) -> Result<Stack, Error> {
+        Ok(Stack {
+            user: row(&self.stacks, user)?,
+            kernel: row(&self.stacks, kernel)?,
+        })
+    }
+
+    fn waker(&self, waker: &proto::Waker) -> Result<Waker, Error> {
+        let (pid, tid) = (waker.pid, waker.tid);
+        Ok(Waker {
+            comm: row(&self.names, waker.comm)?,
+            thread: waker.is_thread.then_some(ThreadId { pid, tid }),
+            stack: self.stack(waker.user, waker.kernel)?,
+        })
+    }
+
+    fn take_samples(&mut self, samples: &proto::Samples) -> Result<(), Error> {
+        let count = samples.comms.len();
+        let columns = [
+            &samples.pids,
+            &samples.tids,
+            &samples.users,
+            &samples.kernels,
+        ];
+        same_length(count, columns.map(Vec::len))?;
+        same_length(count, [samples.states.len(), samples.chains.len()])?;
+        let weights = [&samples.values, &samples.events, &samples.longest];
+        same_length(count, weights.map(Vec::len))?;
+        room(self.profile.samples.len(), count)?;
+        for index in 0..count {
+            let thread = ThreadId {
+                pid: samples.pids[index],
+                tid: samples.tids[index],
+            };
+            let bits = samples.states[index];
+            let state = match bits & 3 {
+                0 => None,
+                1 => Some(State::Running),
+                2 => Some(State::Runnable),
+                _ => Some(State::Blocked),
+            };
+            let chain = samples.chains[index].checked_sub(1);
+            let wakers = chain.map(|chain| row(&self.wakers, chain)).transpose()?;
+            let sample = Sample {
+                comm: row(&self.names, samples.comms[index])?,
+                thread: (bits & 4 != 0).then_some(thread),
+                stack: self.stack(samples.users[index], samples.kernels[index])?,
+                state,
+                wakers,
+            };
+            let weight = Weight {
+                value: samples.values[index],
+                events: samples.events[index],
+                longest: samples.longest[index],
+            };
+            self.profile.add(sample, weight);
+        }
+        Ok(())
+    }
+
+    fn thread(&self, thread: &proto::Thread) -> Result<Thread, Error> {
+        Ok(Thread {
+            id: ThreadId {
+                pid: thread.pid,
+                tid: thread.tid,
+            },
+            comm: row(&self.names, thread.comm)?,
+            clock: Clock {
+                started_ns: thread.started_ns,
+                ended_ns: thread.ended_ns,
+                running_ns: thread.running_ns,
+                runnable_ns: thread.runnable_ns,
+                blocked_ns: thread.blocked_ns,
+                voluntary: thread.voluntary,
+                involuntary: thread.involuntary,
+            },
+        })
+    }
+}
+
+/// The row that a number stands for.
+fn row<Id: Copy>(rows: &[Id], number: u32) -> Result<Id, Error> {
+    let id = rows.get(number as usize).copied();
+    id.ok_or(Error::Damaged("it refers to what is not there"))
+}
+
+fn room(rows: usize, more: usize) -> Result<(), Error> {
+    match rows.saturating_add(more) > MOST_ROWS {
+        true => Err(Error::Damaged("it has too many rows")),
+        false => Ok(()),
+    }
+}
+
+fn same_length<const N: usize>(count: usize, columns: [usize; N]) -> Result<(), Error> {
+    match columns.iter().all(|&column| column == count) {
+        true => Ok(()),
+        false => Err(Error::Damaged("columns differ in length")),
+    }
+}

@@ -1,0 +1,287 @@
+#![allow(clippy::unwrap_used)]
+
+use prost::Message;
+
+use super::proto::{self, record::Kind};
+use super::*;
+use crate::{Clock, Frame, FrameKind, Losses, Module, Profile, Thread, ThreadId, Unit, folded};
+
+/// All that a profile can hold.
+fn profile() -> Profile {
+    let text = "a-1/2;main;f;-;wait_[o];--;wake;-;put;main;b-3/4;--;tick;[timer] 5000\n\
+                a-1/2;main;[Missed Kernel Stack]_[r] 70\n\
+                c-8/9;main;f_[c] 18446744073709551615\n";
+    let mut profile = folded::read(text.as_bytes(), Unit::Nanoseconds, true).unwrap();
+    let name = profile.names.text("libc.so.6");
+    let module = Some(profile.modules.id(Module { name }));
+    let kind = FrameKind::User;
+    let frame = profile.frames.id(Frame { name, module, kind });
+    let user = profile.stacks.add([frame]);
+    let (mut sample, mut weight) = profile.samples.first().map(|(s, w)| (*s, *w)).unwrap();
+    (sample.thread, sample.state, sample.wakers) = (None, None, None);
+    sample.stack.user = user;
+    (weight.events, weight.longest) = (3, 4);
+    profile.add(sample, weight);
+    profile.threads.push(Thread {
+        id: ThreadId { pid: 1, tid: 2 },
+        comm: sample.comm,
+        clock: Clock {
+            started_ns: 3,
+            ended_ns: 18,
+            running_ns: 4,
+            runnable_ns: 5,
+            blocked_ns: 6,
+            voluntary: 7,
+            involuntary: 8,
+        },
+    });
+    profile.tool = "offcputime".to_owned();
+    profile.losses = Losses {
+        events: 1,
+        stacks: 2,
+        threads: 3,
+        incomplete_user: 4,
+    };
+    profile
+}
+
+fn capture(profile: &Profile) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(profile, &mut bytes).unwrap();
+    bytes
+}
+
+/// A capture of these records, one after another.
+fn of_records(records: impl IntoIterator<Item = Kind>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for kind in records {
+        let record = proto::Record { kind: Some(kind) };
+        bytes.extend(record.encode_length_delimited_to_vec());
+    }
+    of_bytes(&bytes)
+}
+
+/// A capture with these bytes where records should be.
+fn of_bytes(bytes: &[u8]) -> Vec<u8> {
+    let packed = zstd::encode_all(bytes, 1).unwrap();
+    [&MAGIC[..], &[VERSION], &packed].concat()
+}
+
+fn assert_same(one: &Profile, other: &Profile) {
+    // Their tables are in the same order, and hash maps are not printed.
+    assert_eq!(one.tool, other.tool);
+    assert_eq!((one.unit, one.losses), (other.unit, other.losses));
+    assert!(one.names.iter().eq(other.names.iter()));
+    assert!(one.modules.iter().eq(other.modules.iter()));
+    assert!(one.frames.iter().eq(other.frames.iter()));
+    assert!(one.stacks.nodes().eq(other.stacks.nodes()));
+    assert!(one.wakers.iter().eq(other.wakers.iter()));
+    assert!(one.samples.iter().eq(other.samples.iter()));
+    assert_eq!(one.threads, other.threads);
+}
+
+#[test]
+fn it_is_read_as_it_was_written() {
+    let profile = profile();
+    assert_same(&read(&capture(&profile)[..]).unwrap(), &profile);
+    let empty = Profile::new(Unit::Samples);
+    assert_same(&read(&capture(&empty)[..]).unwrap(), &empty);
+}
+
+#[test]
+fn more_rows_than_a_record_holds() {
+    let mut profile = Profile::new(Unit::Samples);
+    let text: String = (0..10_000)
+        .map(|n| format!("t;f{};g{n} 1\n", n % 7))
+        .collect();
+    let other = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
+    let import = crate::Import::new(&mut profile, &other);
+    for (sample, weight) in &other.samples {
+        profile.add(import.sample(*sample), *weight);
+    }
+    assert_eq!(profile.samples.len(), 10_000);
+    assert_same(&read(&capture(&profile)[..]).unwrap(), &profile);
+}
+
+#[test]
+fn one_that_is_cut_off_anywhere_is_said_to_be() {
+    let whole = profile();
+    let bytes = capture(&whole);
+    for length in 0..bytes.len() {
+        let cut = &bytes[..length];
+        assert!(matches!(read(cut), Err(Error::CutOff)), "{length}");
+        // What there is of it is a part of the whole.
+        if let Ok(Partial { profile, .. }) = read_what_is_whole(cut) {
+            assert!(
+                whole
+                    .names
+                    .iter()
+                    .zip(profile.names.iter())
+                    .all(|(a, b)| a == b)
+            );
+            assert!(profile.samples.len() <= whole.samples.len());
+        }
+    }
+}
+
+#[test]
+fn what_came_before_it_was_cut_off_can_be_read() {
+    let names = |names: &[&str]| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        Kind::Names(proto::Names { names })
+    };
+    let bytes = of_records([names(&["a", "b"]), names(&["c"])]);
+    let Partial { profile, error } = read_what_is_whole(&bytes[..]).unwrap();
+    assert!(profile.names.iter().map(|name| &**name).eq(["a", "b", "c"]));
+    assert!(matches!(error, Some(Error::CutOff)));
+}
+
+#[test]
+fn what_is_no_capture_or_of_a_later_version_is_refused() {
+    for bytes in [
+        &b"#!/bin/sh\n"[..],
+        b"\x89PNG\r\n",
+        b"\x89scope\r\n\x01",
+        b"a;b 1\n",
+    ] {
+        assert!(matches!(read(bytes), Err(Error::NotACapture)));
+    }
+    let mut later = capture(&profile());
+    later[MAGIC.len()] = VERSION + 1;
+    let error = read(&later[..]).unwrap_err();
+    assert!(matches!(error, Error::LaterVersion(2)));
+    assert!(error.to_string().contains("use a later one"));
+    later[MAGIC.len()] = 0;
+    assert!(matches!(read(&later[..]), Err(Error::NotACapture)));
+}
+
+/// Why a capture is not read to its end.
+fn damage(bytes: &[u8]) -> &'static str {
+    match read(bytes) {
+        Err(Error::Damaged(why)) => why,
+        other => unreachable!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_length_is_only_a_claim() {
+    // A terabyte, in seven bits a byte.
+    let terabyte = [0x80, 0x80, 0x80, 0x80, 0x80, 0x20];
+    assert_eq!(damage(&of_bytes(&terabyte)), "a record is too long");
+    assert_eq!(damage(&of_bytes(&[0xff; 11])), "a record has no length");
+    // As long as it may be, and not there.
+    let longest = [0x80, 0x80, 0x80, 0x08];
+    assert!(matches!(read(&of_bytes(&longest)[..]), Err(Error::CutOff)));
+}
+
+#[test]
+fn references_are_to_what_came_before() {
+    let name = || {
+        Kind::Names(proto::Names {
+            names: vec!["a".to_owned()],
+        })
+    };
+    let frame = |name, module| {
+        let kind = proto::FrameKind::FrameUser.into();
+        Kind::Frames(proto::Frames {
+            frames: vec![proto::Frame { name, kind, module }],
+        })
+    };
+    let stack = |callers, leaf| {
+        Kind::Stacks(proto::Stacks {
+            callers: vec![callers],
+            leaves: vec![leaf],
+        })
+    };
+    let dangling = "it refers to what is not there";
+    let sample = |user, chain| {
+        Kind::Samples(proto::Samples {
+            comms: vec![0],
+            pids: vec![0],
+            tids: vec![0],
+            users: vec![user],
+            kernels: vec![0],
+            states: vec![0],
+            chains: vec![chain],
+            values: vec![1],
+            events: vec![1],
+            longest: vec![1],
+        })
+    };
+    for records in [
+        vec![frame(0, 0), name()],
+        vec![name(), frame(1, 0)],
+        vec![name(), frame(0, 1)],
+        vec![name(), frame(0, 0), stack(0, 1)],
+        // In a circle: its own caller, and the next one's.
+        vec![name(), frame(0, 0), stack(1, 0)],
+        vec![name(), frame(0, 0), stack(2, 0), stack(1, 0)],
+        vec![name(), sample(1, 0)],
+        vec![name(), sample(0, 1)],
+        vec![name(), sample(0, u32::MAX)],
+        vec![sample(0, 0)],
+    ] {
+        assert_eq!(damage(&of_records(records)), dangling);
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_damage() {
+    let end = || Kind::End(proto::End::default());
+    let unknown = Kind::Meta(proto::Meta::default());
+    assert_eq!(damage(&of_records([unknown])), "its unit is unknown");
+    let columns = Kind::Samples(proto::Samples {
+        comms: vec![0],
+        ..proto::Samples::default()
+    });
+    assert_eq!(damage(&of_records([columns])), "columns differ in length");
+    let after = of_records([end(), end()]);
+    assert_eq!(damage(&after), "something comes after its end");
+    assert_eq!(
+        damage(&of_bytes(&[2, 0xff, 0xff])),
+        "a record is no message"
+    );
+    // The first bytes are no zstd stream.
+    let unpacked = [&MAGIC[..], &[VERSION], b"not packed"].concat();
+    assert_eq!(damage(&unpacked), "it cannot be unpacked");
+    // What a later writer adds is skipped.
+    let later = proto::Record { kind: None }.encode_length_delimited_to_vec();
+    let record = proto::Record { kind: Some(end()) };
+    let bytes = [later, record.encode_length_delimited_to_vec()].concat();
+    assert!(read(&of_bytes(&bytes)[..]).is_ok());
+}
+
+/// Or is one of zstd's that does not matter.
+#[test]
+fn a_byte_that_is_another_is_noticed() {
+    let profile = profile();
+    let bytes = capture(&profile);
+    let same = (0..bytes.len()).filter(|&index| {
+        let mut other = bytes.clone();
+        other[index] ^= 0x10;
+        let read = read(&other[..]);
+        read.as_ref().is_ok_and(|read| {
+            assert_same(read, &profile);
+            true
+        })
+    });
+    assert!(same.count() < bytes.len() / 20);
+}
+
+#[test]
+fn equal_rows_do_not_shift_those_after_them() {
+    let names = ["a", "a", "b"].map(str::to_owned).to_vec();
+    let thread = proto::Thread {
+        comm: 2,
+        ..proto::Thread::default()
+    };
+    let bytes = of_records([
+        Kind::Names(proto::Names { names }),
+        Kind::Threads(proto::Threads {
+            threads: vec![thread],
+        }),
+        Kind::End(proto::End::default()),
+    ]);
+    let profile = read(&bytes[..]).unwrap();
+    assert_eq!(&*profile.names[profile.threads[0].comm], "b");
+}

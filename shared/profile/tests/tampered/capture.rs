@@ -1,0 +1,32 @@
+//! What must be true of any bytes as a capture. The fuzz target uses it, too.
+
+use std::time::Duration;
+
+use profile::capture::{MAGIC, Partial, VERSION, read_what_is_whole};
+
+/// Reads `bytes` as a capture, and as what is packed in one.
+pub(crate) fn check(bytes: &[u8]) {
+    let packed = zstd::encode_all(bytes, 1).expect("memory");
+    let capture = [&MAGIC[..], &[VERSION], &packed].concat();
+    for bytes in [bytes, &capture] {
+        let (read, cost) = tamper::cost(|| read_what_is_whole(bytes));
+        assert!(cost.time < Duration::from_secs(2), "{cost:?}");
+        let Ok(Partial { profile, .. }) = read else {
+            continue;
+        };
+        for (sample, _) in profile.values() {
+            let _ = &profile.names[sample.comm];
+            let wakers = sample.wakers.map(|wakers| profile.wakers[wakers].iter());
+            let stacks = wakers.into_iter().flatten().map(|waker| waker.stack);
+            for stack in stacks.chain([sample.stack]) {
+                for part in [stack.user, stack.kernel] {
+                    let names = profile.frames_of(part).map(|frame| profile.name(frame));
+                    assert!(names.count() < profile.stacks.len());
+                }
+            }
+        }
+    }
+    let (_, cost) = tamper::cost(|| read_what_is_whole(&capture[..]));
+    // A sample takes ten bytes at least, and with its place 150 in memory.
+    assert!(cost.bytes < (1 << 20) + 256 * bytes.len(), "{cost:?}");
+}
