@@ -93,6 +93,10 @@ pub struct OutputFlags {
     #[arg(long)]
     pub classic: bool,
 
+    /// Write a capture: all that was measured, for wallclock
+    #[arg(long, hide = true, conflicts_with = "classic")]
+    pub capture: bool,
+
     /// Write to FILE, which appears only once it is whole
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -11,9 +11,12 @@ pub mod classic;
 pub mod clocks;
 pub mod distribution;
 pub mod folded;
+mod form;
 pub mod report;
 mod stack_text;
 pub mod svg;
+
+pub use form::Form;
 
 #[cfg(test)]
 mod fixture;

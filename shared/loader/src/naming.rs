@@ -13,10 +13,8 @@ use crate::walks::Walks;
 
 /// A profile, and what is missing from it.
 pub struct Named {
-    /// What was measured.
+    /// What was measured, and what was not.
     pub profile: Profile,
-    /// What was not.
-    pub losses: Losses,
     walks: Walks,
     missed_wakers: u64,
     notes: Vec<String>,
@@ -38,10 +36,11 @@ pub enum WakersShown {
 }
 
 impl Collected {
-    /// Names every stack that was counted. `weigh` says what a tally means:
+    /// Names every stack that `tool` counted. `weigh` says what a tally means:
     /// what it weighs in each state; weights of 0 are left out.
     pub fn name(
         mut self,
+        tool: &str,
         unit: Unit,
         shown: WakersShown,
         weigh: impl Fn(&Tally) -> Vec<(Option<State>, Weight)>,
@@ -97,9 +96,10 @@ impl Collected {
             draft.profile.threads.push(thread);
         }
         let unnamed = self.stacks.losses();
+        draft.profile.tool = tool.to_owned();
+        draft.profile.losses = worth.losses;
         Named {
             profile: draft.profile,
-            losses: worth.losses,
             walks: worth.walks,
             missed_wakers: worth.missed_wakers,
             notes: self.notes,
@@ -155,7 +155,8 @@ impl Worth {
 
 impl Named {
     /// Says on stderr what the data are worth; with `verbose` also why.
-    pub fn report(&self, tool: &str, verbose: bool) {
+    pub fn report(&self, verbose: bool) {
+        let tool = &self.profile.tool;
         eprintln!("{tool}: {}", self.summary());
         if self.walks.any() {
             eprintln!("{tool}: {}", self.walks);
@@ -180,7 +181,7 @@ impl Named {
             stacks,
             threads,
             incomplete_user,
-        } = self.losses;
+        } = self.profile.losses;
         let mut text = format!(
             "{} stacks; lost: {events} events, {stacks} stacks, {threads} threads; {incomplete_user} cut short",
             self.profile.samples.len()

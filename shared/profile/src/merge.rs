@@ -119,16 +119,16 @@ impl ThreadProfile {
     }
 }
 
-/// Joins what was seen of the same threads in the same window: their `clocks`, their
-/// on-CPU stacks in samples and their off-CPU stacks in nanoseconds. An off-CPU
+/// Joins what was seen of the same threads in the same window: their on-CPU stacks in
+/// samples, and their off-CPU stacks in nanoseconds with their clocks. An off-CPU
 /// stack that does not say its state counts as blocked.
 #[must_use]
-pub fn merge(clocks: &Profile, on_cpu: &Profile, off_cpu: &Profile) -> Merged {
+pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
     let mut profile = Profile::new(Unit::Nanoseconds);
+    let [of_on_cpu, of_off_cpu] = [on_cpu, off_cpu].map(|from| Import::new(&mut profile, from));
     let mut accounts: BTreeMap<ThreadId, Account> = BTreeMap::new();
-    let import = Import::new(&mut profile, clocks);
-    for &row in &clocks.threads {
-        let row = import.thread(row);
+    for &row in &off_cpu.threads {
+        let row = of_off_cpu.thread(row);
         match accounts.get_mut(&row.id) {
             Some(account) => account.add(row),
             None => {
@@ -138,9 +138,8 @@ pub fn merge(clocks: &Profile, on_cpu: &Profile, off_cpu: &Profile) -> Merged {
     }
     let mut unclocked = Unclocked::default();
     let mut strangers = BTreeSet::new();
-    let import = Import::new(&mut profile, on_cpu);
     for (sample, count) in on_cpu.values() {
-        let mut sample = import.sample(sample);
+        let mut sample = of_on_cpu.sample(sample);
         sample.state = Some(State::Running);
         match sample.thread.and_then(|id| accounts.get_mut(&id)) {
             Some(account) => account.running.push((sample, count)),
@@ -150,9 +149,8 @@ pub fn merge(clocks: &Profile, on_cpu: &Profile, off_cpu: &Profile) -> Merged {
             }
         }
     }
-    let import = Import::new(&mut profile, off_cpu);
     for (sample, time) in off_cpu.values() {
-        let mut sample = import.sample(sample);
+        let mut sample = of_off_cpu.sample(sample);
         let state = *sample.state.get_or_insert(State::Blocked);
         match sample.thread.and_then(|id| accounts.get_mut(&id)) {
             Some(account) if state == State::Runnable => account.runnable.push((sample, time)),
@@ -318,12 +316,18 @@ fn scaled(mut stacks: Weighted, target: u64, order: &NameOrder<'_>) -> Weighted 
     stacks
 }
 
-/// The stacks in whole microseconds. What is cut off one is carried to the
-/// next, so that the sums, of all and of each state, are off by less than one.
+/// The stacks in whole microseconds, those that read alike as one. What is cut off one
+/// is carried to the next, so that the sums, of all and of each state, are off by less
+/// than one.
 fn rounded(mut stacks: Weighted, order: &NameOrder<'_>) -> Weighted {
     stacks.sort_by(|(one, _), (other, _)| {
         let by_state = one.state.cmp(&other.state);
         by_state.then_with(|| order.compare(one, other))
+    });
+    stacks.dedup_by(|(sample, time), (kept, sum)| {
+        let is_alike = order.compare(sample, kept).is_eq();
+        *sum += if is_alike { *time } else { 0 };
+        is_alike
     });
     let mut carried = 0;
     for (_, time) in &mut stacks {

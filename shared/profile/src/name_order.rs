@@ -1,10 +1,11 @@
-//! The order of samples by what is read of them: names, and not numbers, which are
-//! as chance has it.
+//! The order of samples by what is read of them: names as they print, and not numbers,
+//! which are as chance has it.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use crate::{FrameKind, Id, Name, Profile, Sample, Stack, ThreadId, Waker, Wakers};
+use crate::{FrameKind, Id, Name, Profile, Sample, Stack, ThreadId, Waker, Wakers, text};
 
 /// The place of a name among all, and what kind of frame has it.
 type NamedFrame = (usize, FrameKind);
@@ -21,15 +22,11 @@ pub struct NameOrder<'a> {
 impl<'a> NameOrder<'a> {
     /// An order of samples with these stacks, and with any wakers.
     pub fn new(profile: &'a Profile, stacks: impl IntoIterator<Item = Stack>) -> NameOrder<'a> {
-        let mut names: Vec<(&str, usize)> = (0..)
-            .zip(profile.names.iter())
-            .map(|(index, name)| (&**name, index))
-            .collect();
-        names.sort_unstable();
-        let mut places = vec![0; names.len()];
-        for (place, (_, index)) in names.into_iter().enumerate() {
-            places[index] = place;
-        }
+        let texts: Vec<_> = profile.names.iter().map(|name| text::frame(name)).collect();
+        let mut sorted: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        sorted.sort_unstable();
+        let place = |text: &Cow<'_, str>| sorted.partition_point(|other| **other < **text);
+        let places: Vec<usize> = texts.iter().map(place).collect();
         let wakers = profile.wakers.iter().flat_map(|wakers| wakers.iter());
         let all = stacks.into_iter().chain(wakers.map(|waker| waker.stack));
         let mut paths = HashMap::new();

@@ -6,6 +6,7 @@ mod trace;
 use std::process::ExitCode;
 
 use arguments::Arguments;
+use export::Form;
 
 fn main() -> ExitCode {
     cli::run("offcputime", || {
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
 
         let measured = trace::run(&arguments, &mut window)?;
 
-        window.report(&measured.losses.to_string())?;
+        window.report(&measured.profile.losses.to_string())?;
         if let Some(clocks) = clocks {
             clocks.write(|writer| export::clocks::write(&measured.profile, writer))?;
         }
@@ -32,17 +33,17 @@ fn main() -> ExitCode {
             annotate_kernel: arguments.output.annotate,
             nanoseconds: arguments.nanoseconds,
         };
-        let write = if arguments.output.classic {
-            export::classic::write
-        } else {
-            export::folded::write
+        let form = match (arguments.output.capture, arguments.output.classic) {
+            (true, _) => Form::Capture,
+            (_, true) => Form::Classic,
+            _ => Form::Folded,
         };
         let mut written = export::folded::Written::default();
         output.write(|writer| {
-            written = write(&measured.profile, &options, writer)?;
+            written = form.write(&measured.profile, &options, writer)?;
             Ok(())
         })?;
-        measured.report("offcputime", arguments.output.verbose);
+        measured.report(arguments.output.verbose);
         if let Some(left_out) = written.left_out() {
             eprintln!("offcputime: {left_out}");
         }

@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
     kernel.configure(config);
     stacks.configure(config);
     filter.configure(&kernel, config);
-    config.want_thread_ends = arguments.clocks.is_some();
+    config.want_thread_ends = arguments.clocks.is_some() || arguments.output.capture;
     targets.configure(
         &kernel,
         config,
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         counts.then_some((tally, WAKER_MISSED))
     })?;
     let states = arguments.states;
-    let named = collected.name(Unit::Nanoseconds, WakersShown::No, |tally| {
+    let named = collected.name("offcputime", Unit::Nanoseconds, WakersShown::No, |tally| {
         let weight = |value| Weight {
             value,
             events: tally.events,

@@ -6,6 +6,7 @@ mod trace;
 use std::process::ExitCode;
 
 use arguments::Arguments;
+use export::Form;
 use export::svg::{Caption, Colours};
 use profile::Profile;
 use trace::Measured;
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
 
         let Measured { named, runnable_ns } = trace::run(&arguments, &mut window)?;
 
-        window.report(&named.losses.to_string())?;
+        window.report(&named.profile.losses.to_string())?;
         if let Some(svg) = svg {
             svg.write(|writer| draw(&arguments, &named.profile, writer))?;
         }
@@ -35,17 +36,17 @@ fn main() -> ExitCode {
             annotate_kernel: arguments.output.annotate,
             nanoseconds: arguments.nanoseconds,
         };
-        let write = if arguments.output.classic {
-            export::classic::write
-        } else {
-            export::folded::write
+        let form = match (arguments.output.capture, arguments.output.classic) {
+            (true, _) => Form::Capture,
+            (_, true) => Form::Classic,
+            _ => Form::Folded,
         };
         let mut written = export::folded::Written::default();
         output.write(|writer| {
-            written = write(&named.profile, &options, writer)?;
+            written = form.write(&named.profile, &options, writer)?;
             Ok(())
         })?;
-        named.report("offwaketime", arguments.output.verbose);
+        named.report(arguments.output.verbose);
         if !arguments.states {
             eprintln!(
                 "offwaketime: left out {} us of waiting for a CPU after the wake-ups; --states shows it",

@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
         kernel: stacks.kernel,
     };
     let states = arguments.states;
-    let named = collected.name(Unit::Nanoseconds, shown, |tally| {
+    let named = collected.name("offwaketime", Unit::Nanoseconds, shown, |tally| {
         let weight = |value| Weight {
             value,
             events: tally.events,

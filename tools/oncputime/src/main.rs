@@ -6,6 +6,7 @@ mod trace;
 use std::process::ExitCode;
 
 use arguments::Arguments;
+use export::Form;
 
 fn main() -> ExitCode {
     cli::run("oncputime", || {
@@ -17,20 +18,20 @@ fn main() -> ExitCode {
 
         let measured = trace::run(&arguments, &mut window)?;
 
-        window.report(&measured.losses.to_string())?;
+        window.report(&measured.profile.losses.to_string())?;
         let options = export::folded::Options {
             per_thread: arguments.output.per_thread,
             delimited: arguments.output.delimited,
             annotate_kernel: arguments.output.annotate,
             nanoseconds: false,
         };
-        let write = if arguments.output.classic {
-            export::classic::write
-        } else {
-            export::folded::write
+        let form = match (arguments.output.capture, arguments.output.classic) {
+            (true, _) => Form::Capture,
+            (_, true) => Form::Classic,
+            _ => Form::Folded,
         };
-        output.write(|writer| write(&measured.profile, &options, writer).map(drop))?;
-        measured.report("oncputime", arguments.output.verbose);
+        output.write(|writer| form.write(&measured.profile, &options, writer).map(drop))?;
+        measured.report(arguments.output.verbose);
         Ok(())
     })
 }

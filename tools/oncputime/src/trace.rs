@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments, window: &mut cli::Window) -> anyhow::Re
 
     let named = collector
         .finish()?
-        .name(Unit::Samples, WakersShown::No, |tally| {
+        .name("oncputime", Unit::Samples, WakersShown::No, |tally| {
             let weight = Weight {
                 value: tally.events,
                 events: tally.events,

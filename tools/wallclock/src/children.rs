@@ -12,7 +12,7 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, anyhow, bail};
-use profile::{Losses, Profile, Unit, folded};
+use profile::{Profile, capture};
 use rustix::io::FdFlags;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
@@ -53,8 +53,7 @@ pub(crate) struct Child {
     unread: Vec<u8>,
     ready: bool,
     closed: bool,
-    losses: Option<Losses>,
-    data: Option<JoinHandle<Result<Profile, folded::Error>>>,
+    data: Option<JoinHandle<Result<Profile, capture::Error>>>,
     words: Option<JoinHandle<Vec<String>>>,
 }
 
@@ -62,29 +61,20 @@ pub(crate) struct Child {
 pub(crate) struct Outcome {
     /// What it measured.
     pub(crate) profile: Profile,
-    /// What it could not keep.
-    pub(crate) losses: Losses,
     /// Its lines on stderr, the last hundred.
     pub(crate) words: Vec<String>,
 }
 
 impl Child {
-    /// Starts a child, with one end of a socket whose number it is told, and
-    /// with another descriptor of ours where its arguments name one.
+    /// Starts a child, with one end of a socket whose number it is told.
     ///
     /// # Errors
     /// The program is not there or cannot be started.
-    pub(crate) fn spawn(
-        name: &'static str,
-        arguments: &[&str],
-        unit: Unit,
-        passed_on: Option<BorrowedFd<'_>>,
-    ) -> anyhow::Result<Child> {
+    pub(crate) fn spawn(name: &'static str, arguments: &[&str]) -> anyhow::Result<Child> {
         let program = locate(name)?;
         let (control, theirs) = UnixStream::pair().context("cannot make a control socket")?;
         control.set_nonblocking(true)?;
         let control_fd = theirs.as_raw_fd();
-        let inherited = [Some(control_fd), passed_on.map(|fd| fd.as_raw_fd())];
         let mut command = Command::new(&program);
         command
             .args(arguments)
@@ -96,21 +86,19 @@ impl Child {
             // Ctrl-C is for wallclock, which then tells the children.
             .process_group(0);
         // SAFETY: between fork and exec only system calls are made, all
-        // async-signal-safe; the descriptors are open in the child as they are here.
+        // async-signal-safe; the descriptor is open in the child as it is here.
         unsafe {
             command.pre_exec(move || {
                 set_parent_process_death_signal(Some(Signal::KILL))?;
-                for fd in inherited.into_iter().flatten() {
-                    let fd = BorrowedFd::borrow_raw(fd);
-                    rustix::io::fcntl_setfd(fd, FdFlags::empty())?;
-                }
+                let control = BorrowedFd::borrow_raw(control_fd);
+                rustix::io::fcntl_setfd(control, FdFlags::empty())?;
                 Ok(())
             });
         }
         let mut process = command
             .spawn()
             .with_context(|| format!("cannot run `{}`", program.display()))?;
-        let data = process.stdout.take().map(|stdout| read_data(stdout, unit));
+        let data = process.stdout.take().map(read_data);
         let words = process
             .stderr
             .take()
@@ -122,7 +110,6 @@ impl Child {
             unread: Vec::new(),
             ready: false,
             closed: false,
-            losses: None,
             data,
             words,
         })
@@ -139,10 +126,7 @@ impl Child {
     }
 
     /// Takes in what it has said so far, without waiting.
-    ///
-    /// # Errors
-    /// It says something that it should not.
-    pub(crate) fn listen(&mut self) -> anyhow::Result<()> {
+    pub(crate) fn listen(&mut self) {
         let mut bytes = [0; 256];
         while !self.closed {
             match self.control.read(&mut bytes) {
@@ -156,15 +140,9 @@ impl Child {
         }
         while let Some(end) = self.unread.iter().position(|&byte| byte == b'\n') {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
-            let line = String::from_utf8_lossy(&line[..end]);
-            if line == "ready" {
-                self.ready = true;
-            } else {
-                let losses = line.parse();
-                self.losses = Some(losses.with_context(|| format!("{} went astray", self.name))?);
-            }
+            // Its last word, what it lost, is in the capture, too.
+            self.ready |= line == b"ready\n";
         }
-        Ok(())
     }
 
     /// Says a line to it. One that has hung up is found out by listening.
@@ -189,15 +167,14 @@ impl Child {
                 None => bail!("{name} was killed ({status}); its last words: {last}"),
             }
         }
-        let (Some(data), Some(losses)) = (data, self.losses) else {
-            bail!("{name} ended before it was told to; is it of the same version as wallclock?");
+        let profile = match data {
+            Some(Ok(profile)) => profile,
+            None | Some(Err(capture::Error::CutOff)) => {
+                bail!("{name} ended before it was told to; is it of the same version as wallclock?")
+            }
+            Some(Err(error)) => return Err(error).context(format!("{name} went astray")),
         };
-        let profile = data.with_context(|| format!("{name} went astray"))?;
-        Ok(Outcome {
-            profile,
-            losses,
-            words,
-        })
+        Ok(Outcome { profile, words })
     }
 }
 
@@ -216,10 +193,10 @@ impl Drop for Child {
 }
 
 /// Reads the child's data as they come, so that it never waits for us.
-fn read_data(stdout: ChildStdout, unit: Unit) -> JoinHandle<Result<Profile, folded::Error>> {
+fn read_data(stdout: ChildStdout) -> JoinHandle<Result<Profile, capture::Error>> {
     thread::spawn(move || {
         let mut stdout = BufReader::with_capacity(1 << 16, stdout);
-        let profile = folded::read(&mut stdout, unit, true);
+        let profile = capture::read(&mut stdout);
         // After nonsense, the rest is let go, lest the child fail for want of a reader.
         let _ = std::io::copy(&mut stdout, &mut std::io::sink());
         profile

@@ -45,7 +45,6 @@ fn run() -> anyhow::Result<()> {
     let Measurement {
         on_cpu,
         off_cpu,
-        clocks,
         measured,
         ending,
     } = session::measure(&arguments, targets)?;
@@ -54,21 +53,24 @@ fn run() -> anyhow::Result<()> {
             eprintln!("{words}");
         }
     }
-    for (tool, losses) in [("oncputime", on_cpu.losses), ("offcputime", off_cpu.losses)] {
+    for (tool, losses) in [
+        ("oncputime", on_cpu.profile.losses),
+        ("offcputime", off_cpu.profile.losses),
+    ] {
         if losses.any() {
             eprintln!("wallclock: {tool} {losses}; the reports say what that means");
         }
     }
 
-    let merged = merge(&clocks, &on_cpu.profile, &off_cpu.profile);
+    let merged = merge(&on_cpu.profile, &off_cpu.profile);
     let run = Run {
         requested: arguments.duration,
         measured,
         ending,
         frequency: arguments.frequency,
         min_block_us: arguments.min_block_us,
-        on_cpu_lost: on_cpu.losses,
-        off_cpu_lost: off_cpu.losses,
+        on_cpu_lost: on_cpu.profile.losses,
+        off_cpu_lost: off_cpu.profile.losses,
         unclocked: merged.unclocked,
     };
     let results = Results {

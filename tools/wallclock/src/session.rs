@@ -1,15 +1,10 @@
 //! One measurement: both children attached, one window, both results.
 
-use std::io::{self, BufReader, PipeReader};
-use std::os::fd::{AsFd, AsRawFd};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cli::{Signals, monotonic_ns};
-use export::clocks;
 use export::report::Ending;
-use profile::{Profile, Unit};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -28,7 +23,6 @@ const LEAD_NS: u64 = 20_000_000;
 pub(crate) struct Measurement {
     pub(crate) on_cpu: Outcome,
     pub(crate) off_cpu: Outcome,
-    pub(crate) clocks: Profile,
     pub(crate) measured: Duration,
     pub(crate) ending: Ending,
 }
@@ -40,7 +34,7 @@ pub(crate) struct Measurement {
 /// anything to show.
 pub(crate) fn measure(arguments: &Arguments, targets: Targets) -> anyhow::Result<Measurement> {
     let signals = Signals::install().context("cannot watch for signals")?;
-    let (clocks, children) = spawn(arguments)?;
+    let children = spawn(arguments)?;
     let mut session = Session {
         children,
         outcomes: [None, None],
@@ -53,54 +47,32 @@ pub(crate) fn measure(arguments: &Arguments, targets: Targets) -> anyhow::Result
     let [Some(on_cpu), Some(off_cpu)] = session.outcomes else {
         bail!("oncputime or offcputime left no result");
     };
-    let Ok(clocks) = clocks.join() else {
-        bail!("reading the thread clocks failed");
-    };
-    let clocks = clocks.context("offcputime went astray")?;
     Ok(Measurement {
         on_cpu,
         off_cpu,
-        clocks,
         measured,
         ending,
     })
 }
 
-/// The thread clocks, once they are read.
-type Clocks = JoinHandle<Result<Profile, clocks::Error>>;
-
 /// Starts oncputime and offcputime, each once for all processes and threads.
-fn spawn(arguments: &Arguments) -> anyhow::Result<(Clocks, [Child; 2])> {
+fn spawn(arguments: &Arguments) -> anyhow::Result<[Child; 2]> {
     let pids: Vec<String> = arguments.pids.iter().map(u32::to_string).collect();
     let pids = pids.join(",");
     let frequency = arguments.frequency.to_string();
     let min_block_us = arguments.min_block_us.to_string();
-    let stacks = ["-a", "--per-thread", "--call-graph", &arguments.call_graph];
-    let on_cpu = [&["-p", &pids, "-F", &frequency], &stacks[..]].concat();
-    // The clocks' file is a pipe: there is nothing to remove, however we end.
-    let (reader, writer) = io::pipe().context("cannot make a pipe")?;
-    let file = format!("/proc/self/fd/{}", writer.as_raw_fd());
-    let off_cpu = ["-p", &pids, "-m", &min_block_us];
-    let accounts = ["--states", "--nanoseconds", "--clocks", &file];
-    let off_cpu = [&off_cpu[..], &stacks, &accounts].concat();
-    let children = [
-        Child::spawn("oncputime", &on_cpu, Unit::Samples, None)?,
-        Child::spawn(
-            "offcputime",
-            &off_cpu,
-            Unit::Nanoseconds,
-            Some(writer.as_fd()),
-        )?,
+    let all = [
+        "--capture",
+        "--per-thread",
+        "--call-graph",
+        &arguments.call_graph,
     ];
-    Ok((thread::spawn(move || read_clocks(reader)), children))
-}
-
-fn read_clocks(pipe: PipeReader) -> Result<Profile, clocks::Error> {
-    let mut pipe = BufReader::new(pipe);
-    let threads = clocks::read(&mut pipe);
-    // After nonsense, the rest is let go, lest the child fail for want of a reader.
-    let _ = io::copy(&mut pipe, &mut io::sink());
-    threads
+    let on_cpu = [&["-p", &pids, "-F", &frequency], &all[..]].concat();
+    let off_cpu = [&["-p", &pids, "-m", &min_block_us, "--states"], &all[..]].concat();
+    Ok([
+        Child::spawn("oncputime", &on_cpu)?,
+        Child::spawn("offcputime", &off_cpu)?,
+    ])
 }
 
 struct Session {
@@ -206,7 +178,7 @@ impl Session {
             Err(error) => return Err(error).context("cannot wait for the children"),
         }
         for child in &mut self.children {
-            child.listen()?;
+            child.listen();
         }
         Ok(())
     }

@@ -2,29 +2,34 @@
 //! they say, and when they fail. No privileges are needed.
 #![allow(clippy::unwrap_used)]
 
-use std::fs;
+use std::env;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use profile::{Clock, Thread, ThreadId, Unit, capture, folded};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// Reads its own flags: `$control` is the socket, `$clocks` the file, `$pid`
-/// the (first) process.
+/// Reads its own flags: `$control` is the socket, `$pid` the (first) process.
 const PREAMBLE: &str = r#"#!/bin/bash
 name=${0##*/}
 echo "$$" > "${0%/*}/$name.pid"
 while [ $# -gt 0 ]; do
     case $1 in
         --control-fd) control=$2; shift ;;
-        --clocks) clocks=$2; shift ;;
         -p) pid=${2%%,*}; shift ;;
     esac
     shift
 done
 say() { echo "$*" >&"$control"; }
 hear() { read -r -u "$control" verb time || exit 1; }
+# Makes a capture, in samples or nanoseconds, of what is in two files.
+capture() {
+    UNIT=$1 FILES=$0.made "$MAKER" --exact makes_a_capture --ignored > "$0.maker.pid"
+    cat "$0.made.scope.pid"
+}
 trap '' INT TERM HUP
 now() { read -r up _ < /proc/uptime; echo "${up/./}0000000"; }
 "#;
@@ -41,21 +46,56 @@ life=$((stop - start))
 "#;
 
 const ON_CPU: &str = r#"
-say "lost events=0 stacks=0 threads=0 incomplete_user=0"
-printf 'a/b-%s/%s;main;burn 3\n' "$pid" "$pid"
+printf 'a/b-%s/%s;main;burn 3\n' "$pid" "$pid" > "$0.made.folded.pid"
+: > "$0.made.clocks.pid"
+capture samples
 echo "oncputime: 3 samples, 0 lost" >&2
 "#;
 
 const OFF_CPU: &str = r#"
-row() { printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t5\t6\n' "$pid" "$1" "$2" "$start" "$stop" "$3" "$4" "$5"; }
+row() { echo "$pid $1 $start $stop $2 $3 $4 5 6"; }
 {
-    printf 'pid\ttid\tcomm\tstarted_ns\tended_ns\trunning_ns\trunnable_ns\tblocked_ns\tvoluntary\tinvoluntary\n'
-    row "$pid" a/b $((life / 2)) 0 $((life - life / 2))
-    for tid in $threads; do row "$tid" a/b 0 0 "$life"; done
-} > "$clocks"
-say "lost events=0 stacks=0 threads=0 incomplete_user=0"
-printf 'a/b-%s/%s;main;g;do_nanosleep_[k];schedule_[k]_[o] %s\n' "$pid" "$pid" "$((life / 4))"
+    row "$pid" $((life / 2)) 0 $((life - life / 2))
+    for tid in $threads; do row "$tid" 0 0 "$life"; done
+} > "$0.made.clocks.pid"
+printf 'a/b-%s/%s;main;g;do_nanosleep_[k];schedule_[k]_[o] %s\n' "$pid" "$pid" "$((life / 4))" \
+    > "$0.made.folded.pid"
+capture nanoseconds
 "#;
+
+/// Run by the scripts: a capture of folded stacks and of clocks of threads that are
+/// called `a/b`.
+#[test]
+#[ignore = "a program for the scripts"]
+fn makes_a_capture() {
+    let files = env::var("FILES").unwrap();
+    let unit = match env::var("UNIT").unwrap().as_str() {
+        "samples" => Unit::Samples,
+        _ => Unit::Nanoseconds,
+    };
+    let stacks = fs::read(format!("{files}.folded.pid")).unwrap();
+    let mut profile = folded::read(&stacks[..], unit, true).unwrap();
+    let clocks = fs::read_to_string(format!("{files}.clocks.pid")).unwrap();
+    for line in clocks.lines() {
+        let numbers: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+        let [pid, tid] = [numbers[0], numbers[1]].map(|id| u32::try_from(id).unwrap());
+        profile.threads.push(Thread {
+            id: ThreadId { pid, tid },
+            comm: profile.names.text("a/b"),
+            clock: Clock {
+                started_ns: numbers[2],
+                ended_ns: numbers[3],
+                running_ns: numbers[4],
+                runnable_ns: numbers[5],
+                blocked_ns: numbers[6],
+                voluntary: numbers[7],
+                involuntary: numbers[8],
+            },
+        });
+    }
+    let file = File::create(format!("{files}.scope.pid")).unwrap();
+    capture::write(&profile, file).unwrap();
+}
 
 /// A folder with wallclock and two scripts, and a process to measure.
 struct Stage {
@@ -94,6 +134,7 @@ impl Stage {
             .current_dir(self.folder.path())
             .arg(self.target.id().to_string())
             .args(arguments)
+            .env("MAKER", env::current_exe().unwrap())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command
@@ -285,7 +326,7 @@ fn nonsense_from_a_child_is_told() {
     );
     let output = stage.run(&["-d", "0.1", "-o", "run"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("line 1 of the folded stacks, `nonsense`"));
+    assert!(text(&output.stderr).contains("oncputime went astray: this is no capture"));
     assert!(stage.new_files().is_empty());
 }
 

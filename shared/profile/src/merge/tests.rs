@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Clock, FrameKind, Weight};
+use crate::{Clock, Frame, FrameKind, Module, Weight};
 
 const ID: ThreadId = ThreadId { pid: 10, tid: 11 };
 
@@ -24,13 +24,12 @@ fn thread(id: ThreadId, comm: &'static str, started_ns: u64, states: [u64; 3]) -
 }
 
 /// [`super::merge`] of these clocks.
-fn merge(clocks: Vec<Row>, on_cpu: Profile, off_cpu: Profile) -> Merged {
-    let mut profile = Profile::new(Unit::Nanoseconds);
+fn merge(clocks: Vec<Row>, on_cpu: Profile, mut off_cpu: Profile) -> Merged {
     for (id, comm, clock) in clocks {
-        let comm = profile.names.text(comm);
-        profile.threads.push(Thread { id, comm, clock });
+        let comm = off_cpu.names.text(comm);
+        off_cpu.threads.push(Thread { id, comm, clock });
     }
-    super::merge(&profile, &on_cpu, &off_cpu)
+    super::merge(&on_cpu, &off_cpu)
 }
 
 fn profile(unit: Unit, stacks: &[(ThreadId, &str, Option<State>, u64)]) -> Profile {
@@ -201,6 +200,37 @@ fn threads_without_a_clock_are_told_and_kept_out_of_the_sums() {
         }
     );
     assert_eq!(merged.threads[0].accounted_ns(), 1_000);
+}
+
+#[test]
+fn functions_of_one_name_are_one() {
+    let blocked = Some(State::Blocked);
+    let mut off_cpu = times(&[(ID, "f", blocked, 1_500), (ID, "g", blocked, 3_000)]);
+    // Of another module, and with a name that reads as that of the first.
+    let name = off_cpu.names.text("m");
+    let module = Some(off_cpu.modules.id(Module { name }));
+    let [first, other] = ["f", "g"].map(|name| off_cpu.names.text(name));
+    for (name, time) in [(first, 1_700), (other, 4_000)] {
+        let kind = FrameKind::User;
+        let frame = off_cpu.frames.id(Frame { name, module, kind });
+        let (mut sample, _) = off_cpu.values().next().unwrap();
+        sample.stack.user = off_cpu.stacks.add([frame]);
+        let value = time;
+        let weight = Weight {
+            value,
+            ..Weight::default()
+        };
+        off_cpu.add(sample, weight);
+    }
+    let merged = merge(
+        vec![thread(ID, "t", 0, [0, 0, 10_200])],
+        samples(&[]),
+        off_cpu,
+    );
+    assert_eq!(
+        widths(&merged),
+        [("f", State::Blocked, 3), ("g", State::Blocked, 7)]
+    );
 }
 
 #[test]
