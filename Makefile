@@ -30,6 +30,7 @@ HOST   = $(shell $(CARGO) -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
 RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
 
 C_FILES = $(shell find bpf tests -name '*.[ch]' | sort)
+SHELL_FILES = $(wildcard scripts/*.sh scripts/kernels/*.sh) scripts/kernels/init .ci/run
 
 .PHONY: help packages build install run test test-kernels truth bench abuse soak tables mutants \
 	fuzz lint clean
@@ -128,6 +129,11 @@ lint: packages
 	@$(CARGO) fmt --all --check
 	@echo '==> clippy' >&2
 	@$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
+	@echo '==> rustdoc' >&2
+	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --quiet --workspace --no-deps \
+		--document-private-items --lib --locked
+	@echo '==> shellcheck' >&2
+	@shellcheck $(SHELL_FILES)
 	@echo '==> clang-format' >&2
 	@clang-format --dry-run -Werror $(C_FILES)
 

@@ -97,6 +97,7 @@ if [[ $purpose == kernels ]]; then
 fi
 if [[ $purpose == lint ]]; then
 	has clang-format || need clang-format clang-tools-extra clang
+	has shellcheck || need shellcheck ShellCheck shellcheck
 fi
 
 ((${#missing[@]})) || exit 0

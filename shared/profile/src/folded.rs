@@ -1,4 +1,4 @@
-//! Folded text read back into a [`Profile`](crate::Profile).
+//! Folded text read back into a [`Profile`].
 //!
 //! One line is one stack: `comm;root;…;leaf VALUE`, where the value follows the
 //! last space. What the text says only by convention is understood:
