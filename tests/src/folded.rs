@@ -174,12 +174,20 @@ impl Folded {
 /// Whether a frame is a BPF program or of the way there. The kernel names a
 /// program `bpf_prog_`, the 16 hex digits of its tag, and its own name; libbpf
 /// and the kernel have functions such as `bpf_prog_load`, which are anyone's.
-fn is_profilers_own(frame: &str) -> bool {
-    let is_program = frame
-        .split("bpf_prog_")
-        .skip(1)
-        .any(|rest| rest.len() >= 16 && rest.bytes().take(16).all(|byte| byte.is_ascii_hexdigit()));
-    is_program || frame.contains("bpf_trace_run") || frame.contains("__traceiter_")
+/// One that its thread has the kernel run by hand, as tests of ours do, is its work.
+fn has_profilers_own(frames: &[String]) -> bool {
+    let is_program = |frame: &String| {
+        let mut tags = frame.split("bpf_prog_").skip(1);
+        tags.any(|rest| {
+            rest.len() >= 16 && rest.bytes().take(16).all(|byte| byte.is_ascii_hexdigit())
+        })
+    };
+    let is_hook =
+        |frame: &String| frame.contains("bpf_trace_run") || frame.contains("__traceiter_");
+    let by_hand = frames
+        .iter()
+        .any(|frame| frame.starts_with("__bpf_prog_test_run"));
+    frames.iter().any(is_hook) || !by_hand && frames.iter().any(is_program)
 }
 
 fn parse_line(line: &str, per_thread: bool) -> Result<Line, &'static str> {
@@ -202,7 +210,7 @@ fn parse_line(line: &str, per_thread: bool) -> Result<Line, &'static str> {
     if frames.iter().any(String::is_empty) {
         return Err("an empty frame");
     }
-    if frames.iter().any(|frame| is_profilers_own(frame)) {
+    if has_profilers_own(&frames) {
         return Err("a frame of the profiler itself");
     }
     Ok(Line {
@@ -258,6 +266,8 @@ mod tests {
     #[test]
     fn a_function_that_loads_programs_is_none() {
         assert_eq!(Folded::parse(b"bpftool;main;bpf_prog_load 1\n").total(), 1);
+        let by_hand = b"x;__bpf_prog_test_run_raw_tp_[k];bpf_prog_6deef7357e7b4530_part_[k] 1\n";
+        assert_eq!(Folded::parse(by_hand).total(), 1);
     }
 
     #[test]
@@ -273,6 +283,7 @@ mod tests {
             b"x;main 1\nx;main 2\n",
             b"y;main 1\nx;main 2\n",
             b"x;main;schedule;bpf_trace_run4 1\n",
+            b"x;__bpf_prog_test_run_raw_tp;bpf_trace_run4;bpf_prog_6deef7357e7b4530_f 1\n",
             b"x;main;schedule;bpf_prog_6deef7357e7b4530_on_switch_[k] 1\n",
             b"x;main;schedule;__traceiter_sched_switch_[k]_[o] 1\n",
         ] {
