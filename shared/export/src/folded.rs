@@ -2,15 +2,11 @@
 //! Each waker follows as `--;leaf;…;root;comm`, so that a line read from its end
 //! tells who woke whom.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::io::{self, Write};
-use std::sync::Arc;
 
-use profile::folded::WAKER_DELIMITER;
-use profile::{Profile, Sample, Stack, State, Unit};
+use profile::{Profile, Sample, Unit};
 
-use crate::stack_text::{frame_names, thread_field, wakers};
+use crate::lines::Lines;
 
 /// How stacks are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,87 +84,27 @@ pub fn write_samples(
     writer: &mut dyn Write,
 ) -> io::Result<Written> {
     let mut written = Written::default();
-    for (line, sum) in lines(profile, samples, options) {
-        if let Some(value) = written.take(sum, profile.unit, options) {
-            writeln!(writer, "{line} {value}")?;
+    Lines::new(profile, samples, options).for_each(|line, sum| {
+        match written.take(sum, profile.unit, options) {
+            Some(value) => writeln!(writer, "{line} {value}"),
+            None => Ok(()),
         }
-    }
+    })?;
     Ok(written)
-}
-
-/// A line in two parts, which are ordered as the whole line is: no `;` stands
-/// in the first but at its end.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Line {
-    /// The first field, with the `;` after it.
-    thread: String,
-    /// The frames.
-    path: Arc<str>,
-}
-
-impl fmt::Display for Line {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let thread = match &*self.path {
-            "" => self.thread.trim_end_matches(';'),
-            _ => &self.thread,
-        };
-        write!(formatter, "{thread}{}", self.path)
-    }
-}
-
-/// The text of every sample and the sum of its values. Threads share stacks, so
-/// each stack's text is made once.
-pub(crate) fn lines(
-    profile: &Profile,
-    samples: impl IntoIterator<Item = (Sample, u64)>,
-    options: &Options,
-) -> BTreeMap<Line, u64> {
-    let mut paths: HashMap<(Stack, Option<State>), Arc<str>> = HashMap::new();
-    let mut lines: BTreeMap<Line, u64> = BTreeMap::new();
-    for (sample, value) in samples {
-        let Sample { stack, state, .. } = sample;
-        let path = paths.entry((stack, state)).or_insert_with(|| {
-            let (delimited, annotate) = (options.delimited, options.annotate_kernel);
-            let names = frame_names(profile, stack, state, delimited, annotate);
-            Arc::from(names.join(";"))
-        });
-        let per_thread = options.per_thread;
-        let thread = thread_field(profile, sample.comm, sample.thread, per_thread);
-        let line = Line {
-            thread: thread + ";",
-            path: with_wakers(path, profile, &sample, options),
-        };
-        *lines.entry(line).or_default() += value;
-    }
-    lines
-}
-
-/// The frames in `path`, and the wakers' after them.
-fn with_wakers(path: &Arc<str>, profile: &Profile, sample: &Sample, options: &Options) -> Arc<str> {
-    if sample.wakers.is_none() {
-        return Arc::clone(path);
-    }
-    let (delimited, annotate) = (options.delimited, options.annotate_kernel);
-    let mut names = vec![path.to_string()];
-    names.retain(|path| !path.is_empty());
-    for waker in wakers(profile, sample) {
-        names.push(WAKER_DELIMITER.to_owned());
-        let frames = frame_names(profile, waker.stack, None, delimited, annotate);
-        names.extend(frames.into_iter().rev());
-        let per_thread = options.per_thread;
-        names.push(thread_field(profile, waker.comm, waker.thread, per_thread));
-    }
-    names.join(";").into()
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use profile::{StackId, ThreadId, Waker, Weight};
+    use std::collections::BTreeMap;
+
+    use profile::folded::WAKER_DELIMITER;
+    use profile::{Stack, StackId, State, ThreadId, Waker, Weight};
     use proptest::prelude::*;
 
     use super::*;
     use crate::fixture::{blocked, sample, stack, weight, woken, written};
+    use crate::stack_text::{frame_names, thread_field, wakers};
 
     fn folded(profile: &Profile, options: Options) -> String {
         written(|writer| write(profile, &options, writer).map(|_| ()))
@@ -357,7 +293,72 @@ mod tests {
         samples.collect()
     }
 
+    /// All lines, each made by itself.
+    fn one_by_one(profile: &Profile, options: &Options) -> String {
+        let (delimited, annotate) = (options.delimited, options.annotate_kernel);
+        let field = |comm, thread| thread_field(profile, comm, thread, options.per_thread);
+        let names = |stack, state| frame_names(profile, stack, state, delimited, annotate);
+        let mut lines: BTreeMap<(String, String), u64> = BTreeMap::new();
+        for (sample, value) in profile.values() {
+            let mut path = names(sample.stack, sample.state);
+            for waker in wakers(profile, &sample) {
+                path.push(WAKER_DELIMITER.to_owned());
+                path.extend(names(waker.stack, None).into_iter().rev());
+                path.push(field(waker.comm, waker.thread));
+            }
+            let thread = field(sample.comm, sample.thread) + ";";
+            *lines.entry((thread, path.join(";"))).or_default() += value;
+        }
+        let line = |((thread, path), sum): (&(String, String), &u64)| {
+            let thread = match path.is_empty() {
+                true => thread.trim_end_matches(';'),
+                false => thread,
+            };
+            format!("{thread}{path} {sum}\n")
+        };
+        lines.iter().map(line).collect()
+    }
+
+    /// As [`samples`], of few names, which begin alike.
+    fn similar_samples() -> impl Strategy<Value = (Words, Vec<Words>)> {
+        let name = prop::sample::select(vec!["a", "a b", "a.c", "a:", "ab", "b"]);
+        let names = || prop::collection::vec(name.clone().prop_map(str::to_owned), 0..4);
+        let state = prop::sample::select(vec![None, Some(State::Running), Some(State::Blocked)]);
+        let thread = (1_u32..3).prop_map(|tid| ThreadId { pid: 1, tid });
+        let words = (name.clone(), thread, names(), names(), state).prop_map(
+            |(comm, thread, user, kernel, state)| Words {
+                comm: comm.to_owned(),
+                thread,
+                user,
+                kernel,
+                state,
+            },
+        );
+        (words.clone(), prop::collection::vec(words, 0..2))
+    }
+
     proptest! {
+        #[test]
+        fn lines_are_those_of_the_samples_and_in_order(
+            entries in prop::collection::vec((similar_samples(), 1_u64..100), 0..60),
+            per_thread: bool,
+            delimited: bool,
+            annotate_kernel: bool,
+        ) {
+            let mut profile = Profile::new(Unit::Nanoseconds);
+            for (words, value) in entries {
+                let sample = put(&mut profile, &words);
+                profile.add(sample, weight(value));
+            }
+            let options = Options {
+                per_thread,
+                delimited,
+                annotate_kernel,
+                nanoseconds: true,
+            };
+            prop_assert_eq!(folded(&profile, options), one_by_one(&profile, &options));
+        }
+
         #[test]
         fn reads_back_as_written(
             entries in prop::collection::vec((samples(), 1_u64..u64::from(u32::MAX)), 0..20),

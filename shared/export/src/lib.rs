@@ -12,6 +12,7 @@ pub mod clocks;
 pub mod distribution;
 pub mod folded;
 mod form;
+mod lines;
 pub mod report;
 mod stack_text;
 pub mod svg;

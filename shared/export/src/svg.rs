@@ -3,6 +3,7 @@
 //! Equal names get equal colours, so two graphs of the same data are the same
 //! file.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use inferno::flamegraph::color::{BackgroundColor, Color, MultiPalette, Palette, PaletteMap};
@@ -10,7 +11,8 @@ use inferno::flamegraph::{self, TextTruncateDirection};
 use profile::folded::state_suffix;
 use profile::{Profile, Sample, State};
 
-use crate::folded::{Options, lines};
+use crate::folded::Options;
+use crate::lines::Lines;
 
 /// What stands above the graph.
 #[derive(Clone, Debug, Default)]
@@ -46,11 +48,13 @@ pub fn write(
     caption: &Caption,
     writer: &mut dyn Write,
 ) -> io::Result<()> {
-    let lines: Vec<String> = lines(profile, samples, &Options::default())
-        .into_iter()
-        .filter(|(_, time)| *time >= 1_000)
-        .map(|(line, time)| format!("{} {}", not_a_comment(line.to_string()), time / 1_000))
-        .collect();
+    let mut lines = Vec::new();
+    Lines::new(profile, samples, &Options::default()).for_each(|line, time| {
+        if time >= 1_000 {
+            lines.push(format!("{} {}", not_a_comment(line), time / 1_000));
+        }
+        Ok::<_, io::Error>(())
+    })?;
     if lines.is_empty() {
         return write_empty(caption, writer);
     }
@@ -80,10 +84,10 @@ fn shortened(title: &str) -> String {
 }
 
 /// inferno skips lines that start with `# `; a thread may be named so.
-fn not_a_comment(line: String) -> String {
+fn not_a_comment(line: &str) -> Cow<'_, str> {
     match line.trim_start().strip_prefix("# ") {
-        Some(rest) => format!("#\u{a0}{rest}"),
-        None => line,
+        Some(rest) => format!("#\u{a0}{rest}").into(),
+        None => line.into(),
     }
 }
 

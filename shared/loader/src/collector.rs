@@ -1,7 +1,7 @@
 //! Keeps up with a running program: takes its messages, drains its counts.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -14,6 +14,7 @@ use bpf::types::{
 };
 use bpf::unwind::{CodeChanged, StackCopy};
 use bpf::wakers::{EVENT_WAKER, EVENT_WAKER_CHAIN};
+use indexmap::IndexMap;
 use libbpf_rs::{MapMut, ProgramMut, RingBuffer, RingBufferBuilder};
 use symbolize::Process;
 
@@ -404,7 +405,7 @@ impl Collected {
     }
 
     /// The sums by stack. Of what has not come by now nothing will.
-    pub(crate) fn settled(&mut self) -> HashMap<StackKey, Tally> {
+    pub(crate) fn settled(&mut self) -> IndexMap<StackKey, Tally> {
         self.wakers.settle(&self.stacks, |_, _| true);
         self.sums.settle(&self.stacks, &self.wakers, |_, _| true);
         self.sums.take_settled()

@@ -53,9 +53,8 @@ impl Collected {
             },
             ..Worth::default()
         };
-        // The map is gone before the next one of its size is made.
-        let totals: Vec<_> = self.settled().into_iter().collect();
-        let counted = totals.iter().flat_map(|(key, _)| [key.user, key.kernel]);
+        let totals = self.settled();
+        let counted = totals.keys().flat_map(|key| [key.user, key.kernel]);
         self.stacks.resolve(counted.chain(self.wakers.stacks()));
 
         let mut draft = Draft::new(unit);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bpf::types::{STACK_DEPTH, STACK_MISSED, STACK_NONE, StackEvent};
-use profile::{Stack, StackId, marker};
+use profile::{Id, Stack, StackId, StackTree, Table, marker};
 use symbolize::{Location, Process, Symbolizer};
 
 use crate::draft::Draft;
@@ -13,8 +13,9 @@ use crate::living::Living;
 use crate::once::Once;
 use crate::walks::{Outcome, WalkEnd};
 
-/// Frames kept at most, 16 bytes each: what comes after them is counted as
-/// missing. A target that forges frame pointers can make every stack a new one.
+/// Frames kept at most, each once where stacks share their callers: 20 bytes each.
+/// What comes after them is counted as missing. A target that forges frame pointers
+/// can make every stack a new one.
 const MOST_FRAMES: usize = 8 << 20;
 /// What a stack's ID counts for, in frames.
 const FRAMES_OF_A_STACK: usize = 4;
@@ -43,27 +44,28 @@ pub(crate) struct NamedStack {
 }
 
 /// A user stack or a kernel stack in a profile.
-#[derive(Clone)]
-pub(crate) struct NamedPart {
+struct NamedPart {
     stack: StackId,
     quality: Quality,
     outcome: Option<Outcome>,
     last_module: Option<Arc<str>>,
 }
 
-/// A stack that was seen: locations leaf first.
-#[derive(Clone, PartialEq, Eq, Hash)]
+/// A stack that was seen.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Known {
-    locations: Arc<[Location]>,
+    stack: StackId,
     outcome: Option<Outcome>,
 }
 
 /// Every stack seen so far, by ID.
 pub(crate) struct Stacks {
     pub(crate) symbolizer: Symbolizer,
+    locations: Table<Location>,
+    tree: StackTree<Id<Location>>,
     /// Each belongs to a process, or to none if it comes but once.
     known: Once<Known, Option<Process>>,
-    frames: usize,
+    most_frames: usize,
     /// Whether one found no room.
     is_full: bool,
 }
@@ -72,8 +74,10 @@ impl Stacks {
     pub(crate) fn new() -> Stacks {
         Stacks {
             symbolizer: Symbolizer::new(),
+            locations: Table::default(),
+            tree: StackTree::default(),
             known: Once::new(),
-            frames: 0,
+            most_frames: MOST_FRAMES,
             is_full: false,
         }
     }
@@ -124,6 +128,7 @@ impl Stacks {
         locations
     }
 
+    /// Keeps a stack, leaf first.
     fn keep(
         &mut self,
         id: u64,
@@ -131,18 +136,36 @@ impl Stacks {
         outcome: Option<Outcome>,
         owner: Option<Process>,
     ) {
-        let locations = locations.into();
-        let stack = Known { locations, outcome };
-        let new_frames = match self.known.has(&stack) {
-            true => 0,
-            false => stack.locations.len(),
-        };
         let of_ids = (self.known.id_count() + 1) * FRAMES_OF_A_STACK;
-        self.is_full = self.frames + new_frames + of_ids > MOST_FRAMES;
-        if !self.is_full {
-            self.frames += new_frames;
-            self.known.insert(id, stack, owner);
+        let frames = self.tree.len() + self.new_frames(&locations);
+        self.is_full = frames + of_ids > self.most_frames;
+        if self.is_full {
+            return;
         }
+        let Stacks {
+            locations: table,
+            tree,
+            known,
+            ..
+        } = self;
+        let root_first = locations.into_iter().rev();
+        let stack = tree.add(root_first.map(|location| table.id(location)));
+        known.insert(id, Known { stack, outcome }, owner);
+    }
+
+    /// How many frames the tree would have more with this stack.
+    fn new_frames(&self, locations: &[Location]) -> usize {
+        let mut callers = StackId::EMPTY;
+        let mut new = locations.len();
+        for location in locations.iter().rev() {
+            let leaf = self.locations.get(location);
+            let Some(stack) = leaf.and_then(|leaf| self.tree.get(callers, leaf)) else {
+                break;
+            };
+            callers = stack;
+            new -= 1;
+        }
+        new
     }
 
     /// The ID under which the same frames came first, if the stack is known or
@@ -171,10 +194,21 @@ impl Stacks {
 
     /// Names the frames of these stacks, all at once.
     pub(crate) fn resolve(&mut self, ids: impl Iterator<Item = u64>) {
-        let known = &self.known;
-        let stacks = ids.filter_map(|id| known.get(id));
-        let locations = stacks.flat_map(|stack| stack.locations.iter()).copied();
-        self.symbolizer.resolve(locations);
+        let mut seen = vec![false; self.tree.len()];
+        let mut wanted = vec![false; self.locations.len()];
+        for known in ids.filter_map(|id| self.known.get(id)) {
+            let mut rest = known.stack;
+            while let Some((callers, leaf)) = self.tree.node(rest)
+                && !seen[rest.index()]
+            {
+                seen[rest.index()] = true;
+                wanted[leaf.index()] = true;
+                rest = callers;
+            }
+        }
+        let locations = self.locations.iter().zip(wanted);
+        let wanted = locations.filter_map(|(location, is_wanted)| is_wanted.then_some(*location));
+        self.symbolizer.resolve(wanted);
     }
 
     /// A user stack with its kernel stack in a profile, once they are resolved.
@@ -193,10 +227,7 @@ impl Stacks {
     }
 
     fn part(&self, id: u64, missed: &str, draft: &mut Draft) -> NamedPart {
-        if let Some(named) = draft.parts.get(&id) {
-            return named.clone();
-        }
-        let Some(known) = self.known.get(id) else {
+        let Some(&known) = self.known.get(id) else {
             return match id {
                 STACK_NONE => NamedPart::without_frames(Quality::Whole),
                 _ => NamedPart {
@@ -205,23 +236,79 @@ impl Stacks {
                 },
             };
         };
-        let walked = self.symbolizer.frames(&known.locations);
-        let truncated = known.is_too_deep().then(|| draft.marker(marker::TRUNCATED));
-        let frames: Vec<_> = walked.iter().map(|frame| draft.frame(frame)).collect();
-        let quality = match known.is_whole() {
-            true => Quality::Whole,
-            false => Quality::Truncated,
+        let outcome = known.outcome;
+        let root = self.root(known);
+        let is_too_deep = match outcome {
+            Some(outcome) => outcome.end == WalkEnd::TooDeep,
+            None => self.tree.leaf_first(known.stack).count() == STACK_DEPTH,
         };
-        let named = NamedPart {
-            stack: draft
-                .profile
-                .stacks
-                .add(truncated.into_iter().chain(frames)),
-            quality,
-            outcome: known.outcome,
-            last_module: walked.first().and_then(|frame| frame.module.clone()),
+        let is_whole = match outcome {
+            Some(outcome) => outcome.end == WalkEnd::Root,
+            None => !is_too_deep && root != Some(Location::Unknown),
         };
-        draft.parts.insert(id, named.clone());
+        NamedPart {
+            stack: self.stack_in(draft, known.stack, is_too_deep),
+            quality: match is_whole {
+                true => Quality::Whole,
+                false => Quality::Truncated,
+            },
+            outcome,
+            last_module: match is_whole {
+                true => None,
+                false => root.and_then(|root| self.symbolizer.frame(root).module),
+            },
+        }
+    }
+
+    /// The frame that is nearest to the root.
+    fn root(&self, known: Known) -> Option<Location> {
+        let root = self.tree.leaf_first(known.stack).last();
+        root.map(|root| self.locations[root])
+    }
+
+    /// The profile's stack of a stack's frames.
+    fn stack_in(&self, draft: &mut Draft, stack: StackId, is_too_deep: bool) -> StackId {
+        let leaf = self.tree.node(stack).map(|(_, leaf)| self.locations[leaf]);
+        if is_too_deep || matches!(leaf, Some(Location::Kernel { .. })) {
+            return self.cut_stack_in(draft, stack, is_too_deep);
+        }
+        // From the first callers that the profile has, to the leaf.
+        let mut rest = stack;
+        let mut leaves = Vec::new();
+        let mut named = loop {
+            if let Some(named) = draft.stack(rest) {
+                break named;
+            }
+            let Some((callers, leaf)) = self.tree.node(rest) else {
+                break StackId::EMPTY;
+            };
+            leaves.push((rest, leaf));
+            rest = callers;
+        };
+        for (stack, leaf) in leaves.into_iter().rev() {
+            let frame = draft.frame(leaf.index(), || self.symbolizer.frame(self.locations[leaf]));
+            named = draft.profile.stacks.called(named, frame);
+            draft.put_stack(stack, named);
+        }
+        named
+    }
+
+    /// The same of a stack that is not in the profile as it is: the tracer's own
+    /// frames are cut out of a kernel stack, and what is deeper than can be captured
+    /// has a mark at its root.
+    fn cut_stack_in(&self, draft: &mut Draft, stack: StackId, is_too_deep: bool) -> StackId {
+        if let Some(named) = draft.stack(stack) {
+            return named;
+        }
+        let leaves = self.tree.leaf_first(stack);
+        let locations: Vec<Location> = leaves.map(|leaf| self.locations[leaf]).collect();
+        let mark = is_too_deep.then(|| draft.marker(marker::TRUNCATED));
+        let mut named = draft.profile.stacks.add(mark);
+        for frame in self.symbolizer.frames(&locations) {
+            let frame = draft.add_frame(&frame);
+            named = draft.profile.stacks.called(named, frame);
+        }
+        draft.put_stack(stack, named);
         named
     }
 
@@ -233,24 +320,6 @@ impl Stacks {
     /// What could not be located or named.
     pub(crate) fn losses(&self) -> symbolize::Losses {
         self.symbolizer.losses().clone()
-    }
-}
-
-impl Known {
-    /// Whether there were more frames than can be captured.
-    fn is_too_deep(&self) -> bool {
-        match self.outcome {
-            Some(outcome) => outcome.end == WalkEnd::TooDeep,
-            None => self.locations.len() == STACK_DEPTH,
-        }
-    }
-
-    /// Whether the last frame is the thread's first, as far as is known.
-    fn is_whole(&self) -> bool {
-        match self.outcome {
-            Some(outcome) => outcome.end == WalkEnd::Root,
-            None => !self.is_too_deep() && self.locations.last() != Some(&Location::Unknown),
-        }
     }
 }
 
@@ -287,7 +356,7 @@ mod tests {
             let walked = vec![Location::Vdso { offset: 8 }; 20];
             stacks.keep(id, walked, None, None);
         }
-        assert_eq!((stacks.count(), stacks.frames), (1, 20));
+        assert_eq!((stacks.count(), stacks.tree.len()), (1, 21));
         assert_eq!(
             [10, 11, 12].map(|id| stacks.first(id)),
             [Some(10), Some(10), None]
@@ -298,7 +367,7 @@ mod tests {
     fn without_room_others_are_missed_until_ids_are_forgotten() {
         let mut stacks = Stacks::new();
         stacks.keep(10, vec![Location::Unknown], None, None);
-        stacks.frames = MOST_FRAMES;
+        stacks.most_frames = stacks.tree.len() + 2 * FRAMES_OF_A_STACK;
         stacks.keep(11, vec![Location::Vdso { offset: 8 }], None, None);
         assert_eq!(
             [10, 11, 12].map(|id| stacks.first(id)),

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use bpf::types::{STACK_MISSED, StackKey, Tally};
 use bpf::wakers::WAKER_MISSED;
+use indexmap::IndexMap;
 
 use crate::stacks::Stacks;
 use crate::wakers::Wakers;
@@ -15,7 +16,7 @@ use crate::wakers::Wakers;
 /// All sums so far.
 pub(crate) struct Sums {
     per_process: bool,
-    settled: HashMap<StackKey, Tally>,
+    settled: IndexMap<StackKey, Tally>,
     /// Those of which a stack or the waker has not come yet.
     open: HashMap<StackKey, Tally>,
 }
@@ -24,7 +25,7 @@ impl Sums {
     pub(crate) fn new(per_process: bool) -> Sums {
         Sums {
             per_process,
-            settled: HashMap::new(),
+            settled: IndexMap::new(),
             open: HashMap::new(),
         }
     }
@@ -39,15 +40,15 @@ impl Sums {
             waker: waker.unwrap_or(key.waker),
             ..key
         };
-        let sums = if user.is_some() && kernel.is_some() && waker.is_some() {
+        let sum = if user.is_some() && kernel.is_some() && waker.is_some() {
             if !self.per_process {
                 (translated.pid, translated.tid) = (0, 0);
             }
-            &mut self.settled
+            self.settled.entry(translated).or_default()
         } else {
-            &mut self.open
+            self.open.entry(translated).or_default()
         };
-        add(sums.entry(translated).or_default(), tally);
+        add(sum, tally);
     }
 
     /// Looks again at the sums that could not settle. What has not come counts
@@ -77,7 +78,7 @@ impl Sums {
     }
 
     /// Takes the sums that have settled.
-    pub(crate) fn take_settled(&mut self) -> HashMap<StackKey, Tally> {
+    pub(crate) fn take_settled(&mut self) -> IndexMap<StackKey, Tally> {
         std::mem::take(&mut self.settled)
     }
 }

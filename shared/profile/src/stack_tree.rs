@@ -69,6 +69,17 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
         StackId(place + 1)
     }
 
+    /// The stack in which `callers` call `leaf`, if it is there.
+    #[must_use]
+    pub fn get(&self, callers: StackId, leaf: Frame) -> Option<StackId> {
+        let node = (callers, leaf);
+        let hash = self.hasher.hash_one(node);
+        let place = self
+            .places
+            .find(hash, |&place| self.nodes[place as usize] == node);
+        place.map(|place| StackId(place + 1))
+    }
+
     /// The stack of these frames, root first; added if it is new.
     pub fn add(&mut self, frames: impl IntoIterator<Item = Frame>) -> StackId {
         self.extend(StackId::EMPTY, frames)
@@ -111,13 +122,6 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
         self.nodes.iter().copied()
     }
 
-    /// The stack at a place, if there is one.
-    #[must_use]
-    pub fn id_at(&self, index: usize) -> Option<StackId> {
-        let stack = StackId(u32::try_from(index).ok()?);
-        (index <= self.nodes.len()).then_some(stack)
-    }
-
     /// How many stacks there are, the empty one included.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "it never is")]
@@ -141,6 +145,8 @@ mod tests {
         assert_eq!(tree.leaf_first(other).collect::<Vec<_>>(), [4, 2, 1]);
         assert_eq!(tree.node(long), Some((short, 3)));
         assert_eq!(tree.add([1, 2, 4]), other);
+        assert_eq!(tree.get(short, 4), Some(other));
+        assert_eq!(tree.get(short, 5), None);
         assert!(short < other && !other.is_empty());
     }
 
@@ -150,7 +156,6 @@ mod tests {
         assert_eq!(tree.add([]), StackId::EMPTY);
         assert!(StackId::EMPTY.is_empty());
         assert_eq!(tree.node(StackId::EMPTY), None);
-        assert_eq!((tree.id_at(0), tree.id_at(1)), (Some(StackId::EMPTY), None));
     }
 
     #[test]

@@ -91,10 +91,10 @@ impl<Row: Eq + Hash> Table<Row> {
         Id::new(self.rows.insert_full(row).0)
     }
 
-    /// The number of the row at a place, if there is one.
+    /// The number of a row, if it is there.
     #[must_use]
-    pub fn id_at(&self, index: usize) -> Option<Id<Row>> {
-        (index < self.rows.len()).then(|| Id::new(index))
+    pub fn get(&self, row: &Row) -> Option<Id<Row>> {
+        self.rows.get_index_of(row).map(Id::new)
     }
 
     /// How many rows there are.
@@ -146,6 +146,7 @@ mod tests {
         assert_eq!((a, a.index(), b.index()), (again, 0, 1));
         assert_eq!((&*table[a], &*table[b], table.len()), ("a", "b", 2));
         assert_eq!(table.id("b".into()), b);
-        assert_eq!((table.id_at(1), table.id_at(2)), (Some(b), None));
+        assert_eq!(table.get(&"b".into()), Some(b));
+        assert_eq!(table.get(&"c".into()), None);
     }
 }

@@ -192,17 +192,24 @@ impl Symbolizer {
         }
     }
 
+    /// The frame of a location.
+    ///
+    /// Its name is that of [`Symbolizer::resolve`]; without it, the module's only.
+    pub fn frame(&self, location: Location) -> Frame {
+        match self.frames.get(&location) {
+            Some(frame) => frame.clone(),
+            None => self.nameless(location),
+        }
+    }
+
     /// The frames of a located stack, root first.
     ///
     /// The tracer's own frames are cut out of a kernel stack.
     /// Names are those of [`Symbolizer::resolve`]; without it, modules only.
     /// Equal names that were resolved are the same `Arc`.
     pub fn frames(&self, located: &[Location]) -> Vec<Frame> {
-        let frame = |location: &Location| match self.frames.get(location) {
-            Some(frame) => frame.clone(),
-            None => self.nameless(*location),
-        };
-        let mut frames: Vec<_> = located.iter().map(frame).collect();
+        let frames = located.iter().map(|location| self.frame(*location));
+        let mut frames: Vec<_> = frames.collect();
         let kernel = frames
             .iter()
             .take_while(|frame| frame.kind == FrameKind::Kernel);

@@ -1,0 +1,347 @@
+//! Folded lines in their order, without the text of all of them at once.
+//!
+//! A line is a thread, the texts of its user frames but perhaps the last, and a tail:
+//! what follows. Threads, frames and tails are few, and lines share their callers, so
+//! that each line takes a few numbers. They are ordered as their texts are.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use profile::folded::{DELIMITER, WAKER_DELIMITER, state_suffix};
+use profile::{Id, Name, Profile, Sample, StackId, StackTree, State, Table, ThreadId, Wakers};
+use profile::{marker, text};
+
+use crate::folded::Options;
+use crate::stack_text::{frame_names, part_names, thread_field, wakers};
+
+type Text = Id<Box<str>>;
+
+/// A line, which ends in its tail.
+#[derive(Clone, Copy)]
+struct Line {
+    thread: Text,
+    callers: StackId,
+    tail: Text,
+    sum: u64,
+}
+
+/// What a tail is made of: the last user frame, if none of the kernel follows it; and
+/// whether there are user frames at all.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Tail {
+    leaf: Option<Text>,
+    kernel: StackId,
+    has_user: bool,
+    state: Option<State>,
+    wakers: Option<Id<Wakers>>,
+}
+
+/// Lines, ordered, each text once.
+pub(crate) struct Lines {
+    texts: Table<Box<str>>,
+    callers: StackTree<Text>,
+    lines: Vec<Line>,
+}
+
+impl Lines {
+    /// The lines of these samples with their sums.
+    pub(crate) fn new(
+        profile: &Profile,
+        samples: impl IntoIterator<Item = (Sample, u64)>,
+        options: &Options,
+    ) -> Lines {
+        let mut builder = Builder::new(profile, options);
+        let samples = samples.into_iter();
+        let lines = samples.map(|(sample, value)| builder.line(&sample, value));
+        let lines = lines.collect();
+        let Builder { texts, callers, .. } = builder;
+        let mut lines = Lines {
+            texts,
+            callers,
+            lines,
+        };
+        lines.sort();
+        lines
+    }
+
+    fn sort(&mut self) {
+        let order = Order::new(&self.texts, &self.callers);
+        let compare = |one: &Line, other: &Line| order.compare(one, other);
+        self.lines.sort_unstable_by(compare);
+        self.lines.dedup_by(|line, kept| {
+            let is_same = compare(line, kept).is_eq();
+            kept.sum += if is_same { line.sum } else { 0 };
+            is_same
+        });
+        self.lines.shrink_to_fit();
+    }
+
+    /// Hands out every line and its sum.
+    ///
+    /// # Errors
+    /// The first of `receive`.
+    pub(crate) fn for_each<E>(
+        &self,
+        mut receive: impl FnMut(&str, u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut text = String::new();
+        for line in &self.lines {
+            text.clear();
+            text.push_str(&self.texts[line.thread]);
+            for caller in self.callers.root_first(line.callers) {
+                text.push(';');
+                text.push_str(&self.texts[caller]);
+            }
+            let tail = &self.texts[line.tail];
+            if !tail.is_empty() {
+                text.push(';');
+                text.push_str(tail);
+            }
+            receive(&text, line.sum)?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes lines of samples.
+struct Builder<'a> {
+    profile: &'a Profile,
+    options: &'a Options,
+    texts: Table<Box<str>>,
+    callers: StackTree<Text>,
+    threads: HashMap<(Name, Option<ThreadId>), Text>,
+    tails: HashMap<Tail, Text>,
+    /// Those of user frames and stacks, by their places in the profile.
+    frames: Vec<Option<Text>>,
+    stacks: Vec<Option<StackId>>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(profile: &'a Profile, options: &'a Options) -> Builder<'a> {
+        Builder {
+            profile,
+            options,
+            texts: Table::default(),
+            callers: StackTree::default(),
+            threads: HashMap::new(),
+            tails: HashMap::new(),
+            frames: vec![None; profile.frames.len()],
+            stacks: vec![None; profile.stacks.len()],
+        }
+    }
+
+    fn line(&mut self, sample: &Sample, value: u64) -> Line {
+        let user = self.stack(sample.stack.user);
+        let kernel = sample.stack.kernel;
+        let (callers, leaf) = match self.callers.node(user) {
+            Some((callers, leaf)) if kernel.is_empty() => (callers, Some(leaf)),
+            _ => (user, None),
+        };
+        let tail = Tail {
+            leaf,
+            kernel,
+            has_user: !user.is_empty(),
+            state: sample.state,
+            wakers: sample.wakers,
+        };
+        Line {
+            thread: self.thread(sample.comm, sample.thread),
+            callers,
+            tail: self.tail(tail, sample),
+            sum: value,
+        }
+    }
+
+    fn thread(&mut self, comm: Name, thread: Option<ThreadId>) -> Text {
+        let Builder {
+            profile,
+            options,
+            texts,
+            ..
+        } = self;
+        let thread = thread.filter(|_| options.per_thread);
+        *self
+            .threads
+            .entry((comm, thread))
+            .or_insert_with(|| texts.text(&thread_field(profile, comm, thread, options.per_thread)))
+    }
+
+    /// A user stack of texts.
+    fn stack(&mut self, stack: StackId) -> StackId {
+        let profile = self.profile;
+        let mut rest = stack;
+        let mut leaves = Vec::new();
+        let mut known = loop {
+            if let Some(known) = self.stacks[rest.index()] {
+                break known;
+            }
+            let Some((callers, leaf)) = profile.stacks.node(rest) else {
+                break StackId::EMPTY;
+            };
+            leaves.push((rest, leaf));
+            rest = callers;
+        };
+        for (stack, leaf) in leaves.into_iter().rev() {
+            let name = || text::frame(profile.name(&profile.frames[leaf]));
+            let texts = &mut self.texts;
+            let leaf = self.frames[leaf.index()].get_or_insert_with(|| texts.text(&name()));
+            known = self.callers.called(known, *leaf);
+            self.stacks[stack.index()] = Some(known);
+        }
+        known
+    }
+
+    fn tail(&mut self, tail: Tail, sample: &Sample) -> Text {
+        if let Some(&known) = self.tails.get(&tail) {
+            return known;
+        }
+        let Options {
+            per_thread,
+            delimited,
+            annotate_kernel,
+            ..
+        } = *self.options;
+        let mut names = Vec::new();
+        names.extend(tail.leaf.map(|leaf| self.texts[leaf].to_string()));
+        if delimited && tail.has_user && !tail.kernel.is_empty() {
+            names.push(DELIMITER.to_owned());
+        }
+        names.extend(part_names(self.profile, tail.kernel, annotate_kernel));
+        if let Some(state) = tail.state {
+            if names.is_empty() {
+                names.push(marker::NO_STACK.to_owned());
+            }
+            if let Some(leaf) = names.last_mut() {
+                leaf.push_str(state_suffix(state));
+            }
+        }
+        for waker in wakers(self.profile, sample) {
+            names.push(WAKER_DELIMITER.to_owned());
+            let (stack, annotate) = (waker.stack, annotate_kernel);
+            let frames = frame_names(self.profile, stack, None, delimited, annotate);
+            names.extend(frames.into_iter().rev());
+            let (comm, thread) = (waker.comm, waker.thread);
+            names.push(thread_field(self.profile, comm, thread, per_thread));
+        }
+        let text = self.texts.text(&names.join(";"));
+        self.tails.insert(tail, text);
+        text
+    }
+}
+
+/// The order of lines as texts: `a b;c` before `a;b`, as a space is before `;`.
+struct Order<'a> {
+    texts: &'a Table<Box<str>>,
+    callers: &'a StackTree<Text>,
+    /// The places of texts among all, with a `;` at their ends and without.
+    followed: Vec<u32>,
+    places: Vec<u32>,
+    /// The places of stacks among all, each before those that it calls; and of the
+    /// last of these.
+    first: Vec<u32>,
+    last: Vec<u32>,
+}
+
+impl<'a> Order<'a> {
+    fn new(texts: &'a Table<Box<str>>, callers: &'a StackTree<Text>) -> Order<'a> {
+        let all: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        let followed = places(&all, |one, other| {
+            let followed = |text: &'a str| text.bytes().chain([b';']);
+            followed(one).cmp(followed(other))
+        });
+        let places = places(&all, |one, other| one.cmp(other));
+        let mut order = Order {
+            texts,
+            callers,
+            followed,
+            places,
+            first: vec![0; callers.len()],
+            last: vec![0; callers.len()],
+        };
+        order.number_stacks();
+        order
+    }
+
+    fn number_stacks(&mut self) {
+        // Callers come first: from the end on, each has counted all that it calls.
+        let nodes: Vec<(StackId, Text)> = self.callers.nodes().collect();
+        let mut sizes = vec![1_u32; self.callers.len()];
+        for (stack, (callers, _)) in (1..sizes.len()).zip(&nodes).rev() {
+            sizes[callers.index()] += sizes[stack];
+        }
+        let mut stacks: Vec<usize> = (1..self.callers.len()).collect();
+        stacks.sort_unstable_by_key(|&stack| {
+            let (callers, leaf) = nodes[stack - 1];
+            (callers, self.followed[leaf.index()])
+        });
+        // A caller comes before what it calls, so it has its number by then.
+        let mut next: Vec<u32> = vec![1; self.callers.len()];
+        self.last[0] = sizes[0] - 1;
+        for stack in stacks {
+            let (callers, _) = nodes[stack - 1];
+            let callers = callers.index();
+            self.first[stack] = self.first[callers] + next[callers];
+            self.last[stack] = self.first[stack] + sizes[stack] - 1;
+            next[callers] += sizes[stack];
+        }
+    }
+
+    fn compare(&self, one: &Line, other: &Line) -> Ordering {
+        let thread = |line: &Line| self.followed[line.thread.index()];
+        let by_thread = thread(one).cmp(&thread(other));
+        by_thread.then_with(|| self.compare_paths(one, other))
+    }
+
+    fn compare_paths(&self, one: &Line, other: &Line) -> Ordering {
+        let first = |line: &Line| self.first[line.callers.index()];
+        let place = |line: &Line| self.places[line.tail.index()];
+        if one.callers == other.callers {
+            place(one).cmp(&place(other))
+        } else if self.calls(one.callers, other.callers) {
+            self.texts[one.tail]
+                .as_bytes()
+                .iter()
+                .copied()
+                .cmp(self.rest(one.callers, other))
+        } else if self.calls(other.callers, one.callers) {
+            let tail = self.texts[other.tail].as_bytes().iter().copied();
+            self.rest(other.callers, one).cmp(tail)
+        } else {
+            first(one).cmp(&first(other))
+        }
+    }
+
+    /// Whether `stack` is that of callers of `of`, or the same.
+    fn calls(&self, stack: StackId, of: StackId) -> bool {
+        let [stack, of] = [stack, of].map(StackId::index);
+        (self.first[stack]..=self.last[stack]).contains(&self.first[of])
+    }
+
+    /// What of a line follows the callers `after`.
+    fn rest(&self, after: StackId, line: &Line) -> impl Iterator<Item = u8> {
+        let mut pieces = vec![&*self.texts[line.tail]];
+        let mut stack = line.callers;
+        while let Some((callers, leaf)) = self.callers.node(stack)
+            && stack != after
+        {
+            pieces.push(&self.texts[leaf]);
+            stack = callers;
+        }
+        let pieces = pieces.into_iter().rev().enumerate();
+        pieces.flat_map(|(index, piece)| {
+            let delimiter = (index > 0).then_some(b';');
+            delimiter.into_iter().chain(piece.bytes())
+        })
+    }
+}
+
+/// The place of each text among all in an order; equal ones cannot be.
+fn places<'a>(texts: &[&'a str], compare: impl Fn(&'a str, &'a str) -> Ordering) -> Vec<u32> {
+    let mut sorted: Vec<usize> = (0..texts.len()).collect();
+    sorted.sort_unstable_by(|&one, &other| compare(texts[one], texts[other]));
+    let mut places = vec![0; texts.len()];
+    for (place, index) in (0..).zip(sorted) {
+        places[index] = place;
+    }
+    places
+}
