@@ -3,28 +3,41 @@
 //! Stacks share what they have in common, and a stack of any depth is one number.
 
 use std::hash::{BuildHasher, Hash, RandomState};
+use std::num::NonZeroU32;
 
 use hashbrown::HashTable;
 
-/// A stack in a [`StackTree`]: the number of its leaf.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StackId(u32);
+/// A stack in a [`StackTree`]: the number of its leaf. An optional one takes no more
+/// room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackId(NonZeroU32);
 
 impl StackId {
     /// The stack without a frame.
-    pub const EMPTY: StackId = StackId(0);
+    pub const EMPTY: StackId = StackId(NonZeroU32::MIN);
 
     /// The stack's place: 0 for the one without a frame, and a caller's is less than
     /// that of what it calls.
     #[must_use]
     pub fn index(self) -> usize {
-        self.0 as usize
+        self.0.get() as usize - 1
+    }
+
+    /// That of a place in `nodes`.
+    fn new(place: u32) -> StackId {
+        StackId(NonZeroU32::MIN.saturating_add(place + 1))
     }
 
     /// Whether it has no frame.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self == StackId::EMPTY
+    }
+}
+
+impl Default for StackId {
+    fn default() -> Self {
+        StackId::EMPTY
     }
 }
 
@@ -66,7 +79,7 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
         if place == next {
             nodes.push(node);
         }
-        StackId(place + 1)
+        StackId::new(place)
     }
 
     /// The stack in which `callers` call `leaf`, if it is there.
@@ -77,7 +90,7 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
         let place = self
             .places
             .find(hash, |&place| self.nodes[place as usize] == node);
-        place.map(|place| StackId(place + 1))
+        place.map(|place| StackId::new(*place))
     }
 
     /// The stack of these frames, root first; added if it is new.

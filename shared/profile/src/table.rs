@@ -4,13 +4,15 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
+use std::num::NonZeroU32;
 use std::ops::Index;
 
 use indexmap::IndexSet;
 
-/// The place of a row in its [`Table`].
+/// The place of a row in its [`Table`]. An optional one takes no more room.
 pub struct Id<Row> {
-    index: u32,
+    /// Counted from 1.
+    place: NonZeroU32,
     row: PhantomData<fn() -> Row>,
 }
 
@@ -18,13 +20,14 @@ impl<Row> Id<Row> {
     /// The row's place, counted from 0.
     #[must_use]
     pub fn index(self) -> usize {
-        self.index as usize
+        self.place.get() as usize - 1
     }
 
     fn new(index: usize) -> Id<Row> {
         // A table of 2^32 rows has no room in the memory that profiles may take.
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
         Id {
-            index: u32::try_from(index).unwrap_or(u32::MAX),
+            place: NonZeroU32::MIN.saturating_add(index),
             row: PhantomData,
         }
     }
@@ -41,7 +44,7 @@ impl<Row> Copy for Id<Row> {}
 
 impl<Row> PartialEq for Id<Row> {
     fn eq(&self, other: &Self) -> bool {
-        self.index == other.index
+        self.place == other.place
     }
 }
 
@@ -55,19 +58,19 @@ impl<Row> PartialOrd for Id<Row> {
 
 impl<Row> Ord for Id<Row> {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.index.cmp(&other.index)
+        self.place.cmp(&other.place)
     }
 }
 
 impl<Row> Hash for Id<Row> {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        self.index.hash(hasher);
+        self.place.hash(hasher);
     }
 }
 
 impl<Row> fmt::Debug for Id<Row> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "#{}", self.index)
+        write!(formatter, "#{}", self.index())
     }
 }
 
