@@ -14,7 +14,6 @@ use bpf::types::{
 };
 use bpf::unwind::{CodeChanged, StackCopy};
 use bpf::wakers::{EVENT_WAKER, EVENT_WAKER_CHAIN};
-use indexmap::IndexMap;
 use libbpf_rs::{MapMut, ProgramMut, RingBuffer, RingBufferBuilder};
 use symbolize::Process;
 
@@ -25,7 +24,7 @@ use crate::iterators::copy;
 use crate::living::Living;
 use crate::maps::{for_each_value, take_all};
 use crate::stacks::Stacks;
-use crate::sums::Sums;
+use crate::sums::{Settled, Sums};
 use crate::targets::Targets;
 use crate::turns::Turns;
 use crate::unwinding::{Copied, MOST_COPIES, Unwinder};
@@ -299,6 +298,10 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         }
         let mut inbox = self.inbox.borrow_mut();
         inbox.settle(&mut self.sums, Some(&living));
+        // What could not settle still refers to its stacks by ID.
+        for id in self.sums.open_ids().chain(inbox.wakers.open_ids()) {
+            unused.remove(&id);
+        }
         inbox.forget(&unused);
         Ok(())
     }
@@ -405,9 +408,10 @@ impl Collected {
     }
 
     /// The sums by stack. Of what has not come by now nothing will.
-    pub(crate) fn settled(&mut self) -> IndexMap<StackKey, Tally> {
+    pub(crate) fn settled(&mut self) -> Settled {
         self.wakers.settle(&self.stacks, |_, _| true);
         self.sums.settle(&self.stacks, &self.wakers, |_, _| true);
+        self.stacks.forget_ids();
         self.sums.take_settled()
     }
 }

@@ -8,6 +8,7 @@ use profile::{Losses, Profile, Sample, State, ThreadId, Unit, Waker, Weight};
 use crate::Collected;
 use crate::draft::Draft;
 use crate::stacks::{NamedStack, Quality};
+use crate::sums::Settled;
 use crate::wakers::Seen;
 use crate::walks::Walks;
 
@@ -53,17 +54,14 @@ impl Collected {
             },
             ..Worth::default()
         };
-        let totals = self.settled();
-        let counted = totals.keys().flat_map(|key| [key.user, key.kernel]);
+        let Settled { sums, comms } = self.settled();
+        let counted = sums.keys().flat_map(|key| [key.user, key.kernel]);
         self.stacks.resolve(counted.chain(self.wakers.stacks()));
 
         let mut draft = Draft::new(unit);
-        draft.profile.samples.reserve(totals.len());
-        for (key, tally) in totals {
-            let thread = ThreadId {
-                pid: key.pid,
-                tid: key.tid,
-            };
+        draft.profile.samples.reserve(sums.len());
+        for (key, tally) in sums {
+            let thread = key.thread;
             let named = self.stacks.named(key.user, key.kernel, &mut draft);
             worth.judge(&named, tally.events);
             let wakers = match shown {
@@ -78,7 +76,7 @@ impl Collected {
                 ),
             };
             let sample = Sample {
-                comm: draft.comm(&key.comm),
+                comm: draft.comm(&comms[key.comm]),
                 thread: Some(thread),
                 stack: named.stack,
                 state: None,

@@ -1,7 +1,7 @@
 //! The stacks that programs report: each is tied to files and offsets when it
 //! arrives, and named when it is printed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bpf::types::{STACK_DEPTH, STACK_MISSED, STACK_NONE, StackEvent};
@@ -10,7 +10,6 @@ use symbolize::{Location, Process, Symbolizer};
 
 use crate::draft::Draft;
 use crate::living::Living;
-use crate::once::Once;
 use crate::walks::{Outcome, WalkEnd};
 
 /// Frames kept at most, each once where stacks share their callers: 20 bytes each.
@@ -51,20 +50,35 @@ struct NamedPart {
     last_module: Option<Arc<str>>,
 }
 
-/// A stack that was seen.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Known {
+/// What a program's ID of a stack stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Captured {
+    /// No stack, as there was none.
+    Nothing,
+    /// No stack, though there was one.
+    Missed,
+    /// This one.
+    Stack(Walked),
+}
+
+/// A stack of locations, and how the walk along it ended, if that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Walked {
     stack: StackId,
     outcome: Option<Outcome>,
 }
 
-/// Every stack seen so far, by ID.
+/// Every stack seen so far.
 pub(crate) struct Stacks {
     pub(crate) symbolizer: Symbolizer,
     locations: Table<Location>,
     tree: StackTree<Id<Location>>,
-    /// Each belongs to a process, or to none if it comes but once.
-    known: Once<Known, Option<Process>>,
+    /// By ID, with the process that may use it again; none if it comes but once.
+    ids: HashMap<u64, (Walked, Option<Id<Process>>)>,
+    owners: Table<Process>,
+    /// Which outcomes were seen of each stack, a bit for each, and how many in all.
+    outcomes: Vec<u16>,
+    count: usize,
     most_frames: usize,
     /// Whether one found no room.
     is_full: bool,
@@ -76,7 +90,10 @@ impl Stacks {
             symbolizer: Symbolizer::new(),
             locations: Table::default(),
             tree: StackTree::default(),
-            known: Once::new(),
+            ids: HashMap::new(),
+            owners: Table::default(),
+            outcomes: Vec::new(),
+            count: 0,
             most_frames: MOST_FRAMES,
             is_full: false,
         }
@@ -84,7 +101,7 @@ impl Stacks {
 
     /// Keeps a stack that a program sent, if it is new.
     pub(crate) fn add(&mut self, event: &StackEvent, frames: &[u64]) {
-        if self.first(event.hash).is_some() {
+        if self.captured(event.hash).is_some() {
             return;
         }
         let exact = event.leaf_is_exact != 0;
@@ -136,21 +153,29 @@ impl Stacks {
         outcome: Option<Outcome>,
         owner: Option<Process>,
     ) {
-        let of_ids = (self.known.id_count() + 1) * FRAMES_OF_A_STACK;
+        let of_ids = (self.ids.len() + 1) * FRAMES_OF_A_STACK;
         let frames = self.tree.len() + self.new_frames(&locations);
         self.is_full = frames + of_ids > self.most_frames;
         if self.is_full {
             return;
         }
-        let Stacks {
-            locations: table,
-            tree,
-            known,
-            ..
-        } = self;
+        let (tree, table) = (&mut self.tree, &mut self.locations);
         let root_first = locations.into_iter().rev();
         let stack = tree.add(root_first.map(|location| table.id(location)));
-        known.insert(id, Known { stack, outcome }, owner);
+        let owner = owner.map(|owner| self.owners.id(owner));
+        self.count_outcome(stack, outcome);
+        let walked = Walked { stack, outcome };
+        self.ids.entry(id).or_insert((walked, owner));
+    }
+
+    fn count_outcome(&mut self, stack: StackId, outcome: Option<Outcome>) {
+        let bit = outcome.map_or(0, |outcome| {
+            1 + 2 * outcome.end as u32 + u32::from(outcome.by_frame_pointer)
+        });
+        self.outcomes.resize(self.tree.len(), 0);
+        let seen = &mut self.outcomes[stack.index()];
+        self.count += usize::from(*seen & 1 << bit == 0);
+        *seen |= 1 << bit;
     }
 
     /// How many frames the tree would have more with this stack.
@@ -168,36 +193,55 @@ impl Stacks {
         new
     }
 
-    /// The ID under which the same frames came first, if the stack is known or
-    /// there is none. Where there is no room for more, all others are missed.
-    pub(crate) fn first(&self, id: u64) -> Option<u64> {
-        match id {
-            STACK_NONE | STACK_MISSED => Some(id),
-            _ => (self.known.first(id)).or(self.is_full.then_some(STACK_MISSED)),
+    /// What an ID stands for, if that has come. Where there is no room for more, all
+    /// others are missed.
+    pub(crate) fn captured(&self, id: u64) -> Option<Captured> {
+        match (id, self.ids.get(&id)) {
+            (STACK_NONE, _) => Some(Captured::Nothing),
+            (STACK_MISSED, _) => Some(Captured::Missed),
+            (_, Some((walked, _))) => Some(Captured::Stack(*walked)),
+            (_, None) => self.is_full.then_some(Captured::Missed),
         }
     }
 
     /// The IDs that nobody will use any more, unless a thread's record holds
     /// them: those that come but once, and those of programs that have ended.
     pub(crate) fn unused(&self, living: &Living) -> impl Iterator<Item = u64> {
-        let lives = |process: Process| {
+        let lives = move |owner: Id<Process>| {
+            let process = self.owners[owner];
             living.has(process.pid) && !self.symbolizer.has_been_replaced(process)
         };
-        self.known.ownerless(move |owner| owner.is_some_and(lives))
+        let unused = self
+            .ids
+            .iter()
+            .filter(move |(_, (_, owner))| !owner.is_some_and(lives));
+        unused.map(|(id, _)| *id)
     }
 
-    /// Forgets these IDs of stacks that have another.
+    /// Forgets these IDs; what they stand for stays.
     pub(crate) fn forget(&mut self, ids: &HashSet<u64>) {
-        self.known.forget(ids);
+        self.ids.retain(|id, _| !ids.contains(id));
+        // A storm of processes leaves a table behind that is next to empty.
+        if self.ids.len() < self.ids.capacity() / 8 {
+            self.ids.shrink_to_fit();
+        }
         self.is_full = false;
     }
 
+    /// Forgets all IDs.
+    pub(crate) fn forget_ids(&mut self) {
+        self.ids = HashMap::new();
+    }
+
     /// Names the frames of these stacks, all at once.
-    pub(crate) fn resolve(&mut self, ids: impl Iterator<Item = u64>) {
+    pub(crate) fn resolve(&mut self, captured: impl Iterator<Item = Captured>) {
         let mut seen = vec![false; self.tree.len()];
         let mut wanted = vec![false; self.locations.len()];
-        for known in ids.filter_map(|id| self.known.get(id)) {
-            let mut rest = known.stack;
+        for captured in captured {
+            let Captured::Stack(Walked { stack, .. }) = captured else {
+                continue;
+            };
+            let mut rest = stack;
             while let Some((callers, leaf)) = self.tree.node(rest)
                 && !seen[rest.index()]
             {
@@ -212,7 +256,7 @@ impl Stacks {
     }
 
     /// A user stack with its kernel stack in a profile, once they are resolved.
-    pub(crate) fn named(&self, user: u64, kernel: u64, draft: &mut Draft) -> NamedStack {
+    pub(crate) fn named(&self, user: Captured, kernel: Captured, draft: &mut Draft) -> NamedStack {
         let user = self.part(user, marker::MISSED_USER, draft);
         let kernel = self.part(kernel, marker::MISSED_KERNEL, draft);
         NamedStack {
@@ -226,28 +270,28 @@ impl Stacks {
         }
     }
 
-    fn part(&self, id: u64, missed: &str, draft: &mut Draft) -> NamedPart {
-        let Some(&known) = self.known.get(id) else {
-            return match id {
-                STACK_NONE => NamedPart::without_frames(Quality::Whole),
-                _ => NamedPart {
+    fn part(&self, captured: Captured, missed: &str, draft: &mut Draft) -> NamedPart {
+        let Walked { stack, outcome } = match captured {
+            Captured::Stack(walked) => walked,
+            Captured::Nothing => return NamedPart::without_frames(Quality::Whole),
+            Captured::Missed => {
+                return NamedPart {
                     stack: draft.profile.marker(missed).user,
                     ..NamedPart::without_frames(Quality::Missing)
-                },
-            };
+                };
+            }
         };
-        let outcome = known.outcome;
-        let root = self.root(known);
+        let root = self.root(stack);
         let is_too_deep = match outcome {
             Some(outcome) => outcome.end == WalkEnd::TooDeep,
-            None => self.tree.leaf_first(known.stack).count() == STACK_DEPTH,
+            None => self.tree.leaf_first(stack).count() == STACK_DEPTH,
         };
         let is_whole = match outcome {
             Some(outcome) => outcome.end == WalkEnd::Root,
             None => !is_too_deep && root != Some(Location::Unknown),
         };
         NamedPart {
-            stack: self.stack_in(draft, known.stack, is_too_deep),
+            stack: self.stack_in(draft, stack, is_too_deep),
             quality: match is_whole {
                 true => Quality::Whole,
                 false => Quality::Truncated,
@@ -261,8 +305,8 @@ impl Stacks {
     }
 
     /// The frame that is nearest to the root.
-    fn root(&self, known: Known) -> Option<Location> {
-        let root = self.tree.leaf_first(known.stack).last();
+    fn root(&self, stack: StackId) -> Option<Location> {
+        let root = self.tree.leaf_first(stack).last();
         root.map(|root| self.locations[root])
     }
 
@@ -314,7 +358,7 @@ impl Stacks {
 
     /// How many different user and kernel stacks were sent.
     pub(crate) fn count(&self) -> usize {
-        self.known.things().len()
+        self.count
     }
 
     /// What could not be located or named.
@@ -357,10 +401,8 @@ mod tests {
             stacks.keep(id, walked, None, None);
         }
         assert_eq!((stacks.count(), stacks.tree.len()), (1, 21));
-        assert_eq!(
-            [10, 11, 12].map(|id| stacks.first(id)),
-            [Some(10), Some(10), None]
-        );
+        assert_eq!(stacks.captured(10), stacks.captured(11));
+        assert_eq!(stacks.captured(12), None);
     }
 
     #[test]
@@ -369,12 +411,35 @@ mod tests {
         stacks.keep(10, vec![Location::Unknown], None, None);
         stacks.most_frames = stacks.tree.len() + 2 * FRAMES_OF_A_STACK;
         stacks.keep(11, vec![Location::Vdso { offset: 8 }], None, None);
+        let is_there = |stacks: &Stacks| matches!(stacks.captured(10), Some(Captured::Stack(_)));
+        assert!(is_there(&stacks));
         assert_eq!(
-            [10, 11, 12].map(|id| stacks.first(id)),
-            [Some(10), Some(STACK_MISSED), Some(STACK_MISSED)]
+            [11, 12].map(|id| stacks.captured(id)),
+            [Some(Captured::Missed); 2]
         );
         stacks.forget(&HashSet::new());
-        assert_eq!([10, 11].map(|id| stacks.first(id)), [Some(10), None]);
+        assert!(is_there(&stacks));
+        assert_eq!(stacks.captured(11), None);
+    }
+
+    #[test]
+    fn walks_that_ended_in_other_ways_are_others() {
+        let mut stacks = Stacks::new();
+        let code = Location::Vdso { offset: 8 };
+        let ends = [WalkEnd::Root, WalkEnd::NoRule];
+        let outcomes = ends.map(|end| {
+            let by_frame_pointer = false;
+            Some(Outcome {
+                end,
+                by_frame_pointer,
+            })
+        });
+        for (id, outcome) in (10..).zip([None, outcomes[0], outcomes[1], outcomes[0]]) {
+            stacks.keep(id, vec![code], outcome, None);
+        }
+        assert_eq!((stacks.count(), stacks.tree.len()), (3, 2));
+        assert_ne!(stacks.captured(10), stacks.captured(11));
+        assert_eq!(stacks.captured(11), stacks.captured(13));
     }
 
     #[test]

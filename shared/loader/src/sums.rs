@@ -1,22 +1,42 @@
 //! Sums by stack, as they are drained from a program's counts.
 //!
-//! A sum settles once what its IDs stand for is known: they become the first IDs
-//! of the same frames, and its process is left out unless processes are told
-//! apart. So those that come and go add to the sums of those before them.
+//! A sum settles once what its IDs stand for is known: then it is one of stacks, and its
+//! process is left out unless processes are told apart. So those that come and go add to
+//! the sums of those before them.
 
 use std::collections::HashMap;
 
-use bpf::types::{STACK_MISSED, StackKey, Tally};
+use bpf::types::{COMM_LENGTH, STACK_MISSED, StackKey, Tally};
 use bpf::wakers::WAKER_MISSED;
 use indexmap::IndexMap;
+use profile::{Id, Table, ThreadId};
 
-use crate::stacks::Stacks;
+use crate::stacks::{Captured, Stacks};
 use crate::wakers::Wakers;
+
+/// What sums are told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    /// 0 each unless processes are told apart.
+    pub(crate) thread: ThreadId,
+    pub(crate) comm: Id<[u8; COMM_LENGTH]>,
+    pub(crate) user: Captured,
+    pub(crate) kernel: Captured,
+    /// The first ID of the waker.
+    pub(crate) waker: u64,
+}
+
+/// Sums that have settled.
+#[derive(Default)]
+pub(crate) struct Settled {
+    pub(crate) sums: IndexMap<Key, Tally>,
+    pub(crate) comms: Table<[u8; COMM_LENGTH]>,
+}
 
 /// All sums so far.
 pub(crate) struct Sums {
     per_process: bool,
-    settled: IndexMap<StackKey, Tally>,
+    settled: Settled,
     /// Those of which a stack or the waker has not come yet.
     open: HashMap<StackKey, Tally>,
 }
@@ -25,30 +45,30 @@ impl Sums {
     pub(crate) fn new(per_process: bool) -> Sums {
         Sums {
             per_process,
-            settled: IndexMap::new(),
+            settled: Settled::default(),
             open: HashMap::new(),
         }
     }
 
     /// Adds what was counted under `key`.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally, stacks: &Stacks, wakers: &Wakers) {
-        let [user, kernel] = [key.user, key.kernel].map(|id| stacks.first(id));
-        let waker = wakers.first(key.waker);
-        let mut translated = StackKey {
-            user: user.unwrap_or(key.user),
-            kernel: kernel.unwrap_or(key.kernel),
-            waker: waker.unwrap_or(key.waker),
-            ..key
+        let [user, kernel] = [key.user, key.kernel].map(|id| stacks.captured(id));
+        let (Some(user), Some(kernel), Some(waker)) = (user, kernel, wakers.first(key.waker))
+        else {
+            return add(self.open.entry(key).or_default(), tally);
         };
-        let sum = if user.is_some() && kernel.is_some() && waker.is_some() {
-            if !self.per_process {
-                (translated.pid, translated.tid) = (0, 0);
-            }
-            self.settled.entry(translated).or_default()
-        } else {
-            self.open.entry(translated).or_default()
+        let StackKey { pid, tid, .. } = key;
+        let key = Key {
+            thread: match self.per_process {
+                true => ThreadId { pid, tid },
+                false => ThreadId::default(),
+            },
+            comm: self.settled.comms.id(key.comm),
+            user,
+            kernel,
+            waker,
         };
-        add(sum, tally);
+        add(self.settled.sums.entry(key).or_default(), tally);
     }
 
     /// Looks again at the sums that could not settle. What has not come counts
@@ -61,7 +81,7 @@ impl Sums {
     ) {
         for (mut key, tally) in std::mem::take(&mut self.open) {
             for id in [&mut key.user, &mut key.kernel] {
-                if stacks.first(*id).is_none() && is_lost(key.pid, *id) {
+                if stacks.captured(*id).is_none() && is_lost(key.pid, *id) {
                     *id = STACK_MISSED;
                 }
             }
@@ -72,13 +92,19 @@ impl Sums {
         }
     }
 
+    /// The IDs of stacks and wakers of sums that could not settle yet.
+    pub(crate) fn open_ids(&self) -> impl Iterator<Item = u64> {
+        let ids = |key: &StackKey| [key.user, key.kernel, key.waker];
+        self.open.keys().flat_map(ids)
+    }
+
     /// What was counted, without regard to stacks.
     pub(crate) fn tallies(&self) -> impl Iterator<Item = &Tally> {
-        self.settled.values().chain(self.open.values())
+        self.settled.sums.values().chain(self.open.values())
     }
 
     /// Takes the sums that have settled.
-    pub(crate) fn take_settled(&mut self) -> IndexMap<StackKey, Tally> {
+    pub(crate) fn take_settled(&mut self) -> Settled {
         std::mem::take(&mut self.settled)
     }
 }
@@ -134,9 +160,10 @@ mod tests {
             sums.add(key(1, 10), &ONE, &stacks, &wakers);
             sums.add(key(2, 11), &ONE, &stacks, &wakers);
             assert_eq!(sums.tallies().map(|tally| tally.blocked).sum::<u64>(), 10);
-            let settled = sums.take_settled();
+            let settled = sums.take_settled().sums;
             assert_eq!(settled.len(), expected);
-            assert!(settled.keys().all(|key| key.user == 10));
+            let user = stacks.captured(10);
+            assert!(settled.keys().all(|key| Some(key.user) == user));
         }
     }
 
@@ -148,15 +175,18 @@ mod tests {
             sums.add(key(pid, user), &ONE, &stacks, &wakers);
         }
         sums.settle(&stacks, &wakers, |_, _| false);
-        assert_eq!((sums.settled.len(), sums.open.len()), (0, 2));
+        assert_eq!((sums.settled.sums.len(), sums.open.len()), (0, 2));
+        assert!(sums.open_ids().any(|id| id == 13));
         let process = Process {
             pid: u32::MAX,
             instance: 1,
         };
         stacks.add_user(12, process, &[1], true, None);
         sums.settle(&stacks, &wakers, |pid, id| (pid, id) == (2, 13));
-        let mut users: Vec<u64> = sums.take_settled().keys().map(|key| key.user).collect();
-        users.sort_unstable();
-        assert_eq!(users, [STACK_MISSED, 10]);
+        let settled = sums.take_settled().sums;
+        let users: Vec<Captured> = settled.keys().map(|key| key.user).collect();
+        assert_eq!(users.len(), 2);
+        assert!(users.contains(&Captured::Missed));
+        assert!(users.contains(&stacks.captured(10).unwrap_or(Captured::Nothing)));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bpf::types::{COMM_LENGTH, STACK_MISSED, STACK_NONE};
+use bpf::types::COMM_LENGTH;
 use bpf::wakers::{
     CONTEXT_INTERRUPT, CONTEXT_SOFTIRQ, CONTEXT_TASK, CONTEXT_UNKNOWN, WAKER_STILL_BLOCKED,
     WAKER_UNWANTED, WakerChainEvent, WakerEvent,
@@ -12,7 +12,7 @@ use profile::{Stack, ThreadId, Waker, marker};
 use crate::draft::Draft;
 use crate::living::Living;
 use crate::once::Once;
-use crate::stacks::{NamedStack, Quality, Stacks};
+use crate::stacks::{Captured, NamedStack, Quality, Stacks};
 
 /// Hops and chains kept at most; what comes after them counts as missing.
 const MOST_KEPT: usize = 1 << 20;
@@ -34,8 +34,8 @@ struct Hop {
     /// 0 each unless processes are told apart.
     thread: ThreadId,
     comm: [u8; COMM_LENGTH],
-    user: u64,
-    kernel: u64,
+    user: Captured,
+    kernel: Captured,
 }
 
 /// A hop in a profile.
@@ -90,17 +90,23 @@ impl Wakers {
         } = self;
         new.retain(|id, event| {
             let [user, kernel] = [event.user, event.kernel].map(|id| {
-                let lost = || is_lost(event.pid, id).then_some(STACK_MISSED);
-                stacks.first(id).or_else(lost)
+                let lost = || is_lost(event.pid, id).then_some(Captured::Missed);
+                stacks.captured(id).or_else(lost)
             });
-            event.user = user.unwrap_or(event.user);
-            event.kernel = kernel.unwrap_or(event.kernel);
-            let is_settled = user.is_some() && kernel.is_some();
-            if is_settled {
-                hops.insert(*id, Hop::new(event, *per_process), event.pid);
-            }
-            !is_settled
+            let (Some(user), Some(kernel)) = (user, kernel) else {
+                return true;
+            };
+            let hop = Hop::new(event, user, kernel, *per_process);
+            hops.insert(*id, hop, event.pid);
+            false
         });
+    }
+
+    /// The IDs of the stacks of hops that could not settle yet.
+    pub(crate) fn open_ids(&self) -> impl Iterator<Item = u64> {
+        self.new
+            .values()
+            .flat_map(|event| [event.user, event.kernel])
     }
 
     /// The first ID of the same hop, once it has settled; chains and what
@@ -132,7 +138,7 @@ impl Wakers {
     }
 
     /// The stacks of all hops.
-    pub(crate) fn stacks(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn stacks(&self) -> impl Iterator<Item = Captured> {
         self.hops.things().flat_map(|hop| [hop.user, hop.kernel])
     }
 
@@ -161,7 +167,7 @@ impl Wakers {
             let thread = hop.thread;
             let context = match hop.context {
                 CONTEXT_UNKNOWN => {
-                    let stack = stacks.named(STACK_NONE, hop.kernel, draft).stack;
+                    let stack = stacks.named(Captured::Nothing, hop.kernel, draft).stack;
                     context(&kernel_names(stack, draft))
                 }
                 known => known,
@@ -185,7 +191,7 @@ impl Wakers {
 }
 
 impl Hop {
-    fn new(event: &WakerEvent, per_process: bool) -> Hop {
+    fn new(event: &WakerEvent, user: Captured, kernel: Captured, per_process: bool) -> Hop {
         let (pid, tid) = match per_process {
             true => (event.pid, event.tid),
             false => (0, 0),
@@ -194,8 +200,8 @@ impl Hop {
             context: event.context,
             thread: ThreadId { pid, tid },
             comm: event.comm,
-            user: event.user,
-            kernel: event.kernel,
+            user,
+            kernel,
         }
     }
 }
@@ -210,7 +216,10 @@ fn unseen(name: &str, seen: Seen, draft: &mut Draft) -> NamedWaker {
 }
 
 fn named_thread(hop: &Hop, with_kernel: bool, stacks: &Stacks, draft: &mut Draft) -> NamedWaker {
-    let kernel = if with_kernel { hop.kernel } else { STACK_NONE };
+    let kernel = match with_kernel {
+        true => hop.kernel,
+        false => Captured::Nothing,
+    };
     let named = stacks.named(hop.user, kernel, draft);
     NamedWaker {
         waker: Waker {
@@ -229,7 +238,7 @@ fn named_interrupt(
     stacks: &Stacks,
     draft: &mut Draft,
 ) -> NamedWaker {
-    let mut named = stacks.named(STACK_NONE, hop.kernel, draft);
+    let mut named = stacks.named(Captured::Nothing, hop.kernel, draft);
     let names = kernel_names(named.stack, draft);
     let handler = handler(&names);
     let comm = if names[handler..].iter().any(|name| is_timer(name)) {
@@ -326,6 +335,7 @@ fn context(names: &[&str]) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use bpf::types::STACK_MISSED;
     use profile::Unit;
 
     use super::*;
@@ -441,8 +451,9 @@ mod tests {
         });
         wakers.settle(&stacks, |_, _| false);
         assert_eq!((wakers.first(10), wakers.has(10)), (None, true));
+        assert!(wakers.open_ids().any(|id| id == 99));
         wakers.settle(&stacks, |pid, id| (pid, id) == (1, 99));
         assert_eq!(wakers.first(10), Some(10));
-        assert_eq!(wakers.stacks().next(), Some(STACK_MISSED));
+        assert_eq!(wakers.stacks().next(), Some(Captured::Missed));
     }
 }
