@@ -341,7 +341,8 @@ impl Stacks {
     /// frames are cut out of a kernel stack, and what is deeper than can be captured
     /// has a mark at its root.
     fn cut_stack_in(&self, draft: &mut Draft, stack: StackId, is_too_deep: bool) -> StackId {
-        if let Some(named) = draft.stack(stack) {
+        // With the mark it is not what others have for their callers.
+        if !is_too_deep && let Some(named) = draft.stack(stack) {
             return named;
         }
         let leaves = self.tree.leaf_first(stack);
@@ -352,7 +353,9 @@ impl Stacks {
             let frame = draft.add_frame(&frame);
             named = draft.profile.stacks.called(named, frame);
         }
-        draft.put_stack(stack, named);
+        if !is_too_deep {
+            draft.put_stack(stack, named);
+        }
         named
     }
 
@@ -440,6 +443,37 @@ mod tests {
         assert_eq!((stacks.count(), stacks.tree.len()), (3, 2));
         assert_ne!(stacks.captured(10), stacks.captured(11));
         assert_eq!(stacks.captured(11), stacks.captured(13));
+    }
+
+    #[test]
+    fn only_a_stack_that_is_too_deep_has_a_mark() {
+        let mut stacks = Stacks::new();
+        let [root, caller, leaf] = [8, 16, 24].map(|offset| Location::Vdso { offset });
+        let ended = |end| {
+            let by_frame_pointer = false;
+            Some(Outcome {
+                end,
+                by_frame_pointer,
+            })
+        };
+        stacks.keep(10, vec![caller, root], ended(WalkEnd::TooDeep), None);
+        stacks.keep(11, vec![leaf, caller, root], ended(WalkEnd::Root), None);
+        stacks.keep(12, vec![caller, root], ended(WalkEnd::Root), None);
+        let mut draft = Draft::new(profile::Unit::Samples);
+        let mut depth = |id| {
+            let captured = stacks.captured(id).unwrap_or(Captured::Missed);
+            let named = stacks.named(captured, Captured::Nothing, &mut draft);
+            let mut frames = draft.profile.frames_of(named.stack.user);
+            let first = frames
+                .next()
+                .map(|frame| draft.profile.name(frame).to_owned());
+            (
+                first.as_deref() == Some(marker::TRUNCATED),
+                frames.count() + 1,
+            )
+        };
+        let expected = [(true, 3), (false, 3), (false, 2), (true, 3)];
+        assert_eq!([10, 11, 12, 10].map(&mut depth), expected);
     }
 
     #[test]
