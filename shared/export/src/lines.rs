@@ -8,8 +8,10 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use profile::folded::{DELIMITER, WAKER_DELIMITER, state_suffix};
-use profile::{Id, Name, Profile, Sample, StackId, StackTree, State, Table, ThreadId, Wakers};
-use profile::{marker, text};
+use profile::{
+    Id, Name, Profile, Sample, StackId, StackTree, State, Table, ThreadId, Translation, Wakers,
+    marker, text,
+};
 
 use crate::folded::Options;
 use crate::stack_text::{frame_names, part_names, thread_field, wakers};
@@ -111,9 +113,9 @@ struct Builder<'a> {
     callers: StackTree<Text>,
     threads: HashMap<(Name, Option<ThreadId>), Text>,
     tails: HashMap<Tail, Text>,
-    /// Those of user frames and stacks, by their places in the profile.
+    /// Those of user frames, by their places in the profile, and of user stacks.
     frames: Vec<Option<Text>>,
-    stacks: Vec<Option<StackId>>,
+    stacks: Translation,
 }
 
 impl<'a> Builder<'a> {
@@ -126,7 +128,7 @@ impl<'a> Builder<'a> {
             threads: HashMap::new(),
             tails: HashMap::new(),
             frames: vec![None; profile.frames.len()],
-            stacks: vec![None; profile.stacks.len()],
+            stacks: Translation::default(),
         }
     }
 
@@ -168,27 +170,20 @@ impl<'a> Builder<'a> {
 
     /// A user stack of texts.
     fn stack(&mut self, stack: StackId) -> StackId {
-        let profile = self.profile;
-        let mut rest = stack;
-        let mut leaves = Vec::new();
-        let mut known = loop {
-            if let Some(known) = self.stacks[rest.index()] {
-                break known;
-            }
-            let Some((callers, leaf)) = profile.stacks.node(rest) else {
-                break StackId::EMPTY;
-            };
-            leaves.push((rest, leaf));
-            rest = callers;
-        };
-        for (stack, leaf) in leaves.into_iter().rev() {
-            let name = || text::frame(profile.name(&profile.frames[leaf]));
-            let texts = &mut self.texts;
-            let leaf = self.frames[leaf.index()].get_or_insert_with(|| texts.text(&name()));
-            known = self.callers.called(known, *leaf);
-            self.stacks[stack.index()] = Some(known);
-        }
-        known
+        let Builder {
+            profile,
+            texts,
+            callers: tree,
+            frames,
+            stacks,
+            ..
+        } = self;
+        stacks.stack(&profile.stacks, stack, |callers, leaf| {
+            let text = frames[leaf.index()].get_or_insert_with(|| {
+                texts.text(&text::frame(profile.name(&profile.frames[leaf])))
+            });
+            tree.called(callers, *text)
+        })
     }
 
     fn tail(&mut self, tail: Tail, sample: &Sample) -> Text {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bpf::types::COMM_LENGTH;
-use profile::{FrameKind, Id, Module, Name, Profile, StackId, Unit};
+use profile::{FrameKind, Id, Module, Name, Profile, Translation, Unit};
 
 /// A profile, and what in it stands for what a program sent.
 pub(crate) struct Draft {
@@ -11,8 +11,8 @@ pub(crate) struct Draft {
     comms: HashMap<[u8; COMM_LENGTH], Name>,
     /// Frames by the places of their locations.
     frames: Vec<Option<Id<profile::Frame>>>,
-    /// Stacks by the places of those of locations.
-    stacks: Vec<Option<StackId>>,
+    /// Of stacks of locations.
+    pub(crate) stacks: Translation,
 }
 
 impl Draft {
@@ -21,7 +21,7 @@ impl Draft {
             profile: Profile::new(unit),
             comms: HashMap::new(),
             frames: Vec::new(),
-            stacks: Vec::new(),
+            stacks: Translation::default(),
         }
     }
 
@@ -42,18 +42,11 @@ impl Draft {
             return *frame;
         }
         let frame = self.add_frame(&name());
-        put(&mut self.frames, place, frame);
+        if self.frames.len() <= place {
+            self.frames.resize(place + 1, None);
+        }
+        self.frames[place] = Some(frame);
         frame
-    }
-
-    /// The stack that a stack of locations is here, if that is known.
-    pub(crate) fn stack(&self, stack: StackId) -> Option<StackId> {
-        self.stacks.get(stack.index()).copied().flatten()
-    }
-
-    /// Says which one it is.
-    pub(crate) fn put_stack(&mut self, stack: StackId, named: StackId) {
-        put(&mut self.stacks, stack.index(), named);
     }
 
     /// A frame that has been named.
@@ -79,11 +72,4 @@ impl Draft {
     pub(crate) fn marker(&mut self, name: &str) -> Id<profile::Frame> {
         self.profile.frame(name, FrameKind::Marker)
     }
-}
-
-fn put<T: Clone>(column: &mut Vec<Option<T>>, place: usize, value: T) {
-    if column.len() <= place {
-        column.resize(place + 1, None);
-    }
-    column[place] = Some(value);
 }

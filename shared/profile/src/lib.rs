@@ -31,7 +31,7 @@ pub use import::Import;
 pub use losses::Losses;
 pub use name_order::NameOrder;
 pub use sample::{Sample, Stack, State, Waker, Wakers, Weight};
-pub use stack_tree::{StackId, StackTree};
+pub use stack_tree::{StackId, StackTree, Translation};
 pub use table::{Id, Table};
 pub use threads::{Clock, Thread, ThreadId};
 

@@ -143,6 +143,54 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
     }
 }
 
+/// What stacks of one tree are in another, as far as that was asked.
+#[derive(Clone, Debug, Default)]
+pub struct Translation(Vec<Option<StackId>>);
+
+impl Translation {
+    /// What a stack is, if that is known.
+    #[must_use]
+    pub fn get(&self, stack: StackId) -> Option<StackId> {
+        self.0.get(stack.index()).copied().flatten()
+    }
+
+    /// Says what a stack is.
+    pub fn put(&mut self, stack: StackId, is: StackId) {
+        if self.0.len() <= stack.index() {
+            self.0.resize(stack.index() + 1, None);
+        }
+        self.0[stack.index()] = Some(is);
+    }
+
+    /// What a stack of `tree` is. `called` makes a stack of one of the other tree and of
+    /// a frame that it calls.
+    pub fn stack<Frame: Copy + Eq + Hash>(
+        &mut self,
+        tree: &StackTree<Frame>,
+        stack: StackId,
+        mut called: impl FnMut(StackId, Frame) -> StackId,
+    ) -> StackId {
+        // From the first callers that are known, to the leaf.
+        let mut rest = stack;
+        let mut leaves = Vec::new();
+        let mut is = loop {
+            if let Some(known) = self.get(rest) {
+                break known;
+            }
+            let Some((callers, leaf)) = tree.node(rest) else {
+                break StackId::EMPTY;
+            };
+            leaves.push((rest, leaf));
+            rest = callers;
+        };
+        for (stack, leaf) in leaves.into_iter().rev() {
+            is = called(is, leaf);
+            self.put(stack, is);
+        }
+        is
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +209,27 @@ mod tests {
         assert_eq!(tree.get(short, 4), Some(other));
         assert_eq!(tree.get(short, 5), None);
         assert!(short < other && !other.is_empty());
+    }
+
+    #[test]
+    fn stacks_are_translated_once() {
+        let (mut from, mut into) = (StackTree::default(), StackTree::default());
+        let [short, long] = [&[1, 2][..], &[1, 2, 3]].map(|frames| from.add(frames.to_vec()));
+        let mut translation = Translation::default();
+        let mut asked = Vec::new();
+        let mut ask = |stack| {
+            translation.stack(&from, stack, |callers, frame| {
+                asked.push(frame);
+                into.called(callers, frame * 10)
+            })
+        };
+        let translated = [long, short, long, StackId::EMPTY].map(&mut ask);
+        assert_eq!(asked, [1, 2, 3]);
+        let frames = translated.map(|stack| into.root_first(stack));
+        assert_eq!(
+            frames,
+            [vec![10, 20, 30], vec![10, 20], vec![10, 20, 30], vec![]]
+        );
     }
 
     #[test]
