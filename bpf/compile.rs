@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use libbpf_cargo::SkeletonBuilder;
 
 /// Compiles each `src/NAME.bpf.c` to `NAME.bpf.o`, and generates a skeleton of it, and
-/// `programs.rs` with a module for each. `bpf` is the folder of the tools' programs,
-/// which these may include.
+/// `programs.rs` with a module for each and a list of them all. `bpf` is the folder of
+/// the tools' programs, which these may include.
 pub(crate) fn compile(bpf: &str) -> ExitCode {
     for folder in ["src", &format!("{bpf}/src"), &format!("{bpf}/include")] {
         println!("cargo:rerun-if-changed={folder}");
@@ -63,16 +63,24 @@ fn programs() -> io::Result<Vec<String>> {
     Ok(programs)
 }
 
-/// A module for each skeleton, for a library to include.
+/// A module for each skeleton with the compiled object, and a list of the objects, for
+/// a library to include.
 fn modules(programs: &[String]) -> String {
     let module = |program: &String| {
         format!(
-            "/// The skeleton of `{program}.bpf.c`.\n\
+            "/// `{program}.bpf.c`: its skeleton, and its object.\n\
              #[allow(missing_docs, unreachable_pub, warnings, clippy::all, clippy::restriction)]\n\
              pub mod {program} {{\n    \
-             include!(concat!(env!(\"OUT_DIR\"), \"/{program}.skel.rs\"));\n\
+             include!(concat!(env!(\"OUT_DIR\"), \"/{program}.skel.rs\"));\n    \
+             pub const OBJECT: crate::Object = crate::Object {{\n        \
+             name: \"{program}\",\n        \
+             elf: include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{program}.bpf.o\")),\n    \
+             }};\n\
              }}\n"
         )
     };
-    programs.iter().map(module).collect()
+    let modules: String = programs.iter().map(module).collect();
+    let object = |program: &String| format!("    {program}::OBJECT,\n");
+    let objects: String = programs.iter().map(object).collect();
+    format!("{modules}/// All of them.\npub const OBJECTS: &[Object] = &[\n{objects}];\n")
 }

@@ -9,10 +9,13 @@ pub mod types;
 pub mod unwind;
 pub mod wakers;
 
-mod shared;
-
-pub use shared::{
-    ClockState, FilterConfig, IntervalConfig, SharedConfig, SharedState, WindowState,
-};
+/// What a file of `src/` was compiled to.
+#[derive(Clone, Copy, Debug)]
+pub struct Object {
+    /// The name of the file, less `.bpf.c`.
+    pub name: &'static str,
+    /// An ELF file with BTF, for libbpf to load.
+    pub elf: &'static [u8],
+}
 
 include!(concat!(env!("OUT_DIR"), "/programs.rs"));

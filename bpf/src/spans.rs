@@ -118,30 +118,3 @@ const _: () = {
     assert!(size_of::<RecentSum>() == size_of::<c::recent_sum>());
     assert!(size_of::<Waiting>() == size_of::<c::waiting>());
 };
-
-impl c::bss {
-    /// Begins the interval that ends at `end_ns` and is counted in `slot`,
-    /// where the last one ended.
-    pub fn set_interval(&mut self, start_ns: u64, end_ns: u64, slot: usize) {
-        // SAFETY: a valid, aligned field; volatile as the kernel reads it.
-        unsafe { std::ptr::write_volatile(&mut self.interval_start, start_ns) }
-        // SAFETY: as above.
-        unsafe { std::ptr::write_volatile(&mut self.interval, end_ns << 1 | slot as u64) }
-    }
-
-    /// How many keys are in the current map of sums.
-    pub fn sums_used(&self) -> u64 {
-        // SAFETY: a valid, aligned field; volatile as the kernel writes it.
-        unsafe { std::ptr::read_volatile(&self.sums_used) }
-    }
-
-    /// Has programs count into `sums_odd`, or else `sums_even`: one that is
-    /// empty.
-    pub fn count_into(&mut self, odd: bool) {
-        // Keys that yet go into the full map then have the other drained early.
-        // SAFETY: as above.
-        unsafe { std::ptr::write_volatile(&mut self.sums_used, 0) }
-        // SAFETY: as above.
-        unsafe { std::ptr::write_volatile(&mut self.sums_are_odd, odd.into()) }
-    }
-}

@@ -85,6 +85,7 @@ pub struct Tally {
 }
 
 /// `struct losses`: what found no room in the kernel's buffers.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Times that a stack's frames could not be sent.
@@ -266,6 +267,8 @@ unsafe impl Plain for StackKey {}
 // SAFETY: as above.
 unsafe impl Plain for Tally {}
 // SAFETY: as above.
+unsafe impl Plain for Losses {}
+// SAFETY: as above.
 unsafe impl Plain for Thread {}
 // SAFETY: as above.
 unsafe impl Plain for ThreadEnd {}
@@ -279,6 +282,7 @@ unsafe impl Plain for ThreadIds {}
 const _: () = {
     assert!(size_of::<StackKey>() == size_of::<c::stack_key>());
     assert!(size_of::<Tally>() == size_of::<c::tally>());
+    assert!(size_of::<Losses>() == size_of::<c::losses>());
     assert!(size_of::<Thread>() == size_of::<c::thread>());
     assert!(size_of::<StackEvent>() + 8 * STACK_DEPTH == size_of::<c::stack_event>());
 };

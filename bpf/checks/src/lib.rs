@@ -4,6 +4,7 @@
 
 use std::mem::MaybeUninit;
 
+use bpf::Object;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{OpenObject, ProgramInput, ProgramMut};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

@@ -7,7 +7,6 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use bpf::cpudist::{CpudistSkel, CpudistSkelBuilder};
-use bpf::{FilterConfig, WindowState};
 use checks::{be_preferred, run, stay_on_a_cpu};
 use cli::monotonic_ns;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -28,7 +27,7 @@ impl Cpu<'_> {
         let mut open = CpudistSkelBuilder::default().open(object).unwrap();
         if let Some(pid) = pid {
             let config = open.maps.rodata_data.as_deref_mut().unwrap();
-            config.set_only_pid(pid);
+            config.only_pid = pid;
         }
         let programs = open.load().expect("load, as root");
         Cpu { programs, cpu }
@@ -36,8 +35,9 @@ impl Cpu<'_> {
 
     fn open_window(&mut self, start: u64, interval_end: u64) {
         let shared = self.programs.maps.bss_data.as_deref_mut().unwrap();
-        shared.set_window_start(start);
-        shared.set_interval(start, interval_end, 0);
+        // Counted in slot 0.
+        (shared.interval_start, shared.interval) = (start, interval_end << 1);
+        shared.window_start = start;
     }
 
     fn set(&self, (since, task): Running) {
@@ -66,7 +66,7 @@ impl Cpu<'_> {
 
     fn hidden(&self) -> u64 {
         let shared = self.programs.maps.bss_data.as_deref().unwrap();
-        shared.losses().switches
+        shared.lost.switches
     }
 }
 

@@ -168,6 +168,7 @@ impl StackFlags {
             call_graph: self.call_graph,
             per_thread,
             per_process,
+            of_anyone: false,
         }
     }
 

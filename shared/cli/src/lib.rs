@@ -1,7 +1,8 @@
 //! What every tool of the suite does alike: flags, signals, the measuring
 //! window, errors with their exit statuses, and output files.
 //!
-//! A tool's `main` is one call:
+//! A tool that counts by stack is a [`StackTool`], and its `main` is [`run_tool`]. Others
+//! are made of the parts:
 //!
 //! ```no_run
 //! use clap::Parser;
@@ -41,6 +42,7 @@ mod interval_flags;
 mod output;
 mod parse;
 mod signals;
+mod stack_tool;
 pub mod values;
 mod window;
 
@@ -53,4 +55,7 @@ pub use interval_flags::IntervalFlags;
 pub use output::{Output, write_file};
 pub use parse::parse;
 pub use signals::Signals;
-pub use window::{Window, monotonic_ns, sleep_until};
+pub use stack_tool::{AlsoWritten, CommonFlags, StackTool, WriteProfile, run_tool};
+pub use window::Window;
+
+pub use loader::{monotonic_ns, sleep_until};

@@ -4,9 +4,9 @@ use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
 use anyhow::Context;
+use loader::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::control::{Control, Order};
 use crate::signals::Signals;
@@ -20,20 +20,6 @@ const START_NOTICE_NS: u64 = 10_000_000;
 
 /// How long before it comes the end of the window is announced.
 const NOTICE_NS: u64 = 2_000_000;
-
-/// Sleeps until `time` of [`monotonic_ns`].
-pub fn sleep_until(time: u64) {
-    let now = monotonic_ns();
-    std::thread::sleep(Duration::from_nanos(time.saturating_sub(now)));
-}
-
-/// Now, in nanoseconds of `CLOCK_MONOTONIC`: the clock of `bpf_ktime_get_ns`.
-#[must_use]
-pub fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    // The clock starts at boot: neither field is ever negative.
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
-}
 
 /// The span of time that is measured, in nanoseconds of `CLOCK_MONOTONIC`.
 ///
@@ -272,17 +258,6 @@ mod tests {
                 .any(|&(time, now)| time == stop && now < time)
         );
         (announced.into_iter().map(|(stop, _)| stop).collect(), stop)
-    }
-
-    #[test]
-    fn the_clock_counts_nanoseconds_since_boot() {
-        let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
-        let uptime: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
-        // Suspended time counts in the one and not in the other.
-        assert!(monotonic_ns() as f64 / 1e9 < uptime + 1.0);
-        let before = monotonic_ns();
-        std::thread::sleep(Duration::from_millis(2));
-        assert!(monotonic_ns() - before >= 2_000_000);
     }
 
     #[test]

@@ -3,18 +3,17 @@
 
 use std::collections::HashMap;
 
-use bpf::IntervalConfig;
 use bpf::types::{
     COMM_LENGTH, ClockRecord, OpenInterval, STACK_MISSED, StackKey, TASK_WAKING, Tally, Thread,
     ThreadEnd, ThreadState,
 };
-use libbpf_rs::{MapMut, ProgramMut};
+use libbpf_rs::{Map, ProgramMut};
 use profile::{Clock, ThreadId};
 
 use crate::draft::Draft;
 use crate::iterators;
 use crate::maps::take_all;
-use crate::{Kernel, Result};
+use crate::{OpenObject, Result};
 
 /// Which threads are chosen where none is named: `thread_kind` in
 /// `include/thread_clock.h`.
@@ -64,20 +63,22 @@ pub struct OffCpuFilter {
 }
 
 impl OffCpuFilter {
-    /// Tells a program.
-    pub fn configure(&self, kernel: &Kernel, config: &mut impl IntervalConfig) {
+    /// Tells programs.
+    pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
         const STATES_ALL: u32 = 0;
         const STATES_RUNNABLE: u32 = 1;
         const STATES_IN_MASK: u32 = 2;
 
-        config.set_switch_arguments(kernel.switch_arguments);
-        config.set_thread_kind(self.kind as u32);
-        config.set_lengths(self.min_ns, self.max_ns);
-        match self.states {
-            None => config.set_states(STATES_ALL, 0),
-            Some(0) => config.set_states(STATES_RUNNABLE, 0),
-            Some(mask) => config.set_states(STATES_IN_MASK, mask),
-        }
+        object.set("thread_kind", self.kind as u32)?;
+        object.set("min_interval", self.min_ns)?;
+        object.set("max_interval", self.max_ns)?;
+        let (filter, mask) = match self.states {
+            None => (STATES_ALL, 0),
+            Some(0) => (STATES_RUNNABLE, 0),
+            Some(mask) => (STATES_IN_MASK, mask),
+        };
+        object.set("state_filter", filter)?;
+        object.set("state_mask", mask)
     }
 
     /// Whether an interval of `length_ns` that began in `off_state` counts.
@@ -115,7 +116,7 @@ impl<Record: ClockRecord> ThreadClocks<Record> {
 
     /// Reads the clocks, once the programs are detached.
     pub(crate) fn read(
-        map: &MapMut<'_>,
+        map: &Map<'_>,
         open: Vec<OpenInterval>,
         stop: u64,
     ) -> Result<ThreadClocks<Record>> {

@@ -1,104 +1,60 @@
-//! One run of a tool on the thread clock, from a loaded program to what it
-//! counted.
+//! One run on the thread clock, from a loaded object to what it counted.
 
 use std::os::fd::OwnedFd;
 
 use bpf::types::{ClockRecord, Tally};
-use bpf::{ClockState, SharedState};
-use libbpf_rs::{Link, MapMut, ProgramMut};
+use libbpf_rs::{Link, Map, ProgramMut};
 
 use crate::accounts::ThreadClocks;
-use crate::error::missing;
-use crate::seeds::{EarlyStacks, seed_threads};
+use crate::object::Variable;
+use crate::pre_existing::{EarlyStacks, seed_threads};
 use crate::{
-    Collected, Collector, CountMaps, Kernel, Result, StackChoice, Targets, UnwindMaps, attach,
+    Collected, Collector, Kernel, LoadedObject, Result, Session, StackChoice, Targets, sleep_until,
 };
 
-/// The parts of a loaded program that keeps the thread clock.
-pub struct ClockProgram<'a, 'obj, State> {
-    /// `include/counts.h`
-    pub counts: CountMaps<'a, 'obj>,
-    /// `include/unwind_tables.h`
-    pub unwind: UnwindMaps<'a, 'obj>,
-    /// Its variables.
-    pub state: Option<&'a mut State>,
-    /// `threads`
-    pub threads: &'a MapMut<'obj>,
-    /// `target_pids`, `target_tids`
-    pub targets: [&'a MapMut<'obj>; 2],
-    /// What runs at the scheduler's events.
-    pub hooks: [&'a ProgramMut<'obj>; 4],
-    /// `list_threads`
-    pub list_threads: &'a ProgramMut<'obj>,
-    /// `seed_threads`
-    pub seed_threads: &'a ProgramMut<'obj>,
-    /// `read_open_intervals`
-    pub read_open_intervals: &'a ProgramMut<'obj>,
-    /// `visit_cpu`
-    pub visit_cpu: &'a ProgramMut<'obj>,
-}
+/// What runs at the scheduler's events: `include/clock_events.h`.
+const HOOKS: [&str; 4] = [
+    "sched_switch",
+    "sched_waking",
+    "sched_wakeup_new",
+    "sched_process_exec",
+];
 
-/// [`ClockProgram`] of a skeleton; the names are the same in all.
-#[macro_export]
-macro_rules! clock_program {
-    ($skeleton:expr) => {{
-        let maps = &mut $skeleton.maps;
-        let programs = &$skeleton.progs;
-        $crate::ClockProgram {
-            counts: $crate::count_maps!(maps),
-            unwind: $crate::unwind_maps!(maps),
-            state: maps.bss_data.as_deref_mut(),
-            threads: &maps.threads,
-            targets: [&maps.target_pids, &maps.target_tids],
-            hooks: [
-                &programs.sched_switch,
-                &programs.sched_waking,
-                &programs.sched_wakeup_new,
-                &programs.sched_process_exec,
-            ],
-            list_threads: &programs.list_threads,
-            seed_threads: &programs.seed_threads,
-            read_open_intervals: &programs.read_open_intervals,
-            visit_cpu: &programs.visit_cpu,
-        }
-    }};
-}
+/// What an off-CPU interval that is open at the end counts for, and with which waker.
+pub type Charge<'a, Record> = Box<dyn Fn(&Record, Tally) -> Option<(Tally, u64)> + 'a>;
 
-/// A program that is attached.
-pub struct ClockSession<'a, 'obj, State> {
-    collector: Collector<'a, 'obj, State>,
-    threads: &'a MapMut<'obj>,
+/// An object that is attached.
+pub struct ClockSession<'a, Record> {
+    collector: Collector<'a>,
+    threads: Map<'a>,
     links: Vec<Link>,
-    list_threads: &'a ProgramMut<'obj>,
-    seed_threads: &'a ProgramMut<'obj>,
-    read_open_intervals: &'a ProgramMut<'obj>,
+    seed_threads: ProgramMut<'a>,
+    read_open_intervals: ProgramMut<'a>,
+    threads_are_seeded: Variable<'a, u8>,
     stacks: StackChoice,
+    charge: Charge<'a, Record>,
 }
 
-impl<'a, 'obj, State: ClockState + SharedState> ClockSession<'a, 'obj, State> {
-    /// Names the targets to the program, attaches it and has the unwind tables
-    /// of the targets made.
+impl<'a, Record> ClockSession<'a, Record> {
+    /// Names the targets to the programs, attaches them and has the unwind tables
+    /// of the targets made. The records of threads are each a `Record`.
     pub fn attach(
-        program: ClockProgram<'a, 'obj, State>,
+        object: &'a LoadedObject,
         kernel: &Kernel,
         targets: &Targets,
         stacks: StackChoice,
+        charge: Charge<'a, Record>,
     ) -> Result<Self> {
-        let [target_pids, target_tids] = program.targets;
-        targets.fill(kernel, target_pids, target_tids, program.list_threads)?;
-        let links = attach(&program.hooks)?;
-        let unwinder = stacks.unwinder(program.unwind);
-        let state = program.state.ok_or_else(|| missing("variables"))?;
-        let (counts, visit_cpu) = (program.counts, program.visit_cpu);
-        let collector = Collector::new(counts, visit_cpu, state, unwinder, stacks.per_process)?;
+        targets.fill(object, kernel)?;
         let mut session = ClockSession {
-            collector: collector.with_threads(program.threads),
-            threads: program.threads,
-            links,
-            list_threads: program.list_threads,
-            seed_threads: program.seed_threads,
-            read_open_intervals: program.read_open_intervals,
+            links: object.attach(&HOOKS)?,
+            collector: Collector::new(object, &stacks)?,
+            threads: object.map("threads")?,
+            seed_threads: object.program("seed_threads")?,
+            read_open_intervals: object.program("read_open_intervals")?,
+            threads_are_seeded: object.variable("threads_are_seeded")?,
             stacks,
+            charge,
         };
         session.prepare(targets)?;
         Ok(session)
@@ -106,65 +62,44 @@ impl<'a, 'obj, State: ClockState + SharedState> ClockSession<'a, 'obj, State> {
 
     /// Has the unwind tables of more processes made.
     pub fn prepare(&mut self, targets: &Targets) -> Result<()> {
-        self.collector.prepare(targets, self.list_threads)
+        self.collector.prepare(targets)
     }
+}
 
-    /// Opens the window at `start`, and closes it at `stop` if that is known,
-    /// both on CLOCK_MONOTONIC, nanoseconds. Returns when every thread has a
-    /// clock. `is_early` says whether the start is yet to come, `wait` waits
-    /// for it.
-    pub fn open(
-        &mut self,
-        start: u64,
-        stop: Option<u64>,
-        is_early: impl Fn() -> bool,
-        wait: impl FnOnce(),
-    ) -> Result<()> {
-        self.collector.open_window(start);
-        if let Some(stop) = stop {
-            self.collector.close_window(stop);
-        }
+impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
+    /// Returns when every thread has a clock.
+    fn open(&mut self, start: u64, stop: Option<u64>) -> Result<()> {
+        self.collector.open_window(start, stop);
+        let (iterator, threads) = (&self.seed_threads, &self.threads);
         let early = self
             .stacks
             .user
-            .then(|| EarlyStacks::read(self.seed_threads, &self.collector, is_early))
+            .then(|| EarlyStacks::read(iterator, &self.collector, start))
             .transpose()?;
-        wait();
-        seed_threads(self.seed_threads, self.threads, early, &mut self.collector)?;
-        self.collector.state().set_threads_are_seeded();
+        sleep_until(start);
+        seed_threads(iterator, threads, early, &mut self.collector)?;
+        self.threads_are_seeded.set(1);
         Ok(())
     }
 
-    /// A descriptor that is readable when there is something to take.
-    pub fn readiness(&self) -> Result<OwnedFd> {
+    fn readiness(&self) -> Result<OwnedFd> {
         self.collector.readiness()
     }
 
-    /// Takes what has arrived, and moves the window's end if `stop` says so.
-    pub fn take(&mut self, stop: Option<u64>) -> Result<()> {
-        if let Some(stop) = stop {
-            self.collector.close_window(stop);
-        }
-        self.collector.take()
+    fn take(&mut self, stop: Option<u64>) -> Result<()> {
+        self.collector.take(stop)
     }
 
-    /// Ends the session, the window having closed at `stop`: `charge` says what
-    /// an off-CPU interval that is still open then counts for, and with which
-    /// waker. Returns what was counted, with every thread's account.
-    pub fn close<Record: ClockRecord>(
-        self,
-        stop: u64,
-        charge: impl Fn(&Record, Tally) -> Option<(Tally, u64)>,
-    ) -> Result<Collected> {
-        let open = ThreadClocks::<Record>::read_open_intervals(self.read_open_intervals)?;
+    fn close(self, stop: u64) -> Result<Collected> {
+        let open = ThreadClocks::<Record>::read_open_intervals(&self.read_open_intervals)?;
         drop(self.links);
         let mut collected = self.collector.finish()?;
         let ended = std::mem::take(&mut collected.ended);
-        let accounts = ThreadClocks::read(self.threads, open, stop)?.close(
+        let accounts = ThreadClocks::read(&self.threads, open, stop)?.close(
             &ended,
             self.stacks.per_thread,
             (self.stacks.user, self.stacks.kernel),
-            charge,
+            self.charge,
             |key, tally| collected.add(key, tally),
         );
         collected.accounts = accounts;

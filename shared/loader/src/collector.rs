@@ -7,64 +7,43 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use bpf::SharedState;
 use bpf::types::{
     EVENT_CODE_CHANGED, EVENT_STACK, EVENT_STACK_COPY, EVENT_THREAD_END, Losses, StackEvent,
     StackKey, Tally, ThreadEnd,
 };
 use bpf::unwind::{CodeChanged, StackCopy};
 use bpf::wakers::{EVENT_WAKER, EVENT_WAKER_CHAIN};
-use libbpf_rs::{MapMut, ProgramMut, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Map, RingBuffer, RingBufferBuilder};
 use symbolize::Process;
 
-use crate::Result;
 use crate::accounts::Account;
+use crate::double_buffer::DoubleBuffer;
 use crate::error::{Context, Error};
 use crate::iterators::copy;
 use crate::living::Living;
 use crate::maps::{for_each_value, take_all};
+use crate::object::Variable;
 use crate::stacks::Stacks;
 use crate::sums::{Settled, Sums};
 use crate::targets::Targets;
-use crate::turns::Turns;
 use crate::unwinding::{Copied, MOST_COPIES, Unwinder};
 use crate::wakers::Wakers;
 use crate::walks::Outcome;
+use crate::window_variables::WindowVariables;
+use crate::{LoadedObject, Result, StackChoice};
 
 /// How often to look what nobody needs any more.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The maps of `include/counts.h` and `include/events.h` in a loaded program.
-pub struct CountMaps<'a, 'obj> {
-    /// `events`
-    pub events: &'a MapMut<'obj>,
-    /// `counts_even`
-    pub even: &'a MapMut<'obj>,
-    /// `counts_odd`
-    pub odd: &'a MapMut<'obj>,
-}
-
-/// [`CountMaps`] of a skeleton's maps, which have the same names in all.
-#[macro_export]
-macro_rules! count_maps {
-    ($maps:expr) => {
-        $crate::CountMaps {
-            events: &$maps.events,
-            even: &$maps.counts_even,
-            odd: &$maps.counts_odd,
-        }
-    };
-}
-
 /// What has arrived from a program and is not yet dealt with.
-struct Inbox<'a, 'obj> {
+struct Inbox<'a> {
     stacks: Stacks,
     wakers: Wakers,
     ended: Vec<ThreadEnd>,
-    unwinder: Option<Unwinder<'a, 'obj>>,
+    unwinder: Option<Unwinder<'a>>,
 }
 
-impl Inbox<'_, '_> {
+impl Inbox<'_> {
     fn take(&mut self, message: &[u8]) {
         match copy::<u32>(message) {
             Some(EVENT_STACK) => self.take_stack(message),
@@ -168,14 +147,17 @@ impl Inbox<'_, '_> {
 }
 
 /// Reads what one program reports, from its attachment to its end.
-pub struct Collector<'a, 'obj, State> {
-    counts: Turns<'a, 'obj>,
-    state: &'a mut State,
+pub struct Collector<'a> {
+    object: &'a LoadedObject,
+    counts: DoubleBuffer<'a>,
+    window: WindowVariables<'a>,
+    /// How many more stacks may be sent as copies.
+    copies_allowed: Variable<'a, i64>,
     ring: RingBuffer<'a>,
-    inbox: Rc<RefCell<Inbox<'a, 'obj>>>,
+    inbox: Rc<RefCell<Inbox<'a>>>,
     sums: Sums,
-    /// The records of threads, where these hold IDs.
-    threads: Option<&'a MapMut<'obj>>,
+    /// The records of threads, where a thread clock runs: these hold IDs.
+    threads: Option<Map<'a>>,
     swept: Instant,
 }
 
@@ -199,59 +181,51 @@ pub struct Collected {
     pub(crate) notes: Vec<String>,
 }
 
-impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
-    /// A collector for a program that is loaded and not yet inside its window.
-    /// The `unwinder` keeps its unwind tables, if it uses any; `per_process`
-    /// says that processes are told apart; `visit_cpu` is the program's of that
-    /// name.
-    pub fn new(
-        maps: CountMaps<'a, 'obj>,
-        visit_cpu: &'a ProgramMut<'obj>,
-        state: &'a mut State,
-        unwinder: Option<Unwinder<'a, 'obj>>,
-        per_process: bool,
-    ) -> Result<Self> {
+impl<'a> Collector<'a> {
+    /// A collector for an object that is loaded and not yet inside its window, and that
+    /// captures these stacks.
+    pub fn new(object: &'a LoadedObject, choice: &StackChoice) -> Result<Self> {
         let inbox = Rc::new(RefCell::new(Inbox {
             stacks: Stacks::new(),
-            wakers: Wakers::new(per_process),
+            wakers: Wakers::new(choice.per_process),
             ended: Vec::new(),
-            unwinder,
+            unwinder: choice.unwinder(object)?,
         }));
         let receiver = Rc::clone(&inbox);
+        let events = object.map("events")?;
         let mut builder = RingBufferBuilder::new();
         builder
-            .add(maps.events, move |message| {
+            .add(&events, move |message| {
                 receiver.borrow_mut().take(message);
                 0
             })
             .context("map the ring buffer")?;
         let ring = builder.build().context("open the ring buffer")?;
         Ok(Collector {
-            counts: Turns::new(maps.even, maps.odd, visit_cpu),
-            state,
+            object,
+            counts: DoubleBuffer::new(object, "counts")?,
+            window: WindowVariables::new(object)?,
+            copies_allowed: object.variable("copies_allowed")?,
             ring,
             inbox,
-            sums: Sums::new(per_process),
-            threads: None,
+            sums: Sums::new(choice.per_process),
+            threads: object.map("threads").ok(),
             swept: Instant::now(),
         })
     }
 
-    /// Says that the records in this map hold IDs of stacks and wakers.
-    pub(crate) fn with_threads(mut self, threads: &'a MapMut<'obj>) -> Self {
-        self.threads = Some(threads);
-        self
+    /// Opens the window at `start`, and closes it at `stop` if that is known, both on
+    /// CLOCK_MONOTONIC, nanoseconds.
+    pub fn open_window(&mut self, start: u64, stop: Option<u64>) {
+        self.copies_allowed.set(MOST_COPIES as i64);
+        self.window.start.set(start);
+        self.close_window(stop);
     }
 
-    /// Opens the window at `start` on CLOCK_MONOTONIC, nanoseconds.
-    pub fn open_window(&mut self, start: u64) {
-        self.state.allow_copies(MOST_COPIES as i64);
-        self.state.set_window_start(start);
-    }
-
-    /// Closes the window at `stop` on CLOCK_MONOTONIC, nanoseconds.
-    pub fn close_window(&mut self, stop: u64) {
-        self.state.set_window_stop(stop);
+    fn close_window(&mut self, stop: Option<u64>) {
+        if let Some(stop) = stop {
+            self.window.stop.set(stop);
+        }
     }
 
     /// A descriptor that is readable when there is something to take.
@@ -261,14 +235,15 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         fd.try_clone_to_owned().context("watch the ring buffer")
     }
 
-    /// Takes what has arrived.
-    pub fn take(&mut self) -> Result<()> {
+    /// Takes what has arrived, and moves the window's end if `stop` says so.
+    pub fn take(&mut self, stop: Option<u64>) -> Result<()> {
+        self.close_window(stop);
         self.ring.consume().context("read the ring buffer")?;
         if let Some(copies) = self.inbox.borrow_mut().unwind(false) {
-            self.state.allow_copies(copies);
+            self.copies_allowed.set(copies);
         }
         // Three quarters, which is also when programs ask for it.
-        if self.state.counts_used() >= self.counts.room() / 4 * 3 {
+        if self.counts.used() >= self.counts.room() / 4 * 3 {
             self.drain()?;
         }
         if self.swept.elapsed() >= SWEEP_INTERVAL {
@@ -285,7 +260,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         };
         let mut unused = self.inbox.borrow().unused(&living);
         if !unused.is_empty() {
-            if let Some(threads) = self.threads {
+            if let Some(threads) = &self.threads {
                 // Any word of a record may be an ID.
                 for_each_value(threads, "the thread clocks", |words| {
                     for word in words.chunks_exact(size_of::<u64>()).filter_map(copy) {
@@ -306,15 +281,9 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         Ok(())
     }
 
-    /// The variables of the program.
-    pub fn state(&mut self) -> &mut State {
-        self.state
-    }
-
     /// Has the unwind tables of the targets made: of single processes all, of
-    /// a whole machine as many as there is time for. `list_threads` is the
-    /// program's iterator of that name.
-    pub fn prepare(&mut self, targets: &Targets, list_threads: &ProgramMut<'_>) -> Result<()> {
+    /// a whole machine as many as there is time for.
+    pub fn prepare(&mut self, targets: &Targets) -> Result<()> {
         /// A file that takes longer to read is waited for no more.
         const FOR_TARGETS: Duration = Duration::from_secs(10);
         const FOR_EVERYTHING: Duration = Duration::from_millis(500);
@@ -324,7 +293,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
                 true => FOR_EVERYTHING,
                 false => FOR_TARGETS,
             };
-            let processes = targets.processes(list_threads)?;
+            let processes = targets.processes(self.object)?;
             unwinder.prepare(&processes, &mut inbox.stacks.symbolizer, patience);
         }
         Ok(())
@@ -333,7 +302,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
     /// Gives access to the stacks that are known so far, and to the unwinder.
     pub(crate) fn with_stacks<T>(
         &self,
-        body: impl FnOnce(&mut Stacks, Option<&mut Unwinder<'a, 'obj>>) -> T,
+        body: impl FnOnce(&mut Stacks, Option<&mut Unwinder<'a>>) -> T,
     ) -> T {
         let inbox = &mut *self.inbox.borrow_mut();
         body(&mut inbox.stacks, inbox.unwinder.as_mut())
@@ -341,8 +310,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
 
     /// Has programs count into the other map and adds up what is in the first.
     fn drain(&mut self) -> Result<()> {
-        let state = &mut *self.state;
-        let full = self.counts.next(|odd| state.count_into(odd))?;
+        let full = self.counts.swap()?;
         // The stacks first, and then what was counted under their IDs.
         self.ring.consume().context("read the ring buffer")?;
         let Inbox { stacks, wakers, .. } = &mut *self.inbox.borrow_mut();
@@ -360,7 +328,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
         self.drain()?;
         self.drain()?;
         self.inbox.borrow_mut().unwind(true);
-        let lost = self.state.losses();
+        let lost = self.window.lost.get();
         let Collector {
             ring,
             inbox,
@@ -389,7 +357,7 @@ impl<'a, 'obj, State: SharedState> Collector<'a, 'obj, State> {
             wakers,
             ended,
             accounts: Vec::new(),
-            drains: counts.taken(),
+            drains: counts.swaps(),
             lost,
             notes: unwinder.map_or(Vec::new(), |unwinder| unwinder.notes()),
         })
@@ -402,9 +370,9 @@ impl Collected {
         self.sums.add(key, tally, &self.stacks, &self.wakers);
     }
 
-    /// What was counted, without regard to stacks.
-    pub fn tallies(&self) -> impl Iterator<Item = &Tally> {
-        self.sums.tallies()
+    /// All that was counted, without regard to stacks.
+    pub fn total(&self) -> Tally {
+        self.sums.total()
     }
 
     /// The sums by stack. Of what has not come by now nothing will.

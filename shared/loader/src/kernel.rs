@@ -4,12 +4,11 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use bpf::FilterConfig;
 use libbpf_rs::btf::types::{DataSec, FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::btf::{Btf, BtfKind, BtfType, ReferencesType};
 
 use crate::error::Context;
-use crate::{Error, Result};
+use crate::{Error, OpenObject, Result};
 
 /// `PROC_PID_INIT_INO` of include/linux/proc_ns.h: the initial PID namespace.
 const INITIAL_PID_NAMESPACE: u64 = 0xeffffffc;
@@ -51,9 +50,9 @@ impl Kernel {
         self.pid_namespace != 0
     }
 
-    /// Tells a program what it must know of the kernel.
-    pub fn configure(&self, config: &mut impl FilterConfig) {
-        config.set_pid_namespace(self.pid_namespace);
+    /// Tells programs what all must know of the kernel.
+    pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
+        object.set("pid_namespace", self.pid_namespace)
     }
 }
 

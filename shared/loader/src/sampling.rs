@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use libbpf_rs::libbpf_sys::{self as sys, perf_event_attr};
 use libbpf_rs::{Link, ProgramMut};
 
-use crate::Result;
 use crate::cpus::online_cpus;
 use crate::error::{Context, Error};
 use crate::events::Event;
+use crate::{LoadedObject, Result};
 
 /// How often to look whether CPUs came or went.
 const HOTPLUG_INTERVAL: Duration = Duration::from_secs(1);
@@ -26,8 +26,8 @@ pub enum Rate {
 }
 
 /// The sampling events of one program.
-pub struct Samplers<'a, 'obj> {
-    program: &'a ProgramMut<'obj>,
+pub struct Samplers<'a> {
+    program: ProgramMut<'a>,
     event: Event,
     rate: Rate,
     only_cpu: Option<u32>,
@@ -35,11 +35,11 @@ pub struct Samplers<'a, 'obj> {
     looked: Instant,
 }
 
-impl<'a, 'obj> Samplers<'a, 'obj> {
-    /// Samples on every online CPU, or on `only_cpu`. Without an `event` it is
-    /// hardware cycles where the machine counts them, else the CPU clock.
+impl<'a> Samplers<'a> {
+    /// Has the program `sample` run on every online CPU, or on `only_cpu`. Without an
+    /// `event` it is hardware cycles where the machine counts them, else the CPU clock.
     pub fn attach(
-        program: &'a ProgramMut<'obj>,
+        object: &'a LoadedObject,
         event: Option<Event>,
         rate: Rate,
         only_cpu: Option<u32>,
@@ -59,7 +59,7 @@ impl<'a, 'obj> Samplers<'a, 'obj> {
             None => Event::CPU_CLOCK,
         };
         let mut samplers = Samplers {
-            program,
+            program: object.program("sample")?,
             event,
             rate,
             only_cpu,

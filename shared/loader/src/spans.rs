@@ -3,20 +3,25 @@
 use std::collections::HashMap;
 use std::fs;
 
-use bpf::cpudist::types::bss;
-use bpf::spans::{RecentSum, SLOTS, SpanCounts, SpanKey, SpanSum, Waiting};
+use bpf::spans::{
+    OWNER_NONE, OWNER_PROCESS, OWNER_THREAD, RecentSum, SLOTS, SPANS_BLOCKED, SPANS_OFF_CPU,
+    SPANS_RUNNABLE, SPANS_RUNNING, SpanCounts, SpanKey, SpanSum, Waiting,
+};
 use bpf::types::Losses;
-use bpf::{ClockState, WindowState};
-use libbpf_rs::{MapCore, MapFlags, MapMut, ProgramMut};
+use libbpf_rs::{Link, Map, MapCore, MapFlags, ProgramMut};
 use profile::spans::{Apart, Bucket, Distribution, Histogram, Kind, Owner, Row, Scale};
 
-use crate::Result;
-use crate::cpus;
+use crate::double_buffer::DoubleBuffer;
 use crate::error::Context;
 use crate::iterators::{self, copy};
 use crate::maps::take_all;
-use crate::turns::Turns;
+use crate::object::Variable;
+use crate::room::make_room_for_threads;
+use crate::window_variables::WindowVariables;
+use crate::{LoadedObject, OpenObject, Result, cpus};
 
+/// An end that never comes, in a word that has one bit for something else.
+pub const NEVER: u64 = u64::MAX >> 1;
 /// The idle task's name, less the number of its CPU.
 const IDLE: &str = "swapper";
 
@@ -31,39 +36,92 @@ pub struct Question {
     pub scale: Scale,
 }
 
-/// The maps of a loaded program.
-pub struct SpanMaps<'a, 'obj> {
-    /// `span_counts`
-    pub counts: &'a MapMut<'obj>,
-    /// `sums_even`
-    pub sums_even: &'a MapMut<'obj>,
-    /// `sums_odd`
-    pub sums_odd: &'a MapMut<'obj>,
-    /// `recent_sums`
-    pub recent: &'a MapMut<'obj>,
-    /// `returned`
-    pub returned: &'a MapMut<'obj>,
-    /// `ended_owners`
-    pub ended_owners: &'a MapMut<'obj>,
+impl Question {
+    /// Tells programs, and neither loads nor makes room for what is not needed.
+    pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
+        let owner = match self.apart {
+            None => OWNER_NONE,
+            Some(Apart::Processes) => OWNER_PROCESS,
+            Some(Apart::Threads) => OWNER_THREAD,
+        };
+        let kind = match self.kind {
+            Kind::Running => SPANS_RUNNING,
+            Kind::OffCpu => SPANS_OFF_CPU,
+            Kind::Blocked => SPANS_BLOCKED,
+            Kind::Runnable => SPANS_RUNNABLE,
+        };
+        object.set("in_milliseconds", self.scale == Scale::Milliseconds)?;
+        object.set("span_owner", owner)?;
+        object.set("span_kind", kind)?;
+
+        let hooks = self.hooks();
+        for hook in ALL_HOOKS {
+            object.choose(hook, hooks.contains(&hook))?;
+        }
+        let is_off_cpu = self.kind != Kind::Running;
+        object.choose("seed_clocks", is_off_cpu)?;
+        object.choose("read_waiting", is_off_cpu)?;
+        for map in ["threads", "returned"] {
+            match is_off_cpu {
+                true => make_room_for_threads(object, map)?,
+                false => object.make_room(map, 1)?,
+            }
+        }
+        if self.apart.is_none() {
+            for map in ["sums_even", "sums_odd", "ended_owners"] {
+                object.make_room(map, 1)?;
+            }
+        }
+        // Messages are for stacks and for accounts.
+        object.make_room("events", 4096)
+    }
+
+    /// What runs at the kernel's events.
+    fn hooks(&self) -> Vec<&'static str> {
+        let mut hooks = match self.kind {
+            Kind::Running => vec!["switch_running"],
+            _ => vec!["sched_switch", "sched_wakeup_new", "sched_process_exec"],
+        };
+        // Where it matters when a thread off the CPU is woken.
+        if matches!(self.kind, Kind::Blocked | Kind::Runnable) {
+            hooks.push("sched_waking");
+        }
+        if self.apart.is_some() {
+            hooks.push("note_name");
+        }
+        hooks
+    }
 }
 
-/// The programs that user space runs itself.
-pub struct SpanPrograms<'a, 'obj> {
-    /// `visit_cpu`
-    pub visit_cpu: &'a ProgramMut<'obj>,
-    /// `seed_clocks`
-    pub seed_clocks: &'a ProgramMut<'obj>,
-    /// `read_waiting`
-    pub read_waiting: &'a ProgramMut<'obj>,
-}
+/// What any question takes.
+const ALL_HOOKS: [&str; 6] = [
+    "switch_running",
+    "sched_switch",
+    "sched_wakeup_new",
+    "sched_process_exec",
+    "sched_waking",
+    "note_name",
+];
 
-/// Reads what the program counts, from one end of an interval to the next.
-pub struct SpanCollector<'a, 'obj> {
+/// Reads what programs count, from one end of an interval to the next.
+pub struct SpanCollector<'a> {
     question: Question,
-    maps: SpanMaps<'a, 'obj>,
-    programs: SpanPrograms<'a, 'obj>,
-    sums: Turns<'a, 'obj>,
-    state: &'a mut bss,
+    /// What programs run at the kernel's events, until the last interval is read.
+    links: Vec<Link>,
+    counts: Map<'a>,
+    recent: Map<'a>,
+    returned: Map<'a>,
+    ended_owners: Map<'a>,
+    sums: DoubleBuffer<'a>,
+    visit_cpu: ProgramMut<'a>,
+    /// Of threads off the CPU: those that were there before, and those at the end.
+    seed_clocks: ProgramMut<'a>,
+    read_waiting: ProgramMut<'a>,
+    window: WindowVariables<'a>,
+    interval_start: Variable<'a, u64>,
+    /// The interval's end << 1 | its slot.
+    interval: Variable<'a, u64>,
+    threads_are_seeded: Variable<'a, u8>,
     /// Where the interval is counted, and when it is.
     slot: usize,
     start: u64,
@@ -72,41 +130,45 @@ pub struct SpanCollector<'a, 'obj> {
     read: [HashMap<u32, Histogram>; SLOTS],
 }
 
-impl<'a, 'obj> SpanCollector<'a, 'obj> {
-    /// A collector for a program that is loaded and not yet inside its window.
-    pub fn new(
-        question: Question,
-        maps: SpanMaps<'a, 'obj>,
-        programs: SpanPrograms<'a, 'obj>,
-        state: &'a mut bss,
-    ) -> Self {
-        SpanCollector {
+impl<'a> SpanCollector<'a> {
+    /// Attaches an object that was told the question.
+    pub fn attach(object: &'a LoadedObject, question: Question) -> Result<Self> {
+        Ok(SpanCollector {
+            links: object.attach(&question.hooks())?,
             question,
-            sums: Turns::new(maps.sums_even, maps.sums_odd, programs.visit_cpu),
-            maps,
-            programs,
-            state,
+            counts: object.map("span_counts")?,
+            recent: object.map("recent_sums")?,
+            returned: object.map("returned")?,
+            ended_owners: object.map("ended_owners")?,
+            sums: DoubleBuffer::new(object, "sums")?,
+            visit_cpu: object.program("visit_cpu")?,
+            seed_clocks: object.program("seed_clocks")?,
+            read_waiting: object.program("read_waiting")?,
+            window: WindowVariables::new(object)?,
+            interval_start: object.variable("interval_start")?,
+            interval: object.variable("interval")?,
+            threads_are_seeded: object.variable("threads_are_seeded")?,
             slot: 0,
             start: 0,
             end: 0,
             read: Default::default(),
-        }
+        })
     }
 
     /// Opens the window at `start`, its first interval to end at `end`; both
     /// CLOCK_MONOTONIC ns.
     pub fn open_window(&mut self, start: u64, end: u64) {
         self.begin(start, end);
-        self.state.set_window_start(start);
+        self.window.start.set(start);
     }
 
     /// Right after the window's start: notes who is on the CPU, or off it.
     pub fn seed(&mut self) -> Result<()> {
         if self.question.kind == Kind::Running {
-            return cpus::run_on_each(self.programs.visit_cpu);
+            return cpus::run_on_each(&self.visit_cpu);
         }
-        iterators::run::<u64>(self.programs.seed_clocks)?;
-        self.state.set_threads_are_seeded();
+        iterators::run::<u64>(&self.seed_clocks)?;
+        self.threads_are_seeded.set(1);
         Ok(())
     }
 
@@ -122,12 +184,13 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
 
     fn begin(&mut self, start: u64, end: u64) {
         (self.start, self.end) = (start, end);
-        self.state.set_interval(start, end, self.slot);
+        self.interval_start.set(start);
+        self.interval.set(end << 1 | self.slot as u64);
     }
 
     /// Makes room in the kernel where that runs short. To be called often.
     pub fn take(&mut self) -> Result<()> {
-        if self.question.apart.is_some() && self.state.sums_used() >= self.sums.room() / 2 {
+        if self.question.apart.is_some() && self.sums.used() >= self.sums.room() / 2 {
             self.read_sums()?;
         }
         Ok(())
@@ -139,7 +202,7 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
     pub fn next_interval(&mut self, next_end: impl Fn() -> u64) -> Result<Distribution> {
         // What began before the end is over then, and runs that did not end are
         // split.
-        cpus::run_on_each(self.programs.visit_cpu)?;
+        cpus::run_on_each(&self.visit_cpu)?;
         if self.question.kind != Kind::Running {
             self.count_waiting()?;
         }
@@ -171,15 +234,16 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
         })
     }
 
-    /// What was lost so far.
-    pub fn losses(&self) -> Losses {
-        self.state.losses()
+    /// The spans of the last interval, and what was lost in all of them.
+    pub fn finish(mut self) -> Result<(Distribution, Losses)> {
+        let last = self.next_interval(|| NEVER)?;
+        drop(self.links);
+        Ok((last, self.window.lost.get()))
     }
 
     /// Has programs count into the other map and adds what is in the first.
     fn read_sums(&mut self) -> Result<()> {
-        let state = &mut *self.state;
-        let full = self.sums.next(|odd| state.count_into(odd))?;
+        let full = self.sums.swap()?;
         let (read, scale) = (&mut self.read, self.question.scale);
         take_all(full, "the spans", |key: SpanKey, sum: SpanSum| {
             add(&mut read[usize::from(key.slot) % SLOTS], scale, key, &sum);
@@ -189,7 +253,7 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
     /// Adds what all CPUs counted in the slot.
     fn read_counts(&mut self) -> Result<()> {
         let read = histogram(&mut self.read[self.slot], 0, self.question.scale);
-        for bytes in take_slot(self.maps.counts, self.slot)? {
+        for bytes in take_slot(&self.counts, self.slot)? {
             if let Some(counts) = copy::<SpanCounts>(&bytes) {
                 read.add_counts(&counts.buckets, counts.total, counts.longest);
             }
@@ -199,7 +263,7 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
 
     /// Adds what CPUs counted in the slot by owner and kept to themselves.
     fn read_recent(&mut self) -> Result<()> {
-        for bytes in take_slot(self.maps.recent, self.slot)? {
+        for bytes in take_slot(&self.recent, self.slot)? {
             bytes
                 .chunks_exact(size_of::<RecentSum>())
                 .filter_map(copy::<RecentSum>)
@@ -214,14 +278,14 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
     /// Adds the part that lies in this interval of the spans that went on when
     /// it ended.
     fn count_waiting(&mut self) -> Result<()> {
-        let still: Vec<Waiting> = iterators::run(self.programs.read_waiting)?;
+        let still: Vec<Waiting> = iterators::run(&self.read_waiting)?;
         let mut waiting: HashMap<u64, Waiting> = still
             .into_iter()
             .map(|thread| (thread.task, thread))
             .collect();
         // Read last: a thread that was missed above is back by now.
         take_all(
-            self.maps.returned,
+            &self.returned,
             "the threads that are back",
             |task, thread: Waiting| {
                 if thread.end == self.end {
@@ -271,8 +335,7 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
             })
             .ok()
             .or_else(|| {
-                self.maps
-                    .ended_owners
+                self.ended_owners
                     .lookup(&id.to_ne_bytes(), MapFlags::ANY)
                     .ok()
                     .flatten()
@@ -282,7 +345,7 @@ impl<'a, 'obj> SpanCollector<'a, 'obj> {
 }
 
 /// Takes what each CPU has in a slot that no program uses any more.
-fn take_slot(map: &MapMut<'_>, slot: usize) -> Result<Vec<Vec<u8>>> {
+fn take_slot(map: &Map<'_>, slot: usize) -> Result<Vec<Vec<u8>>> {
     let slot = (slot as u32).to_ne_bytes();
     let per_cpu = map
         .lookup_percpu(&slot, MapFlags::ANY)

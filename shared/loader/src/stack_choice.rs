@@ -1,8 +1,7 @@
 //! Which stacks a tool was asked for.
 
-use bpf::SharedConfig;
-
-use crate::{CallGraph, UnwindMaps, Unwinder};
+use crate::unwinding::make_room_for_tables;
+use crate::{CallGraph, LoadedObject, OpenObject, Result, Targets, Unwinder};
 
 /// Which stacks are wanted, and of what.
 #[derive(Clone, Copy, Debug)]
@@ -17,19 +16,25 @@ pub struct StackChoice {
     pub per_thread: bool,
     /// Processes are told apart.
     pub per_process: bool,
+    /// Stacks of others than the targets are captured, too.
+    pub of_anyone: bool,
 }
 
 impl StackChoice {
-    /// Tells a program.
-    pub fn configure(&self, config: &mut impl SharedConfig) {
-        config.set_stacks(self.user, self.kernel);
-        config.set_call_graph(self.call_graph.code());
-        config.set_per_thread(self.per_thread);
+    /// Tells programs, and makes room for the unwind tables of the targets.
+    pub fn configure(&self, object: &mut OpenObject, targets: &Targets) -> Result<()> {
+        object.set("want_user_stacks", self.user)?;
+        object.set("want_kernel_stacks", self.kernel)?;
+        object.set("call_graph", self.call_graph.code())?;
+        object.set("per_thread", self.per_thread)?;
+        make_room_for_tables(object, self.of_anyone || targets.is_everything())
     }
 
-    /// What keeps the program's unwind tables, if the choice takes any.
-    pub fn unwinder<'a, 'obj>(&self, maps: UnwindMaps<'a, 'obj>) -> Option<Unwinder<'a, 'obj>> {
-        let unwinder = || Unwinder::new(self.call_graph, maps);
-        self.user.then(unwinder).flatten()
+    /// What keeps the unwind tables, if the choice takes any.
+    pub fn unwinder<'a>(&self, object: &'a LoadedObject) -> Result<Option<Unwinder<'a>>> {
+        match self.user {
+            true => Unwinder::new(self.call_graph, object),
+            false => Ok(None),
+        }
     }
 }

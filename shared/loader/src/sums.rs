@@ -98,9 +98,13 @@ impl Sums {
         self.open.keys().flat_map(ids)
     }
 
-    /// What was counted, without regard to stacks.
-    pub(crate) fn tallies(&self) -> impl Iterator<Item = &Tally> {
-        self.settled.sums.values().chain(self.open.values())
+    /// All that was counted, without regard to stacks.
+    pub(crate) fn total(&self) -> Tally {
+        let tallies = self.settled.sums.values().chain(self.open.values());
+        tallies.fold(Tally::default(), |mut sum, tally| {
+            add(&mut sum, tally);
+            sum
+        })
     }
 
     /// Takes the sums that have settled.
@@ -159,7 +163,7 @@ mod tests {
             let mut sums = Sums::new(per_process);
             sums.add(key(1, 10), &ONE, &stacks, &wakers);
             sums.add(key(2, 11), &ONE, &stacks, &wakers);
-            assert_eq!(sums.tallies().map(|tally| tally.blocked).sum::<u64>(), 10);
+            assert_eq!(sums.total().blocked, 10);
             let settled = sums.take_settled().sums;
             assert_eq!(settled.len(), expected);
             let user = stacks.captured(10);

@@ -4,14 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bpf::FilterConfig;
 use bpf::types::ThreadIds;
-use libbpf_rs::{MapCore, MapFlags, MapMut, OpenMapMut, ProgramMut};
-use rustix::time::{ClockId, clock_gettime};
+use libbpf_rs::{MapCore, MapFlags};
 use symbolize::Process;
 
 use crate::error::Context;
-use crate::{Kernel, Result, iterators};
+use crate::{Kernel, LoadedObject, OpenObject, Result, iterators, monotonic_ns};
 
 /// Processes and threads, as the caller's PID namespace names them. Both empty
 /// means the whole machine, or in a container all that it shows.
@@ -29,33 +27,29 @@ impl Targets {
         self.pids.is_empty() && self.tids.is_empty()
     }
 
-    /// Tells a program how to choose, and makes room for the targets.
-    pub fn configure<'obj>(
-        &self,
-        kernel: &Kernel,
-        config: &mut impl FilterConfig,
-        target_pids: &mut OpenMapMut<'obj>,
-        target_tids: &mut OpenMapMut<'obj>,
-    ) -> Result<()> {
+    /// Tells programs how to choose whom they measure: `include/filter.h`.
+    pub fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         if let ([pid], []) = (self.pids.as_slice(), self.tids.as_slice())
             && !kernel.is_nested()
         {
-            config.set_only_pid(*pid);
+            object.set("only_pid", *pid)?;
         }
-        config.set_targets_named(monotonic_ns());
-        config.set_filters(!self.pids.is_empty(), !self.tids.is_empty());
-        self.make_room(target_pids, target_tids)
+        object.set("targets_named_ns", monotonic_ns())?;
+        self.configure_as("filter", "target", object)
     }
 
-    /// Makes room for the targets in a program's maps.
-    pub fn make_room<'obj>(
-        &self,
-        target_pids: &mut OpenMapMut<'obj>,
-        target_tids: &mut OpenMapMut<'obj>,
-    ) -> Result<()> {
-        for (map, ids) in [(target_pids, &self.pids), (target_tids, &self.tids)] {
+    /// Tells programs how to choose the wakers that count: `include/wakers.h`.
+    pub fn configure_wakers(&self, object: &mut OpenObject) -> Result<()> {
+        self.configure_as("filter_waker", "waker", object)
+    }
+
+    /// Sets the constants that begin with `filter`, and makes room in the maps that
+    /// begin with `maps`.
+    fn configure_as(&self, filter: &str, maps: &str, object: &mut OpenObject) -> Result<()> {
+        for (kind, ids) in [("pids", &self.pids), ("tids", &self.tids)] {
+            object.set(&format!("{filter}_{kind}"), !ids.is_empty())?;
             let room = u32::try_from(ids.len().max(1)).unwrap_or(u32::MAX);
-            map.set_max_entries(room).context("size the target map")?;
+            object.make_room(&format!("{maps}_{kind}"), room)?;
         }
         Ok(())
     }
@@ -65,21 +59,26 @@ impl Targets {
         self.is_everything() || self.pids.contains(&pid) || self.tids.contains(&tid)
     }
 
-    /// Names the targets to a loaded program, by the kernel's own IDs.
-    /// `list_threads` is the program's iterator of that name.
-    pub fn fill<'obj>(
-        &self,
-        kernel: &Kernel,
-        target_pids: &MapMut<'obj>,
-        target_tids: &MapMut<'obj>,
-        list_threads: &ProgramMut<'_>,
-    ) -> Result<()> {
+    /// Names to programs whom they measure.
+    pub fn fill(&self, object: &LoadedObject, kernel: &Kernel) -> Result<()> {
+        self.fill_in("target", object, kernel)
+    }
+
+    /// Names to programs the wakers that count.
+    pub fn fill_wakers(&self, object: &LoadedObject, kernel: &Kernel) -> Result<()> {
+        self.fill_in("waker", object, kernel)
+    }
+
+    /// Puts the kernel's own IDs into the maps that begin with `maps`.
+    fn fill_in(&self, maps: &str, object: &LoadedObject, kernel: &Kernel) -> Result<()> {
         let (pids, tids) = if kernel.is_nested() && !self.is_everything() {
-            self.translated(&iterators::run::<ThreadIds>(list_threads)?)
+            let list_threads = object.program("list_threads")?;
+            self.translated(&iterators::run::<ThreadIds>(&list_threads)?)
         } else {
             (self.pids.clone(), self.tids.clone())
         };
-        for (map, ids) in [(target_pids, pids), (target_tids, tids)] {
+        for (kind, ids) in [("pids", pids), ("tids", tids)] {
+            let map = object.map(&format!("{maps}_{kind}"))?;
             for id in ids {
                 map.update(&id.to_ne_bytes(), &[1], MapFlags::ANY)
                     .context(format!("make {id} a target"))?;
@@ -89,9 +88,9 @@ impl Targets {
     }
 
     /// The processes that are measured, each with the program that it runs.
-    /// `list_threads` is the program's iterator of that name.
-    pub fn processes(&self, list_threads: &ProgramMut<'_>) -> Result<Vec<Process>> {
-        let mut processes: Vec<Process> = iterators::run::<ThreadIds>(list_threads)?
+    pub fn processes(&self, object: &LoadedObject) -> Result<Vec<Process>> {
+        let list_threads = object.program("list_threads")?;
+        let mut processes: Vec<Process> = iterators::run::<ThreadIds>(&list_threads)?
             .iter()
             .filter(|ids| self.includes(ids.namespace_pid, ids.namespace_tid))
             .filter(|ids| ids.instance != 0 && ids.namespace_pid != 0)
@@ -157,12 +156,6 @@ impl<'a> TargetWatch<'a> {
         self.looked = Instant::now();
         !self.targets.are_gone()
     }
-}
-
-/// Now on the clock that the kernel notes the start of tasks by.
-fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
 fn process_lives(pid: u32) -> bool {

@@ -4,18 +4,14 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::mem::MaybeUninit;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{available_parallelism, sleep};
 use std::time::Duration;
 
-use bpf::offcputime::{OffcputimeSkel, OffcputimeSkelBuilder};
-use bpf::types::{STACK_MISSED, StackKey, Tally, Thread};
-use bpf::{FilterConfig, SharedConfig, WindowState};
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use bpf::types::{Losses, STACK_MISSED, StackKey, Tally, Thread};
 use libbpf_rs::{Link, MapCore, MapFlags};
-use loader::attach;
+use loader::{CallGraph, LoadedObject, OpenObject};
 use plain::Plain;
 
 /// How long the target computes, and how long it is left asleep.
@@ -105,59 +101,56 @@ fn read<T: Plain + Copy + Default>(bytes: &[u8]) -> T {
     value
 }
 
-fn see(program: &OffcputimeSkel) -> Vec<Link> {
-    attach(&[&program.progs.sched_switch, &program.progs.sched_waking]).unwrap()
+fn see(object: &LoadedObject) -> Vec<Link> {
+    object.attach(&["sched_switch", "sched_waking"]).unwrap()
 }
 
 /// The target's clock, by its process ID as there is just one thread.
-fn clock(program: &OffcputimeSkel) -> Thread {
-    let threads = &program.maps.threads;
+fn clock(object: &LoadedObject) -> Thread {
+    let threads = object.map("threads").unwrap();
     let key = threads.keys().next().expect("a clock");
     let value = threads.lookup(&key, MapFlags::ANY).unwrap().unwrap();
     read(&value)
 }
 
-fn hidden(program: &OffcputimeSkel) -> u64 {
-    program.maps.bss_data.as_deref().unwrap().losses().switches
+fn hidden(object: &LoadedObject) -> u64 {
+    object.variable::<Losses>("lost").unwrap().get().switches
 }
 
 /// The target's clock before and after `deaf` was done with programs that see the
 /// target before and after, but not while it says so; and how many switches were
 /// found to be hidden. Another time if it was preempted, as that is hidden, too, or
 /// was done before the programs were detached, or attached again. Or if the machine
-/// itself hid what comes after that, too: then nothing tells of its sleep.
+/// itself hid what comes before or after that, too: then nothing tells of its sleep.
 fn around(
     deaf: impl Fn(&mut Target, &dyn Fn() -> Vec<Link>, Vec<Link>) -> Option<Vec<Link>>,
 ) -> (Thread, Thread, u64, Vec<(StackKey, Tally)>) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     for _ in 0..20 {
         let mut target = Target::start();
-        let mut object = MaybeUninit::uninit();
-        let mut open = OffcputimeSkelBuilder::default().open(&mut object).unwrap();
-        let config = open.maps.rodata_data.as_deref_mut().unwrap();
-        config.set_stacks(true, false);
-        config.set_call_graph(1);
-        config.set_only_pid(target.child.id());
-        let mut program = open.load().expect("load, as root");
-        let bss = program.maps.bss_data.as_deref_mut().unwrap();
-        bss.set_window_start(1);
-        let links = see(&program);
+        let mut object = OpenObject::new(&bpf::offcputime::OBJECT).unwrap();
+        object.set("want_kernel_stacks", false).unwrap();
+        object.set("call_graph", CallGraph::Fp.code()).unwrap();
+        object.set("only_pid", target.child.id()).unwrap();
+        let object = object.load().expect("load, as root");
+        object.variable("window_start").unwrap().set(1_u64);
+        let links = see(&object);
         // From here on it has a clock.
         target.compute();
         target.wait();
-        let (before, hidden_before) = (clock(&program), hidden(&program));
+        let (before, hidden_before) = (clock(&object), hidden(&object));
         let ran_before = target.ran();
-        let Some(links) = deaf(&mut target, &|| see(&program), links) else {
+        let Some(links) = deaf(&mut target, &|| see(&object), links) else {
             continue;
         };
-        let hidden = hidden(&program) - hidden_before;
+        let hidden = hidden(&object) - hidden_before;
         drop(links);
-        let after = clock(&program);
-        let running = after.running - before.running;
-        if hidden == 0 && running > target.ran() - ran_before + nanoseconds(REST) / 2 {
+        let after = clock(&object);
+        let awake = (after.running + after.runnable) - (before.running + before.runnable);
+        if hidden == 0 && awake > target.ran() - ran_before + nanoseconds(REST) / 2 {
             continue;
         }
-        let counts = &program.maps.counts_even;
+        let counts = object.map("counts_even").unwrap();
         let sums = counts.keys().map(|key| {
             let value = counts.lookup(&key, MapFlags::ANY).unwrap().unwrap();
             (read(&key), read(&value))

@@ -4,14 +4,10 @@
 
 mod checked;
 
-use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
-use bpf::WindowState;
-use bpf::offcputime::OffcputimeSkelBuilder;
 use libbpf_rs::RingBufferBuilder;
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use loader::{CallGraph, Unwinder, attach};
+use loader::{CallGraph, Unwinder};
 use symbolize::Symbolizer;
 
 use checked::Python;
@@ -42,38 +38,26 @@ while True: down(random.randrange(5), random.randrange(4))
 #[test]
 fn what_is_recalled_is_what_a_walk_finds() {
     let python = Python::start(BLOCKS);
-    let mut object = MaybeUninit::uninit();
-    let mut open = OffcputimeSkelBuilder::default().open(&mut object).unwrap();
-    let config = open.maps.rodata_data.as_deref_mut().unwrap();
-    python.configure(config);
-    loader::size_unwind_maps(
-        false,
-        &mut open.maps.unwind_pages,
-        &mut open.maps.unwind_mappings,
-        &mut open.maps.unwind_processes,
-    )
-    .unwrap();
-    let mut program = open.load().expect("load, as root");
-    let maps = &mut program.maps;
-
-    let mut unwinder = Unwinder::new(CallGraph::Auto, loader::unwind_maps!(maps)).unwrap();
-    let targets = python.targets();
-    let processes = targets.processes(&program.progs.list_threads).unwrap();
+    let object = python.load(&bpf::offcputime::OBJECT);
+    let unwinder = Unwinder::new(CallGraph::Auto, &object).unwrap();
+    let mut unwinder = unwinder.expect("one that keeps tables");
+    let processes = python.targets().processes(&object).unwrap();
     unwinder.prepare(&processes, &mut Symbolizer::new(), Duration::from_secs(10));
 
     let mut ring = RingBufferBuilder::new();
-    ring.add(&maps.events, |_| 0).unwrap();
+    let events = object.map("events").unwrap();
+    ring.add(&events, |_| 0).unwrap();
     let ring = ring.build().unwrap();
-    let links = attach(&[&program.progs.sched_switch, &program.progs.sched_waking]).unwrap();
-    maps.bss_data.as_deref_mut().unwrap().set_window_start(1);
+    let links = object.attach(&["sched_switch", "sched_waking"]).unwrap();
+    object.variable("window_start").unwrap().set(1_u64);
     let end = Instant::now() + Duration::from_secs(3);
     while Instant::now() < end {
         ring.poll(Duration::from_millis(20)).unwrap();
     }
     drop(links);
 
-    let counts = maps.bss_data.as_deref().unwrap();
-    let (rightly, wrongly) = (counts.recalled_rightly, counts.recalled_wrongly);
+    let count = |name| object.variable::<u64>(name).unwrap().get();
+    let (rightly, wrongly) = (count("recalled_rightly"), count("recalled_wrongly"));
     println!("{rightly} stacks were recalled rightly, {wrongly} wrongly");
     assert_eq!(wrongly, 0);
     assert!(rightly > 1000, "only {rightly} stacks were recalled");

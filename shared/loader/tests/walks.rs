@@ -7,20 +7,16 @@ mod checked;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use bpf::WindowState;
-use bpf::oncputime::OncputimeSkelBuilder;
 use bpf::types::{EVENT_STACK, EVENT_STACK_COPY, StackEvent};
 use bpf::unwind::{StackCopy, WALK_REACHED_ROOT};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use libbpf_rs::RingBufferBuilder;
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use loader::{CallGraph, Rate, Samplers, Unwinder};
 use plain::Plain;
 use symbolize::Symbolizer;
@@ -75,25 +71,10 @@ fn read<T: Plain + Copy + Default>(bytes: &[u8]) -> T {
 fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
     let python = Python::start(BUSY);
     let pid = python.pid();
-    let mut object = MaybeUninit::uninit();
-    let mut open = OncputimeSkelBuilder::default().open(&mut object).unwrap();
-    let config = open.maps.rodata_data.as_deref_mut().unwrap();
-    python.configure(config);
-    loader::size_unwind_maps(
-        false,
-        &mut open.maps.unwind_pages,
-        &mut open.maps.unwind_mappings,
-        &mut open.maps.unwind_processes,
-    )
-    .unwrap();
-    let mut program = open.load().expect("load, as root");
-    let maps = &mut program.maps;
-
-    let mut unwinder = Unwinder::new(CallGraph::Auto, loader::unwind_maps!(maps)).unwrap();
-    let processes = python
-        .targets()
-        .processes(&program.progs.list_threads)
-        .unwrap();
+    let object = python.load(&bpf::oncputime::OBJECT);
+    let unwinder = Unwinder::new(CallGraph::Auto, &object).unwrap();
+    let mut unwinder = unwinder.expect("one that keeps tables");
+    let processes = python.targets().processes(&object).unwrap();
     let [process] = processes[..] else {
         panic!("one process is expected: {processes:?}")
     };
@@ -102,7 +83,8 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
     let mut seen: HashMap<u64, Seen> = HashMap::new();
     let deep_ones = Cell::new(0);
     let mut ring = RingBufferBuilder::new();
-    ring.add(&maps.events, |message| {
+    let events = object.map("events").unwrap();
+    ring.add(&events, |message| {
         match read::<u32>(message) {
             EVENT_STACK => {
                 let event: StackEvent = read(message);
@@ -128,9 +110,8 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
     })
     .unwrap();
     let ring = ring.build().unwrap();
-    let samplers =
-        Samplers::attach(&program.progs.sample, None, Rate::Frequency(997), None).unwrap();
-    maps.bss_data.as_deref_mut().unwrap().set_window_start(1);
+    let samplers = Samplers::attach(&object, None, Rate::Frequency(997), None).unwrap();
+    object.variable("window_start").unwrap().set(1_u64);
     // Until there are enough, however much of the CPUs it gets.
     let end = Instant::now() + Duration::from_secs(60);
     while deep_ones.get() < ENOUGH && Instant::now() < end {

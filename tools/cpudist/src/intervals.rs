@@ -4,13 +4,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use anyhow::Context;
+use loader::NEVER;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
 };
-
-/// An end that never comes, in a word that has one bit for something else.
-pub(crate) const NEVER: u64 = u64::MAX >> 1;
 
 /// An end is set at least this long before it comes.
 const NOTICE_NS: u64 = 1_000_000;

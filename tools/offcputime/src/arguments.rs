@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use loader::StackChoice;
 
 /// Shows where threads block: the time they spend off the CPU, by stack.
 ///
@@ -12,37 +11,37 @@ use loader::StackChoice;
 /// frames, and the microseconds spent there.
 #[derive(Parser, Debug)]
 #[command(name = "offcputime", version, after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     #[command(flatten)]
-    pub target: cli::TargetFlags,
+    pub(crate) target: cli::TargetFlags,
 
     #[command(flatten)]
-    pub intervals: cli::IntervalFlags,
+    pub(crate) intervals: cli::IntervalFlags,
 
     #[command(flatten)]
-    pub stacks: cli::StackFlags,
+    pub(crate) stacks: cli::StackFlags,
 
     /// Tell blocked time (leaf frame ends in _[o]) from waiting for a CPU (_[r])
     #[arg(long)]
-    pub states: bool,
+    pub(crate) states: bool,
 
     /// Print nanoseconds instead of microseconds
     #[arg(long)]
-    pub nanoseconds: bool,
+    pub(crate) nanoseconds: bool,
 
     /// Also write every thread's account (running, runnable, blocked) to FILE,
     /// as tab-separated values
     #[arg(long, value_name = "FILE")]
-    pub clocks: Option<PathBuf>,
+    pub(crate) clocks: Option<PathBuf>,
 
     #[command(flatten)]
-    pub output: cli::OutputFlags,
+    pub(crate) output: cli::OutputFlags,
 
     #[command(flatten)]
-    pub duration: cli::DurationFlags,
+    pub(crate) duration: cli::DurationFlags,
 
     #[command(flatten)]
-    pub control: cli::ControlFlags,
+    pub(crate) control: cli::ControlFlags,
 }
 
 const EXAMPLES: &str = "\
@@ -55,23 +54,3 @@ Examples:
   offcputime -t 1235 --states     one thread; blocked and runnable time apart
   offcputime -k --state 2         kernel threads in uninterruptible waits
   offcputime -p 1234 --clocks clocks.tsv -o off.folded 30";
-
-impl Arguments {
-    /// Checks what clap cannot: values against each other and the machine.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
-        self.intervals.validate()?;
-        self.target.validate()
-    }
-
-    /// Which stacks are wanted.
-    pub(crate) fn stacks(&self) -> StackChoice {
-        let per_thread = self.output.per_thread;
-        self.stacks
-            .choice(per_thread, per_thread || self.output.classic)
-    }
-
-    /// What is traced, in words, for the line that says so.
-    pub(crate) fn subject(&self) -> String {
-        self.intervals.subject(&self.target)
-    }
-}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bpf::wakers::MOST_HOPS;
 use clap::Parser;
 use cli::values;
-use loader::{StackChoice, Targets};
+use loader::Targets;
 
 /// Shows why threads block and who ends it: the blocked time by the sleeper's
 /// stack and its waker's.
@@ -20,26 +20,26 @@ use loader::{StackChoice, Targets};
 /// before is counted from the start.
 #[derive(Parser, Debug)]
 #[command(name = "offwaketime", version, after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     #[command(flatten)]
-    pub target: cli::TargetFlags,
+    pub(crate) target: cli::TargetFlags,
 
     #[command(flatten)]
-    pub intervals: cli::IntervalFlags,
+    pub(crate) intervals: cli::IntervalFlags,
 
     /// Only waits that threads of these processes ended, by ID
     #[arg(
         long = "waker-pid", value_name = "PIDS", value_delimiter = ',',
         allow_negative_numbers = true, value_parser = values::process_id
     )]
-    pub waker_pids: Vec<u32>,
+    pub(crate) waker_pids: Vec<u32>,
 
     /// Only waits that these threads ended, by ID
     #[arg(
         long = "waker-tid", value_name = "TIDS", value_delimiter = ',',
         allow_negative_numbers = true, value_parser = values::thread_id
     )]
-    pub waker_tids: Vec<u32>,
+    pub(crate) waker_tids: Vec<u32>,
 
     /// Follow the waker's own last wait: who had woken that one, up to N wakers
     /// in all. Measures every thread of the machine to know
@@ -47,32 +47,32 @@ pub(crate) struct Arguments {
         long, value_name = "N", default_value = "1",
         allow_negative_numbers = true, value_parser = hops
     )]
-    pub chain: u32,
+    pub(crate) chain: u32,
 
     #[command(flatten)]
-    pub stacks: cli::StackFlags,
+    pub(crate) stacks: cli::StackFlags,
 
     /// Show the waits for a CPU after the wake-ups, too: leaf frames of sleepers
     /// end in _[o] for blocked time, in _[r] for these
     #[arg(long)]
-    pub states: bool,
+    pub(crate) states: bool,
 
     /// Print nanoseconds instead of microseconds
     #[arg(long)]
-    pub nanoseconds: bool,
+    pub(crate) nanoseconds: bool,
 
     /// Also write a flame graph to FILE
     #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
+    pub(crate) svg: Option<PathBuf>,
 
     #[command(flatten)]
-    pub output: cli::OutputFlags,
+    pub(crate) output: cli::OutputFlags,
 
     #[command(flatten)]
-    pub duration: cli::DurationFlags,
+    pub(crate) duration: cli::DurationFlags,
 
     #[command(flatten)]
-    pub control: cli::ControlFlags,
+    pub(crate) control: cli::ControlFlags,
 }
 
 const EXAMPLES: &str = "\
@@ -97,33 +97,12 @@ fn hops(text: &str) -> Result<u32, String> {
 }
 
 impl Arguments {
-    /// Checks what clap cannot: values against each other and the machine.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
-        self.intervals.validate()?;
-        if self.intervals.state == Some(0) {
-            return Err(cli::usage(
-                "--state 0 means runnable, and a thread that is runnable waits for no waker: give a mask of other states, or use offcputime",
-            ));
-        }
-        self.target.validate()?;
-        cli::check_processes(&self.waker_pids)?;
-        cli::check_threads(&self.waker_tids)
-    }
-
     /// Whose wake-ups count.
     pub(crate) fn wakers(&self) -> Targets {
         Targets {
             pids: self.waker_pids.clone(),
             tids: self.waker_tids.clone(),
         }
-    }
-
-    /// Which stacks are wanted.
-    pub(crate) fn stacks(&self) -> StackChoice {
-        // A chain ends where a thread comes again.
-        let per_thread = self.output.per_thread || self.chain > 1;
-        self.stacks
-            .choice(per_thread, per_thread || self.output.classic)
     }
 
     /// Whose waits are traced, in words.

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use cli::values;
-use loader::{Event, Rate, StackChoice};
+use loader::{Event, Rate};
 
 /// bcc's default: not a divisor of common timer frequencies, so that samples
 /// do not run in step with what they measure.
@@ -15,49 +15,49 @@ const DEFAULT_FREQUENCY: u64 = 49;
 /// kernel frames, and the number of samples.
 #[derive(Parser, Debug)]
 #[command(name = "oncputime", version, after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     #[command(flatten)]
-    pub target: cli::TargetFlags,
+    pub(crate) target: cli::TargetFlags,
 
     /// Samples a second on each CPU [default: 49]
     #[arg(
         short = 'F', long, value_name = "HZ", conflicts_with = "count",
         allow_negative_numbers = true, value_parser = values::frequency
     )]
-    pub frequency: Option<u64>,
+    pub(crate) frequency: Option<u64>,
 
     /// Sample each time that N events have happened on a CPU
     #[arg(
         short = 'c', long, value_name = "N",
         allow_negative_numbers = true, value_parser = values::positive
     )]
-    pub count: Option<u64>,
+    pub(crate) count: Option<u64>,
 
     /// What drives the samples, by perf's names: cpu-cycles, cpu-clock,
     /// instructions, cache-misses, ... [default: cpu-cycles, or cpu-clock
     /// where the machine does not count cycles]
     #[arg(short = 'e', long, value_name = "EVENT", value_parser = Event::by_name)]
-    pub event: Option<Event>,
+    pub(crate) event: Option<Event>,
 
     #[command(flatten)]
-    pub stacks: cli::StackFlags,
+    pub(crate) stacks: cli::StackFlags,
 
     /// Also sample the idle CPUs
     #[arg(short = 'I', long)]
-    pub include_idle: bool,
+    pub(crate) include_idle: bool,
 
     /// Sample only this CPU
     #[arg(short = 'C', long, value_name = "CPU")]
-    pub cpu: Option<u32>,
+    pub(crate) cpu: Option<u32>,
 
     #[command(flatten)]
-    pub output: cli::OutputFlags,
+    pub(crate) output: cli::OutputFlags,
 
     #[command(flatten)]
-    pub duration: cli::DurationFlags,
+    pub(crate) duration: cli::DurationFlags,
 
     #[command(flatten)]
-    pub control: cli::ControlFlags,
+    pub(crate) control: cli::ControlFlags,
 }
 
 const EXAMPLES: &str = "\
@@ -72,13 +72,6 @@ Examples:
   oncputime -C 3 -I 5             one CPU, idle time included";
 
 impl Arguments {
-    /// Which stacks are wanted.
-    pub(crate) fn stacks(&self) -> StackChoice {
-        let per_thread = self.output.per_thread;
-        self.stacks
-            .choice(per_thread, per_thread || self.output.classic)
-    }
-
     /// How often to sample.
     pub(crate) fn rate(&self) -> Rate {
         match self.count {

@@ -103,7 +103,7 @@ impl Files {
 
     /// Gives back the tables that nobody has held for a while; they are built
     /// anew if the file is mapped again.
-    pub(crate) fn forget(&mut self, kernel: &mut KernelTables<'_, '_>) {
+    pub(crate) fn forget(&mut self, kernel: &mut KernelTables<'_>) {
         let idle = |entry: &Entry| {
             let settled = !matches!(entry.state, State::Building);
             settled && entry.holds == 0 && entry.unheld.elapsed() >= KEPT
@@ -137,7 +137,7 @@ impl Files {
     }
 
     /// Takes the tables that are done, waiting up to `patience` for the first.
-    pub(crate) fn collect(&mut self, kernel: &mut KernelTables<'_, '_>, patience: Duration) {
+    pub(crate) fn collect(&mut self, kernel: &mut KernelTables<'_>, patience: Duration) {
         let mut patience = patience;
         while self.building > 0 {
             let Some((_, done)) = &self.builders else {
@@ -158,12 +158,7 @@ impl Files {
         }
     }
 
-    fn place(
-        &mut self,
-        source: CodeSource,
-        built: Built,
-        kernel: &mut KernelTables<'_, '_>,
-    ) -> State {
+    fn place(&mut self, source: CodeSource, built: Built, kernel: &mut KernelTables<'_>) -> State {
         let unwind::Notes {
             descriptions,
             unreadable,

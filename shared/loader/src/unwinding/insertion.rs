@@ -9,13 +9,13 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
 use std::time::Duration;
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut};
+use libbpf_rs::{Map, MapCore, MapFlags, MapHandle};
 
 use crate::Result;
 use crate::error::Context;
 
 /// Puts `map` into the place `index` of `maps`, which is empty.
-pub(crate) fn insert(maps: &MapMut<'_>, index: u32, map: MapHandle) -> Result<()> {
+pub(crate) fn insert(maps: &Map<'_>, index: u32, map: MapHandle) -> Result<()> {
     /// Between two looks.
     const PAUSE: Duration = Duration::from_micros(50);
     const WHAT: &str = "add a map of unwind rows";

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use bpf::unwind::{
     CopyBudget, MOST_RULES, MOST_SHARDS, SHARD_ROWS, UnwindMapping, UnwindPage, UnwindProcess,
 };
-use libbpf_rs::{MapCore, MapFlags, MapMut, OpenMapMut};
+use libbpf_rs::{Map, MapCore, MapFlags};
 use plain::Plain;
 use symbolize::Process;
 use unwind::{Rule, Table};
@@ -14,40 +14,18 @@ use unwind::{Rule, Table};
 use super::insertion::insert;
 use super::ranges::Ranges;
 use super::rows::Rows;
-use crate::Result;
 use crate::error::{Context, Error};
 use crate::iterators::copy;
+use crate::{LoadedObject, OpenObject, Result};
 
-/// The maps of `include/unwind_tables.h` and `include/stack_copy.h` in a
-/// program that is loaded.
-pub struct UnwindMaps<'a, 'obj> {
-    /// `unwind_rules`
-    pub rules: &'a MapMut<'obj>,
-    /// `unwind_shards`
-    pub shards: &'a MapMut<'obj>,
-    /// `unwind_pages`
-    pub pages: &'a MapMut<'obj>,
-    /// `unwind_mappings`
-    pub mappings: &'a MapMut<'obj>,
-    /// `unwind_processes`
-    pub processes: &'a MapMut<'obj>,
-    /// `copy_budgets`
-    pub copy_budgets: &'a MapMut<'obj>,
-}
-
-/// [`UnwindMaps`] of a skeleton's maps, which have the same names in all.
-#[macro_export]
-macro_rules! unwind_maps {
-    ($maps:expr) => {
-        $crate::UnwindMaps {
-            rules: &$maps.unwind_rules,
-            shards: &$maps.unwind_shards,
-            pages: &$maps.unwind_pages,
-            mappings: &$maps.unwind_mappings,
-            processes: &$maps.unwind_processes,
-            copy_budgets: &$maps.copy_budgets,
-        }
-    };
+/// The maps of `include/unwind_tables.h` and `include/stack_copy.h`.
+struct Maps<'a> {
+    rules: Map<'a>,
+    shards: Map<'a>,
+    pages: Map<'a>,
+    mappings: Map<'a>,
+    processes: Map<'a>,
+    copy_budgets: Map<'a>,
 }
 
 /// Room for tables: 64 KiB of addresses each, for a few processes or many.
@@ -57,17 +35,14 @@ const MAPPINGS: (u32, u32) = (1 << 14, 1 << 17);
 /// Room for processes.
 const PROCESSES: (u32, u32) = (1 << 10, 1 << 15);
 
-/// Makes room for tables in a program that is open: `everything` says for the
-/// whole machine, and not for some processes.
-pub fn size_unwind_maps<'obj>(
-    everything: bool,
-    pages: &mut OpenMapMut<'obj>,
-    mappings: &mut OpenMapMut<'obj>,
-    processes: &mut OpenMapMut<'obj>,
-) -> Result<()> {
-    for (map, (few, many)) in [(pages, PAGES), (mappings, MAPPINGS), (processes, PROCESSES)] {
-        map.set_max_entries(if everything { many } else { few })
-            .context("size the maps of unwind tables")?;
+/// Makes room for the tables of the whole machine, or of some processes.
+pub(crate) fn make_room_for_tables(object: &mut OpenObject, everything: bool) -> Result<()> {
+    for (map, (few, many)) in [
+        ("unwind_pages", PAGES),
+        ("unwind_mappings", MAPPINGS),
+        ("unwind_processes", PROCESSES),
+    ] {
+        object.make_room(map, if everything { many } else { few })?;
     }
     Ok(())
 }
@@ -95,8 +70,8 @@ struct OpenShard {
 }
 
 /// What is in the maps.
-pub(crate) struct KernelTables<'a, 'obj> {
-    maps: UnwindMaps<'a, 'obj>,
+pub(crate) struct KernelTables<'a> {
+    maps: Maps<'a>,
     rules: HashMap<Rule, u16>,
     indexes: Ranges,
     /// How many tables have rows in a shard.
@@ -108,9 +83,17 @@ pub(crate) struct KernelTables<'a, 'obj> {
     generation: u64,
 }
 
-impl<'a, 'obj> KernelTables<'a, 'obj> {
-    pub(crate) fn new(maps: UnwindMaps<'a, 'obj>) -> Self {
-        KernelTables {
+impl<'a> KernelTables<'a> {
+    pub(crate) fn new(object: &'a LoadedObject) -> Result<Self> {
+        let maps = Maps {
+            rules: object.map("unwind_rules")?,
+            shards: object.map("unwind_shards")?,
+            pages: object.map("unwind_pages")?,
+            mappings: object.map("unwind_mappings")?,
+            processes: object.map("unwind_processes")?,
+            copy_budgets: object.map("copy_budgets")?,
+        };
+        Ok(KernelTables {
             // Rule 0 is what the map is full of at first: nothing is known.
             rules: HashMap::from([(Rule::NONE, 0)]),
             indexes: Ranges::new(0, MOST_SHARDS.into()),
@@ -120,7 +103,7 @@ impl<'a, 'obj> KernelTables<'a, 'obj> {
             mappings: Ranges::new(0, maps.mappings.max_entries()),
             generation: 0,
             maps,
-        }
+        })
     }
 
     /// Puts a table into the maps.
@@ -152,7 +135,7 @@ impl<'a, 'obj> KernelTables<'a, 'obj> {
             pages.push(self.add_rows(rows, rules, &mut placed.shards)?);
         }
         write_all(
-            self.maps.pages,
+            &self.maps.pages,
             placed.first_page,
             &pages,
             "the pages of a table",
@@ -187,7 +170,7 @@ impl<'a, 'obj> KernelTables<'a, 'obj> {
         // SAFETY: a struct of integers without padding.
         let value = unsafe { plain::as_bytes(&value) };
         let key = process.pid.to_ne_bytes();
-        let placing = write_all(self.maps.mappings, first, mappings, "a process's mappings")
+        let placing = write_all(&self.maps.mappings, first, mappings, "a process's mappings")
             .and_then(|()| self.renew_copies(process.instance))
             .and_then(|()| {
                 let update = self.maps.processes.update(&key, value, MapFlags::ANY);
@@ -244,7 +227,7 @@ impl<'a, 'obj> KernelTables<'a, 'obj> {
             return Err(Error::Unsupported(full.into()));
         }
         let bytes: Vec<RuleBytes> = new.iter().copied().map(RuleBytes).collect();
-        write_all(self.maps.rules, known as u32, &bytes, "unwind rules")?;
+        write_all(&self.maps.rules, known as u32, &bytes, "unwind rules")?;
         for (number, rule) in (known..).zip(new) {
             self.rules.insert(rule, number as u16);
         }
@@ -298,7 +281,7 @@ impl<'a, 'obj> KernelTables<'a, 'obj> {
         let full = || Error::Unsupported("there is no room for its rows".into());
         let index = self.indexes.take(1).ok_or_else(full)?;
         let (map, rows) = Rows::create()?;
-        insert(self.maps.shards, index, map)?;
+        insert(&self.maps.shards, index, map)?;
         Ok(OpenShard {
             index: index as u16,
             rows,
@@ -327,7 +310,7 @@ struct RuleBytes(Rule);
 unsafe impl Plain for RuleBytes {}
 
 /// Writes consecutive elements of an array.
-fn write_all<T: Plain>(map: &MapMut<'_>, first: u32, values: &[T], what: &str) -> Result<()> {
+fn write_all<T: Plain>(map: &Map<'_>, first: u32, values: &[T], what: &str) -> Result<()> {
     if values.is_empty() {
         return Ok(());
     }

@@ -22,13 +22,14 @@ use symbolize::{CodeMapping, Process, Symbolizer};
 use unwind::{Memory, Mode, Registers, Walk, walk};
 
 use crate::living::Living;
+use crate::{LoadedObject, Result};
 
 pub use call_graph::CallGraph;
 use copies::Copies;
 pub(crate) use copies::{Copied, registers};
 use files::Files;
+pub(crate) use kernel_tables::make_room_for_tables;
 use kernel_tables::{KernelTables, PlacedMappings};
-pub use kernel_tables::{UnwindMaps, size_unwind_maps};
 use notes::Notes;
 pub use space::Space;
 
@@ -58,9 +59,9 @@ struct Known {
 }
 
 /// Keeps a program's unwind tables.
-pub struct Unwinder<'a, 'obj> {
+pub struct Unwinder<'a> {
     mode: Mode,
-    kernel: KernelTables<'a, 'obj>,
+    kernel: KernelTables<'a>,
     files: Files,
     processes: HashMap<Process, Known>,
     /// The newest instance seen of each PID: it alone is what runs.
@@ -77,19 +78,19 @@ pub struct Unwinder<'a, 'obj> {
     swept: Instant,
 }
 
-impl<'a, 'obj> Unwinder<'a, 'obj> {
-    /// For a program that was told to walk by `call_graph`; `None` if that
-    /// takes no tables.
-    pub fn new(call_graph: CallGraph, maps: UnwindMaps<'a, 'obj>) -> Option<Self> {
+impl<'a> Unwinder<'a> {
+    /// For programs that were told to walk by `call_graph`; `None` if that takes no
+    /// tables.
+    pub fn new(call_graph: CallGraph, object: &'a LoadedObject) -> Result<Option<Self>> {
         let mode = match call_graph {
             CallGraph::Auto => Mode::Auto,
             CallGraph::Dwarf => Mode::Tables,
-            CallGraph::Fp => return None,
+            CallGraph::Fp => return Ok(None),
         };
         let now = Instant::now();
-        Some(Unwinder {
+        Ok(Some(Unwinder {
             mode,
-            kernel: KernelTables::new(maps),
+            kernel: KernelTables::new(object)?,
             files: Files::new(),
             processes: HashMap::new(),
             newest: HashMap::new(),
@@ -100,7 +101,7 @@ impl<'a, 'obj> Unwinder<'a, 'obj> {
             worked: now,
             allowed: now,
             swept: now,
-        })
+        }))
     }
 
     /// Makes the tables of these processes, those that have used most CPU time

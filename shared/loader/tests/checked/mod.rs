@@ -4,8 +4,17 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use bpf::SharedConfig;
-use loader::Targets;
+use loader::{CallGraph, Kernel, LoadedObject, OpenObject, StackChoice, Targets};
+
+/// User stacks, by tables where there are any.
+const STACKS: StackChoice = StackChoice {
+    user: true,
+    kernel: false,
+    call_graph: CallGraph::Auto,
+    per_thread: false,
+    per_process: false,
+    of_anyone: false,
+};
 
 /// A python3 that runs until it is dropped.
 pub(crate) struct Python(Child);
@@ -35,11 +44,19 @@ impl Python {
         }
     }
 
-    /// Has its user stacks checked.
-    pub(crate) fn configure(&self, config: &mut impl SharedConfig) {
-        config.set_stacks(true, false);
-        config.set_copy_every_stack(true);
-        config.set_only_pid(self.pid());
+    /// Loads an object that checks its user stacks.
+    pub(crate) fn load(&self, object: &bpf::Object) -> LoadedObject {
+        let kernel = Kernel::probe().expect("the kernel's BTF");
+        let targets = self.targets();
+        let mut object = OpenObject::new(object).expect("an object");
+        let configured = targets
+            .configure(&mut object, &kernel)
+            .and_then(|()| STACKS.configure(&mut object, &targets))
+            .and_then(|()| object.set("copy_every_stack", true));
+        configured.expect("constants");
+        let object = object.load().expect("load, as root");
+        targets.fill(&object, &kernel).expect("targets");
+        object
     }
 }
 

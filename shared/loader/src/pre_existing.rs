@@ -4,9 +4,8 @@
 
 use std::collections::HashMap;
 
-use bpf::SharedState;
 use bpf::types::{STACK_DEPTH, SeededThread, Thread, ThreadState};
-use libbpf_rs::{MapCore, MapFlags, MapMut, ProgramMut};
+use libbpf_rs::{Map, MapCore, MapFlags, ProgramMut};
 use symbolize::Process;
 use unwind::{End, ProcessMemory, walk_frame_pointers};
 
@@ -14,7 +13,7 @@ use crate::iterators::{self, copy};
 use crate::stacks::Stacks;
 use crate::unwinding::{Copied, Unwinder, registers};
 use crate::walks::Outcome;
-use crate::{Collector, Result};
+use crate::{Collector, Result, monotonic_ns};
 
 /// After this many stacks what the program sent meanwhile is taken.
 const STACKS_AT_ONCE: usize = 64;
@@ -25,13 +24,12 @@ pub(crate) struct EarlyStacks(HashMap<u64, (u64, SeededStack)>);
 
 impl EarlyStacks {
     /// Reads the stacks of the threads that are off the CPU, as far as that
-    /// gets while `is_early`: in the moment before the window, so that most
-    /// of them still stand when it opens. `iterator` is the program's
-    /// `seed_threads`.
-    pub(crate) fn read<State: SharedState>(
+    /// gets until `start`: in the moment before the window, so that most of them
+    /// still stand when it opens. `iterator` is the program's `seed_threads`.
+    pub(crate) fn read(
         iterator: &ProgramMut<'_>,
-        collector: &Collector<'_, '_, State>,
-        is_early: impl Fn() -> bool,
+        collector: &Collector<'_>,
+        start: u64,
     ) -> Result<EarlyStacks> {
         let mut reader = Reader::default();
         let mut stacks = EarlyStacks::default();
@@ -39,7 +37,7 @@ impl EarlyStacks {
             let Some(stack) = reader.read(&thread, collector) else {
                 continue;
             };
-            if !is_early() {
+            if monotonic_ns() >= start {
                 break;
             }
             stacks.0.insert(thread.task, (thread.switches, stack));
@@ -52,11 +50,11 @@ impl EarlyStacks {
 /// and ties the stacks of those off the CPU, if they are wanted: the early one
 /// if it is still the same stop, else one that is read now. `iterator` is the
 /// program's `seed_threads`, `threads` its map of clocks.
-pub(crate) fn seed_threads<State: SharedState>(
+pub(crate) fn seed_threads(
     iterator: &ProgramMut<'_>,
-    threads: &MapMut<'_>,
+    threads: &Map<'_>,
     early: Option<EarlyStacks>,
-    collector: &mut Collector<'_, '_, State>,
+    collector: &mut Collector<'_>,
 ) -> Result<()> {
     let seeded: Vec<SeededThread> = iterators::run(iterator)?;
     let Some(EarlyStacks(mut early)) = early else {
@@ -65,7 +63,7 @@ pub(crate) fn seed_threads<State: SharedState>(
     let mut reader = Reader::default();
     for (index, thread) in seeded.into_iter().enumerate() {
         if index % STACKS_AT_ONCE == STACKS_AT_ONCE - 1 {
-            collector.take()?;
+            collector.take(None)?;
         }
         let stack = early
             .remove(&thread.task)
@@ -96,7 +94,7 @@ enum SeededStack {
 }
 
 impl SeededStack {
-    fn keep(self, stacks: &mut Stacks, unwinder: Option<&mut Unwinder<'_, '_>>) {
+    fn keep(self, stacks: &mut Stacks, unwinder: Option<&mut Unwinder<'_>>) {
         match (self, unwinder) {
             (
                 SeededStack::Walked {
@@ -132,11 +130,7 @@ struct Reader(HashMap<u32, ProcessMemory>);
 
 impl Reader {
     /// The thread's user stack, if it has one and is off the CPU.
-    fn read<State: SharedState>(
-        &mut self,
-        thread: &SeededThread,
-        collector: &Collector<'_, '_, State>,
-    ) -> Option<SeededStack> {
+    fn read(&mut self, thread: &SeededThread, collector: &Collector<'_>) -> Option<SeededStack> {
         let registers = registers(&thread.registers);
         if registers.instruction_pointer == 0 || thread.is_running != 0 {
             return None;
@@ -184,7 +178,7 @@ impl Reader {
 
 /// Whether the thread is still where it was when its clock started: it may
 /// have been woken, but it still has the stack that it went to sleep with.
-fn has_not_run(threads: &MapMut<'_>, seeded: &SeededThread) -> bool {
+fn has_not_run(threads: &Map<'_>, seeded: &SeededThread) -> bool {
     let key = seeded.task.to_ne_bytes();
     let Ok(Some(bytes)) = threads.lookup(&key, MapFlags::ANY) else {
         return false;

@@ -1,0 +1,198 @@
+//! The run of a tool that counts by stack: what all of them do, in its order.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bpf::types::Tally;
+use export::Form;
+use export::folded::{Options, Written};
+use loader::{
+    Collected, Kernel, LoadedObject, OpenObject, Session, StackChoice, TargetWatch, Targets,
+    WakersShown,
+};
+use profile::{Profile, State, Unit, Weight};
+
+use crate::{ControlFlags, DurationFlags, Output, OutputFlags, TargetFlags, Window, parse, run};
+
+/// The flags that every such tool has.
+pub struct CommonFlags<'a> {
+    /// Whom to measure.
+    pub target: &'a TargetFlags,
+    /// What to write, and where.
+    pub output: &'a OutputFlags,
+    /// How long to measure.
+    pub duration: &'a DurationFlags,
+    /// Who says when.
+    pub control: &'a ControlFlags,
+    /// Times are written in nanoseconds.
+    pub nanoseconds: bool,
+}
+
+/// Another file that is made of the profile.
+pub struct AlsoWritten<'a> {
+    /// Its path.
+    pub path: PathBuf,
+    /// Writes it.
+    pub write: WriteProfile<'a>,
+}
+
+/// Writes a profile.
+pub type WriteProfile<'a> = Box<dyn Fn(&Profile, &mut dyn Write) -> io::Result<()> + 'a>;
+
+/// What is a tool's own: its flags, its BPF object, and what it counts.
+pub trait StackTool: clap::Parser {
+    /// What it is called.
+    const NAME: &'static str;
+    /// Its BPF object.
+    const OBJECT: bpf::Object;
+    /// What it counts.
+    const UNIT: Unit;
+    /// How its object is run.
+    type Session<'a>: Session
+    where
+        Self: 'a;
+
+    /// Those of its flags that others have, too.
+    fn common(&self) -> CommonFlags<'_>;
+
+    /// Checks what clap cannot: values against each other and the machine.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    fn check(&self) -> anyhow::Result<()>;
+
+    /// Which stacks are wanted.
+    fn stacks(&self) -> StackChoice;
+
+    /// Sets the constants and makes the room that only its object has.
+    ///
+    /// # Errors
+    /// The object has no such thing.
+    fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> loader::Result<()>;
+
+    /// Attaches its object.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    fn attach<'a>(
+        &'a self,
+        object: &'a LoadedObject,
+        kernel: &Kernel,
+        targets: &'a Targets,
+    ) -> loader::Result<Self::Session<'a>>;
+
+    /// What it says once it measures.
+    fn header(&self, session: &Self::Session<'_>) -> String;
+
+    /// What a tally weighs in each state; weights of 0 are left out.
+    fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)>;
+
+    /// Whether the profile says who ended each wait.
+    fn wakers_shown(&self) -> WakersShown {
+        WakersShown::No
+    }
+
+    /// What else is written.
+    fn also_written(&self) -> Vec<AlsoWritten<'_>> {
+        Vec::new()
+    }
+
+    /// What there is to say of all that was counted.
+    fn remark(&self, _total: &Tally) -> Option<String> {
+        None
+    }
+}
+
+/// A tool's `main`.
+pub fn run_tool<Tool: StackTool>() -> ExitCode {
+    run(Tool::NAME, || {
+        let tool: Tool = parse()?;
+        tool.check()?;
+        loader::check_privileges()?;
+        let CommonFlags {
+            output: flags,
+            duration,
+            control,
+            ..
+        } = tool.common();
+        let output = Output::new(flags.output.clone())?;
+        let mut others = Vec::new();
+        for AlsoWritten { path, write } in tool.also_written() {
+            others.push((Output::new(Some(path))?, write));
+        }
+        let mut window = Window::new(duration.get(), control.control_fd)?;
+
+        let collected = measure(&tool, &mut window)?;
+        let remark = tool.remark(&collected.total());
+        let weigh = |tally: &Tally| tool.weigh(tally);
+        let named = collected.name(Tool::NAME, Tool::UNIT, tool.wakers_shown(), weigh);
+
+        window.report(&named.profile.losses.to_string())?;
+        for (output, write) in others {
+            output.write(|writer| write(&named.profile, writer))?;
+        }
+        let written = write(&tool, &named.profile, output)?;
+        named.report(flags.verbose);
+        for line in remark.into_iter().chain(written.left_out()) {
+            eprintln!("{}: {line}", Tool::NAME);
+        }
+        Ok(())
+    })
+}
+
+/// Measures for the length of the window.
+fn measure<Tool: StackTool>(tool: &Tool, window: &mut Window) -> anyhow::Result<Collected> {
+    let kernel = Kernel::probe()?;
+    let targets = tool.common().target.targets();
+    let mut object = OpenObject::new(&Tool::OBJECT)?;
+    kernel.configure(&mut object)?;
+    targets.configure(&mut object, &kernel)?;
+    tool.stacks().configure(&mut object, &targets)?;
+    tool.configure(&mut object, &kernel)?;
+    let object = object.load()?;
+    let mut session = tool.attach(&object, &kernel, &targets)?;
+
+    let start = window.begin()?;
+    session.open(start, window.stop())?;
+    if !window.is_controlled() {
+        eprintln!("{}... Hit Ctrl-C to end.", tool.header(&session));
+    }
+    let readiness = session.readiness()?;
+    let mut watch = TargetWatch::new(&targets);
+    let stop = window.follow(&readiness, |stop| {
+        session.take(stop)?;
+        Ok(watch.lives())
+    })?;
+    Ok(session.close(stop)?)
+}
+
+/// Writes the profile in the form that is asked for.
+fn write<Tool: StackTool>(
+    tool: &Tool,
+    profile: &Profile,
+    output: Output,
+) -> anyhow::Result<Written> {
+    let CommonFlags {
+        output: flags,
+        nanoseconds,
+        ..
+    } = tool.common();
+    let options = Options {
+        per_thread: flags.per_thread,
+        delimited: flags.delimited,
+        annotate_kernel: flags.annotate,
+        nanoseconds,
+    };
+    let form = match (flags.capture, flags.classic) {
+        (true, _) => Form::Capture,
+        (_, true) => Form::Classic,
+        _ => Form::Folded,
+    };
+    let mut written = Written::default();
+    output.write(|writer| {
+        written = form.write(profile, &options, writer)?;
+        Ok(())
+    })?;
+    Ok(written)
+}

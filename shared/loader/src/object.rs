@@ -1,0 +1,235 @@
+//! A tool's BPF object: its constants, variables, maps and programs, by the names that
+//! they have in C.
+//!
+//! What objects share has the same name in all, so whoever needs a map or a variable
+//! asks for it here, whichever tool's it is.
+
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{DataSec, Var};
+use libbpf_rs::{AsRawLibbpf, Link, Map, MapCore, ObjectBuilder, ProgramMut, libbpf_sys};
+use plain::Plain;
+
+use crate::Result;
+use crate::error::{Context, missing};
+
+/// The section of constants.
+const CONSTANTS: &str = ".rodata";
+/// The section of variables.
+const VARIABLES: &str = ".bss";
+
+/// An object that is not loaded yet: what it does can still be chosen.
+pub struct OpenObject {
+    object: libbpf_rs::OpenObject,
+    places: Places,
+}
+
+/// An object in the kernel.
+pub struct LoadedObject {
+    object: libbpf_rs::Object,
+    places: Places,
+}
+
+/// Where constants and variables are.
+struct Places(HashMap<String, Place>);
+
+#[derive(Clone, Copy)]
+struct Place {
+    section: &'static str,
+    offset: usize,
+    size: usize,
+}
+
+impl OpenObject {
+    /// Opens the object of a tool.
+    pub fn new(object: &bpf::Object) -> Result<OpenObject> {
+        let mut builder = ObjectBuilder::default();
+        let object = builder
+            .name(object.name)
+            .and_then(|builder| builder.open_memory(object.elf))
+            .context(format!("open the BPF object {}", object.name))?;
+        let places = Places::read(&object)?;
+        Ok(OpenObject { object, places })
+    }
+
+    /// Sets a constant.
+    pub fn set(&mut self, name: &str, value: impl Constant) -> Result<()> {
+        let bytes = value.bytes();
+        let place = self.places.find(name, CONSTANTS, bytes.len())?;
+        let mut maps = self.object.maps_mut();
+        let mut section = maps.find(|map| map.name().as_encoded_bytes().ends_with(b".rodata"));
+        section
+            .as_mut()
+            .and_then(|map| map.initial_value_mut())
+            .and_then(|section| section.get_mut(place.offset..place.offset + place.size))
+            .ok_or_else(|| missing(name))?
+            .copy_from_slice(bytes.as_slice());
+        Ok(())
+    }
+
+    /// Makes room for so many entries in a map.
+    pub fn make_room(&mut self, map: &str, entries: u32) -> Result<()> {
+        let mut maps = self.object.maps_mut();
+        let mut found = maps.find(|found| found.name() == map);
+        let found = found.as_mut().ok_or_else(|| missing(map))?;
+        found
+            .set_max_entries(entries)
+            .context(format!("size the map {map}"))
+    }
+
+    /// Says whether a program is loaded with the others.
+    pub fn choose(&mut self, program: &str, is_wanted: bool) -> Result<()> {
+        let mut programs = self.object.progs_mut();
+        let mut found = programs.find(|found| found.name() == program);
+        let found = found.as_mut().ok_or_else(|| missing(program))?;
+        found.set_autoload(is_wanted);
+        Ok(())
+    }
+
+    /// Hands it to the kernel.
+    pub fn load(self) -> Result<LoadedObject> {
+        Ok(LoadedObject {
+            object: self.object.load().context("load the BPF program")?,
+            places: self.places,
+        })
+    }
+}
+
+impl LoadedObject {
+    /// A map.
+    pub fn map(&self, name: &str) -> Result<Map<'_>> {
+        let mut maps = self.object.maps();
+        let found = maps.find(|map| map.name() == name);
+        found.ok_or_else(|| missing(name))
+    }
+
+    /// What the kernel runs at one event, or when it is asked to.
+    pub fn program(&self, name: &str) -> Result<ProgramMut<'_>> {
+        let mut programs = self.object.progs_mut();
+        let found = programs.find(|program| program.name() == name);
+        found.ok_or_else(|| missing(name))
+    }
+
+    /// Has programs run at their tracepoints, as long as the links live.
+    pub fn attach(&self, programs: &[&str]) -> Result<Vec<Link>> {
+        let attach = |name: &&str| {
+            let link = self.program(name)?.attach();
+            link.context(format!("attach {name}"))
+        };
+        programs.iter().map(attach).collect()
+    }
+
+    /// A variable, in memory that the kernel reads and writes, too.
+    pub fn variable<T: Plain + Copy>(&self, name: &str) -> Result<Variable<'_, T>> {
+        let place = self.places.find(name, VARIABLES, size_of::<T>())?;
+        let mut maps = self.object.maps();
+        let section = maps.find(|map| map.name().as_encoded_bytes().ends_with(b".bss"));
+        let section = section.ok_or_else(|| missing(name))?;
+        let mut size = 0;
+        // SAFETY: the map is one of an object that is loaded.
+        let start = unsafe {
+            libbpf_sys::bpf_map__initial_value(section.as_libbpf_object().as_ptr(), &mut size)
+        };
+        let start: NonNull<u8> = NonNull::new(start.cast()).ok_or_else(|| missing(name))?;
+        let is_inside = place.offset + place.size <= usize::try_from(size).unwrap_or(0);
+        // SAFETY: inside of the section if that is as large as its layout says.
+        let at: NonNull<T> = unsafe { start.add(place.offset) }.cast();
+        match is_inside && at.is_aligned() {
+            true => Ok(Variable {
+                at,
+                object: PhantomData,
+            }),
+            false => Err(missing(name)),
+        }
+    }
+}
+
+impl Places {
+    fn read(object: &libbpf_rs::OpenObject) -> Result<Places> {
+        // SAFETY: the object is open, and outlives what is read of it.
+        let object = unsafe { object.as_libbpf_object().as_ref() };
+        let types = Btf::from_bpf_object(object).context("read the BPF object's types")?;
+        let mut places = HashMap::new();
+        for section in [CONSTANTS, VARIABLES] {
+            let found = types
+                .as_ref()
+                .and_then(|types| Some((types, types.type_by_name::<DataSec<'_>>(section)?)));
+            let Some((types, found)) = found else {
+                continue;
+            };
+            for variable in found.iter() {
+                let named = types.type_by_id::<Var<'_>>(variable.ty);
+                if let Some(name) = named.and_then(|named| named.name()?.to_str()) {
+                    let place = Place {
+                        section,
+                        offset: variable.offset as usize,
+                        size: variable.size,
+                    };
+                    places.insert(name.to_owned(), place);
+                }
+            }
+        }
+        Ok(Places(places))
+    }
+
+    /// One of this size in this section.
+    fn find(&self, name: &str, section: &str, size: usize) -> Result<Place> {
+        let place = self.0.get(name).copied();
+        let place = place.filter(|place| place.section == section && place.size == size);
+        place.ok_or_else(|| missing(name))
+    }
+}
+
+/// What a constant can be.
+pub trait Constant {
+    /// As C has it in memory.
+    fn bytes(self) -> Vec<u8>;
+}
+
+impl Constant for bool {
+    fn bytes(self) -> Vec<u8> {
+        vec![self.into()]
+    }
+}
+
+impl Constant for u32 {
+    fn bytes(self) -> Vec<u8> {
+        self.to_ne_bytes().into()
+    }
+}
+
+impl Constant for u64 {
+    fn bytes(self) -> Vec<u8> {
+        self.to_ne_bytes().into()
+    }
+}
+
+impl Constant for i64 {
+    fn bytes(self) -> Vec<u8> {
+        self.to_ne_bytes().into()
+    }
+}
+
+/// A variable of an object that is loaded.
+pub struct Variable<'a, T> {
+    at: NonNull<T>,
+    object: PhantomData<&'a LoadedObject>,
+}
+
+impl<T: Plain + Copy> Variable<'_, T> {
+    /// Its value.
+    pub fn get(&self) -> T {
+        // SAFETY: aligned, inside of the section as long as the object is loaded, and
+        // any bytes are a value; volatile as the kernel writes it.
+        unsafe { ptr::read_volatile(self.at.as_ptr()) }
+    }
+
+    /// Gives it a value.
+    pub fn set(&self, value: T) {
+        // SAFETY: as above; volatile as the kernel reads it.
+        unsafe { ptr::write_volatile(self.at.as_ptr(), value) }
+    }
+}

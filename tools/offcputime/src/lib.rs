@@ -1,0 +1,94 @@
+//! offcputime: where threads spend the time in which they are off the CPU.
+
+mod arguments;
+
+use bpf::types::{Tally, Thread};
+use bpf::wakers::WAKER_MISSED;
+use cli::{AlsoWritten, CommonFlags, StackTool};
+use loader::{
+    ClockSession, Kernel, LoadedObject, OpenObject, Result, StackChoice, Targets,
+    make_room_for_threads,
+};
+use profile::{State, Unit, Weight};
+
+pub use arguments::Arguments;
+
+impl StackTool for Arguments {
+    const NAME: &'static str = "offcputime";
+    const OBJECT: bpf::Object = bpf::offcputime::OBJECT;
+    const UNIT: Unit = Unit::Nanoseconds;
+    type Session<'a> = ClockSession<'a, Thread>;
+
+    fn common(&self) -> CommonFlags<'_> {
+        CommonFlags {
+            target: &self.target,
+            output: &self.output,
+            duration: &self.duration,
+            control: &self.control,
+            nanoseconds: self.nanoseconds,
+        }
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.intervals.validate()?;
+        self.target.validate()
+    }
+
+    fn stacks(&self) -> StackChoice {
+        let per_thread = self.output.per_thread;
+        self.stacks
+            .choice(per_thread, per_thread || self.output.classic)
+    }
+
+    fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
+        object.set("switch_arguments", kernel.switch_arguments)?;
+        let wants_accounts = self.clocks.is_some() || self.output.capture;
+        object.set("want_thread_ends", wants_accounts)?;
+        self.intervals.filter().configure(object)?;
+        make_room_for_threads(object, "threads")
+    }
+
+    fn attach<'a>(
+        &'a self,
+        object: &'a LoadedObject,
+        kernel: &Kernel,
+        targets: &'a Targets,
+    ) -> Result<Self::Session<'a>> {
+        let filter = self.intervals.filter();
+        let charge = move |thread: &Thread, tally: Tally| {
+            let counts = filter.admits(tally.longest, thread.off_state);
+            counts.then_some((tally, WAKER_MISSED))
+        };
+        ClockSession::attach(object, kernel, targets, self.stacks(), Box::new(charge))
+    }
+
+    fn header(&self, _session: &Self::Session<'_>) -> String {
+        let unit = if self.nanoseconds { "ns" } else { "us" };
+        let subject = self.intervals.subject(&self.target);
+        let stacks = self.stacks.subject();
+        format!("Tracing off-CPU time ({unit}) of {subject} by {stacks} stack")
+    }
+
+    fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {
+        let weight = |value| Weight {
+            value,
+            events: tally.events,
+            longest: tally.longest,
+        };
+        match self.states {
+            true => vec![
+                (Some(State::Blocked), weight(tally.blocked)),
+                (Some(State::Runnable), weight(tally.runnable)),
+            ],
+            false => vec![(None, weight(tally.blocked + tally.runnable))],
+        }
+    }
+
+    fn also_written(&self) -> Vec<AlsoWritten<'_>> {
+        let clocks = self.clocks.iter().map(|path| AlsoWritten {
+            path: path.clone(),
+            write: Box::new(|profile, writer| export::clocks::write(profile, writer)),
+        });
+        clocks.collect()
+    }
+}

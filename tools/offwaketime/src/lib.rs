@@ -1,0 +1,172 @@
+//! offwaketime: where threads block, and who ends it.
+
+mod arguments;
+
+use std::io::{self, Write};
+
+use bpf::types::Tally;
+use bpf::wakers::{SleepingThread, WAKER_MISSED, WAKER_STILL_BLOCKED, WAKER_UNWANTED};
+use cli::{AlsoWritten, CommonFlags, StackTool};
+use export::svg::{Caption, Colours};
+use loader::{
+    ClockSession, Kernel, LoadedObject, OffCpuFilter, OpenObject, Result, StackChoice, Targets,
+    WakersShown, make_room_for_threads,
+};
+use profile::{Profile, State, Unit, Weight};
+
+pub use arguments::Arguments;
+
+impl StackTool for Arguments {
+    const NAME: &'static str = "offwaketime";
+    const OBJECT: bpf::Object = bpf::offwaketime::OBJECT;
+    const UNIT: Unit = Unit::Nanoseconds;
+    type Session<'a> = ClockSession<'a, SleepingThread>;
+
+    fn common(&self) -> CommonFlags<'_> {
+        CommonFlags {
+            target: &self.target,
+            output: &self.output,
+            duration: &self.duration,
+            control: &self.control,
+            nanoseconds: self.nanoseconds,
+        }
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.intervals.validate()?;
+        if self.intervals.state == Some(0) {
+            return Err(cli::usage(
+                "--state 0 means runnable, and a thread that is runnable waits for no waker: give a mask of other states, or use offcputime",
+            ));
+        }
+        self.target.validate()?;
+        cli::check_processes(&self.waker_pids)?;
+        cli::check_threads(&self.waker_tids)
+    }
+
+    fn stacks(&self) -> StackChoice {
+        // A chain ends where a thread comes again.
+        let per_thread = self.output.per_thread || self.chain > 1;
+        let per_process = per_thread || self.output.classic;
+        StackChoice {
+            // Anyone may be a waker.
+            of_anyone: true,
+            ..self.stacks.choice(per_thread, per_process)
+        }
+    }
+
+    fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
+        let distance = kernel.preempt_count_from_runqueue;
+        object.set("preempt_count_from_runqueue", distance)?;
+        object.set("switch_arguments", kernel.switch_arguments)?;
+        object.set("want_thread_ends", false)?;
+        object.set("chain_length", self.chain)?;
+        object.set("measure_everything", self.chain > 1)?;
+        self.intervals.filter().configure(object)?;
+        self.wakers().configure_wakers(object)?;
+        make_room_for_threads(object, "threads")
+    }
+
+    fn attach<'a>(
+        &'a self,
+        object: &'a LoadedObject,
+        kernel: &Kernel,
+        targets: &'a Targets,
+    ) -> Result<Self::Session<'a>> {
+        let wakers = self.wakers();
+        wakers.fill_wakers(object, kernel)?;
+        let filter = self.intervals.filter();
+        let (chosen, any_waker) = (wakers.clone(), wakers.is_everything());
+        let charge = move |sleeper: &SleepingThread, tally| {
+            charge(sleeper, tally, targets, &chosen, &filter)
+        };
+        let charge = Box::new(charge);
+        let mut session = ClockSession::attach(object, kernel, targets, self.stacks(), charge)?;
+        // Of all the machine only those that wake get tables, when they first do.
+        if !any_waker {
+            session.prepare(&wakers)?;
+        }
+        Ok(session)
+    }
+
+    fn header(&self, _session: &Self::Session<'_>) -> String {
+        let unit = if self.nanoseconds { "ns" } else { "us" };
+        let (subject, stacks) = (self.subject(), self.stacks.subject());
+        format!("Tracing blocked time ({unit}) of {subject} by {stacks} stack, and its waker")
+    }
+
+    fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {
+        let weight = |value| Weight {
+            value,
+            events: tally.events,
+            longest: tally.longest,
+        };
+        match self.states {
+            true => vec![
+                (Some(State::Blocked), weight(tally.blocked)),
+                (Some(State::Runnable), weight(tally.runnable)),
+            ],
+            false => vec![(None, weight(tally.blocked))],
+        }
+    }
+
+    fn wakers_shown(&self) -> WakersShown {
+        WakersShown::Yes {
+            kernel: self.stacks().kernel,
+        }
+    }
+
+    fn also_written(&self) -> Vec<AlsoWritten<'_>> {
+        let svg = self.svg.iter().map(|path| AlsoWritten {
+            path: path.clone(),
+            write: Box::new(|profile, writer| self.draw(profile, writer)),
+        });
+        svg.collect()
+    }
+
+    fn remark(&self, total: &Tally) -> Option<String> {
+        let microseconds = total.runnable / 1000;
+        (!self.states).then(|| {
+            format!(
+                "left out {microseconds} us of waiting for a CPU after the wake-ups; --states shows it"
+            )
+        })
+    }
+}
+
+impl Arguments {
+    /// The flame graph: sleepers below, their wakers on top of them.
+    fn draw(&self, profile: &Profile, writer: &mut dyn Write) -> io::Result<()> {
+        let caption = Caption {
+            title: format!("Who ended the waits of {}", self.subject()),
+            subtitle: "below the --: where it waited; above: who woke it, from the leaf up; widths are blocked time".to_owned(),
+        };
+        let (samples, colours) = (profile.values(), Colours::Wakeups);
+        export::svg::write(profile, samples, colours, &caption, writer)
+    }
+}
+
+/// What an interval that is open at the end counts for: `off_cpu_interval()` of
+/// `offwaketime.bpf.c` for those.
+fn charge(
+    sleeper: &SleepingThread,
+    tally: Tally,
+    targets: &Targets,
+    wakers: &Targets,
+    filter: &OffCpuFilter,
+) -> Option<(Tally, u64)> {
+    let thread = &sleeper.thread;
+    let is_chosen = targets.includes(thread.pid, thread.tid) && filter.kind.includes(thread);
+    if tally.blocked == 0 || !filter.admits(tally.blocked, thread.off_state) || !is_chosen {
+        return None;
+    }
+    let waker = match sleeper.waker {
+        WAKER_MISSED if tally.runnable == 0 => WAKER_STILL_BLOCKED,
+        waker => waker,
+    };
+    if waker <= WAKER_UNWANTED && !wakers.is_everything() {
+        return None;
+    }
+    let longest = tally.blocked;
+    Some((Tally { longest, ..tally }, waker))
+}

@@ -1,0 +1,78 @@
+//! oncputime: where threads spend the time in which they run.
+
+mod arguments;
+
+use bpf::types::Tally;
+use cli::{CommonFlags, StackTool};
+use loader::{
+    Kernel, LoadedObject, OpenObject, Rate, Result, SamplingSession, StackChoice, Targets,
+};
+use profile::{State, Unit, Weight};
+
+pub use arguments::Arguments;
+
+impl StackTool for Arguments {
+    const NAME: &'static str = "oncputime";
+    const OBJECT: bpf::Object = bpf::oncputime::OBJECT;
+    const UNIT: Unit = Unit::Samples;
+    type Session<'a> = SamplingSession<'a>;
+
+    fn common(&self) -> CommonFlags<'_> {
+        CommonFlags {
+            target: &self.target,
+            output: &self.output,
+            duration: &self.duration,
+            control: &self.control,
+            nanoseconds: false,
+        }
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.target.validate()
+    }
+
+    fn stacks(&self) -> StackChoice {
+        let per_thread = self.output.per_thread;
+        self.stacks
+            .choice(per_thread, per_thread || self.output.classic)
+    }
+
+    fn configure(&self, object: &mut OpenObject, _kernel: &Kernel) -> Result<()> {
+        object.set("include_idle", self.include_idle)
+    }
+
+    fn attach<'a>(
+        &'a self,
+        object: &'a LoadedObject,
+        kernel: &Kernel,
+        targets: &'a Targets,
+    ) -> Result<SamplingSession<'a>> {
+        let stacks = self.stacks();
+        let rate = self.rate();
+        SamplingSession::attach(object, kernel, targets, stacks, self.event, rate, self.cpu)
+    }
+
+    fn header(&self, session: &SamplingSession<'_>) -> String {
+        let rate = match self.rate() {
+            Rate::Frequency(frequency) => format!("at {frequency} Hertz"),
+            Rate::Period(period) => format!("every {period} events"),
+        };
+        let samplers = session.samplers();
+        format!(
+            "Sampling {rate} ({}, {} CPUs) of {} by {} stack",
+            samplers.event().name,
+            samplers.cpus(),
+            self.target.subject(),
+            self.stacks.subject(),
+        )
+    }
+
+    fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {
+        let weight = Weight {
+            value: tally.events,
+            events: tally.events,
+            longest: 0,
+        };
+        vec![(None, weight)]
+    }
+}
