@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use loader::{CallGraph, StackChoice, Targets};
+use loader::{CallGraph, Detail, StackChoice, Targets};
 
 use crate::values;
 
@@ -158,16 +158,20 @@ pub struct StackFlags {
 }
 
 impl StackFlags {
-    /// Which stacks; neither flag means both sides'. Threads or processes are told
-    /// apart as the caller says.
+    /// Which stacks, for this output; neither flag means both sides'.
     #[must_use]
-    pub fn choice(&self, per_thread: bool, per_process: bool) -> StackChoice {
+    pub fn choice(&self, output: &OutputFlags) -> StackChoice {
+        let per_thread = output.per_thread;
         StackChoice {
             user: !self.kernel_stacks_only,
             kernel: !self.user_stacks_only,
             call_graph: self.call_graph,
             per_thread,
-            per_process,
+            per_process: per_thread || output.classic,
+            detail: match output.capture {
+                true => Detail::Addresses,
+                false => Detail::Names,
+            },
             of_anyone: false,
         }
     }
@@ -320,11 +324,18 @@ mod tests {
         assert_eq!((&*targets.pids, &*targets.tids), (&[12, 34][..], &[][..]));
         let targets = parse("-t 12,34").unwrap().target.targets();
         assert_eq!((&*targets.pids, &*targets.tids), (&[][..], &[12, 34][..]));
-        let choice = |line: &str| parse(line).unwrap().stacks.choice(false, true);
+        let choice = |line: &str| {
+            let arguments = parse(line).unwrap();
+            arguments.stacks.choice(&arguments.output)
+        };
         assert!(choice("").user && choice("").kernel);
         assert!(choice("-U").user && !choice("-U").kernel);
         assert!(!choice("-K").user && choice("-K").kernel);
-        assert!(!choice("").per_thread && choice("").per_process);
+        assert!(!choice("").per_thread && !choice("").per_process);
+        assert!(!choice("--classic").per_thread && choice("--classic").per_process);
+        assert!(choice("--per-thread").per_thread && choice("--per-thread").per_process);
+        assert_eq!(choice("").detail, Detail::Names);
+        assert_eq!(choice("--capture").detail, Detail::Addresses);
         assert_eq!(choice("").call_graph, CallGraph::Auto);
         assert_eq!(choice("--call-graph fp").call_graph, CallGraph::Fp);
         assert!(parse("--call-graph lbr").is_err());

@@ -39,6 +39,7 @@ mod control;
 mod error;
 mod flags;
 mod interval_flags;
+mod meta;
 mod output;
 mod parse;
 mod signals;

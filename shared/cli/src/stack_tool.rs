@@ -11,8 +11,9 @@ use loader::{
     Collected, Kernel, LoadedObject, OpenObject, Session, StackChoice, TargetWatch, Targets,
     WakersShown,
 };
-use profile::{Profile, State, Unit, Weight};
+use profile::{Meta, Profile, State, Unit, Weight};
 
+use crate::meta;
 use crate::{ControlFlags, DurationFlags, Output, OutputFlags, TargetFlags, Window, parse, run};
 
 /// The flags that every such tool has.
@@ -85,6 +86,9 @@ pub trait StackTool: clap::Parser {
     /// What it says once it measures.
     fn header(&self, session: &Self::Session<'_>) -> String;
 
+    /// What the profile says of how it measured.
+    fn describe(&self, session: &Self::Session<'_>, meta: &mut Meta);
+
     /// What a tally weighs in each state; weights of 0 are left out.
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)>;
 
@@ -123,10 +127,15 @@ pub fn run_tool<Tool: StackTool>() -> ExitCode {
         }
         let mut window = Window::new(duration.get(), control.control_fd)?;
 
-        let collected = measure(&tool, &mut window)?;
+        let mut meta = Meta {
+            tool: Tool::NAME.to_owned(),
+            ..meta::of_this_run()
+        };
+        let collected = measure(&tool, &mut window, &mut meta)?;
         let remark = tool.remark(&collected.total());
         let weigh = |tally: &Tally| tool.weigh(tally);
-        let named = collected.name(Tool::NAME, Tool::UNIT, tool.wakers_shown(), weigh);
+        let mut named = collected.name(Tool::UNIT, tool.wakers_shown(), weigh);
+        named.profile.meta = meta;
 
         window.report(&named.profile.losses.to_string())?;
         for (output, write) in others {
@@ -142,7 +151,11 @@ pub fn run_tool<Tool: StackTool>() -> ExitCode {
 }
 
 /// Measures for the length of the window.
-fn measure<Tool: StackTool>(tool: &Tool, window: &mut Window) -> anyhow::Result<Collected> {
+fn measure<Tool: StackTool>(
+    tool: &Tool,
+    window: &mut Window,
+    meta: &mut Meta,
+) -> anyhow::Result<Collected> {
     let kernel = Kernel::probe()?;
     let targets = tool.common().target.targets();
     let mut object = OpenObject::new(&Tool::OBJECT)?;
@@ -154,6 +167,7 @@ fn measure<Tool: StackTool>(tool: &Tool, window: &mut Window) -> anyhow::Result<
     let mut session = tool.attach(&object, &kernel, &targets)?;
 
     let start = window.begin()?;
+    tool.describe(&session, meta);
     session.open(start, window.stop())?;
     if !window.is_controlled() {
         eprintln!("{}... Hit Ctrl-C to end.", tool.header(&session));
@@ -164,6 +178,8 @@ fn measure<Tool: StackTool>(tool: &Tool, window: &mut Window) -> anyhow::Result<
         session.take(stop)?;
         Ok(watch.lives())
     })?;
+    meta.targets = tool.common().target.subject();
+    meta.window = meta::window(start, stop);
     Ok(session.close(stop)?)
 }
 

@@ -186,7 +186,7 @@ impl<'a> Collector<'a> {
     /// captures these stacks.
     pub fn new(object: &'a LoadedObject, choice: &StackChoice) -> Result<Self> {
         let inbox = Rc::new(RefCell::new(Inbox {
-            stacks: Stacks::new(),
+            stacks: Stacks::with_detail(choice.detail),
             wakers: Wakers::new(choice.per_process),
             ended: Vec::new(),
             unwinder: choice.unwinder(object)?,

@@ -42,7 +42,8 @@ pub(crate) fn run_on_each(program: &ProgramMut<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn online_cpus() -> Result<Vec<u32>> {
+/// The CPUs that are online.
+pub fn online_cpus() -> Result<Vec<u32>> {
     const ONLINE: &str = "/sys/devices/system/cpu/online";
     let text = fs::read_to_string(ONLINE).context(format!("read {ONLINE}"))?;
     Ok(parse_cpus(&text))

@@ -1,5 +1,6 @@
 //! From what was counted to a profile of named stacks, and what it is worth.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use bpf::types::Tally;
@@ -37,11 +38,10 @@ pub enum WakersShown {
 }
 
 impl Collected {
-    /// Names every stack that `tool` counted. `weigh` says what a tally means:
-    /// what it weighs in each state; weights of 0 are left out.
+    /// Names every stack that was counted. `weigh` says what a tally means: what it
+    /// weighs in each state; weights of 0 are left out.
     pub fn name(
         mut self,
-        tool: &str,
         unit: Unit,
         shown: WakersShown,
         weigh: impl Fn(&Tally) -> Vec<(Option<State>, Weight)>,
@@ -58,7 +58,7 @@ impl Collected {
         let counted = sums.keys().flat_map(|key| [key.user, key.kernel]);
         self.stacks.resolve(counted.chain(self.wakers.stacks()));
 
-        let mut draft = Draft::new(unit);
+        let mut draft = Draft::new(unit, self.stacks.detail());
         draft.profile.samples.reserve(sums.len());
         for (key, tally) in sums {
             let thread = key.thread;
@@ -92,9 +92,14 @@ impl Collected {
             let thread = account.named(&mut draft);
             draft.profile.threads.push(thread);
         }
+        let threads = draft.profile.threads.iter().map(|thread| thread.id.pid);
+        let samples = draft.profile.samples.keys();
+        let pids = samples.filter_map(|sample| Some(sample.thread?.pid));
+        let pids: BTreeSet<u32> = threads.chain(pids).filter(|pid| *pid != 0).collect();
+        draft.profile.processes = self.stacks.processes(&pids);
         let unnamed = self.stacks.losses();
-        draft.profile.tool = tool.to_owned();
         draft.profile.losses = worth.losses;
+        draft.profile.walk_ends = worth.walks.ends();
         Named {
             profile: draft.profile,
             walks: worth.walks,
@@ -153,7 +158,7 @@ impl Worth {
 impl Named {
     /// Says on stderr what the data are worth; with `verbose` also why.
     pub fn report(&self, verbose: bool) {
-        let tool = &self.profile.tool;
+        let tool = &self.profile.meta.tool;
         eprintln!("{tool}: {}", self.summary());
         if self.walks.any() {
             eprintln!("{tool}: {}", self.walks);

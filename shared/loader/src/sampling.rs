@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::libbpf_sys::{self as sys, perf_event_attr};
 use libbpf_rs::{Link, ProgramMut};
+use profile::Rate;
 
 use crate::cpus::online_cpus;
 use crate::error::{Context, Error};
@@ -15,15 +16,6 @@ use crate::{LoadedObject, Result};
 
 /// How often to look whether CPUs came or went.
 const HOTPLUG_INTERVAL: Duration = Duration::from_secs(1);
-
-/// How often a sample is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rate {
-    /// This many times a second.
-    Frequency(u64),
-    /// Each time that this many events have happened; clocks count ns.
-    Period(u64),
-}
 
 /// The sampling events of one program.
 pub struct Samplers<'a> {

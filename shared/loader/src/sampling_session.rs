@@ -2,10 +2,12 @@
 
 use std::os::fd::OwnedFd;
 
+use profile::Rate;
+
 use crate::events::Event;
 use crate::{
-    Collected, Collector, Kernel, LoadedObject, Rate, Result, Samplers, Session, StackChoice,
-    Targets, sleep_until,
+    Collected, Collector, Kernel, LoadedObject, Result, Samplers, Session, StackChoice, Targets,
+    sleep_until,
 };
 
 /// An object that is attached.

@@ -1,7 +1,7 @@
 //! Which stacks a tool was asked for.
 
 use crate::unwinding::make_room_for_tables;
-use crate::{CallGraph, LoadedObject, OpenObject, Result, Targets, Unwinder};
+use crate::{CallGraph, Detail, LoadedObject, OpenObject, Result, Targets, Unwinder};
 
 /// Which stacks are wanted, and of what.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,8 @@ pub struct StackChoice {
     pub per_thread: bool,
     /// Processes are told apart.
     pub per_process: bool,
+    /// What is told of their frames and processes.
+    pub detail: Detail,
     /// Stacks of others than the targets are captured, too.
     pub of_anyone: bool,
 }

@@ -3,13 +3,15 @@
 
 mod naming;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use bpf::types::{STACK_MISSED, STACK_NONE, StackEvent};
 use profile::{Id, StackId, StackTree, Table};
 use symbolize::{Location, Process, Symbolizer};
 
+use crate::draft::Detail;
 use crate::living::Living;
+use crate::processes::Processes;
 use crate::walks::Outcome;
 
 pub(crate) use naming::{NamedStack, Quality};
@@ -47,6 +49,8 @@ pub(crate) struct Stacks {
     /// By ID, with the process that may use it again; none if it comes but once.
     ids: HashMap<u64, (Walked, Option<Id<Process>>)>,
     owners: Table<Process>,
+    detail: Detail,
+    processes: Processes,
     /// Which outcomes were seen of each stack, a bit for each, and how many in all.
     outcomes: Vec<u16>,
     count: usize,
@@ -63,10 +67,20 @@ impl Stacks {
             tree: StackTree::default(),
             ids: HashMap::new(),
             owners: Table::default(),
+            detail: Detail::Names,
+            processes: Processes::default(),
             outcomes: Vec::new(),
             count: 0,
             most_frames: MOST_FRAMES,
             is_full: false,
+        }
+    }
+
+    /// The same, for a profile of this detail.
+    pub(crate) fn with_detail(detail: Detail) -> Stacks {
+        Stacks {
+            detail,
+            ..Stacks::new()
         }
     }
 
@@ -83,6 +97,9 @@ impl Stacks {
         let (locations, outcome) = if event.pid == 0 {
             (self.symbolizer.locate_kernel(frames, exact), None)
         } else {
+            if self.detail == Detail::Addresses {
+                self.processes.see(process);
+            }
             let outcome = Outcome::from_program(event.walk_end);
             (self.locate(process, frames, exact, outcome), outcome)
         };
@@ -202,6 +219,19 @@ impl Stacks {
     /// Forgets all IDs.
     pub(crate) fn forget_ids(&mut self) {
         self.ids = HashMap::new();
+    }
+
+    /// What is told of the processes with these IDs.
+    pub(crate) fn processes(&mut self, wanted: &BTreeSet<u32>) -> Vec<profile::Process> {
+        match self.detail {
+            Detail::Names => Vec::new(),
+            Detail::Addresses => std::mem::take(&mut self.processes).told(wanted),
+        }
+    }
+
+    /// What is told of frames and processes.
+    pub(crate) fn detail(&self) -> Detail {
+        self.detail
     }
 
     /// How many different user and kernel stacks were sent.

@@ -339,6 +339,7 @@ mod tests {
     use profile::Unit;
 
     use super::*;
+    use crate::Detail;
 
     #[test]
     fn what_was_interrupted_is_cut_off() {
@@ -387,7 +388,7 @@ mod tests {
     fn a_cycle_ends_the_chain() {
         let mut wakers = Wakers::new(true);
         let stacks = Stacks::new();
-        let mut draft = Draft::new(Unit::Nanoseconds);
+        let mut draft = Draft::new(Unit::Nanoseconds, Detail::Names);
         for (id, tid) in [(10, 1), (11, 2), (12, 3)] {
             wakers.add(WakerEvent {
                 id,

@@ -8,6 +8,7 @@ use bpf::unwind::{
     WALK_BY_FRAME_POINTER, WALK_NO_MAPPING, WALK_NO_RULE, WALK_REACHED_ROOT, WALK_READ_FAILED,
     WALK_TOO_DEEP,
 };
+use profile::WalkEnds;
 use unwind::{End, Walk};
 
 pub(crate) use unwind::End as WalkEnd;
@@ -54,13 +55,7 @@ impl From<&Walk> for Outcome {
 /// Intervals or samples by how the walk along their user stack ended.
 #[derive(Debug, Default)]
 pub(crate) struct Walks {
-    root: u64,
-    /// Of those that reached the root.
-    by_frame_pointer: u64,
-    no_mapping: u64,
-    read_failed: u64,
-    too_deep: u64,
-    no_rule: u64,
+    ends: WalkEnds,
     /// Those cut short, by the file of the last frame.
     files: HashMap<Arc<str>, u64>,
 }
@@ -69,16 +64,16 @@ impl Walks {
     /// Adds `events` intervals or samples whose last frame is in `module`.
     pub(crate) fn add(&mut self, outcome: Outcome, module: Option<&Arc<str>>, events: u64) {
         let count = match outcome.end {
-            End::Root => &mut self.root,
-            End::NoMapping => &mut self.no_mapping,
-            End::ReadFailed => &mut self.read_failed,
-            End::TooDeep => &mut self.too_deep,
-            End::NoRule => &mut self.no_rule,
+            End::Root => &mut self.ends.root,
+            End::NoMapping => &mut self.ends.no_mapping,
+            End::ReadFailed => &mut self.ends.read_failed,
+            End::TooDeep => &mut self.ends.too_deep,
+            End::NoRule => &mut self.ends.no_rule,
         };
         *count += events;
         if outcome.end == End::Root {
             if outcome.by_frame_pointer {
-                self.by_frame_pointer += events;
+                self.ends.by_frame_pointer += events;
             }
         } else if outcome.end != End::TooDeep {
             let module = module.cloned().unwrap_or_else(|| "unknown code".into());
@@ -88,11 +83,12 @@ impl Walks {
 
     /// Whether there was any walk.
     pub(crate) fn any(&self) -> bool {
-        self.total() > 0
+        self.ends.total() > 0
     }
 
-    fn total(&self) -> u64 {
-        self.root + self.no_mapping + self.read_failed + self.too_deep + self.no_rule
+    /// How they ended.
+    pub(crate) fn ends(&self) -> WalkEnds {
+        self.ends
     }
 
     /// The files in which walks were cut short most often; `None` if none was.
@@ -110,18 +106,19 @@ impl Walks {
 
 impl fmt::Display for Walks {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let total = self.total().max(1);
+        let ends = &self.ends;
+        let total = ends.total().max(1);
         let share = |count: u64| format!("{count} ({:.1} %)", count as f64 * 100.0 / total as f64);
         write!(
             formatter,
             "user stacks: {} reached the root, {} of them by frame pointer in part; \
              cut short: {} no mapping, {} read failed, {} too deep, {} no rule",
-            share(self.root),
-            share(self.by_frame_pointer),
-            share(self.no_mapping),
-            share(self.read_failed),
-            share(self.too_deep),
-            share(self.no_rule),
+            share(ends.root),
+            share(ends.by_frame_pointer),
+            share(ends.no_mapping),
+            share(ends.read_failed),
+            share(ends.too_deep),
+            share(ends.no_rule),
         )
     }
 }

@@ -17,8 +17,9 @@ use bpf::unwind::{StackCopy, WALK_REACHED_ROOT};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use libbpf_rs::RingBufferBuilder;
-use loader::{CallGraph, Rate, Samplers, Unwinder};
+use loader::{CallGraph, Samplers, Unwinder};
 use plain::Plain;
+use profile::Rate;
 use symbolize::Symbolizer;
 use unwind::{End, Memory, Mode, Registers};
 

@@ -1,6 +1,8 @@
 //! What one profile says, in the numbers of another.
 
-use crate::{Frame, Id, Module, Name, Profile, Sample, Stack, StackId, Thread, Waker, Wakers};
+use crate::{
+    Frame, Function, Id, Module, Name, Profile, Sample, Stack, StackId, Thread, Waker, Wakers,
+};
 
 /// The numbers that another profile's rows have here.
 pub struct Import {
@@ -19,15 +21,28 @@ impl Import {
             wakers: Vec::new(),
         };
         let modules = from.modules.iter().map(|module| {
-            let name = import.name(module.name);
-            into.modules.id(Module { name })
+            into.modules.id(Module {
+                path: import.name(module.path),
+                build_id: module.build_id.map(|build_id| import.name(build_id)),
+                kind: module.kind,
+            })
         });
         let modules: Vec<Id<Module>> = modules.collect();
+        let functions = from.functions.iter().map(|function| {
+            into.functions.id(Function {
+                name: import.name(function.name),
+                system_name: function.system_name.map(|name| import.name(name)),
+                file: function.file.map(|file| import.name(file)),
+                line: function.line,
+            })
+        });
+        let functions: Vec<Id<Function>> = functions.collect();
         let frames = from.frames.iter().map(|frame| {
             let frame = Frame {
                 name: import.name(frame.name),
                 module: frame.module.map(|module| modules[module.index()]),
-                kind: frame.kind,
+                function: frame.function.map(|function| functions[function.index()]),
+                ..*frame
             };
             into.frames.id(frame)
         });

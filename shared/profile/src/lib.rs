@@ -1,4 +1,4 @@
-//! The profile: threads, their clocks, and weighted stacks of named frames.
+//! The profile: what was measured of which threads, their clocks, and weighted stacks.
 //!
 //! Everything the suite measures passes through [`Profile`]: the tools produce
 //! one, the `export` crate writes one, and [`folded`] text reads back into one.
@@ -16,50 +16,51 @@ mod import;
 mod losses;
 pub mod marker;
 pub mod merge;
+mod meta;
 mod name_order;
+mod processes;
 mod sample;
 pub mod spans;
 mod stack_tree;
 mod table;
 pub mod text;
 mod threads;
+mod walk_ends;
 
 use indexmap::IndexMap;
 
-pub use code::{Frame, FrameKind, Module};
+pub use code::{Frame, FrameKind, Function, Module, ModuleKind};
 pub use import::Import;
 pub use losses::Losses;
+pub use meta::{Lengths, Meta, Rate, Sampling, Unit, Window};
 pub use name_order::NameOrder;
+pub use processes::Process;
 pub use sample::{Sample, Stack, State, Waker, Wakers, Weight};
 pub use stack_tree::{StackId, StackTree, Translation};
 pub use table::{Id, Table};
 pub use threads::{Clock, Thread, ThreadId};
+pub use walk_ends::WalkEnds;
 
 /// A text, which is in the profile's table of names.
 pub type Name = Id<Box<str>>;
 
-/// What a profile's values count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Number of samples.
-    Samples,
-    /// Nanoseconds of wall-clock time.
-    Nanoseconds,
-}
-
 /// What a tool measured.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// The program that measured.
-    pub tool: String,
+    /// What was measured, when, where and with what.
+    pub meta: Meta,
     /// What the weights count.
     pub unit: Unit,
     /// What the tool could not keep.
     pub losses: Losses,
+    /// How the walks along user stacks ended.
+    pub walk_ends: WalkEnds,
     /// Every text.
     pub names: Table<Box<str>>,
     /// What code was loaded from.
     pub modules: Table<Module>,
+    /// Every function that has a symbol.
+    pub functions: Table<Function>,
     /// Every frame.
     pub frames: Table<Frame>,
     /// Every stack, user stacks and kernel stacks.
@@ -70,6 +71,8 @@ pub struct Profile {
     pub samples: IndexMap<Sample, Weight>,
     /// Every thread's account, where a thread clock ran.
     pub threads: Vec<Thread>,
+    /// Processes of samples and threads, as far as they were looked at.
+    pub processes: Vec<Process>,
 }
 
 impl Profile {
@@ -77,16 +80,19 @@ impl Profile {
     #[must_use]
     pub fn new(unit: Unit) -> Profile {
         Profile {
-            tool: String::new(),
+            meta: Meta::default(),
             unit,
             losses: Losses::default(),
+            walk_ends: WalkEnds::default(),
             names: Table::default(),
             modules: Table::default(),
+            functions: Table::default(),
             frames: Table::default(),
             stacks: StackTree::default(),
             wakers: Table::default(),
             samples: IndexMap::default(),
             threads: Vec::new(),
+            processes: Vec::new(),
         }
     }
 
@@ -101,11 +107,7 @@ impl Profile {
     /// The frame of this name that is in no module.
     pub fn frame(&mut self, name: &str, kind: FrameKind) -> Id<Frame> {
         let name = self.names.text(name);
-        self.frames.id(Frame {
-            name,
-            module: None,
-            kind,
-        })
+        self.frames.id(Frame::named(name, kind))
     }
 
     /// A stack of one frame that is not code, such as those in [`marker`].

@@ -61,7 +61,7 @@ impl Symbolizer {
             CodeSource::File(index) => self
                 .images
                 .file(index)
-                .map(|mapped| Ok((mapped.file.try_clone()?, mapped.name.to_string())))
+                .map(|mapped| Ok((mapped.file.try_clone()?, mapped.module.name.to_string())))
                 .transpose(),
             CodeSource::Vdso => Ok(Some((vdso::image()?, "[vdso]".to_owned()))),
             CodeSource::Other => Ok(None),

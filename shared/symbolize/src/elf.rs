@@ -7,6 +7,8 @@
 
 mod links;
 
+pub(crate) use links::find_build_id;
+
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::FileExt;

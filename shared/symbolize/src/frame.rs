@@ -2,15 +2,106 @@
 
 use std::sync::Arc;
 
-use profile::FrameKind;
+use profile::{FrameKind, ModuleKind};
 
 /// A location with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Function, or `[module]` or `[unknown]` where no symbol covers the address.
     pub name: Arc<str>,
-    /// File name of the ELF file or kernel module that holds the code.
-    pub module: Option<Arc<str>>,
+    /// Whether a symbol covers the address.
+    pub has_symbol: bool,
+    /// The symbol as the linker knows it, where that differs: the mangled name.
+    pub system_name: Option<Arc<str>>,
+    /// What holds the code, where that is known.
+    pub module: Option<Arc<Module>>,
+    /// The address as [`profile::Frame::address`] has it.
+    pub address: Option<u64>,
     /// Where the code lives.
     pub kind: FrameKind,
+}
+
+/// What holds code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// A file's path in the mount namespace of a process that maps it, or a name in
+    /// brackets.
+    pub path: Box<str>,
+    /// The last component of the path, or what stands within its brackets.
+    pub name: Arc<str>,
+    /// Its build ID in lower-case hexadecimal digits, if it was read and has one.
+    pub build_id: Option<Box<str>>,
+    /// What it is.
+    pub kind: ModuleKind,
+}
+
+impl Module {
+    /// What is no file: `name` in brackets.
+    pub(crate) fn bracketed(name: &str, kind: ModuleKind) -> Module {
+        Module {
+            path: format!("[{name}]").into(),
+            name: name.into(),
+            build_id: None,
+            kind,
+        }
+    }
+
+    /// The file or the memory that a mapping's path names.
+    pub(crate) fn mapped(path: &[u8]) -> Module {
+        Module {
+            path: String::from_utf8_lossy(path).into(),
+            name: file_name(path),
+            build_id: None,
+            kind: match path.starts_with(b"[") {
+                true => ModuleKind::Vdso,
+                false => ModuleKind::File,
+            },
+        }
+    }
+
+    /// The same with a build ID, unless that is longer than any linker makes one.
+    pub(crate) fn with_build_id(&self, build_id: Option<Vec<u8>>) -> Module {
+        const LONGEST: usize = 64;
+        let build_id = build_id.filter(|bytes| bytes.len() <= LONGEST);
+        let digits = |bytes: Vec<u8>| -> String {
+            let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+            digits.collect()
+        };
+        Module {
+            build_id: build_id.map(|bytes| digits(bytes).into()),
+            ..self.clone()
+        }
+    }
+}
+
+/// The last component of a path, or what stands within its brackets.
+fn file_name(path: &[u8]) -> Arc<str> {
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+    let name = name.strip_prefix(b"[").unwrap_or(name);
+    let name = name.strip_suffix(b"]").unwrap_or(name);
+    String::from_utf8_lossy(name).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_last_components_without_brackets() {
+        assert_eq!(&*file_name(b"/usr/lib/libc.so.6"), "libc.so.6");
+        assert_eq!(&*file_name(b"[vsyscall]"), "vsyscall");
+        assert_eq!(&*file_name(b""), "");
+    }
+
+    #[test]
+    fn a_build_id_is_digits_and_not_endless() {
+        let module = Module::mapped(b"/usr/bin/a");
+        let digits = |bytes: Vec<u8>| module.with_build_id(Some(bytes)).build_id;
+        assert_eq!(digits(vec![0xab, 0x01]).as_deref(), Some("ab01"));
+        assert!(digits(vec![0; 64]).is_some() && digits(vec![0; 65]).is_none());
+        assert_eq!(
+            (&*module.path, module.kind),
+            ("/usr/bin/a", ModuleKind::File)
+        );
+    }
 }

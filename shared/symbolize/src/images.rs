@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::frame::Module;
 use crate::losses::Losses;
 use crate::maps::Entry;
 use crate::proc::Proc;
@@ -31,8 +32,8 @@ pub(crate) struct MappedFile {
     pub(crate) file: File,
     /// Its path in the mount namespace of the process that maps it.
     pub(crate) path: PathBuf,
-    /// The last component of the path.
-    pub(crate) name: Arc<str>,
+    /// What is told of it; its build ID once it was read.
+    pub(crate) module: Arc<Module>,
 }
 
 /// All files that are mapped anywhere.
@@ -44,8 +45,8 @@ pub(crate) struct Images {
     /// By device and inode: the same file may have many paths.
     opened: HashMap<(u64, u64), u32>,
     files: Vec<MappedFile>,
-    modules: Vec<Arc<str>>,
-    module_indexes: HashMap<Arc<str>, u32>,
+    modules: Vec<Arc<Module>>,
+    module_indexes: HashMap<Box<[u8]>, u32>,
     most_files: usize,
 }
 
@@ -67,8 +68,15 @@ impl Images {
         self.files.get(index as usize)
     }
 
-    /// The name of an [`Image::Module`], without brackets.
-    pub(crate) fn module(&self, index: u32) -> Option<&Arc<str>> {
+    /// Says what is told of the file of an [`Image::File`].
+    pub(crate) fn set_module(&mut self, index: u32, module: Arc<Module>) {
+        if let Some(file) = self.files.get_mut(index as usize) {
+            file.module = module;
+        }
+    }
+
+    /// What is told of an [`Image::Module`].
+    pub(crate) fn module(&self, index: u32) -> Option<&Arc<Module>> {
         self.modules.get(index as usize)
     }
 
@@ -135,20 +143,19 @@ impl Images {
         self.files.push(MappedFile {
             file,
             path: path_of(path),
-            name: file_name(path),
+            module: Module::mapped(path).into(),
         });
         self.opened.insert((stat.st_dev, stat.st_ino), index);
         (Image::File(index), true)
     }
 
     fn add_module(&mut self, path: &[u8]) -> Image {
-        let name = file_name(path);
-        if let Some(&index) = self.module_indexes.get(&name) {
+        if let Some(&index) = self.module_indexes.get(path) {
             return Image::Module(index);
         }
         let index = self.modules.len() as u32;
-        self.modules.push(Arc::clone(&name));
-        self.module_indexes.insert(name, index);
+        self.modules.push(Module::mapped(path).into());
+        self.module_indexes.insert(path.into(), index);
         Image::Module(index)
     }
 }
@@ -169,14 +176,6 @@ fn is_memory(path: &[u8]) -> bool {
 fn path_of(path: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     Path::new(std::ffi::OsStr::from_bytes(path)).to_owned()
-}
-
-/// The last component of a path, or what stands within its brackets.
-fn file_name(path: &[u8]) -> Arc<str> {
-    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
-    let name = name.strip_prefix(b"[").unwrap_or(name);
-    let name = name.strip_suffix(b"]").unwrap_or(name);
-    String::from_utf8_lossy(name).into()
 }
 
 #[cfg(test)]
@@ -217,7 +216,7 @@ mod tests {
         assert_eq!(other, Image::Module(0));
         assert_eq!(image(1 << 40, b"[vsyscall]"), Image::Module(1));
         assert_eq!(losses, Losses::default());
-        assert_eq!(images.module(0).map(|name| &**name), Some("vdso"));
+        assert_eq!(images.module(0).map(|module| &*module.name), Some("vdso"));
     }
 
     #[test]
@@ -253,12 +252,5 @@ mod tests {
         for path in ["/usr/bin/memfd:", "/dev/null", "jit"] {
             assert!(!is_memory(path.as_bytes()), "{path}");
         }
-    }
-
-    #[test]
-    fn names_are_last_components_without_brackets() {
-        assert_eq!(&*file_name(b"/usr/lib/libc.so.6"), "libc.so.6");
-        assert_eq!(&*file_name(b"[vsyscall]"), "vsyscall");
-        assert_eq!(&*file_name(b""), "");
     }
 }

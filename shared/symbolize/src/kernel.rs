@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{Read, Result};
 
 use crate::demangle::demangle;
+use crate::elf::find_build_id;
 use crate::lines::{for_each_line, hexadecimal};
 use crate::wanted::Wanted;
 
@@ -33,8 +34,10 @@ const BOUNDARIES: [&str; 8] = [
 /// A kernel function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
-    /// Its name.
+    /// Its name, demangled.
     pub(crate) name: String,
+    /// As it is listed, where that differs.
+    pub(crate) system_name: Option<String>,
     /// The module that it is in; `None` for the kernel proper.
     pub(crate) module: Option<String>,
 }
@@ -164,11 +167,28 @@ impl Nearest {
                 None => self.start.saturating_add(LARGEST_GENERATED),
             },
         };
-        (address < end).then(|| Function {
-            name: demangle(&self.name).into_owned(),
-            module,
+        (address < end).then(|| {
+            let name = demangle(&self.name).into_owned();
+            Function {
+                system_name: (name != self.name).then_some(self.name),
+                name,
+                module,
+            }
         })
     }
+}
+
+/// The build ID of the kernel, or of one of its modules.
+pub(crate) fn build_id(module: Option<&str>) -> Option<Vec<u8>> {
+    const MOST_BYTES: u64 = 64 << 10;
+    let path = match module {
+        None => "/sys/kernel/notes".to_owned(),
+        Some(module) => format!("/sys/module/{module}/notes/.note.gnu.build-id"),
+    };
+    let mut notes = Vec::new();
+    let file = File::open(path).ok()?;
+    file.take(MOST_BYTES).read_to_end(&mut notes).ok()?;
+    find_build_id(&notes)
 }
 
 /// Which frames of a kernel stack, leaf first, are the tracer's.

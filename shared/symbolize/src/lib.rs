@@ -38,7 +38,7 @@ mod vdso;
 mod wanted;
 
 pub use code::{CodeMapping, CodeSource};
-pub use frame::Frame;
+pub use frame::{Frame, Module};
 pub use losses::Losses;
 pub use symbolizer::Symbolizer;
 

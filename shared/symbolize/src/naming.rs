@@ -4,39 +4,46 @@ use std::collections::HashMap;
 use std::io::Result;
 use std::sync::Arc;
 
-use profile::FrameKind;
+use profile::{FrameKind, ModuleKind};
 
 use crate::elf::{Elf, SHT_SYMTAB};
+use crate::frame::Module;
+use crate::symbols::Symbol;
 use crate::wanted::Wanted;
 use crate::{Frame, Location, Symbolizer, debug_files, kernel, symbols, vdso};
+
+/// What is at an offset in a file: its virtual address, and the symbol that covers it.
+pub(crate) type Found = (u64, Option<Symbol>);
 
 impl Symbolizer {
     pub(crate) fn resolve_file(&mut self, index: u32, offsets: Vec<u64>) {
         let Some(mapped) = self.images.file(index) else {
             return;
         };
-        let module = Arc::clone(&mapped.name);
-        let named = Elf::read(&mapped.file).and_then(|elf| {
+        let path = mapped.path.to_string_lossy().into_owned();
+        let read = Elf::read(&mapped.file).and_then(|elf| {
             let separate = match elf.has(SHT_SYMTAB) {
                 true => None,
                 false => debug_files::find(&elf, &mapped.path, &self.debug_directories),
             };
             let separate = separate.as_ref().and_then(|file| Elf::read(file).ok());
-            names_at_offsets(&elf, separate.as_ref(), &offsets)
+            let found = find_at_offsets(&elf, separate.as_ref(), &offsets)?;
+            Ok((mapped.module.with_build_id(elf.build_id()), found))
         });
-        let path = mapped.path.to_string_lossy().into_owned();
-        let names = named.unwrap_or_else(|error| {
-            self.losses.unread_files += 1;
-            self.losses.note(&path, error);
-            HashMap::new()
-        });
-        for (offset, name) in names {
-            let frame = user_frame(self.text(&name), Some(Arc::clone(&module)));
-            let location = Location::File {
-                file: index,
-                offset,
-            };
-            self.frames.insert(location, frame);
+        match read {
+            Ok((module, found)) => {
+                let module = Arc::new(module);
+                self.images.set_module(index, Arc::clone(&module));
+                let location = |offset| Location::File {
+                    file: index,
+                    offset,
+                };
+                self.keep_found(found, location, &module);
+            }
+            Err(error) => {
+                self.losses.unread_files += 1;
+                self.losses.note(&path, error);
+            }
         }
     }
 
@@ -48,10 +55,13 @@ impl Symbolizer {
         let wanted = Wanted::new(addresses);
         let names = maps.names(&wanted);
         for (&address, name) in wanted.addresses().iter().zip(names) {
+            let location = Location::Jit { process, address };
             if let Some(name) = name {
-                let frame = user_frame(self.text(&name), None);
-                self.frames
-                    .insert(Location::Jit { process, address }, frame);
+                let symbol = Symbol {
+                    name,
+                    system_name: None,
+                };
+                self.keep(location, Some(symbol), self.nameless(location));
             }
         }
     }
@@ -60,17 +70,17 @@ impl Symbolizer {
         if offsets.is_empty() {
             return;
         }
-        let named = vdso::image().and_then(|file| {
-            Elf::read(&file).and_then(|elf| names_at_offsets(&elf, None, &offsets))
+        let read = vdso::image().and_then(|file| {
+            let elf = Elf::read(&file)?;
+            Ok((elf.build_id(), find_at_offsets(&elf, None, &offsets)?))
         });
-        let names = named.unwrap_or_else(|error| {
-            self.losses.note("[vdso]", error);
-            HashMap::new()
-        });
-        let module = self.text("[vdso]");
-        for (offset, name) in names {
-            let frame = user_frame(self.text(&name), Some(Arc::clone(&module)));
-            self.frames.insert(Location::Vdso { offset }, frame);
+        match read {
+            Ok((build_id, found)) => {
+                self.vdso = Arc::new(self.vdso.with_build_id(build_id));
+                let module = Arc::clone(&self.vdso);
+                self.keep_found(found, |offset| Location::Vdso { offset }, &module);
+            }
+            Err(error) => self.losses.note("[vdso]", error),
         }
     }
 
@@ -95,41 +105,107 @@ impl Symbolizer {
                 return;
             }
         };
+        self.kernel = Arc::new(self.kernel.with_build_id(kernel::build_id(None)));
+        let mut modules: HashMap<String, Arc<Module>> = HashMap::new();
         for (&address, function) in wanted.addresses().iter().zip(functions) {
             let Some(function) = function else { continue };
-            let frame = Frame {
-                name: self.text(&function.name),
-                module: function.module.map(|module| self.text(&module)),
-                kind: FrameKind::Kernel,
+            let location = Location::Kernel { address };
+            let mut frame = self.nameless(location);
+            if let Some(name) = function.module {
+                let new = |name: &String| {
+                    let module = Module::bracketed(name, ModuleKind::KernelModule);
+                    Arc::new(module.with_build_id(kernel::build_id(Some(name))))
+                };
+                let module = modules.entry(name);
+                frame.module = Some(Arc::clone(module.or_insert_with_key(new)));
+            }
+            let symbol = Symbol {
+                name: function.name.into(),
+                system_name: function.system_name.map(Arc::from),
             };
-            self.frames.insert(Location::Kernel { address }, frame);
+            self.keep(location, Some(symbol), frame);
+        }
+    }
+
+    /// Keeps what was found in a file.
+    fn keep_found(
+        &mut self,
+        found: HashMap<u64, Found>,
+        location: impl Fn(u64) -> Location,
+        module: &Arc<Module>,
+    ) {
+        for (offset, (address, symbol)) in found {
+            let location = location(offset);
+            let frame = Frame {
+                module: Some(Arc::clone(module)),
+                address: Some(address),
+                ..self.nameless(location)
+            };
+            self.keep(location, symbol, frame);
+        }
+    }
+
+    /// Keeps the frame of a location, with the name of the symbol if there is one.
+    pub(crate) fn keep(&mut self, location: Location, symbol: Option<Symbol>, mut frame: Frame) {
+        if let Some(symbol) = symbol {
+            frame.name = symbol.name;
+            frame.has_symbol = true;
+            frame.system_name = symbol.system_name.map(|name| self.text(&name));
+        }
+        frame.name = self.text(&frame.name);
+        self.frames.insert(location, frame);
+    }
+
+    /// The frame of a location that no symbol covers.
+    pub(crate) fn nameless(&self, location: Location) -> Frame {
+        let module = match location {
+            Location::File { file, .. } => self.images.file(file).map(|file| &file.module),
+            Location::Module { index } => self.images.module(index),
+            Location::Vdso { .. } => Some(&self.vdso),
+            Location::Jit { .. } => Some(&self.jit),
+            Location::Kernel { .. } => Some(&self.kernel),
+            Location::Unknown => None,
+        };
+        let name = match module {
+            Some(module) if matches!(module.kind, ModuleKind::File | ModuleKind::Vdso) => {
+                format!("[{}]", module.name).into()
+            }
+            _ => "[unknown]".into(),
+        };
+        let address = match location {
+            Location::Jit { address, .. } | Location::Kernel { address } => Some(address),
+            _ => None,
+        };
+        Frame {
+            name,
+            has_symbol: false,
+            system_name: None,
+            module: module.cloned(),
+            address,
+            kind: match location {
+                Location::Kernel { .. } => FrameKind::Kernel,
+                _ => FrameKind::User,
+            },
         }
     }
 }
 
-fn user_frame(name: Arc<str>, module: Option<Arc<str>>) -> Frame {
-    Frame {
-        name,
-        module,
-        kind: FrameKind::User,
-    }
-}
-
-/// Names the functions at offsets in a file.
-pub(crate) fn names_at_offsets(
+/// What is at offsets in a file, as far as it says where they are mapped.
+pub(crate) fn find_at_offsets(
     elf: &Elf<'_>,
     separate: Option<&Elf<'_>>,
     offsets: &[u64],
-) -> Result<HashMap<u64, Arc<str>>> {
+) -> Result<HashMap<u64, Found>> {
     // Where a file is mapped is up to its own headers, never its debug file's.
     let addresses = offsets
         .iter()
         .filter_map(|&offset| Some((offset, elf.address(offset)?)));
     let addresses: Vec<_> = addresses.collect();
     let wanted = Wanted::new(addresses.iter().map(|&(_, address)| address).collect());
-    let names = symbols::names(elf, separate, &wanted)?;
-    let named = addresses.into_iter().filter_map(|(offset, address)| {
-        Some((offset, names.get(wanted.first_from(address))?.clone()?))
+    let symbols = symbols::names(elf, separate, &wanted)?;
+    let found = addresses.into_iter().map(|(offset, address)| {
+        let symbol = symbols.get(wanted.first_from(address)).cloned().flatten();
+        (offset, (address, symbol))
     });
-    Ok(named.collect())
+    Ok(found.collect())
 }

@@ -22,7 +22,11 @@ pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
     let nowhere = Path::new("/dev/null/nowhere");
     let separate = debug_files::find(&elf, nowhere, &[nowhere.to_owned()]);
     let separate = separate.as_ref().map(Elf::read).transpose()?;
-    naming::names_at_offsets(&elf, separate.as_ref(), offsets)
+    let found = naming::find_at_offsets(&elf, separate.as_ref(), offsets)?;
+    let named = found.into_iter();
+    Ok(named
+        .filter_map(|(offset, (_, symbol))| Some((offset, symbol?.name)))
+        .collect())
 }
 
 /// Names addresses of JIT-compiled code by a perf map.

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use profile::FrameKind;
+use profile::{FrameKind, ModuleKind};
 
+use crate::frame::Module;
 use crate::images::{Image, Images};
 use crate::perf_map::PerfMaps;
 use crate::processes::Processes;
@@ -27,6 +28,10 @@ pub struct Symbolizer {
     perf_map_indexes: HashMap<Process, u32>,
     pub(crate) debug_directories: Vec<PathBuf>,
     texts: HashSet<Arc<str>>,
+    /// What is no file.
+    pub(crate) vdso: Arc<Module>,
+    pub(crate) jit: Arc<Module>,
+    pub(crate) kernel: Arc<Module>,
     pub(crate) frames: HashMap<Location, Frame>,
     pub(crate) losses: Losses,
 }
@@ -52,6 +57,9 @@ impl Symbolizer {
             perf_map_indexes: HashMap::new(),
             debug_directories: directories,
             texts: HashSet::new(),
+            vdso: Module::bracketed("vdso", ModuleKind::Vdso).into(),
+            jit: Module::bracketed("jit", ModuleKind::Jit).into(),
+            kernel: Module::bracketed("kernel.kallsyms", ModuleKind::Kernel).into(),
             frames: HashMap::new(),
             losses: Losses::default(),
         }
@@ -185,9 +193,7 @@ impl Symbolizer {
         self.resolve_kernel(kernel);
         for location in seen {
             if !self.frames.contains_key(&location) {
-                let mut frame = self.nameless(location);
-                frame.name = self.text(&frame.name);
-                self.frames.insert(location, frame);
+                self.keep(location, None, self.nameless(location));
             }
         }
     }
@@ -218,26 +224,6 @@ impl Symbolizer {
         frames.retain(|_| !tracers.next().unwrap_or(false));
         frames.reverse();
         frames
-    }
-
-    /// The frame of a location that no symbol covers.
-    fn nameless(&self, location: Location) -> Frame {
-        let bracketed = |module: &Arc<str>| (format!("[{module}]").into(), Some(module.clone()));
-        let named = match location {
-            Location::File { file, .. } => self.images.file(file).map(|file| &file.name),
-            Location::Module { index } => self.images.module(index),
-            _ => None,
-        };
-        let (name, module): (Arc<str>, _) = match (location, named) {
-            (_, Some(module)) => bracketed(module),
-            (Location::Vdso { .. }, _) => ("[vdso]".into(), Some("[vdso]".into())),
-            _ => ("[unknown]".into(), None),
-        };
-        let kind = match location {
-            Location::Kernel { .. } => FrameKind::Kernel,
-            _ => FrameKind::User,
-        };
-        Frame { name, module, kind }
     }
 
     /// What could not be read so far.

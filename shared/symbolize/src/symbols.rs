@@ -49,6 +49,15 @@ struct Alias {
     info: u8,
 }
 
+/// The symbol that covers an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Symbol {
+    /// Demangled.
+    pub(crate) name: Arc<str>,
+    /// As it is in the file, where that differs.
+    pub(crate) system_name: Option<Arc<str>>,
+}
+
 /// The symbols that cover a wanted address, by address and size.
 type Covering = BTreeMap<(u64, u64), Vec<Alias>>;
 
@@ -62,7 +71,7 @@ pub(crate) fn names(
     elf: &Elf<'_>,
     separate: Option<&Elf<'_>>,
     wanted: &Wanted,
-) -> Result<Vec<Option<Arc<str>>>> {
+) -> Result<Vec<Option<Symbol>>> {
     let mut covering = Covering::new();
     collect(elf, SHT_SYMTAB, false, wanted, &mut covering)?;
     collect(elf, SHT_DYNSYM, false, wanted, &mut covering)?;
@@ -216,7 +225,7 @@ fn extract(symbols: impl Iterator<Item = (u64, u64, String)>) -> Result<File> {
 }
 
 /// Has blazesym name the addresses.
-fn look_up(extract: &File, wanted: &Wanted) -> Result<Vec<Option<Arc<str>>>> {
+fn look_up(extract: &File, wanted: &Wanted) -> Result<Vec<Option<Symbol>>> {
     let mut source = Source::new(format!("/proc/self/fd/{}", extract.as_raw_fd()));
     source.debug_syms = false;
     let symbolizer = Symbolizer::builder()
@@ -231,12 +240,12 @@ fn look_up(extract: &File, wanted: &Wanted) -> Result<Vec<Option<Arc<str>>>> {
         )
         .map_err(Error::other)?;
     // Pieces do not overlap: where one begins tells it from the others.
-    let mut demangled: HashMap<u64, Arc<str>> = HashMap::new();
+    let mut demangled: HashMap<u64, Symbol> = HashMap::new();
     let mut room = MOST_NAMES;
     let names = found.iter().map(|symbol| {
         let symbol = symbol.as_sym()?;
         symbol.size.filter(|size| symbol.offset < *size)?;
-        let name = demangled.entry(symbol.addr).or_insert_with(|| {
+        let symbol = demangled.entry(symbol.addr).or_insert_with(|| {
             let name = match room {
                 0 => Cow::Borrowed(&*symbol.name),
                 _ => demangle(&symbol.name),
@@ -246,9 +255,12 @@ fn look_up(extract: &File, wanted: &Wanted) -> Result<Vec<Option<Arc<str>>>> {
                 Cow::Borrowed(name) if name.starts_with("_Z") => LONGEST,
                 name => name.len(),
             });
-            Arc::from(name)
+            Symbol {
+                system_name: (name != symbol.name).then(|| symbol.name.as_ref().into()),
+                name: name.into(),
+            }
         });
-        Some(Arc::clone(name))
+        Some(symbol.clone())
     });
     Ok(names.collect())
 }
@@ -277,8 +289,11 @@ mod tests {
             Some("foo::bar()"),
             None,
         ];
-        let names: Vec<_> = names.iter().map(Option::as_deref).collect();
-        assert_eq!(names, expected);
+        let read: Vec<_> = names.iter().flatten().collect();
+        assert_eq!(read[0].system_name, None);
+        assert_eq!(read[2].system_name.as_deref(), Some("_ZN3foo3barEv"));
+        let names = names.iter().map(|symbol| Some(&*symbol.as_ref()?.name));
+        assert_eq!(names.collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -290,7 +305,7 @@ mod tests {
             let wanted = Wanted::new((0..=many).map(|at| at * 16).collect());
             let extract = extract(symbols.chain([last])).unwrap();
             let mut names = look_up(&extract, &wanted).unwrap();
-            names.pop().flatten().unwrap()
+            names.pop().flatten().unwrap().name
         };
         assert_eq!(&*last_after("plain"), "foo::bar()");
         assert_eq!(&*last_after("_Zunknown"), "_ZN3foo3barEv");
@@ -333,7 +348,7 @@ mod tests {
     fn an_extract_of_nothing_names_nothing() {
         let wanted = Wanted::new(vec![1]);
         let extract = extract(std::iter::empty()).unwrap();
-        assert_eq!(look_up(&extract, &wanted).unwrap(), [None]);
+        assert_eq!(look_up(&extract, &wanted).unwrap(), [None::<Symbol>]);
     }
 
     #[test]

@@ -53,9 +53,41 @@ fn functions_of_program_and_library() {
     let modules: Vec<_> = frames
         .iter()
         .rev()
-        .map(|frame| frame.module.as_deref().unwrap())
+        .map(|frame| &*frame.module.as_ref().unwrap().name)
         .collect();
     assert_eq!(modules, ["program", "program", "libc.so.6", "libc.so.6"]);
+}
+
+/// Of the same file `nm` and `readelf` say the same.
+#[test]
+fn addresses_and_build_ids_are_those_of_the_file() {
+    let workshop = Workshop::new();
+    let flags = ["-DENDS=0", "-Wl,--build-id"];
+    let program = threaded(&workshop, "program", &flags);
+    let running = Running::start(&program);
+    let mut symbolizer = symbolizer(&[]);
+    let located = running.locate(&mut symbolizer);
+    symbolizer.resolve(located.iter().copied());
+    let frames = located.iter().map(|location| symbolizer.frame(*location));
+    let frames: Vec<_> = frames.collect();
+    let said = |tool: &str, flag: &str| {
+        let output = Command::new(tool).arg(flag).arg(&program).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let symbols = said("nm", "--defined-only");
+    for frame in &frames[..2] {
+        let symbol = |line: &&str| line.ends_with(&format!(" {}", frame.name));
+        let line = symbols.lines().find(symbol).unwrap();
+        let value = u64::from_str_radix(line.split(' ').next().unwrap(), 16);
+        assert_eq!((frame.address, frame.has_symbol), (value.ok(), true));
+    }
+    let module = frames[0].module.as_ref().unwrap();
+    assert_eq!(&*module.path, program.to_str().unwrap());
+    let notes = said("readelf", "-n");
+    let build_id = notes.split("Build ID: ").nth(1).unwrap().trim_end();
+    assert_eq!(module.build_id.as_deref(), build_id.lines().next());
+    // What no symbol covers is somewhere, too.
+    assert!(!frames[3].has_symbol && frames[3].address.is_some());
 }
 
 #[test]
@@ -317,7 +349,7 @@ int main(void) {
     assert!(
         frames
             .iter()
-            .all(|frame| frame.module.as_deref() == Some("[vdso]"))
+            .all(|frame| &*frame.module.as_ref().unwrap().path == "[vdso]")
     );
 }
 
@@ -344,6 +376,13 @@ fn kernel_stacks_lose_the_tracer_and_nothing_else() {
     let names: Vec<_> = frames.iter().map(|frame| &*frame.name).collect();
     assert_eq!(names, ["[unknown]", "do_nanosleep", "schedule"]);
     assert!(frames.iter().all(|frame| frame.kind == FrameKind::Kernel));
+    assert_eq!(frames[2].address, Some(stack[1]));
+    let notes = std::fs::read("/sys/kernel/notes").unwrap();
+    let build_id = frames[2].module.as_ref().unwrap().build_id.as_deref();
+    let bytes = (0..build_id.unwrap().len() / 2)
+        .map(|at| u8::from_str_radix(&build_id.unwrap()[2 * at..2 * at + 2], 16).unwrap());
+    let bytes: Vec<u8> = bytes.collect();
+    assert!(notes.windows(bytes.len()).any(|part| part == bytes));
     // A return address is in the function before it.
     let located = symbolizer.locate_kernel(&[address("do_nanosleep")], false);
     assert_ne!(common::names(&mut symbolizer, &located), ["do_nanosleep"]);

@@ -9,7 +9,7 @@ use loader::{
     ClockSession, Kernel, LoadedObject, OpenObject, Result, StackChoice, Targets,
     make_room_for_threads,
 };
-use profile::{State, Unit, Weight};
+use profile::{Lengths, Meta, State, Unit, Weight};
 
 pub use arguments::Arguments;
 
@@ -35,9 +35,7 @@ impl StackTool for Arguments {
     }
 
     fn stacks(&self) -> StackChoice {
-        let per_thread = self.output.per_thread;
-        self.stacks
-            .choice(per_thread, per_thread || self.output.classic)
+        self.stacks.choice(&self.output)
     }
 
     fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
@@ -67,6 +65,14 @@ impl StackTool for Arguments {
         let subject = self.intervals.subject(&self.target);
         let stacks = self.stacks.subject();
         format!("Tracing off-CPU time ({unit}) of {subject} by {stacks} stack")
+    }
+
+    fn describe(&self, _session: &Self::Session<'_>, meta: &mut Meta) {
+        let filter = self.intervals.filter();
+        meta.lengths = Some(Lengths {
+            least: filter.min_ns,
+            most: filter.max_ns,
+        });
     }
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {

@@ -12,7 +12,7 @@ use loader::{
     ClockSession, Kernel, LoadedObject, OffCpuFilter, OpenObject, Result, StackChoice, Targets,
     WakersShown, make_room_for_threads,
 };
-use profile::{Profile, State, Unit, Weight};
+use profile::{Lengths, Meta, Profile, State, Unit, Weight};
 
 pub use arguments::Arguments;
 
@@ -45,13 +45,15 @@ impl StackTool for Arguments {
     }
 
     fn stacks(&self) -> StackChoice {
-        // A chain ends where a thread comes again.
-        let per_thread = self.output.per_thread || self.chain > 1;
-        let per_process = per_thread || self.output.classic;
+        let choice = self.stacks.choice(&self.output);
+        let is_chain = self.chain > 1;
         StackChoice {
+            // A chain ends where a thread comes again.
+            per_thread: choice.per_thread || is_chain,
+            per_process: choice.per_process || is_chain,
             // Anyone may be a waker.
             of_anyone: true,
-            ..self.stacks.choice(per_thread, per_process)
+            ..choice
         }
     }
 
@@ -93,6 +95,14 @@ impl StackTool for Arguments {
         let unit = if self.nanoseconds { "ns" } else { "us" };
         let (subject, stacks) = (self.subject(), self.stacks.subject());
         format!("Tracing blocked time ({unit}) of {subject} by {stacks} stack, and its waker")
+    }
+
+    fn describe(&self, _session: &Self::Session<'_>, meta: &mut Meta) {
+        let filter = self.intervals.filter();
+        meta.lengths = Some(Lengths {
+            least: filter.min_ns,
+            most: filter.max_ns,
+        });
     }
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {

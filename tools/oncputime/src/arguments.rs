@@ -2,7 +2,8 @@
 
 use clap::Parser;
 use cli::values;
-use loader::{Event, Rate};
+use loader::Event;
+use profile::Rate;
 
 /// bcc's default: not a divisor of common timer frequencies, so that samples
 /// do not run in step with what they measure.

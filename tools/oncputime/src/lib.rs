@@ -4,10 +4,8 @@ mod arguments;
 
 use bpf::types::Tally;
 use cli::{CommonFlags, StackTool};
-use loader::{
-    Kernel, LoadedObject, OpenObject, Rate, Result, SamplingSession, StackChoice, Targets,
-};
-use profile::{State, Unit, Weight};
+use loader::{Kernel, LoadedObject, OpenObject, Result, SamplingSession, StackChoice, Targets};
+use profile::{Meta, Rate, Sampling, State, Unit, Weight};
 
 pub use arguments::Arguments;
 
@@ -32,9 +30,7 @@ impl StackTool for Arguments {
     }
 
     fn stacks(&self) -> StackChoice {
-        let per_thread = self.output.per_thread;
-        self.stacks
-            .choice(per_thread, per_thread || self.output.classic)
+        self.stacks.choice(&self.output)
     }
 
     fn configure(&self, object: &mut OpenObject, _kernel: &Kernel) -> Result<()> {
@@ -65,6 +61,13 @@ impl StackTool for Arguments {
             self.target.subject(),
             self.stacks.subject(),
         )
+    }
+
+    fn describe(&self, session: &SamplingSession<'_>, meta: &mut Meta) {
+        meta.sampling = Some(Sampling {
+            event: session.samplers().event().name.to_owned(),
+            rate: self.rate(),
+        });
     }
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::Arc;
 
 use bpf::types::STACK_DEPTH;
-use profile::{Stack, StackId, marker};
+use profile::{ModuleKind, Stack, StackId, marker};
 use symbolize::Location;
 
 use super::{Captured, Stacks, Walked};
@@ -109,9 +109,15 @@ impl Stacks {
             outcome,
             last_module: match is_whole {
                 true => None,
-                false => root.and_then(|root| self.symbolizer.frame(root).module),
+                false => root.and_then(|root| self.file(root)),
             },
         }
+    }
+
+    /// The name of the file that a location is in.
+    fn file(&self, location: Location) -> Option<Arc<str>> {
+        let module = self.symbolizer.frame(location).module?;
+        (module.kind != ModuleKind::Jit).then(|| Arc::clone(&module.name))
     }
 
     /// The frame that is nearest to the root.
@@ -173,6 +179,7 @@ impl NamedPart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Detail;
 
     #[test]
     fn only_a_stack_that_is_too_deep_has_a_mark() {
@@ -188,7 +195,7 @@ mod tests {
         stacks.keep(10, vec![caller, root], ended(WalkEnd::TooDeep), None);
         stacks.keep(11, vec![leaf, caller, root], ended(WalkEnd::Root), None);
         stacks.keep(12, vec![caller, root], ended(WalkEnd::Root), None);
-        let mut draft = Draft::new(profile::Unit::Samples);
+        let mut draft = Draft::new(profile::Unit::Samples, Detail::Names);
         let mut depth = |id| {
             let captured = stacks.captured(id).unwrap_or(Captured::Missed);
             let named = stacks.named(captured, Captured::Nothing, &mut draft);

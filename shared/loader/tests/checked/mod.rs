@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use loader::{CallGraph, Kernel, LoadedObject, OpenObject, StackChoice, Targets};
+use loader::{CallGraph, Detail, Kernel, LoadedObject, OpenObject, StackChoice, Targets};
 
 /// User stacks, by tables where there are any.
 const STACKS: StackChoice = StackChoice {
@@ -13,6 +13,7 @@ const STACKS: StackChoice = StackChoice {
     call_graph: CallGraph::Auto,
     per_thread: false,
     per_process: false,
+    detail: Detail::Names,
     of_anyone: false,
 };
 

@@ -1,6 +1,7 @@
 //! From a capture to a profile, whoever wrote the capture.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::num::NonZeroU32;
 
 use prost::Message;
 use zstd::Decoder;
@@ -8,8 +9,9 @@ use zstd::Decoder;
 use super::proto::{self, record::Kind};
 use super::{Error, LONGEST_RECORD, MAGIC, MOST_BYTES, MOST_ROWS, VERSION};
 use crate::{
-    Clock, Frame, FrameKind, Id, Losses, Module, Name, Profile, Sample, Stack, StackId, State,
-    Thread, ThreadId, Unit, Waker, Wakers, Weight,
+    Clock, Frame, FrameKind, Function, Id, Lengths, Losses, Meta, Module, ModuleKind, Name,
+    Process, Profile, Rate, Sample, Sampling, Stack, StackId, State, Thread, ThreadId, Unit, Waker,
+    Wakers, WalkEnds, Weight, Window,
 };
 
 /// What could be read of a capture, and why it is not all.
@@ -139,6 +141,7 @@ struct Rows {
     profile: Profile,
     names: Vec<Name>,
     modules: Vec<Id<Module>>,
+    functions: Vec<Id<Function>>,
     frames: Vec<Id<Frame>>,
     stacks: Vec<StackId>,
     wakers: Vec<Id<Wakers>>,
@@ -150,6 +153,7 @@ impl Default for Rows {
             profile: Profile::new(Unit::Nanoseconds),
             names: Vec::new(),
             modules: Vec::new(),
+            functions: Vec::new(),
             frames: Vec::new(),
             stacks: vec![StackId::EMPTY],
             wakers: Vec::new(),
@@ -170,8 +174,15 @@ impl Rows {
             Some(Kind::Modules(modules)) => {
                 room(self.modules.len(), modules.modules.len())?;
                 for module in modules.modules {
-                    let name = row(&self.names, module.name)?;
-                    self.modules.push(self.profile.modules.id(Module { name }));
+                    let module = self.module(&module)?;
+                    self.modules.push(self.profile.modules.id(module));
+                }
+            }
+            Some(Kind::Functions(functions)) => {
+                room(self.functions.len(), functions.functions.len())?;
+                for function in functions.functions {
+                    let function = self.function(&function)?;
+                    self.functions.push(self.profile.functions.id(function));
                 }
             }
             Some(Kind::Frames(frames)) => {
@@ -198,8 +209,14 @@ impl Rows {
                     self.profile.threads.push(thread);
                 }
             }
+            Some(Kind::Processes(processes)) => {
+                room(self.profile.processes.len(), processes.processes.len())?;
+                let processes = processes.processes.into_iter().map(process);
+                self.profile.processes.extend(processes);
+            }
             Some(Kind::End(end)) => {
                 let losses = end.losses.unwrap_or_default();
+                self.profile.walk_ends = walk_ends(end.walk_ends.unwrap_or_default());
                 self.profile.losses = Losses {
                     events: losses.events,
                     stacks: losses.stacks,
@@ -220,8 +237,60 @@ impl Rows {
             proto::Unit::Nanoseconds => Unit::Nanoseconds,
             proto::Unit::Unknown => return Err(Error::Damaged("its unit is unknown")),
         };
-        self.profile.tool = meta.tool;
+        let window = meta.window.unwrap_or_default();
+        self.profile.meta = Meta {
+            tool: meta.tool,
+            tool_version: meta.tool_version,
+            command_line: meta.command_line,
+            host: meta.host,
+            kernel: meta.kernel,
+            cpus: meta.cpus,
+            window: Window {
+                start_ns: window.start_ns,
+                start_utc_ns: window.start_utc_ns,
+                length_ns: window.length_ns,
+            },
+            targets: meta.targets,
+            sampling: meta.sampling.map(|sampling| Sampling {
+                event: sampling.event,
+                rate: match sampling.frequency {
+                    0 => Rate::Period(sampling.period),
+                    frequency => Rate::Frequency(frequency),
+                },
+            }),
+            lengths: meta.lengths.map(|lengths| Lengths {
+                least: lengths.least,
+                most: lengths.most,
+            }),
+        };
         Ok(())
+    }
+
+    fn module(&self, module: &proto::Module) -> Result<Module, Error> {
+        let kind = match module.kind() {
+            proto::ModuleKind::ModuleFile => ModuleKind::File,
+            proto::ModuleKind::ModuleVdso => ModuleKind::Vdso,
+            proto::ModuleKind::ModuleJit => ModuleKind::Jit,
+            proto::ModuleKind::ModuleKernel => ModuleKind::Kernel,
+            proto::ModuleKind::ModuleKernelModule => ModuleKind::KernelModule,
+            proto::ModuleKind::ModuleUnknown => {
+                return Err(Error::Damaged("a module is of no kind"));
+            }
+        };
+        Ok(Module {
+            path: row(&self.names, module.path)?,
+            build_id: optional(&self.names, module.build_id)?,
+            kind,
+        })
+    }
+
+    fn function(&self, function: &proto::Function) -> Result<Function, Error> {
+        Ok(Function {
+            name: row(&self.names, function.name)?,
+            system_name: optional(&self.names, function.system_name)?,
+            file: optional(&self.names, function.file)?,
+            line: NonZeroU32::new(function.line),
+        })
     }
 
     fn frame(&self, frame: &proto::Frame) -> Result<Frame, Error> {
@@ -233,14 +302,13 @@ impl Rows {
                 return Err(Error::Damaged("a frame is of no kind"));
             }
         };
-        let module = frame.module.checked_sub(1);
-        let module = module
-            .map(|module| row(&self.modules, module))
-            .transpose()?;
         Ok(Frame {
             name: row(&self.names, frame.name)?,
-            module,
             kind,
+            module: optional(&self.modules, frame.module)?,
+            address: frame.address,
+            function: optional(&self.functions, frame.function)?,
+            line: NonZeroU32::new(frame.line),
         })
     }
 
@@ -297,8 +365,7 @@ impl Rows {
                 2 => Some(State::Runnable),
                 _ => Some(State::Blocked),
             };
-            let chain = samples.chains[index].checked_sub(1);
-            let wakers = chain.map(|chain| row(&self.wakers, chain)).transpose()?;
+            let wakers = optional(&self.wakers, samples.chains[index])?;
             let sample = Sample {
                 comm: row(&self.names, samples.comms[index])?,
                 thread: (bits & 4 != 0).then_some(thread),
@@ -334,6 +401,34 @@ impl Rows {
             },
         })
     }
+}
+
+fn process(process: proto::Process) -> Process {
+    Process {
+        pid: process.pid,
+        parent: process.parent,
+        start_ticks: process.start_ticks,
+        executable: process.executable,
+        command_line: process.command_line,
+        cgroup: process.cgroup,
+    }
+}
+
+fn walk_ends(ends: proto::WalkEnds) -> WalkEnds {
+    WalkEnds {
+        root: ends.root,
+        by_frame_pointer: ends.by_frame_pointer,
+        no_mapping: ends.no_mapping,
+        read_failed: ends.read_failed,
+        too_deep: ends.too_deep,
+        no_rule: ends.no_rule,
+    }
+}
+
+/// The row that a number counted from 1 stands for; none for 0.
+fn optional<Id: Copy>(rows: &[Id], number: u32) -> Result<Option<Id>, Error> {
+    let number = number.checked_sub(1);
+    number.map(|number| row(rows, number)).transpose()
 }
 
 /// The row that a number stands for.

@@ -4,7 +4,12 @@ use prost::Message;
 
 use super::proto::{self, record::Kind};
 use super::*;
-use crate::{Clock, Frame, FrameKind, Losses, Module, Profile, Thread, ThreadId, Unit, folded};
+use std::num::NonZeroU32;
+
+use crate::{
+    Clock, Frame, FrameKind, Function, Lengths, Losses, Meta, Module, ModuleKind, Process, Profile,
+    Rate, Sampling, Thread, ThreadId, Unit, WalkEnds, Window, folded,
+};
 
 /// All that a profile can hold.
 fn profile() -> Profile {
@@ -12,11 +17,7 @@ fn profile() -> Profile {
                 a-1/2;main;[Missed Kernel Stack]_[r] 70\n\
                 c-8/9;main;f_[c] 18446744073709551615\n";
     let mut profile = folded::read(text.as_bytes(), Unit::Nanoseconds, true).unwrap();
-    let name = profile.names.text("libc.so.6");
-    let module = Some(profile.modules.id(Module { name }));
-    let kind = FrameKind::User;
-    let frame = profile.frames.id(Frame { name, module, kind });
-    let user = profile.stacks.add([frame]);
+    let user = all_that_is_known(&mut profile);
     let (mut sample, mut weight) = profile.samples.first().map(|(s, w)| (*s, *w)).unwrap();
     (sample.thread, sample.state, sample.wakers) = (None, None, None);
     sample.stack.user = user;
@@ -35,7 +36,23 @@ fn profile() -> Profile {
             involuntary: 8,
         },
     });
-    profile.tool = "offcputime".to_owned();
+    profile.meta = meta();
+    profile.walk_ends = WalkEnds {
+        root: 1,
+        by_frame_pointer: 2,
+        no_mapping: 3,
+        read_failed: 4,
+        too_deep: 5,
+        no_rule: 6,
+    };
+    profile.processes.push(Process {
+        pid: 1,
+        parent: 2,
+        start_ticks: 3,
+        executable: "/usr/bin/a".to_owned(),
+        command_line: ["a", "", "b"].map(str::to_owned).to_vec(),
+        cgroup: "/system.slice/a.service".to_owned(),
+    });
     profile.losses = Losses {
         events: 1,
         stacks: 2,
@@ -43,6 +60,69 @@ fn profile() -> Profile {
         incomplete_user: 4,
     };
     profile
+}
+
+/// A stack of frames that have all that frames can have, of every kind of module.
+fn all_that_is_known(profile: &mut Profile) -> crate::StackId {
+    let mut name = |text: &str| profile.names.text(text);
+    let [path, build_id, demangled, mangled, file] =
+        ["/usr/lib/libc.so.6", "ab01", "a::b", "_ZN1a1bE", "a.cc"].map(&mut name);
+    let function = profile.functions.id(Function {
+        name: demangled,
+        system_name: Some(mangled),
+        file: Some(file),
+        line: NonZeroU32::new(7),
+    });
+    let kinds = [
+        ModuleKind::File,
+        ModuleKind::Vdso,
+        ModuleKind::Jit,
+        ModuleKind::Kernel,
+        ModuleKind::KernelModule,
+    ];
+    let modules = kinds.map(|kind| {
+        profile.modules.id(Module {
+            path,
+            build_id: Some(build_id),
+            kind,
+        })
+    });
+    let frames = modules.map(|module| {
+        profile.frames.id(Frame {
+            name: demangled,
+            kind: FrameKind::User,
+            module: Some(module),
+            address: Some(0),
+            function: Some(function),
+            line: NonZeroU32::new(9),
+        })
+    });
+    profile.stacks.add(frames)
+}
+
+fn meta() -> Meta {
+    Meta {
+        tool: "offcputime".to_owned(),
+        tool_version: "1.2.3".to_owned(),
+        command_line: ["offcputime", "-p", "1"].map(str::to_owned).to_vec(),
+        host: "here".to_owned(),
+        kernel: "6.1.0".to_owned(),
+        cpus: 2,
+        window: Window {
+            start_ns: 3,
+            start_utc_ns: 4,
+            length_ns: 5,
+        },
+        targets: "PID 1".to_owned(),
+        sampling: Some(Sampling {
+            event: "cpu-clock".to_owned(),
+            rate: Rate::Frequency(49),
+        }),
+        lengths: Some(Lengths {
+            least: 6,
+            most: u64::MAX,
+        }),
+    }
 }
 
 fn capture(profile: &Profile) -> Vec<u8> {
@@ -69,22 +149,29 @@ fn of_bytes(bytes: &[u8]) -> Vec<u8> {
 
 fn assert_same(one: &Profile, other: &Profile) {
     // Their tables are in the same order, and hash maps are not printed.
-    assert_eq!(one.tool, other.tool);
-    assert_eq!((one.unit, one.losses), (other.unit, other.losses));
+    assert_eq!((&one.meta, one.unit), (&other.meta, other.unit));
+    assert_eq!(one.losses, other.losses);
+    assert_eq!(one.walk_ends, other.walk_ends);
     assert!(one.names.iter().eq(other.names.iter()));
     assert!(one.modules.iter().eq(other.modules.iter()));
+    assert!(one.functions.iter().eq(other.functions.iter()));
     assert!(one.frames.iter().eq(other.frames.iter()));
     assert!(one.stacks.nodes().eq(other.stacks.nodes()));
     assert!(one.wakers.iter().eq(other.wakers.iter()));
     assert!(one.samples.iter().eq(other.samples.iter()));
     assert_eq!(one.threads, other.threads);
+    assert_eq!(one.processes, other.processes);
 }
 
 #[test]
 fn it_is_read_as_it_was_written() {
     let profile = profile();
     assert_same(&read(&capture(&profile)[..]).unwrap(), &profile);
-    let empty = Profile::new(Unit::Samples);
+    let mut empty = Profile::new(Unit::Samples);
+    empty.meta.sampling = Some(Sampling {
+        event: "cycles".to_owned(),
+        rate: Rate::Period(1000),
+    });
     assert_same(&read(&capture(&empty)[..]).unwrap(), &empty);
 }
 
@@ -183,8 +270,14 @@ fn references_are_to_what_came_before() {
     };
     let frame = |name, module| {
         let kind = proto::FrameKind::FrameUser.into();
+        let frame = proto::Frame {
+            name,
+            kind,
+            module,
+            ..proto::Frame::default()
+        };
         Kind::Frames(proto::Frames {
-            frames: vec![proto::Frame { name, kind, module }],
+            frames: vec![frame],
         })
     };
     let stack = |callers, leaf| {

@@ -1,13 +1,14 @@
 //! From a profile to a capture.
 
 use std::io::{self, Write};
+use std::num::NonZeroU32;
 
 use prost::Message;
 use zstd::Encoder;
 
 use super::proto::{self, record::Kind};
 use super::{MAGIC, VERSION};
-use crate::{FrameKind, Id, Profile, Sample, State, ThreadId, Unit};
+use crate::{FrameKind, Id, Meta, ModuleKind, Profile, Rate, Sample, State, ThreadId, Unit};
 
 /// Rows in a record.
 const ROWS: usize = 4096;
@@ -31,17 +32,33 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
     })?;
     records.put_rows(profile.modules.iter(), |rows| {
         let modules = rows.map(|module| proto::Module {
-            name: number(module.name),
+            path: number(module.path),
+            kind: module_kind(module.kind).into(),
+            build_id: optional(module.build_id),
         });
         Kind::Modules(proto::Modules {
             modules: modules.collect(),
+        })
+    })?;
+    records.put_rows(profile.functions.iter(), |rows| {
+        let functions = rows.map(|function| proto::Function {
+            name: number(function.name),
+            system_name: optional(function.system_name),
+            file: optional(function.file),
+            line: function.line.map_or(0, NonZeroU32::get),
+        });
+        Kind::Functions(proto::Functions {
+            functions: functions.collect(),
         })
     })?;
     records.put_rows(profile.frames.iter(), |rows| {
         let frames = rows.map(|frame| proto::Frame {
             name: number(frame.name),
             kind: frame_kind(frame.kind).into(),
-            module: frame.module.map_or(0, |module| number(module) + 1),
+            module: optional(frame.module),
+            address: frame.address,
+            function: optional(frame.function),
+            line: frame.line.map_or(0, NonZeroU32::get),
         });
         Kind::Frames(proto::Frames {
             frames: frames.collect(),
@@ -75,13 +92,25 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
         let threads = rows.map(thread).collect();
         Kind::Threads(proto::Threads { threads })
     })?;
-    let losses = profile.losses;
+    records.put_rows(profile.processes.iter(), |rows| {
+        let processes = rows.map(process).collect();
+        Kind::Processes(proto::Processes { processes })
+    })?;
+    let (losses, ends) = (profile.losses, profile.walk_ends);
     records.put(Kind::End(proto::End {
         losses: Some(proto::Losses {
             events: losses.events,
             stacks: losses.stacks,
             threads: losses.threads,
             incomplete_user: losses.incomplete_user,
+        }),
+        walk_ends: Some(proto::WalkEnds {
+            root: ends.root,
+            by_frame_pointer: ends.by_frame_pointer,
+            no_mapping: ends.no_mapping,
+            read_failed: ends.read_failed,
+            too_deep: ends.too_deep,
+            no_rule: ends.no_rule,
         }),
     }))?;
     records.encoder.finish()?.flush()
@@ -116,15 +145,68 @@ fn number<Row>(id: Id<Row>) -> u32 {
     id.index() as u32
 }
 
+/// Counted from 1; 0 for none.
+fn optional<Row>(id: Option<Id<Row>>) -> u32 {
+    id.map_or(0, |id| number(id) + 1)
+}
+
 fn meta(profile: &Profile) -> proto::Meta {
     let unit = match profile.unit {
         Unit::Samples => proto::Unit::Samples,
         Unit::Nanoseconds => proto::Unit::Nanoseconds,
     };
+    let Meta {
+        tool,
+        tool_version,
+        command_line,
+        host,
+        kernel,
+        cpus,
+        window,
+        targets,
+        sampling,
+        lengths,
+    } = profile.meta.clone();
+    let sampling = sampling.map(|sampling| {
+        let (frequency, period) = match sampling.rate {
+            Rate::Frequency(frequency) => (frequency, 0),
+            Rate::Period(period) => (0, period),
+        };
+        proto::Sampling {
+            event: sampling.event,
+            frequency,
+            period,
+        }
+    });
     proto::Meta {
-        tool: profile.tool.clone(),
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        tool,
+        tool_version,
         unit: unit.into(),
+        command_line,
+        host,
+        kernel,
+        cpus,
+        window: Some(proto::Window {
+            start_ns: window.start_ns,
+            start_utc_ns: window.start_utc_ns,
+            length_ns: window.length_ns,
+        }),
+        targets,
+        sampling,
+        lengths: lengths.map(|lengths| proto::Lengths {
+            least: lengths.least,
+            most: lengths.most,
+        }),
+    }
+}
+
+fn module_kind(kind: ModuleKind) -> proto::ModuleKind {
+    match kind {
+        ModuleKind::File => proto::ModuleKind::ModuleFile,
+        ModuleKind::Vdso => proto::ModuleKind::ModuleVdso,
+        ModuleKind::Jit => proto::ModuleKind::ModuleJit,
+        ModuleKind::Kernel => proto::ModuleKind::ModuleKernel,
+        ModuleKind::KernelModule => proto::ModuleKind::ModuleKernelModule,
     }
 }
 
@@ -163,8 +245,26 @@ fn push(samples: &mut proto::Samples, sample: &Sample) {
     samples.users.push(sample.stack.user.index() as u32);
     samples.kernels.push(sample.stack.kernel.index() as u32);
     samples.states.push(state | is_known << 2);
-    let chain = sample.wakers.map_or(0, |wakers| number(wakers) + 1);
-    samples.chains.push(chain);
+    samples.chains.push(optional(sample.wakers));
+}
+
+fn process(process: &crate::Process) -> proto::Process {
+    let crate::Process {
+        pid,
+        parent,
+        start_ticks,
+        executable,
+        command_line,
+        cgroup,
+    } = process.clone();
+    proto::Process {
+        pid,
+        parent,
+        start_ticks,
+        executable,
+        command_line,
+        cgroup,
+    }
 }
 
 fn thread(thread: &crate::Thread) -> proto::Thread {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Clock, Frame, FrameKind, Module, Weight};
+use crate::{Clock, Frame, FrameKind, Module, ModuleKind, Weight};
 
 const ID: ThreadId = ThreadId { pid: 10, tid: 11 };
 
@@ -207,12 +207,19 @@ fn functions_of_one_name_are_one() {
     let blocked = Some(State::Blocked);
     let mut off_cpu = times(&[(ID, "f", blocked, 1_500), (ID, "g", blocked, 3_000)]);
     // Of another module, and with a name that reads as that of the first.
-    let name = off_cpu.names.text("m");
-    let module = Some(off_cpu.modules.id(Module { name }));
+    let path = off_cpu.names.text("m");
+    let module = Some(off_cpu.modules.id(Module {
+        path,
+        build_id: None,
+        kind: ModuleKind::File,
+    }));
     let [first, other] = ["f", "g"].map(|name| off_cpu.names.text(name));
     for (name, time) in [(first, 1_700), (other, 4_000)] {
-        let kind = FrameKind::User;
-        let frame = off_cpu.frames.id(Frame { name, module, kind });
+        let frame = off_cpu.frames.id(Frame {
+            module,
+            address: Some(time),
+            ..Frame::named(name, FrameKind::User)
+        });
         let (mut sample, _) = off_cpu.values().next().unwrap();
         sample.stack.user = off_cpu.stacks.add([frame]);
         let value = time;

@@ -50,7 +50,7 @@ impl Elf<'_> {
 
 /// Finds the build ID among ELF notes: each has name size, contents size,
 /// type, then name and contents, both 4-aligned.
-fn find_build_id(mut notes: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn find_build_id(mut notes: &[u8]) -> Option<Vec<u8>> {
     while notes.len() >= 12 {
         let header = Fields(notes);
         let name_end = 12 + (header.word(0) as usize).next_multiple_of(4);

@@ -1,0 +1,60 @@
+//! What a profile says of the run that it is of.
+
+use std::env;
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use loader::monotonic_ns;
+use profile::{Meta, Window};
+
+/// The command line and the machine.
+pub(crate) fn of_this_run() -> Meta {
+    let fact = |name: &str| {
+        let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+        text.trim_end().to_owned()
+    };
+    let arguments = env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    Meta {
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command_line: arguments.collect(),
+        host: fact("hostname"),
+        kernel: fact("osrelease"),
+        cpus: loader::online_cpus().map_or(0, |cpus| cpus.len() as u32),
+        ..Meta::default()
+    }
+}
+
+/// A window that has closed, both ends on CLOCK_MONOTONIC, nanoseconds.
+pub(crate) fn window(start: u64, stop: u64) -> Window {
+    // As far as the two clocks are apart now.
+    let since = monotonic_ns().saturating_sub(start);
+    let utc = SystemTime::now().duration_since(UNIX_EPOCH);
+    let utc = utc.map_or(0, |utc| u64::try_from(utc.as_nanos()).unwrap_or(u64::MAX));
+    Window {
+        start_ns: start,
+        start_utc_ns: utc.saturating_sub(since),
+        length_ns: stop.saturating_sub(start),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_knows_where_it_is() {
+        let meta = of_this_run();
+        assert!(!meta.host.is_empty() && meta.kernel.contains('.') && meta.cpus > 0);
+        assert_eq!(meta.command_line.first(), env::args().next().as_ref());
+    }
+
+    #[test]
+    fn a_window_is_at_its_time_of_day() {
+        let start = monotonic_ns() - 5_000_000_000;
+        let window = window(start, start + 2_000_000_000);
+        assert_eq!((window.start_ns, window.length_ns), (start, 2_000_000_000));
+        let utc = SystemTime::UNIX_EPOCH + std::time::Duration::from_nanos(window.start_utc_ns);
+        let ago = utc.elapsed().map_or(0.0, |ago| ago.as_secs_f64());
+        assert!((5.0..6.0).contains(&ago), "{ago} s");
+    }
+}

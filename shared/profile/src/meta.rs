@@ -1,0 +1,74 @@
+//! What was measured, when, where and with what.
+
+/// What a profile's values count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Number of samples.
+    Samples,
+    /// Nanoseconds of wall-clock time.
+    #[default]
+    Nanoseconds,
+}
+
+/// What drove samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    /// The event, by perf's name.
+    pub event: String,
+    /// How often a sample was taken.
+    pub rate: Rate,
+}
+
+/// How often a sample is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// This many times a second on each CPU.
+    Frequency(u64),
+    /// Each time that this many events have happened on a CPU; clocks count ns.
+    Period(u64),
+}
+
+/// The bounds on the lengths of the intervals that count, both inclusive, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// The shortest.
+    pub least: u64,
+    /// The longest.
+    pub most: u64,
+}
+
+/// The span of time that was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// When it began, CLOCK_MONOTONIC, nanoseconds.
+    pub start_ns: u64,
+    /// The same instant, nanoseconds since 1970 in UTC.
+    pub start_utc_ns: u64,
+    /// How long it was, nanoseconds.
+    pub length_ns: u64,
+}
+
+/// What was measured, when, where and with what. Whatever is not known is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// The program that measured.
+    pub tool: String,
+    /// Its version.
+    pub tool_version: String,
+    /// Its command line, its own name first.
+    pub command_line: Vec<String>,
+    /// The machine's name.
+    pub host: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// How many CPUs were online; 0 if that is not known.
+    pub cpus: u32,
+    /// When.
+    pub window: Window,
+    /// Who, in words.
+    pub targets: String,
+    /// What drove the samples, if these are samples.
+    pub sampling: Option<Sampling>,
+    /// Which intervals count, if these are intervals.
+    pub lengths: Option<Lengths>,
+}

@@ -1,0 +1,26 @@
+//! How walks along user stacks ended.
+
+/// How many intervals or samples have a user stack whose walk ended so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WalkEnds {
+    /// At the thread's first function.
+    pub root: u64,
+    /// Of these, those in which a frame was found by its frame pointer.
+    pub by_frame_pointer: u64,
+    /// At an address in no known mapping.
+    pub no_mapping: u64,
+    /// Where the stack could not be read.
+    pub read_failed: u64,
+    /// After more frames than are kept.
+    pub too_deep: u64,
+    /// In code without a rule, and with no frame pointer to follow.
+    pub no_rule: u64,
+}
+
+impl WalkEnds {
+    /// How many there are in all.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.root + self.no_mapping + self.read_failed + self.too_deep + self.no_rule
+    }
+}
