@@ -376,7 +376,7 @@ fn kernel_stacks_lose_the_tracer_and_nothing_else() {
     let names: Vec<_> = frames.iter().map(|frame| &*frame.name).collect();
     assert_eq!(names, ["[unknown]", "do_nanosleep", "schedule"]);
     assert!(frames.iter().all(|frame| frame.kind == FrameKind::Kernel));
-    assert_eq!(frames[2].address, Some(stack[1]));
+    assert_eq!(frames[2].address, Some(stack[1] - 1));
     let notes = std::fs::read("/sys/kernel/notes").unwrap();
     let build_id = frames[2].module.as_ref().unwrap().build_id.as_deref();
     let bytes = (0..build_id.unwrap().len() / 2)
