@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use loader::{CallGraph, Detail, StackChoice, Targets};
+use collect::{CallGraph, Detail, StackChoice};
+use loader::Targets;
 
 use crate::values;
 

@@ -1,7 +1,7 @@
 //! The flags of the tools that measure intervals off the CPU.
 
 use clap::Args;
-use loader::{OffCpuFilter, ThreadKind};
+use collect::{OffCpuFilter, ThreadKind};
 
 use crate::{TargetFlags, usage, values};
 

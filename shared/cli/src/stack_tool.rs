@@ -5,12 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bpf::types::Tally;
+use collect::{Collected, Session, StackChoice, WakersShown};
 use export::Form;
 use export::folded::{Options, Written};
-use loader::{
-    Collected, Kernel, LoadedObject, OpenObject, Session, StackChoice, TargetWatch, Targets,
-    WakersShown,
-};
+use loader::{Kernel, LoadedObject, OpenObject, TargetWatch, Targets};
 use profile::{Meta, Profile, State, Unit, Weight};
 
 use crate::meta;

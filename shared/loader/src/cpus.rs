@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// Runs `program` on each CPU, one after the other, in an interrupt: whatever
 /// ran there before with interrupts off has ended then. Where it returns
 /// something but 0 it is run again in a moment.
-pub(crate) fn run_on_each(program: &ProgramMut<'_>) -> Result<()> {
+pub fn run_on_each(program: &ProgramMut<'_>) -> Result<()> {
     for cpu in online_cpus()? {
         loop {
             let input = ProgramInput {

@@ -38,8 +38,8 @@ pub(crate) fn missing(what: &str) -> Error {
 }
 
 /// Adds what was tried to an error.
-pub(crate) trait Context<T> {
-    /// `action` completes "cannot …": `attach sched_switch`.
+pub trait Context<T> {
+    /// Says so: `action` completes "cannot …": `attach sched_switch`.
     fn context(self, action: impl Into<String>) -> Result<T>;
 }
 

@@ -11,7 +11,7 @@ use crate::kernel::lossy;
 
 /// Runs `program` over every thread that our PID namespace shows and returns
 /// the records it wrote.
-pub(crate) fn run<T: Plain + Copy + Default>(program: &ProgramMut<'_>) -> Result<Vec<T>> {
+pub fn run<T: Plain + Copy + Default>(program: &ProgramMut<'_>) -> Result<Vec<T>> {
     let name = lossy(program.name());
     let link = program
         .attach()
@@ -28,7 +28,7 @@ pub(crate) fn run<T: Plain + Copy + Default>(program: &ProgramMut<'_>) -> Result
 }
 
 /// A value from its bytes; `None` if there are too few.
-pub(crate) fn copy<T: Plain + Copy + Default>(bytes: &[u8]) -> Option<T> {
+pub fn copy<T: Plain + Copy + Default>(bytes: &[u8]) -> Option<T> {
     let mut value = T::default();
     plain::copy_from_bytes(&mut value, bytes).ok()?;
     Some(value)

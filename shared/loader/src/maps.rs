@@ -13,7 +13,7 @@ use crate::iterators::copy;
 const BATCH: u32 = 4096;
 
 /// Hands the values of a hash map, which programs go on using, to `receive`.
-pub(crate) fn for_each_value(
+pub fn for_each_value(
     map: &impl MapCore,
     what: &str,
     mut receive: impl FnMut(&[u8]),
@@ -38,11 +38,7 @@ pub(crate) fn for_each_value(
 
 /// Takes every entry out of a hash map and hands it to `receive`. Programs may
 /// go on filling it: what they put there meanwhile may be among them.
-pub(crate) fn take_all<K, V>(
-    map: &impl MapCore,
-    what: &str,
-    mut receive: impl FnMut(K, V),
-) -> Result<()>
+pub fn take_all<K, V>(map: &impl MapCore, what: &str, mut receive: impl FnMut(K, V)) -> Result<()>
 where
     K: Plain + Copy + Default,
     V: Plain + Copy + Default,

@@ -15,6 +15,7 @@ use plain::Plain;
 
 use crate::Result;
 use crate::error::{Context, missing};
+use crate::kernel::threads_alive;
 
 /// The section of constants.
 const CONSTANTS: &str = ".rodata";
@@ -78,6 +79,13 @@ impl OpenObject {
         found
             .set_max_entries(entries)
             .context(format!("size the map {map}"))
+    }
+
+    /// Makes room for all threads in a map of theirs: for twice as many as are alive now.
+    pub fn make_room_for_threads(&mut self, map: &str) -> Result<()> {
+        /// For at least this many.
+        const FEWEST: u32 = 32768;
+        self.make_room(map, threads_alive().saturating_mul(2).max(FEWEST))
     }
 
     /// Says whether a program is loaded with the others.

@@ -1,5 +1,7 @@
 //! Sampling events: one on every online CPU, kept so as CPUs come and go.
 
+mod events;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
@@ -11,8 +13,9 @@ use profile::Rate;
 
 use crate::cpus::online_cpus;
 use crate::error::{Context, Error};
-use crate::events::Event;
 use crate::{LoadedObject, Result};
+
+pub use events::Event;
 
 /// How often to look whether CPUs came or went.
 const HOTPLUG_INTERVAL: Duration = Duration::from_secs(1);

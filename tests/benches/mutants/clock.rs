@@ -245,7 +245,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "return now > since && ran < now - since ? since + ran : now;",
             "return now > since && ran > now - since ? since + ran : now;",
         ),
-        expected: Caught(&["loader/hidden_switches::a_departure_is_found_by_the_time_run"]),
+        expected: Caught(&["collect/hidden_switches::a_departure_is_found_by_the_time_run"]),
     },
     Mutant {
         rule: "of a hidden switch-in the scheduler knows when it was",
@@ -263,7 +263,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "thread->user = is_kernel_thread(task) ? STACK_NONE : STACK_MISSED;",
             "(void)task;",
         ),
-        expected: Caught(&["loader/hidden_switches::a_departure_is_found_by_the_time_run"]),
+        expected: Caught(&["collect/hidden_switches::a_departure_is_found_by_the_time_run"]),
     },
     Mutant {
         rule: "a hidden switch-out is a lost event",
@@ -274,7 +274,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "	now = unseen_departure(task, thread, now);
 	if (!now)",
         ),
-        expected: Caught(&["loader/hidden_switches::a_departure_is_found_by_the_time_run"]),
+        expected: Caught(&["collect/hidden_switches::a_departure_is_found_by_the_time_run"]),
     },
     Mutant {
         rule: "a hidden switch-in is a lost event",
@@ -285,7 +285,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 	arrive(",
             "	arrive(",
         ),
-        expected: Caught(&["loader/hidden_switches::an_arrival_is_found_by_the_time_run"]),
+        expected: Caught(&["collect/hidden_switches::an_arrival_is_found_by_the_time_run"]),
     },
     Mutant {
         rule: "the window's end finds those that left unseen",

@@ -5,7 +5,7 @@ use crate::mutant::Mutant;
 
 const TOLD_APART: &str =
     "alone::stacks::remembered::naps_that_differ_further_up_the_stack_alone_are_told_apart";
-const RECALLED: &str = "loader/recalled::what_is_recalled_is_what_a_walk_finds";
+const RECALLED: &str = "collect/recalled::what_is_recalled_is_what_a_walk_finds";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {

@@ -8,7 +8,7 @@ const IN_C: &str = "alone::stacks::chains::samples_anywhere_in_c_are_of_its_chai
 const GO: &str = "together::stacks::programs::a_go_program";
 const BY_FRAME_POINTER: &str =
     "together::printed::symbols::code_made_at_run_time_is_named_by_its_map";
-const WALKS: &str = "loader/walks::the_walks_in_bpf_in_rust_and_by_framehop_agree";
+const WALKS: &str = "collect/walks::the_walks_in_bpf_in_rust_and_by_framehop_agree";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Parser;
 use clap::builder::Resettable;
 use cli::values;
-use loader::Question;
+use collect::Question;
 use profile::spans::{Apart, Kind, Scale};
 
 /// Shows how long threads stay on the CPU at a time, as a histogram; or off it.

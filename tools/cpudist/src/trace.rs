@@ -1,7 +1,8 @@
 //! One run of the BPF object, from opening it to its last interval.
 
 use bpf::types::Losses;
-use loader::{Kernel, OpenObject, SpanCollector, TargetWatch};
+use collect::SpanCollector;
+use loader::{Kernel, OpenObject, TargetWatch};
 use profile::spans::{Distribution, Kind};
 
 use crate::arguments::Arguments;

@@ -5,10 +5,8 @@ mod arguments;
 use bpf::types::{Tally, Thread};
 use bpf::wakers::WAKER_MISSED;
 use cli::{AlsoWritten, CommonFlags, StackTool};
-use loader::{
-    ClockSession, Kernel, LoadedObject, OpenObject, Result, StackChoice, Targets,
-    make_room_for_threads,
-};
+use collect::{ClockSession, StackChoice};
+use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
 use profile::{Lengths, Meta, State, Unit, Weight};
 
 pub use arguments::Arguments;
@@ -43,7 +41,7 @@ impl StackTool for Arguments {
         let wants_accounts = self.clocks.is_some() || self.output.capture;
         object.set("want_thread_ends", wants_accounts)?;
         self.intervals.filter().configure(object)?;
-        make_room_for_threads(object, "threads")
+        object.make_room_for_threads("threads")
     }
 
     fn attach<'a>(

@@ -7,11 +7,9 @@ use std::io::{self, Write};
 use bpf::types::Tally;
 use bpf::wakers::{SleepingThread, WAKER_MISSED, WAKER_STILL_BLOCKED, WAKER_UNWANTED};
 use cli::{AlsoWritten, CommonFlags, StackTool};
+use collect::{ClockSession, OffCpuFilter, StackChoice, WakersShown};
 use export::svg::{Caption, Colours};
-use loader::{
-    ClockSession, Kernel, LoadedObject, OffCpuFilter, OpenObject, Result, StackChoice, Targets,
-    WakersShown, make_room_for_threads,
-};
+use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
 use profile::{Lengths, Meta, Profile, State, Unit, Weight};
 
 pub use arguments::Arguments;
@@ -66,7 +64,7 @@ impl StackTool for Arguments {
         object.set("measure_everything", self.chain > 1)?;
         self.intervals.filter().configure(object)?;
         self.wakers().configure_wakers(object)?;
-        make_room_for_threads(object, "threads")
+        object.make_room_for_threads("threads")
     }
 
     fn attach<'a>(

@@ -4,7 +4,8 @@ mod arguments;
 
 use bpf::types::Tally;
 use cli::{CommonFlags, StackTool};
-use loader::{Kernel, LoadedObject, OpenObject, Result, SamplingSession, StackChoice, Targets};
+use collect::{SamplingSession, StackChoice};
+use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
 use profile::{Meta, Rate, Sampling, State, Unit, Weight};
 
 pub use arguments::Arguments;

@@ -22,7 +22,7 @@ use systemscope_tests::cpus_online;
 use programs::Test;
 
 /// The programs whose tests have the machine to themselves.
-const ALONE: [&str; 2] = ["alone", "loader::hidden_switches"];
+const ALONE: [&str; 2] = ["alone", "collect::hidden_switches"];
 /// For each CPU: tests that wait leave it to those that do not.
 const SIDE_BY_SIDE: usize = 3;
 

@@ -1,0 +1,381 @@
+//! Keeps up with a running program: takes its messages, drains its counts.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bpf::types::{
+    EVENT_CODE_CHANGED, EVENT_STACK, EVENT_STACK_COPY, EVENT_THREAD_END, Losses, StackEvent,
+    StackKey, Tally, ThreadEnd,
+};
+use bpf::unwind::{CodeChanged, StackCopy};
+use bpf::wakers::{EVENT_WAKER, EVENT_WAKER_CHAIN};
+use libbpf_rs::{Map, RingBuffer, RingBufferBuilder};
+use loader::iterators::copy;
+use loader::maps::{for_each_value, take_all};
+use loader::{Context, Error, LoadedObject, Result, Targets, Variable};
+use symbolize::Process;
+
+use crate::StackChoice;
+use crate::counts::{DoubleBuffer, Settled, Sums};
+use crate::living::Living;
+use crate::session::accounts::Account;
+use crate::stacks::{Outcome, Stacks};
+use crate::unwinding::{Copied, MOST_COPIES, Unwinder};
+use crate::wakers::Wakers;
+use crate::window_variables::WindowVariables;
+
+/// How often to look what nobody needs any more.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+
+/// What has arrived from a program and is not yet dealt with.
+struct Inbox<'a> {
+    stacks: Stacks,
+    wakers: Wakers,
+    ended: Vec<ThreadEnd>,
+    unwinder: Option<Unwinder<'a>>,
+}
+
+impl Inbox<'_> {
+    fn take(&mut self, message: &[u8]) {
+        match copy::<u32>(message) {
+            Some(EVENT_STACK) => self.take_stack(message),
+            Some(EVENT_THREAD_END) => self.ended.extend(copy::<ThreadEnd>(message)),
+            Some(EVENT_STACK_COPY) => self.take_copy(message),
+            Some(EVENT_CODE_CHANGED) => self.take_change(message),
+            Some(EVENT_WAKER) => copy(message)
+                .into_iter()
+                .for_each(|event| self.wakers.add(event)),
+            Some(EVENT_WAKER_CHAIN) => copy(message)
+                .iter()
+                .for_each(|event| self.wakers.add_chain(event)),
+            // EVENT_COUNTS_FILLING only wakes us.
+            _ => {}
+        }
+    }
+
+    fn take_stack(&mut self, message: &[u8]) {
+        let Some(event) = copy::<StackEvent>(message) else {
+            return;
+        };
+        let frames: Vec<u64> = message[size_of::<StackEvent>()..]
+            .chunks_exact(size_of::<u64>())
+            .take(event.depth as usize)
+            .filter_map(|bytes| Some(u64::from_ne_bytes(bytes.try_into().ok()?)))
+            .collect();
+        self.stacks.add(&event, &frames);
+    }
+
+    fn take_copy(&mut self, message: &[u8]) {
+        if let (Some(event), Some(unwinder)) = (copy::<StackCopy>(message), &mut self.unwinder) {
+            let stack = &message[size_of::<StackCopy>()..];
+            let stack = &stack[..stack.len().min(event.bytes as usize)];
+            // Without room for it the stack will count as missing.
+            unwinder.add_copy(Copied::from_event(&event, stack));
+        }
+    }
+
+    fn take_change(&mut self, message: &[u8]) {
+        if let (Some(event), Some(unwinder)) = (copy::<CodeChanged>(message), &mut self.unwinder) {
+            unwinder.want(Process {
+                pid: event.pid,
+                instance: event.instance,
+            });
+        }
+    }
+
+    /// Has the unwinder go on, `last` meaning to the end, and keeps what it
+    /// could walk. Returns how many more copies it can take.
+    fn unwind(&mut self, last: bool) -> Option<i64> {
+        let unwinder = self.unwinder.as_mut()?;
+        let symbolizer = &mut self.stacks.symbolizer;
+        let walked = if last {
+            unwinder.finish(symbolizer)
+        } else {
+            unwinder.work(symbolizer)
+        };
+        let allowance = unwinder.allowance();
+        for (copied, walk) in walked {
+            self.stacks.add_user(
+                copied.id,
+                copied.process,
+                &walk.addresses,
+                copied.leaf_is_exact,
+                Some(Outcome::from(&walk)),
+            );
+        }
+        allowance
+    }
+
+    /// IDs that no process will use any more; threads that are off the CPU may
+    /// still hold some of them.
+    fn unused(&self, living: &Living) -> HashSet<u64> {
+        let stacks = self.stacks.unused(living);
+        stacks.chain(self.wakers.unused(living)).collect()
+    }
+
+    fn forget(&mut self, unused: &HashSet<u64>) {
+        self.stacks.forget(unused);
+        self.wakers.forget(unused);
+    }
+
+    /// Has the sums settle that can. Where `living` are known, those that have
+    /// ended send nothing more: only copies of theirs may still wait.
+    fn settle(&mut self, sums: &mut Sums, living: Option<&Living>) {
+        let Inbox {
+            stacks,
+            wakers,
+            unwinder,
+            ..
+        } = self;
+        let waits = |id| {
+            unwinder
+                .as_ref()
+                .is_some_and(|unwinder| unwinder.has_copy(id))
+        };
+        let is_lost = |pid, id| living.is_some_and(|living| !living.has(pid)) && !waits(id);
+        wakers.settle(stacks, is_lost);
+        sums.settle(stacks, wakers, is_lost);
+    }
+}
+
+/// Reads what one program reports, from its attachment to its end.
+pub struct Collector<'a> {
+    object: &'a LoadedObject,
+    counts: DoubleBuffer<'a>,
+    window: WindowVariables<'a>,
+    /// How many more stacks may be sent as copies.
+    copies_allowed: Variable<'a, i64>,
+    ring: RingBuffer<'a>,
+    inbox: Rc<RefCell<Inbox<'a>>>,
+    sums: Sums,
+    /// The records of threads, where a thread clock runs: these hold IDs.
+    threads: Option<Map<'a>>,
+    swept: Instant,
+}
+
+/// All that a program reported.
+pub struct Collected {
+    /// Sums by thread and stack.
+    pub(crate) sums: Sums,
+    /// The stacks that they refer to.
+    pub(crate) stacks: Stacks,
+    /// Who ended waits.
+    pub(crate) wakers: Wakers,
+    /// Accounts of the threads that ended inside the window.
+    pub(crate) ended: Vec<ThreadEnd>,
+    /// Every thread's account, where a thread clock ran.
+    pub(crate) accounts: Vec<Account>,
+    /// How often the counts were drained.
+    pub(crate) drains: u64,
+    /// What found no room in the kernel's buffers.
+    pub(crate) lost: Losses,
+    /// What is to be said of the unwind tables.
+    pub(crate) notes: Vec<String>,
+}
+
+impl<'a> Collector<'a> {
+    /// A collector for an object that is loaded and not yet inside its window, and that
+    /// captures these stacks.
+    pub fn new(object: &'a LoadedObject, choice: &StackChoice) -> Result<Self> {
+        let inbox = Rc::new(RefCell::new(Inbox {
+            stacks: Stacks::with_detail(choice.detail),
+            wakers: Wakers::new(choice.per_process),
+            ended: Vec::new(),
+            unwinder: choice.unwinder(object)?,
+        }));
+        let receiver = Rc::clone(&inbox);
+        let events = object.map("events")?;
+        let mut builder = RingBufferBuilder::new();
+        builder
+            .add(&events, move |message| {
+                receiver.borrow_mut().take(message);
+                0
+            })
+            .context("map the ring buffer")?;
+        let ring = builder.build().context("open the ring buffer")?;
+        Ok(Collector {
+            object,
+            counts: DoubleBuffer::new(object, "counts")?,
+            window: WindowVariables::new(object)?,
+            copies_allowed: object.variable("copies_allowed")?,
+            ring,
+            inbox,
+            sums: Sums::new(choice.per_process),
+            threads: object.map("threads").ok(),
+            swept: Instant::now(),
+        })
+    }
+
+    /// Opens the window at `start`, and closes it at `stop` if that is known, both on
+    /// CLOCK_MONOTONIC, nanoseconds.
+    pub fn open_window(&mut self, start: u64, stop: Option<u64>) {
+        self.copies_allowed.set(MOST_COPIES as i64);
+        self.window.start.set(start);
+        self.close_window(stop);
+    }
+
+    fn close_window(&mut self, stop: Option<u64>) {
+        if let Some(stop) = stop {
+            self.window.stop.set(stop);
+        }
+    }
+
+    /// A descriptor that is readable when there is something to take.
+    pub fn readiness(&self) -> Result<OwnedFd> {
+        // SAFETY: the ring buffer's descriptor is open as long as it is.
+        let fd = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
+        fd.try_clone_to_owned().context("watch the ring buffer")
+    }
+
+    /// Takes what has arrived, and moves the window's end if `stop` says so.
+    pub fn take(&mut self, stop: Option<u64>) -> Result<()> {
+        self.close_window(stop);
+        self.ring.consume().context("read the ring buffer")?;
+        if let Some(copies) = self.inbox.borrow_mut().unwind(false) {
+            self.copies_allowed.set(copies);
+        }
+        // Three quarters, which is also when programs ask for it.
+        if self.counts.used() >= self.counts.room() / 4 * 3 {
+            self.drain()?;
+        }
+        if self.swept.elapsed() >= SWEEP_INTERVAL {
+            self.swept = Instant::now();
+            self.sweep()?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the IDs that nobody will use any more.
+    fn sweep(&mut self) -> Result<()> {
+        let Some(living) = Living::read() else {
+            return Ok(());
+        };
+        let mut unused = self.inbox.borrow().unused(&living);
+        if !unused.is_empty() {
+            if let Some(threads) = &self.threads {
+                // Any word of a record may be an ID.
+                for_each_value(threads, "the thread clocks", |words| {
+                    for word in words.chunks_exact(size_of::<u64>()).filter_map(copy) {
+                        unused.remove(&word);
+                    }
+                })?;
+            }
+            // What no record held by now has been counted before.
+            self.drain()?;
+        }
+        let mut inbox = self.inbox.borrow_mut();
+        inbox.settle(&mut self.sums, Some(&living));
+        // What could not settle still refers to its stacks by ID.
+        for id in self.sums.open_ids().chain(inbox.wakers.open_ids()) {
+            unused.remove(&id);
+        }
+        inbox.forget(&unused);
+        Ok(())
+    }
+
+    /// Has the unwind tables of the targets made: of single processes all, of
+    /// a whole machine as many as there is time for.
+    pub fn prepare(&mut self, targets: &Targets) -> Result<()> {
+        /// A file that takes longer to read is waited for no more.
+        const FOR_TARGETS: Duration = Duration::from_secs(10);
+        const FOR_EVERYTHING: Duration = Duration::from_millis(500);
+        let inbox = &mut *self.inbox.borrow_mut();
+        if let Some(unwinder) = &mut inbox.unwinder {
+            let patience = match targets.is_everything() {
+                true => FOR_EVERYTHING,
+                false => FOR_TARGETS,
+            };
+            let processes = targets.processes(self.object)?;
+            unwinder.prepare(&processes, &mut inbox.stacks.symbolizer, patience);
+        }
+        Ok(())
+    }
+
+    /// Gives access to the stacks that are known so far, and to the unwinder.
+    pub(crate) fn with_stacks<T>(
+        &self,
+        body: impl FnOnce(&mut Stacks, Option<&mut Unwinder<'a>>) -> T,
+    ) -> T {
+        let inbox = &mut *self.inbox.borrow_mut();
+        body(&mut inbox.stacks, inbox.unwinder.as_mut())
+    }
+
+    /// Has programs count into the other map and adds up what is in the first.
+    fn drain(&mut self) -> Result<()> {
+        let full = self.counts.swap()?;
+        // The stacks first, and then what was counted under their IDs.
+        self.ring.consume().context("read the ring buffer")?;
+        let Inbox { stacks, wakers, .. } = &mut *self.inbox.borrow_mut();
+        wakers.settle(stacks, |_, _| false);
+        let sums = &mut self.sums;
+        take_all(full, "the counts", |key: StackKey, tally: Tally| {
+            sums.add(key, &tally, stacks, wakers);
+        })
+    }
+
+    /// Everything, once the programs are detached.
+    pub fn finish(mut self) -> Result<Collected> {
+        // Some may still run where they were when their link went. What they
+        // counted is in either map.
+        self.drain()?;
+        self.drain()?;
+        self.inbox.borrow_mut().unwind(true);
+        let lost = self.window.lost.get();
+        let Collector {
+            ring,
+            inbox,
+            sums,
+            counts,
+            ..
+        } = self;
+        drop(ring);
+        let inbox = Rc::into_inner(inbox).map(RefCell::into_inner);
+        let Some(Inbox {
+            stacks,
+            wakers,
+            ended,
+            unwinder,
+        }) = inbox
+        else {
+            let source = io::Error::other("it is still in use");
+            return Err(Error::System {
+                action: "cannot close the ring buffer".into(),
+                source,
+            });
+        };
+        Ok(Collected {
+            sums,
+            stacks,
+            wakers,
+            ended,
+            accounts: Vec::new(),
+            drains: counts.swaps(),
+            lost,
+            notes: unwinder.map_or(Vec::new(), |unwinder| unwinder.notes()),
+        })
+    }
+}
+
+impl Collected {
+    /// Adds what was still open when the window closed.
+    pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
+        self.sums.add(key, tally, &self.stacks, &self.wakers);
+    }
+
+    /// All that was counted, without regard to stacks.
+    pub fn total(&self) -> Tally {
+        self.sums.total()
+    }
+
+    /// The sums by stack. Of what has not come by now nothing will.
+    pub(crate) fn settled(&mut self) -> Settled {
+        self.wakers.settle(&self.stacks, |_, _| true);
+        self.sums.settle(&self.stacks, &self.wakers, |_, _| true);
+        self.stacks.forget_ids();
+        self.sums.take_settled()
+    }
+}

@@ -1,0 +1,68 @@
+//! Double-buffered maps: programs count into one, user space reads the other.
+
+use libbpf_rs::{Map, MapCore, ProgramMut};
+use loader::{LoadedObject, Result, Variable, run_on_each};
+
+/// Two maps, and which of them is counted into.
+pub(crate) struct DoubleBuffer<'a> {
+    even: Map<'a>,
+    odd: Map<'a>,
+    visit_cpu: ProgramMut<'a>,
+    /// Which one programs count into: 1 for `odd`.
+    is_odd: Variable<'a, u64>,
+    /// How many keys are in it.
+    used: Variable<'a, u64>,
+    /// Whether programs have asked for it to be drained, where they do.
+    drain_asked: Option<Variable<'a, u64>>,
+    taken: u64,
+}
+
+impl<'a> DoubleBuffer<'a> {
+    /// The maps `NAME_even` and `NAME_odd`; programs count into the first until told
+    /// otherwise.
+    pub(crate) fn new(object: &'a LoadedObject, name: &str) -> Result<Self> {
+        Ok(DoubleBuffer {
+            even: object.map(&format!("{name}_even"))?,
+            odd: object.map(&format!("{name}_odd"))?,
+            visit_cpu: object.program("visit_cpu")?,
+            is_odd: object.variable(&format!("{name}_are_odd"))?,
+            used: object.variable(&format!("{name}_used"))?,
+            drain_asked: object.variable("drain_asked").ok(),
+            taken: 0,
+        })
+    }
+
+    /// Has programs count into the other map, and returns the one that they have
+    /// counted into: the caller's until the next time, when it must be empty.
+    pub(crate) fn swap(&mut self) -> Result<&Map<'a>> {
+        let full_is_odd = self.taken % 2 == 1;
+        self.taken += 1;
+        // Keys that yet go into the full map then have the other drained early.
+        self.used.set(0);
+        if let Some(drain_asked) = &self.drain_asked {
+            drain_asked.set(0);
+        }
+        self.is_odd.set((!full_is_odd).into());
+        // Some may still count into the first: until a visit to their CPU returns 0.
+        run_on_each(&self.visit_cpu)?;
+        Ok(match full_is_odd {
+            true => &self.odd,
+            false => &self.even,
+        })
+    }
+
+    /// How many keys are in the map that programs count into.
+    pub(crate) fn used(&self) -> u64 {
+        self.used.get()
+    }
+
+    /// How many keys there is room for.
+    pub(crate) fn room(&self) -> u64 {
+        u64::from(self.even.max_entries())
+    }
+
+    /// How often they were swapped.
+    pub(crate) fn swaps(&self) -> u64 {
+        self.taken
+    }
+}

@@ -1,0 +1,7 @@
+//! What programs count: in maps that are drained while they run, and added up.
+
+mod double_buffer;
+mod sums;
+
+pub(crate) use double_buffer::DoubleBuffer;
+pub(crate) use sums::{Settled, Sums};

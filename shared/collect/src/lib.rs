@@ -1,0 +1,26 @@
+//! From what programs report to what they counted, and its names: stacks, wakers, sums,
+//! accounts of threads, lengths of spans.
+//!
+//! A [`ClockSession`] or a [`SamplingSession`] attaches an object that is loaded, keeps up
+//! with it until the window is over, and returns what was [`Collected`]. That becomes a
+//! [`profile::Profile`]. A [`SpanCollector`] does the like for spans, an interval at a
+//! time.
+
+mod collector;
+mod counts;
+mod living;
+mod naming;
+mod session;
+mod spans;
+mod stack_choice;
+mod stacks;
+mod unwinding;
+mod wakers;
+mod window_variables;
+
+pub use collector::{Collected, Collector};
+pub use naming::{Detail, Named, WakersShown};
+pub use session::{Charge, ClockSession, OffCpuFilter, SamplingSession, Session, ThreadKind};
+pub use spans::{NEVER, Question, SpanCollector};
+pub use stack_choice::StackChoice;
+pub use unwinding::{CallGraph, Space, Unwinder};

@@ -1,0 +1,215 @@
+//! From what was counted to a profile of named stacks, and what it is worth.
+
+mod draft;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use bpf::types::Tally;
+use profile::{Losses, Profile, Sample, State, ThreadId, Unit, Waker, Weight};
+
+use crate::Collected;
+use crate::counts::Settled;
+use crate::stacks::{NamedStack, Quality, Walks};
+use crate::wakers::Seen;
+
+pub use draft::Detail;
+pub(crate) use draft::Draft;
+
+/// A profile, and what is missing from it.
+pub struct Named {
+    /// What was measured, and what was not.
+    pub profile: Profile,
+    walks: Walks,
+    missed_wakers: u64,
+    notes: Vec<String>,
+    unnamed: symbolize::Losses,
+    sent: usize,
+    drains: u64,
+}
+
+/// Whether the profile says who ended each wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakersShown {
+    /// It does not.
+    No,
+    /// Wakers with these stacks.
+    Yes {
+        /// Kernel stacks, too.
+        kernel: bool,
+    },
+}
+
+impl Collected {
+    /// Names every stack that was counted. `weigh` says what a tally means: what it
+    /// weighs in each state; weights of 0 are left out.
+    pub fn name(
+        mut self,
+        unit: Unit,
+        shown: WakersShown,
+        weigh: impl Fn(&Tally) -> Vec<(Option<State>, Weight)>,
+    ) -> Named {
+        let mut worth = Worth {
+            losses: Losses {
+                events: self.lost.counts + self.lost.clocks + self.lost.switches,
+                threads: self.lost.thread_ends,
+                ..Losses::default()
+            },
+            ..Worth::default()
+        };
+        let Settled { sums, comms } = self.settled();
+        let counted = sums.keys().flat_map(|key| [key.user, key.kernel]);
+        self.stacks.resolve(counted.chain(self.wakers.stacks()));
+
+        let mut draft = Draft::new(unit, self.stacks.detail());
+        draft.profile.samples.reserve(sums.len());
+        for (key, tally) in sums {
+            let thread = key.thread;
+            let named = self.stacks.named(key.user, key.kernel, &mut draft);
+            worth.judge(&named, tally.events);
+            let wakers = match shown {
+                WakersShown::No => Box::default(),
+                WakersShown::Yes { kernel } => self.name_wakers(
+                    key.waker,
+                    thread,
+                    kernel,
+                    tally.events,
+                    &mut draft,
+                    &mut worth,
+                ),
+            };
+            let sample = Sample {
+                comm: draft.comm(&comms[key.comm]),
+                thread: Some(thread),
+                stack: named.stack,
+                state: None,
+                wakers: (!wakers.is_empty()).then(|| draft.profile.wakers.id(wakers)),
+            };
+            for (state, weight) in weigh(&tally) {
+                if weight.value > 0 {
+                    draft.profile.add(Sample { state, ..sample }, weight);
+                }
+            }
+        }
+        for account in std::mem::take(&mut self.accounts) {
+            let thread = account.named(&mut draft);
+            draft.profile.threads.push(thread);
+        }
+        let threads = draft.profile.threads.iter().map(|thread| thread.id.pid);
+        let samples = draft.profile.samples.keys();
+        let pids = samples.filter_map(|sample| Some(sample.thread?.pid));
+        let pids: BTreeSet<u32> = threads.chain(pids).filter(|pid| *pid != 0).collect();
+        draft.profile.processes = self.stacks.processes(&pids);
+        let unnamed = self.stacks.losses();
+        draft.profile.losses = worth.losses;
+        draft.profile.walk_ends = worth.walks.ends();
+        Named {
+            profile: draft.profile,
+            walks: worth.walks,
+            missed_wakers: worth.missed_wakers,
+            notes: self.notes,
+            unnamed,
+            sent: self.stacks.count(),
+            drains: self.drains,
+        }
+    }
+
+    fn name_wakers(
+        &self,
+        id: u64,
+        sleeper: ThreadId,
+        kernel: bool,
+        events: u64,
+        draft: &mut Draft,
+        worth: &mut Worth,
+    ) -> Box<[Waker]> {
+        let named = self.wakers.named(id, sleeper, kernel, &self.stacks, draft);
+        let judged = named.into_iter().map(|named| {
+            match &named.seen {
+                Seen::At(stack) => worth.judge(stack, events),
+                Seen::Missed => worth.missed_wakers += events,
+                Seen::Nobody => {}
+            }
+            named.waker
+        });
+        judged.collect()
+    }
+}
+
+/// What the named stacks are worth.
+#[derive(Default)]
+struct Worth {
+    losses: Losses,
+    walks: Walks,
+    missed_wakers: u64,
+}
+
+impl Worth {
+    /// Takes in a stack that `events` intervals or samples have.
+    fn judge(&mut self, stack: &NamedStack, events: u64) {
+        if let Some(outcome) = stack.outcome {
+            self.walks.add(outcome, stack.last_module.as_ref(), events);
+        }
+        match stack.quality {
+            Quality::Missing => self.losses.stacks += events,
+            Quality::Truncated => self.losses.incomplete_user += events,
+            Quality::Whole => {}
+        }
+    }
+}
+
+impl Named {
+    /// Says on stderr what the data are worth; with `verbose` also why.
+    pub fn report(&self, verbose: bool) {
+        let tool = &self.profile.meta.tool;
+        eprintln!("{tool}: {}", self.summary());
+        if self.walks.any() {
+            eprintln!("{tool}: {}", self.walks);
+        }
+        if verbose {
+            for note in self.walks.at_fault().iter().chain(&self.notes) {
+                eprintln!("{tool}: {note}");
+            }
+            eprintln!(
+                "{tool}: {} different user and kernel stacks were captured; the counts were drained {} times",
+                self.sent, self.drains
+            );
+            for note in &self.unnamed.notes {
+                eprintln!("{tool}: {note}");
+            }
+        }
+    }
+
+    fn summary(&self) -> String {
+        let Losses {
+            events,
+            stacks,
+            threads,
+            incomplete_user,
+        } = self.profile.losses;
+        let mut text = format!(
+            "{} stacks; lost: {events} events, {stacks} stacks, {threads} threads; {incomplete_user} cut short",
+            self.profile.samples.len()
+        );
+        // Writing to a String does not fail.
+        let mut add = |count: u64, what: &str| {
+            if count > 0 {
+                let _ = write!(text, "; {count} {what}");
+            }
+        };
+        add(self.missed_wakers, "wake-ups were not seen");
+        add(
+            self.unnamed.processes,
+            "processes ended before their mappings could be read",
+        );
+        add(
+            self.unnamed.unopened_files,
+            "mapped files could not be opened",
+        );
+        add(self.unnamed.unread_files, "files had no readable symbols");
+        if self.unnamed.kernel_hidden {
+            text.push_str("; kernel symbols are hidden (kernel.kptr_restrict)");
+        }
+        text
+    }
+}

@@ -1,0 +1,33 @@
+//! Runs of objects that count by stack.
+
+pub(crate) mod accounts;
+mod clock;
+mod pre_existing;
+mod sampling;
+
+use std::os::fd::OwnedFd;
+
+use loader::Result;
+
+use crate::Collected;
+
+pub use accounts::{OffCpuFilter, ThreadKind};
+pub use clock::{Charge, ClockSession};
+pub use sampling::SamplingSession;
+
+/// An object that is attached, until it is known what it counted.
+pub trait Session {
+    /// Opens the window at `start`, and closes it at `stop` if that is known, both on
+    /// CLOCK_MONOTONIC, nanoseconds. Returns soon after the start.
+    fn open(&mut self, start: u64, stop: Option<u64>) -> Result<()>;
+
+    /// A descriptor that is readable when there is something to take.
+    fn readiness(&self) -> Result<OwnedFd>;
+
+    /// Takes what has arrived, and moves the window's end if `stop` says so. To be
+    /// called often.
+    fn take(&mut self, stop: Option<u64>) -> Result<()>;
+
+    /// Ends the session, the window having closed at `stop`.
+    fn close(self, stop: u64) -> Result<Collected>;
+}

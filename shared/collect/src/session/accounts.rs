@@ -1,0 +1,346 @@
+//! The end of the thread clock: what is still open is closed at the window's
+//! end, and every thread's account is drawn up.
+
+use std::collections::HashMap;
+
+use bpf::types::{
+    COMM_LENGTH, ClockRecord, OpenInterval, STACK_MISSED, StackKey, TASK_WAKING, Tally, Thread,
+    ThreadEnd, ThreadState,
+};
+use libbpf_rs::{Map, ProgramMut};
+use loader::maps::take_all;
+use loader::{OpenObject, Result, iterators};
+use profile::{Clock, ThreadId};
+
+use crate::naming::Draft;
+
+/// Which threads are chosen where none is named: `thread_kind` in
+/// `include/thread_clock.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadKind {
+    /// All of them.
+    All,
+    /// Those of processes.
+    User,
+    /// The kernel's own.
+    Kernel,
+}
+
+impl ThreadKind {
+    /// Of two flags that exclude each other.
+    pub fn new(user_only: bool, kernel_only: bool) -> ThreadKind {
+        match (user_only, kernel_only) {
+            (true, _) => ThreadKind::User,
+            (_, true) => ThreadKind::Kernel,
+            _ => ThreadKind::All,
+        }
+    }
+
+    /// Whether a thread is of this kind.
+    pub fn includes(self, thread: &Thread) -> bool {
+        let is_kernel_thread = thread.instance == 0;
+        match self {
+            ThreadKind::All => true,
+            ThreadKind::User => !is_kernel_thread,
+            ThreadKind::Kernel => is_kernel_thread,
+        }
+    }
+}
+
+/// Which off-CPU intervals count: the same rule as in
+/// `include/intervals.h`.
+#[derive(Clone, Copy, Debug)]
+pub struct OffCpuFilter {
+    /// Whose they are.
+    pub kind: ThreadKind,
+    /// Shortest interval, nanoseconds.
+    pub min_ns: u64,
+    /// Longest interval, nanoseconds.
+    pub max_ns: u64,
+    /// Task states: `None` for all, 0 for runnable, else a mask.
+    pub states: Option<u32>,
+}
+
+impl OffCpuFilter {
+    /// Tells programs.
+    pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
+        const STATES_ALL: u32 = 0;
+        const STATES_RUNNABLE: u32 = 1;
+        const STATES_IN_MASK: u32 = 2;
+
+        object.set("thread_kind", self.kind as u32)?;
+        object.set("min_interval", self.min_ns)?;
+        object.set("max_interval", self.max_ns)?;
+        let (filter, mask) = match self.states {
+            None => (STATES_ALL, 0),
+            Some(0) => (STATES_RUNNABLE, 0),
+            Some(mask) => (STATES_IN_MASK, mask),
+        };
+        object.set("state_filter", filter)?;
+        object.set("state_mask", mask)
+    }
+
+    /// Whether an interval of `length_ns` that began in `off_state` counts.
+    pub fn admits(&self, length_ns: u64, off_state: u32) -> bool {
+        let state = match self.states {
+            None => true,
+            Some(0) => off_state == 0,
+            Some(mask) => off_state & mask != 0,
+        };
+        state && (self.min_ns..=self.max_ns).contains(&length_ns)
+    }
+}
+
+/// A thread's account.
+pub(crate) struct Account {
+    id: ThreadId,
+    comm: [u8; COMM_LENGTH],
+    clock: Clock,
+}
+
+/// Every thread's clock when the window closed.
+pub(crate) struct ThreadClocks<Record> {
+    threads: Vec<(u64, Record)>,
+    open: HashMap<u64, OpenInterval>,
+    stop: u64,
+}
+
+impl<Record: ClockRecord> ThreadClocks<Record> {
+    /// Reads the stacks of the intervals that are still open. To be called
+    /// after the window closed and before the programs are detached: whatever
+    /// runs again meanwhile closes its interval itself.
+    pub(crate) fn read_open_intervals(iterator: &ProgramMut<'_>) -> Result<Vec<OpenInterval>> {
+        iterators::run(iterator)
+    }
+
+    /// Reads the clocks, once the programs are detached.
+    pub(crate) fn read(
+        map: &Map<'_>,
+        open: Vec<OpenInterval>,
+        stop: u64,
+    ) -> Result<ThreadClocks<Record>> {
+        let mut threads = Vec::new();
+        take_all(map, "the thread clocks", |task, thread| {
+            threads.push((task, thread))
+        })?;
+        let open = open
+            .into_iter()
+            .map(|interval| (interval.task, interval))
+            .collect();
+        Ok(ThreadClocks {
+            threads,
+            open,
+            stop,
+        })
+    }
+
+    /// Closes what is open. `charge` says what an off-CPU interval that ends
+    /// thereby counts for, and with which waker; that is handed to `add`.
+    /// Returns the accounts of all threads, those in `ended` included.
+    pub(crate) fn close(
+        self,
+        ended: &[ThreadEnd],
+        per_thread: bool,
+        stacks: (bool, bool),
+        charge: impl Fn(&Record, Tally) -> Option<(Tally, u64)>,
+        mut add: impl FnMut(StackKey, &Tally),
+    ) -> Vec<Account> {
+        let mut accounts: Vec<Account> = ended
+            .iter()
+            .map(|end| Account::new(&end.thread, end.ended))
+            .collect();
+        let (want_user, want_kernel) = stacks;
+        for (task, record) in self.threads {
+            let mut thread = *record.thread();
+            let open = self
+                .open
+                .get(&task)
+                .filter(|open| open.off_since == thread.off_since);
+            let tally = close_at(&mut thread, open, self.stop);
+            if let Some((tally, waker)) = tally.and_then(|tally| charge(&record, tally)) {
+                let kernel = open.map_or(STACK_MISSED, |open| open.kernel);
+                let key = StackKey {
+                    pid: thread.pid,
+                    tid: if per_thread { thread.tid } else { 0 },
+                    user: if want_user { thread.user } else { 0 },
+                    kernel: if want_kernel { kernel } else { 0 },
+                    waker,
+                    comm: thread.comm,
+                };
+                add(key, &tally);
+            }
+            accounts.push(Account::new(&thread, self.stop));
+        }
+        accounts.sort_by_key(|account| (account.id, account.clock.started_ns));
+        accounts
+    }
+}
+
+/// Adds a thread's open interval to its sums. Returns the whole off-CPU
+/// interval that thereby ends, if it was off CPU.
+fn close_at(thread: &mut Thread, open: Option<&OpenInterval>, stop: u64) -> Option<Tally> {
+    let time = stop.saturating_sub(thread.since());
+    let mut state = thread.state();
+    // The kernel knows whether it sleeps. Where it was not asked: a waker that
+    // came early came between its decision to sleep and the switch.
+    let awake = match open {
+        Some(open) => matches!(open.task_state, 0 | TASK_WAKING),
+        None => thread.woken_early != 0,
+    };
+    if state == ThreadState::Blocked && awake {
+        state = ThreadState::Runnable;
+    }
+    match state {
+        ThreadState::Running => {
+            thread.running += time;
+            return None;
+        }
+        ThreadState::Runnable => thread.runnable += time,
+        ThreadState::Blocked => {
+            thread.blocked += time;
+            thread.off_blocked = time;
+        }
+    }
+    let length = stop.saturating_sub(thread.off_since);
+    (length > 0).then(|| Tally {
+        events: 1,
+        blocked: thread.off_blocked,
+        runnable: length.saturating_sub(thread.off_blocked),
+        longest: length,
+    })
+}
+
+impl Account {
+    fn new(thread: &Thread, ended_ns: u64) -> Account {
+        Account {
+            id: ThreadId {
+                pid: thread.pid,
+                tid: thread.tid,
+            },
+            comm: thread.comm,
+            clock: Clock {
+                started_ns: thread.started,
+                ended_ns,
+                running_ns: thread.running,
+                runnable_ns: thread.runnable,
+                blocked_ns: thread.blocked,
+                voluntary: thread.voluntary.into(),
+                involuntary: thread.involuntary.into(),
+            },
+        }
+    }
+
+    /// The thread in a profile.
+    pub(crate) fn named(&self, draft: &mut Draft) -> profile::Thread {
+        profile::Thread {
+            id: self.id,
+            comm: draft.comm(&self.comm),
+            clock: self.clock,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNNING: u64 = 0;
+    const RUNNABLE: u64 = 1;
+    const BLOCKED: u64 = 2;
+
+    fn thread(since: u64, state: u64, off_since: u64, off_blocked: u64) -> Thread {
+        Thread {
+            clock: since << 2 | state,
+            off_since,
+            off_blocked,
+            ..Thread::default()
+        }
+    }
+
+    #[test]
+    fn a_sleeper_is_charged_up_to_the_end() {
+        let mut sleeper = thread(100, BLOCKED, 100, 0);
+        let tally = close_at(&mut sleeper, None, 1100);
+        let expected = Tally {
+            events: 1,
+            blocked: 1000,
+            runnable: 0,
+            longest: 1000,
+        };
+        assert_eq!(tally, Some(expected));
+        assert_eq!(
+            (sleeper.blocked, sleeper.runnable, sleeper.running),
+            (1000, 0, 0)
+        );
+    }
+
+    #[test]
+    fn a_woken_thread_waits_for_a_cpu_to_the_end() {
+        let mut woken = thread(400, RUNNABLE, 100, 300);
+        let tally = close_at(&mut woken, None, 1100);
+        let expected = Tally {
+            events: 1,
+            blocked: 300,
+            runnable: 700,
+            longest: 1000,
+        };
+        assert_eq!(tally, Some(expected));
+        assert_eq!((woken.blocked, woken.runnable), (0, 700));
+    }
+
+    #[test]
+    fn a_running_thread_has_no_interval_to_count() {
+        let mut running = thread(400, RUNNING, 100, 0);
+        assert_eq!(close_at(&mut running, None, 1100), None);
+        assert_eq!(running.running, 700);
+    }
+
+    #[test]
+    fn nothing_is_added_for_what_began_after_the_end() {
+        let mut late = thread(2000, BLOCKED, 2000, 0);
+        assert_eq!(close_at(&mut late, None, 1100), None);
+        assert_eq!(late.blocked, 0);
+    }
+
+    #[test]
+    fn an_unseen_wake_up_makes_it_a_wait_for_a_cpu() {
+        let mut early = Thread {
+            woken_early: 1,
+            ..thread(100, BLOCKED, 100, 0)
+        };
+        assert_eq!(
+            close_at(&mut early, None, 200).map(|tally| tally.runnable),
+            Some(100)
+        );
+        let open = OpenInterval::default();
+        assert_eq!(open.task_state, 0);
+        let mut unseen = thread(100, BLOCKED, 100, 0);
+        assert_eq!(
+            close_at(&mut unseen, Some(&open), 200).map(|tally| tally.runnable),
+            Some(100)
+        );
+    }
+
+    #[test]
+    fn the_filter_takes_both_bounds_and_states_as_bcc_does() {
+        let filter = OffCpuFilter {
+            kind: ThreadKind::All,
+            min_ns: 10,
+            max_ns: 20,
+            states: None,
+        };
+        assert!(filter.admits(10, 0) && filter.admits(20, 1));
+        assert!(!filter.admits(9, 0) && !filter.admits(21, 0));
+        let freezable = 0x2001;
+        let masked = OffCpuFilter {
+            states: Some(1),
+            ..filter
+        };
+        assert!(masked.admits(10, freezable) && !masked.admits(10, 2));
+        let runnable = OffCpuFilter {
+            states: Some(0),
+            ..filter
+        };
+        assert!(runnable.admits(10, 0) && !runnable.admits(10, 1));
+    }
+}

@@ -1,0 +1,188 @@
+//! Threads that were there before the window: each gets a clock, and those off
+//! the CPU have their user stack walked from outside, as it will not change
+//! until they run.
+
+use std::collections::HashMap;
+
+use bpf::types::{STACK_DEPTH, SeededThread, Thread, ThreadState};
+use libbpf_rs::{Map, MapCore, MapFlags, ProgramMut};
+use loader::iterators::{self, copy};
+use loader::{Result, monotonic_ns};
+use symbolize::Process;
+use unwind::{End, ProcessMemory, walk_frame_pointers};
+
+use crate::Collector;
+use crate::stacks::{Outcome, Stacks};
+use crate::unwinding::{Copied, Unwinder, registers};
+
+/// After this many stacks what the program sent meanwhile is taken.
+const STACKS_AT_ONCE: usize = 64;
+
+/// User stacks that were read before the window, by task.
+#[derive(Default)]
+pub(crate) struct EarlyStacks(HashMap<u64, (u64, SeededStack)>);
+
+impl EarlyStacks {
+    /// Reads the stacks of the threads that are off the CPU, as far as that
+    /// gets until `start`: in the moment before the window, so that most of them
+    /// still stand when it opens. `iterator` is the program's `seed_threads`.
+    pub(crate) fn read(
+        iterator: &ProgramMut<'_>,
+        collector: &Collector<'_>,
+        start: u64,
+    ) -> Result<EarlyStacks> {
+        let mut reader = Reader::default();
+        let mut stacks = EarlyStacks::default();
+        for thread in iterators::run::<SeededThread>(iterator)? {
+            let Some(stack) = reader.read(&thread, collector) else {
+                continue;
+            };
+            if monotonic_ns() >= start {
+                break;
+            }
+            stacks.0.insert(thread.task, (thread.switches, stack));
+        }
+        Ok(stacks)
+    }
+}
+
+/// Gives a clock to every thread that has none, right after the window opened,
+/// and ties the stacks of those off the CPU, if they are wanted: the early one
+/// if it is still the same stop, else one that is read now. `iterator` is the
+/// program's `seed_threads`, `threads` its map of clocks.
+pub(crate) fn seed_threads(
+    iterator: &ProgramMut<'_>,
+    threads: &Map<'_>,
+    early: Option<EarlyStacks>,
+    collector: &mut Collector<'_>,
+) -> Result<()> {
+    let seeded: Vec<SeededThread> = iterators::run(iterator)?;
+    let Some(EarlyStacks(mut early)) = early else {
+        return Ok(());
+    };
+    let mut reader = Reader::default();
+    for (index, thread) in seeded.into_iter().enumerate() {
+        if index % STACKS_AT_ONCE == STACKS_AT_ONCE - 1 {
+            collector.take(None)?;
+        }
+        let stack = early
+            .remove(&thread.task)
+            .filter(|(switches, _)| *switches == thread.switches)
+            .map(|(_, stack)| stack)
+            .or_else(|| {
+                let stack = reader.read(&thread, collector)?;
+                has_not_run(threads, &thread).then_some(stack)
+            });
+        if let Some(stack) = stack {
+            collector.with_stacks(|stacks, unwinder| stack.keep(stacks, unwinder));
+        }
+    }
+    Ok(())
+}
+
+/// The user stack of a thread that is not running.
+enum SeededStack {
+    Walked {
+        id: u64,
+        process: Process,
+        addresses: Vec<u64>,
+        leaf_is_exact: bool,
+        outcome: Option<Outcome>,
+    },
+    /// The tables for it are yet to be made.
+    Copied(Copied),
+}
+
+impl SeededStack {
+    fn keep(self, stacks: &mut Stacks, unwinder: Option<&mut Unwinder<'_>>) {
+        match (self, unwinder) {
+            (
+                SeededStack::Walked {
+                    id,
+                    process,
+                    addresses,
+                    leaf_is_exact,
+                    outcome,
+                },
+                _,
+            ) => stacks.add_user(id, process, &addresses, leaf_is_exact, outcome),
+            (SeededStack::Copied(copied), Some(unwinder)) => {
+                if let Some(mut copied) = unwinder.add_copy(copied) {
+                    let Copied {
+                        id,
+                        process,
+                        registers,
+                        leaf_is_exact,
+                        ..
+                    } = copied;
+                    let addresses = walk_frame_pointers(registers, &mut copied.stack, STACK_DEPTH);
+                    stacks.add_user(id, process, &addresses, leaf_is_exact, None);
+                }
+            }
+            (SeededStack::Copied(_), None) => {}
+        }
+    }
+}
+
+/// Reads the stacks of threads that are not running.
+#[derive(Default)]
+struct Reader(HashMap<u32, ProcessMemory>);
+
+impl Reader {
+    /// The thread's user stack, if it has one and is off the CPU.
+    fn read(&mut self, thread: &SeededThread, collector: &Collector<'_>) -> Option<SeededStack> {
+        let registers = registers(&thread.registers);
+        if registers.instruction_pointer == 0 || thread.is_running != 0 {
+            return None;
+        }
+        let memory = self
+            .0
+            .entry(thread.pid)
+            .or_insert_with(|| ProcessMemory::new(thread.pid));
+        memory.forget();
+        let id = thread.task;
+        let process = Process {
+            pid: thread.pid,
+            instance: thread.instance,
+        };
+        let leaf_is_exact = thread.leaf_is_exact != 0;
+        let walked = |addresses, outcome| SeededStack::Walked {
+            id,
+            process,
+            addresses,
+            leaf_is_exact,
+            outcome,
+        };
+        collector.with_stacks(|_, unwinder| {
+            let Some(unwinder) = unwinder else {
+                let addresses = walk_frame_pointers(registers, memory, STACK_DEPTH);
+                return Some(walked(addresses, None));
+            };
+            match unwinder.walk(process, registers, leaf_is_exact, memory) {
+                Some(walk) if walk.end != End::NoMapping => {
+                    let outcome = Outcome::from(&walk);
+                    Some(walked(walk.addresses, Some(outcome)))
+                }
+                // Its tables, or a new mapping, are yet to come.
+                _ => Some(SeededStack::Copied(Copied::read(
+                    id,
+                    process,
+                    registers,
+                    leaf_is_exact,
+                    memory,
+                ))),
+            }
+        })
+    }
+}
+
+/// Whether the thread is still where it was when its clock started: it may
+/// have been woken, but it still has the stack that it went to sleep with.
+fn has_not_run(threads: &Map<'_>, seeded: &SeededThread) -> bool {
+    let key = seeded.task.to_ne_bytes();
+    let Ok(Some(bytes)) = threads.lookup(&key, MapFlags::ANY) else {
+        return false;
+    };
+    copy::<Thread>(&bytes)
+        .is_some_and(|thread| thread.user == seeded.task && thread.state() != ThreadState::Running)
+}

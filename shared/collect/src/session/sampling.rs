@@ -1,0 +1,64 @@
+//! One run of sampling, from a loaded object to what it counted.
+
+use std::os::fd::OwnedFd;
+
+use loader::{Event, Kernel, LoadedObject, Result, Samplers, Targets, sleep_until};
+use profile::Rate;
+
+use crate::{Collected, Collector, Session, StackChoice};
+
+/// An object that is attached.
+pub struct SamplingSession<'a> {
+    collector: Collector<'a>,
+    samplers: Samplers<'a>,
+}
+
+impl<'a> SamplingSession<'a> {
+    /// Names the targets to the programs, attaches them as [`Samplers::attach`] does, and
+    /// has the unwind tables of the targets made.
+    pub fn attach(
+        object: &'a LoadedObject,
+        kernel: &Kernel,
+        targets: &Targets,
+        stacks: StackChoice,
+        event: Option<Event>,
+        rate: Rate,
+        only_cpu: Option<u32>,
+    ) -> Result<Self> {
+        targets.fill(object, kernel)?;
+        let samplers = Samplers::attach(object, event, rate, only_cpu)?;
+        let mut collector = Collector::new(object, &stacks)?;
+        collector.prepare(targets)?;
+        Ok(SamplingSession {
+            collector,
+            samplers,
+        })
+    }
+
+    /// What takes the samples.
+    pub fn samplers(&self) -> &Samplers<'a> {
+        &self.samplers
+    }
+}
+
+impl Session for SamplingSession<'_> {
+    fn open(&mut self, start: u64, stop: Option<u64>) -> Result<()> {
+        self.collector.open_window(start, stop);
+        sleep_until(start);
+        Ok(())
+    }
+
+    fn readiness(&self) -> Result<OwnedFd> {
+        self.collector.readiness()
+    }
+
+    fn take(&mut self, stop: Option<u64>) -> Result<()> {
+        self.collector.take(stop)?;
+        self.samplers.follow_hotplug()
+    }
+
+    fn close(self, _stop: u64) -> Result<Collected> {
+        drop(self.samplers);
+        self.collector.finish()
+    }
+}

@@ -1,0 +1,415 @@
+//! Collects what cpudist's program counts, an interval at a time.
+
+use std::collections::HashMap;
+use std::fs;
+
+use bpf::spans::{
+    OWNER_NONE, OWNER_PROCESS, OWNER_THREAD, RecentSum, SLOTS, SPANS_BLOCKED, SPANS_OFF_CPU,
+    SPANS_RUNNABLE, SPANS_RUNNING, SpanCounts, SpanKey, SpanSum, Waiting,
+};
+use bpf::types::Losses;
+use libbpf_rs::{Link, Map, MapCore, MapFlags, ProgramMut};
+use loader::iterators::{self, copy};
+use loader::maps::take_all;
+use loader::{Context, LoadedObject, OpenObject, Result, Variable, run_on_each};
+use profile::spans::{Apart, Bucket, Distribution, Histogram, Kind, Owner, Row, Scale};
+
+use crate::counts::DoubleBuffer;
+use crate::window_variables::WindowVariables;
+
+/// An end that never comes, in a word that has one bit for something else.
+pub const NEVER: u64 = u64::MAX >> 1;
+/// The idle task's name, less the number of its CPU.
+const IDLE: &str = "swapper";
+
+/// What is asked of the spans.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// What a span is.
+    pub kind: Kind,
+    /// Whose are told apart, if any.
+    pub apart: Option<Apart>,
+    /// The unit of the powers of two.
+    pub scale: Scale,
+}
+
+impl Question {
+    /// Tells programs, and neither loads nor makes room for what is not needed.
+    pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
+        let owner = match self.apart {
+            None => OWNER_NONE,
+            Some(Apart::Processes) => OWNER_PROCESS,
+            Some(Apart::Threads) => OWNER_THREAD,
+        };
+        let kind = match self.kind {
+            Kind::Running => SPANS_RUNNING,
+            Kind::OffCpu => SPANS_OFF_CPU,
+            Kind::Blocked => SPANS_BLOCKED,
+            Kind::Runnable => SPANS_RUNNABLE,
+        };
+        object.set("in_milliseconds", self.scale == Scale::Milliseconds)?;
+        object.set("span_owner", owner)?;
+        object.set("span_kind", kind)?;
+
+        let hooks = self.hooks();
+        for hook in ALL_HOOKS {
+            object.choose(hook, hooks.contains(&hook))?;
+        }
+        let is_off_cpu = self.kind != Kind::Running;
+        object.choose("seed_clocks", is_off_cpu)?;
+        object.choose("read_waiting", is_off_cpu)?;
+        for map in ["threads", "returned"] {
+            match is_off_cpu {
+                true => object.make_room_for_threads(map)?,
+                false => object.make_room(map, 1)?,
+            }
+        }
+        if self.apart.is_none() {
+            for map in ["sums_even", "sums_odd", "ended_owners"] {
+                object.make_room(map, 1)?;
+            }
+        }
+        // Messages are for stacks and for accounts.
+        object.make_room("events", 4096)
+    }
+
+    /// What runs at the kernel's events.
+    fn hooks(&self) -> Vec<&'static str> {
+        let mut hooks = match self.kind {
+            Kind::Running => vec!["switch_running"],
+            _ => vec!["sched_switch", "sched_wakeup_new", "sched_process_exec"],
+        };
+        // Where it matters when a thread off the CPU is woken.
+        if matches!(self.kind, Kind::Blocked | Kind::Runnable) {
+            hooks.push("sched_waking");
+        }
+        if self.apart.is_some() {
+            hooks.push("note_name");
+        }
+        hooks
+    }
+}
+
+/// What any question takes.
+const ALL_HOOKS: [&str; 6] = [
+    "switch_running",
+    "sched_switch",
+    "sched_wakeup_new",
+    "sched_process_exec",
+    "sched_waking",
+    "note_name",
+];
+
+/// Reads what programs count, from one end of an interval to the next.
+pub struct SpanCollector<'a> {
+    question: Question,
+    /// What programs run at the kernel's events, until the last interval is read.
+    links: Vec<Link>,
+    counts: Map<'a>,
+    recent: Map<'a>,
+    returned: Map<'a>,
+    ended_owners: Map<'a>,
+    sums: DoubleBuffer<'a>,
+    visit_cpu: ProgramMut<'a>,
+    /// Of threads off the CPU: those that were there before, and those at the end.
+    seed_clocks: ProgramMut<'a>,
+    read_waiting: ProgramMut<'a>,
+    window: WindowVariables<'a>,
+    interval_start: Variable<'a, u64>,
+    /// The interval's end << 1 | its slot.
+    interval: Variable<'a, u64>,
+    threads_are_seeded: Variable<'a, u8>,
+    /// Where the interval is counted, and when it is.
+    slot: usize,
+    start: u64,
+    end: u64,
+    /// What was read of each slot so far, by owner; 0 where there is none.
+    read: [HashMap<u32, Histogram>; SLOTS],
+}
+
+impl<'a> SpanCollector<'a> {
+    /// Attaches an object that was told the question.
+    pub fn attach(object: &'a LoadedObject, question: Question) -> Result<Self> {
+        Ok(SpanCollector {
+            links: object.attach(&question.hooks())?,
+            question,
+            counts: object.map("span_counts")?,
+            recent: object.map("recent_sums")?,
+            returned: object.map("returned")?,
+            ended_owners: object.map("ended_owners")?,
+            sums: DoubleBuffer::new(object, "sums")?,
+            visit_cpu: object.program("visit_cpu")?,
+            seed_clocks: object.program("seed_clocks")?,
+            read_waiting: object.program("read_waiting")?,
+            window: WindowVariables::new(object)?,
+            interval_start: object.variable("interval_start")?,
+            interval: object.variable("interval")?,
+            threads_are_seeded: object.variable("threads_are_seeded")?,
+            slot: 0,
+            start: 0,
+            end: 0,
+            read: Default::default(),
+        })
+    }
+
+    /// Opens the window at `start`, its first interval to end at `end`; both
+    /// CLOCK_MONOTONIC ns.
+    pub fn open_window(&mut self, start: u64, end: u64) {
+        self.begin(start, end);
+        self.window.start.set(start);
+    }
+
+    /// Right after the window's start: notes who is on the CPU, or off it.
+    pub fn seed(&mut self) -> Result<()> {
+        if self.question.kind == Kind::Running {
+            return run_on_each(&self.visit_cpu);
+        }
+        iterators::run::<u64>(&self.seed_clocks)?;
+        self.threads_are_seeded.set(1);
+        Ok(())
+    }
+
+    /// When the interval ends, CLOCK_MONOTONIC ns.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Has the interval end at `end`, which is yet to come.
+    pub fn end_at(&mut self, end: u64) {
+        self.begin(self.start, end);
+    }
+
+    fn begin(&mut self, start: u64, end: u64) {
+        (self.start, self.end) = (start, end);
+        self.interval_start.set(start);
+        self.interval.set(end << 1 | self.slot as u64);
+    }
+
+    /// Makes room in the kernel where that runs short. To be called often.
+    pub fn take(&mut self) -> Result<()> {
+        if self.question.apart.is_some() && self.sums.used() >= self.sums.room() / 2 {
+            self.read_sums()?;
+        }
+        Ok(())
+    }
+
+    /// The spans of the interval, once it has ended. When the next one ends
+    /// `next_end` says, by the time at which it is asked: that end must be yet
+    /// to come, however long reading took.
+    pub fn next_interval(&mut self, next_end: impl Fn() -> u64) -> Result<Distribution> {
+        // What began before the end is over then, and runs that did not end are
+        // split.
+        run_on_each(&self.visit_cpu)?;
+        if self.question.kind != Kind::Running {
+            self.count_waiting()?;
+        }
+        match self.question.apart {
+            None => self.read_counts()?,
+            Some(_) => {
+                self.read_sums()?;
+                self.read_recent()?;
+            }
+        }
+        // Before names are looked for, which takes its time.
+        let (slot, start_ns, end_ns) = (self.slot, self.start, self.end);
+        self.slot = 1 - slot;
+        self.begin(end_ns, next_end());
+        // It may be past where we had no CPU before it was set.
+        let later = next_end();
+        if later > self.end {
+            self.end_at(later);
+        }
+        let rows = self.rows(slot);
+        let Question { kind, apart, scale } = self.question;
+        Ok(Distribution {
+            kind,
+            apart,
+            scale,
+            start_ns,
+            end_ns,
+            rows,
+        })
+    }
+
+    /// The spans of the last interval, and what was lost in all of them.
+    pub fn finish(mut self) -> Result<(Distribution, Losses)> {
+        let last = self.next_interval(|| NEVER)?;
+        drop(self.links);
+        Ok((last, self.window.lost.get()))
+    }
+
+    /// Has programs count into the other map and adds what is in the first.
+    fn read_sums(&mut self) -> Result<()> {
+        let full = self.sums.swap()?;
+        let (read, scale) = (&mut self.read, self.question.scale);
+        take_all(full, "the spans", |key: SpanKey, sum: SpanSum| {
+            add(&mut read[usize::from(key.slot) % SLOTS], scale, key, &sum);
+        })
+    }
+
+    /// Adds what all CPUs counted in the slot.
+    fn read_counts(&mut self) -> Result<()> {
+        let read = histogram(&mut self.read[self.slot], 0, self.question.scale);
+        for bytes in take_slot(&self.counts, self.slot)? {
+            if let Some(counts) = copy::<SpanCounts>(&bytes) {
+                read.add_counts(&counts.buckets, counts.total, counts.longest);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what CPUs counted in the slot by owner and kept to themselves.
+    fn read_recent(&mut self) -> Result<()> {
+        for bytes in take_slot(&self.recent, self.slot)? {
+            bytes
+                .chunks_exact(size_of::<RecentSum>())
+                .filter_map(copy::<RecentSum>)
+                .filter(|recent| recent.sum.spans > 0)
+                .for_each(|RecentSum { key, sum }| {
+                    add(&mut self.read[self.slot], self.question.scale, key, &sum);
+                });
+        }
+        Ok(())
+    }
+
+    /// Adds the part that lies in this interval of the spans that went on when
+    /// it ended.
+    fn count_waiting(&mut self) -> Result<()> {
+        let still: Vec<Waiting> = iterators::run(&self.read_waiting)?;
+        let mut waiting: HashMap<u64, Waiting> = still
+            .into_iter()
+            .map(|thread| (thread.task, thread))
+            .collect();
+        // Read last: a thread that was missed above is back by now.
+        take_all(
+            &self.returned,
+            "the threads that are back",
+            |task, thread: Waiting| {
+                if thread.end == self.end {
+                    waiting.insert(task, thread);
+                }
+            },
+        )?;
+        for thread in waiting.into_values() {
+            let (since, until) = part(&thread, self.question.kind, self.start, self.end);
+            let owner = self.question.apart.map_or(0, |_| thread.owner);
+            if since < until {
+                histogram(&mut self.read[self.slot], owner, self.question.scale).add(until - since);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was read of a slot, the most time first.
+    fn rows(&mut self, slot: usize) -> Vec<Row> {
+        let apart = self.question.apart;
+        let mut rows: Vec<Row> = std::mem::take(&mut self.read[slot])
+            .into_iter()
+            .map(|(id, histogram)| Row {
+                owner: apart.map(|_| Owner {
+                    id,
+                    comm: self.name(id),
+                }),
+                histogram,
+            })
+            .collect();
+        rows.sort_by_key(|row| {
+            let id = row.owner.as_ref().map(|owner| owner.id);
+            (std::cmp::Reverse(row.histogram.total_ns()), id)
+        });
+        rows
+    }
+
+    /// The name of a process or thread: its present one, or its last.
+    fn name(&self, id: u32) -> Option<String> {
+        if id == 0 {
+            return Some(IDLE.to_owned());
+        }
+        let raw = fs::read(format!("/proc/{id}/comm"))
+            .map(|mut line| {
+                line.pop_if(|last| *last == b'\n');
+                line
+            })
+            .ok()
+            .or_else(|| {
+                self.ended_owners
+                    .lookup(&id.to_ne_bytes(), MapFlags::ANY)
+                    .ok()
+                    .flatten()
+            })?;
+        Some(profile::text::comm(&raw))
+    }
+}
+
+/// Takes what each CPU has in a slot that no program uses any more.
+fn take_slot(map: &Map<'_>, slot: usize) -> Result<Vec<Vec<u8>>> {
+    let slot = (slot as u32).to_ne_bytes();
+    let per_cpu = map
+        .lookup_percpu(&slot, MapFlags::ANY)
+        .context("read the spans")?
+        .unwrap_or_default();
+    let nothing: Vec<Vec<u8>> = per_cpu.iter().map(|bytes| vec![0; bytes.len()]).collect();
+    map.update_percpu(&slot, &nothing, MapFlags::ANY)
+        .context("clear the spans")?;
+    Ok(per_cpu)
+}
+
+/// Adds spans of one owner and bucket.
+fn add(read: &mut HashMap<u32, Histogram>, scale: Scale, key: SpanKey, sum: &SpanSum) {
+    let bucket = Bucket {
+        spans: sum.spans,
+        total_ns: sum.total,
+    };
+    histogram(read, key.owner, scale).add_bucket(key.bucket.into(), bucket, sum.longest);
+}
+
+fn histogram(read: &mut HashMap<u32, Histogram>, owner: u32, scale: Scale) -> &mut Histogram {
+    read.entry(owner).or_insert_with(|| Histogram::new(scale))
+}
+
+/// From when until when in the interval a thread that was off the CPU at its
+/// end is in a span.
+fn part(thread: &Waiting, kind: Kind, start: u64, end: u64) -> (u64, u64) {
+    let woken = match thread.woken {
+        0 => end,
+        woken => woken.min(end),
+    };
+    let (since, until) = match kind {
+        Kind::Blocked => (thread.off_since, woken),
+        Kind::Runnable => (woken, end),
+        Kind::OffCpu | Kind::Running => (thread.off_since, end),
+    };
+    (since.max(start), until)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_lie_in_the_interval_and_join() {
+        let thread = |off_since, woken| {
+            let mut thread = Waiting::default();
+            (thread.off_since, thread.woken) = (off_since, woken);
+            thread
+        };
+        let asleep = thread(50, 0);
+        assert_eq!(part(&asleep, Kind::OffCpu, 100, 200), (100, 200));
+        assert_eq!(part(&asleep, Kind::Blocked, 0, 200), (50, 200));
+        let (since, until) = part(&asleep, Kind::Runnable, 100, 200);
+        assert!(since >= until);
+
+        let woken = thread(150, 180);
+        assert_eq!(part(&woken, Kind::Blocked, 100, 200), (150, 180));
+        assert_eq!(part(&woken, Kind::Runnable, 100, 200), (180, 200));
+        // As it was at the end, though it is known by now when it was woken.
+        let later = thread(150, 250);
+        assert_eq!(part(&later, Kind::Blocked, 100, 200), (150, 200));
+        let (since, until) = part(&later, Kind::Runnable, 100, 200);
+        assert!(since >= until);
+        // Woken before the interval, and waiting for a CPU ever since.
+        let (since, until) = part(&woken, Kind::Blocked, 190, 200);
+        assert!(since >= until);
+        assert_eq!(part(&woken, Kind::Runnable, 190, 200), (190, 200));
+    }
+}

@@ -1,0 +1,44 @@
+//! Which stacks a tool was asked for.
+
+use loader::{LoadedObject, OpenObject, Result, Targets};
+
+use crate::unwinding::make_room_for_tables;
+use crate::{CallGraph, Detail, Unwinder};
+
+/// Which stacks are wanted, and of what.
+#[derive(Clone, Copy, Debug)]
+pub struct StackChoice {
+    /// User stacks.
+    pub user: bool,
+    /// Kernel stacks.
+    pub kernel: bool,
+    /// How user stacks are walked.
+    pub call_graph: CallGraph,
+    /// Threads are told apart.
+    pub per_thread: bool,
+    /// Processes are told apart.
+    pub per_process: bool,
+    /// What is told of their frames and processes.
+    pub detail: Detail,
+    /// Stacks of others than the targets are captured, too.
+    pub of_anyone: bool,
+}
+
+impl StackChoice {
+    /// Tells programs, and makes room for the unwind tables of the targets.
+    pub fn configure(&self, object: &mut OpenObject, targets: &Targets) -> Result<()> {
+        object.set("want_user_stacks", self.user)?;
+        object.set("want_kernel_stacks", self.kernel)?;
+        object.set("call_graph", self.call_graph.code())?;
+        object.set("per_thread", self.per_thread)?;
+        make_room_for_tables(object, self.of_anyone || targets.is_everything())
+    }
+
+    /// What keeps the unwind tables, if the choice takes any.
+    pub fn unwinder<'a>(&self, object: &'a LoadedObject) -> Result<Option<Unwinder<'a>>> {
+        match self.user {
+            true => Unwinder::new(self.call_graph, object),
+            false => Ok(None),
+        }
+    }
+}

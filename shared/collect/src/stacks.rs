@@ -1,0 +1,349 @@
+//! The stacks that programs report: each is tied to files and offsets when it
+//! arrives, and named when it is printed ([`naming`]).
+
+mod naming;
+pub(crate) mod processes;
+mod walks;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use bpf::types::{STACK_MISSED, STACK_NONE, StackEvent};
+use profile::{Id, StackId, StackTree, Table};
+use symbolize::{Location, Process, Symbolizer};
+
+use crate::living::Living;
+use crate::naming::Detail;
+use crate::stacks::processes::Processes;
+
+pub(crate) use naming::{NamedStack, Quality};
+pub(crate) use walks::{Outcome, WalkEnd, Walks};
+
+/// Frames kept at most, each once where stacks share their callers: 20 bytes each.
+/// What comes after them is counted as missing. A target that forges frame pointers
+/// can make every stack a new one.
+const MOST_FRAMES: usize = 8 << 20;
+/// What a stack's ID counts for, in frames.
+const FRAMES_OF_A_STACK: usize = 4;
+
+/// What a program's ID of a stack stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Captured {
+    /// No stack, as there was none.
+    Nothing,
+    /// No stack, though there was one.
+    Missed,
+    /// This one.
+    Stack(Walked),
+}
+
+/// A stack of locations, and how the walk along it ended, if that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Walked {
+    stack: StackId,
+    outcome: Option<Outcome>,
+}
+
+/// Every stack seen so far.
+pub(crate) struct Stacks {
+    pub(crate) symbolizer: Symbolizer,
+    locations: Table<Location>,
+    tree: StackTree<Id<Location>>,
+    /// By ID, with the process that may use it again; none if it comes but once.
+    ids: HashMap<u64, (Walked, Option<Id<Process>>)>,
+    owners: Table<Process>,
+    detail: Detail,
+    processes: Processes,
+    /// Which outcomes were seen of each stack, a bit for each, and how many in all.
+    outcomes: Vec<u16>,
+    count: usize,
+    most_frames: usize,
+    /// Whether one found no room.
+    is_full: bool,
+}
+
+impl Stacks {
+    pub(crate) fn new() -> Stacks {
+        Stacks {
+            symbolizer: Symbolizer::new(),
+            locations: Table::default(),
+            tree: StackTree::default(),
+            ids: HashMap::new(),
+            owners: Table::default(),
+            detail: Detail::Names,
+            processes: Processes::default(),
+            outcomes: Vec::new(),
+            count: 0,
+            most_frames: MOST_FRAMES,
+            is_full: false,
+        }
+    }
+
+    /// The same, for a profile of this detail.
+    pub(crate) fn with_detail(detail: Detail) -> Stacks {
+        Stacks {
+            detail,
+            ..Stacks::new()
+        }
+    }
+
+    /// Keeps a stack that a program sent, if it is new.
+    pub(crate) fn add(&mut self, event: &StackEvent, frames: &[u64]) {
+        if self.captured(event.hash).is_some() {
+            return;
+        }
+        let exact = event.leaf_is_exact != 0;
+        let process = Process {
+            pid: event.pid,
+            instance: event.instance,
+        };
+        let (locations, outcome) = if event.pid == 0 {
+            (self.symbolizer.locate_kernel(frames, exact), None)
+        } else {
+            if self.detail == Detail::Addresses {
+                self.processes.see(process);
+            }
+            let outcome = Outcome::from_program(event.walk_end);
+            (self.locate(process, frames, exact, outcome), outcome)
+        };
+        self.keep(event.hash, locations, outcome, Some(process));
+    }
+
+    /// Keeps a user stack under `id`, which stands for what one thread did once.
+    pub(crate) fn add_user(
+        &mut self,
+        id: u64,
+        process: Process,
+        frames: &[u64],
+        exact: bool,
+        outcome: Option<Outcome>,
+    ) {
+        let locations = self.locate(process, frames, exact, outcome);
+        self.keep(id, locations, outcome, None);
+    }
+
+    fn locate(
+        &mut self,
+        process: Process,
+        frames: &[u64],
+        exact: bool,
+        outcome: Option<Outcome>,
+    ) -> Vec<Location> {
+        let mut locations = self.symbolizer.locate(process, frames, exact);
+        if outcome.is_none_or(|outcome| outcome.by_frame_pointer) {
+            drop_strays(&mut locations);
+        }
+        locations
+    }
+
+    /// Keeps a stack, leaf first.
+    fn keep(
+        &mut self,
+        id: u64,
+        locations: Vec<Location>,
+        outcome: Option<Outcome>,
+        owner: Option<Process>,
+    ) {
+        let of_ids = (self.ids.len() + 1) * FRAMES_OF_A_STACK;
+        let frames = self.tree.len() + self.new_frames(&locations);
+        self.is_full = frames + of_ids > self.most_frames;
+        if self.is_full {
+            return;
+        }
+        let (tree, table) = (&mut self.tree, &mut self.locations);
+        let root_first = locations.into_iter().rev();
+        let stack = tree.add(root_first.map(|location| table.id(location)));
+        let owner = owner.map(|owner| self.owners.id(owner));
+        self.count_outcome(stack, outcome);
+        let walked = Walked { stack, outcome };
+        self.ids.entry(id).or_insert((walked, owner));
+    }
+
+    fn count_outcome(&mut self, stack: StackId, outcome: Option<Outcome>) {
+        let bit = outcome.map_or(0, |outcome| {
+            1 + 2 * outcome.end as u32 + u32::from(outcome.by_frame_pointer)
+        });
+        self.outcomes.resize(self.tree.len(), 0);
+        let seen = &mut self.outcomes[stack.index()];
+        self.count += usize::from(*seen & 1 << bit == 0);
+        *seen |= 1 << bit;
+    }
+
+    /// How many frames the tree would have more with this stack.
+    fn new_frames(&self, locations: &[Location]) -> usize {
+        let mut callers = StackId::EMPTY;
+        let mut new = locations.len();
+        for location in locations.iter().rev() {
+            let leaf = self.locations.get(location);
+            let Some(stack) = leaf.and_then(|leaf| self.tree.get(callers, leaf)) else {
+                break;
+            };
+            callers = stack;
+            new -= 1;
+        }
+        new
+    }
+
+    /// What an ID stands for, if that has come. Where there is no room for more, all
+    /// others are missed.
+    pub(crate) fn captured(&self, id: u64) -> Option<Captured> {
+        match (id, self.ids.get(&id)) {
+            (STACK_NONE, _) => Some(Captured::Nothing),
+            (STACK_MISSED, _) => Some(Captured::Missed),
+            (_, Some((walked, _))) => Some(Captured::Stack(*walked)),
+            (_, None) => self.is_full.then_some(Captured::Missed),
+        }
+    }
+
+    /// The IDs that nobody will use any more, unless a thread's record holds
+    /// them: those that come but once, and those of programs that have ended.
+    pub(crate) fn unused(&self, living: &Living) -> impl Iterator<Item = u64> {
+        let lives = move |owner: Id<Process>| {
+            let process = self.owners[owner];
+            living.has(process.pid) && !self.symbolizer.has_been_replaced(process)
+        };
+        let unused = self
+            .ids
+            .iter()
+            .filter(move |(_, (_, owner))| !owner.is_some_and(lives));
+        unused.map(|(id, _)| *id)
+    }
+
+    /// Forgets these IDs; what they stand for stays.
+    pub(crate) fn forget(&mut self, ids: &HashSet<u64>) {
+        self.ids.retain(|id, _| !ids.contains(id));
+        // A storm of processes leaves a table behind that is next to empty.
+        if self.ids.len() < self.ids.capacity() / 8 {
+            self.ids.shrink_to_fit();
+        }
+        self.is_full = false;
+    }
+
+    /// Forgets all IDs.
+    pub(crate) fn forget_ids(&mut self) {
+        self.ids = HashMap::new();
+    }
+
+    /// What is told of the processes with these IDs.
+    pub(crate) fn processes(&mut self, wanted: &BTreeSet<u32>) -> Vec<profile::Process> {
+        match self.detail {
+            Detail::Names => Vec::new(),
+            Detail::Addresses => std::mem::take(&mut self.processes).told(wanted),
+        }
+    }
+
+    /// What is told of frames and processes.
+    pub(crate) fn detail(&self) -> Detail {
+        self.detail
+    }
+
+    /// How many different user and kernel stacks were sent.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// What could not be located or named.
+    pub(crate) fn losses(&self) -> symbolize::Losses {
+        self.symbolizer.losses().clone()
+    }
+}
+
+/// Leaves one of the addresses at the root end that are in no code: where a
+/// function keeps data in the frame pointer's register, a walk along frame
+/// pointers strays into it, often in a circle until the depth is used up.
+fn drop_strays(locations: &mut Vec<Location>) {
+    let code = locations
+        .iter()
+        .rposition(|location| *location != Location::Unknown)
+        .map_or(0, |last| last + 1);
+    locations.truncate(code + 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stacks::WalkEnd;
+
+    #[test]
+    fn frames_of_two_stacks_that_are_the_same_are_kept_once() {
+        let mut stacks = Stacks::new();
+        for id in [10, 11] {
+            let walked = vec![Location::Vdso { offset: 8 }; 20];
+            stacks.keep(id, walked, None, None);
+        }
+        assert_eq!((stacks.count(), stacks.tree.len()), (1, 21));
+        assert_eq!(stacks.captured(10), stacks.captured(11));
+        assert_eq!(stacks.captured(12), None);
+    }
+
+    #[test]
+    fn without_room_others_are_missed_until_ids_are_forgotten() {
+        let mut stacks = Stacks::new();
+        stacks.keep(10, vec![Location::Unknown], None, None);
+        stacks.most_frames = stacks.tree.len() + 2 * FRAMES_OF_A_STACK;
+        stacks.keep(11, vec![Location::Vdso { offset: 8 }], None, None);
+        let is_there = |stacks: &Stacks| matches!(stacks.captured(10), Some(Captured::Stack(_)));
+        assert!(is_there(&stacks));
+        assert_eq!(
+            [11, 12].map(|id| stacks.captured(id)),
+            [Some(Captured::Missed); 2]
+        );
+        stacks.forget(&HashSet::new());
+        assert!(is_there(&stacks));
+        assert_eq!(stacks.captured(11), None);
+    }
+
+    #[test]
+    fn walks_that_ended_in_other_ways_are_others() {
+        let mut stacks = Stacks::new();
+        let code = Location::Vdso { offset: 8 };
+        let ends = [WalkEnd::Root, WalkEnd::NoRule];
+        let outcomes = ends.map(|end| {
+            let by_frame_pointer = false;
+            Some(Outcome {
+                end,
+                by_frame_pointer,
+            })
+        });
+        for (id, outcome) in (10..).zip([None, outcomes[0], outcomes[1], outcomes[0]]) {
+            stacks.keep(id, vec![code], outcome, None);
+        }
+        assert_eq!((stacks.count(), stacks.tree.len()), (3, 2));
+        assert_ne!(stacks.captured(10), stacks.captured(11));
+        assert_eq!(stacks.captured(11), stacks.captured(13));
+    }
+
+    #[test]
+    fn ids_are_used_until_the_program_ends_and_by_nobody_if_they_come_but_once() {
+        let mut stacks = Stacks::new();
+        let ours = std::process::id();
+        let owner = |pid| Some(Process { pid, instance: 1 });
+        let owners = [owner(ours), owner(ours), owner(u32::MAX), None];
+        for (id, owner) in (10..).zip(owners) {
+            stacks.keep(id, vec![Location::Unknown], None, owner);
+        }
+        let Some(living) = Living::read() else {
+            unreachable!("/proc is there")
+        };
+        let unused: HashSet<u64> = stacks.unused(&living).collect();
+        assert_eq!(unused, HashSet::from([12, 13]));
+    }
+
+    #[test]
+    fn of_a_walk_that_strays_one_address_is_kept() {
+        let code = Location::Vdso { offset: 0 };
+        let stray = Location::Unknown;
+        for (walked, kept) in [
+            (
+                vec![code, stray, code, stray, stray],
+                vec![code, stray, code, stray],
+            ),
+            (vec![code, stray, code], vec![code, stray, code]),
+            (vec![stray, stray], vec![stray]),
+            (vec![], vec![]),
+        ] {
+            let mut locations = walked;
+            drop_strays(&mut locations);
+            assert_eq!(locations, kept);
+        }
+    }
+}

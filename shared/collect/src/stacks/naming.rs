@@ -1,0 +1,214 @@
+//! From stacks of locations to stacks in a profile.
+
+use std::mem;
+use std::sync::Arc;
+
+use bpf::types::STACK_DEPTH;
+use profile::{ModuleKind, Stack, StackId, marker};
+use symbolize::Location;
+
+use super::{Captured, Stacks, Walked};
+use crate::naming::Draft;
+use crate::stacks::{Outcome, WalkEnd};
+
+/// What is known of a stack when it is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Quality {
+    /// Every frame, as far as it could be walked.
+    Whole,
+    /// The frames next to the leaf, until the walk strayed or reached the
+    /// greatest depth that can be captured.
+    Truncated,
+    /// The user or the kernel part is missing.
+    Missing,
+}
+
+/// A stack in a profile.
+#[derive(Clone)]
+pub(crate) struct NamedStack {
+    pub(crate) stack: Stack,
+    pub(crate) quality: Quality,
+    /// How the walk along the user stack ended; `None` if that is not known.
+    pub(crate) outcome: Option<Outcome>,
+    /// The file of the user frame that is nearest to the root.
+    pub(crate) last_module: Option<Arc<str>>,
+}
+
+/// A user stack or a kernel stack in a profile.
+struct NamedPart {
+    stack: StackId,
+    quality: Quality,
+    outcome: Option<Outcome>,
+    last_module: Option<Arc<str>>,
+}
+
+impl Stacks {
+    /// Names the frames of these stacks, all at once.
+    pub(crate) fn resolve(&mut self, captured: impl Iterator<Item = Captured>) {
+        let mut seen = vec![false; self.tree.len()];
+        let mut wanted = vec![false; self.locations.len()];
+        for captured in captured {
+            let Captured::Stack(Walked { stack, .. }) = captured else {
+                continue;
+            };
+            let mut rest = stack;
+            while let Some((callers, leaf)) = self.tree.node(rest)
+                && !seen[rest.index()]
+            {
+                seen[rest.index()] = true;
+                wanted[leaf.index()] = true;
+                rest = callers;
+            }
+        }
+        let locations = self.locations.iter().zip(wanted);
+        let wanted = locations.filter_map(|(location, is_wanted)| is_wanted.then_some(*location));
+        self.symbolizer.resolve(wanted);
+    }
+
+    /// A user stack with its kernel stack in a profile, once they are resolved.
+    pub(crate) fn named(&self, user: Captured, kernel: Captured, draft: &mut Draft) -> NamedStack {
+        let user = self.part(user, marker::MISSED_USER, draft);
+        let kernel = self.part(kernel, marker::MISSED_KERNEL, draft);
+        NamedStack {
+            stack: Stack {
+                user: user.stack,
+                kernel: kernel.stack,
+            },
+            quality: user.quality.max(kernel.quality),
+            outcome: user.outcome,
+            last_module: user.last_module,
+        }
+    }
+
+    fn part(&self, captured: Captured, missed: &str, draft: &mut Draft) -> NamedPart {
+        let Walked { stack, outcome } = match captured {
+            Captured::Stack(walked) => walked,
+            Captured::Nothing => return NamedPart::without_frames(Quality::Whole),
+            Captured::Missed => {
+                return NamedPart {
+                    stack: draft.profile.marker(missed).user,
+                    ..NamedPart::without_frames(Quality::Missing)
+                };
+            }
+        };
+        let root = self.root(stack);
+        let is_too_deep = match outcome {
+            Some(outcome) => outcome.end == WalkEnd::TooDeep,
+            None => self.tree.leaf_first(stack).count() == STACK_DEPTH,
+        };
+        let is_whole = match outcome {
+            Some(outcome) => outcome.end == WalkEnd::Root,
+            None => !is_too_deep && root != Some(Location::Unknown),
+        };
+        NamedPart {
+            stack: self.stack_in(draft, stack, is_too_deep),
+            quality: match is_whole {
+                true => Quality::Whole,
+                false => Quality::Truncated,
+            },
+            outcome,
+            last_module: match is_whole {
+                true => None,
+                false => root.and_then(|root| self.file(root)),
+            },
+        }
+    }
+
+    /// The name of the file that a location is in.
+    fn file(&self, location: Location) -> Option<Arc<str>> {
+        let module = self.symbolizer.frame(location).module?;
+        (module.kind != ModuleKind::Jit).then(|| Arc::clone(&module.name))
+    }
+
+    /// The frame that is nearest to the root.
+    fn root(&self, stack: StackId) -> Option<Location> {
+        let root = self.tree.leaf_first(stack).last();
+        root.map(|root| self.locations[root])
+    }
+
+    /// The profile's stack of a stack's frames.
+    fn stack_in(&self, draft: &mut Draft, stack: StackId, is_too_deep: bool) -> StackId {
+        let leaf = self.tree.node(stack).map(|(_, leaf)| self.locations[leaf]);
+        if is_too_deep || matches!(leaf, Some(Location::Kernel { .. })) {
+            return self.cut_stack_in(draft, stack, is_too_deep);
+        }
+        let mut stacks = mem::take(&mut draft.stacks);
+        let named = stacks.stack(&self.tree, stack, |callers, leaf| {
+            let name = || self.symbolizer.frame(self.locations[leaf]);
+            let frame = draft.frame(leaf.index(), name);
+            draft.profile.stacks.called(callers, frame)
+        });
+        draft.stacks = stacks;
+        named
+    }
+
+    /// The same of a stack that is not in the profile as it is: the tracer's own
+    /// frames are cut out of a kernel stack, and what is deeper than can be captured
+    /// has a mark at its root.
+    fn cut_stack_in(&self, draft: &mut Draft, stack: StackId, is_too_deep: bool) -> StackId {
+        // With the mark it is not what others have for their callers.
+        if !is_too_deep && let Some(named) = draft.stacks.get(stack) {
+            return named;
+        }
+        let leaves = self.tree.leaf_first(stack);
+        let locations: Vec<Location> = leaves.map(|leaf| self.locations[leaf]).collect();
+        let mark = is_too_deep.then(|| draft.marker(marker::TRUNCATED));
+        let mut named = draft.profile.stacks.add(mark);
+        for frame in self.symbolizer.frames(&locations) {
+            let frame = draft.add_frame(&frame);
+            named = draft.profile.stacks.called(named, frame);
+        }
+        if !is_too_deep {
+            draft.stacks.put(stack, named);
+        }
+        named
+    }
+}
+
+impl NamedPart {
+    fn without_frames(quality: Quality) -> NamedPart {
+        NamedPart {
+            stack: StackId::EMPTY,
+            quality,
+            outcome: None,
+            last_module: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Detail;
+
+    #[test]
+    fn only_a_stack_that_is_too_deep_has_a_mark() {
+        let mut stacks = Stacks::new();
+        let [root, caller, leaf] = [8, 16, 24].map(|offset| Location::Vdso { offset });
+        let ended = |end| {
+            let by_frame_pointer = false;
+            Some(Outcome {
+                end,
+                by_frame_pointer,
+            })
+        };
+        stacks.keep(10, vec![caller, root], ended(WalkEnd::TooDeep), None);
+        stacks.keep(11, vec![leaf, caller, root], ended(WalkEnd::Root), None);
+        stacks.keep(12, vec![caller, root], ended(WalkEnd::Root), None);
+        let mut draft = Draft::new(profile::Unit::Samples, Detail::Names);
+        let mut depth = |id| {
+            let captured = stacks.captured(id).unwrap_or(Captured::Missed);
+            let named = stacks.named(captured, Captured::Nothing, &mut draft);
+            let mut frames = draft.profile.frames_of(named.stack.user);
+            let first = frames
+                .next()
+                .map(|frame| draft.profile.name(frame).to_owned());
+            (
+                first.as_deref() == Some(marker::TRUNCATED),
+                frames.count() + 1,
+            )
+        };
+        let expected = [(true, 3), (false, 3), (false, 2), (true, 3)];
+        assert_eq!([10, 11, 12, 10].map(&mut depth), expected);
+    }
+}

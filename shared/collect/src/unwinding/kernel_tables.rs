@@ -1,0 +1,322 @@
+//! The tables where BPF programs find them: the maps of
+//! `bpf/include/unwind_tables.h`.
+
+use std::collections::HashMap;
+
+use bpf::unwind::{
+    CopyBudget, MOST_RULES, MOST_SHARDS, SHARD_ROWS, UnwindMapping, UnwindPage, UnwindProcess,
+};
+use libbpf_rs::{Map, MapCore, MapFlags};
+use loader::iterators::copy;
+use loader::{Context, Error, LoadedObject, OpenObject, Result};
+use plain::Plain;
+use symbolize::Process;
+use unwind::{Rule, Table};
+
+use super::insertion::insert;
+use super::ranges::Ranges;
+use super::rows::Rows;
+
+/// The maps of `include/unwind_tables.h` and `include/stack_copy.h`.
+struct Maps<'a> {
+    rules: Map<'a>,
+    shards: Map<'a>,
+    pages: Map<'a>,
+    mappings: Map<'a>,
+    processes: Map<'a>,
+    copy_budgets: Map<'a>,
+}
+
+/// Room for tables: 64 KiB of addresses each, for a few processes or many.
+const PAGES: (u32, u32) = (1 << 15, 1 << 17);
+/// Room for executable mappings.
+const MAPPINGS: (u32, u32) = (1 << 14, 1 << 17);
+/// Room for processes.
+const PROCESSES: (u32, u32) = (1 << 10, 1 << 15);
+
+/// Makes room for the tables of the whole machine, or of some processes.
+pub(crate) fn make_room_for_tables(object: &mut OpenObject, everything: bool) -> Result<()> {
+    for (map, (few, many)) in [
+        ("unwind_pages", PAGES),
+        ("unwind_mappings", MAPPINGS),
+        ("unwind_processes", PROCESSES),
+    ] {
+        object.make_room(map, if everything { many } else { few })?;
+    }
+    Ok(())
+}
+
+/// Where a table was put.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    pub(crate) first_page: u32,
+    pub(crate) page_count: u32,
+    shards: Vec<u16>,
+}
+
+/// Where a process's mappings were put.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlacedMappings {
+    first: u32,
+    count: u32,
+}
+
+/// The shard that rows are being added to.
+struct OpenShard {
+    index: u16,
+    rows: Rows,
+    used: usize,
+}
+
+/// What is in the maps.
+pub(crate) struct KernelTables<'a> {
+    maps: Maps<'a>,
+    rules: HashMap<Rule, u16>,
+    indexes: Ranges,
+    /// How many tables have rows in a shard.
+    users: HashMap<u16, usize>,
+    open: Option<OpenShard>,
+    pages: Ranges,
+    mappings: Ranges,
+    /// How often mappings were put in force.
+    generation: u64,
+}
+
+impl<'a> KernelTables<'a> {
+    pub(crate) fn new(object: &'a LoadedObject) -> Result<Self> {
+        let maps = Maps {
+            rules: object.map("unwind_rules")?,
+            shards: object.map("unwind_shards")?,
+            pages: object.map("unwind_pages")?,
+            mappings: object.map("unwind_mappings")?,
+            processes: object.map("unwind_processes")?,
+            copy_budgets: object.map("copy_budgets")?,
+        };
+        Ok(KernelTables {
+            // Rule 0 is what the map is full of at first: nothing is known.
+            rules: HashMap::from([(Rule::NONE, 0)]),
+            indexes: Ranges::new(0, MOST_SHARDS.into()),
+            users: HashMap::new(),
+            open: None,
+            pages: Ranges::new(0, maps.pages.max_entries()),
+            mappings: Ranges::new(0, maps.mappings.max_entries()),
+            generation: 0,
+            maps,
+        })
+    }
+
+    /// Puts a table into the maps.
+    pub(crate) fn place(&mut self, table: &Table) -> Result<Placed> {
+        let full = |what: &str| Error::Unsupported(format!("there is no room for its {what}"));
+        let rules = self.number_rules(&table.rules)?;
+        let page_count = u32::try_from(table.pages.len()).unwrap_or(u32::MAX);
+        let first_page = self.pages.take(page_count).ok_or_else(|| full("pages"))?;
+        let mut placed = Placed {
+            first_page,
+            page_count,
+            shards: Vec::new(),
+        };
+        let placing = self.place_pages(table, &rules, &mut placed);
+        match placing {
+            Ok(()) => Ok(placed),
+            Err(error) => {
+                self.remove(placed);
+                Err(error)
+            }
+        }
+    }
+
+    fn place_pages(&mut self, table: &Table, rules: &[u16], placed: &mut Placed) -> Result<()> {
+        let mut pages = Vec::with_capacity(table.pages.len());
+        for page in &table.pages {
+            let rows = table.rows.get(page.first as usize..).unwrap_or_default();
+            let rows = rows.get(..page.count as usize).unwrap_or_default();
+            pages.push(self.add_rows(rows, rules, &mut placed.shards)?);
+        }
+        write_all(
+            &self.maps.pages,
+            placed.first_page,
+            &pages,
+            "the pages of a table",
+        )
+    }
+
+    /// Takes a table out of the maps.
+    pub(crate) fn remove(&mut self, placed: Placed) {
+        self.pages.give_back(placed.first_page, placed.page_count);
+        for shard in placed.shards {
+            if let Some(users) = self.users.get_mut(&shard) {
+                *users -= 1;
+            }
+            if self.open.as_ref().is_none_or(|open| open.index != shard) {
+                self.free_if_unused(shard);
+            }
+        }
+    }
+
+    /// Says where the code of `process` is.
+    pub(crate) fn place_process(
+        &mut self,
+        process: Process,
+        mappings: &[UnwindMapping],
+    ) -> Result<PlacedMappings> {
+        let full = || Error::Unsupported("there is no room for its mappings".into());
+        let count = u32::try_from(mappings.len()).unwrap_or(u32::MAX);
+        let first = self.mappings.take(count).ok_or_else(full)?;
+        let placed = PlacedMappings { first, count };
+        self.generation += 1;
+        let value = UnwindProcess::new(process.instance, first, count, self.generation);
+        // SAFETY: a struct of integers without padding.
+        let value = unsafe { plain::as_bytes(&value) };
+        let key = process.pid.to_ne_bytes();
+        let placing = write_all(&self.maps.mappings, first, mappings, "a process's mappings")
+            .and_then(|()| self.renew_copies(process.instance))
+            .and_then(|()| {
+                let update = self.maps.processes.update(&key, value, MapFlags::ANY);
+                update.context("enter a process")
+            });
+        match placing {
+            Ok(()) => Ok(placed),
+            Err(error) => {
+                self.give_back_mappings(placed);
+                Err(error)
+            }
+        }
+    }
+
+    /// Forgets where the code of `process` was.
+    pub(crate) fn remove_process(&mut self, process: Process, placed: PlacedMappings) {
+        let key = process.pid.to_ne_bytes();
+        let entry = self.maps.processes.lookup(&key, MapFlags::ANY);
+        let entry = entry.ok().flatten().and_then(|bytes| copy(&bytes));
+        if entry.is_some_and(|entry: UnwindProcess| entry.instance == process.instance) {
+            // Nobody else removes entries; if it is gone that is as well.
+            let _ = self.maps.processes.delete(&key);
+        }
+        self.give_back_mappings(placed);
+    }
+
+    /// Gives back mappings that are no longer in force.
+    pub(crate) fn give_back_mappings(&mut self, placed: PlacedMappings) {
+        self.mappings.give_back(placed.first, placed.count);
+    }
+
+    /// Lets a process cause copies of stacks again, since its mappings are new.
+    fn renew_copies(&mut self, instance: u64) -> Result<()> {
+        let key = CopyBudget::index(instance).to_ne_bytes();
+        let budget = CopyBudget::new(instance);
+        // SAFETY: a struct of integers without padding.
+        let value = unsafe { plain::as_bytes(&budget) };
+        self.maps
+            .copy_budgets
+            .update(&key, value, MapFlags::ANY)
+            .context("renew a process's copies")
+    }
+
+    /// The numbers of a table's rules, in which all tables agree.
+    fn number_rules(&mut self, rules: &[Rule]) -> Result<Vec<u16>> {
+        let known = self.rules.len();
+        let new: Vec<Rule> = rules
+            .iter()
+            .filter(|rule| !self.rules.contains_key(rule))
+            .copied()
+            .collect();
+        if known + new.len() > MOST_RULES {
+            let full = "there is no room for its rules";
+            return Err(Error::Unsupported(full.into()));
+        }
+        let bytes: Vec<RuleBytes> = new.iter().copied().map(RuleBytes).collect();
+        write_all(&self.maps.rules, known as u32, &bytes, "unwind rules")?;
+        for (number, rule) in (known..).zip(new) {
+            self.rules.insert(rule, number as u16);
+        }
+        let number = |rule| self.rules.get(rule).copied().unwrap_or(0);
+        Ok(rules.iter().map(number).collect())
+    }
+
+    /// Adds a page's rows.
+    fn add_rows(
+        &mut self,
+        rows: &[u32],
+        rules: &[u16],
+        shards: &mut Vec<u16>,
+    ) -> Result<UnwindPage> {
+        let full = |what: &str| Error::Unsupported(format!("there is no room for its {what}"));
+        let count = u16::try_from(rows.len()).map_err(|_| full("rows in one page"))?;
+        if count == 0 {
+            return Ok(UnwindPage::default());
+        }
+        let fits = |open: &OpenShard| open.used + rows.len() <= SHARD_ROWS;
+        let mut open = match self.open.take() {
+            Some(open) if fits(&open) => open,
+            filled => {
+                if let Some(filled) = filled {
+                    self.free_if_unused(filled.index);
+                }
+                self.new_shard()?
+            }
+        };
+        let first = open.used;
+        let numbered = rows.iter().map(|row| {
+            let rule = rules.get((row & 0xffff) as usize).copied().unwrap_or(0);
+            row & 0xffff_0000 | u32::from(rule)
+        });
+        open.rows.write(first, numbered);
+        open.used += rows.len();
+        if shards.last() != Some(&open.index) {
+            shards.push(open.index);
+            *self.users.entry(open.index).or_default() += 1;
+        }
+        let page = UnwindPage {
+            shard: open.index,
+            count,
+            first: first as u32,
+        };
+        self.open = Some(open);
+        Ok(page)
+    }
+
+    fn new_shard(&mut self) -> Result<OpenShard> {
+        let full = || Error::Unsupported("there is no room for its rows".into());
+        let index = self.indexes.take(1).ok_or_else(full)?;
+        let (map, rows) = Rows::create()?;
+        insert(&self.maps.shards, index, map)?;
+        Ok(OpenShard {
+            index: index as u16,
+            rows,
+            used: 0,
+        })
+    }
+
+    /// Gives a shard back that no table has rows in, and that gets none.
+    fn free_if_unused(&mut self, index: u16) {
+        if self.users.get(&index).is_none_or(|users| *users == 0) {
+            self.users.remove(&index);
+            // The map itself lives on until no program reads it.
+            let index = u32::from(index);
+            let _ = self.maps.shards.delete(&index.to_ne_bytes());
+            self.indexes.give_back(index, 1);
+        }
+    }
+}
+
+/// A rule as the map has it.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+struct RuleBytes(Rule);
+
+// SAFETY: repr(C), made of integers only, without padding.
+unsafe impl Plain for RuleBytes {}
+
+/// Writes consecutive elements of an array.
+fn write_all<T: Plain>(map: &Map<'_>, first: u32, values: &[T], what: &str) -> Result<()> {
+    if values.is_empty() {
+        return Ok(());
+    }
+    let count = values.len() as u32;
+    let keys: Vec<u32> = (first..first + count).collect();
+    // SAFETY: integers only, here and in the values, without padding.
+    let (keys, values) = unsafe { (plain::as_bytes(&*keys), plain::as_bytes(values)) };
+    map.update_batch(keys, values, count, MapFlags::ANY, MapFlags::ANY)
+        .context(format!("write {what}"))
+}

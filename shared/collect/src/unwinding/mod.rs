@@ -1,0 +1,388 @@
+//! User stacks without frame pointers: has the tables made that the BPF walker
+//! (`bpf/include/unwind.h`) needs, follows the processes as they change, and
+//! walks in user space what came before there were tables for it.
+
+mod call_graph;
+mod copies;
+mod files;
+mod insertion;
+mod kernel_tables;
+mod notes;
+mod ranges;
+mod rows;
+mod space;
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use bpf::types::STACK_DEPTH;
+use loader::{LoadedObject, Result};
+use symbolize::{CodeMapping, Process, Symbolizer};
+use unwind::{Memory, Mode, Registers, Walk, walk};
+
+use crate::living::Living;
+
+pub use call_graph::CallGraph;
+use copies::Copies;
+pub(crate) use copies::{Copied, registers};
+use files::Files;
+pub(crate) use kernel_tables::make_room_for_tables;
+use kernel_tables::{KernelTables, PlacedMappings};
+use notes::Notes;
+pub use space::Space;
+
+/// Part of the time that may go into reading mappings, so that a machine that
+/// starts processes all the time is not made to wait for us.
+const SCAN_SHARE: u32 = 10;
+/// Reading mappings that can be saved up.
+const MOST_SAVED: Duration = Duration::from_millis(200);
+/// Of its cost, how long reading a process's mappings again has to wait.
+const RESCAN_PAUSE: u32 = 10;
+/// Copies that may be on their way or waiting.
+pub(crate) const MOST_COPIES: usize = 64;
+/// How often more copies are allowed.
+const ALLOW_INTERVAL: Duration = Duration::from_millis(20);
+/// How often to look whether processes have ended.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What is known of a process.
+struct Known {
+    /// Its code, with tables, once they are all there.
+    space: Option<Space>,
+    placed: Option<PlacedMappings>,
+    /// Its mappings as last read, whose tables are not all there yet.
+    awaited: Option<Vec<CodeMapping>>,
+    scanned: Instant,
+    cost: Duration,
+}
+
+/// Keeps a program's unwind tables.
+pub struct Unwinder<'a> {
+    mode: Mode,
+    kernel: KernelTables<'a>,
+    files: Files,
+    processes: HashMap<Process, Known>,
+    /// The newest instance seen of each PID: it alone is what runs.
+    newest: HashMap<u32, u64>,
+    /// Whose mappings are to be read, and whether a copy waits for that: those
+    /// come first, since they may soon be gone.
+    wanted: HashMap<Process, bool>,
+    copies: Copies,
+    /// What could not be done.
+    notes: Notes,
+    saved: Duration,
+    worked: Instant,
+    allowed: Instant,
+    swept: Instant,
+}
+
+impl<'a> Unwinder<'a> {
+    /// For programs that were told to walk by `call_graph`; `None` if that takes no
+    /// tables.
+    pub fn new(call_graph: CallGraph, object: &'a LoadedObject) -> Result<Option<Self>> {
+        let mode = match call_graph {
+            CallGraph::Auto => Mode::Auto,
+            CallGraph::Dwarf => Mode::Tables,
+            CallGraph::Fp => return Ok(None),
+        };
+        let now = Instant::now();
+        Ok(Some(Unwinder {
+            mode,
+            kernel: KernelTables::new(object)?,
+            files: Files::new(),
+            processes: HashMap::new(),
+            newest: HashMap::new(),
+            wanted: HashMap::new(),
+            copies: Copies::default(),
+            notes: Notes::default(),
+            saved: MOST_SAVED,
+            worked: now,
+            allowed: now,
+            swept: now,
+        }))
+    }
+
+    /// Makes the tables of these processes, those that have used most CPU time
+    /// first, and returns when all are there or `patience` is over.
+    pub fn prepare(
+        &mut self,
+        processes: &[Process],
+        symbolizer: &mut Symbolizer,
+        patience: Duration,
+    ) {
+        let begun = Instant::now();
+        let mut processes = processes.to_vec();
+        processes.sort_by_cached_key(|process| Reverse(cpu_ticks(process.pid)));
+        for process in processes {
+            self.want(process);
+            if begun.elapsed() < patience {
+                self.scan(process, symbolizer);
+                self.files.collect(&mut self.kernel, Duration::ZERO);
+            }
+        }
+        while self.files.is_building() && begun.elapsed() < patience {
+            const STEP: Duration = Duration::from_millis(10);
+            self.files.collect(&mut self.kernel, STEP);
+        }
+        self.publish(false);
+    }
+
+    /// A process's mappings are new or have changed.
+    pub(crate) fn want(&mut self, process: Process) {
+        let newest = self.newest.entry(process.pid).or_insert(process.instance);
+        if process.instance > *newest {
+            // What could be read now is no longer the mappings of that one.
+            self.wanted.remove(&Process {
+                pid: process.pid,
+                instance: *newest,
+            });
+            *newest = process.instance;
+        }
+        if *newest == process.instance {
+            self.wanted.entry(process).or_default();
+        }
+    }
+
+    /// A stack came as a copy, since its process or a mapping is new. Gives it
+    /// back if there is no room to keep it.
+    pub(crate) fn add_copy(&mut self, copied: Copied) -> Option<Copied> {
+        self.want(copied.process);
+        if let Some(has_copy) = self.wanted.get_mut(&copied.process) {
+            *has_copy = true;
+        }
+        self.copies.add(copied)
+    }
+
+    /// Whether a copy of this stack waits to be walked.
+    pub(crate) fn has_copy(&self, id: u64) -> bool {
+        self.copies.any(|copied| copied.id == id)
+    }
+
+    /// Goes on with what is to be done. Returns stacks that could be walked.
+    pub(crate) fn work(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Copied, Walk)> {
+        let begun = Instant::now();
+        self.saved = (self.saved + (begun - self.worked) / SCAN_SHARE).min(MOST_SAVED);
+        self.worked = begun;
+
+        self.files.collect(&mut self.kernel, Duration::ZERO);
+        while self.saved > begun.elapsed()
+            && let Some(process) = self.most_wanted(Instant::now())
+        {
+            self.scan(process, symbolizer);
+        }
+        self.saved = self.saved.saturating_sub(begun.elapsed());
+        self.publish(false);
+        if begun - self.swept >= SWEEP_INTERVAL {
+            self.swept = begun;
+            self.sweep();
+        }
+        self.walk_copies(false)
+    }
+
+    /// How many more copies may be sent, if that is to be set now.
+    pub(crate) fn allowance(&mut self) -> Option<i64> {
+        if self.allowed.elapsed() < ALLOW_INTERVAL {
+            return None;
+        }
+        self.allowed = Instant::now();
+        Some(MOST_COPIES.saturating_sub(self.copies.len()) as i64)
+    }
+
+    /// Walks what is left, with what tables there are by then.
+    pub(crate) fn finish(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Copied, Walk)> {
+        const LONGEST: Duration = Duration::from_secs(5);
+        let begun = Instant::now();
+        self.wanted.retain(|_, has_copy| *has_copy);
+        while begun.elapsed() < LONGEST
+            && let Some(process) = self.most_wanted(begun + LONGEST)
+        {
+            self.scan(process, symbolizer);
+        }
+        while self.copies.len() > 0 && self.files.is_building() && begun.elapsed() < LONGEST {
+            const STEP: Duration = Duration::from_millis(10);
+            self.files.collect(&mut self.kernel, STEP);
+        }
+        self.publish(true);
+        self.walk_copies(true)
+    }
+
+    /// What could not be had, and how large it all is; for `-v`.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let (files, bytes) = self.files.size();
+        let size = format!("unwind tables: {files} files, {} KiB", bytes.div_ceil(1024));
+        let mut notes = vec![size];
+        notes.extend_from_slice(self.files.notes.as_slice());
+        notes.extend_from_slice(self.notes.as_slice());
+        notes
+    }
+
+    /// The code of a process, if its tables are there.
+    pub fn space(&self, process: Process) -> Option<&Space> {
+        self.processes.get(&process)?.space.as_ref()
+    }
+
+    /// Walks a stack in user space, if the tables for it are there.
+    pub(crate) fn walk(
+        &self,
+        process: Process,
+        registers: Registers,
+        leaf_is_exact: bool,
+        memory: &mut impl Memory,
+    ) -> Option<Walk> {
+        let space = self.space(process)?;
+        Some(walk(
+            registers,
+            leaf_is_exact,
+            self.mode,
+            space,
+            memory,
+            STACK_DEPTH,
+        ))
+    }
+
+    /// Who is to be looked at next, at the time `now`.
+    fn most_wanted(&self, now: Instant) -> Option<Process> {
+        // Copies are rationed, other reasons to look again are not.
+        let may_scan = |process: &Process, has_copy: bool| {
+            has_copy
+                || self
+                    .processes
+                    .get(process)
+                    .is_none_or(|known| now >= known.scanned + known.cost * RESCAN_PAUSE)
+        };
+        self.wanted
+            .iter()
+            .filter(|(process, has_copy)| may_scan(process, **has_copy))
+            .max_by_key(|(_, has_copy)| **has_copy)
+            .map(|(process, _)| *process)
+    }
+
+    /// Reads a process's mappings and has the tables for them made.
+    fn scan(&mut self, process: Process, symbolizer: &mut Symbolizer) {
+        self.wanted.remove(&process);
+        let begun = Instant::now();
+        symbolizer.watch(process);
+        let code = symbolizer.code(process);
+        let known = self.processes.entry(process).or_insert_with(|| Known {
+            space: None,
+            placed: None,
+            awaited: None,
+            scanned: begun,
+            cost: Duration::ZERO,
+        });
+        let is_news = known
+            .space
+            .as_ref()
+            .is_none_or(|space| space.code() != code);
+        // A process that is gone has none, and keeps what is known of it.
+        let awaited = (!code.is_empty() && is_news).then_some(code);
+        for mapping in awaited.iter().flatten() {
+            self.files.hold(mapping.source, symbolizer);
+        }
+        for mapping in known.awaited.iter().flatten() {
+            self.files.release(mapping.source);
+        }
+        known.awaited = awaited;
+        known.scanned = Instant::now();
+        known.cost = begun.elapsed();
+    }
+
+    /// Puts processes in force whose tables are all there, or with `at_once`
+    /// those whose are not, too.
+    fn publish(&mut self, at_once: bool) {
+        for (process, known) in &mut self.processes {
+            let settled = |code: &mut Vec<CodeMapping>| {
+                code.iter()
+                    .all(|mapping| self.files.is_settled(mapping.source))
+            };
+            let Some(code) = known.awaited.take_if(|code| at_once || settled(code)) else {
+                continue;
+            };
+            let space = Space::new(code, &self.files);
+            let is_newest = self.newest.get(&process.pid) == Some(&process.instance);
+            let before = known.placed.take();
+            if is_newest {
+                match self.kernel.place_process(*process, &space.for_kernel()) {
+                    Ok(placed) => known.placed = Some(placed),
+                    Err(error) => self.notes.add(format!("process {}: {error}", process.pid)),
+                }
+            }
+            match before {
+                Some(before) if known.placed.is_some() => self.kernel.give_back_mappings(before),
+                Some(before) => self.kernel.remove_process(*process, before),
+                None => {}
+            }
+            if let Some(before) = known.space.replace(space) {
+                for mapping in before.code() {
+                    self.files.release(mapping.source);
+                }
+            }
+        }
+    }
+
+    /// Walks the copies of processes that are known, or `all`.
+    fn walk_copies(&mut self, all: bool) -> Vec<(Copied, Walk)> {
+        let ready = |process: Process| {
+            let known = self.processes.get(&process);
+            !self.wanted.contains_key(&process) && known.is_none_or(|known| known.awaited.is_none())
+        };
+        let copies = self.copies.take(|process| all || ready(process));
+        let nothing = Space::default();
+        copies
+            .into_iter()
+            .map(|mut copied| {
+                let space = self.space(copied.process).unwrap_or(&nothing);
+                let stack = &mut copied.stack;
+                let exact = copied.leaf_is_exact;
+                let walk = walk(
+                    copied.registers,
+                    exact,
+                    self.mode,
+                    space,
+                    stack,
+                    STACK_DEPTH,
+                );
+                (copied, walk)
+            })
+            .collect()
+    }
+
+    /// Gives back the tables of processes that have ended or run another
+    /// program by now.
+    fn sweep(&mut self) {
+        let Some(living) = Living::read() else {
+            return;
+        };
+        let newest = &self.newest;
+        let copies = &self.copies;
+        let gone = self.processes.extract_if(|process, _| {
+            let replaced = newest.get(&process.pid) != Some(&process.instance);
+            let has_ended = replaced || !living.has(process.pid);
+            has_ended && !copies.any(|copied| copied.process == *process)
+        });
+        for (process, known) in gone {
+            let space = known.space.iter().flat_map(|space| space.code());
+            for mapping in space.chain(known.awaited.iter().flatten()) {
+                self.files.release(mapping.source);
+            }
+            if let Some(placed) = known.placed {
+                self.kernel.remove_process(process, placed);
+            }
+        }
+        self.newest.retain(|pid, _| living.has(*pid));
+        // Nothing is left to read of them; a copy is walked without.
+        self.wanted.retain(|process, _| living.has(process.pid));
+        self.files.forget(&mut self.kernel);
+    }
+}
+
+/// CPU time that a process has used: its `utime` and `stime` in proc(5), the
+/// 12th and 13th field after its name, in clock ticks.
+fn cpu_ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
+    let ticks = fields.split(' ').skip(11).take(2);
+    ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+}

@@ -1,0 +1,71 @@
+//! The memory of one shard: rows in an array map that is mapped here, so that
+//! programs read them as they are written.
+
+use std::ptr::{self, NonNull};
+
+use bpf::unwind::SHARD_ROWS;
+use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
+use libbpf_rs::{MapHandle, MapType};
+use loader::{Context, Result};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::os::fd::AsFd;
+
+/// Bytes of a shard.
+const SIZE: usize = SHARD_ROWS * size_of::<u32>();
+
+/// The rows of a shard, for as long as more are added.
+pub(crate) struct Rows(NonNull<u32>);
+
+impl Rows {
+    /// A new map of the shape of `struct unwind_shard`, and its memory.
+    pub(crate) fn create() -> Result<(MapHandle, Rows)> {
+        let options = bpf_map_create_opts {
+            sz: size_of::<bpf_map_create_opts>() as _,
+            map_flags: BPF_F_MMAPABLE,
+            ..Default::default()
+        };
+        let key_size = size_of::<u32>() as u32;
+        let map = MapHandle::create(
+            MapType::Array,
+            Some("unwind_shard"),
+            key_size,
+            SIZE as u32,
+            1,
+            &options,
+        )
+        .context("make a map for unwind rows")?;
+        // SAFETY: a new mapping, wherever the kernel has room for it.
+        let memory = unsafe {
+            mmap(
+                ptr::null_mut(),
+                SIZE,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                map.as_fd(),
+                0,
+            )
+        }
+        .map_err(std::io::Error::from)
+        .context("map the memory of unwind rows")?;
+        let rows = NonNull::new(memory.cast())
+            .ok_or_else(|| std::io::Error::other("it is at address 0"))
+            .context("map the memory of unwind rows")?;
+        Ok((map, Rows(rows)))
+    }
+
+    /// Writes rows from index `first` on, as far as there is room.
+    pub(crate) fn write(&mut self, first: usize, rows: impl Iterator<Item = u32>) {
+        for (index, row) in (first..SHARD_ROWS).zip(rows) {
+            // SAFETY: within the mapping, which is aligned to pages; volatile
+            // as programs read it at the same time.
+            unsafe { self.0.add(index).write_volatile(row) };
+        }
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this size, and nothing else refers to it.
+        let _ = unsafe { munmap(self.0.as_ptr().cast(), SIZE) };
+    }
+}

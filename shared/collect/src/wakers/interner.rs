@@ -1,0 +1,129 @@
+//! What programs name by ID, kept once however many IDs it has.
+//!
+//! Processes that come and go do the same things, under IDs that are each one's
+//! own. A thing stays, under the first ID it had. Its other IDs can be forgotten
+//! once nobody uses them any more, so that memory follows what there is to be
+//! shown and not how long the run takes.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+
+/// An ID that is not the first of what it stands for.
+struct Alias<Owner> {
+    first: u64,
+    owner: Owner,
+}
+
+/// Things by ID, each interner. An ID's owner is who may use it again.
+pub(crate) struct Interner<Thing, Owner> {
+    things: HashMap<u64, Thing>,
+    firsts: HashMap<Thing, u64>,
+    aliases: HashMap<u64, Alias<Owner>>,
+}
+
+impl<Thing: Clone + Eq + Hash, Owner> Interner<Thing, Owner> {
+    pub(crate) fn new() -> Self {
+        Interner {
+            things: HashMap::new(),
+            firsts: HashMap::new(),
+            aliases: HashMap::new(),
+        }
+    }
+
+    /// Keeps a thing under `id`, unless that stands for one already.
+    pub(crate) fn insert(&mut self, id: u64, thing: Thing, owner: Owner) {
+        if self.first(id).is_some() {
+            return;
+        }
+        if let Some(&first) = self.firsts.get(&thing) {
+            self.aliases.insert(id, Alias { first, owner });
+            return;
+        }
+        self.firsts.insert(thing.clone(), id);
+        self.things.insert(id, thing);
+    }
+
+    /// The first ID of what `id` stands for, if that is known.
+    pub(crate) fn first(&self, id: u64) -> Option<u64> {
+        match self.things.contains_key(&id) {
+            true => Some(id),
+            false => self.aliases.get(&id).map(|alias| alias.first),
+        }
+    }
+
+    /// What an ID stands for.
+    pub(crate) fn get(&self, id: u64) -> Option<&Thing> {
+        self.things.get(&self.first(id)?)
+    }
+
+    /// All things.
+    pub(crate) fn things(&self) -> impl ExactSizeIterator<Item = &Thing> {
+        self.things.values()
+    }
+
+    /// How many IDs are kept.
+    pub(crate) fn id_count(&self) -> usize {
+        self.things.len() + self.aliases.len()
+    }
+
+    /// The IDs that can be forgotten if their owners are not among the living.
+    pub(crate) fn ownerless(&self, lives: impl Fn(&Owner) -> bool) -> impl Iterator<Item = u64> {
+        let ownerless = move |alias: &Alias<Owner>| !lives(&alias.owner);
+        self.aliases
+            .iter()
+            .filter(move |(_, alias)| ownerless(alias))
+            .map(|(id, _)| *id)
+    }
+
+    /// Forgets these IDs, as far as they are not the first of anything.
+    pub(crate) fn forget(&mut self, ids: &HashSet<u64>) {
+        self.aliases.retain(|id, _| !ids.contains(id));
+        // A storm of processes leaves a table behind that is next to empty.
+        if self.aliases.len() < self.aliases.capacity() / 8 {
+            self.aliases.shrink_to_fit();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thing_is_kept_once_and_under_its_first_id() {
+        let mut interner = Interner::new();
+        interner.insert(1, "main;read", 100);
+        interner.insert(2, "main;read", 200);
+        interner.insert(3, "main;write", 200);
+        assert_eq!((interner.things().len(), interner.id_count()), (2, 3));
+        assert_eq!(
+            [1, 2, 3, 4].map(|id| interner.first(id)),
+            [Some(1), Some(1), Some(3), None]
+        );
+        assert_eq!(interner.get(2), Some(&"main;read"));
+    }
+
+    #[test]
+    fn ids_go_with_their_owners_and_things_stay() {
+        let mut interner = Interner::new();
+        for (id, owner) in [(1, 100), (2, 200), (3, 300)] {
+            interner.insert(id, "main;read", owner);
+        }
+        let ownerless: HashSet<u64> = interner.ownerless(|owner| *owner == 300).collect();
+        assert_eq!(ownerless, HashSet::from([2]));
+        interner.forget(&ownerless);
+        assert_eq!(
+            [1, 2, 3].map(|id| interner.first(id)),
+            [Some(1), None, Some(1)]
+        );
+    }
+
+    #[test]
+    fn an_id_keeps_what_it_stood_for_first() {
+        let mut interner = Interner::new();
+        interner.insert(1, "main;read", ());
+        interner.insert(1, "main;write", ());
+        assert_eq!(interner.get(1), Some(&"main;read"));
+        assert_eq!(interner.things().len(), 1);
+    }
+}

@@ -1,0 +1,70 @@
+//! A Debian python3 that is watched by a program of which every stack is sent
+//! as a copy, too.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use collect::{CallGraph, Detail, StackChoice};
+use loader::{Kernel, LoadedObject, OpenObject, Targets};
+
+/// User stacks, by tables where there are any.
+const STACKS: StackChoice = StackChoice {
+    user: true,
+    kernel: false,
+    call_graph: CallGraph::Auto,
+    per_thread: false,
+    per_process: false,
+    detail: Detail::Names,
+    of_anyone: false,
+};
+
+/// A python3 that runs until it is dropped.
+pub(crate) struct Python(Child);
+
+impl Python {
+    /// Starts it, and waits until it says in a line that all is loaded.
+    pub(crate) fn start(script: &str) -> Python {
+        let mut command = Command::new("python3");
+        command.args(["-c", script]).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("python3");
+        let stdout = child.stdout.take().expect("its output");
+        let mut said = String::new();
+        BufReader::new(stdout).read_line(&mut said).expect("a line");
+        assert_eq!(said, "ready\n");
+        Python(child)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// It, and nothing else.
+    pub(crate) fn targets(&self) -> Targets {
+        Targets {
+            pids: vec![self.pid()],
+            tids: vec![],
+        }
+    }
+
+    /// Loads an object that checks its user stacks.
+    pub(crate) fn load(&self, object: &bpf::Object) -> LoadedObject {
+        let kernel = Kernel::probe().expect("the kernel's BTF");
+        let targets = self.targets();
+        let mut object = OpenObject::new(object).expect("an object");
+        let configured = targets
+            .configure(&mut object, &kernel)
+            .and_then(|()| STACKS.configure(&mut object, &targets))
+            .and_then(|()| object.set("copy_every_stack", true));
+        configured.expect("constants");
+        let object = object.load().expect("load, as root");
+        targets.fill(&object, &kernel).expect("targets");
+        object
+    }
+}
+
+impl Drop for Python {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,214 @@
+//! Context switches that no program saw, which some virtual machines do at will:
+//! here the programs are detached for a while. Needs root.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{available_parallelism, sleep};
+use std::time::Duration;
+
+use bpf::types::{Losses, STACK_MISSED, StackKey, Tally, Thread};
+use collect::CallGraph;
+use libbpf_rs::{Link, MapCore, MapFlags};
+use loader::{LoadedObject, OpenObject};
+use plain::Plain;
+
+/// How long the target computes, and how long it is left asleep.
+const SPIN: Duration = Duration::from_millis(600);
+const REST: Duration = Duration::from_millis(200);
+
+/// One test at a time: each has a CPU for itself, and needs another.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A process that computes for a while at each word.
+struct Target {
+    child: Child,
+    words: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Target {
+    fn start() -> Target {
+        let script = format!(
+            "import sys, time\nfor line in sys.stdin:\n end = time.monotonic() + {}\n while time.monotonic() < end: pass\n print('done', flush=True)",
+            SPIN.as_secs_f64()
+        );
+        let mut command = Command::new("python3");
+        command.args(["-c", &script]);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3");
+        // Others are not to take its CPU away: that would be hidden, too.
+        let first = libc::sched_param { sched_priority: 1 };
+        // SAFETY: a process of ours, and a valid pointer.
+        unsafe { libc::sched_setscheduler(child.id().cast_signed(), libc::SCHED_FIFO, &first) };
+        let words = child.stdin.take().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Target {
+            child,
+            words,
+            answers,
+        }
+    }
+
+    fn compute(&mut self) {
+        self.words.write_all(b"go\n").unwrap();
+    }
+
+    fn is_asleep(&self) -> bool {
+        let stat = format!("/proc/{}/stat", self.child.id());
+        fs::read_to_string(stat).unwrap().contains(") S ")
+    }
+
+    /// Until it sleeps again.
+    fn wait(&mut self) {
+        self.answers.read_line(&mut String::new()).unwrap();
+        while !self.is_asleep() {
+            sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// How often it got a CPU.
+    fn turns(&self) -> u64 {
+        self.booked(2)
+    }
+
+    /// Nanoseconds that it ran.
+    fn ran(&self) -> u64 {
+        self.booked(0)
+    }
+
+    fn booked(&self, field: usize) -> u64 {
+        let path = format!("/proc/{}/schedstat", self.child.id());
+        let text = fs::read_to_string(path).unwrap();
+        text.split_whitespace().nth(field).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read<T: Plain + Copy + Default>(bytes: &[u8]) -> T {
+    let mut value = T::default();
+    plain::copy_from_bytes(&mut value, bytes).expect("enough bytes");
+    value
+}
+
+fn see(object: &LoadedObject) -> Vec<Link> {
+    object.attach(&["sched_switch", "sched_waking"]).unwrap()
+}
+
+/// The target's clock, by its process ID as there is just one thread.
+fn clock(object: &LoadedObject) -> Thread {
+    let threads = object.map("threads").unwrap();
+    let key = threads.keys().next().expect("a clock");
+    let value = threads.lookup(&key, MapFlags::ANY).unwrap().unwrap();
+    read(&value)
+}
+
+fn hidden(object: &LoadedObject) -> u64 {
+    object.variable::<Losses>("lost").unwrap().get().switches
+}
+
+/// The target's clock before and after `deaf` was done with programs that see the
+/// target before and after, but not while it says so; and how many switches were
+/// found to be hidden. Another time if it was preempted, as that is hidden, too, or
+/// was done before the programs were detached, or attached again. Or if the machine
+/// itself hid what comes before or after that, too: then nothing tells of its sleep.
+fn around(
+    deaf: impl Fn(&mut Target, &dyn Fn() -> Vec<Link>, Vec<Link>) -> Option<Vec<Link>>,
+) -> (Thread, Thread, u64, Vec<(StackKey, Tally)>) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    for _ in 0..20 {
+        let mut target = Target::start();
+        let mut object = OpenObject::new(&bpf::offcputime::OBJECT).unwrap();
+        object.set("want_kernel_stacks", false).unwrap();
+        object.set("call_graph", CallGraph::Fp.code()).unwrap();
+        object.set("only_pid", target.child.id()).unwrap();
+        let object = object.load().expect("load, as root");
+        object.variable("window_start").unwrap().set(1_u64);
+        let links = see(&object);
+        // From here on it has a clock.
+        target.compute();
+        target.wait();
+        let (before, hidden_before) = (clock(&object), hidden(&object));
+        let ran_before = target.ran();
+        let Some(links) = deaf(&mut target, &|| see(&object), links) else {
+            continue;
+        };
+        let hidden = hidden(&object) - hidden_before;
+        drop(links);
+        let after = clock(&object);
+        let awake = (after.running + after.runnable) - (before.running + before.runnable);
+        if hidden == 0 && awake > target.ran() - ran_before + nanoseconds(REST) / 2 {
+            continue;
+        }
+        let counts = object.map("counts_even").unwrap();
+        let sums = counts.keys().map(|key| {
+            let value = counts.lookup(&key, MapFlags::ANY).unwrap().unwrap();
+            (read(&key), read(&value))
+        });
+        return (before, after, hidden, sums.collect());
+    }
+    panic!("too late or disturbed each time");
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap()
+}
+
+#[test]
+fn an_arrival_is_found_by_the_time_run() {
+    if available_parallelism().unwrap().get() < 2 {
+        return;
+    }
+    let (before, after, hidden, _) = around(|target, see, links| {
+        drop(links);
+        let turns = target.turns();
+        target.compute();
+        sleep(SPIN / 3);
+        // It computes, and will be seen to leave its CPU.
+        let links = see();
+        let once = target.turns() == turns + 1 && !target.is_asleep();
+        target.wait();
+        once.then_some(links)
+    });
+    assert!(hidden >= 1, "{hidden} switches: {before:?}\n{after:?}");
+    let running = after.running - before.running;
+    assert!(running >= nanoseconds(SPIN) / 2, "{before:?}\n{after:?}");
+}
+
+#[test]
+fn a_departure_is_found_by_the_time_run() {
+    if available_parallelism().unwrap().get() < 2 {
+        return;
+    }
+    let (before, after, hidden, sums) = around(|target, see, links| {
+        target.compute();
+        sleep(SPIN / 3);
+        let turns = target.turns();
+        drop(links);
+        let once = target.turns() == turns && !target.is_asleep();
+        target.wait();
+        sleep(REST);
+        // It sleeps, and will be seen to be woken.
+        let links = see();
+        target.compute();
+        target.wait();
+        once.then_some(links)
+    });
+    assert!(hidden >= 1, "{hidden} switches: {before:?}\n{after:?}");
+    let blocked = after.blocked - before.blocked;
+    assert!(blocked >= nanoseconds(REST), "{before:?}\n{after:?}");
+    let missed = sums.iter().filter(|(key, _)| key.user == STACK_MISSED);
+    let blocked: u64 = missed.map(|(_, tally)| tally.blocked).sum();
+    assert!(blocked >= nanoseconds(REST), "{sums:?}");
+}

@@ -1,0 +1,64 @@
+//! A stack that is recalled is the one that a walk finds: both are had of each
+//! wait of a Debian python3 that blocks in many places. Needs root.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod checked;
+
+use std::time::{Duration, Instant};
+
+use collect::{CallGraph, Unwinder};
+use libbpf_rs::RingBufferBuilder;
+use symbolize::Symbolizer;
+
+use checked::Python;
+
+/// Two threads that pass a word on, and wait at depths that change.
+const BLOCKS: &str = "
+import os, queue, random, re, threading, time
+there, back, words = os.pipe(), os.pipe(), queue.Queue(1)
+def wait(kind):
+    if kind == 0: time.sleep(.0002)
+    elif kind == 1: os.write(there[1], b'x'); os.read(back[0], 1)
+    elif kind == 2: words.put(1)
+    else: sorted([1], key=lambda _: time.sleep(.0001))
+def down(depth, kind):
+    if depth: down(depth - 1, kind)
+    elif kind % 2: wait(kind)
+    else: re.sub('a', lambda _: wait(kind) or '', 'a')
+def answer():
+    while True: os.read(there[0], 1); os.write(back[1], b'x')
+def take():
+    while True: words.get()
+for body in answer, take: threading.Thread(target=body, daemon=True).start()
+for kind in range(4): down(0, kind)
+print('ready', flush=True)
+while True: down(random.randrange(5), random.randrange(4))
+";
+
+#[test]
+fn what_is_recalled_is_what_a_walk_finds() {
+    let python = Python::start(BLOCKS);
+    let object = python.load(&bpf::offcputime::OBJECT);
+    let unwinder = Unwinder::new(CallGraph::Auto, &object).unwrap();
+    let mut unwinder = unwinder.expect("one that keeps tables");
+    let processes = python.targets().processes(&object).unwrap();
+    unwinder.prepare(&processes, &mut Symbolizer::new(), Duration::from_secs(10));
+
+    let mut ring = RingBufferBuilder::new();
+    let events = object.map("events").unwrap();
+    ring.add(&events, |_| 0).unwrap();
+    let ring = ring.build().unwrap();
+    let links = object.attach(&["sched_switch", "sched_waking"]).unwrap();
+    object.variable("window_start").unwrap().set(1_u64);
+    let end = Instant::now() + Duration::from_secs(3);
+    while Instant::now() < end {
+        ring.poll(Duration::from_millis(20)).unwrap();
+    }
+    drop(links);
+
+    let count = |name| object.variable::<u64>(name).unwrap().get();
+    let (rightly, wrongly) = (count("recalled_rightly"), count("recalled_wrongly"));
+    println!("{rightly} stacks were recalled rightly, {wrongly} wrongly");
+    assert_eq!(wrongly, 0);
+    assert!(rightly > 1000, "only {rightly} stacks were recalled");
+}

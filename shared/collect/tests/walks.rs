@@ -1,0 +1,271 @@
+//! The walk in BPF, the same walk in Rust and an independent unwinder agree on
+//! the same stacks: those of a busy Debian python3. Needs root.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod checked;
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fs;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use bpf::types::{EVENT_STACK, EVENT_STACK_COPY, StackEvent};
+use bpf::unwind::{StackCopy, WALK_REACHED_ROOT};
+use collect::{CallGraph, Unwinder};
+use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
+use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
+use libbpf_rs::RingBufferBuilder;
+use loader::Samplers;
+use plain::Plain;
+use profile::Rate;
+use symbolize::Symbolizer;
+use unwind::{End, Memory, Mode, Registers};
+
+use checked::Python;
+
+/// Calls deep into libraries that are built without frame pointers.
+const BUSY: &str = "
+import hashlib, json, re, threading, zlib
+def once():
+    json.loads(json.dumps([{'a': [1.5, 'x'] * 20}] * 20))
+    hashlib.sha256(zlib.compress(b'abc' * 3000)).hexdigest()
+    re.sub('(a|b)+c', lambda match: str(sorted(match.group(0))), 'abcabc' * 50)
+def work():
+    while True: once()
+once()
+print('ready', flush=True)
+threading.Thread(target=work, daemon=True).start()
+work()
+";
+
+/// A stack of more frames is deep.
+const DEEP: usize = 20;
+/// How many different ones that are deep are waited for.
+const ENOUGH: usize = 200;
+
+/// What the program sent of one stack.
+#[derive(Default)]
+struct Seen {
+    walked: Option<(u32, Vec<u64>)>,
+    copied: Option<(StackCopy, Vec<u8>)>,
+}
+
+struct Stack<'a>(&'a StackCopy, &'a [u8]);
+
+impl Memory for Stack<'_> {
+    fn word(&mut self, address: u64) -> Option<u64> {
+        let offset = usize::try_from(address.checked_sub(self.0.registers.general[7])?).ok()?;
+        let bytes = self.1.get(offset..offset.checked_add(8)?)?;
+        Some(u64::from_ne_bytes(bytes.try_into().unwrap()))
+    }
+}
+
+fn read<T: Plain + Copy + Default>(bytes: &[u8]) -> T {
+    let mut value = T::default();
+    plain::copy_from_bytes(&mut value, bytes).expect("enough bytes");
+    value
+}
+
+#[test]
+fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
+    let python = Python::start(BUSY);
+    let pid = python.pid();
+    let object = python.load(&bpf::oncputime::OBJECT);
+    let unwinder = Unwinder::new(CallGraph::Auto, &object).unwrap();
+    let mut unwinder = unwinder.expect("one that keeps tables");
+    let processes = python.targets().processes(&object).unwrap();
+    let [process] = processes[..] else {
+        panic!("one process is expected: {processes:?}")
+    };
+    unwinder.prepare(&processes, &mut Symbolizer::new(), Duration::from_secs(10));
+
+    let mut seen: HashMap<u64, Seen> = HashMap::new();
+    let deep_ones = Cell::new(0);
+    let mut ring = RingBufferBuilder::new();
+    let events = object.map("events").unwrap();
+    ring.add(&events, |message| {
+        match read::<u32>(message) {
+            EVENT_STACK => {
+                let event: StackEvent = read(message);
+                let frames = message[size_of::<StackEvent>()..].chunks_exact(8);
+                let frames = frames.map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+                let frames: Vec<u64> = frames.take(event.depth as usize).collect();
+                let is_deep = frames.len() > DEEP;
+                let walked = seen
+                    .entry(event.hash)
+                    .or_default()
+                    .walked
+                    .replace((event.walk_end, frames));
+                deep_ones.set(deep_ones.get() + usize::from(is_deep && walked.is_none()));
+            }
+            EVENT_STACK_COPY => {
+                let copy: StackCopy = read(message);
+                let stack = &message[size_of::<StackCopy>()..][..copy.bytes as usize];
+                seen.entry(copy.hash).or_default().copied = Some((copy, stack.to_vec()));
+            }
+            _ => {}
+        }
+        0
+    })
+    .unwrap();
+    let ring = ring.build().unwrap();
+    let samplers = Samplers::attach(&object, None, Rate::Frequency(997), None).unwrap();
+    object.variable("window_start").unwrap().set(1_u64);
+    // Until there are enough, however much of the CPUs it gets.
+    let end = Instant::now() + Duration::from_secs(60);
+    while deep_ones.get() < ENOUGH && Instant::now() < end {
+        ring.poll(Duration::from_millis(20)).unwrap();
+    }
+    drop(samplers);
+    ring.consume().unwrap();
+    drop(ring);
+
+    let oracle = oracle(pid);
+    let mut cache = CacheX86_64::new();
+    let (mut stacks, mut too_large, mut deep, mut as_framehop) = (0_u32, 0, 0, 0_u32);
+    for Seen { walked, copied } in seen.values() {
+        let (Some((end, frames)), Some((copy, stack))) = (walked, copied) else {
+            continue;
+        };
+        deep += usize::from(frames.len() > DEEP);
+        let registers = Registers {
+            instruction_pointer: copy.registers.instruction_pointer,
+            general: copy.registers.general,
+        };
+        let space = unwinder.space(process).expect("tables of the process");
+        let mut memory = Stack(copy, stack);
+        let exact = copy.leaf_is_exact != 0;
+        let walk = unwind::walk(registers, exact, Mode::Auto, space, &mut memory, 127);
+        // A copy has the 24 KiB next to the leaf at least.
+        if walk.end == End::ReadFailed && stack.len() > 24 << 10 {
+            too_large += 1;
+            assert!(frames.starts_with(&walk.addresses));
+            continue;
+        }
+        assert_eq!(
+            *frames, walk.addresses,
+            "in BPF and in Rust, {:?} {copy:x?}",
+            walk.end
+        );
+        assert_eq!(*end, WALK_REACHED_ROOT, "{frames:x?}");
+
+        stacks += 1;
+        let start = UnwindRegsX86_64::new(
+            registers.instruction_pointer,
+            registers.stack_pointer(),
+            registers.frame_pointer(),
+        );
+        let mut word = |address| memory.word(address).ok_or(());
+        let mut iterator =
+            oracle.iter_frames(registers.instruction_pointer, start, &mut cache, &mut word);
+        let mut expected = Vec::new();
+        while let Ok(Some(frame)) = iterator.next() {
+            expected.push(frame.address());
+        }
+        if *frames == expected {
+            as_framehop += 1;
+        } else {
+            eprintln!("{frames:x?}\nframehop {expected:x?}");
+        }
+    }
+    println!(
+        "{stacks} stacks, {deep} of more than {DEEP} frames, {as_framehop} as framehop has them; \
+         {too_large} did not fit into a copy"
+    );
+    assert!(
+        stacks > 100 && deep > 100,
+        "{stacks} stacks, {deep} deep ones"
+    );
+    // It takes no notice of system calls, whose return address may be the
+    // first of the next rule.
+    assert!(f64::from(as_framehop) >= 0.995 * f64::from(stacks));
+}
+
+/// An unwinder that knows the files that a process maps.
+fn oracle(pid: u32) -> UnwinderX86_64<Vec<u8>> {
+    let mut unwinder = UnwinderX86_64::new();
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let mut first: HashMap<&str, u64> = HashMap::new();
+    for line in maps.lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let Some(path) = fields.get(5).filter(|path| path.starts_with('/')) else {
+            continue;
+        };
+        let (start, end) = fields[0].split_once('-').unwrap();
+        let number = |text| u64::from_str_radix(text, 16).unwrap();
+        // The first mapping of a file begins at its address 0, or at the one
+        // it is linked for.
+        let base = *first.entry(path).or_insert(number(start));
+        if !fields[1].contains('x') {
+            continue;
+        }
+        let sections = sections(path);
+        let linked_at = if sections.fixed { base } else { 0 };
+        let read = |range: &Option<(Range<u64>, u64)>| {
+            let (range, offset) = range.clone()?;
+            let mut bytes = vec![0; (range.end - range.start) as usize];
+            let file = fs::File::open(path).unwrap();
+            file.read_exact_at(&mut bytes, offset).unwrap();
+            Some((range, bytes))
+        };
+        let (eh_frame_svma, eh_frame) = read(&sections.eh_frame).unzip();
+        let (eh_frame_hdr_svma, eh_frame_hdr) = read(&sections.eh_frame_hdr).unzip();
+        let (text_svma, text) = read(&sections.text).unzip();
+        unwinder.add_module(Module::new(
+            (*path).to_owned(),
+            number(start)..number(end),
+            base,
+            ExplicitModuleSectionInfo {
+                base_svma: linked_at,
+                text_svma,
+                text,
+                eh_frame_svma,
+                eh_frame,
+                eh_frame_hdr_svma,
+                eh_frame_hdr,
+                ..Default::default()
+            },
+        ));
+    }
+    unwinder
+}
+
+/// Sections of a file: addresses, and offset in the file.
+#[derive(Default)]
+struct Sections {
+    /// Linked for one address, and mapped there.
+    fixed: bool,
+    eh_frame: Option<(Range<u64>, u64)>,
+    eh_frame_hdr: Option<(Range<u64>, u64)>,
+    text: Option<(Range<u64>, u64)>,
+}
+
+fn sections(path: &str) -> Sections {
+    let output = Command::new("readelf")
+        .args(["-hSW", path])
+        .output()
+        .unwrap();
+    let mut sections = Sections::default();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        sections.fixed |= line.trim_start().starts_with("Type:") && line.contains("EXEC");
+        // "[Nr] Name Type Address Off Size …"
+        let Some((_, section)) = line.split_once(']') else {
+            continue;
+        };
+        let fields: Vec<&str> = section.split_whitespace().collect();
+        let number = |index: usize| u64::from_str_radix(fields.get(index)?, 16).ok();
+        let slot = match fields.first() {
+            Some(&".eh_frame") => &mut sections.eh_frame,
+            Some(&".eh_frame_hdr") => &mut sections.eh_frame_hdr,
+            Some(&".text") => &mut sections.text,
+            _ => continue,
+        };
+        if let (Some(address), Some(offset), Some(size)) = (number(2), number(3), number(4)) {
+            *slot = Some((address..address + size, offset));
+        }
+    }
+    sections
+}

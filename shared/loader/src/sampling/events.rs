@@ -1,0 +1,175 @@
+//! What can drive samples, by perf's names.
+
+/// What is counted until the next sample, by perf's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// perf's name for it.
+    pub name: &'static str,
+    pub(super) kind: u32,
+    pub(super) config: u32,
+}
+
+/// Hardware (0) and software (1) events of include/uapi/linux/perf_event.h,
+/// under the names of perf-list(1).
+const EVENTS: &[Event] = &[
+    Event {
+        name: "cpu-cycles",
+        kind: 0,
+        config: 0,
+    },
+    Event {
+        name: "cycles",
+        kind: 0,
+        config: 0,
+    },
+    Event {
+        name: "instructions",
+        kind: 0,
+        config: 1,
+    },
+    Event {
+        name: "cache-references",
+        kind: 0,
+        config: 2,
+    },
+    Event {
+        name: "cache-misses",
+        kind: 0,
+        config: 3,
+    },
+    Event {
+        name: "branch-instructions",
+        kind: 0,
+        config: 4,
+    },
+    Event {
+        name: "branches",
+        kind: 0,
+        config: 4,
+    },
+    Event {
+        name: "branch-misses",
+        kind: 0,
+        config: 5,
+    },
+    Event {
+        name: "bus-cycles",
+        kind: 0,
+        config: 6,
+    },
+    Event {
+        name: "stalled-cycles-frontend",
+        kind: 0,
+        config: 7,
+    },
+    Event {
+        name: "stalled-cycles-backend",
+        kind: 0,
+        config: 8,
+    },
+    Event {
+        name: "ref-cycles",
+        kind: 0,
+        config: 9,
+    },
+    Event {
+        name: "cpu-clock",
+        kind: 1,
+        config: 0,
+    },
+    Event {
+        name: "task-clock",
+        kind: 1,
+        config: 1,
+    },
+    Event {
+        name: "page-faults",
+        kind: 1,
+        config: 2,
+    },
+    Event {
+        name: "faults",
+        kind: 1,
+        config: 2,
+    },
+    Event {
+        name: "context-switches",
+        kind: 1,
+        config: 3,
+    },
+    Event {
+        name: "cs",
+        kind: 1,
+        config: 3,
+    },
+    Event {
+        name: "cpu-migrations",
+        kind: 1,
+        config: 4,
+    },
+    Event {
+        name: "migrations",
+        kind: 1,
+        config: 4,
+    },
+    Event {
+        name: "minor-faults",
+        kind: 1,
+        config: 5,
+    },
+    Event {
+        name: "major-faults",
+        kind: 1,
+        config: 6,
+    },
+    Event {
+        name: "alignment-faults",
+        kind: 1,
+        config: 7,
+    },
+    Event {
+        name: "emulation-faults",
+        kind: 1,
+        config: 8,
+    },
+];
+
+impl Event {
+    /// Hardware cycles, which also see code that runs with interrupts off.
+    pub const CPU_CYCLES: Event = EVENTS[0];
+    /// The software clock that every machine has.
+    pub const CPU_CLOCK: Event = EVENTS[12];
+
+    /// The event that perf calls `name`. The error lists all names.
+    pub fn by_name(name: &str) -> std::result::Result<Event, String> {
+        EVENTS
+            .iter()
+            .find(|event| event.name == name)
+            .copied()
+            .ok_or_else(|| {
+                let names: Vec<&str> = EVENTS.iter().map(|event| event.name).collect();
+                format!("no such event; give one of {}", names.join(", "))
+            })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_perfs_names() {
+        assert_eq!(Event::by_name("cpu-clock"), Ok(Event::CPU_CLOCK));
+        assert_eq!(Event::CPU_CLOCK.name, "cpu-clock");
+        assert_eq!(
+            Event::by_name("cycles").unwrap().config,
+            Event::CPU_CYCLES.config
+        );
+        assert!(
+            Event::by_name("cpu clock")
+                .unwrap_err()
+                .contains("page-faults")
+        );
+    }
+}
