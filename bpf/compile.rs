@@ -1,12 +1,17 @@
 //! What build scripts have in common.
 
 use std::env;
+use std::error::Error;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use libbpf_cargo::SkeletonBuilder;
+use libbpf_rs::btf::Btf;
+
+#[path = "layout.rs"]
+mod layout;
 
 /// Compiles each `src/NAME.bpf.c` to `NAME.bpf.o`, and generates a skeleton of it, and
 /// `programs.rs` with a module for each and a list of them all. `bpf` is the folder of
@@ -45,11 +50,29 @@ pub(crate) fn compile(bpf: &str) -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
+    for program in &programs {
+        if let Err(error) = assert_layout(&out, program) {
+            eprintln!("cannot assert the layout of {program}'s types: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
     if let Err(error) = fs::write(out.join("programs.rs"), modules(&programs)) {
         eprintln!("cannot write programs.rs: {error}");
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
+}
+
+/// Writes `NAME.layout.rs`, for the module to include.
+fn assert_layout(out: &Path, program: &str) -> Result<(), Box<dyn Error>> {
+    let elf = fs::read(out.join(format!("{program}.bpf.o")))?;
+    let skeleton = fs::read_to_string(out.join(format!("{program}.skel.rs")))?;
+    let btf = Btf::from_raw(program, &elf)?.ok_or("it has no BTF")?;
+    let assertions = layout::assertions(&btf, &skeleton);
+    Ok(fs::write(
+        out.join(format!("{program}.layout.rs")),
+        assertions,
+    )?)
 }
 
 /// The names in `src/NAME.bpf.c`, in their order.
@@ -72,6 +95,7 @@ fn modules(programs: &[String]) -> String {
              #[allow(missing_docs, unreachable_pub, warnings, clippy::all, clippy::restriction)]\n\
              pub mod {program} {{\n    \
              include!(concat!(env!(\"OUT_DIR\"), \"/{program}.skel.rs\"));\n    \
+             include!(concat!(env!(\"OUT_DIR\"), \"/{program}.layout.rs\"));\n    \
              pub const OBJECT: crate::Object = crate::Object {{\n        \
              name: \"{program}\",\n        \
              elf: include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{program}.bpf.o\")),\n    \

@@ -18,7 +18,7 @@ enum switch_arguments {
 };
 
 /* Which of them the running kernel has, read from its BTF by user space. */
-const volatile u32 switch_arguments = SWITCH_STATE_LAST;
+const volatile enum switch_arguments switch_arguments = SWITCH_STATE_LAST;
 
 SEC("tp_btf/sched_switch")
 int sched_switch(u64 *ctx)

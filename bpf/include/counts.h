@@ -18,7 +18,7 @@ struct stack_key {
 	u64 kernel;
 	/* Who ended the wait: the ID of a chain of wakers, where that is asked. */
 	u64 waker;
-	char comm[COMM_LENGTH];
+	u8 comm[COMM_LENGTH];
 };
 
 struct tally {

@@ -11,8 +11,13 @@
 #define STACK_DEPTH 127
 
 /* Stack IDs that are not hashes. */
-#define STACK_NONE 0ULL
-#define STACK_MISSED 1ULL
+enum no_stack {
+	STACK_NONE,
+	STACK_MISSED,
+};
+
+USER_SPACE_KNOWS(enum, no_stack);
+
 /* Set in the ID of a stack that user space reads itself: a task's address. */
 #define STACK_SEEDED (1ULL << 63)
 
@@ -25,6 +30,8 @@ enum event_kind {
 	EVENT_WAKER,
 	EVENT_WAKER_CHAIN,
 };
+
+USER_SPACE_KNOWS(enum, event_kind);
 
 /* A stack's frames, leaf first. Only @depth of them are sent. */
 struct stack_event {

@@ -60,6 +60,8 @@ struct thread_ids {
 	u64 instance;
 };
 
+USER_SPACE_KNOWS(struct, thread_ids);
+
 /*
  * Lists every thread that the caller can see: its IDs, which in a container
  * are not the kernel's, and which program its process runs.

@@ -15,13 +15,13 @@ const volatile u64 min_interval = 0;
 const volatile u64 max_interval = ~0ULL;
 
 /* Which task states count: STATES_ALL, STATES_RUNNABLE, or those in a mask. */
-enum {
+enum state_filter {
 	STATES_ALL,
 	STATES_RUNNABLE,
 	STATES_IN_MASK,
 };
 
-const volatile u32 state_filter = STATES_ALL;
+const volatile enum state_filter state_filter = STATES_ALL;
 const volatile u32 state_mask = 0;
 
 static __always_inline bool state_is_wanted(u32 state)

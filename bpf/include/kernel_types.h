@@ -152,4 +152,11 @@ struct bpf_perf_event_data;
 #define TASK_WAKING 0x200
 #define PF_KTHREAD 0x00200000
 
+/*
+ * Rust has its types from BTF, which describes what a map, a variable or a
+ * constant is of. This makes it describe a struct or an enum that none is of.
+ */
+#define USER_SPACE_KNOWS(kind, name) \
+	const volatile kind name *const volatile known_##name = 0
+
 #endif

@@ -14,30 +14,35 @@
 #include <bpf/bpf_core_read.h>
 #include "task.h"
 
-#define SPAN_SLOTS 2
+enum span_limits {
+	SPAN_SLOTS = 2,
+};
+
+USER_SPACE_KNOWS(enum, span_limits);
+
 #define SUB_BUCKET_BITS 6
 /* 13 days in nanoseconds. What is longer goes into the last bucket. */
 #define LONGEST_BITS 50
 #define SPAN_BUCKETS ((LONGEST_BITS - SUB_BUCKET_BITS + 1) << SUB_BUCKET_BITS)
 
 /* What a span is: time on the CPU, off it, or a part of that. */
-enum {
+enum span_kind {
 	SPANS_RUNNING,
 	SPANS_OFF_CPU,
 	SPANS_BLOCKED,
 	SPANS_RUNNABLE,
 };
 
-const volatile u32 span_kind = SPANS_RUNNING;
+const volatile enum span_kind span_kind = SPANS_RUNNING;
 
 /* Whose spans are told apart. */
-enum {
+enum span_owner {
 	OWNER_NONE,
 	OWNER_PROCESS,
 	OWNER_THREAD,
 };
 
-const volatile u32 span_owner = OWNER_NONE;
+const volatile enum span_owner span_owner = OWNER_NONE;
 /*
  * Whether the powers of two that people read are of milliseconds: buckets then
  * are of 15625 / 2^14 ns, of which 2^20 are one. In nanoseconds 1000 times any

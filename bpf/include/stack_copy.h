@@ -52,7 +52,12 @@ struct copy_budget {
 };
 
 #define COPY_BUDGETS 4096
-#define COPIES_OF_A_PROCESS 16
+
+enum copy_limits {
+	COPIES_OF_A_PROCESS = 16,
+};
+
+USER_SPACE_KNOWS(enum, copy_limits);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -67,6 +72,8 @@ struct code_changed {
 	u32 pid;
 	u64 instance;
 };
+
+USER_SPACE_KNOWS(struct, code_changed);
 
 /*
  * Sends what the walk in the room of @kind starts from, and the stack. Returns

@@ -20,9 +20,12 @@ struct seeded_thread {
 	u32 pid;
 	u32 leaf_is_exact;
 	u32 is_running;
+	u32 unused;
 	/* 0 in a kernel thread. */
 	struct user_registers registers;
 };
+
+USER_SPACE_KNOWS(struct, seeded_thread);
 
 /*
  * Runs twice: shortly before the window, for user space to read the stacks of
@@ -72,7 +75,10 @@ struct open_interval {
 	u64 kernel;
 	/* The kernel's task state now. */
 	u32 task_state;
+	u32 unused;
 };
+
+USER_SPACE_KNOWS(struct, open_interval);
 
 /*
  * A thread whose record says since before the window's end that it runs, and

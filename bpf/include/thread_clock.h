@@ -62,16 +62,19 @@ struct thread {
 	u32 woken_early;
 	u32 voluntary;
 	u32 involuntary;
-	char comm[COMM_LENGTH];
+	u8 comm[COMM_LENGTH];
 	THREAD_MEMBERS
 };
 
 /* A thread that ended. Its clock stopped at @ended. */
 struct thread_end {
 	u32 kind;
+	u32 unused;
 	u64 ended;
 	struct thread thread;
 };
+
+USER_SPACE_KNOWS(struct, thread_end);
 
 /* By task: a thread that replaces its leader in exec changes its ID. */
 struct {
@@ -81,13 +84,13 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
-enum {
+enum thread_kind {
 	ALL_THREADS,
 	USER_THREADS,
 	KERNEL_THREADS,
 };
 
-const volatile u32 thread_kind = ALL_THREADS;
+const volatile enum thread_kind thread_kind = ALL_THREADS;
 /* Threads that are not chosen have clocks, too. */
 const volatile bool measure_everything = false;
 

@@ -29,18 +29,19 @@ enum walk_end {
 	WALK_NO_RULE,
 	/* Walked by the kernel's helper, which does not say. */
 	WALK_NOT_KNOWN,
+	/* Added to the others: a frame was found by its frame pointer. */
+	WALK_BY_FRAME_POINTER = 0x100,
 };
 
-/* Added to walk_end: a frame was found by its frame pointer. */
-#define WALK_BY_FRAME_POINTER 0x100
+USER_SPACE_KNOWS(enum, walk_end);
 
-enum {
+enum call_graph {
 	CALL_GRAPH_AUTO,
 	CALL_GRAPH_FP,
 	CALL_GRAPH_DWARF,
 };
 
-const volatile u32 call_graph = CALL_GRAPH_AUTO;
+const volatile enum call_graph call_graph = CALL_GRAPH_AUTO;
 
 /* A walk in progress. */
 struct walk {

@@ -63,6 +63,8 @@ struct unwind_rows {
 	u32 rows[SHARD_ROWS];
 };
 
+USER_SPACE_KNOWS(struct, unwind_rows);
+
 struct unwind_shard {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

@@ -14,10 +14,14 @@
 #define MOST_HOPS 8
 
 /* IDs of wakers that are not hashes. */
-#define WAKER_MISSED 0ULL
-#define WAKER_STILL_BLOCKED 1ULL
-/* The command line does not ask for this one. */
-#define WAKER_UNWANTED 2ULL
+enum no_waker {
+	WAKER_MISSED,
+	WAKER_STILL_BLOCKED,
+	/* The command line does not ask for this one. */
+	WAKER_UNWANTED,
+};
+
+USER_SPACE_KNOWS(enum, no_waker);
 
 /* One hop. In an interrupt the task is a bystander, and left out. */
 struct waker_event {
@@ -29,7 +33,7 @@ struct waker_event {
 	u64 kernel;
 	u32 pid;
 	u32 tid;
-	char comm[COMM_LENGTH];
+	u8 comm[COMM_LENGTH];
 };
 
 struct waker_chain_event {
@@ -38,6 +42,9 @@ struct waker_chain_event {
 	u64 id;
 	u64 hops[MOST_HOPS];
 };
+
+USER_SPACE_KNOWS(struct, waker_event);
+USER_SPACE_KNOWS(struct, waker_chain_event);
 
 /* What is kept of each thread: how its last wait ended. */
 struct wake {

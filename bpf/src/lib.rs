@@ -4,10 +4,7 @@
 //! `src/*.bpf.c` holds one program per tool, `include/` what they share. The
 //! build compiles them and generates a module for each.
 
-pub mod spans;
 pub mod types;
-pub mod unwind;
-pub mod wakers;
 
 /// What a file of `src/` was compiled to.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 
 use std::mem::MaybeUninit;
 
-use bpf::types::{EVENT_COUNTS_FILLING, StackKey, Tally};
+use bpf::types::{EventKind, StackKey, Tally};
 use checks::offwaketime::{OffwaketimeSkel, OffwaketimeSkelBuilder};
 use checks::{load, run};
 use libbpf_rs::{MapCore, MapFlags, ProgramInput, RingBufferBuilder};
@@ -88,7 +88,7 @@ fn a_map_three_quarters_full_asks_to_be_drained_and_a_full_one_says_what_is_lost
     let mut asked = 0;
     let mut ring = RingBufferBuilder::new();
     ring.add(&parts.maps.events, |message| {
-        assert_eq!(message, EVENT_COUNTS_FILLING.to_ne_bytes());
+        assert_eq!(message, EventKind::EVENT_COUNTS_FILLING.0.to_ne_bytes());
         asked += 1;
         0
     })

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 
-use bpf::spans::{OWNER_THREAD, RecentSum, SpanKey, SpanSum};
+use bpf::types::{RecentSum, SpanKey, SpanOwner, SpanSum};
 use checks::cpudist::{CpudistSkel, CpudistSkelBuilder};
 use checks::{load, run};
 use libbpf_rs::{MapCore, MapFlags};
@@ -69,7 +69,7 @@ fn sums(parts: &CpudistSkel<'_>, map: &impl MapCore, slot: u32) -> BTreeMap<u32,
 fn spans_of_many_owners_add_up_in_their_interval() {
     let mut object = MaybeUninit::uninit();
     let mut parts = load(CpudistSkelBuilder::default(), &mut object, |open| {
-        open.maps.rodata_data.as_deref_mut().unwrap().span_owner = OWNER_THREAD;
+        open.maps.rodata_data.as_deref_mut().unwrap().span_owner.0 = SpanOwner::OWNER_THREAD.0;
     });
     let expected = SpanSum {
         spans: LENGTHS.len() as u64,

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use bpf::types::{EVENT_CODE_CHANGED, STACK_MISSED, STACK_NONE};
+use bpf::types::{EventKind, STACK_MISSED, STACK_NONE};
 use checks::offwaketime::{OffwaketimeSkel, OffwaketimeSkelBuilder};
 use checks::{load, run};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, RingBufferBuilder};
@@ -101,7 +101,7 @@ impl Walker<'_> {
         ring.add(&self.parts.maps.events, |message| {
             let mut sent = sent.borrow_mut();
             let kind = u32::from_ne_bytes(message[..4].try_into().unwrap());
-            sent.code_changes += usize::from(kind == EVENT_CODE_CHANGED);
+            sent.code_changes += usize::from(kind == EventKind::EVENT_CODE_CHANGED.0);
             sent.stacks.extend(found(message));
             0
         })

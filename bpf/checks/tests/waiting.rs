@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-use bpf::spans::{OWNER_THREAD, RecentSum, SPANS_BLOCKED, SPANS_OFF_CPU, SPANS_RUNNABLE, Waiting};
+use bpf::types::{RecentSum, SpanKind, SpanOwner, Waiting};
 use checks::cpudist::CpudistSkelBuilder;
 use checks::{load, run};
 use libbpf_rs::{MapCore, MapFlags};
@@ -21,12 +21,12 @@ struct Counted {
 }
 
 /// Of a wait that began at `since`, in the interval from [`START`] to [`END`].
-fn counted(kind: u32, since: u64, blocked: u64, runnable: u64) -> Counted {
+fn counted(kind: SpanKind, since: u64, blocked: u64, runnable: u64) -> Counted {
     let mut object = MaybeUninit::uninit();
     let mut parts = load(CpudistSkelBuilder::default(), &mut object, |open| {
         let config = open.maps.rodata_data.as_deref_mut().unwrap();
-        config.span_kind = kind;
-        config.span_owner = OWNER_THREAD;
+        config.span_kind.0 = kind.0;
+        config.span_owner.0 = SpanOwner::OWNER_THREAD.0;
     });
     let shared = parts.maps.bss_data.as_deref_mut().unwrap();
     shared.interval_start = START;
@@ -75,9 +75,13 @@ fn counted(kind: u32, since: u64, blocked: u64, runnable: u64) -> Counted {
 /// What counts of a wait of each kind, 300 ns blocked and 20 waiting for a CPU.
 #[track_caller]
 fn assert_counted(since: u64, lengths: [u64; 3], place: impl Fn(u64) -> Counted) {
-    let kinds = [SPANS_OFF_CPU, SPANS_BLOCKED, SPANS_RUNNABLE];
+    let kinds = [
+        SpanKind::SPANS_OFF_CPU,
+        SpanKind::SPANS_BLOCKED,
+        SpanKind::SPANS_RUNNABLE,
+    ];
     for (kind, length) in kinds.into_iter().zip(lengths) {
-        assert_eq!(counted(kind, since, 300, 20), place(length), "{kind}");
+        assert_eq!(counted(kind, since, 300, 20), place(length), "{kind:?}");
     }
 }
 

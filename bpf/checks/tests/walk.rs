@@ -8,10 +8,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
 
-use bpf::unwind::{
-    WALK_BY_FRAME_POINTER, WALK_NO_MAPPING, WALK_NO_RULE, WALK_REACHED_ROOT, WALK_READ_FAILED,
-    WALK_TOO_DEEP,
-};
+use bpf::types::WalkEnd;
 use checks::offwaketime::OffwaketimeSkelBuilder;
 use checks::{load, run};
 use libbpf_rs::{MapCore, MapFlags, RingBufferBuilder};
@@ -119,13 +116,14 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 fn number(end: End) -> u32 {
-    match end {
-        End::Root => WALK_REACHED_ROOT,
-        End::NoMapping => WALK_NO_MAPPING,
-        End::ReadFailed => WALK_READ_FAILED,
-        End::TooDeep => WALK_TOO_DEEP,
-        End::NoRule => WALK_NO_RULE,
-    }
+    let number = match end {
+        End::Root => WalkEnd::WALK_REACHED_ROOT,
+        End::NoMapping => WalkEnd::WALK_NO_MAPPING,
+        End::ReadFailed => WalkEnd::WALK_READ_FAILED,
+        End::TooDeep => WalkEnd::WALK_TOO_DEEP,
+        End::NoRule => WalkEnd::WALK_NO_RULE,
+    };
+    number.0
 }
 
 /// How often walks were made, reached the root, and would have been recalled.
@@ -237,7 +235,8 @@ fn walk_many(cases: u32, check_recalled: bool) -> Counts {
                 &mut memory,
                 127,
             );
-            let by_frame_pointer = u32::from(expected.by_frame_pointer) * WALK_BY_FRAME_POINTER;
+            let by_frame_pointer =
+                u32::from(expected.by_frame_pointer) * WalkEnd::WALK_BY_FRAME_POINTER.0;
             let mut counts = counts.borrow_mut();
             counts.walks += 1;
             counts.roots += u64::from(expected.end == End::Root);

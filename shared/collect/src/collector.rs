@@ -3,18 +3,16 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bpf::types::{
-    EVENT_CODE_CHANGED, EVENT_STACK, EVENT_STACK_COPY, EVENT_THREAD_END, Losses, StackEvent,
-    StackKey, Tally, ThreadEnd,
+    CodeChanged, EventKind, Losses, STACK_DEPTH, StackCopy, StackEvent, StackKey, Tally, ThreadEnd,
 };
-use bpf::unwind::{CodeChanged, StackCopy};
-use bpf::wakers::{EVENT_WAKER, EVENT_WAKER_CHAIN};
 use libbpf_rs::{Map, RingBuffer, RingBufferBuilder};
-use loader::iterators::copy;
+use loader::iterators::{copy, copy_start};
 use loader::maps::{for_each_value, take_all};
 use loader::{Context, Error, LoadedObject, Result, Targets, Variable};
 use symbolize::Process;
@@ -41,15 +39,15 @@ struct Inbox<'a> {
 
 impl Inbox<'_> {
     fn take(&mut self, message: &[u8]) {
-        match copy::<u32>(message) {
-            Some(EVENT_STACK) => self.take_stack(message),
-            Some(EVENT_THREAD_END) => self.ended.extend(copy::<ThreadEnd>(message)),
-            Some(EVENT_STACK_COPY) => self.take_copy(message),
-            Some(EVENT_CODE_CHANGED) => self.take_change(message),
-            Some(EVENT_WAKER) => copy(message)
+        match copy(message).map(EventKind) {
+            Some(EventKind::EVENT_STACK) => self.take_stack(message),
+            Some(EventKind::EVENT_THREAD_END) => self.ended.extend(copy::<ThreadEnd>(message)),
+            Some(EventKind::EVENT_STACK_COPY) => self.take_copy(message),
+            Some(EventKind::EVENT_CODE_CHANGED) => self.take_change(message),
+            Some(EventKind::EVENT_WAKER) => copy(message)
                 .into_iter()
                 .for_each(|event| self.wakers.add(event)),
-            Some(EVENT_WAKER_CHAIN) => copy(message)
+            Some(EventKind::EVENT_WAKER_CHAIN) => copy(message)
                 .iter()
                 .for_each(|event| self.wakers.add_chain(event)),
             // EVENT_COUNTS_FILLING only wakes us.
@@ -58,20 +56,17 @@ impl Inbox<'_> {
     }
 
     fn take_stack(&mut self, message: &[u8]) {
-        let Some(event) = copy::<StackEvent>(message) else {
-            return;
-        };
-        let frames: Vec<u64> = message[size_of::<StackEvent>()..]
-            .chunks_exact(size_of::<u64>())
-            .take(event.depth as usize)
-            .filter_map(|bytes| Some(u64::from_ne_bytes(bytes.try_into().ok()?)))
-            .collect();
-        self.stacks.add(&event, &frames);
+        let event: StackEvent = copy_start(message);
+        // As many as it says that there are, and there are.
+        let sent = message.len().saturating_sub(offset_of!(StackEvent, frames)) / size_of::<u64>();
+        let depth = sent.min(event.depth as usize).min(STACK_DEPTH);
+        self.stacks.add(&event, &event.frames[..depth]);
     }
 
     fn take_copy(&mut self, message: &[u8]) {
-        if let (Some(event), Some(unwinder)) = (copy::<StackCopy>(message), &mut self.unwinder) {
-            let stack = &message[size_of::<StackCopy>()..];
+        const START: usize = offset_of!(StackCopy, stack);
+        if let (Some(stack), Some(unwinder)) = (message.get(START..), &mut self.unwinder) {
+            let event: StackCopy = copy_start(message);
             let stack = &stack[..stack.len().min(event.bytes as usize)];
             // Without room for it the stack will count as missing.
             unwinder.add_copy(Copied::from_event(&event, stack));

@@ -3,11 +3,9 @@
 use std::collections::HashMap;
 use std::fs;
 
-use bpf::spans::{
-    OWNER_NONE, OWNER_PROCESS, OWNER_THREAD, RecentSum, SLOTS, SPANS_BLOCKED, SPANS_OFF_CPU,
-    SPANS_RUNNABLE, SPANS_RUNNING, SpanCounts, SpanKey, SpanSum, Waiting,
+use bpf::types::{
+    Losses, RecentSum, SPAN_SLOTS, SpanCounts, SpanKey, SpanKind, SpanOwner, SpanSum, Waiting,
 };
-use bpf::types::Losses;
 use libbpf_rs::{Link, Map, MapCore, MapFlags, ProgramMut};
 use loader::iterators::{self, copy};
 use loader::maps::take_all;
@@ -37,19 +35,19 @@ impl Question {
     /// Tells programs, and neither loads nor makes room for what is not needed.
     pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
         let owner = match self.apart {
-            None => OWNER_NONE,
-            Some(Apart::Processes) => OWNER_PROCESS,
-            Some(Apart::Threads) => OWNER_THREAD,
+            None => SpanOwner::OWNER_NONE,
+            Some(Apart::Processes) => SpanOwner::OWNER_PROCESS,
+            Some(Apart::Threads) => SpanOwner::OWNER_THREAD,
         };
         let kind = match self.kind {
-            Kind::Running => SPANS_RUNNING,
-            Kind::OffCpu => SPANS_OFF_CPU,
-            Kind::Blocked => SPANS_BLOCKED,
-            Kind::Runnable => SPANS_RUNNABLE,
+            Kind::Running => SpanKind::SPANS_RUNNING,
+            Kind::OffCpu => SpanKind::SPANS_OFF_CPU,
+            Kind::Blocked => SpanKind::SPANS_BLOCKED,
+            Kind::Runnable => SpanKind::SPANS_RUNNABLE,
         };
         object.set("in_milliseconds", self.scale == Scale::Milliseconds)?;
-        object.set("span_owner", owner)?;
-        object.set("span_kind", kind)?;
+        object.set("span_owner", owner.0)?;
+        object.set("span_kind", kind.0)?;
 
         let hooks = self.hooks();
         for hook in ALL_HOOKS {
@@ -124,7 +122,7 @@ pub struct SpanCollector<'a> {
     start: u64,
     end: u64,
     /// What was read of each slot so far, by owner; 0 where there is none.
-    read: [HashMap<u32, Histogram>; SLOTS],
+    read: [HashMap<u32, Histogram>; SPAN_SLOTS],
 }
 
 impl<'a> SpanCollector<'a> {
@@ -243,7 +241,12 @@ impl<'a> SpanCollector<'a> {
         let full = self.sums.swap()?;
         let (read, scale) = (&mut self.read, self.question.scale);
         take_all(full, "the spans", |key: SpanKey, sum: SpanSum| {
-            add(&mut read[usize::from(key.slot) % SLOTS], scale, key, &sum);
+            add(
+                &mut read[usize::from(key.slot) % SPAN_SLOTS],
+                scale,
+                key,
+                &sum,
+            );
         })
     }
 

@@ -4,10 +4,8 @@ mod interner;
 
 use std::collections::{HashMap, HashSet};
 
-use bpf::types::COMM_LENGTH;
-use bpf::wakers::{
-    CONTEXT_INTERRUPT, CONTEXT_SOFTIRQ, CONTEXT_TASK, CONTEXT_UNKNOWN, WAKER_STILL_BLOCKED,
-    WAKER_UNWANTED, WakerChainEvent, WakerEvent,
+use bpf::types::{
+    COMM_LENGTH, Context, WAKER_STILL_BLOCKED, WAKER_UNWANTED, WakerChainEvent, WakerEvent,
 };
 use profile::{Stack, ThreadId, Waker, marker};
 
@@ -167,14 +165,14 @@ impl Wakers {
                 break;
             };
             let thread = hop.thread;
-            let context = match hop.context {
-                CONTEXT_UNKNOWN => {
+            let context = match Context(hop.context) {
+                Context::CONTEXT_UNKNOWN => {
                     let stack = stacks.named(Captured::Nothing, hop.kernel, draft).stack;
                     context(&kernel_names(stack, draft))
                 }
                 known => known,
             };
-            let is_thread = context == CONTEXT_TASK;
+            let is_thread = context == Context::CONTEXT_TASK;
             if is_thread && thread.tid != 0 {
                 if seen.contains(&thread) {
                     break;
@@ -235,7 +233,7 @@ fn named_thread(hop: &Hop, with_kernel: bool, stacks: &Stacks, draft: &mut Draft
 
 fn named_interrupt(
     hop: &Hop,
-    context: u32,
+    context: Context,
     with_kernel: bool,
     stacks: &Stacks,
     draft: &mut Draft,
@@ -245,7 +243,7 @@ fn named_interrupt(
     let handler = handler(&names);
     let comm = if names[handler..].iter().any(|name| is_timer(name)) {
         marker::TIMER
-    } else if context == CONTEXT_INTERRUPT {
+    } else if context == Context::CONTEXT_INTERRUPT {
         marker::INTERRUPT
     } else {
         marker::SOFTIRQ
@@ -313,7 +311,7 @@ fn is_softirq_entry(name: &str) -> bool {
 }
 
 /// Whose work a kernel stack, root first, is, where the kernel does not tell.
-fn context(names: &[&str]) -> u32 {
+fn context(names: &[&str]) -> Context {
     // kernel/entry/common.c: on its way back from an interrupt a CPU may do the
     // task's own work, such as handling a signal, or switch to another task.
     let returns = |name: &str| {
@@ -323,16 +321,16 @@ fn context(names: &[&str]) -> u32 {
     };
     for name in names.iter().rev() {
         if returns(name) {
-            return CONTEXT_TASK;
+            return Context::CONTEXT_TASK;
         }
         if is_softirq_entry(name) {
-            return CONTEXT_SOFTIRQ;
+            return Context::CONTEXT_SOFTIRQ;
         }
         if is_interrupt_entry(name) {
-            return CONTEXT_INTERRUPT;
+            return Context::CONTEXT_INTERRUPT;
         }
     }
-    CONTEXT_TASK
+    Context::CONTEXT_TASK
 }
 
 #[cfg(test)]
@@ -370,19 +368,22 @@ mod tests {
     fn the_stack_tells_whose_work_it_is() {
         let of = context;
         let entry = "asm_sysvec_apic_timer_interrupt";
-        assert_eq!(of(&[]), CONTEXT_TASK);
-        assert_eq!(of(&["do_syscall_64", "vfs_write"]), CONTEXT_TASK);
-        assert_eq!(of(&["do_syscall_64", entry, "f"]), CONTEXT_INTERRUPT);
+        assert_eq!(of(&[]), Context::CONTEXT_TASK);
+        assert_eq!(of(&["do_syscall_64", "vfs_write"]), Context::CONTEXT_TASK);
+        assert_eq!(
+            of(&["do_syscall_64", entry, "f"]),
+            Context::CONTEXT_INTERRUPT
+        );
         assert_eq!(
             of(&[entry, "irq_exit_rcu", "__do_softirq", "f"]),
-            CONTEXT_SOFTIRQ
+            Context::CONTEXT_SOFTIRQ
         );
-        assert_eq!(of(&["asm_exc_page_fault", "f"]), CONTEXT_TASK);
+        assert_eq!(of(&["asm_exc_page_fault", "f"]), Context::CONTEXT_TASK);
         let signal = [entry, "irqentry_exit_to_user_mode", "get_signal", "do_exit"];
-        assert_eq!(of(&signal), CONTEXT_TASK);
+        assert_eq!(of(&signal), Context::CONTEXT_TASK);
         assert_eq!(
             of(&[&signal[..], &[entry, "f"]].concat()),
-            CONTEXT_INTERRUPT
+            Context::CONTEXT_INTERRUPT
         );
     }
 

@@ -12,13 +12,13 @@ use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use bpf::types::{EVENT_STACK, EVENT_STACK_COPY, StackEvent};
-use bpf::unwind::{StackCopy, WALK_REACHED_ROOT};
+use bpf::types::{EventKind, StackCopy, StackEvent, WalkEnd};
 use collect::{CallGraph, Unwinder};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use libbpf_rs::RingBufferBuilder;
 use loader::Samplers;
+use loader::iterators::copy_start;
 use plain::Plain;
 use profile::Rate;
 use symbolize::Symbolizer;
@@ -87,12 +87,10 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
     let mut ring = RingBufferBuilder::new();
     let events = object.map("events").unwrap();
     ring.add(&events, |message| {
-        match read::<u32>(message) {
-            EVENT_STACK => {
-                let event: StackEvent = read(message);
-                let frames = message[size_of::<StackEvent>()..].chunks_exact(8);
-                let frames = frames.map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
-                let frames: Vec<u64> = frames.take(event.depth as usize).collect();
+        match EventKind(read(message)) {
+            EventKind::EVENT_STACK => {
+                let event: StackEvent = copy_start(message);
+                let frames = event.frames[..event.depth as usize].to_vec();
                 let is_deep = frames.len() > DEEP;
                 let walked = seen
                     .entry(event.hash)
@@ -101,9 +99,9 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
                     .replace((event.walk_end, frames));
                 deep_ones.set(deep_ones.get() + usize::from(is_deep && walked.is_none()));
             }
-            EVENT_STACK_COPY => {
-                let copy: StackCopy = read(message);
-                let stack = &message[size_of::<StackCopy>()..][..copy.bytes as usize];
+            EventKind::EVENT_STACK_COPY => {
+                let copy: StackCopy = copy_start(message);
+                let stack = &copy.stack[..copy.bytes as usize];
                 seen.entry(copy.hash).or_default().copied = Some((copy, stack.to_vec()));
             }
             _ => {}
@@ -132,7 +130,7 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
         };
         deep += usize::from(frames.len() > DEEP);
         let registers = Registers {
-            instruction_pointer: copy.registers.instruction_pointer,
+            instruction_pointer: copy.registers.ip,
             general: copy.registers.general,
         };
         let space = unwinder.space(process).expect("tables of the process");
@@ -150,7 +148,7 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
             "in BPF and in Rust, {:?} {copy:x?}",
             walk.end
         );
-        assert_eq!(*end, WALK_REACHED_ROOT, "{frames:x?}");
+        assert_eq!(*end, WalkEnd::WALK_REACHED_ROOT.0, "{frames:x?}");
 
         stacks += 1;
         let start = UnwindRegsX86_64::new(

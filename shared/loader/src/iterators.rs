@@ -27,6 +27,16 @@ pub fn run<T: Plain + Copy + Default>(program: &ProgramMut<'_>) -> Result<Vec<T>
         .collect())
 }
 
+/// A value of which only the start may be there; the rest is as in its default.
+pub fn copy_start<T: Plain + Copy + Default>(bytes: &[u8]) -> T {
+    let mut value = T::default();
+    // SAFETY: any bytes are a value.
+    let start = unsafe { plain::as_mut_bytes(&mut value) };
+    let length = start.len().min(bytes.len());
+    start[..length].copy_from_slice(&bytes[..length]);
+    value
+}
+
 /// A value from its bytes; `None` if there are too few.
 pub fn copy<T: Plain + Copy + Default>(bytes: &[u8]) -> Option<T> {
     let mut value = T::default();

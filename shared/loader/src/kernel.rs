@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use bpf::types::SwitchArguments;
 use libbpf_rs::btf::types::{DataSec, FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::btf::{Btf, BtfKind, BtfType, ReferencesType};
 
@@ -39,7 +40,7 @@ impl Kernel {
             .ino();
         let nested = namespace != INITIAL_PID_NAMESPACE;
         Ok(Kernel {
-            switch_arguments: switch_arguments(&btf),
+            switch_arguments: switch_arguments(&btf).0,
             pid_namespace: if nested { namespace as u32 } else { 0 },
             preempt_count_from_runqueue: preempt_count_from_runqueue(&btf).unwrap_or(0),
         })
@@ -75,17 +76,13 @@ fn ring_buffer_may_sleep(btf: &Btf<'_>) -> bool {
 
 /// `enum switch_arguments` of `include/clock_events.h`, from the type of the
 /// tracepoint's probe: (void *data, bool preempt, …).
-fn switch_arguments(btf: &Btf<'_>) -> u32 {
-    const WITHOUT_STATE: u32 = 0;
-    const STATE_SECOND: u32 = 1;
-    const STATE_LAST: u32 = 2;
-
+fn switch_arguments(btf: &Btf<'_>) -> SwitchArguments {
     let arguments = btf
         .type_by_name::<Typedef<'_>>("btf_trace_sched_switch")
         .and_then(|typedef| Ptr::try_from(typedef.referenced_type()).ok())
         .and_then(|pointer| FuncProto::try_from(pointer.referenced_type()).ok());
     let Some(arguments) = arguments else {
-        return STATE_LAST;
+        return SwitchArguments::SWITCH_STATE_LAST;
     };
     let is_pointer = |index: usize| {
         arguments
@@ -94,9 +91,9 @@ fn switch_arguments(btf: &Btf<'_>) -> u32 {
             .is_some_and(|ty| ty.kind() == BtfKind::Ptr)
     };
     match arguments.len() {
-        5 if is_pointer(2) => STATE_LAST,
-        5 => STATE_SECOND,
-        _ => WITHOUT_STATE,
+        5 if is_pointer(2) => SwitchArguments::SWITCH_STATE_LAST,
+        5 => SwitchArguments::SWITCH_STATE_SECOND,
+        _ => SwitchArguments::SWITCH_WITHOUT_STATE,
     }
 }
 

@@ -2,8 +2,7 @@
 
 mod arguments;
 
-use bpf::types::{Tally, Thread};
-use bpf::wakers::WAKER_MISSED;
+use bpf::types::{Tally, Thread, WAKER_MISSED};
 use cli::{AlsoWritten, CommonFlags, StackTool};
 use collect::{ClockSession, StackChoice};
 use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bpf::wakers::MOST_HOPS;
+use bpf::types::MOST_HOPS;
 use clap::Parser;
 use cli::values;
 use loader::Targets;

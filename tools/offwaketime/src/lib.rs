@@ -4,8 +4,9 @@ mod arguments;
 
 use std::io::{self, Write};
 
-use bpf::types::Tally;
-use bpf::wakers::{SleepingThread, WAKER_MISSED, WAKER_STILL_BLOCKED, WAKER_UNWANTED};
+use bpf::types::{
+    ClockRecord, SleepingThread, Tally, WAKER_MISSED, WAKER_STILL_BLOCKED, WAKER_UNWANTED,
+};
 use cli::{AlsoWritten, CommonFlags, StackTool};
 use collect::{ClockSession, OffCpuFilter, StackChoice, WakersShown};
 use export::svg::{Caption, Colours};
@@ -163,12 +164,12 @@ fn charge(
     wakers: &Targets,
     filter: &OffCpuFilter,
 ) -> Option<(Tally, u64)> {
-    let thread = &sleeper.thread;
-    let is_chosen = targets.includes(thread.pid, thread.tid) && filter.kind.includes(thread);
+    let thread = sleeper.thread();
+    let is_chosen = targets.includes(thread.pid, thread.tid) && filter.kind.includes(&thread);
     if tally.blocked == 0 || !filter.admits(tally.blocked, thread.off_state) || !is_chosen {
         return None;
     }
-    let waker = match sleeper.waker {
+    let waker = match sleeper.wake.waker {
         WAKER_MISSED if tally.runnable == 0 => WAKER_STILL_BLOCKED,
         waker => waker,
     };

@@ -3,8 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
-use bpf::types::{EVENT_STACK, StackEvent};
-use bpf::unwind::{SHARD_ROWS, UnwindMapping, UnwindPage, UnwindProcess};
+use bpf::types::{EventKind, SHARD_ROWS, StackEvent, UnwindMapping, UnwindPage, UnwindProcess};
 use checks::offwaketime::OpenOffwaketimeSkel;
 use checks::offwaketime::types::unwind_rule;
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
@@ -242,16 +241,21 @@ pub(crate) struct Found {
 
 /// A stack that was sent, with its ID.
 pub(crate) fn found(message: &[u8]) -> Option<(u64, Found)> {
+    // Only as much is sent as it has frames.
+    let mut whole = message.to_vec();
+    whole.resize(size_of::<StackEvent>(), 0);
     let mut event = StackEvent::default();
-    plain::copy_from_bytes(&mut event, message).ok()?;
-    let frames = message[size_of::<StackEvent>()..].chunks_exact(8);
-    let frames = frames.map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+    plain::copy_from_bytes(&mut event, &whole).ok()?;
     let found = Found {
         instance: event.instance,
         end: event.walk_end,
-        addresses: frames.take(event.depth as usize).collect(),
+        addresses: event
+            .frames
+            .into_iter()
+            .take(event.depth as usize)
+            .collect(),
     };
-    (event.kind == EVENT_STACK).then_some((event.hash, found))
+    (event.kind == EventKind::EVENT_STACK.0).then_some((event.hash, found))
 }
 
 /// DWARF number of rsp.

@@ -6,8 +6,7 @@
 
 use std::collections::HashMap;
 
-use bpf::types::{COMM_LENGTH, STACK_MISSED, StackKey, Tally};
-use bpf::wakers::WAKER_MISSED;
+use bpf::types::{COMM_LENGTH, STACK_MISSED, StackKey, Tally, WAKER_MISSED};
 use indexmap::IndexMap;
 use profile::{Id, Table, ThreadId};
 

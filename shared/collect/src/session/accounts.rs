@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use bpf::types::{
-    COMM_LENGTH, ClockRecord, OpenInterval, STACK_MISSED, StackKey, TASK_WAKING, Tally, Thread,
-    ThreadEnd, ThreadState,
+    COMM_LENGTH, ClockRecord, OpenInterval, STACK_MISSED, StackKey, StateFilter, TASK_WAKING,
+    Tally, Thread, ThreadEnd, ThreadState,
 };
 use libbpf_rs::{Map, ProgramMut};
 use loader::maps::take_all;
@@ -14,8 +14,7 @@ use profile::{Clock, ThreadId};
 
 use crate::naming::Draft;
 
-/// Which threads are chosen where none is named: `thread_kind` in
-/// `include/thread_clock.h`.
+/// Which threads are chosen where none is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadKind {
     /// All of them.
@@ -33,6 +32,15 @@ impl ThreadKind {
             (true, _) => ThreadKind::User,
             (_, true) => ThreadKind::Kernel,
             _ => ThreadKind::All,
+        }
+    }
+
+    /// As programs have it.
+    fn of_programs(self) -> bpf::types::ThreadKind {
+        match self {
+            ThreadKind::All => bpf::types::ThreadKind::ALL_THREADS,
+            ThreadKind::User => bpf::types::ThreadKind::USER_THREADS,
+            ThreadKind::Kernel => bpf::types::ThreadKind::KERNEL_THREADS,
         }
     }
 
@@ -64,19 +72,15 @@ pub struct OffCpuFilter {
 impl OffCpuFilter {
     /// Tells programs.
     pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
-        const STATES_ALL: u32 = 0;
-        const STATES_RUNNABLE: u32 = 1;
-        const STATES_IN_MASK: u32 = 2;
-
-        object.set("thread_kind", self.kind as u32)?;
+        object.set("thread_kind", self.kind.of_programs().0)?;
         object.set("min_interval", self.min_ns)?;
         object.set("max_interval", self.max_ns)?;
         let (filter, mask) = match self.states {
-            None => (STATES_ALL, 0),
-            Some(0) => (STATES_RUNNABLE, 0),
-            Some(mask) => (STATES_IN_MASK, mask),
+            None => (StateFilter::STATES_ALL, 0),
+            Some(0) => (StateFilter::STATES_RUNNABLE, 0),
+            Some(mask) => (StateFilter::STATES_IN_MASK, mask),
         };
-        object.set("state_filter", filter)?;
+        object.set("state_filter", filter.0)?;
         object.set("state_mask", mask)
     }
 
@@ -151,7 +155,7 @@ impl<Record: ClockRecord> ThreadClocks<Record> {
             .collect();
         let (want_user, want_kernel) = stacks;
         for (task, record) in self.threads {
-            let mut thread = *record.thread();
+            let mut thread = record.thread();
             let open = self
                 .open
                 .get(&task)

@@ -4,10 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use bpf::unwind::{
-    WALK_BY_FRAME_POINTER, WALK_NO_MAPPING, WALK_NO_RULE, WALK_REACHED_ROOT, WALK_READ_FAILED,
-    WALK_TOO_DEEP,
-};
+use bpf::types::WalkEnd as ProgramsEnd;
 use profile::WalkEnds;
 use unwind::{End, Walk};
 
@@ -28,17 +25,18 @@ impl Outcome {
     /// From `walk_end` of a program's message; `None` of a walk by the
     /// kernel's helper, which does not say.
     pub(crate) fn from_program(walk_end: u32) -> Option<Outcome> {
-        let end = match walk_end & !WALK_BY_FRAME_POINTER {
-            WALK_REACHED_ROOT => End::Root,
-            WALK_NO_MAPPING => End::NoMapping,
-            WALK_READ_FAILED => End::ReadFailed,
-            WALK_TOO_DEEP => End::TooDeep,
-            WALK_NO_RULE => End::NoRule,
+        const BY_FRAME_POINTER: u32 = ProgramsEnd::WALK_BY_FRAME_POINTER.0;
+        let end = match ProgramsEnd(walk_end & !BY_FRAME_POINTER) {
+            ProgramsEnd::WALK_REACHED_ROOT => End::Root,
+            ProgramsEnd::WALK_NO_MAPPING => End::NoMapping,
+            ProgramsEnd::WALK_READ_FAILED => End::ReadFailed,
+            ProgramsEnd::WALK_TOO_DEEP => End::TooDeep,
+            ProgramsEnd::WALK_NO_RULE => End::NoRule,
             _ => return None,
         };
         Some(Outcome {
             end,
-            by_frame_pointer: walk_end & WALK_BY_FRAME_POINTER != 0,
+            by_frame_pointer: walk_end & BY_FRAME_POINTER != 0,
         })
     }
 }
@@ -153,12 +151,18 @@ mod tests {
 
     #[test]
     fn a_programs_word_is_understood() {
-        let outcome = Outcome::from_program(WALK_NO_RULE | WALK_BY_FRAME_POINTER);
+        let [no_rule, by_frame_pointer, not_known] = [
+            ProgramsEnd::WALK_NO_RULE,
+            ProgramsEnd::WALK_BY_FRAME_POINTER,
+            ProgramsEnd::WALK_NOT_KNOWN,
+        ]
+        .map(|end| end.0);
+        let outcome = Outcome::from_program(no_rule | by_frame_pointer);
         let expected = Outcome {
             end: End::NoRule,
             by_frame_pointer: true,
         };
         assert_eq!(outcome, Some(expected));
-        assert_eq!(Outcome::from_program(bpf::unwind::WALK_NOT_KNOWN), None);
+        assert_eq!(Outcome::from_program(not_known), None);
     }
 }

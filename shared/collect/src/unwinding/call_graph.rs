@@ -1,6 +1,6 @@
 //! The ways to walk a user stack that a command line chooses from.
 
-use bpf::unwind::{CALL_GRAPH_AUTO, CALL_GRAPH_DWARF, CALL_GRAPH_FP};
+use bpf::types::CallGraph as Mode;
 
 /// How user stacks are walked; the names are perf's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,10 +30,11 @@ impl CallGraph {
 
     /// `call_graph` of the BPF programs.
     pub fn code(self) -> u32 {
-        match self {
-            CallGraph::Auto => CALL_GRAPH_AUTO,
-            CallGraph::Fp => CALL_GRAPH_FP,
-            CallGraph::Dwarf => CALL_GRAPH_DWARF,
-        }
+        let mode = match self {
+            CallGraph::Auto => Mode::CALL_GRAPH_AUTO,
+            CallGraph::Fp => Mode::CALL_GRAPH_FP,
+            CallGraph::Dwarf => Mode::CALL_GRAPH_DWARF,
+        };
+        mode.0
     }
 }

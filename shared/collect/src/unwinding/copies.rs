@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bpf::types::UserRegisters;
-use bpf::unwind::{STACK_COPY_BYTES, StackCopy};
+use bpf::types::{STACK_COPY_BYTES, StackCopy, UserRegisters};
 use symbolize::Process;
 use unwind::{Memory, ProcessMemory, Registers};
 
@@ -82,7 +81,7 @@ impl Copied {
 /// Registers as the programs send them.
 pub(crate) fn registers(sent: &UserRegisters) -> Registers {
     Registers {
-        instruction_pointer: sent.instruction_pointer,
+        instruction_pointer: sent.ip,
         general: sent.general,
     }
 }

@@ -3,9 +3,7 @@
 
 use std::collections::HashMap;
 
-use bpf::unwind::{
-    CopyBudget, MOST_RULES, MOST_SHARDS, SHARD_ROWS, UnwindMapping, UnwindPage, UnwindProcess,
-};
+use bpf::types::{CopyBudget, CopyLimits, SHARD_ROWS, UnwindMapping, UnwindPage, UnwindProcess};
 use libbpf_rs::{Map, MapCore, MapFlags};
 use loader::iterators::copy;
 use loader::{Context, Error, LoadedObject, OpenObject, Result};
@@ -95,7 +93,7 @@ impl<'a> KernelTables<'a> {
         Ok(KernelTables {
             // Rule 0 is what the map is full of at first: nothing is known.
             rules: HashMap::from([(Rule::NONE, 0)]),
-            indexes: Ranges::new(0, MOST_SHARDS.into()),
+            indexes: Ranges::new(0, maps.shards.max_entries()),
             users: HashMap::new(),
             open: None,
             pages: Ranges::new(0, maps.pages.max_entries()),
@@ -203,8 +201,13 @@ impl<'a> KernelTables<'a> {
 
     /// Lets a process cause copies of stacks again, since its mappings are new.
     fn renew_copies(&mut self, instance: u64) -> Result<()> {
-        let key = CopyBudget::index(instance).to_ne_bytes();
-        let budget = CopyBudget::new(instance);
+        let budgets = u64::from(self.maps.copy_budgets.max_entries());
+        let key = ((instance % budgets) as u32).to_ne_bytes();
+        let budget = CopyBudget {
+            instance,
+            left: CopyLimits::COPIES_OF_A_PROCESS.0.cast_signed(),
+            ..CopyBudget::default()
+        };
         // SAFETY: a struct of integers without padding.
         let value = unsafe { plain::as_bytes(&budget) };
         self.maps
@@ -221,7 +224,7 @@ impl<'a> KernelTables<'a> {
             .filter(|rule| !self.rules.contains_key(rule))
             .copied()
             .collect();
-        if known + new.len() > MOST_RULES {
+        if known + new.len() > self.maps.rules.max_entries() as usize {
             let full = "there is no room for its rules";
             return Err(Error::Unsupported(full.into()));
         }

@@ -3,7 +3,7 @@
 
 use std::ptr::{self, NonNull};
 
-use bpf::unwind::SHARD_ROWS;
+use bpf::types::SHARD_ROWS;
 use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
 use libbpf_rs::{MapHandle, MapType};
 use loader::{Context, Result};

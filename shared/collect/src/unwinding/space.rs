@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bpf::unwind::UnwindMapping;
+use bpf::types::UnwindMapping;
 use symbolize::CodeMapping;
 use unwind::{AddressSpace, Built, Code};
 
