@@ -6,7 +6,7 @@
 #include "thread_clock.h"
 
 /* Gives @task, which had no event yet, a clock. NULL if it cannot have one. */
-static __always_inline struct thread *seed_clock(struct task_struct *task,
+static __always_inline struct thread *start_clock(struct task_struct *task,
 						 u64 now)
 {
 	enum thread_state state = THREAD_RUNNING;

@@ -19,13 +19,13 @@ enum no_stack {
 USER_SPACE_KNOWS(enum, no_stack);
 
 /* Set in the ID of a stack that user space reads itself: a task's address. */
-#define STACK_SEEDED (1ULL << 63)
+#define STACK_OF_PREEXISTING (1ULL << 63)
 
 enum event_kind {
 	EVENT_STACK,
 	EVENT_THREAD_END,
 	EVENT_COUNTS_FILLING,
-	EVENT_STACK_COPY,
+	EVENT_STACK_DUMP,
 	EVENT_CODE_CHANGED,
 	EVENT_WAKER,
 	EVENT_WAKER_CHAIN,
@@ -61,7 +61,7 @@ static __always_inline u64 hash_word(u64 hash, u64 word)
 /* A hash as a stack's ID; the top bit is left to SEEDED ones. */
 static __always_inline u64 stack_id(u64 hash)
 {
-	hash &= ~STACK_SEEDED;
+	hash &= ~STACK_OF_PREEXISTING;
 	return hash > STACK_MISSED ? hash : STACK_MISSED + 1;
 }
 

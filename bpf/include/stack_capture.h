@@ -7,19 +7,19 @@
 #define SYSTEMSCOPE_STACK_CAPTURE_H
 
 #include "events.h"
-#include "stack_copy.h"
+#include "stack_dump.h"
 #include "task.h"
 #include "unwind.h"
 
 const volatile bool want_user_stacks = true;
 const volatile bool want_kernel_stacks = true;
 /*
- * For checks: every stack is walked here, and sent as a copy, too; whether it
- * could have been recalled, and as what, is counted.
+ * For checks: every stack is walked here, and sent as a dump, too; whether it
+ * could have been cached, and as what, is counted.
  */
-const volatile bool copy_every_stack = false;
-volatile u64 recalled_rightly = 0;
-volatile u64 recalled_wrongly = 0;
+const volatile bool dump_every_stack = false;
+volatile u64 cache_hits_right = 0;
+volatile u64 cache_hits_wrong = 0;
 
 /*
  * Hashes whose frames user space has, one per slot. A hash that pushes
@@ -179,12 +179,12 @@ static __always_inline void start_walk(struct walk *walk, struct pt_regs *regs,
 	walk->mapping.end = 0;
 }
 
-static __always_inline void check_recalled(u64 recalled, u64 walked)
+static __always_inline void check_cache_hit(u64 cached, u64 walked)
 {
-	if (recalled == walked)
-		__sync_fetch_and_add(&recalled_rightly, 1);
-	else if (recalled)
-		__sync_fetch_and_add(&recalled_wrongly, 1);
+	if (cached == walked)
+		__sync_fetch_and_add(&cache_hits_right, 1);
+	else if (cached)
+		__sync_fetch_and_add(&cache_hits_wrong, 1);
 }
 
 /*
@@ -200,7 +200,7 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room,
 	bool exact = event->leaf_is_exact;
 	struct unwind_process *process;
 	struct walk_tables tables;
-	u64 id, recalled = 0;
+	u64 id, cached = 0;
 	int end;
 
 	start_walk(walk, regs, exact);
@@ -208,12 +208,12 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room,
 	if (!process)
 		process = find_forks_process(event, task, &tables);
 	if (!process) {
-		id = copy_stack(room);
+		id = dump_stack(room);
 		return id == STACK_MISSED ? STACK_NONE : id;
 	}
 	if (code_changed(process, task)) {
 		/* Another file may be where the mappings have one. */
-		id = copy_stack(room);
+		id = dump_stack(room);
 		if (id != STACK_MISSED)
 			return id;
 		report_code_change(event);
@@ -229,34 +229,34 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room,
 			.bp = walk->bp,
 		};
 
-		recalled = recall_walk(&walk->notes, &from);
-		if (recalled && !unseen(recalled) && !copy_every_stack)
-			return recalled;
+		cached = look_up_walk(&walk->notes, &from);
+		if (cached && !unseen(cached) && !dump_every_stack)
+			return cached;
 		begin_notes(&walk->notes, &from);
 	}
 	walk->first_mapping = (u32)tables.mappings;
 	walk->mapping_count = tables.mappings >> 32;
 	end = unwind_stack(SCRATCH_HOOK);
 
-	if ((end & 0xff) == WALK_NO_MAPPING || copy_every_stack) {
+	if ((end & 0xff) == WALK_NO_MAPPING || dump_every_stack) {
 		u32 depth = walk->depth;
 
-		/* The copy starts where the walk did. */
+		/* The dump starts where the walk did. */
 		start_walk(walk, regs, exact);
 		walk->depth = depth;
 	}
 	if ((end & 0xff) == WALK_NO_MAPPING) {
-		id = copy_stack(room);
+		id = dump_stack(room);
 		if (id != STACK_MISSED)
 			return id;
 	}
 	event->walk_end = end;
 	id = publish_stack(SCRATCH_HOOK, walk->depth * sizeof(u64));
 	if ((end & 0xff) == WALK_REACHED_ROOT)
-		remember_walk(&walk->notes, id);
-	if (copy_every_stack) {
-		check_recalled(recalled, id);
-		send_stack_copy(SCRATCH_HOOK);
+		cache_walk(&walk->notes, id);
+	if (dump_every_stack) {
+		check_cache_hit(cached, id);
+		send_stack_dump(SCRATCH_HOOK);
 	}
 	return id;
 }

@@ -11,7 +11,7 @@
 #include "stack_capture.h"
 
 /* What user space learns of a thread that is there before the window. */
-struct seeded_thread {
+struct preexisting_thread {
 	/* The task's address: also the ID of the stack to be read. */
 	u64 task;
 	/* switch_count(): when the clock started, if it did. */
@@ -25,7 +25,7 @@ struct seeded_thread {
 	struct user_registers registers;
 };
 
-USER_SPACE_KNOWS(struct, seeded_thread);
+USER_SPACE_KNOWS(struct, preexisting_thread);
 
 /*
  * Runs twice: shortly before the window, for user space to read the stacks of
@@ -33,37 +33,37 @@ USER_SPACE_KNOWS(struct, seeded_thread);
  * without a clock gets one.
  */
 SEC("iter/task")
-int seed_threads(struct bpf_iter__task *ctx)
+int find_preexisting(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct seeded_thread seeded = {};
+	struct preexisting_thread found = {};
 	struct thread *thread;
 	struct pt_regs *regs;
 	u64 now;
 
 	if (!task || !is_measured(task) || task->exit_state)
 		return 0;
-	seeded.switches = switch_count(task);
+	found.switches = switch_count(task);
 	now = window_now();
 	if (now) {
 		thread = find_thread(task);
 		if (!thread)
-			thread = seed_clock(task, now);
+			thread = start_clock(task, now);
 		if (!thread)
 			return 0;
-		seeded.switches = thread->switches;
+		found.switches = thread->switches;
 	}
 
-	seeded.task = (u64)task;
-	seeded.instance = process_instance(task);
-	seeded.pid = namespace_pid(task);
-	seeded.is_running = task->on_cpu;
+	found.task = (u64)task;
+	found.instance = process_instance(task);
+	found.pid = namespace_pid(task);
+	found.is_running = task->on_cpu;
 	if (!is_kernel_thread(task)) {
 		regs = user_regs(task);
-		seeded.leaf_is_exact = !regs_entered_by_syscall(regs);
-		read_registers(&seeded.registers, regs);
+		found.leaf_is_exact = !regs_entered_by_syscall(regs);
+		read_registers(&found.registers, regs);
 	}
-	bpf_seq_write(ctx->meta->seq, &seeded, sizeof(seeded));
+	bpf_seq_write(ctx->meta->seq, &found, sizeof(found));
 	return 0;
 }
 

@@ -7,7 +7,7 @@
  * the window.
  *
  * A thread that was there before the window is found either by its first
- * event or by seed_threads (clock_edges.h), whichever comes first: until its
+ * event or by find_preexisting (clock_edges.h), whichever comes first: until its
  * first event it is in the state that it had when the window opened.
  *
  * The program that includes this says what it does with an interval by
@@ -146,8 +146,8 @@ static __always_inline struct thread *find_thread(struct task_struct *task)
 	return bpf_map_lookup_elem(&threads, &key);
 }
 
-/* Set once seed_threads has given a clock to every thread there was. */
-volatile bool threads_are_seeded = false;
+/* Set once find_preexisting has given a clock to every thread there was. */
+volatile bool preexisting_are_known = false;
 
 /*
  * Since when a thread without a record has been in the state that it is in:
@@ -156,7 +156,7 @@ volatile bool threads_are_seeded = false;
  */
 static __always_inline u64 unseen_since(u64 now)
 {
-	return threads_are_seeded || lost.clocks ? now : window_start;
+	return preexisting_are_known || lost.clocks ? now : window_start;
 }
 
 static __always_inline void set_ids(struct task_struct *task,

@@ -8,7 +8,7 @@
 #define SYSTEMSCOPE_UNWIND_H
 
 #include "events.h"
-#include "remembered_walks.h"
+#include "unwind_cache.h"
 #include "task.h"
 #include "unwind_tables.h"
 #include "user_memory.h"

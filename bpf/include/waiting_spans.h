@@ -79,14 +79,14 @@ static __always_inline void count_wait(struct task_struct *task,
 
 /* Right after the window's start: a clock for every thread without one. */
 SEC("iter/task")
-int seed_clocks(struct bpf_iter__task *ctx)
+int find_preexisting(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	u64 now = window_now();
 
 	if (task && now && is_measured(task) && !task->exit_state &&
 	    !find_thread(task))
-		seed_clock(task, now);
+		start_clock(task, now);
 	return 0;
 }
 

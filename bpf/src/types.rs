@@ -17,9 +17,9 @@ pub use crate::offcputime::types::{thread as Thread, thread_end as ThreadEnd};
 pub use crate::offwaketime::types::thread as SleepingThread;
 pub use crate::offwaketime::types::{
     call_graph as CallGraph, code_changed as CodeChanged, context as Context,
-    copy_budget as CopyBudget, copy_limits as CopyLimits, event_kind as EventKind,
+    dump_budget as DumpBudget, dump_limits as DumpLimits, event_kind as EventKind,
     losses as Losses, no_stack as NoStack, no_waker as NoWaker, open_interval as OpenInterval,
-    seeded_thread as SeededThread, stack_copy as StackCopy, stack_event as StackEvent,
+    preexisting_thread as PreexistingThread, stack_dump as StackDump, stack_event as StackEvent,
     stack_key as StackKey, state_filter as StateFilter, switch_arguments as SwitchArguments,
     tally as Tally, thread_ids as ThreadIds, thread_kind as ThreadKind,
     unwind_mapping as UnwindMapping, unwind_page as UnwindPage, unwind_process as UnwindProcess,
@@ -36,8 +36,8 @@ const fn length<Struct, Element, const N: usize>(_: fn(&Struct) -> &[Element; N]
 pub const COMM_LENGTH: usize = length(|key: &StackKey| &key.comm);
 /// The most frames a captured stack has: `kernel.perf_event_max_stack`.
 pub const STACK_DEPTH: usize = length(|event: &StackEvent| &event.frames);
-/// The most of a stack that a copy has, in bytes.
-pub const STACK_COPY_BYTES: usize = length(|copy: &StackCopy| &copy.stack);
+/// The most of a stack that a dump has, in bytes.
+pub const STACK_DUMP_BYTES: usize = length(|dump: &StackDump| &dump.stack);
 /// Rows in a shard of unwind tables.
 pub const SHARD_ROWS: usize = length(|shard: &UnwindRows| &shard.rows);
 /// The longest chain of wakers.
@@ -151,16 +151,16 @@ macro_rules! integers {
 
 integers!(
     CodeChanged,
-    CopyBudget,
+    DumpBudget,
     Losses,
     OpenInterval,
     RecentSum,
-    SeededThread,
+    PreexistingThread,
     SleepingThread,
     SpanCounts,
     SpanKey,
     SpanSum,
-    StackCopy,
+    StackDump,
     StackEvent,
     StackKey,
     Tally,

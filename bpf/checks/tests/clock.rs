@@ -40,7 +40,7 @@ fn who_was_not_there_when_the_window_opened_is_measured_from_now_on() {
     for (seeded, lost, since) in [(false, 0, 1000), (true, 0, 1500), (false, 1, 1500)] {
         let shared = parts.maps.bss_data.as_deref_mut().unwrap();
         shared.window_start = 1000;
-        shared.threads_are_seeded = seeded;
+        shared.preexisting_are_known = seeded;
         shared.lost.clocks = lost;
         shared.clock_now = 1500;
         run(&parts.progs.first_seen);

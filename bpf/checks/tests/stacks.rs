@@ -126,7 +126,7 @@ impl Walker<'_> {
     }
 }
 
-/// Of threads that wait, whose walks are recalled, and of those that are sampled.
+/// Of threads that wait, whose walks are cached, and of those that are sampled.
 #[test]
 fn a_stack_is_sent_once_and_again_when_another_pushed_it_out() {
     let mut object = MaybeUninit::uninit();

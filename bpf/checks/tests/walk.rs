@@ -1,5 +1,5 @@
 //! Walks along made-up stacks, in BPF and in Rust: both find the same frames, also
-//! where much of a walk is recalled. Needs root.
+//! where much of a walk is cached. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod made_up;
@@ -126,17 +126,17 @@ fn number(end: End) -> u32 {
     number.0
 }
 
-/// How often walks were made, reached the root, and would have been recalled.
+/// How often walks were made, reached the root, and would have been cached.
 #[derive(Debug, Default)]
 struct Counts {
     walks: u64,
     roots: u64,
-    recalled: u64,
+    cached: u64,
 }
 
 /// Has BPF walk along many stacks, of which most differ from the one before by a
 /// word, and holds each against the same walk in Rust.
-fn walk_many(cases: u32, check_recalled: bool) -> Counts {
+fn walk_many(cases: u32, check_cache_hit: bool) -> Counts {
     let mut object = MaybeUninit::uninit();
     let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |open| {
         make_room(open);
@@ -144,7 +144,7 @@ fn walk_many(cases: u32, check_recalled: bool) -> Counts {
             .rodata_data
             .as_deref_mut()
             .unwrap()
-            .copy_every_stack = check_recalled;
+            .dump_every_stack = check_cache_hit;
     });
     let maps = &mut parts.maps;
     put_tables(
@@ -258,10 +258,10 @@ fn walk_many(cases: u32, check_recalled: bool) -> Counts {
     });
     drop(ring);
     let shared = shared.into_inner();
-    assert_eq!(shared.recalled_wrongly, 0);
+    assert_eq!(shared.cache_hits_wrong, 0);
     assert_eq!(checked.map_err(|error| error.to_string()), Ok(()));
     Counts {
-        recalled: shared.recalled_rightly,
+        cached: shared.cache_hits_right,
         ..counts.into_inner()
     }
 }
@@ -274,8 +274,8 @@ fn walks_in_bpf_and_in_rust_agree() {
 }
 
 #[test]
-fn many_of_them_are_recalled() {
+fn many_of_them_are_in_the_cache() {
     let counts = walk_many(400, true);
     println!("{counts:?}");
-    assert!(counts.recalled * 30 > counts.walks, "{counts:?}");
+    assert!(counts.cached * 30 > counts.walks, "{counts:?}");
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bpf::types::{
-    CodeChanged, EventKind, Losses, STACK_DEPTH, StackCopy, StackEvent, StackKey, Tally, ThreadEnd,
+    CodeChanged, EventKind, Losses, STACK_DEPTH, StackDump, StackEvent, StackKey, Tally, ThreadEnd,
 };
 use libbpf_rs::{Map, RingBuffer, RingBufferBuilder};
 use loader::iterators::{copy, copy_start};
@@ -22,7 +22,7 @@ use crate::counts::{DoubleBuffer, Settled, Sums};
 use crate::living::Living;
 use crate::session::accounts::Account;
 use crate::stacks::{Outcome, Stacks};
-use crate::unwinding::{Copied, MOST_COPIES, Unwinder};
+use crate::unwinding::{Dumped, MOST_DUMPS, Unwinder};
 use crate::wakers::Wakers;
 use crate::window_variables::WindowVariables;
 
@@ -42,7 +42,7 @@ impl Inbox<'_> {
         match copy(message).map(EventKind) {
             Some(EventKind::EVENT_STACK) => self.take_stack(message),
             Some(EventKind::EVENT_THREAD_END) => self.ended.extend(copy::<ThreadEnd>(message)),
-            Some(EventKind::EVENT_STACK_COPY) => self.take_copy(message),
+            Some(EventKind::EVENT_STACK_DUMP) => self.take_dump(message),
             Some(EventKind::EVENT_CODE_CHANGED) => self.take_change(message),
             Some(EventKind::EVENT_WAKER) => copy(message)
                 .into_iter()
@@ -63,13 +63,13 @@ impl Inbox<'_> {
         self.stacks.add(&event, &event.frames[..depth]);
     }
 
-    fn take_copy(&mut self, message: &[u8]) {
-        const START: usize = offset_of!(StackCopy, stack);
+    fn take_dump(&mut self, message: &[u8]) {
+        const START: usize = offset_of!(StackDump, stack);
         if let (Some(stack), Some(unwinder)) = (message.get(START..), &mut self.unwinder) {
-            let event: StackCopy = copy_start(message);
+            let event: StackDump = copy_start(message);
             let stack = &stack[..stack.len().min(event.bytes as usize)];
             // Without room for it the stack will count as missing.
-            unwinder.add_copy(Copied::from_event(&event, stack));
+            unwinder.add_dump(Dumped::from_event(&event, stack));
         }
     }
 
@@ -83,7 +83,7 @@ impl Inbox<'_> {
     }
 
     /// Has the unwinder go on, `last` meaning to the end, and keeps what it
-    /// could walk. Returns how many more copies it can take.
+    /// could walk. Returns how many more dumps it can take.
     fn unwind(&mut self, last: bool) -> Option<i64> {
         let unwinder = self.unwinder.as_mut()?;
         let symbolizer = &mut self.stacks.symbolizer;
@@ -93,12 +93,12 @@ impl Inbox<'_> {
             unwinder.work(symbolizer)
         };
         let allowance = unwinder.allowance();
-        for (copied, walk) in walked {
+        for (dumped, walk) in walked {
             self.stacks.add_user(
-                copied.id,
-                copied.process,
+                dumped.id,
+                dumped.process,
                 &walk.addresses,
-                copied.leaf_is_exact,
+                dumped.leaf_is_exact,
                 Some(Outcome::from(&walk)),
             );
         }
@@ -118,7 +118,7 @@ impl Inbox<'_> {
     }
 
     /// Has the sums settle that can. Where `living` are known, those that have
-    /// ended send nothing more: only copies of theirs may still wait.
+    /// ended send nothing more: only dumps of theirs may still wait.
     fn settle(&mut self, sums: &mut Sums, living: Option<&Living>) {
         let Inbox {
             stacks,
@@ -129,7 +129,7 @@ impl Inbox<'_> {
         let waits = |id| {
             unwinder
                 .as_ref()
-                .is_some_and(|unwinder| unwinder.has_copy(id))
+                .is_some_and(|unwinder| unwinder.has_dump(id))
         };
         let is_lost = |pid, id| living.is_some_and(|living| !living.has(pid)) && !waits(id);
         wakers.settle(stacks, is_lost);
@@ -142,8 +142,8 @@ pub struct Collector<'a> {
     object: &'a LoadedObject,
     counts: DoubleBuffer<'a>,
     window: WindowVariables<'a>,
-    /// How many more stacks may be sent as copies.
-    copies_allowed: Variable<'a, i64>,
+    /// How many more stacks may be sent as dumps.
+    dumps_allowed: Variable<'a, i64>,
     ring: RingBuffer<'a>,
     inbox: Rc<RefCell<Inbox<'a>>>,
     sums: Sums,
@@ -196,7 +196,7 @@ impl<'a> Collector<'a> {
             object,
             counts: DoubleBuffer::new(object, "counts")?,
             window: WindowVariables::new(object)?,
-            copies_allowed: object.variable("copies_allowed")?,
+            dumps_allowed: object.variable("dumps_allowed")?,
             ring,
             inbox,
             sums: Sums::new(choice.per_process),
@@ -208,7 +208,7 @@ impl<'a> Collector<'a> {
     /// Opens the window at `start`, and closes it at `stop` if that is known, both on
     /// CLOCK_MONOTONIC, nanoseconds.
     pub fn open_window(&mut self, start: u64, stop: Option<u64>) {
-        self.copies_allowed.set(MOST_COPIES as i64);
+        self.dumps_allowed.set(MOST_DUMPS as i64);
         self.window.start.set(start);
         self.close_window(stop);
     }
@@ -230,8 +230,8 @@ impl<'a> Collector<'a> {
     pub fn take(&mut self, stop: Option<u64>) -> Result<()> {
         self.close_window(stop);
         self.ring.consume().context("read the ring buffer")?;
-        if let Some(copies) = self.inbox.borrow_mut().unwind(false) {
-            self.copies_allowed.set(copies);
+        if let Some(dumps) = self.inbox.borrow_mut().unwind(false) {
+            self.dumps_allowed.set(dumps);
         }
         // Three quarters, which is also when programs ask for it.
         if self.counts.used() >= self.counts.room() / 4 * 3 {

@@ -54,7 +54,7 @@ impl Question {
             object.choose(hook, hooks.contains(&hook))?;
         }
         let is_off_cpu = self.kind != Kind::Running;
-        object.choose("seed_clocks", is_off_cpu)?;
+        object.choose("find_preexisting", is_off_cpu)?;
         object.choose("read_waiting", is_off_cpu)?;
         for map in ["threads", "returned"] {
             match is_off_cpu {
@@ -110,13 +110,13 @@ pub struct SpanCollector<'a> {
     sums: DoubleBuffer<'a>,
     visit_cpu: ProgramMut<'a>,
     /// Of threads off the CPU: those that were there before, and those at the end.
-    seed_clocks: ProgramMut<'a>,
+    find_preexisting: ProgramMut<'a>,
     read_waiting: ProgramMut<'a>,
     window: WindowVariables<'a>,
     interval_start: Variable<'a, u64>,
     /// The interval's end << 1 | its slot.
     interval: Variable<'a, u64>,
-    threads_are_seeded: Variable<'a, u8>,
+    preexisting_are_known: Variable<'a, u8>,
     /// Where the interval is counted, and when it is.
     slot: usize,
     start: u64,
@@ -137,12 +137,12 @@ impl<'a> SpanCollector<'a> {
             ended_owners: object.map("ended_owners")?,
             sums: DoubleBuffer::new(object, "sums")?,
             visit_cpu: object.program("visit_cpu")?,
-            seed_clocks: object.program("seed_clocks")?,
+            find_preexisting: object.program("find_preexisting")?,
             read_waiting: object.program("read_waiting")?,
             window: WindowVariables::new(object)?,
             interval_start: object.variable("interval_start")?,
             interval: object.variable("interval")?,
-            threads_are_seeded: object.variable("threads_are_seeded")?,
+            preexisting_are_known: object.variable("preexisting_are_known")?,
             slot: 0,
             start: 0,
             end: 0,
@@ -162,8 +162,8 @@ impl<'a> SpanCollector<'a> {
         if self.question.kind == Kind::Running {
             return run_on_each(&self.visit_cpu);
         }
-        iterators::run::<u64>(&self.seed_clocks)?;
-        self.threads_are_seeded.set(1);
+        iterators::run::<u64>(&self.find_preexisting)?;
+        self.preexisting_are_known.set(1);
         Ok(())
     }
 

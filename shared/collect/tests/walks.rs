@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use bpf::types::{EventKind, StackCopy, StackEvent, WalkEnd};
+use bpf::types::{EventKind, StackDump, StackEvent, WalkEnd};
 use collect::{CallGraph, Unwinder};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
@@ -50,10 +50,10 @@ const ENOUGH: usize = 200;
 #[derive(Default)]
 struct Seen {
     walked: Option<(u32, Vec<u64>)>,
-    copied: Option<(StackCopy, Vec<u8>)>,
+    dumped: Option<(StackDump, Vec<u8>)>,
 }
 
-struct Stack<'a>(&'a StackCopy, &'a [u8]);
+struct Stack<'a>(&'a StackDump, &'a [u8]);
 
 impl Memory for Stack<'_> {
     fn word(&mut self, address: u64) -> Option<u64> {
@@ -99,10 +99,10 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
                     .replace((event.walk_end, frames));
                 deep_ones.set(deep_ones.get() + usize::from(is_deep && walked.is_none()));
             }
-            EventKind::EVENT_STACK_COPY => {
-                let copy: StackCopy = copy_start(message);
+            EventKind::EVENT_STACK_DUMP => {
+                let copy: StackDump = copy_start(message);
                 let stack = &copy.stack[..copy.bytes as usize];
-                seen.entry(copy.hash).or_default().copied = Some((copy, stack.to_vec()));
+                seen.entry(copy.hash).or_default().dumped = Some((copy, stack.to_vec()));
             }
             _ => {}
         }
@@ -124,8 +124,8 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
     let oracle = oracle(pid);
     let mut cache = CacheX86_64::new();
     let (mut stacks, mut too_large, mut deep, mut as_framehop) = (0_u32, 0, 0, 0_u32);
-    for Seen { walked, copied } in seen.values() {
-        let (Some((end, frames)), Some((copy, stack))) = (walked, copied) else {
+    for Seen { walked, dumped } in seen.values() {
+        let (Some((end, frames)), Some((copy, stack))) = (walked, dumped) else {
             continue;
         };
         deep += usize::from(frames.len() > DEEP);

@@ -9,7 +9,7 @@ use crate::{
     go,
     pages::Pages,
     plt,
-    spans::{From, Ready, Spans},
+    ranges::{From, Ready, Spans},
     uncovered,
 };
 

@@ -13,8 +13,8 @@ use crate::{
     Error, Rule,
     columns::Columns,
     elf::Fields,
-    program::Program,
-    spans::{From, Span},
+    interpreter::Program,
+    ranges::{From, Span},
 };
 
 /// Frame descriptions that are accepted; the largest browsers have about two

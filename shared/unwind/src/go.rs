@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::code::analyse;
 use crate::elf::Elf;
-use crate::spans::Ready;
+use crate::ranges::Ready;
 use crate::symbols::for_each_function;
 use crate::{Rule, Source, cfa};
 

@@ -7,7 +7,7 @@ use crate::{
     Rule, Source,
     code::analyse,
     elf::{Elf, Section},
-    spans::Spans,
+    ranges::Spans,
     symbols::for_each_function,
 };
 

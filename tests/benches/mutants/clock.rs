@@ -133,7 +133,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "time is never made up: without a record, a clock starts now",
         file: "include/thread_clock.h",
         change: (
-            "threads_are_seeded || lost.clocks ? now : window_start",
+            "preexisting_are_known || lost.clocks ? now : window_start",
             "window_start",
         ),
         expected: Caught(&[

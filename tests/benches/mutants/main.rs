@@ -11,11 +11,11 @@ mod clock;
 mod counts;
 mod interrupts;
 mod mutant;
-mod recalls;
 mod spans;
 mod stacks;
 mod suite;
 mod tools;
+mod unwind_cache;
 mod unwinding;
 mod wakers;
 
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         clock::MUTANTS,
         stacks::MUTANTS,
         unwinding::MUTANTS,
-        recalls::MUTANTS,
+        unwind_cache::MUTANTS,
         wakers::MUTANTS,
         interrupts::MUTANTS,
         counts::MUTANTS,

@@ -1,4 +1,4 @@
-//! Which stack it is, and whose: `stack_capture.h`, `stack_copy.h`,
+//! Which stack it is, and whose: `stack_capture.h`, `stack_dump.h`,
 //! `stack_edges.h`, `task.h`.
 
 use crate::mutant::Expected::{Caught, SameHere};
@@ -121,7 +121,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a process without tables sends a copy of its stack",
         file: "include/stack_capture.h",
         change: (
-            "		id = copy_stack(room);
+            "		id = dump_stack(room);
 		return id == STACK_MISSED ? STACK_NONE : id;",
             "		return STACK_NONE;",
         ),
@@ -178,11 +178,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "copies are rationed",
-        file: "include/stack_copy.h",
-        change: (
-            "if (budget->left <= 0 || copies_allowed <= 0)",
-            "if (false)",
-        ),
+        file: "include/stack_dump.h",
+        change: ("if (budget->left <= 0 || dumps_allowed <= 0)", "if (false)"),
         expected: SameHere("it costs time only: more copies come than there could"),
     },
     Mutant {

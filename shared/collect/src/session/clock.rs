@@ -7,7 +7,7 @@ use libbpf_rs::{Link, Map, ProgramMut};
 use loader::{Kernel, LoadedObject, Result, Targets, Variable, sleep_until};
 
 use crate::session::accounts::ThreadClocks;
-use crate::session::pre_existing::{EarlyStacks, seed_threads};
+use crate::session::pre_existing::{EarlyStacks, find_preexisting};
 use crate::{Collected, Collector, Session, StackChoice};
 
 /// What runs at the scheduler's events: `include/clock_events.h`.
@@ -26,9 +26,9 @@ pub struct ClockSession<'a, Record> {
     collector: Collector<'a>,
     threads: Map<'a>,
     links: Vec<Link>,
-    seed_threads: ProgramMut<'a>,
+    find_preexisting: ProgramMut<'a>,
     read_open_intervals: ProgramMut<'a>,
-    threads_are_seeded: Variable<'a, u8>,
+    preexisting_are_known: Variable<'a, u8>,
     stacks: StackChoice,
     charge: Charge<'a, Record>,
 }
@@ -48,9 +48,9 @@ impl<'a, Record> ClockSession<'a, Record> {
             links: object.attach(&HOOKS)?,
             collector: Collector::new(object, &stacks)?,
             threads: object.map("threads")?,
-            seed_threads: object.program("seed_threads")?,
+            find_preexisting: object.program("find_preexisting")?,
             read_open_intervals: object.program("read_open_intervals")?,
-            threads_are_seeded: object.variable("threads_are_seeded")?,
+            preexisting_are_known: object.variable("preexisting_are_known")?,
             stacks,
             charge,
         };
@@ -68,15 +68,15 @@ impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
     /// Returns when every thread has a clock.
     fn open(&mut self, start: u64, stop: Option<u64>) -> Result<()> {
         self.collector.open_window(start, stop);
-        let (iterator, threads) = (&self.seed_threads, &self.threads);
+        let (iterator, threads) = (&self.find_preexisting, &self.threads);
         let early = self
             .stacks
             .user
             .then(|| EarlyStacks::read(iterator, &self.collector, start))
             .transpose()?;
         sleep_until(start);
-        seed_threads(iterator, threads, early, &mut self.collector)?;
-        self.threads_are_seeded.set(1);
+        find_preexisting(iterator, threads, early, &mut self.collector)?;
+        self.preexisting_are_known.set(1);
         Ok(())
     }
 

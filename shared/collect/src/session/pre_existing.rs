@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use bpf::types::{STACK_DEPTH, SeededThread, Thread, ThreadState};
+use bpf::types::{PreexistingThread, STACK_DEPTH, Thread, ThreadState};
 use libbpf_rs::{Map, MapCore, MapFlags, ProgramMut};
 use loader::iterators::{self, copy};
 use loader::{Result, monotonic_ns};
@@ -13,19 +13,19 @@ use unwind::{End, ProcessMemory, walk_frame_pointers};
 
 use crate::Collector;
 use crate::stacks::{Outcome, Stacks};
-use crate::unwinding::{Copied, Unwinder, registers};
+use crate::unwinding::{Dumped, Unwinder, registers};
 
 /// After this many stacks what the program sent meanwhile is taken.
 const STACKS_AT_ONCE: usize = 64;
 
 /// User stacks that were read before the window, by task.
 #[derive(Default)]
-pub(crate) struct EarlyStacks(HashMap<u64, (u64, SeededStack)>);
+pub(crate) struct EarlyStacks(HashMap<u64, (u64, PreexistingStack)>);
 
 impl EarlyStacks {
     /// Reads the stacks of the threads that are off the CPU, as far as that
     /// gets until `start`: in the moment before the window, so that most of them
-    /// still stand when it opens. `iterator` is the program's `seed_threads`.
+    /// still stand when it opens. `iterator` is the program's `find_preexisting`.
     pub(crate) fn read(
         iterator: &ProgramMut<'_>,
         collector: &Collector<'_>,
@@ -33,7 +33,7 @@ impl EarlyStacks {
     ) -> Result<EarlyStacks> {
         let mut reader = Reader::default();
         let mut stacks = EarlyStacks::default();
-        for thread in iterators::run::<SeededThread>(iterator)? {
+        for thread in iterators::run::<PreexistingThread>(iterator)? {
             let Some(stack) = reader.read(&thread, collector) else {
                 continue;
             };
@@ -49,19 +49,19 @@ impl EarlyStacks {
 /// Gives a clock to every thread that has none, right after the window opened,
 /// and ties the stacks of those off the CPU, if they are wanted: the early one
 /// if it is still the same stop, else one that is read now. `iterator` is the
-/// program's `seed_threads`, `threads` its map of clocks.
-pub(crate) fn seed_threads(
+/// program's `find_preexisting`, `threads` its map of clocks.
+pub(crate) fn find_preexisting(
     iterator: &ProgramMut<'_>,
     threads: &Map<'_>,
     early: Option<EarlyStacks>,
     collector: &mut Collector<'_>,
 ) -> Result<()> {
-    let seeded: Vec<SeededThread> = iterators::run(iterator)?;
+    let found: Vec<PreexistingThread> = iterators::run(iterator)?;
     let Some(EarlyStacks(mut early)) = early else {
         return Ok(());
     };
     let mut reader = Reader::default();
-    for (index, thread) in seeded.into_iter().enumerate() {
+    for (index, thread) in found.into_iter().enumerate() {
         if index % STACKS_AT_ONCE == STACKS_AT_ONCE - 1 {
             collector.take(None)?;
         }
@@ -81,7 +81,7 @@ pub(crate) fn seed_threads(
 }
 
 /// The user stack of a thread that is not running.
-enum SeededStack {
+enum PreexistingStack {
     Walked {
         id: u64,
         process: Process,
@@ -90,14 +90,14 @@ enum SeededStack {
         outcome: Option<Outcome>,
     },
     /// The tables for it are yet to be made.
-    Copied(Copied),
+    Dumped(Dumped),
 }
 
-impl SeededStack {
+impl PreexistingStack {
     fn keep(self, stacks: &mut Stacks, unwinder: Option<&mut Unwinder<'_>>) {
         match (self, unwinder) {
             (
-                SeededStack::Walked {
+                PreexistingStack::Walked {
                     id,
                     process,
                     addresses,
@@ -106,20 +106,20 @@ impl SeededStack {
                 },
                 _,
             ) => stacks.add_user(id, process, &addresses, leaf_is_exact, outcome),
-            (SeededStack::Copied(copied), Some(unwinder)) => {
-                if let Some(mut copied) = unwinder.add_copy(copied) {
-                    let Copied {
+            (PreexistingStack::Dumped(dumped), Some(unwinder)) => {
+                if let Some(mut dumped) = unwinder.add_dump(dumped) {
+                    let Dumped {
                         id,
                         process,
                         registers,
                         leaf_is_exact,
                         ..
-                    } = copied;
-                    let addresses = walk_frame_pointers(registers, &mut copied.stack, STACK_DEPTH);
+                    } = dumped;
+                    let addresses = walk_frame_pointers(registers, &mut dumped.stack, STACK_DEPTH);
                     stacks.add_user(id, process, &addresses, leaf_is_exact, None);
                 }
             }
-            (SeededStack::Copied(_), None) => {}
+            (PreexistingStack::Dumped(_), None) => {}
         }
     }
 }
@@ -130,7 +130,11 @@ struct Reader(HashMap<u32, ProcessMemory>);
 
 impl Reader {
     /// The thread's user stack, if it has one and is off the CPU.
-    fn read(&mut self, thread: &SeededThread, collector: &Collector<'_>) -> Option<SeededStack> {
+    fn read(
+        &mut self,
+        thread: &PreexistingThread,
+        collector: &Collector<'_>,
+    ) -> Option<PreexistingStack> {
         let registers = registers(&thread.registers);
         if registers.instruction_pointer == 0 || thread.is_running != 0 {
             return None;
@@ -146,7 +150,7 @@ impl Reader {
             instance: thread.instance,
         };
         let leaf_is_exact = thread.leaf_is_exact != 0;
-        let walked = |addresses, outcome| SeededStack::Walked {
+        let walked = |addresses, outcome| PreexistingStack::Walked {
             id,
             process,
             addresses,
@@ -164,7 +168,7 @@ impl Reader {
                     Some(walked(walk.addresses, Some(outcome)))
                 }
                 // Its tables, or a new mapping, are yet to come.
-                _ => Some(SeededStack::Copied(Copied::read(
+                _ => Some(PreexistingStack::Dumped(Dumped::read(
                     id,
                     process,
                     registers,
@@ -178,11 +182,11 @@ impl Reader {
 
 /// Whether the thread is still where it was when its clock started: it may
 /// have been woken, but it still has the stack that it went to sleep with.
-fn has_not_run(threads: &Map<'_>, seeded: &SeededThread) -> bool {
-    let key = seeded.task.to_ne_bytes();
+fn has_not_run(threads: &Map<'_>, found: &PreexistingThread) -> bool {
+    let key = found.task.to_ne_bytes();
     let Ok(Some(bytes)) = threads.lookup(&key, MapFlags::ANY) else {
         return false;
     };
     copy::<Thread>(&bytes)
-        .is_some_and(|thread| thread.user == seeded.task && thread.state() != ThreadState::Running)
+        .is_some_and(|thread| thread.user == found.task && thread.state() != ThreadState::Running)
 }

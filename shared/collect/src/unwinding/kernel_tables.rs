@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use bpf::types::{CopyBudget, CopyLimits, SHARD_ROWS, UnwindMapping, UnwindPage, UnwindProcess};
+use bpf::types::{DumpBudget, DumpLimits, SHARD_ROWS, UnwindMapping, UnwindPage, UnwindProcess};
 use libbpf_rs::{Map, MapCore, MapFlags};
 use loader::iterators::copy;
 use loader::{Context, Error, LoadedObject, OpenObject, Result};
@@ -13,16 +13,16 @@ use unwind::{Rule, Table};
 
 use super::insertion::insert;
 use super::ranges::Ranges;
-use super::rows::Rows;
+use super::shard::ShardMemory;
 
-/// The maps of `include/unwind_tables.h` and `include/stack_copy.h`.
+/// The maps of `include/unwind_tables.h` and `include/stack_dump.h`.
 struct Maps<'a> {
     rules: Map<'a>,
     shards: Map<'a>,
     pages: Map<'a>,
     mappings: Map<'a>,
     processes: Map<'a>,
-    copy_budgets: Map<'a>,
+    dump_budgets: Map<'a>,
 }
 
 /// Room for tables: 64 KiB of addresses each, for a few processes or many.
@@ -62,7 +62,7 @@ pub(crate) struct PlacedMappings {
 /// The shard that rows are being added to.
 struct OpenShard {
     index: u16,
-    rows: Rows,
+    rows: ShardMemory,
     used: usize,
 }
 
@@ -88,7 +88,7 @@ impl<'a> KernelTables<'a> {
             pages: object.map("unwind_pages")?,
             mappings: object.map("unwind_mappings")?,
             processes: object.map("unwind_processes")?,
-            copy_budgets: object.map("copy_budgets")?,
+            dump_budgets: object.map("dump_budgets")?,
         };
         Ok(KernelTables {
             // Rule 0 is what the map is full of at first: nothing is known.
@@ -168,7 +168,7 @@ impl<'a> KernelTables<'a> {
         let value = unsafe { plain::as_bytes(&value) };
         let key = process.pid.to_ne_bytes();
         let placing = write_all(&self.maps.mappings, first, mappings, "a process's mappings")
-            .and_then(|()| self.renew_copies(process.instance))
+            .and_then(|()| self.renew_dumps(process.instance))
             .and_then(|()| {
                 let update = self.maps.processes.update(&key, value, MapFlags::ANY);
                 update.context("enter a process")
@@ -199,21 +199,21 @@ impl<'a> KernelTables<'a> {
         self.mappings.give_back(placed.first, placed.count);
     }
 
-    /// Lets a process cause copies of stacks again, since its mappings are new.
-    fn renew_copies(&mut self, instance: u64) -> Result<()> {
-        let budgets = u64::from(self.maps.copy_budgets.max_entries());
+    /// Lets a process cause dumps of stacks again, since its mappings are new.
+    fn renew_dumps(&mut self, instance: u64) -> Result<()> {
+        let budgets = u64::from(self.maps.dump_budgets.max_entries());
         let key = ((instance % budgets) as u32).to_ne_bytes();
-        let budget = CopyBudget {
+        let budget = DumpBudget {
             instance,
-            left: CopyLimits::COPIES_OF_A_PROCESS.0.cast_signed(),
-            ..CopyBudget::default()
+            left: DumpLimits::DUMPS_OF_A_PROCESS.0.cast_signed(),
+            ..DumpBudget::default()
         };
         // SAFETY: a struct of integers without padding.
         let value = unsafe { plain::as_bytes(&budget) };
         self.maps
-            .copy_budgets
+            .dump_budgets
             .update(&key, value, MapFlags::ANY)
-            .context("renew a process's copies")
+            .context("renew a process's dumps")
     }
 
     /// The numbers of a table's rules, in which all tables agree.
@@ -282,7 +282,7 @@ impl<'a> KernelTables<'a> {
     fn new_shard(&mut self) -> Result<OpenShard> {
         let full = || Error::Unsupported("there is no room for its rows".into());
         let index = self.indexes.take(1).ok_or_else(full)?;
-        let (map, rows) = Rows::create()?;
+        let (map, rows) = ShardMemory::create()?;
         insert(&self.maps.shards, index, map)?;
         Ok(OpenShard {
             index: index as u16,

@@ -3,13 +3,13 @@
 //! walks in user space what came before there were tables for it.
 
 mod call_graph;
-mod copies;
+mod dumps;
 mod files;
 mod insertion;
 mod kernel_tables;
 mod notes;
 mod ranges;
-mod rows;
+mod shard;
 mod space;
 
 use std::cmp::Reverse;
@@ -25,8 +25,8 @@ use unwind::{Memory, Mode, Registers, Walk, walk};
 use crate::living::Living;
 
 pub use call_graph::CallGraph;
-use copies::Copies;
-pub(crate) use copies::{Copied, registers};
+use dumps::Dumps;
+pub(crate) use dumps::{Dumped, registers};
 use files::Files;
 pub(crate) use kernel_tables::make_room_for_tables;
 use kernel_tables::{KernelTables, PlacedMappings};
@@ -40,9 +40,9 @@ const SCAN_SHARE: u32 = 10;
 const MOST_SAVED: Duration = Duration::from_millis(200);
 /// Of its cost, how long reading a process's mappings again has to wait.
 const RESCAN_PAUSE: u32 = 10;
-/// Copies that may be on their way or waiting.
-pub(crate) const MOST_COPIES: usize = 64;
-/// How often more copies are allowed.
+/// Dumps that may be on their way or waiting.
+pub(crate) const MOST_DUMPS: usize = 64;
+/// How often more dumps are allowed.
 const ALLOW_INTERVAL: Duration = Duration::from_millis(20);
 /// How often to look whether processes have ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(2);
@@ -69,7 +69,7 @@ pub struct Unwinder<'a> {
     /// Whose mappings are to be read, and whether a copy waits for that: those
     /// come first, since they may soon be gone.
     wanted: HashMap<Process, bool>,
-    copies: Copies,
+    dumps: Dumps,
     /// What could not be done.
     notes: Notes,
     saved: Duration,
@@ -95,7 +95,7 @@ impl<'a> Unwinder<'a> {
             processes: HashMap::new(),
             newest: HashMap::new(),
             wanted: HashMap::new(),
-            copies: Copies::default(),
+            dumps: Dumps::default(),
             notes: Notes::default(),
             saved: MOST_SAVED,
             worked: now,
@@ -147,21 +147,21 @@ impl<'a> Unwinder<'a> {
 
     /// A stack came as a copy, since its process or a mapping is new. Gives it
     /// back if there is no room to keep it.
-    pub(crate) fn add_copy(&mut self, copied: Copied) -> Option<Copied> {
-        self.want(copied.process);
-        if let Some(has_copy) = self.wanted.get_mut(&copied.process) {
-            *has_copy = true;
+    pub(crate) fn add_dump(&mut self, dumped: Dumped) -> Option<Dumped> {
+        self.want(dumped.process);
+        if let Some(has_dump) = self.wanted.get_mut(&dumped.process) {
+            *has_dump = true;
         }
-        self.copies.add(copied)
+        self.dumps.add(dumped)
     }
 
     /// Whether a copy of this stack waits to be walked.
-    pub(crate) fn has_copy(&self, id: u64) -> bool {
-        self.copies.any(|copied| copied.id == id)
+    pub(crate) fn has_dump(&self, id: u64) -> bool {
+        self.dumps.any(|dumped| dumped.id == id)
     }
 
     /// Goes on with what is to be done. Returns stacks that could be walked.
-    pub(crate) fn work(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Copied, Walk)> {
+    pub(crate) fn work(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Dumped, Walk)> {
         let begun = Instant::now();
         self.saved = (self.saved + (begun - self.worked) / SCAN_SHARE).min(MOST_SAVED);
         self.worked = begun;
@@ -178,34 +178,34 @@ impl<'a> Unwinder<'a> {
             self.swept = begun;
             self.sweep();
         }
-        self.walk_copies(false)
+        self.walk_dumps(false)
     }
 
-    /// How many more copies may be sent, if that is to be set now.
+    /// How many more dumps may be sent, if that is to be set now.
     pub(crate) fn allowance(&mut self) -> Option<i64> {
         if self.allowed.elapsed() < ALLOW_INTERVAL {
             return None;
         }
         self.allowed = Instant::now();
-        Some(MOST_COPIES.saturating_sub(self.copies.len()) as i64)
+        Some(MOST_DUMPS.saturating_sub(self.dumps.len()) as i64)
     }
 
     /// Walks what is left, with what tables there are by then.
-    pub(crate) fn finish(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Copied, Walk)> {
+    pub(crate) fn finish(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Dumped, Walk)> {
         const LONGEST: Duration = Duration::from_secs(5);
         let begun = Instant::now();
-        self.wanted.retain(|_, has_copy| *has_copy);
+        self.wanted.retain(|_, has_dump| *has_dump);
         while begun.elapsed() < LONGEST
             && let Some(process) = self.most_wanted(begun + LONGEST)
         {
             self.scan(process, symbolizer);
         }
-        while self.copies.len() > 0 && self.files.is_building() && begun.elapsed() < LONGEST {
+        while self.dumps.len() > 0 && self.files.is_building() && begun.elapsed() < LONGEST {
             const STEP: Duration = Duration::from_millis(10);
             self.files.collect(&mut self.kernel, STEP);
         }
         self.publish(true);
-        self.walk_copies(true)
+        self.walk_dumps(true)
     }
 
     /// What could not be had, and how large it all is; for `-v`.
@@ -244,9 +244,9 @@ impl<'a> Unwinder<'a> {
 
     /// Who is to be looked at next, at the time `now`.
     fn most_wanted(&self, now: Instant) -> Option<Process> {
-        // Copies are rationed, other reasons to look again are not.
-        let may_scan = |process: &Process, has_copy: bool| {
-            has_copy
+        // Dumps are rationed, other reasons to look again are not.
+        let may_scan = |process: &Process, has_dump: bool| {
+            has_dump
                 || self
                     .processes
                     .get(process)
@@ -254,8 +254,8 @@ impl<'a> Unwinder<'a> {
         };
         self.wanted
             .iter()
-            .filter(|(process, has_copy)| may_scan(process, **has_copy))
-            .max_by_key(|(_, has_copy)| **has_copy)
+            .filter(|(process, has_dump)| may_scan(process, **has_dump))
+            .max_by_key(|(_, has_dump)| **has_dump)
             .map(|(process, _)| *process)
     }
 
@@ -322,29 +322,29 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// Walks the copies of processes that are known, or `all`.
-    fn walk_copies(&mut self, all: bool) -> Vec<(Copied, Walk)> {
+    /// Walks the dumps of processes that are known, or `all`.
+    fn walk_dumps(&mut self, all: bool) -> Vec<(Dumped, Walk)> {
         let ready = |process: Process| {
             let known = self.processes.get(&process);
             !self.wanted.contains_key(&process) && known.is_none_or(|known| known.awaited.is_none())
         };
-        let copies = self.copies.take(|process| all || ready(process));
+        let dumps = self.dumps.take(|process| all || ready(process));
         let nothing = Space::default();
-        copies
+        dumps
             .into_iter()
-            .map(|mut copied| {
-                let space = self.space(copied.process).unwrap_or(&nothing);
-                let stack = &mut copied.stack;
-                let exact = copied.leaf_is_exact;
+            .map(|mut dumped| {
+                let space = self.space(dumped.process).unwrap_or(&nothing);
+                let stack = &mut dumped.stack;
+                let exact = dumped.leaf_is_exact;
                 let walk = walk(
-                    copied.registers,
+                    dumped.registers,
                     exact,
                     self.mode,
                     space,
                     stack,
                     STACK_DEPTH,
                 );
-                (copied, walk)
+                (dumped, walk)
             })
             .collect()
     }
@@ -356,11 +356,11 @@ impl<'a> Unwinder<'a> {
             return;
         };
         let newest = &self.newest;
-        let copies = &self.copies;
+        let dumps = &self.dumps;
         let gone = self.processes.extract_if(|process, _| {
             let replaced = newest.get(&process.pid) != Some(&process.instance);
             let has_ended = replaced || !living.has(process.pid);
-            has_ended && !copies.any(|copied| copied.process == *process)
+            has_ended && !dumps.any(|dumped| dumped.process == *process)
         });
         for (process, known) in gone {
             let space = known.space.iter().flat_map(|space| space.code());

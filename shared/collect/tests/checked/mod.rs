@@ -54,7 +54,7 @@ impl Python {
         let configured = targets
             .configure(&mut object, &kernel)
             .and_then(|()| STACKS.configure(&mut object, &targets))
-            .and_then(|()| object.set("copy_every_stack", true));
+            .and_then(|()| object.set("dump_every_stack", true));
         configured.expect("constants");
         let object = object.load().expect("load, as root");
         targets.fill(&object, &kernel).expect("targets");

@@ -2,4 +2,4 @@
 
 mod chains;
 mod changes;
-mod remembered;
+mod unwind_cache;

@@ -1,34 +1,34 @@
-//! Stacks that came as copies, to be walked once the tables for them are made.
+//! Stacks that came as dumps, to be walked once the tables for them are made.
 
 use std::time::{Duration, Instant};
 
-use bpf::types::{STACK_COPY_BYTES, StackCopy, UserRegisters};
+use bpf::types::{STACK_DUMP_BYTES, StackDump, UserRegisters};
 use symbolize::Process;
 use unwind::{Memory, ProcessMemory, Registers};
 
-/// Memory for copies that wait, in bytes.
+/// Memory for dumps that wait, in bytes.
 const MOST_BYTES: usize = 8 << 20;
 /// How long a copy waits for tables before it is walked with those there are.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A stack as it was, and where to walk from.
-pub(crate) struct Copied {
+pub(crate) struct Dumped {
     /// The stack's ID.
     pub(crate) id: u64,
     pub(crate) process: Process,
     pub(crate) registers: Registers,
     pub(crate) leaf_is_exact: bool,
-    pub(crate) stack: CopiedStack,
+    pub(crate) stack: DumpedStack,
     since: Instant,
 }
 
 /// Memory from the stack pointer on.
-pub(crate) struct CopiedStack {
+pub(crate) struct DumpedStack {
     start: u64,
     bytes: Box<[u8]>,
 }
 
-impl Memory for CopiedStack {
+impl Memory for DumpedStack {
     fn word(&mut self, address: u64) -> Option<u64> {
         let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
         let bytes = self.bytes.get(offset..offset.checked_add(8)?)?;
@@ -36,10 +36,10 @@ impl Memory for CopiedStack {
     }
 }
 
-impl Copied {
+impl Dumped {
     /// From a program's message.
-    pub(crate) fn from_event(event: &StackCopy, stack: &[u8]) -> Copied {
-        Copied {
+    pub(crate) fn from_event(event: &StackDump, stack: &[u8]) -> Dumped {
+        Dumped {
             id: event.hash,
             process: Process {
                 pid: event.pid,
@@ -47,7 +47,7 @@ impl Copied {
             },
             registers: registers(&event.registers),
             leaf_is_exact: event.leaf_is_exact != 0,
-            stack: CopiedStack {
+            stack: DumpedStack {
                 start: registers(&event.registers).stack_pointer(),
                 bytes: stack.into(),
             },
@@ -62,16 +62,16 @@ impl Copied {
         registers: Registers,
         leaf_is_exact: bool,
         memory: &mut ProcessMemory,
-    ) -> Copied {
+    ) -> Dumped {
         let start = registers.stack_pointer();
-        Copied {
+        Dumped {
             id,
             process,
             registers,
             leaf_is_exact,
-            stack: CopiedStack {
+            stack: DumpedStack {
                 start,
-                bytes: memory.bytes(start, STACK_COPY_BYTES).into(),
+                bytes: memory.bytes(start, STACK_DUMP_BYTES).into(),
             },
             since: Instant::now(),
         }
@@ -86,41 +86,41 @@ pub(crate) fn registers(sent: &UserRegisters) -> Registers {
     }
 }
 
-/// Copies that wait.
+/// Dumps that wait.
 #[derive(Default)]
-pub(crate) struct Copies {
-    waiting: Vec<Copied>,
+pub(crate) struct Dumps {
+    waiting: Vec<Dumped>,
     bytes: usize,
 }
 
-impl Copies {
+impl Dumps {
     /// Keeps a copy, or gives it back if there is no room.
-    pub(crate) fn add(&mut self, copied: Copied) -> Option<Copied> {
-        let size = copied.stack.bytes.len();
+    pub(crate) fn add(&mut self, dumped: Dumped) -> Option<Dumped> {
+        let size = dumped.stack.bytes.len();
         if self.bytes + size > MOST_BYTES {
-            return Some(copied);
+            return Some(dumped);
         }
         self.bytes += size;
-        self.waiting.push(copied);
+        self.waiting.push(dumped);
         None
     }
 
     /// Takes those of processes that are `ready`, and those that have waited
     /// too long.
-    pub(crate) fn take(&mut self, ready: impl Fn(Process) -> bool) -> Vec<Copied> {
-        let (taken, waiting): (Vec<Copied>, _) = std::mem::take(&mut self.waiting)
+    pub(crate) fn take(&mut self, ready: impl Fn(Process) -> bool) -> Vec<Dumped> {
+        let (taken, waiting): (Vec<Dumped>, _) = std::mem::take(&mut self.waiting)
             .into_iter()
-            .partition(|copied| ready(copied.process) || copied.since.elapsed() >= PATIENCE);
+            .partition(|dumped| ready(dumped.process) || dumped.since.elapsed() >= PATIENCE);
         self.waiting = waiting;
         self.bytes -= taken
             .iter()
-            .map(|copied| copied.stack.bytes.len())
+            .map(|dumped| dumped.stack.bytes.len())
             .sum::<usize>();
         taken
     }
 
     /// Whether one waits that `is_sought`.
-    pub(crate) fn any(&self, is_sought: impl Fn(&Copied) -> bool) -> bool {
+    pub(crate) fn any(&self, is_sought: impl Fn(&Dumped) -> bool) -> bool {
         self.waiting.iter().any(is_sought)
     }
 

@@ -1,27 +1,27 @@
-//! Walks that were made before: `remembered_walks.h`, and its use.
+//! Walks that were made before: `unwind_cache.h`, and its use.
 
 use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
 const TOLD_APART: &str =
-    "alone::stacks::remembered::naps_that_differ_further_up_the_stack_alone_are_told_apart";
-const RECALLED: &str = "collect/recalled::what_is_recalled_is_what_a_walk_finds";
+    "alone::stacks::unwind_cache::naps_that_differ_further_up_the_stack_alone_are_told_apart";
+const CACHED: &str = "collect/unwind_cache::what_is_cached_is_what_a_walk_finds";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
-        rule: "a stack is recalled if all words are the same",
-        file: "include/remembered_walks.h",
+        rule: "a stack is taken from the cache if all words are the same",
+        file: "include/unwind_cache.h",
         change: (
             "		if (*(u64 *)(piece + offset) != walk->words[i].value)
 			return false;
 ",
             "",
         ),
-        expected: Caught(&[TOLD_APART, RECALLED]),
+        expected: Caught(&[TOLD_APART, CACHED]),
     },
     Mutant {
         rule: "and the registers",
-        file: "include/remembered_walks.h",
+        file: "include/unwind_cache.h",
         change: (
             "walk->start.ip != start->ip || walk->start.sp != start->sp ||",
             "walk->start.sp != start->sp ||",
@@ -30,16 +30,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "and the frame pointer, if it was made use of",
-        file: "include/remembered_walks.h",
+        file: "include/unwind_cache.h",
         change: (
             "(walk->bp_matters && walk->start.bp != start->bp)",
             "(walk->bp_matters && !start->sp)",
         ),
-        expected: Caught(&[TOLD_APART, RECALLED]),
+        expected: Caught(&[TOLD_APART, CACHED]),
     },
     Mutant {
         rule: "and the program",
-        file: "include/remembered_walks.h",
+        file: "include/unwind_cache.h",
         change: (
             "walk->start.instance != start->instance",
             "!start->instance",
@@ -48,7 +48,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "and its tables",
-        file: "include/remembered_walks.h",
+        file: "include/unwind_cache.h",
         change: (
             "walk->start.generation != start->generation",
             "!start->instance",
@@ -57,7 +57,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a saved frame pointer that was made use of is noted",
-        file: "include/remembered_walks.h",
+        file: "include/unwind_cache.h",
         change: ("note_word(notes, from, bp);", ";"),
         expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
@@ -71,7 +71,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 		note_bp(notes, bp);
 		notes->bp_from = saved;",
         ),
-        expected: SameHere("it costs time only: fewer walks are recalled"),
+        expected: SameHere("it costs time only: fewer walks are cached"),
     },
     Mutant {
         rule: "walks through signal frames are not remembered",
@@ -116,11 +116,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         expected: SameHere("a walk that depends on more than is compared is not complete"),
     },
     Mutant {
-        rule: "a recalled stack that was pushed out is sent again",
+        rule: "a cached stack that was pushed out is sent again",
         file: "include/stack_capture.h",
         change: (
-            "if (recalled && !unseen(recalled) && !copy_every_stack)",
-            "if (recalled && !copy_every_stack)",
+            "if (cached && !unseen(cached) && !dump_every_stack)",
+            "if (cached && !dump_every_stack)",
         ),
         expected: Caught(&[
             "checks/stacks::a_stack_is_sent_once_and_again_when_another_pushed_it_out",
@@ -128,11 +128,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "where the frame pointer at the leaf comes from is noted",
-        file: "include/remembered_walks.h",
+        file: "include/unwind_cache.h",
         change: (
             "notes->bp_from = BP_FROM_LEAF;",
             "notes->bp_from = BP_FROM_NOWHERE;",
         ),
-        expected: Caught(&[TOLD_APART, RECALLED]),
+        expected: Caught(&[TOLD_APART, CACHED]),
     },
 ];

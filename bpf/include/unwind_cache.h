@@ -8,14 +8,14 @@
  * A walk is noted as it is made. A word of which nothing was made, as most
  * saved frame pointers are, is not noted: it may change.
  */
-#ifndef SYSTEMSCOPE_REMEMBERED_WALKS_H
-#define SYSTEMSCOPE_REMEMBERED_WALKS_H
+#ifndef SYSTEMSCOPE_UNWIND_CACHE_H
+#define SYSTEMSCOPE_UNWIND_CACHE_H
 
 #include "events.h"
 #include "user_memory.h"
 
-#define REMEMBERED_WALKS 128
-#define REMEMBERED_WORDS 128
+#define CACHED_WALKS 128
+#define CACHED_WORDS 128
 
 struct stack_word {
 	u64 address;
@@ -32,27 +32,27 @@ struct walk_start {
 	u64 bp;
 };
 
-struct remembered_walk {
+struct cached_walk {
 	/* The stack's ID; 0 while there is none. */
 	u64 id;
 	struct walk_start start;
 	/* Whether use was made of the bp at the leaf. */
 	u32 bp_matters;
 	u32 word_count;
-	struct stack_word words[REMEMBERED_WORDS];
+	struct stack_word words[CACHED_WORDS];
 };
 
 /* Direct-mapped. Written by its CPU alone, which nothing preempts meanwhile. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, REMEMBERED_WALKS);
+	__uint(max_entries, CACHED_WALKS);
 	__type(key, u32);
-	__type(value, struct remembered_walk);
-} remembered_walks SEC(".maps");
+	__type(value, struct cached_walk);
+} unwind_cache SEC(".maps");
 
-static __always_inline struct remembered_walk *find_remembered(u32 slot)
+static __always_inline struct cached_walk *find_cached(u32 slot)
 {
-	return bpf_map_lookup_elem(&remembered_walks, &slot);
+	return bpf_map_lookup_elem(&unwind_cache, &slot);
 }
 
 /* What is noted of a walk in progress. */
@@ -60,7 +60,7 @@ struct walk_notes {
 	/* Whether it can be remembered, as far as it has come. */
 	bool complete;
 	bool bp_matters;
-	/* Where in remembered_walks. */
+	/* Where in unwind_cache. */
 	u32 slot;
 	u32 word_count;
 	/* Where bp was read, or one of the following. */
@@ -76,12 +76,12 @@ static __always_inline void note_word(struct walk_notes *notes, u64 address,
 				      u64 value)
 {
 	u32 count = notes->word_count;
-	struct remembered_walk *walk;
+	struct cached_walk *walk;
 
 	if (!notes->complete)
 		return;
-	walk = find_remembered(notes->slot);
-	if (!walk || count >= REMEMBERED_WORDS) {
+	walk = find_cached(notes->slot);
+	if (!walk || count >= CACHED_WORDS) {
 		notes->complete = false;
 		return;
 	}
@@ -124,7 +124,7 @@ struct {
  */
 __noinline int words_are_the_same(u32 slot)
 {
-	struct remembered_walk *walk = find_remembered(slot);
+	struct cached_walk *walk = find_cached(slot);
 	/* So that no address is within it. */
 	u64 start = -(u64)STACK_PIECE;
 	u32 zero = 0;
@@ -133,7 +133,7 @@ __noinline int words_are_the_same(u32 slot)
 	piece = bpf_map_lookup_elem(&stack_piece, &zero);
 	if (!walk || !piece)
 		return false;
-	for (u32 i = 0; i < REMEMBERED_WORDS; i++) {
+	for (u32 i = 0; i < CACHED_WORDS; i++) {
 		u64 address, offset;
 
 		if (i >= walk->word_count)
@@ -155,14 +155,14 @@ __noinline int words_are_the_same(u32 slot)
 }
 
 /* The ID of the stack that a walk from @start would find, or 0 if not known. */
-static __always_inline u64 recall_walk(struct walk_notes *notes,
+static __always_inline u64 look_up_walk(struct walk_notes *notes,
 				       const struct walk_start *start)
 {
 	u64 hash = hash_word(hash_word(start->instance, start->ip), start->sp);
-	struct remembered_walk *walk;
+	struct cached_walk *walk;
 
-	notes->slot = hash % REMEMBERED_WALKS;
-	walk = find_remembered(notes->slot);
+	notes->slot = hash % CACHED_WALKS;
+	walk = find_cached(notes->slot);
 	if (!walk || !walk->id || walk->start.instance != start->instance ||
 	    walk->start.generation != start->generation ||
 	    walk->start.ip != start->ip || walk->start.sp != start->sp ||
@@ -175,7 +175,7 @@ static __always_inline u64 recall_walk(struct walk_notes *notes,
 static __always_inline void begin_notes(struct walk_notes *notes,
 					const struct walk_start *start)
 {
-	struct remembered_walk *walk = find_remembered(notes->slot);
+	struct cached_walk *walk = find_cached(notes->slot);
 
 	if (!walk)
 		return;
@@ -188,9 +188,9 @@ static __always_inline void begin_notes(struct walk_notes *notes,
 }
 
 /* The walk that was noted reached the root: its stack is @id. */
-static __always_inline void remember_walk(struct walk_notes *notes, u64 id)
+static __always_inline void cache_walk(struct walk_notes *notes, u64 id)
 {
-	struct remembered_walk *walk = find_remembered(notes->slot);
+	struct cached_walk *walk = find_cached(notes->slot);
 
 	if (!walk || !notes->complete)
 		return;

@@ -14,11 +14,11 @@ use std::os::fd::AsFd;
 const SIZE: usize = SHARD_ROWS * size_of::<u32>();
 
 /// The rows of a shard, for as long as more are added.
-pub(crate) struct Rows(NonNull<u32>);
+pub(crate) struct ShardMemory(NonNull<u32>);
 
-impl Rows {
+impl ShardMemory {
     /// A new map of the shape of `struct unwind_shard`, and its memory.
-    pub(crate) fn create() -> Result<(MapHandle, Rows)> {
+    pub(crate) fn create() -> Result<(MapHandle, ShardMemory)> {
         let options = bpf_map_create_opts {
             sz: size_of::<bpf_map_create_opts>() as _,
             map_flags: BPF_F_MMAPABLE,
@@ -50,7 +50,7 @@ impl Rows {
         let rows = NonNull::new(memory.cast())
             .ok_or_else(|| std::io::Error::other("it is at address 0"))
             .context("map the memory of unwind rows")?;
-        Ok((map, Rows(rows)))
+        Ok((map, ShardMemory(rows)))
     }
 
     /// Writes rows from index `first` on, as far as there is room.
@@ -63,7 +63,7 @@ impl Rows {
     }
 }
 
-impl Drop for Rows {
+impl Drop for ShardMemory {
     fn drop(&mut self) {
         // SAFETY: it was mapped with this size, and nothing else refers to it.
         let _ = unsafe { munmap(self.0.as_ptr().cast(), SIZE) };

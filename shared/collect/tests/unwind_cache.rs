@@ -1,4 +1,4 @@
-//! A stack that is recalled is the one that a walk finds: both are had of each
+//! A stack that is cached is the one that a walk finds: both are had of each
 //! wait of a Debian python3 that blocks in many places. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -36,7 +36,7 @@ while True: down(random.randrange(5), random.randrange(4))
 ";
 
 #[test]
-fn what_is_recalled_is_what_a_walk_finds() {
+fn what_is_cached_is_what_a_walk_finds() {
     let python = Python::start(BLOCKS);
     let object = python.load(&bpf::offcputime::OBJECT);
     let unwinder = Unwinder::new(CallGraph::Auto, &object).unwrap();
@@ -57,8 +57,8 @@ fn what_is_recalled_is_what_a_walk_finds() {
     drop(links);
 
     let count = |name| object.variable::<u64>(name).unwrap().get();
-    let (rightly, wrongly) = (count("recalled_rightly"), count("recalled_wrongly"));
-    println!("{rightly} stacks were recalled rightly, {wrongly} wrongly");
+    let (rightly, wrongly) = (count("cache_hits_right"), count("cache_hits_wrong"));
+    println!("{rightly} stacks were cached rightly, {wrongly} wrongly");
     assert_eq!(wrongly, 0);
-    assert!(rightly > 1000, "only {rightly} stacks were recalled");
+    assert!(rightly > 1000, "only {rightly} stacks were cached");
 }
