@@ -27,7 +27,8 @@ for program in nsenter taskset unshare; do
 done
 printf '%s:/bin/sh\n' root:x:0:0::/root nobody:x:65534:65534::/ >"$stage/etc/passwd"
 
-for tool in oncputime offcputime offwaketime cpudist wallclock; do
+for tool in tools/*; do
+	tool=${tool##*/}
 	strip -o "$stage/bin/$tool" "$target/release/$tool"
 done
 

@@ -57,13 +57,17 @@ impl Collected {
             },
             ..Worth::default()
         };
-        let Settled { sums, comms } = self.settled();
+        let Settled { mut sums, comms } = self.settled();
         let counted = sums.keys().flat_map(|key| [key.user, key.kernel]);
         self.stacks.resolve(counted.chain(self.wakers.stacks()));
 
         let mut draft = Draft::new(unit, self.stacks.detail());
-        draft.profile.samples.reserve(sums.len());
-        for (key, tally) in sums {
+        // Where there are millions, the sums go as the samples come.
+        sums.reverse();
+        while let Some((key, tally)) = sums.pop() {
+            if sums.len() < sums.capacity() / 2 {
+                sums.shrink_to_fit();
+            }
             let thread = key.thread;
             let named = self.stacks.named(key.user, key.kernel, &mut draft);
             worth.judge(&named, tally.events);
