@@ -136,6 +136,8 @@ lint: packages
 	@shellcheck $(SHELL_FILES)
 	@echo '==> clang-format' >&2
 	@clang-format --dry-run -Werror $(C_FILES)
+	@echo '==> cargo-deny' >&2
+	@CARGO='$(CARGO)' scripts/deny.sh
 
 clean:
 	@$(CARGO) clean --quiet

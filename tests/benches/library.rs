@@ -47,6 +47,7 @@ fn stacks(unit: Unit, state: Option<State>) -> Profile {
                 stack,
                 state,
                 wakers: None,
+                labels: None,
             };
             let weight = Weight {
                 value: u64::from(number + 1) * 10_000,

@@ -8,6 +8,10 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use collect::{CallGraph, Detail, StackChoice};
+use export::Format;
+use export::capture::Capture;
+use export::classic::Classic;
+use export::folded::Folded;
 use loader::Targets;
 
 use crate::values;
@@ -107,6 +111,18 @@ pub struct OutputFlags {
     pub verbose: bool,
 }
 
+impl OutputFlags {
+    /// The format that is asked for.
+    #[must_use]
+    pub fn format(&self) -> &'static dyn Format {
+        match (self.capture, self.classic) {
+            (true, _) => &Capture,
+            (_, true) => &Classic,
+            _ => &Folded,
+        }
+    }
+}
+
 /// How long to measure.
 #[derive(Args, Clone, Debug, Default)]
 pub struct DurationFlags {
@@ -169,7 +185,7 @@ impl StackFlags {
             call_graph: self.call_graph,
             per_thread,
             per_process: per_thread || output.classic,
-            detail: match output.capture {
+            detail: match output.format().tells_addresses() {
                 true => Detail::Addresses,
                 false => Detail::Names,
             },

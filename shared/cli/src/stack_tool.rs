@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use bpf::types::Tally;
 use collect::{Collected, Session, StackChoice, WakersShown};
-use export::Form;
 use export::folded::{Options, Written};
 use loader::{Kernel, LoadedObject, OpenObject, TargetWatch, Targets};
 use profile::{Meta, Profile, State, Unit, Weight};
@@ -198,14 +197,9 @@ fn write<Tool: StackTool>(
         annotate_kernel: flags.annotate,
         nanoseconds,
     };
-    let form = match (flags.capture, flags.classic) {
-        (true, _) => Form::Capture,
-        (_, true) => Form::Classic,
-        _ => Form::Folded,
-    };
     let mut written = Written::default();
     output.write(|writer| {
-        written = form.write(profile, &options, writer)?;
+        written = flags.format().write(profile, &options, writer)?;
         Ok(())
     })?;
     Ok(written)

@@ -88,6 +88,7 @@ impl Collected {
                 stack: named.stack,
                 state: None,
                 wakers: (!wakers.is_empty()).then(|| draft.profile.wakers.id(wakers)),
+                labels: None,
             };
             for (state, weight) in weigh(&tally) {
                 if weight.value > 0 {

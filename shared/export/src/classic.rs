@@ -32,8 +32,35 @@ use std::io::{self, Write};
 
 use profile::{Profile, Sample, ThreadId};
 
+use crate::Format;
 use crate::folded::{Options, Written};
 use crate::stack_text::{frame_names, part_names, thread_name, wakers};
+
+/// The format.
+pub struct Classic;
+
+impl Format for Classic {
+    fn name(&self) -> &'static str {
+        "classic"
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn tells_addresses(&self) -> bool {
+        false
+    }
+
+    fn write(
+        &self,
+        profile: &Profile,
+        options: &Options,
+        writer: &mut dyn Write,
+    ) -> io::Result<Written> {
+        write(profile, options, writer)
+    }
+}
 
 /// Writes a profile, the lightest stack first so that the heaviest stands next
 /// to the prompt. Options and omissions are those of

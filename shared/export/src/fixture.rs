@@ -29,6 +29,7 @@ pub(crate) fn sample(
         stack: stack(profile, user, kernel),
         state,
         wakers: None,
+        labels: None,
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use profile::{Profile, Sample, Unit};
 
+use crate::Format;
 use crate::lines::Lines;
 
 /// How stacks are written.
@@ -61,6 +62,32 @@ impl Written {
         (*dropped_lines > 0).then(|| {
             format!("left out {dropped_lines} stacks of less than 1 us, {dropped_ns} ns in all")
         })
+    }
+}
+
+/// The format.
+pub struct Folded;
+
+impl Format for Folded {
+    fn name(&self) -> &'static str {
+        "folded"
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &[".folded"]
+    }
+
+    fn tells_addresses(&self) -> bool {
+        false
+    }
+
+    fn write(
+        &self,
+        profile: &Profile,
+        options: &Options,
+        writer: &mut dyn Write,
+    ) -> io::Result<Written> {
+        write(profile, options, writer)
     }
 }
 
@@ -268,6 +295,7 @@ mod tests {
             stack: path(profile, words),
             state: words.state,
             wakers: (!wakers.is_empty()).then(|| profile.wakers.id(wakers)),
+            labels: None,
         }
     }
 

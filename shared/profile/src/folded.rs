@@ -122,6 +122,7 @@ fn parse(
         stack: read_stack(&frames, profile),
         state,
         wakers: (!wakers.is_empty()).then(|| profile.wakers.id(wakers)),
+        labels: None,
     };
     Ok((sample, value))
 }

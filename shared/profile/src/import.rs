@@ -1,7 +1,8 @@
 //! What one profile says, in the numbers of another.
 
 use crate::{
-    Frame, Function, Id, Module, Name, Profile, Sample, Stack, StackId, Thread, Waker, Wakers,
+    Frame, Function, Id, Label, Labels, Module, Name, Profile, Sample, Stack, StackId, Thread,
+    Waker, Wakers,
 };
 
 /// The numbers that another profile's rows have here.
@@ -9,6 +10,7 @@ pub struct Import {
     names: Vec<Name>,
     stacks: Vec<StackId>,
     wakers: Vec<Id<Wakers>>,
+    labels: Vec<Id<Labels>>,
 }
 
 impl Import {
@@ -19,6 +21,7 @@ impl Import {
             names: names.collect(),
             stacks: vec![StackId::EMPTY],
             wakers: Vec::new(),
+            labels: Vec::new(),
         };
         let modules = from.modules.iter().map(|module| {
             into.modules.id(Module {
@@ -61,6 +64,14 @@ impl Import {
             into.wakers.id(wakers.collect())
         });
         import.wakers = wakers.collect();
+        let labels = from.labels.iter().map(|labels| {
+            let labels = labels.iter().map(|label| Label {
+                key: import.name(label.key),
+                value: import.name(label.value),
+            });
+            into.labels.id(labels.collect())
+        });
+        import.labels = labels.collect();
         import
     }
 
@@ -82,6 +93,7 @@ impl Import {
             comm: self.name(sample.comm),
             stack: self.stack(sample.stack),
             wakers: sample.wakers.map(|wakers| self.wakers[wakers.index()]),
+            labels: sample.labels.map(|labels| self.labels[labels.index()]),
             ..sample
         }
     }

@@ -35,7 +35,7 @@ pub use losses::Losses;
 pub use meta::{Lengths, Meta, Rate, Sampling, Unit, Window};
 pub use name_order::NameOrder;
 pub use processes::Process;
-pub use sample::{Sample, Stack, State, Waker, Wakers, Weight};
+pub use sample::{Label, Labels, Sample, Stack, State, Waker, Wakers, Weight};
 pub use stack_tree::{StackId, StackTree, Translation};
 pub use table::{Id, Table};
 pub use threads::{Clock, Thread, ThreadId};
@@ -67,6 +67,8 @@ pub struct Profile {
     pub stacks: StackTree<Id<Frame>>,
     /// Every chain of wakers.
     pub wakers: Table<Wakers>,
+    /// Every set of labels.
+    pub labels: Table<Labels>,
     /// Every sample with its weight.
     pub samples: IndexMap<Sample, Weight>,
     /// Every thread's account, where a thread clock ran.
@@ -90,6 +92,7 @@ impl Profile {
             frames: Table::default(),
             stacks: StackTree::default(),
             wakers: Table::default(),
+            labels: Table::default(),
             samples: IndexMap::default(),
             threads: Vec::new(),
             processes: Vec::new(),

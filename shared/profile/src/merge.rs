@@ -275,6 +275,7 @@ impl Account {
                     stack,
                     state: Some(state),
                     wakers: None,
+                    labels: None,
                 };
                 stacks.push((sample, time));
             }

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use crate::{FrameKind, Id, Name, Profile, Sample, Stack, ThreadId, Waker, Wakers, text};
+use crate::{
+    FrameKind, Id, Label, Labels, Name, Profile, Sample, Stack, ThreadId, Waker, Wakers, text,
+};
 
 /// The place of a name among all, and what kind of frame has it.
 type NamedFrame = (usize, FrameKind);
@@ -45,7 +47,7 @@ impl<'a> NameOrder<'a> {
         }
     }
 
-    /// By thread, stack from its root on, state and wakers.
+    /// By thread, stack from its root on, state, wakers and labels.
     #[must_use]
     pub fn compare(&self, one: &Sample, other: &Sample) -> Ordering {
         let key = |sample: &Sample| {
@@ -56,7 +58,18 @@ impl<'a> NameOrder<'a> {
             let [one, other] = [one, other].map(|sample| self.wakers(sample.wakers));
             one.cmp(other)
         };
-        key(one).cmp(&key(other)).then_with(by_wakers)
+        let by_labels = || {
+            let [one, other] = [one, other].map(|sample| self.labels(sample.labels));
+            one.cmp(other)
+        };
+        let by_key = key(one).cmp(&key(other));
+        by_key.then_with(by_wakers).then_with(by_labels)
+    }
+
+    fn labels(&self, labels: Option<Id<Labels>>) -> impl Iterator<Item = (usize, usize)> {
+        let labels = labels.map_or(&[][..], |labels| &self.profile.labels[labels]);
+        let places = |label: &Label| (self.place(label.key), self.place(label.value));
+        labels.iter().map(places)
     }
 
     fn place(&self, name: Name) -> usize {

@@ -37,6 +37,19 @@ pub struct Waker {
 /// Who ended a wait, and who had woken that one before: the waker first.
 pub type Wakers = Box<[Waker]>;
 
+/// Something that is said of samples, such as why a thread waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label {
+    /// What is said.
+    pub key: Name,
+    /// And what it is.
+    pub value: Name,
+}
+
+/// All that is said of samples beside what has a place of its own, ordered by whoever
+/// says it.
+pub type Labels = Box<[Label]>;
+
 /// What is told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sample {
@@ -50,6 +63,8 @@ pub struct Sample {
     pub state: Option<State>,
     /// Who ended the wait, where that is known.
     pub wakers: Option<Id<Wakers>>,
+    /// What else is said of it, if anything is.
+    pub labels: Option<Id<Labels>>,
 }
 
 /// How much there was of a sample.

@@ -9,9 +9,9 @@ use zstd::Decoder;
 use super::proto::{self, record::Kind};
 use super::{Error, LONGEST_RECORD, MAGIC, MOST_BYTES, MOST_ROWS, VERSION};
 use crate::{
-    Clock, Frame, FrameKind, Function, Id, Lengths, Losses, Meta, Module, ModuleKind, Name,
-    Process, Profile, Rate, Sample, Sampling, Stack, StackId, State, Thread, ThreadId, Unit, Waker,
-    Wakers, WalkEnds, Weight, Window,
+    Clock, Frame, FrameKind, Function, Id, Label, Labels, Lengths, Losses, Meta, Module,
+    ModuleKind, Name, Process, Profile, Rate, Sample, Sampling, Stack, StackId, State, Thread,
+    ThreadId, Unit, Waker, Wakers, WalkEnds, Weight, Window,
 };
 
 /// What could be read of a capture, and why it is not all.
@@ -145,6 +145,7 @@ struct Rows {
     frames: Vec<Id<Frame>>,
     stacks: Vec<StackId>,
     wakers: Vec<Id<Wakers>>,
+    labels: Vec<Id<Labels>>,
 }
 
 impl Default for Rows {
@@ -157,6 +158,7 @@ impl Default for Rows {
             frames: Vec::new(),
             stacks: vec![StackId::EMPTY],
             wakers: Vec::new(),
+            labels: Vec::new(),
         }
     }
 }
@@ -199,6 +201,13 @@ impl Rows {
                     let wakers = chain.wakers.iter().map(|waker| self.waker(waker));
                     let wakers = wakers.collect::<Result<Wakers, Error>>()?;
                     self.wakers.push(self.profile.wakers.id(wakers));
+                }
+            }
+            Some(Kind::Labels(labels)) => {
+                room(self.labels.len(), labels.sets.len())?;
+                for set in labels.sets {
+                    let labels = self.label_set(&set)?;
+                    self.labels.push(self.profile.labels.id(labels));
                 }
             }
             Some(Kind::Samples(samples)) => self.take_samples(&samples)?,
@@ -340,6 +349,18 @@ impl Rows {
         })
     }
 
+    fn label_set(&self, set: &proto::LabelSet) -> Result<Labels, Error> {
+        same_length(set.keys.len(), [set.values.len()])?;
+        let labels = set.keys.iter().zip(&set.values);
+        let labels = labels.map(|(&key, &value)| {
+            Ok(Label {
+                key: row(&self.names, key)?,
+                value: row(&self.names, value)?,
+            })
+        });
+        labels.collect()
+    }
+
     fn take_samples(&mut self, samples: &proto::Samples) -> Result<(), Error> {
         let count = samples.comms.len();
         let columns = [
@@ -349,7 +370,8 @@ impl Rows {
             &samples.kernels,
         ];
         same_length(count, columns.map(Vec::len))?;
-        same_length(count, [samples.states.len(), samples.chains.len()])?;
+        let columns = [&samples.states, &samples.chains, &samples.labels];
+        same_length(count, columns.map(Vec::len))?;
         let weights = [&samples.values, &samples.events, &samples.longest];
         same_length(count, weights.map(Vec::len))?;
         room(self.profile.samples.len(), count)?;
@@ -372,6 +394,7 @@ impl Rows {
                 stack: self.stack(samples.users[index], samples.kernels[index])?,
                 state,
                 wakers,
+                labels: optional(&self.labels, samples.labels[index])?,
             };
             let weight = Weight {
                 value: samples.values[index],

@@ -7,8 +7,8 @@ use super::*;
 use std::num::NonZeroU32;
 
 use crate::{
-    Clock, Frame, FrameKind, Function, Lengths, Losses, Meta, Module, ModuleKind, Process, Profile,
-    Rate, Sampling, Thread, ThreadId, Unit, WalkEnds, Window, folded,
+    Clock, Frame, FrameKind, Function, Label, Lengths, Losses, Meta, Module, ModuleKind, Process,
+    Profile, Rate, Sampling, Thread, ThreadId, Unit, WalkEnds, Window, folded,
 };
 
 /// All that a profile can hold.
@@ -20,6 +20,9 @@ fn profile() -> Profile {
     let user = all_that_is_known(&mut profile);
     let (mut sample, mut weight) = profile.samples.first().map(|(s, w)| (*s, *w)).unwrap();
     (sample.thread, sample.state, sample.wakers) = (None, None, None);
+    let [key, value] = ["reason", "lock"].map(|text| profile.names.text(text));
+    let labels = [Label { key, value }, Label { key: value, value }];
+    sample.labels = Some(profile.labels.id(labels.into()));
     sample.stack.user = user;
     (weight.events, weight.longest) = (3, 4);
     profile.add(sample, weight);
@@ -158,6 +161,7 @@ fn assert_same(one: &Profile, other: &Profile) {
     assert!(one.frames.iter().eq(other.frames.iter()));
     assert!(one.stacks.nodes().eq(other.stacks.nodes()));
     assert!(one.wakers.iter().eq(other.wakers.iter()));
+    assert!(one.labels.iter().eq(other.labels.iter()));
     assert!(one.samples.iter().eq(other.samples.iter()));
     assert_eq!(one.threads, other.threads);
     assert_eq!(one.processes, other.processes);
@@ -287,7 +291,14 @@ fn references_are_to_what_came_before() {
         })
     };
     let dangling = "it refers to what is not there";
-    let sample = |user, chain| {
+    let labels = |key, value| {
+        let set = proto::LabelSet {
+            keys: vec![key],
+            values: vec![value],
+        };
+        Kind::Labels(proto::Labels { sets: vec![set] })
+    };
+    let sample_of = |user, chain, labels| {
         Kind::Samples(proto::Samples {
             comms: vec![0],
             pids: vec![0],
@@ -299,8 +310,10 @@ fn references_are_to_what_came_before() {
             values: vec![1],
             events: vec![1],
             longest: vec![1],
+            labels: vec![labels],
         })
     };
+    let sample = |user, chain| sample_of(user, chain, 0);
     for records in [
         vec![frame(0, 0), name()],
         vec![name(), frame(1, 0)],
@@ -313,6 +326,9 @@ fn references_are_to_what_came_before() {
         vec![name(), sample(0, 1)],
         vec![name(), sample(0, u32::MAX)],
         vec![sample(0, 0)],
+        vec![name(), labels(1, 0)],
+        vec![name(), labels(0, 1)],
+        vec![name(), sample_of(0, 0, 1)],
     ] {
         assert_eq!(damage(&of_records(records)), dangling);
     }

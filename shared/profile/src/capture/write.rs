@@ -78,6 +78,18 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
             chains: chains.collect(),
         })
     })?;
+    records.put_rows(profile.labels.iter(), |rows| {
+        let sets = rows.map(|labels| {
+            let labels = labels.iter();
+            let (keys, values) = labels
+                .map(|label| (number(label.key), number(label.value)))
+                .unzip();
+            proto::LabelSet { keys, values }
+        });
+        Kind::Labels(proto::Labels {
+            sets: sets.collect(),
+        })
+    })?;
     records.put_rows(profile.samples.iter(), |rows| {
         let mut samples = proto::Samples::default();
         for (sample, weight) in rows {
@@ -246,6 +258,7 @@ fn push(samples: &mut proto::Samples, sample: &Sample) {
     samples.kernels.push(sample.stack.kernel.index() as u32);
     samples.states.push(state | is_known << 2);
     samples.chains.push(optional(sample.wakers));
+    samples.labels.push(optional(sample.labels));
 }
 
 fn process(process: &crate::Process) -> proto::Process {

@@ -45,6 +45,7 @@ fn profile(unit: Unit, stacks: &[(ThreadId, &str, Option<State>, u64)]) -> Profi
             },
             state,
             wakers: None,
+            labels: None,
         };
         let weight = Weight {
             value,

@@ -1,0 +1,34 @@
+//! Captures: all that was measured, for later and for elsewhere.
+
+use std::io::{self, Write};
+
+use profile::{Profile, capture};
+
+use crate::Format;
+use crate::folded::{Options, Written};
+
+/// The format; `capture.proto` describes it.
+pub struct Capture;
+
+impl Format for Capture {
+    fn name(&self) -> &'static str {
+        "scope"
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &[".scope"]
+    }
+
+    fn tells_addresses(&self) -> bool {
+        true
+    }
+
+    fn write(
+        &self,
+        profile: &Profile,
+        _options: &Options,
+        writer: &mut dyn Write,
+    ) -> io::Result<Written> {
+        capture::write(profile, writer).map(|()| Written::default())
+    }
+}
