@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use profile::folded::{DELIMITER, WAKER_DELIMITER, state_suffix};
 use profile::{
-    Id, Name, Profile, Sample, StackId, StackTree, State, Table, ThreadId, Translation, Wakers,
-    marker, text,
+    Id, Name, Profile, Sample, StackId, StackTree, Stacks, State, Table, ThreadId, Translation,
+    Wakers, marker, text,
 };
 
 use crate::folded::Options;
@@ -41,7 +41,7 @@ struct Tail {
 /// Lines, ordered, each text once.
 pub(crate) struct Lines {
     texts: Table<Box<str>>,
-    callers: StackTree<Text>,
+    callers: Stacks<Text>,
     lines: Vec<Line>,
 }
 
@@ -56,12 +56,7 @@ impl Lines {
         let samples = samples.into_iter();
         let lines = samples.map(|(sample, value)| builder.line(&sample, value));
         let lines = lines.collect();
-        let Builder { texts, callers, .. } = builder;
-        let mut lines = Lines {
-            texts,
-            callers,
-            lines,
-        };
+        let mut lines = builder.lines(lines);
         lines.sort();
         lines
     }
@@ -129,6 +124,15 @@ impl<'a> Builder<'a> {
             tails: HashMap::new(),
             frames: vec![None; profile.frames.len()],
             stacks: Translation::default(),
+        }
+    }
+
+    /// The lines that were made, and what they refer to.
+    fn lines(self, lines: Vec<Line>) -> Lines {
+        Lines {
+            texts: self.texts,
+            callers: self.callers.into_stacks(),
+            lines,
         }
     }
 
@@ -227,7 +231,7 @@ impl<'a> Builder<'a> {
 /// The order of lines as texts: `a b;c` before `a;b`, as a space is before `;`.
 struct Order<'a> {
     texts: &'a Table<Box<str>>,
-    callers: &'a StackTree<Text>,
+    callers: &'a Stacks<Text>,
     /// The places of texts among all, with a `;` at their ends and without.
     followed: Vec<u32>,
     places: Vec<u32>,
@@ -238,7 +242,7 @@ struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    fn new(texts: &'a Table<Box<str>>, callers: &'a StackTree<Text>) -> Order<'a> {
+    fn new(texts: &'a Table<Box<str>>, callers: &'a Stacks<Text>) -> Order<'a> {
         let all: Vec<&str> = texts.iter().map(|text| &**text).collect();
         let followed = places(&all, |one, other| {
             let followed = |text: &'a str| text.bytes().chain([b';']);
@@ -258,26 +262,33 @@ impl<'a> Order<'a> {
     }
 
     fn number_stacks(&mut self) {
+        // How many there are of it and what it calls is first put where its last goes.
         // Callers come first: from the end on, each has counted all that it calls.
-        let nodes: Vec<(StackId, Text)> = self.callers.nodes().collect();
-        let mut sizes = vec![1_u32; self.callers.len()];
-        for (stack, (callers, _)) in (1..sizes.len()).zip(&nodes).rev() {
+        let sizes = &mut self.last;
+        sizes.fill(1);
+        for (stack, (callers, _)) in (1..sizes.len()).zip(self.callers.nodes()).rev() {
             sizes[callers.index()] += sizes[stack];
         }
-        let mut stacks: Vec<usize> = (1..self.callers.len()).collect();
+        let mut stacks: Vec<StackId> = self.callers.ids().skip(1).collect();
         stacks.sort_unstable_by_key(|&stack| {
-            let (callers, leaf) = nodes[stack - 1];
-            (callers, self.followed[leaf.index()])
+            let node = self.callers.node(stack);
+            node.map(|(callers, leaf)| (callers, self.followed[leaf.index()]))
         });
-        // A caller comes before what it calls, so it has its number by then.
-        let mut next: Vec<u32> = vec![1; self.callers.len()];
-        self.last[0] = sizes[0] - 1;
+        // A caller comes before what it calls, so it has its number by then. What it
+        // calls comes together: the next of these is after all of the one before.
+        self.last[0] -= 1;
+        let (mut of, mut next) = (StackId::EMPTY, 1);
         for stack in stacks {
-            let (callers, _) = nodes[stack - 1];
-            let callers = callers.index();
-            self.first[stack] = self.first[callers] + next[callers];
-            self.last[stack] = self.first[stack] + sizes[stack] - 1;
-            next[callers] += sizes[stack];
+            let Some((callers, _)) = self.callers.node(stack) else {
+                continue;
+            };
+            if callers != of {
+                (of, next) = (callers, self.first[callers.index()] + 1);
+            }
+            let (size, stack) = (self.last[stack.index()], stack.index());
+            self.first[stack] = next;
+            next += size;
+            self.last[stack] = next - 1;
         }
     }
 

@@ -36,7 +36,7 @@ pub use meta::{Lengths, Meta, Rate, Sampling, Unit, Window};
 pub use name_order::NameOrder;
 pub use processes::Process;
 pub use sample::{Label, Labels, Sample, Stack, State, Waker, Wakers, Weight};
-pub use stack_tree::{StackId, StackTree, Translation};
+pub use stack_tree::{StackId, StackTree, Stacks, Translation};
 pub use table::{Id, Table};
 pub use threads::{Clock, Thread, ThreadId};
 pub use walk_ends::WalkEnds;

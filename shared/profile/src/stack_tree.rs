@@ -4,6 +4,7 @@
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::num::NonZeroU32;
+use std::ops::Deref;
 
 use hashbrown::HashTable;
 
@@ -23,7 +24,7 @@ impl StackId {
         self.0.get() as usize - 1
     }
 
-    /// That of a place in `nodes`.
+    /// That of a place in [`Stacks`].
     fn new(place: u32) -> StackId {
         StackId(NonZeroU32::MIN.saturating_add(place + 1))
     }
@@ -41,12 +42,15 @@ impl Default for StackId {
     }
 }
 
-/// All stacks, of frames of one type.
+/// All stacks, of frames of one type: of each but the empty one the callers and the leaf.
+#[derive(Clone, Debug)]
+pub struct Stacks<Frame>(Vec<(StackId, Frame)>);
+
+/// [`Stacks`] to which more can be added.
 #[derive(Clone, Debug)]
 pub struct StackTree<Frame> {
-    /// Of each stack but the empty one the callers and the leaf.
-    nodes: Vec<(StackId, Frame)>,
-    /// Places in `nodes`, by what is there.
+    stacks: Stacks<Frame>,
+    /// Places in `stacks`, by what is there.
     places: HashTable<u32>,
     hasher: RandomState,
 }
@@ -54,7 +58,7 @@ pub struct StackTree<Frame> {
 impl<Frame> Default for StackTree<Frame> {
     fn default() -> Self {
         StackTree {
-            nodes: Vec::new(),
+            stacks: Stacks(Vec::new()),
             places: HashTable::new(),
             hasher: RandomState::new(),
         }
@@ -65,7 +69,7 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
     /// The stack in which `callers` call `leaf`; added if it is new.
     pub fn called(&mut self, callers: StackId, leaf: Frame) -> StackId {
         let StackTree {
-            nodes,
+            stacks: Stacks(nodes),
             places,
             hasher,
         } = self;
@@ -89,7 +93,7 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
         let hash = self.hasher.hash_one(node);
         let place = self
             .places
-            .find(hash, |&place| self.nodes[place as usize] == node);
+            .find(hash, |&place| self.stacks.0[place as usize] == node);
         place.map(|place| StackId::new(*place))
     }
 
@@ -105,10 +109,26 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
         frames.fold(callers, |callers, frame| self.called(callers, frame))
     }
 
+    /// The stacks, once none is to be added any more: they take half of the memory then.
+    #[must_use]
+    pub fn into_stacks(self) -> Stacks<Frame> {
+        self.stacks
+    }
+}
+
+impl<Frame> Deref for StackTree<Frame> {
+    type Target = Stacks<Frame>;
+
+    fn deref(&self) -> &Stacks<Frame> {
+        &self.stacks
+    }
+}
+
+impl<Frame: Copy> Stacks<Frame> {
     /// A stack's callers and its leaf; `None` of the empty one.
     #[must_use]
     pub fn node(&self, stack: StackId) -> Option<(StackId, Frame)> {
-        self.nodes.get(stack.index().checked_sub(1)?).copied()
+        self.0.get(stack.index().checked_sub(1)?).copied()
     }
 
     /// A stack's frames, leaf first.
@@ -131,15 +151,21 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
 
     /// All stacks but the empty one, each with its callers and its leaf; callers come
     /// before what they call.
-    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (StackId, Frame)> {
-        self.nodes.iter().copied()
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = (StackId, Frame)> + ExactSizeIterator {
+        self.0.iter().copied()
+    }
+
+    /// The IDs of all stacks, in the same order, the empty one first.
+    pub fn ids(&self) -> impl Iterator<Item = StackId> + use<Frame> {
+        let number = |index| u32::try_from(index).unwrap_or(u32::MAX);
+        (0..number(self.len())).map(|index| StackId(NonZeroU32::MIN.saturating_add(index)))
     }
 
     /// How many stacks there are, the empty one included.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> usize {
-        self.nodes.len() + 1
+        self.0.len() + 1
     }
 }
 
