@@ -57,12 +57,13 @@ impl Collected {
             },
             ..Worth::default()
         };
-        let Settled { mut sums, comms } = self.settled();
+        let Settled { sums, comms } = self.settled();
         let counted = sums.keys().flat_map(|key| [key.user, key.kernel]);
         self.stacks.resolve(counted.chain(self.wakers.stacks()));
 
         let mut draft = Draft::new(unit, self.stacks.detail());
         // Where there are millions, the sums go as the samples come.
+        let mut sums = sums.into_rows();
         sums.reverse();
         while let Some((key, tally)) = sums.pop() {
             if sums.len() < sums.capacity() / 2 {

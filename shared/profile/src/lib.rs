@@ -19,6 +19,7 @@ pub mod merge;
 mod meta;
 mod name_order;
 mod processes;
+mod row_map;
 mod sample;
 pub mod spans;
 mod stack_tree;
@@ -27,14 +28,13 @@ pub mod text;
 mod threads;
 mod walk_ends;
 
-use indexmap::IndexMap;
-
 pub use code::{Frame, FrameKind, Function, Module, ModuleKind};
 pub use import::Import;
 pub use losses::Losses;
 pub use meta::{Lengths, Meta, Rate, Sampling, Unit, Window};
 pub use name_order::NameOrder;
 pub use processes::Process;
+pub use row_map::RowMap;
 pub use sample::{Label, Labels, Sample, Stack, State, Waker, Wakers, Weight};
 pub use stack_tree::{StackId, StackTree, Stacks, Translation};
 pub use table::{Id, Table};
@@ -70,7 +70,7 @@ pub struct Profile {
     /// Every set of labels.
     pub labels: Table<Labels>,
     /// Every sample with its weight.
-    pub samples: IndexMap<Sample, Weight>,
+    pub samples: RowMap<Sample, Weight>,
     /// Every thread's account, where a thread clock ran.
     pub threads: Vec<Thread>,
     /// Processes of samples and threads, as far as they were looked at.
@@ -93,7 +93,7 @@ impl Profile {
             stacks: StackTree::default(),
             wakers: Table::default(),
             labels: Table::default(),
-            samples: IndexMap::default(),
+            samples: RowMap::default(),
             threads: Vec::new(),
             processes: Vec::new(),
         }
@@ -101,7 +101,7 @@ impl Profile {
 
     /// Adds a weight to a sample; equal samples become one.
     pub fn add(&mut self, sample: Sample, weight: Weight) {
-        let sum = self.samples.entry(sample).or_default();
+        let sum = self.samples.entry(sample);
         sum.value = sum.value.saturating_add(weight.value);
         sum.events = sum.events.saturating_add(weight.events);
         sum.longest = sum.longest.max(weight.longest);

@@ -116,9 +116,7 @@ mod tests {
         let stacks = samples.iter().map(|sample| sample.stack);
         let order = NameOrder::new(&profile, stacks);
         samples.sort_by(|one, other| order.compare(one, other));
-        let places = samples
-            .iter()
-            .map(|sample| profile.samples.get_index_of(sample));
+        let places = samples.iter().map(|sample| profile.samples.place(sample));
         let expected = (0..ordered.len()).rev().map(Some);
         assert!(places.eq(expected));
     }

@@ -7,8 +7,7 @@
 use std::collections::HashMap;
 
 use bpf::types::{COMM_LENGTH, STACK_MISSED, StackKey, Tally, WAKER_MISSED};
-use indexmap::IndexMap;
-use profile::{Id, Table, ThreadId};
+use profile::{Id, RowMap, Table, ThreadId};
 
 use crate::stacks::{Captured, Stacks};
 use crate::wakers::Wakers;
@@ -28,7 +27,7 @@ pub(crate) struct Key {
 /// Sums that have settled.
 #[derive(Default)]
 pub(crate) struct Settled {
-    pub(crate) sums: IndexMap<Key, Tally>,
+    pub(crate) sums: RowMap<Key, Tally>,
     pub(crate) comms: Table<[u8; COMM_LENGTH]>,
 }
 
@@ -67,7 +66,7 @@ impl Sums {
             kernel,
             waker,
         };
-        add(self.settled.sums.entry(key).or_default(), tally);
+        add(self.settled.sums.entry(key), tally);
     }
 
     /// Looks again at the sums that could not settle. What has not come counts

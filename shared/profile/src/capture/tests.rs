@@ -18,7 +18,12 @@ fn profile() -> Profile {
                 c-8/9;main;f_[c] 18446744073709551615\n";
     let mut profile = folded::read(text.as_bytes(), Unit::Nanoseconds, true).unwrap();
     let user = all_that_is_known(&mut profile);
-    let (mut sample, mut weight) = profile.samples.first().map(|(s, w)| (*s, *w)).unwrap();
+    let (mut sample, mut weight) = profile
+        .samples
+        .iter()
+        .next()
+        .map(|(s, w)| (*s, *w))
+        .unwrap();
     (sample.thread, sample.state, sample.wakers) = (None, None, None);
     let [key, value] = ["reason", "lock"].map(|text| profile.names.text(text));
     let labels = [Label { key, value }, Label { key: value, value }];
@@ -187,7 +192,7 @@ fn more_rows_than_a_record_holds() {
         .collect();
     let other = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
     let import = crate::Import::new(&mut profile, &other);
-    for (sample, weight) in &other.samples {
+    for (sample, weight) in other.samples.iter() {
         profile.add(import.sample(*sample), *weight);
     }
     assert_eq!(profile.samples.len(), 10_000);
