@@ -156,7 +156,7 @@ struct bpf_perf_event_data;
  * Rust has its types from BTF, which describes what a map, a variable or a
  * constant is of. This makes it describe a struct or an enum that none is of.
  */
-#define USER_SPACE_KNOWS(kind, name) \
+#define USER_SPACE_KNOWS(kind, name)                                           \
 	const volatile kind name *const volatile known_##name = 0
 
 #endif

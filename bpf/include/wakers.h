@@ -9,7 +9,7 @@
 
 #include "context.h"
 #include "counts.h"
-#include "stack_capture.h"
+#include "stacks/stack_capture.h"
 
 #define MOST_HOPS 8
 

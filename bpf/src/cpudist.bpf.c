@@ -3,8 +3,8 @@
  * How long threads stay on the CPU, off it, or wait for it: spans counted by
  * their length. User space loads the programs for one of these questions only.
  */
-#include "running_spans.h"
-#include "waiting_spans.h"
+#include "spans/running_spans.h"
+#include "spans/waiting_spans.h"
 
 static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 					    struct thread *thread)

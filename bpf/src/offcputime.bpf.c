@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Time off CPU by stack: each interval counted when the thread is back. */
-#include "clock_events.h"
-#include "intervals.h"
-#include "stack_edges.h"
+#include "clock/clock_events.h"
+#include "clock/intervals.h"
+#include "stacks/stack_edges.h"
 
 static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 					    struct thread *thread)

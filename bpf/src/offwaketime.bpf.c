@@ -2,9 +2,9 @@
 /* Blocked time by the sleeper's stack and who woke it. */
 #include "wakers.h"
 
-#include "clock_events.h"
-#include "intervals.h"
-#include "stack_edges.h"
+#include "clock/clock_events.h"
+#include "clock/intervals.h"
+#include "stacks/stack_edges.h"
 
 static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 					    struct thread *thread)

@@ -2,7 +2,7 @@
 /* Samples of what runs, counted by stack. */
 #include "counts.h"
 #include "filter.h"
-#include "stack_capture.h"
+#include "stacks/stack_capture.h"
 #include "window.h"
 
 const volatile bool include_idle = false;

@@ -74,7 +74,7 @@ fn ring_buffer_may_sleep(btf: &Btf<'_>) -> bool {
         .any(|lock| lock.name().is_some_and(|name| name == "spinlock_t"))
 }
 
-/// `enum switch_arguments` of `include/clock_events.h`, from the type of the
+/// `enum switch_arguments` of `include/clock/clock_events.h`, from the type of the
 /// tracepoint's probe: (void *data, bool preempt, …).
 fn switch_arguments(btf: &Btf<'_>) -> SwitchArguments {
     let arguments = btf

@@ -10,36 +10,24 @@
 //! once.
 
 pub mod capture;
-mod code;
 pub mod folded;
 mod import;
-mod losses;
 pub mod marker;
 pub mod merge;
-mod meta;
+mod model;
 mod name_order;
-mod processes;
-mod row_map;
-mod sample;
 pub mod spans;
-mod stack_tree;
-mod table;
+mod tables;
 pub mod text;
-mod threads;
-mod walk_ends;
 
-pub use code::{Frame, FrameKind, Function, Module, ModuleKind};
 pub use import::Import;
-pub use losses::Losses;
-pub use meta::{Lengths, Meta, Rate, Sampling, Unit, Window};
+pub use model::{
+    Clock, Frame, FrameKind, Function, Label, Labels, Lengths, Losses, Meta, Module, ModuleKind,
+    Process, Rate, Sample, Sampling, Stack, State, Thread, ThreadId, Unit, Waker, Wakers, WalkEnds,
+    Weight, Window,
+};
 pub use name_order::NameOrder;
-pub use processes::Process;
-pub use row_map::RowMap;
-pub use sample::{Label, Labels, Sample, Stack, State, Waker, Wakers, Weight};
-pub use stack_tree::{StackId, StackTree, Stacks, Translation};
-pub use table::{Id, Table};
-pub use threads::{Clock, Thread, ThreadId};
-pub use walk_ends::WalkEnds;
+pub use tables::{Id, RowMap, StackId, StackTree, Stacks, Table, Translation};
 
 /// A text, which is in the profile's table of names.
 pub type Name = Id<Box<str>>;

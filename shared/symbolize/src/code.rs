@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::io::Result;
 
-use crate::images::Image;
-use crate::{Process, Symbolizer, vdso};
+use crate::process::images::Image;
+use crate::{Process, Symbolizer, naming::vdso};
 
 /// An executable mapping of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Symbolizer {
     /// The executable mappings of a process in ascending order, as they were
     /// last read (see [`Symbolizer::watch`]); none if they never could be.
     pub fn code(&self, process: Process) -> Vec<CodeMapping> {
-        let mapping = |mapping: &crate::processes::Mapping| CodeMapping {
+        let mapping = |mapping: &crate::process::processes::Mapping| CodeMapping {
             start: mapping.start,
             end: mapping.end,
             offset: mapping.offset,

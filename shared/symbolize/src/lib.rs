@@ -17,25 +17,14 @@
 //! opened unless it is a regular file.
 
 mod code;
-mod debug_files;
-mod demangle;
 mod elf;
 mod frame;
-mod images;
-mod kernel;
 mod lines;
 mod losses;
-mod maps;
 mod naming;
-mod open;
-mod perf_map;
-mod proc;
-mod processes;
+mod process;
 pub mod readers;
 mod symbolizer;
-mod symbols;
-mod vdso;
-mod wanted;
 
 pub use code::{CodeMapping, CodeSource};
 pub use frame::{Frame, Module};

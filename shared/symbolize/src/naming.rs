@@ -1,5 +1,13 @@
 //! The second step, for each kind of location.
 
+pub(crate) mod debug_files;
+pub(crate) mod demangle;
+pub(crate) mod kernel;
+pub(crate) mod perf_map;
+pub(crate) mod symbols;
+pub(crate) mod vdso;
+pub(crate) mod wanted;
+
 use std::collections::HashMap;
 use std::io::Result;
 use std::sync::Arc;
@@ -8,9 +16,9 @@ use profile::{FrameKind, ModuleKind};
 
 use crate::elf::{Elf, SHT_SYMTAB};
 use crate::frame::Module;
-use crate::symbols::Symbol;
-use crate::wanted::Wanted;
-use crate::{Frame, Location, Symbolizer, debug_files, kernel, symbols, vdso};
+use crate::naming::symbols::Symbol;
+use crate::naming::wanted::Wanted;
+use crate::{Frame, Location, Symbolizer};
 
 /// What is at an offset in a file: its virtual address, and the symbol that covers it.
 pub(crate) type Found = (u64, Option<Symbol>);

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::elf::Elf;
-use crate::wanted::Wanted;
-use crate::{debug_files, naming, perf_map};
+use crate::naming::wanted::Wanted;
+use crate::{naming, naming::debug_files, naming::perf_map};
 
 /// Names the functions at offsets in an ELF file, as
 /// [`Symbolizer::resolve`](crate::Symbolizer::resolve) does. Debug files are

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use profile::{FrameKind, ModuleKind};
 
 use crate::frame::Module;
-use crate::images::{Image, Images};
-use crate::perf_map::PerfMaps;
-use crate::processes::Processes;
-use crate::{Frame, Location, Losses, Process, kernel, open};
+use crate::naming::perf_map::PerfMaps;
+use crate::process::images::{Image, Images};
+use crate::process::processes::Processes;
+use crate::{Frame, Location, Losses, Process, naming::kernel, process::open};
 
 /// Below this no program has code (`vm.mmap_min_addr`).
 const LOWEST_ADDRESS: u64 = 4096;

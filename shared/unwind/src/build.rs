@@ -1,16 +1,19 @@
 //! From an ELF image to its [`Table`].
 
+pub(crate) mod go;
+pub(crate) mod pages;
+pub(crate) mod plt;
+pub(crate) mod ranges;
+pub(crate) mod uncovered;
+
 use std::ops::Range;
 
 use crate::{
     Error, Rule, Source, Table,
+    build::pages::Pages,
+    build::ranges::{From, Ready, Spans},
     cfi::Frames,
-    elf::Elf,
-    go,
-    pages::Pages,
-    plt,
-    ranges::{From, Ready, Spans},
-    uncovered,
+    file::elf::Elf,
 };
 
 /// What an ELF image says about its frames.

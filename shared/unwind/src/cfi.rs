@@ -2,6 +2,10 @@
 //! Standard Base Core 5.0, section 10.6) or `.debug_frame` (DWARF 5, section
 //! 6.4).
 
+pub(crate) mod columns;
+pub(crate) mod expression;
+pub(crate) mod interpreter;
+
 use std::collections::HashMap;
 
 use gimli::{
@@ -11,10 +15,10 @@ use gimli::{
 
 use crate::{
     Error, Rule,
-    columns::Columns,
-    elf::Fields,
-    interpreter::Program,
-    ranges::{From, Span},
+    build::ranges::{From, Span},
+    cfi::columns::Columns,
+    cfi::interpreter::Program,
+    file::elf::Fields,
 };
 
 /// Frame descriptions that are accepted; the largest browsers have about two

@@ -1,5 +1,5 @@
 //! How to get from a frame to its caller: one rule, the same bytes that the
-//! BPF walker reads (`struct unwind_rule` of `bpf/include/unwind_tables.h`).
+//! BPF walker reads (`struct unwind_rule` of `bpf/include/stacks/unwind_tables.h`).
 
 /// How to find the canonical frame address (CFA), which is the stack pointer
 /// after the return, and with it the return address, which is at CFA - 8

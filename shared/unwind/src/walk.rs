@@ -1,5 +1,9 @@
-//! The walk along a user stack, as `bpf/include/unwind.h` does it: by tables
+//! The walk along a user stack, as `bpf/include/stacks/unwind.h` does it: by tables
 //! where there are any, by frame pointers through code that has none.
+
+pub(crate) mod frame_pointers;
+pub(crate) mod memory;
+pub(crate) mod registers;
 
 use crate::{Memory, Registers, Rule, Table, cfa, frame_pointer};
 

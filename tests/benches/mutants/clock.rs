@@ -7,7 +7,7 @@ use crate::mutant::Mutant;
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         rule: "a waker that comes before the sleeper left ends a wait that never was",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "state == THREAD_BLOCKED && thread->woken_early",
             "state == THREAD_BLOCKED && false",
@@ -16,13 +16,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "an early waker leaves a note",
-        file: "include/clock_events.h",
+        file: "include/clock/clock_events.h",
         change: ("thread->woken_early = 1;", "thread->woken_early = 0;"),
         expected: Caught(&["alone::wakers::early::naps_that_never_were_are_not_blocked_time"]),
     },
     Mutant {
         rule: "the record of a thread on a CPU is that CPU's to write",
-        file: "include/clock_events.h",
+        file: "include/clock/clock_events.h",
         change: (
             "	if (task->on_cpu) {
 		thread->woken_early = 1;
@@ -35,13 +35,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "an early waker's note is about one wait",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: ("	thread->woken_early = 0;\n", ""),
         expected: SameHere("it is asked only where no wake-up was seen"),
     },
     Mutant {
         rule: "woken is runnable",
-        file: "include/clock_events.h",
+        file: "include/clock/clock_events.h",
         change: (
             "thread->clock = clock_at(now, THREAD_RUNNABLE);",
             "thread->clock = clock_at(now, THREAD_BLOCKED);",
@@ -50,7 +50,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "preempted is runnable",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "clock_at(now, blocked ? THREAD_BLOCKED : THREAD_RUNNABLE)",
             "clock_at(now, THREAD_BLOCKED)",
@@ -59,7 +59,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "preempted on its way to sleep is preempted",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "bool voluntary = !preempt && state;",
             "bool voluntary = state;",
@@ -68,7 +68,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "with a signal pending the kernel does not let it sleep",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "blocked = voluntary && task_state(task);",
             "blocked = voluntary;",
@@ -79,7 +79,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "on a CPU is running",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "thread->clock = clock_at(now, THREAD_RUNNING);",
             "thread->clock = clock_at(now, THREAD_RUNNABLE);",
@@ -88,7 +88,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "born is runnable",
-        file: "include/clock_events.h",
+        file: "include/clock/clock_events.h",
         change: (
             "thread = new_thread(task, now, THREAD_RUNNABLE);",
             "thread = new_thread(task, now, THREAD_BLOCKED);",
@@ -97,7 +97,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "who runs when the window opens is running",
-        file: "include/clock_edges.h",
+        file: "include/clock/clock_edges.h",
         change: ("if (!task->on_cpu)", "if (true)"),
         expected: Caught(&[
             "alone::clock::thread_states::one_that_never_leaves_its_cpu_is_running",
@@ -105,7 +105,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "who sleeps when the window opens is blocked",
-        file: "include/clock_edges.h",
+        file: "include/clock/clock_edges.h",
         change: (
             "task_state(task) & ~TASK_WAKING ? THREAD_BLOCKED :",
             "task_state(task) & ~TASK_WAKING ? THREAD_RUNNABLE :",
@@ -116,13 +116,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "who is being woken when the window opens is runnable",
-        file: "include/clock_edges.h",
+        file: "include/clock/clock_edges.h",
         change: ("task_state(task) & ~TASK_WAKING", "task_state(task)"),
         expected: SameHere("the iterator would have to come between two steps of a wake-up"),
     },
     Mutant {
         rule: "one that died while it was seeded has no record",
-        file: "include/clock_edges.h",
+        file: "include/clock/clock_edges.h",
         change: (
             "if (thread && (task_state(task) & TASK_DEAD))",
             "if (thread && false)",
@@ -131,7 +131,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "time is never made up: without a record, a clock starts now",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "preexisting_are_known || lost.clocks ? now : window_start",
             "window_start",
@@ -142,7 +142,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "who leaves for the last time has its account sent and its record deleted",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "if (voluntary && (state & TASK_DEAD)) {",
             "if (voluntary && false) {",
@@ -153,7 +153,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a thread that ends may have lost its ID",
-        file: "include/clock_events.h",
+        file: "include/clock/clock_events.h",
         change: (
             "is_measured(prev) || (!preempt && (state & TASK_DEAD));",
             "is_measured(prev);",
@@ -164,7 +164,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "voluntary switches are those because it blocked",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: ("		if (voluntary)\n", "		if (!voluntary)\n"),
         expected: Caught(&[
             "alone::clock::accounting::every_thread_adds_up_and_agrees_with_the_kernel",
@@ -172,13 +172,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "exec by another thread than the leader: the record follows the task",
-        file: "include/clock_events.h",
+        file: "include/clock/clock_events.h",
         change: ("thread->tid = namespace_tid(task);", ";"),
         expected: Caught(&["alone::clock::thread_states::who_becomes_the_leader_keeps_its_clock"]),
     },
     Mutant {
         rule: "after exec addresses are another program's",
-        file: "include/clock_events.h",
+        file: "include/clock/clock_events.h",
         change: ("		set_ids(task, thread);\n", ""),
         expected: Caught(&[
             "alone::stacks::changes::a_program_executed_later_is_known_from_its_first_wait_on",
@@ -186,7 +186,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "exec ends the record that the filter no longer takes in",
-        file: "include/clock_events.h",
+        file: "include/clock/clock_events.h",
         change: ("		end_thread(task, thread, now);\n", ""),
         expected: Caught(&[
             "alone::clock::thread_states::who_becomes_the_leader_is_measured_no_longer",
@@ -194,7 +194,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "exec begins the record that the filter only now takes in",
-        file: "include/clock_events.h",
+        file: "include/clock/clock_events.h",
         change: (
             "new_thread(task, now, THREAD_RUNNING);",
             "new_thread(task, window_start, THREAD_RUNNING);",
@@ -205,7 +205,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "an event never ends an interval before it began",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "	if (now < since)
 		now = since;
@@ -231,7 +231,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "switches after the window are not counted",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "	if (!window_is_over(now)) {\n		if (voluntary)",
             "	if (true) {\n		if (voluntary)",
@@ -240,7 +240,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "of a hidden switch-out the scheduler knows when it was",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "return now > since && ran < now - since ? since + ran : now;",
             "return now > since && ran > now - since ? since + ran : now;",
@@ -249,7 +249,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "of a hidden switch-in the scheduler knows when it was",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "now > since + ran ? now - ran : since",
             "now > since + ran ? now : since",
@@ -258,7 +258,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a hidden switch costs the interval's user stack",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "thread->user = is_kernel_thread(task) ? STACK_NONE : STACK_MISSED;",
             "(void)task;",
@@ -267,7 +267,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a hidden switch-out is a lost event",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "	now = unseen_departure(task, thread, now);
 	if (!window_is_over(now))",
@@ -278,7 +278,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a hidden switch-in is a lost event",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "	if (!window_is_over(now))
 		__sync_fetch_and_add(&lost.switches, 1);
@@ -289,7 +289,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "the window's end finds those that left unseen",
-        file: "include/stack_edges.h",
+        file: "include/stacks/stack_edges.h",
         change: (
             "if (*(volatile u64 *)&thread->clock == clock)",
             "if (*(volatile u64 *)&thread->clock != clock)",
@@ -316,7 +316,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "-u takes user threads, -k the kernel's",
-        file: "include/thread_clock.h",
+        file: "include/clock/thread_clock.h",
         change: (
             "is_kernel_thread(task) == (thread_kind == KERNEL_THREADS)",
             "is_kernel_thread(task) != (thread_kind == KERNEL_THREADS)",

@@ -7,7 +7,7 @@ use crate::mutant::Mutant;
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         rule: "-m leaves out what is shorter",
-        file: "include/intervals.h",
+        file: "include/clock/intervals.h",
         change: (
             "length >= min_interval && length <= max_interval",
             "length > 0 && length <= max_interval",
@@ -18,7 +18,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "-M leaves out what is longer",
-        file: "include/intervals.h",
+        file: "include/clock/intervals.h",
         change: (
             "length >= min_interval && length <= max_interval",
             "length >= min_interval",
@@ -27,7 +27,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "the bounds themselves are within",
-        file: "include/intervals.h",
+        file: "include/clock/intervals.h",
         change: (
             "length >= min_interval && length <= max_interval",
             "length > min_interval && length < max_interval",
@@ -36,13 +36,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "--state 0 takes who was still runnable",
-        file: "include/intervals.h",
+        file: "include/clock/intervals.h",
         change: ("return !state;", "return state;"),
         expected: Caught(&["together::targets::a_state_mask_chooses_intervals"]),
     },
     Mutant {
         rule: "--state takes the states in its mask",
-        file: "include/intervals.h",
+        file: "include/clock/intervals.h",
         change: ("(state & state_mask)", "state"),
         expected: Caught(&["together::targets::a_state_mask_chooses_intervals"]),
     },

@@ -7,7 +7,7 @@ use crate::mutant::Mutant;
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         rule: "64 buckets to a power of two",
-        file: "include/span_counts.h",
+        file: "include/spans/span_counts.h",
         change: (
             "(shift << SUB_BUCKET_BITS) + (length >> shift);",
             "(shift << SUB_BUCKET_BITS) + (length >> shift) + 1;",
@@ -16,13 +16,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "buckets of milliseconds are of 15625 / 2^14 ns",
-        file: "include/span_counts.h",
+        file: "include/spans/span_counts.h",
         change: ("(length << 14) / 15625", "(length << 14) / 15000"),
         expected: Caught(&["alone::spans::spans_are_in_the_buckets_they_belong_to"]),
     },
     Mutant {
         rule: "the longest span is known to the nanosecond",
-        file: "include/span_counts.h",
+        file: "include/spans/span_counts.h",
         change: (
             "if (length > counts->longest)",
             "if (length < counts->longest)",
@@ -34,7 +34,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a key that pushes another one out moves that to the sums",
-        file: "include/span_counts.h",
+        file: "include/spans/span_counts.h",
         change: (
             "		if (place->sum.spans)\n",
             "		if (place->sum.spans > ~0ULL >> 1)\n",
@@ -43,13 +43,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "what is pushed out keeps its interval",
-        file: "include/span_counts.h",
+        file: "include/spans/span_counts.h",
         change: ("recent->key.slot = slot;", "recent->key.slot = !slot;"),
         expected: Caught(&["alone::spans::the_spans_of_64_threads_are_their_switches"]),
     },
     Mutant {
         rule: "sums go to the map that user space is not draining",
-        file: "include/span_counts.h",
+        file: "include/spans/span_counts.h",
         change: (
             "sums_are_odd ? &sums_odd : &sums_even",
             "sums_are_odd ? &sums_even : &sums_even",
@@ -58,25 +58,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "sums of one key add up",
-        file: "include/span_counts.h",
+        file: "include/spans/span_counts.h",
         change: ("&sum->total, recent->sum.total", "&sum->total, 0"),
         expected: Caught(&["checks/spans::spans_of_many_owners_add_up_in_their_interval"]),
     },
     Mutant {
         rule: "a span over an interval's end is split there",
-        file: "include/running_spans.h",
+        file: "include/spans/running_spans.h",
         change: ("		if (since < end) {\n", "		if (since > end) {\n"),
         expected: Caught(&["alone::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
     },
     Mutant {
         rule: "what is after an interval's end counts in the other slot",
-        file: "include/running_spans.h",
+        file: "include/spans/running_spans.h",
         change: ("		slot = !slot;\n", ""),
         expected: Caught(&["alone::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
     },
     Mutant {
         rule: "who runs at the window's start is noted",
-        file: "include/running_spans.h",
+        file: "include/spans/running_spans.h",
         change: (
             "	if (!since)
 		since = window_start;
@@ -89,7 +89,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "the span of whoever still runs is split at an interval's end",
-        file: "include/running_spans.h",
+        file: "include/spans/running_spans.h",
         change: (
             "if (now > end && since < end) {",
             "if (now > end && since > end) {",
@@ -98,13 +98,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "the idle task counts on request",
-        file: "include/running_spans.h",
+        file: "include/spans/running_spans.h",
         change: ("return include_idle;", "return !include_idle;"),
         expected: Caught(&["together::printed::spans::processes_and_threads_are_told_apart"]),
     },
     Mutant {
         rule: "a container shows its own threads only",
-        file: "include/running_spans.h",
+        file: "include/spans/running_spans.h",
         change: (
             "(!pid_namespace || namespace_tid(task));",
             "(!pid_namespace || tid);",
@@ -115,7 +115,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "who leaves may have changed its ID since it came",
-        file: "include/running_spans.h",
+        file: "include/spans/running_spans.h",
         change: (
             "leaves = cpu->task == (u64)prev ||
 		 runs_measured(",
@@ -125,7 +125,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "the scheduler knows when a hidden switch was",
-        file: "include/running_spans.h",
+        file: "include/spans/running_spans.h",
         change: (
             "now - earlier(time_since_switch_in(task), now - since)",
             "now",
@@ -134,7 +134,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a thread that was off the CPU at an interval's end leaves a note",
-        file: "include/waiting_spans.h",
+        file: "include/spans/waiting_spans.h",
         change: (
             "		if (since < end)\n			note_return",
             "		if (since > end)\n			note_return",
@@ -143,7 +143,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "of a span only what is in the interval counts there",
-        file: "include/waiting_spans.h",
+        file: "include/spans/waiting_spans.h",
         change: (
             "	if (since < start)\n		since = start;",
             "	if (since > start)\n		since = start;",
@@ -154,13 +154,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "what ends after an interval's end counts in the other slot",
-        file: "include/waiting_spans.h",
+        file: "include/spans/waiting_spans.h",
         change: ("		slot = !slot;\n", ""),
         expected: Caught(&["checks/waiting::of_a_wait_over_the_end_only_what_is_after_it_counts"]),
     },
     Mutant {
         rule: "who is off the CPU at an interval's end is read",
-        file: "include/waiting_spans.h",
+        file: "include/spans/waiting_spans.h",
         change: (
             "if (waiting.off_since < waiting.end &&",
             "if (waiting.off_since > waiting.end &&",
@@ -169,7 +169,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "whether a sleeper is awake at an interval's end the kernel knows",
-        file: "include/waiting_spans.h",
+        file: "include/spans/waiting_spans.h",
         change: (
             "|| !state ||
 	    state == TASK_WAKING)",
@@ -179,13 +179,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "--blocked ends with the wake-up",
-        file: "include/waiting_spans.h",
+        file: "include/spans/waiting_spans.h",
         change: ("		until = woken;\n", "		until -= 0;\n"),
         expected: Caught(&["alone::waiting_intervals::blocked_and_runnable_are_all_of_it"]),
     },
     Mutant {
         rule: "--runq begins with the wake-up",
-        file: "include/waiting_spans.h",
+        file: "include/spans/waiting_spans.h",
         change: ("		since = woken;\n", "		since += 0;\n"),
         expected: Caught(&["alone::waiting_intervals::blocked_and_runnable_are_all_of_it"]),
     },
@@ -206,7 +206,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "of lengths beyond 13 days only the sum is exact",
-        file: "include/span_counts.h",
+        file: "include/spans/span_counts.h",
         change: (
             "	if (length >> LONGEST_BITS)
 		return SPAN_BUCKETS - 1;

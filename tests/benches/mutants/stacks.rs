@@ -11,7 +11,7 @@ const LATE: &str = "alone::stacks::changes::a_library_opened_later_is_known_from
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         rule: "a stack's hash is of every frame",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "hash = hash_word(hash, event->frames[i]);",
             "hash = hash_word(hash, 0);",
@@ -22,13 +22,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a stack's hash is of its depth",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: ("stack_id(hash_word(hash, depth))", "stack_id(hash)"),
         expected: SameHere("each frame has stirred the hash already"),
     },
     Mutant {
         rule: "a stack's addresses mean something with their process only",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "hash_word(hash_word(0, event->instance),",
             "hash_word(hash_word(0, 0 & event->instance),",
@@ -37,7 +37,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a stack whose frames are there is not sent again",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "return slot && *slot != hash ? slot : NULL;",
             "return slot;",
@@ -48,7 +48,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a stack that was pushed out is sent again",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "return slot && *slot != hash ? slot : NULL;",
             "return slot && !*slot ? slot : NULL;",
@@ -59,7 +59,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a stack that found no room is sent when next seen",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "	else
 		*slot = hash;
@@ -71,7 +71,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a sample in user space has no kernel stack",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "bytes ? publish_stack(SCRATCH_HOOK, bytes) : STACK_NONE",
             "publish_stack(SCRATCH_HOOK, bytes)",
@@ -80,7 +80,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "the kernel stack of a task that runs again is another one",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "if (!room || (u64)task == bpf_get_current_task())",
             "if (!room)",
@@ -89,7 +89,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a leaf that no system call left is looked up as it is",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "event->leaf_is_exact = !regs_entered_by_syscall(regs);",
             "event->leaf_is_exact = false;",
@@ -108,7 +108,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "tables are those of one program",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "if (!process || process->instance != event->instance)",
             "if (!process)",
@@ -119,7 +119,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a process without tables sends a copy of its stack",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "		id = dump_stack(room);
 		return id == STACK_MISSED ? STACK_NONE : id;",
@@ -129,7 +129,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "an address in no mapping sends a copy of the stack",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: (
             "		if (!mapping)
 			return WALK_NO_MAPPING;",
@@ -140,7 +140,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a copy starts where the walk did",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "		start_walk(walk, regs, exact);
 		walk->depth = depth;",
@@ -150,13 +150,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a change in the pages of code has the mappings read again",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: ("	return before;\n", "	return false;\n"),
         expected: Caught(&["checks/stacks::more_or_less_code_has_the_mappings_read_again"]),
     },
     Mutant {
         rule: "a fork is walked by its parent's tables",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "	if (!process)
 		process = find_forks_process(event, task, &tables);
@@ -178,13 +178,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "copies are rationed",
-        file: "include/stack_dump.h",
+        file: "include/stacks/stack_dump.h",
         change: ("if (budget->left <= 0 || dumps_allowed <= 0)", "if (false)"),
         expected: SameHere("it costs time only: more copies come than there could"),
     },
     Mutant {
         rule: "who is off the CPU at the window's end has its kernel stack read",
-        file: "include/stack_edges.h",
+        file: "include/stacks/stack_edges.h",
         change: (
             "open.kernel = capture_saved_kernel_stack(task, SCRATCH_ITERATOR);",
             "open.kernel = STACK_MISSED;",
@@ -193,7 +193,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "who is off the CPU at the window's end sleeps, or waits for a CPU",
-        file: "include/stack_edges.h",
+        file: "include/stacks/stack_edges.h",
         change: (
             "open.task_state = task_state(task);",
             "open.task_state = 0;",
@@ -202,7 +202,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a stack read before the window holds until the thread leaves a CPU",
-        file: "include/stack_edges.h",
+        file: "include/stacks/stack_edges.h",
         change: (
             "		seeded.switches = thread->switches;
 ",
@@ -213,7 +213,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "who left the CPU after the window has no open interval",
-        file: "include/stack_edges.h",
+        file: "include/stacks/stack_edges.h",
         change: (
             "	if (!is_off_cpu(thread, open.off_since) ||
 	    window_is_over(open.off_since))",

@@ -10,7 +10,7 @@ const CACHED: &str = "collect/unwind_cache::what_is_cached_is_what_a_walk_finds"
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         rule: "a stack is taken from the cache if all words are the same",
-        file: "include/unwind_cache.h",
+        file: "include/stacks/unwind_cache.h",
         change: (
             "		if (*(u64 *)(piece + offset) != walk->words[i].value)
 			return false;
@@ -21,7 +21,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "and the registers",
-        file: "include/unwind_cache.h",
+        file: "include/stacks/unwind_cache.h",
         change: (
             "walk->start.ip != start->ip || walk->start.sp != start->sp ||",
             "walk->start.sp != start->sp ||",
@@ -30,7 +30,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "and the frame pointer, if it was made use of",
-        file: "include/unwind_cache.h",
+        file: "include/stacks/unwind_cache.h",
         change: (
             "(walk->bp_matters && walk->start.bp != start->bp)",
             "(walk->bp_matters && !start->sp)",
@@ -39,7 +39,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "and the program",
-        file: "include/unwind_cache.h",
+        file: "include/stacks/unwind_cache.h",
         change: (
             "walk->start.instance != start->instance",
             "!start->instance",
@@ -48,7 +48,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "and its tables",
-        file: "include/unwind_cache.h",
+        file: "include/stacks/unwind_cache.h",
         change: (
             "walk->start.generation != start->generation",
             "!start->instance",
@@ -57,13 +57,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a saved frame pointer that was made use of is noted",
-        file: "include/unwind_cache.h",
+        file: "include/stacks/unwind_cache.h",
         change: ("note_word(notes, from, bp);", ";"),
         expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "one that was not may change",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: (
             "		ip_is_known = true;
 		notes->bp_from = saved;",
@@ -75,7 +75,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "walks through signal frames are not remembered",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: (
             "	walk->notes.complete = false;
 	if (!read_user(&ip",
@@ -85,7 +85,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "nor walks by other registers",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: (
             "		notes->complete = false;
 		cfa = dwarf",
@@ -95,7 +95,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "nor stacks cut short",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "	if ((end & 0xff) == WALK_REACHED_ROOT)
 		remember",
@@ -106,7 +106,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "nor threads interrupted in user space",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "	if (!exact) {
 		struct walk_start",
@@ -117,7 +117,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a cached stack that was pushed out is sent again",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "if (cached && !unseen(cached) && !dump_every_stack)",
             "if (cached && !dump_every_stack)",
@@ -128,7 +128,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "where the frame pointer at the leaf comes from is noted",
-        file: "include/unwind_cache.h",
+        file: "include/stacks/unwind_cache.h",
         change: (
             "notes->bp_from = BP_FROM_LEAF;",
             "notes->bp_from = BP_FROM_NOWHERE;",

@@ -13,25 +13,25 @@ const WALKS: &str = "collect/walks::the_walks_in_bpf_in_rust_and_by_framehop_agr
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         rule: "a return address is looked up less one",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: ("address = walk->ip - !exact;", "address = walk->ip;"),
         expected: Caught(&[WHERE_C_WAITS]),
     },
     Mutant {
         rule: "below a signal frame the address itself is looked up",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: ("walk->ip_is_exact = true;", "walk->ip_is_exact = false;"),
         expected: Caught(&[WHERE_C_WAITS]),
     },
     Mutant {
         rule: "an address that was interrupted is kept plus one",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: ("walk->ip + (exact && !leaf);", "walk->ip;"),
         expected: Caught(&[WHERE_C_WAITS]),
     },
     Mutant {
         rule: "a signal's trampoline has no call before it",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: ("= address + 2;", "= address + 1;"),
         expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
@@ -52,7 +52,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a walk ends at a rule that says so",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: (
             "	case CFA_ROOT:
 		return WALK_REACHED_ROOT;",
@@ -63,7 +63,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a walk ends at a return address of 0",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: (
             "	if (!walk->ip)
 		return WALK_REACHED_ROOT;",
@@ -74,7 +74,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a walk ends where code that keeps frame pointers has one of 0",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: (
             "	if (!walk->bp && walk->by_frame_pointer)
 		return WALK_REACHED_ROOT;
@@ -85,19 +85,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "127 frames are kept",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: ("if (depth >= STACK_DEPTH)", "if (depth >= STACK_DEPTH - 1)"),
         expected: Caught(&["together::stacks::limits::more_levels_are_truncated_at_the_root"]),
     },
     Mutant {
         rule: "without a rule a frame is walked by its frame pointer",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: ("end = step_by_frame_pointer(walk);", "end = WALK_NO_RULE;"),
         expected: Caught(&[BY_FRAME_POINTER]),
     },
     Mutant {
         rule: "by tables alone it is not",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: (
             "	if (call_graph == CALL_GRAPH_DWARF)
 		return WALK_NO_RULE;
@@ -110,7 +110,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "by frame pointers alone the kernel's helper walks",
-        file: "include/stack_capture.h",
+        file: "include/stacks/stack_capture.h",
         change: (
             "if (call_graph != CALL_GRAPH_FP && !regs_are_32_bit(regs))",
             "if (!regs_are_32_bit(regs))",
@@ -121,7 +121,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "frames lie ever higher",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: (
             "	if (cfa < walk->sp || (cfa == walk->sp && !ip_is_known))
 		return WALK_NO_RULE;
@@ -132,7 +132,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a stack that was switched may lie lower",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: (
             "	if (rule->cfa == CFA_SWITCHED_STACK)
 		walk->sp = 0;
@@ -143,13 +143,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a frame may lie by any register, at the leaf",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: ("number = rule->cfa % 16;", "number = rule->cfa % 8;"),
         expected: Caught(&[IN_C, WALKS]),
     },
     Mutant {
         rule: "the other registers are known at the leaf only",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: (
             "if (!walk->leaf || rule->cfa >= CFA_END)",
             "if (rule->cfa >= CFA_END)",
@@ -164,25 +164,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "what is below the stack pointer was popped again",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: ("		   saved < walk->sp) {", "		   !saved) {"),
         expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "a saved frame pointer is restored",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: ("		bp = words[0];\n", ""),
         expected: Caught(&[WHERE_C_WAITS]),
     },
     Mutant {
         rule: "a frame pointer that is lost is none",
-        file: "include/unwind.h",
+        file: "include/stacks/unwind.h",
         change: ("		bp = 1;\n", ""),
         expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
         rule: "a row covers its own address and those up to the next",
-        file: "include/unwind_tables.h",
+        file: "include/stacks/unwind_tables.h",
         change: (
             "key = (u32)offset << 16 | 0xffff;",
             "key = (u32)offset << 16;",
@@ -191,7 +191,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a mapping ends before its end",
-        file: "include/unwind_tables.h",
+        file: "include/stacks/unwind_tables.h",
         change: (
             "else if (address >= mapping->end)",
             "else if (address > mapping->end)",

@@ -1,4 +1,5 @@
 //! The command line of offcputime.
+#![allow(rustdoc::broken_intra_doc_links, reason = "the text of --help")]
 
 use std::path::PathBuf;
 

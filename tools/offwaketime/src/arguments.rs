@@ -1,4 +1,5 @@
 //! The command line of offwaketime.
+#![allow(rustdoc::broken_intra_doc_links, reason = "the text of --help")]
 
 use std::path::PathBuf;
 
@@ -18,7 +19,6 @@ use loader::Targets;
 /// The waker is [timer], [irq] or [softirq] where an interrupt ended the wait,
 /// and [still blocked] where nobody did before the end. A wait that began
 /// before is counted from the start.
-#[allow(rustdoc::broken_intra_doc_links, reason = "the text of --help")]
 #[derive(Parser, Debug)]
 #[command(name = "offwaketime", version, after_help = EXAMPLES)]
 pub struct Arguments {

@@ -56,7 +56,7 @@ impl ThreadKind {
 }
 
 /// Which off-CPU intervals count: the same rule as in
-/// `include/intervals.h`.
+/// `include/clock/intervals.h`.
 #[derive(Clone, Copy, Debug)]
 pub struct OffCpuFilter {
     /// Whose they are.

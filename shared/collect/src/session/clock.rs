@@ -10,7 +10,7 @@ use crate::session::accounts::ThreadClocks;
 use crate::session::pre_existing::{EarlyStacks, find_preexisting};
 use crate::{Collected, Collector, Session, StackChoice};
 
-/// What runs at the scheduler's events: `include/clock_events.h`.
+/// What runs at the scheduler's events: `include/clock/clock_events.h`.
 const HOOKS: [&str; 4] = [
     "sched_switch",
     "sched_waking",

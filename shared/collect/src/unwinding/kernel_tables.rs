@@ -1,5 +1,5 @@
 //! The tables where BPF programs find them: the maps of
-//! `bpf/include/unwind_tables.h`.
+//! `bpf/include/stacks/unwind_tables.h`.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::insertion::insert;
 use super::ranges::Ranges;
 use super::shard::ShardMemory;
 
-/// The maps of `include/unwind_tables.h` and `include/stack_dump.h`.
+/// The maps of `include/stacks/unwind_tables.h` and `include/stacks/stack_dump.h`.
 struct Maps<'a> {
     rules: Map<'a>,
     shards: Map<'a>,

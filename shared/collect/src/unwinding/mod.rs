@@ -1,5 +1,5 @@
 //! User stacks without frame pointers: has the tables made that the BPF walker
-//! (`bpf/include/unwind.h`) needs, follows the processes as they change, and
+//! (`bpf/include/stacks/unwind.h`) needs, follows the processes as they change, and
 //! walks in user space what came before there were tables for it.
 
 mod call_graph;

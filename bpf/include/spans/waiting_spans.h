@@ -7,8 +7,8 @@
 #ifndef SYSTEMSCOPE_WAITING_SPANS_H
 #define SYSTEMSCOPE_WAITING_SPANS_H
 
-#include "clock_edges.h"
-#include "span_intervals.h"
+#include "clock/clock_edges.h"
+#include "spans/span_intervals.h"
 
 /* A thread that was off the CPU when an interval ended. */
 struct waiting {

@@ -8,7 +8,7 @@
 #define SYSTEMSCOPE_STACK_DUMP_H
 
 #include "events.h"
-#include "unwind.h"
+#include "stacks/unwind.h"
 
 #define STACK_DUMP_PAGE 4096
 /* With what else an entry has, as much as a per-CPU map can hold (32 KiB). */

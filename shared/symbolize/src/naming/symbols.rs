@@ -20,9 +20,9 @@ use blazesym::symbolize::source::{Elf as Source, Source as AnySource};
 use blazesym::symbolize::{Input, Symbolizer};
 use rustix::fs::MemfdFlags;
 
-use crate::demangle::{LONGEST, demangle};
 use crate::elf::{Elf, RawSymbol, SHT_DYNSYM, SHT_SYMTAB};
-use crate::wanted::Wanted;
+use crate::naming::demangle::{LONGEST, demangle};
+use crate::naming::wanted::Wanted;
 
 /// Symbols with a wanted address in them; more come only from a file that is
 /// made to harm.

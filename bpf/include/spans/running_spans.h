@@ -6,8 +6,8 @@
 #ifndef SYSTEMSCOPE_RUNNING_SPANS_H
 #define SYSTEMSCOPE_RUNNING_SPANS_H
 
-#include "clock_events.h"
-#include "span_intervals.h"
+#include "clock/clock_events.h"
+#include "spans/span_intervals.h"
 
 /* Whether the idle task counts, as PID and TID 0. */
 const volatile bool include_idle = false;

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
+use crate::build::ranges::Ready;
 use crate::code::analyse;
-use crate::elf::Elf;
-use crate::ranges::Ready;
-use crate::symbols::for_each_function;
+use crate::file::elf::Elf;
+use crate::file::symbols::for_each_function;
 use crate::{Rule, Source, cfa};
 
 /// From the stack pointer to `struct sigcontext` when a signal handler returns

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use crate::Process;
-use crate::images::{Image, Images};
 use crate::losses::Losses;
-use crate::proc::Proc;
+use crate::process::images::{Image, Images};
+use crate::process::proc::Proc;
 
 /// Processes whose mappings are kept; beyond, the half that was not used for
 /// longest is forgotten.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::Source;
-use crate::elf::{Elf, Fields, Section};
+use crate::file::elf::{Elf, Fields, Section};
 
 /// Bytes of symbols, and of their names, that are accepted.
 const SYMBOLS_LIMIT: u64 = 32 << 20;

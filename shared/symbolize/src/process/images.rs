@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use crate::frame::Module;
 use crate::losses::Losses;
-use crate::maps::Entry;
-use crate::proc::Proc;
+use crate::process::maps::Entry;
+use crate::process::proc::Proc;
 
 /// What stands behind a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

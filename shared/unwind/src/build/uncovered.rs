@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use crate::{
     Rule, Source,
+    build::ranges::Spans,
     code::analyse,
-    elf::{Elf, Section},
-    ranges::Spans,
-    symbols::for_each_function,
+    file::elf::{Elf, Section},
+    file::symbols::for_each_function,
 };
 
 /// Bytes of code between two descriptions that are worth a look. Less is what

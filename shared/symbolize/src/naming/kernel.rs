@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Result};
 
-use crate::demangle::demangle;
 use crate::elf::find_build_id;
 use crate::lines::{for_each_line, hexadecimal};
-use crate::wanted::Wanted;
+use crate::naming::demangle::demangle;
+use crate::naming::wanted::Wanted;
 
 const LARGEST: u64 = 1 << 30;
 const LONGEST_LINE: usize = 4 << 10;

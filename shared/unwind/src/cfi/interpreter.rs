@@ -6,8 +6,8 @@ use gimli::{
 };
 
 use crate::{
-    columns::{Columns, Saved},
-    expression::Computed,
+    cfi::columns::{Columns, Saved},
+    cfi::expression::Computed,
 };
 
 /// Nested `DW_CFA_remember_state` that are accepted; compilers nest none.

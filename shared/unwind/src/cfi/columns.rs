@@ -4,7 +4,7 @@
 
 use gimli::{Register, X86_64};
 
-use crate::{Rule, cfa, expression::Computed, frame_pointer};
+use crate::{Rule, cfa, cfi::expression::Computed, frame_pointer};
 
 /// Where `rip` and `rbp` are in the kernel's `struct sigcontext`
 /// (arch/x86/include/uapi/asm/sigcontext.h), and `rsp`.

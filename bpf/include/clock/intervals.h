@@ -7,8 +7,8 @@
 #define SYSTEMSCOPE_INTERVALS_H
 
 #include "counts.h"
-#include "stack_capture.h"
-#include "thread_clock.h"
+#include "stacks/stack_capture.h"
+#include "clock/thread_clock.h"
 
 /* Bounds on an interval's length, both inclusive, nanoseconds. */
 const volatile u64 min_interval = 0;

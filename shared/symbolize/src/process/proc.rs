@@ -11,8 +11,8 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, RawDir};
 
-use crate::maps::{self, Entry};
-use crate::open;
+use crate::process::maps::{self, Entry};
+use crate::process::open;
 
 /// Threads tried in place of a main thread that has exited.
 const MOST_THREADS: usize = 64;

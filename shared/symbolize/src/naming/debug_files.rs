@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
 use crate::elf::{Elf, SHT_SYMTAB};
-use crate::open;
+use crate::process::open;
 
 /// Finds the debug file of a program that was mapped from `path`.
 ///

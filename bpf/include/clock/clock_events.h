@@ -6,7 +6,7 @@
 #ifndef SYSTEMSCOPE_CLOCK_EVENTS_H
 #define SYSTEMSCOPE_CLOCK_EVENTS_H
 
-#include "thread_clock.h"
+#include "clock/thread_clock.h"
 
 enum switch_arguments {
 	/* preempt, prev, next: before 5.18. */

@@ -8,10 +8,10 @@
 #define SYSTEMSCOPE_UNWIND_H
 
 #include "events.h"
-#include "unwind_cache.h"
+#include "stacks/unwind_cache.h"
 #include "task.h"
-#include "unwind_tables.h"
-#include "user_memory.h"
+#include "stacks/unwind_tables.h"
+#include "stacks/user_memory.h"
 
 /* How a walk ended; the order is that of `End` in shared/unwind. */
 enum walk_end {

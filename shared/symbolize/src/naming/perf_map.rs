@@ -14,9 +14,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::Process;
 use crate::lines::{for_each_line, hexadecimal};
-use crate::open;
-use crate::proc::{Identity, Proc};
-use crate::wanted::Wanted;
+use crate::naming::wanted::Wanted;
+use crate::process::open;
+use crate::process::proc::{Identity, Proc};
 
 const LARGEST: u64 = 256 << 20;
 const LONGEST_LINE: usize = 4 << 10;

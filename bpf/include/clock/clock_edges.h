@@ -3,11 +3,11 @@
 #ifndef SYSTEMSCOPE_CLOCK_EDGES_H
 #define SYSTEMSCOPE_CLOCK_EDGES_H
 
-#include "thread_clock.h"
+#include "clock/thread_clock.h"
 
 /* Gives @task, which had no event yet, a clock. NULL if it cannot have one. */
 static __always_inline struct thread *start_clock(struct task_struct *task,
-						 u64 now)
+						  u64 now)
 {
 	enum thread_state state = THREAD_RUNNING;
 	struct thread *thread;

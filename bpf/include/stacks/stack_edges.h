@@ -7,8 +7,8 @@
 #ifndef SYSTEMSCOPE_STACK_EDGES_H
 #define SYSTEMSCOPE_STACK_EDGES_H
 
-#include "clock_edges.h"
-#include "stack_capture.h"
+#include "clock/clock_edges.h"
+#include "stacks/stack_capture.h"
 
 /* What user space learns of a thread that is there before the window. */
 struct preexisting_thread {

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::MemfdFlags;
 
-use crate::maps;
+use crate::process::maps;
 
 /// Far more than any vDSO has.
 const LARGEST: u64 = 1 << 20;

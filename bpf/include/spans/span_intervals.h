@@ -8,7 +8,7 @@
 #ifndef SYSTEMSCOPE_SPAN_INTERVALS_H
 #define SYSTEMSCOPE_SPAN_INTERVALS_H
 
-#include "span_counts.h"
+#include "spans/span_counts.h"
 #include "window.h"
 
 /*

@@ -12,7 +12,7 @@
 #define SYSTEMSCOPE_UNWIND_CACHE_H
 
 #include "events.h"
-#include "user_memory.h"
+#include "stacks/user_memory.h"
 
 #define CACHED_WALKS 128
 #define CACHED_WORDS 128
@@ -156,7 +156,7 @@ __noinline int words_are_the_same(u32 slot)
 
 /* The ID of the stack that a walk from @start would find, or 0 if not known. */
 static __always_inline u64 look_up_walk(struct walk_notes *notes,
-				       const struct walk_start *start)
+					const struct walk_start *start)
 {
 	u64 hash = hash_word(hash_word(start->instance, start->ip), start->sp);
 	struct cached_walk *walk;

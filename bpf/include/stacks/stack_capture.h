@@ -7,9 +7,9 @@
 #define SYSTEMSCOPE_STACK_CAPTURE_H
 
 #include "events.h"
-#include "stack_dump.h"
+#include "stacks/stack_dump.h"
 #include "task.h"
-#include "unwind.h"
+#include "stacks/unwind.h"
 
 const volatile bool want_user_stacks = true;
 const volatile bool want_kernel_stacks = true;

@@ -1,0 +1,17 @@
+//! What a profile's rows are.
+
+mod code;
+mod losses;
+mod meta;
+mod processes;
+mod sample;
+mod threads;
+mod walk_ends;
+
+pub use code::{Frame, FrameKind, Function, Module, ModuleKind};
+pub use losses::Losses;
+pub use meta::{Lengths, Meta, Rate, Sampling, Unit, Window};
+pub use processes::Process;
+pub use sample::{Label, Labels, Sample, Stack, State, Waker, Wakers, Weight};
+pub use threads::{Clock, Thread, ThreadId};
+pub use walk_ends::WalkEnds;

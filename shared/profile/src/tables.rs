@@ -1,0 +1,9 @@
+//! Rows that refer to each other by number.
+
+mod row_map;
+mod stack_tree;
+mod table;
+
+pub use row_map::RowMap;
+pub use stack_tree::{StackId, StackTree, Stacks, Translation};
+pub use table::{Id, Table};

@@ -1,0 +1,7 @@
+//! What processes map, and the files behind it.
+
+pub(crate) mod images;
+pub(crate) mod maps;
+pub(crate) mod open;
+pub(crate) mod proc;
+pub(crate) mod processes;

@@ -1,0 +1,5 @@
+//! ELF files, read with bounds.
+
+pub(crate) mod elf;
+pub(crate) mod source;
+pub(crate) mod symbols;
