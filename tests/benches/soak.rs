@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use rustix::process::Signal;
-use systemscope_tests::output::median;
-use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::printed::output::median;
+use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::{Finished, Running, Tool, Turn, Workload};
 
 const BETWEEN_SAMPLES: Duration = Duration::from_secs(2);

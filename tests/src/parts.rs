@@ -11,7 +11,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::Turn;
-use crate::table::{Table, Verdict};
+use crate::printed::table::{Table, Verdict};
 
 /// A part of a table: its name, and what adds its rows.
 pub type Part = (&'static str, fn(&mut Table));

@@ -5,8 +5,8 @@ use std::iter::repeat_with;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use crate::account::stolen_ns;
 use crate::cpus_online;
+use crate::truth::account::stolen_ns;
 
 /// Begins a line on stdout that says why a measurement is made again.
 pub const TRIED_AGAIN: &str = "measured again: ";

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use systemscope_tests::workload::scratch;
+use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Container, Tool, Workload, WorkloadBuilder};
 
 use crate::fault::{End, Fault, held};

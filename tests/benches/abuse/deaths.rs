@@ -7,8 +7,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use systemscope_tests::binaries::copies;
-use systemscope_tests::workload::{install, scratch};
+use systemscope_tests::programs::binaries::copies;
+use systemscope_tests::programs::workload::{install, scratch};
 use systemscope_tests::{Tool, Watch, Workload, binary};
 
 use crate::fault::{End, Fault, held};

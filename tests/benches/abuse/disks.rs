@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use systemscope_tests::output::files_below;
-use systemscope_tests::refusal::{FAILED, assert_ended_with_error, assert_refused};
-use systemscope_tests::workload::scratch;
+use systemscope_tests::printed::output::files_below;
+use systemscope_tests::printed::refusal::{FAILED, assert_ended_with_error, assert_refused};
+use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Finished, Tool, Workload, binary};
 
 use crate::fault::{End, Fault, held};

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use systemscope_tests::table::Verdict;
+use systemscope_tests::printed::table::Verdict;
 
 use crate::leftovers::Before;
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use systemscope_tests::refusal::{WRONG_COMMAND_LINE, assert_refused};
+use systemscope_tests::printed::refusal::{WRONG_COMMAND_LINE, assert_refused};
 use systemscope_tests::{Tool, Workload, binary};
 
 use crate::fault::{End, Fault, held};

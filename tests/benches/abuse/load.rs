@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use systemscope_tests::output::files_below;
+use systemscope_tests::printed::output::files_below;
 use systemscope_tests::{Folded, Seen, Tool, Watch, Workload};
 
 use crate::fault::{End, Fault, held};
@@ -178,7 +178,7 @@ fn ten_thousand_threads_elsewhere() -> End {
 
 fn ten_thousand_threads_in_wallclock() -> End {
     let crowd = crowd();
-    let folder = systemscope_tests::workload::scratch();
+    let folder = systemscope_tests::programs::workload::scratch();
     let finished = Tool::new("wallclock")
         .arg(crowd.pid().to_string())
         .args("-d 3 --thread-files 10 -o out")

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::workload::scratch;
+use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Folded, Tool, Workload, WorkloadBuilder, cpus_online};
 
 use crate::fault::{End, Fault, held};

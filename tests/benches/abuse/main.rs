@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use systemscope_tests::Turn;
 use systemscope_tests::parts::{self, Wanted};
-use systemscope_tests::table::Table;
+use systemscope_tests::printed::table::Table;
 
 fn main() -> ExitCode {
     let _turn = Turn::take();

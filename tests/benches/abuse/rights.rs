@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use systemscope_tests::binaries::copies;
-use systemscope_tests::refusal::{FAILED, assert_refused};
+use systemscope_tests::printed::refusal::{FAILED, assert_refused};
+use systemscope_tests::programs::binaries::copies;
 use systemscope_tests::{Folded, Tool, Workload};
 use tempfile::TempDir;
 

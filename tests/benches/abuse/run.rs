@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use systemscope_tests::output::files_below;
-use systemscope_tests::spans::Interval;
-pub(crate) use systemscope_tests::tool::TOOLS;
-use systemscope_tests::workload::scratch;
+use systemscope_tests::printed::output::files_below;
+use systemscope_tests::printed::spans::Interval;
+pub(crate) use systemscope_tests::programs::tool::TOOLS;
+use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Finished, Folded, Running, Tool};
 use tempfile::TempDir;
 
@@ -186,7 +186,11 @@ impl Outcome {
     /// When it is not so.
     pub(crate) fn failed_with(self, words: &[&str]) -> String {
         let stderr = self.finished.stderr.clone();
-        systemscope_tests::refusal::assert_ended_with_error(self.tool, &self.finished, words);
+        systemscope_tests::printed::refusal::assert_ended_with_error(
+            self.tool,
+            &self.finished,
+            words,
+        );
         assert!(
             self.finished.stdout.is_empty(),
             "{}: data beside an error",

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::fs;
 
-use systemscope_tests::output::files_below;
-use systemscope_tests::workload::scratch;
+use systemscope_tests::printed::output::files_below;
+use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Folded, Tool, Workload, WorkloadBuilder};
 
 use crate::fault::{End, Fault, held};

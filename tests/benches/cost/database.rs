@@ -1,10 +1,10 @@
 //! What watching a database costs it.
 
-use systemscope_tests::mariadb::Server;
-use systemscope_tests::output::median;
-use systemscope_tests::peers::{Profiler, beside};
-use systemscope_tests::statistics::cost_of;
-use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::printed::output::median;
+use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::programs::mariadb::Server;
+use systemscope_tests::programs::peers::{Profiler, beside};
+use systemscope_tests::truth::statistics::cost_of;
 
 use crate::figures::{BPF_TIME, WALL_CLOCK, in_turn, shown};
 

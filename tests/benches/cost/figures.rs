@@ -1,7 +1,7 @@
 //! Figures taken in turn, round after round, so that what the machine does
 //! meanwhile hits all of them alike.
 
-use systemscope_tests::output::{median, spread};
+use systemscope_tests::printed::output::{median, spread};
 
 /// What figures depend on: the machine's speed, and on what else it does.
 pub(crate) const WALL_CLOCK: &str = "wall clock";

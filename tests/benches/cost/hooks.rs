@@ -4,10 +4,10 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::output::median;
-use systemscope_tests::peers::Profiler;
-use systemscope_tests::statistics::{Program, cost_of};
-use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::printed::output::median;
+use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::programs::peers::Profiler;
+use systemscope_tests::truth::statistics::{Program, cost_of};
 use systemscope_tests::{Workload, WorkloadBuilder, cpus_online};
 
 use crate::figures::{BPF_TIME, CPU_TIME, in_turn, shown};

@@ -4,9 +4,9 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use systemscope_tests::peers::{Profiler, beside};
-use systemscope_tests::statistics::cost_of;
-use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::programs::peers::{Profiler, beside};
+use systemscope_tests::truth::statistics::cost_of;
 use systemscope_tests::{Running, cpus_online};
 
 use crate::figures::{BPF_AND_CPU_TIME, WALL_CLOCK, in_turn, shown};

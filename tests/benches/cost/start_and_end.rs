@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use systemscope_tests::mariadb::Server;
-use systemscope_tests::output::median;
-use systemscope_tests::peers::Profiler;
-use systemscope_tests::table::{Table, Verdict};
-use systemscope_tests::watch::MOST_RSS_KIB;
+use systemscope_tests::printed::output::median;
+use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::programs::mariadb::Server;
+use systemscope_tests::programs::peers::Profiler;
+use systemscope_tests::programs::watch::MOST_RSS_KIB;
 use systemscope_tests::{Tool, Workload, now_ns};
 
 use crate::figures::{Figures, WALL_CLOCK, in_turn, shown};

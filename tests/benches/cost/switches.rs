@@ -5,9 +5,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use systemscope_tests::output::median;
-use systemscope_tests::peers::{Profiler, beside};
-use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::printed::output::median;
+use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::programs::peers::{Profiler, beside};
 use systemscope_tests::{Running, cpus_online};
 
 use crate::figures::{Figures, WALL_CLOCK, in_turn, shown};

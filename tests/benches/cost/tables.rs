@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::printed::table::{Table, Verdict};
 
 use crate::figures::{WALL_CLOCK, shown};
 

@@ -5,10 +5,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use systemscope_tests::Workload;
-use systemscope_tests::output::median;
-use systemscope_tests::peers::Profiler;
-use systemscope_tests::statistics::cost_of;
-use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::printed::output::median;
+use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::programs::peers::Profiler;
+use systemscope_tests::truth::statistics::cost_of;
 
 use crate::figures::{BPF_AND_CPU_TIME, shown};
 

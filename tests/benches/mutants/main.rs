@@ -22,7 +22,7 @@ mod wakers;
 use std::process::ExitCode;
 
 use systemscope_tests::parts::Wanted;
-use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::printed::table::{Table, Verdict};
 
 use mutant::{Expected, Mutant};
 use suite::Suite;

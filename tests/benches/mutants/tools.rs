@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use systemscope_tests::tool::TOOLS;
+use systemscope_tests::programs::tool::TOOLS;
 use systemscope_tests::{Turn, Workload};
 
 use crate::mutant::{Mutant, tree};

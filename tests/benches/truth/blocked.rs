@@ -1,10 +1,10 @@
 //! Off CPU: the time in each function that waits, against the time that a
 //! program measured there; and each thread's account, against the kernel's.
 
-use systemscope_tests::peers::Profiler;
-use systemscope_tests::phases::{self, Measured};
-use systemscope_tests::table::{Table, Verdict};
-use systemscope_tests::wake_ups::Delays;
+use systemscope_tests::printed::phases::{self, Measured};
+use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::programs::peers::Profiler;
+use systemscope_tests::truth::wake_ups::Delays;
 use systemscope_tests::{Account, ClockRow, Folded, Watch, Workload};
 
 use crate::peers::{Peers, say};

@@ -1,9 +1,9 @@
 //! Time running and waiting for a CPU, against what the kernel has booked and
 //! what a program of ours knows of its own work.
 
-use systemscope_tests::account::{stolen_ns, threads_of};
-use systemscope_tests::table::{Table, Verdict};
-use systemscope_tests::wake_ups::{self, Delays, WakeUps};
+use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::truth::account::{stolen_ns, threads_of};
+use systemscope_tests::truth::wake_ups::{self, Delays, WakeUps};
 use systemscope_tests::{Account, Seen, Watch, Workload, accounts_at_rest};
 
 /// What the moments of reading may differ by.

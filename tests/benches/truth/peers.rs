@@ -1,6 +1,6 @@
 //! What other profilers say, read from what they print.
 
-use systemscope_tests::peers::{Attached, Profiler};
+use systemscope_tests::programs::peers::{Attached, Profiler};
 use systemscope_tests::{Folded, Line};
 
 /// Some of them, attached to a process at the same time.

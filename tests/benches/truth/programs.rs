@@ -7,9 +7,9 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::mariadb::Server;
-use systemscope_tests::peers::installed;
-use systemscope_tests::workload::scratch;
+use systemscope_tests::programs::mariadb::Server;
+use systemscope_tests::programs::peers::installed;
+use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Running, Workload};
 use tempfile::TempDir;
 

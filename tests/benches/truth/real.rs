@@ -3,9 +3,9 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::peers::Profiler;
-use systemscope_tests::table::{Table, Verdict};
-use systemscope_tests::user_stacks::starts_a_thread;
+use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::printed::user_stacks::starts_a_thread;
+use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::{Folded, Seen, Watch, now_ns};
 
 use crate::books::{Booked, Books, held_against};

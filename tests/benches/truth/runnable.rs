@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use systemscope_tests::account::stolen_ns;
-use systemscope_tests::peers::Profiler;
-use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::programs::peers::Profiler;
+use systemscope_tests::truth::account::stolen_ns;
 use systemscope_tests::{Watch, Workload, accounts_at_rest, cpus_online};
 
 const MOST_PERCENT: f64 = 1.0;

@@ -1,8 +1,8 @@
 //! On CPU: the share of each function, against the CPU time that a program
 //! measured in it.
 
-use systemscope_tests::peers::Profiler;
-use systemscope_tests::table::{Table, Verdict};
+use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::{Folded, Watch, Workload};
 
 use crate::peers::{Peers, say};

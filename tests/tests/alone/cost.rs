@@ -4,15 +4,15 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use systemscope_tests::output::median;
-use systemscope_tests::peers::Profiler;
-use systemscope_tests::process::children_of;
-use systemscope_tests::refusal::FOLDING;
-use systemscope_tests::samples::running_ns;
-use systemscope_tests::statistics::cost_of;
-use systemscope_tests::tool::PATIENCE;
-use systemscope_tests::watch::MOST_RSS_KIB;
-use systemscope_tests::workload::scratch;
+use systemscope_tests::printed::output::median;
+use systemscope_tests::printed::refusal::FOLDING;
+use systemscope_tests::printed::samples::running_ns;
+use systemscope_tests::programs::peers::Profiler;
+use systemscope_tests::programs::process::children_of;
+use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::programs::watch::MOST_RSS_KIB;
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::truth::statistics::cost_of;
 use systemscope_tests::{Account, Running, Tool, Turn, Workload, cpus_online, patiently};
 
 const THREADS: u32 = 65;

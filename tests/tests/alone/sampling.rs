@@ -4,8 +4,8 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::samples::Sampled;
-use systemscope_tests::simple::on;
+use systemscope_tests::printed::samples::Sampled;
+use systemscope_tests::programs::simple::on;
 use systemscope_tests::{Account, Folded, Turn, Watch, Workload, cpus_online, patiently};
 
 #[test]

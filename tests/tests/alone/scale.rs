@@ -4,8 +4,8 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 
-use systemscope_tests::output::per_mille;
-use systemscope_tests::samples::Interruptions;
+use systemscope_tests::printed::output::per_mille;
+use systemscope_tests::printed::samples::Interruptions;
 use systemscope_tests::{Folded, Seen, Tool, Turn, Watch, Workload, undisturbed};
 
 const LEVELS: usize = 12;

@@ -7,10 +7,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use systemscope_tests::account::stolen_ns;
-use systemscope_tests::output::{assert_close, per_mille};
-use systemscope_tests::spans::{Interval, Spans, close, watch};
-use systemscope_tests::wake_ups::WakeUps;
+use systemscope_tests::printed::output::{assert_close, per_mille};
+use systemscope_tests::printed::spans::{Interval, Spans, close, watch};
+use systemscope_tests::truth::account::stolen_ns;
+use systemscope_tests::truth::wake_ups::WakeUps;
 use systemscope_tests::{
     Account, Running, Tool, Turn, Workload, accounts_at_rest, binary, cpus_online, least_stolen,
     patiently,

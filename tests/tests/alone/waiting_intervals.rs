@@ -6,9 +6,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use systemscope_tests::account::stolen_ns;
-use systemscope_tests::spans::{Interval, Spans, close, watch};
-use systemscope_tests::tool::PATIENCE;
+use systemscope_tests::printed::spans::{Interval, Spans, close, watch};
+use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::truth::account::stolen_ns;
 use systemscope_tests::{Tool, Turn, Workload, accounts_at_rest, patiently};
 
 fn total(spans: &Spans) -> u64 {

@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use systemscope_tests::output::{assert_close, files_below};
-use systemscope_tests::workload::scratch;
+use systemscope_tests::printed::output::{assert_close, files_below};
+use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Container, Folded, Tool, Turn, patiently};
 
 #[track_caller]

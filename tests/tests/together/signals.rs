@@ -6,12 +6,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use systemscope_tests::output::{files_below, per_mille};
-use systemscope_tests::refusal::FOLDING;
-use systemscope_tests::simple::on;
-use systemscope_tests::tool::PATIENCE;
-use systemscope_tests::wallclock::start_measuring;
-use systemscope_tests::workload::scratch;
+use systemscope_tests::printed::output::{files_below, per_mille};
+use systemscope_tests::printed::refusal::FOLDING;
+use systemscope_tests::programs::simple::on;
+use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::programs::wallclock::start_measuring;
+use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Account, Folded, Running, Tool, Turn, Workload};
 
 const ENDING: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];

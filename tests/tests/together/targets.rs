@@ -6,11 +6,11 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::account::{idle_ticks, threads_of};
-use systemscope_tests::refusal::FOLDING;
-use systemscope_tests::samples::Sampled;
-use systemscope_tests::simple::known;
-use systemscope_tests::workload::scratch;
+use systemscope_tests::printed::refusal::FOLDING;
+use systemscope_tests::printed::samples::Sampled;
+use systemscope_tests::programs::simple::known;
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::truth::account::{idle_ticks, threads_of};
 use systemscope_tests::{
     Folded, Line, Tool, Turn, Watch, Workload, WorkloadBuilder, cpus_online, now_ns,
 };

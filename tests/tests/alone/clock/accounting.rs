@@ -2,10 +2,10 @@
 //! with what the program measured itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use systemscope_tests::output::{assert_close, per_mille};
-use systemscope_tests::phases::{self, Measured};
-use systemscope_tests::samples::CpuTime;
-use systemscope_tests::wake_ups::Delays;
+use systemscope_tests::printed::output::{assert_close, per_mille};
+use systemscope_tests::printed::phases::{self, Measured};
+use systemscope_tests::printed::samples::CpuTime;
+use systemscope_tests::truth::wake_ups::Delays;
 use systemscope_tests::{
     Account, ClockRow, Turn, Watch, Workload, cpus_online, least_stolen, patiently,
 };

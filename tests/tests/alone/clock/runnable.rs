@@ -1,7 +1,7 @@
 //! Waiting for a CPU is not blocking.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use systemscope_tests::output::{assert_close, per_mille};
+use systemscope_tests::printed::output::{assert_close, per_mille};
 use systemscope_tests::{Tool, Turn, Watch, Workload, accounts_at_rest, cpus_online, patiently};
 
 #[test]

@@ -5,7 +5,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::account::state_of;
+use systemscope_tests::truth::account::state_of;
 use systemscope_tests::{
     ClockRow, Folded, Running, Seen, Tool, Turn, Watch, Workload, patiently, undisturbed,
 };

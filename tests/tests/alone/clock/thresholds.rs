@@ -1,7 +1,7 @@
 //! -m and -M look at each interval in real microseconds.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use systemscope_tests::output::per_mille;
+use systemscope_tests::printed::output::per_mille;
 use systemscope_tests::{Account, Seen, Turn, Watch, Workload, accounts_at_rest, patiently};
 
 struct Naps {

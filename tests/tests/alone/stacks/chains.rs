@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::chain::assert_explained;
-use systemscope_tests::folded::bare;
-use systemscope_tests::known_chains::{MAIN, Program, THREAD, turned};
-use systemscope_tests::samples::running_ns;
-use systemscope_tests::user_stacks::assert_most;
+use systemscope_tests::printed::chain::assert_explained;
+use systemscope_tests::printed::folded::bare;
+use systemscope_tests::printed::samples::running_ns;
+use systemscope_tests::printed::user_stacks::assert_most;
+use systemscope_tests::truth::known_chains::{MAIN, Program, THREAD, turned};
 use systemscope_tests::{
-    Chain, Folded, Seen, Turn, UserStacks, Watch, Workload, WorkloadBuilder, gdb,
+    Chain, Folded, Seen, Turn, UserStacks, Watch, Workload, WorkloadBuilder, truth::gdb,
 };
 
 /// A window in which a workload that computes gets so much CPU time.

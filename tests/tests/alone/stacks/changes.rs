@@ -9,12 +9,12 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::chain::assert_explained;
-use systemscope_tests::output::per_mille;
-use systemscope_tests::user_stacks::assert_most;
-use systemscope_tests::workload::{install, scratch};
+use systemscope_tests::printed::chain::assert_explained;
+use systemscope_tests::printed::output::per_mille;
+use systemscope_tests::printed::user_stacks::assert_most;
+use systemscope_tests::programs::workload::{install, scratch};
 use systemscope_tests::{
-    Chain, Seen, Turn, Watch, Workload, WorkloadBuilder, accounts_at_rest, gdb, patiently,
+    Chain, Seen, Turn, Watch, Workload, WorkloadBuilder, accounts_at_rest, patiently, truth::gdb,
     undisturbed,
 };
 

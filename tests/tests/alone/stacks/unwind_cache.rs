@@ -1,8 +1,8 @@
 //! Stacks that look like one that was walked before, as far as registers go.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use systemscope_tests::samples::running_ns;
-use systemscope_tests::user_stacks::assert_most;
+use systemscope_tests::printed::samples::running_ns;
+use systemscope_tests::printed::user_stacks::assert_most;
 use systemscope_tests::{Turn, Watch, WorkloadBuilder, patiently};
 
 /// What calls `doze` on each way.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::output::{assert_close, per_mille};
-use systemscope_tests::statistics::{Statistics, programs};
+use systemscope_tests::printed::output::{assert_close, per_mille};
+use systemscope_tests::truth::statistics::{Statistics, programs};
 use systemscope_tests::{Folded, Tool, Turn, Watch, Workload, cpus_online, patiently};
 
 const WINDOW: Duration = Duration::from_secs(3);

@@ -4,9 +4,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use systemscope_tests::output::{assert_close, per_mille};
-use systemscope_tests::user_stacks::assert_most;
-use systemscope_tests::wakers::{STILL_BLOCKED, TIMER, Waker};
+use systemscope_tests::printed::output::{assert_close, per_mille};
+use systemscope_tests::printed::user_stacks::assert_most;
+use systemscope_tests::printed::wakers::{STILL_BLOCKED, TIMER, Waker};
 use systemscope_tests::{Folded, Line, Seen, Tool, Turn, Watch, Workload, cpus_online, patiently};
 
 const WINDOW: Duration = Duration::from_secs(2);

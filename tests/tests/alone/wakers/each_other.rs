@@ -5,8 +5,8 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::user_stacks::{assert_most, starts_a_thread};
-use systemscope_tests::wakers::{TIMER, Waker};
+use systemscope_tests::printed::user_stacks::{assert_most, starts_a_thread};
+use systemscope_tests::printed::wakers::{TIMER, Waker};
 use systemscope_tests::{
     Folded, Line, Seen, Tool, Turn, UserStacks, Watch, Workload, WorkloadBuilder, cpus_online,
 };

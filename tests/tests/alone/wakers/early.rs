@@ -4,7 +4,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::spans::{close, watch};
+use systemscope_tests::printed::spans::{close, watch};
 use systemscope_tests::{Seen, Turn, Watch, Workload};
 
 fn watch_early() -> (Workload, Seen) {

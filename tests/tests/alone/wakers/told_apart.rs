@@ -5,8 +5,8 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::user_stacks::assert_most;
-use systemscope_tests::wakers::{TIMER, unseen_wake_ups};
+use systemscope_tests::printed::user_stacks::assert_most;
+use systemscope_tests::printed::wakers::{TIMER, unseen_wake_ups};
 use systemscope_tests::{Folded, Tool, Turn, Watch, Workload, cpus_online};
 
 /// Where a softirq stands for the waker.

@@ -5,9 +5,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use systemscope_tests::account::threads_of;
-use systemscope_tests::output::files_below;
-use systemscope_tests::workload::scratch;
+use systemscope_tests::printed::output::files_below;
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::truth::account::threads_of;
 use systemscope_tests::{Folded, Tool, Turn, Watch, Workload};
 
 /// The names of `names` as they must be printed.

@@ -3,7 +3,7 @@
 //! Reading folded text refuses them everywhere; here they would be likely.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use systemscope_tests::tool::PATIENCE;
+use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::{Folded, Tool, Turn, Workload, cpus_online};
 
 #[test]

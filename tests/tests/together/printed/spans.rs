@@ -6,15 +6,15 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use systemscope_tests::account::idle_ticks;
-use systemscope_tests::output::files_below;
-use systemscope_tests::refusal::{
+use systemscope_tests::printed::output::files_below;
+use systemscope_tests::printed::refusal::{
     FAILED, WRONG_COMMAND_LINE, assert_ended_with_error, assert_refused,
 };
-use systemscope_tests::samples::running_ns;
-use systemscope_tests::spans::Spans;
-use systemscope_tests::tool::PATIENCE;
-use systemscope_tests::workload::scratch;
+use systemscope_tests::printed::samples::running_ns;
+use systemscope_tests::printed::spans::Spans;
+use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::truth::account::idle_ticks;
 use systemscope_tests::{Account, Finished, Tool, Turn, Workload, binary, cpus_online};
 
 /// Busy and sleepy for as long as any test takes.

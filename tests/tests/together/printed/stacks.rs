@@ -5,9 +5,9 @@
 use std::collections::HashSet;
 use std::fs;
 
-use systemscope_tests::refusal::FOLDING;
-use systemscope_tests::simple::{is_user, known, on};
-use systemscope_tests::workload::scratch;
+use systemscope_tests::printed::refusal::FOLDING;
+use systemscope_tests::programs::simple::{is_user, known, on};
+use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Folded, Tool, Turn, Workload, cpus_online};
 
 const TOOLS: [&str; 2] = ["oncputime", "offcputime"];

@@ -8,8 +8,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use systemscope_tests::tool::PATIENCE;
-use systemscope_tests::workload::{install, scratch};
+use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::programs::workload::{install, scratch};
 use systemscope_tests::{Folded, Language, Tool, Turn, Workload, WorkloadBuilder};
 
 fn on_cpu(pid: u32) -> Folded {

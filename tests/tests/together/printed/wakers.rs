@@ -4,9 +4,9 @@
 use std::collections::HashSet;
 use std::fs;
 
-use systemscope_tests::user_stacks::assert_most;
-use systemscope_tests::wakers::{STILL_BLOCKED, TIMER};
-use systemscope_tests::workload::scratch;
+use systemscope_tests::printed::user_stacks::assert_most;
+use systemscope_tests::printed::wakers::{STILL_BLOCKED, TIMER};
+use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{
     Folded, Line, Running, Tool, Turn, Workload, WorkloadBuilder, cpus_online, patiently,
 };

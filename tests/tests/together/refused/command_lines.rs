@@ -5,8 +5,10 @@
 use std::fs;
 use std::path::Path;
 
-use systemscope_tests::refusal::{FAILED, FOLDING, WRONG_COMMAND_LINE, assert_refused, on_target};
-use systemscope_tests::tool::TOOLS;
+use systemscope_tests::printed::refusal::{
+    FAILED, FOLDING, WRONG_COMMAND_LINE, assert_refused, on_target,
+};
+use systemscope_tests::programs::tool::TOOLS;
 use systemscope_tests::{Tool, Turn, Workload};
 
 /// A number that is no process's and no thread's: the highest there can be.

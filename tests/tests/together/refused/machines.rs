@@ -5,11 +5,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use systemscope_tests::binaries::copies;
-use systemscope_tests::output::files_below;
-use systemscope_tests::refusal::{FAILED, a_second_of, assert_refused};
-use systemscope_tests::tool::TOOLS;
-use systemscope_tests::workload::{install, scratch};
+use systemscope_tests::printed::output::files_below;
+use systemscope_tests::printed::refusal::{FAILED, a_second_of, assert_refused};
+use systemscope_tests::programs::binaries::copies;
+use systemscope_tests::programs::tool::TOOLS;
+use systemscope_tests::programs::workload::{install, scratch};
 use systemscope_tests::{Tool, Turn, Workload, binary};
 
 #[test]

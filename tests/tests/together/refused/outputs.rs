@@ -9,13 +9,13 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use systemscope_tests::output::files_below;
-use systemscope_tests::refusal::{
+use systemscope_tests::printed::output::files_below;
+use systemscope_tests::printed::refusal::{
     FAILED, FOLDING, STACKING, assert_ended_with_error, assert_refused, on_target,
 };
-use systemscope_tests::simple::on;
-use systemscope_tests::tool::PATIENCE;
-use systemscope_tests::workload::scratch;
+use systemscope_tests::programs::simple::on;
+use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Finished, Folded, Tool, Turn, Workload, binary};
 
 #[test]

@@ -8,9 +8,11 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use systemscope_tests::folded::bare;
-use systemscope_tests::workload::scratch;
-use systemscope_tests::{Chain, Seen, Turn, UserStacks, Watch, Workload, accounts_at_rest, gdb};
+use systemscope_tests::printed::folded::bare;
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::{
+    Chain, Seen, Turn, UserStacks, Watch, Workload, accounts_at_rest, truth::gdb,
+};
 
 /// Threads of Python that sleep below calls nested 0 to 3 deep, and main 5.
 fn doze(seconds: &str) -> Workload {

@@ -5,14 +5,16 @@
 use std::fs;
 use std::path::Path;
 
-use systemscope_tests::known_chains::Program;
-use systemscope_tests::refusal::{STACKING, WRONG_COMMAND_LINE, assert_refused, on_target};
-use systemscope_tests::simple::known;
-use systemscope_tests::tool::PATIENCE;
-use systemscope_tests::user_stacks::assert_most;
-use systemscope_tests::wallclock::Run;
+use systemscope_tests::printed::refusal::{
+    STACKING, WRONG_COMMAND_LINE, assert_refused, on_target,
+};
+use systemscope_tests::printed::user_stacks::assert_most;
+use systemscope_tests::programs::simple::known;
+use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::programs::wallclock::Run;
+use systemscope_tests::truth::known_chains::Program;
 use systemscope_tests::{
-    Account, Folded, Line, Tool, Turn, UserStacks, Workload, WorkloadBuilder, elf,
+    Account, Folded, Line, Tool, Turn, UserStacks, Workload, WorkloadBuilder, truth::elf,
 };
 
 /// As many frames as a stack can have.

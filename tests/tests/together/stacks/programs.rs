@@ -8,11 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use systemscope_tests::folded::bare;
-use systemscope_tests::known_chains::{MAIN, Program, THREAD, turned};
-use systemscope_tests::mariadb::Server;
-use systemscope_tests::user_stacks::{assert_most, starts_a_thread};
-use systemscope_tests::workload::scratch;
+use systemscope_tests::printed::folded::bare;
+use systemscope_tests::printed::user_stacks::{assert_most, starts_a_thread};
+use systemscope_tests::programs::mariadb::Server;
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::truth::known_chains::{MAIN, Program, THREAD, turned};
 use systemscope_tests::{
     Folded, Language, Line, Tool, Turn, UserStacks, Workload, WorkloadBuilder,
 };

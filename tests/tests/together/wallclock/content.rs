@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use systemscope_tests::account::threads_of;
-use systemscope_tests::output::assert_close;
-use systemscope_tests::wallclock::{Run, assert_marked};
+use systemscope_tests::printed::output::assert_close;
+use systemscope_tests::programs::wallclock::{Run, assert_marked};
+use systemscope_tests::truth::account::threads_of;
 use systemscope_tests::{Folded, Line, Running, Turn, Workload, patiently};
 
 fn assert_flame_graph(svg: &str, colours_of: &[&str]) {

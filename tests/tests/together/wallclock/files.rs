@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use rustix::process::Signal;
-use systemscope_tests::account::threads_of;
-use systemscope_tests::output::{assert_close, files_below};
-use systemscope_tests::tool::PATIENCE;
-use systemscope_tests::wallclock::{Run, assert_marked, start_measuring};
-use systemscope_tests::workload::scratch;
+use systemscope_tests::printed::output::{assert_close, files_below};
+use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::programs::wallclock::{Run, assert_marked, start_measuring};
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::truth::account::threads_of;
 use systemscope_tests::{Tool, Turn, Workload, patiently};
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::account::stolen_ns;
-use crate::wake_ups::{Delays, WakeUps};
+use crate::truth::account::stolen_ns;
+use crate::truth::wake_ups::{Delays, WakeUps};
 use crate::{Account, Seen, Watch, Workload, accounts_at_rest};
 
 /// What was seen in it, and what the kernel booked.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::workload::scratch;
+use crate::programs::workload::scratch;
 use crate::{Tool, Workload, WorkloadBuilder, binary};
 
 /// A workload in a PID namespace of its own, and a way in.

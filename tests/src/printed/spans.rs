@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde::Deserialize;
 
-use crate::tool::PATIENCE;
+use crate::programs::tool::PATIENCE;
 use crate::{Finished, Running, Tool};
 
 /// One interval.

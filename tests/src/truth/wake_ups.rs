@@ -20,9 +20,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::account::threads_of;
 use crate::now_ns;
-use crate::tracing::Tracing;
+use crate::truth::account::threads_of;
+use crate::truth::tracing::Tracing;
 
 /// Tracing of the wake-ups of some threads.
 #[derive(Debug)]

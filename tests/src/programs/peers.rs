@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::account::threads_of;
-use crate::statistics::programs;
-use crate::workload::scratch;
-use crate::{Account, Finished, Running, Tool, binary, tool};
+use crate::programs::workload::scratch;
+use crate::truth::account::threads_of;
+use crate::truth::statistics::programs;
+use crate::{Account, Finished, Running, Tool, binary, programs::tool};
 
 /// A profiler with its arguments, in which `PID` stands for its target and
 /// `FILE` for a file of its own.

@@ -1,7 +1,7 @@
 //! The workload `simple`, which burns in known_burn and sleeps in known_sleep,
 //! under a tool.
 
-use crate::folded::Line;
+use crate::printed::folded::Line;
 use crate::{Tool, Workload};
 
 /// A tool on it, oncputime at a rate that finds it soon.

@@ -9,9 +9,9 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::tool::PATIENCE;
-use crate::workload::scratch;
-use crate::{ClockRow, Control, Folded, Line, Running, Tool, clocks, now_ns};
+use crate::programs::tool::PATIENCE;
+use crate::programs::workload::scratch;
+use crate::{ClockRow, Control, Folded, Line, Running, Tool, now_ns, printed::clocks};
 
 /// No tool may hold more memory than this for the targets of the tests.
 pub const MOST_RSS_KIB: u64 = 64 * 1024;

@@ -5,7 +5,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::tool::PATIENCE;
+use crate::programs::tool::PATIENCE;
 
 /// What `/proc/PID/task/TID/schedstat` and `status` say of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

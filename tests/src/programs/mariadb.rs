@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::Running;
-use crate::workload::scratch;
+use crate::programs::workload::scratch;
 
 /// A server with a database in a folder of its own, ended when dropped. It
 /// needs no service manager, and listens on a socket in that folder alone.

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::tool::PATIENCE;
+use crate::programs::tool::PATIENCE;
 
 /// The number the tool knows its end by.
 pub const CONTROL_FD: i32 = 3;

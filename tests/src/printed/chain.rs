@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-use crate::folded::bare;
-use crate::gdb::{self, Backtrace};
+use crate::printed::folded::bare;
+use crate::truth::gdb::{self, Backtrace};
 use crate::{Folded, Line};
 
 /// A chain of calls from the root to the leaf. The workload's own functions are

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::process::Running;
+use crate::programs::process::Running;
 
 /// What a workload is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! How many samples a process asks for: by its CPU time, and by the timers that
 //! the kernel says interrupted it.
 
-use crate::account::{stolen_ns, threads_of};
-use crate::output::assert_close;
-use crate::tracing::Tracing;
+use crate::printed::output::assert_close;
+use crate::truth::account::{stolen_ns, threads_of};
+use crate::truth::tracing::Tracing;
 use crate::{Account, Watch, cpus_online, now_ns};
 
 /// A process under a tool that samples it.

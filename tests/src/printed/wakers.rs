@@ -1,7 +1,7 @@
 //! What offwaketime prints of a wait: the sleeper's stack, and after each `--`
 //! one who woke, leaf first, with its name at the end.
 
-use crate::folded::{bare, has_path, parse_thread};
+use crate::printed::folded::{bare, has_path, parse_thread};
 use crate::{Folded, Line, Seen};
 
 /// Whoever ended a wait, or a mark such as `[timer]` in its place.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::output::files_below;
-use crate::tool::PATIENCE;
-use crate::workload::scratch;
+use crate::printed::output::files_below;
+use crate::programs::tool::PATIENCE;
+use crate::programs::workload::scratch;
 use crate::{Finished, Folded, Running, Tool};
 
 /// Starts wallclock and waits until its window is about to open, which it shows on

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use crate::workload::{install, scratch};
+use crate::programs::workload::{install, scratch};
 
 /// The folder that holds the release binaries: `SYSTEMSCOPE_BIN_DIR`, else
 /// `release` in the target folder this test was built in.

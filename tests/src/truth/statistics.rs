@@ -5,7 +5,7 @@ use std::fs;
 
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 
-use crate::peers::Profiler;
+use crate::programs::peers::Profiler;
 
 const STATISTICS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 

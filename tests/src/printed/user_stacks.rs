@@ -1,6 +1,6 @@
 //! What a tool says about its user stacks, and what they start with.
 
-use crate::folded::bare;
+use crate::printed::folded::bare;
 use crate::{Folded, Line};
 
 /// The line on stderr that says how the walks of user stacks ended.

@@ -1,0 +1,13 @@
+//! Programs that are run: ours, those of others, and workloads whose truth is known.
+
+pub mod binaries;
+pub mod container;
+pub mod control;
+pub mod mariadb;
+pub mod peers;
+pub mod process;
+pub mod simple;
+pub mod tool;
+pub mod wallclock;
+pub mod watch;
+pub mod workload;

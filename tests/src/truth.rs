@@ -1,0 +1,9 @@
+//! What is known otherwise: from the kernel, from other tools, by construction.
+
+pub mod account;
+pub mod elf;
+pub mod gdb;
+pub mod known_chains;
+pub mod statistics;
+pub(crate) mod tracing;
+pub mod wake_ups;
