@@ -8,6 +8,7 @@
 
 mod collector;
 mod counts;
+mod draft;
 mod living;
 mod naming;
 mod session;
@@ -19,7 +20,8 @@ mod wakers;
 mod window_variables;
 
 pub use collector::{Collected, Collector};
-pub use naming::{Detail, Named, WakersShown};
+pub use draft::Detail;
+pub use naming::{Named, WakersShown};
 pub use session::{Charge, ClockSession, OffCpuFilter, SamplingSession, Session, ThreadKind};
 pub use spans::{NEVER, Question, SpanCollector};
 pub use stack_choice::StackChoice;

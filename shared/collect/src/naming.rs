@@ -1,7 +1,5 @@
 //! From what was counted to a profile of named stacks, and what it is worth.
 
-mod draft;
-
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -10,11 +8,9 @@ use profile::{Losses, Profile, Sample, State, ThreadId, Unit, Waker, Weight};
 
 use crate::Collected;
 use crate::counts::Settled;
+use crate::draft::Draft;
 use crate::stacks::{NamedStack, Quality, Walks};
 use crate::wakers::Seen;
-
-pub use draft::Detail;
-pub(crate) use draft::Draft;
 
 /// A profile, and what is missing from it.
 pub struct Named {

@@ -11,8 +11,8 @@ use bpf::types::{STACK_MISSED, STACK_NONE, StackEvent};
 use profile::{Id, StackId, StackTree, Table};
 use symbolize::{Location, Process, Symbolizer};
 
+use crate::draft::Detail;
 use crate::living::Living;
-use crate::naming::Detail;
 use crate::stacks::processes::Processes;
 
 pub(crate) use naming::{NamedStack, Quality};

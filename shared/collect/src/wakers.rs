@@ -9,8 +9,8 @@ use bpf::types::{
 };
 use profile::{Stack, ThreadId, Waker, marker};
 
+use crate::draft::Draft;
 use crate::living::Living;
-use crate::naming::Draft;
 use crate::stacks::{Captured, NamedStack, Quality, Stacks};
 use interner::Interner;
 

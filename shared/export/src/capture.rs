@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use profile::{Profile, capture};
 
 use crate::Format;
-use crate::folded::{Options, Written};
+use crate::options::{Options, Written};
 
 /// The format; `capture.proto` describes it.
 pub struct Capture;

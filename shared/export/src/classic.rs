@@ -33,7 +33,7 @@ use std::io::{self, Write};
 use profile::{Profile, Sample, ThreadId};
 
 use crate::Format;
-use crate::folded::{Options, Written};
+use crate::options::{Options, Written};
 use crate::stack_text::{frame_names, part_names, thread_name, wakers};
 
 /// The format.

@@ -4,66 +4,12 @@
 
 use std::io::{self, Write};
 
-use profile::{Profile, Sample, Unit};
+use profile::{Profile, Sample};
 
 use crate::Format;
 use crate::lines::Lines;
 
-/// How stacks are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Tell threads apart: the first field is `comm-PID/TID`.
-    pub per_thread: bool,
-    /// Put a `-` frame between user and kernel frames.
-    pub delimited: bool,
-    /// Append `_[k]` to kernel frames.
-    pub annotate_kernel: bool,
-    /// Write times as nanoseconds, not as whole microseconds. Samples are
-    /// written as they are.
-    pub nanoseconds: bool,
-}
-
-/// What was written, and what was not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Lines written.
-    pub lines: u64,
-    /// Lines left out because they were shorter than a microsecond (or empty).
-    pub dropped_lines: u64,
-    /// The nanoseconds of the lines left out.
-    pub dropped_ns: u64,
-}
-
-impl Written {
-    /// The value to print for `sum`, divided once here; `None` if that leaves
-    /// nothing, which is counted.
-    pub(crate) fn take(&mut self, sum: u64, unit: Unit, options: &Options) -> Option<u64> {
-        let value = match unit {
-            Unit::Nanoseconds if !options.nanoseconds => sum / 1_000,
-            Unit::Nanoseconds | Unit::Samples => sum,
-        };
-        if value == 0 {
-            self.dropped_lines += 1;
-            self.dropped_ns += sum;
-            return None;
-        }
-        self.lines += 1;
-        Some(value)
-    }
-
-    /// What was left out, in words; `None` if nothing was.
-    #[must_use]
-    pub fn left_out(&self) -> Option<String> {
-        let Written {
-            dropped_lines,
-            dropped_ns,
-            ..
-        } = self;
-        (*dropped_lines > 0).then(|| {
-            format!("left out {dropped_lines} stacks of less than 1 us, {dropped_ns} ns in all")
-        })
-    }
-}
+pub use crate::options::{Options, Written};
 
 /// The format.
 pub struct Folded;
@@ -126,7 +72,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use profile::folded::WAKER_DELIMITER;
-    use profile::{Stack, StackId, State, ThreadId, Waker, Weight};
+    use profile::{Stack, StackId, State, ThreadId, Unit, Waker, Weight};
     use proptest::prelude::*;
 
     use super::*;

@@ -6,7 +6,8 @@ use profile::Profile;
 
 use crate::capture::Capture;
 use crate::classic::Classic;
-use crate::folded::{Folded, Options, Written};
+use crate::folded::Folded;
+use crate::options::{Options, Written};
 
 /// A format that a whole profile can be written in, as one stream.
 pub trait Format: Sync {

@@ -15,6 +15,7 @@ pub mod distribution;
 pub mod folded;
 mod format;
 mod lines;
+mod options;
 pub mod report;
 mod stack_text;
 pub mod svg;

@@ -13,7 +13,7 @@ use profile::{
     Wakers, marker, text,
 };
 
-use crate::folded::Options;
+use crate::options::Options;
 use crate::stack_text::{frame_names, part_names, thread_field, wakers};
 
 type Text = Id<Box<str>>;

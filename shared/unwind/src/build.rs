@@ -3,7 +3,6 @@
 pub(crate) mod go;
 pub(crate) mod pages;
 pub(crate) mod plt;
-pub(crate) mod ranges;
 pub(crate) mod uncovered;
 
 use std::ops::Range;
@@ -11,9 +10,9 @@ use std::ops::Range;
 use crate::{
     Error, Rule, Source, Table,
     build::pages::Pages,
-    build::ranges::{From, Ready, Spans},
     cfi::Frames,
     file::elf::Elf,
+    ranges::{From, Ready, Spans},
 };
 
 /// What an ELF image says about its frames.

@@ -15,10 +15,10 @@ use gimli::{
 
 use crate::{
     Error, Rule,
-    build::ranges::{From, Span},
     cfi::columns::Columns,
     cfi::interpreter::Program,
     file::elf::Fields,
+    ranges::{From, Span},
 };
 
 /// Frame descriptions that are accepted; the largest browsers have about two

@@ -8,6 +8,7 @@ mod cfi;
 mod code;
 mod error;
 mod file;
+mod ranges;
 mod rule;
 mod table;
 mod walk;

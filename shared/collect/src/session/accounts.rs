@@ -12,7 +12,7 @@ use loader::maps::take_all;
 use loader::{OpenObject, Result, iterators};
 use profile::{Clock, ThreadId};
 
-use crate::naming::Draft;
+use crate::draft::Draft;
 
 /// Which threads are chosen where none is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use profile::{ModuleKind, Stack, StackId, marker};
 use symbolize::Location;
 
 use super::{Captured, Stacks, Walked};
-use crate::naming::Draft;
+use crate::draft::Draft;
 use crate::stacks::{Outcome, WalkEnd};
 
 /// What is known of a stack when it is named.

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use crate::build::ranges::Ready;
 use crate::code::analyse;
 use crate::file::elf::Elf;
 use crate::file::symbols::for_each_function;
+use crate::ranges::Ready;
 use crate::{Rule, Source, cfa};
 
 /// From the stack pointer to `struct sigcontext` when a signal handler returns

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use crate::{
     Rule, Source,
-    build::ranges::Spans,
     code::analyse,
     file::elf::{Elf, Section},
     file::symbols::for_each_function,
+    ranges::Spans,
 };
 
 /// Bytes of code between two descriptions that are worth a look. Less is what
