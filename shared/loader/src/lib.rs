@@ -22,5 +22,5 @@ pub use kernel::Kernel;
 pub use object::{Constant, LoadedObject, OpenObject, Variable};
 pub use preflight::check_privileges;
 pub use sampling::{Event, Samplers};
-pub use targets::{TargetWatch, Targets};
+pub use targets::{ProcessHandle, TargetWatch, Targets};
 pub use time::{monotonic_ns, sleep_until};

@@ -1,5 +1,7 @@
 //! What is measured: processes and threads named on the command line.
 
+mod process_handle;
+
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,6 +12,8 @@ use symbolize::Process;
 
 use crate::error::Context;
 use crate::{Kernel, LoadedObject, OpenObject, Result, iterators, monotonic_ns};
+
+pub use process_handle::ProcessHandle;
 
 /// Processes and threads, as the caller's PID namespace names them. Both empty
 /// means the whole machine, or in a container all that it shows.
@@ -120,41 +124,62 @@ impl Targets {
             .collect();
         (pids, tids)
     }
-
-    /// Whether nothing is left to measure: every target has ended. A process
-    /// whose first thread ended lives on while another of its threads does.
-    fn are_gone(&self) -> bool {
-        !self.is_everything()
-            && self.pids.iter().all(|pid| !process_lives(*pid))
-            && self.tids.iter().all(|tid| !thread_lives(*tid))
-    }
 }
 
 /// How often to look whether the targets live.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Watches for the end of all targets; cheap to ask often.
-pub struct TargetWatch<'a> {
-    targets: &'a Targets,
+pub struct TargetWatch {
+    /// Those that have not ended; `None` where everything is measured, which never ends.
+    alive: Option<Vec<Target>>,
     looked: Instant,
 }
 
-impl<'a> TargetWatch<'a> {
-    /// A watch over `targets`, which all live.
-    pub fn new(targets: &'a Targets) -> Self {
+/// A target that has not ended.
+enum Target {
+    Process(ProcessHandle),
+    /// One that could not be taken hold of, as where too many files are open.
+    Unheld(u32),
+    Thread(u32),
+}
+
+impl TargetWatch {
+    /// A watch over targets, which all live.
+    pub fn new(targets: &Targets) -> Self {
+        let process = |&pid: &u32| match ProcessHandle::open(pid) {
+            Ok(handle) => Target::Process(handle),
+            Err(_) => Target::Unheld(pid),
+        };
+        let processes = targets.pids.iter().map(process);
+        let threads = targets.tids.iter().map(|&tid| Target::Thread(tid));
         TargetWatch {
-            targets,
+            alive: (!targets.is_everything()).then(|| processes.chain(threads).collect()),
             looked: Instant::now(),
         }
     }
 
-    /// Whether there is still something to measure.
+    /// Whether there is still something to measure. A process whose first thread ended
+    /// lives on while another of its threads does.
     pub fn lives(&mut self) -> bool {
-        if self.looked.elapsed() < LOOK_INTERVAL {
+        let Some(alive) = &mut self.alive else {
             return true;
+        };
+        if self.looked.elapsed() >= LOOK_INTERVAL {
+            self.looked = Instant::now();
+            alive.retain(Target::lives);
         }
-        self.looked = Instant::now();
-        !self.targets.are_gone()
+        !alive.is_empty()
+    }
+}
+
+impl Target {
+    fn lives(&self) -> bool {
+        match self {
+            Target::Process(handle) => !handle.has_ended(),
+            Target::Unheld(pid) => process_lives(*pid),
+            Target::Thread(tid) => thread_lives(*tid),
+        }
     }
 }
 
@@ -188,29 +213,46 @@ mod tests {
 
     use super::*;
 
+    fn of(pids: Vec<u32>, tids: Vec<u32>) -> TargetWatch {
+        let mut watch = TargetWatch::new(&Targets { pids, tids });
+        watch.looked = Instant::now() - LOOK_INTERVAL;
+        watch
+    }
+
     #[test]
     fn a_zombie_is_gone_and_this_process_is_not() {
-        let this = Targets {
-            pids: vec![std::process::id()],
-            tids: vec![],
-        };
-        assert!(!this.are_gone());
+        let ours = std::process::id();
+        assert!(of(vec![ours], vec![]).lives() && of(vec![], vec![ours]).lives());
 
-        let mut child = Command::new("true").spawn().unwrap();
-        let target = Targets {
-            pids: vec![child.id()],
-            tids: vec![],
-        };
-        while !target.are_gone() {
-            std::thread::yield_now();
+        for by_tid in [false, true] {
+            let mut child = Command::new("true").spawn().unwrap();
+            let (pids, tids) = match by_tid {
+                false => (vec![child.id()], vec![]),
+                true => (vec![], vec![child.id()]),
+            };
+            let mut watch = of(pids.clone(), tids.clone());
+            while watch.lives() {
+                watch.looked = Instant::now() - LOOK_INTERVAL;
+            }
+            // And to those who cannot take hold of it.
+            assert!(!process_lives(child.id()));
+            child.wait().unwrap();
+            assert!(!of(pids, tids).lives());
         }
+    }
+
+    #[test]
+    fn one_that_lives_is_enough() {
+        let mut child = Command::new("true").spawn().unwrap();
         child.wait().unwrap();
-        assert!(target.are_gone());
+        let ours = std::process::id();
+        assert!(of(vec![child.id(), ours], vec![]).lives());
+        assert!(of(vec![child.id()], vec![ours]).lives());
     }
 
     #[test]
     fn everything_is_never_gone() {
-        assert!(!Targets::default().are_gone());
+        assert!(of(vec![], vec![]).lives());
     }
 
     #[test]

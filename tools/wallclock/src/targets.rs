@@ -1,16 +1,14 @@
 //! The processes that are measured: whether they still are, and what they are called.
 
 use std::fs;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use anyhow::{Context, bail};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use loader::ProcessHandle;
 
-/// Handles on the processes that have not ended. A handle becomes readable
-/// when the last thread of its process has ended.
+/// The processes that have not ended.
 pub(crate) struct Targets {
-    alive: Vec<OwnedFd>,
+    alive: Vec<ProcessHandle>,
 }
 
 impl Targets {
@@ -22,13 +20,9 @@ impl Targets {
         cli::check_processes(pids)?;
         let mut targets = Targets { alive: Vec::new() };
         for &pid in pids {
-            let handle = i32::try_from(pid)
-                .ok()
-                .and_then(Pid::from_raw)
-                .context("process IDs start at 1")?;
-            let handle = pidfd_open(handle, PidfdFlags::empty())
+            let handle = ProcessHandle::open(pid)
                 .with_context(|| format!("cannot watch process {pid}; does it still exist?"))?;
-            if has_ended(handle.as_fd()) {
+            if handle.has_ended() {
                 bail!("process {pid} has already ended (a zombie); give one that runs");
             }
             targets.alive.push(handle);
@@ -38,7 +32,7 @@ impl Targets {
 
     /// Lets go of those that have ended; whether none is left.
     pub(crate) fn all_gone(&mut self) -> bool {
-        self.alive.retain(|handle| !has_ended(handle.as_fd()));
+        self.alive.retain(|handle| !handle.has_ended());
         self.alive.is_empty()
     }
 
@@ -46,15 +40,6 @@ impl Targets {
     pub(crate) fn handles(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.alive.iter().map(AsFd::as_fd)
     }
-}
-
-fn has_ended(handle: BorrowedFd<'_>) -> bool {
-    let mut fds = [PollFd::from_borrowed_fd(handle, PollFlags::IN)];
-    let at_once = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
 /// A process's command line on one line; its name in brackets where it has
@@ -93,7 +78,7 @@ mod tests {
         child.kill().unwrap();
         // Until it is waited for it stays as a zombie.
         let deadline = Instant::now() + Duration::from_secs(10);
-        while !has_ended(targets.alive[0].as_fd()) {
+        while !targets.alive[0].has_ended() {
             assert!(Instant::now() < deadline);
         }
         let message = Targets::new(&[child.id()]).err().unwrap().to_string();

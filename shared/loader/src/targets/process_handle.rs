@@ -1,0 +1,39 @@
+//! Processes by descriptor, and not by a number that others may have later.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// A hold on a process. It is readable when the last thread of the process has ended.
+#[derive(Debug)]
+pub struct ProcessHandle(OwnedFd);
+
+impl ProcessHandle {
+    /// Takes hold of the process that has this ID.
+    ///
+    /// # Errors
+    /// There is none, or it may not be had.
+    pub fn open(pid: u32) -> io::Result<ProcessHandle> {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
+        Ok(ProcessHandle(pidfd_open(pid, PidfdFlags::empty())?))
+    }
+
+    /// Whether its last thread has ended. It may not have been waited for yet.
+    pub fn has_ended(&self) -> bool {
+        let mut handles = [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)];
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        poll(&mut handles, Some(&at_once)).is_ok_and(|ready| ready > 0)
+    }
+}
+
+impl AsFd for ProcessHandle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
