@@ -370,8 +370,10 @@ impl Rows {
             &samples.kernels,
         ];
         same_length(count, columns.map(Vec::len))?;
-        let columns = [&samples.states, &samples.chains, &samples.labels];
-        same_length(count, columns.map(Vec::len))?;
+        same_length(count, [samples.states.len(), samples.chains.len()])?;
+        if !samples.labels.is_empty() {
+            same_length(count, [samples.labels.len()])?;
+        }
         let weights = [&samples.values, &samples.events, &samples.longest];
         same_length(count, weights.map(Vec::len))?;
         room(self.profile.samples.len(), count)?;
@@ -394,7 +396,10 @@ impl Rows {
                 stack: self.stack(samples.users[index], samples.kernels[index])?,
                 state,
                 wakers,
-                labels: optional(&self.labels, samples.labels[index])?,
+                labels: match samples.labels.get(index) {
+                    Some(&labels) => optional(&self.labels, labels)?,
+                    None => None,
+                },
             };
             let weight = Weight {
                 value: samples.values[index],

@@ -94,6 +94,9 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
         let mut samples = proto::Samples::default();
         for (sample, weight) in rows {
             push(&mut samples, sample);
+            if !profile.labels.is_empty() {
+                samples.labels.push(optional(sample.labels));
+            }
             samples.values.push(weight.value);
             samples.events.push(weight.events);
             samples.longest.push(weight.longest);
@@ -258,7 +261,6 @@ fn push(samples: &mut proto::Samples, sample: &Sample) {
     samples.kernels.push(sample.stack.kernel.index() as u32);
     samples.states.push(state | is_known << 2);
     samples.chains.push(optional(sample.wakers));
-    samples.labels.push(optional(sample.labels));
 }
 
 fn process(process: &crate::Process) -> proto::Process {
