@@ -111,8 +111,10 @@ impl Import {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use super::*;
-    use crate::{Unit, folded};
+    use crate::{FrameKind, ModuleKind, Unit, folded};
 
     #[test]
     fn it_reads_as_before() {
@@ -137,5 +139,57 @@ mod tests {
         assert_eq!(names(waker.stack.user), ["main", "wake"]);
         // The empty one, main, main;f, wait; main;f;g, main;wake.
         assert_eq!(into.stacks.len(), 6);
+    }
+
+    #[test]
+    fn what_frames_and_samples_refer_to_comes_along() {
+        let read = |text: &str| folded::read(text.as_bytes(), Unit::Samples, true).unwrap();
+        // Numbers differ there.
+        let mut into = read("libc-1/2;main 1\n");
+        let mut from = read("b-3/4;main 2\n");
+        let mut name = |text: &str| from.names.text(text);
+        let [path, build_id, demangled, mangled, file] =
+            ["/lib/libc.so", "ab", "f()", "_Z1fv", "f.cc"].map(&mut name);
+        let [key, value] = ["reason", "lock"].map(&mut name);
+        let module = from.modules.id(Module {
+            path,
+            build_id: Some(build_id),
+            kind: ModuleKind::File,
+        });
+        let function = from.functions.id(Function {
+            name: demangled,
+            system_name: Some(mangled),
+            file: Some(file),
+            line: NonZeroU32::new(3),
+        });
+        let frame = from.frames.id(Frame {
+            module: Some(module),
+            address: Some(0x10),
+            function: Some(function),
+            line: NonZeroU32::new(4),
+            ..Frame::named(demangled, FrameKind::User)
+        });
+        let (mut sample, _) = from.values().next().unwrap();
+        sample.stack.user = from.stacks.called(sample.stack.user, frame);
+        sample.labels = Some(from.labels.id([Label { key, value }].into()));
+
+        let import = Import::new(&mut into, &from);
+        let sample = import.sample(sample);
+        let frame = *into.frames_of(sample.stack.user).next_back().unwrap();
+        let text = |name: Name| &*into.names[name];
+        assert_eq!((text(frame.name), frame.address), ("f()", Some(0x10)));
+        assert_eq!(frame.line, NonZeroU32::new(4));
+        let module = &into.modules[frame.module.unwrap()];
+        assert_eq!(text(module.path), "/lib/libc.so");
+        assert_eq!(module.build_id.map(text), Some("ab"));
+        let function = into.functions[frame.function.unwrap()];
+        let texts = [Some(function.name), function.system_name, function.file];
+        let texts = texts.map(|name| name.map(text));
+        assert_eq!(texts, [Some("f()"), Some("_Z1fv"), Some("f.cc")]);
+        assert_eq!(function.line, NonZeroU32::new(3));
+        let [label] = *into.labels[sample.labels.unwrap()] else {
+            unreachable!("one label")
+        };
+        assert_eq!([label.key, label.value].map(text), ["reason", "lock"]);
     }
 }
