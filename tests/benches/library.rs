@@ -10,6 +10,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use export::Format;
+use export::folded::Folded;
 use export::svg::{self, Caption, Colours};
 use profile::merge::merge;
 use profile::{
@@ -105,7 +107,7 @@ fn folding(criterion: &mut Criterion) {
     };
     let write = || {
         let mut text = Vec::new();
-        export::folded::write(&profile, &options, &mut text).expect("memory");
+        Folded.write(&profile, &options, &mut text).expect("memory");
         text
     };
     criterion.bench_function("fold 5,000 stacks of 30 frames", |bencher| {

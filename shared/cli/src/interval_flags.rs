@@ -2,6 +2,7 @@
 
 use clap::Args;
 use collect::{OffCpuFilter, ThreadKind};
+use profile::Lengths;
 
 use crate::{TargetFlags, usage, values};
 
@@ -63,6 +64,16 @@ impl IntervalFlags {
             min_ns: nanoseconds(self.min_block_time),
             max_ns: self.max_block_time.map_or(u64::MAX, nanoseconds),
             states: self.state,
+        }
+    }
+
+    /// The bounds on their lengths.
+    #[must_use]
+    pub fn lengths(&self) -> Lengths {
+        let filter = self.filter();
+        Lengths {
+            least: filter.min_ns,
+            most: filter.max_ns,
         }
     }
 

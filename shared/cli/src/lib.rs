@@ -56,7 +56,7 @@ pub use interval_flags::IntervalFlags;
 pub use output::{Output, write_file};
 pub use parse::parse;
 pub use signals::Signals;
-pub use stack_tool::{AlsoWritten, CommonFlags, StackTool, WriteProfile, run_tool};
+pub use stack_tool::{AlsoWritten, CommonFlags, StackTool, WriteProfile, run_tool, weight_of};
 pub use window::Window;
 
 pub use loader::{monotonic_ns, sleep_until};

@@ -105,6 +105,16 @@ pub trait StackTool: clap::Parser {
     }
 }
 
+/// The weight of so many nanoseconds of a tally of intervals.
+#[must_use]
+pub fn weight_of(value: u64, tally: &Tally) -> Weight {
+    Weight {
+        value,
+        events: tally.events,
+        longest: tally.longest,
+    }
+}
+
 /// A tool's `main`.
 pub fn run_tool<Tool: StackTool>() -> ExitCode {
     run(Tool::NAME, || {

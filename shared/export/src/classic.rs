@@ -36,7 +36,9 @@ use crate::Format;
 use crate::options::{Options, Written};
 use crate::stack_text::{frame_names, part_names, thread_name, wakers};
 
-/// The format.
+/// The format: the lightest stack first so that the heaviest stands next to the prompt.
+/// Omissions are those of [`Folded`](crate::folded::Folded); with `per_thread` the IDs are
+/// `PID/TID`.
 pub struct Classic;
 
 impl Format for Classic {
@@ -58,34 +60,24 @@ impl Format for Classic {
         options: &Options,
         writer: &mut dyn Write,
     ) -> io::Result<Written> {
-        write(profile, options, writer)
-    }
-}
-
-/// Writes a profile, the lightest stack first so that the heaviest stands next
-/// to the prompt. Options and omissions are those of
-/// [`folded::write`](crate::folded::write); with `per_thread` the IDs are `PID/TID`.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write(profile: &Profile, options: &Options, writer: &mut dyn Write) -> io::Result<Written> {
-    let mut records: BTreeMap<String, u64> = BTreeMap::new();
-    for (sample, value) in profile.values() {
-        let record = record(profile, &sample, options);
-        *records.entry(record).or_default() += value;
-    }
-    let mut records: Vec<(u64, String)> = records
-        .into_iter()
-        .map(|(record, value)| (value, record))
-        .collect();
-    records.sort();
-    let mut written = Written::default();
-    for (sum, record) in records {
-        if let Some(value) = written.take(sum, profile.unit, options) {
-            writeln!(writer, "{record}        {value}\n")?;
+        let mut records: BTreeMap<String, u64> = BTreeMap::new();
+        for (sample, value) in profile.values() {
+            let record = record(profile, &sample, options);
+            *records.entry(record).or_default() += value;
         }
+        let mut records: Vec<(u64, String)> = records
+            .into_iter()
+            .map(|(record, value)| (value, record))
+            .collect();
+        records.sort();
+        let mut written = Written::default();
+        for (sum, record) in records {
+            if let Some(value) = written.take(sum, profile.unit, options) {
+                writeln!(writer, "{record}        {value}\n")?;
+            }
+        }
+        Ok(written)
     }
-    Ok(written)
 }
 
 fn record(profile: &Profile, sample: &Sample, options: &Options) -> String {
@@ -141,7 +133,7 @@ mod tests {
     use crate::fixture::{blocked, woken, written};
 
     fn classic(options: Options) -> String {
-        written(|writer| write(&blocked(), &options, writer).map(|_| ()))
+        written(|writer| Classic.write(&blocked(), &options, writer).map(|_| ()))
     }
 
     #[test]
@@ -196,7 +188,7 @@ mod tests {
             delimited: true,
             ..Options::default()
         };
-        let text = written(|writer| write(&woken(), &options, writer).map(|_| ()));
+        let text = written(|writer| Classic.write(&woken(), &options, writer).map(|_| ()));
         assert_eq!(
             text,
             "    waker:           [still blocked]

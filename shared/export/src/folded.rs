@@ -11,7 +11,8 @@ use crate::lines::Lines;
 
 pub use crate::options::{Options, Written};
 
-/// The format.
+/// The format. Nanoseconds are summed first and cut to microseconds once; lines that come
+/// to 0 are left out and told of.
 pub struct Folded;
 
 impl Format for Folded {
@@ -33,20 +34,11 @@ impl Format for Folded {
         options: &Options,
         writer: &mut dyn Write,
     ) -> io::Result<Written> {
-        write(profile, options, writer)
+        write_samples(profile, profile.values(), options, writer)
     }
 }
 
-/// Writes a profile. Nanoseconds are summed first and cut to microseconds
-/// once; lines that come to 0 are left out and told of.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write(profile: &Profile, options: &Options, writer: &mut dyn Write) -> io::Result<Written> {
-    write_samples(profile, profile.values(), options, writer)
-}
-
-/// [`write()`] for other values of a profile's samples, in its unit.
+/// The same for other values of a profile's samples, in its unit.
 ///
 /// # Errors
 /// Those of the writer.
@@ -80,7 +72,7 @@ mod tests {
     use crate::stack_text::{frame_names, thread_field, wakers};
 
     fn folded(profile: &Profile, options: Options) -> String {
-        written(|writer| write(profile, &options, writer).map(|_| ()))
+        written(|writer| Folded.write(profile, &options, writer).map(|_| ()))
     }
 
     #[test]
@@ -125,7 +117,9 @@ mod tests {
     #[test]
     fn what_is_too_short_is_told() {
         let mut sink = Vec::new();
-        let written = write(&blocked(), &Options::default(), &mut sink).unwrap();
+        let written = Folded
+            .write(&blocked(), &Options::default(), &mut sink)
+            .unwrap();
         assert_eq!(
             written,
             Written {

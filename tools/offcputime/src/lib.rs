@@ -6,7 +6,7 @@ use bpf::types::{Tally, Thread, WAKER_MISSED};
 use cli::{AlsoWritten, CommonFlags, StackTool};
 use collect::{ClockSession, StackChoice};
 use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
-use profile::{Lengths, Meta, State, Unit, Weight};
+use profile::{Meta, State, Unit, Weight};
 
 pub use arguments::Arguments;
 
@@ -65,19 +65,11 @@ impl StackTool for Arguments {
     }
 
     fn describe(&self, _session: &Self::Session<'_>, meta: &mut Meta) {
-        let filter = self.intervals.filter();
-        meta.lengths = Some(Lengths {
-            least: filter.min_ns,
-            most: filter.max_ns,
-        });
+        meta.lengths = Some(self.intervals.lengths());
     }
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {
-        let weight = |value| Weight {
-            value,
-            events: tally.events,
-            longest: tally.longest,
-        };
+        let weight = |value| cli::weight_of(value, tally);
         match self.states {
             true => vec![
                 (Some(State::Blocked), weight(tally.blocked)),

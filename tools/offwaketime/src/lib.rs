@@ -11,7 +11,7 @@ use cli::{AlsoWritten, CommonFlags, StackTool};
 use collect::{ClockSession, OffCpuFilter, StackChoice, WakersShown};
 use export::svg::{Caption, Colours};
 use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
-use profile::{Lengths, Meta, Profile, State, Unit, Weight};
+use profile::{Meta, Profile, State, Unit, Weight};
 
 pub use arguments::Arguments;
 
@@ -97,19 +97,11 @@ impl StackTool for Arguments {
     }
 
     fn describe(&self, _session: &Self::Session<'_>, meta: &mut Meta) {
-        let filter = self.intervals.filter();
-        meta.lengths = Some(Lengths {
-            least: filter.min_ns,
-            most: filter.max_ns,
-        });
+        meta.lengths = Some(self.intervals.lengths());
     }
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {
-        let weight = |value| Weight {
-            value,
-            events: tally.events,
-            longest: tally.longest,
-        };
+        let weight = |value| cli::weight_of(value, tally);
         match self.states {
             true => vec![
                 (Some(State::Blocked), weight(tally.blocked)),
