@@ -201,11 +201,11 @@ fn calls_by_table(environment: Option<&str>) -> (Seen, Chain) {
 
 /// Samples whose leaf has no name: nothing in the program but its table.
 fn in_table(seen: &Seen) -> Folded {
-    let in_table = seen.folded.only(|line| line.leaf() == "[plt]");
-    assert!(in_table.total() >= 5, "next to none: {}", seen.folded);
-    in_table
+    seen.folded.only(|line| line.leaf() == "[plt]")
 }
 
+/// An entry that leads to the function is one jump. Some CPUs are interrupted there, and
+/// others always after it.
 #[test]
 fn samples_in_the_linkage_table_have_their_caller() {
     let _turn = Turn::take();
@@ -216,9 +216,12 @@ fn samples_in_the_linkage_table_have_their_caller() {
         let called = chain.is_root_of(line) && line.frames.len() <= chain.len() + 1;
         chain.begins(line) || called
     });
-    assert_most("in the table", &in_table(&seen), 995, |line| {
-        line.frames.len() == chain.len() + 1
-    });
+    let in_table = in_table(&seen);
+    if in_table.total() > 0 {
+        assert_most("in the table", &in_table, 995, |line| {
+            line.frames.len() == chain.len() + 1
+        });
+    }
 }
 
 /// Where calls go through all of the table, to the dynamic linker, which keeps
@@ -227,7 +230,9 @@ fn samples_in_the_linkage_table_have_their_caller() {
 fn samples_on_the_way_to_the_dynamic_linker_have_their_caller() {
     let _turn = Turn::take();
     let (seen, chain) = calls_by_table(Some("LD_BIND_NOT"));
-    assert_most("in the table", &in_table(&seen), 995, |line| {
+    let in_table = in_table(&seen);
+    assert!(in_table.total() >= 100, "few: {}", seen.folded);
+    assert_most("in the table", &in_table, 995, |line| {
         chain.is_root_of(line) && line.frames.len() == chain.len() + 1
     });
 }
