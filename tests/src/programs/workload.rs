@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::programs::process::Running;
@@ -315,6 +316,11 @@ impl Workload {
     /// The same of one that takes longer between two lines than others do.
     pub fn wait_done_within(&mut self, patience: Duration) {
         self.listen_until("done", patience);
+    }
+
+    /// Ends it at once.
+    pub fn kill(&self) {
+        self.running.signal(Signal::KILL);
     }
 
     /// Whether it still runs.

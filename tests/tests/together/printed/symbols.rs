@@ -8,6 +8,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use systemscope_tests::printed::samples::running_ns;
 use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::workload::{install, scratch};
 use systemscope_tests::{Folded, Language, Tool, Turn, Workload, WorkloadBuilder};
@@ -169,13 +170,19 @@ fn a_process_that_ends_first_keeps_its_names() {
     for tool in ["oncputime -F 499", "offcputime"] {
         // Another target keeps the tool going until that one is gone.
         let other = Workload::start("crowd", &[1]);
-        let mut simple = Workload::start("simple", &[3]);
+        let mut simple = Workload::plain("simple");
         let (name, arguments) = tool.split_once(' ').unwrap_or((tool, ""));
         let running = Tool::new(name)
             .pid(simple.pid())
             .pid(other.pid())
             .args(arguments)
             .start_measuring();
+        // It has run, and it has slept as often, before it ends.
+        let enough = running_ns(simple.pid()) + 200_000_000;
+        while running_ns(simple.pid()) < enough {
+            sleep(Duration::from_millis(10));
+        }
+        simple.kill();
         while simple.is_running() {
             sleep(Duration::from_millis(10));
         }
