@@ -63,7 +63,7 @@ build: packages
 	@$(CARGO) build --release --workspace --exclude systemscope-tests --exclude checks --locked
 
 install: build
-	@scripts/install.sh '$(BIN)' '$(DESTDIR)$(PREFIX)/bin' $(TOOLS)
+	@scripts/install.sh '$(BIN)' '$(DESTDIR)$(PREFIX)' $(TOOLS)
 
 run: build
 	@PID='$(PID)' DURATION='$(DURATION)' FREQ='$(FREQ)' MIN_BLOCK='$(MIN_BLOCK)' BIN='$(BIN)' \

@@ -75,6 +75,10 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	has musl-gcc || need musl-tools musl-gcc musl
 	has node || need nodejs nodejs nodejs
 	has sysbench || need sysbench sysbench sysbench
+	# Who reads what is written.
+	has jq || need jq jq jq
+	python3 -c 'import jsonschema' 2>/dev/null ||
+		need python3-jsonschema python3-jsonschema python-jsonschema
 fi
 if [[ $purpose == bench || $purpose == truth ]]; then
 	# Tools that do the same. Debian's names carry no prefix, Fedora's do.

@@ -26,9 +26,27 @@ struct tally {
 	/* Nanoseconds. */
 	u64 blocked;
 	u64 runnable;
-	/* The longest interval, nanoseconds. */
+	/* The longest interval and the shortest, nanoseconds. */
 	u64 longest;
+	u64 shortest;
+	/* The squares of the lengths, see square_of(). */
+	u64 squares;
 };
+
+/*
+ * The square of a length, in units of 2^20 ns^2. Of a length beyond two minutes it
+ * is that of two minutes, so that sums have room.
+ */
+#define LONGEST_SQUARED (1ULL << 27)
+
+static __always_inline u64 square_of(u64 length)
+{
+	u64 root = length >> 10;
+
+	if (root > LONGEST_SQUARED)
+		root = LONGEST_SQUARED;
+	return root * root;
+}
 
 #define COUNTS_ENTRIES 16384
 
@@ -99,8 +117,11 @@ static __always_inline void count_in(void *map, struct stack_key *key,
 	__sync_fetch_and_add(&tally->events, weight->events);
 	__sync_fetch_and_add(&tally->blocked, weight->blocked);
 	__sync_fetch_and_add(&tally->runnable, weight->runnable);
+	__sync_fetch_and_add(&tally->squares, weight->squares);
 	if (weight->longest > tally->longest)
 		tally->longest = weight->longest;
+	if (weight->shortest < tally->shortest)
+		tally->shortest = weight->shortest;
 }
 
 static __always_inline void count(struct stack_key *key,

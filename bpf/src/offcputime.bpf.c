@@ -27,6 +27,8 @@ static __always_inline void off_cpu_interval(struct task_struct *task,
 		.blocked = blocked,
 		.runnable = runnable,
 		.longest = length,
+		.shortest = length,
+		.squares = square_of(length),
 	};
 
 	if (!length_is_wanted(length) || !state_is_wanted(thread->off_state))

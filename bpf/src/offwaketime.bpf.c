@@ -62,6 +62,8 @@ static __always_inline void off_cpu_interval(struct task_struct *task,
 		.blocked = blocked,
 		.runnable = runnable,
 		.longest = blocked,
+		.shortest = blocked,
+		.squares = square_of(blocked),
 	};
 
 	if (!blocked || !length_is_wanted(blocked) ||

@@ -58,6 +58,13 @@ pub const WAKER_STILL_BLOCKED: u64 = NoWaker::WAKER_STILL_BLOCKED.0 as u64;
 /// Waker ID: one that was not asked for.
 pub const WAKER_UNWANTED: u64 = NoWaker::WAKER_UNWANTED.0 as u64;
 
+/// The square of a length in nanoseconds, as `square_of()` of `include/counts.h` has it: in
+/// units of 2^20 ns², and no more than that of two minutes.
+pub fn square_of(length: u64) -> u64 {
+    const LONGEST: u64 = 1 << 27;
+    (length >> 10).min(LONGEST).pow(2)
+}
+
 /// `TASK_WAKING` of the kernel's include/linux/sched.h: no longer asleep.
 pub const TASK_WAKING: u32 = 0x200;
 

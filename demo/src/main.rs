@@ -29,8 +29,9 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    cli::run("systemscope-demo", || {
-        let arguments: Arguments = cli::parse()?;
+    let command_line = cli::CommandLine::of_process("systemscope-demo");
+    cli::run(command_line.called(), || {
+        let arguments: Arguments = command_line.parse()?;
         let lock = Arc::new(Mutex::new(0_u64));
         let (reader, writer) = io::pipe()?;
         start("burner", burn)?;

@@ -55,6 +55,8 @@ fn stacks(unit: Unit, state: Option<State>) -> Profile {
                 value: u64::from(number + 1) * 10_000,
                 events: 1,
                 longest: 10_000,
+                shortest: 10_000,
+                ..Weight::default()
             };
             profile.add(sample, weight);
         }
@@ -101,9 +103,9 @@ fn tables(criterion: &mut Criterion) {
 
 fn folding(criterion: &mut Criterion) {
     let profile = stacks(Unit::Nanoseconds, Some(State::Blocked));
-    let options = export::folded::Options {
+    let options = export::Options {
         per_thread: true,
-        ..export::folded::Options::default()
+        ..export::Options::default()
     };
     let write = || {
         let mut text = Vec::new();

@@ -120,6 +120,8 @@ fn bounds_are_on_the_blocked_time() {
         blocked: 2 * BOUND,
         runnable: BOUND,
         longest: BOUND,
+        shortest: BOUND,
+        squares: 2 * (BOUND >> 10).pow(2),
     };
     assert_eq!(tally, expected);
 }

@@ -39,20 +39,29 @@ const ONE: Tally = Tally {
     blocked: 10,
     runnable: 100,
     longest: 10,
+    shortest: 10,
+    squares: 4,
 };
 
 #[test]
-fn the_same_again_adds_up_and_the_longest_is_kept() {
+fn the_same_again_adds_up_and_the_longest_and_the_shortest_are_kept() {
     let mut object = MaybeUninit::uninit();
     let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
-    for longest in [10, 30, 20] {
-        count(&mut parts, 7, Tally { longest, ..ONE });
+    for (longest, shortest) in [(10, 20), (30, 5), (20, 10)] {
+        let weight = Tally {
+            longest,
+            shortest,
+            ..ONE
+        };
+        count(&mut parts, 7, weight);
     }
     let expected = Tally {
         events: 3,
         blocked: 30,
         runnable: 300,
         longest: 30,
+        shortest: 5,
+        squares: 12,
     };
     assert_eq!(counted(&parts.maps.counts_even, 7), Some(expected));
 }

@@ -34,7 +34,7 @@ pub(crate) enum Ending {
 ///
 /// An error becomes exactly one line on stderr, `tool: message: cause`, and
 /// exit status 1, or 2 where the command line was wrong (see [`usage`]).
-pub fn run(tool: &'static str, body: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
+pub fn run(tool: &str, body: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
     let Err(error) = body() else {
         return ExitCode::SUCCESS;
     };

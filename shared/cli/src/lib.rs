@@ -21,10 +21,11 @@
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
-//!     cli::run("sometool", || {
-//!         let arguments: Arguments = cli::parse()?;
+//!     let command_line = cli::CommandLine::of_process("sometool");
+//!     cli::run(command_line.called(), || {
+//!         let arguments: Arguments = command_line.parse()?;
 //!         arguments.target.validate()?;
-//!         let output = cli::Output::new(arguments.output.output.clone())?;
+//!         let output = cli::Output::new(None)?;
 //!         let mut window = cli::Window::new(arguments.duration.get(), arguments.control.control_fd)?;
 //!         // … attach …
 //!         let start = window.begin()?;
@@ -36,9 +37,9 @@
 //! ```
 
 mod control;
+mod destinations;
 mod error;
 mod flags;
-mod interval_flags;
 mod meta;
 mod output;
 mod parse;
@@ -47,16 +48,16 @@ mod stack_tool;
 pub mod values;
 mod window;
 
+pub use destinations::{Destinations, Planned, format_of_file, pair};
 pub use error::{reason, run, usage};
 pub use flags::{
-    ControlFlags, DurationFlags, OutputFlags, StackFlags, TargetFlags, check_processes,
-    check_threads,
+    Chosen, ControlFlags, DurationFlags, FormatFlags, FrameFlags, IntervalFlags, OutputFlags,
+    StackFlags, TargetFlags, check_processes, check_threads,
 };
-pub use interval_flags::IntervalFlags;
 pub use output::{Output, write_file};
-pub use parse::parse;
+pub use parse::CommandLine;
 pub use signals::Signals;
-pub use stack_tool::{AlsoWritten, CommonFlags, StackTool, WriteProfile, run_tool, weight_of};
+pub use stack_tool::{CommonFlags, StackTool, run_tool, weight_of};
 pub use window::Window;
 
 pub use loader::{monotonic_ns, sleep_until};

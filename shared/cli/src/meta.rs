@@ -34,6 +34,7 @@ pub(crate) fn window(start: u64, stop: u64) -> Window {
         start_ns: start,
         start_utc_ns: utc.saturating_sub(since),
         length_ns: stop.saturating_sub(start),
+        ..Window::default()
     }
 }
 

@@ -33,6 +33,12 @@ impl Output {
         Ok(Output { path })
     }
 
+    /// Whether it is standard output.
+    #[must_use]
+    pub fn is_stdout(&self) -> bool {
+        self.path.is_none()
+    }
+
     /// Writes everything that `body` writes, buffered. A file appears under its
     /// name, replacing any older one, only if all of it could be written.
     ///

@@ -1,5 +1,6 @@
 //! The command line, with clap's several-line errors told in one line.
 
+use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write};
 
@@ -7,25 +8,64 @@ use clap::error::ErrorKind;
 
 use crate::error::{Ending, one_line, usage};
 
-/// Parses the process's command line.
-///
-/// `--help` and `--version` print on stdout; the error returned then makes
-/// [`run`](crate::run) exit with status 0.
-///
-/// # Errors
-/// A wrong command line, as one line that names the value and the remedy.
-pub fn parse<A: clap::Parser>() -> anyhow::Result<A> {
-    parse_from(std::env::args_os())
+/// What a program was started with.
+pub struct CommandLine {
+    called: String,
+    arguments: Vec<OsString>,
 }
 
-/// [`parse`] for a command line given as a list, the tool's name first.
-pub(crate) fn parse_from<A: clap::Parser>(
-    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
-) -> anyhow::Result<A> {
-    A::try_parse_from(arguments).map_err(|error| match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(&error),
+impl CommandLine {
+    /// This process's, of the program of this name.
+    #[must_use]
+    pub fn of_process(program: &str) -> CommandLine {
+        CommandLine::new(program, env::args_os().skip(1))
+    }
+
+    /// One of a program, or of a program and its subcommand, of this name.
+    #[must_use]
+    pub fn new(called: &str, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        CommandLine {
+            called: called.to_owned(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+        }
+    }
+
+    /// What the program is called in its messages.
+    #[must_use]
+    pub fn called(&self) -> &str {
+        &self.called
+    }
+
+    /// Parses it.
+    ///
+    /// `--help` and `--version` print on stdout; the error returned then makes
+    /// [`run`](crate::run) exit with status 0.
+    ///
+    /// # Errors
+    /// A wrong command line, as one line that names the value and the remedy.
+    pub fn parse<A: clap::Parser>(&self) -> anyhow::Result<A> {
+        let mut matches = self.matches(A::command())?;
+        A::from_arg_matches_mut(&mut matches).map_err(|error| told(&error))
+    }
+
+    /// The same of a command that is not a type.
+    ///
+    /// # Errors
+    /// As [`CommandLine::parse`].
+    pub fn matches(&self, command: clap::Command) -> anyhow::Result<clap::ArgMatches> {
+        let called = OsString::from(&self.called);
+        let all = std::iter::once(&called).chain(&self.arguments);
+        let matches = command.bin_name(&self.called).try_get_matches_from(all);
+        matches.map_err(|error| told(&error))
+    }
+}
+
+/// What is to be told of clap's outcome.
+fn told(error: &clap::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(error),
         kind => usage(told_in_one_line(kind, &error.render().to_string())),
-    })
+    }
 }
 
 /// Prints help or version, in colour where stdout is a terminal.
@@ -63,7 +103,7 @@ fn told_in_one_line(kind: ErrorKind, rendered: &str) -> String {
 /// For tests: the arguments after the tool's name, as one line.
 #[cfg(test)]
 pub(crate) fn parse_line<A: clap::Parser>(line: &str) -> anyhow::Result<A> {
-    parse_from(std::iter::once("tool").chain(line.split_whitespace()))
+    CommandLine::new("tool", line.split_whitespace()).parse()
 }
 
 #[cfg(test)]
@@ -92,8 +132,8 @@ mod tests {
     }
 
     fn error(arguments: &[&str]) -> String {
-        let line = ["tool"].iter().chain(arguments);
-        let error = parse_from::<Arguments>(line).unwrap_err();
+        let line = CommandLine::new("tool", arguments);
+        let error = line.parse::<Arguments>().unwrap_err();
         assert!(matches!(
             error.downcast_ref::<Ending>(),
             Some(Ending::Usage(_))
@@ -141,7 +181,8 @@ mod tests {
     #[test]
     fn help_is_no_failure() {
         for flag in ["--help", "--version"] {
-            let error = parse_from::<Arguments>(["tool", flag]).unwrap_err();
+            let line = CommandLine::new("tool", [flag]);
+            let error = line.parse::<Arguments>().unwrap_err();
             assert!(matches!(
                 error.downcast_ref::<Ending>(),
                 Some(Ending::Finished)

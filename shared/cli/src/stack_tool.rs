@@ -1,17 +1,18 @@
 //! The run of a tool that counts by stack: what all of them do, in its order.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bpf::types::Tally;
 use collect::{Collected, Session, StackChoice, WakersShown};
-use export::folded::{Options, Written};
+use export::Written;
 use loader::{Kernel, LoadedObject, OpenObject, TargetWatch, Targets};
-use profile::{Meta, Profile, State, Unit, Weight};
+use profile::{Meta, State, Unit, Weight};
 
 use crate::meta;
-use crate::{ControlFlags, DurationFlags, Output, OutputFlags, TargetFlags, Window, parse, run};
+use crate::{
+    CommandLine, ControlFlags, Destinations, DurationFlags, OutputFlags, Planned, TargetFlags,
+    Window, run,
+};
 
 /// The flags that every such tool has.
 pub struct CommonFlags<'a> {
@@ -26,17 +27,6 @@ pub struct CommonFlags<'a> {
     /// Times are written in nanoseconds.
     pub nanoseconds: bool,
 }
-
-/// Another file that is made of the profile.
-pub struct AlsoWritten<'a> {
-    /// Its path.
-    pub path: PathBuf,
-    /// Writes it.
-    pub write: WriteProfile<'a>,
-}
-
-/// Writes a profile.
-pub type WriteProfile<'a> = Box<dyn Fn(&Profile, &mut dyn Write) -> io::Result<()> + 'a>;
 
 /// What is a tool's own: its flags, its BPF object, and what it counts.
 pub trait StackTool: clap::Parser {
@@ -59,6 +49,11 @@ pub trait StackTool: clap::Parser {
     /// # Errors
     /// What is wrong, and what to do.
     fn check(&self) -> anyhow::Result<()>;
+
+    /// Whom it measures, in words.
+    fn subject(&self) -> String {
+        self.common().target.subject()
+    }
 
     /// Which stacks are wanted.
     fn stacks(&self) -> StackChoice;
@@ -95,7 +90,7 @@ pub trait StackTool: clap::Parser {
     }
 
     /// What else is written.
-    fn also_written(&self) -> Vec<AlsoWritten<'_>> {
+    fn more_outputs(&self) -> Vec<Planned> {
         Vec::new()
     }
 
@@ -105,33 +100,36 @@ pub trait StackTool: clap::Parser {
     }
 }
 
-/// The weight of so many nanoseconds of a tally of intervals.
+/// The weight of so many nanoseconds, a part or all of a tally of intervals.
 #[must_use]
 pub fn weight_of(value: u64, tally: &Tally) -> Weight {
     Weight {
         value,
         events: tally.events,
         longest: tally.longest,
+        shortest: tally.shortest,
+        squares: tally.squares,
     }
 }
 
 /// A tool's `main`.
-pub fn run_tool<Tool: StackTool>() -> ExitCode {
-    run(Tool::NAME, || {
-        let tool: Tool = parse()?;
+#[must_use]
+pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
+    run(command_line.called(), || {
+        let tool: Tool = command_line.parse()?;
         tool.check()?;
-        loader::check_privileges()?;
         let CommonFlags {
             output: flags,
             duration,
             control,
+            nanoseconds,
             ..
         } = tool.common();
-        let output = Output::new(flags.output.clone())?;
-        let mut others = Vec::new();
-        for AlsoWritten { path, write } in tool.also_written() {
-            others.push((Output::new(Some(path))?, write));
-        }
+        // Standard output, if it is one, comes last: its reader may go.
+        let mut plan = tool.more_outputs();
+        plan.extend(flags.plan()?);
+        loader::check_privileges()?;
+        let destinations = Destinations::new(plan)?;
         let mut window = Window::new(duration.get(), control.control_fd)?;
 
         let mut meta = Meta {
@@ -145,12 +143,11 @@ pub fn run_tool<Tool: StackTool>() -> ExitCode {
         named.profile.meta = meta;
 
         window.report(&named.profile.losses.to_string())?;
-        for (output, write) in others {
-            output.write(|writer| write(&named.profile, writer))?;
-        }
-        let written = write(&tool, &named.profile, output)?;
+        let options = flags.options(nanoseconds);
+        let written = destinations.write(&named.profile, &options)?;
         named.report(flags.verbose);
-        for line in remark.into_iter().chain(written.left_out()) {
+        let left_out = written.iter().filter_map(Written::left_out);
+        for line in remark.into_iter().chain(left_out) {
             eprintln!("{}: {line}", Tool::NAME);
         }
         Ok(())
@@ -185,32 +182,7 @@ fn measure<Tool: StackTool>(
         session.take(stop)?;
         Ok(watch.lives())
     })?;
-    meta.targets = tool.common().target.subject();
+    meta.targets = tool.subject();
     meta.window = meta::window(start, stop);
     Ok(session.close(stop)?)
-}
-
-/// Writes the profile in the form that is asked for.
-fn write<Tool: StackTool>(
-    tool: &Tool,
-    profile: &Profile,
-    output: Output,
-) -> anyhow::Result<Written> {
-    let CommonFlags {
-        output: flags,
-        nanoseconds,
-        ..
-    } = tool.common();
-    let options = Options {
-        per_thread: flags.per_thread,
-        delimited: flags.delimited,
-        annotate_kernel: flags.annotate,
-        nanoseconds,
-    };
-    let mut written = Written::default();
-    output.write(|writer| {
-        written = flags.format().write(profile, &options, writer)?;
-        Ok(())
-    })?;
-    Ok(written)
 }

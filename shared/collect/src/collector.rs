@@ -177,7 +177,7 @@ impl<'a> Collector<'a> {
     /// captures these stacks.
     pub fn new(object: &'a LoadedObject, choice: &StackChoice) -> Result<Self> {
         let inbox = Rc::new(RefCell::new(Inbox {
-            stacks: Stacks::with_detail(choice.detail),
+            stacks: Stacks::with_detail(choice.detail, choice.sources),
             wakers: Wakers::new(choice.per_process),
             ended: Vec::new(),
             unwinder: choice.unwinder(object)?,

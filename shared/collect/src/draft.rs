@@ -1,9 +1,11 @@
 //! A profile that is being drawn up.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 
 use bpf::types::COMM_LENGTH;
-use profile::{Frame, FrameKind, Function, Id, Module, Name, Profile, Translation, Unit};
+use profile::{Frame, FrameKind, Function, Id, Module, Name, Profile, StackId, Translation, Unit};
+use symbolize::Inlined;
 
 /// What is told of frames, and of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub(crate) struct Draft {
     comms: HashMap<[u8; COMM_LENGTH], Name>,
     /// Frames by the places of their locations.
     frames: Vec<Option<Id<Frame>>>,
+    /// What is inlined into frames there, the outermost first.
+    inlined: HashMap<Id<Frame>, Box<[Id<Frame>]>>,
     /// Of stacks of locations.
     pub(crate) stacks: Translation,
 }
@@ -32,6 +36,7 @@ impl Draft {
             detail,
             comms: HashMap::new(),
             frames: Vec::new(),
+            inlined: HashMap::new(),
             stacks: Translation::default(),
         }
     }
@@ -43,25 +48,78 @@ impl Draft {
         *self.comms.entry(*raw).or_insert_with(new)
     }
 
-    /// The frame of the location at a place, which `name` names.
-    pub(crate) fn frame(
+    /// The stack in which `callers` call the location at a place, which `name` names,
+    /// and that what is inlined there.
+    pub(crate) fn called(
         &mut self,
+        callers: StackId,
         place: usize,
         name: impl FnOnce() -> symbolize::Frame,
-    ) -> Id<Frame> {
-        if let Some(Some(frame)) = self.frames.get(place) {
-            return *frame;
+    ) -> StackId {
+        if let Some(&Some(frame)) = self.frames.get(place) {
+            return self.with_inlined(callers, frame);
         }
-        let frame = self.add_frame(&name());
+        let frame = self.frame(&name());
         if self.frames.len() <= place {
             self.frames.resize(place + 1, None);
         }
         self.frames[place] = Some(frame);
-        frame
+        self.with_inlined(callers, frame)
     }
 
-    /// A frame that has been named.
-    pub(crate) fn add_frame(&mut self, frame: &symbolize::Frame) -> Id<Frame> {
+    /// The same of a frame that has been named.
+    pub(crate) fn called_frame(&mut self, callers: StackId, frame: &symbolize::Frame) -> StackId {
+        let frame = self.frame(frame);
+        self.with_inlined(callers, frame)
+    }
+
+    fn with_inlined(&mut self, callers: StackId, frame: Id<Frame>) -> StackId {
+        let stacks = &mut self.profile.stacks;
+        let stack = stacks.called(callers, frame);
+        let inlined = self.inlined.get(&frame).into_iter().flatten();
+        stacks.extend(stack, inlined.copied())
+    }
+
+    /// A frame that has been named, and what is inlined there.
+    fn frame(&mut self, frame: &symbolize::Frame) -> Id<Frame> {
+        let id = self.add_frame(frame);
+        if !frame.inlined.is_empty() && !self.inlined.contains_key(&id) {
+            let outer = self.profile.frames[id];
+            let inlined = frame.inlined.iter();
+            let inlined = inlined.map(|inlined| self.add_inlined(inlined, outer));
+            let inlined = inlined.collect();
+            self.inlined.insert(id, inlined);
+        }
+        id
+    }
+
+    fn add_inlined(&mut self, inlined: &Inlined, outer: Frame) -> Id<Frame> {
+        let Profile {
+            names,
+            functions,
+            frames,
+            ..
+        } = &mut self.profile;
+        let name = names.text(&inlined.name);
+        let system_name = inlined.system_name.as_ref().map(|name| names.text(name));
+        let source = inlined.source.as_ref();
+        let function = functions.id(Function {
+            name,
+            system_name,
+            file: source.map(|source| names.text(&source.file)),
+            line: None,
+        });
+        frames.id(Frame {
+            name,
+            function: Some(function),
+            line: source.and_then(|source| NonZeroU32::new(source.line)),
+            offset: None,
+            is_inlined: true,
+            ..outer
+        })
+    }
+
+    fn add_frame(&mut self, frame: &symbolize::Frame) -> Id<Frame> {
         let Profile {
             names,
             modules,
@@ -86,18 +144,21 @@ impl Draft {
         if self.detail == Detail::Names {
             return frames.id(named);
         }
+        let source = frame.source.as_ref();
         let function = frame.has_symbol.then(|| {
             let system_name = frame.system_name.as_ref().map(|name| names.text(name));
             functions.id(Function {
                 name,
                 system_name,
-                file: None,
+                file: source.map(|source| names.text(&source.file)),
                 line: None,
             })
         });
         frames.id(Frame {
             address: frame.address,
             function,
+            line: source.and_then(|source| NonZeroU32::new(source.line)),
+            offset: frame.offset,
             ..named
         })
     }

@@ -25,4 +25,5 @@ pub use naming::{Named, WakersShown};
 pub use session::{Charge, ClockSession, OffCpuFilter, SamplingSession, Session, ThreadKind};
 pub use spans::{NEVER, Question, SpanCollector};
 pub use stack_choice::StackChoice;
+pub use symbolize::Sources;
 pub use unwinding::{CallGraph, Space, Unwinder};

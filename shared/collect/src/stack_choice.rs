@@ -1,6 +1,7 @@
 //! Which stacks a tool was asked for.
 
 use loader::{LoadedObject, OpenObject, Result, Targets};
+use symbolize::Sources;
 
 use crate::unwinding::make_room_for_tables;
 use crate::{CallGraph, Detail, Unwinder};
@@ -20,6 +21,8 @@ pub struct StackChoice {
     pub per_process: bool,
     /// What is told of their frames and processes.
     pub detail: Detail,
+    /// Whether the source lines of frames are looked up.
+    pub sources: Sources,
     /// Stacks of others than the targets are captured, too.
     pub of_anyone: bool,
 }

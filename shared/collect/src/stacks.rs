@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use bpf::types::{STACK_MISSED, STACK_NONE, StackEvent};
 use profile::{Id, StackId, StackTree, Table};
-use symbolize::{Location, Process, Symbolizer};
+use symbolize::{Location, Process, Sources, Symbolizer};
 
 use crate::draft::Detail;
 use crate::living::Living;
@@ -79,11 +79,13 @@ impl Stacks {
     }
 
     /// The same, for a profile of this detail.
-    pub(crate) fn with_detail(detail: Detail) -> Stacks {
-        Stacks {
+    pub(crate) fn with_detail(detail: Detail, sources: Sources) -> Stacks {
+        let mut stacks = Stacks {
             detail,
             ..Stacks::new()
-        }
+        };
+        stacks.symbolizer.look_up_sources(sources);
+        stacks
     }
 
     /// Keeps a stack that a program sent, if it is new.

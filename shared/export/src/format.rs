@@ -1,13 +1,62 @@
 //! Formats of profiles: what each must say of itself, and the list of all.
 
 use std::io::{self, Write};
+use std::ops::BitOr;
 
 use profile::Profile;
 
 use crate::capture::Capture;
 use crate::classic::Classic;
 use crate::folded::Folded;
-use crate::options::{Options, Written};
+use crate::json::Json;
+use crate::perf_script::PerfScript;
+use crate::pprof::Pprof;
+use crate::speedscope::Speedscope;
+use crate::svg::Svg;
+use crate::{Options, Written};
+
+/// What a format shows that costs something to measure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Frames of one function are told apart by their addresses.
+    pub addresses: bool,
+    /// Threads are told apart.
+    pub threads: bool,
+    /// Processes are.
+    pub processes: bool,
+    /// Threads have their accounts, those that ended too.
+    pub accounts: bool,
+}
+
+impl Needs {
+    /// Nothing but names.
+    pub const NAMES: Needs = Needs {
+        addresses: false,
+        threads: false,
+        processes: false,
+        accounts: false,
+    };
+    /// Everything.
+    pub const ALL: Needs = Needs {
+        addresses: true,
+        threads: true,
+        processes: true,
+        accounts: true,
+    };
+}
+
+impl BitOr for Needs {
+    type Output = Needs;
+
+    fn bitor(self, other: Needs) -> Needs {
+        Needs {
+            addresses: self.addresses || other.addresses,
+            threads: self.threads || other.threads,
+            processes: self.processes || other.processes,
+            accounts: self.accounts || other.accounts,
+        }
+    }
+}
 
 /// A format that a whole profile can be written in, as one stream.
 pub trait Format: Sync {
@@ -17,9 +66,13 @@ pub trait Format: Sync {
     /// What names of its files end in, the dot included; no two formats have the same.
     fn endings(&self) -> &'static [&'static str];
 
-    /// Whether it tells frames of one function apart by their addresses: then the profile
-    /// must have them.
-    fn tells_addresses(&self) -> bool;
+    /// What the profile must have for it.
+    fn needs(&self) -> Needs;
+
+    /// Whether it is not made for a terminal.
+    fn is_binary(&self) -> bool {
+        false
+    }
 
     /// Writes a profile; what of `options` it has no place for is none of its business.
     ///
@@ -34,7 +87,48 @@ pub trait Format: Sync {
 }
 
 /// All of them.
-pub const FORMATS: &[&dyn Format] = &[&Folded, &Classic, &Capture];
+pub const FORMATS: &[&dyn Format] = &[
+    &Folded,
+    &Classic,
+    &Svg,
+    &Pprof,
+    &Speedscope,
+    &PerfScript,
+    &Json,
+    &Capture,
+];
+
+/// The format of a name.
+#[must_use]
+pub fn by_name(name: &str) -> Option<&'static dyn Format> {
+    let mut formats = FORMATS.iter().copied();
+    formats.find(|format| format.name() == name)
+}
+
+/// The format whose ending a file's name has; of several the one with the longest.
+#[must_use]
+pub fn by_ending(file: &str) -> Option<&'static dyn Format> {
+    ending(file).map(|(format, _)| format)
+}
+
+/// A file's name without a format's ending.
+#[must_use]
+pub fn without_ending(file: &str) -> &str {
+    match ending(file) {
+        Some((_, ending)) => &file[..file.len() - ending.len()],
+        None => file,
+    }
+}
+
+fn ending(file: &str) -> Option<(&'static dyn Format, &'static str)> {
+    let pairs = FORMATS.iter().flat_map(|format| {
+        let endings = format.endings().iter();
+        endings.map(move |ending| (*format, *ending))
+    });
+    pairs
+        .filter(|(_, ending)| file.len() > ending.len() && file.ends_with(ending))
+        .max_by_key(|(_, ending)| ending.len())
+}
 
 #[cfg(test)]
 mod tests {
@@ -51,6 +145,28 @@ mod tests {
         let distinct: BTreeSet<_> = endings.clone().collect();
         assert_eq!(distinct.len(), endings.clone().count());
         assert!(endings.clone().all(|ending| ending.starts_with('.')));
+    }
+
+    #[test]
+    fn a_format_is_found_by_its_name_and_its_ending() {
+        for format in FORMATS {
+            let found = by_name(format.name()).map(Format::name);
+            assert_eq!(found, Some(format.name()));
+        }
+        assert!(by_name("").is_none() && by_name("Folded").is_none());
+        let of = |file| by_ending(file).map(Format::name);
+        assert_eq!(of("a.json"), Some("json"));
+        assert_eq!(of("a.speedscope.json"), Some("speedscope"));
+        assert_eq!(of("dir/run.pb.gz"), Some("pprof"));
+        assert_eq!([of("a"), of("a.txt"), of(".svg")], [None; 3]);
+        assert_eq!(without_ending("a.speedscope.json"), "a");
+        assert_eq!(without_ending("run.2"), "run.2");
+    }
+
+    #[test]
+    fn needs_add_up() {
+        let [none, all] = [Needs::NAMES, Needs::ALL];
+        assert_eq!((none | none, none | all, all | none), (none, all, all));
     }
 
     #[test]

@@ -1,26 +1,34 @@
 //! Writing what was measured: one module per format.
 //!
+//! Whole profiles, as [`FORMATS`] lists them:
+//!
 //! - [`folded`]: one line per stack, for flame graph tools and for reading back
 //! - [`classic`]: several lines per stack, leaf first, as bcc prints them
+//! - [`svg`]: an interactive flame graph
+//! - [`pprof`]: for `go tool pprof` and what else reads its profiles
+//! - [`speedscope`]: for speedscope.app
+//! - [`perf_script`]: as `perf script` prints samples
+//! - [`json`]: an object, for programs
 //! - [`capture`]: all of it, for later and for elsewhere
-//! - [`svg`]: an interactive flame graph of states
+//!
+//! And parts of them:
+//!
 //! - [`clocks`]: one tab-separated row per thread
 //! - [`distribution`]: spans by length: histograms, percentiles, JSON
 //! - [`report`]: tables and analyses to be read by people
+//! - [`diff`]: what changed from one profile to another
 
-pub mod capture;
-pub mod classic;
-pub mod clocks;
+pub mod diff;
 pub mod distribution;
-pub mod folded;
 mod format;
-mod lines;
-mod options;
+mod formats;
+mod measure;
 pub mod report;
-mod stack_text;
-pub mod svg;
+mod text;
 
-pub use format::{FORMATS, Format};
+pub use format::{FORMATS, Format, Needs, by_ending, by_name, without_ending};
+pub use formats::{capture, classic, clocks, folded, json, perf_script, pprof, speedscope, svg};
+pub use text::options::{Options, Written};
 
 #[cfg(test)]
 mod fixture;

@@ -26,7 +26,40 @@ pub struct Kernel {
     pub preempt_count_from_runqueue: i64,
 }
 
+/// What kernels differ in.
+#[derive(Clone, Copy, Debug)]
+pub struct Feature {
+    /// What it is.
+    pub name: &'static str,
+    /// How it is here, and what is done where it is missing.
+    pub here: &'static str,
+}
+
 impl Kernel {
+    /// What this kernel has of what others lack.
+    #[must_use]
+    pub fn features(&self) -> [Feature; 4] {
+        let feature = |name, here| Feature { name, here };
+        let state = match SwitchArguments(self.switch_arguments) {
+            SwitchArguments::SWITCH_WITHOUT_STATE => "not told at the switch: read from the thread",
+            _ => "told at the switch",
+        };
+        let interrupts = match self.preempt_count_from_runqueue {
+            0 => "not told: who woke a thread may be whom an interrupt came to",
+            _ => "told from threads",
+        };
+        let namespace = match self.is_nested() {
+            true => "nested: PIDs are those of this one",
+            false => "the initial one",
+        };
+        [
+            feature("BTF", "there"),
+            feature("state of who leaves", state),
+            feature("wakers in interrupts", interrupts),
+            feature("PID namespace", namespace),
+        ]
+    }
+
     /// Asks the running kernel.
     pub fn probe() -> Result<Kernel> {
         let btf = Btf::from_vmlinux().context("read the kernel's BTF")?;

@@ -18,7 +18,7 @@ mod time;
 
 pub use cpus::{online_cpus, run_on_each};
 pub use error::{Context, Error, Result};
-pub use kernel::Kernel;
+pub use kernel::{Feature, Kernel};
 pub use object::{Constant, LoadedObject, OpenObject, Variable};
 pub use preflight::check_privileges;
 pub use sampling::{Event, Samplers};

@@ -6,13 +6,16 @@
 //! - a first field `comm-PID/TID`, where the caller asks for threads;
 //! - a leaf that ends in `_[c]` (running), `_[r]` (runnable) or `_[o]` (blocked);
 //! - frames that end in `_[k]`, and all frames after a `-`, as the kernel's;
+//! - frames that end in `_[i]` as inlined;
 //! - after a `--` a waker's frames from the leaf to the root, and its name.
 
 use std::io::{self, BufRead};
 
 use thiserror::Error;
 
-use crate::{FrameKind, Profile, Sample, Stack, State, ThreadId, Unit, Waker, Weight, marker};
+use crate::{
+    Frame, FrameKind, Profile, Sample, Stack, State, ThreadId, Unit, Waker, Weight, marker,
+};
 
 /// The frame that parts user from kernel frames.
 pub const DELIMITER: &str = "-";
@@ -20,6 +23,8 @@ pub const DELIMITER: &str = "-";
 pub const WAKER_DELIMITER: &str = "--";
 /// What marks a kernel frame.
 pub const KERNEL_SUFFIX: &str = "_[k]";
+/// What marks a frame whose function the compiler put into its caller's.
+pub const INLINED_SUFFIX: &str = "_[i]";
 
 /// Why folded text could not be read.
 #[derive(Debug, Error)]
@@ -83,7 +88,7 @@ pub fn read(mut text: impl BufRead, unit: Unit, per_thread: bool) -> Result<Prof
             Weight {
                 value,
                 events,
-                longest: 0,
+                ..Weight::default()
             },
         );
     }
@@ -181,10 +186,8 @@ fn read_stack(frames: &[&str], profile: &mut Profile) -> Stack {
             below_delimiter = true;
             continue;
         }
-        let (name, annotated) = match text.strip_suffix(KERNEL_SUFFIX) {
-            Some(name) => (name, true),
-            None => (text, false),
-        };
+        let (name, is_inlined) = without(text, INLINED_SUFFIX);
+        let (name, annotated) = without(name, KERNEL_SUFFIX);
         let kind = if marker::is_marker(name) {
             FrameKind::Marker
         } else if annotated || below_delimiter {
@@ -198,10 +201,22 @@ fn read_stack(frames: &[&str], profile: &mut Profile) -> Stack {
         } else {
             &mut stack.user
         };
-        let frame = profile.frame(name, kind);
+        let name = profile.names.text(name);
+        let frame = profile.frames.id(Frame {
+            is_inlined,
+            ..Frame::named(name, kind)
+        });
         *part = profile.stacks.called(*part, frame);
     }
     stack
+}
+
+/// A text without its ending, and whether it had that.
+fn without<'a>(text: &'a str, ending: &str) -> (&'a str, bool) {
+    match text.strip_suffix(ending) {
+        Some(rest) => (rest, true),
+        None => (text, false),
+    }
 }
 
 #[cfg(test)]
@@ -222,6 +237,20 @@ mod tests {
         frames
             .map(|frame| (profile.name(frame), frame.kind))
             .collect()
+    }
+
+    #[test]
+    fn inlined_frames() {
+        let (profile, sample, _) = one("a;main;f_[i];schedule_[k]_[i]_[o] 1\n", false);
+        let frames = [sample.stack.user, sample.stack.kernel];
+        let frames = frames.map(|stack| {
+            let frames = profile.frames_of(stack);
+            let read = frames.map(|frame| (profile.name(frame), frame.is_inlined));
+            read.collect::<Vec<_>>()
+        });
+        let [user, kernel] = frames;
+        assert_eq!(user, [("main", false), ("f", true)]);
+        assert_eq!(kernel, [("schedule", true)]);
     }
 
     #[test]

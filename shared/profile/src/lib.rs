@@ -10,8 +10,10 @@
 //! once.
 
 pub mod capture;
+pub mod diff;
 pub mod folded;
 mod import;
+pub mod join;
 pub mod marker;
 pub mod merge;
 mod model;
@@ -22,9 +24,9 @@ pub mod text;
 
 pub use import::Import;
 pub use model::{
-    Clock, Frame, FrameKind, Function, Label, Labels, Lengths, Losses, Meta, Module, ModuleKind,
-    Process, Rate, Sample, Sampling, Stack, State, Thread, ThreadId, Unit, Waker, Wakers, WalkEnds,
-    Weight, Window,
+    Clock, Ending, Frame, FrameKind, Function, Label, Labels, Lengths, Losses, Meta, Module,
+    ModuleKind, Process, Rate, Sample, Sampling, Stack, State, Thread, ThreadId, Unit, Waker,
+    Wakers, WalkEnds, Weight, Window,
 };
 pub use name_order::NameOrder;
 pub use tables::{Id, RowMap, StackId, StackTree, Stacks, Table, Translation};
@@ -89,10 +91,7 @@ impl Profile {
 
     /// Adds a weight to a sample; equal samples become one.
     pub fn add(&mut self, sample: Sample, weight: Weight) {
-        let sum = self.samples.entry(sample);
-        sum.value = sum.value.saturating_add(weight.value);
-        sum.events = sum.events.saturating_add(weight.events);
-        sum.longest = sum.longest.max(weight.longest);
+        *self.samples.entry(sample) += weight;
     }
 
     /// The frame of this name that is in no module.

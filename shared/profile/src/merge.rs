@@ -11,7 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::import::Import;
 use crate::name_order::NameOrder;
-use crate::{Profile, Sample, Stack, State, Thread, ThreadId, Unit, marker};
+use crate::{
+    Losses, Meta, Process, Profile, Sample, Stack, State, Thread, ThreadId, Unit, Weight, marker,
+};
 
 /// The unit of widths: rounding to it is done once, in [`merge`].
 const MICROSECOND: u64 = 1_000;
@@ -25,6 +27,10 @@ pub struct Merged {
     pub threads: Vec<ThreadProfile>,
     /// What was seen of threads that have none.
     pub unclocked: Unclocked,
+    /// What was lost of the samples.
+    pub on_cpu_lost: Losses,
+    /// What was lost of the time off the CPU.
+    pub off_cpu_lost: Losses,
 }
 
 /// Stacks of threads without a clock. There is nothing to measure them by, so
@@ -53,7 +59,7 @@ pub struct ThreadProfile {
     pub samples: u64,
     /// Every stack with its nanoseconds, ordered by state and names; rounded to
     /// whole microseconds so that they add up to the clock's three states.
-    pub stacks: Vec<(Sample, u64)>,
+    pub stacks: Vec<(Sample, Weight)>,
     /// Time that no kept stack stands for.
     pub unseen: Unseen,
     /// The stack that stands for blocked intervals without one.
@@ -95,7 +101,7 @@ impl ThreadProfile {
     /// Nanoseconds that the widths add up to, whole microseconds.
     #[must_use]
     pub fn accounted_ns(&self) -> u64 {
-        self.stacks.iter().map(|(_, time)| time).sum()
+        total(&self.stacks)
     }
 
     /// Accounted time as a share of the thread's own life, both in whole
@@ -111,7 +117,8 @@ impl ThreadProfile {
     /// too short to keep the stacks of is not one.
     #[must_use]
     pub fn longest_blocked(&self) -> Option<(Sample, u64)> {
-        let stacks = self.stacks.iter().copied();
+        let stacks = self.stacks.iter();
+        let stacks = stacks.map(|(sample, weight)| (*sample, weight.value));
         stacks
             .filter(|(sample, _)| sample.state == Some(State::Blocked))
             .filter(|(sample, _)| sample.stack != self.unseen_blocked)
@@ -125,6 +132,7 @@ impl ThreadProfile {
 #[must_use]
 pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
     let mut profile = Profile::new(Unit::Nanoseconds);
+    describe(&mut profile, on_cpu, off_cpu);
     let [of_on_cpu, of_off_cpu] = [on_cpu, off_cpu].map(|from| Import::new(&mut profile, from));
     let mut accounts: BTreeMap<ThreadId, Account> = BTreeMap::new();
     for &row in &off_cpu.threads {
@@ -138,26 +146,26 @@ pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
     }
     let mut unclocked = Unclocked::default();
     let mut strangers = BTreeSet::new();
-    for (sample, count) in on_cpu.values() {
-        let mut sample = of_on_cpu.sample(sample);
+    for (sample, weight) in on_cpu.samples.iter() {
+        let mut sample = of_on_cpu.sample(*sample);
         sample.state = Some(State::Running);
         match sample.thread.and_then(|id| accounts.get_mut(&id)) {
-            Some(account) => account.running.push((sample, count)),
+            Some(account) => account.running.push((sample, *weight)),
             None => {
                 strangers.insert(sample.thread);
-                unclocked.samples += count;
+                unclocked.samples += weight.value;
             }
         }
     }
-    for (sample, time) in off_cpu.values() {
-        let mut sample = of_off_cpu.sample(sample);
+    for (sample, weight) in off_cpu.samples.iter() {
+        let mut sample = of_off_cpu.sample(*sample);
         let state = *sample.state.get_or_insert(State::Blocked);
         match sample.thread.and_then(|id| accounts.get_mut(&id)) {
-            Some(account) if state == State::Runnable => account.runnable.push((sample, time)),
-            Some(account) => account.blocked.push((sample, time)),
+            Some(account) if state == State::Runnable => account.runnable.push((sample, *weight)),
+            Some(account) => account.blocked.push((sample, *weight)),
             None => {
                 strangers.insert(sample.thread);
-                unclocked.off_cpu_ns += time;
+                unclocked.off_cpu_ns += weight.value;
             }
         }
     }
@@ -173,6 +181,40 @@ pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
         profile,
         threads,
         unclocked,
+        on_cpu_lost: on_cpu.losses,
+        off_cpu_lost: off_cpu.losses,
+    }
+}
+
+/// Says of both what can be said of them together.
+fn describe(profile: &mut Profile, on_cpu: &Profile, off_cpu: &Profile) {
+    profile.meta = Meta {
+        tool: "wallclock".to_owned(),
+        sampling: on_cpu.meta.sampling.clone(),
+        ..off_cpu.meta.clone()
+    };
+    for from in [on_cpu, off_cpu] {
+        profile.losses += from.losses;
+        profile.walk_ends += from.walk_ends;
+    }
+    let run = |process: &Process| (process.pid, process.start_ticks);
+    let processes = on_cpu.processes.iter().chain(&off_cpu.processes);
+    let processes: BTreeMap<_, _> = processes.map(|process| (run(process), process)).collect();
+    profile.processes = processes.into_values().cloned().collect();
+}
+
+impl Merged {
+    /// All of it as a profile, in nanoseconds: of each thread every stack in its state.
+    #[must_use]
+    pub fn into_profile(self) -> Profile {
+        let mut profile = self.profile;
+        for thread in self.threads {
+            for (sample, weight) in thread.stacks {
+                profile.add(sample, weight);
+            }
+            profile.threads.push(thread.thread);
+        }
+        profile
     }
 }
 
@@ -198,7 +240,7 @@ impl UnseenStacks {
     }
 }
 
-type Weighted = Vec<(Sample, u64)>;
+type Weighted = Vec<(Sample, Weight)>;
 
 /// What was collected of one thread ID before it is settled.
 struct Account {
@@ -277,7 +319,11 @@ impl Account {
                     wakers: None,
                     labels: None,
                 };
-                stacks.push((sample, time));
+                let weight = Weight {
+                    value: time,
+                    ..Weight::default()
+                };
+                stacks.push((sample, weight));
             }
         }
         ThreadProfile {
@@ -294,7 +340,7 @@ impl Account {
 }
 
 fn total(stacks: &Weighted) -> u64 {
-    stacks.iter().map(|(_, weight)| weight).sum()
+    stacks.iter().map(|(_, weight)| weight.value).sum()
 }
 
 /// The stacks with weights in the same proportions that add up to `target`.
@@ -308,10 +354,10 @@ fn scaled(mut stacks: Weighted, target: u64, order: &NameOrder<'_>) -> Weighted 
     let mut seen = 0_u128;
     let mut given = 0_u64;
     for (_, weight) in &mut stacks {
-        seen += u128::from(*weight);
+        seen += u128::from(weight.value);
         // At most `target`, since `seen` is at most `whole`.
         let due = u64::try_from(seen * u128::from(target) / whole).unwrap_or(target);
-        *weight = due - given;
+        weight.value = due - given;
         given = due;
     }
     stacks
@@ -325,18 +371,20 @@ fn rounded(mut stacks: Weighted, order: &NameOrder<'_>) -> Weighted {
         let by_state = one.state.cmp(&other.state);
         by_state.then_with(|| order.compare(one, other))
     });
-    stacks.dedup_by(|(sample, time), (kept, sum)| {
+    stacks.dedup_by(|(sample, weight), (kept, sum)| {
         let is_alike = order.compare(sample, kept).is_eq();
-        *sum += if is_alike { *time } else { 0 };
+        if is_alike {
+            *sum += *weight;
+        }
         is_alike
     });
     let mut carried = 0;
-    for (_, time) in &mut stacks {
-        let due = carried + *time;
+    for (_, weight) in &mut stacks {
+        let due = carried + weight.value;
         carried = due % MICROSECOND;
-        *time = due - carried;
+        weight.value = due - carried;
     }
-    stacks.retain(|(_, time)| *time > 0);
+    stacks.retain(|(_, weight)| weight.value > 0);
     stacks.shrink_to_fit();
     stacks
 }

@@ -10,7 +10,7 @@ mod walk_ends;
 
 pub use code::{Frame, FrameKind, Function, Module, ModuleKind};
 pub use losses::Losses;
-pub use meta::{Lengths, Meta, Rate, Sampling, Unit, Window};
+pub use meta::{Ending, Lengths, Meta, Rate, Sampling, Unit, Window};
 pub use processes::Process;
 pub use sample::{Label, Labels, Sample, Stack, State, Waker, Wakers, Weight};
 pub use threads::{Clock, Thread, ThreadId};

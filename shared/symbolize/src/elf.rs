@@ -5,6 +5,7 @@
 //! (a file that shrinks under a mapping raises SIGBUS) and everything is read
 //! with a bound. Layouts are those of elf(5) and the System V gABI.
 
+mod contents;
 mod links;
 
 pub(crate) use links::find_build_id;
@@ -40,6 +41,7 @@ struct Segment {
 struct Section {
     name: u32,
     kind: u32,
+    flags: u64,
     offset: u64,
     size: u64,
     link: u32,
@@ -167,6 +169,7 @@ impl<'f> Elf<'f> {
             Section {
                 name: fields.word(0),
                 kind: fields.word(4),
+                flags: fields.address(wide, (8, 8)),
                 offset: fields.address(wide, (24, 16)),
                 size: fields.address(wide, (32, 20)),
                 link: fields.word(if wide { 40 } else { 24 }),
@@ -337,6 +340,7 @@ mod tests {
         Section {
             name: 0,
             kind,
+            flags: 0,
             offset,
             size,
             link,

@@ -13,12 +13,38 @@ pub struct Frame {
     pub has_symbol: bool,
     /// The symbol as the linker knows it, where that differs: the mangled name.
     pub system_name: Option<Arc<str>>,
+    /// How far the address is from where the symbol begins, in bytes.
+    pub offset: Option<u64>,
     /// What holds the code, where that is known.
     pub module: Option<Arc<Module>>,
     /// The address as [`profile::Frame::address`] has it.
     pub address: Option<u64>,
     /// Where the code lives.
     pub kind: FrameKind,
+    /// Where it is in the source, if that was asked for and is known.
+    pub source: Option<Source>,
+    /// The functions that are inlined there, if that was asked for, the outermost first.
+    pub inlined: Arc<[Inlined]>,
+}
+
+/// A place in a source file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The file's path, as the compiler was given it.
+    pub file: Arc<str>,
+    /// The line, from 1 on.
+    pub line: u32,
+}
+
+/// A function that the compiler put into another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inlined {
+    /// As a programmer knows it.
+    pub name: Arc<str>,
+    /// Mangled, where that differs.
+    pub system_name: Option<Arc<str>>,
+    /// Where it is.
+    pub source: Option<Source>,
 }
 
 /// What holds code.

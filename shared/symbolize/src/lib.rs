@@ -27,8 +27,9 @@ pub mod readers;
 mod symbolizer;
 
 pub use code::{CodeMapping, CodeSource};
-pub use frame::{Frame, Module};
+pub use frame::{Frame, Inlined, Module, Source};
 pub use losses::Losses;
+pub use naming::sources::Sources;
 pub use symbolizer::Symbolizer;
 
 /// One run of one program.

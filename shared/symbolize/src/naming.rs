@@ -4,6 +4,7 @@ pub(crate) mod debug_files;
 pub(crate) mod demangle;
 pub(crate) mod kernel;
 pub(crate) mod perf_map;
+pub(crate) mod sources;
 pub(crate) mod symbols;
 pub(crate) mod vdso;
 pub(crate) mod wanted;
@@ -16,12 +17,20 @@ use profile::{FrameKind, ModuleKind};
 
 use crate::elf::{Elf, SHT_SYMTAB};
 use crate::frame::Module;
+use crate::naming::sources::{Place, Sources, has_debug_information, places};
 use crate::naming::symbols::Symbol;
 use crate::naming::wanted::Wanted;
 use crate::{Frame, Location, Symbolizer};
 
-/// What is at an offset in a file: its virtual address, and the symbol that covers it.
-pub(crate) type Found = (u64, Option<Symbol>);
+/// What is at an offset in a file.
+pub(crate) struct Found {
+    /// Its virtual address.
+    pub(crate) address: u64,
+    /// What covers it.
+    pub(crate) symbol: Option<Symbol>,
+    /// What the debug information says of it.
+    pub(crate) place: Place,
+}
 
 impl Symbolizer {
     pub(crate) fn resolve_file(&mut self, index: u32, offsets: Vec<u64>) {
@@ -30,12 +39,14 @@ impl Symbolizer {
         };
         let path = mapped.path.to_string_lossy().into_owned();
         let read = Elf::read(&mapped.file).and_then(|elf| {
-            let separate = match elf.has(SHT_SYMTAB) {
+            let has_all = elf.has(SHT_SYMTAB)
+                && (self.sources == Sources::None || has_debug_information(&elf));
+            let separate = match has_all {
                 true => None,
                 false => debug_files::find(&elf, &mapped.path, &self.debug_directories),
             };
             let separate = separate.as_ref().and_then(|file| Elf::read(file).ok());
-            let found = find_at_offsets(&elf, separate.as_ref(), &offsets)?;
+            let found = find_at_offsets(&elf, separate.as_ref(), &offsets, self.sources)?;
             Ok((mapped.module.with_build_id(elf.build_id()), found))
         });
         match read {
@@ -68,6 +79,7 @@ impl Symbolizer {
                 let symbol = Symbol {
                     name,
                     system_name: None,
+                    start: None,
                 };
                 self.keep(location, Some(symbol), self.nameless(location));
             }
@@ -80,7 +92,10 @@ impl Symbolizer {
         }
         let read = vdso::image().and_then(|file| {
             let elf = Elf::read(&file)?;
-            Ok((elf.build_id(), find_at_offsets(&elf, None, &offsets)?))
+            Ok((
+                elf.build_id(),
+                find_at_offsets(&elf, None, &offsets, Sources::None)?,
+            ))
         });
         match read {
             Ok((build_id, found)) => {
@@ -130,6 +145,7 @@ impl Symbolizer {
             let symbol = Symbol {
                 name: function.name.into(),
                 system_name: function.system_name.map(Arc::from),
+                start: Some(function.start),
             };
             self.keep(location, Some(symbol), frame);
         }
@@ -142,14 +158,16 @@ impl Symbolizer {
         location: impl Fn(u64) -> Location,
         module: &Arc<Module>,
     ) {
-        for (offset, (address, symbol)) in found {
+        for (offset, found) in found {
             let location = location(offset);
             let frame = Frame {
                 module: Some(Arc::clone(module)),
-                address: Some(address),
+                address: Some(found.address),
+                source: found.place.source,
+                inlined: found.place.inlined,
                 ..self.nameless(location)
             };
-            self.keep(location, symbol, frame);
+            self.keep(location, found.symbol, frame);
         }
     }
 
@@ -158,6 +176,8 @@ impl Symbolizer {
         if let Some(symbol) = symbol {
             frame.name = symbol.name;
             frame.has_symbol = true;
+            let starts = frame.address.zip(symbol.start);
+            frame.offset = starts.and_then(|(address, start)| address.checked_sub(start));
             frame.system_name = symbol.system_name.map(|name| self.text(&name));
         }
         frame.name = self.text(&frame.name);
@@ -188,12 +208,15 @@ impl Symbolizer {
             name,
             has_symbol: false,
             system_name: None,
+            offset: None,
             module: module.cloned(),
             address,
             kind: match location {
                 Location::Kernel { .. } => FrameKind::Kernel,
                 _ => FrameKind::User,
             },
+            source: None,
+            inlined: Arc::default(),
         }
     }
 }
@@ -203,6 +226,7 @@ pub(crate) fn find_at_offsets(
     elf: &Elf<'_>,
     separate: Option<&Elf<'_>>,
     offsets: &[u64],
+    sources: Sources,
 ) -> Result<HashMap<u64, Found>> {
     // Where a file is mapped is up to its own headers, never its debug file's.
     let addresses = offsets
@@ -211,9 +235,19 @@ pub(crate) fn find_at_offsets(
     let addresses: Vec<_> = addresses.collect();
     let wanted = Wanted::new(addresses.iter().map(|&(_, address)| address).collect());
     let symbols = symbols::names(elf, separate, &wanted)?;
+    let debug = [Some(elf), separate].into_iter().flatten();
+    let mut debug = debug.filter(|elf| sources != Sources::None && has_debug_information(elf));
+    // What makes no sense there is no reason to be without names.
+    let places = debug.next_back().map(|elf| places(elf, &wanted, sources));
+    let places = places.and_then(Result::ok).unwrap_or_default();
     let found = addresses.into_iter().map(|(offset, address)| {
-        let symbol = symbols.get(wanted.first_from(address)).cloned().flatten();
-        (offset, (address, symbol))
+        let index = wanted.first_from(address);
+        let found = Found {
+            address,
+            symbol: symbols.get(index).cloned().flatten(),
+            place: places.get(index).cloned().unwrap_or_default(),
+        };
+        (offset, found)
     });
     Ok(found.collect())
 }

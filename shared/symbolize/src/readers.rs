@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::elf::Elf;
+use crate::naming::sources::Sources;
 use crate::naming::wanted::Wanted;
 use crate::{naming, naming::debug_files, naming::perf_map};
 
@@ -22,11 +23,32 @@ pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
     let nowhere = Path::new("/dev/null/nowhere");
     let separate = debug_files::find(&elf, nowhere, &[nowhere.to_owned()]);
     let separate = separate.as_ref().map(Elf::read).transpose()?;
-    let found = naming::find_at_offsets(&elf, separate.as_ref(), offsets)?;
+    let found = naming::find_at_offsets(&elf, separate.as_ref(), offsets, Sources::None)?;
     let named = found.into_iter();
     Ok(named
-        .filter_map(|(offset, (_, symbol))| Some((offset, symbol?.name)))
+        .filter_map(|(offset, found)| Some((offset, found.symbol?.name)))
         .collect())
+}
+
+/// A source file's name, and a line of it.
+pub type Line = (Arc<str>, u32);
+
+/// Looks up the source lines of offsets in an ELF file with debug information, the innermost of inlined functions last.
+///
+/// # Errors
+/// If the file is not an ELF file, or a symbol table cannot be read.
+pub fn sources(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Vec<Line>>> {
+    let elf = Elf::read(file)?;
+    let found = naming::find_at_offsets(&elf, None, offsets, Sources::Inlined)?;
+    let placed = found.into_iter().map(|(offset, found)| {
+        let inlined = found.place.inlined.iter().map(|inlined| &inlined.source);
+        let all = [&found.place.source].into_iter().chain(inlined);
+        let known = all
+            .flatten()
+            .map(|source| (Arc::clone(&source.file), source.line));
+        (offset, known.collect())
+    });
+    Ok(placed.collect())
 }
 
 /// Names addresses of JIT-compiled code by a perf map.

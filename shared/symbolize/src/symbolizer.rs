@@ -9,6 +9,7 @@ use profile::{FrameKind, ModuleKind};
 
 use crate::frame::Module;
 use crate::naming::perf_map::PerfMaps;
+use crate::naming::sources::Sources;
 use crate::process::images::{Image, Images};
 use crate::process::processes::Processes;
 use crate::{Frame, Location, Losses, Process, naming::kernel, process::open};
@@ -27,6 +28,7 @@ pub struct Symbolizer {
     pub(crate) perf_maps: Vec<PerfMaps>,
     perf_map_indexes: HashMap<Process, u32>,
     pub(crate) debug_directories: Vec<PathBuf>,
+    pub(crate) sources: Sources,
     texts: HashSet<Arc<str>>,
     /// What is no file.
     pub(crate) vdso: Arc<Module>,
@@ -56,6 +58,7 @@ impl Symbolizer {
             perf_maps: Vec::new(),
             perf_map_indexes: HashMap::new(),
             debug_directories: directories,
+            sources: Sources::None,
             texts: HashSet::new(),
             vdso: Module::bracketed("vdso", ModuleKind::Vdso).into(),
             jit: Module::bracketed("jit", ModuleKind::Jit).into(),
@@ -63,6 +66,11 @@ impl Symbolizer {
             frames: HashMap::new(),
             losses: Losses::default(),
         }
+    }
+
+    /// Has source lines looked up, too.
+    pub fn look_up_sources(&mut self, sources: Sources) {
+        self.sources = sources;
     }
 
     /// Reads a process's mappings now and opens the files behind them.

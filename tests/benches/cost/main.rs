@@ -6,6 +6,7 @@
 
 mod database;
 mod figures;
+mod formats;
 mod hooks;
 mod memory;
 mod sampling;
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 12] = [
     ("a context switch, perf bench sched pipe", switches::pipe),
     ("a context switch with -p", switches::pipe_watched),
     ("hackbench", switches::messaging),
@@ -30,6 +31,7 @@ const PARTS: [Part; 11] = [
     ("wallclock", wallclock::share_of_a_cpu),
     ("start and end", start_and_end::times),
     ("unwind tables", tables::build),
+    ("formats", formats::written),
 ];
 
 fn main() -> ExitCode {

@@ -19,6 +19,9 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// What a tool says when its window is open.
 pub const MEASURING: &str = "Hit Ctrl-C to end.";
 
+/// The program that is all of the tools.
+pub const EVERYTHING: &str = "systemscope";
+
 /// All tools of the suite.
 pub const TOOLS: [&str; 5] = [
     "oncputime",
@@ -170,6 +173,7 @@ mod tests {
         let folders: BTreeSet<String> = entries
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
-        assert_eq!(folders, TOOLS.map(str::to_owned).into());
+        let all = TOOLS.into_iter().chain([EVERYTHING]);
+        assert_eq!(folders, all.map(str::to_owned).collect());
     }
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
 use clap::builder::Resettable;
+use clap::{Parser, ValueEnum};
 use cli::values;
 use collect::Question;
 use profile::spans::{Apart, Kind, Scale};
@@ -25,66 +25,87 @@ use profile::spans::{Apart, Kind, Scale};
     // Here -L is bcc's flag, not another name for -t.
     mut_arg("tids", |arg| arg.visible_short_alias(Resettable::Reset))
 )]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// Seconds between histograms, such as 10 or 0.5 [default: until Ctrl-C]
     #[arg(allow_negative_numbers = true, value_parser = values::seconds)]
-    pub interval: Option<Duration>,
+    pub(crate) interval: Option<Duration>,
 
     /// How many histograms to print [default: until Ctrl-C]
     #[arg(allow_negative_numbers = true, value_parser = values::positive)]
-    pub count: Option<u64>,
+    pub(crate) count: Option<u64>,
 
     #[command(flatten)]
-    pub target: cli::TargetFlags,
+    pub(crate) target: cli::TargetFlags,
 
     /// Spans off the CPU: from the switch away from a thread to the one back
     #[arg(short = 'O', long, group = "kind")]
-    pub offcpu: bool,
+    pub(crate) offcpu: bool,
 
     /// Spans blocked: off the CPU, up to the wake-up
     #[arg(long, group = "kind")]
-    pub blocked: bool,
+    pub(crate) blocked: bool,
 
     /// Spans waiting for a CPU: off it, since the wake-up or the preemption
     #[arg(long, group = "kind")]
-    pub runq: bool,
+    pub(crate) runq: bool,
 
     /// Each process apart
     #[arg(short = 'P', long = "pids", conflicts_with = "per_thread")]
-    pub per_process: bool,
+    pub(crate) per_process: bool,
 
     /// Each thread apart
     #[arg(short = 'L', long = "tids")]
-    pub per_thread: bool,
+    pub(crate) per_thread: bool,
 
     /// Count the idle task's spans on the CPU too, as PID and TID 0
     #[arg(short = 'I', long, conflicts_with_all = ["kind", "pids", "tids"])]
-    pub include_idle: bool,
+    pub(crate) include_idle: bool,
 
     /// Milliseconds instead of microseconds
     #[arg(short = 'm', long)]
-    pub milliseconds: bool,
+    pub(crate) milliseconds: bool,
 
     /// The time of day with each histogram
     #[arg(short = 'T', long)]
-    pub timestamp: bool,
+    pub(crate) timestamp: bool,
 
     /// Average, total and count after each histogram
     #[arg(short = 'e', long)]
-    pub extension: bool,
+    pub(crate) extension: bool,
 
     /// A table of percentiles instead of histograms
     #[arg(long, conflicts_with_all = ["json", "extension"])]
-    pub percentiles: bool,
+    pub(crate) percentiles: bool,
 
     /// One JSON object per interval and line instead of histograms
     #[arg(long, conflicts_with = "extension")]
-    pub json: bool,
+    pub(crate) json: bool,
+
+    /// The same by their names, and log2 for histograms; or hgrm: nothing but the
+    /// percentiles of the whole run, as --hgrm has them
+    #[arg(
+        long, value_name = "NAME", value_enum,
+        conflicts_with_all = ["json", "percentiles"]
+    )]
+    pub(crate) format: Option<Form>,
 
     /// Also write the percentiles of the whole run to FILE, in HdrHistogram's
     /// format for its plotter
     #[arg(long, value_name = "FILE")]
-    pub hgrm: Option<PathBuf>,
+    pub(crate) hgrm: Option<PathBuf>,
+}
+
+/// How intervals are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// Histograms.
+    Log2,
+    /// A table of percentiles.
+    Percentiles,
+    /// A JSON object each.
+    Json,
+    /// Percentiles of the whole run, for HdrHistogram's plotter.
+    Hgrm,
 }
 
 const EXAMPLES: &str = "\
@@ -99,6 +120,16 @@ Examples:
                                   for https://hdrhistogram.github.io/HdrHistogram/plotFiles.html";
 
 impl Arguments {
+    /// How intervals are to be printed.
+    pub(crate) fn form(&self) -> Form {
+        match self.format {
+            Some(form) => form,
+            None if self.json => Form::Json,
+            None if self.percentiles => Form::Percentiles,
+            None => Form::Log2,
+        }
+    }
+
     /// What to ask of the spans.
     pub(crate) fn question(&self) -> Question {
         Question {

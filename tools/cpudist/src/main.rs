@@ -1,60 +1,7 @@
 //! cpudist: how long threads stay on the CPU at a time, or off it.
 
-mod arguments;
-mod intervals;
-mod local_time;
-mod trace;
-
 use std::process::ExitCode;
 
-use arguments::Arguments;
-use profile::spans::{Distribution, Histogram};
-
 fn main() -> ExitCode {
-    cli::run("cpudist", || {
-        let arguments: Arguments = cli::parse()?;
-        arguments.target.validate()?;
-        loader::check_privileges()?;
-        let hgrm = arguments
-            .hgrm
-            .clone()
-            .map(|path| cli::Output::new(Some(path)))
-            .transpose()?;
-        let mut window = cli::Window::new(arguments.duration(), None)?;
-
-        let mut all = Histogram::new(arguments.question().scale);
-        let losses = trace::run(&arguments, &mut window, |distribution| {
-            all.merge(&distribution.sum());
-            print(&arguments, distribution)
-        })?;
-
-        if let Some(hgrm) = hgrm {
-            hgrm.write(|writer| export::distribution::hgrm::write(&all, writer))?;
-        }
-        eprintln!(
-            "cpudist: {} spans; lost: {} spans, {} switches, {} threads",
-            all.spans(),
-            losses.counts,
-            losses.switches,
-            losses.clocks
-        );
-        Ok(())
-    })
-}
-
-/// Prints one interval in the form that was asked for.
-fn print(arguments: &Arguments, distribution: &Distribution) -> anyhow::Result<()> {
-    use export::distribution::{json, log2, percentiles};
-
-    let time = arguments.timestamp.then(local_time::now);
-    let time = time.as_deref();
-    cli::Output::new(None)?.write(|writer| {
-        if arguments.json {
-            json::write(distribution, time, writer)
-        } else if arguments.percentiles {
-            percentiles::write(distribution, time, writer)
-        } else {
-            log2::write(distribution, time, arguments.extension, writer)
-        }
-    })
+    cpudist::run(&cli::CommandLine::of_process("cpudist"))
 }

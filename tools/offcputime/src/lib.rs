@@ -3,8 +3,9 @@
 mod arguments;
 
 use bpf::types::{Tally, Thread, WAKER_MISSED};
-use cli::{AlsoWritten, CommonFlags, StackTool};
+use cli::{CommonFlags, Planned, StackTool};
 use collect::{ClockSession, StackChoice};
+use export::clocks::Clocks;
 use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
 use profile::{Meta, State, Unit, Weight};
 
@@ -31,13 +32,17 @@ impl StackTool for Arguments {
         self.target.validate()
     }
 
+    fn subject(&self) -> String {
+        self.intervals.subject(&self.target)
+    }
+
     fn stacks(&self) -> StackChoice {
         self.stacks.choice(&self.output)
     }
 
     fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         object.set("switch_arguments", kernel.switch_arguments)?;
-        let wants_accounts = self.clocks.is_some() || self.output.capture;
+        let wants_accounts = self.clocks.is_some() || self.output.needs().accounts;
         object.set("want_thread_ends", wants_accounts)?;
         self.intervals.filter().configure(object)?;
         object.make_room_for_threads("threads")
@@ -59,8 +64,7 @@ impl StackTool for Arguments {
 
     fn header(&self, _session: &Self::Session<'_>) -> String {
         let unit = if self.nanoseconds { "ns" } else { "us" };
-        let subject = self.intervals.subject(&self.target);
-        let stacks = self.stacks.subject();
+        let (subject, stacks) = (self.subject(), self.stacks.subject());
         format!("Tracing off-CPU time ({unit}) of {subject} by {stacks} stack")
     }
 
@@ -79,10 +83,10 @@ impl StackTool for Arguments {
         }
     }
 
-    fn also_written(&self) -> Vec<AlsoWritten<'_>> {
-        let clocks = self.clocks.iter().map(|path| AlsoWritten {
-            path: path.clone(),
-            write: Box::new(|profile, writer| export::clocks::write(profile, writer)),
+    fn more_outputs(&self) -> Vec<Planned> {
+        let clocks = self.clocks.iter().map(|path| Planned {
+            format: &Clocks,
+            path: Some(path.clone()),
         });
         clocks.collect()
     }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::run_tool::<offcputime::Arguments>()
+    cli::run_tool::<offcputime::Arguments>(&cli::CommandLine::of_process("offcputime"))
 }

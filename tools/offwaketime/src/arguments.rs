@@ -105,9 +105,4 @@ impl Arguments {
             tids: self.waker_tids.clone(),
         }
     }
-
-    /// Whose waits are traced, in words.
-    pub(crate) fn subject(&self) -> String {
-        self.intervals.subject(&self.target)
-    }
 }

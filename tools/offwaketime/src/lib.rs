@@ -2,16 +2,15 @@
 
 mod arguments;
 
-use std::io::{self, Write};
-
 use bpf::types::{
     ClockRecord, SleepingThread, Tally, WAKER_MISSED, WAKER_STILL_BLOCKED, WAKER_UNWANTED,
+    square_of,
 };
-use cli::{AlsoWritten, CommonFlags, StackTool};
+use cli::{CommonFlags, Planned, StackTool};
 use collect::{ClockSession, OffCpuFilter, StackChoice, WakersShown};
-use export::svg::{Caption, Colours};
+use export::svg::Svg;
 use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
-use profile::{Meta, Profile, State, Unit, Weight};
+use profile::{Meta, State, Unit, Weight};
 
 pub use arguments::Arguments;
 
@@ -41,6 +40,10 @@ impl StackTool for Arguments {
         self.target.validate()?;
         cli::check_processes(&self.waker_pids)?;
         cli::check_threads(&self.waker_tids)
+    }
+
+    fn subject(&self) -> String {
+        self.intervals.subject(&self.target)
     }
 
     fn stacks(&self) -> StackChoice {
@@ -117,10 +120,10 @@ impl StackTool for Arguments {
         }
     }
 
-    fn also_written(&self) -> Vec<AlsoWritten<'_>> {
-        let svg = self.svg.iter().map(|path| AlsoWritten {
-            path: path.clone(),
-            write: Box::new(|profile, writer| self.draw(profile, writer)),
+    fn more_outputs(&self) -> Vec<Planned> {
+        let svg = self.svg.iter().map(|path| Planned {
+            format: &Svg,
+            path: Some(path.clone()),
         });
         svg.collect()
     }
@@ -132,18 +135,6 @@ impl StackTool for Arguments {
                 "left out {microseconds} us of waiting for a CPU after the wake-ups; --states shows it"
             )
         })
-    }
-}
-
-impl Arguments {
-    /// The flame graph: sleepers below, their wakers on top of them.
-    fn draw(&self, profile: &Profile, writer: &mut dyn Write) -> io::Result<()> {
-        let caption = Caption {
-            title: format!("Who ended the waits of {}", self.subject()),
-            subtitle: "below the --: where it waited; above: who woke it, from the leaf up; widths are blocked time".to_owned(),
-        };
-        let (samples, colours) = (profile.values(), Colours::Wakeups);
-        export::svg::write(profile, samples, colours, &caption, writer)
     }
 }
 
@@ -168,6 +159,12 @@ fn charge(
     if waker <= WAKER_UNWANTED && !wakers.is_everything() {
         return None;
     }
-    let longest = tally.blocked;
-    Some((Tally { longest, ..tally }, waker))
+    let length = tally.blocked;
+    let tally = Tally {
+        longest: length,
+        shortest: length,
+        squares: square_of(length),
+        ..tally
+    };
+    Some((tally, waker))
 }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::run_tool::<offwaketime::Arguments>()
+    cli::run_tool::<offwaketime::Arguments>(&cli::CommandLine::of_process("offwaketime"))
 }

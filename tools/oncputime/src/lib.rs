@@ -75,7 +75,7 @@ impl StackTool for Arguments {
         let weight = Weight {
             value: tally.events,
             events: tally.events,
-            longest: 0,
+            ..Weight::default()
         };
         vec![(None, weight)]
     }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::run_tool::<oncputime::Arguments>()
+    cli::run_tool::<oncputime::Arguments>(&cli::CommandLine::of_process("oncputime"))
 }

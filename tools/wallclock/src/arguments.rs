@@ -1,6 +1,5 @@
 //! The command line.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
@@ -12,15 +11,26 @@ Examples:
   wallclock 1234 -m 100              # keep the stacks of waits from 100 µs on
   wallclock 1234 -o slow-start       # slow-start.svg, or slow-start/ for several threads
   wallclock 1234,5678 -o pair        # two processes: pair/pid1234/ and pair/pid5678/
+  wallclock 1234 -o run.pb.gz        # for `go tool pprof`, all threads in one file
+  wallclock 1234 --format svg,scope -o run
+                                     # run.svg, and run.scope for `systemscope export`
 
 Ctrl-C ends early with everything seen so far; a second one quits at once.";
+
+/// What `-o` means here.
+const OUTPUT: &str = "Where the files go: PREFIX.svg and so on, or the folder PREFIX/ for several threads [default: combined_profile_pid<PID>_<TIME>]; with --format, or with the ending of one, the file that all of it goes into";
 
 /// Shows where the wall-clock time of every thread of a process goes: running,
 /// waiting for a CPU or blocked, as flame graphs whose widths add up to each
 /// thread's life.
 #[derive(Debug, Parser)]
-#[command(name = "wallclock", version, after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+#[command(
+    name = "wallclock",
+    version,
+    after_help = EXAMPLES,
+    mut_arg("files", |arg| arg.value_name("PREFIX|FILE").help(OUTPUT))
+)]
+pub struct Arguments {
     /// Processes to measure, by ID: 1234 or 1234,5678
     #[arg(
         value_name = "PIDS",
@@ -69,10 +79,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MODE", default_value = "auto", value_parser = ["auto", "fp", "dwarf"])]
     pub(crate) call_graph: String,
 
-    /// Where the files go: PREFIX.svg and so on, or the folder PREFIX/ for
-    /// several threads [default: combined_profile_pid<PID>_<TIME>]
-    #[arg(short = 'o', long, value_name = "PREFIX")]
-    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: cli::FormatFlags,
+
+    #[command(flatten)]
+    pub(crate) frames: cli::FrameFlags,
 
     /// How many threads at most, those that lived longest, get files of their own
     #[arg(long, value_name = "N", default_value_t = 1000)]

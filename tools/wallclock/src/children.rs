@@ -18,8 +18,11 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 /// How many of a child's last lines on stderr are kept.
 const LINES_KEPT: usize = 100;
+/// The program that is any of the suite's under its name.
+const EVERYTHING: &str = "systemscope";
 
-/// The path of a program of the suite: beside this one, else on `PATH`.
+/// The path of a program of the suite: beside this one, else on `PATH`, else that of
+/// systemscope, which is any of them by its name.
 ///
 /// # Errors
 /// It is in neither place.
@@ -30,6 +33,7 @@ pub(crate) fn locate(program: &str) -> anyhow::Result<PathBuf> {
     std::iter::once(folder.to_owned())
         .chain(env::split_paths(&path))
         .map(|folder| folder.join(program))
+        .chain([folder.join(EVERYTHING)])
         .find(|candidate| is_executable(candidate))
         .ok_or_else(|| {
             anyhow!(
@@ -76,6 +80,9 @@ impl Child {
         control.set_nonblocking(true)?;
         let control_fd = theirs.as_raw_fd();
         let mut command = Command::new(&program);
+        if program.ends_with(EVERYTHING) {
+            command.arg0(name);
+        }
         command
             .args(arguments)
             .arg("--control-fd")

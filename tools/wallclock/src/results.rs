@@ -1,22 +1,20 @@
 //! From a merged measurement to files, and what is said of them on the terminal.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use export::folded;
 use export::report::{self, Process, Row, Run};
 use export::svg::{self, Caption, Colours, STATE_COLOURS};
+use export::{Options, folded};
 use profile::Sample;
 use profile::merge::{Merged, ThreadProfile};
 
-use crate::files::{Names, SINGLE_ENDINGS, role, thread_base, with_ending};
+use crate::files::{Names, SINGLE_ENDINGS, thread_base, with_ending};
 use crate::publish::Staging;
+use crate::tables::{self, Part, parts};
 
-/// How many threads the table on the terminal shows.
-const TABLE_ROWS: usize = 20;
 /// What the single thread's files are called until they are in their place.
 const STAGED: &str = "single";
 
@@ -30,20 +28,13 @@ pub(crate) struct Results<'a> {
     pub(crate) thread_files: usize,
 }
 
-/// What was seen of one process.
-struct Part<'a> {
-    pid: u32,
-    command: &'a str,
-    threads: Vec<(&'a ThreadProfile, String)>,
-}
-
 impl Results<'_> {
     /// Writes all files and puts them in their place; then tells of them.
     ///
     /// # Errors
     /// No thread was seen, or a file cannot be written: then there is none.
     pub(crate) fn write(&self, names: &Names, terminal: &mut dyn Write) -> anyhow::Result<()> {
-        let mut parts = self.parts();
+        let mut parts = parts(self.merged, self.commands);
         let one_process = self.commands.len() == 1;
         match &mut parts[..] {
             [] => bail!("no thread was seen; did the process end before measuring began?"),
@@ -77,22 +68,6 @@ impl Results<'_> {
         Ok(())
     }
 
-    /// The threads by process; processes of which nothing was seen are left out.
-    fn parts(&self) -> Vec<Part<'_>> {
-        let mut parts: BTreeMap<u32, Part<'_>> = BTreeMap::new();
-        for thread in &self.merged.threads {
-            let pid = thread.thread.id.pid;
-            let part = parts.entry(pid).or_insert_with(|| Part {
-                pid,
-                command: self.commands.get(&pid).map_or("", String::as_str),
-                threads: Vec::new(),
-            });
-            let comm = &self.merged.profile.names[thread.thread.comm];
-            part.threads.push((thread, role(thread.thread.id, comm)));
-        }
-        parts.into_values().collect()
-    }
-
     fn write_single(&self, part: &Part<'_>, names: &Names) -> anyhow::Result<Placed> {
         let staging = Staging::new(&names.prefix)?;
         if let Some((thread, role)) = part.threads.first() {
@@ -122,15 +97,7 @@ impl Results<'_> {
         inside: &Path,
         names: &Names,
     ) -> anyhow::Result<()> {
-        // Those that lived longest first; threads alive throughout are equal in
-        // that, and the busier go first.
-        part.threads.sort_by_key(|(thread, _)| {
-            Reverse((
-                thread.lifetime_ns,
-                busy_ns(thread),
-                Reverse(thread.thread.id),
-            ))
-        });
+        part.sort_by_life();
         for (thread, role) in part.threads.iter().take(self.thread_files) {
             let base = inside.join(thread_base(thread.thread.id, role));
             let paths =
@@ -143,9 +110,9 @@ impl Results<'_> {
                 .flat_map(|(thread, _)| samples_of(thread))
         };
         staging.write(&inside.join("combined.folded"), |writer| {
-            let options = folded::Options {
+            let options = Options {
                 per_thread: true,
-                ..folded::Options::default()
+                ..Options::default()
             };
             folded::write_samples(&self.merged.profile, samples(), &options, writer).map(drop)
         })?;
@@ -165,13 +132,7 @@ impl Results<'_> {
                 writer,
             )
         })?;
-        part.threads.sort_by_key(|(thread, _)| {
-            Reverse((
-                busy_ns(thread),
-                thread.lifetime_ns,
-                Reverse(thread.thread.id),
-            ))
-        });
+        part.sort_by_business();
         staging.write(&inside.join(analysis_name(names)), |writer| {
             report::write_process(self.run, &self.process(part), writer)
         })
@@ -208,7 +169,7 @@ impl Results<'_> {
             )
         })?;
         staging.write(&folded, |writer| {
-            let options = folded::Options::default();
+            let options = Options::default();
             folded::write_samples(profile, samples_of(thread), &options, writer).map(drop)
         })?;
         let row = Row {
@@ -221,21 +182,8 @@ impl Results<'_> {
         })
     }
 
-    fn process<'a>(&'a self, part: &'a Part<'_>) -> Process<'a> {
-        let rows = part.threads.iter();
-        let profile = &self.merged.profile;
-        Process {
-            pid: part.pid,
-            command: part.command,
-            threads: rows
-                .map(|(thread, role)| Row {
-                    profile,
-                    thread,
-                    role,
-                })
-                .collect(),
-            with_files: self.thread_files.min(part.threads.len()),
-        }
+    fn process<'a>(&'a self, part: &'a Part<'a>) -> Process<'a> {
+        part.process(self.merged, self.thread_files)
     }
 
     fn placed(&self, part: &Part<'_>, folder: &Path, names: &Names) -> Placed {
@@ -259,7 +207,7 @@ impl Results<'_> {
     }
 
     fn tell(&self, part: &Part<'_>, placed: &Placed, terminal: &mut dyn Write) -> io::Result<()> {
-        report::write_table(self.run, &self.process(part), TABLE_ROWS, terminal)?;
+        tables::write_one(self.run, &self.process(part), terminal)?;
         writeln!(terminal)?;
         for (what, path) in &placed.lines {
             writeln!(terminal, "{what:<14} {}", path.display())?;
@@ -279,10 +227,6 @@ fn analysis_name(names: &Names) -> PathBuf {
 }
 
 fn samples_of(thread: &ThreadProfile) -> impl Iterator<Item = (Sample, u64)> {
-    thread.stacks.iter().copied()
-}
-
-/// Time in which the thread had something to do.
-fn busy_ns(thread: &ThreadProfile) -> u64 {
-    thread.thread.clock.running_ns + thread.thread.clock.runnable_ns
+    let stacks = thread.stacks.iter();
+    stacks.map(|(sample, weight)| (*sample, weight.value))
 }

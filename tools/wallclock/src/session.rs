@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cli::{Signals, monotonic_ns};
-use export::report::Ending;
+use profile::Ending;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -25,6 +25,13 @@ pub(crate) struct Measurement {
     pub(crate) off_cpu: Outcome,
     pub(crate) measured: Duration,
     pub(crate) ending: Ending,
+}
+
+impl Measurement {
+    /// On the CPU, and off it.
+    pub(crate) fn outcomes(&self) -> [&Outcome; 2] {
+        [&self.on_cpu, &self.off_cpu]
+    }
 }
 
 /// Measures as the command line says.
@@ -61,12 +68,10 @@ fn spawn(arguments: &Arguments) -> anyhow::Result<[Child; 2]> {
     let pids = pids.join(",");
     let frequency = arguments.frequency.to_string();
     let min_block_us = arguments.min_block_us.to_string();
-    let all = [
-        "--capture",
-        "--per-thread",
-        "--call-graph",
-        &arguments.call_graph,
-    ];
+    let mut all = vec!["--format", "scope", "--call-graph", &arguments.call_graph];
+    let frames = arguments.frames;
+    all.extend(frames.srcline.then_some("--srcline"));
+    all.extend(frames.inline.then_some("--inline"));
     let on_cpu = [&["-p", &pids, "-F", &frequency], &all[..]].concat();
     let off_cpu = [&["-p", &pids, "-m", &min_block_us, "--states"], &all[..]].concat();
     Ok([

@@ -113,8 +113,13 @@ impl Sums {
 
 /// Adds `tally` to `sum`.
 fn add(sum: &mut Tally, tally: &Tally) {
+    sum.shortest = match sum.events {
+        0 => tally.shortest,
+        _ => sum.shortest.min(tally.shortest),
+    };
     sum.events += tally.events;
     sum.blocked += tally.blocked;
+    sum.squares = sum.squares.saturating_add(tally.squares);
     sum.runnable += tally.runnable;
     sum.longest = sum.longest.max(tally.longest);
 }
@@ -130,6 +135,8 @@ mod tests {
         blocked: 5,
         runnable: 2,
         longest: 7,
+        shortest: 7,
+        squares: 3,
     };
 
     fn key(pid: u32, user: u64) -> StackKey {

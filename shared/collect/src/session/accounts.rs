@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use bpf::types::{
     COMM_LENGTH, ClockRecord, OpenInterval, STACK_MISSED, StackKey, StateFilter, TASK_WAKING,
-    Tally, Thread, ThreadEnd, ThreadState,
+    Tally, Thread, ThreadEnd, ThreadState, square_of,
 };
 use libbpf_rs::{Map, ProgramMut};
 use loader::maps::take_all;
@@ -211,6 +211,8 @@ fn close_at(thread: &mut Thread, open: Option<&OpenInterval>, stop: u64) -> Opti
         blocked: thread.off_blocked,
         runnable: length.saturating_sub(thread.off_blocked),
         longest: length,
+        shortest: length,
+        squares: square_of(length),
     })
 }
 
@@ -270,6 +272,8 @@ mod tests {
             blocked: 1000,
             runnable: 0,
             longest: 1000,
+            shortest: 1000,
+            squares: 0,
         };
         assert_eq!(tally, Some(expected));
         assert_eq!(
@@ -287,6 +291,8 @@ mod tests {
             blocked: 300,
             runnable: 700,
             longest: 1000,
+            shortest: 1000,
+            squares: 0,
         };
         assert_eq!(tally, Some(expected));
         assert_eq!((woken.blocked, woken.runnable), (0, 700));

@@ -135,8 +135,7 @@ impl Stacks {
         let mut stacks = mem::take(&mut draft.stacks);
         let named = stacks.stack(&self.tree, stack, |callers, leaf| {
             let name = || self.symbolizer.frame(self.locations[leaf]);
-            let frame = draft.frame(leaf.index(), name);
-            draft.profile.stacks.called(callers, frame)
+            draft.called(callers, leaf.index(), name)
         });
         draft.stacks = stacks;
         named
@@ -155,8 +154,7 @@ impl Stacks {
         let mark = is_too_deep.then(|| draft.marker(marker::TRUNCATED));
         let mut named = draft.profile.stacks.add(mark);
         for frame in self.symbolizer.frames(&locations) {
-            let frame = draft.add_frame(&frame);
-            named = draft.profile.stacks.called(named, frame);
+            named = draft.called_frame(named, &frame);
         }
         if !is_too_deep {
             draft.stacks.put(stack, named);

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use collect::{CallGraph, Detail, StackChoice};
+use collect::{CallGraph, Detail, Sources, StackChoice};
 use loader::{Kernel, LoadedObject, OpenObject, Targets};
 
 /// User stacks, by tables where there are any.
@@ -15,6 +15,7 @@ const STACKS: StackChoice = StackChoice {
     per_thread: false,
     per_process: false,
     detail: Detail::Names,
+    sources: Sources::None,
     of_anyone: false,
 };
 

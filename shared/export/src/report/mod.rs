@@ -10,8 +10,8 @@ mod thread;
 
 use std::time::Duration;
 
-use profile::merge::{ThreadProfile, Unclocked};
-use profile::{Losses, Profile};
+use profile::merge::{Merged, ThreadProfile, Unclocked};
+use profile::{Ending, Losses, Profile, Rate};
 
 pub use process::write as write_process;
 pub use table::write as write_table;
@@ -38,15 +38,30 @@ pub struct Run {
     pub unclocked: Unclocked,
 }
 
-/// Why measuring stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// The time asked for had passed.
-    Elapsed,
-    /// The user ended it.
-    Interrupted,
-    /// Every process measured had ended.
-    TargetGone,
+impl Run {
+    /// What the profiles say of it that were merged.
+    #[must_use]
+    pub fn of(merged: &Merged) -> Run {
+        let meta = &merged.profile.meta;
+        let window = meta.window;
+        Run {
+            requested: Duration::from_nanos(match window.requested_ns {
+                0 => window.length_ns,
+                requested => requested,
+            }),
+            measured: Duration::from_nanos(window.length_ns),
+            ending: window.ending,
+            frequency: match meta.sampling.as_ref().map(|sampling| sampling.rate) {
+                Some(Rate::Frequency(frequency)) => frequency,
+                Some(Rate::Period(period)) => 1_000_000_000_u64.checked_div(period).unwrap_or(0),
+                None => 0,
+            },
+            min_block_us: meta.lengths.map_or(0, |lengths| lengths.least / 1_000),
+            on_cpu_lost: merged.on_cpu_lost,
+            off_cpu_lost: merged.off_cpu_lost,
+            unclocked: merged.unclocked,
+        }
+    }
 }
 
 /// A process and those of its threads that were seen.

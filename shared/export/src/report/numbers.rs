@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use profile::{Profile, Stack, StackId, text};
+use profile::{Ending, Profile, Stack, StackId, text};
 
-use super::{Ending, Run};
+use super::Run;
 
 /// Seconds with milliseconds.
 pub(super) fn seconds(nanoseconds: u64) -> String {

@@ -4,7 +4,7 @@ use profile::merge::{Excess, Unseen};
 use profile::{Clock, Profile, Sample, State, Thread, ThreadId, Unit, marker};
 
 use super::*;
-use crate::fixture::{sample, written};
+use crate::fixture::{sample, weight, written};
 
 fn run() -> Run {
     Run {
@@ -58,10 +58,10 @@ fn worker() -> (Profile, ThreadProfile) {
         lives: 1,
         samples: 98,
         stacks: vec![
-            (running, 2_000_000_000),
-            (runnable_below, 500_000_000),
-            (blocked_below, 500_000_000),
-            (blocked, 7_000_000_000),
+            (running, weight(2_000_000_000)),
+            (runnable_below, weight(500_000_000)),
+            (blocked_below, weight(500_000_000)),
+            (blocked, weight(7_000_000_000)),
         ],
         unseen: Unseen {
             running_ns: 0,

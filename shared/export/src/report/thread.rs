@@ -6,7 +6,8 @@ use profile::State;
 
 use super::numbers::{count, coverage, percent, seconds, settings, short};
 use super::{Row, Run, summary};
-use crate::stack_text::frame_names;
+use crate::text::frames::frame_names;
+use crate::text::options::Options;
 
 /// How many of the heaviest stacks are listed.
 const HEAVIEST: usize = 10;
@@ -89,7 +90,11 @@ fn write_longest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
         seconds(time),
         percent(time, row.thread.thread.clock.blocked_ns)
     )?;
-    for name in frame_names(row.profile, sample.stack, None, true, false) {
+    let options = Options {
+        delimited: true,
+        ..Options::default()
+    };
+    for name in frame_names(row.profile, sample.stack, None, &options) {
         writeln!(writer, "    {name}")?;
     }
     Ok(())
@@ -98,12 +103,12 @@ fn write_longest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
 fn write_heaviest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
     let mut stacks: Vec<_> = row.thread.stacks.iter().collect();
     // Stable: equal times keep the order of states and stacks.
-    stacks.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    stacks.sort_by_key(|(_, weight)| std::cmp::Reverse(weight.value));
     writeln!(
         writer,
         "\nHeaviest stacks: seconds, % of life, state, innermost call first"
     )?;
-    for (sample, time) in stacks.into_iter().take(HEAVIEST) {
+    for (sample, weight) in stacks.into_iter().take(HEAVIEST) {
         let state = match sample.state {
             Some(State::Running) => "running",
             Some(State::Runnable) => "runnable",
@@ -112,8 +117,8 @@ fn write_heaviest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
         writeln!(
             writer,
             "{:>9} {:>6}  {state:<8}  {}",
-            seconds(*time),
-            percent(*time, row.thread.lifetime_ns),
+            seconds(weight.value),
+            percent(weight.value, row.thread.lifetime_ns),
             short(row.profile, sample.stack)
         )?;
     }

@@ -1,9 +1,9 @@
 //! Capture files (`*.scope`): a profile as it is, for later and for elsewhere.
 //!
 //! A file is [`MAGIC`], a byte that is the version, and a zstd stream of the messages
-//! that `capture.proto` describes. It comes from anywhere: whatever is in it is
-//! checked when it is read, and a reader's memory follows what it has read, never what
-//! the file claims.
+//! that `capture.proto` describes. Files may be put one behind the other: one holds then
+//! what several did. A file comes from anywhere: whatever is in it is checked when it is
+//! read, and a reader's memory follows what it has read, never what the file claims.
 
 mod read;
 mod write;
@@ -12,7 +12,7 @@ use std::io;
 
 use thiserror::Error;
 
-pub use read::{Partial, read, read_what_is_whole};
+pub use read::{Partial, read, read_all, read_what_is_whole};
 pub use write::write;
 
 /// What a capture begins with. The first byte is no text; the last is changed by what
@@ -25,6 +25,8 @@ pub const VERSION: u8 = 1;
 const LONGEST_RECORD: usize = 1 << 24;
 /// The most bytes of all records.
 const MOST_BYTES: u64 = 1 << 31;
+/// The most captures in one file; wallclock puts two.
+const MOST_CAPTURES: usize = 64;
 /// The most rows of a kind.
 const MOST_ROWS: usize = 1 << 24;
 

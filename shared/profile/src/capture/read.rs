@@ -7,9 +7,9 @@ use prost::Message;
 use zstd::Decoder;
 
 use super::proto::{self, record::Kind};
-use super::{Error, LONGEST_RECORD, MAGIC, MOST_BYTES, MOST_ROWS, VERSION};
+use super::{Error, LONGEST_RECORD, MAGIC, MOST_BYTES, MOST_CAPTURES, MOST_ROWS, VERSION};
 use crate::{
-    Clock, Frame, FrameKind, Function, Id, Label, Labels, Lengths, Losses, Meta, Module,
+    Clock, Ending, Frame, FrameKind, Function, Id, Label, Labels, Lengths, Losses, Meta, Module,
     ModuleKind, Name, Process, Profile, Rate, Sample, Sampling, Stack, StackId, State, Thread,
     ThreadId, Unit, Waker, Wakers, WalkEnds, Weight, Window,
 };
@@ -23,26 +23,78 @@ pub struct Partial {
     pub error: Option<Error>,
 }
 
-/// Reads a capture to its end.
+/// Reads a capture, and that nothing comes after it.
 ///
 /// # Errors
 /// It cannot be read, is none, is of a later version, or is not whole.
-pub fn read(reader: impl BufRead) -> Result<Profile, Error> {
-    let Partial { profile, error } = read_what_is_whole(reader)?;
+pub fn read(mut reader: impl BufRead) -> Result<Profile, Error> {
+    let profile = whole(read_one(&mut reader)?)?;
+    match has_more(&mut reader)? {
+        true => Err(Error::Damaged("something comes after its end")),
+        false => Ok(profile),
+    }
+}
+
+/// Reads captures that follow one another, as `cat` or wallclock puts them; one at least.
+///
+/// # Errors
+/// One cannot be read, is none, is of a later version, or is not whole.
+pub fn read_all(mut reader: impl BufRead) -> Result<Vec<Profile>, Error> {
+    let mut profiles = Vec::new();
+    while profiles.is_empty() || has_more(&mut reader)? {
+        if profiles.len() == MOST_CAPTURES {
+            return Err(Error::Damaged("it has too many parts"));
+        }
+        profiles.push(whole(read_one(&mut reader)?)?);
+    }
+    Ok(profiles)
+}
+
+/// Reads captures that follow one another, as far as they are whole.
+///
+/// # Errors
+/// The first is none, or is of a later version.
+pub fn read_what_is_whole(mut reader: impl BufRead) -> Result<Vec<Partial>, Error> {
+    let mut partials = vec![read_one(&mut reader)?];
+    while partials.last().is_some_and(|last| last.error.is_none())
+        && partials.len() < MOST_CAPTURES
+        && has_more(&mut reader)?
+    {
+        match read_one(&mut reader) {
+            Ok(partial) => partials.push(partial),
+            Err(error) => {
+                if let Some(last) = partials.last_mut() {
+                    last.error = Some(error);
+                }
+                break;
+            }
+        }
+    }
+    Ok(partials)
+}
+
+fn whole(Partial { profile, error }: Partial) -> Result<Profile, Error> {
     match error {
         None => Ok(profile),
         Some(error) => Err(error),
     }
 }
 
-/// Reads a capture as far as it is whole.
-///
-/// # Errors
-/// It is none, or is of a later version.
-pub fn read_what_is_whole(mut reader: impl BufRead) -> Result<Partial, Error> {
-    read_head(&mut reader)?;
+fn has_more(reader: &mut impl BufRead) -> Result<bool, Error> {
+    loop {
+        match reader.fill_buf() {
+            Ok(bytes) => return Ok(!bytes.is_empty()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::Read(error)),
+        }
+    }
+}
+
+/// Reads one capture as far as it is whole, and to where the next one would begin.
+fn read_one(reader: &mut impl BufRead) -> Result<Partial, Error> {
+    read_head(reader)?;
     let decoder = Decoder::with_buffer(reader).map_err(Error::Read)?;
-    let mut records = BufReader::new(decoder.take(MOST_BYTES));
+    let mut records = BufReader::new(decoder.single_frame().take(MOST_BYTES));
     let mut rows = Rows::default();
     let error = loop {
         let taken = next_record(&mut records).and_then(|record| rows.take(record));
@@ -126,7 +178,7 @@ fn record_length(reader: &mut impl Read) -> Result<u64, Error> {
     Err(Error::Damaged("a record has no length"))
 }
 
-/// Nothing comes after the end.
+/// Nothing comes after the last record.
 fn end(reader: &mut impl Read) -> Result<(), Error> {
     let mut byte = [0];
     match reader.read(&mut byte).map_err(told)? {
@@ -258,6 +310,12 @@ impl Rows {
                 start_ns: window.start_ns,
                 start_utc_ns: window.start_utc_ns,
                 length_ns: window.length_ns,
+                requested_ns: window.requested_ns,
+                ending: match window.ending() {
+                    proto::Ending::Elapsed => Ending::Elapsed,
+                    proto::Ending::Interrupted => Ending::Interrupted,
+                    proto::Ending::TargetGone => Ending::TargetGone,
+                },
             },
             targets: meta.targets,
             sampling: meta.sampling.map(|sampling| Sampling {
@@ -317,6 +375,8 @@ impl Rows {
             module: optional(&self.modules, frame.module)?,
             address: frame.address,
             function: optional(&self.functions, frame.function)?,
+            offset: frame.offset,
+            is_inlined: frame.is_inlined,
             line: NonZeroU32::new(frame.line),
         })
     }
@@ -374,7 +434,9 @@ impl Rows {
         if !samples.labels.is_empty() {
             same_length(count, [samples.labels.len()])?;
         }
-        let weights = [&samples.values, &samples.events, &samples.longest];
+        let lengths = [&samples.longest, &samples.shortest, &samples.squares];
+        let weights = [&samples.values, &samples.events];
+        same_length(count, lengths.map(Vec::len))?;
         same_length(count, weights.map(Vec::len))?;
         room(self.profile.samples.len(), count)?;
         for index in 0..count {
@@ -405,6 +467,8 @@ impl Rows {
                 value: samples.values[index],
                 events: samples.events[index],
                 longest: samples.longest[index],
+                shortest: samples.shortest[index],
+                squares: samples.squares[index],
             };
             self.profile.add(sample, weight);
         }

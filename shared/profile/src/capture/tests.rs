@@ -7,8 +7,8 @@ use super::*;
 use std::num::NonZeroU32;
 
 use crate::{
-    Clock, Frame, FrameKind, Function, Label, Lengths, Losses, Meta, Module, ModuleKind, Process,
-    Profile, Rate, Sampling, Thread, ThreadId, Unit, WalkEnds, Window, folded,
+    Clock, Ending, Frame, FrameKind, Function, Label, Lengths, Losses, Meta, Module, ModuleKind,
+    Process, Profile, Rate, Sampling, Thread, ThreadId, Unit, WalkEnds, Window, folded,
 };
 
 /// All that a profile can hold.
@@ -30,6 +30,7 @@ fn profile() -> Profile {
     sample.labels = Some(profile.labels.id(labels.into()));
     sample.stack.user = user;
     (weight.events, weight.longest) = (3, 4);
+    (weight.shortest, weight.squares) = (2, 5);
     profile.add(sample, weight);
     profile.threads.push(Thread {
         id: ThreadId { pid: 1, tid: 2 },
@@ -103,6 +104,8 @@ fn all_that_is_known(profile: &mut Profile) -> crate::StackId {
             address: Some(0),
             function: Some(function),
             line: NonZeroU32::new(9),
+            offset: Some(0),
+            is_inlined: true,
         })
     });
     profile.stacks.add(frames)
@@ -120,6 +123,8 @@ fn meta() -> Meta {
             start_ns: 3,
             start_utc_ns: 4,
             length_ns: 5,
+            requested_ns: 8,
+            ending: Ending::TargetGone,
         },
         targets: "PID 1".to_owned(),
         sampling: Some(Sampling {
@@ -207,7 +212,10 @@ fn one_that_is_cut_off_anywhere_is_said_to_be() {
         let cut = &bytes[..length];
         assert!(matches!(read(cut), Err(Error::CutOff)), "{length}");
         // What there is of it is a part of the whole.
-        if let Ok(Partial { profile, .. }) = read_what_is_whole(cut) {
+        if let Ok(partials) = read_what_is_whole(cut) {
+            let [Partial { profile, .. }] = &partials[..] else {
+                unreachable!("there is one")
+            };
             assert!(
                 whole
                     .names
@@ -227,9 +235,35 @@ fn what_came_before_it_was_cut_off_can_be_read() {
         Kind::Names(proto::Names { names })
     };
     let bytes = of_records([names(&["a", "b"]), names(&["c"])]);
-    let Partial { profile, error } = read_what_is_whole(&bytes[..]).unwrap();
+    let partials = read_what_is_whole(&bytes[..]).unwrap();
+    let [Partial { profile, error }] = &partials[..] else {
+        unreachable!("there is one")
+    };
     assert!(profile.names.iter().map(|name| &**name).eq(["a", "b", "c"]));
     assert!(matches!(error, Some(Error::CutOff)));
+}
+
+#[test]
+fn captures_behind_each_other_are_read_one_by_one() {
+    let first = capture(&profile());
+    let mut second = Profile::new(Unit::Samples);
+    second.names.text("second");
+    let both = [first.clone(), capture(&second)].concat();
+    let read_both = read_all(&both[..]).unwrap();
+    assert_eq!(read_both.len(), 2);
+    assert_eq!(read_both[0].names.len(), profile().names.len());
+    assert!(read_both[1].names.iter().any(|name| &**name == "second"));
+    assert_eq!(read_all(&first[..]).unwrap().len(), 1);
+    // Nothing at all is no capture, and half of one is none either.
+    assert!(matches!(read_all(&b""[..]), Err(Error::CutOff)));
+    let cut = &both[..both.len() - 3];
+    assert!(matches!(read_all(cut), Err(Error::CutOff)));
+    let partials = read_what_is_whole(cut).unwrap();
+    let errors = partials.iter().map(|partial| partial.error.is_some());
+    assert!(errors.eq([false, true]));
+    let many = first.repeat(MOST_CAPTURES + 1);
+    assert!(matches!(read_all(&many[..]), Err(Error::Damaged(_))));
+    assert_eq!(read_what_is_whole(&many[..]).unwrap().len(), MOST_CAPTURES);
 }
 
 #[test]
@@ -315,6 +349,8 @@ fn references_are_to_what_came_before() {
             values: vec![1],
             events: vec![1],
             longest: vec![1],
+            shortest: vec![1],
+            squares: vec![1],
             labels: vec![labels],
         })
     };

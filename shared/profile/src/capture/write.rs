@@ -8,7 +8,9 @@ use zstd::Encoder;
 
 use super::proto::{self, record::Kind};
 use super::{MAGIC, VERSION};
-use crate::{FrameKind, Id, Meta, ModuleKind, Profile, Rate, Sample, State, ThreadId, Unit};
+use crate::{
+    Ending, FrameKind, Id, Meta, ModuleKind, Profile, Rate, Sample, State, ThreadId, Unit,
+};
 
 /// Rows in a record.
 const ROWS: usize = 4096;
@@ -58,6 +60,8 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
             module: optional(frame.module),
             address: frame.address,
             function: optional(frame.function),
+            offset: frame.offset,
+            is_inlined: frame.is_inlined,
             line: frame.line.map_or(0, NonZeroU32::get),
         });
         Kind::Frames(proto::Frames {
@@ -100,6 +104,8 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
             samples.values.push(weight.value);
             samples.events.push(weight.events);
             samples.longest.push(weight.longest);
+            samples.shortest.push(weight.shortest);
+            samples.squares.push(weight.squares);
         }
         Kind::Samples(samples)
     })?;
@@ -205,6 +211,13 @@ fn meta(profile: &Profile) -> proto::Meta {
             start_ns: window.start_ns,
             start_utc_ns: window.start_utc_ns,
             length_ns: window.length_ns,
+            requested_ns: window.requested_ns,
+            ending: match window.ending {
+                Ending::Elapsed => proto::Ending::Elapsed,
+                Ending::Interrupted => proto::Ending::Interrupted,
+                Ending::TargetGone => proto::Ending::TargetGone,
+            }
+            .into(),
         }),
         targets,
         sampling,

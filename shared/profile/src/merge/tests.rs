@@ -73,9 +73,9 @@ fn times(stacks: &[(ThreadId, &str, Option<State>, u64)]) -> Profile {
 fn widths(merged: &Merged) -> Vec<(&str, State, u64)> {
     let stacks = merged.threads[0].stacks.iter();
     stacks
-        .map(|&(sample, time)| {
-            assert_eq!(time % 1000, 0);
-            (leaf(merged, sample), sample.state.unwrap(), time / 1000)
+        .map(|&(sample, Weight { value, .. })| {
+            assert_eq!(value % 1000, 0);
+            (leaf(merged, sample), sample.state.unwrap(), value / 1000)
         })
         .collect()
 }
@@ -285,7 +285,7 @@ proptest! {
                 .stacks
                 .iter()
                 .filter(|(stack, _)| stack.state == Some(state))
-                .map(|(_, time)| time)
+                .map(|(_, weight)| weight.value)
                 .sum();
             prop_assert!(sum.abs_diff(expected) < 1000);
         }

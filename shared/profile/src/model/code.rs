@@ -74,6 +74,11 @@ pub struct Frame {
     pub function: Option<Id<Function>>,
     /// The line in its source file.
     pub line: Option<NonZeroU32>,
+    /// How far the address is from where the function begins, in bytes.
+    pub offset: Option<u64>,
+    /// Whether the compiler put the function into that of the frame that calls it: both
+    /// are at one address.
+    pub is_inlined: bool,
 }
 
 impl Frame {
@@ -87,6 +92,8 @@ impl Frame {
             address: None,
             function: None,
             line: None,
+            offset: None,
+            is_inlined: false,
         }
     }
 }

@@ -27,10 +27,10 @@ impl Losses {
 
 impl AddAssign for Losses {
     fn add_assign(&mut self, other: Losses) {
-        self.events += other.events;
-        self.stacks += other.stacks;
-        self.threads += other.threads;
-        self.incomplete_user += other.incomplete_user;
+        self.events = self.events.saturating_add(other.events);
+        self.stacks = self.stacks.saturating_add(other.stacks);
+        self.threads = self.threads.saturating_add(other.threads);
+        self.incomplete_user = self.incomplete_user.saturating_add(other.incomplete_user);
     }
 }
 

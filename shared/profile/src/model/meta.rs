@@ -19,6 +19,23 @@ pub struct Sampling {
     pub rate: Rate,
 }
 
+impl Sampling {
+    /// The nanoseconds that a sample stands for, if the event is a clock. Cycles are one
+    /// where a frequency is asked for: that many samples come a second, however fast the
+    /// CPU is.
+    #[must_use]
+    pub fn nanoseconds(&self) -> Option<u64> {
+        let is_clock = matches!(self.event.as_str(), "cpu-clock" | "task-clock");
+        match self.rate {
+            Rate::Period(period) => is_clock.then_some(period),
+            Rate::Frequency(frequency) => {
+                let is_time = is_clock || matches!(self.event.as_str(), "cpu-cycles" | "cycles");
+                1_000_000_000_u64.checked_div(frequency).filter(|_| is_time)
+            }
+        }
+    }
+}
+
 /// How often a sample is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
@@ -37,6 +54,18 @@ pub struct Lengths {
     pub most: u64,
 }
 
+/// Why measuring stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// The time asked for had passed.
+    #[default]
+    Elapsed,
+    /// The user ended it.
+    Interrupted,
+    /// Every process measured had ended.
+    TargetGone,
+}
+
 /// The span of time that was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
@@ -46,6 +75,10 @@ pub struct Window {
     pub start_utc_ns: u64,
     /// How long it was, nanoseconds.
     pub length_ns: u64,
+    /// How long it was to be, nanoseconds; 0 if nobody had said.
+    pub requested_ns: u64,
+    /// Why it was no longer.
+    pub ending: Ending,
 }
 
 /// What was measured, when, where and with what. Whatever is not known is empty.

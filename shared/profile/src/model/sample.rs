@@ -1,5 +1,7 @@
 //! What was counted: whose, where, in which state, and how much of it.
 
+use std::ops::AddAssign;
+
 use crate::{Id, Name, StackId, ThreadId};
 
 /// The state of a thread while a sample's time passed.
@@ -76,4 +78,22 @@ pub struct Weight {
     pub events: u64,
     /// The longest single interval in nanoseconds; 0 for samples.
     pub longest: u64,
+    /// The shortest single interval in nanoseconds; 0 for samples.
+    pub shortest: u64,
+    /// The squares of the lengths of intervals, in units of 2^20 ns²: how much chance
+    /// there is in the sum. 0 for samples, and where it is not known.
+    pub squares: u64,
+}
+
+impl AddAssign for Weight {
+    fn add_assign(&mut self, other: Weight) {
+        self.shortest = match *self == Weight::default() {
+            true => other.shortest,
+            false => self.shortest.min(other.shortest),
+        };
+        self.value = self.value.saturating_add(other.value);
+        self.events = self.events.saturating_add(other.events);
+        self.longest = self.longest.max(other.longest);
+        self.squares = self.squares.saturating_add(other.squares);
+    }
 }

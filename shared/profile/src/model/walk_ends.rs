@@ -1,5 +1,7 @@
 //! How walks along user stacks ended.
 
+use std::ops::AddAssign;
+
 /// How many intervals or samples have a user stack whose walk ended so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalkEnds {
@@ -15,6 +17,17 @@ pub struct WalkEnds {
     pub too_deep: u64,
     /// In code without a rule, and with no frame pointer to follow.
     pub no_rule: u64,
+}
+
+impl AddAssign for WalkEnds {
+    fn add_assign(&mut self, other: WalkEnds) {
+        self.root = self.root.saturating_add(other.root);
+        self.by_frame_pointer = self.by_frame_pointer.saturating_add(other.by_frame_pointer);
+        self.no_mapping = self.no_mapping.saturating_add(other.no_mapping);
+        self.read_failed = self.read_failed.saturating_add(other.read_failed);
+        self.too_deep = self.too_deep.saturating_add(other.too_deep);
+        self.no_rule = self.no_rule.saturating_add(other.no_rule);
+    }
 }
 
 impl WalkEnds {

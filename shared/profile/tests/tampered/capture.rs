@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use profile::capture::{MAGIC, Partial, VERSION, read_what_is_whole};
+use profile::Profile;
+use profile::capture::{MAGIC, VERSION, read_what_is_whole};
 
 /// Reads `bytes` as a capture, and as what is packed in one.
 pub(crate) fn check(bytes: &[u8]) {
@@ -11,22 +12,26 @@ pub(crate) fn check(bytes: &[u8]) {
     for bytes in [bytes, &capture] {
         let (read, cost) = tamper::cost(|| read_what_is_whole(bytes));
         assert!(cost.time < Duration::from_secs(2), "{cost:?}");
-        let Ok(Partial { profile, .. }) = read else {
-            continue;
-        };
-        for (sample, _) in profile.values() {
-            let _ = &profile.names[sample.comm];
-            let wakers = sample.wakers.map(|wakers| profile.wakers[wakers].iter());
-            let stacks = wakers.into_iter().flatten().map(|waker| waker.stack);
-            for stack in stacks.chain([sample.stack]) {
-                for part in [stack.user, stack.kernel] {
-                    let names = profile.frames_of(part).map(|frame| profile.name(frame));
-                    assert!(names.count() < profile.stacks.len());
-                }
-            }
+        for partial in read.into_iter().flatten() {
+            check_references(&partial.profile);
         }
     }
     let (_, cost) = tamper::cost(|| read_what_is_whole(&capture[..]));
     // A sample takes ten bytes at least, and with its place 150 in memory.
     assert!(cost.bytes < (1 << 20) + 256 * bytes.len(), "{cost:?}");
+}
+
+/// Whatever refers to something refers to what is there.
+fn check_references(profile: &Profile) {
+    for (sample, _) in profile.values() {
+        let _ = &profile.names[sample.comm];
+        let wakers = sample.wakers.map(|wakers| profile.wakers[wakers].iter());
+        let stacks = wakers.into_iter().flatten().map(|waker| waker.stack);
+        for stack in stacks.chain([sample.stack]) {
+            for part in [stack.user, stack.kernel] {
+                let names = profile.frames_of(part).map(|frame| profile.name(frame));
+                assert!(names.count() < profile.stacks.len());
+            }
+        }
+    }
 }

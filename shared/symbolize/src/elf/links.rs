@@ -28,23 +28,15 @@ impl Elf<'_> {
 
     /// The `.gnu_debuglink` section: name and CRC-32 of the debug file.
     pub(crate) fn debug_link(&self) -> Option<(String, u32)> {
-        let names = self.sections.get(self.section_names)?;
-        let mut sections = self.sections.iter();
-        let section = sections.find(|section| {
-            let name = names.offset.saturating_add(section.name.into());
-            section.size <= MOST_BYTES && self.has_text(name, b".gnu_debuglink\0")
-        })?;
+        let section = self.section(b".gnu_debuglink\0")?;
+        if section.size > MOST_BYTES {
+            return None;
+        }
         let name = self.name(section.offset)?;
         // The checksum follows the name and its zero byte, 4-aligned.
         let at = (name.len() + 1).next_multiple_of(4) as u64;
         let checksum = read(self.file, section.offset.checked_add(at)?, 4).ok()?;
         Some((name, Fields(&checksum).word(0)))
-    }
-
-    /// Whether this text is at an offset in the file. Of a name in a file there
-    /// may be thousands of sections: no more of it is read than this takes.
-    fn has_text(&self, offset: u64, text: &[u8]) -> bool {
-        read(self.file, offset, text.len() as u64).is_ok_and(|read| read == text)
     }
 }
 
@@ -90,6 +82,7 @@ mod tests {
             let section = Section {
                 name: 0,
                 kind: section,
+                flags: 0,
                 offset: 0,
                 size,
                 link: 0,

@@ -40,6 +40,8 @@ pub(crate) struct Function {
     pub(crate) system_name: Option<String>,
     /// The module that it is in; `None` for the kernel proper.
     pub(crate) module: Option<String>,
+    /// Where it begins.
+    pub(crate) start: u64,
 }
 
 /// What names the wanted addresses, in their order; `None` if the kernel
@@ -173,6 +175,7 @@ impl Nearest {
                 system_name: (name != self.name).then_some(self.name),
                 name,
                 module,
+                start: self.start,
             }
         })
     }

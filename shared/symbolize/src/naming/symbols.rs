@@ -56,6 +56,18 @@ pub(crate) struct Symbol {
     pub(crate) name: Arc<str>,
     /// As it is in the file, where that differs.
     pub(crate) system_name: Option<Arc<str>>,
+    /// Where the function begins, as the address is that it covers; `None` if that is
+    /// not known.
+    pub(crate) start: Option<u64>,
+}
+
+/// What a symbol has to itself of the code that it covers.
+struct Piece {
+    begin: u64,
+    size: u64,
+    /// Where the symbol begins.
+    start: u64,
+    aliases: Vec<Alias>,
 }
 
 /// The symbols that cover a wanted address, by address and size.
@@ -90,10 +102,14 @@ pub(crate) fn names(
         room.set(room.get().saturating_sub(name.len()));
         Some(name)
     };
-    let pieces = disjoint(covering, wanted).into_iter();
-    let symbols =
-        pieces.filter_map(|(start, size, aliases)| Some((start, size, best_name(&aliases, read)?)));
-    look_up(&extract(symbols)?, wanted)
+    let pieces = disjoint(covering, wanted);
+    let starts = pieces.iter().map(|piece| (piece.begin, piece.start));
+    let starts: HashMap<u64, u64> = starts.collect();
+    let symbols = pieces.iter().filter_map(|piece| {
+        let name = best_name(&piece.aliases, read)?;
+        Some((piece.begin, piece.size, name))
+    });
+    look_up(&extract(symbols)?, &starts, wanted)
 }
 
 fn collect(
@@ -129,7 +145,7 @@ fn collect(
 /// first. So a symbol has what is between the end of a shorter one with the same
 /// beginning and the beginning of the next. Of thousands with the same beginning
 /// blazesym would ask one after the other, for each address again.
-fn disjoint(covering: Covering, wanted: &Wanted) -> Vec<(u64, u64, Vec<Alias>)> {
+fn disjoint(covering: Covering, wanted: &Wanted) -> Vec<Piece> {
     let starts: Vec<u64> = covering.keys().map(|(start, _)| *start).collect();
     let mut pieces = Vec::new();
     let mut reached = 0;
@@ -138,7 +154,12 @@ fn disjoint(covering: Covering, wanted: &Wanted) -> Vec<(u64, u64, Vec<Alias>)> 
         let next = starts.get(next).copied().unwrap_or(u64::MAX);
         let (begin, end) = (start.max(reached), next.min(start + size));
         if begin < end && !wanted.covered(begin, end - begin).is_empty() {
-            pieces.push((begin, end - begin, aliases));
+            pieces.push(Piece {
+                begin,
+                size: end - begin,
+                start,
+                aliases,
+            });
         }
         reached = reached.max(end);
     }
@@ -224,8 +245,13 @@ fn extract(symbols: impl Iterator<Item = (u64, u64, String)>) -> Result<File> {
     Ok(file)
 }
 
-/// Has blazesym name the addresses.
-fn look_up(extract: &File, wanted: &Wanted) -> Result<Vec<Option<Symbol>>> {
+/// Has blazesym name the addresses. `starts` says where the symbols begin that the
+/// extract's are pieces of.
+fn look_up(
+    extract: &File,
+    starts: &HashMap<u64, u64>,
+    wanted: &Wanted,
+) -> Result<Vec<Option<Symbol>>> {
     let mut source = Source::new(format!("/proc/self/fd/{}", extract.as_raw_fd()));
     source.debug_syms = false;
     let symbolizer = Symbolizer::builder()
@@ -258,6 +284,7 @@ fn look_up(extract: &File, wanted: &Wanted) -> Result<Vec<Option<Symbol>>> {
             Symbol {
                 system_name: (name != symbol.name).then(|| symbol.name.as_ref().into()),
                 name: name.into(),
+                start: starts.get(&symbol.addr).copied(),
             }
         });
         Some(symbol.clone())
@@ -280,7 +307,9 @@ mod tests {
     #[test]
     fn blazesym_reads_the_extract() {
         let wanted = Wanted::new(vec![0xfff, 0x1000, 0x100f, 0x1010, 0x1025, u64::MAX]);
-        let names = look_up(&extract(symbols().into_iter()).unwrap(), &wanted).unwrap();
+        let starts = HashMap::from([(0x1000, 0x1000), (0x1020, 0x1018)]);
+        let extract = extract(symbols().into_iter()).unwrap();
+        let names = look_up(&extract, &starts, &wanted).unwrap();
         let expected = [
             None,
             Some("first"),
@@ -290,7 +319,8 @@ mod tests {
             None,
         ];
         let read: Vec<_> = names.iter().flatten().collect();
-        assert_eq!(read[0].system_name, None);
+        assert_eq!((&read[0].system_name, read[0].start), (&None, Some(0x1000)));
+        assert_eq!(read[2].start, Some(0x1018));
         assert_eq!(read[2].system_name.as_deref(), Some("_ZN3foo3barEv"));
         let names = names.iter().map(|symbol| Some(&*symbol.as_ref()?.name));
         assert_eq!(names.collect::<Vec<_>>(), expected);
@@ -304,7 +334,7 @@ mod tests {
             let last = (many * 16, 16, "_ZN3foo3barEv".to_owned());
             let wanted = Wanted::new((0..=many).map(|at| at * 16).collect());
             let extract = extract(symbols.chain([last])).unwrap();
-            let mut names = look_up(&extract, &wanted).unwrap();
+            let mut names = look_up(&extract, &HashMap::new(), &wanted).unwrap();
             names.pop().flatten().unwrap().name
         };
         assert_eq!(&*last_after("plain"), "foo::bar()");
@@ -326,11 +356,13 @@ mod tests {
         let wanted = Wanted::new((0..300).collect());
         let pieces = disjoint(covering.clone(), &wanted);
         let of = |address: u64| {
-            let holds =
-                |piece: &&(u64, u64, Vec<Alias>)| (piece.0..piece.0 + piece.1).contains(&address);
+            let holds = |piece: &&Piece| (piece.begin..piece.begin + piece.size).contains(&address);
             let found: Vec<_> = pieces.iter().filter(holds).collect();
             assert!(found.len() <= 1, "{address}");
-            found.first().map(|piece| piece.2[0].offset)
+            let piece = found.first()?;
+            let offset = piece.aliases[0].offset;
+            assert_eq!(piece.start, symbols[offset as usize].0);
+            Some(offset)
         };
         assert_eq!(
             [0, 39, 40, 49].map(of),
@@ -348,7 +380,8 @@ mod tests {
     fn an_extract_of_nothing_names_nothing() {
         let wanted = Wanted::new(vec![1]);
         let extract = extract(std::iter::empty()).unwrap();
-        assert_eq!(look_up(&extract, &wanted).unwrap(), [None::<Symbol>]);
+        let names = look_up(&extract, &HashMap::new(), &wanted).unwrap();
+        assert_eq!(names, [None::<Symbol>]);
     }
 
     #[test]

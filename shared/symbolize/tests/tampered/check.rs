@@ -24,6 +24,19 @@ pub(crate) fn elf(bytes: &[u8]) {
     }
 }
 
+/// Has source lines read from `bytes` as from an ELF file, for addresses all over it.
+pub(crate) fn sources(bytes: &[u8]) {
+    let step = (bytes.len() / 256).max(1);
+    let offsets: Vec<u64> = (0..bytes.len() as u64).step_by(step).collect();
+    let file = file(bytes);
+    let (found, cost) = tamper::cost(|| readers::sources(&file, &offsets));
+    bounded(cost, bytes.len());
+    for (offset, places) in found.unwrap_or_default() {
+        assert!(offsets.contains(&offset));
+        assert!(places.iter().all(|(_, line)| *line > 0));
+    }
+}
+
 /// Has names read from `bytes` as from a perf map.
 pub(crate) fn perf_map(bytes: &[u8]) {
     let addresses: Vec<u64> = (0..64)

@@ -21,6 +21,11 @@ fn tampered_programs_do_no_harm() {
 }
 
 #[test]
+fn tampered_debug_information_does_no_harm() {
+    tamper::tamper("debug information", &seeds::sources(), check::sources);
+}
+
+#[test]
 fn tampered_perf_maps_do_no_harm() {
     tamper::tamper("perf maps", &seeds::perf_map(), check::perf_map);
 }
@@ -30,14 +35,31 @@ fn tampered_perf_maps_do_no_harm() {
 #[test]
 fn seeds_for_the_fuzz_targets() {
     let directory = env::var_os("SYSTEMSCOPE_FUZZ_SEEDS");
-    for (target, seeds) in [("elf", seeds::elf()), ("perf_map", seeds::perf_map())] {
+    for (target, seeds) in [
+        ("elf", seeds::elf()),
+        ("sources", seeds::sources()),
+        ("perf_map", seeds::perf_map()),
+    ] {
         for (index, seed) in seeds.iter().enumerate() {
             let file = check::file(seed);
-            let named = match target {
-                "elf" => readers::elf(&file, &(0..seed.len() as u64).collect::<Vec<_>>()),
-                _ => readers::perf_map(&file, &[0x7f00_0000_0000]),
+            let offsets: Vec<u64> = (0..seed.len() as u64).collect();
+            let is_read = match target {
+                "elf" => !readers::elf(&file, &offsets).unwrap().is_empty(),
+                // Where one function is in another, and in which line.
+                "sources" => {
+                    let found = readers::sources(&file, &offsets).unwrap();
+                    let lines = found.values().map(|places| {
+                        let lines = places.iter().map(|(_, line)| *line);
+                        lines.collect::<Vec<_>>()
+                    });
+                    let lines: Vec<Vec<u32>> = lines.collect();
+                    lines.contains(&vec![8, 3]) && lines.contains(&vec![9, 3])
+                }
+                _ => !readers::perf_map(&file, &[0x7f00_0000_0000])
+                    .unwrap()
+                    .is_empty(),
             };
-            assert!(!named.unwrap().is_empty(), "{target} {index}");
+            assert!(is_read, "{target} {index}");
             if let Some(directory) = &directory {
                 let folder = Path::new(directory).join(target);
                 fs::write(folder.join(format!("seed-{index}")), seed).unwrap();

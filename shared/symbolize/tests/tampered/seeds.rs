@@ -41,6 +41,39 @@ pub(crate) fn elf() -> Vec<Vec<u8>> {
     ]
 }
 
+const INLINED: &str = "static inline __attribute__((always_inline)) int inner(int a)
+{
+	volatile int b = a * a;
+	return b;
+}
+__attribute__((noinline)) int outer(int a)
+{
+	int sum = inner(a);
+	return sum + inner(sum);
+}
+void _start(void) { for (;;) outer(1); }
+";
+
+/// Programs of a few KiB with debug information.
+pub(crate) fn sources() -> Vec<Vec<u8>> {
+    let workshop = Workshop::new();
+    let source = workshop.path("seed.c");
+    std::fs::write(&source, INLINED).unwrap();
+    let build = |name: &str, options: &[&str]| {
+        let path = workshop.path(name);
+        let mut cc = std::process::Command::new("cc");
+        cc.args(["-nostdlib", "-static", "-Wl,-n", "-O2"])
+            .args(options);
+        crate::common::run(cc.arg("-o").arg(&path).arg(&source));
+        std::fs::read(&path).unwrap()
+    };
+    vec![
+        build("five", &["-gdwarf-5"]),
+        build("four", &["-gdwarf-4"]),
+        build("packed", &["-gdwarf-5", "-gz"]),
+    ]
+}
+
 /// Maps as JIT compilers write them.
 pub(crate) fn perf_map() -> Vec<Vec<u8>> {
     let maps = [

@@ -10,11 +10,11 @@ use std::collections::HashMap;
 use profile::folded::{DELIMITER, WAKER_DELIMITER, state_suffix};
 use profile::{
     Id, Name, Profile, Sample, StackId, StackTree, Stacks, State, Table, ThreadId, Translation,
-    Wakers, marker, text,
+    Wakers, marker,
 };
 
-use crate::options::Options;
-use crate::stack_text::{frame_names, part_names, thread_field, wakers};
+use super::frames::{frame_name, frame_names, part_names, thread_field, wakers};
+use super::options::Options;
 
 type Text = Id<Box<str>>;
 
@@ -176,6 +176,7 @@ impl<'a> Builder<'a> {
     fn stack(&mut self, stack: StackId) -> StackId {
         let Builder {
             profile,
+            options,
             texts,
             callers: tree,
             frames,
@@ -184,7 +185,7 @@ impl<'a> Builder<'a> {
         } = self;
         stacks.stack(&profile.stacks, stack, |callers, leaf| {
             let text = frames[leaf.index()].get_or_insert_with(|| {
-                texts.text(&text::frame(profile.name(&profile.frames[leaf])))
+                texts.text(&frame_name(profile, &profile.frames[leaf], options))
             });
             tree.called(callers, *text)
         })
@@ -194,18 +195,13 @@ impl<'a> Builder<'a> {
         if let Some(&known) = self.tails.get(&tail) {
             return known;
         }
-        let Options {
-            per_thread,
-            delimited,
-            annotate_kernel,
-            ..
-        } = *self.options;
+        let options = self.options;
         let mut names = Vec::new();
         names.extend(tail.leaf.map(|leaf| self.texts[leaf].to_string()));
-        if delimited && tail.has_user && !tail.kernel.is_empty() {
+        if options.delimited && tail.has_user && !tail.kernel.is_empty() {
             names.push(DELIMITER.to_owned());
         }
-        names.extend(part_names(self.profile, tail.kernel, annotate_kernel));
+        names.extend(part_names(self.profile, tail.kernel, options));
         if let Some(state) = tail.state {
             if names.is_empty() {
                 names.push(marker::NO_STACK.to_owned());
@@ -216,11 +212,10 @@ impl<'a> Builder<'a> {
         }
         for waker in wakers(self.profile, sample) {
             names.push(WAKER_DELIMITER.to_owned());
-            let (stack, annotate) = (waker.stack, annotate_kernel);
-            let frames = frame_names(self.profile, stack, None, delimited, annotate);
+            let frames = frame_names(self.profile, waker.stack, None, options);
             names.extend(frames.into_iter().rev());
             let (comm, thread) = (waker.comm, waker.thread);
-            names.push(thread_field(self.profile, comm, thread, per_thread));
+            names.push(thread_field(self.profile, comm, thread, options.per_thread));
         }
         let text = self.texts.text(&names.join(";"));
         self.tails.insert(tail, text);

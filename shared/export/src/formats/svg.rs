@@ -6,13 +6,17 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use inferno::flamegraph::color::{BackgroundColor, Color, MultiPalette, Palette, PaletteMap};
+use inferno::flamegraph::color::{
+    BackgroundColor, BasicPalette, Color, MultiPalette, Palette, PaletteMap,
+};
 use inferno::flamegraph::{self, TextTruncateDirection};
 use profile::folded::state_suffix;
-use profile::{Profile, Sample, State};
+use profile::{Profile, Sample, State, Unit};
 
-use crate::folded::Options;
-use crate::lines::Lines;
+use crate::format::{Format, Needs};
+use crate::measure::Measure;
+use crate::text::lines::Lines;
+use crate::text::options::{Options, Written};
 
 /// What stands above the graph.
 #[derive(Clone, Debug, Default)]
@@ -31,10 +35,97 @@ pub enum Colours {
     States,
     /// The customary blues and greens of sleepers and their wakers.
     Wakeups,
+    /// The customary reds and yellows of time on CPUs.
+    OnCpu,
+    /// The customary blues of time off them.
+    OffCpu,
 }
 
 /// What the colours of [`Colours::States`] mean, for captions.
 pub const STATE_COLOURS: &str = "red: on a CPU, blue: blocked, amber: waiting for a CPU";
+
+/// The format: a flame graph of all of it, with a caption of its own.
+pub struct Svg;
+
+impl Format for Svg {
+    fn name(&self) -> &'static str {
+        "svg"
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &[".svg"]
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::NAMES
+    }
+
+    fn write(
+        &self,
+        profile: &Profile,
+        options: &Options,
+        writer: &mut dyn Write,
+    ) -> io::Result<Written> {
+        let measure = Measure::of(profile);
+        let values = profile.values();
+        let samples = values.map(|(sample, value)| (sample, measure.of_value(value)));
+        let colours = Colours::of(profile);
+        let caption = Caption::of(profile, colours, &measure);
+        draw(
+            profile, samples, &measure, options, colours, &caption, writer,
+        )?;
+        Ok(Written::default())
+    }
+}
+
+impl Colours {
+    /// What suits a profile.
+    fn of(profile: &Profile) -> Colours {
+        let any = |has: fn(&Sample) -> bool| profile.samples.keys().any(has);
+        if any(|sample| sample.wakers.is_some()) {
+            Colours::Wakeups
+        } else if any(|sample| sample.state.is_some()) {
+            Colours::States
+        } else if profile.unit == Unit::Samples {
+            Colours::OnCpu
+        } else {
+            Colours::OffCpu
+        }
+    }
+}
+
+impl Caption {
+    pub(crate) fn titled(title: &str) -> Caption {
+        Caption {
+            title: title.to_owned(),
+            subtitle: String::new(),
+        }
+    }
+
+    /// What there is to say of a profile.
+    fn of(profile: &Profile, colours: Colours, measure: &Measure) -> Caption {
+        let whose = match profile.meta.targets.as_str() {
+            "" => "all threads",
+            targets => targets,
+        };
+        let title = match colours {
+            Colours::States => format!("Where the time of {whose} goes"),
+            Colours::Wakeups => format!("Who ended the waits of {whose}"),
+            Colours::OnCpu => format!("Where {whose} run"),
+            Colours::OffCpu => format!("Where {whose} are off the CPU"),
+        };
+        let subtitle = match (colours, measure) {
+            (Colours::States, _) => format!("widths: µs; {STATE_COLOURS}"),
+            (Colours::Wakeups, _) => "below the --: where it waited; above: who woke it, from the leaf up; widths are blocked time".to_owned(),
+            (_, Measure::Time(1)) => "widths: µs".to_owned(),
+            (_, Measure::Time(time)) => {
+                format!("widths: µs, by samples that stand for {} µs each", time / 1_000)
+            }
+            (_, Measure::Events(name, _)) => format!("widths: {name}"),
+        };
+        Caption { title, subtitle }
+    }
+}
 
 /// Writes a flame graph of nanoseconds, shown in µs. Threads of one name are
 /// drawn as one.
@@ -48,10 +139,30 @@ pub fn write(
     caption: &Caption,
     writer: &mut dyn Write,
 ) -> io::Result<()> {
+    let (measure, options) = (Measure::Time(1), Options::default());
+    draw(
+        profile, samples, &measure, &options, colours, caption, writer,
+    )
+}
+
+/// Writes a flame graph of nanoseconds or of events.
+fn draw(
+    profile: &Profile,
+    samples: impl IntoIterator<Item = (Sample, u64)>,
+    measure: &Measure,
+    options: &Options,
+    colours: Colours,
+    caption: &Caption,
+    writer: &mut dyn Write,
+) -> io::Result<()> {
+    let (divisor, count_name) = match measure {
+        Measure::Time(_) => (1_000, "µs"),
+        Measure::Events(name, _) => (1, &**name),
+    };
     let mut lines = Vec::new();
-    Lines::new(profile, samples, &Options::default()).for_each(|line, time| {
-        if time >= 1_000 {
-            lines.push(format!("{} {}", not_a_comment(line), time / 1_000));
+    Lines::new(profile, samples, options).for_each(|line, value| {
+        if value >= divisor {
+            lines.push(format!("{} {}", not_a_comment(line), value / divisor));
         }
         Ok::<_, io::Error>(())
     })?;
@@ -62,15 +173,15 @@ pub fn write(
     let mut options = flamegraph::Options::default();
     options.title = shortened(&caption.title);
     options.subtitle = Some(caption.subtitle.clone());
-    options.count_name = "µs".to_owned();
+    options.count_name = count_name.to_owned();
     options.bgcolors = Some(BackgroundColor::Flat(PAPER));
     match colours {
         Colours::States => options.palette_map = Some(&mut palette),
-        Colours::Wakeups => {
-            options.colors = Palette::Multi(MultiPalette::Wakeup);
-            options.deterministic = true;
-        }
+        Colours::Wakeups => options.colors = Palette::Multi(MultiPalette::Wakeup),
+        Colours::OnCpu => options.colors = Palette::Basic(BasicPalette::Hot),
+        Colours::OffCpu => options.colors = Palette::Basic(BasicPalette::Io),
     }
+    options.deterministic = true;
     options.text_truncate_direction = TextTruncateDirection::Right;
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), writer)
 }
@@ -84,7 +195,7 @@ fn shortened(title: &str) -> String {
 }
 
 /// inferno skips lines that start with `# `; a thread may be named so.
-fn not_a_comment(line: &str) -> Cow<'_, str> {
+pub(crate) fn not_a_comment(line: &str) -> Cow<'_, str> {
     match line.trim_start().strip_prefix("# ") {
         Some(rest) => format!("#\u{a0}{rest}").into(),
         None => line.into(),
@@ -146,7 +257,7 @@ fn hash(name: &str) -> u64 {
 }
 
 /// A picture that says that there is nothing to see.
-fn write_empty(caption: &Caption, writer: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_empty(caption: &Caption, writer: &mut dyn Write) -> io::Result<()> {
     let title = escape(&caption.title);
     writeln!(
         writer,
@@ -166,8 +277,6 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use profile::Unit;
-
     use super::*;
     use crate::fixture::{sample, weight, written};
 

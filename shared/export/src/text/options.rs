@@ -9,8 +9,14 @@ pub struct Options {
     pub per_thread: bool,
     /// Put a `-` frame between user and kernel frames.
     pub delimited: bool,
-    /// Append `_[k]` to kernel frames.
-    pub annotate_kernel: bool,
+    /// Append `_[k]` to kernel frames and `_[i]` to inlined ones.
+    pub annotate: bool,
+    /// Append how far a frame is into its function: `read+0x1f`.
+    pub symbol_offsets: bool,
+    /// Append where a frame is in its file: `read [libc.so.6+0xf8c4f]`.
+    pub addresses: bool,
+    /// Append a frame's source file and line: `parse (row.c:17)`.
+    pub source_lines: bool,
     /// Write times as nanoseconds, not as whole microseconds. Samples are
     /// written as they are.
     pub nanoseconds: bool,

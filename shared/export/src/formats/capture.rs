@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use profile::{Profile, capture};
 
-use crate::Format;
-use crate::options::{Options, Written};
+use crate::format::{Format, Needs};
+use crate::text::options::{Options, Written};
 
 /// The format; `capture.proto` describes it.
 pub struct Capture;
@@ -19,7 +19,11 @@ impl Format for Capture {
         &[".scope"]
     }
 
-    fn tells_addresses(&self) -> bool {
+    fn needs(&self) -> Needs {
+        Needs::ALL
+    }
+
+    fn is_binary(&self) -> bool {
         true
     }
 

@@ -32,9 +32,9 @@ use std::io::{self, Write};
 
 use profile::{Profile, Sample, ThreadId};
 
-use crate::Format;
-use crate::options::{Options, Written};
-use crate::stack_text::{frame_names, part_names, thread_name, wakers};
+use crate::format::{Format, Needs};
+use crate::text::frames::{frame_names, part_names, thread_name, wakers};
+use crate::text::options::{Options, Written};
 
 /// The format: the lightest stack first so that the heaviest stands next to the prompt.
 /// Omissions are those of [`Folded`](crate::folded::Folded); with `per_thread` the IDs are
@@ -50,8 +50,11 @@ impl Format for Classic {
         &[]
     }
 
-    fn tells_addresses(&self) -> bool {
-        false
+    fn needs(&self) -> Needs {
+        Needs {
+            processes: true,
+            ..Needs::NAMES
+        }
     }
 
     fn write(
@@ -86,9 +89,7 @@ fn record(profile: &Profile, sample: &Sample, options: &Options) -> String {
     let mut lines = Vec::new();
     for waker in wakers.iter().rev() {
         lines.push(titled("waker:", waker.comm, waker.thread));
-        let (delimited, annotate) = (options.delimited, options.annotate_kernel);
-        let frames = frame_names(profile, waker.stack, None, delimited, annotate);
-        lines.extend(frames);
+        lines.extend(frame_names(profile, waker.stack, None, options));
         lines.push(format!("{:<16} --", "--"));
     }
     lines.extend(leaf_first(profile, sample, options));
@@ -113,7 +114,7 @@ fn titled(title: &str, comm: &str, thread: Option<ThreadId>, options: &Options) 
 
 /// The frames' names, with the state at the first.
 fn leaf_first(profile: &Profile, sample: &Sample, options: &Options) -> Vec<String> {
-    let part = |part| part_names(profile, part, options.annotate_kernel).into_iter();
+    let part = |part| part_names(profile, part, options).into_iter();
     let mut names: Vec<String> = part(sample.stack.kernel).rev().collect();
     if options.delimited && !names.is_empty() && !sample.stack.user.is_empty() {
         // As bcc's offcputime and offwaketime each have it.
@@ -163,8 +164,9 @@ mod tests {
         let options = Options {
             per_thread: true,
             delimited: true,
-            annotate_kernel: true,
+            annotate: true,
             nanoseconds: true,
+            ..Options::default()
         };
         let text = classic(options);
         assert!(text.starts_with(

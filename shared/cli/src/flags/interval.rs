@@ -4,7 +4,8 @@ use clap::Args;
 use collect::{OffCpuFilter, ThreadKind};
 use profile::Lengths;
 
-use crate::{TargetFlags, usage, values};
+use super::TargetFlags;
+use crate::{usage, values};
 
 /// Which threads' intervals count, and which of them.
 #[derive(Args, Clone, Debug)]

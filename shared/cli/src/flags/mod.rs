@@ -1,20 +1,21 @@
 //! Groups of flags that several tools share, for `#[command(flatten)]`.
 
+mod interval;
+mod output;
+
 use std::fs;
 use std::os::fd::RawFd;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use collect::{CallGraph, Detail, StackChoice};
-use export::Format;
-use export::capture::Capture;
-use export::classic::Classic;
-use export::folded::Folded;
 use loader::Targets;
 
 use crate::values;
+
+pub use interval::IntervalFlags;
+pub use output::{Chosen, FormatFlags, FrameFlags, OutputFlags};
 
 /// Whom to measure; neither flag means every thread of the machine.
 #[derive(Args, Clone, Debug, Default)]
@@ -75,54 +76,6 @@ impl TargetFlags {
     }
 }
 
-/// What to print, and where.
-#[derive(Args, Clone, Debug, Default)]
-pub struct OutputFlags {
-    /// Append `_[k]` to kernel frames
-    #[arg(short = 'a', long)]
-    pub annotate: bool,
-
-    /// Put a - frame between user and kernel frames
-    #[arg(short = 'd', long)]
-    pub delimited: bool,
-
-    /// Folded output, one line per stack: the default, accepted for bcc's sake
-    #[arg(short = 'f', long)]
-    pub folded: bool,
-
-    /// Tell threads apart: the first field is comm-PID/TID
-    #[arg(long)]
-    pub per_thread: bool,
-
-    /// bcc's form of several lines per stack, leaf first
-    #[arg(long)]
-    pub classic: bool,
-
-    /// Write a capture: all that was measured, for wallclock
-    #[arg(long, hide = true, conflicts_with = "classic")]
-    pub capture: bool,
-
-    /// Write to FILE, which appears only once it is whole
-    #[arg(short = 'o', long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-
-    /// Say on stderr what is being done
-    #[arg(short = 'v', long)]
-    pub verbose: bool,
-}
-
-impl OutputFlags {
-    /// The format that is asked for.
-    #[must_use]
-    pub fn format(&self) -> &'static dyn Format {
-        match (self.capture, self.classic) {
-            (true, _) => &Capture,
-            (_, true) => &Classic,
-            _ => &Folded,
-        }
-    }
-}
-
 /// How long to measure.
 #[derive(Args, Clone, Debug, Default)]
 pub struct DurationFlags {
@@ -178,17 +131,18 @@ impl StackFlags {
     /// Which stacks, for this output; neither flag means both sides'.
     #[must_use]
     pub fn choice(&self, output: &OutputFlags) -> StackChoice {
-        let per_thread = output.per_thread;
+        let needs = output.needs();
         StackChoice {
             user: !self.kernel_stacks_only,
             kernel: !self.user_stacks_only,
             call_graph: self.call_graph,
-            per_thread,
-            per_process: per_thread || output.classic,
-            detail: match output.format().tells_addresses() {
+            per_thread: needs.threads,
+            per_process: needs.threads || needs.processes,
+            detail: match needs.addresses {
                 true => Detail::Addresses,
                 false => Detail::Names,
             },
+            sources: output.frames.sources(),
             of_anyone: false,
         }
     }
@@ -319,7 +273,6 @@ mod tests {
         assert!(arguments.output.annotate && arguments.output.delimited);
         assert!(arguments.output.per_thread && arguments.output.verbose);
         assert!(arguments.stacks.user_stacks_only && !arguments.stacks.kernel_stacks_only);
-        assert_eq!(arguments.output.output, Some(PathBuf::from("out")));
         assert_eq!(arguments.control.control_fd, Some(3));
     }
 
@@ -352,7 +305,11 @@ mod tests {
         assert!(!choice("--classic").per_thread && choice("--classic").per_process);
         assert!(choice("--per-thread").per_thread && choice("--per-thread").per_process);
         assert_eq!(choice("").detail, Detail::Names);
-        assert_eq!(choice("--capture").detail, Detail::Addresses);
+        let scope = choice("--format scope");
+        assert!(scope.per_thread && scope.per_process && scope.detail == Detail::Addresses);
+        for flag in ["-s", "--addresses"] {
+            assert_eq!(choice(flag).detail, Detail::Addresses);
+        }
         assert_eq!(choice("").call_graph, CallGraph::Auto);
         assert_eq!(choice("--call-graph fp").call_graph, CallGraph::Fp);
         assert!(parse("--call-graph lbr").is_err());

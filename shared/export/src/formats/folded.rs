@@ -6,10 +6,9 @@ use std::io::{self, Write};
 
 use profile::{Profile, Sample};
 
-use crate::Format;
-use crate::lines::Lines;
-
-pub use crate::options::{Options, Written};
+use crate::format::{Format, Needs};
+use crate::text::lines::Lines;
+use crate::text::options::{Options, Written};
 
 /// The format. Nanoseconds are summed first and cut to microseconds once; lines that come
 /// to 0 are left out and told of.
@@ -24,8 +23,8 @@ impl Format for Folded {
         &[".folded"]
     }
 
-    fn tells_addresses(&self) -> bool {
-        false
+    fn needs(&self) -> Needs {
+        Needs::NAMES
     }
 
     fn write(
@@ -69,7 +68,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{blocked, sample, stack, weight, woken, written};
-    use crate::stack_text::{frame_names, thread_field, wakers};
+    use crate::text::frames::{frame_names, thread_field, wakers};
 
     fn folded(profile: &Profile, options: Options) -> String {
         written(|writer| Folded.write(profile, &options, writer).map(|_| ()))
@@ -102,8 +101,9 @@ mod tests {
         let options = Options {
             per_thread: true,
             delimited: true,
-            annotate_kernel: true,
+            annotate: true,
             nanoseconds: true,
+            ..Options::default()
         };
         assert_eq!(
             folded(&blocked(), options),
@@ -150,7 +150,7 @@ mod tests {
         let runnable = sample(&mut profile, "t", &[], &[], Some(State::Runnable));
         profile.add(runnable, weight(2));
         let options = Options {
-            annotate_kernel: true,
+            annotate: true,
             ..Options::default()
         };
         assert_eq!(
@@ -164,8 +164,8 @@ mod tests {
         let options = Options {
             per_thread: true,
             delimited: true,
-            annotate_kernel: true,
-            nanoseconds: false,
+            annotate: true,
+            ..Options::default()
         };
         assert_eq!(
             folded(&woken(), Options::default()),
@@ -263,9 +263,8 @@ mod tests {
 
     /// All lines, each made by itself.
     fn one_by_one(profile: &Profile, options: &Options) -> String {
-        let (delimited, annotate) = (options.delimited, options.annotate_kernel);
         let field = |comm, thread| thread_field(profile, comm, thread, options.per_thread);
-        let names = |stack, state| frame_names(profile, stack, state, delimited, annotate);
+        let names = |stack, state| frame_names(profile, stack, state, options);
         let mut lines: BTreeMap<(String, String), u64> = BTreeMap::new();
         for (sample, value) in profile.values() {
             let mut path = names(sample.stack, sample.state);
@@ -311,7 +310,7 @@ mod tests {
             entries in prop::collection::vec((similar_samples(), 1_u64..100), 0..60),
             per_thread: bool,
             delimited: bool,
-            annotate_kernel: bool,
+            annotate: bool,
         ) {
             let mut profile = Profile::new(Unit::Nanoseconds);
             for (words, value) in entries {
@@ -321,8 +320,9 @@ mod tests {
             let options = Options {
                 per_thread,
                 delimited,
-                annotate_kernel,
+                annotate,
                 nanoseconds: true,
+                ..Options::default()
             };
             prop_assert_eq!(folded(&profile, options), one_by_one(&profile, &options));
         }
@@ -340,8 +340,9 @@ mod tests {
             let options = Options {
                 per_thread: true,
                 delimited,
-                annotate_kernel: true,
+                annotate: true,
                 nanoseconds: true,
+                ..Options::default()
             };
             let text = folded(&profile, options);
             let read = profile::folded::read(text.as_bytes(), Unit::Nanoseconds, true).unwrap();

@@ -1,0 +1,9 @@
+//! Any bytes at all as an ELF file to look up source lines in. Run by
+//! `scripts/fuzz.sh`.
+#![no_main]
+#![allow(dead_code)] // the other target's check
+
+#[path = "../shared/symbolize/tests/tampered/check.rs"]
+mod check;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| check::sources(bytes));

@@ -1,0 +1,304 @@
+//! Which format goes where.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use export::capture::Capture;
+use export::{Format, Options, Written, by_ending, without_ending};
+use profile::Profile;
+
+use crate::{Output, usage};
+
+/// A format, and where it goes.
+#[derive(Clone)]
+pub struct Planned {
+    /// The format.
+    pub format: &'static dyn Format,
+    /// The file; none is standard output.
+    pub path: Option<PathBuf>,
+}
+
+/// The format that a file's ending says.
+#[must_use]
+pub fn format_of_file(path: &Path) -> Option<&'static dyn Format> {
+    by_ending(path.file_name()?.to_str()?)
+}
+
+/// Formats with their files: as many of each, each format with the next file; or several
+/// formats with one file, to whose name their endings are added; or files alone, whose
+/// endings say the formats, or none does and it is `usual`.
+///
+/// # Errors
+/// Neither of these: a wrong command line.
+pub fn pair(
+    formats: &[&'static dyn Format],
+    files: &[PathBuf],
+    usual: &'static dyn Format,
+) -> anyhow::Result<Vec<Planned>> {
+    let planned = |format, path: Option<&PathBuf>| Planned {
+        format,
+        path: path.cloned(),
+    };
+    Ok(match (formats, files) {
+        ([], []) => vec![planned(usual, None)],
+        ([], files) => {
+            let format = |file: &PathBuf| format_of_file(file).unwrap_or(usual);
+            let files = files.iter();
+            files
+                .map(|file| planned(format(file), Some(file)))
+                .collect()
+        }
+        ([format], []) => vec![planned(*format, None)],
+        (formats, files) if formats.len() == files.len() => {
+            let pairs = formats.iter().zip(files);
+            pairs
+                .map(|(format, file)| planned(*format, Some(file)))
+                .collect()
+        }
+        (formats, [file]) => {
+            let files = formats.iter();
+            files
+                .map(|format| planned(*format, Some(&with_ending_of(*format, file))))
+                .collect()
+        }
+        (formats, []) => {
+            return Err(usage(format!(
+                "{} formats cannot all go to standard output: give -o a name that their endings are added to, or -o once for each",
+                formats.len()
+            )));
+        }
+        (formats, files) => {
+            return Err(usage(format!(
+                "{} formats and {} files: give -o once, for a name that the formats' endings are added to, or once for each format",
+                formats.len(),
+                files.len()
+            )));
+        }
+    })
+}
+
+/// The file with this format's ending, in place of another format's if it has one.
+fn with_ending_of(format: &dyn Format, file: &Path) -> PathBuf {
+    let own = format!(".{}", format.name());
+    let ending = format.endings().first().copied().unwrap_or(&own);
+    let name = file.file_name().unwrap_or_default();
+    let mut name = match name.to_str() {
+        Some(text) => without_ending(text).into(),
+        None => name.to_owned(),
+    };
+    name.push(ending);
+    file.with_file_name(name)
+}
+
+/// Where whole profiles go, checked to be writable.
+pub struct Destinations(Vec<(&'static dyn Format, Output)>);
+
+impl Destinations {
+    /// Checks all of them at once, before anything is measured.
+    ///
+    /// # Errors
+    /// Two are the same, one is not fit for its format, or cannot be written: which, and
+    /// what to do.
+    pub fn new(plan: Vec<Planned>) -> anyhow::Result<Destinations> {
+        let mut taken = HashSet::new();
+        let mut outputs = Vec::new();
+        for Planned { format, path } in plan {
+            match &path {
+                Some(path) if !taken.insert(resolved(path)) => {
+                    return Err(usage(format!(
+                        "two outputs go to `{}`: name another file for one of them",
+                        path.display()
+                    )));
+                }
+                None if format.is_binary() && io::stdout().is_terminal() => {
+                    return Err(usage(format!(
+                        "{} is not to be read on a terminal: give -o FILE, or a pipe",
+                        format.name()
+                    )));
+                }
+                _ => outputs.push((format, Output::new(path)?)),
+            }
+        }
+        Ok(Destinations(outputs))
+    }
+
+    /// Whether standard output is one of them.
+    #[must_use]
+    pub fn include_stdout(&self) -> bool {
+        self.0.iter().any(|(_, output)| output.is_stdout())
+    }
+
+    /// Writes a profile to all of them, and says what each left out.
+    ///
+    /// # Errors
+    /// The first that cannot be written; those before it are whole.
+    pub fn write(self, profile: &Profile, options: &Options) -> anyhow::Result<Vec<Written>> {
+        self.write_each(|format, writer| format.write(profile, options, writer))
+    }
+
+    /// The same of one that was made of several captures: as a capture these are written,
+    /// of which it can be made again.
+    ///
+    /// # Errors
+    /// As [`Destinations::write`].
+    pub fn write_with_parts(
+        self,
+        profile: &Profile,
+        parts: &[&Profile],
+        options: &Options,
+    ) -> anyhow::Result<Vec<Written>> {
+        self.write_each(|format, writer| match format.name() == Capture.name() {
+            true => {
+                for part in parts {
+                    Capture.write(part, options, &mut *writer)?;
+                }
+                Ok(Written::default())
+            }
+            false => format.write(profile, options, writer),
+        })
+    }
+
+    fn write_each(
+        self,
+        write: impl Fn(&dyn Format, &mut dyn Write) -> io::Result<Written>,
+    ) -> anyhow::Result<Vec<Written>> {
+        let mut all = Vec::new();
+        for (format, output) in self.0 {
+            let mut written = Written::default();
+            output.write(|writer| {
+                written = write(format, writer)?;
+                Ok(())
+            })?;
+            all.push(written);
+        }
+        Ok(all)
+    }
+}
+
+/// What a path leads to, however it is written; the file need not be there.
+fn resolved(path: &Path) -> PathBuf {
+    if let Ok(resolved) = fs::canonicalize(path) {
+        return resolved;
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    folder.join(path.file_name().unwrap_or_default())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use export::folded::Folded;
+    use export::{FORMATS, by_name};
+    use profile::Unit;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn plan(formats: &[&str], files: &[&str]) -> anyhow::Result<Vec<(&'static str, String)>> {
+        let formats: Vec<_> = formats.iter().map(|name| by_name(name).unwrap()).collect();
+        let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+        let plan = pair(&formats, &files, &Folded)?.into_iter();
+        let plan = plan.map(|planned| {
+            let path = planned.path.map(|path| path.display().to_string());
+            (planned.format.name(), path.unwrap_or_default())
+        });
+        Ok(plan.collect())
+    }
+
+    #[test]
+    fn formats_and_files_are_paired() {
+        let pairs = |formats: &[&str], files: &[&str]| plan(formats, files).unwrap();
+        let owned = |pairs: &[(&'static str, &str)]| -> Vec<(&'static str, String)> {
+            let pairs = pairs.iter();
+            pairs
+                .map(|(name, file)| (*name, (*file).to_owned()))
+                .collect()
+        };
+        for (formats, files, expected) in [
+            (&[][..], &[][..], &[("folded", "")][..]),
+            (&[], &["a"], &[("folded", "a")]),
+            (
+                &[],
+                &["a.svg", "b.pb.gz"],
+                &[("svg", "a.svg"), ("pprof", "b.pb.gz")],
+            ),
+            (&["json"], &[], &[("json", "")]),
+            (&["json"], &["a.svg"], &[("json", "a.svg")]),
+            (
+                &["json", "svg"],
+                &["a", "b"],
+                &[("json", "a"), ("svg", "b")],
+            ),
+            (
+                &["pprof", "speedscope", "classic"],
+                &["x/run.2"],
+                &[
+                    ("pprof", "x/run.2.pb.gz"),
+                    ("speedscope", "x/run.2.speedscope.json"),
+                    ("classic", "x/run.2.classic"),
+                ],
+            ),
+            (
+                &["svg", "json"],
+                &["run.speedscope.json"],
+                &[("svg", "run.svg"), ("json", "run.json")],
+            ),
+        ] {
+            assert_eq!(pairs(formats, files), owned(expected));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_paired_is_a_wrong_command_line() {
+        let error =
+            |formats: &[&str], files: &[&str]| plan(formats, files).unwrap_err().to_string();
+        assert!(
+            error(&["svg", "json"], &[]).contains("2 formats cannot all go to standard output")
+        );
+        assert!(error(&["svg"], &["a", "b"]).contains("1 formats and 2 files"));
+        assert!(error(&["svg", "json", "scope"], &["a", "b"]).contains("3 formats and 2 files"));
+    }
+
+    #[test]
+    fn no_two_go_to_one_file() {
+        let folder = TempDir::new().unwrap();
+        let path = |name: &str| Some(folder.path().join(name));
+        let to = |one, other| {
+            let plan = [one, other].map(|path| Planned {
+                format: &Folded,
+                path,
+            });
+            Destinations::new(plan.into()).map(drop)
+        };
+        assert!(to(path("a"), path("b")).is_ok());
+        let error = to(path("a"), path("./a")).unwrap_err().to_string();
+        assert!(error.contains("two outputs go to"), "{error}");
+        fs::write(folder.path().join("old"), "").unwrap();
+        std::os::unix::fs::symlink("old", folder.path().join("link")).unwrap();
+        assert!(to(path("old"), path("link")).is_err());
+        let error = to(path("a"), path("missing/b")).unwrap_err().to_string();
+        assert!(error.ends_with("create its folder first"), "{error}");
+    }
+
+    #[test]
+    fn every_format_is_written() {
+        let folder = TempDir::new().unwrap();
+        let base = [folder.path().join("run")];
+        let plan = pair(FORMATS, &base, &Folded).unwrap();
+        let destinations = Destinations::new(plan.clone()).unwrap();
+        assert!(!destinations.include_stdout());
+        let profile = Profile::new(Unit::Nanoseconds);
+        let written = destinations.write(&profile, &Options::default());
+        assert_eq!(written.unwrap().len(), FORMATS.len());
+        assert!(
+            plan.iter()
+                .all(|planned| planned.path.as_ref().unwrap().is_file())
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! What changed from one profile to another, for people, programs and as a picture.
+
+mod json;
+mod svg;
+mod table;
+
+pub use json::write as write_json;
+pub use svg::write as write_svg;
+pub use table::{Shown, write as write_table};
+
+use profile::{Profile, State, Unit};
+
+use crate::measure::{Measure, state_name};
+
+/// What a state is called; where states are not told apart, what all of it is.
+fn state(profile: &Profile, state: Option<State>) -> &'static str {
+    match (state, profile.unit) {
+        (Some(state), _) => state_name(state),
+        (None, Unit::Samples) => "on CPU",
+        (None, Unit::Nanoseconds) => "off CPU",
+    }
+}
+
+/// Whether rates are times, and what they are called if not.
+fn unit(profile: &Profile) -> Option<String> {
+    match Measure::of(profile) {
+        Measure::Time(_) => None,
+        Measure::Events(name, _) => Some(name),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use profile::diff::{Diff, diff};
+    use profile::{Rate, Sampling, folded};
+
+    use super::*;
+    use crate::fixture::written;
+
+    fn profiles() -> [Profile; 2] {
+        [
+            "a;main;f 900\na;main;g 5000\n",
+            "a;main;f 1300\na;main;g 5010\nb;h 7\n",
+        ]
+        .map(|text| {
+            let mut profile = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
+            profile.meta.window.length_ns = 10_000_000_000;
+            profile.meta.sampling = Some(Sampling {
+                event: "cpu-clock".to_owned(),
+                rate: Rate::Frequency(1000),
+            });
+            profile
+        })
+    }
+
+    fn changes() -> Diff {
+        let [before, after] = profiles();
+        diff(&before, &after).unwrap()
+    }
+
+    #[test]
+    fn the_table_tells_chance_from_change() {
+        let [before, after] = profiles();
+        let table = |shown, rows| {
+            written(|writer| write_table(&before, &after, &changes(), shown, rows, writer))
+        };
+        let functions = table(Shown::Functions, 20);
+        let line = |name: &str| {
+            let mut lines = functions.lines();
+            let line = lines
+                .find(|line| line.ends_with(&format!(" {name}")))
+                .unwrap();
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            line("f"),
+            [
+                "+40.000", "±", "12.1", "90.000", "130.000", "on", "CPU", "f"
+            ]
+        );
+        assert!(line("g").contains(&"~".to_owned()), "{functions}");
+        assert!(table(Shown::Functions, 1).contains("3 more"), "{functions}");
+        assert!(table(Shown::Stacks, 20).contains("a;main;f"));
+    }
+
+    #[test]
+    fn the_object_has_every_change() {
+        let [before, after] = profiles();
+        let text = written(|writer| write_json(&before, &after, &changes(), writer));
+        let object: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let functions = object["functions"].as_array().unwrap();
+        assert_eq!(functions.len(), 4);
+        let f = functions.iter().find(|it| it["function"] == "f").unwrap();
+        assert_eq!(f["before"], 90e6);
+        assert_eq!(f["difference"], 40e6);
+        assert_eq!(f["significant"], true);
+        assert_eq!(object["stacks"].as_array().unwrap().len(), 3);
+        assert_eq!(object["unit"], "nanoseconds per second");
+    }
+
+    #[test]
+    fn the_picture_is_as_wide_as_it_is_after() {
+        let [before, after] = profiles();
+        let svg = written(|writer| write_svg(&before, &after, writer));
+        assert!(svg.contains("<title>all (6,317,000 µs"), "{svg:.2000}");
+        assert!(
+            svg.contains("<title>f (1,300,000 µs, 20.58%; +6.3"),
+            "{svg}"
+        );
+    }
+}

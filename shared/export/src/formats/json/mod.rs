@@ -1,0 +1,441 @@
+//! One JSON object, for programs: docs/profile.schema.json describes it.
+
+mod off_cpu;
+
+use std::io::{self, Write};
+
+use profile::{FrameKind, Id, Label, ModuleKind, Profile, Rate, Sample, StackId, Unit, Weight};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use self::off_cpu::OffCpu;
+use crate::format::{Format, Needs};
+use crate::measure::state_name;
+use crate::text::frames::{source, thread_name, wakers};
+use crate::text::options::{Options, Written};
+
+/// The format.
+pub struct Json;
+
+/// Of the object; another one where a program that reads this one would err.
+const VERSION: u32 = 1;
+
+impl Format for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &[".json"]
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::ALL
+    }
+
+    fn write(
+        &self,
+        profile: &Profile,
+        _options: &Options,
+        writer: &mut dyn Write,
+    ) -> io::Result<Written> {
+        serde_json::to_writer(&mut *writer, &Object(profile))?;
+        writeln!(writer)?;
+        Ok(Written::default())
+    }
+}
+
+/// The whole of it, written as it is gone through: samples can be many.
+struct Object<'a>(&'a Profile);
+
+impl Serialize for Object<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Object(profile) = *self;
+        let unit = match profile.unit {
+            Unit::Nanoseconds => "nanoseconds",
+            Unit::Samples => "samples",
+        };
+        let modules = || {
+            profile
+                .modules
+                .iter()
+                .map(move |it| Module::of(profile, it))
+        };
+        let frames = || profile.frames.iter().map(move |it| Frame::of(profile, it));
+        let processes = || profile.processes.iter().map(Process::of);
+        let threads = || {
+            profile
+                .threads
+                .iter()
+                .map(move |it| Thread::of(profile, it))
+        };
+        let samples = || {
+            let samples = profile.samples.iter();
+            samples.map(move |(sample, weight)| Row::of(profile, sample, weight))
+        };
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("version", &VERSION)?;
+        object.serialize_entry("meta", &Meta::of(profile))?;
+        object.serialize_entry("unit", unit)?;
+        object.serialize_entry("modules", &Rows(modules))?;
+        object.serialize_entry("frames", &Rows(frames))?;
+        object.serialize_entry("processes", &Rows(processes))?;
+        object.serialize_entry("threads", &Rows(threads))?;
+        object.serialize_entry("samples", &Rows(samples))?;
+        object.serialize_entry("lost", &Lost::of(profile))?;
+        object.serialize_entry("walk_ends", &WalkEnds::of(profile))?;
+        if let Some(offcpu) = OffCpu::of(profile) {
+            object.serialize_entry("ebpf", &Forerunner { offcpu })?;
+        }
+        object.end()
+    }
+}
+
+/// Rows that are made as they are written.
+struct Rows<Make>(Make);
+
+impl<Make, Iter> Serialize for Rows<Make>
+where
+    Make: Fn() -> Iter,
+    Iter: Iterator<Item: Serialize>,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0())
+    }
+}
+
+/// Under the names of an earlier program's.
+#[derive(Serialize)]
+struct Forerunner {
+    offcpu: OffCpu,
+}
+
+#[derive(Serialize)]
+struct Meta<'a> {
+    tool: &'a str,
+    tool_version: &'a str,
+    command_line: &'a [String],
+    host: &'a str,
+    kernel: &'a str,
+    cpus: u32,
+    targets: &'a str,
+    window: Window,
+    sampling: Option<Sampling<'a>>,
+    lengths: Option<Lengths>,
+}
+
+#[derive(Serialize)]
+struct Window {
+    start_ns: u64,
+    start_utc_ns: u64,
+    length_ns: u64,
+    requested_ns: u64,
+}
+
+#[derive(Serialize)]
+struct Sampling<'a> {
+    event: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frequency: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    period: Option<u64>,
+    ns_per_sample: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Lengths {
+    least_ns: u64,
+    most_ns: Option<u64>,
+}
+
+impl<'a> Meta<'a> {
+    fn of(profile: &'a Profile) -> Meta<'a> {
+        let meta = &profile.meta;
+        Meta {
+            tool: &meta.tool,
+            tool_version: &meta.tool_version,
+            command_line: &meta.command_line,
+            host: &meta.host,
+            kernel: &meta.kernel,
+            cpus: meta.cpus,
+            targets: &meta.targets,
+            window: Window {
+                start_ns: meta.window.start_ns,
+                start_utc_ns: meta.window.start_utc_ns,
+                length_ns: meta.window.length_ns,
+                requested_ns: meta.window.requested_ns,
+            },
+            sampling: meta.sampling.as_ref().map(|sampling| {
+                let (frequency, period) = match sampling.rate {
+                    Rate::Frequency(frequency) => (Some(frequency), None),
+                    Rate::Period(period) => (None, Some(period)),
+                };
+                Sampling {
+                    event: &sampling.event,
+                    frequency,
+                    period,
+                    ns_per_sample: sampling.nanoseconds(),
+                }
+            }),
+            lengths: meta.lengths.map(|lengths| Lengths {
+                least_ns: lengths.least,
+                most_ns: Some(lengths.most).filter(|most| *most < u64::MAX),
+            }),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Module<'a> {
+    path: &'a str,
+    build_id: Option<&'a str>,
+    kind: &'static str,
+}
+
+impl<'a> Module<'a> {
+    fn of(profile: &'a Profile, module: &profile::Module) -> Module<'a> {
+        Module {
+            path: &profile.names[module.path],
+            build_id: module.build_id.map(|digits| &*profile.names[digits]),
+            kind: match module.kind {
+                ModuleKind::File => "file",
+                ModuleKind::Vdso => "vdso",
+                ModuleKind::Jit => "jit",
+                ModuleKind::Kernel => "kernel",
+                ModuleKind::KernelModule => "kernel module",
+            },
+        }
+    }
+}
+
+/// What is not known is left out.
+#[derive(Serialize)]
+struct Frame<'a> {
+    name: &'a str,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    module: Option<usize>,
+    /// Not a number: those that programs read have 53 bits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    inlined: bool,
+}
+
+impl<'a> Frame<'a> {
+    fn of(profile: &'a Profile, frame: &profile::Frame) -> Frame<'a> {
+        let function = frame.function.map(|function| &profile.functions[function]);
+        let system_name = function.and_then(|function| function.system_name);
+        let source = source(profile, frame);
+        Frame {
+            name: profile.name(frame),
+            kind: match frame.kind {
+                FrameKind::User => "user",
+                FrameKind::Kernel => "kernel",
+                FrameKind::Marker => "marker",
+            },
+            system_name: system_name.map(|name| &*profile.names[name]),
+            module: frame.module.map(Id::index),
+            address: frame.address.map(|address| format!("{address:#x}")),
+            offset: frame.offset,
+            file: source.map(|(file, _)| file),
+            line: source.map(|(_, line)| line),
+            inlined: frame.is_inlined,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Process<'a> {
+    pid: u32,
+    parent: u32,
+    start_ticks: u64,
+    executable: &'a str,
+    command_line: &'a [String],
+    cgroup: &'a str,
+}
+
+impl<'a> Process<'a> {
+    fn of(process: &'a profile::Process) -> Process<'a> {
+        Process {
+            pid: process.pid,
+            parent: process.parent,
+            start_ticks: process.start_ticks,
+            executable: &process.executable,
+            command_line: &process.command_line,
+            cgroup: &process.cgroup,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Thread {
+    pid: u32,
+    tid: u32,
+    comm: String,
+    started_ns: u64,
+    ended_ns: u64,
+    running_ns: u64,
+    runnable_ns: u64,
+    blocked_ns: u64,
+    voluntary: u64,
+    involuntary: u64,
+}
+
+impl Thread {
+    fn of(profile: &Profile, thread: &profile::Thread) -> Thread {
+        let profile::Thread { id, comm, clock } = *thread;
+        Thread {
+            pid: id.pid,
+            tid: id.tid,
+            comm: thread_name(profile, comm),
+            started_ns: clock.started_ns,
+            ended_ns: clock.ended_ns,
+            running_ns: clock.running_ns,
+            runnable_ns: clock.runnable_ns,
+            blocked_ns: clock.blocked_ns,
+            voluntary: clock.voluntary,
+            involuntary: clock.involuntary,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    comm: String,
+    pid: Option<u32>,
+    tid: Option<u32>,
+    state: Option<&'static str>,
+    /// Places of frames, root first.
+    user: Vec<usize>,
+    kernel: Vec<usize>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    wakers: Vec<Waker>,
+    #[serde(skip_serializing_if = "Labels::is_empty")]
+    labels: Labels<'a>,
+    value: u64,
+    events: u64,
+    longest_ns: u64,
+    shortest_ns: u64,
+}
+
+#[derive(Serialize)]
+struct Waker {
+    comm: String,
+    pid: Option<u32>,
+    tid: Option<u32>,
+    user: Vec<usize>,
+    kernel: Vec<usize>,
+}
+
+/// Texts by what they say.
+struct Labels<'a>(&'a Profile, &'a [Label]);
+
+impl Labels<'_> {
+    fn is_empty(&self) -> bool {
+        self.1.is_empty()
+    }
+}
+
+impl Serialize for Labels<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Labels(profile, labels) = self;
+        let names = &profile.names;
+        serializer.collect_map(
+            labels
+                .iter()
+                .map(|label| (&names[label.key], &names[label.value])),
+        )
+    }
+}
+
+impl<'a> Row<'a> {
+    fn of(profile: &'a Profile, sample: &Sample, weight: &Weight) -> Row<'a> {
+        let places = |stack| places(profile, stack);
+        let wakers = wakers(profile, sample).iter().map(|waker| Waker {
+            comm: thread_name(profile, waker.comm),
+            pid: waker.thread.map(|id| id.pid),
+            tid: waker.thread.map(|id| id.tid),
+            user: places(waker.stack.user),
+            kernel: places(waker.stack.kernel),
+        });
+        let labels = sample
+            .labels
+            .map_or(&[][..], |labels| &profile.labels[labels]);
+        Row {
+            comm: thread_name(profile, sample.comm),
+            pid: sample.thread.map(|id| id.pid),
+            tid: sample.thread.map(|id| id.tid),
+            state: sample.state.map(state_name),
+            user: places(sample.stack.user),
+            kernel: places(sample.stack.kernel),
+            wakers: wakers.collect(),
+            labels: Labels(profile, labels),
+            value: weight.value,
+            events: weight.events,
+            longest_ns: weight.longest,
+            shortest_ns: weight.shortest,
+        }
+    }
+}
+
+/// The places of a stack's frames, root first.
+fn places(profile: &Profile, stack: StackId) -> Vec<usize> {
+    let frames = profile.stacks.root_first(stack).into_iter();
+    frames.map(Id::index).collect()
+}
+
+#[derive(Serialize)]
+struct Lost {
+    events: u64,
+    stacks: u64,
+    threads: u64,
+    incomplete_user: u64,
+}
+
+impl Lost {
+    fn of(profile: &Profile) -> Lost {
+        let losses = profile.losses;
+        Lost {
+            events: losses.events,
+            stacks: losses.stacks,
+            threads: losses.threads,
+            incomplete_user: losses.incomplete_user,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct WalkEnds {
+    root: u64,
+    by_frame_pointer: u64,
+    no_mapping: u64,
+    read_failed: u64,
+    too_deep: u64,
+    no_rule: u64,
+}
+
+impl WalkEnds {
+    fn of(profile: &Profile) -> WalkEnds {
+        let ends = profile.walk_ends;
+        WalkEnds {
+            root: ends.root,
+            by_frame_pointer: ends.by_frame_pointer,
+            no_mapping: ends.no_mapping,
+            read_failed: ends.read_failed,
+            too_deep: ends.too_deep,
+            no_rule: ends.no_rule,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,11 @@
+//! One module per format.
+
+pub mod capture;
+pub mod classic;
+pub mod clocks;
+pub mod folded;
+pub mod json;
+pub mod perf_script;
+pub mod pprof;
+pub mod speedscope;
+pub mod svg;

@@ -1,0 +1,246 @@
+//! What `perf script` prints of samples with stacks, as of one event, `wall-clock`, whose
+//! periods are nanoseconds.
+//!
+//! Readers that fold stacks add up periods. speedscope goes by the times instead: a sample
+//! lasts from the middle between it and the one before to the middle between it and the
+//! next. So there are two samples of each stack, at the ends of a span that is as long as
+//! the stack's time, each with half of it; the spans follow one another.
+
+use std::io::{self, Write};
+
+use profile::folded::state_suffix;
+use profile::{Profile, Sample, marker};
+
+use crate::format::{Format, Needs};
+use crate::measure::Measure;
+use crate::text::drawn::{Drawn, drawn};
+use crate::text::frames::thread_name;
+use crate::text::options::{Options, Written};
+
+/// The format.
+pub struct PerfScript;
+
+/// What is in brackets behind a frame of which no file is known.
+const UNKNOWN: &str = "[unknown]";
+
+impl Format for PerfScript {
+    fn name(&self) -> &'static str {
+        "perf-script"
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &[".perf"]
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            addresses: true,
+            threads: true,
+            processes: true,
+            ..Needs::NAMES
+        }
+    }
+
+    fn write(
+        &self,
+        profile: &Profile,
+        _options: &Options,
+        writer: &mut dyn Write,
+    ) -> io::Result<Written> {
+        let measure = Measure::of(profile);
+        let event = match &measure {
+            Measure::Time(_) => "wall-clock",
+            Measure::Events(name, _) => name.as_str(),
+        };
+        let mut samples: Vec<(Sample, u64)> = profile.values().collect();
+        // A thread's samples follow one another.
+        samples.sort_by_key(|(sample, _)| (sample.thread, sample.comm));
+        let mut written = Written::default();
+        let mut now = profile.meta.window.start_ns / 1_000;
+        for (sample, value) in samples {
+            let value = measure.of_value(value);
+            let who = who(profile, &sample);
+            let frames = frames(profile, &sample);
+            let end = now + (value / 1_000).max(2);
+            for (time, period) in [(now, value - value / 2), (end - 1, value / 2)] {
+                let (seconds, micros) = (time / 1_000_000, time % 1_000_000);
+                writeln!(
+                    writer,
+                    "{who} [000] {seconds}.{micros:06}: {period:>10} {event}: \n{frames}"
+                )?;
+            }
+            now = end;
+            written.lines += 1;
+        }
+        Ok(written)
+    }
+}
+
+/// The thread: readers take it apart at blanks, and a name has two characters or more.
+fn who(profile: &Profile, sample: &Sample) -> String {
+    let name = thread_name(profile, sample.comm);
+    let name: String = name.split_whitespace().collect::<Vec<_>>().join("_");
+    let thread = sample.thread.unwrap_or_default();
+    format!("{name:_<2} {}/{}", thread.pid, thread.tid)
+}
+
+/// The lines of a stack, leaf first.
+fn frames(profile: &Profile, sample: &Sample) -> String {
+    let mut names: Vec<(u64, String, &str)> = drawn(profile, sample)
+        .into_iter()
+        .map(|drawn| match drawn {
+            Drawn::Text(text) => (0, text.into_string(), UNKNOWN),
+            Drawn::Frame(frame) => {
+                let frame = &profile.frames[frame];
+                let mut name = profile::text::frame(profile.name(frame)).into_owned();
+                if let Some(offset) = frame.offset {
+                    name.push_str(&format!("+{offset:#x}"));
+                }
+                let module = frame.module.map(|module| &profile.modules[module]);
+                let module = module.map_or(UNKNOWN, |module| &profile.names[module.path]);
+                (frame.address.unwrap_or(0), name, module)
+            }
+        })
+        .collect();
+    if let Some(state) = sample.state {
+        // On top are wakers, if there are any; the leaf is below them.
+        let user = profile.stacks.root_first(sample.stack.user).len();
+        let leaf = user + profile.stacks.root_first(sample.stack.kernel).len();
+        match leaf.checked_sub(1).and_then(|leaf| names.get_mut(leaf)) {
+            Some((_, name, _)) => {
+                // Behind an offset it would not be taken for one.
+                let end = name.rfind("+0x").unwrap_or(name.len());
+                name.insert_str(end, state_suffix(state));
+            }
+            None => {
+                let name = format!("{}{}", marker::NO_STACK, state_suffix(state));
+                names.insert(0, (0, name, UNKNOWN));
+            }
+        }
+    }
+    if names.is_empty() {
+        // Readers drop the time of what has no line.
+        names.push((0, marker::NO_STACK.to_owned(), UNKNOWN));
+    }
+    let lines = names.iter().rev();
+    // A file's name with a blank would end before it.
+    lines
+        .map(|(address, name, module)| {
+            format!("\t{address:16x} {name} ({})\n", module.replace(' ', "_"))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use inferno::collapse::Collapse;
+    use inferno::collapse::perf::{Folder, Options as PerfOptions};
+    use profile::{Frame, FrameKind, Module, ModuleKind, Name, Rate, Sampling, State, Unit};
+
+    use super::*;
+    use crate::fixture::{blocked, sample, weight, woken, written};
+    use crate::folded::Folded;
+
+    fn text(profile: &Profile) -> String {
+        let options = Options::default();
+        written(|writer| PerfScript.write(profile, &options, writer).map(drop))
+    }
+
+    /// What inferno makes of it.
+    fn collapsed(text: &str) -> String {
+        let mut options = PerfOptions::default();
+        options.include_tid = true;
+        let mut lines = Vec::new();
+        Folder::from(options)
+            .collapse(text.as_bytes(), &mut lines)
+            .unwrap();
+        String::from_utf8(lines).unwrap()
+    }
+
+    #[test]
+    fn golden() {
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        profile.meta.window.start_ns = 81_000_250_000_000;
+        let mut name = |text: &str| -> Name { profile.names.text(text) };
+        let [path, read] = ["/usr/lib/my libc.so.6", "read"].map(&mut name);
+        let module = profile.modules.id(Module {
+            path,
+            build_id: None,
+            kind: ModuleKind::File,
+        });
+        let frame = profile.frames.id(Frame {
+            module: Some(module),
+            address: Some(0xf8c4f),
+            offset: Some(0x1f),
+            ..Frame::named(read, FrameKind::User)
+        });
+        let mut waits = sample(&mut profile, "a", &["main"], &[], Some(State::Blocked));
+        waits.stack.user = profile.stacks.called(waits.stack.user, frame);
+        profile.add(waits, weight(7_000_001));
+        assert_eq!(
+            text(&profile),
+            "a_ 7/8 [000] 81000.250000:    3500001 wall-clock: \n\
+             \t           f8c4f read_[o]+0x1f (/usr/lib/my_libc.so.6)\n\
+             \t               0 main ([unknown])\n\n\
+             a_ 7/8 [000] 81000.256999:    3500000 wall-clock: \n\
+             \t           f8c4f read_[o]+0x1f (/usr/lib/my_libc.so.6)\n\
+             \t               0 main ([unknown])\n\n"
+        );
+    }
+
+    /// All but what that reader changes: parameters of functions, short names, and stacks
+    /// without a frame.
+    #[test]
+    fn its_reader_has_our_folded_text() {
+        for profile in [blocked(), woken()] {
+            let options = Options {
+                per_thread: true,
+                nanoseconds: true,
+                ..Options::default()
+            };
+            let folded = written(|writer| Folded.write(&profile, &options, writer).map(drop));
+            let expected = folded
+                .replace("wait(int: char)", "wait")
+                .replace("[unnamed]-7/8 ", "[unnamed]-7/8;[no stack] ");
+            let mut expected: Vec<String> = expected
+                .lines()
+                .map(|line| match line.strip_prefix("a-7") {
+                    Some(rest) => format!("a_-7{rest}"),
+                    None => line.to_owned(),
+                })
+                .collect();
+            expected.sort();
+            let collapsed = collapsed(&text(&profile));
+            let mut lines: Vec<&str> = collapsed.lines().collect();
+            lines.sort_unstable();
+            assert_eq!(lines, expected);
+        }
+    }
+
+    #[test]
+    fn samples_are_time_where_they_are_of_a_clock() {
+        let mut profile = Profile::new(Unit::Samples);
+        let sample = sample(&mut profile, "aa", &["main"], &[], None);
+        profile.add(sample, weight(3));
+        assert!(collapsed(&text(&profile)).ends_with("main 3\n"));
+        profile.meta.sampling = Some(Sampling {
+            event: "cpu-clock".to_owned(),
+            rate: Rate::Frequency(1000),
+        });
+        assert!(collapsed(&text(&profile)).ends_with("main 3000000\n"));
+    }
+
+    #[test]
+    fn times_ascend() {
+        let text = text(&blocked());
+        let times = text.lines().filter(|line| line.contains(" [000] "));
+        let times = times.map(|line| {
+            let time = line.split(' ').nth(3).unwrap();
+            time.trim_end_matches(':').parse::<f64>().unwrap()
+        });
+        let times: Vec<f64> = times.collect();
+        assert_eq!(times.len(), 8);
+        assert!(times.is_sorted_by(|one, other| one < other), "{times:?}");
+    }
+}

@@ -1,0 +1,125 @@
+//! What the values of each sample are: pprof's sample types.
+
+use profile::{Profile, Sample, State, Unit, Weight};
+
+use crate::measure::Measure;
+
+/// One value of each sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) unit: &'static str,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counts {
+    /// How many samples or intervals there were.
+    Events,
+    /// What was measured in one state.
+    State(State),
+    /// What was measured.
+    All,
+}
+
+/// The columns of a profile. The count comes first, as pprof divides by it where means are
+/// asked for; what is to be looked at first comes last.
+pub(super) fn columns(profile: &Profile, measure: &Measure) -> Vec<Column> {
+    let column = |name: &str, unit, counts| Column {
+        name: name.to_owned(),
+        unit,
+        counts,
+    };
+    let time = |name, counts| column(name, "nanoseconds", counts);
+    let mut columns = vec![column("samples", "count", Counts::Events)];
+    let states = [
+        ("cpu", State::Running),
+        ("runnable", State::Runnable),
+        ("blocked", State::Blocked),
+    ];
+    let seen = |state| {
+        let mut samples = profile.samples.keys();
+        samples.any(|sample: &Sample| sample.state == Some(state))
+    };
+    for (name, state) in states {
+        if seen(state) {
+            columns.push(time(name, Counts::State(state)));
+        }
+    }
+    match (columns.len(), measure) {
+        // States, of which one says it all.
+        (2, _) => columns[1].counts = Counts::All,
+        (3.., _) => columns.push(time("wall", Counts::All)),
+        (_, Measure::Time(_)) => columns.push(time(only_name(profile), Counts::All)),
+        (_, Measure::Events(name, _)) if *name != columns[0].name => {
+            columns.push(column(name, "count", Counts::All));
+        }
+        _ => {}
+    }
+    columns
+}
+
+/// What time is called whose states are not told apart.
+fn only_name(profile: &Profile) -> &'static str {
+    let has_wakers = || profile.samples.keys().any(|sample| sample.wakers.is_some());
+    match profile.unit {
+        Unit::Samples => "cpu",
+        Unit::Nanoseconds if has_wakers() => "blocked",
+        Unit::Nanoseconds => "off_cpu",
+    }
+}
+
+impl Column {
+    /// A sample's value.
+    pub(super) fn value(&self, sample: &Sample, weight: &Weight, measure: &Measure) -> u64 {
+        match self.counts {
+            Counts::Events => weight.events,
+            Counts::State(state) if sample.state != Some(state) => 0,
+            Counts::State(_) | Counts::All => measure.of_value(weight.value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use profile::{Rate, Sampling};
+
+    use super::*;
+    use crate::fixture::{blocked, sample, weight, woken};
+
+    fn names(profile: &Profile) -> Vec<String> {
+        let columns = columns(profile, &Measure::of(profile)).into_iter();
+        let names = columns.map(|column| format!("{}/{}", column.name, column.unit));
+        names.collect()
+    }
+
+    #[test]
+    fn there_is_one_for_each_state_and_one_for_all() {
+        assert_eq!(names(&blocked()), ["samples/count", "off_cpu/nanoseconds"]);
+        assert_eq!(names(&woken()), ["samples/count", "blocked/nanoseconds"]);
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        for state in [State::Running, State::Blocked] {
+            let sample = sample(&mut profile, "t", &["f"], &[], Some(state));
+            profile.add(sample, weight(1));
+        }
+        let expected = ["samples/count", "cpu/nanoseconds", "blocked/nanoseconds"];
+        let mut expected = expected.to_vec();
+        expected.push("wall/nanoseconds");
+        assert_eq!(names(&profile), expected);
+    }
+
+    #[test]
+    fn samples_are_time_or_events() {
+        let names = |event: &str, rate| {
+            let mut profile = Profile::new(Unit::Samples);
+            let event = event.to_owned();
+            profile.meta.sampling = Some(Sampling { event, rate });
+            names(&profile)
+        };
+        let cpu = ["samples/count", "cpu/nanoseconds"];
+        assert_eq!(names("cpu-clock", Rate::Frequency(49)), cpu);
+        let misses = ["samples/count", "cache-misses/count"];
+        assert_eq!(names("cache-misses", Rate::Period(9)), misses);
+        assert_eq!(names("cache-misses", Rate::Frequency(9)), ["samples/count"]);
+    }
+}

@@ -1,0 +1,82 @@
+//! What a profile's values count, for formats that have names and units for it.
+
+use profile::{Profile, Rate, State, Unit};
+
+/// What the values are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Time: this many nanoseconds to a value.
+    Time(u64),
+    /// Events by perf's name: this many to a value.
+    Events(String, u64),
+}
+
+impl Measure {
+    pub(crate) fn of(profile: &Profile) -> Measure {
+        let sampling = match (profile.unit, &profile.meta.sampling) {
+            (Unit::Nanoseconds, _) => return Measure::Time(1),
+            (Unit::Samples, None) => return Measure::Events("samples".to_owned(), 1),
+            (Unit::Samples, Some(sampling)) => sampling,
+        };
+        match (sampling.nanoseconds(), sampling.rate) {
+            (Some(time), _) => Measure::Time(time),
+            (None, Rate::Period(period)) => Measure::Events(sampling.event.clone(), period),
+            // How many there were from one sample to the next is not known.
+            (None, Rate::Frequency(_)) => Measure::Events("samples".to_owned(), 1),
+        }
+    }
+
+    /// A value in nanoseconds or events.
+    pub(crate) fn of_value(&self, value: u64) -> u64 {
+        match self {
+            Measure::Time(each) | Measure::Events(_, each) => value.saturating_mul(*each),
+        }
+    }
+}
+
+/// The state that samples without one have, where all have the same: that of samples taken
+/// on CPUs.
+pub(crate) fn implied_state(profile: &Profile) -> Option<State> {
+    (profile.unit == Unit::Samples).then_some(State::Running)
+}
+
+/// A state, as a word.
+pub(crate) fn state_name(state: State) -> &'static str {
+    match state {
+        State::Running => "running",
+        State::Runnable => "runnable",
+        State::Blocked => "blocked",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use profile::Sampling;
+
+    use super::*;
+
+    #[test]
+    fn samples_of_clocks_are_time() {
+        let measure = |event: &str, rate| {
+            let mut profile = Profile::new(Unit::Samples);
+            let event = event.to_owned();
+            profile.meta.sampling = Some(Sampling { event, rate });
+            Measure::of(&profile)
+        };
+        let events = |name: &str, each| Measure::Events(name.to_owned(), each);
+        let at_49 = Rate::Frequency(49);
+        assert_eq!(measure("cpu-clock", at_49), Measure::Time(20_408_163));
+        assert_eq!(measure("cpu-cycles", at_49), Measure::Time(20_408_163));
+        assert_eq!(measure("cache-misses", at_49), events("samples", 1));
+        let every_1000 = Rate::Period(1000);
+        assert_eq!(measure("cpu-clock", every_1000), Measure::Time(1000));
+        assert_eq!(
+            measure("cpu-cycles", every_1000),
+            events("cpu-cycles", 1000)
+        );
+        assert_eq!(measure("cpu-cycles", every_1000).of_value(3), 3000);
+        let measure = |unit| Measure::of(&Profile::new(unit));
+        assert_eq!(measure(Unit::Nanoseconds), Measure::Time(1));
+        assert_eq!(measure(Unit::Samples), events("samples", 1));
+    }
+}

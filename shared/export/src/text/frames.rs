@@ -1,0 +1,205 @@
+//! How a stack's parts read.
+
+use std::fmt::Write;
+
+use profile::folded::{DELIMITER, INLINED_SUFFIX, KERNEL_SUFFIX, state_suffix};
+use profile::{
+    Frame, FrameKind, Name, Profile, Sample, Stack, StackId, State, ThreadId, Waker, marker, text,
+};
+
+use super::options::Options;
+
+/// The thread's name, with its IDs where they are wanted and known.
+pub(crate) fn thread_field(
+    profile: &Profile,
+    comm: Name,
+    thread: Option<ThreadId>,
+    per_thread: bool,
+) -> String {
+    let comm = thread_name(profile, comm);
+    match thread {
+        Some(id) if per_thread => format!("{comm}-{}/{}", id.pid, id.tid),
+        _ => comm,
+    }
+}
+
+/// The thread's name.
+pub(crate) fn thread_name(profile: &Profile, comm: Name) -> String {
+    text::comm(profile.names[comm].as_bytes())
+}
+
+/// The wakers of a sample, the one who ended the wait first.
+pub(crate) fn wakers<'a>(profile: &'a Profile, sample: &Sample) -> &'a [Waker] {
+    sample.wakers.map_or(&[], |wakers| &profile.wakers[wakers])
+}
+
+/// The last component of a path; of a name in brackets what is in them.
+pub(crate) fn file_name(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let inside = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'));
+    inside.unwrap_or(name)
+}
+
+/// The source file and the line of a frame, as far as both are known.
+pub(crate) fn source<'a>(profile: &'a Profile, frame: &Frame) -> Option<(&'a str, u32)> {
+    let file = profile.functions[frame.function?].file?;
+    Some((&profile.names[file], frame.line?.get()))
+}
+
+/// A frame's name, with what is asked for behind it.
+pub(crate) fn frame_name(profile: &Profile, frame: &Frame, options: &Options) -> String {
+    let mut name = profile.name(frame).to_owned();
+    // Writing to a string does not fail.
+    if options.symbol_offsets
+        && let Some(offset) = frame.offset
+    {
+        let _ = write!(name, "+{offset:#x}");
+    }
+    if options.source_lines
+        && let Some((file, line)) = source(profile, frame)
+    {
+        let _ = write!(name, " ({}:{line})", file_name(file));
+    }
+    if options.addresses
+        && let (Some(module), Some(address)) = (frame.module, frame.address)
+    {
+        let module = file_name(&profile.names[profile.modules[module].path]);
+        let _ = write!(name, " [{module}+{address:#x}]");
+    }
+    let mut name = text::frame(&name).into_owned();
+    if options.annotate && frame.kind == FrameKind::Kernel {
+        name.push_str(KERNEL_SUFFIX);
+    }
+    if options.annotate && frame.is_inlined {
+        name.push_str(INLINED_SUFFIX);
+    }
+    name
+}
+
+/// The names of user frames or of kernel frames from root to leaf.
+pub(crate) fn part_names(profile: &Profile, part: StackId, options: &Options) -> Vec<String> {
+    let frames = profile.frames_of(part);
+    frames
+        .map(|frame| frame_name(profile, frame, options))
+        .collect()
+}
+
+/// The frames' names from root to leaf, with what is asked for. A stack with a state but
+/// no frame gets one to carry the state.
+pub(crate) fn frame_names(
+    profile: &Profile,
+    stack: Stack,
+    state: Option<State>,
+    options: &Options,
+) -> Vec<String> {
+    let mut names = part_names(profile, stack.user, options);
+    if options.delimited && !stack.user.is_empty() && !stack.kernel.is_empty() {
+        names.push(DELIMITER.to_owned());
+    }
+    names.extend(part_names(profile, stack.kernel, options));
+    if let Some(state) = state {
+        if names.is_empty() {
+            names.push(marker::NO_STACK.to_owned());
+        }
+        if let Some(leaf) = names.last_mut() {
+            leaf.push_str(state_suffix(state));
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use profile::{Function, Module, ModuleKind, Unit};
+
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_behind_the_name() {
+        let mut profile = Profile::new(Unit::Samples);
+        let [name, path, file] =
+            ["read", "/usr/lib/libc.so.6", "/src/io/read.c"].map(|text| profile.names.text(text));
+        let module = profile.modules.id(Module {
+            path,
+            build_id: None,
+            kind: ModuleKind::File,
+        });
+        let function = profile.functions.id(Function {
+            name,
+            system_name: None,
+            file: Some(file),
+            line: None,
+        });
+        let known = Frame {
+            module: Some(module),
+            address: Some(0x1234),
+            function: Some(function),
+            line: NonZeroU32::new(17),
+            offset: Some(0x1f),
+            is_inlined: true,
+            ..Frame::named(name, FrameKind::Kernel)
+        };
+        let unknown = Frame::named(name, FrameKind::User);
+        let none = Options::default();
+        for (options, text) in [
+            (none, "read"),
+            (
+                Options {
+                    symbol_offsets: true,
+                    ..none
+                },
+                "read+0x1f",
+            ),
+            (
+                Options {
+                    source_lines: true,
+                    ..none
+                },
+                "read (read.c:17)",
+            ),
+            (
+                Options {
+                    addresses: true,
+                    ..none
+                },
+                "read [libc.so.6+0x1234]",
+            ),
+            (
+                Options {
+                    annotate: true,
+                    ..none
+                },
+                "read_[k]_[i]",
+            ),
+            (
+                Options {
+                    symbol_offsets: true,
+                    source_lines: true,
+                    addresses: true,
+                    annotate: true,
+                    ..none
+                },
+                "read+0x1f (read.c:17) [libc.so.6+0x1234]_[k]_[i]",
+            ),
+        ] {
+            assert_eq!(frame_name(&profile, &known, &options), text);
+            assert_eq!(frame_name(&profile, &unknown, &options), "read");
+        }
+    }
+
+    #[test]
+    fn file_names_are_last_components_without_brackets() {
+        for (path, name) in [
+            ("/usr/lib/libc.so.6", "libc.so.6"),
+            ("read.c", "read.c"),
+            ("[vdso]", "vdso"),
+            ("", ""),
+        ] {
+            assert_eq!(file_name(path), name);
+        }
+    }
+}

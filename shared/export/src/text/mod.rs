@@ -1,0 +1,6 @@
+//! How stacks read as text, whatever the format it is put in.
+
+pub(crate) mod drawn;
+pub(crate) mod frames;
+pub(crate) mod lines;
+pub(crate) mod options;

@@ -1,0 +1,372 @@
+//! What changed from one profile to another, and what of it may be chance.
+//!
+//! A total of intervals that come by chance is a compound Poisson variable: its variance is
+//! the sum of their squared lengths (Feller, An Introduction to Probability Theory and Its
+//! Applications, vol. 1, XII.2), which profiles keep. Samples count as one each. Where work
+//! is more regular than chance, as in a loop, that is more than it varies: what is called
+//! changed then is.
+
+use std::collections::{HashMap, HashSet};
+
+use thiserror::Error;
+
+use crate::{Id, Name, Profile, Sample, State, Unit, Weight};
+
+/// Beyond so many standard deviations a change is not chance at the level of 99 %
+/// (two-sided, normal distribution).
+pub const LEVEL: f64 = 2.576;
+/// Square nanoseconds of [`Weight::squares`].
+const SQUARE: f64 = (1_u64 << 20) as f64;
+
+/// How much there is of something, a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rate {
+    /// Nanoseconds, or events, in a second of the window.
+    pub value: f64,
+    /// What it varies by chance: the standard deviation.
+    pub deviation: f64,
+}
+
+/// What became of a function or a stack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The function, or the thread's name and the frames of a stack, root first.
+    pub names: Vec<String>,
+    /// The state, where states are told apart.
+    pub state: Option<State>,
+    /// What it was.
+    pub before: Rate,
+    /// What it is.
+    pub after: Rate,
+}
+
+/// All changes; those that are not chance come first, the largest first.
+#[derive(Clone, Debug, Default)]
+pub struct Diff {
+    /// Of functions: the time in which they were on the stack.
+    pub functions: Vec<Change>,
+    /// Of stacks.
+    pub stacks: Vec<Change>,
+}
+
+/// Why two profiles cannot be held against each other.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// They measure different things.
+    #[error("{0}, so they cannot be held against each other")]
+    Different(String),
+    /// One has no window.
+    #[error("one of the captures does not say how long it measured")]
+    NoWindow,
+}
+
+impl Change {
+    /// What was added, a second.
+    #[must_use]
+    pub fn difference(&self) -> f64 {
+        self.after.value - self.before.value
+    }
+
+    /// What the difference varies by chance.
+    #[must_use]
+    pub fn deviation(&self) -> f64 {
+        self.before.deviation.hypot(self.after.deviation)
+    }
+
+    /// Whether chance alone would not make it at the level of 99 %.
+    #[must_use]
+    pub fn is_significant(&self) -> bool {
+        self.difference().abs() > LEVEL * self.deviation()
+    }
+}
+
+/// What changed from `before` to `after`.
+///
+/// # Errors
+/// They measure different things.
+pub fn diff(before: &Profile, after: &Profile) -> Result<Diff, Error> {
+    check(before, after)?;
+    let mut functions = Sums::default();
+    let mut stacks = Sums::default();
+    for (side, profile) in [before, after].into_iter().enumerate() {
+        let adder = Adder::new(profile);
+        for (sample, weight) in profile.samples.iter() {
+            let total = adder.total(weight);
+            for name in adder.functions(sample) {
+                functions.add(vec![name], sample.state, side, total);
+            }
+            stacks.add(adder.stack(sample), sample.state, side, total);
+        }
+    }
+    let seconds = [before, after].map(|profile| profile.meta.window.length_ns as f64 / 1e9);
+    Ok(Diff {
+        functions: functions.changes(seconds),
+        stacks: stacks.changes(seconds),
+    })
+}
+
+fn check(before: &Profile, after: &Profile) -> Result<(), Error> {
+    let different = |what: String| Err(Error::Different(what));
+    if before.meta.window.length_ns == 0 || after.meta.window.length_ns == 0 {
+        return Err(Error::NoWindow);
+    }
+    if before.unit != after.unit {
+        return different("one counts samples, the other time".to_owned());
+    }
+    let event = |profile: &Profile| {
+        let sampling = profile.meta.sampling.as_ref();
+        sampling.map_or("nothing".to_owned(), |sampling| sampling.event.clone())
+    };
+    if event(before) != event(after) {
+        let (one, other) = (event(before), event(after));
+        return different(format!("one samples {one}, the other {other}"));
+    }
+    let least = |profile: &Profile| profile.meta.lengths.map(|lengths| lengths.least / 1_000);
+    match (least(before), least(after)) {
+        (Some(one), Some(other)) if one != other => different(format!(
+            "one has waits from {one} us on, the other from {other} us on"
+        )),
+        (Some(_), None) | (None, Some(_)) => {
+            different("one has time off the CPU, the other has none".to_owned())
+        }
+        _ => {
+            let states = |profile: &Profile| {
+                let mut samples = profile.samples.keys();
+                samples.any(|sample| sample.state.is_some())
+            };
+            let any = !before.samples.is_empty() && !after.samples.is_empty();
+            match any && states(before) != states(after) {
+                true => different("one tells states apart, the other does not".to_owned()),
+                false => Ok(()),
+            }
+        }
+    }
+}
+
+/// A sum and its variance.
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    value: f64,
+    variance: f64,
+}
+
+/// Totals of one profile's samples.
+struct Adder<'a> {
+    profile: &'a Profile,
+    /// Nanoseconds, or events, to a value.
+    each: f64,
+    /// The longest interval that has no stack.
+    least_ns: f64,
+}
+
+impl<'a> Adder<'a> {
+    fn new(profile: &'a Profile) -> Adder<'a> {
+        let sampling = profile.meta.sampling.as_ref();
+        let each = match profile.unit {
+            Unit::Nanoseconds => 1.0,
+            Unit::Samples => sampling.and_then(|it| it.nanoseconds()).unwrap_or(1) as f64,
+        };
+        Adder {
+            profile,
+            each,
+            least_ns: profile
+                .meta
+                .lengths
+                .map_or(0.0, |lengths| lengths.least as f64),
+        }
+    }
+
+    fn total(&self, weight: &Weight) -> Total {
+        let value = weight.value as f64 * self.each;
+        let variance = match weight {
+            Weight { squares: 1.., .. } => weight.squares as f64 * SQUARE,
+            // Of one length each, as samples are.
+            Weight { events: 1.., .. } => value * value / weight.events as f64,
+            // Time without a stack: intervals that were all shorter than this.
+            _ => value * self.least_ns,
+        };
+        Total { value, variance }
+    }
+
+    /// The functions on a sample's stack, each once.
+    fn functions(&self, sample: &Sample) -> Vec<String> {
+        let mut seen: HashSet<Name> = HashSet::new();
+        let stack = sample.stack;
+        let frames = [stack.user, stack.kernel].into_iter();
+        let frames = frames.flat_map(|part| self.profile.frames_of(part));
+        let names = frames.filter(|frame| seen.insert(frame.name));
+        names
+            .map(|frame| self.profile.name(frame).to_owned())
+            .collect()
+    }
+
+    /// The thread's name and the frames, root first.
+    fn stack(&self, sample: &Sample) -> Vec<String> {
+        let stack = sample.stack;
+        let frames = [stack.user, stack.kernel].into_iter();
+        let frames = frames.flat_map(|part| self.profile.frames_of(part));
+        let comm: Id<Box<str>> = sample.comm;
+        let comm = std::iter::once(self.profile.names[comm].to_string());
+        comm.chain(frames.map(|frame| self.profile.name(frame).to_owned()))
+            .collect()
+    }
+}
+
+/// Totals before and after, by what they are of.
+#[derive(Default)]
+struct Sums(HashMap<(Vec<String>, Option<State>), [Total; 2]>);
+
+impl Sums {
+    fn add(&mut self, names: Vec<String>, state: Option<State>, side: usize, total: Total) {
+        let sum = &mut self.0.entry((names, state)).or_default()[side];
+        sum.value += total.value;
+        sum.variance += total.variance;
+    }
+
+    fn changes(self, seconds: [f64; 2]) -> Vec<Change> {
+        let rate = |total: Total, seconds: f64| Rate {
+            value: total.value / seconds,
+            deviation: total.variance.sqrt() / seconds,
+        };
+        let changes = self.0.into_iter();
+        let changes = changes.map(|((names, state), [before, after])| Change {
+            names,
+            state,
+            before: rate(before, seconds[0]),
+            after: rate(after, seconds[1]),
+        });
+        let mut changes: Vec<Change> = changes.collect();
+        changes.sort_by(|one, other| {
+            let by_chance = other.is_significant().cmp(&one.is_significant());
+            let size = |change: &Change| change.difference().abs();
+            by_chance
+                .then(size(other).total_cmp(&size(one)))
+                .then_with(|| (&one.names, one.state).cmp(&(&other.names, other.state)))
+        });
+        changes
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{Lengths, Rate as Often, Sampling, folded};
+
+    fn samples(text: &str, seconds: u64) -> Profile {
+        let mut profile = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
+        profile.meta.window.length_ns = seconds * 1_000_000_000;
+        profile.meta.sampling = Some(Sampling {
+            event: "cpu-clock".to_owned(),
+            rate: Often::Frequency(1000),
+        });
+        profile
+    }
+
+    fn change<'a>(changes: &'a [Change], name: &str) -> &'a Change {
+        let mut changes = changes.iter();
+        changes
+            .find(|change| change.names.last().is_some_and(|last| last == name))
+            .unwrap()
+    }
+
+    #[test]
+    fn what_grew_beyond_chance_comes_first() {
+        let before = samples("a;main;f 900\na;main;g 5000\na;main;h 100\n", 10);
+        let after = samples("a;main;f 2400\na;main;g 10000\na;main;h 210\n", 20);
+        let diff = diff(&before, &after).unwrap();
+        // 90 and 120 ms a second; 500 and 500; 10 and 10.5.
+        let f = change(&diff.functions, "f");
+        assert_eq!((f.before.value, f.after.value), (90e6, 120e6));
+        assert_eq!(f.before.deviation, 900_f64.sqrt() * 1e6 / 10.0);
+        assert!(f.is_significant());
+        let [g, h] = ["g", "h"].map(|name| change(&diff.functions, name));
+        assert!(!g.is_significant() && !h.is_significant());
+        assert_eq!(g.difference(), 0.0);
+        let order: Vec<&str> = diff
+            .functions
+            .iter()
+            .map(|change| &*change.names[0])
+            .collect();
+        assert!(
+            order[..2].contains(&"f") && order[2..].contains(&"h"),
+            "{order:?}"
+        );
+        let stack = change(&diff.stacks, "f");
+        assert_eq!(stack.names, ["a", "main", "f"]);
+        assert_eq!(stack.difference(), f.difference());
+    }
+
+    #[test]
+    fn a_function_that_calls_itself_has_its_time_once() {
+        let before = samples("a;f;f;g 100\n", 1);
+        let diff = diff(&before, &before).unwrap();
+        assert_eq!(change(&diff.functions, "f").before.value, 100e6);
+    }
+
+    #[test]
+    fn intervals_vary_as_their_squares_say() {
+        let mut before = folded::read(&b"a;f_[o] 1\n"[..], Unit::Nanoseconds, false).unwrap();
+        before.meta.window.length_ns = 1_000_000_000;
+        let (sample, _) = before.values().next().unwrap();
+        before.samples = crate::RowMap::default();
+        before.add(
+            sample,
+            Weight {
+                value: 4 << 20,
+                events: 2,
+                squares: 3 << 20,
+                ..Weight::default()
+            },
+        );
+        let mut after = before.clone();
+        let diff = diff(&before, &after).unwrap();
+        let f = change(&diff.functions, "f");
+        assert_eq!(f.before.deviation, ((3_u64 << 40) as f64).sqrt());
+        assert_eq!(f.state, Some(State::Blocked));
+        // Time in intervals too short to be kept.
+        after.samples = crate::RowMap::default();
+        after.meta.lengths = Some(Lengths {
+            least: 1_000,
+            most: u64::MAX,
+        });
+        before.meta.lengths = after.meta.lengths;
+        let value = 1_000_000;
+        after.add(
+            sample,
+            Weight {
+                value,
+                ..Weight::default()
+            },
+        );
+        let diff = super::diff(&before, &after).unwrap();
+        assert_eq!(change(&diff.functions, "f").after.deviation, 1e9_f64.sqrt());
+    }
+
+    #[test]
+    fn what_measures_something_else_is_refused() {
+        let clock = samples("a;f 1\n", 1);
+        let error =
+            |before: &Profile, after: &Profile| diff(before, after).unwrap_err().to_string();
+        let mut misses = clock.clone();
+        misses.meta.sampling.as_mut().unwrap().event = "cache-misses".to_owned();
+        assert!(error(&clock, &misses).contains("one samples cpu-clock, the other cache-misses"));
+        let mut times = folded::read(&b"a;f 1\n"[..], Unit::Nanoseconds, false).unwrap();
+        assert!(error(&clock, &times).contains("how long it measured"));
+        times.meta.window.length_ns = 1;
+        assert!(error(&clock, &times).contains("one counts samples, the other time"));
+        let mut from = |least| {
+            let most = u64::MAX;
+            times.meta.lengths = Some(Lengths { least, most });
+            times.clone()
+        };
+        let told = error(&from(1_000), &from(1_000_000));
+        assert!(
+            told.contains("from 1 us on, the other from 1000 us on"),
+            "{told}"
+        );
+        let mut states = folded::read(&b"a;f_[o] 1\n"[..], Unit::Nanoseconds, false).unwrap();
+        states.meta = from(1_000).meta;
+        assert!(error(&from(1_000), &states).contains("tells states apart"));
+    }
+}

@@ -1,0 +1,268 @@
+//! Several captures of one window together: what more than one tool, or one tool more than
+//! once, saw of the same time.
+
+use std::collections::HashSet;
+
+use thiserror::Error;
+
+use crate::import::Import;
+use crate::merge::{Merged, merge};
+use crate::{Process, Profile, Thread, Unit, Window};
+
+/// Captures of one window begin and end within this part of it from one another, in per cent.
+const TOLERANCE: u64 = 10;
+
+/// What captures are together.
+#[derive(Debug)]
+pub enum Joined {
+    /// All count the same.
+    One(Box<Profile>),
+    /// Samples and times with accounts: every thread's time.
+    Merged(Box<Merged>),
+}
+
+/// Why captures cannot be put together.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// There is none.
+    #[error("there is no capture")]
+    None,
+    /// They are not of one window.
+    #[error(
+        "the captures are of different windows: {0}; measure at the same time, or read them one by one"
+    )]
+    Windows(String),
+    /// They count different things.
+    #[error("the captures count different things: {0} and {1}; read them one by one")]
+    Different(String, String),
+    /// Times lack the accounts that samples are scaled to.
+    #[error(
+        "the off-CPU capture has no accounts of threads, so samples cannot be put beside it; it comes from another program"
+    )]
+    NoAccounts,
+}
+
+/// Puts captures together: those that count the same are added up; samples of a clock and
+/// times off the CPU are merged.
+///
+/// # Errors
+/// They are not of one window, or cannot be put together.
+pub fn join(profiles: Vec<Profile>) -> Result<Joined, Error> {
+    check_windows(&profiles)?;
+    let (samples, times): (Vec<_>, Vec<_>) =
+        (profiles.into_iter()).partition(|profile| profile.unit == Unit::Samples);
+    match (sum(samples)?, sum(times)?) {
+        (None, None) => Err(Error::None),
+        (Some(one), None) | (None, Some(one)) => Ok(Joined::One(Box::new(one))),
+        (Some(samples), Some(times)) => {
+            if samples
+                .meta
+                .sampling
+                .as_ref()
+                .is_some_and(|it| it.nanoseconds().is_none())
+            {
+                return Err(Error::Different(counted(&samples), counted(&times)));
+            }
+            if times.threads.is_empty() {
+                return Err(Error::NoAccounts);
+            }
+            Ok(Joined::Merged(Box::new(merge(&samples, &times))))
+        }
+    }
+}
+
+impl Joined {
+    /// All of it as one profile.
+    #[must_use]
+    pub fn into_profile(self) -> Profile {
+        match self {
+            Joined::One(profile) => *profile,
+            Joined::Merged(merged) => merged.into_profile(),
+        }
+    }
+}
+
+/// What a profile counts, in words.
+fn counted(profile: &Profile) -> String {
+    match (&profile.meta.sampling, profile.unit) {
+        (Some(sampling), _) => sampling.event.clone(),
+        (None, Unit::Samples) => "samples".to_owned(),
+        (None, Unit::Nanoseconds) => "time off the CPU".to_owned(),
+    }
+}
+
+fn check_windows(profiles: &[Profile]) -> Result<(), Error> {
+    let Some((first, others)) = profiles.split_first() else {
+        return Ok(());
+    };
+    let ends = |window: Window| {
+        (
+            window.start_ns,
+            window.start_ns.saturating_add(window.length_ns),
+        )
+    };
+    let (start, stop) = ends(first.meta.window);
+    let tolerance = first.meta.window.length_ns / (100 / TOLERANCE);
+    for other in others {
+        let (other_start, other_stop) = ends(other.meta.window);
+        let apart = start.abs_diff(other_start).max(stop.abs_diff(other_stop));
+        if apart > tolerance {
+            let seconds = |ns: u64| ns as f64 / 1e9;
+            return Err(Error::Windows(format!(
+                "one is {:.3} s long, another {:.3} s, and they are {:.3} s apart",
+                seconds(first.meta.window.length_ns),
+                seconds(other.meta.window.length_ns),
+                seconds(apart)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The sum of profiles that count the same; none of none.
+fn sum(profiles: Vec<Profile>) -> Result<Option<Profile>, Error> {
+    let mut profiles = profiles.into_iter();
+    let Some(mut sum) = profiles.next() else {
+        return Ok(None);
+    };
+    for profile in profiles {
+        if sum.meta.sampling != profile.meta.sampling {
+            return Err(Error::Different(counted(&sum), counted(&profile)));
+        }
+        add(&mut sum, &profile);
+    }
+    Ok(Some(sum))
+}
+
+fn add(sum: &mut Profile, profile: &Profile) {
+    let import = Import::new(sum, profile);
+    for (sample, weight) in profile.samples.iter() {
+        sum.add(import.sample(*sample), *weight);
+    }
+    // Measured twice, it is still one.
+    let life = |thread: &Thread| (thread.id, thread.clock.started_ns, thread.clock.ended_ns);
+    let known: HashSet<_> = sum.threads.iter().map(life).collect();
+    let threads = profile.threads.iter().map(|thread| import.thread(*thread));
+    let new = threads.filter(|thread| !known.contains(&life(thread)));
+    sum.threads.extend(new);
+    let run = |process: &Process| (process.pid, process.start_ticks);
+    let known: HashSet<_> = sum.processes.iter().map(run).collect();
+    let processes = profile.processes.iter();
+    let new = processes.filter(|process| !known.contains(&run(process)));
+    sum.processes.extend(new.cloned());
+    sum.losses += profile.losses;
+    sum.walk_ends += profile.walk_ends;
+    if sum.meta.targets != profile.meta.targets {
+        sum.meta.targets = format!("{}, {}", sum.meta.targets, profile.meta.targets);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{Clock, Rate, Sampling, State, ThreadId, folded};
+
+    fn profile(text: &str, unit: Unit) -> Profile {
+        let mut profile = folded::read(text.as_bytes(), unit, true).unwrap();
+        profile.meta.window.length_ns = 1_000_000;
+        profile
+    }
+
+    fn sampled(text: &str, event: &str) -> Profile {
+        let mut profile = profile(text, Unit::Samples);
+        profile.meta.sampling = Some(Sampling {
+            event: event.to_owned(),
+            rate: Rate::Frequency(1000),
+        });
+        profile
+    }
+
+    /// Times of thread 1/2, which lived for a millisecond, 400 us of it on the CPU.
+    fn timed(text: &str) -> Profile {
+        let mut profile = profile(text, Unit::Nanoseconds);
+        let comm = profile.names.text("a");
+        profile.threads.push(Thread {
+            id: ThreadId { pid: 1, tid: 2 },
+            comm,
+            clock: Clock {
+                ended_ns: 1_000_000,
+                running_ns: 400_000,
+                blocked_ns: 600_000,
+                ..Clock::default()
+            },
+        });
+        profile
+    }
+
+    fn values(profile: &Profile) -> Vec<(Option<State>, u64)> {
+        let mut values: Vec<_> = profile.values().collect();
+        values.sort_by_key(|(sample, value)| (sample.state, *value));
+        values
+            .iter()
+            .map(|(sample, value)| (sample.state, *value))
+            .collect()
+    }
+
+    #[test]
+    fn samples_and_times_are_merged() {
+        let captures = vec![
+            timed("a-1/2;main;read_[o] 600000\n"),
+            sampled("a-1/2;main;burn 3\na-1/2;main 1\n", "cpu-clock"),
+        ];
+        let joined = join(captures).unwrap();
+        let Joined::Merged(merged) = &joined else {
+            unreachable!("both are there")
+        };
+        assert_eq!(merged.threads[0].samples, 4);
+        let profile = joined.into_profile();
+        let running = Some(State::Running);
+        let expected = [
+            (running, 100_000),
+            (running, 300_000),
+            (Some(State::Blocked), 600_000),
+        ];
+        assert_eq!(values(&profile), expected);
+        assert_eq!(
+            (profile.threads.len(), profile.unit),
+            (1, Unit::Nanoseconds)
+        );
+    }
+
+    #[test]
+    fn what_counts_the_same_is_added_up() {
+        let captures = vec![
+            sampled("a-1/2;main 3\n", "cpu-clock"),
+            sampled("a-1/2;main 1\nb-3/4;main 2\n", "cpu-clock"),
+        ];
+        let profile = join(captures).unwrap().into_profile();
+        assert_eq!(values(&profile), [(None, 2), (None, 4)]);
+        let twice = vec![timed("a-1/2;main 5\n"), timed("a-1/2;main 5\n")];
+        let profile = join(twice).unwrap().into_profile();
+        assert_eq!(
+            (values(&profile), profile.threads.len()),
+            (vec![(None, 10)], 1)
+        );
+    }
+
+    #[test]
+    fn what_is_not_of_one_window_or_counts_something_else_is_refused() {
+        let error = |captures| join(captures).unwrap_err().to_string();
+        assert!(error(Vec::new()).contains("no capture"));
+        let mut later = sampled("a-1/2;main 3\n", "cpu-clock");
+        later.meta.window.start_ns = 100_001;
+        let now = || sampled("a-1/2;main 3\n", "cpu-clock");
+        assert!(error(vec![now(), later.clone()]).contains("different windows"));
+        later.meta.window.start_ns = 100_000;
+        assert!(join(vec![now(), later.clone()]).is_ok());
+        later.meta.window.length_ns = 900_000;
+        assert!(join(vec![now(), later]).is_ok());
+        let misses = sampled("a-1/2;main 3\n", "cache-misses");
+        let told = error(vec![now(), misses.clone()]);
+        assert!(told.contains("cpu-clock and cache-misses"), "{told}");
+        let told = error(vec![misses, timed("a-1/2;main 5\n")]);
+        assert!(told.contains("cache-misses and time off the CPU"), "{told}");
+        let times = profile("a-1/2;main 5\n", Unit::Nanoseconds);
+        assert!(error(vec![now(), times]).contains("no accounts"));
+    }
+}

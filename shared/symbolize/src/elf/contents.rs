@@ -1,0 +1,85 @@
+//! Sections by their names, and what is in them.
+
+use std::io::Result;
+
+use super::{Elf, Fields, Section, invalid, read};
+
+/// `SHF_COMPRESSED`.
+const COMPRESSED: u64 = 1 << 11;
+/// `SHT_NOBITS`: the file has no bytes for it.
+const NO_BITS: u32 = 8;
+/// `ch_type`: how it is compressed.
+const ZLIB: u32 = 1;
+const ZSTD: u32 = 2;
+
+impl Elf<'_> {
+    /// The section of a name, which ends in a zero byte here.
+    pub(super) fn section(&self, name: &[u8]) -> Option<&Section> {
+        let names = self.sections.get(self.section_names)?;
+        let mut sections = self.sections.iter();
+        sections.find(|section| {
+            let at = names.offset.saturating_add(section.name.into());
+            self.has_text(at, name)
+        })
+    }
+
+    /// Whether this text is at an offset in the file. Of a name in a file there
+    /// may be thousands of sections: no more of it is read than this takes.
+    fn has_text(&self, offset: u64, text: &[u8]) -> bool {
+        read(self.file, offset, text.len() as u64).is_ok_and(|read| read == text)
+    }
+
+    /// Whether there is a section of this name with bytes in the file; the name ends in a
+    /// zero byte.
+    pub(crate) fn has_contents(&self, name: &[u8]) -> bool {
+        let section = self.section(name);
+        section.is_some_and(|section| section.kind != NO_BITS && section.size > 0)
+    }
+
+    /// The bytes of a section, unpacked; none if there is none. They are taken from `room`.
+    ///
+    /// # Errors
+    /// They cannot be read, there is no room for them, or they are not what they claim.
+    pub(crate) fn contents(&self, name: &[u8], room: &mut u64) -> Result<Vec<u8>> {
+        let section = match self.section(name) {
+            Some(section) if section.kind != NO_BITS => section,
+            _ => return Ok(Vec::new()),
+        };
+        take(room, section.size)?;
+        let length = self.file.metadata()?.len();
+        if section
+            .offset
+            .checked_add(section.size)
+            .is_none_or(|end| end > length)
+        {
+            return Err(invalid("a section beyond the end of the file"));
+        }
+        let bytes = read(self.file, section.offset, section.size)?;
+        if section.flags & COMPRESSED == 0 {
+            return Ok(bytes);
+        }
+        let header = if self.wide { 24 } else { 12 };
+        let (header, packed) = (bytes.split_at_checked(header))
+            .ok_or_else(|| invalid("a packed section without a header"))?;
+        let header = Fields(header);
+        let size = header.address(self.wide, (8, 4));
+        take(room, size)?;
+        let unpacked = match header.word(0) {
+            ZLIB => miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(packed, size as usize)
+                .map_err(|_| invalid("a packed section that is not zlib's"))?,
+            ZSTD => zstd::bulk::decompress(packed, size as usize)?,
+            _ => return Err(invalid("a section packed in an unknown way")),
+        };
+        match unpacked.len() as u64 == size {
+            true => Ok(unpacked),
+            false => Err(invalid("a packed section of another size than it says")),
+        }
+    }
+}
+
+fn take(room: &mut u64, size: u64) -> Result<()> {
+    *room = room
+        .checked_sub(size)
+        .ok_or_else(|| invalid("too much debug information"))?;
+    Ok(())
+}

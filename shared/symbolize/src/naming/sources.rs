@@ -1,0 +1,175 @@
+//! Source lines and inlined functions, from debug information (DWARF).
+//!
+//! The file may be of the profiled program's making: its sections are read with a bound,
+//! and what nests too deeply is not looked at.
+
+use std::collections::HashMap;
+use std::io::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+use addr2line::Context;
+use addr2line::gimli::{
+    self, AbbreviationsCacheStrategy, Dwarf, DwarfSections, EndianSlice, LittleEndian, SectionId,
+    UnitHeader,
+};
+
+use crate::elf::Elf;
+use crate::frame::{Inlined, Source};
+use crate::naming::demangle::demangle;
+use crate::naming::wanted::Wanted;
+
+/// Whether source lines are looked up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sources {
+    /// They are not.
+    #[default]
+    None,
+    /// Of each frame.
+    Lines,
+    /// Of each frame, and the functions that are inlined there.
+    Inlined,
+}
+
+/// Bytes of debug information of one file, unpacked.
+const MOST_BYTES: u64 = 1 << 29;
+/// Levels of entries in each other; compilers' have dozens.
+const DEEPEST: isize = 1_000;
+/// Functions inlined at one address.
+const MOST_INLINED: usize = 64;
+/// Addresses that are looked up in one file; names are only as many.
+const MOST_ADDRESSES: usize = 1 << 16;
+
+/// What is known of an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Of the function that is there by the file's symbols.
+    pub(crate) source: Option<Source>,
+    /// What is inlined into that function there, the outermost first.
+    pub(crate) inlined: Arc<[Inlined]>,
+}
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
+/// Whether a file has debug information.
+pub(crate) fn has_debug_information(elf: &Elf<'_>) -> bool {
+    elf.has_contents(b".debug_info\0")
+}
+
+/// What is known of the wanted addresses, in their order.
+///
+/// # Errors
+/// The debug information cannot be read, or makes no sense at all.
+pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result<Vec<Place>> {
+    let mut room = MOST_BYTES;
+    let load = |id: SectionId| -> Result<Vec<u8>> {
+        let name = [id.name().as_bytes(), b"\0"].concat();
+        elf.contents(&name, &mut room)
+    };
+    let sections = DwarfSections::load(load)?;
+    let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
+    // Units may share them.
+    dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+    if !nests_little(&dwarf).map_err(Error::other)? {
+        let what = "debug information that nests too deeply";
+        return Err(Error::new(ErrorKind::InvalidData, what));
+    }
+    let context = Context::from_dwarf(dwarf).map_err(Error::other)?;
+    let mut looker = Looker {
+        context,
+        sources,
+        texts: HashMap::new(),
+    };
+    let addresses = wanted.addresses().iter().enumerate();
+    let places = addresses.map(|(index, &address)| match index < MOST_ADDRESSES {
+        // What makes no sense says nothing of one address.
+        true => looker.place(address).unwrap_or_default(),
+        false => Place::default(),
+    });
+    Ok(places.collect())
+}
+
+struct Looker<'a> {
+    context: Context<Slice<'a>>,
+    sources: Sources,
+    texts: HashMap<String, Arc<str>>,
+}
+
+impl Looker<'_> {
+    fn place(&mut self, address: u64) -> Option<Place> {
+        let mut frames = self.context.find_frames(address).skip_all_loads().ok()?;
+        let mut found = Vec::new();
+        while let Some(frame) = frames.next().ok()? {
+            if found.len() > MOST_INLINED {
+                return None;
+            }
+            let source = frame.location.and_then(|location| {
+                let line = location.line.filter(|line| *line > 0)?;
+                Some((location.file?.to_owned(), line))
+            });
+            let name = frame.function.and_then(|function| {
+                let name = function.raw_name().ok()?;
+                Some(name.into_owned())
+            });
+            found.push((name, source));
+        }
+        let (_, source) = found.pop()?;
+        let source = source.map(|source| self.source(source));
+        let inlined = match self.sources {
+            Sources::Inlined => found.into_iter().rev(),
+            Sources::None | Sources::Lines => Vec::new().into_iter().rev(),
+        };
+        let inlined = inlined.map(|(name, source)| {
+            let source = source.map(|source| self.source(source));
+            let raw = name.unwrap_or_else(|| "[inlined]".to_owned());
+            let name = demangle(&raw).into_owned();
+            let system_name = (name != raw).then(|| self.text(raw));
+            Inlined {
+                name: self.text(name),
+                system_name,
+                source,
+            }
+        });
+        Some(Place {
+            source,
+            inlined: inlined.collect(),
+        })
+    }
+
+    fn source(&mut self, (file, line): (String, u32)) -> Source {
+        let file = self.text(file);
+        Source { file, line }
+    }
+
+    fn text(&mut self, text: String) -> Arc<str> {
+        let new = |text: &String| Arc::from(text.as_str());
+        let entry = self.texts.entry(text);
+        Arc::clone(entry.or_insert_with_key(new))
+    }
+}
+
+/// Whether entries are not too deep in each other: addr2line follows them by calling
+/// itself, and does so before it says which unit an address is in.
+fn nests_little(dwarf: &Dwarf<Slice<'_>>) -> gimli::Result<bool> {
+    let mut units = dwarf.units();
+    while let Some(unit) = units.next()? {
+        // Of a unit that cannot be read to its end addr2line follows nothing.
+        if depth(dwarf, &unit).is_ok_and(|depth| depth > DEEPEST) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// How deep the deepest entry of a unit is in others.
+fn depth(dwarf: &Dwarf<Slice<'_>>, unit: &UnitHeader<Slice<'_>>) -> gimli::Result<isize> {
+    let abbreviations = dwarf.abbreviations(unit)?;
+    let mut entries = unit.entries_raw(&abbreviations, None)?;
+    let mut deepest = 0;
+    while !entries.is_empty() {
+        deepest = deepest.max(entries.next_depth());
+        if let Some(abbreviation) = entries.read_abbreviation()? {
+            entries.skip_attributes(abbreviation.attributes())?;
+        }
+    }
+    Ok(deepest)
+}

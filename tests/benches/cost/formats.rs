@@ -1,0 +1,99 @@
+//! How long it takes to write a large profile in each format.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::time::Instant;
+
+use export::FORMATS;
+use profile::{FrameKind, Lengths, Profile, Sample, Stack, State, ThreadId, Unit, Weight, capture};
+use systemscope_tests::Tool;
+use systemscope_tests::printed::output::median;
+use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::programs::workload::scratch;
+
+use crate::figures::{WALL_CLOCK, shown};
+
+const ROUNDS: usize = 3;
+const STACKS: u32 = 100_000;
+const FRAMES: u32 = 30;
+const THREADS: u32 = 50;
+const MOST_SECONDS: f64 = 2.0;
+
+/// `systemscope export` from the capture's first byte to the last one written.
+pub(crate) fn written(table: &mut Table) {
+    let folder = scratch();
+    let file = folder.path().join("large.scope");
+    let writer = File::create(&file).expect("a file");
+    capture::write(&large(), BufWriter::new(writer)).expect("room for it");
+    for format in FORMATS {
+        let output = folder.path().join("written");
+        let seconds: Vec<f64> = (0..ROUNDS)
+            .map(|_| {
+                let begun = Instant::now();
+                let tool = Tool::new("systemscope").arg("export").arg(&file);
+                let tool = tool.args("--format").arg(format.name());
+                tool.arg("-o").arg(&output).run().succeeded();
+                begun.elapsed().as_secs_f64()
+            })
+            .collect();
+        let what = format!(
+            "s to read {STACKS} stacks of {FRAMES} frames and write them as {}",
+            format.name()
+        );
+        let bound = format!("less than {MOST_SECONDS}");
+        let cells: [&str; 5] = [
+            &what,
+            "systemscope export",
+            &shown(&seconds, 2),
+            WALL_CLOCK,
+            &bound,
+        ];
+        table.row(&cells, Verdict::of(median(seconds) < MOST_SECONDS));
+    }
+}
+
+/// So many stacks that differ, of threads that are blocked.
+fn large() -> Profile {
+    let mut profile = Profile::new(Unit::Nanoseconds);
+    profile.meta.window.length_ns = 10_000_000_000;
+    profile.meta.lengths = Some(Lengths {
+        least: 1_000,
+        most: u64::MAX,
+    });
+    for number in 0..STACKS {
+        let mut stack = Stack::default();
+        for depth in 0..FRAMES {
+            // The lower ones are shared; the upper ones spell the number.
+            let digit = number / 10_u32.pow(depth.saturating_sub(FRAMES - 6).min(5)) % 10;
+            let function = if depth < FRAMES - 6 {
+                depth
+            } else {
+                depth * 10 + digit
+            };
+            let name = format!("some_namespace::function_{function}");
+            let frame = profile.frame(&name, FrameKind::User);
+            stack.user = profile.stacks.called(stack.user, frame);
+        }
+        let thread = number % THREADS;
+        let sample = Sample {
+            comm: profile.names.text(&format!("worker-{thread}")),
+            thread: Some(ThreadId {
+                pid: 1,
+                tid: thread + 1,
+            }),
+            stack,
+            state: Some(State::Blocked),
+            wakers: None,
+            labels: None,
+        };
+        let weight = Weight {
+            value: 50_000,
+            events: 1,
+            longest: 50_000,
+            shortest: 50_000,
+            squares: 2_304,
+        };
+        profile.add(sample, weight);
+    }
+    profile
+}

@@ -1,0 +1,6 @@
+//! What is written for viewers, read by those viewers.
+
+mod frames;
+mod json;
+mod pprof;
+mod sums;

@@ -1,0 +1,81 @@
+//! wallclock: where every thread's time goes, from one oncputime and one
+//! offcputime run side by side over the same window.
+
+mod arguments;
+mod children;
+mod files;
+mod outputs;
+mod progress;
+mod publish;
+mod results;
+mod session;
+mod tables;
+mod targets;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::process::ExitCode;
+
+use export::report::Run;
+use profile::Profile;
+use profile::merge::merge;
+
+pub use crate::arguments::Arguments;
+use crate::children::Outcome;
+use crate::outputs::Outputs;
+use crate::session::Measurement;
+use crate::targets::{Targets, command_line};
+pub use tables::write as write_tables;
+
+/// The program.
+#[must_use]
+pub fn run(command: &cli::CommandLine) -> ExitCode {
+    cli::run(command.called(), || {
+        let mut arguments: Arguments = command.parse()?;
+        arguments.pids.sort_unstable();
+        arguments.pids.dedup();
+        let targets = Targets::new(&arguments.pids)?;
+        let outputs = Outputs::new(&arguments)?;
+        // While they live: an ended process has no command line.
+        let pids = arguments.pids.iter();
+        let commands: BTreeMap<u32, String> = pids.map(|&pid| (pid, command_line(pid))).collect();
+
+        let mut measurement = session::measure(&arguments, targets)?;
+        if arguments.verbose {
+            for words in measurement.outcomes().iter().flat_map(|it| &it.words) {
+                eprintln!("{words}");
+            }
+        }
+        for (tool, outcome) in ["oncputime", "offcputime"]
+            .iter()
+            .zip(measurement.outcomes())
+        {
+            let losses = outcome.profile.losses;
+            if losses.any() {
+                eprintln!("wallclock: {tool} {losses}; the reports say what that means");
+            }
+        }
+        describe(&mut measurement, &arguments);
+
+        let [on_cpu, off_cpu] = measurement.outcomes().map(|outcome| &outcome.profile);
+        let merged = merge(on_cpu, off_cpu);
+        let run = Run::of(&merged);
+        outputs.write(&run, merged, [on_cpu, off_cpu], &commands)
+    })
+}
+
+/// Says in both profiles how they came about.
+fn describe(measurement: &mut Measurement, arguments: &Arguments) {
+    let (measured, ending) = (measurement.measured, measurement.ending);
+    let nanoseconds =
+        |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    for outcome in [&mut measurement.on_cpu, &mut measurement.off_cpu] {
+        let Outcome { profile, .. } = outcome;
+        let Profile { meta, .. } = profile;
+        let line = env::args_os().map(|word| word.to_string_lossy().into_owned());
+        meta.command_line = line.collect();
+        meta.window.length_ns = nanoseconds(measured);
+        meta.window.requested_ns = nanoseconds(arguments.duration);
+        meta.window.ending = ending;
+    }
+}

@@ -1,0 +1,117 @@
+//! What is written: a tree of files, or the formats that were asked for.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::bail;
+use cli::{Destinations, Output, Planned, format_of_file, pair};
+use export::Options;
+use export::folded::Folded;
+use export::report::Run;
+use profile::Profile;
+use profile::merge::Merged;
+
+use crate::arguments::Arguments;
+use crate::files::Names;
+use crate::results::Results;
+use crate::{publish, tables};
+
+/// Where it goes, checked to be writable.
+pub(crate) struct Outputs {
+    kind: Kind,
+    options: Options,
+    thread_files: usize,
+}
+
+enum Kind {
+    /// Flame graphs, folded stacks and analyses of every thread, under these names.
+    Tree(Names),
+    /// All of it in each format.
+    Formats(Destinations),
+}
+
+impl Outputs {
+    /// What the command line asks for: formats where one is named, or where a file's
+    /// ending says one; the tree otherwise.
+    ///
+    /// # Errors
+    /// Something cannot be written: what, and what to do.
+    pub(crate) fn new(arguments: &Arguments) -> anyhow::Result<Outputs> {
+        let (formats, files) = arguments.output.named();
+        let known = |file: &Path| format_of_file(file).is_some();
+        let kind = match &files[..] {
+            [] if formats.is_empty() => Kind::Tree(tree(None, arguments)?),
+            [prefix] if formats.is_empty() && !known(prefix) => {
+                Kind::Tree(tree(Some(prefix), arguments)?)
+            }
+            files if formats.is_empty() && !files.iter().all(|file| known(file)) => {
+                return Err(cli::usage(
+                    "several files each need a format's ending, such as .svg, .pb.gz or .scope: see --format",
+                ));
+            }
+            files => {
+                let plan: Vec<Planned> = pair(&formats, files, &Folded)?;
+                Kind::Formats(Destinations::new(plan)?)
+            }
+        };
+        Ok(Outputs {
+            kind,
+            options: arguments.frames.options(),
+            thread_files: arguments.thread_files,
+        })
+    }
+
+    /// Writes what was measured, and tells of it: on standard output unless data goes
+    /// there.
+    ///
+    /// # Errors
+    /// No thread was seen, or something cannot be written.
+    pub(crate) fn write(
+        self,
+        run: &Run,
+        merged: Merged,
+        parts: [&Profile; 2],
+        commands: &BTreeMap<u32, String>,
+    ) -> anyhow::Result<()> {
+        let mut told = Vec::new();
+        let thread_files = self.thread_files;
+        match self.kind {
+            Kind::Tree(names) => {
+                let results = Results {
+                    run,
+                    merged: &merged,
+                    commands,
+                    thread_files,
+                };
+                results.write(&names, &mut told)?;
+                Output::new(None)?.write(|writer| writer.write_all(&told))
+            }
+            Kind::Formats(destinations) => {
+                if merged.threads.is_empty() {
+                    bail!("no thread was seen; did the process end before measuring began?");
+                }
+                tables::write(run, &merged, commands, &mut told)?;
+                let has_stdout = destinations.include_stdout();
+                let profile = merged.into_profile();
+                destinations.write_with_parts(&profile, &parts, &self.options)?;
+                if has_stdout {
+                    // A terminal that is gone is no reason to fail.
+                    let _ = std::io::stderr().write_all(&told);
+                    return Ok(());
+                }
+                Output::new(None)?.write(|writer| writer.write_all(&told))
+            }
+        }
+    }
+}
+
+fn tree(prefix: Option<&Path>, arguments: &Arguments) -> anyhow::Result<Names> {
+    // A clock set before 1970 is of no use for a name.
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = since_1970.map_or(0, |time| time.as_secs());
+    let names = Names::new(prefix, &arguments.pids, seconds)?;
+    publish::check(&names)?;
+    Ok(names)
+}
