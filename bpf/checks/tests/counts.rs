@@ -19,6 +19,8 @@ fn count(parts: &mut OffwaketimeSkel<'_>, user: u64, weight: Tally) {
     shared.count_weight.blocked = weight.blocked;
     shared.count_weight.runnable = weight.runnable;
     shared.count_weight.longest = weight.longest;
+    shared.count_weight.shortest = weight.shortest;
+    shared.count_weight.squares = weight.squares;
     run(&parts.progs.count_once);
 }
 

@@ -143,11 +143,12 @@ fn check(before: &Profile, after: &Profile) -> Result<(), Error> {
     }
 }
 
-/// A sum and its variance.
+/// A sum, its variance, and of how many it is.
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
     value: f64,
     variance: f64,
+    events: f64,
 }
 
 /// Totals of one profile's samples.
@@ -185,7 +186,12 @@ impl<'a> Adder<'a> {
             // Time without a stack: intervals that were all shorter than this.
             _ => value * self.least_ns,
         };
-        Total { value, variance }
+        let events = weight.events.max(1) as f64;
+        Total {
+            value,
+            variance,
+            events,
+        }
     }
 
     /// The functions on a sample's stack, each once.
@@ -221,19 +227,27 @@ impl Sums {
         let sum = &mut self.0.entry((names, state)).or_default()[side];
         sum.value += total.value;
         sum.variance += total.variance;
+        sum.events += total.events;
     }
 
     fn changes(self, seconds: [f64; 2]) -> Vec<Change> {
-        let rate = |total: Total, seconds: f64| Rate {
-            value: total.value / seconds,
-            deviation: total.variance.sqrt() / seconds,
-        };
         let changes = self.0.into_iter();
-        let changes = changes.map(|((names, state), [before, after])| Change {
-            names,
-            state,
-            before: rate(before, seconds[0]),
-            after: rate(after, seconds[1]),
+        let changes = changes.map(|((names, state), [before, after])| {
+            // A few events more or less are no normal variable: one more of each, as long
+            // as they are on the whole, makes up for it. 7 to none is chance so, as it
+            // is to the binomial test, and 9 to none is not.
+            let events = before.events + after.events;
+            let one_more = (before.variance + after.variance) / events.max(1.0);
+            let rate = |total: Total, seconds: f64| Rate {
+                value: total.value / seconds,
+                deviation: (total.variance + one_more).sqrt() / seconds,
+            };
+            Change {
+                names,
+                state,
+                before: rate(before, seconds[0]),
+                after: rate(after, seconds[1]),
+            }
         });
         let mut changes: Vec<Change> = changes.collect();
         changes.sort_by(|one, other| {
@@ -278,7 +292,8 @@ mod tests {
         // 90 and 120 ms a second; 500 and 500; 10 and 10.5.
         let f = change(&diff.functions, "f");
         assert_eq!((f.before.value, f.after.value), (90e6, 120e6));
-        assert_eq!(f.before.deviation, 900_f64.sqrt() * 1e6 / 10.0);
+        // One more of each than there were.
+        assert_eq!(f.before.deviation, 901_f64.sqrt() * 1e6 / 10.0);
         assert!(f.is_significant());
         let [g, h] = ["g", "h"].map(|name| change(&diff.functions, name));
         assert!(!g.is_significant() && !h.is_significant());
@@ -295,6 +310,16 @@ mod tests {
         let stack = change(&diff.stacks, "f");
         assert_eq!(stack.names, ["a", "main", "f"]);
         assert_eq!(stack.difference(), f.difference());
+    }
+
+    #[test]
+    fn a_few_samples_are_chance() {
+        let none = samples("a;g 1\n", 1);
+        for (count, is_found) in [(7, false), (9, true)] {
+            let after = samples(&format!("a;g 1\na;f {count}\n"), 1);
+            let diff = diff(&none, &after).unwrap();
+            assert_eq!(change(&diff.functions, "f").is_significant(), is_found);
+        }
     }
 
     #[test]
@@ -322,7 +347,8 @@ mod tests {
         let mut after = before.clone();
         let diff = diff(&before, &after).unwrap();
         let f = change(&diff.functions, "f");
-        assert_eq!(f.before.deviation, ((3_u64 << 40) as f64).sqrt());
+        // Of two, and of one more like these.
+        assert_eq!(f.before.deviation, ((9_u64 << 39) as f64).sqrt());
         assert_eq!(f.state, Some(State::Blocked));
         // Time in intervals too short to be kept.
         after.samples = crate::RowMap::default();
@@ -340,7 +366,9 @@ mod tests {
             },
         );
         let diff = super::diff(&before, &after).unwrap();
-        assert_eq!(change(&diff.functions, "f").after.deviation, 1e9_f64.sqrt());
+        let (two, short) = ((3_u64 << 40) as f64, 1e9);
+        let after = change(&diff.functions, "f").after;
+        assert_eq!(after.deviation, (short + (two + short) / 3.0).sqrt());
     }
 
     #[test]

@@ -125,7 +125,28 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (weight->longest > tally->longest)",
             "if (weight->longest < tally->longest)",
         ),
-        expected: Caught(&["checks/counts::the_same_again_adds_up_and_the_longest_is_kept"]),
+        expected: Caught(&[
+            "checks/counts::the_same_again_adds_up_and_the_longest_and_the_shortest_are_kept",
+        ]),
+    },
+    Mutant {
+        rule: "the shortest interval is kept",
+        file: "include/counts.h",
+        change: (
+            "if (weight->shortest < tally->shortest)",
+            "if (weight->shortest > tally->shortest)",
+        ),
+        expected: Caught(&[
+            "checks/counts::the_same_again_adds_up_and_the_longest_and_the_shortest_are_kept",
+        ]),
+    },
+    Mutant {
+        rule: "the squares of lengths add up",
+        file: "include/counts.h",
+        change: ("&tally->squares, weight->squares", "&tally->squares, 0"),
+        expected: Caught(&[
+            "checks/counts::the_same_again_adds_up_and_the_longest_and_the_shortest_are_kept",
+        ]),
     },
     Mutant {
         rule: "two CPUs that put the same key at once add up",

@@ -7,6 +7,7 @@
 
 mod blocked;
 mod books;
+mod changes;
 mod peers;
 mod programs;
 mod real;
@@ -18,12 +19,13 @@ use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const CLAIMS: [Part; 11] = [
+const CLAIMS: [Part; 12] = [
     ("time on CPU by function", shares::rows),
     ("time blocked by function", blocked::rows),
     ("time waiting for a CPU", runnable::rows),
     ("time running", books::rows),
     ("who woke whom", wakers::rows),
+    ("what changed", changes::rows),
     ("MariaDB", |table| real::rows(table, &programs::mariadb())),
     ("nginx", |table| real::rows(table, &programs::nginx())),
     ("Redis", |table| real::rows(table, &programs::redis())),

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A program whose functions take known parts of its time, some of which can be made
+ * longer.
+ *
+ * usage: shifts [BURN_PERCENT [HOLD_PERCENT]]: how much longer each is, 0 to begin with
+ * main burns in first_part, 30 % of its time, second_part, 50 %, and third_part. The
+ * holder takes a lock for 500 us at a time and rests for as long; the waiter waits
+ * for the lock, and rests for 1 ms.
+ */
+#include "workload.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t hold_ns;
+
+ALWAYS_INLINE void burn(uint64_t turns)
+{
+	for (volatile uint64_t turn = 0; turn < turns; turn++)
+		;
+}
+
+NOINLINE void first_part(uint64_t turns)
+{
+	burn(turns);
+}
+
+NOINLINE void second_part(uint64_t turns)
+{
+	burn(turns);
+}
+
+NOINLINE void third_part(uint64_t turns)
+{
+	burn(turns);
+}
+
+NOINLINE void *holder(void *unused)
+{
+	(void)unused;
+	name_thread("holder");
+	for (;;) {
+		pthread_mutex_lock(&lock);
+		sleep_ns(hold_ns);
+		pthread_mutex_unlock(&lock);
+		sleep_ns(500 * NS_PER_US);
+	}
+	return NULL;
+}
+
+NOINLINE void wait_for_lock(void)
+{
+	pthread_mutex_lock(&lock);
+	pthread_mutex_unlock(&lock);
+}
+
+NOINLINE void *waiter(void *unused)
+{
+	(void)unused;
+	name_thread("waiter");
+	for (;;) {
+		wait_for_lock();
+		sleep_ns(NS_PER_MS);
+	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t burn_percent = 100 + argument_or(argc, argv, 1, 0);
+	uint64_t hold_percent = 100 + argument_or(argc, argv, 2, 0);
+	const uint64_t turns = 10 * 1000;
+
+	hold_ns = 500 * NS_PER_US * hold_percent / 100;
+	start_thread_of(holder, NULL);
+	start_thread_of(waiter, NULL);
+	tell("ready");
+	for (;;) {
+		first_part(30 * turns * burn_percent / 100);
+		second_part(50 * turns);
+		third_part(20 * turns);
+	}
+}
