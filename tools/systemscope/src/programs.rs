@@ -105,7 +105,6 @@ pub(crate) fn overview() -> Command {
         )
         .after_help(EXAMPLES)
         .subcommand_required(true)
-        .arg_required_else_help(true)
         .subcommands(subcommands)
 }
 

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use inferno::flamegraph::color::BackgroundColor;
 use inferno::flamegraph::{self, TextTruncateDirection};
 use profile::Profile;
 
 use crate::measure::Measure;
-use crate::svg::{Caption, not_a_comment, write_empty};
+use crate::svg::{Caption, PAPER, not_a_comment, write_empty};
 use crate::text::lines::Lines;
 use crate::text::options::Options;
 
@@ -48,6 +49,7 @@ pub fn write(before: &Profile, after: &Profile, writer: &mut dyn Write) -> io::R
     options.title = "What changed".to_owned();
     options.subtitle = Some("widths: after; red: more than before, blue: less".to_owned());
     options.count_name = count_name.to_owned();
+    options.bgcolors = Some(BackgroundColor::Flat(PAPER));
     options.deterministic = true;
     options.text_truncate_direction = TextTruncateDirection::Right;
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), writer)

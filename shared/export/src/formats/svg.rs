@@ -205,7 +205,7 @@ pub(crate) fn not_a_comment(line: &str) -> Cow<'_, str> {
 /// In characters: a graph of 1,200 pixels has room for them.
 const LONGEST_TITLE: usize = 100;
 
-const PAPER: Color = Color::new(255, 253, 250);
+pub(crate) const PAPER: Color = Color::new(255, 253, 250);
 const RED: Color = Color::new(226, 88, 70);
 const BLUE: Color = Color::new(92, 148, 222);
 const AMBER: Color = Color::new(244, 178, 56);

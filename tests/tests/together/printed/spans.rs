@@ -228,6 +228,36 @@ fn percentiles_come_as_a_table() {
 }
 
 #[test]
+fn forms_have_names_too() {
+    let _turn = Turn::share();
+    let naps = naps();
+    let told = |form: &str| {
+        let tool = cpudist("-p").arg(naps.pid().to_string());
+        text(
+            &tool
+                .args("--format")
+                .arg(form)
+                .args("1 1")
+                .run()
+                .succeeded(),
+        )
+    };
+    let histogram_of = told("log2");
+    let lines: Vec<&str> = histogram_of
+        .lines()
+        .skip_while(|line| line.is_empty())
+        .collect();
+    histogram(&lines, "usecs");
+    assert!(told("percentiles").contains("99.9"));
+    let object: serde_json::Value = serde_json::from_str(told("json").trim()).unwrap();
+    assert!(object.is_object());
+    // Nothing but that of the whole run.
+    let hgrm = told("hgrm");
+    assert!(hgrm.trim_start().starts_with("Value"), "{hgrm}");
+    assert!(hgrm.contains("#[Mean") || hgrm.contains("#[Max"), "{hgrm}");
+}
+
+#[test]
 fn hgrm_is_a_file_for_hdrhistograms_plotter() {
     let _turn = Turn::share();
     let naps = naps();
