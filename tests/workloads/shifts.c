@@ -6,12 +6,23 @@
  * usage: shifts [BURN_PERCENT [HOLD_PERCENT]]: how much longer each is, 0 to begin with
  * main burns in first_part, 30 % of its time, second_part, 50 %, and third_part. The
  * holder takes a lock for 500 us at a time and rests for as long; the waiter waits
- * for the lock, and rests for 1 ms.
+ * for the lock, and rests for 1 ms. All but the holding differs by chance from one
+ * time to the next, by up to a half: what runs in step, with a timer or with each
+ * other, differs from run to run by more than chance.
  */
 #include "workload.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t hold_ns;
+
+/* From half of something to one and a half; xorshift64 (Marsaglia, 2003). */
+static uint64_t about(uint64_t *seed, uint64_t mean)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return mean / 2 + mean * (*seed >> 32) / UINT32_MAX;
+}
 
 ALWAYS_INLINE void burn(uint64_t turns)
 {
@@ -36,13 +47,15 @@ NOINLINE void third_part(uint64_t turns)
 
 NOINLINE void *holder(void *unused)
 {
+	uint64_t seed = now_ns();
+
 	(void)unused;
 	name_thread("holder");
 	for (;;) {
 		pthread_mutex_lock(&lock);
 		sleep_ns(hold_ns);
 		pthread_mutex_unlock(&lock);
-		sleep_ns(500 * NS_PER_US);
+		sleep_ns(about(&seed, 500 * NS_PER_US));
 	}
 	return NULL;
 }
@@ -55,11 +68,13 @@ NOINLINE void wait_for_lock(void)
 
 NOINLINE void *waiter(void *unused)
 {
+	uint64_t seed = now_ns();
+
 	(void)unused;
 	name_thread("waiter");
 	for (;;) {
 		wait_for_lock();
-		sleep_ns(NS_PER_MS);
+		sleep_ns(about(&seed, NS_PER_MS));
 	}
 	return NULL;
 }
@@ -69,14 +84,15 @@ int main(int argc, char **argv)
 	uint64_t burn_percent = 100 + argument_or(argc, argv, 1, 0);
 	uint64_t hold_percent = 100 + argument_or(argc, argv, 2, 0);
 	const uint64_t turns = 10 * 1000;
+	uint64_t seed = now_ns();
 
 	hold_ns = 500 * NS_PER_US * hold_percent / 100;
 	start_thread_of(holder, NULL);
 	start_thread_of(waiter, NULL);
 	tell("ready");
 	for (;;) {
-		first_part(30 * turns * burn_percent / 100);
-		second_part(50 * turns);
-		third_part(20 * turns);
+		first_part(about(&seed, 30 * turns) * burn_percent / 100);
+		second_part(about(&seed, 50 * turns));
+		third_part(about(&seed, 20 * turns));
 	}
 }
