@@ -19,8 +19,9 @@ tests_of() {
 	case $1 in
 	unwind) echo --lib --test fixtures --test readelf ;;
 	symbolize) echo --lib --test names --test debug_files --test hostile ;;
-	wallclock) echo --bins --test protocol ;;
-	*) [[ -e shared/$1/src/lib.rs ]] && echo --lib || echo --bins ;;
+	wallclock) echo --lib --test protocol ;;
+	systemscope) echo --bins ;;
+	*) echo --lib ;;
 	esac
 }
 

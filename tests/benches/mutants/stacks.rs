@@ -204,9 +204,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a stack read before the window holds until the thread leaves a CPU",
         file: "include/stacks/stack_edges.h",
         change: (
-            "		seeded.switches = thread->switches;
+            "		found.switches = thread->switches;
 ",
-            "		seeded.switches = 0;
+            "		found.switches = 0;
 ",
         ),
         expected: SameHere("it costs time only: the stack is read once more, in the window"),

@@ -1,5 +1,6 @@
 //! The tools as a change makes them, built of a copy of the source tree.
 
+use std::collections::HashSet;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,9 @@ impl MutatedTools {
             .expect("start git");
         assert!(listed.status.success(), "{}", text_of(&listed));
         let names = String::from_utf8(listed.stdout).expect("UTF-8");
+        // What was moved away since.
+        let wanted: HashSet<PathBuf> = names.split_terminator('\0').map(PathBuf::from).collect();
+        remove_others(&copy, &copy, &wanted);
         for name in names.split_terminator('\0') {
             let (from, to) = (tree().join(name), copy.join(name));
             let Ok(bytes) = fs::read(&from) else {
@@ -164,4 +168,17 @@ pub(crate) fn finish(command: &mut Command) -> Result<(), String> {
         output.status,
         text_of(&output)
     ))
+}
+
+/// Removes the files below `folder` that are not wanted, named from `top` on.
+fn remove_others(folder: &Path, top: &Path, wanted: &HashSet<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = path.strip_prefix(top).expect("a path below it");
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_others(&path, top, wanted);
+        } else if !wanted.contains(name) {
+            fs::remove_file(&path).expect("remove what was moved away");
+        }
+    }
 }

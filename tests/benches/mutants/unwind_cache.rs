@@ -98,9 +98,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "include/stacks/stack_capture.h",
         change: (
             "	if ((end & 0xff) == WALK_REACHED_ROOT)
-		remember",
+		cache_walk",
             "	if (end)
-		remember",
+		cache_walk",
         ),
         expected: SameHere("the same words are cut short at the same place; it costs room"),
     },
