@@ -393,8 +393,18 @@ mod tests {
             told.contains("from 1 us on, the other from 1000 us on"),
             "{told}"
         );
+        let mut none = from(1_000);
+        none.meta.lengths = None;
+        for (one, other) in [(&from(1_000), &none), (&none, &from(1_000))] {
+            assert!(error(one, other).contains("one has time off the CPU, the other has none"));
+        }
         let mut states = folded::read(&b"a;f_[o] 1\n"[..], Unit::Nanoseconds, false).unwrap();
         states.meta = from(1_000).meta;
         assert!(error(&from(1_000), &states).contains("tells states apart"));
+        // What has nothing tells nothing.
+        let mut empty = from(1_000);
+        empty.samples = crate::RowMap::default();
+        assert!(diff(&empty, &states).is_ok() && diff(&states, &empty).is_ok());
+        assert!(diff(&states, &states).is_ok());
     }
 }

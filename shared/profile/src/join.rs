@@ -237,8 +237,18 @@ mod tests {
         ];
         let profile = join(captures).unwrap().into_profile();
         assert_eq!(values(&profile), [(None, 2), (None, 4)]);
-        let twice = vec![timed("a-1/2;main 5\n"), timed("a-1/2;main 5\n")];
+        let process = |pid| Process {
+            pid,
+            ..Process::default()
+        };
+        let mut twice = vec![timed("a-1/2;main 5\n"), timed("a-1/2;main 5\n")];
+        twice[0].processes = vec![process(1)];
+        twice[1].processes = vec![process(1), process(2)];
+        twice[0].meta.targets = "PID 1".to_owned();
+        twice[1].meta.targets = "PID 2".to_owned();
         let profile = join(twice).unwrap().into_profile();
+        assert_eq!(profile.processes, [process(1), process(2)]);
+        assert_eq!(profile.meta.targets, "PID 1, PID 2");
         assert_eq!(
             (values(&profile), profile.threads.len()),
             (vec![(None, 10)], 1)
@@ -252,7 +262,14 @@ mod tests {
         let mut later = sampled("a-1/2;main 3\n", "cpu-clock");
         later.meta.window.start_ns = 100_001;
         let now = || sampled("a-1/2;main 3\n", "cpu-clock");
-        assert!(error(vec![now(), later.clone()]).contains("different windows"));
+        let told = error(vec![now(), later.clone()]);
+        assert!(
+            told.contains("different windows: one is 0.001 s long, another 0.001 s"),
+            "{told}"
+        );
+        later.meta.window.start_ns = 5_000_000_000;
+        let told = error(vec![now(), later.clone()]);
+        assert!(told.contains("and they are 5.000 s apart"), "{told}");
         later.meta.window.start_ns = 100_000;
         assert!(join(vec![now(), later.clone()]).is_ok());
         later.meta.window.length_ns = 900_000;

@@ -97,3 +97,31 @@ impl AddAssign for Weight {
         self.squares = self.squares.saturating_add(other.squares);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_and_the_shortest_of_all_are_kept() {
+        let weight = |longest, shortest| Weight {
+            value: 10,
+            events: 2,
+            longest,
+            shortest,
+            squares: 3,
+        };
+        let mut sum = Weight::default();
+        for (longest, shortest) in [(7, 4), (9, 5), (8, 3)] {
+            sum += weight(longest, shortest);
+        }
+        let expected = Weight {
+            value: 30,
+            events: 6,
+            longest: 9,
+            shortest: 3,
+            squares: 9,
+        };
+        assert_eq!(sum, expected);
+    }
+}

@@ -37,3 +37,40 @@ impl WalkEnds {
         self.root + self.no_mapping + self.read_failed + self.too_deep + self.no_rule
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_end_adds_up_by_itself() {
+        let one = WalkEnds {
+            root: 1,
+            by_frame_pointer: 2,
+            no_mapping: 4,
+            read_failed: 8,
+            too_deep: 16,
+            no_rule: 32,
+        };
+        // Those by frame pointers are among those at the root.
+        assert_eq!(one.total(), 1 + 4 + 8 + 16 + 32);
+        let mut sum = one;
+        sum += WalkEnds {
+            root: 100,
+            by_frame_pointer: 200,
+            no_mapping: 400,
+            read_failed: 800,
+            too_deep: 1600,
+            no_rule: 3200,
+        };
+        let expected = WalkEnds {
+            root: 101,
+            by_frame_pointer: 202,
+            no_mapping: 404,
+            read_failed: 808,
+            too_deep: 1616,
+            no_rule: 3232,
+        };
+        assert_eq!(sum, expected);
+    }
+}
