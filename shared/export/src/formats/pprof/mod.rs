@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use profile::{Frame, FrameKind, Id, Module, Name, Profile, Sample, Table, Weight};
+use profile::{Frame, FrameKind, Id, Module, Name, Profile, Sample, Table, Unit, Weight};
 use prost::Message;
 
 use self::columns::{Column, columns};
@@ -175,10 +175,10 @@ impl<'a> Rows<'a> {
         let sample_type: Vec<_> = types
             .map(|column| value_type(&column.name, column.unit))
             .collect();
-        let (period_type, period) = match (measure, &meta.sampling) {
-            (Measure::Time(time), Some(_)) if *time > 1 => (("cpu", "nanoseconds"), *time),
-            (Measure::Time(_), _) => (("wall", "nanoseconds"), 1),
-            (Measure::Events(name, each), _) => ((&**name, "count"), *each),
+        let (period_type, period) = match (profile.unit, measure) {
+            (Unit::Samples, Measure::Time(time)) => (("cpu", "nanoseconds"), *time),
+            (Unit::Samples, Measure::Events(name, each)) => ((&**name, "count"), *each),
+            (Unit::Nanoseconds, _) => (("wall", "nanoseconds"), 1),
         };
         let period_type = value_type(period_type.0, period_type.1);
         let told = [

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::num::NonZeroU32;
 
 use flate2::read::GzDecoder;
-use profile::{Function, Label, ModuleKind, Process, State, Unit};
+use profile::{Function, Label, ModuleKind, Process, Rate, Sampling, State, Unit};
 
 use super::*;
 use crate::fixture::{blocked, sample, weight, woken};
@@ -67,6 +67,46 @@ fn samples_read_as_they_were() {
             format!("schedule;[Missed User Stack] [0, 1000] thread_name=my:thread {ids}"),
             format!("schedule;wait(int; char);main [0, 2500999] thread_name=worker {ids}"),
         ]
+    );
+}
+
+#[test]
+fn what_was_measured_when_and_how_often_is_told() {
+    let told = |unit, event: &str, rate| {
+        let mut profile = Profile::new(unit);
+        profile.meta.tool = "sometool".to_owned();
+        profile.meta.window.start_utc_ns = 5;
+        profile.meta.window.length_ns = 7;
+        profile.losses.stacks = 3;
+        let event = event.to_owned();
+        profile.meta.sampling = Some(Sampling { event, rate });
+        let read = read(&profile);
+        assert_eq!((read.time_nanos, read.duration_nanos), (5, 7));
+        let comments: Vec<&str> = read.comment.iter().map(|it| text(&read, *it)).collect();
+        assert!(comments[0].starts_with("sometool"), "{comments:?}");
+        assert!(
+            comments.iter().any(|it| it.contains("stacks=3")),
+            "{comments:?}"
+        );
+        let kind = read.period_type.unwrap();
+        let kind = [kind.r#type, kind.unit].map(|place| text(&read, place).to_owned());
+        (kind.join("/"), read.period)
+    };
+    let owned = |name: &str, period| (name.to_owned(), period);
+    let (at_100, every_9) = (Rate::Frequency(100), Rate::Period(9));
+    let samples = Unit::Samples;
+    assert_eq!(
+        told(samples, "cpu-clock", at_100),
+        owned("cpu/nanoseconds", 10_000_000)
+    );
+    assert_eq!(
+        told(samples, "cache-misses", every_9),
+        owned("cache-misses/count", 9)
+    );
+    // Merged, these are times, whatever drove the samples.
+    assert_eq!(
+        told(Unit::Nanoseconds, "cpu-clock", at_100),
+        owned("wall/nanoseconds", 1)
     );
 }
 
