@@ -130,6 +130,13 @@ impl Destinations {
         self.0.iter().any(|(_, output)| output.is_stdout())
     }
 
+    /// Whether a capture is one of them.
+    #[must_use]
+    pub fn include_captures(&self) -> bool {
+        let mut formats = self.0.iter().map(|(format, _)| format.name());
+        formats.any(|name| name == Capture.name())
+    }
+
     /// Writes a profile to all of them, and says what each left out.
     ///
     /// # Errors

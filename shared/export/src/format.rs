@@ -20,7 +20,7 @@ use crate::{Options, Written};
 pub struct Needs {
     /// Frames of one function are told apart by their addresses.
     pub addresses: bool,
-    /// Threads are told apart.
+    /// Threads are told apart, and so are processes.
     pub threads: bool,
     /// Processes are.
     pub processes: bool,

@@ -1,6 +1,6 @@
 //! What a profile's values count, for formats that have names and units for it.
 
-use profile::{Profile, Rate, State, Unit};
+use profile::{Profile, Rate, Sample, State, Unit};
 
 /// What the values are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,20 @@ impl Measure {
             // How many there were from one sample to the next is not known.
             (None, Rate::Frequency(_)) => Measure::Events("samples".to_owned(), 1),
         }
+    }
+
+    /// What a value is divided by where it is shown, and what it is called then.
+    pub(crate) fn shown(&self) -> (u64, &str) {
+        match self {
+            Measure::Time(_) => (1_000, "µs"),
+            Measure::Events(name, _) => (1, name),
+        }
+    }
+
+    /// Every sample of a profile with its value in nanoseconds or events.
+    pub(crate) fn values(&self, profile: &Profile) -> impl Iterator<Item = (Sample, u64)> {
+        let values = profile.values();
+        values.map(|(sample, value)| (sample, self.of_value(value)))
     }
 
     /// A value in nanoseconds or events.

@@ -33,7 +33,8 @@ pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
 /// A source file's name, and a line of it.
 pub type Line = (Arc<str>, u32);
 
-/// Looks up the source lines of offsets in an ELF file with debug information, the innermost of inlined functions last.
+/// Looks up the source lines of offsets in an ELF file with debug information, the
+/// innermost of inlined functions last.
 ///
 /// # Errors
 /// If the file is not an ELF file, or a symbol table cannot be read.

@@ -152,6 +152,19 @@ impl Arguments {
         }
     }
 
+    /// Checks what clap cannot.
+    ///
+    /// # Errors
+    /// Flags that exclude each other.
+    pub(crate) fn validate(&self) -> anyhow::Result<()> {
+        if self.extension && self.form() != Form::Log2 {
+            return Err(cli::usage(
+                "-e adds to histograms: leave it out, or the other form",
+            ));
+        }
+        self.target.validate()
+    }
+
     /// How long to measure; none means until a signal arrives.
     pub(crate) fn duration(&self) -> Option<Duration> {
         let count = u32::try_from(self.count?).unwrap_or(u32::MAX);

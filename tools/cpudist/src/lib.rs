@@ -18,7 +18,7 @@ pub use arguments::Arguments;
 pub fn run(command_line: &cli::CommandLine) -> ExitCode {
     cli::run(command_line.called(), || {
         let arguments: Arguments = command_line.parse()?;
-        arguments.target.validate()?;
+        arguments.validate()?;
         loader::check_privileges()?;
         let hgrm = arguments
             .hgrm

@@ -46,8 +46,12 @@ pub(crate) fn run(command_line: &CommandLine) -> ExitCode {
         let destinations = Destinations::new(output.plan()?)?;
         let profiles = captures.read()?;
         let options = output.options(nanoseconds);
-        let parts: Vec<&Profile> = profiles.iter().collect();
-        let whole = join(profiles.clone())?.into_profile();
+        let parts = match destinations.include_captures() {
+            true => profiles.clone(),
+            false => Vec::new(),
+        };
+        let parts: Vec<&Profile> = parts.iter().collect();
+        let whole = join(profiles)?.into_profile();
         let written = destinations.write_with_parts(&whole, &parts, &options)?;
         for line in written.iter().filter_map(Written::left_out) {
             eprintln!("{}: {line}", command_line.called());

@@ -15,13 +15,11 @@ mod targets;
 use std::collections::BTreeMap;
 use std::env;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use export::report::Run;
-use profile::Profile;
 use profile::merge::merge;
 
 pub use crate::arguments::Arguments;
-use crate::children::Outcome;
 use crate::outputs::Outputs;
 use crate::session::Measurement;
 use crate::targets::{Targets, command_line};
@@ -59,19 +57,16 @@ pub fn run(command: &cli::CommandLine) -> ExitCode {
 
         let [on_cpu, off_cpu] = measurement.outcomes().map(|outcome| &outcome.profile);
         let merged = merge(on_cpu, off_cpu);
-        let run = Run::of(&merged);
-        outputs.write(&run, merged, [on_cpu, off_cpu], &commands)
+        outputs.write(merged, [on_cpu, off_cpu], &commands)
     })
 }
 
 /// Says in both profiles how they came about.
 fn describe(measurement: &mut Measurement, arguments: &Arguments) {
     let (measured, ending) = (measurement.measured, measurement.ending);
-    let nanoseconds =
-        |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     for outcome in [&mut measurement.on_cpu, &mut measurement.off_cpu] {
-        let Outcome { profile, .. } = outcome;
-        let Profile { meta, .. } = profile;
+        let meta = &mut outcome.profile.meta;
         let line = env::args_os().map(|word| word.to_string_lossy().into_owned());
         meta.command_line = line.collect();
         meta.window.length_ns = nanoseconds(measured);

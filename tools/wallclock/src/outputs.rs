@@ -70,17 +70,17 @@ impl Outputs {
     /// No thread was seen, or something cannot be written.
     pub(crate) fn write(
         self,
-        run: &Run,
         merged: Merged,
         parts: [&Profile; 2],
         commands: &BTreeMap<u32, String>,
     ) -> anyhow::Result<()> {
+        let run = Run::of(&merged);
         let mut told = Vec::new();
         let thread_files = self.thread_files;
         match self.kind {
             Kind::Tree(names) => {
                 let results = Results {
-                    run,
+                    run: &run,
                     merged: &merged,
                     commands,
                     thread_files,
@@ -92,7 +92,7 @@ impl Outputs {
                 if merged.threads.is_empty() {
                     bail!("no thread was seen; did the process end before measuring began?");
                 }
-                tables::write(run, &merged, commands, &mut told)?;
+                tables::write(&run, &merged, commands, &mut told)?;
                 let has_stdout = destinations.include_stdout();
                 let profile = merged.into_profile();
                 destinations.write_with_parts(&profile, &parts, &self.options)?;

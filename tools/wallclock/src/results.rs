@@ -97,7 +97,7 @@ impl Results<'_> {
         inside: &Path,
         names: &Names,
     ) -> anyhow::Result<()> {
-        part.sort_by_life();
+        part.longest_lived_first();
         for (thread, role) in part.threads.iter().take(self.thread_files) {
             let base = inside.join(thread_base(thread.thread.id, role));
             let paths =
@@ -132,7 +132,7 @@ impl Results<'_> {
                 writer,
             )
         })?;
-        part.sort_by_business();
+        part.busiest_first();
         staging.write(&inside.join(analysis_name(names)), |writer| {
             report::write_process(self.run, &self.process(part), writer)
         })

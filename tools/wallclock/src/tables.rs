@@ -55,7 +55,7 @@ impl<'a> Part<'a> {
     }
 
     /// Puts the busiest threads first.
-    pub(crate) fn sort_by_business(&mut self) {
+    pub(crate) fn busiest_first(&mut self) {
         self.threads.sort_by_key(|(thread, _)| {
             Reverse((
                 busy_ns(thread),
@@ -67,7 +67,7 @@ impl<'a> Part<'a> {
 
     /// Puts those first that lived longest. Threads alive throughout are equal in that,
     /// and the busier go first.
-    pub(crate) fn sort_by_life(&mut self) {
+    pub(crate) fn longest_lived_first(&mut self) {
         self.threads.sort_by_key(|(thread, _)| {
             Reverse((
                 thread.lifetime_ns,
@@ -107,7 +107,7 @@ pub fn write(
         if index > 0 {
             writeln!(writer)?;
         }
-        part.sort_by_business();
+        part.busiest_first();
         let count = part.threads.len();
         write_one(run, &part.process(merged, count), writer)?;
     }

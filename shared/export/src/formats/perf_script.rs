@@ -36,7 +36,6 @@ impl Format for PerfScript {
         Needs {
             addresses: true,
             threads: true,
-            processes: true,
             ..Needs::NAMES
         }
     }
@@ -52,13 +51,12 @@ impl Format for PerfScript {
             Measure::Time(_) => "wall-clock",
             Measure::Events(name, _) => name.as_str(),
         };
-        let mut samples: Vec<(Sample, u64)> = profile.values().collect();
+        let mut samples: Vec<(Sample, u64)> = measure.values(profile).collect();
         // A thread's samples follow one another.
         samples.sort_by_key(|(sample, _)| (sample.thread, sample.comm));
         let mut written = Written::default();
         let mut now = profile.meta.window.start_ns / 1_000;
         for (sample, value) in samples {
-            let value = measure.of_value(value);
             let who = who(profile, &sample);
             let frames = frames(profile, &sample);
             let end = now + (value / 1_000).max(2);
@@ -104,8 +102,8 @@ fn frames(profile: &Profile, sample: &Sample) -> String {
         .collect();
     if let Some(state) = sample.state {
         // On top are wakers, if there are any; the leaf is below them.
-        let user = profile.stacks.root_first(sample.stack.user).len();
-        let leaf = user + profile.stacks.root_first(sample.stack.kernel).len();
+        let depth = |stack| profile.stacks.leaf_first(stack).count();
+        let leaf = depth(sample.stack.user) + depth(sample.stack.kernel);
         match leaf.checked_sub(1).and_then(|leaf| names.get_mut(leaf)) {
             Some((_, name, _)) => {
                 // Behind an offset it would not be taken for one.

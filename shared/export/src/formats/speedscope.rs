@@ -29,7 +29,6 @@ impl Format for Speedscope {
     fn needs(&self) -> Needs {
         Needs {
             threads: true,
-            processes: true,
             ..Needs::NAMES
         }
     }
@@ -43,8 +42,8 @@ impl Format for Speedscope {
         let measure = Measure::of(profile);
         let mut rows = Rows::new(profile);
         let mut groups: BTreeMap<Group, Vec<Row>> = BTreeMap::new();
-        for (sample, value) in profile.values() {
-            let row = rows.row(&sample, measure.of_value(value));
+        for (sample, value) in measure.values(profile) {
+            let row = rows.row(&sample, value);
             groups.entry(rows.group(&sample)).or_default().push(row);
         }
         let profiles = rows.profiles(groups, &measure);

@@ -67,8 +67,7 @@ impl Format for Svg {
         writer: &mut dyn Write,
     ) -> io::Result<Written> {
         let measure = Measure::of(profile);
-        let values = profile.values();
-        let samples = values.map(|(sample, value)| (sample, measure.of_value(value)));
+        let samples = measure.values(profile);
         let colours = Colours::of(profile);
         let caption = Caption::of(profile, colours, &measure);
         draw(
@@ -95,13 +94,6 @@ impl Colours {
 }
 
 impl Caption {
-    pub(crate) fn titled(title: &str) -> Caption {
-        Caption {
-            title: title.to_owned(),
-            subtitle: String::new(),
-        }
-    }
-
     /// What there is to say of a profile.
     fn of(profile: &Profile, colours: Colours, measure: &Measure) -> Caption {
         let whose = match profile.meta.targets.as_str() {
@@ -155,10 +147,7 @@ fn draw(
     caption: &Caption,
     writer: &mut dyn Write,
 ) -> io::Result<()> {
-    let (divisor, count_name) = match measure {
-        Measure::Time(_) => (1_000, "µs"),
-        Measure::Events(name, _) => (1, &**name),
-    };
+    let (divisor, count_name) = measure.shown();
     let mut lines = Vec::new();
     Lines::new(profile, samples, options).for_each(|line, value| {
         if value >= divisor {
@@ -170,20 +159,26 @@ fn draw(
         return write_empty(caption, writer);
     }
     let mut palette = palette(&lines);
-    let mut options = flamegraph::Options::default();
-    options.title = shortened(&caption.title);
-    options.subtitle = Some(caption.subtitle.clone());
-    options.count_name = count_name.to_owned();
-    options.bgcolors = Some(BackgroundColor::Flat(PAPER));
+    let mut options = looks(caption, count_name);
     match colours {
         Colours::States => options.palette_map = Some(&mut palette),
         Colours::Wakeups => options.colors = Palette::Multi(MultiPalette::Wakeup),
         Colours::OnCpu => options.colors = Palette::Basic(BasicPalette::Hot),
         Colours::OffCpu => options.colors = Palette::Basic(BasicPalette::Io),
     }
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), writer)
+}
+
+/// What all of our flame graphs look like.
+pub(crate) fn looks(caption: &Caption, count_name: &str) -> flamegraph::Options<'static> {
+    let mut options = flamegraph::Options::default();
+    options.title = shortened(&caption.title);
+    options.subtitle = Some(caption.subtitle.clone());
+    options.count_name = count_name.to_owned();
+    options.bgcolors = Some(BackgroundColor::Flat(PAPER));
     options.deterministic = true;
     options.text_truncate_direction = TextTruncateDirection::Right;
-    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), writer)
+    options
 }
 
 /// The title, cut to what fits above the graph: command lines can be long.
@@ -205,7 +200,7 @@ pub(crate) fn not_a_comment(line: &str) -> Cow<'_, str> {
 /// In characters: a graph of 1,200 pixels has room for them.
 const LONGEST_TITLE: usize = 100;
 
-pub(crate) const PAPER: Color = Color::new(255, 253, 250);
+const PAPER: Color = Color::new(255, 253, 250);
 const RED: Color = Color::new(226, 88, 70);
 const BLUE: Color = Color::new(92, 148, 222);
 const AMBER: Color = Color::new(244, 178, 56);

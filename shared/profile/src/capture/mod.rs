@@ -6,6 +6,7 @@
 //! read, and a reader's memory follows what it has read, never what the file claims.
 
 mod read;
+mod rows;
 mod write;
 
 use std::io;

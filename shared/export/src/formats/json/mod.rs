@@ -4,9 +4,13 @@ mod off_cpu;
 
 use std::io::{self, Write};
 
-use profile::{FrameKind, Id, Label, ModuleKind, Profile, Rate, Sample, StackId, Unit, Weight};
+use profile::{
+    FrameKind, Id, Label, Losses, Module, ModuleKind, Process, Profile, Rate, Sample, StackId,
+    Thread, Unit, WalkEnds, Weight,
+};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use self::off_cpu::OffCpu;
 use crate::format::{Format, Needs};
@@ -55,37 +59,28 @@ impl Serialize for Object<'_> {
             Unit::Nanoseconds => "nanoseconds",
             Unit::Samples => "samples",
         };
-        let modules = || {
-            profile
-                .modules
-                .iter()
-                .map(move |it| Module::of(profile, it))
-        };
+        let modules = || profile.modules.iter().map(move |it| module(profile, it));
         let frames = || profile.frames.iter().map(move |it| Frame::of(profile, it));
-        let processes = || profile.processes.iter().map(Process::of);
-        let threads = || {
-            profile
-                .threads
-                .iter()
-                .map(move |it| Thread::of(profile, it))
-        };
+        let processes = || profile.processes.iter().map(process);
+        let threads = || profile.threads.iter().map(move |it| thread(profile, it));
         let samples = || {
             let samples = profile.samples.iter();
             samples.map(move |(sample, weight)| Row::of(profile, sample, weight))
         };
         let mut object = serializer.serialize_map(None)?;
         object.serialize_entry("version", &VERSION)?;
-        object.serialize_entry("meta", &Meta::of(profile))?;
+        object.serialize_entry("meta", &meta(profile))?;
         object.serialize_entry("unit", unit)?;
         object.serialize_entry("modules", &Rows(modules))?;
         object.serialize_entry("frames", &Rows(frames))?;
         object.serialize_entry("processes", &Rows(processes))?;
         object.serialize_entry("threads", &Rows(threads))?;
         object.serialize_entry("samples", &Rows(samples))?;
-        object.serialize_entry("lost", &Lost::of(profile))?;
-        object.serialize_entry("walk_ends", &WalkEnds::of(profile))?;
+        object.serialize_entry("lost", &lost(profile.losses))?;
+        object.serialize_entry("walk_ends", &walk_ends(profile.walk_ends))?;
         if let Some(offcpu) = OffCpu::of(profile) {
-            object.serialize_entry("ebpf", &Forerunner { offcpu })?;
+            // Under the names of an earlier program's.
+            object.serialize_entry("ebpf", &json!({ "offcpu": offcpu }))?;
         }
         object.end()
     }
@@ -104,108 +99,56 @@ where
     }
 }
 
-/// Under the names of an earlier program's.
-#[derive(Serialize)]
-struct Forerunner {
-    offcpu: OffCpu,
+fn meta(profile: &Profile) -> Value {
+    let meta = &profile.meta;
+    let sampling = meta.sampling.as_ref().map(|sampling| {
+        let (rate, number) = match sampling.rate {
+            Rate::Frequency(frequency) => ("frequency", frequency),
+            Rate::Period(period) => ("period", period),
+        };
+        json!({
+            "event": sampling.event,
+            rate: number,
+            "ns_per_sample": sampling.nanoseconds(),
+        })
+    });
+    let lengths = meta.lengths.map(|lengths| {
+        json!({
+            "least_ns": lengths.least,
+            "most_ns": Some(lengths.most).filter(|most| *most < u64::MAX),
+        })
+    });
+    json!({
+        "tool": meta.tool,
+        "tool_version": meta.tool_version,
+        "command_line": meta.command_line,
+        "host": meta.host,
+        "kernel": meta.kernel,
+        "cpus": meta.cpus,
+        "targets": meta.targets,
+        "window": {
+            "start_ns": meta.window.start_ns,
+            "start_utc_ns": meta.window.start_utc_ns,
+            "length_ns": meta.window.length_ns,
+            "requested_ns": meta.window.requested_ns,
+        },
+        "sampling": sampling,
+        "lengths": lengths,
+    })
 }
 
-#[derive(Serialize)]
-struct Meta<'a> {
-    tool: &'a str,
-    tool_version: &'a str,
-    command_line: &'a [String],
-    host: &'a str,
-    kernel: &'a str,
-    cpus: u32,
-    targets: &'a str,
-    window: Window,
-    sampling: Option<Sampling<'a>>,
-    lengths: Option<Lengths>,
-}
-
-#[derive(Serialize)]
-struct Window {
-    start_ns: u64,
-    start_utc_ns: u64,
-    length_ns: u64,
-    requested_ns: u64,
-}
-
-#[derive(Serialize)]
-struct Sampling<'a> {
-    event: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frequency: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    period: Option<u64>,
-    ns_per_sample: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct Lengths {
-    least_ns: u64,
-    most_ns: Option<u64>,
-}
-
-impl<'a> Meta<'a> {
-    fn of(profile: &'a Profile) -> Meta<'a> {
-        let meta = &profile.meta;
-        Meta {
-            tool: &meta.tool,
-            tool_version: &meta.tool_version,
-            command_line: &meta.command_line,
-            host: &meta.host,
-            kernel: &meta.kernel,
-            cpus: meta.cpus,
-            targets: &meta.targets,
-            window: Window {
-                start_ns: meta.window.start_ns,
-                start_utc_ns: meta.window.start_utc_ns,
-                length_ns: meta.window.length_ns,
-                requested_ns: meta.window.requested_ns,
-            },
-            sampling: meta.sampling.as_ref().map(|sampling| {
-                let (frequency, period) = match sampling.rate {
-                    Rate::Frequency(frequency) => (Some(frequency), None),
-                    Rate::Period(period) => (None, Some(period)),
-                };
-                Sampling {
-                    event: &sampling.event,
-                    frequency,
-                    period,
-                    ns_per_sample: sampling.nanoseconds(),
-                }
-            }),
-            lengths: meta.lengths.map(|lengths| Lengths {
-                least_ns: lengths.least,
-                most_ns: Some(lengths.most).filter(|most| *most < u64::MAX),
-            }),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Module<'a> {
-    path: &'a str,
-    build_id: Option<&'a str>,
-    kind: &'static str,
-}
-
-impl<'a> Module<'a> {
-    fn of(profile: &'a Profile, module: &profile::Module) -> Module<'a> {
-        Module {
-            path: &profile.names[module.path],
-            build_id: module.build_id.map(|digits| &*profile.names[digits]),
-            kind: match module.kind {
-                ModuleKind::File => "file",
-                ModuleKind::Vdso => "vdso",
-                ModuleKind::Jit => "jit",
-                ModuleKind::Kernel => "kernel",
-                ModuleKind::KernelModule => "kernel module",
-            },
-        }
-    }
+fn module(profile: &Profile, module: &Module) -> Value {
+    json!({
+        "path": profile.names[module.path],
+        "build_id": module.build_id.map(|digits| &profile.names[digits]),
+        "kind": match module.kind {
+            ModuleKind::File => "file",
+            ModuleKind::Vdso => "vdso",
+            ModuleKind::Jit => "jit",
+            ModuleKind::Kernel => "kernel",
+            ModuleKind::KernelModule => "kernel module",
+        },
+    })
 }
 
 /// What is not known is left out.
@@ -253,59 +196,31 @@ impl<'a> Frame<'a> {
     }
 }
 
-#[derive(Serialize)]
-struct Process<'a> {
-    pid: u32,
-    parent: u32,
-    start_ticks: u64,
-    executable: &'a str,
-    command_line: &'a [String],
-    cgroup: &'a str,
+fn process(process: &Process) -> Value {
+    json!({
+        "pid": process.pid,
+        "parent": process.parent,
+        "start_ticks": process.start_ticks,
+        "executable": process.executable,
+        "command_line": process.command_line,
+        "cgroup": process.cgroup,
+    })
 }
 
-impl<'a> Process<'a> {
-    fn of(process: &'a profile::Process) -> Process<'a> {
-        Process {
-            pid: process.pid,
-            parent: process.parent,
-            start_ticks: process.start_ticks,
-            executable: &process.executable,
-            command_line: &process.command_line,
-            cgroup: &process.cgroup,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Thread {
-    pid: u32,
-    tid: u32,
-    comm: String,
-    started_ns: u64,
-    ended_ns: u64,
-    running_ns: u64,
-    runnable_ns: u64,
-    blocked_ns: u64,
-    voluntary: u64,
-    involuntary: u64,
-}
-
-impl Thread {
-    fn of(profile: &Profile, thread: &profile::Thread) -> Thread {
-        let profile::Thread { id, comm, clock } = *thread;
-        Thread {
-            pid: id.pid,
-            tid: id.tid,
-            comm: thread_name(profile, comm),
-            started_ns: clock.started_ns,
-            ended_ns: clock.ended_ns,
-            running_ns: clock.running_ns,
-            runnable_ns: clock.runnable_ns,
-            blocked_ns: clock.blocked_ns,
-            voluntary: clock.voluntary,
-            involuntary: clock.involuntary,
-        }
-    }
+fn thread(profile: &Profile, thread: &Thread) -> Value {
+    let clock = thread.clock;
+    json!({
+        "pid": thread.id.pid,
+        "tid": thread.id.tid,
+        "comm": thread_name(profile, thread.comm),
+        "started_ns": clock.started_ns,
+        "ended_ns": clock.ended_ns,
+        "running_ns": clock.running_ns,
+        "runnable_ns": clock.runnable_ns,
+        "blocked_ns": clock.blocked_ns,
+        "voluntary": clock.voluntary,
+        "involuntary": clock.involuntary,
+    })
 }
 
 #[derive(Serialize)]
@@ -393,48 +308,24 @@ fn places(profile: &Profile, stack: StackId) -> Vec<usize> {
     frames.map(Id::index).collect()
 }
 
-#[derive(Serialize)]
-struct Lost {
-    events: u64,
-    stacks: u64,
-    threads: u64,
-    incomplete_user: u64,
+fn lost(losses: Losses) -> Value {
+    json!({
+        "events": losses.events,
+        "stacks": losses.stacks,
+        "threads": losses.threads,
+        "incomplete_user": losses.incomplete_user,
+    })
 }
 
-impl Lost {
-    fn of(profile: &Profile) -> Lost {
-        let losses = profile.losses;
-        Lost {
-            events: losses.events,
-            stacks: losses.stacks,
-            threads: losses.threads,
-            incomplete_user: losses.incomplete_user,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct WalkEnds {
-    root: u64,
-    by_frame_pointer: u64,
-    no_mapping: u64,
-    read_failed: u64,
-    too_deep: u64,
-    no_rule: u64,
-}
-
-impl WalkEnds {
-    fn of(profile: &Profile) -> WalkEnds {
-        let ends = profile.walk_ends;
-        WalkEnds {
-            root: ends.root,
-            by_frame_pointer: ends.by_frame_pointer,
-            no_mapping: ends.no_mapping,
-            read_failed: ends.read_failed,
-            too_deep: ends.too_deep,
-            no_rule: ends.no_rule,
-        }
-    }
+fn walk_ends(ends: WalkEnds) -> Value {
+    json!({
+        "root": ends.root,
+        "by_frame_pointer": ends.by_frame_pointer,
+        "no_mapping": ends.no_mapping,
+        "read_failed": ends.read_failed,
+        "too_deep": ends.too_deep,
+        "no_rule": ends.no_rule,
+    })
 }
 
 #[cfg(test)]

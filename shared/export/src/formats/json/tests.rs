@@ -1,7 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use profile::{Clock, Sampling as Sampled, State, Thread as ThreadRow, ThreadId};
-use serde_json::{Value, json};
+use profile::{Clock, Sampling, State, ThreadId};
 
 use super::*;
 use crate::fixture::{blocked, sample, weight, woken, written};
@@ -76,12 +75,12 @@ fn what_was_measured_is_told() {
     let mut profile = Profile::new(Unit::Samples);
     profile.meta.tool = "oncputime".to_owned();
     profile.meta.window.length_ns = 5;
-    profile.meta.sampling = Some(Sampled {
+    profile.meta.sampling = Some(Sampling {
         event: "cpu-clock".to_owned(),
         rate: Rate::Frequency(100),
     });
     let comm = profile.names.text("t");
-    profile.threads.push(ThreadRow {
+    profile.threads.push(Thread {
         id: ThreadId { pid: 1, tid: 2 },
         comm,
         clock: Clock {

@@ -37,7 +37,6 @@ impl Format for Pprof {
         Needs {
             addresses: true,
             threads: true,
-            processes: true,
             ..Needs::NAMES
         }
     }
