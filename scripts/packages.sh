@@ -2,7 +2,7 @@
 # Installs the system packages that are missing, and only those.
 #
 #     packages.sh build          what the build needs
-#     packages.sh test           what the tests need as well
+#     packages.sh test           what the tests need as well, and viewers from npm
 #     packages.sh bench          what is compared with in `make bench` as well
 #     packages.sh truth          what is watched in `make truth` as well
 #     packages.sh lint           what `make lint` needs as well
@@ -77,6 +77,10 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	has sysbench || need sysbench sysbench sysbench
 	# Who reads what is written.
 	has jq || need jq jq jq
+	has chromium || need chromium chromium chromium
+	has npm || need npm npm npm
+	[[ -e /usr/share/perl5/Devel/NYTProf/flamegraph.pl ]] || has flamegraph.pl ||
+		need libdevel-nytprof-perl flamegraph perl-devel-nytprof
 	python3 -c 'import jsonschema' 2>/dev/null ||
 		need python3-jsonschema python3-jsonschema python-jsonschema
 fi
@@ -104,20 +108,31 @@ if [[ $purpose == lint ]]; then
 	has shellcheck || need shellcheck ShellCheck shellcheck
 fi
 
-((${#missing[@]})) || exit 0
-[[ $manager != none ]] ||
-	die "missing: ${missing[*]} (Debian's names), and there is no apt-get, dnf or pacman to install them with: install them by hand"
+install_missing() {
+	local as_root=scripts/as-root.sh failed
+	[[ $manager != none ]] ||
+		die "missing: ${missing[*]} (Debian's names), and there is no apt-get, dnf or pacman to install them with: install them by hand"
+	echo "==> Installing with $manager: ${missing[*]}" >&2
+	failed="$manager could not install ${missing[*]}: see above, or install them by hand"
+	case $manager in
+	apt-get)
+		export DEBIAN_FRONTEND=noninteractive
+		"$as_root" apt-get update -q=2 || die "$failed"
+		"$as_root" apt-get install -q=2 -y --no-install-recommends "${missing[@]}" >/dev/null ||
+			die "$failed"
+		;;
+	dnf) "$as_root" dnf install -q -y "${missing[@]}" || die "$failed" ;;
+	# With a refreshed list, Arch wants the whole system upgraded too: leave the list alone.
+	pacman) "$as_root" pacman -S --needed --noconfirm "${missing[@]}" || die "$failed" ;;
+	esac
+}
 
-as_root=scripts/as-root.sh
-echo "==> Installing with $manager: ${missing[*]}" >&2
-failed="$manager could not install ${missing[*]}: see above, or install them by hand"
-case $manager in
-apt-get)
-	export DEBIAN_FRONTEND=noninteractive
-	"$as_root" apt-get update -q=2 || die "$failed"
-	"$as_root" apt-get install -q=2 -y --no-install-recommends "${missing[@]}" >/dev/null || die "$failed"
-	;;
-dnf) "$as_root" dnf install -q -y "${missing[@]}" || die "$failed" ;;
-# With a refreshed list, Arch wants the whole system upgraded too: leave the list alone.
-pacman) "$as_root" pacman -S --needed --noconfirm "${missing[@]}" || die "$failed" ;;
-esac
+((${#missing[@]} == 0)) || install_missing
+
+# Viewers that no distribution has.
+viewers=tests/viewers
+if [[ $purpose == test && ! -e $viewers/node_modules/.package-lock.json ]]; then
+	echo "==> Installing with npm: what $viewers/package.json names" >&2
+	npm ci --prefix "$viewers" --ignore-scripts --no-audit --no-fund --silent >&2 ||
+		die "npm could not install what $viewers/package.json names: see above"
+fi

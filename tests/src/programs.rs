@@ -1,6 +1,7 @@
 //! Programs that are run: ours, those of others, and workloads whose truth is known.
 
 pub mod binaries;
+pub mod browser;
 pub mod container;
 pub mod control;
 pub mod mariadb;

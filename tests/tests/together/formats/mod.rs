@@ -1,5 +1,6 @@
 //! What is written for viewers, read by those viewers.
 
+mod browser;
 mod frames;
 mod json;
 mod pprof;

@@ -115,12 +115,29 @@ fn of_pprof(path: &Path) -> Sums {
     sums
 }
 
-/// Microseconds of all of it.
-fn of_svg(path: &Path) -> u64 {
-    let text = fs::read_to_string(path).unwrap();
+/// What a flame graph says that all of it is.
+fn of_svg(text: &str, unit: &str) -> u64 {
     let (_, rest) = text.split_once("<title>all (").unwrap();
-    let (number, _) = rest.split_once(" µs").unwrap();
-    number.replace(',', "").parse().unwrap()
+    let (number, _) = rest.split_once(unit).unwrap();
+    number.trim().replace(',', "").parse().unwrap()
+}
+
+/// What flamegraph.pl makes of folded text.
+fn flamegraph_pl(path: &Path) -> String {
+    // Where Debian's libdevel-nytprof-perl has it.
+    let debians = "/usr/share/perl5/Devel/NYTProf/flamegraph.pl";
+    let program = match Path::new(debians).exists() {
+        true => debians,
+        false => "flamegraph.pl",
+    };
+    let output = Command::new(program)
+        .args(["--countname", "ns"])
+        .arg(path)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && told.is_empty(), "{told}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// `systemscope export` of a capture.
@@ -154,7 +171,9 @@ fn every_reader_finds_the_same_time_of_each_thread_in_each_state() {
     assert_eq!(of_speedscope(&at("out.speedscope.json")), sums);
     assert_eq!(of_perf_script(&at("out.perf")), sums);
     assert_eq!(of_pprof(&at("out.pb.gz")), sums);
-    assert_eq!(of_svg(&at("out.svg")), total / 1000);
+    let svg = fs::read_to_string(at("out.svg")).unwrap();
+    assert_eq!(of_svg(&svg, "µs"), total / 1000);
+    assert_eq!(of_svg(&flamegraph_pl(&at("out.folded")), "ns"), total);
 
     // A capture of a capture is one, and a pipe is as good as a file.
     let again = export(&at("out.scope"), "--per-thread --nanoseconds");

@@ -1,0 +1,119 @@
+//! Headless Chromium, as the reader of what people open in a browser.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::programs::workload::scratch;
+
+/// For a machine without a screen or a network, run by root.
+const FLAGS: [&str; 9] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--allow-file-access-from-files",
+    // In the page's time, which passes as fast as its work is done.
+    "--virtual-time-budget=20000",
+];
+/// What `make test` installs of `tests/viewers/package.json`.
+const SPEEDSCOPE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/viewers/node_modules/speedscope/dist/release/index.html"
+);
+
+/// The document that a page has become once it is loaded and its scripts have run.
+///
+/// # Panics
+/// If there is no Chromium, or it fails.
+#[must_use]
+pub fn document(page: &str) -> String {
+    let profile = scratch();
+    let output = Command::new("chromium")
+        .args(FLAGS)
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(["--dump-dom", page])
+        .output()
+        .expect("chromium, which `make test` installs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "chromium {page}: {told}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// What a script returns in a page that has `file` in a frame, given the frame's window as
+/// `shown`.
+///
+/// # Panics
+/// As [`document`], or if there is no such file, or the script does not end.
+#[must_use]
+pub fn ask(file: &Path, script: &str) -> String {
+    assert!(file.exists(), "no {}", file.display());
+    let folder = scratch();
+    let page = folder.path().join("page.html");
+    let text = format!(
+        "<!DOCTYPE html><iframe width=1300 height=900></iframe><script>
+const frame = document.querySelector('iframe');
+frame.onload = () => {{
+	let said;
+	try {{ said = (shown => {{ {script} }})(frame.contentWindow); }} catch (error) {{ said = error; }}
+	document.body.innerHTML = `<pre>${{said}}</pre>`;
+}};
+frame.src = 'file://{}';
+</script>",
+        file.display()
+    );
+    fs::write(&page, text).expect("a page");
+    let document = document(&format!("file://{}", page.display()));
+    let said = document
+        .split_once("<pre>")
+        .and_then(|(_, rest)| rest.split_once("</pre>"));
+    let (said, _) = said.unwrap_or_else(|| panic!("the page said nothing: {document}"));
+    said.to_owned()
+}
+
+/// The profiles that speedscope finds in a file, with what it says their weights are, in
+/// seconds, to three digits.
+///
+/// # Panics
+/// As [`document`], or if speedscope is not installed or does not show the file.
+#[must_use]
+pub fn speedscope(file: &Path) -> Vec<(String, f64)> {
+    let folder = scratch();
+    let base64 = Command::new("base64").arg("-w0").arg(file).output();
+    let base64 = String::from_utf8(base64.expect("base64").stdout).expect("ASCII");
+    let name = file.file_name().expect("a file").display();
+    let script = folder.path().join("file.js");
+    // As speedscope's own command line hands files over (bin/cli.mjs).
+    let call = format!("speedscope.loadFileFromBase64('{name}', '{base64}')");
+    fs::write(&script, call).expect("a script");
+    assert!(
+        Path::new(SPEEDSCOPE).exists(),
+        "no {SPEEDSCOPE}: `make test` installs it"
+    );
+    let page = format!("file://{SPEEDSCOPE}#localProfilePath={}", script.display());
+    let document = document(&page);
+    let rows = document.split("<tr title=\"").skip(1).map(|row| {
+        let (name, row) = row.split_once('"').expect("a name");
+        let (row, _) = row.split_once("</tr>").expect("a row's end");
+        let (_, weight) = row.rsplit_once("\">").expect("a weight");
+        let (weight, _) = weight.split_once("</td>").expect("a cell's end");
+        (name.to_owned(), seconds(weight))
+    });
+    rows.collect()
+}
+
+/// speedscope's writing of times (src/lib/value-formatters.ts).
+fn seconds(text: &str) -> f64 {
+    let digits = text.trim_end_matches(|last: char| !last.is_ascii_digit());
+    let unit = match &text[digits.len()..] {
+        "s" => 1.0,
+        "ms" => 1e-3,
+        "µs" => 1e-6,
+        "ns" => 1e-9,
+        _ => panic!("{text} is no time"),
+    };
+    digits.parse::<f64>().expect("a number") * unit
+}
