@@ -81,7 +81,7 @@ pub trait StackTool: clap::Parser {
     /// What the profile says of how it measured.
     fn describe(&self, session: &Self::Session<'_>, meta: &mut Meta);
 
-    /// What a tally weighs in each state; weights of 0 are left out.
+    /// What a tally weighs in each state, the same ones each time; weights of 0 are left out.
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)>;
 
     /// Whether the profile says who ended each wait.
@@ -100,15 +100,17 @@ pub trait StackTool: clap::Parser {
     }
 }
 
-/// The weight of so many nanoseconds, a part or all of a tally of intervals.
+/// The weight of so many nanoseconds of a tally of intervals, whose lengths and their
+/// squares are of `all` nanoseconds. The part is taken for as large in each of them.
 #[must_use]
-pub fn weight_of(value: u64, tally: &Tally) -> Weight {
+pub fn weight_of(value: u64, all: u64, tally: &Tally) -> Weight {
+    let part = value as f64 / all.max(1) as f64;
     Weight {
         value,
         events: tally.events,
         longest: tally.longest,
         shortest: tally.shortest,
-        squares: tally.squares,
+        squares: (tally.squares as f64 * part * part) as u64,
     }
 }
 
@@ -140,6 +142,7 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
         let remark = tool.remark(&collected.total());
         let weigh = |tally: &Tally| tool.weigh(tally);
         let mut named = collected.name(Tool::UNIT, tool.wakers_shown(), weigh);
+        meta.bursts = std::mem::take(&mut named.profile.meta.bursts);
         named.profile.meta = meta;
 
         window.report(&named.profile.losses.to_string())?;

@@ -14,11 +14,11 @@ use bpf::types::{
 use libbpf_rs::{Map, RingBuffer, RingBufferBuilder};
 use loader::iterators::{copy, copy_start};
 use loader::maps::{for_each_value, take_all};
-use loader::{Context, Error, LoadedObject, Result, Targets, Variable};
+use loader::{Context, Error, LoadedObject, Result, Targets, Variable, monotonic_ns};
 use symbolize::Process;
 
 use crate::StackChoice;
-use crate::counts::{DoubleBuffer, Settled, Sums};
+use crate::counts::{DoubleBuffer, Parts, Settled, Sums};
 use crate::living::Living;
 use crate::session::accounts::Account;
 use crate::stacks::{Outcome, Stacks};
@@ -147,6 +147,7 @@ pub struct Collector<'a> {
     ring: RingBuffer<'a>,
     inbox: Rc<RefCell<Inbox<'a>>>,
     sums: Sums,
+    parts: Parts,
     /// The records of threads, where a thread clock runs: these hold IDs.
     threads: Option<Map<'a>>,
     swept: Instant,
@@ -156,6 +157,8 @@ pub struct Collector<'a> {
 pub struct Collected {
     /// Sums by thread and stack.
     pub(crate) sums: Sums,
+    /// The window in parts: nanoseconds of each, and what was counted in it.
+    pub(crate) parts: Vec<(u64, Tally)>,
     /// The stacks that they refer to.
     pub(crate) stacks: Stacks,
     /// Who ended waits.
@@ -200,6 +203,7 @@ impl<'a> Collector<'a> {
             ring,
             inbox,
             sums: Sums::new(choice.per_process),
+            parts: Parts::new(),
             threads: object.map("threads").ok(),
             swept: Instant::now(),
         })
@@ -210,6 +214,7 @@ impl<'a> Collector<'a> {
     pub fn open_window(&mut self, start: u64, stop: Option<u64>) {
         self.dumps_allowed.set(MOST_DUMPS as i64);
         self.window.start.set(start);
+        self.parts.begin(start);
         self.close_window(stop);
     }
 
@@ -237,9 +242,22 @@ impl<'a> Collector<'a> {
         if self.counts.used() >= self.counts.room() / 4 * 3 {
             self.drain()?;
         }
+        self.end_part()?;
         if self.swept.elapsed() >= SWEEP_INTERVAL {
             self.swept = Instant::now();
             self.sweep()?;
+        }
+        Ok(())
+    }
+
+    /// Ends a part of the window, if it has been long enough.
+    fn end_part(&mut self) -> Result<()> {
+        let now = monotonic_ns();
+        if self.parts.is_over(now) {
+            if self.counts.used() > 0 {
+                self.drain()?;
+            }
+            self.parts.end(now, monotonic_ns() - now);
         }
         Ok(())
     }
@@ -306,8 +324,9 @@ impl<'a> Collector<'a> {
         self.ring.consume().context("read the ring buffer")?;
         let Inbox { stacks, wakers, .. } = &mut *self.inbox.borrow_mut();
         wakers.settle(stacks, |_, _| false);
-        let sums = &mut self.sums;
+        let (sums, parts) = (&mut self.sums, &mut self.parts);
         take_all(full, "the counts", |key: StackKey, tally: Tally| {
+            parts.add(&tally);
             sums.add(key, &tally, stacks, wakers);
         })
     }
@@ -324,6 +343,7 @@ impl<'a> Collector<'a> {
             ring,
             inbox,
             sums,
+            parts,
             counts,
             ..
         } = self;
@@ -344,6 +364,7 @@ impl<'a> Collector<'a> {
         };
         Ok(Collected {
             sums,
+            parts: parts.over(),
             stacks,
             wakers,
             ended,

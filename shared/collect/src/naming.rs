@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use bpf::types::Tally;
-use profile::{Losses, Profile, Sample, State, ThreadId, Unit, Waker, Weight};
+use profile::{Bursts, Losses, Profile, Sample, State, ThreadId, Unit, Waker, Weight};
 
 use crate::Collected;
 use crate::counts::Settled;
@@ -102,6 +102,7 @@ impl Collected {
         let pids = samples.filter_map(|sample| Some(sample.thread?.pid));
         let pids: BTreeSet<u32> = threads.chain(pids).filter(|pid| *pid != 0).collect();
         draft.profile.processes = self.stacks.processes(&pids);
+        draft.profile.meta.bursts = self.bursts(&draft.profile, weigh);
         let unnamed = self.stacks.losses();
         draft.profile.losses = worth.losses;
         draft.profile.walk_ends = worth.walks.ends();
@@ -114,6 +115,21 @@ impl Collected {
             sent: self.stacks.count(),
             drains: self.drains,
         }
+    }
+
+    /// How the time in each state varied from one part of the window to the next.
+    fn bursts(
+        &self,
+        profile: &Profile,
+        weigh: impl Fn(&Tally) -> Vec<(Option<State>, Weight)>,
+    ) -> Vec<Bursts> {
+        let states = weigh(&Tally::default()).into_iter().enumerate();
+        let of_each = states.map(|(at, (state, _))| {
+            let parts = self.parts.iter();
+            let values = parts.map(|(length, tally)| (*length, weigh(tally)[at].1.value));
+            Bursts::of(state, profile, &values.collect::<Vec<_>>())
+        });
+        of_each.collect()
     }
 
     fn name_wakers(

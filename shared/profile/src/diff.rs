@@ -1,10 +1,9 @@
 //! What changed from one profile to another, and what of it may be chance.
 //!
-//! A total of intervals that come by chance is a compound Poisson variable: its variance is
-//! the sum of their squared lengths (Feller, An Introduction to Probability Theory and Its
-//! Applications, vol. 1, XII.2), which profiles keep. Samples count as one each. Where work
-//! is more regular than chance, as in a loop, that is more than it varies: what is called
-//! changed then is.
+//! A total varies as intervals do that come by chance ([`Weight::variance`]), times the
+//! bursts in which those of its state came ([`Meta::overdispersion`](crate::Meta)). Where
+//! work is more regular than chance, as in a loop, that is more than it varies: what is
+//! called changed then is.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,8 +14,6 @@ use crate::{Id, Name, Profile, Sample, State, Unit, Weight};
 /// Beyond so many standard deviations a change is not chance at the level of 99 %
 /// (two-sided, normal distribution).
 pub const LEVEL: f64 = 2.576;
-/// Square nanoseconds of [`Weight::squares`].
-const SQUARE: f64 = (1_u64 << 20) as f64;
 
 /// How much there is of something, a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -91,7 +88,7 @@ pub fn diff(before: &Profile, after: &Profile) -> Result<Diff, Error> {
     for (side, profile) in [before, after].into_iter().enumerate() {
         let adder = Adder::new(profile);
         for (sample, weight) in profile.samples.iter() {
-            let total = adder.total(weight);
+            let total = adder.total(sample.state, weight);
             for name in adder.functions(sample) {
                 functions.add(vec![name], sample.state, side, total);
             }
@@ -177,19 +174,17 @@ impl<'a> Adder<'a> {
         }
     }
 
-    fn total(&self, weight: &Weight) -> Total {
+    fn total(&self, state: Option<State>, weight: &Weight) -> Total {
         let value = weight.value as f64 * self.each;
-        let variance = match weight {
-            Weight { squares: 1.., .. } => weight.squares as f64 * SQUARE,
-            // Of one length each, as samples are.
-            Weight { events: 1.., .. } => value * value / weight.events as f64,
+        let by_chance = match weight.variance() {
+            Some(variance) => variance * self.each * self.each,
             // Time without a stack: intervals that were all shorter than this.
-            _ => value * self.least_ns,
+            None => value * self.least_ns,
         };
         let events = weight.events.max(1) as f64;
         Total {
             value,
-            variance,
+            variance: by_chance * self.profile.meta.overdispersion(state),
             events,
         }
     }
@@ -265,7 +260,7 @@ impl Sums {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{Lengths, Rate as Often, Sampling, folded};
+    use crate::{Bursts, Lengths, Rate as Often, Sampling, folded};
 
     fn samples(text: &str, seconds: u64) -> Profile {
         let mut profile = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
@@ -369,6 +364,22 @@ mod tests {
         let (two, short) = ((3_u64 << 40) as f64, 1e9);
         let after = change(&diff.functions, "f").after;
         assert_eq!(after.deviation, (short + (two + short) / 3.0).sqrt());
+    }
+
+    #[test]
+    fn what_comes_in_bursts_varies_more() {
+        let before = samples("a;g 100\na;f 100\n", 1);
+        let mut after = samples("a;g 100\na;f 160\n", 1);
+        let is_found = |after: &Profile| {
+            let diff = diff(&before, after).unwrap();
+            change(&diff.functions, "f").is_significant()
+        };
+        assert!(is_found(&after));
+        let bursts = |state, percent| Bursts { state, percent };
+        after.meta.bursts = vec![bursts(Some(State::Running), 900), bursts(None, 90)];
+        assert!(is_found(&after));
+        after.meta.bursts.push(bursts(None, 900));
+        assert!(!is_found(&after));
     }
 
     #[test]

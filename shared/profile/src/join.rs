@@ -152,6 +152,7 @@ fn add(sum: &mut Profile, profile: &Profile) {
     sum.processes.extend(new.cloned());
     sum.losses += profile.losses;
     sum.walk_ends += profile.walk_ends;
+    sum.meta.bursts.extend(&profile.meta.bursts);
     if sum.meta.targets != profile.meta.targets {
         sum.meta.targets = format!("{}, {}", sum.meta.targets, profile.meta.targets);
     }

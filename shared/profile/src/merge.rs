@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::import::Import;
 use crate::name_order::NameOrder;
 use crate::{
-    Losses, Meta, Process, Profile, Sample, Stack, State, Thread, ThreadId, Unit, Weight, marker,
+    Bursts, Losses, Meta, Process, Profile, Sample, Stack, State, Thread, ThreadId, Unit, Weight,
+    marker,
 };
 
 /// The unit of widths: rounding to it is done once, in [`merge`].
@@ -188,9 +189,20 @@ pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
 
 /// Says of both what can be said of them together.
 fn describe(profile: &mut Profile, on_cpu: &Profile, off_cpu: &Profile) {
+    let bursts = |from: &Profile, unless_told| {
+        let bursts = from.meta.bursts.clone().into_iter();
+        bursts.map(move |bursts| Bursts {
+            state: bursts.state.or(Some(unless_told)),
+            ..bursts
+        })
+    };
+    let on_cpu_bursts = bursts(on_cpu, State::Running);
     profile.meta = Meta {
         tool: "wallclock".to_owned(),
         sampling: on_cpu.meta.sampling.clone(),
+        bursts: on_cpu_bursts
+            .chain(bursts(off_cpu, State::Blocked))
+            .collect(),
         ..off_cpu.meta.clone()
     };
     for from in [on_cpu, off_cpu] {

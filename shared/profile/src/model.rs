@@ -1,5 +1,6 @@
 //! What a profile's rows are.
 
+mod bursts;
 mod code;
 mod losses;
 mod meta;
@@ -8,6 +9,7 @@ mod sample;
 mod threads;
 mod walk_ends;
 
+pub use bursts::Bursts;
 pub use code::{Frame, FrameKind, Function, Module, ModuleKind};
 pub use losses::Losses;
 pub use meta::{Ending, Lengths, Meta, Rate, Sampling, Unit, Window};

@@ -73,13 +73,14 @@ impl StackTool for Arguments {
     }
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {
-        let weight = |value| cli::weight_of(value, tally);
+        let all = tally.blocked + tally.runnable;
+        let weight = |value| cli::weight_of(value, all, tally);
         match self.states {
             true => vec![
                 (Some(State::Blocked), weight(tally.blocked)),
                 (Some(State::Runnable), weight(tally.runnable)),
             ],
-            false => vec![(None, weight(tally.blocked + tally.runnable))],
+            false => vec![(None, weight(all))],
         }
     }
 

@@ -104,7 +104,7 @@ impl StackTool for Arguments {
     }
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {
-        let weight = |value| cli::weight_of(value, tally);
+        let weight = |value| cli::weight_of(value, tally.blocked, tally);
         match self.states {
             true => vec![
                 (Some(State::Blocked), weight(tally.blocked)),

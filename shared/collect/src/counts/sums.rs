@@ -112,7 +112,7 @@ impl Sums {
 }
 
 /// Adds `tally` to `sum`.
-fn add(sum: &mut Tally, tally: &Tally) {
+pub(super) fn add(sum: &mut Tally, tally: &Tally) {
     sum.shortest = match sum.events {
         0 => tally.shortest,
         _ => sum.shortest.min(tally.shortest),

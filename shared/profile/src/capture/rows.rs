@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 use super::proto::{self, record::Kind};
 use super::{Error, MOST_ROWS};
 use crate::{
-    Clock, Ending, Frame, FrameKind, Function, Id, Label, Labels, Lengths, Losses, Meta, Module,
-    ModuleKind, Name, Process, Profile, Rate, Sample, Sampling, Stack, StackId, State, Thread,
-    ThreadId, Unit, Waker, Wakers, WalkEnds, Weight, Window,
+    Bursts, Clock, Ending, Frame, FrameKind, Function, Id, Label, Labels, Lengths, Losses, Meta,
+    Module, ModuleKind, Name, Process, Profile, Rate, Sample, Sampling, Stack, StackId, State,
+    Thread, ThreadId, Unit, Waker, Wakers, WalkEnds, Weight, Window,
 };
 
 /// Whether more records come.
@@ -159,6 +159,12 @@ impl Rows {
                 least: lengths.least,
                 most: lengths.most,
             }),
+            bursts: (meta.bursts.iter())
+                .map(|bursts| Bursts {
+                    state: state(bursts.state),
+                    percent: bursts.percent,
+                })
+                .collect(),
         };
         Ok(())
     }
@@ -275,18 +281,12 @@ impl Rows {
                 tid: samples.tids[index],
             };
             let bits = samples.states[index];
-            let state = match bits & 3 {
-                0 => None,
-                1 => Some(State::Running),
-                2 => Some(State::Runnable),
-                _ => Some(State::Blocked),
-            };
             let wakers = optional(&self.wakers, samples.chains[index])?;
             let sample = Sample {
                 comm: row(&self.names, samples.comms[index])?,
                 thread: (bits & 4 != 0).then_some(thread),
                 stack: self.stack(samples.users[index], samples.kernels[index])?,
-                state,
+                state: state(bits),
                 wakers,
                 labels: match samples.labels.get(index) {
                     Some(&labels) => optional(&self.labels, labels)?,
@@ -322,6 +322,15 @@ impl Rows {
                 involuntary: thread.involuntary,
             },
         })
+    }
+}
+
+fn state(number: u32) -> Option<State> {
+    match number & 3 {
+        0 => None,
+        1 => Some(State::Running),
+        2 => Some(State::Runnable),
+        _ => Some(State::Blocked),
     }
 }
 

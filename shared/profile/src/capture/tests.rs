@@ -7,8 +7,9 @@ use super::*;
 use std::num::NonZeroU32;
 
 use crate::{
-    Clock, Ending, Frame, FrameKind, Function, Label, Lengths, Losses, Meta, Module, ModuleKind,
-    Process, Profile, Rate, Sampling, Thread, ThreadId, Unit, WalkEnds, Window, folded,
+    Bursts, Clock, Ending, Frame, FrameKind, Function, Label, Lengths, Losses, Meta, Module,
+    ModuleKind, Process, Profile, Rate, Sampling, State, Thread, ThreadId, Unit, WalkEnds, Window,
+    folded,
 };
 
 /// All that a profile can hold.
@@ -135,6 +136,9 @@ fn meta() -> Meta {
             least: 6,
             most: u64::MAX,
         }),
+        bursts: [(None, 100), (Some(State::Runnable), 340)]
+            .map(|(state, percent)| Bursts { state, percent })
+            .to_vec(),
     }
 }
 

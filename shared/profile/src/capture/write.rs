@@ -187,6 +187,7 @@ fn meta(profile: &Profile) -> proto::Meta {
         targets,
         sampling,
         lengths,
+        bursts,
     } = profile.meta.clone();
     let sampling = sampling.map(|sampling| {
         let (frequency, period) = match sampling.rate {
@@ -225,6 +226,12 @@ fn meta(profile: &Profile) -> proto::Meta {
             least: lengths.least,
             most: lengths.most,
         }),
+        bursts: (bursts.iter())
+            .map(|bursts| proto::Bursts {
+                state: state(bursts.state),
+                percent: bursts.percent,
+            })
+            .collect(),
     }
 }
 
@@ -258,21 +265,24 @@ fn waker(waker: &crate::Waker) -> proto::Waker {
     }
 }
 
-fn push(samples: &mut proto::Samples, sample: &Sample) {
-    let ThreadId { pid, tid } = sample.thread.unwrap_or_default();
-    let state = match sample.state {
+fn state(state: Option<State>) -> u32 {
+    match state {
         None => 0,
         Some(State::Running) => 1,
         Some(State::Runnable) => 2,
         Some(State::Blocked) => 3,
-    };
+    }
+}
+
+fn push(samples: &mut proto::Samples, sample: &Sample) {
+    let ThreadId { pid, tid } = sample.thread.unwrap_or_default();
     let is_known = u32::from(sample.thread.is_some());
     samples.comms.push(number(sample.comm));
     samples.pids.push(pid);
     samples.tids.push(tid);
     samples.users.push(sample.stack.user.index() as u32);
     samples.kernels.push(sample.stack.kernel.index() as u32);
-    samples.states.push(state | is_known << 2);
+    samples.states.push(state(sample.state) | is_known << 2);
     samples.chains.push(optional(sample.wakers));
 }
 

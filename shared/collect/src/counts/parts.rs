@@ -1,0 +1,125 @@
+//! The window in parts: how much was counted in each, stacks apart.
+
+use bpf::types::Tally;
+
+use super::sums::add;
+
+/// How long a part is at first, nanoseconds.
+const SHORTEST_NS: u64 = 250_000_000;
+/// So many parts are joined in pairs.
+const MOST: usize = 64;
+/// A part takes this many times as long as it takes to end it.
+const COST: u64 = 200;
+
+/// What was counted in each part of the window.
+pub(crate) struct Parts {
+    /// How long a part is to be, nanoseconds.
+    length: u64,
+    /// When the one that is not over began.
+    since: u64,
+    current: Tally,
+    over: Vec<(u64, Tally)>,
+}
+
+impl Parts {
+    pub(crate) fn new() -> Parts {
+        Parts {
+            length: SHORTEST_NS,
+            since: u64::MAX,
+            current: Tally::default(),
+            over: Vec::new(),
+        }
+    }
+
+    /// The first begins, on CLOCK_MONOTONIC, nanoseconds.
+    pub(crate) fn begin(&mut self, now: u64) {
+        self.since = now;
+    }
+
+    /// Whether the part that was begun last has been long enough.
+    pub(crate) fn is_over(&self, now: u64) -> bool {
+        now.saturating_sub(self.since) >= self.length
+    }
+
+    /// Adds what was counted since the last part's end.
+    pub(crate) fn add(&mut self, tally: &Tally) {
+        add(&mut self.current, tally);
+    }
+
+    /// Ends a part at `now`. What it took to find out what was counted in it makes those
+    /// that follow longer, so that it costs nobody anything.
+    pub(crate) fn end(&mut self, now: u64, took: u64) {
+        let length = now.saturating_sub(self.since);
+        self.over.push((length, std::mem::take(&mut self.current)));
+        self.since = now;
+        while self.over.len() >= MOST || took.saturating_mul(COST) > self.length {
+            self.length *= 2;
+            let odd = self.over.len() % 2;
+            // The first stays alone where they have no pairs.
+            let pairs = self.over[odd..].chunks(2).map(joined).collect::<Vec<_>>();
+            self.over.splice(odd.., pairs);
+        }
+    }
+
+    /// Nanoseconds of each part that is over, and what was counted in it.
+    pub(crate) fn over(self) -> Vec<(u64, Tally)> {
+        self.over
+    }
+}
+
+fn joined(parts: &[(u64, Tally)]) -> (u64, Tally) {
+    parts
+        .iter()
+        .fold((0, Tally::default()), |(length, mut sum), (more, tally)| {
+            add(&mut sum, tally);
+            (length + more, sum)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(events: u64) -> Tally {
+        Tally {
+            events,
+            ..Tally::default()
+        }
+    }
+
+    #[test]
+    fn many_parts_become_half_as_many() {
+        let mut parts = Parts::new();
+        assert!(!parts.is_over(SHORTEST_NS));
+        parts.begin(0);
+        let mut now = 0;
+        for turn in 1..=MOST as u64 {
+            assert!(!parts.is_over(now + SHORTEST_NS - 1) && parts.is_over(now + SHORTEST_NS));
+            now += SHORTEST_NS;
+            parts.add(&of(turn));
+            parts.end(now, 0);
+        }
+        assert!(!parts.is_over(now + SHORTEST_NS));
+        let over = parts.over();
+        assert_eq!(over.len(), MOST / 2);
+        assert_eq!((over[1].0, over[1].1.events), (2 * SHORTEST_NS, 3 + 4));
+    }
+
+    #[test]
+    fn what_is_dear_is_done_seldom() {
+        let mut parts = Parts::new();
+        parts.begin(0);
+        for now in 1..=3 {
+            parts.end(now * SHORTEST_NS, 0);
+        }
+        parts.add(&of(1));
+        parts.end(4 * SHORTEST_NS, SHORTEST_NS / 50);
+        // Four times as long: 50 to 200.
+        assert!(!parts.is_over(8 * SHORTEST_NS - 1) && parts.is_over(8 * SHORTEST_NS));
+        let over = parts.over();
+        assert_eq!(
+            (over.len(), over[0].0, over[0].1.events),
+            (1, 4 * SHORTEST_NS, 1)
+        );
+    }
+}
