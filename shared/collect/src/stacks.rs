@@ -85,6 +85,8 @@ impl Stacks {
             ..Stacks::new()
         };
         stacks.symbolizer.look_up_sources(sources);
+        let ask = |addresses: &[u64]| loader::kernel_names(addresses).ok();
+        stacks.symbolizer.ask_kernel(ask);
         stacks
     }
 

@@ -29,6 +29,7 @@ mod symbolizer;
 pub use code::{CodeMapping, CodeSource};
 pub use frame::{Frame, Inlined, Module, Source};
 pub use losses::Losses;
+pub use naming::kernel::AskKernel;
 pub use naming::sources::Sources;
 pub use symbolizer::Symbolizer;
 

@@ -112,7 +112,7 @@ impl Symbolizer {
             return;
         }
         let wanted = Wanted::new(addresses);
-        let functions = match kernel::functions(&wanted) {
+        let functions = match kernel::functions(&wanted, self.ask_kernel) {
             Ok(Some(functions)) => functions,
             Ok(None) => {
                 self.losses.kernel_hidden = true;

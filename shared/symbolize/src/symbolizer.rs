@@ -8,6 +8,7 @@ use std::sync::Arc;
 use profile::{FrameKind, ModuleKind};
 
 use crate::frame::Module;
+use crate::naming::kernel::AskKernel;
 use crate::naming::perf_map::PerfMaps;
 use crate::naming::sources::Sources;
 use crate::process::images::{Image, Images};
@@ -29,6 +30,7 @@ pub struct Symbolizer {
     perf_map_indexes: HashMap<Process, u32>,
     pub(crate) debug_directories: Vec<PathBuf>,
     pub(crate) sources: Sources,
+    pub(crate) ask_kernel: Option<AskKernel>,
     texts: HashSet<Arc<str>>,
     /// What is no file.
     pub(crate) vdso: Arc<Module>,
@@ -59,6 +61,7 @@ impl Symbolizer {
             perf_map_indexes: HashMap::new(),
             debug_directories: directories,
             sources: Sources::None,
+            ask_kernel: None,
             texts: HashSet::new(),
             vdso: Module::bracketed("vdso", ModuleKind::Vdso).into(),
             jit: Module::bracketed("jit", ModuleKind::Jit).into(),
@@ -71,6 +74,12 @@ impl Symbolizer {
     /// Has source lines looked up, too.
     pub fn look_up_sources(&mut self, sources: Sources) {
         self.sources = sources;
+    }
+
+    /// Has the kernel asked for the names of its functions, which it gives sooner than it
+    /// lists all of them.
+    pub fn ask_kernel(&mut self, ask: AskKernel) {
+        self.ask_kernel = Some(ask);
     }
 
     /// Reads a process's mappings now and opens the files behind them.

@@ -1,4 +1,4 @@
-//! Kernel functions, from `/proc/kallsyms`.
+//! Kernel functions: from the kernel, asked for each, or from `/proc/kallsyms`.
 //!
 //! The file is streamed past the wanted addresses: it lists every symbol's
 //! type and start, and in brackets its module. It has no sizes, so a symbol
@@ -44,12 +44,81 @@ pub(crate) struct Function {
     pub(crate) start: u64,
 }
 
+/// Asks the kernel what it calls each of the addresses, as `%pS` has it (symbol_string()
+/// of lib/vsprintf.c): `name+offset/size [module]`. `None` if it cannot be asked.
+pub type AskKernel = fn(&[u64]) -> Option<Vec<String>>;
+
+/// More than this the file names in less time than the kernel when asked for each.
+const MOST_ASKED: usize = 10_000;
+
 /// What names the wanted addresses, in their order; `None` if the kernel
 /// hides its addresses from us (`kernel.kptr_restrict`).
 ///
 /// # Errors
 /// If `/proc/kallsyms` cannot be read.
-pub(crate) fn functions(wanted: &Wanted) -> Result<Option<Vec<Option<Function>>>> {
+pub(crate) fn functions(
+    wanted: &Wanted,
+    ask: Option<AskKernel>,
+) -> Result<Option<Vec<Option<Function>>>> {
+    let addresses = wanted.addresses();
+    let ask = ask.filter(|_| addresses.len() <= MOST_ASKED);
+    let Some(told) = ask.and_then(|ask| ask(addresses)) else {
+        return listed(wanted);
+    };
+    let told = told.iter().zip(addresses);
+    let mut told: Vec<_> = told
+        .map(|(text, address)| told_name(text, *address))
+        .collect();
+    told.resize(addresses.len(), None);
+    // What it does not know may be listed all the same, as the trampolines of its tracing.
+    let rest = addresses
+        .iter()
+        .zip(&told)
+        .filter(|(_, told)| told.is_none());
+    let rest = Wanted::new(rest.map(|(address, _)| *address).collect());
+    if rest.addresses().is_empty() {
+        return Ok(Some(told));
+    }
+    let Some(listed) = listed(&rest)? else {
+        // Then those that it told are all.
+        return Ok(told.iter().any(Option::is_some).then_some(told));
+    };
+    let mut listed = listed.into_iter();
+    for missing in told.iter_mut().filter(|told| told.is_none()) {
+        *missing = listed.next().flatten();
+    }
+    Ok(Some(told))
+}
+
+/// A function of a text that the kernel gave for an address in it.
+fn told_name(text: &str, address: u64) -> Option<Function> {
+    let (text, module) = match text.split_once(" [") {
+        Some((text, module)) => (text, Some(module.strip_suffix(']')?.to_owned())),
+        None => (text, None),
+    };
+    let (name, place) = text.rsplit_once("+0x")?;
+    let (offset, _) = place.split_once("/0x")?;
+    let start = address.checked_sub(u64::from_str_radix(offset, 16).ok()?)?;
+    // `/proc/kallsyms` says that these are of a module of their own.
+    let module = module.or_else(|| is_program(name).then(|| "bpf".to_owned()));
+    (!BOUNDARIES.contains(&name)).then(|| Function::new(name, module, start))
+}
+
+/// Whether a function is a BPF program (kernel/bpf/core.c, bpf_get_prog_name()) or a
+/// trampoline of one (kernel/bpf/trampoline.c).
+fn is_program(name: &str) -> bool {
+    const TAG_DIGITS: usize = 16;
+    let is_tag = |rest: &str| {
+        let tag = rest.split('_').next().unwrap_or_default();
+        tag.len() == TAG_DIGITS && tag.bytes().all(|digit| digit.is_ascii_hexdigit())
+    };
+    let is_number = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
+    name.strip_prefix("bpf_prog_").is_some_and(is_tag)
+        || name.strip_prefix("bpf_trampoline_").is_some_and(is_number)
+}
+
+/// The same of those that `/proc/kallsyms` lists.
+fn listed(wanted: &Wanted) -> Result<Option<Vec<Option<Function>>>> {
     // A kernel without loadable modules has no such file.
     let modules = match File::open("/proc/modules") {
         Ok(file) => modules(file)?,
@@ -169,15 +238,19 @@ impl Nearest {
                 None => self.start.saturating_add(LARGEST_GENERATED),
             },
         };
-        (address < end).then(|| {
-            let name = demangle(&self.name).into_owned();
-            Function {
-                system_name: (name != self.name).then_some(self.name),
-                name,
-                module,
-                start: self.start,
-            }
-        })
+        (address < end).then(|| Function::new(&self.name, module, self.start))
+    }
+}
+
+impl Function {
+    fn new(symbol: &str, module: Option<String>, start: u64) -> Function {
+        let name = demangle(symbol).into_owned();
+        Function {
+            system_name: (name != symbol).then(|| symbol.to_owned()),
+            name,
+            module,
+            start,
+        }
     }
 }
 
@@ -358,6 +431,71 @@ ffffffffc0100000 t bpf_prog_0123\t[bpf]\n";
     }
 
     #[test]
+    fn what_the_kernel_tells_is_read() {
+        let named = |text: &str| {
+            let function = told_name(text, 0x1020)?;
+            Some((function.name, function.module, function.start))
+        };
+        let told = |name: &str, module: Option<&str>, start| {
+            Some((name.to_owned(), module.map(str::to_owned), start))
+        };
+        assert_eq!(named("schedule+0x20/0x140"), told("schedule", None, 0x1000));
+        let nested = named("nft_do_chain+0x1/0x5b0 [nf_tables]");
+        assert_eq!(nested, told("nft_do_chain", Some("nf_tables"), 0x101f));
+        let demangled = named("_RNvCs1234_7mycrate3foo+0x0/0x4");
+        assert_eq!(demangled, told("mycrate::foo", None, 0x1020));
+        for program in [
+            "bpf_prog_0123456789abcdef_switch",
+            "bpf_prog_0123456789abcdef",
+            "bpf_trampoline_6442461290",
+        ] {
+            assert_eq!(
+                named(&format!("{program}+0x1/0x9")),
+                told(program, Some("bpf"), 0x101f)
+            );
+        }
+        for function in ["bpf_prog_run_xdp", "bpf_prog_put", "bpf_trampoline_enter"] {
+            assert_eq!(
+                named(&format!("{function}+0x1/0x9")),
+                told(function, None, 0x101f)
+            );
+        }
+        let nothing = [
+            "0x1020",
+            "",
+            "_etext+0x20/0x40",
+            "f+0x1021/0x2000",
+            "f+0xg/0x1",
+            "f+0x1",
+            "f+0x1/0x2 [m",
+        ];
+        for text in nothing {
+            assert_eq!(named(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_may_be_listed() {
+        let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap();
+        let line = symbols.lines().find(|line| line.ends_with(" T vfs_read"));
+        let (start, ..) = parse(line.unwrap().as_bytes()).unwrap();
+        let wanted = Wanted::new(vec![start + 1, 0x10, u64::MAX]);
+        let tell_none = |addresses: &[u64]| Some(vec!["?".to_owned(); addresses.len()]);
+        let tell_one = |_: &[u64]| Some(vec!["f+0x8/0x10".to_owned()]);
+        let names = |ask: AskKernel| -> Vec<Option<String>> {
+            let found = functions(&wanted, Some(ask)).unwrap().unwrap();
+            found
+                .into_iter()
+                .map(|found| found.map(|function| function.name))
+                .collect()
+        };
+        let read = || Some("vfs_read".to_owned());
+        assert_eq!(names(tell_none), [None, read(), None]);
+        assert_eq!(names(tell_one), [Some("f".to_owned()), read(), None]);
+        assert_eq!(names(|_| None), [None, read(), None]);
+    }
+
+    #[test]
     fn hidden_addresses_are_told_from_unknown_ones() {
         let hidden = b"0000000000000000 T _stext\n0000000000000000 t startup\n";
         let wanted = Wanted::new(vec![0xffff_ffff_8100_0000]);
@@ -382,7 +520,7 @@ ffffffffc0100000 t bpf_prog_0123\t[bpf]\n";
         .unwrap();
         assert!(starts.len() > 20);
         let wanted = Wanted::new(starts.iter().map(|(start, _)| start + 1).collect());
-        let found = functions(&wanted).unwrap().unwrap();
+        let found = functions(&wanted, None).unwrap().unwrap();
         for (start, name) in starts {
             let function = found[wanted.first_from(start + 1)].clone().unwrap();
             assert_eq!(function.name, name);

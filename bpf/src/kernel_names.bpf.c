@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * What the kernel calls one of its addresses. It writes all its symbols in some
+ * 40 ms (/proc/kallsyms), and names one in a microsecond.
+ */
+#include "kernel_types.h"
+
+#include <bpf/bpf_helpers.h>
+
+/* KSYM_SYMBOL_LEN of include/linux/kallsyms.h is less. */
+#define KERNEL_NAME_LENGTH 1024
+
+struct kernel_name {
+	char text[KERNEL_NAME_LENGTH];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct kernel_name);
+} kernel_name SEC(".maps");
+
+/* name+offset/size [module]: symbol_string() of lib/vsprintf.c. */
+static const char format[] = "%pS";
+
+/*
+ * Run by user space with an address as its first argument. Returns the length of
+ * the text, NUL included. bpf_snprintf() is there since 5.13.
+ */
+SEC("raw_tp")
+int name_address(u64 *arguments)
+{
+	u32 zero = 0;
+	u64 address = arguments[0];
+	struct kernel_name *name = bpf_map_lookup_elem(&kernel_name, &zero);
+
+	if (!name)
+		return 0;
+	return bpf_snprintf(name->text, sizeof(name->text), format, &address,
+			    sizeof(address));
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,32 @@
+//! Names of kernel addresses, from the kernel itself.
+
+use libbpf_rs::{MapCore, MapFlags, ProgramInput};
+
+use crate::error::Context;
+use crate::{OpenObject, Result};
+
+/// What the kernel calls each of the addresses: `name+offset/size [module]`, or the
+/// address where it knows no name.
+///
+/// # Errors
+/// The kernel is older than 5.13, or refuses.
+pub fn kernel_names(addresses: &[u64]) -> Result<Vec<String>> {
+    let object = OpenObject::new(&bpf::kernel_names::OBJECT)?.load()?;
+    let program = object.program("name_address")?;
+    let map = object.map("kernel_name")?;
+    let name = |address: &u64| {
+        let mut arguments = address.to_ne_bytes();
+        let input = ProgramInput {
+            context_in: Some(&mut arguments),
+            ..ProgramInput::default()
+        };
+        program.test_run(input).context("name a kernel address")?;
+        let text = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
+        let text = text
+            .context("read a kernel address's name")?
+            .unwrap_or_default();
+        let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
+        Ok(String::from_utf8_lossy(text).into_owned())
+    };
+    addresses.iter().map(name).collect()
+}
