@@ -22,7 +22,7 @@ pub use error::{Context, Error, Result};
 pub use kernel::{Feature, Kernel};
 pub use kernel_names::kernel_names;
 pub use object::{Constant, LoadedObject, OpenObject, Variable};
-pub use preflight::check_privileges;
+pub use preflight::{capabilities, check_privileges};
 pub use sampling::{Event, Samplers};
 pub use targets::{ProcessHandle, TargetWatch, Targets};
 pub use time::{monotonic_ns, sleep_until};

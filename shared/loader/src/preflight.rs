@@ -7,7 +7,9 @@ use std::path::Path;
 use crate::{Error, Result};
 
 /// include/uapi/linux/capability.h
+const CAP_SYS_PTRACE: u32 = 19;
 const CAP_SYS_ADMIN: u32 = 21;
+const CAP_SYSLOG: u32 = 34;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
@@ -31,13 +33,30 @@ pub fn check_privileges() -> Result<()> {
     Ok(())
 }
 
+/// Whether this program has each of the capabilities that the suite uses.
+#[must_use]
+pub fn capabilities() -> [(&'static str, bool); 5] {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = effective_capabilities(&status);
+    [
+        ("CAP_BPF", CAP_BPF),
+        ("CAP_PERFMON", CAP_PERFMON),
+        ("CAP_SYS_PTRACE", CAP_SYS_PTRACE),
+        ("CAP_SYSLOG", CAP_SYSLOG),
+        ("CAP_SYS_ADMIN", CAP_SYS_ADMIN),
+    ]
+    .map(|(name, capability)| (name, effective & (1 << capability) != 0))
+}
+
+fn effective_capabilities(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.unwrap_or(0)
+}
+
 /// Names the missing capabilities of a process with this `/proc/PID/status`.
 fn missing_capabilities(status: &str) -> Option<String> {
-    let effective = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0);
+    let effective = effective_capabilities(status);
     let has = |capability: u32| effective & (1 << capability) != 0;
     if has(CAP_SYS_ADMIN) {
         return None;

@@ -296,6 +296,25 @@ fn the_machine_completions_and_pages_are_told() {
     for name in ["BTF", "privileges", "formats", "open files"] {
         assert!(info.lines().any(|line| line.starts_with(name)), "{info}");
     }
+    // Run by root.
+    let said = |name: &str| {
+        info.lines()
+            .find_map(|line| line.strip_prefix(name))
+            .unwrap()
+    };
+    assert!(
+        said("capabilities").contains("CAP_BPF, CAP_PERFMON"),
+        "{info}"
+    );
+    // What oncputime says drives its samples where no event is named.
+    let oncputime = Tool::new("oncputime").args("-F 49 --duration 1");
+    let told = oncputime.run().succeeded().stderr;
+    let is_clock = told.contains("cpu-clock");
+    assert_eq!(
+        said("hardware counters").contains("none"),
+        is_clock,
+        "{info}"
+    );
     for program in TOOLS.into_iter().chain([EVERYTHING]) {
         for shell in ["bash", "zsh", "fish"] {
             let text = stdout_of(systemscope("completions").arg(shell).arg(program));

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use cli::{CommandLine, Output};
 use export::FORMATS;
-use loader::{Feature, Kernel};
+use loader::{Event, Feature, Kernel};
 use rustix::process::{Resource, getrlimit};
 
 /// Prints what this machine has of what the suite uses.
@@ -30,6 +30,7 @@ fn write(writer: &mut dyn Write) -> io::Result<()> {
     line("machine", &machine())?;
     line("distribution", &distribution())?;
     line("privileges", &told(loader::check_privileges()))?;
+    line("capabilities", &capabilities())?;
     for (name, file) in [
         ("kptr_restrict", "kernel/kptr_restrict"),
         ("perf_event_paranoid", "kernel/perf_event_paranoid"),
@@ -54,6 +55,8 @@ fn write(writer: &mut dyn Write) -> io::Result<()> {
         }
         Err(error) => line("BTF", &error.to_string())?,
     }
+    line("hardware counters", hardware_counters())?;
+    line("kernel's functions", kernel_functions())?;
     let formats: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
     line("formats", &formats.join(", "))
 }
@@ -96,6 +99,33 @@ fn distribution() -> String {
 fn setting(file: &str) -> String {
     let text = fs::read_to_string(format!("/proc/sys/{file}"));
     text.map_or("unknown".to_owned(), |text| text.trim().to_owned())
+}
+
+/// Those of use that this program has, and those that it lacks.
+fn capabilities() -> String {
+    let named = |wanted: bool| {
+        let capabilities = loader::capabilities().into_iter();
+        let named = capabilities.filter(|(_, has)| *has == wanted);
+        named.map(|(name, _)| name).collect::<Vec<_>>().join(", ")
+    };
+    match named(false).as_str() {
+        "" => named(true),
+        lacking => format!("{}; lacking {lacking}", named(true)),
+    }
+}
+
+fn hardware_counters() -> &'static str {
+    match Event::CPU_CYCLES.is_counted() {
+        true => "there: samples are driven by cycles",
+        false => "none that can be used: samples are driven by the CPU clock",
+    }
+}
+
+fn kernel_functions() -> &'static str {
+    match loader::kernel_names(&[]) {
+        Ok(_) => "named by the kernel, one by one",
+        Err(_) => "found in /proc/kallsyms",
+    }
 }
 
 fn told(outcome: loader::Result<()>) -> String {

@@ -1,5 +1,10 @@
 //! What can drive samples, by perf's names.
 
+use profile::Rate;
+
+use super::open;
+use crate::cpus::online_cpus;
+
 /// What is counted until the next sample, by perf's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -139,6 +144,15 @@ impl Event {
     pub const CPU_CYCLES: Event = EVENTS[0];
     /// The software clock that every machine has.
     pub const CPU_CLOCK: Event = EVENTS[12];
+
+    /// Whether this machine counts it: virtual machines often have no hardware counters.
+    #[must_use]
+    pub fn is_counted(self) -> bool {
+        let any = Rate::Frequency(1);
+        let cpus = online_cpus().unwrap_or_default();
+        cpus.first()
+            .is_some_and(|cpu| open(self, any, *cpu).is_ok())
+    }
 
     /// The event that perf calls `name`. The error lists all names.
     pub fn by_name(name: &str) -> std::result::Result<Event, String> {
