@@ -19,13 +19,16 @@ fn frames(addresses: &[u64], ask: Option<AskKernel>) -> Vec<Frame> {
     frames.collect()
 }
 
-/// Each function's start and its name, as listed.
+/// Each function's start and its name, as listed. BPF programs are left out: others come
+/// and go.
 fn functions(symbols: &str) -> Vec<(u64, &str)> {
     let functions = symbols.lines().filter_map(|line| {
         let mut fields = line.split_whitespace();
         let start = u64::from_str_radix(fields.next()?, 16).ok()?;
         let is_function = matches!(fields.next()?, "t" | "T" | "w" | "W");
-        is_function.then_some((start, fields.next()?))
+        let name = fields.next()?;
+        let is_bpf = fields.next() == Some("[bpf]");
+        (is_function && !is_bpf).then_some((start, name))
     });
     functions.filter(|(start, _)| *start > 0).collect()
 }
