@@ -135,7 +135,53 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::clocks::Clocks;
     use crate::fixture::blocked;
+
+    /// Names and endings are those of the table in README.md; clocks have no row there.
+    #[test]
+    fn each_format_is_what_it_says_of_itself() {
+        let processes = Needs {
+            processes: true,
+            ..Needs::NAMES
+        };
+        let threads = Needs {
+            threads: true,
+            ..Needs::NAMES
+        };
+        let addresses_and_threads = Needs {
+            addresses: true,
+            ..threads
+        };
+        let accounts = Needs {
+            accounts: true,
+            ..Needs::NAMES
+        };
+        let (text, binary) = (false, true);
+        let expected: [(&str, &[&str], bool, Needs); 9] = [
+            ("folded", &[".folded"], text, Needs::NAMES),
+            ("classic", &[], text, processes),
+            ("svg", &[".svg"], text, Needs::NAMES),
+            (
+                "pprof",
+                &[".pb.gz", ".pprof"],
+                binary,
+                addresses_and_threads,
+            ),
+            ("speedscope", &[".speedscope.json"], text, threads),
+            ("perf-script", &[".perf"], text, addresses_and_threads),
+            ("json", &[".json"], text, Needs::ALL),
+            ("scope", &[".scope"], binary, Needs::ALL),
+            ("clocks", &[".tsv"], text, accounts),
+        ];
+        let formats = FORMATS.iter().copied().chain([&Clocks as &dyn Format]);
+        let said = formats.map(|format| {
+            let (name, endings) = (format.name(), format.endings());
+            (name, endings, format.is_binary(), format.needs())
+        });
+        let said: Vec<_> = said.collect();
+        assert_eq!(said, expected);
+    }
 
     #[test]
     fn names_and_endings_are_ones_own() {
@@ -160,6 +206,7 @@ mod tests {
         assert_eq!(of("dir/run.pb.gz"), Some("pprof"));
         assert_eq!([of("a"), of("a.txt"), of(".svg")], [None; 3]);
         assert_eq!(without_ending("a.speedscope.json"), "a");
+        assert_eq!(without_ending("dir/run.pb.gz"), "dir/run");
         assert_eq!(without_ending("run.2"), "run.2");
     }
 

@@ -38,20 +38,23 @@ mod tests {
     use super::*;
     use crate::fixture::written;
 
+    /// One sample is a millisecond.
+    fn profile(text: &str, seconds: u64) -> Profile {
+        let mut profile = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
+        profile.meta.window.length_ns = seconds * 1_000_000_000;
+        profile.meta.sampling = Some(Sampling {
+            event: "cpu-clock".to_owned(),
+            rate: Rate::Frequency(1000),
+        });
+        profile
+    }
+
     fn profiles() -> [Profile; 2] {
         [
             "a;main;f 900\na;main;g 5000\n",
             "a;main;f 1300\na;main;g 5010\nb;h 7\n",
         ]
-        .map(|text| {
-            let mut profile = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
-            profile.meta.window.length_ns = 10_000_000_000;
-            profile.meta.sampling = Some(Sampling {
-                event: "cpu-clock".to_owned(),
-                rate: Rate::Frequency(1000),
-            });
-            profile
-        })
+        .map(|text| profile(text, 10))
     }
 
     fn changes() -> Diff {
@@ -83,6 +86,7 @@ mod tests {
         );
         assert!(line("g").contains(&"~".to_owned()), "{functions}");
         assert!(table(Shown::Functions, 1).contains("3 more"), "{functions}");
+        assert!(!table(Shown::Functions, 4).contains(" more"), "{functions}");
         assert!(table(Shown::Stacks, 20).contains("a;main;f"));
     }
 
@@ -93,6 +97,7 @@ mod tests {
         let object: serde_json::Value = serde_json::from_str(&text).unwrap();
         let functions = object["functions"].as_array().unwrap();
         assert_eq!(functions.len(), 4);
+        assert!(functions.iter().all(|it| it.get("stack").is_none()));
         let f = functions.iter().find(|it| it["function"] == "f").unwrap();
         assert_eq!(f["before"], 90e6);
         assert_eq!(f["difference"], 40e6);
@@ -110,5 +115,35 @@ mod tests {
             svg.contains("<title>f (1,300,000 µs, 20.58%; +6.3"),
             "{svg}"
         );
+    }
+
+    #[test]
+    fn half_as_much_in_half_the_time_is_no_change() {
+        let [before, after] = [profile("a;f 450\n", 5), profile("a;f 900\n", 10)];
+        let svg = written(|writer| write_svg(&before, &after, writer));
+        assert!(
+            svg.contains("<title>f (900,000 µs, 100.00%; 0.00%)</title>"),
+            "{svg}"
+        );
+    }
+
+    #[test]
+    fn rates_of_events_are_called_by_the_event() {
+        let [before, after] = profiles().map(|mut profile| {
+            profile.meta.sampling = Some(Sampling {
+                event: "cache-misses".to_owned(),
+                rate: Rate::Period(1),
+            });
+            profile
+        });
+        let changes = diff(&before, &after).unwrap();
+        let table = written(|writer| {
+            let shown = Shown::Functions;
+            write_table(&before, &after, &changes, shown, 20, writer)
+        });
+        assert!(table.contains("In cache-misses per second"), "{table}");
+        let text = written(|writer| write_json(&before, &after, &changes, writer));
+        let object: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(object["unit"], "cache-misses per second");
     }
 }

@@ -216,4 +216,20 @@ mod tests {
 "
         );
     }
+
+    #[test]
+    fn wakers_and_targets_have_thread_ids_where_threads_are_told_apart() {
+        let options = Options {
+            per_thread: true,
+            ..Options::default()
+        };
+        let text = written(|writer| Classic.write(&woken(), &options, writer).map(|_| ()));
+        for line in [
+            "    waker:           [timer]\n",
+            "    waker:           b 5/6\n",
+            "    target:          a 7/8\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+    }
 }

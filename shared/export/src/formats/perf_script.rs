@@ -230,6 +230,13 @@ mod tests {
     }
 
     #[test]
+    fn stacks_are_counted_once_though_they_are_two_samples() {
+        let options = Options::default();
+        let written = PerfScript.write(&blocked(), &options, &mut io::sink());
+        assert_eq!(written.unwrap().lines, 4);
+    }
+
+    #[test]
     fn times_ascend() {
         let text = text(&blocked());
         let times = text.lines().filter(|line| line.contains(" [000] "));

@@ -327,6 +327,28 @@ mod tests {
     }
 
     #[test]
+    fn threads_of_one_name_are_one_among_all() {
+        let mut profile = Profile::new(profile::Unit::Nanoseconds);
+        for (tid, value) in [(8, 5), (9, 7)] {
+            let mut sample = sample(&mut profile, "a", &["main"], &[], None);
+            sample.thread = Some(ThreadId { pid: 7, tid });
+            profile.add(sample, weight(value));
+        }
+        let (name, sum, stacks) = &profiles(&read(&profile))[0];
+        assert_eq!((&**name, *sum), ("all threads", 12));
+        assert_eq!(*stacks, [("a;main".to_owned(), 12)]);
+    }
+
+    #[test]
+    fn the_file_is_called_by_the_tool_and_its_targets() {
+        let mut profile = blocked();
+        assert_eq!(read(&profile)["name"], "systemscope");
+        profile.meta.tool = "offcputime".to_owned();
+        profile.meta.targets = "PID 7".to_owned();
+        assert_eq!(read(&profile)["name"], "offcputime of PID 7");
+    }
+
+    #[test]
     fn no_time_is_lost_and_wakers_are_on_top() {
         let [(_, all, stacks), ..] = &profiles(&read(&blocked()))[..] else {
             unreachable!("there is always one")

@@ -273,7 +273,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{sample, weight, written};
+    use crate::fixture::{sample, weight, woken, written};
 
     fn caption() -> Caption {
         Caption {
@@ -331,6 +331,47 @@ mod tests {
         assert!(svg.contains("&lt;worker&gt; &amp; co") && svg.contains("widths are µs"));
         // The controls of the interactive graph.
         assert!(svg.contains("id=\"search\"") && svg.contains("function zoom("));
+    }
+
+    #[test]
+    fn colours_and_captions_suit_what_was_measured() {
+        let profile = |unit, state| {
+            let mut profile = Profile::new(unit);
+            let sample = sample(&mut profile, "t", &["f"], &[], state);
+            profile.add(sample, weight(1));
+            profile
+        };
+        for (profile, colours, title, subtitle) in [
+            (
+                profile(Unit::Samples, None),
+                Colours::OnCpu,
+                "Where all threads run",
+                "widths: samples",
+            ),
+            (
+                profile(Unit::Nanoseconds, None),
+                Colours::OffCpu,
+                "Where all threads are off the CPU",
+                "widths: µs",
+            ),
+            (
+                profile(Unit::Nanoseconds, Some(State::Running)),
+                Colours::States,
+                "Where the time of all threads goes",
+                "widths: µs; red: on a CPU",
+            ),
+            (
+                woken(),
+                Colours::Wakeups,
+                "Who ended the waits of all threads",
+                "below the --: where it waited",
+            ),
+        ] {
+            assert_eq!(Colours::of(&profile), colours);
+            let caption = Caption::of(&profile, colours, &Measure::of(&profile));
+            assert_eq!(caption.title, title);
+            assert!(caption.subtitle.starts_with(subtitle), "{caption:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use profile::merge::{Excess, Unseen};
-use profile::{Clock, Profile, Sample, State, Thread, ThreadId, Unit, marker};
+use profile::{Clock, Lengths, Profile, Sample, Sampling, State, Thread, ThreadId, Unit, marker};
 
 use super::*;
 use crate::fixture::{sample, weight, written};
@@ -126,6 +126,7 @@ fn golden_table() {
 fn everything_that_went_wrong_is_told() {
     let (profile, mut thread) = worker();
     thread.lives = 2;
+    thread.unseen.running_ns = 250_000_000;
     thread.excess = Excess {
         samples: 1,
         off_cpu_ns: 2_000_000_000,
@@ -142,12 +143,64 @@ fn everything_that_went_wrong_is_told() {
     for said in [
         "10.000 s measured of 30.000 s asked for, since every process had ended",
         "1 ID of several threads, one after another",
+        "0.250 s running that no sample hit",
         "In 1 thread the stacks exceed the clock by 2.000 s off CPU and 1 sample;",
         "3 threads without a clock, with 4 samples and 0.005 s off CPU",
         "off CPU 2 events, 0 stacks, 6 threads without a clock (1 user stack cut short)",
     ] {
         assert!(text.contains(said), "{said}\n{text}");
     }
+}
+
+#[test]
+fn a_run_is_what_the_merged_profiles_say() {
+    let mut profile = Profile::new(Unit::Nanoseconds);
+    profile.meta.window.length_ns = 2_000_000_000;
+    profile.meta.lengths = Some(Lengths {
+        least: 5_000,
+        most: u64::MAX,
+    });
+    profile.meta.sampling = Some(Sampling {
+        event: "cpu-clock".to_owned(),
+        rate: Rate::Period(10_000_000),
+    });
+    let run = Run::of(&Merged {
+        profile,
+        threads: Vec::new(),
+        unclocked: Unclocked::default(),
+        on_cpu_lost: Losses::default(),
+        off_cpu_lost: Losses::default(),
+    });
+    // Nobody had said how long it was to be.
+    let two_seconds = Duration::from_secs(2);
+    assert_eq!((run.requested, run.measured), (two_seconds, two_seconds));
+    // 5,000 ns; a second has 100 periods of 10 ms.
+    assert_eq!((run.min_block_us, run.frequency), (5, 100));
+}
+
+#[test]
+fn only_what_has_a_stack_is_covered() {
+    let (_, mut thread) = worker();
+    let names = columns::COLUMNS.map(|column| column.name);
+    let place = names.iter().position(|name| *name == "covered").unwrap();
+    let covered = |thread: &ThreadProfile| columns::cells(thread, "worker")[place].clone();
+    // 2 s running and 0.5 s runnable, of 10 s.
+    thread.stacks.truncate(2);
+    assert_eq!(covered(&thread), "25.0");
+    thread.lifetime_ns = 0;
+    assert_eq!(covered(&thread), "-");
+}
+
+#[test]
+fn where_one_thread_is_all_there_are_no_sums_and_nothing_is_left_out() {
+    let (profile, thread) = worker();
+    let threads = [thread];
+    let process = process(&profile, &threads);
+    let table = written(|writer| write_table(&run(), &process, 1, writer));
+    assert!(!table.contains("1 thread"), "{table}");
+    assert!(!table.contains("more thread"), "{table}");
+    let analysis = written(|writer| write_process(&run(), &process, writer));
+    assert!(!analysis.contains("Files of their own"), "{analysis}");
 }
 
 #[test]

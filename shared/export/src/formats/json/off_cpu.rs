@@ -154,8 +154,10 @@ mod tests {
         assert_eq!(off_cpu.avg_time_ns, 200);
         assert_eq!((off_cpu.max_time_ns, off_cpu.min_time_ns), (500, 50));
         let top = off_cpu.top_blocking_threads.iter();
-        let top: Vec<_> = top.map(|top| (top.tid, top.percentage)).collect();
-        assert_eq!(top, [(8, 95.0), (9, 5.0)]);
+        let top = top.map(|top| (top.tid, top.time_ms, top.percentage));
+        // 950 ns and 50 ns of 1,000 ns.
+        let expected = [(8, 0.00095, 95.0), (9, 0.00005, 5.0)];
+        assert_eq!(top.collect::<Vec<_>>(), expected);
         let stats = &off_cpu.thread_stats["7:8"];
         assert_eq!((stats.total_time_ns, stats.count), (950, 4));
         assert_eq!((stats.max_time_ns, stats.min_time_ns), (500, 50));

@@ -71,6 +71,50 @@ fn wakers_and_labels_are_with_their_samples() {
 }
 
 #[test]
+fn modules_and_processes_are_told() {
+    let mut profile = Profile::new(Unit::Nanoseconds);
+    let [program, digits, vdso] =
+        ["/usr/bin/x", "ab12", "[vdso]"].map(|text| profile.names.text(text));
+    profile.modules.id(Module {
+        path: program,
+        build_id: Some(digits),
+        kind: ModuleKind::File,
+    });
+    profile.modules.id(Module {
+        path: vdso,
+        build_id: None,
+        kind: ModuleKind::Vdso,
+    });
+    profile.processes.push(Process {
+        pid: 7,
+        parent: 1,
+        start_ticks: 99,
+        executable: "/usr/bin/x".to_owned(),
+        command_line: vec!["x".to_owned(), "-v".to_owned()],
+        cgroup: "/user.slice".to_owned(),
+    });
+    let object = read(&profile);
+    assert_eq!(
+        object["modules"],
+        json!([
+            {"path": "/usr/bin/x", "build_id": "ab12", "kind": "file"},
+            {"path": "[vdso]", "build_id": null, "kind": "vdso"},
+        ])
+    );
+    assert_eq!(
+        object["processes"],
+        json!([{
+            "pid": 7,
+            "parent": 1,
+            "start_ticks": 99,
+            "executable": "/usr/bin/x",
+            "command_line": ["x", "-v"],
+            "cgroup": "/user.slice",
+        }])
+    );
+}
+
+#[test]
 fn what_was_measured_is_told() {
     let mut profile = Profile::new(Unit::Samples);
     profile.meta.tool = "oncputime".to_owned();

@@ -210,13 +210,15 @@ fn what_is_known_of_a_frame_is_there() {
     let [first, second] = &read.mapping[..] else {
         unreachable!("two mappings")
     };
+    assert_eq!((first.id, second.id), (1, 2));
     let of = |mapping: &messages::Mapping| [mapping.filename, mapping.build_id];
     assert_eq!(
         of(first).map(|place| text(&read, place)),
         ["/usr/bin/x", "ab12"]
     );
     assert!(first.has_functions && first.has_filenames && first.has_line_numbers);
-    assert!(first.has_inline_frames && !second.has_inline_frames && !second.has_filenames);
+    assert!(first.has_inline_frames && !second.has_inline_frames);
+    assert!(!second.has_filenames && !second.has_line_numbers);
     assert_eq!((first.memory_limit, second.memory_limit), (0x1235, 0x11));
     assert_eq!(read.location[root as usize - 1].mapping_id, 2);
     let labels = line_labels(&read, sample);
