@@ -43,6 +43,7 @@ mod flags;
 mod meta;
 mod output;
 mod parse;
+mod processes;
 mod signals;
 mod stack_tool;
 pub mod values;
@@ -56,6 +57,7 @@ pub use flags::{
 };
 pub use output::{Output, write_file};
 pub use parse::CommandLine;
+pub use processes::Processes;
 pub use signals::Signals;
 pub use stack_tool::{CommonFlags, StackTool, run_tool, weight_of};
 pub use window::Window;

@@ -19,10 +19,9 @@ impl Measure {
             (Unit::Samples, Some(sampling)) => sampling,
         };
         match (sampling.nanoseconds(), sampling.rate) {
-            (Some(time), _) => Measure::Time(time),
-            (None, Rate::Period(period)) => Measure::Events(sampling.event.clone(), period),
-            // How many there were from one sample to the next is not known.
-            (None, Rate::Frequency(_)) => Measure::Events("samples".to_owned(), 1),
+            (Some(_), _) => Measure::Time(sampling.each()),
+            (None, Rate::Period(_)) => Measure::Events(sampling.event.clone(), sampling.each()),
+            (None, Rate::Frequency(_)) => Measure::Events("samples".to_owned(), sampling.each()),
         }
     }
 

@@ -24,5 +24,5 @@ pub use kernel_names::kernel_names;
 pub use object::{Constant, LoadedObject, OpenObject, Variable};
 pub use preflight::{capabilities, check_privileges};
 pub use sampling::{Event, Samplers};
-pub use targets::{ProcessHandle, TargetWatch, Targets};
+pub use targets::{ProcessHandle, ProcessNames, TargetWatch, Targets};
 pub use time::{monotonic_ns, sleep_until};

@@ -1,5 +1,6 @@
 //! What is measured: processes and threads named on the command line.
 
+mod names;
 mod process_handle;
 
 use std::fs;
@@ -13,6 +14,7 @@ use symbolize::Process;
 use crate::error::Context;
 use crate::{Kernel, LoadedObject, OpenObject, Result, iterators, monotonic_ns};
 
+pub use names::ProcessNames;
 pub use process_handle::ProcessHandle;
 
 /// Processes and threads, as the caller's PID namespace names them. Both empty

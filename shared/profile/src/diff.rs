@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use thiserror::Error;
 
-use crate::{Id, Name, Profile, Sample, State, Unit, Weight};
+use crate::{Id, Name, Profile, Sample, Sampling, State, Unit, Weight};
 
 /// Beyond so many standard deviations a change is not chance at the level of 99 %
 /// (two-sided, normal distribution).
@@ -162,7 +162,7 @@ impl<'a> Adder<'a> {
         let sampling = profile.meta.sampling.as_ref();
         let each = match profile.unit {
             Unit::Nanoseconds => 1.0,
-            Unit::Samples => sampling.and_then(|it| it.nanoseconds()).unwrap_or(1) as f64,
+            Unit::Samples => sampling.map_or(1, Sampling::each) as f64,
         };
         Adder {
             profile,
@@ -260,7 +260,7 @@ impl Sums {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{Bursts, Lengths, Rate as Often, Sampling, folded};
+    use crate::{Bursts, Lengths, Rate as Often, folded};
 
     fn samples(text: &str, seconds: u64) -> Profile {
         let mut profile = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
@@ -305,6 +305,17 @@ mod tests {
         let stack = change(&diff.stacks, "f");
         assert_eq!(stack.names, ["a", "main", "f"]);
         assert_eq!(stack.difference(), f.difference());
+    }
+
+    #[test]
+    fn a_sample_stands_for_as_many_events_as_there_are_between_two() {
+        let mut before = samples("a;f 2\n", 1);
+        before.meta.sampling = Some(Sampling {
+            event: "cache-misses".to_owned(),
+            rate: Often::Period(9),
+        });
+        let diff = diff(&before, &before).unwrap();
+        assert_eq!(change(&diff.functions, "f").before.value, 18.0);
     }
 
     #[test]

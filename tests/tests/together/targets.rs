@@ -41,6 +41,30 @@ fn p_takes_several_processes_and_no_others() {
 }
 
 #[test]
+fn names_are_as_good_as_ids() {
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    let other = Workload::start("phases", &[60, 3]);
+    for tool in FOLDING {
+        for chosen in ["-p simple", "-n simple", "--name-regex ^simple$"] {
+            let folded = Tool::new(tool).args(chosen).folded_per_thread(1.0);
+            let seen: HashSet<u32> = folded
+                .lines
+                .iter()
+                .map(|line| line.thread.unwrap().0)
+                .collect();
+            // Other tests may run one of the same name.
+            assert!(seen.contains(&simple.pid()), "{tool} {chosen}: {folded}");
+            assert!(!seen.contains(&other.pid()), "{tool} {chosen}: {folded}");
+            assert!(
+                folded.lines.iter().all(|line| line.comm == "simple"),
+                "{folded}"
+            );
+        }
+    }
+}
+
+#[test]
 fn t_and_l_take_threads() {
     let _turn = Turn::share();
     let mut spinners = Workload::start("spinners", &[4, 60]);

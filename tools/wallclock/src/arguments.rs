@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use clap::Parser;
+use cli::Processes;
 
 const EXAMPLES: &str = "\
 Examples:
   wallclock 1234                     # 30 s of process 1234
+  wallclock mariadbd                 # whatever is called so
   wallclock 1234 -d 60 -f 99         # 60 s, 99 samples per second
   wallclock 1234 -m 100              # keep the stacks of waits from 100 µs on
   wallclock 1234 -o slow-start       # slow-start.svg, or slow-start/ for several threads
@@ -31,15 +33,23 @@ const OUTPUT: &str = "Where the files go: PREFIX.svg and so on, or the folder PR
     mut_arg("files", |arg| arg.value_name("PREFIX|FILE").help(OUTPUT))
 )]
 pub struct Arguments {
-    /// Processes to measure, by ID: 1234 or 1234,5678
+    /// Processes to measure, by ID or name: 1234 or 1234,mariadbd
     #[arg(
         value_name = "PIDS",
-        required = true,
+        required_unless_present_any = ["named", "matching"],
         value_delimiter = ',',
         allow_negative_numbers = true,
-        value_parser = cli::values::process_id
+        value_parser = Processes::of
     )]
-    pub(crate) pids: Vec<u32>,
+    processes: Vec<Processes>,
+
+    /// Processes called so, by their first thread or their executable
+    #[arg(short = 'n', long = "name", value_name = "NAME", value_parser = Processes::named)]
+    named: Vec<Processes>,
+
+    /// Processes with a name in which this regular expression is found
+    #[arg(long = "name-regex", value_name = "REGEX", value_parser = Processes::matching)]
+    matching: Vec<Processes>,
 
     /// Seconds to measure, such as 10 or 0.5
     #[arg(
@@ -92,4 +102,12 @@ pub struct Arguments {
     /// Pass on what oncputime and offcputime say
     #[arg(short = 'v', long)]
     pub(crate) verbose: bool,
+}
+
+impl Arguments {
+    /// The processes, ascending.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        let all = [&self.processes, &self.named, &self.matching];
+        Processes::ids(all.into_iter().flatten())
+    }
 }

@@ -29,14 +29,13 @@ pub use tables::write as write_tables;
 #[must_use]
 pub fn run(command: &cli::CommandLine) -> ExitCode {
     cli::run(command.called(), || {
-        let mut arguments: Arguments = command.parse()?;
-        arguments.pids.sort_unstable();
-        arguments.pids.dedup();
-        let targets = Targets::new(&arguments.pids)?;
+        let arguments: Arguments = command.parse()?;
+        let pids = arguments.pids();
+        let targets = Targets::new(&pids)?;
         let outputs = Outputs::new(&arguments)?;
         // While they live: an ended process has no command line.
-        let pids = arguments.pids.iter();
-        let commands: BTreeMap<u32, String> = pids.map(|&pid| (pid, command_line(pid))).collect();
+        let pids = pids.into_iter();
+        let commands: BTreeMap<u32, String> = pids.map(|pid| (pid, command_line(pid))).collect();
 
         let mut measurement = session::measure(&arguments, targets)?;
         if arguments.verbose {

@@ -111,7 +111,7 @@ fn tree(prefix: Option<&Path>, arguments: &Arguments) -> anyhow::Result<Names> {
     // A clock set before 1970 is of no use for a name.
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = since_1970.map_or(0, |time| time.as_secs());
-    let names = Names::new(prefix, &arguments.pids, seconds)?;
+    let names = Names::new(prefix, &arguments.pids(), seconds)?;
     publish::check(&names)?;
     Ok(names)
 }

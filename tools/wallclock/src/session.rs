@@ -64,7 +64,7 @@ pub(crate) fn measure(arguments: &Arguments, targets: Targets) -> anyhow::Result
 
 /// Starts oncputime and offcputime, each once for all processes and threads.
 fn spawn(arguments: &Arguments) -> anyhow::Result<[Child; 2]> {
-    let pids: Vec<String> = arguments.pids.iter().map(u32::to_string).collect();
+    let pids: Vec<String> = arguments.pids().iter().map(u32::to_string).collect();
     let pids = pids.join(",");
     let frequency = arguments.frequency.to_string();
     let min_block_us = arguments.min_block_us.to_string();

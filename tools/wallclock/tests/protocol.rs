@@ -428,16 +428,18 @@ fn wrong_command_lines_are_one_line_and_status_2() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert_eq!(text(&output.stderr).lines().count(), 1, "{arguments:?}");
     }
-    for pid in ["abc", "-1", "0", "1,x"] {
+    for (pid, told) in [
+        ("no-such-process", "no process is called so"),
+        ("-1", "process IDs are numbers"),
+        ("0", "process IDs are numbers"),
+        ("1,no-such-process", "no process is called so"),
+    ] {
         let output = Command::new(stage.path("wallclock"))
             .arg(pid)
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(2), "{pid}");
-        assert!(
-            text(&output.stderr).contains("process IDs are numbers"),
-            "{pid}"
-        );
+        assert!(text(&output.stderr).contains(told), "{pid}");
     }
     let output = Command::new(stage.path("wallclock"))
         .arg("4194304")

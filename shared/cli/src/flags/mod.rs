@@ -12,25 +12,16 @@ use clap::Args;
 use collect::{CallGraph, Detail, StackChoice};
 use loader::Targets;
 
-use crate::values;
+use crate::{Processes, values};
 
 pub use interval::IntervalFlags;
 pub use output::{Chosen, FormatFlags, FrameFlags, OutputFlags};
 
-/// Whom to measure; neither flag means every thread of the machine.
+/// Whom to measure; no flag means every thread of the machine.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TargetFlags {
-    /// Only these processes, by ID: 1234 or 1234,5678
-    #[arg(
-        short = 'p',
-        long = "pid",
-        value_name = "PIDS",
-        value_delimiter = ',',
-        allow_negative_numbers = true,
-        value_parser = values::process_id,
-        conflicts_with = "tids"
-    )]
-    pub pids: Vec<u32>,
+    #[command(flatten)]
+    processes: ProcessFlags,
 
     /// Only these threads, by ID: 1235 or 1235,1236
     #[arg(
@@ -40,9 +31,34 @@ pub struct TargetFlags {
         value_name = "TIDS",
         value_delimiter = ',',
         allow_negative_numbers = true,
-        value_parser = values::thread_id
+        value_parser = values::thread_id,
+        conflicts_with = "pids"
     )]
     pub tids: Vec<u32>,
+}
+
+/// Which processes to measure: those of any of the flags.
+#[derive(Args, Clone, Debug, Default)]
+#[group(id = "pids", multiple = true)]
+struct ProcessFlags {
+    /// Only these processes, by ID or name: 1234 or 1234,mariadbd
+    #[arg(
+        short = 'p',
+        long = "pid",
+        value_name = "PIDS",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        value_parser = Processes::of
+    )]
+    chosen: Vec<Processes>,
+
+    /// Only processes called so, by their first thread or their executable
+    #[arg(short = 'n', long = "name", value_name = "NAME", value_parser = Processes::named)]
+    named: Vec<Processes>,
+
+    /// Only processes with a name in which this regular expression is found
+    #[arg(long = "name-regex", value_name = "REGEX", value_parser = Processes::matching)]
+    matching: Vec<Processes>,
 }
 
 impl TargetFlags {
@@ -51,15 +67,26 @@ impl TargetFlags {
     /// # Errors
     /// The first that does not, and how to find the right one.
     pub fn validate(&self) -> anyhow::Result<()> {
-        check_processes(&self.pids)?;
+        check_processes(&self.pids())?;
         check_threads(&self.tids)
+    }
+
+    /// The processes, ascending.
+    #[must_use]
+    pub fn pids(&self) -> Vec<u32> {
+        let ProcessFlags {
+            chosen,
+            named,
+            matching,
+        } = &self.processes;
+        Processes::ids([chosen, named, matching].into_iter().flatten())
     }
 
     /// Whom.
     #[must_use]
     pub fn targets(&self) -> Targets {
         Targets {
-            pids: self.pids.clone(),
+            pids: self.pids(),
             tids: self.tids.clone(),
         }
     }
@@ -68,7 +95,7 @@ impl TargetFlags {
     #[must_use]
     pub fn subject(&self) -> String {
         let list = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-        match (self.pids.as_slice(), self.tids.as_slice()) {
+        match (self.pids().as_slice(), self.tids.as_slice()) {
             ([], []) => "all threads".to_owned(),
             (pids, []) => format!("PID {}", list(pids)),
             (_, tids) => format!("TID {}", list(tids)),
@@ -213,6 +240,7 @@ fn process_of(tid: u32) -> anyhow::Result<Option<u32>> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::process::Command;
     use std::sync::mpsc;
     use std::thread;
 
@@ -242,7 +270,7 @@ mod tests {
     #[test]
     fn lists_are_comma_separated_and_repeatable() {
         let arguments = parse("-p 1,22 --pid 333").unwrap();
-        assert_eq!(arguments.target.pids, [1, 22, 333]);
+        assert_eq!(arguments.target.pids(), [1, 22, 333]);
         assert_eq!(parse("-L 7,8").unwrap().target.tids, [7, 8]);
         assert_eq!(parse("-t 7 --tid 8").unwrap().target.tids, [7, 8]);
     }
@@ -313,6 +341,31 @@ mod tests {
         assert_eq!(choice("").call_graph, CallGraph::Auto);
         assert_eq!(choice("--call-graph fp").call_graph, CallGraph::Fp);
         assert!(parse("--call-graph lbr").is_err());
+    }
+
+    #[test]
+    fn processes_are_named_as_well() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = child.id();
+        while fs::read_to_string(format!("/proc/{pid}/comm")).unwrap() != "sleep\n" {
+            thread::yield_now();
+        }
+        let ids = |line: &str| parse(line).map(|arguments| arguments.target.pids());
+        let lines = [
+            "-p sleep",
+            "-p 1,sleep",
+            "-n sleep -p 1",
+            "--name-regex ^slee",
+        ];
+        let chosen = lines.map(|line| ids(line).unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(chosen.iter().all(|ids| ids.contains(&pid)), "{chosen:?}");
+        assert_eq!(
+            chosen.map(|ids| ids.contains(&1)),
+            [false, true, true, false]
+        );
+        assert!(ids("-n 1").is_err() && ids("-n sleep -t 1").is_err());
     }
 
     #[test]

@@ -36,6 +36,17 @@ impl Sampling {
             }
         }
     }
+
+    /// What a sample stands for: nanoseconds of a clock, and events of others. 1 where it
+    /// is not known how many there were from one sample to the next.
+    #[must_use]
+    pub fn each(&self) -> u64 {
+        match (self.nanoseconds(), self.rate) {
+            (Some(nanoseconds), _) => nanoseconds,
+            (None, Rate::Period(period)) => period,
+            (None, Rate::Frequency(_)) => 1,
+        }
+    }
 }
 
 /// How often a sample is taken.

@@ -36,6 +36,25 @@ fn what_is_no_pid_is_refused() {
 }
 
 #[test]
+fn a_name_that_is_nobodys_is_refused_and_those_like_it_told() {
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    for tool in TOOLS {
+        for chosen in ["simpel", "-n simpel"] {
+            let finished = match (tool, chosen) {
+                (tool, "simpel") => on_target(tool, "simpel").run(),
+                (tool, chosen) => Tool::new(tool).args(chosen).run(),
+            };
+            let told = ["simpel", "no process is called so; there are", "simple ("];
+            assert_refused(tool, &finished, &[WRONG_COMMAND_LINE], &told);
+        }
+        let finished = Tool::new(tool).args("--name-regex (").run();
+        assert_refused(tool, &finished, &[WRONG_COMMAND_LINE], &["--name-regex"]);
+    }
+    drop(simple);
+}
+
+#[test]
 fn what_is_no_tid_is_refused() {
     let _turn = Turn::share();
     for tool in FOLDING {

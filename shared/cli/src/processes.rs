@@ -1,0 +1,170 @@
+//! Processes chosen on a command line: by ID or by name.
+
+use loader::ProcessNames;
+use regex::Regex;
+
+use crate::values;
+
+/// The processes that one word stands for, by ID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Processes(Vec<u32>);
+
+/// How many names like the one given are told.
+const MOST_TOLD: usize = 3;
+/// How like it they are, as Jaro and Winkler have it: 1 for the same.
+const LEAST_LIKENESS: f64 = 0.8;
+
+impl Processes {
+    /// An ID, or a name if it is not made of digits only.
+    ///
+    /// # Errors
+    /// No process has the name, or no process can have the ID.
+    pub fn of(text: &str) -> Result<Processes, String> {
+        match text.bytes().all(|byte| byte.is_ascii_digit()) || text.starts_with('-') {
+            true => values::process_id(text).map(|pid| Processes(vec![pid])),
+            false => Processes::named(text),
+        }
+    }
+
+    /// Every process of that name: its first thread's, or its executable's file name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn named(name: &str) -> Result<Processes, String> {
+        let all = all_names()?;
+        let named: Vec<u32> = (all.iter())
+            .filter(|names| names.has(name))
+            .map(|names| names.pid)
+            .collect();
+        match named.is_empty() {
+            true => Err(none_named(name, &all)),
+            false => Ok(Processes(named)),
+        }
+    }
+
+    /// Every process that has a name in which the expression is found.
+    ///
+    /// # Errors
+    /// It is no regular expression, or there is none.
+    pub fn matching(expression: &str) -> Result<Processes, String> {
+        let expression = Regex::new(expression).map_err(|error| error.to_string())?;
+        let all = all_names()?;
+        let matching: Vec<u32> = (all.iter())
+            .filter(|names| names.all().any(|name| expression.is_match(name)))
+            .map(|names| names.pid)
+            .collect();
+        match matching.is_empty() {
+            true => Err("no process has such a name; `ps -e` lists them".to_owned()),
+            false => Ok(Processes(matching)),
+        }
+    }
+
+    /// All that are meant, each once, ascending.
+    #[must_use]
+    pub fn ids<'a>(chosen: impl IntoIterator<Item = &'a Processes>) -> Vec<u32> {
+        let mut ids: Vec<u32> = (chosen.into_iter())
+            .flat_map(|processes| processes.0.iter().copied())
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+}
+
+fn all_names() -> Result<Vec<ProcessNames>, String> {
+    ProcessNames::of_all().map_err(|error| format!("cannot read /proc: {error}; mount it first"))
+}
+
+/// That there is none, and which ones are called nearly so.
+fn none_named(name: &str, all: &[ProcessNames]) -> String {
+    let mut like: Vec<(f64, &str, u32)> = (all.iter())
+        .flat_map(|names| names.all().map(|other| (other, names.pid)))
+        .map(|(other, pid)| (likeness(name, other), other, pid))
+        .filter(|(likeness, ..)| *likeness >= LEAST_LIKENESS)
+        .collect();
+    like.sort_by(|one, other| other.0.total_cmp(&one.0));
+    like.dedup_by_key(|(_, name, _)| *name);
+    like.truncate(MOST_TOLD);
+    let like = like.iter();
+    // Any bytes but NUL can be in them.
+    let like = like.map(|(_, name, pid)| format!("{} ({pid})", name.escape_debug()));
+    match like.collect::<Vec<_>>().join(", ") {
+        like if like.is_empty() => "no process is called so; `ps -e` lists them".to_owned(),
+        like => format!("no process is called so; there are {like}"),
+    }
+}
+
+fn likeness(wanted: &str, name: &str) -> f64 {
+    match name.contains(wanted) {
+        true => 1.0,
+        false => strsim::jaro_winkler(wanted, name),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::process::{Child, Command};
+    use std::thread;
+
+    use super::*;
+
+    /// `sleep`, once it is that.
+    fn sleep() -> Child {
+        let child = Command::new("sleep").arg("60").spawn().unwrap();
+        while !Processes::named("sleep").is_ok_and(|named| named.0.contains(&child.id())) {
+            thread::yield_now();
+        }
+        child
+    }
+
+    #[test]
+    fn a_name_is_all_that_are_called_so() {
+        let mut children = [sleep(), sleep()];
+        let pids = children.each_ref().map(Child::id);
+        for chosen in [
+            Processes::of("sleep"),
+            Processes::named("sleep"),
+            Processes::matching("^sl.{2}p$"),
+        ] {
+            let ids = Processes::ids(&[chosen.unwrap()]);
+            assert!(pids.iter().all(|pid| ids.contains(pid)), "{ids:?}");
+        }
+        let told = Processes::of("sleeep").unwrap_err();
+        for child in &mut children {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert!(
+            told.contains("there are") && told.contains("sleep ("),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn numbers_are_ids_and_ids_come_once() {
+        let ids = |texts: &[&str]| {
+            let chosen: Vec<_> = texts
+                .iter()
+                .map(|text| Processes::of(text).unwrap())
+                .collect();
+            Processes::ids(&chosen)
+        };
+        assert_eq!(ids(&["22", "1", "22"]), [1, 22]);
+        for text in ["0", "-5", "4194305", "no such name at all"] {
+            assert!(Processes::of(text).is_err(), "{text}");
+        }
+        assert!(Processes::named("1").is_err());
+        let told = Processes::matching("(").unwrap_err();
+        assert!(told.contains("unclosed group"), "{told}");
+        assert!(Processes::matching("^no such name$").is_err());
+    }
+
+    #[test]
+    fn this_process_is_not_meant() {
+        let comm = std::fs::read_to_string("/proc/self/comm").unwrap();
+        let own = std::process::id();
+        let named = Processes::named(comm.trim_end());
+        assert!(!named.is_ok_and(|named| named.0.contains(&own)));
+    }
+}

@@ -1,0 +1,132 @@
+//! Processes by name.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// What a process is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessNames {
+    /// Its ID, in the caller's PID namespace.
+    pub pid: u32,
+    /// The name of its first thread, of 15 bytes at most (`TASK_COMM_LEN` of
+    /// include/linux/sched.h).
+    pub comm: String,
+    /// The file name of its executable; kernel threads have none.
+    pub executable: Option<String>,
+}
+
+/// The longest name that a thread has in the kernel, in bytes.
+const LONGEST_COMM: usize = 15;
+/// What `/proc/PID/exe` ends with once the file is gone.
+const DELETED: &str = " (deleted)";
+
+impl ProcessNames {
+    /// The names of every process that `/proc` lists, but for this one.
+    ///
+    /// # Errors
+    /// `/proc` cannot be read.
+    pub fn of_all() -> io::Result<Vec<ProcessNames>> {
+        let own = std::process::id();
+        let mut all = Vec::new();
+        for entry in fs::read_dir("/proc")? {
+            let entry = entry?;
+            let pid = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok());
+            let pid = pid.filter(|pid| *pid != own);
+            // One that ended meanwhile has no names.
+            all.extend(pid.and_then(|pid| ProcessNames::read(pid, &entry.path())));
+        }
+        all.sort_unstable_by_key(|names| names.pid);
+        Ok(all)
+    }
+
+    fn read(pid: u32, folder: &Path) -> Option<ProcessNames> {
+        let comm = fs::read(folder.join("comm")).ok()?;
+        let comm = String::from_utf8_lossy(&comm);
+        let executable = fs::read_link(folder.join("exe")).ok();
+        let executable = executable.and_then(|path| {
+            let name = path.file_name()?.to_string_lossy().into_owned();
+            Some(
+                name.strip_suffix(DELETED)
+                    .map(str::to_owned)
+                    .unwrap_or(name),
+            )
+        });
+        Some(ProcessNames {
+            pid,
+            comm: comm.strip_suffix('\n').unwrap_or(&comm).to_owned(),
+            executable,
+        })
+    }
+
+    /// Whether it is called so: by its thread or by its executable.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        // The kernel cuts a thread's name off, wherever that is.
+        let is_cut = self.comm.len() == LONGEST_COMM && name.starts_with(&self.comm);
+        self.comm == name || is_cut || self.executable.as_deref() == Some(name)
+    }
+
+    /// Both names, once if they are the same.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        let executable = self.executable.as_deref();
+        let other = executable.filter(|executable| *executable != self.comm);
+        std::iter::once(&*self.comm).chain(other)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_process_has_its_threads_name_and_its_programs() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = child.id();
+        let names = || {
+            let mut all = ProcessNames::of_all().unwrap().into_iter();
+            all.find(|names| names.pid == pid)
+        };
+        // Until its program is the one that was asked for.
+        let names = loop {
+            match names() {
+                Some(names) if names.has("sleep") => break names,
+                _ => std::thread::yield_now(),
+            }
+        };
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(names.comm, "sleep");
+        assert!(!names.has("slee") && !names.has("sleepy") && !names.has(""));
+        let own = std::process::id();
+        let all = ProcessNames::of_all().unwrap();
+        assert!(all.iter().all(|names| names.pid != own));
+        assert!(all.is_sorted_by_key(|names| names.pid));
+    }
+
+    #[test]
+    fn a_name_that_the_kernel_cut_off_is_still_one() {
+        let names = ProcessNames {
+            pid: 1,
+            comm: "systemd-timesyn".to_owned(),
+            executable: None,
+        };
+        assert!(names.has("systemd-timesyncd") && names.has("systemd-timesyn"));
+        assert!(!names.has("systemd-time") && !names.has("systemd"));
+        let other = ProcessNames {
+            executable: Some("python3.11".to_owned()),
+            ..names
+        };
+        assert!(other.has("python3.11") && !other.has("python3"));
+        assert_eq!(
+            other.all().collect::<Vec<_>>(),
+            ["systemd-timesyn", "python3.11"]
+        );
+    }
+}
