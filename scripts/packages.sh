@@ -77,7 +77,7 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	has sysbench || need sysbench sysbench sysbench
 	# Who reads what is written.
 	has jq || need jq jq jq
-	has chromium || need chromium chromium chromium
+	has chromium || has chromium-browser || has google-chrome || need chromium chromium chromium
 	has npm || need npm npm npm
 	[[ -e /usr/share/perl5/Devel/NYTProf/flamegraph.pl ]] || has flamegraph.pl ||
 		need libdevel-nytprof-perl flamegraph perl-devel-nytprof
@@ -131,7 +131,7 @@ install_missing() {
 
 # Viewers that no distribution has.
 viewers=tests/viewers
-if [[ $purpose == test && ! -e $viewers/node_modules/.package-lock.json ]]; then
+if [[ $purpose == test && ! $viewers/node_modules/.package-lock.json -nt $viewers/package-lock.json ]]; then
 	echo "==> Installing with npm: what $viewers/package.json names" >&2
 	npm ci --prefix "$viewers" --ignore-scripts --no-audit --no-fund --silent >&2 ||
 		die "npm could not install what $viewers/package.json names: see above"

@@ -25,8 +25,8 @@ struct {
 static const char format[] = "%pS";
 
 /*
- * Run by user space with an address as its first argument. Returns the length of
- * the text, NUL included. bpf_snprintf() is there since 5.13.
+ * Run by user space with an address as its first argument. bpf_snprintf() is there
+ * since 5.13; where it fails the text is empty.
  */
 SEC("raw_tp")
 int name_address(u64 *arguments)
@@ -37,8 +37,10 @@ int name_address(u64 *arguments)
 
 	if (!name)
 		return 0;
-	return bpf_snprintf(name->text, sizeof(name->text), format, &address,
-			    sizeof(address));
+	name->text[0] = 0;
+	bpf_snprintf(name->text, sizeof(name->text), format, &address,
+		     sizeof(address));
+	return 0;
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,13 +1,20 @@
 //! Processes chosen on a command line: by ID or by name.
 
+use std::slice;
+
 use loader::ProcessNames;
 use regex::Regex;
 
-use crate::values;
+use crate::{reason, values};
 
 /// The processes that one word stands for, by ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Processes(Vec<u32>);
+pub enum Processes {
+    /// One that is named by its ID, and has to be there.
+    Given(u32),
+    /// Those that were found. One of them may end at any time.
+    Found(Vec<u32>),
+}
 
 /// How many names like the one given are told.
 const MOST_TOLD: usize = 3;
@@ -21,7 +28,7 @@ impl Processes {
     /// No process has the name, or no process can have the ID.
     pub fn of(text: &str) -> Result<Processes, String> {
         match text.bytes().all(|byte| byte.is_ascii_digit()) || text.starts_with('-') {
-            true => values::process_id(text).map(|pid| Processes(vec![pid])),
+            true => values::process_id(text).map(Processes::Given),
             false => Processes::named(text),
         }
     }
@@ -38,7 +45,7 @@ impl Processes {
             .collect();
         match named.is_empty() {
             true => Err(none_named(name, &all)),
-            false => Ok(Processes(named)),
+            false => Ok(Processes::Found(named)),
         }
     }
 
@@ -47,7 +54,12 @@ impl Processes {
     /// # Errors
     /// It is no regular expression, or there is none.
     pub fn matching(expression: &str) -> Result<Processes, String> {
-        let expression = Regex::new(expression).map_err(|error| error.to_string())?;
+        let expression = Regex::new(expression).map_err(|error| {
+            // Above it the expression is drawn.
+            let text = error.to_string();
+            let last = text.lines().next_back().unwrap_or_default();
+            last.strip_prefix("error: ").unwrap_or(last).to_owned()
+        })?;
         let all = all_names()?;
         let matching: Vec<u32> = (all.iter())
             .filter(|names| names.all().any(|name| expression.is_match(name)))
@@ -55,24 +67,37 @@ impl Processes {
             .collect();
         match matching.is_empty() {
             true => Err("no process has such a name; `ps -e` lists them".to_owned()),
-            false => Ok(Processes(matching)),
+            false => Ok(Processes::Found(matching)),
         }
     }
 
     /// All that are meant, each once, ascending.
     #[must_use]
     pub fn ids<'a>(chosen: impl IntoIterator<Item = &'a Processes>) -> Vec<u32> {
-        let mut ids: Vec<u32> = (chosen.into_iter())
-            .flat_map(|processes| processes.0.iter().copied())
-            .collect();
+        let ids = chosen.into_iter().flat_map(Processes::as_slice);
+        let mut ids: Vec<u32> = ids.copied().collect();
         ids.sort_unstable();
         ids.dedup();
         ids
     }
+
+    /// Those that have to be there.
+    #[must_use]
+    pub fn given<'a>(chosen: impl IntoIterator<Item = &'a Processes>) -> Vec<u32> {
+        let given = chosen.into_iter();
+        Processes::ids(given.filter(|processes| matches!(processes, Processes::Given(_))))
+    }
+
+    fn as_slice(&self) -> &[u32] {
+        match self {
+            Processes::Given(pid) => slice::from_ref(pid),
+            Processes::Found(pids) => pids,
+        }
+    }
 }
 
 fn all_names() -> Result<Vec<ProcessNames>, String> {
-    ProcessNames::of_all().map_err(|error| format!("cannot read /proc: {error}; mount it first"))
+    ProcessNames::of_all().map_err(|error| format!("cannot read /proc: {}", reason(&error)))
 }
 
 /// That there is none, and which ones are called nearly so.
@@ -82,7 +107,7 @@ fn none_named(name: &str, all: &[ProcessNames]) -> String {
         .map(|(other, pid)| (likeness(name, other), other, pid))
         .filter(|(likeness, ..)| *likeness >= LEAST_LIKENESS)
         .collect();
-    like.sort_by(|one, other| other.0.total_cmp(&one.0));
+    like.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
     like.dedup_by_key(|(_, name, _)| *name);
     like.truncate(MOST_TOLD);
     let like = like.iter();
@@ -112,7 +137,7 @@ mod tests {
     /// `sleep`, once it is that.
     fn sleep() -> Child {
         let child = Command::new("sleep").arg("60").spawn().unwrap();
-        while !Processes::named("sleep").is_ok_and(|named| named.0.contains(&child.id())) {
+        while !Processes::named("sleep").is_ok_and(|named| named.as_slice().contains(&child.id())) {
             thread::yield_now();
         }
         child
@@ -151,12 +176,14 @@ mod tests {
             Processes::ids(&chosen)
         };
         assert_eq!(ids(&["22", "1", "22"]), [1, 22]);
+        let chosen = [Processes::Given(5), Processes::Found(vec![6, 7])];
+        assert_eq!(Processes::given(&chosen), [5]);
         for text in ["0", "-5", "4194305", "no such name at all"] {
             assert!(Processes::of(text).is_err(), "{text}");
         }
         assert!(Processes::named("1").is_err());
         let told = Processes::matching("(").unwrap_err();
-        assert!(told.contains("unclosed group"), "{told}");
+        assert_eq!(told, "unclosed group");
         assert!(Processes::matching("^no such name$").is_err());
     }
 
@@ -165,6 +192,6 @@ mod tests {
         let comm = std::fs::read_to_string("/proc/self/comm").unwrap();
         let own = std::process::id();
         let named = Processes::named(comm.trim_end());
-        assert!(!named.is_ok_and(|named| named.0.contains(&own)));
+        assert!(!named.is_ok_and(|named| named.as_slice().contains(&own)));
     }
 }

@@ -48,7 +48,9 @@ pub trait StackTool: clap::Parser {
     ///
     /// # Errors
     /// What is wrong, and what to do.
-    fn check(&self) -> anyhow::Result<()>;
+    fn check(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
 
     /// Whom it measures, in words.
     fn subject(&self) -> String {
@@ -121,12 +123,17 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
         let tool: Tool = command_line.parse()?;
         tool.check()?;
         let CommonFlags {
+            target,
             output: flags,
             duration,
             control,
             nanoseconds,
             ..
         } = tool.common();
+        // A parent has looked whether they are there: one that ended since is no error.
+        if control.control_fd.is_none() {
+            target.validate()?;
+        }
         // Standard output, if it is one, comes last: its reader may go.
         let mut plan = tool.more_outputs();
         plan.extend(flags.plan()?);
@@ -188,4 +195,26 @@ fn measure<Tool: StackTool>(
     meta.targets = tool.subject();
     meta.window = meta::window(start, stop);
     Ok(session.close(stop)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_has_as_large_a_part_of_each_interval() {
+        let tally = Tally {
+            events: 4,
+            squares: 400,
+            ..Tally::default()
+        };
+        let squares = |value, all| weight_of(value, all, &tally).squares;
+        assert_eq!(
+            [squares(10, 10), squares(5, 10), squares(0, 10)],
+            [400, 100, 0]
+        );
+        // What is not a part of them may be longer.
+        assert_eq!(squares(20, 10), 1600);
+        assert_eq!(squares(0, 0), 0);
+    }
 }

@@ -159,6 +159,8 @@ pub struct Collected {
     pub(crate) sums: Sums,
     /// The window in parts: nanoseconds of each, and what was counted in it.
     pub(crate) parts: Vec<(u64, Tally)>,
+    /// What was still open when the window closed.
+    pub(crate) open: Vec<Tally>,
     /// The stacks that they refer to.
     pub(crate) stacks: Stacks,
     /// Who ended waits.
@@ -364,7 +366,8 @@ impl<'a> Collector<'a> {
         };
         Ok(Collected {
             sums,
-            parts: parts.over(),
+            parts: parts.ended(),
+            open: Vec::new(),
             stacks,
             wakers,
             ended,
@@ -379,6 +382,7 @@ impl<'a> Collector<'a> {
 impl Collected {
     /// Adds what was still open when the window closed.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
+        self.open.push(*tally);
         self.sums.add(key, tally, &self.stacks, &self.wakers);
     }
 

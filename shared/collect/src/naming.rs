@@ -124,10 +124,16 @@ impl Collected {
         weigh: impl Fn(&Tally) -> Vec<(Option<State>, Weight)>,
     ) -> Vec<Bursts> {
         let states = weigh(&Tally::default()).into_iter().enumerate();
-        let of_each = states.map(|(at, (state, _))| {
+        let of_each = states.filter_map(|(at, (state, _))| {
             let parts = self.parts.iter();
-            let values = parts.map(|(length, tally)| (*length, weigh(tally)[at].1.value));
-            Bursts::of(state, profile, &values.collect::<Vec<_>>())
+            let parts = parts.map(|(length, tally)| (*length, weigh(tally)[at].1.value));
+            let open = self.open.iter().map(|tally| weigh(tally)[at].1);
+            Bursts::of(
+                state,
+                profile,
+                &parts.collect::<Vec<_>>(),
+                &open.collect::<Vec<_>>(),
+            )
         });
         of_each.collect()
     }

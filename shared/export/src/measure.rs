@@ -18,10 +18,11 @@ impl Measure {
             (Unit::Samples, None) => return Measure::Events("samples".to_owned(), 1),
             (Unit::Samples, Some(sampling)) => sampling,
         };
+        let each = sampling.each();
         match (sampling.nanoseconds(), sampling.rate) {
-            (Some(_), _) => Measure::Time(sampling.each()),
-            (None, Rate::Period(_)) => Measure::Events(sampling.event.clone(), sampling.each()),
-            (None, Rate::Frequency(_)) => Measure::Events("samples".to_owned(), sampling.each()),
+            (Some(_), _) => Measure::Time(each),
+            (None, Rate::Period(_)) => Measure::Events(sampling.event.clone(), each),
+            (None, Rate::Frequency(_)) => Measure::Events("samples".to_owned(), each),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Names of kernel addresses, from the kernel itself.
 
-use libbpf_rs::{MapCore, MapFlags, ProgramInput};
+use libbpf_rs::{MapCore, MapFlags, ProgramInput, set_print};
 
 use crate::error::Context;
 use crate::{OpenObject, Result};
@@ -11,7 +11,11 @@ use crate::{OpenObject, Result};
 /// # Errors
 /// The kernel is older than 5.13, or refuses.
 pub fn kernel_names(addresses: &[u64]) -> Result<Vec<String>> {
-    let object = OpenObject::new(&bpf::kernel_names::OBJECT)?.load()?;
+    // Kernels before 5.13 refuse it, and the library would say so at length.
+    let printed = set_print(None);
+    let object = OpenObject::new(&bpf::kernel_names::OBJECT).and_then(OpenObject::load);
+    set_print(printed);
+    let object = object?;
     let program = object.program("name_address")?;
     let map = object.map("kernel_name")?;
     let name = |address: &u64| {

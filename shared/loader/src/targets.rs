@@ -199,9 +199,11 @@ fn thread_lives(tid: u32) -> bool {
 /// Whether the thread with this folder in /proc exists and is no zombie: the
 /// state follows the name, which ends at the last `)`.
 fn is_alive(folder: &Path) -> bool {
-    fs::read_to_string(folder.join("stat"))
+    // Not text: the name is any bytes.
+    fs::read(folder.join("stat"))
         .ok()
         .and_then(|stat| {
+            let stat = String::from_utf8_lossy(&stat);
             stat.rsplit_once(") ")
                 .map(|(_, rest)| !rest.starts_with(['Z', 'X']))
         })

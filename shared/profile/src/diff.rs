@@ -1,15 +1,15 @@
 //! What changed from one profile to another, and what of it may be chance.
 //!
 //! A total varies as intervals do that come by chance ([`Weight::variance`]), times the
-//! bursts in which those of its state came ([`Meta::overdispersion`](crate::Meta)). Where
-//! work is more regular than chance, as in a loop, that is more than it varies: what is
-//! called changed then is.
+//! bursts in which those of its state came ([`Bursts`](crate::Bursts)). Where work is more
+//! regular than chance, as in a loop, that is more than it varies: what is called changed
+//! then is.
 
 use std::collections::{HashMap, HashSet};
 
 use thiserror::Error;
 
-use crate::{Id, Name, Profile, Sample, Sampling, State, Unit, Weight};
+use crate::{Id, Name, Profile, Rate as Often, Sample, Sampling, State, Unit, Weight};
 
 /// Beyond so many standard deviations a change is not chance at the level of 99 %
 /// (two-sided, normal distribution).
@@ -118,6 +118,21 @@ fn check(before: &Profile, after: &Profile) -> Result<(), Error> {
         let (one, other) = (event(before), event(after));
         return different(format!("one samples {one}, the other {other}"));
     }
+    // What a sample stands for: time, as many events as the period, or nobody knows.
+    let stands_for = |profile: &Profile| {
+        profile
+            .meta
+            .sampling
+            .as_ref()
+            .map(|it| match (it.nanoseconds(), it.rate) {
+                (Some(_), _) => (true, None),
+                (None, Often::Period(_)) => (false, None),
+                (None, Often::Frequency(hertz)) => (false, Some(hertz)),
+            })
+    };
+    if stands_for(before) != stands_for(after) {
+        return different("samples do not stand for the same in both (-c, -F)".to_owned());
+    }
     let least = |profile: &Profile| profile.meta.lengths.map(|lengths| lengths.least / 1_000);
     match (least(before), least(after)) {
         (Some(one), Some(other)) if one != other => different(format!(
@@ -155,6 +170,8 @@ struct Adder<'a> {
     each: f64,
     /// The longest interval that has no stack.
     least_ns: f64,
+    /// The variance of each state's time by that of intervals that come by chance.
+    overdispersion: HashMap<Option<State>, f64>,
 }
 
 impl<'a> Adder<'a> {
@@ -164,9 +181,15 @@ impl<'a> Adder<'a> {
             Unit::Nanoseconds => 1.0,
             Unit::Samples => sampling.map_or(1, Sampling::each) as f64,
         };
+        let mut overdispersion: HashMap<Option<State>, f64> = HashMap::new();
+        for bursts in &profile.meta.bursts {
+            let most = overdispersion.entry(bursts.state).or_insert(1.0);
+            *most = most.max(f64::from(bursts.percent) / 100.0);
+        }
         Adder {
             profile,
             each,
+            overdispersion,
             least_ns: profile
                 .meta
                 .lengths
@@ -184,7 +207,7 @@ impl<'a> Adder<'a> {
         let events = weight.events.max(1) as f64;
         Total {
             value,
-            variance: by_chance * self.profile.meta.overdispersion(state),
+            variance: by_chance * self.overdispersion.get(&state).copied().unwrap_or(1.0),
             events,
         }
     }
@@ -260,7 +283,7 @@ impl Sums {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{Bursts, Lengths, Rate as Often, folded};
+    use crate::{Bursts, Lengths, folded};
 
     fn samples(text: &str, seconds: u64) -> Profile {
         let mut profile = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
@@ -401,6 +424,10 @@ mod tests {
         let mut misses = clock.clone();
         misses.meta.sampling.as_mut().unwrap().event = "cache-misses".to_owned();
         assert!(error(&clock, &misses).contains("one samples cpu-clock, the other cache-misses"));
+        misses.meta.sampling.as_mut().unwrap().rate = Often::Period(9);
+        let mut often = misses.clone();
+        often.meta.sampling.as_mut().unwrap().rate = Often::Frequency(49);
+        assert!(error(&misses, &often).contains("do not stand for the same"));
         let mut times = folded::read(&b"a;f 1\n"[..], Unit::Nanoseconds, false).unwrap();
         assert!(error(&clock, &times).contains("how long it measured"));
         times.meta.window.length_ns = 1;

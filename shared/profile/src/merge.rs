@@ -189,20 +189,22 @@ pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
 
 /// Says of both what can be said of them together.
 fn describe(profile: &mut Profile, on_cpu: &Profile, off_cpu: &Profile) {
-    let bursts = |from: &Profile, unless_told| {
-        let bursts = from.meta.bursts.clone().into_iter();
-        bursts.map(move |bursts| Bursts {
+    let bursts = |from: &Profile, unless_told| -> Vec<Bursts> {
+        let told = from.meta.bursts.iter().copied();
+        let told = told.map(|bursts| Bursts {
             state: bursts.state.or(Some(unless_told)),
             ..bursts
-        })
+        });
+        told.collect()
     };
-    let on_cpu_bursts = bursts(on_cpu, State::Running);
     profile.meta = Meta {
         tool: "wallclock".to_owned(),
         sampling: on_cpu.meta.sampling.clone(),
-        bursts: on_cpu_bursts
-            .chain(bursts(off_cpu, State::Blocked))
-            .collect(),
+        bursts: [
+            bursts(on_cpu, State::Running),
+            bursts(off_cpu, State::Blocked),
+        ]
+        .concat(),
         ..off_cpu.meta.clone()
     };
     for from in [on_cpu, off_cpu] {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::programs::peers::installed;
 use crate::programs::workload::scratch;
 
 /// For a machine without a screen or a network, run by root.
@@ -32,12 +33,17 @@ const SPEEDSCOPE: &str = concat!(
 #[must_use]
 pub fn document(page: &str) -> String {
     let profile = scratch();
-    let output = Command::new("chromium")
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let program = names.into_iter().find_map(installed);
+    let program = program.expect("Chromium, which `make test` installs");
+    let output = Command::new("timeout")
+        .arg("120")
+        .arg(program)
         .args(FLAGS)
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .args(["--dump-dom", page])
         .output()
-        .expect("chromium, which `make test` installs");
+        .expect("timeout of coreutils");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "chromium {page}: {told}");
     String::from_utf8(output.stdout).expect("UTF-8")

@@ -28,8 +28,7 @@ impl StackTool for Arguments {
     }
 
     fn check(&self) -> anyhow::Result<()> {
-        self.intervals.validate()?;
-        self.target.validate()
+        self.intervals.validate()
     }
 
     fn subject(&self) -> String {

@@ -37,7 +37,6 @@ impl StackTool for Arguments {
                 "--state 0 means runnable, and a thread that is runnable waits for no waker: give a mask of other states, or use offcputime",
             ));
         }
-        self.target.validate()?;
         cli::check_processes(&self.waker_pids)?;
         cli::check_threads(&self.waker_tids)
     }

@@ -26,10 +26,6 @@ impl StackTool for Arguments {
         }
     }
 
-    fn check(&self) -> anyhow::Result<()> {
-        self.target.validate()
-    }
-
     fn stacks(&self) -> StackChoice {
         self.stacks.choice(&self.output)
     }

@@ -108,9 +108,10 @@ fn capabilities() -> String {
         let named = capabilities.filter(|(_, has)| *has == wanted);
         named.map(|(name, _)| name).collect::<Vec<_>>().join(", ")
     };
-    match named(false).as_str() {
-        "" => named(true),
-        lacking => format!("{}; lacking {lacking}", named(true)),
+    match (named(true).as_str(), named(false).as_str()) {
+        (has, "") => has.to_owned(),
+        ("", _) => "none".to_owned(),
+        (has, lacking) => format!("{has}; lacking {lacking}"),
     }
 }
 
@@ -122,9 +123,10 @@ fn hardware_counters() -> &'static str {
 }
 
 fn kernel_functions() -> &'static str {
-    match loader::kernel_names(&[]) {
-        Ok(_) => "named by the kernel, one by one",
-        Err(_) => "found in /proc/kallsyms",
+    match (loader::check_privileges(), loader::kernel_names(&[])) {
+        (Err(_), _) => "not known without privileges",
+        (_, Ok(_)) => "named by the kernel, one by one",
+        (_, Err(_)) => "found in /proc/kallsyms",
     }
 }
 

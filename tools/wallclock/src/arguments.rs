@@ -105,9 +105,10 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The processes, ascending.
-    pub(crate) fn pids(&self) -> Vec<u32> {
-        let all = [&self.processes, &self.named, &self.matching];
-        Processes::ids(all.into_iter().flatten())
+    /// Which processes.
+    pub(crate) fn chosen(&self) -> impl Iterator<Item = &Processes> + Clone {
+        [&self.processes, &self.named, &self.matching]
+            .into_iter()
+            .flatten()
     }
 }

@@ -30,12 +30,11 @@ pub use tables::write as write_tables;
 pub fn run(command: &cli::CommandLine) -> ExitCode {
     cli::run(command.called(), || {
         let arguments: Arguments = command.parse()?;
-        let pids = arguments.pids();
-        let targets = Targets::new(&pids)?;
-        let outputs = Outputs::new(&arguments)?;
+        let targets = Targets::new(arguments.chosen())?;
+        let outputs = Outputs::new(&arguments, &targets.pids)?;
         // While they live: an ended process has no command line.
-        let pids = pids.into_iter();
-        let commands: BTreeMap<u32, String> = pids.map(|pid| (pid, command_line(pid))).collect();
+        let pids = targets.pids.iter();
+        let commands: BTreeMap<u32, String> = pids.map(|&pid| (pid, command_line(pid))).collect();
 
         let mut measurement = session::measure(&arguments, targets)?;
         if arguments.verbose {

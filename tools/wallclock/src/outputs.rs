@@ -38,13 +38,13 @@ impl Outputs {
     ///
     /// # Errors
     /// Something cannot be written: what, and what to do.
-    pub(crate) fn new(arguments: &Arguments) -> anyhow::Result<Outputs> {
+    pub(crate) fn new(arguments: &Arguments, pids: &[u32]) -> anyhow::Result<Outputs> {
         let (formats, files) = arguments.output.named();
         let known = |file: &Path| format_of_file(file).is_some();
         let kind = match &files[..] {
-            [] if formats.is_empty() => Kind::Tree(tree(None, arguments)?),
+            [] if formats.is_empty() => Kind::Tree(tree(None, pids)?),
             [prefix] if formats.is_empty() && !known(prefix) => {
-                Kind::Tree(tree(Some(prefix), arguments)?)
+                Kind::Tree(tree(Some(prefix), pids)?)
             }
             files if formats.is_empty() && !files.iter().all(|file| known(file)) => {
                 return Err(cli::usage(
@@ -107,11 +107,11 @@ impl Outputs {
     }
 }
 
-fn tree(prefix: Option<&Path>, arguments: &Arguments) -> anyhow::Result<Names> {
+fn tree(prefix: Option<&Path>, pids: &[u32]) -> anyhow::Result<Names> {
     // A clock set before 1970 is of no use for a name.
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = since_1970.map_or(0, |time| time.as_secs());
-    let names = Names::new(prefix, &arguments.pids(), seconds)?;
+    let names = Names::new(prefix, pids, seconds)?;
     publish::check(&names)?;
     Ok(names)
 }

@@ -41,7 +41,7 @@ impl Measurement {
 /// anything to show.
 pub(crate) fn measure(arguments: &Arguments, targets: Targets) -> anyhow::Result<Measurement> {
     let signals = Signals::install().context("cannot watch for signals")?;
-    let children = spawn(arguments)?;
+    let children = spawn(arguments, &targets.pids)?;
     let mut session = Session {
         children,
         outcomes: [None, None],
@@ -63,8 +63,8 @@ pub(crate) fn measure(arguments: &Arguments, targets: Targets) -> anyhow::Result
 }
 
 /// Starts oncputime and offcputime, each once for all processes and threads.
-fn spawn(arguments: &Arguments) -> anyhow::Result<[Child; 2]> {
-    let pids: Vec<String> = arguments.pids().iter().map(u32::to_string).collect();
+fn spawn(arguments: &Arguments, pids: &[u32]) -> anyhow::Result<[Child; 2]> {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     let pids = pids.join(",");
     let frequency = arguments.frequency.to_string();
     let min_block_us = arguments.min_block_us.to_string();

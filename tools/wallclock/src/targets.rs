@@ -4,30 +4,52 @@ use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use anyhow::{Context, bail};
+use cli::Processes;
 use loader::ProcessHandle;
 
-/// The processes that have not ended.
+/// The processes that are measured.
 pub(crate) struct Targets {
+    /// By ID, ascending.
+    pub(crate) pids: Vec<u32>,
+    /// Those that have not ended.
     alive: Vec<ProcessHandle>,
 }
 
 impl Targets {
-    /// Takes hold of processes that exist.
+    /// Takes hold of processes. What was found by name may have ended since.
     ///
     /// # Errors
-    /// The first that does not, or that is a thread, or that has ended.
-    pub(crate) fn new(pids: &[u32]) -> anyhow::Result<Targets> {
-        cli::check_processes(pids)?;
-        let mut targets = Targets { alive: Vec::new() };
-        for &pid in pids {
+    /// The first given by its ID that does not exist, or is a thread, or has ended; or none
+    /// is left.
+    pub(crate) fn new<'a>(
+        chosen: impl Iterator<Item = &'a Processes> + Clone,
+    ) -> anyhow::Result<Targets> {
+        let given = Processes::given(chosen.clone());
+        cli::check_processes(&given)?;
+        let mut targets = Targets {
+            pids: Vec::new(),
+            alive: Vec::new(),
+        };
+        for pid in Processes::ids(chosen) {
             let handle = ProcessHandle::open(pid)
-                .with_context(|| format!("cannot watch process {pid}; does it still exist?"))?;
-            if handle.has_ended() {
-                bail!("process {pid} has already ended (a zombie); give one that runs");
+                .with_context(|| format!("cannot watch process {pid}; does it still exist?"));
+            let is_given = given.contains(&pid);
+            match handle {
+                Ok(handle) if !handle.has_ended() => {
+                    targets.pids.push(pid);
+                    targets.alive.push(handle);
+                }
+                Ok(_) if is_given => {
+                    bail!("process {pid} has already ended (a zombie); give one that runs")
+                }
+                Err(error) if is_given => return Err(error),
+                _ => {}
             }
-            targets.alive.push(handle);
         }
-        Ok(targets)
+        match targets.alive.is_empty() {
+            true => bail!("every process of that name has ended"),
+            false => Ok(targets),
+        }
     }
 
     /// Lets go of those that have ended; whether none is left.
@@ -72,7 +94,12 @@ mod tests {
     #[test]
     fn an_ended_process_is_noticed_and_refused() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-        let mut targets = Targets::new(&[child.id(), std::process::id()]).unwrap();
+        let mut targets = Targets::new(
+            [child.id(), std::process::id()]
+                .map(Processes::Given)
+                .iter(),
+        )
+        .unwrap();
         assert!(!targets.all_gone());
         assert_eq!(targets.handles().count(), 2);
         child.kill().unwrap();
@@ -81,7 +108,8 @@ mod tests {
         while !targets.alive[0].has_ended() {
             assert!(Instant::now() < deadline);
         }
-        let message = Targets::new(&[child.id()]).err().unwrap().to_string();
+        let given = [Processes::Given(child.id())];
+        let message = Targets::new(given.iter()).err().unwrap().to_string();
         assert!(message.contains("already ended"), "{message}");
         assert!(!targets.all_gone());
         assert_eq!(targets.handles().count(), 1);

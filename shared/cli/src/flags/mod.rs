@@ -17,6 +17,9 @@ use crate::{Processes, values};
 pub use interval::IntervalFlags;
 pub use output::{Chosen, FormatFlags, FrameFlags, OutputFlags};
 
+/// More processes than these are told by their number alone.
+const MOST_LISTED: usize = 32;
+
 /// Whom to measure; no flag means every thread of the machine.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TargetFlags {
@@ -61,25 +64,28 @@ struct ProcessFlags {
     matching: Vec<Processes>,
 }
 
+impl ProcessFlags {
+    fn all(&self) -> impl Iterator<Item = &Processes> {
+        [&self.chosen, &self.named, &self.matching]
+            .into_iter()
+            .flatten()
+    }
+}
+
 impl TargetFlags {
-    /// Checks that every process and thread named exists.
+    /// Checks that every process and thread given by its ID exists.
     ///
     /// # Errors
     /// The first that does not, and how to find the right one.
     pub fn validate(&self) -> anyhow::Result<()> {
-        check_processes(&self.pids())?;
+        check_processes(&Processes::given(self.processes.all()))?;
         check_threads(&self.tids)
     }
 
     /// The processes, ascending.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
-        let ProcessFlags {
-            chosen,
-            named,
-            matching,
-        } = &self.processes;
-        Processes::ids([chosen, named, matching].into_iter().flatten())
+        Processes::ids(self.processes.all())
     }
 
     /// Whom.
@@ -91,12 +97,13 @@ impl TargetFlags {
         }
     }
 
-    /// Whom, in words: `all threads`, `PID 1234,5678`.
+    /// Whom, in words: `all threads`, `PID 1234,5678`, `33 processes`.
     #[must_use]
     pub fn subject(&self) -> String {
         let list = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         match (self.pids().as_slice(), self.tids.as_slice()) {
             ([], []) => "all threads".to_owned(),
+            (pids, []) if pids.len() > MOST_LISTED => format!("{} processes", pids.len()),
             (pids, []) => format!("PID {}", list(pids)),
             (_, tids) => format!("TID {}", list(tids)),
         }

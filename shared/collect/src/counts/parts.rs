@@ -18,7 +18,7 @@ pub(crate) struct Parts {
     /// When the one that is not over began.
     since: u64,
     current: Tally,
-    over: Vec<(u64, Tally)>,
+    ended: Vec<(u64, Tally)>,
 }
 
 impl Parts {
@@ -27,7 +27,7 @@ impl Parts {
             length: SHORTEST_NS,
             since: u64::MAX,
             current: Tally::default(),
-            over: Vec::new(),
+            ended: Vec::new(),
         }
     }
 
@@ -50,20 +50,20 @@ impl Parts {
     /// that follow longer, so that it costs nobody anything.
     pub(crate) fn end(&mut self, now: u64, took: u64) {
         let length = now.saturating_sub(self.since);
-        self.over.push((length, std::mem::take(&mut self.current)));
+        self.ended.push((length, std::mem::take(&mut self.current)));
         self.since = now;
-        while self.over.len() >= MOST || took.saturating_mul(COST) > self.length {
+        if self.ended.len() >= MOST || took.saturating_mul(COST) > self.length {
             self.length *= 2;
-            let odd = self.over.len() % 2;
+            let odd = self.ended.len() % 2;
             // The first stays alone where they have no pairs.
-            let pairs = self.over[odd..].chunks(2).map(joined).collect::<Vec<_>>();
-            self.over.splice(odd.., pairs);
+            let pairs = self.ended[odd..].chunks(2).map(joined).collect::<Vec<_>>();
+            self.ended.splice(odd.., pairs);
         }
     }
 
-    /// Nanoseconds of each part that is over, and what was counted in it.
-    pub(crate) fn over(self) -> Vec<(u64, Tally)> {
-        self.over
+    /// Nanoseconds of each part that has ended, and what was counted in it.
+    pub(crate) fn ended(self) -> Vec<(u64, Tally)> {
+        self.ended
     }
 }
 
@@ -100,26 +100,30 @@ mod tests {
             parts.end(now, 0);
         }
         assert!(!parts.is_over(now + SHORTEST_NS));
-        let over = parts.over();
-        assert_eq!(over.len(), MOST / 2);
-        assert_eq!((over[1].0, over[1].1.events), (2 * SHORTEST_NS, 3 + 4));
+        let ended = parts.ended();
+        assert_eq!(ended.len(), MOST / 2);
+        assert_eq!((ended[1].0, ended[1].1.events), (2 * SHORTEST_NS, 3 + 4));
     }
 
     #[test]
     fn what_is_dear_is_done_seldom() {
         let mut parts = Parts::new();
         parts.begin(0);
-        for now in 1..=3 {
+        for now in 1..=4 {
             parts.end(now * SHORTEST_NS, 0);
         }
         parts.add(&of(1));
-        parts.end(4 * SHORTEST_NS, SHORTEST_NS / 50);
-        // Four times as long: 50 to 200.
-        assert!(!parts.is_over(8 * SHORTEST_NS - 1) && parts.is_over(8 * SHORTEST_NS));
-        let over = parts.over();
-        assert_eq!(
-            (over.len(), over[0].0, over[0].1.events),
-            (1, 4 * SHORTEST_NS, 1)
-        );
+        // A fiftieth; of five parts the first stays alone.
+        parts.end(5 * SHORTEST_NS, SHORTEST_NS / 50);
+        assert!(!parts.is_over(7 * SHORTEST_NS - 1) && parts.is_over(7 * SHORTEST_NS));
+        parts.end(7 * SHORTEST_NS, SHORTEST_NS / 50);
+        assert!(!parts.is_over(11 * SHORTEST_NS - 1) && parts.is_over(11 * SHORTEST_NS));
+        let lengths: Vec<u64> = parts
+            .ended
+            .iter()
+            .map(|(length, _)| length / SHORTEST_NS)
+            .collect();
+        assert_eq!(lengths, [3, 4]);
+        assert_eq!(parts.ended[1].1.events, 1);
     }
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::{is_alive, process_lives};
+
 /// What a process is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessNames {
@@ -44,6 +46,10 @@ impl ProcessNames {
     }
 
     fn read(pid: u32, folder: &Path) -> Option<ProcessNames> {
+        // One that has ended and waits for its parent has a name still.
+        if !is_alive(folder) && !process_lives(pid) {
+            return None;
+        }
         let comm = fs::read(folder.join("comm")).ok()?;
         let comm = String::from_utf8_lossy(&comm);
         let executable = fs::read_link(folder.join("exe")).ok();
@@ -65,9 +71,12 @@ impl ProcessNames {
     /// Whether it is called so: by its thread or by its executable.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        // The kernel cuts a thread's name off, wherever that is.
-        let is_cut = self.comm.len() == LONGEST_COMM && name.starts_with(&self.comm);
-        self.comm == name || is_cut || self.executable.as_deref() == Some(name)
+        let executable = self.executable.as_deref();
+        // The kernel cuts a thread's name off; the executable's tells the rest, if it is
+        // that name.
+        let is_told = executable.is_some_and(|whole| whole.starts_with(&self.comm));
+        let is_cut = self.comm.len() == LONGEST_COMM && !is_told;
+        self.comm == name || executable == Some(name) || is_cut && name.starts_with(&self.comm)
     }
 
     /// Both names, once if they are the same.
@@ -96,13 +105,13 @@ mod tests {
         // Until its program is the one that was asked for.
         let names = loop {
             match names() {
-                Some(names) if names.has("sleep") => break names,
+                Some(names) if names.comm == "sleep" => break names,
                 _ => std::thread::yield_now(),
             }
         };
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(names.comm, "sleep");
+        assert!(names.has("sleep"));
         assert!(!names.has("slee") && !names.has("sleepy") && !names.has(""));
         let own = std::process::id();
         let all = ProcessNames::of_all().unwrap();
@@ -124,6 +133,12 @@ mod tests {
             ..names
         };
         assert!(other.has("python3.11") && !other.has("python3"));
+        let exporter = ProcessNames {
+            comm: "postgres-export".to_owned(),
+            executable: Some("postgres-exporter-b".to_owned()),
+            ..other.clone()
+        };
+        assert!(exporter.has("postgres-exporter-b") && !exporter.has("postgres-exporter-a"));
         assert_eq!(
             other.all().collect::<Vec<_>>(),
             ["systemd-timesyn", "python3.11"]

@@ -37,38 +37,65 @@ impl Weight {
 
 impl Bursts {
     /// Of what is in the profile in a state, and the parts of the window, each with its
-    /// length in nanoseconds and how much was in it.
+    /// length in nanoseconds and how much was in it. What was still open at the end is in
+    /// no part. `None` if there are too few parts to tell.
     #[must_use]
-    pub fn of(state: Option<State>, profile: &Profile, parts: &[(u64, u64)]) -> Bursts {
+    pub fn of(
+        state: Option<State>,
+        profile: &Profile,
+        parts: &[(u64, u64)],
+        open: &[Weight],
+    ) -> Option<Bursts> {
         let samples = profile.samples.iter();
         let weights = samples.filter(|(sample, _)| sample.state == state);
-        let (mut value, mut by_chance) = (0.0, 0.0);
-        for (_, weight) in weights {
-            value += weight.value as f64;
-            by_chance += weight.variance().unwrap_or_default();
-        }
+        let (value, by_chance) = total(weights.map(|(_, weight)| weight));
+        let (open, open_by_chance) = total(open.iter());
         let in_parts: f64 = parts.iter().map(|(_, value)| *value as f64).sum();
-        let factor = match by_chance > 0.0 && in_parts > 0.0 && parts.len() >= LEAST_PARTS {
-            true => variance(parts) / (by_chance * in_parts / value),
+        let by_chance = (by_chance - open_by_chance) * in_parts / (value - open).max(1.0);
+        let factor = match by_chance > 0.0 {
+            true => variance(parts)? / by_chance,
             false => 1.0,
         };
-        Bursts {
+        Some(Bursts {
             state,
             percent: (factor.max(1.0) * 100.0).round() as u32,
-        }
+        })
     }
 }
 
-/// Of the sum of all parts, by how they differ.
-fn variance(parts: &[(u64, u64)]) -> f64 {
+/// The sum of the weights, and its variance by chance.
+fn total<'a>(weights: impl Iterator<Item = &'a Weight>) -> (f64, f64) {
+    weights.fold((0.0, 0.0), |(value, variance), weight| {
+        let more = weight.variance().unwrap_or_default();
+        (value + weight.value as f64, variance + more)
+    })
+}
+
+/// Of the sum of all parts, by how they differ: the most of what parts of one, two, four and
+/// more of them tell, as a burst may be longer than a part.
+fn variance(parts: &[(u64, u64)]) -> Option<f64> {
+    let mut parts = parts.to_vec();
+    let mut most: Option<f64> = None;
+    while parts.len() >= LEAST_PARTS {
+        most = Some(most.unwrap_or_default().max(of_sum(&parts)));
+        let joined = |pair: &[(u64, u64)]| {
+            let (lengths, values): (Vec<u64>, Vec<u64>) = pair.iter().copied().unzip();
+            (lengths.iter().sum(), values.iter().sum())
+        };
+        parts = parts.chunks(2).map(joined).collect();
+    }
+    most
+}
+
+fn of_sum(parts: &[(u64, u64)]) -> f64 {
     let parts = parts.iter();
     let parts = parts.map(|&(length, value)| (length as f64, value as f64));
-    let (length, value) = parts
-        .clone()
-        .fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
-    let count = parts.len() as f64;
+    let length: f64 = parts.clone().map(|(length, _)| length).sum();
+    let value: f64 = parts.clone().map(|(_, value)| value).sum();
+    // Of parts of one length it is the sample variance, n / (n - 1).
+    let even: f64 = parts.clone().map(|(part, _)| (part / length).powi(2)).sum();
     let squares = parts.map(|(part, has)| (has - value / length * part).powi(2));
-    squares.sum::<f64>() * count / (count - 1.0)
+    squares.sum::<f64>() / (1.0 - even)
 }
 
 #[cfg(test)]
@@ -77,28 +104,57 @@ mod tests {
     use super::*;
     use crate::{Unit, folded};
 
-    /// Parts of the lengths  with as many samples each.
-    fn percent(parts: &[(u64, u64)]) -> u32 {
+    /// Of parts, each with its length and how many samples it has, and of samples in none.
+    fn percent(parts: &[(u64, u64)], open: u64) -> Option<u32> {
         let samples: u64 = parts.iter().map(|(_, samples)| samples).sum();
-        let text = format!("a;f {samples}\n");
+        let text = format!("a;f {samples}\na;g {open}\n");
         let profile = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
-        Bursts::of(None, &profile, parts).percent
+        let open = Weight {
+            value: open,
+            events: open,
+            ..Weight::default()
+        };
+        Some(Bursts::of(None, &profile, parts, &[open])?.percent)
+    }
+
+    fn evenly(count: usize) -> Vec<(u64, u64)> {
+        vec![(5, 10); count]
     }
 
     #[test]
     fn bursts_vary_more_than_chance() {
         // All 80 in one of eight parts: 70² + 7 × 10² of 80, of seven degrees of freedom.
-        let burst: Vec<_> = (0..8).map(|at| (5, if at == 3 { 80 } else { 0 })).collect();
-        assert_eq!(percent(&burst), 8000);
+        let mut burst = vec![(5, 0); 8];
+        burst[3] = (5, 80);
+        assert_eq!(percent(&burst, 0), Some(8000));
         // What comes regularly varies less, and still counts as if by chance.
-        assert_eq!(percent(&[(5, 10); 8]), 100);
+        assert_eq!(percent(&evenly(8), 0), Some(100));
         // A longer part has more of the same.
-        let mut longer = [(5, 10); 8];
+        let mut longer = evenly(8);
         longer[3] = (50, 100);
-        assert_eq!(percent(&longer), 100);
+        assert_eq!(percent(&longer, 0), Some(100));
         // Too few to tell, and nothing to tell of.
-        assert_eq!(percent(&burst[..7]), 100);
-        assert_eq!(percent(&[(5, 0); 8]), 100);
+        assert_eq!(percent(&burst[..7], 0), None);
+        // In parts of two the same 80 are in one of eight again.
+        let mut long = vec![(5, 0); 16];
+        long[2..4].fill((5, 40));
+        assert_eq!(percent(&long, 0), Some(8000));
+    }
+
+    #[test]
+    fn parts_of_unequal_lengths_are_weighed() {
+        // 85 expected 50 and 5 each of: 35² + 7 × 5² of 85, and 1 - (50² + 7 × 5²) / 85².
+        let mut parts = vec![(5, 0); 8];
+        parts[0] = (50, 85);
+        let expected = (1225.0 + 175.0) / (1.0 - 2675.0 / 7225.0) / 85.0 * 100.0;
+        assert_eq!(percent(&parts, 0), Some(f64::round(expected) as u32));
+    }
+
+    #[test]
+    fn what_is_open_at_the_end_is_in_no_part() {
+        let mut burst = vec![(5, 0); 8];
+        burst[3] = (5, 80);
+        assert_eq!(percent(&burst, 1_000_000), Some(8000));
     }
 
     #[test]

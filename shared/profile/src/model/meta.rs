@@ -1,6 +1,6 @@
 //! What was measured, when, where and with what.
 
-use crate::{Bursts, State};
+use crate::Bursts;
 
 /// What a profile's values count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,15 +119,4 @@ pub struct Meta {
     pub lengths: Option<Lengths>,
     /// How much more than by chance the time in each state varied, where that is known.
     pub bursts: Vec<Bursts>,
-}
-
-impl Meta {
-    /// The variance of the time in a state, by that of intervals that come by chance: at
-    /// least 1.
-    #[must_use]
-    pub fn overdispersion(&self, state: Option<State>) -> f64 {
-        let of_state = self.bursts.iter().filter(|bursts| bursts.state == state);
-        let percent = of_state.map(|bursts| bursts.percent).max();
-        f64::from(percent.unwrap_or_default().max(100)) / 100.0
-    }
 }

@@ -132,6 +132,7 @@ fn flamegraph_pl(path: &Path) -> String {
     };
     let output = Command::new(program)
         .args(["--countname", "ns"])
+        .env("LC_ALL", "C")
         .arg(path)
         .output()
         .unwrap();
