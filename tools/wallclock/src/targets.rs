@@ -105,7 +105,8 @@ mod tests {
         child.kill().unwrap();
         // Until it is waited for it stays as a zombie.
         let deadline = Instant::now() + Duration::from_secs(10);
-        while !targets.alive[0].has_ended() {
+        let of_child = targets.pids.iter().position(|pid| *pid == child.id());
+        while !targets.alive[of_child.unwrap()].has_ended() {
             assert!(Instant::now() < deadline);
         }
         let given = [Processes::Given(child.id())];
