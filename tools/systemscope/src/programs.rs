@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use clap::{Command, CommandFactory};
 use cli::{CommandLine, run_tool};
 
@@ -79,14 +80,47 @@ pub(crate) const PROGRAMS: &[Program] = &[
     Program::own("report", report::run, report::Arguments::command),
     Program::own("diff", diff::run, diff::Arguments::command),
     Program::own("info", info::run, info::Arguments::command),
-    Program::own("completions", shell::complete, shell::Completions::command),
-    Program::own("man", shell::man, shell::Man::command),
+    Program::own(
+        "completions",
+        |line| shell::complete(line, flags_of),
+        shell::Completions::command,
+    ),
+    Program::own(
+        "man",
+        |line| shell::man(line, flags_of),
+        shell::Man::command,
+    ),
 ];
 
 /// The program of a name, its own or the tool's.
 pub(crate) fn by_name(name: &str) -> Option<&'static Program> {
     let mut programs = PROGRAMS.iter();
     programs.find(|program| program.name == name || program.tool == Some(name))
+}
+
+/// The flags of a program: systemscope, one of its tools, or a subcommand.
+fn flags_of(program: &str) -> anyhow::Result<Command> {
+    if program == "systemscope" {
+        return Ok(overview());
+    }
+    let mut programs = PROGRAMS.iter();
+    if let Some(tool) = programs.find(|known| known.tool == Some(program)) {
+        return Ok((tool.command)());
+    }
+    let mut programs = PROGRAMS.iter();
+    let own = programs
+        .find(|known| known.name == program)
+        .ok_or_else(|| {
+            let tools = PROGRAMS
+                .iter()
+                .map(|known| known.tool.unwrap_or(known.name));
+            let tools: Vec<&str> = tools.collect();
+            anyhow!(
+                "there is no program `{program}`: there are systemscope, {}",
+                tools.join(", ")
+            )
+        })?;
+    Ok((own.command)())
 }
 
 /// All of it as one command: for help, and for shells.
@@ -119,6 +153,7 @@ Examples:
   systemscope export run.scope -o run.speedscope.json";
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -134,5 +169,23 @@ mod tests {
             }
         }
         assert!(by_name("systemscope").is_none());
+    }
+
+    #[test]
+    fn each_program_is_found() {
+        for program in PROGRAMS {
+            let command = flags_of(program.tool.unwrap_or(program.name)).unwrap();
+            assert!(
+                command
+                    .get_name()
+                    .ends_with(program.tool.unwrap_or(program.name))
+            );
+        }
+        assert_eq!(flags_of("systemscope").unwrap().get_name(), "systemscope");
+        let error = flags_of("nonsense").unwrap_err().to_string();
+        assert!(
+            error.contains("there are systemscope, wallclock, oncputime"),
+            "{error}"
+        );
     }
 }

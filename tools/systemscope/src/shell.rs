@@ -2,13 +2,10 @@
 
 use std::process::ExitCode;
 
-use anyhow::anyhow;
 use clap::{Command, Parser};
 use clap_complete::Shell;
 use clap_mangen::Man as Page;
 use cli::{CommandLine, Output};
-
-use crate::programs::{PROGRAMS, overview};
 
 /// Prints completions for a shell.
 #[derive(Parser, Debug)]
@@ -32,8 +29,11 @@ pub(crate) struct Man {
     program: String,
 }
 
+/// The flags of a program, by its name.
+pub(crate) type FlagsOf = fn(&str) -> anyhow::Result<Command>;
+
 /// The program that prints completions.
-pub(crate) fn complete(command_line: &CommandLine) -> ExitCode {
+pub(crate) fn complete(command_line: &CommandLine, flags_of: FlagsOf) -> ExitCode {
     cli::run(command_line.called(), || {
         let Completions { shell, program } = command_line.parse()?;
         let shell = match shell.as_str() {
@@ -41,7 +41,7 @@ pub(crate) fn complete(command_line: &CommandLine) -> ExitCode {
             "fish" => Shell::Fish,
             _ => Shell::Bash,
         };
-        let mut command = command(&program)?;
+        let mut command = flags_of(&program)?;
         let mut text = Vec::new();
         clap_complete::generate(shell, &mut command, program, &mut text);
         print(&text)
@@ -49,64 +49,15 @@ pub(crate) fn complete(command_line: &CommandLine) -> ExitCode {
 }
 
 /// The program that prints manual pages.
-pub(crate) fn man(command_line: &CommandLine) -> ExitCode {
+pub(crate) fn man(command_line: &CommandLine, flags_of: FlagsOf) -> ExitCode {
     cli::run(command_line.called(), || {
         let Man { program } = command_line.parse()?;
         let mut text = Vec::new();
-        Page::new(command(&program)?).render(&mut text)?;
+        Page::new(flags_of(&program)?).render(&mut text)?;
         print(&text)
     })
 }
 
 fn print(text: &[u8]) -> anyhow::Result<()> {
     Output::new(None)?.write(|writer| writer.write_all(text))
-}
-
-/// The flags of a program.
-fn command(program: &str) -> anyhow::Result<Command> {
-    if program == "systemscope" {
-        return Ok(overview());
-    }
-    let mut programs = PROGRAMS.iter();
-    if let Some(tool) = programs.find(|known| known.tool == Some(program)) {
-        return Ok((tool.command)());
-    }
-    let mut programs = PROGRAMS.iter();
-    let own = programs
-        .find(|known| known.name == program)
-        .ok_or_else(|| {
-            let tools = PROGRAMS
-                .iter()
-                .map(|known| known.tool.unwrap_or(known.name));
-            let tools: Vec<&str> = tools.collect();
-            anyhow!(
-                "there is no program `{program}`: there are systemscope, {}",
-                tools.join(", ")
-            )
-        })?;
-    Ok((own.command)())
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_program_is_found() {
-        for program in PROGRAMS {
-            let command = command(program.tool.unwrap_or(program.name)).unwrap();
-            assert!(
-                command
-                    .get_name()
-                    .ends_with(program.tool.unwrap_or(program.name))
-            );
-        }
-        assert_eq!(command("systemscope").unwrap().get_name(), "systemscope");
-        let error = command("nonsense").unwrap_err().to_string();
-        assert!(
-            error.contains("there are systemscope, wallclock, oncputime"),
-            "{error}"
-        );
-    }
 }
