@@ -2,10 +2,12 @@
 
 pub(crate) mod debug_files;
 pub(crate) mod demangle;
+mod kallsyms;
 pub(crate) mod kernel;
 pub(crate) mod perf_map;
 pub(crate) mod sources;
 pub(crate) mod symbols;
+pub(crate) mod tracers;
 pub(crate) mod vdso;
 pub(crate) mod wanted;
 

@@ -13,7 +13,7 @@ use crate::naming::perf_map::PerfMaps;
 use crate::naming::sources::Sources;
 use crate::process::images::{Image, Images};
 use crate::process::processes::Processes;
-use crate::{Frame, Location, Losses, Process, naming::kernel, process::open};
+use crate::{Frame, Location, Losses, Process, naming::tracers, process::open};
 
 /// Below this no program has code (`vm.mmap_min_addr`).
 const LOWEST_ADDRESS: u64 = 4096;
@@ -237,7 +237,7 @@ impl Symbolizer {
             .iter()
             .take_while(|frame| frame.kind == FrameKind::Kernel);
         let names: Vec<&str> = kernel.map(|frame| &*frame.name).collect();
-        let mut tracers = kernel::are_tracers(&names).into_iter();
+        let mut tracers = tracers::are_tracers(&names).into_iter();
         frames.retain(|_| !tracers.next().unwrap_or(false));
         frames.reverse();
         frames

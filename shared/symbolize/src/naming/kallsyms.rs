@@ -1,0 +1,340 @@
+//! Kernel functions, from `/proc/kallsyms`.
+//!
+//! The file is streamed past the wanted addresses: it lists every symbol's
+//! type and start, and in brackets its module. It has no sizes, so a symbol
+//! reaches up to the next one, of whatever type; beyond the kernel's text,
+//! and beyond a module, nothing is named.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Result};
+
+use crate::lines::{for_each_line, hexadecimal};
+use crate::naming::demangle::demangle;
+use crate::naming::wanted::Wanted;
+
+const LARGEST: u64 = 1 << 30;
+const LONGEST_LINE: usize = 4 << 10;
+/// What BPF programs and trampolines do not exceed. The next symbol may be far
+/// away, and what lies between need not be listed.
+const LARGEST_GENERATED: u64 = 64 << 10;
+/// Where the kernel's text starts and ends: no functions.
+pub(crate) const BOUNDARIES: [&str; 8] = [
+    "_text",
+    "_stext",
+    "_etext",
+    "_sinittext",
+    "_einittext",
+    "__entry_text_start",
+    "__entry_text_end",
+    "_end",
+];
+
+/// A kernel function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    /// Its name, demangled.
+    pub(crate) name: String,
+    /// As it is listed, where that differs.
+    pub(crate) system_name: Option<String>,
+    /// The module that it is in; `None` for the kernel proper.
+    pub(crate) module: Option<String>,
+    /// Where it begins.
+    pub(crate) start: u64,
+}
+
+impl Function {
+    pub(crate) fn new(symbol: &str, module: Option<String>, start: u64) -> Function {
+        let name = demangle(symbol).into_owned();
+        Function {
+            system_name: (name != symbol).then(|| symbol.to_owned()),
+            name,
+            module,
+            start,
+        }
+    }
+}
+
+/// What names the wanted addresses, in their order; `None` if the kernel
+/// hides its addresses from us (`kernel.kptr_restrict`).
+///
+/// # Errors
+/// If the list cannot be read.
+pub(crate) fn listed(wanted: &Wanted) -> Result<Option<Vec<Option<Function>>>> {
+    // A kernel without loadable modules has no such file.
+    let modules = match File::open("/proc/modules") {
+        Ok(file) => modules(file)?,
+        Err(_) => HashMap::new(),
+    };
+    find(File::open("/proc/kallsyms")?, &modules, wanted)
+}
+
+/// Where each module ends.
+fn modules(reader: impl Read) -> Result<HashMap<String, u64>> {
+    let mut ends = HashMap::new();
+    for_each_line(reader, LONGEST_LINE, LARGEST, |line| {
+        let line = String::from_utf8_lossy(line);
+        let fields: Vec<_> = line.split_ascii_whitespace().collect();
+        let [name, size, _, _, _, start, ..] = fields[..] else {
+            return;
+        };
+        if let (Ok(size), Some(start)) = (size.parse::<u64>(), hexadecimal(start.as_bytes())) {
+            ends.insert(name.to_owned(), start.saturating_add(size));
+        }
+    })?;
+    Ok(ends)
+}
+
+/// The symbol that starts last before an address.
+#[derive(Clone, Default)]
+struct Nearest {
+    start: u64,
+    kind: u8,
+    name: String,
+    module: String,
+}
+
+fn find(
+    kallsyms: impl Read,
+    modules: &HashMap<String, u64>,
+    wanted: &Wanted,
+) -> Result<Option<Vec<Option<Function>>>> {
+    let mut nearest = vec![Nearest::default(); wanted.addresses().len()];
+    let mut hidden = true;
+    for_each_line(kallsyms, LONGEST_LINE, LARGEST, |line| {
+        let Some((start, kind, name, module)) = parse(line) else {
+            return;
+        };
+        hidden &= start == 0;
+        let Some(slot) = nearest.get_mut(wanted.first_from(start)) else {
+            return;
+        };
+        if start > slot.start || (start == slot.start && preference(kind, name) < slot.preference())
+        {
+            slot.start = start;
+            slot.kind = kind;
+            for (text, new) in [(&mut slot.name, name), (&mut slot.module, module)] {
+                text.clear();
+                text.push_str(new);
+            }
+        }
+    })?;
+    if hidden {
+        return Ok(None);
+    }
+    // A symbol is nearest to every address up to the next symbol, not only to
+    // the first after it.
+    for at in 1..nearest.len() {
+        if nearest[at].start < nearest[at - 1].start {
+            nearest[at] = nearest[at - 1].clone();
+        }
+    }
+    let functions = nearest.into_iter().zip(wanted.addresses());
+    let functions = functions.map(|(symbol, &address)| symbol.covering(address, modules));
+    Ok(Some(functions.collect()))
+}
+
+/// `ADDRESS TYPE NAME` and perhaps `[MODULE]`.
+pub(crate) fn parse(line: &[u8]) -> Option<(u64, u8, &str, &str)> {
+    let mut fields = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
+    let start = hexadecimal(fields.next()?.as_bytes())?;
+    let kind = *fields.next()?.as_bytes().first()?;
+    let name = fields.next()?;
+    let module = fields.next().unwrap_or_default();
+    Some((start, kind, name, module.trim_matches(['[', ']'])))
+}
+
+/// Of names for the same address the least is taken: a function, then the
+/// fewest underscores, then a global, then the shortest.
+fn preference(kind: u8, name: &str) -> (bool, usize, bool, usize) {
+    let no_function = !is_text(kind) || BOUNDARIES.contains(&name);
+    let underscores = name.len() - name.trim_start_matches('_').len();
+    (
+        no_function,
+        underscores,
+        kind.is_ascii_lowercase(),
+        name.len(),
+    )
+}
+
+fn is_text(kind: u8) -> bool {
+    matches!(kind, b't' | b'T' | b'w' | b'W')
+}
+
+impl Nearest {
+    fn preference(&self) -> (bool, usize, bool, usize) {
+        preference(self.kind, &self.name)
+    }
+
+    /// The function, if it reaches up to `address`.
+    fn covering(self, address: u64, modules: &HashMap<String, u64>) -> Option<Function> {
+        if self.start == 0 || !is_text(self.kind) || BOUNDARIES.contains(&self.name.as_str()) {
+            return None;
+        }
+        let module = (!self.module.is_empty()).then_some(self.module);
+        let end = match &module {
+            // The next symbol or `_etext` ends it.
+            None => u64::MAX,
+            Some(module) => match modules.get(module) {
+                Some(&end) => end,
+                None => self.start.saturating_add(LARGEST_GENERATED),
+            },
+        };
+        (address < end).then(|| Function::new(&self.name, module, self.start))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const KALLSYMS: &[u8] = b"\
+0000000000000000 A fixed_percpu_data\n\
+ffffffff81000000 T _stext\n\
+ffffffff81000000 T _text\n\
+ffffffff81000000 t startup\n\
+ffffffff81001000 T __ia32_sys_read\n\
+ffffffff81001000 T __x64_sys_read\n\
+ffffffff81002000 t _RNvCs1234_7mycrate3foo\n\
+ffffffff81003000 T _etext\n\
+ffffffff82000000 D jiffies\n\
+ffffffffc0000000 t first\t[nf_tables]\n\
+ffffffffc0001000 t last\t[nf_tables]\n\
+ffffffffc0100000 t bpf_prog_0123\t[bpf]\n";
+
+    fn names(addresses: &[u64]) -> Vec<Option<(String, Option<String>)>> {
+        let modules = modules(&b"nf_tables 8192 0 - Live 0xffffffffc0000000\nshort 1\n"[..]);
+        let wanted = Wanted::new(addresses.to_vec());
+        let found = find(KALLSYMS, &modules.unwrap(), &wanted).unwrap().unwrap();
+        let pair = |function: Function| (function.name, function.module);
+        found
+            .into_iter()
+            .map(|function| function.map(pair))
+            .collect()
+    }
+
+    fn kernel(name: &str) -> Option<(String, Option<String>)> {
+        Some((name.into(), None))
+    }
+
+    fn module(name: &str, module: &str) -> Option<(String, Option<String>)> {
+        Some((name.into(), Some(module.into())))
+    }
+
+    #[test]
+    fn functions_reach_up_to_the_next_symbol() {
+        let found = names(&[
+            0xffff_ffff_8100_0000,
+            0xffff_ffff_8100_0fff,
+            0xffff_ffff_8100_1000,
+            0xffff_ffff_8100_1fff,
+            0xffff_ffff_8100_2001,
+        ]);
+        let expected = [
+            kernel("startup"),
+            kernel("startup"),
+            kernel("__x64_sys_read"),
+            kernel("__x64_sys_read"),
+            kernel("mycrate::foo"),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    /// What names an address, by lines of `/proc/kallsyms`.
+    fn named(kallsyms: &str, address: u64) -> Option<String> {
+        let wanted = Wanted::new(vec![address]);
+        let found = find(kallsyms.as_bytes(), &HashMap::new(), &wanted);
+        let function = found.unwrap().unwrap().remove(0)?;
+        Some(function.name)
+    }
+
+    #[test]
+    fn of_several_names_the_plainest_is_taken_wherever_it_stands() {
+        for [plain, other] in [
+            ["T zz_long", "D aa"],
+            ["t zz_long", "T _text"],
+            ["t zz_long", "T __a"],
+            ["t zz_long", "T _a"],
+            ["T zz_long", "t aa"],
+            ["t aa", "t aaa"],
+            ["w zz", "t zzz"],
+        ] {
+            for [first, second] in [[plain, other], [other, plain]] {
+                let lines = format!("1000 {first}\n1000 {second}\n");
+                let name = named(&lines, 0x1008);
+                assert_eq!(name.as_deref(), Some(&plain[2..]), "{lines}");
+            }
+        }
+        // Of equals the first.
+        assert_eq!(
+            named("1000 t bb\n1000 t aa\n", 0x1000).as_deref(),
+            Some("bb")
+        );
+    }
+
+    #[test]
+    fn symbols_may_come_in_any_order() {
+        let lines = "1000 t __nearer\n800 T far\n";
+        assert_eq!(named(lines, 0x1008).as_deref(), Some("__nearer"));
+    }
+
+    #[test]
+    fn nothing_outside_text_and_modules_is_named() {
+        let found = names(&[
+            0,
+            0xffff_ffff_80ff_ffff,
+            0xffff_ffff_8100_3000,
+            0xffff_ffff_8200_0004,
+            0xffff_ffff_c000_1fff,
+            0xffff_ffff_c000_2000,
+            0xffff_ffff_c010_0010,
+            0xffff_ffff_c011_0000,
+            u64::MAX,
+        ]);
+        let expected = [
+            None,
+            None,
+            None,
+            None,
+            module("last", "nf_tables"),
+            None,
+            module("bpf_prog_0123", "bpf"),
+            None,
+            None,
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn hidden_addresses_are_told_from_unknown_ones() {
+        let hidden = b"0000000000000000 T _stext\n0000000000000000 t startup\n";
+        let wanted = Wanted::new(vec![0xffff_ffff_8100_0000]);
+        assert_eq!(find(&hidden[..], &HashMap::new(), &wanted).unwrap(), None);
+    }
+
+    #[test]
+    fn every_function_of_this_kernel_has_a_name_of_its_own() {
+        let mut starts = Vec::new();
+        for_each_line(
+            File::open("/proc/kallsyms").unwrap(),
+            4096,
+            LARGEST,
+            |line| {
+                if let Some((start, b'T', name, "")) = parse(line)
+                    && name.starts_with("vfs_")
+                {
+                    starts.push((start, name.to_owned()));
+                }
+            },
+        )
+        .unwrap();
+        assert!(starts.len() > 20);
+        let wanted = Wanted::new(starts.iter().map(|(start, _)| start + 1).collect());
+        let found = listed(&wanted).unwrap().unwrap();
+        for (start, name) in starts {
+            let function = found[wanted.first_from(start + 1)].clone().unwrap();
+            assert_eq!(function.name, name);
+        }
+    }
+}

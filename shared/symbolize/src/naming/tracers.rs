@@ -1,0 +1,94 @@
+//! The tracer's own frames in kernel stacks.
+
+/// Which frames of a kernel stack, leaf first, are the tracer's.
+///
+/// An interrupt that comes while a program runs can have another one run on top
+/// of it: what is above the interrupt's entry and what is below are looked at
+/// each by itself.
+pub(crate) fn are_tracers<'n>(names: &[&'n str]) -> Vec<bool> {
+    // arch/x86/include/asm/idtentry.h. An exception is the program's own.
+    let is_entry =
+        |name: &&'n str| name.starts_with("asm_sysvec_") || *name == "asm_common_interrupt";
+    let mut tracers = Vec::with_capacity(names.len());
+    for part in names.split_inclusive(is_entry) {
+        let count = tracer_frames(part.iter().copied());
+        tracers.extend((0..part.len()).map(|at| at < count));
+    }
+    tracers
+}
+
+/// How many frames from the leaf on are the tracer's.
+///
+/// A program on a tracepoint runs on top of `__traceiter_EVENT` and
+/// `bpf_trace_run*`, one that visits every thread on top of
+/// `bpf_iter_run_prog`; everything up to the one nearest the root is the
+/// tracer's. By name, for the number of frames differs between kernels.
+fn tracer_frames<'n>(names: impl Iterator<Item = &'n str> + Clone) -> usize {
+    let is_hook = |name: &str| {
+        let starts = ["__traceiter_", "bpf_trace_run", "bpf_iter_run_prog"];
+        starts.iter().any(|start| name.starts_with(start))
+    };
+    let is_program = |name: &str| {
+        let starts = ["bpf_prog_", "bpf_trampoline_", "bpf_dispatcher_"];
+        starts.iter().any(|start| name.starts_with(start))
+    };
+    let hooks = names.clone().enumerate().filter(|(_, name)| is_hook(name));
+    let hooked = hooks.last().map_or(0, |(at, _)| at + 1);
+    hooked
+        + names
+            .skip(hooked)
+            .take_while(|name| is_program(name))
+            .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tracer_is_cut_off_by_name() {
+        let count = |names: &[&str]| tracer_frames(names.iter().copied());
+        let switch = [
+            "bpf_prog_1_switch",
+            "bpf_trace_run4",
+            "__traceiter_sched_switch",
+            "__schedule",
+            "schedule",
+        ];
+        assert_eq!(count(&switch), 3);
+        assert_eq!(count(&switch[1..]), 2);
+        assert_eq!(count(&["[unknown]", "bpf_trace_run4", "__schedule"]), 2);
+        assert_eq!(
+            count(&["bpf_prog_1", "bpf_trampoline_2", "do_nanosleep"]),
+            2
+        );
+        assert_eq!(count(&["do_nanosleep", "bpf_prog_1"]), 0);
+        assert_eq!(count(&switch[..3]), 3);
+        assert_eq!(count(&[]), 0);
+    }
+
+    #[test]
+    fn an_interrupt_of_the_tracer_is_not_cut_off_with_it() {
+        let stack = [
+            "bpf_prog_2_waking",
+            "__traceiter_sched_waking",
+            "hrtimer_interrupt",
+            "asm_sysvec_apic_timer_interrupt",
+            "htab_map_hash",
+            "bpf_prog_1_exit",
+            "__traceiter_sched_process_exit",
+            "do_exit",
+        ];
+        let left = |names: &[&'static str]| -> Vec<&str> {
+            let pairs = names.iter().zip(are_tracers(names));
+            pairs
+                .filter(|(_, tracers)| !tracers)
+                .map(|(name, _)| *name)
+                .collect()
+        };
+        assert_eq!(left(&stack), [stack[2], stack[3], stack[7]]);
+        // A sample: what was interrupted, and nothing of the interrupt.
+        assert_eq!(left(&stack[4..]), ["do_exit"]);
+        assert_eq!(left(&stack[2..4]), stack[2..4]);
+    }
+}
