@@ -53,7 +53,7 @@ pub use destinations::{Destinations, Planned, format_of_file, pair};
 pub use error::{reason, run, usage};
 pub use flags::{
     Chosen, ControlFlags, DurationFlags, FormatFlags, FrameFlags, IntervalFlags, OutputFlags,
-    StackFlags, TargetFlags, check_processes, check_threads,
+    ProcessFlags, StackFlags, TargetFlags, check_processes, check_threads,
 };
 pub use output::{Output, write_file};
 pub use parse::CommandLine;

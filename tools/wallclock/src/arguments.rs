@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Parser;
-use cli::Processes;
+use clap::builder::Resettable;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,26 +30,18 @@ const OUTPUT: &str = "Where the files go: PREFIX.svg and so on, or the folder PR
     name = "wallclock",
     version,
     after_help = EXAMPLES,
+    // The first of these flags has no name here.
+    mut_arg("chosen", |arg| {
+        arg.short(Resettable::Reset)
+            .long(Resettable::Reset)
+            .num_args(1..)
+            .required_unless_present_any(["named", "matching"])
+    }),
     mut_arg("files", |arg| arg.value_name("PREFIX|FILE").help(OUTPUT))
 )]
 pub struct Arguments {
-    /// Processes to measure, by ID or name: 1234 or 1234,mariadbd
-    #[arg(
-        value_name = "PIDS",
-        required_unless_present_any = ["named", "matching"],
-        value_delimiter = ',',
-        allow_negative_numbers = true,
-        value_parser = Processes::of
-    )]
-    processes: Vec<Processes>,
-
-    /// Processes called so, by their first thread or their executable
-    #[arg(short = 'n', long = "name", value_name = "NAME", value_parser = Processes::named)]
-    named: Vec<Processes>,
-
-    /// Processes with a name in which this regular expression is found
-    #[arg(long = "name-regex", value_name = "REGEX", value_parser = Processes::matching)]
-    matching: Vec<Processes>,
+    #[command(flatten)]
+    pub(crate) processes: cli::ProcessFlags,
 
     /// Seconds to measure, such as 10 or 0.5
     #[arg(
@@ -102,13 +94,4 @@ pub struct Arguments {
     /// Pass on what oncputime and offcputime say
     #[arg(short = 'v', long)]
     pub(crate) verbose: bool,
-}
-
-impl Arguments {
-    /// Which processes.
-    pub(crate) fn chosen(&self) -> impl Iterator<Item = &Processes> + Clone {
-        [&self.processes, &self.named, &self.matching]
-            .into_iter()
-            .flatten()
-    }
 }

@@ -30,7 +30,7 @@ pub use tables::write as write_tables;
 pub fn run(command: &cli::CommandLine) -> ExitCode {
     cli::run(command.called(), || {
         let arguments: Arguments = command.parse()?;
-        let targets = Targets::new(arguments.chosen())?;
+        let targets = Targets::new(arguments.processes.all())?;
         let outputs = Outputs::new(&arguments, &targets.pids)?;
         // While they live: an ended process has no command line.
         let pids = targets.pids.iter();

@@ -43,7 +43,7 @@ pub struct TargetFlags {
 /// Which processes to measure: those of any of the flags.
 #[derive(Args, Clone, Debug, Default)]
 #[group(id = "pids", multiple = true)]
-struct ProcessFlags {
+pub struct ProcessFlags {
     /// Only these processes, by ID or name: 1234 or 1234,mariadbd
     #[arg(
         short = 'p',
@@ -65,7 +65,8 @@ struct ProcessFlags {
 }
 
 impl ProcessFlags {
-    fn all(&self) -> impl Iterator<Item = &Processes> {
+    /// What each of the flags stands for.
+    pub fn all(&self) -> impl Iterator<Item = &Processes> + Clone {
         [&self.chosen, &self.named, &self.matching]
             .into_iter()
             .flatten()
