@@ -24,6 +24,7 @@ pub(crate) fn assertions(btf: &Btf<'_>, skeleton: &str) -> String {
                 let at = offset / 8;
                 let field = match field {
                     "type" => "r#type",
+                    "self" => "slf",
                     field => field,
                 };
                 let offset = format!("std::mem::offset_of!(types::{name}, {field})");

@@ -52,6 +52,15 @@ static __always_inline bool regs_entered_by_syscall(struct pt_regs *regs)
 	return (long)BPF_CORE_READ(regs, orig_ax) != -1;
 }
 
+/*
+ * Before the first instruction of a program that was just executed, the number is
+ * that of execve, and all other registers are 0 (start_thread()).
+ */
+static __always_inline bool regs_are_of_new_program(struct pt_regs *regs)
+{
+	return !BPF_CORE_READ(regs, cx);
+}
+
 /* The stacks of 32-bit code have words of half the size. */
 static __always_inline bool regs_are_32_bit(struct pt_regs *regs)
 {

@@ -29,6 +29,8 @@ enum event_kind {
 	EVENT_CODE_CHANGED,
 	EVENT_WAKER,
 	EVENT_WAKER_CHAIN,
+	EVENT_PROCESS,
+	EVENT_MOVED,
 };
 
 USER_SPACE_KNOWS(enum, event_kind);
@@ -82,6 +84,8 @@ struct losses {
 	u64 switches;
 	/* Threads whose account found no room when they ended. */
 	u64 thread_ends;
+	/* Processes that targets forked and that found no room to be targets. */
+	u64 children;
 };
 
 volatile struct losses lost = {};

@@ -83,9 +83,61 @@ struct pid {
 	struct upid numbers[1];
 };
 
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct file {
+	struct path f_path;
+};
+
 struct mm_struct {
+	struct file *exe_file;
 	unsigned long exec_vm;
 	unsigned long start_stack;
+	unsigned long arg_start;
+	unsigned long arg_end;
+};
+
+/* Its ID is its own for as long as the machine runs. */
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+struct mnt_namespace {
+	struct ns_common ns;
+};
+
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+};
+
+struct signal_struct {
+	int nr_threads;
 };
 
 struct rq;
@@ -114,7 +166,11 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
 	struct pid *thread_pid;
+	struct css_set *cgroups;
+	struct nsproxy *nsproxy;
+	struct signal_struct *signal;
 	u64 start_time;
+	u64 start_boottime;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	u64 self_exec_id;
@@ -150,6 +206,7 @@ struct bpf_perf_event_data;
 /* include/linux/sched.h */
 #define TASK_DEAD 0x80
 #define TASK_WAKING 0x200
+#define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 
 /*

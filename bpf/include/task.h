@@ -63,14 +63,22 @@ static __always_inline u32 namespace_pid(struct task_struct *task)
 }
 
 /*
+ * When the task's process started, CLOCK_MONOTONIC: together with its ID, which
+ * process it is. A thread that replaces its leader in exec takes that over.
+ */
+static __always_inline u64 process_started(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, group_leader, start_time);
+}
+
+/*
  * Tells one program in one process from another that later has the same PID,
  * or replaces it by exec: addresses mean something only together with it. It
  * grows with each, in ns since boot plus a count of execs.
  */
 static __always_inline u64 process_instance(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, group_leader, start_time) +
-	       BPF_CORE_READ(task, self_exec_id);
+	return process_started(task) + BPF_CORE_READ(task, self_exec_id);
 }
 
 /*

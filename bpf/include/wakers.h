@@ -63,12 +63,12 @@ const volatile u32 chain_length = 1;
 const volatile bool filter_waker_pids = false;
 const volatile bool filter_waker_tids = false;
 
-/* User space sets the number of entries to what the command line names. */
+/* As the targets of filter.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u8);
+	__type(value, u64);
 } waker_pids SEC(".maps"), waker_tids SEC(".maps");
 
 static __always_inline bool any_waker_is_wanted(void)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Time off CPU by stack: each interval counted when the thread is back. */
+#include "children.h"
 #include "clock/clock_events.h"
 #include "clock/intervals.h"
 #include "stacks/stack_edges.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Samples of what runs, counted by stack. */
+#include "children.h"
 #include "counts.h"
 #include "filter.h"
 #include "stacks/stack_capture.h"

@@ -16,14 +16,15 @@ pub use crate::offcputime::types::{thread as Thread, thread_end as ThreadEnd};
 /// A thread's clock with its wakers.
 pub use crate::offwaketime::types::thread as SleepingThread;
 pub use crate::offwaketime::types::{
-    call_graph as CallGraph, code_changed as CodeChanged, context as Context,
-    dump_budget as DumpBudget, dump_limits as DumpLimits, event_kind as EventKind,
-    losses as Losses, no_stack as NoStack, no_waker as NoWaker, open_interval as OpenInterval,
-    preexisting_thread as PreexistingThread, stack_dump as StackDump, stack_event as StackEvent,
-    stack_key as StackKey, state_filter as StateFilter, switch_arguments as SwitchArguments,
-    tally as Tally, thread_ids as ThreadIds, thread_kind as ThreadKind,
-    unwind_mapping as UnwindMapping, unwind_page as UnwindPage, unwind_process as UnwindProcess,
-    unwind_rows as UnwindRows, user_registers as UserRegisters,
+    awaited_name as AwaitedName, call_graph as CallGraph, code_changed as CodeChanged,
+    context as Context, departure as Departure, dump_budget as DumpBudget,
+    dump_limits as DumpLimits, event_kind as EventKind, losses as Losses, no_stack as NoStack,
+    no_waker as NoWaker, open_interval as OpenInterval, preexisting_thread as PreexistingThread,
+    process_event as ProcessEvent, program_name as ProgramName, stack_dump as StackDump,
+    stack_event as StackEvent, stack_key as StackKey, state_filter as StateFilter,
+    switch_arguments as SwitchArguments, tally as Tally, thread_ids as ThreadIds,
+    thread_kind as ThreadKind, unwind_mapping as UnwindMapping, unwind_page as UnwindPage,
+    unwind_process as UnwindProcess, unwind_rows as UnwindRows, user_registers as UserRegisters,
     waker_chain_event as WakerChainEvent, waker_event as WakerEvent, walk_end as WalkEnd,
 };
 
@@ -51,6 +52,9 @@ pub const SPAN_SLOTS: usize = SpanLimits::SPAN_SLOTS.0 as usize;
 pub const STACK_NONE: u64 = NoStack::STACK_NONE.0 as u64;
 /// Stack ID: there is a stack, and it could not be read.
 pub const STACK_MISSED: u64 = NoStack::STACK_MISSED.0 as u64;
+/// Set in the ID of a stack that user space is to read, `STACK_OF_PREEXISTING` of
+/// `include/events.h`, and in no other.
+pub const STACK_TO_READ: u64 = 1 << 63;
 /// Waker ID: the wake-up was not seen.
 pub const WAKER_MISSED: u64 = NoWaker::WAKER_MISSED.0 as u64;
 /// Waker ID: the window ended first.
@@ -158,11 +162,14 @@ macro_rules! integers {
 
 integers!(
     CodeChanged,
+    Departure,
     DumpBudget,
     Losses,
     OpenInterval,
     RecentSum,
     PreexistingThread,
+    ProcessEvent,
+    ProgramName,
     SleepingThread,
     SpanCounts,
     SpanKey,

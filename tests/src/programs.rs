@@ -2,10 +2,12 @@
 
 pub mod binaries;
 pub mod browser;
+pub mod cgroup;
 pub mod container;
 pub mod control;
 pub mod mariadb;
 pub mod peers;
+pub mod pinned_map;
 pub mod process;
 pub mod simple;
 pub mod tool;

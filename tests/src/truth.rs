@@ -3,6 +3,7 @@
 pub mod account;
 pub mod elf;
 pub mod gdb;
+pub mod idle;
 pub mod known_chains;
 pub mod statistics;
 pub(crate) mod tracing;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * One thread that burns in known_burn and sleeps in known_sleep.
+ * One thread that burns in known_burn and sleeps 4 to 6 ms in known_sleep.
  *
  * usage: simple [SECONDS] (0: until the test lets go; else it exits by itself)
  */
@@ -14,7 +14,10 @@ NOINLINE void known_burn(void)
 
 NOINLINE void known_sleep(void)
 {
-	sleep_ns(5 * NS_PER_MS);
+	/* Never in step with what samples: 4 to 6 ms, each another. */
+	static unsigned int turn;
+
+	sleep_ns(4 * NS_PER_MS + turn++ * 617 % 2000 * NS_PER_US);
 }
 
 NOINLINE void known_work(void)

@@ -69,7 +69,7 @@ u64 clock_now;
 SEC("raw_tp")
 int first_seen(void *ctx)
 {
-	clock_now = unseen_since(clock_now);
+	clock_now = unseen_since(bpf_get_current_task_btf(), clock_now);
 	return 0;
 }
 

@@ -28,6 +28,7 @@ impl Cpu<'_> {
         if let Some(pid) = pid {
             let config = open.maps.rodata_data.as_deref_mut().unwrap();
             config.only_pid = pid;
+            config.targets_named_ns = monotonic_ns();
         }
         let programs = open.load().expect("load, as root");
         Cpu { programs, cpu }

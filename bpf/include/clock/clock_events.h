@@ -42,7 +42,8 @@ int sched_switch(u64 *ctx)
 		state = task_state(prev);
 	}
 	/* Its ID may be gone by now; whether it has a clock will show. */
-	leaves = is_measured(prev) || (!preempt && (state & TASK_DEAD));
+	leaves = is_measured(prev) ||
+		 (!preempt && (state & TASK_DEAD) && !ended_elsewhere(prev));
 	enters = is_measured(next);
 	if (!leaves && !enters)
 		return 0;
@@ -70,7 +71,7 @@ int sched_waking(u64 *ctx)
 		return 0;
 	thread = find_thread(task);
 	if (!thread) {
-		thread = new_thread(task, unseen_since(now),
+		thread = new_thread(task, unseen_since(task, now),
 				    task->on_cpu ? THREAD_RUNNING :
 						   THREAD_BLOCKED);
 		if (!thread)
@@ -135,13 +136,49 @@ int sched_process_exec(u64 *ctx)
 	if (!now)
 		return 0;
 	if (!thread) {
-		new_thread(task, now, THREAD_RUNNING);
+		new_thread(task, moved_by(task, now), THREAD_RUNNING);
 	} else if (measured) {
 		thread->tid = namespace_tid(task);
 		set_ids(task, thread);
 	} else {
-		now = close_interval(thread, THREAD_RUNNING, now);
-		end_thread(task, thread, now);
+		leave(task, thread, now);
+	}
+	return 0;
+}
+
+/*
+ * @task moved to another cgroup, or all of the process that it leads: see
+ * clock/moves.h. Of a process with one thread the record tells whether that
+ * matters.
+ */
+SEC("tp_btf/cgroup_attach_task")
+int note_move(u64 *ctx)
+{
+	struct cgroup *to = (void *)ctx[0];
+	struct task_struct *task = (void *)ctx[2];
+	bool whole_process = ctx[3];
+	u32 pid = BPF_CORE_READ(task, tgid);
+	u64 now = window_now();
+	u32 *event;
+
+	if (!now || window_is_over(now))
+		return 0;
+	/* A leader that has ended stays where it was, whoever else moves. */
+	if (!(BPF_CORE_READ(task, flags) & PF_EXITING)) {
+		/* In a hierarchy of version 1. */
+		if (task_cgroup(task) != to)
+			return 0;
+		if ((!whole_process ||
+		     BPF_CORE_READ(task, signal, nr_threads) == 1) &&
+		    is_measured(task) == !!find_thread(task))
+			return 0;
+	}
+	bpf_map_update_elem(&moved, &pid, &now, BPF_ANY);
+	__sync_fetch_and_add(&moves, 1);
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (event) {
+		*event = EVENT_MOVED;
+		bpf_ringbuf_submit(event, 0);
 	}
 	return 0;
 }

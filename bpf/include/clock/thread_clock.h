@@ -16,6 +16,7 @@
 #ifndef SYSTEMSCOPE_THREAD_CLOCK_H
 #define SYSTEMSCOPE_THREAD_CLOCK_H
 
+#include "clock/moves.h"
 #include "events.h"
 #include "filter.h"
 #include "window.h"
@@ -41,7 +42,7 @@ struct thread {
 	u64 off_since;
 	/* How much of the time since then it was blocked, once woken. */
 	u64 off_blocked;
-	/* The user stack with which it left; the task itself if it is to be read. */
+	/* The user stack with which it left, or stack_to_read(). */
 	u64 user;
 	/* Nanoseconds in each state. */
 	u64 running;
@@ -151,12 +152,30 @@ volatile bool preexisting_are_known = false;
 
 /*
  * Since when a thread without a record has been in the state that it is in:
- * since the window's start, but if its birth or its first event was missed,
- * nothing is known of it before now.
+ * since it moved to where it is measured, else since the window's start. If its
+ * birth or its first event was missed, nothing is known of it before now.
  */
-static __always_inline u64 unseen_since(u64 now)
+static __always_inline u64 unseen_since(struct task_struct *task, u64 now)
 {
-	return preexisting_are_known || lost.clocks ? now : window_start;
+	u64 moved = moved_by(task, now);
+
+	if (moved < now || preexisting_are_known || lost.clocks)
+		return moved;
+	return window_start;
+}
+
+/*
+ * The ID of the user stack with which @task was off the CPU when its clock
+ * started, @since, for user space to read. Who comes again has another one.
+ */
+static __always_inline u64 stack_to_read(struct task_struct *task, u64 since)
+{
+	if (is_kernel_thread(task))
+		return STACK_NONE;
+	if (!by_membership || since == window_start)
+		return (u64)task;
+	return hash_word(since, BPF_CORE_READ(task, pid)) |
+	       STACK_OF_PREEXISTING;
 }
 
 static __always_inline void set_ids(struct task_struct *task,
@@ -179,7 +198,7 @@ static __noinline struct thread *new_thread(struct task_struct *task, u64 since,
 	struct thread thread = {
 		.clock = clock_at(since, state),
 		.off_since = since,
-		.user = is_kernel_thread(task) ? STACK_NONE : (u64)task,
+		.user = stack_to_read(task, since),
 		.started = since,
 		.switches = switch_count(task),
 		.ran_before = time_run(task),
@@ -305,17 +324,23 @@ static __always_inline void report_end(struct task_struct *task,
 				       struct thread *thread, u64 now)
 {
 	struct thread_end *end;
+	u64 key = (u64)task;
 
 	BPF_CORE_READ_STR_INTO(&thread->comm, task, comm);
 	end = bpf_ringbuf_reserve(&events, sizeof(*end), 0);
-	if (end) {
-		end->kind = EVENT_THREAD_END;
-		end->ended = now;
-		__builtin_memcpy(&end->thread, thread, sizeof(*thread));
-		bpf_ringbuf_submit(end, 0);
-	} else {
+	if (!end) {
 		__sync_fetch_and_add(&lost.thread_ends, 1);
+		bpf_map_delete_elem(&threads, &key);
+		return;
 	}
+	end->kind = EVENT_THREAD_END;
+	end->ended = now;
+	__builtin_memcpy(&end->thread, thread, sizeof(*thread));
+	/* Who deletes it tells of it: user space does of those that departed. */
+	if (bpf_map_delete_elem(&threads, &key) && by_membership)
+		bpf_ringbuf_discard(end, 0);
+	else
+		bpf_ringbuf_submit(end, 0);
 }
 
 static __always_inline void end_thread(struct task_struct *task,
@@ -325,7 +350,47 @@ static __always_inline void end_thread(struct task_struct *task,
 
 	if (want_thread_ends)
 		report_end(task, thread, now);
-	bpf_map_delete_elem(&threads, &key);
+	else
+		bpf_map_delete_elem(&threads, &key);
+}
+
+/* The thread is no longer measured: since it moved, if that is why. */
+static __always_inline void leave(struct task_struct *task,
+				  struct thread *thread, u64 now)
+{
+	now = close_interval(thread, clock_state(thread->clock),
+			     moved_by(task, now));
+	end_thread(task, thread, now);
+}
+
+/*
+ * @task ends where it is not measured, and so does its record if it had moved
+ * there. Returns whether that can be: IDs can be gone as well.
+ */
+static __always_inline bool ended_elsewhere(struct task_struct *task)
+{
+	struct thread *thread;
+	u64 now;
+
+	if (!by_membership)
+		return false;
+	thread = find_thread(task);
+	now = window_now();
+	if (thread && now)
+		leave(task, thread, now);
+	return true;
+}
+
+/*
+ * The record of @task if that was measured and is no longer. A thread that is
+ * on its way out ends its record itself.
+ */
+static __always_inline struct thread *
+find_departed_thread(struct task_struct *task)
+{
+	if (is_measured(task) || BPF_CORE_READ(task, flags) & PF_EXITING)
+		return NULL;
+	return find_thread(task);
 }
 
 static __always_inline void switch_out(void *ctx, struct task_struct *task,
@@ -338,7 +403,8 @@ static __always_inline void switch_out(void *ctx, struct task_struct *task,
 	if (!thread) {
 		if ((state & TASK_DEAD) && !is_measured(task))
 			return;
-		thread = new_thread(task, unseen_since(now), THREAD_RUNNING);
+		thread = new_thread(task, unseen_since(task, now),
+				    THREAD_RUNNING);
 		if (!thread)
 			return;
 	}
@@ -377,7 +443,8 @@ static __always_inline void switch_in(struct task_struct *task, u64 now)
 	struct thread *thread = find_thread(task);
 
 	if (!thread) {
-		thread = new_thread(task, unseen_since(now), THREAD_RUNNABLE);
+		thread = new_thread(task, unseen_since(task, now),
+				    THREAD_RUNNABLE);
 		if (!thread)
 			return;
 	}

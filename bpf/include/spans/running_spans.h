@@ -101,7 +101,9 @@ static __noinline u64 missed_switch(struct running *cpu,
 	/* Nobody looked here yet. */
 	if (!since)
 		return window_start;
-	__sync_fetch_and_add(&lost.switches, 1);
+	/* Or it has joined since: then its turn counts from the switch on. */
+	if (before || !by_membership)
+		__sync_fetch_and_add(&lost.switches, 1);
 	left = earlier(since + time_since_switch_in(before), now);
 	came = BPF_CORE_READ(task, pid) ?
 		       now - earlier(time_since_switch_in(task), now - since) :

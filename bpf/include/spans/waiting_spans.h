@@ -77,7 +77,10 @@ static __always_inline void count_wait(struct task_struct *task,
 		count_span(slot, clock_owner(thread), until - since);
 }
 
-/* Right after the window's start: a clock for every thread without one. */
+/*
+ * Right after the window's start, and whenever a process has moved: a clock for
+ * every thread without one.
+ */
 SEC("iter/task")
 int find_preexisting(struct bpf_iter__task *ctx)
 {
@@ -125,6 +128,35 @@ int read_waiting(struct bpf_iter__task *ctx)
 	if (waiting.off_since < waiting.end &&
 	    is_off_cpu(thread, waiting.off_since))
 		bpf_seq_write(ctx->meta->seq, &waiting, sizeof(waiting));
+	return 0;
+}
+
+/*
+ * Whenever a process has moved: the threads that left thereby, each with what is
+ * open of its span as if an interval had ended then.
+ */
+SEC("iter/task")
+int find_departed(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct waiting waiting = {};
+	struct thread *thread;
+	u64 now = window_now();
+
+	if (!task || !now)
+		return 0;
+	thread = find_departed_thread(task);
+	if (!thread)
+		return 0;
+	waiting.task = (u64)task;
+	waiting.end = moved_by(task, now);
+	waiting.off_since = thread->off_since;
+	waiting.owner = clock_owner(thread);
+	if (clock_state(thread->clock) == THREAD_RUNNABLE)
+		waiting.woken = waiting.off_since + thread->off_blocked;
+	else if (clock_state(thread->clock) == THREAD_RUNNING)
+		waiting.off_since = waiting.end;
+	bpf_seq_write(ctx->meta->seq, &waiting, sizeof(waiting));
 	return 0;
 }
 

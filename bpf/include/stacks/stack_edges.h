@@ -10,9 +10,9 @@
 #include "clock/clock_edges.h"
 #include "stacks/stack_capture.h"
 
-/* What user space learns of a thread that is there before the window. */
+/* What user space learns of a thread that is there before the window, or joins. */
 struct preexisting_thread {
-	/* The task's address: also the ID of the stack to be read. */
+	/* The task's address: also the ID of the stack to be read, see stack_to_read(). */
 	u64 task;
 	/* switch_count(): when the clock started, if it did. */
 	u64 switches;
@@ -30,7 +30,8 @@ USER_SPACE_KNOWS(struct, preexisting_thread);
 /*
  * Runs twice: shortly before the window, for user space to read the stacks of
  * the threads that are off CPU, and right after its start, when every thread
- * without a clock gets one.
+ * without a clock gets one. Then once more whenever a process has moved, for
+ * those that joined thereby.
  */
 SEC("iter/task")
 int find_preexisting(struct bpf_iter__task *ctx)
@@ -47,6 +48,8 @@ int find_preexisting(struct bpf_iter__task *ctx)
 	now = window_now();
 	if (now) {
 		thread = find_thread(task);
+		if (thread && preexisting_are_known)
+			return 0;
 		if (!thread)
 			thread = start_clock(task, now);
 		if (!thread)
@@ -60,7 +63,8 @@ int find_preexisting(struct bpf_iter__task *ctx)
 	found.is_running = task->on_cpu;
 	if (!is_kernel_thread(task)) {
 		regs = user_regs(task);
-		found.leaf_is_exact = !regs_entered_by_syscall(regs);
+		found.leaf_is_exact = !regs_entered_by_syscall(regs) ||
+				      regs_are_of_new_program(regs);
 		read_registers(&found.registers, regs);
 	}
 	bpf_seq_write(ctx->meta->seq, &found, sizeof(found));
@@ -75,7 +79,8 @@ struct open_interval {
 	u64 kernel;
 	/* The kernel's task state now. */
 	u32 task_state;
-	u32 unused;
+	/* Whether the command line asks for the thread. */
+	u32 is_chosen;
 };
 
 USER_SPACE_KNOWS(struct, open_interval);
@@ -120,10 +125,59 @@ int read_open_intervals(struct bpf_iter__task *ctx)
 	open.task = (u64)task;
 	open.kernel = capture_saved_kernel_stack(task, SCRATCH_ITERATOR);
 	open.task_state = task_state(task);
+	open.is_chosen = is_chosen(task);
 	/* If it ran meanwhile, the stack may be that of another place. */
 	if (!is_off_cpu(thread, open.off_since))
 		return 0;
 	bpf_seq_write(ctx->meta->seq, &open, sizeof(open));
+	return 0;
+}
+
+/* What user space learns of a thread that was measured and is no longer. */
+struct departure {
+	/* Where it is off the CPU; the states are those up to when it left. */
+	struct open_interval open;
+	u64 left;
+};
+
+USER_SPACE_KNOWS(struct, departure);
+
+/* Whether @task is where it was when it last left a CPU, by its record. */
+static __always_inline bool has_stayed_off_cpu(struct task_struct *task,
+					       struct thread *thread)
+{
+	return !task->on_cpu && time_run(task) == thread->ran_before;
+}
+
+/* Whenever a process has moved: the threads that left thereby. */
+SEC("iter/task")
+int find_departed(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct departure departure = {};
+	struct thread *thread;
+	u64 now = window_now();
+
+	if (!task || !now)
+		return 0;
+	thread = find_departed_thread(task);
+	if (!thread)
+		return 0;
+	BPF_CORE_READ_STR_INTO(&thread->comm, task, comm);
+	departure.left = moved_by(task, now);
+	departure.open.task = (u64)task;
+	departure.open.off_since = thread->off_since;
+	departure.open.kernel = STACK_MISSED;
+	/* Who woke it since did so after it left. */
+	departure.open.task_state = thread->off_state;
+	departure.open.is_chosen = true;
+	if (has_stayed_off_cpu(task, thread)) {
+		departure.open.kernel =
+			capture_saved_kernel_stack(task, SCRATCH_ITERATOR);
+		if (!has_stayed_off_cpu(task, thread))
+			departure.open.kernel = STACK_MISSED;
+	}
+	bpf_seq_write(ctx->meta->seq, &departure, sizeof(departure));
 	return 0;
 }
 

@@ -18,6 +18,8 @@ pub struct Planned {
     pub format: &'static dyn Format,
     /// The file; none is standard output.
     pub path: Option<PathBuf>,
+    /// Whether nobody chose the file's name, so that nothing may be there.
+    pub is_new: bool,
 }
 
 /// The format that a file's ending says.
@@ -40,6 +42,7 @@ pub fn pair(
     let planned = |format, path: Option<&PathBuf>| Planned {
         format,
         path: path.cloned(),
+        is_new: false,
     };
     Ok(match (formats, files) {
         ([], []) => vec![planned(usual, None)],
@@ -104,7 +107,12 @@ impl Destinations {
     pub fn new(plan: Vec<Planned>) -> anyhow::Result<Destinations> {
         let mut taken = HashSet::new();
         let mut outputs = Vec::new();
-        for Planned { format, path } in plan {
+        for planned in plan {
+            let Planned {
+                format,
+                path,
+                is_new,
+            } = planned;
             match &path {
                 Some(path) if !taken.insert(resolved(path)) => {
                     return Err(usage(format!(
@@ -118,7 +126,13 @@ impl Destinations {
                         format.name()
                     )));
                 }
-                _ => outputs.push((format, Output::new(path)?)),
+                _ => {
+                    let output = match path {
+                        Some(path) if is_new => Output::create_new(path)?,
+                        path => Output::new(path)?,
+                    };
+                    outputs.push((format, output));
+                }
             }
         }
         Ok(Destinations(outputs))
@@ -280,6 +294,7 @@ mod tests {
             let plan = [one, other].map(|path| Planned {
                 format: &Folded,
                 path,
+                is_new: false,
             });
             Destinations::new(plan.into()).map(drop)
         };

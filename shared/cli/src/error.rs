@@ -2,7 +2,7 @@
 //! wrong command line.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
+use std::process::{ExitCode, Termination};
 
 use thiserror::Error;
 
@@ -17,6 +17,15 @@ pub(crate) enum Ending {
     /// The command line is wrong.
     #[error("{0}")]
     Usage(String),
+    /// The command that was to be measured cannot be run: the status says why, as a
+    /// shell's does.
+    #[error("{message}")]
+    NotRun {
+        /// The exit status.
+        status: u8,
+        /// What cannot be run, and why.
+        message: String,
+    },
     /// `--help` or `--version` was asked for and has been printed.
     #[error("finished")]
     Finished,
@@ -33,17 +42,27 @@ pub(crate) enum Ending {
 /// Runs a tool's body and turns its outcome into the exit status.
 ///
 /// An error becomes exactly one line on stderr, `tool: message: cause`, and
-/// exit status 1, or 2 where the command line was wrong (see [`usage`]).
-pub fn run(tool: &str, body: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
-    let Err(error) = body() else {
-        return ExitCode::SUCCESS;
+/// exit status 1, or 2 where the command line was wrong (see [`usage`]). A body that
+/// runs a command returns that one's status.
+pub fn run<Status: Termination>(
+    tool: &str,
+    body: impl FnOnce() -> anyhow::Result<Status>,
+) -> ExitCode {
+    let error = match body() {
+        Ok(status) => return status.report(),
+        Err(error) => error,
     };
-    let (status, line) = verdict(tool, &error);
+    ExitCode::from(tell(tool, &error))
+}
+
+/// Says an error on stderr. Returns its exit status.
+pub(crate) fn tell(tool: &str, error: &anyhow::Error) -> u8 {
+    let (status, line) = verdict(tool, error);
     if let Some(line) = line {
         // When stderr is closed too there is nobody left to tell.
         let _ = writeln!(io::stderr(), "{line}");
     }
-    ExitCode::from(status)
+    status
 }
 
 /// An error that means a wrong command line: [`run`] exits with status 2.
@@ -67,6 +86,7 @@ fn verdict(tool: &str, error: &anyhow::Error) -> (u8, Option<String>) {
         Some(Ending::Finished) => (0, None),
         Some(Ending::Orphaned) => (FAILED, None),
         Some(Ending::Usage(_)) => (MISUSED, Some(line(tool, error))),
+        Some(Ending::NotRun { status, .. }) => (*status, Some(line(tool, error))),
         Some(Ending::ClosedPipe) | None => (FAILED, Some(line(tool, error))),
     }
 }
@@ -146,8 +166,10 @@ mod tests {
         // ExitCode says what it is only to those who debug.
         let shown = |code| format!("{code:?}");
         let failed = run("tool", || {
-            Err(anyhow!("this is to be seen once, in a test"))
+            Err::<(), _>(anyhow!("this is to be seen once, in a test"))
         });
+        let passed_on = run("tool", || Ok(ExitCode::from(7)));
+        assert_eq!(shown(passed_on), shown(ExitCode::from(7)));
         assert_eq!(shown(run("tool", || Ok(()))), shown(ExitCode::SUCCESS));
         assert_eq!(shown(failed), shown(ExitCode::from(FAILED)));
     }

@@ -28,9 +28,9 @@
 //!         let output = cli::Output::new(None)?;
 //!         let mut window = cli::Window::new(arguments.duration.get(), arguments.control.control_fd)?;
 //!         // … attach …
-//!         let start = window.begin()?;
+//!         let start = window.begin(false)?;
 //!         let (events, _) = std::io::pipe()?;
-//!         let stop = window.follow(&events, |_stop| Ok(true))?;
+//!         let stop = window.follow(&events, None, |_stop| Ok(true))?;
 //!         output.write(|writer| writeln!(writer, "{}", stop - start))
 //!     })
 //! }
@@ -43,23 +43,24 @@ mod flags;
 mod meta;
 mod output;
 mod parse;
-mod processes;
 mod signals;
 mod stack_tool;
+mod targets;
 pub mod values;
 mod window;
 
 pub use destinations::{Destinations, Planned, format_of_file, pair};
 pub use error::{reason, run, usage};
 pub use flags::{
-    Chosen, ControlFlags, DurationFlags, FormatFlags, FrameFlags, IntervalFlags, OutputFlags,
-    ProcessFlags, StackFlags, TargetFlags, check_processes, check_threads,
+    CgroupFlags, Chosen, CommandFlags, ControlFlags, DurationFlags, FormatFlags, FrameFlags,
+    IntervalFlags, OutputFlags, PinnedMapFlags, ProcessFlags, StackFlags, TargetFlags,
+    ThreadNameFlags, check_processes, check_threads, nobody_named,
 };
 pub use output::{Output, write_file};
 pub use parse::CommandLine;
-pub use processes::Processes;
 pub use signals::Signals;
 pub use stack_tool::{CommonFlags, StackTool, run_tool, weight_of};
+pub use targets::{Cgroups, HeldCommand, Processes, conclude};
 pub use window::Window;
 
 pub use loader::{monotonic_ns, sleep_until};

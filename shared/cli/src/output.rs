@@ -16,6 +16,8 @@ use crate::error::{Ending, reason};
 #[derive(Debug)]
 pub struct Output {
     path: Option<PathBuf>,
+    /// Whether nothing may be there, as nobody chose the name.
+    is_new: bool,
 }
 
 impl Output {
@@ -30,7 +32,28 @@ impl Output {
             // behind if the tool is killed while it measures.
             drop(Destination::open(path)?);
         }
-        Ok(Output { path })
+        Ok(Output {
+            path,
+            is_new: false,
+        })
+    }
+
+    /// The file at `path`, whose name nobody chose: where there is something already, be it
+    /// a link that somebody else put there, that is left alone.
+    ///
+    /// # Errors
+    /// There is something, or the file cannot be written.
+    pub fn create_new(path: PathBuf) -> anyhow::Result<Output> {
+        if path.symlink_metadata().is_ok() {
+            bail!(
+                "cannot write `{}`: it is there already; name a file with -o",
+                path.display()
+            );
+        }
+        Ok(Output {
+            is_new: true,
+            ..Output::new(Some(path))?
+        })
     }
 
     /// Whether it is standard output.
@@ -46,10 +69,47 @@ impl Output {
     /// The first thing that failed, and what to do.
     pub fn write(self, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
         match &self.path {
+            Some(path) if self.is_new => write_new_file(path, body),
             Some(path) => write_file(path, body),
             None => write_stdout(body),
         }
     }
+}
+
+/// Writes a file where there is none.
+fn write_new_file(
+    path: &Path,
+    body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let failed = |error: io::Error| failed_to_write(path, &error);
+    let temporary = temporary_beside(path).map_err(failed)?;
+    buffered(temporary.as_file(), body).map_err(failed)?;
+    temporary
+        .persist_noclobber(path)
+        .map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+fn failed_to_write(path: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow!(
+        "cannot write `{}`: {}; {}",
+        path.display(),
+        reason(error),
+        remedy(error)
+    )
+}
+
+/// A file that is to be renamed.
+fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    tempfile::Builder::new()
+        .prefix(".systemscope-")
+        // Less the umask, as for any new file.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)
 }
 
 /// Writes a file as [`Output::write`] does.
@@ -60,14 +120,7 @@ pub fn write_file(
     path: &Path,
     body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<()> {
-    let failed = |error: io::Error| {
-        anyhow!(
-            "cannot write `{}`: {}; {}",
-            path.display(),
-            reason(&error),
-            remedy(&error)
-        )
-    };
+    let failed = |error: io::Error| failed_to_write(path, &error);
     match Destination::open(path)? {
         Destination::Special => {
             let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
@@ -96,42 +149,24 @@ enum Destination {
 
 impl Destination {
     fn open(path: &Path) -> anyhow::Result<Destination> {
-        let shown = path.display();
+        let shown = path.to_owned();
         // Through symbolic links: it is the file behind them that is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if path.file_name().is_none() || path.is_dir() {
-            bail!("cannot write `{shown}`: it is a folder; name a file inside it");
+            bail!(
+                "cannot write `{}`: it is a folder; name a file inside it",
+                shown.display()
+            );
         }
         if let Ok(metadata) = fs::metadata(&path) {
             // Renaming over a read-only file would work, and surprise its owner.
-            access(&path, Access::WRITE_OK).map_err(|error| {
-                let error = io::Error::from(error);
-                anyhow!(
-                    "cannot write `{shown}`: {}; {}",
-                    reason(&error),
-                    remedy(&error)
-                )
-            })?;
+            access(&path, Access::WRITE_OK)
+                .map_err(|error| failed_to_write(&shown, &error.into()))?;
             if !metadata.is_file() {
                 return Ok(Destination::Special);
             }
         }
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let temporary = tempfile::Builder::new()
-            .prefix(".systemscope-")
-            // Less the umask, as for any new file.
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)
-            .map_err(|error| {
-                anyhow!(
-                    "cannot write `{shown}`: {}; {}",
-                    reason(&error),
-                    remedy(&error)
-                )
-            })?;
+        let temporary = temporary_beside(&path).map_err(|error| failed_to_write(&shown, &error))?;
         Ok(Destination::Regular { path, temporary })
     }
 }

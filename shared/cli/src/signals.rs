@@ -16,6 +16,7 @@ const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 #[derive(Debug)]
 pub struct Signals {
     arrived: Arc<AtomicBool>,
+    asks_to_end: Arc<AtomicBool>,
     wake: UnixStream,
 }
 
@@ -37,7 +38,13 @@ impl Signals {
             flag::register(signal, Arc::clone(&arrived))?;
             low_level::pipe::register(signal, waker.try_clone()?)?;
         }
-        Ok(Signals { arrived, wake })
+        let asks_to_end = Arc::new(AtomicBool::new(false));
+        flag::register(SIGTERM, Arc::clone(&asks_to_end))?;
+        Ok(Signals {
+            arrived,
+            asks_to_end,
+            wake,
+        })
     }
 
     /// Ignores the ending signals, for a process whose parent decides when to end.
@@ -52,6 +59,13 @@ impl Signals {
     #[must_use]
     pub fn arrived(&self) -> bool {
         self.arrived.load(Ordering::Relaxed)
+    }
+
+    /// Whether SIGTERM has arrived, which unlike those of a terminal comes to this process
+    /// alone.
+    #[must_use]
+    pub fn asks_to_end(&self) -> bool {
+        self.asks_to_end.load(Ordering::Relaxed)
     }
 }
 

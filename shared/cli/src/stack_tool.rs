@@ -1,7 +1,9 @@
 //! The run of a tool that counts by stack: what all of them do, in its order.
 
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use bpf::types::Tally;
 use collect::{Collected, Session, StackChoice, WakersShown};
 use export::Written;
@@ -10,8 +12,8 @@ use profile::{Meta, State, Unit, Weight};
 
 use crate::meta;
 use crate::{
-    CommandLine, ControlFlags, Destinations, DurationFlags, OutputFlags, Planned, TargetFlags,
-    Window, run,
+    CommandLine, ControlFlags, Destinations, DurationFlags, HeldCommand, OutputFlags, Planned,
+    TargetFlags, Window, conclude, nobody_named, run,
 };
 
 /// The flags that every such tool has.
@@ -127,7 +129,6 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
             output: flags,
             duration,
             control,
-            nanoseconds,
             ..
         } = tool.common();
         // A parent has looked whether they are there: one that ended since is no error.
@@ -138,40 +139,67 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
         let mut plan = tool.more_outputs();
         plan.extend(flags.plan()?);
         loader::check_privileges()?;
+        let mut command = target.command().start()?;
+        let own_files = command
+            .as_ref()
+            .map(|command| command.plan_files(Tool::NAME, &mut plan));
         let destinations = Destinations::new(plan)?;
         let mut window = Window::new(duration.get(), control.control_fd)?;
 
-        let mut meta = Meta {
-            tool: Tool::NAME.to_owned(),
-            ..meta::of_this_run()
-        };
-        let collected = measure(&tool, &mut window, &mut meta)?;
-        let remark = tool.remark(&collected.total());
-        let weigh = |tally: &Tally| tool.weigh(tally);
-        let mut named = collected.name(Tool::UNIT, tool.wakers_shown(), weigh);
-        meta.bursts = std::mem::take(&mut named.profile.meta.bursts);
-        named.profile.meta = meta;
-
-        window.report(&named.profile.losses.to_string())?;
-        let options = flags.options(nanoseconds);
-        let written = destinations.write(&named.profile, &options)?;
-        named.report(flags.verbose);
-        let left_out = written.iter().filter_map(Written::left_out);
-        for line in remark.into_iter().chain(left_out) {
-            eprintln!("{}: {line}", Tool::NAME);
+        let outcome = measure_and_write(&tool, destinations, &mut window, command.as_mut());
+        if outcome.is_ok() {
+            for file in own_files.iter().flatten() {
+                eprintln!("{}: wrote `{}`", Tool::NAME, file.display());
+            }
         }
-        Ok(())
+        conclude(command_line.called(), outcome, command, window.signals())
     })
+}
+
+/// Measures, names what was counted, and writes it.
+fn measure_and_write<Tool: StackTool>(
+    tool: &Tool,
+    destinations: Destinations,
+    window: &mut Window,
+    command: Option<&mut HeldCommand>,
+) -> anyhow::Result<()> {
+    let CommonFlags {
+        output: flags,
+        nanoseconds,
+        ..
+    } = tool.common();
+    let mut meta = Meta {
+        tool: Tool::NAME.to_owned(),
+        ..meta::of_this_run()
+    };
+    let collected = measure(tool, window, command, &mut meta)?;
+    let remark = tool.remark(&collected.total());
+    let nobody = collected.unseen_thread_name().map(nobody_named);
+    let weigh = |tally: &Tally| tool.weigh(tally);
+    let mut named = collected.name(Tool::UNIT, tool.wakers_shown(), weigh);
+    meta.bursts = std::mem::take(&mut named.profile.meta.bursts);
+    named.profile.meta = meta;
+
+    window.report(&named.profile.losses.to_string())?;
+    let options = flags.options(nanoseconds);
+    let written = destinations.write(&named.profile, &options)?;
+    named.report(flags.verbose);
+    let left_out = written.iter().filter_map(Written::left_out);
+    for line in remark.into_iter().chain(nobody).chain(left_out) {
+        eprintln!("{}: {line}", Tool::NAME);
+    }
+    Ok(())
 }
 
 /// Measures for the length of the window.
 fn measure<Tool: StackTool>(
     tool: &Tool,
     window: &mut Window,
+    mut command: Option<&mut HeldCommand>,
     meta: &mut Meta,
 ) -> anyhow::Result<Collected> {
     let kernel = Kernel::probe()?;
-    let targets = tool.common().target.targets();
+    let targets = tool.common().target.targets(command.as_deref());
     let mut object = OpenObject::new(&Tool::OBJECT)?;
     kernel.configure(&mut object)?;
     targets.configure(&mut object, &kernel)?;
@@ -180,17 +208,31 @@ fn measure<Tool: StackTool>(
     let object = object.load()?;
     let mut session = tool.attach(&object, &kernel, &targets)?;
 
-    let start = window.begin()?;
+    let mut start = window.begin(targets.are_awaited())?;
     tool.describe(&session, meta);
-    session.open(start, window.stop())?;
+    let let_go = || command.as_mut().map_or(Ok(()), |command| command.let_go());
+    let started = session.open(start, window.stop(), let_go)?;
+    started.context("cannot let the command run")?;
+    let readiness = session.readiness()?;
+    if targets.are_awaited() {
+        if !window.is_controlled() {
+            eprintln!("Waiting for {}... Hit Ctrl-C to give up.", tool.subject());
+        }
+        let first = targets.first_awaited(&object)?;
+        start = window.await_first(&readiness, || {
+            session.take(None)?;
+            Ok(first.get())
+        })?;
+        session.first_came(start);
+    }
     if !window.is_controlled() {
         eprintln!("{}... Hit Ctrl-C to end.", tool.header(&session));
     }
-    let readiness = session.readiness()?;
-    let mut watch = TargetWatch::new(&targets);
-    let stop = window.follow(&readiness, |stop| {
+    let end = command.as_deref().map(AsFd::as_fd);
+    let mut watch = TargetWatch::new(&targets, &object);
+    let stop = window.follow(&readiness, end, |stop| {
         session.take(stop)?;
-        Ok(watch.lives())
+        Ok(watch.lives()?)
     })?;
     meta.targets = tool.subject();
     meta.window = meta::window(start, stop);

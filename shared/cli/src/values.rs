@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use regex::Regex;
+
 /// The kernel's own bound on process and thread IDs (`PID_MAX_LIMIT`, 64-bit).
 const LARGEST_ID: u32 = 4_194_304;
 /// Ten years of 365 days, in seconds: longer is taken for a mistake.
@@ -80,6 +82,19 @@ pub fn task_states(text: &str) -> Result<u32, String> {
     mask.ok_or_else(|| {
         "give a mask of task states such as 1 (interruptible) or 2 (uninterruptible), or 0 for runnable"
             .to_owned()
+    })
+}
+
+/// A regular expression.
+///
+/// # Errors
+/// It is none, and why.
+pub fn expression(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| {
+        // Above it the expression is drawn.
+        let text = error.to_string();
+        let last = text.lines().next_back().unwrap_or_default();
+        last.strip_prefix("error: ").unwrap_or(last).to_owned()
     })
 }
 

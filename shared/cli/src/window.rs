@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use loader::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -31,6 +31,8 @@ pub struct Window {
     ender: Ender,
     start: u64,
     stop: Option<u64>,
+    /// Whether the parent knows that nothing is left to measure.
+    has_told: bool,
 }
 
 /// Who ends the window, beside the duration.
@@ -60,15 +62,17 @@ impl Window {
             ender,
             start: 0,
             stop: None,
+            has_told: false,
         })
     }
 
     /// Call once everything is attached: returns the time the window starts,
     /// which is in a moment, or, after telling the parent `ready`, the time it names.
+    /// Where targets are awaited the duration is not yet that of the window.
     ///
     /// # Errors
     /// The parent is gone (ends the tool without a word) or talks nonsense.
-    pub fn begin(&mut self) -> anyhow::Result<u64> {
+    pub fn begin(&mut self, are_awaited: bool) -> anyhow::Result<u64> {
         self.start = match &mut self.ender {
             Ender::Signals(_) => monotonic_ns() + START_NOTICE_NS,
             Ender::Parent(control) => {
@@ -82,11 +86,46 @@ impl Window {
                 }
             }
         };
+        if !are_awaited {
+            self.last();
+        }
+        Ok(self.start)
+    }
+
+    /// Sleeps until `first` says when the first target came, if not 0, asking it whenever
+    /// `source` is readable. The window begins then, unless that was before programs could
+    /// measure. Tells the parent.
+    ///
+    /// # Errors
+    /// The window ended before that, or those of `first` and of [`Window::ended`].
+    pub fn await_first(
+        &mut self,
+        source: impl AsFd,
+        mut first: impl FnMut() -> anyhow::Result<u64>,
+    ) -> anyhow::Result<u64> {
+        loop {
+            let came = first()?;
+            if came > 0 {
+                self.start = self.start.max(came);
+                self.last();
+                if let Ender::Parent(control) = &mut self.ender {
+                    control.say(&format!("first {}", self.start))?;
+                }
+                return Ok(self.start);
+            }
+            if self.ended()?.is_some() {
+                bail!("nobody of that name came; nothing was measured");
+            }
+            self.wait(source.as_fd(), None)?;
+        }
+    }
+
+    /// Has the window last as long as it is to.
+    fn last(&mut self) {
         if let Some(duration) = self.duration {
             let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
             self.stop_by(self.start.saturating_add(nanoseconds));
         }
-        Ok(self.start)
     }
 
     /// The time the window stopped, once that is known and has passed. Never
@@ -128,8 +167,8 @@ impl Window {
     }
 
     /// Sleeps until the window is over, and calls `tick` with the time it will
-    /// stop, once known: every 100 ms at least, and whenever `source` is
-    /// readable. `tick` says whether there is anything left to measure; once
+    /// stop, once known: every 100 ms at least, whenever `source` is readable, and
+    /// once when `end`, a process's, is. `tick` says whether there is anything left to measure; once
     /// there is not, the window ends, unless that is the parent's to say.
     /// Returns the time it stopped.
     ///
@@ -141,28 +180,48 @@ impl Window {
     pub fn follow(
         &mut self,
         source: impl AsFd,
+        mut end: Option<BorrowedFd<'_>>,
         mut tick: impl FnMut(Option<u64>) -> anyhow::Result<bool>,
     ) -> anyhow::Result<u64> {
         loop {
             let ended = self.ended()?;
             let alive = tick(self.stop())?;
-            if !alive && !self.is_controlled() {
-                let soon = monotonic_ns() + NOTICE_NS;
-                if self.stop.is_none_or(|stop| stop > soon) {
-                    self.stop_by(soon);
-                    continue;
-                }
+            if !alive && self.notes_the_end()? {
+                continue;
             }
             if let Some(stop) = ended {
                 return Ok(stop);
             }
-            self.wait(source.as_fd())?;
+            if self.wait(source.as_fd(), end)? {
+                end = None;
+            }
         }
     }
 
-    /// Sleeps until `source` is readable, a signal or an order comes, the
-    /// window may be over, or [`LONGEST_PATIENCE`] has passed.
-    fn wait(&self, source: BorrowedFd<'_>) -> anyhow::Result<()> {
+    /// Nothing is left to measure: ends the window soon, or tells the parent once.
+    /// Whether that changes when it stops.
+    fn notes_the_end(&mut self) -> anyhow::Result<bool> {
+        match &mut self.ender {
+            Ender::Signals(_) => {
+                let soon = monotonic_ns() + NOTICE_NS;
+                let is_sooner = self.stop.is_none_or(|stop| stop > soon);
+                if is_sooner {
+                    self.stop_by(soon);
+                }
+                Ok(is_sooner)
+            }
+            Ender::Parent(control) => {
+                if !std::mem::replace(&mut self.has_told, true) {
+                    control.say("gone")?;
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// Sleeps until `source` or `end` is readable, a signal or an order comes, the
+    /// window may be over, or [`LONGEST_PATIENCE`] has passed. Whether it is `end`.
+    fn wait(&self, source: BorrowedFd<'_>, end: Option<BorrowedFd<'_>>) -> anyhow::Result<bool> {
         let ender = match &self.ender {
             Ender::Signals(signals) => signals.as_fd(),
             Ender::Parent(control) => control.as_fd(),
@@ -175,13 +234,23 @@ impl Window {
             tv_sec: 0,
             tv_nsec: patience as i64,
         };
-        let mut sources = [
-            PollFd::from_borrowed_fd(ender, PollFlags::IN),
-            PollFd::from_borrowed_fd(source, PollFlags::IN),
-        ];
+        let sources = [ender, source].into_iter().chain(end);
+        let mut sources: Vec<_> = sources
+            .map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN))
+            .collect();
         match poll(&mut sources, Some(&patience)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error).context("cannot wait for the end of the window"),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error).context("cannot wait for the end of the window"),
+        }
+        Ok(sources.get(2).is_some_and(|end| !end.revents().is_empty()))
+    }
+
+    /// The signals that end it, unless a parent does.
+    #[must_use]
+    pub fn signals(&self) -> Option<&Signals> {
+        match &self.ender {
+            Ender::Signals(signals) => Some(signals),
+            Ender::Parent(_) => None,
         }
     }
 
@@ -226,6 +295,7 @@ mod tests {
                 ender,
                 start: 0,
                 stop: None,
+                has_told: false,
             },
         )
     }
@@ -239,6 +309,7 @@ mod tests {
             ender,
             start: 0,
             stop: None,
+            has_told: false,
         }
     }
 
@@ -247,7 +318,7 @@ mod tests {
     fn follow(window: &mut Window, mut alive: impl FnMut() -> bool) -> (Vec<u64>, u64) {
         let (events, _writer) = io::pipe().unwrap();
         let mut announced = Vec::new();
-        let stop = window.follow(&events, |stop| {
+        let stop = window.follow(&events, None, |stop| {
             announced.extend(stop.map(|stop| (stop, monotonic_ns())));
             Ok(alive())
         });
@@ -263,7 +334,7 @@ mod tests {
     #[test]
     fn duration_ends_the_window_to_the_nanosecond() {
         let mut window = plain(Some(Duration::from_millis(30)));
-        let start = window.begin().unwrap();
+        let start = window.begin(false).unwrap();
         assert_eq!(window.ended().unwrap(), None);
         let (announced, stop) = follow(&mut window, || true);
         assert_eq!(stop, start + 30_000_000);
@@ -275,7 +346,7 @@ mod tests {
     #[test]
     fn the_window_ends_early_when_nothing_is_left() {
         let mut window = plain(Some(Duration::from_secs(3600)));
-        let start = window.begin().unwrap();
+        let start = window.begin(false).unwrap();
         let mut rounds = 3;
         let (_, stop) = follow(&mut window, || {
             rounds -= 1;
@@ -285,13 +356,29 @@ mod tests {
     }
 
     #[test]
+    fn an_end_is_heard_of_once() {
+        let mut window = plain(Some(Duration::from_millis(250)));
+        window.begin(false).unwrap();
+        let (events, _writer) = io::pipe().unwrap();
+        // Its writer is gone: it is readable for ever.
+        let (ended, _) = io::pipe().unwrap();
+        let mut rounds = 0;
+        let count = |_| {
+            rounds += 1;
+            Ok(true)
+        };
+        window.follow(&events, Some(ended.as_fd()), count).unwrap();
+        assert!(rounds < 10, "{rounds}");
+    }
+
+    #[test]
     fn the_parent_starts_and_stops() {
         let (mut parent, mut window) = controlled(None);
         let start = monotonic_ns() - 5;
         parent
             .write_all(format!("start {start}\n").as_bytes())
             .unwrap();
-        assert_eq!(window.begin().unwrap(), start);
+        assert_eq!(window.begin(false).unwrap(), start);
         assert_eq!(window.ended().unwrap(), None);
         let far = start + 3_600_000_000_000;
         parent
@@ -310,10 +397,25 @@ mod tests {
     }
 
     #[test]
+    fn the_parent_is_told_once_that_nothing_is_left() {
+        let (mut parent, mut window) = controlled(Some(Duration::from_millis(250)));
+        let start = monotonic_ns();
+        parent
+            .write_all(format!("start {start}\n").as_bytes())
+            .unwrap();
+        window.begin(false).unwrap();
+        follow(&mut window, || false);
+        drop(window);
+        let mut said = String::new();
+        parent.read_to_string(&mut said).unwrap();
+        assert_eq!(said, "ready\ngone\n");
+    }
+
+    #[test]
     fn a_stop_before_the_start_gives_an_empty_window() {
         let (mut parent, mut window) = controlled(None);
         parent.write_all(b"stop 5\nstart 10\n").unwrap();
-        assert_eq!(window.begin().unwrap(), 10);
+        assert_eq!(window.begin(false).unwrap(), 10);
         assert_eq!(window.ended().unwrap(), Some(10));
     }
 
@@ -321,7 +423,7 @@ mod tests {
     fn parents_death_ends_the_child() {
         let (mut parent, mut window) = controlled(None);
         parent.write_all(b"start 1\n").unwrap();
-        window.begin().unwrap();
+        window.begin(false).unwrap();
         drop(parent);
         let error = window.ended().unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(Ending::Orphaned)));

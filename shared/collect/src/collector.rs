@@ -9,7 +9,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bpf::types::{
-    CodeChanged, EventKind, Losses, STACK_DEPTH, StackDump, StackEvent, StackKey, Tally, ThreadEnd,
+    CodeChanged, EventKind, Losses, ProcessEvent, STACK_DEPTH, StackDump, StackEvent, StackKey,
+    Tally, ThreadEnd,
 };
 use libbpf_rs::{Map, RingBuffer, RingBufferBuilder};
 use loader::iterators::{copy, copy_start};
@@ -22,6 +23,7 @@ use crate::counts::{DoubleBuffer, Parts, Settled, Sums};
 use crate::living::Living;
 use crate::session::accounts::Account;
 use crate::stacks::{Outcome, Stacks};
+use crate::thread_names::ThreadNames;
 use crate::unwinding::{Dumped, MOST_DUMPS, Unwinder};
 use crate::wakers::Wakers;
 use crate::window_variables::WindowVariables;
@@ -44,13 +46,14 @@ impl Inbox<'_> {
             Some(EventKind::EVENT_THREAD_END) => self.ended.extend(copy::<ThreadEnd>(message)),
             Some(EventKind::EVENT_STACK_DUMP) => self.take_dump(message),
             Some(EventKind::EVENT_CODE_CHANGED) => self.take_change(message),
+            Some(EventKind::EVENT_PROCESS) => self.take_process(message),
             Some(EventKind::EVENT_WAKER) => copy(message)
                 .into_iter()
                 .for_each(|event| self.wakers.add(event)),
             Some(EventKind::EVENT_WAKER_CHAIN) => copy(message)
                 .iter()
                 .for_each(|event| self.wakers.add_chain(event)),
-            // EVENT_COUNTS_FILLING only wakes us.
+            // EVENT_COUNTS_FILLING and EVENT_MOVED only wake us.
             _ => {}
         }
     }
@@ -80,6 +83,14 @@ impl Inbox<'_> {
                 instance: event.instance,
             });
         }
+    }
+
+    fn take_process(&mut self, message: &[u8]) {
+        const START: usize = offset_of!(ProcessEvent, command_line);
+        let event: ProcessEvent = copy_start(message);
+        let arguments = message.get(START..).unwrap_or_default();
+        let length = arguments.len().min(event.length as usize);
+        self.stacks.tell(&event, &arguments[..length]);
     }
 
     /// Has the unwinder go on, `last` meaning to the end, and keeps what it
@@ -148,6 +159,7 @@ pub struct Collector<'a> {
     inbox: Rc<RefCell<Inbox<'a>>>,
     sums: Sums,
     parts: Parts,
+    thread_names: ThreadNames,
     /// The records of threads, where a thread clock runs: these hold IDs.
     threads: Option<Map<'a>>,
     swept: Instant,
@@ -165,6 +177,8 @@ pub struct Collected {
     pub(crate) stacks: Stacks,
     /// Who ended waits.
     pub(crate) wakers: Wakers,
+    /// Whose sums and accounts they are.
+    thread_names: ThreadNames,
     /// Accounts of the threads that ended inside the window.
     pub(crate) ended: Vec<ThreadEnd>,
     /// Every thread's account, where a thread clock ran.
@@ -206,6 +220,7 @@ impl<'a> Collector<'a> {
             inbox,
             sums: Sums::new(choice.per_process),
             parts: Parts::new(),
+            thread_names: ThreadNames::new(choice.thread_names.clone()),
             threads: object.map("threads").ok(),
             swept: Instant::now(),
         })
@@ -250,6 +265,21 @@ impl<'a> Collector<'a> {
             self.sweep()?;
         }
         Ok(())
+    }
+
+    /// Adds an interval that programs did not see end.
+    pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
+        if self.thread_names.include(&key.comm) {
+            let Inbox { stacks, wakers, .. } = &*self.inbox.borrow();
+            self.parts.add(tally);
+            self.sums.add(key, tally, stacks, wakers);
+        }
+    }
+
+    /// The first target came at `start`: parts of the window begin there.
+    pub fn begin_parts(&mut self, start: u64) {
+        self.parts = Parts::new();
+        self.parts.begin(start);
     }
 
     /// Ends a part of the window, if it has been long enough.
@@ -326,10 +356,12 @@ impl<'a> Collector<'a> {
         self.ring.consume().context("read the ring buffer")?;
         let Inbox { stacks, wakers, .. } = &mut *self.inbox.borrow_mut();
         wakers.settle(stacks, |_, _| false);
-        let (sums, parts) = (&mut self.sums, &mut self.parts);
+        let (sums, parts, names) = (&mut self.sums, &mut self.parts, &mut self.thread_names);
         take_all(full, "the counts", |key: StackKey, tally: Tally| {
-            parts.add(&tally);
-            sums.add(key, &tally, stacks, wakers);
+            if names.include(&key.comm) {
+                parts.add(&tally);
+                sums.add(key, &tally, stacks, wakers);
+            }
         })
     }
 
@@ -346,6 +378,7 @@ impl<'a> Collector<'a> {
             inbox,
             sums,
             parts,
+            thread_names,
             counts,
             ..
         } = self;
@@ -370,6 +403,7 @@ impl<'a> Collector<'a> {
             open: Vec::new(),
             stacks,
             wakers,
+            thread_names,
             ended,
             accounts: Vec::new(),
             drains: counts.swaps(),
@@ -382,8 +416,22 @@ impl<'a> Collector<'a> {
 impl Collected {
     /// Adds what was still open when the window closed.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
-        self.open.push(*tally);
-        self.sums.add(key, tally, &self.stacks, &self.wakers);
+        if self.thread_names.include(&key.comm) {
+            self.open.push(*tally);
+            self.sums.add(key, tally, &self.stacks, &self.wakers);
+        }
+    }
+
+    /// Adds the accounts of all threads: those count that have a name that is wanted last.
+    pub(crate) fn add_accounts(&mut self, accounts: Vec<Account>) {
+        let accounts = accounts.into_iter();
+        let wanted = accounts.filter(|account| self.thread_names.include(account.comm()));
+        self.accounts.extend(wanted);
+    }
+
+    /// The expression by which threads are chosen, if it was found in no name.
+    pub fn unseen_thread_name(&self) -> Option<&str> {
+        self.thread_names.unseen()
     }
 
     /// All that was counted, without regard to stacks.

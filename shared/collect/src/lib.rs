@@ -15,6 +15,7 @@ mod session;
 mod spans;
 mod stack_choice;
 mod stacks;
+mod thread_names;
 mod unwinding;
 mod wakers;
 mod window_variables;

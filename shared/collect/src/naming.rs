@@ -9,6 +9,7 @@ use profile::{Bursts, Losses, Profile, Sample, State, ThreadId, Unit, Waker, Wei
 use crate::Collected;
 use crate::counts::Settled;
 use crate::draft::Draft;
+use crate::session::accounts::Account;
 use crate::stacks::{NamedStack, Quality, Walks};
 use crate::wakers::Seen;
 
@@ -48,7 +49,7 @@ impl Collected {
         let mut worth = Worth {
             losses: Losses {
                 events: self.lost.counts + self.lost.clocks + self.lost.switches,
-                threads: self.lost.thread_ends,
+                threads: self.lost.thread_ends + self.lost.children,
                 ..Losses::default()
             },
             ..Worth::default()
@@ -93,6 +94,9 @@ impl Collected {
                 }
             }
         }
+        let kernel_threads: BTreeSet<u32> = (self.accounts.iter())
+            .filter_map(Account::kernel_thread)
+            .collect();
         for account in std::mem::take(&mut self.accounts) {
             let thread = account.named(&mut draft);
             draft.profile.threads.push(thread);
@@ -101,7 +105,7 @@ impl Collected {
         let samples = draft.profile.samples.keys();
         let pids = samples.filter_map(|sample| Some(sample.thread?.pid));
         let pids: BTreeSet<u32> = threads.chain(pids).filter(|pid| *pid != 0).collect();
-        draft.profile.processes = self.stacks.processes(&pids);
+        draft.profile.processes = self.stacks.processes(&pids, &kernel_threads);
         draft.profile.meta.bursts = self.bursts(&draft.profile, weigh);
         let unnamed = self.stacks.losses();
         draft.profile.losses = worth.losses;
@@ -110,7 +114,7 @@ impl Collected {
             profile: draft.profile,
             walks: worth.walks,
             missed_wakers: worth.missed_wakers,
-            notes: self.notes,
+            notes: self.stacks.note().into_iter().chain(self.notes).collect(),
             unnamed,
             sent: self.stacks.count(),
             drains: self.drains,

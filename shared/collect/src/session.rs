@@ -2,8 +2,10 @@
 
 pub(crate) mod accounts;
 mod clock;
+pub(crate) mod moves;
 mod pre_existing;
 mod sampling;
+mod unseen_departures;
 
 use std::os::fd::OwnedFd;
 
@@ -18,8 +20,17 @@ pub use sampling::SamplingSession;
 /// An object that is attached, until it is known what it counted.
 pub trait Session {
     /// Opens the window at `start`, and closes it at `stop` if that is known, both on
-    /// CLOCK_MONOTONIC, nanoseconds. Returns soon after the start.
-    fn open(&mut self, start: u64, stop: Option<u64>) -> Result<()>;
+    /// CLOCK_MONOTONIC, nanoseconds. Calls `at_start` then, and returns soon after, with
+    /// what that returned.
+    fn open<Started>(
+        &mut self,
+        start: u64,
+        stop: Option<u64>,
+        at_start: impl FnOnce() -> Started,
+    ) -> Result<Started>;
+
+    /// Nobody was measured before `start`, when the first target came.
+    fn first_came(&mut self, start: u64);
 
     /// A descriptor that is readable when there is something to take.
     fn readiness(&self) -> Result<OwnedFd>;

@@ -4,15 +4,17 @@ use std::collections::HashMap;
 use std::fs;
 
 use bpf::types::{
-    Losses, RecentSum, SPAN_SLOTS, SpanCounts, SpanKey, SpanKind, SpanOwner, SpanSum, Waiting,
+    Losses, RecentSum, SPAN_SLOTS, SpanCounts, SpanKey, SpanKind, SpanOwner, SpanSum, Thread,
+    Waiting,
 };
 use libbpf_rs::{Link, Map, MapCore, MapFlags, ProgramMut};
 use loader::iterators::{self, copy};
 use loader::maps::take_all;
-use loader::{Context, LoadedObject, OpenObject, Result, Variable, run_on_each};
+use loader::{Context, LoadedObject, OpenObject, Result, Targets, Variable, run_on_each};
 use profile::spans::{Apart, Bucket, Distribution, Histogram, Kind, Owner, Row, Scale};
 
 use crate::counts::DoubleBuffer;
+use crate::session::moves::Moves;
 use crate::window_variables::WindowVariables;
 
 /// An end that never comes, in a word that has one bit for something else.
@@ -32,7 +34,8 @@ pub struct Question {
 }
 
 impl Question {
-    /// Tells programs, and neither loads nor makes room for what is not needed.
+    /// Tells programs, which know the targets, and neither loads nor makes room for what is
+    /// not needed.
     pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
         let owner = match self.apart {
             None => SpanOwner::OWNER_NONE,
@@ -56,6 +59,11 @@ impl Question {
         let is_off_cpu = self.kind != Kind::Running;
         object.choose("find_preexisting", is_off_cpu)?;
         object.choose("read_waiting", is_off_cpu)?;
+        if !is_off_cpu {
+            // Who is on a CPU is asked at its switches.
+            object.choose("note_move", false)?;
+            object.choose("find_departed", false)?;
+        }
         for map in ["threads", "returned"] {
             match is_off_cpu {
                 true => object.make_room_for_threads(map)?,
@@ -117,6 +125,7 @@ pub struct SpanCollector<'a> {
     /// The interval's end << 1 | its slot.
     interval: Variable<'a, u64>,
     preexisting_are_known: Variable<'a, u8>,
+    moves: Option<Moves<'a>>,
     /// Where the interval is counted, and when it is.
     slot: usize,
     start: u64,
@@ -126,8 +135,12 @@ pub struct SpanCollector<'a> {
 }
 
 impl<'a> SpanCollector<'a> {
-    /// Attaches an object that was told the question.
-    pub fn attach(object: &'a LoadedObject, question: Question) -> Result<Self> {
+    /// Attaches an object that was told the question and the targets.
+    pub fn attach(object: &'a LoadedObject, question: Question, targets: &Targets) -> Result<Self> {
+        let moves = match question.kind {
+            Kind::Running => None,
+            _ => Moves::new(object, targets)?,
+        };
         Ok(SpanCollector {
             links: object.attach(&question.hooks())?,
             question,
@@ -143,6 +156,7 @@ impl<'a> SpanCollector<'a> {
             interval_start: object.variable("interval_start")?,
             interval: object.variable("interval")?,
             preexisting_are_known: object.variable("preexisting_are_known")?,
+            moves,
             slot: 0,
             start: 0,
             end: 0,
@@ -188,6 +202,26 @@ impl<'a> SpanCollector<'a> {
         if self.question.apart.is_some() && self.sums.used() >= self.sums.room() / 2 {
             self.read_sums()?;
         }
+        match self.moves.as_ref().is_some_and(Moves::are_due) {
+            true => self.follow_moves(),
+            false => Ok(()),
+        }
+    }
+
+    /// Counts what is open of the spans of threads that are no longer measured, and has
+    /// those that now are begin theirs.
+    fn follow_moves(&mut self) -> Result<()> {
+        let Some(moves) = &mut self.moves else {
+            return Ok(());
+        };
+        let until = moves.begin()?;
+        let departed: Vec<(Waiting, Thread)> =
+            moves.take_departed(|thread: &Waiting| thread.task)?;
+        iterators::run::<u64>(&self.find_preexisting)?;
+        moves.end(until);
+        for (thread, _) in departed {
+            self.count_part(&thread, thread.end.min(self.end));
+        }
         Ok(())
     }
 
@@ -195,6 +229,7 @@ impl<'a> SpanCollector<'a> {
     /// `next_end` says, by the time at which it is asked: that end must be yet
     /// to come, however long reading took.
     pub fn next_interval(&mut self, next_end: impl Fn() -> u64) -> Result<Distribution> {
+        self.follow_moves()?;
         // What began before the end is over then, and runs that did not end are
         // split.
         run_on_each(&self.visit_cpu)?;
@@ -294,13 +329,18 @@ impl<'a> SpanCollector<'a> {
             },
         )?;
         for thread in waiting.into_values() {
-            let (since, until) = part(&thread, self.question.kind, self.start, self.end);
-            let owner = self.question.apart.map_or(0, |_| thread.owner);
-            if since < until {
-                histogram(&mut self.read[self.slot], owner, self.question.scale).add(until - since);
-            }
+            self.count_part(&thread, self.end);
         }
         Ok(())
+    }
+
+    /// Adds what lies between the interval's start and `end` of a thread's span.
+    fn count_part(&mut self, thread: &Waiting, end: u64) {
+        let (since, until) = part(thread, self.question.kind, self.start, end);
+        let owner = self.question.apart.map_or(0, |_| thread.owner);
+        if since < until {
+            histogram(&mut self.read[self.slot], owner, self.question.scale).add(until - since);
+        }
     }
 
     /// What was read of a slot, the most time first.

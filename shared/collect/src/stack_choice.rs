@@ -1,13 +1,14 @@
 //! Which stacks a tool was asked for.
 
 use loader::{LoadedObject, OpenObject, Result, Targets};
+use regex::Regex;
 use symbolize::Sources;
 
 use crate::unwinding::make_room_for_tables;
 use crate::{CallGraph, Detail, Unwinder};
 
 /// Which stacks are wanted, and of what.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct StackChoice {
     /// User stacks.
     pub user: bool,
@@ -25,6 +26,8 @@ pub struct StackChoice {
     pub sources: Sources,
     /// Stacks of others than the targets are captured, too.
     pub of_anyone: bool,
+    /// Only those of threads in whose name this is found.
+    pub thread_names: Option<Regex>,
 }
 
 impl StackChoice {

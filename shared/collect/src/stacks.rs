@@ -7,7 +7,7 @@ mod walks;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use bpf::types::{STACK_MISSED, STACK_NONE, StackEvent};
+use bpf::types::{ProcessEvent, STACK_MISSED, STACK_NONE, StackEvent};
 use profile::{Id, StackId, StackTree, Table};
 use symbolize::{Location, Process, Sources, Symbolizer};
 
@@ -88,6 +88,23 @@ impl Stacks {
         let ask = |addresses: &[u64]| loader::kernel_names(addresses).ok();
         stacks.symbolizer.ask_kernel(ask);
         stacks
+    }
+
+    /// Keeps what a program tells of a process, where processes are told of.
+    pub(crate) fn tell(&mut self, event: &ProcessEvent, arguments: &[u8]) {
+        if self.detail == Detail::Addresses {
+            self.processes.tell(event, arguments);
+        }
+    }
+
+    /// What is to be said of the processes.
+    pub(crate) fn note(&self) -> Option<String> {
+        let left_out = self.processes.left_out();
+        (left_out > 0).then(|| {
+            format!(
+                "{left_out} processes more than are described: their command lines are not known"
+            )
+        })
     }
 
     /// Keeps a stack that a program sent, if it is new.
@@ -227,11 +244,16 @@ impl Stacks {
         self.ids = HashMap::new();
     }
 
-    /// What is told of the processes with these IDs.
-    pub(crate) fn processes(&mut self, wanted: &BTreeSet<u32>) -> Vec<profile::Process> {
+    /// What is told of the processes with these IDs, of which some are threads of the
+    /// kernel's own.
+    pub(crate) fn processes(
+        &mut self,
+        wanted: &BTreeSet<u32>,
+        kernel_threads: &BTreeSet<u32>,
+    ) -> Vec<profile::Process> {
         match self.detail {
             Detail::Names => Vec::new(),
-            Detail::Addresses => std::mem::take(&mut self.processes).told(wanted),
+            Detail::Addresses => std::mem::take(&mut self.processes).told(wanted, kernel_threads),
         }
     }
 

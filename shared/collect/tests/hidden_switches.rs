@@ -12,7 +12,7 @@ use std::time::Duration;
 use bpf::types::{Losses, STACK_MISSED, StackKey, Tally, Thread};
 use collect::CallGraph;
 use libbpf_rs::{Link, MapCore, MapFlags};
-use loader::{LoadedObject, OpenObject};
+use loader::{LoadedObject, OpenObject, monotonic_ns};
 use plain::Plain;
 
 /// How long the target computes, and how long it is left asleep.
@@ -133,6 +133,7 @@ fn around(
         object.set("want_kernel_stacks", false).unwrap();
         object.set("call_graph", CallGraph::Fp.code()).unwrap();
         object.set("only_pid", target.child.id()).unwrap();
+        object.set("targets_named_ns", monotonic_ns()).unwrap();
         let object = object.load().expect("load, as root");
         object.variable("window_start").unwrap().set(1_u64);
         let links = see(&object);

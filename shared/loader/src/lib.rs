@@ -24,5 +24,8 @@ pub use kernel_names::kernel_names;
 pub use object::{Constant, LoadedObject, OpenObject, Variable};
 pub use preflight::{capabilities, check_privileges};
 pub use sampling::{Event, Samplers};
-pub use targets::{ProcessHandle, ProcessNames, TargetWatch, Targets};
+pub use targets::{
+    Cgroup, CgroupMount, Container, ProcessHandle, ProcessNames, TargetWatch, Targets, containers,
+    is_hexadecimal, unit_name, units,
+};
 pub use time::{monotonic_ns, sleep_until};

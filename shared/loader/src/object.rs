@@ -6,16 +6,19 @@
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
-use libbpf_rs::{AsRawLibbpf, Link, Map, MapCore, ObjectBuilder, ProgramMut, libbpf_sys};
+use libbpf_rs::{
+    AsRawLibbpf, Link, Map, MapCore, MapHandle, ObjectBuilder, ProgramMut, libbpf_sys,
+};
 use plain::Plain;
 
-use crate::Result;
 use crate::error::{Context, missing};
-use crate::kernel::threads_alive;
+use crate::kernel::{lossy, threads_alive};
+use crate::{Error, Result};
 
 /// The section of constants.
 const CONSTANTS: &str = ".rodata";
@@ -86,6 +89,34 @@ impl OpenObject {
         /// For at least this many.
         const FEWEST: u32 = 32768;
         self.make_room(map, threads_alive().saturating_mul(2).max(FEWEST))
+    }
+
+    /// Puts a map that is in the kernel already in the place of one of the object's, which
+    /// is called as that map is from here on.
+    ///
+    /// # Errors
+    /// It cannot be told from another one of the object's.
+    pub fn reuse(&mut self, map: &str, there: &MapHandle) -> Result<()> {
+        let name = there.name();
+        // Those of constants and variables are found by what is behind the dot.
+        let has_dot = name.as_encoded_bytes().contains(&b'.');
+        if has_dot || self.object.maps().any(|own| own.name() == name) {
+            return Err(Error::Unsupported(format!(
+                "the BPF map `{}` is called as one of this program's is: give it another name when you create it",
+                lossy(name)
+            )));
+        }
+        let mut maps = self.object.maps_mut();
+        let mut found = maps.find(|found| found.name() == map);
+        let found = found.as_mut().ok_or_else(|| missing(map))?;
+        found
+            .reuse_fd(there.as_fd())
+            .context(format!("use another map as {map}"))
+    }
+
+    /// Whether it has a program of this name.
+    pub fn has_program(&self, program: &str) -> bool {
+        self.object.progs().any(|found| found.name() == program)
     }
 
     /// Says whether a program is loaded with the others.

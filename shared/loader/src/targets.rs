@@ -1,47 +1,127 @@
-//! What is measured: processes and threads named on the command line.
+//! What is measured: processes, threads and cgroups named on the command line, and what
+//! processes fork.
 
+mod cgroups;
+mod containers;
+mod followers;
+mod membership;
 mod names;
+mod pinned_maps;
 mod process_handle;
+mod units;
+mod watch;
 
 use std::fs;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
 
-use bpf::types::ThreadIds;
-use libbpf_rs::{MapCore, MapFlags};
+use bpf::types::{ProgramName, ThreadIds};
+use libbpf_rs::{Link, MapCore, MapFlags};
 use symbolize::Process;
 
 use crate::error::Context;
-use crate::{Kernel, LoadedObject, OpenObject, Result, iterators, monotonic_ns};
+use crate::{Kernel, LoadedObject, OpenObject, Result, Variable, iterators, monotonic_ns};
 
+pub use cgroups::{Cgroup, CgroupMount};
+pub use containers::{Container, containers, is_hexadecimal};
 pub use names::ProcessNames;
 pub use process_handle::ProcessHandle;
+pub use units::{unit_name, units};
+pub use watch::TargetWatch;
 
-/// Processes and threads, as the caller's PID namespace names them. Both empty
-/// means the whole machine, or in a container all that it shows.
+/// The kernel's IDs of processes or threads, each with when that started, CLOCK_MONOTONIC.
+type Started = Vec<(u32, u64)>;
+
+/// Processes and threads, as the caller's PID namespace names them, or cgroups. None of
+/// these means the whole machine, or in a container all that it shows.
 #[derive(Clone, Debug, Default)]
 pub struct Targets {
     /// Processes: all their threads.
     pub pids: Vec<u32>,
     /// Single threads.
     pub tids: Vec<u32>,
+    /// The processes that they fork, and have forked, and those that these fork.
+    pub children: bool,
+    /// Names of programs that nobody runs yet: whoever executes one of them.
+    pub awaited: Vec<String>,
+    /// Whatever is in these or below them at the time.
+    pub cgroups: Vec<Cgroup>,
+    /// Where a BPF map is pinned: of all these, only what is in cgroups that it has.
+    pub cgroup_map: Option<PathBuf>,
+    /// The same of mount namespaces.
+    pub mount_namespace_map: Option<PathBuf>,
+    /// When they were named, CLOCK_MONOTONIC, nanoseconds: whoever is younger has an ID
+    /// that is used again.
+    named_ns: u64,
 }
 
 impl Targets {
+    /// The longest name of a program that can be waited for, in bytes.
+    pub const LONGEST_AWAITED: usize = size_of::<ProgramName>() - 1;
+
+    /// Processes and threads that there are now, by their IDs.
+    pub fn new(pids: Vec<u32>, tids: Vec<u32>) -> Targets {
+        Targets {
+            pids,
+            tids,
+            named_ns: monotonic_ns(),
+            ..Targets::default()
+        }
+    }
+
     /// Whether everything is measured.
     pub fn is_everything(&self) -> bool {
-        self.pids.is_empty() && self.tids.is_empty()
+        !self.are_named() && !self.by_membership()
+    }
+
+    /// Whether somebody is named.
+    fn are_named(&self) -> bool {
+        self.has_ids() || !self.awaited.is_empty() || !self.cgroups.is_empty()
+    }
+
+    /// Whether processes or threads are.
+    fn has_ids(&self) -> bool {
+        !self.pids.is_empty() || !self.tids.is_empty()
+    }
+
+    /// Whether there can be nobody left: in a cgroup there may be others later.
+    fn can_end(&self) -> bool {
+        self.are_named() && self.cgroups.is_empty()
+    }
+
+    /// Whether there is nobody to measure yet.
+    pub fn are_awaited(&self) -> bool {
+        !self.has_ids() && self.cgroups.is_empty() && !self.awaited.is_empty()
+    }
+
+    /// When the first of those that were waited for came, CLOCK_MONOTONIC, nanoseconds; 0
+    /// before.
+    pub fn first_awaited<'a>(&self, object: &'a LoadedObject) -> Result<Variable<'a, u64>> {
+        object.variable("first_awaited_ns")
     }
 
     /// Tells programs how to choose whom they measure: `include/filter.h`.
     pub fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
-        if let ([pid], []) = (self.pids.as_slice(), self.tids.as_slice())
-            && !kernel.is_nested()
-        {
-            object.set("only_pid", *pid)?;
+        if let Some(pid) = self.only_pid(kernel) {
+            object.set("only_pid", pid)?;
         }
-        object.set("targets_named_ns", monotonic_ns())?;
-        self.configure_as("filter", "target", object)
+        object.set("targets_named_ns", self.named_ns)?;
+        self.configure_membership(object)?;
+        self.configure_as("filter", "target", object)?;
+        self.configure_followers(object)
+    }
+
+    /// Whether programs alone know who is measured.
+    fn are_judged_by_programs(&self) -> bool {
+        self.are_named() && (self.children || !self.awaited.is_empty())
+    }
+
+    /// The one process, where programs can compare with its ID.
+    fn only_pid(&self, kernel: &Kernel) -> Option<u32> {
+        let is_told = self.are_judged_by_programs() || self.by_membership();
+        match (self.pids.as_slice(), self.tids.as_slice()) {
+            ([pid], []) if !kernel.is_nested() && !is_told => Some(*pid),
+            _ => None,
+        }
     }
 
     /// Tells programs how to choose the wakers that count: `include/wakers.h`.
@@ -60,45 +140,57 @@ impl Targets {
         Ok(())
     }
 
-    /// Whether a thread, by the IDs of the caller's PID namespace, is measured.
-    pub fn includes(&self, pid: u32, tid: u32) -> bool {
-        self.is_everything() || self.pids.contains(&pid) || self.tids.contains(&tid)
-    }
-
-    /// Names to programs whom they measure.
-    pub fn fill(&self, object: &LoadedObject, kernel: &Kernel) -> Result<()> {
-        self.fill_in("target", object, kernel)
+    /// Names to programs whom they measure. Others become targets as long as the links
+    /// live.
+    pub fn fill(&self, object: &LoadedObject, kernel: &Kernel) -> Result<Vec<Link>> {
+        self.fill_cgroups(object)?;
+        if self.only_pid(kernel).is_none() {
+            self.fill_in("target", object)?;
+        }
+        self.follow(object)
     }
 
     /// Names to programs the wakers that count.
-    pub fn fill_wakers(&self, object: &LoadedObject, kernel: &Kernel) -> Result<()> {
-        self.fill_in("waker", object, kernel)
+    pub fn fill_wakers(&self, object: &LoadedObject) -> Result<()> {
+        self.fill_in("waker", object)
     }
 
     /// Puts the kernel's own IDs into the maps that begin with `maps`.
-    fn fill_in(&self, maps: &str, object: &LoadedObject, kernel: &Kernel) -> Result<()> {
-        let (pids, tids) = if kernel.is_nested() && !self.is_everything() {
-            let list_threads = object.program("list_threads")?;
-            self.translated(&iterators::run::<ThreadIds>(&list_threads)?)
-        } else {
-            (self.pids.clone(), self.tids.clone())
-        };
+    fn fill_in(&self, maps: &str, object: &LoadedObject) -> Result<()> {
+        if !self.has_ids() {
+            return Ok(());
+        }
+        let (pids, tids) = self.translated(&living_threads(object)?);
         for (kind, ids) in [("pids", pids), ("tids", tids)] {
             let map = object.map(&format!("{maps}_{kind}"))?;
-            for id in ids {
-                map.update(&id.to_ne_bytes(), &[1], MapFlags::ANY)
+            for (id, started) in ids {
+                map.update(&id.to_ne_bytes(), &started.to_ne_bytes(), MapFlags::ANY)
                     .context(format!("make {id} a target"))?;
             }
         }
         Ok(())
     }
 
+    /// The kernel's IDs of the processes and threads, each with its start.
+    fn translated(&self, threads: &[ThreadIds]) -> (Started, Started) {
+        let was_there = |started| started <= self.named_ns;
+        let mut pids: Started = (threads.iter())
+            .filter(|ids| self.pids.contains(&ids.namespace_pid))
+            .filter(|ids| was_there(ids.process_started))
+            .map(|ids| (ids.pid, ids.process_started))
+            .collect();
+        pids.sort_unstable();
+        pids.dedup();
+        let tids = (threads.iter())
+            .filter(|ids| self.tids.contains(&ids.namespace_tid) && was_there(ids.started))
+            .map(|ids| (ids.tid, ids.started))
+            .collect();
+        (pids, tids)
+    }
+
     /// The processes that are measured, each with the program that it runs.
     pub fn processes(&self, object: &LoadedObject) -> Result<Vec<Process>> {
-        let list_threads = object.program("list_threads")?;
-        let mut processes: Vec<Process> = iterators::run::<ThreadIds>(&list_threads)?
-            .iter()
-            .filter(|ids| self.includes(ids.namespace_pid, ids.namespace_tid))
+        let mut processes: Vec<Process> = (self.threads(object)?.iter())
             .filter(|ids| ids.instance != 0 && ids.namespace_pid != 0)
             .map(|ids| Process {
                 pid: ids.namespace_pid,
@@ -110,79 +202,26 @@ impl Targets {
         Ok(processes)
     }
 
-    fn translated(&self, threads: &[ThreadIds]) -> (Vec<u32>, Vec<u32>) {
-        let mut pids: Vec<u32> = threads
-            .iter()
-            .filter(|ids| self.pids.contains(&ids.namespace_pid))
-            .map(|ids| ids.pid)
-            .collect();
-        pids.dedup();
-        pids.sort_unstable();
-        pids.dedup();
-        let tids = threads
-            .iter()
-            .filter(|ids| self.tids.contains(&ids.namespace_tid))
-            .map(|ids| ids.tid)
-            .collect();
-        (pids, tids)
+    /// The threads that are measured and have not ended.
+    fn threads(&self, object: &LoadedObject) -> Result<Vec<ThreadIds>> {
+        let mut threads = living_threads(object)?;
+        threads.retain(
+            |ids| match self.are_judged_by_programs() || self.by_membership() {
+                true => ids.is_target != 0,
+                false => {
+                    self.is_everything()
+                        || self.pids.contains(&ids.namespace_pid)
+                        || self.tids.contains(&ids.namespace_tid)
+                }
+            },
+        );
+        Ok(threads)
     }
 }
 
-/// How often to look whether the targets live.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Watches for the end of all targets; cheap to ask often.
-pub struct TargetWatch {
-    /// Those that have not ended; `None` where everything is measured, which never ends.
-    alive: Option<Vec<Target>>,
-    looked: Instant,
-}
-
-/// A target that has not ended.
-enum Target {
-    Process(ProcessHandle),
-    /// One that could not be taken hold of, as where too many files are open.
-    Unheld(u32),
-    Thread(u32),
-}
-
-impl TargetWatch {
-    /// A watch over targets, which all live.
-    pub fn new(targets: &Targets) -> Self {
-        let process = |&pid: &u32| match ProcessHandle::open(pid) {
-            Ok(handle) => Target::Process(handle),
-            Err(_) => Target::Unheld(pid),
-        };
-        let processes = targets.pids.iter().map(process);
-        let threads = targets.tids.iter().map(|&tid| Target::Thread(tid));
-        TargetWatch {
-            alive: (!targets.is_everything()).then(|| processes.chain(threads).collect()),
-            looked: Instant::now(),
-        }
-    }
-
-    /// Whether there is still something to measure. A process whose first thread ended
-    /// lives on while another of its threads does.
-    pub fn lives(&mut self) -> bool {
-        let Some(alive) = &mut self.alive else {
-            return true;
-        };
-        if self.looked.elapsed() >= LOOK_INTERVAL {
-            self.looked = Instant::now();
-            alive.retain(Target::lives);
-        }
-        !alive.is_empty()
-    }
-}
-
-impl Target {
-    fn lives(&self) -> bool {
-        match self {
-            Target::Process(handle) => !handle.has_ended(),
-            Target::Unheld(pid) => process_lives(*pid),
-            Target::Thread(tid) => thread_lives(*tid),
-        }
-    }
+/// Every thread that our PID namespace shows.
+fn living_threads(object: &LoadedObject) -> Result<Vec<ThreadIds>> {
+    iterators::run(&object.program("list_threads")?)
 }
 
 fn process_lives(pid: u32) -> bool {
@@ -213,70 +252,53 @@ fn is_alive(folder: &Path) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
 
-    fn of(pids: Vec<u32>, tids: Vec<u32>) -> TargetWatch {
-        let mut watch = TargetWatch::new(&Targets { pids, tids });
-        watch.looked = Instant::now() - LOOK_INTERVAL;
-        watch
-    }
-
     #[test]
-    fn a_zombie_is_gone_and_this_process_is_not() {
-        let ours = std::process::id();
-        assert!(of(vec![ours], vec![]).lives() && of(vec![], vec![ours]).lives());
-
-        for by_tid in [false, true] {
-            let mut child = Command::new("true").spawn().unwrap();
-            let (pids, tids) = match by_tid {
-                false => (vec![child.id()], vec![]),
-                true => (vec![], vec![child.id()]),
-            };
-            let mut watch = of(pids.clone(), tids.clone());
-            while watch.lives() {
-                watch.looked = Instant::now() - LOOK_INTERVAL;
-            }
-            // And to those who cannot take hold of it.
-            assert!(!process_lives(child.id()));
-            child.wait().unwrap();
-            assert!(!of(pids, tids).lives());
-        }
-    }
-
-    #[test]
-    fn one_that_lives_is_enough() {
-        let mut child = Command::new("true").spawn().unwrap();
-        child.wait().unwrap();
-        let ours = std::process::id();
-        assert!(of(vec![child.id(), ours], vec![]).lives());
-        assert!(of(vec![child.id()], vec![ours]).lives());
-    }
-
-    #[test]
-    fn everything_is_never_gone() {
-        assert!(of(vec![], vec![]).lives());
+    fn a_cgroup_is_not_everything_and_never_gone() {
+        let cgroup = Cgroup {
+            path: "/a".to_owned(),
+            id: 1,
+        };
+        let targets = Targets {
+            cgroups: vec![cgroup],
+            ..Targets::default()
+        };
+        assert!(!targets.is_everything() && targets.by_membership());
+        assert!(!targets.can_end());
+        let mapped = Targets {
+            cgroup_map: Some("/sys/fs/bpf/a".into()),
+            ..Targets::default()
+        };
+        assert!(!mapped.is_everything() && mapped.by_membership());
+        assert!(!mapped.can_end());
     }
 
     #[test]
     fn translates_a_containers_ids() {
-        let ids = |pid, tid, namespace_pid, namespace_tid| ThreadIds {
+        let ids = |pid, tid, namespace_pid, namespace_tid, started| ThreadIds {
             pid,
             tid,
             namespace_pid,
             namespace_tid,
-            instance: 1,
+            started,
+            process_started: started - u64::from(tid - pid),
+            ..ThreadIds::default()
         };
         let threads = [
-            ids(900, 900, 5, 5),
-            ids(900, 901, 5, 6),
-            ids(950, 950, 7, 7),
+            ids(900, 900, 5, 5, 30),
+            ids(900, 901, 5, 6, 31),
+            ids(950, 950, 7, 7, 40),
+            // It has the ID of one that has ended.
+            ids(960, 960, 8, 8, 90),
         ];
         let targets = Targets {
-            pids: vec![5],
-            tids: vec![7],
+            pids: vec![5, 8],
+            tids: vec![7, 8],
+            named_ns: 50,
+            ..Targets::default()
         };
-        assert_eq!(targets.translated(&threads), (vec![900], vec![950]));
+        let translated = targets.translated(&threads);
+        assert_eq!(translated, (vec![(900, 30)], vec![(950, 40)]));
     }
 }

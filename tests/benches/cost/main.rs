@@ -4,6 +4,7 @@
 //! one of them in their name.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod commands;
 mod database;
 mod figures;
 mod formats;
@@ -19,7 +20,7 @@ use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     ("a context switch, perf bench sched pipe", switches::pipe),
     ("a context switch with -p", switches::pipe_watched),
     ("hackbench", switches::messaging),
@@ -30,6 +31,7 @@ const PARTS: [Part; 12] = [
     ("a program that computes", sampling::throughput),
     ("wallclock", wallclock::share_of_a_cpu),
     ("start and end", start_and_end::times),
+    ("a command from start to end", commands::times),
     ("unwind tables", tables::build),
     ("formats", formats::written),
 ];

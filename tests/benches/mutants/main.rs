@@ -7,17 +7,10 @@
 //! of it: the tests are those of this tree, as `cargo test` built them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod clock;
-mod counts;
-mod interrupts;
 mod mutant;
-mod spans;
-mod stacks;
+mod rules;
 mod suite;
 mod tools;
-mod unwind_cache;
-mod unwinding;
-mod wakers;
 
 use std::process::ExitCode;
 
@@ -30,17 +23,7 @@ use tools::MutatedTools;
 
 fn main() -> ExitCode {
     let wanted = Wanted::read();
-    let ideas = [
-        clock::MUTANTS,
-        stacks::MUTANTS,
-        unwinding::MUTANTS,
-        unwind_cache::MUTANTS,
-        wakers::MUTANTS,
-        interrupts::MUTANTS,
-        counts::MUTANTS,
-        spans::MUTANTS,
-    ];
-    let all: Vec<&Mutant> = ideas.into_iter().flatten().collect();
+    let all: Vec<&Mutant> = rules::RULES.into_iter().flatten().collect();
     for mutant in &all {
         mutant.assert_applies();
     }

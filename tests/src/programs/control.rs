@@ -81,7 +81,11 @@ impl Control {
     /// # Errors
     /// The tool is gone, or says something else.
     pub fn lost(&mut self) -> io::Result<BTreeMap<String, u64>> {
-        let line = self.line()?;
+        let mut line = self.line()?;
+        // Targets that end are told of once.
+        if line == "gone" {
+            line = self.line()?;
+        }
         let counts = line
             .strip_prefix("lost ")
             .ok_or_else(|| unexpected(&line))?;

@@ -271,8 +271,11 @@ impl Finished {
 /// What a new process does first. What runs below `nohup` ignores SIGHUP, and so
 /// would the tools. Nobody outlives a test that is interrupted, or its runner.
 fn begin() -> io::Result<()> {
-    // SAFETY: the default action is a valid one.
-    unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+    // Whoever runs the tests may ignore them, as shells do for what is in the background.
+    for signal in [libc::SIGHUP, libc::SIGINT] {
+        // SAFETY: the default action is a valid one.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
     set_parent_process_death_signal(Some(Signal::KILL))?;
     Ok(())
 }

@@ -4,14 +4,9 @@
 use crate::printed::folded::Line;
 use crate::{Tool, Workload};
 
-/// A tool on it, oncputime at a rate that finds it soon.
+/// A tool on it.
 pub fn on(tool: &str, simple: &Workload) -> Tool {
-    let tool_on = Tool::new(tool).pid(simple.pid());
-    if tool == "oncputime" {
-        tool_on.args("-F 499")
-    } else {
-        tool_on
-    }
+    Tool::attentive(tool).pid(simple.pid())
 }
 
 /// The function of `simple` that a tool must show.

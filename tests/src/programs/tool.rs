@@ -43,6 +43,17 @@ impl Tool {
         Tool::at(&binary(name))
     }
 
+    /// A tool by name, oncputime at a rate at which it soon sees a program that runs
+    /// little: 49 samples a second can all fall into its pauses.
+    pub fn attentive(name: &str) -> Tool {
+        let tool = Tool::new(name);
+        if name == "oncputime" {
+            tool.args("-F 999")
+        } else {
+            tool
+        }
+    }
+
     /// A tool, or a program that starts one, by path.
     pub fn at(path: &Path) -> Tool {
         let mut command = Command::new(path);

@@ -1,10 +1,12 @@
 //! What is measured: each test has the machine to itself.
 
+mod cgroups;
 mod clock;
 mod cost;
 mod sampling;
 mod scale;
 mod spans;
 mod stacks;
+mod trees;
 mod waiting_intervals;
 mod wakers;

@@ -1,6 +1,8 @@
 //! What the tools print and refuse: tests that run side by side, beside any
 //! other load.
 
+mod cgroups;
+mod commands;
 mod formats;
 mod namespaces;
 mod printed;
@@ -9,4 +11,5 @@ mod signals;
 mod stacks;
 mod systemscope;
 mod targets;
+mod thread_names;
 mod wallclock;

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use systemscope_tests::printed::clocks;
 use systemscope_tests::printed::output::{assert_close, files_below};
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Container, Folded, Tool, Turn, patiently};
@@ -143,4 +144,47 @@ fn assert_wallclock_works_inside() {
         folded.under("known_burn").marked("_[c]").total() > 0,
         "{folded:#?}"
     );
+}
+
+#[test]
+fn a_command_inside_and_its_children_have_inner_ids() {
+    let _turn = Turn::share();
+    let container = Container::start();
+    let folder = scratch();
+    let path = folder.path().join("clocks");
+    let finished = container
+        .enter("offcputime")
+        .arg("-o")
+        .arg(folder.path().join("folded"))
+        .arg("--clocks")
+        .arg(&path)
+        .args("-- sh -c")
+        .arg("sh -c 'sleep 0.1; echo $$'; echo $$")
+        .run()
+        .succeeded();
+    let told = String::from_utf8(finished.stdout).unwrap();
+    let told: Vec<u32> = told.lines().map(|line| line.parse().unwrap()).collect();
+    let rows = clocks::read(&path);
+    let seen: Vec<u32> = rows.iter().map(|row| row.pid).collect();
+    assert_eq!(told.len(), 2);
+    assert!(
+        told.iter().all(|pid| seen.contains(pid)),
+        "{told:?} {seen:?}"
+    );
+    // And sleep.
+    assert_eq!(seen.len(), 3, "{rows:#?}");
+}
+
+#[test]
+fn a_machine_seen_from_inside_is_what_is_there() {
+    let _turn = Turn::share();
+    let container = Container::start();
+    let folder = scratch();
+    let tool = container.enter("wallclock").args("--all -d 1 -o");
+    let finished = tool.arg(folder.path().join("inner")).run().succeeded();
+    let told = String::from_utf8(finished.stdout).unwrap();
+    let is_simple = |line: &str| line.starts_with("       1 ") && line.contains("simple");
+    assert!(told.lines().any(is_simple), "{told}");
+    assert!(!told.contains("kernel's own threads"), "{told}");
+    assert!(told.contains("What the CPUs did"), "{told}");
 }

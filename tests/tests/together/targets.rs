@@ -25,7 +25,7 @@ fn p_takes_several_processes_and_no_others() {
     );
     for tool in FOLDING {
         let pids = format!("{},{}", first.pid(), second.pid());
-        let folded = Tool::new(tool).args("-p").arg(pids).folded_per_thread(2.0);
+        let folded = Tool::attentive(tool).args("-p").arg(pids).folded_per_thread(2.0);
         let seen: HashSet<u32> = folded
             .lines
             .iter()
@@ -47,7 +47,7 @@ fn names_are_as_good_as_ids() {
     let other = Workload::start("phases", &[60, 3]);
     for tool in FOLDING {
         for chosen in ["-p simple", "-n simple", "--name-regex ^simple$"] {
-            let folded = Tool::new(tool).args(chosen).folded_per_thread(1.0);
+            let folded = Tool::attentive(tool).args(chosen).folded_per_thread(1.0);
             let seen: HashSet<u32> = folded
                 .lines
                 .iter()
@@ -61,6 +61,20 @@ fn names_are_as_good_as_ids() {
                 "{folded}"
             );
         }
+    }
+}
+
+#[test]
+fn processes_of_one_name_are_told_apart_where_that_is_asked() {
+    let _turn = Turn::share();
+    let (first, second) = (Workload::plain("simple"), Workload::plain("simple"));
+    for tool in FOLDING {
+        let pids = format!("{},{}", first.pid(), second.pid());
+        let run = Tool::attentive(tool).args("--per-process -p").arg(pids);
+        let folded = run.folded(2.0);
+        let expected = [&first, &second].map(|simple| format!("simple-{}", simple.pid()));
+        let expected: HashSet<&str> = expected.iter().map(String::as_str).collect();
+        assert_eq!(folded.comms(), expected, "{tool}");
     }
 }
 
@@ -79,7 +93,7 @@ fn t_and_l_take_threads() {
         ("offcputime", "--tid"),
     ] {
         let list = format!("{},{}", chosen[0], chosen[1]);
-        let folded = Tool::new(tool).arg(flag).arg(list).folded_per_thread(2.0);
+        let folded = Tool::attentive(tool).arg(flag).arg(list).folded_per_thread(2.0);
         let seen: HashSet<u32> = folded
             .lines
             .iter()
@@ -94,7 +108,7 @@ fn without_a_target_all_of_the_machine_is_traced() {
     let _turn = Turn::share();
     let (first, second) = (Workload::plain("simple"), Workload::plain("simple"));
     for tool in FOLDING {
-        let folded = Tool::new(tool).folded_per_thread(2.0);
+        let folded = Tool::attentive(tool).folded_per_thread(2.0);
         for simple in [&first, &second] {
             assert!(
                 folded.of_thread(simple.pid()).under(known(tool)).total() > 0,
@@ -111,7 +125,8 @@ fn user_threads_and_kernel_threads() {
     let _simple = Workload::plain("simple");
     let is_kernel_thread = |comm: &str| {
         comm == "kthreadd"
-            || comm.starts_with("kworker/")
+            // A program that other tests run has a thread called kworker/u:1.
+            || comm.starts_with("kworker/") && comm != "kworker/u:1"
             || comm.starts_with("rcu_")
             || comm.starts_with("ksoftirqd/")
     };
@@ -242,24 +257,27 @@ fn pinned_spinner(cpu: usize) -> Workload {
 fn an_id_that_is_used_again_is_another_process() {
     let _turn = Turn::share();
     let bystander = Workload::start("crowd", &[2]);
-    let simple = Workload::plain("simple");
-    let pid = simple.pid();
-    let folder = scratch();
-    let as_pid = WorkloadBuilder::new("as_pid").build_into(folder.path());
-    let names = WorkloadBuilder::new("names").build_into(folder.path());
-    let mut watch = Watch::offcputime_of(&[pid, bystander.pid()], "");
-    watch.open();
-    drop(simple);
-    let mut command = Command::new(&as_pid);
-    command.arg(pid.to_string()).arg(&names);
-    let newcomer = Workload::run(command, names, folder);
-    sleep(Duration::from_millis(300));
-    let seen = watch.close();
-    drop(newcomer);
-    assert_eq!(seen.folded.under("named").total(), 0, "{}", seen.folded);
-    let strangers = seen
-        .clocks
-        .iter()
-        .filter(|row| row.started_ns > seen.started_ns);
-    assert_eq!(strangers.count(), 0, "{:#?}", seen.clocks);
+    // One target is compared with, several are looked up.
+    for others in [&[][..], &[bystander.pid()]] {
+        let simple = Workload::plain("simple");
+        let pid = simple.pid();
+        let folder = scratch();
+        let as_pid = WorkloadBuilder::new("as_pid").build_into(folder.path());
+        let names = WorkloadBuilder::new("names").build_into(folder.path());
+        let mut watch = Watch::offcputime_of(&[&[pid], others].concat(), "");
+        watch.open();
+        drop(simple);
+        let mut command = Command::new(&as_pid);
+        command.arg(pid.to_string()).arg(&names);
+        let newcomer = Workload::run(command, names, folder);
+        sleep(Duration::from_millis(300));
+        let seen = watch.close();
+        drop(newcomer);
+        assert_eq!(seen.folded.under("named").total(), 0, "{}", seen.folded);
+        let strangers = seen
+            .clocks
+            .iter()
+            .filter(|row| row.started_ns > seen.started_ns);
+        assert_eq!(strangers.count(), 0, "{:#?}", seen.clocks);
+    }
 }

@@ -9,6 +9,8 @@ use cli::values;
 use collect::Question;
 use profile::spans::{Apart, Kind, Scale};
 
+use crate::thread_names::ThreadNames;
+
 /// Shows how long threads stay on the CPU at a time, as a histogram; or off it.
 ///
 /// A span on the CPU lasts from the switch to a thread to the switch away from
@@ -17,13 +19,17 @@ use profile::spans::{Apart, Kind, Scale};
 /// end of an interval counts there with its length so far, and in the next
 /// interval with the rest: so each interval's total is the time that passed in
 /// it, and threads that ran or slept through all of it are there.
+///
+/// With a cgroup as the target a span on the CPU counts if its thread is in the
+/// cgroup at one of the two switches; one off it, as long as it is.
 #[derive(Parser, Debug)]
 #[command(
     name = "cpudist",
     version,
     after_help = EXAMPLES,
     // Here -L is bcc's flag, not another name for -t.
-    mut_arg("tids", |arg| arg.visible_short_alias(Resettable::Reset))
+    mut_arg("tids", |arg| arg.visible_short_alias(Resettable::Reset)),
+    mut_arg("command", |arg| arg.index(3))
 )]
 pub struct Arguments {
     /// Seconds between histograms, such as 10 or 0.5 [default: until Ctrl-C]
@@ -50,7 +56,7 @@ pub struct Arguments {
     pub(crate) runq: bool,
 
     /// Each process apart
-    #[arg(short = 'P', long = "pids", conflicts_with = "per_thread")]
+    #[arg(short = 'P', long = "pids", conflicts_with_all = ["per_thread", "thread_name"])]
     pub(crate) per_process: bool,
 
     /// Each thread apart
@@ -93,6 +99,10 @@ pub struct Arguments {
     /// format for its plotter
     #[arg(long, value_name = "FILE")]
     pub(crate) hgrm: Option<PathBuf>,
+
+    /// Write to FILE, which appears only once it is whole
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// How intervals are printed.
@@ -112,10 +122,13 @@ const EXAMPLES: &str = "\
 Examples:
   cpudist                         how long all threads run at a time, until Ctrl-C
   cpudist 1 10                    ten histograms of a second each
+  cpudist -- make -j2             how long a command and all that it starts run at a time
   cpudist -p 1234 -O 5 1          how long the threads of a process are off the CPU
   cpudist --runq -m -T 1          how long threads wait for a CPU, in milliseconds
   cpudist -p 1234 -L --percentiles 10 1
                                   a table with a row for each thread
+  cpudist -p 1234 --thread-name '^io-' 5 1
+                                  its threads that are called io-…, all together
   cpudist -p 1234 --hgrm turns.hgrm 60 1
                                   for https://hdrhistogram.github.io/HdrHistogram/plotFiles.html";
 
@@ -139,7 +152,7 @@ impl Arguments {
                 (_, _, true) => Kind::Runnable,
                 _ => Kind::Running,
             },
-            apart: match (self.per_process, self.per_thread) {
+            apart: match (self.per_process, self.counts_threads()) {
                 (true, _) => Some(Apart::Processes),
                 (_, true) => Some(Apart::Threads),
                 _ => None,
@@ -150,6 +163,16 @@ impl Arguments {
                 Scale::Microseconds
             },
         }
+    }
+
+    /// Whether threads are counted apart: their names are known afterwards.
+    fn counts_threads(&self) -> bool {
+        self.per_thread || self.target.thread_name().is_some()
+    }
+
+    /// The threads that are chosen by their names.
+    pub(crate) fn thread_names(&self) -> ThreadNames<'_> {
+        ThreadNames::new(self.target.thread_name(), self.per_thread)
     }
 
     /// Checks what clap cannot.

@@ -3,13 +3,17 @@
 mod arguments;
 mod intervals;
 mod local_time;
+mod sink;
+mod thread_names;
 mod trace;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use arguments::Form;
-use cli::Output;
+use cli::{HeldCommand, Output, Window};
 use profile::spans::{Distribution, Histogram};
+use sink::Sink;
 
 pub use arguments::Arguments;
 
@@ -25,43 +29,66 @@ pub fn run(command_line: &cli::CommandLine) -> ExitCode {
             .clone()
             .map(|path| Output::new(Some(path)))
             .transpose()?;
-        let mut window = cli::Window::new(arguments.duration(), None)?;
+        let mut command = arguments.target.command().start()?;
+        let sink = Sink::new(&arguments, command.as_ref())?;
+        let mut window = Window::new(arguments.duration(), None)?;
 
-        let mut all = Histogram::new(arguments.question().scale);
-        let losses = trace::run(&arguments, &mut window, |distribution| {
-            all.merge(&distribution.sum());
-            print(&arguments, distribution)
-        })?;
-
-        if let Some(hgrm) = hgrm {
-            hgrm.write(|writer| export::distribution::hgrm::write(&all, writer))?;
-        }
-        if arguments.form() == Form::Hgrm {
-            let stdout = Output::new(None)?;
-            stdout.write(|writer| export::distribution::hgrm::write(&all, writer))?;
-        }
-        eprintln!(
-            "cpudist: {} spans; lost: {} spans, {} switches, {} threads",
-            all.spans(),
-            losses.counts,
-            losses.switches,
-            losses.clocks
-        );
-        Ok(())
+        let outcome = measure(&arguments, sink, hgrm, &mut window, command.as_mut());
+        cli::conclude(command_line.called(), outcome, command, window.signals())
     })
 }
 
+/// Measures, and prints each interval.
+fn measure(
+    arguments: &Arguments,
+    mut sink: Sink,
+    hgrm: Option<Output>,
+    window: &mut Window,
+    command: Option<&mut HeldCommand>,
+) -> anyhow::Result<()> {
+    let mut all = Histogram::new(arguments.question().scale);
+    let mut names = arguments.thread_names();
+    let losses = trace::run(arguments, window, command, |distribution| {
+        let distribution = names.of(distribution);
+        all.merge(&distribution.sum());
+        sink.write(|writer| print(arguments, &distribution, writer))
+    })?;
+
+    if let Some(hgrm) = hgrm {
+        hgrm.write(|writer| export::distribution::hgrm::write(&all, writer))?;
+    }
+    if arguments.form() == Form::Hgrm {
+        sink.write(|writer| export::distribution::hgrm::write(&all, writer))?;
+    }
+    sink.finish()?;
+    for line in names.remarks() {
+        eprintln!("cpudist: {line}");
+    }
+    eprintln!(
+        "cpudist: {} spans; lost: {} spans, {} switches, {} threads",
+        all.spans(),
+        losses.counts,
+        losses.switches,
+        losses.clocks + losses.children
+    );
+    Ok(())
+}
+
 /// Prints one interval in the form that was asked for.
-fn print(arguments: &Arguments, distribution: &Distribution) -> anyhow::Result<()> {
+fn print(
+    arguments: &Arguments,
+    distribution: &Distribution,
+    writer: &mut dyn Write,
+) -> io::Result<()> {
     use export::distribution::{json, log2, percentiles};
 
     let time = arguments.timestamp.then(local_time::now);
     let time = time.as_deref();
-    Output::new(None)?.write(|writer| match arguments.form() {
+    match arguments.form() {
         Form::Json => json::write(distribution, time, writer),
         Form::Percentiles => percentiles::write(distribution, time, writer),
         Form::Log2 => log2::write(distribution, time, arguments.extension, writer),
         // Of the whole run, at its end.
         Form::Hgrm => Ok(()),
-    })
+    }
 }

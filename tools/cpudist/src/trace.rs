@@ -1,7 +1,11 @@
 //! One run of the BPF object, from opening it to its last interval.
 
+use std::os::fd::AsFd;
+
+use anyhow::Context;
 use bpf::types::Losses;
-use collect::SpanCollector;
+use cli::HeldCommand;
+use collect::{NEVER, SpanCollector};
 use loader::{Kernel, OpenObject, TargetWatch};
 use profile::spans::{Distribution, Kind};
 
@@ -12,10 +16,11 @@ use crate::intervals::Intervals;
 pub(crate) fn run(
     arguments: &Arguments,
     window: &mut cli::Window,
-    mut print: impl FnMut(&Distribution) -> anyhow::Result<()>,
+    mut command: Option<&mut HeldCommand>,
+    mut print: impl FnMut(Distribution) -> anyhow::Result<()>,
 ) -> anyhow::Result<Losses> {
     let kernel = Kernel::probe()?;
-    let targets = arguments.target.targets();
+    let targets = arguments.target.targets(command.as_deref());
     let question = arguments.question();
 
     let mut object = OpenObject::new(&bpf::cpudist::OBJECT)?;
@@ -26,18 +31,41 @@ pub(crate) fn run(
     object.set("want_thread_ends", false)?;
     question.configure(&mut object)?;
     let object = object.load()?;
-    targets.fill(&object, &kernel)?;
-    let mut collector = SpanCollector::attach(&object, question)?;
+    let _followers = targets.fill(&object, &kernel)?;
+    let mut collector = SpanCollector::attach(&object, question, &targets)?;
 
-    let start = window.begin()?;
-    let intervals = Intervals::new(start, arguments.interval)?;
-    collector.open_window(start, intervals.next_end(start, window.stop()));
+    let are_awaited = targets.are_awaited();
+    let start = window.begin(are_awaited)?;
+    let mut intervals = Intervals::new(start, arguments.interval)?;
+    let first_end = match are_awaited {
+        true => NEVER,
+        false => intervals.next_end(start, window.stop()),
+    };
+    collector.open_window(start, first_end);
     cli::sleep_until(start);
+    if let Some(command) = &mut command {
+        command.let_go().context("cannot let the command run")?;
+    }
     collector.seed()?;
+    if are_awaited {
+        eprintln!(
+            "Waiting for {}... Hit Ctrl-C to give up.",
+            arguments.target.subject()
+        );
+        let came = targets.first_awaited(&object)?;
+        let first = window.await_first(&intervals, || {
+            collector.take()?;
+            Ok(came.get())
+        })?;
+        // Nobody was measured before.
+        intervals = Intervals::new(first, arguments.interval)?;
+        collector.end_at(intervals.next_end(cli::monotonic_ns(), window.stop()));
+    }
     eprintln!("{}", header(question.kind));
 
-    let mut watch = TargetWatch::new(&targets);
-    window.follow(&intervals, |stop| {
+    let end = command.as_deref().map(AsFd::as_fd);
+    let mut watch = TargetWatch::new(&targets, &object);
+    window.follow(&intervals, end, |stop| {
         let next_end = || intervals.next_end(cli::monotonic_ns(), stop);
         // As soon as it is known when the window stops.
         let sooner = next_end();
@@ -47,16 +75,16 @@ pub(crate) fn run(
         let is_over = collector.end() <= cli::monotonic_ns();
         let is_last = stop.is_some_and(|stop| stop <= collector.end());
         if is_over && !is_last {
-            print(&collector.next_interval(next_end)?)?;
+            print(collector.next_interval(next_end)?)?;
         }
         intervals.wake_at(collector.end())?;
         collector.take()?;
-        Ok(watch.lives())
+        Ok(watch.lives()?)
     })?;
     // It ends a little after the window where there was not enough notice.
     cli::sleep_until(collector.end());
     let (last, losses) = collector.finish()?;
-    print(&last)?;
+    print(last)?;
     Ok(losses)
 }
 

@@ -11,7 +11,13 @@ use clap::Parser;
 /// stack in folded form: thread name, user frames from the root, kernel
 /// frames, and the microseconds spent there.
 #[derive(Parser, Debug)]
-#[command(name = "offcputime", version, after_help = EXAMPLES)]
+#[command(
+    name = "offcputime",
+    version,
+    after_help = EXAMPLES,
+    // After the seconds.
+    mut_arg("command", |arg| arg.index(2))
+)]
 pub struct Arguments {
     #[command(flatten)]
     pub(crate) target: cli::TargetFlags,
@@ -53,5 +59,10 @@ Examples:
   offcputime -p 1234 10 | flamegraph.pl --color=io --countname=us > off.svg
   offcputime -p 1234,5678 -U      two processes, user stacks only
   offcputime -t 1235 --states     one thread; blocked and runnable time apart
+  offcputime -o off.svg -- make   a command and all that it starts, to its end
+  offcputime -p 1234 --thread-name '^io-'
+                                  its threads that are called io-…
+  offcputime -p 1234 --per-process
+                                  processes apart: comm-PID
   offcputime -k --state 2         kernel threads in uninterruptible waits
   offcputime -p 1234 --clocks clocks.tsv -o off.folded 30";

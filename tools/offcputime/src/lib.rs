@@ -2,7 +2,7 @@
 
 mod arguments;
 
-use bpf::types::{Tally, Thread, WAKER_MISSED};
+use bpf::types::{OpenInterval, Tally, Thread, WAKER_MISSED};
 use cli::{CommonFlags, Planned, StackTool};
 use collect::{ClockSession, StackChoice};
 use export::clocks::Clocks;
@@ -36,7 +36,7 @@ impl StackTool for Arguments {
     }
 
     fn stacks(&self) -> StackChoice {
-        self.stacks.choice(&self.output)
+        self.stacks.choice(&self.output, &self.target)
     }
 
     fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
@@ -54,7 +54,7 @@ impl StackTool for Arguments {
         targets: &'a Targets,
     ) -> Result<Self::Session<'a>> {
         let filter = self.intervals.filter();
-        let charge = move |thread: &Thread, tally: Tally| {
+        let charge = move |thread: &Thread, tally: Tally, _: Option<&OpenInterval>| {
             let counts = filter.admits(tally.longest, thread.off_state);
             counts.then_some((tally, WAKER_MISSED))
         };
@@ -87,6 +87,7 @@ impl StackTool for Arguments {
         let clocks = self.clocks.iter().map(|path| Planned {
             format: &Clocks,
             path: Some(path.clone()),
+            is_new: false,
         });
         clocks.collect()
     }

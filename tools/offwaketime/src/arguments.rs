@@ -20,7 +20,13 @@ use loader::Targets;
 /// and [still blocked] where nobody did before the end. A wait that began
 /// before is counted from the start.
 #[derive(Parser, Debug)]
-#[command(name = "offwaketime", version, after_help = EXAMPLES)]
+#[command(
+    name = "offwaketime",
+    version,
+    after_help = EXAMPLES,
+    // After the seconds.
+    mut_arg("command", |arg| arg.index(2))
+)]
 pub struct Arguments {
     #[command(flatten)]
     pub(crate) target: cli::TargetFlags,
@@ -86,6 +92,9 @@ Examples:
   offwaketime -p 1234 --svg wakeups.svg 10 > wakeups.folded
   offwaketime -t 1235 --chain 3   who woke it, who had woken that one, and so on
   offwaketime --waker-pid 5678    whom process 5678 wakes
+  offwaketime -o w.svg -- make    a command and all that it starts, to its end
+  offwaketime -p 1234 --thread-name '^io-'
+                                  its threads that are called io-…
   offwaketime -k --state 2        kernel threads in uninterruptible waits";
 
 /// `--chain`: 1 to [`MOST_HOPS`].
@@ -100,9 +109,6 @@ fn hops(text: &str) -> Result<u32, String> {
 impl Arguments {
     /// Whose wake-ups count.
     pub(crate) fn wakers(&self) -> Targets {
-        Targets {
-            pids: self.waker_pids.clone(),
-            tids: self.waker_tids.clone(),
-        }
+        Targets::new(self.waker_pids.clone(), self.waker_tids.clone())
     }
 }

@@ -3,8 +3,8 @@
 mod arguments;
 
 use bpf::types::{
-    ClockRecord, SleepingThread, Tally, WAKER_MISSED, WAKER_STILL_BLOCKED, WAKER_UNWANTED,
-    square_of,
+    ClockRecord, OpenInterval, SleepingThread, Tally, WAKER_MISSED, WAKER_STILL_BLOCKED,
+    WAKER_UNWANTED, square_of,
 };
 use cli::{CommonFlags, Planned, StackTool};
 use collect::{ClockSession, OffCpuFilter, StackChoice, WakersShown};
@@ -46,7 +46,7 @@ impl StackTool for Arguments {
     }
 
     fn stacks(&self) -> StackChoice {
-        let choice = self.stacks.choice(&self.output);
+        let choice = self.stacks.choice(&self.output, &self.target);
         let is_chain = self.chain > 1;
         StackChoice {
             // A chain ends where a thread comes again.
@@ -77,11 +77,16 @@ impl StackTool for Arguments {
         targets: &'a Targets,
     ) -> Result<Self::Session<'a>> {
         let wakers = self.wakers();
-        wakers.fill_wakers(object, kernel)?;
+        wakers.fill_wakers(object)?;
         let filter = self.intervals.filter();
         let (chosen, any_waker) = (wakers.clone(), wakers.is_everything());
-        let charge = move |sleeper: &SleepingThread, tally| {
-            charge(sleeper, tally, targets, &chosen, &filter)
+        // Of a chain everybody has a clock.
+        let is_chosen = move |open: Option<&OpenInterval>| {
+            open.map_or(self.chain == 1, |open| open.is_chosen != 0)
+        };
+        let charge = move |sleeper: &SleepingThread, tally, open: Option<&OpenInterval>| {
+            let charged = charge(sleeper, tally, &chosen, &filter);
+            charged.filter(|_| is_chosen(open))
         };
         let charge = Box::new(charge);
         let mut session = ClockSession::attach(object, kernel, targets, self.stacks(), charge)?;
@@ -123,6 +128,7 @@ impl StackTool for Arguments {
         let svg = self.svg.iter().map(|path| Planned {
             format: &Svg,
             path: Some(path.clone()),
+            is_new: false,
         });
         svg.collect()
     }
@@ -142,13 +148,11 @@ impl StackTool for Arguments {
 fn charge(
     sleeper: &SleepingThread,
     tally: Tally,
-    targets: &Targets,
     wakers: &Targets,
     filter: &OffCpuFilter,
 ) -> Option<(Tally, u64)> {
     let thread = sleeper.thread();
-    let is_chosen = targets.includes(thread.pid, thread.tid) && filter.kind.includes(&thread);
-    if tally.blocked == 0 || !filter.admits(tally.blocked, thread.off_state) || !is_chosen {
+    if tally.blocked == 0 || !filter.admits(tally.blocked, thread.off_state) {
         return None;
     }
     let waker = match sleeper.wake.waker {

@@ -16,7 +16,13 @@ const DEFAULT_FREQUENCY: u64 = 49;
 /// line per stack in folded form: thread name, user frames from the root,
 /// kernel frames, and the number of samples.
 #[derive(Parser, Debug)]
-#[command(name = "oncputime", version, after_help = EXAMPLES)]
+#[command(
+    name = "oncputime",
+    version,
+    after_help = EXAMPLES,
+    // After the seconds.
+    mut_arg("command", |arg| arg.index(2))
+)]
 pub struct Arguments {
     #[command(flatten)]
     pub(crate) target: cli::TargetFlags,
@@ -68,9 +74,14 @@ Examples:
   oncputime -F 99 5               ... at 99 Hz for 5 seconds
   oncputime -p 1234 -F 49 10 | flamegraph.pl > on.svg
   oncputime -p 1234 --per-thread  threads apart: comm-PID/TID
+  oncputime --per-process 5       processes apart: comm-PID
+  oncputime -p 1234 --thread-name worker
+                                  only threads with worker in their names
   oncputime -L 1235 -U            one thread, user stacks only
   oncputime -e cache-misses -c 10000 5
                                   a sample for every 10,000 cache misses
+  oncputime -F 999 -o on.svg -- make
+                                  a command and all that it starts, to its end
   oncputime -C 3 -I 5             one CPU, idle time included";
 
 impl Arguments {

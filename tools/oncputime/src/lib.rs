@@ -27,7 +27,7 @@ impl StackTool for Arguments {
     }
 
     fn stacks(&self) -> StackChoice {
-        self.stacks.choice(&self.output)
+        self.stacks.choice(&self.output, &self.target)
     }
 
     fn configure(&self, object: &mut OpenObject, _kernel: &Kernel) -> Result<()> {

@@ -9,7 +9,8 @@ use cli::{CommandLine, Output};
 use export::report::Run;
 use profile::join::Joined;
 use profile::merge::{Merged, merge};
-use profile::{Process, Profile, Unit};
+use profile::{Profile, Unit};
+use wallclock::Limits;
 
 use crate::captures::CaptureFlags;
 
@@ -19,24 +20,40 @@ use crate::captures::CaptureFlags;
 pub(crate) struct Arguments {
     #[command(flatten)]
     captures: CaptureFlags,
+
+    /// Of many processes, how many are listed with their ancestors: those that kept the
+    /// CPUs busiest; all others are one row
+    #[arg(long, value_name = "N", default_value_t = Limits::default().processes)]
+    processes: usize,
+
+    /// Of many processes, how many have tables of their threads
+    #[arg(long, value_name = "N", default_value_t = Limits::default().tables)]
+    tables: usize,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   systemscope report run.scope              # of wallclock -o run.scope
+  systemscope report --tables 20 run.scope  # of many processes, the threads of more
   systemscope report on.scope off.scope     # of oncputime and offcputime --states,
                                             # at the same time";
 
 /// The program.
 pub(crate) fn run(command_line: &CommandLine) -> ExitCode {
     cli::run(command_line.called(), || {
-        let Arguments { captures } = command_line.parse()?;
+        let Arguments {
+            captures,
+            processes,
+            tables,
+        } = command_line.parse()?;
         let merged = accounted(captures.joined()?)?;
-        let commands: BTreeMap<u32, String> = (merged.profile.processes.iter())
-            .map(|process| (process.pid, command(process)))
-            .collect();
         let run = Run::of(&merged);
-        Output::new(None)?.write(|writer| wallclock::write_tables(&run, &merged, &commands, writer))
+        let limits = Limits { processes, tables };
+        // What there is to know of them is in the capture.
+        let before = BTreeMap::new();
+        let rest = "--tables N shows those of N processes";
+        Output::new(None)?
+            .write(|writer| wallclock::write_tables(&run, &merged, &before, limits, rest, writer))
     })
 }
 
@@ -50,13 +67,5 @@ fn accounted(joined: Joined) -> anyhow::Result<Merged> {
         Joined::One(_) => bail!(
             "there are no accounts of threads in it, which a report is made of: give the capture of offcputime of the same window, too, or one of wallclock"
         ),
-    }
-}
-
-/// A process's command line, or what else is known of it.
-fn command(process: &Process) -> String {
-    match &process.command_line[..] {
-        [] => process.executable.clone(),
-        words => words.join(" ").replace(char::is_control, "?"),
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct Child {
     control: UnixStream,
     unread: Vec<u8>,
     ready: bool,
+    gone: bool,
+    first: Option<u64>,
     closed: bool,
     data: Option<JoinHandle<Result<Profile, capture::Error>>>,
     words: Option<JoinHandle<Vec<String>>>,
@@ -116,6 +118,8 @@ impl Child {
             control,
             unread: Vec::new(),
             ready: false,
+            gone: false,
+            first: None,
             closed: false,
             data,
             words,
@@ -125,6 +129,16 @@ impl Child {
     /// Whether it has said that it is attached.
     pub(crate) fn is_ready(&self) -> bool {
         self.ready
+    }
+
+    /// Whether it has said that nothing is left to measure.
+    pub(crate) fn sees_nobody(&self) -> bool {
+        self.gone
+    }
+
+    /// When the first target came that was waited for, CLOCK_MONOTONIC, nanoseconds.
+    pub(crate) fn first(&self) -> Option<u64> {
+        self.first
     }
 
     /// Whether it has hung up: it has ended, or is about to.
@@ -149,6 +163,12 @@ impl Child {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
             // Its last word, what it lost, is in the capture, too.
             self.ready |= line == b"ready\n";
+            self.gone |= line == b"gone\n";
+            let line = String::from_utf8_lossy(&line);
+            let first = line.strip_prefix("first ");
+            self.first = self
+                .first
+                .or(first.and_then(|time| time.trim_end().parse().ok()));
         }
     }
 

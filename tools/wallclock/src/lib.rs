@@ -3,60 +3,98 @@
 
 mod arguments;
 mod children;
-mod files;
-mod outputs;
+mod cpus;
+mod output;
 mod progress;
-mod publish;
-mod results;
 mod session;
 mod tables;
 mod targets;
+mod thread_names;
 
 use std::collections::BTreeMap;
 use std::env;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::{Context, bail};
+use cli::{HeldCommand, Signals};
 use profile::merge::merge;
 
 pub use crate::arguments::Arguments;
-use crate::outputs::Outputs;
+use crate::output::Outputs;
 use crate::session::Measurement;
-use crate::targets::{Targets, command_line};
-pub use tables::write as write_tables;
+use crate::targets::{Targets, command_line_of};
+pub use tables::{Limits, write as write_tables};
 
 /// The program.
 #[must_use]
-pub fn run(command: &cli::CommandLine) -> ExitCode {
-    cli::run(command.called(), || {
-        let arguments: Arguments = command.parse()?;
-        let targets = Targets::new(arguments.processes.all())?;
-        let outputs = Outputs::new(&arguments, &targets.pids)?;
+pub fn run(command_line: &cli::CommandLine) -> ExitCode {
+    cli::run(command_line.called(), || {
+        let arguments: Arguments = command_line.parse()?;
+        let mut command = arguments.command.start()?;
+        let targets = match (&command, arguments.processes.all().next()) {
+            (Some(command), _) => Targets::of_command(command)?,
+            (None, Some(_)) => Targets::new(&arguments.processes)?,
+            (None, None) => Targets::whoever(),
+        };
+        let outputs = Outputs::new(&arguments, &targets.pids, command.as_ref())?;
         // While they live: an ended process has no command line.
-        let pids = targets.pids.iter();
-        let commands: BTreeMap<u32, String> = pids.map(|&pid| (pid, command_line(pid))).collect();
+        let pids = targets.pids.iter().copied();
+        let pids = pids.chain(arguments.cgroups.processes());
+        let commands: BTreeMap<u32, String> = pids.map(|pid| (pid, command_line_of(pid))).collect();
 
-        let mut measurement = session::measure(&arguments, targets)?;
-        if arguments.verbose {
-            for words in measurement.outcomes().iter().flat_map(|it| &it.words) {
-                eprintln!("{words}");
-            }
-        }
-        for (tool, outcome) in ["oncputime", "offcputime"]
-            .iter()
-            .zip(measurement.outcomes())
-        {
-            let losses = outcome.profile.losses;
-            if losses.any() {
-                eprintln!("wallclock: {tool} {losses}; the reports say what that means");
-            }
-        }
-        describe(&mut measurement, &arguments);
-
-        let [on_cpu, off_cpu] = measurement.outcomes().map(|outcome| &outcome.profile);
-        let merged = merge(on_cpu, off_cpu);
-        outputs.write(merged, [on_cpu, off_cpu], &commands)
+        let signals = Signals::install().context("cannot watch for signals")?;
+        let outcome = measure(
+            &arguments,
+            targets,
+            outputs,
+            &commands,
+            command.as_mut(),
+            &signals,
+        );
+        cli::conclude(command_line.called(), outcome, command, Some(&signals))
     })
+}
+
+/// Measures, and writes what was seen. `commands` are the command lines of the processes
+/// that there are before.
+fn measure(
+    arguments: &Arguments,
+    targets: Targets,
+    outputs: Outputs,
+    commands: &BTreeMap<u32, String>,
+    command: Option<&mut HeldCommand>,
+    signals: &Signals,
+) -> anyhow::Result<()> {
+    let mut measurement = session::measure(arguments, targets, command, signals)?;
+    if arguments.verbose {
+        for words in measurement.outcomes().iter().flat_map(|it| &it.words) {
+            eprintln!("{words}");
+        }
+    }
+    for (tool, outcome) in ["oncputime", "offcputime"]
+        .iter()
+        .zip(measurement.outcomes())
+    {
+        let losses = outcome.profile.losses;
+        if losses.any() {
+            eprintln!("wallclock: {tool} {losses}; the reports say what that means");
+        }
+    }
+    describe(&mut measurement, arguments);
+
+    let named = arguments.thread_name.expression();
+    if let Some(expression) = named {
+        let (on_cpu, off_cpu) = (&mut measurement.on_cpu, &mut measurement.off_cpu);
+        thread_names::retain(expression, &mut on_cpu.profile, &mut off_cpu.profile);
+    }
+    let [on_cpu, off_cpu] = measurement.outcomes().map(|outcome| &outcome.profile);
+    let merged = merge(on_cpu, off_cpu);
+    if let Some(expression) = named.filter(|_| merged.threads.is_empty()) {
+        bail!(cli::nobody_named(expression.as_str()));
+    }
+    let cpus = measurement.cpus.as_ref();
+    outputs.write(merged, [on_cpu, off_cpu], commands, cpus)
 }
 
 /// Says in both profiles how they came about.
@@ -67,8 +105,11 @@ fn describe(measurement: &mut Measurement, arguments: &Arguments) {
         let meta = &mut outcome.profile.meta;
         let line = env::args_os().map(|word| word.to_string_lossy().into_owned());
         meta.command_line = line.collect();
+        meta.targets = arguments
+            .thread_name
+            .subject(std::mem::take(&mut meta.targets));
         meta.window.length_ns = nanoseconds(measured);
-        meta.window.requested_ns = nanoseconds(arguments.duration);
+        meta.window.requested_ns = arguments.duration().map_or(0, nanoseconds);
         meta.window.ending = ending;
     }
 }

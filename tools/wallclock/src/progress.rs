@@ -12,9 +12,9 @@ const TICK: Duration = Duration::from_millis(200);
 pub(crate) struct Progress(Option<ProgressBar>);
 
 impl Progress {
-    /// A bar if there is a terminal to draw it on.
-    pub(crate) fn new() -> Progress {
-        Progress(io::stderr().is_terminal().then(|| {
+    /// A bar if there is a terminal to draw it on, and nobody else does.
+    pub(crate) fn new(is_ours: bool) -> Progress {
+        Progress((is_ours && io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             bar.set_message("attaching");
             bar

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use cli::{Signals, monotonic_ns};
+use cli::{HeldCommand, Signals, monotonic_ns, sleep_until};
+use export::report::Cpus;
 use profile::Ending;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::arguments::Arguments;
 use crate::children::{Child, Outcome};
+use crate::cpus::CpuTimes;
 use crate::progress::Progress;
 use crate::targets::Targets;
 
@@ -25,6 +27,8 @@ pub(crate) struct Measurement {
     pub(crate) off_cpu: Outcome,
     pub(crate) measured: Duration,
     pub(crate) ending: Ending,
+    /// What the CPUs did, if all of the machine was measured.
+    pub(crate) cpus: Option<Cpus>,
 }
 
 impl Measurement {
@@ -39,56 +43,85 @@ impl Measurement {
 /// # Errors
 /// A child cannot be run or fails, or the user interrupts before there is
 /// anything to show.
-pub(crate) fn measure(arguments: &Arguments, targets: Targets) -> anyhow::Result<Measurement> {
-    let signals = Signals::install().context("cannot watch for signals")?;
-    let children = spawn(arguments, &targets.pids)?;
+pub(crate) fn measure(
+    arguments: &Arguments,
+    targets: Targets,
+    command: Option<&mut HeldCommand>,
+    signals: &Signals,
+) -> anyhow::Result<Measurement> {
+    let children = spawn(arguments, &targets)?;
     let mut session = Session {
         children,
         outcomes: [None, None],
+        is_tree: arguments.command.follows_children() || !targets.awaited.is_empty(),
         targets,
+        cpus: arguments.all.then(CpuTimes::default),
         signals,
-        progress: Progress::new(),
+        progress: Progress::new(command.is_none()),
     };
     session.attach()?;
-    let (measured, ending) = session.run(arguments.duration)?;
+    let (measured, ending) = session.run(arguments.duration(), command)?;
     let [Some(on_cpu), Some(off_cpu)] = session.outcomes else {
         bail!("oncputime or offcputime left no result");
     };
+    let clocks = off_cpu.profile.threads.iter().map(|thread| thread.clock);
+    let ran_ns = clocks.map(|clock| clock.running_ns).sum();
+    let cpus = session.cpus.and_then(|cpus| cpus.between(ran_ns));
     Ok(Measurement {
         on_cpu,
         off_cpu,
         measured,
         ending,
+        cpus,
     })
 }
 
-/// Starts oncputime and offcputime, each once for all processes and threads.
-fn spawn(arguments: &Arguments, pids: &[u32]) -> anyhow::Result<[Child; 2]> {
-    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
-    let pids = pids.join(",");
+/// Starts oncputime and offcputime, each once for all processes and threads: those of the
+/// machine, if none are named.
+fn spawn(arguments: &Arguments, targets: &Targets) -> anyhow::Result<[Child; 2]> {
+    let whom = whom(arguments, targets);
+    let whom: Vec<&str> = whom.iter().map(String::as_str).collect();
     let frequency = arguments.frequency.to_string();
     let min_block_us = arguments.min_block_us.to_string();
     let mut all = vec!["--format", "scope", "--call-graph", &arguments.call_graph];
+    all.extend(arguments.command.follows_children().then_some("--children"));
     let frames = arguments.frames;
     all.extend(frames.srcline.then_some("--srcline"));
     all.extend(frames.inline.then_some("--inline"));
-    let on_cpu = [&["-p", &pids, "-F", &frequency], &all[..]].concat();
-    let off_cpu = [&["-p", &pids, "-m", &min_block_us, "--states"], &all[..]].concat();
+    all.extend(whom);
+    let on_cpu = [&["-F", &frequency], &all[..]].concat();
+    let off_cpu = [&["-m", &min_block_us, "--states"], &all[..]].concat();
     Ok([
         Child::spawn("oncputime", &on_cpu)?,
         Child::spawn("offcputime", &off_cpu)?,
     ])
 }
 
-struct Session {
+/// The children's flags that say whom to measure.
+fn whom(arguments: &Arguments, targets: &Targets) -> Vec<String> {
+    let mut whom = arguments.cgroups.arguments();
+    let pids: Vec<String> = targets.pids.iter().map(u32::to_string).collect();
+    if !pids.is_empty() {
+        whom.extend(["-p".to_owned(), pids.join(",")]);
+    }
+    let awaited = targets.awaited.iter();
+    whom.extend(awaited.flat_map(|name| ["--await".to_owned(), name.clone()]));
+    whom.extend(arguments.maps.arguments());
+    whom
+}
+
+struct Session<'a> {
     children: [Child; 2],
     outcomes: [Option<Outcome>; 2],
     targets: Targets,
-    signals: Signals,
+    /// Whether there may be others than those named: children, or who was waited for.
+    is_tree: bool,
+    cpus: Option<CpuTimes>,
+    signals: &'a Signals,
     progress: Progress,
 }
 
-impl Session {
+impl Session<'_> {
     /// Waits until both children are attached.
     fn attach(&mut self) -> anyhow::Result<()> {
         let deadline = after(monotonic_ns(), ATTACH_LIMIT);
@@ -112,29 +145,43 @@ impl Session {
         Ok(())
     }
 
-    /// Runs the window and waits until both children have hung up; says how
-    /// long the window was and why it ended.
-    fn run(&mut self, duration: Duration) -> anyhow::Result<(Duration, Ending)> {
-        let start = monotonic_ns() + LEAD_NS;
-        let mut stop = after(start, duration);
+    /// Runs the window, at whose start the command begins, and waits until both children
+    /// have hung up; says how long the window was and why it ended.
+    fn run(
+        &mut self,
+        duration: Option<Duration>,
+        command: Option<&mut HeldCommand>,
+    ) -> anyhow::Result<(Duration, Ending)> {
+        let mut start = monotonic_ns() + LEAD_NS;
+        let end = |start| duration.map_or(u64::MAX, |duration| after(start, duration));
+        let mut are_awaited = self.targets.are_awaited();
+        let mut stop = if are_awaited { u64::MAX } else { end(start) };
         let mut ending = Ending::Elapsed;
         for child in &mut self.children {
             child.tell(&format!("start {start}\nstop {stop}"));
         }
-        self.progress.begin(duration);
+        self.progress.begin(duration.unwrap_or_default());
+        if let Some(command) = command {
+            sleep_until(start);
+            command.let_go().context("cannot let the command run")?;
+        }
         while !self.children.iter().all(Child::has_hung_up) {
             let now = monotonic_ns();
+            if let (true, Some(first)) = (are_awaited, self.first()) {
+                are_awaited = false;
+                start = first;
+                stop = end(start);
+                self.tell_stop(stop);
+            }
             if ending == Ending::Elapsed && now < stop {
                 if self.signals.arrived() {
                     ending = Ending::Interrupted;
-                } else if self.targets.all_gone() {
+                } else if !are_awaited && self.all_gone() {
                     ending = Ending::TargetGone;
                 }
                 if ending != Ending::Elapsed {
                     stop = stop.min(now.max(start) + LEAD_NS);
-                    for child in &mut self.children {
-                        child.tell(&format!("stop {stop}"));
-                    }
+                    self.tell_stop(stop);
                 }
             }
             let passed = if now < stop {
@@ -143,12 +190,43 @@ impl Session {
                 u64::MAX
             };
             self.progress.advance(Duration::from_nanos(passed));
+            let patience = self.look_at_cpus(start, stop)?;
             // After the stop only the children matter.
-            self.wait(Duration::from_secs(1), now < stop)?;
+            self.wait(patience, now < stop)?;
             self.collect()?;
         }
+        self.look_at_cpus(start, stop)?;
         self.progress.clear();
         Ok((Duration::from_nanos(stop - start), ending))
+    }
+
+    fn tell_stop(&mut self, stop: u64) {
+        for child in &mut self.children {
+            child.tell(&format!("stop {stop}"));
+        }
+    }
+
+    /// When the first target came that was waited for, once both children know.
+    fn first(&self) -> Option<u64> {
+        let [one, other] = self.children.each_ref().map(Child::first);
+        Some(one?.min(other?))
+    }
+
+    /// Whether nothing is left to measure. Of what targets have forked the children know.
+    fn all_gone(&mut self) -> bool {
+        let named = self.targets.all_gone();
+        named && (!self.is_tree || self.children.iter().any(Child::sees_nobody))
+    }
+
+    /// Looks at the CPUs at the window's edges, where that is asked; for how long nothing has
+    /// to be done.
+    fn look_at_cpus(&mut self, start: u64, stop: u64) -> anyhow::Result<Duration> {
+        let most = Duration::from_secs(1);
+        let Some(cpus) = &mut self.cpus else {
+            return Ok(most);
+        };
+        cpus.look(start, stop)?;
+        Ok(cpus.patience(monotonic_ns(), start, stop).min(most))
     }
 
     /// Takes the results of the children that have hung up. One that failed
@@ -175,7 +253,7 @@ impl Session {
         let listening = self.children.iter().filter(|child| !child.has_hung_up());
         fds.extend(listening.map(|child| PollFd::new(child, PollFlags::IN)));
         if outside {
-            fds.push(PollFd::new(&self.signals, PollFlags::IN));
+            fds.push(PollFd::new(self.signals, PollFlags::IN));
             fds.extend(self.targets.handles().map(readable));
         }
         match poll(&mut fds, Some(&patience)) {

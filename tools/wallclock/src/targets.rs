@@ -4,32 +4,50 @@ use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use anyhow::{Context, bail};
-use cli::Processes;
+use cli::{HeldCommand, ProcessFlags, Processes};
 use loader::ProcessHandle;
 
 /// The processes that are measured.
+#[derive(Default)]
 pub(crate) struct Targets {
-    /// By ID, ascending.
+    /// By ID, ascending; none where all of the machine is measured.
     pub(crate) pids: Vec<u32>,
+    /// Names that are waited for.
+    pub(crate) awaited: Vec<String>,
     /// Those that have not ended.
     alive: Vec<ProcessHandle>,
+    /// Whether there may be others later, as in a cgroup.
+    may_grow: bool,
 }
 
 impl Targets {
+    /// Whoever is on the machine or in a cgroup.
+    pub(crate) fn whoever() -> Targets {
+        Targets {
+            may_grow: true,
+            ..Targets::default()
+        }
+    }
+
     /// Takes hold of processes. What was found by name may have ended since.
     ///
     /// # Errors
     /// The first given by its ID that does not exist, or is a thread, or has ended; or none
     /// is left.
-    pub(crate) fn new<'a>(
-        chosen: impl Iterator<Item = &'a Processes> + Clone,
-    ) -> anyhow::Result<Targets> {
+    pub(crate) fn new(flags: &ProcessFlags) -> anyhow::Result<Targets> {
+        flags.check_names()?;
+        let mut targets = Targets::of(flags.all())?;
+        targets.awaited = flags.awaited();
+        match targets.alive.is_empty() && targets.awaited.is_empty() {
+            true => bail!("every process of that name has ended"),
+            false => Ok(targets),
+        }
+    }
+
+    fn of<'a>(chosen: impl Iterator<Item = &'a Processes> + Clone) -> anyhow::Result<Targets> {
         let given = Processes::given(chosen.clone());
         cli::check_processes(&given)?;
-        let mut targets = Targets {
-            pids: Vec::new(),
-            alive: Vec::new(),
-        };
+        let mut targets = Targets::default();
         for pid in Processes::ids(chosen) {
             let handle = ProcessHandle::open(pid)
                 .with_context(|| format!("cannot watch process {pid}; does it still exist?"));
@@ -46,16 +64,32 @@ impl Targets {
                 _ => {}
             }
         }
-        match targets.alive.is_empty() {
-            true => bail!("every process of that name has ended"),
-            false => Ok(targets),
-        }
+        Ok(targets)
     }
 
-    /// Lets go of those that have ended; whether none is left.
+    /// A command, which was started for this.
+    ///
+    /// # Errors
+    /// It cannot be watched.
+    pub(crate) fn of_command(command: &HeldCommand) -> anyhow::Result<Targets> {
+        let pid = command.pid();
+        let handle = ProcessHandle::open(pid).context("cannot watch the command")?;
+        Ok(Targets {
+            pids: vec![pid],
+            alive: vec![handle],
+            ..Targets::default()
+        })
+    }
+
+    /// Whether there is nobody to measure yet.
+    pub(crate) fn are_awaited(&self) -> bool {
+        self.pids.is_empty() && !self.awaited.is_empty()
+    }
+
+    /// Lets go of those that have ended; whether none is left. A machine never is empty.
     pub(crate) fn all_gone(&mut self) -> bool {
         self.alive.retain(|handle| !handle.has_ended());
-        self.alive.is_empty()
+        self.alive.is_empty() && !self.may_grow
     }
 
     /// The handles of those that had not ended when last looked at.
@@ -66,7 +100,7 @@ impl Targets {
 
 /// A process's command line on one line; its name in brackets where it has
 /// none, as `ps` shows kernel threads.
-pub(crate) fn command_line(pid: u32) -> String {
+pub(crate) fn command_line_of(pid: u32) -> String {
     let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let text = String::from_utf8_lossy(&arguments)
         .trim_end_matches('\0')
@@ -94,7 +128,7 @@ mod tests {
     #[test]
     fn an_ended_process_is_noticed_and_refused() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-        let mut targets = Targets::new(
+        let mut targets = Targets::of(
             [child.id(), std::process::id()]
                 .map(Processes::Given)
                 .iter(),
@@ -110,7 +144,7 @@ mod tests {
             assert!(Instant::now() < deadline);
         }
         let given = [Processes::Given(child.id())];
-        let message = Targets::new(given.iter()).err().unwrap().to_string();
+        let message = Targets::of(given.iter()).err().unwrap().to_string();
         assert!(message.contains("already ended"), "{message}");
         assert!(!targets.all_gone());
         assert_eq!(targets.handles().count(), 1);
@@ -122,11 +156,11 @@ mod tests {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         // Between fork and exec it is still called as we are.
         let deadline = Instant::now() + Duration::from_secs(10);
-        while command_line(child.id()) != "sleep 1000" {
+        while command_line_of(child.id()) != "sleep 1000" {
             assert!(Instant::now() < deadline);
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(command_line(u32::MAX), "[unnamed]");
+        assert_eq!(command_line_of(u32::MAX), "[unnamed]");
     }
 }

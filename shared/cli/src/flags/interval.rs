@@ -11,11 +11,11 @@ use crate::{usage, values};
 #[derive(Args, Clone, Debug)]
 pub struct IntervalFlags {
     /// Only user threads
-    #[arg(short = 'u', long, conflicts_with_all = ["kernel_threads_only", "pids", "tids"])]
+    #[arg(short = 'u', long, conflicts_with_all = ["kernel_threads_only", "pids", "tids", "command"])]
     pub user_threads_only: bool,
 
     /// Only kernel threads
-    #[arg(short = 'k', long, conflicts_with_all = ["pids", "tids"])]
+    #[arg(short = 'k', long, conflicts_with_all = ["pids", "tids", "command"])]
     pub kernel_threads_only: bool,
 
     /// Shortest time that counts, in microseconds
@@ -81,10 +81,14 @@ impl IntervalFlags {
     /// Whose intervals, in words: `all user threads`, `PID 1234,5678`.
     #[must_use]
     pub fn subject(&self, target: &TargetFlags) -> String {
-        match (self.user_threads_only, self.kernel_threads_only) {
-            (true, _) => "all user threads".to_owned(),
-            (_, true) => "all kernel threads".to_owned(),
-            _ => target.subject(),
+        let kind = match (self.user_threads_only, self.kernel_threads_only) {
+            (true, _) => "user threads",
+            (_, true) => "kernel threads",
+            _ => return target.subject(),
+        };
+        match target.targets(None).is_everything() {
+            true => target.thread_name.subject(format!("all {kind}")),
+            false => format!("{kind} of {}", target.subject()),
         }
     }
 }
@@ -144,6 +148,16 @@ mod tests {
             ("-t 7", "TID 7", ThreadKind::All),
             ("-u", "all user threads", ThreadKind::User),
             ("-k", "all kernel threads", ThreadKind::Kernel),
+            (
+                "-u --cgroup /",
+                "user threads of cgroup /",
+                ThreadKind::User,
+            ),
+            (
+                "-k --thread-name ^kworker",
+                "all kernel threads, threads named /^kworker/",
+                ThreadKind::Kernel,
+            ),
         ] {
             assert_eq!((&*subject(line), kind(line)), (words, chosen));
         }

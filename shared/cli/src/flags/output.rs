@@ -30,6 +30,10 @@ pub struct OutputFlags {
     #[arg(long)]
     pub per_thread: bool,
 
+    /// Tell processes apart: the first field is comm-PID
+    #[arg(long, conflicts_with = "per_thread")]
+    pub per_process: bool,
+
     #[command(flatten)]
     pub(crate) frames: FrameFlags,
 
@@ -177,6 +181,7 @@ impl OutputFlags {
             addresses: self.frames.options() != Options::default()
                 || self.frames.sources() > Sources::None,
             threads: self.per_thread,
+            processes: self.per_process,
             ..Needs::NAMES
         };
         let needs = formats.iter().map(|format| format.needs());
@@ -188,6 +193,7 @@ impl OutputFlags {
     pub fn options(&self, nanoseconds: bool) -> Options {
         Options {
             per_thread: self.per_thread,
+            per_process: self.per_process,
             delimited: self.delimited,
             annotate: self.annotate,
             nanoseconds,
@@ -261,6 +267,8 @@ mod tests {
         assert!(flags("--classic").needs().processes);
         let needs = flags("--per-thread -s").needs();
         assert!(needs.threads && needs.addresses && !needs.accounts);
+        let needs = flags("--per-process").needs();
+        assert!(needs.processes && !needs.threads);
         let needs = flags("--format folded,speedscope -o x").needs();
         assert!(needs.threads && !needs.addresses);
     }
@@ -270,6 +278,7 @@ mod tests {
         let options = flags("-a -d -s --addresses --srcline --per-thread").options(true);
         let all = Options {
             per_thread: true,
+            per_process: false,
             delimited: true,
             annotate: true,
             symbol_offsets: true,
@@ -278,6 +287,8 @@ mod tests {
             nanoseconds: true,
         };
         assert_eq!(options, all);
+        assert!(flags("--per-process").options(false).per_process);
+        assert!(parse_line::<Arguments>("--per-process --per-thread").is_err());
         assert_eq!(
             flags("-f --stack-storage-size 9").options(false),
             Options::default()

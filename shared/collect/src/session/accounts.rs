@@ -12,7 +12,10 @@ use loader::maps::take_all;
 use loader::{OpenObject, Result, iterators};
 use profile::{Clock, ThreadId};
 
+use super::unseen_departures;
+use crate::StackChoice;
 use crate::draft::Draft;
+use crate::session::clock::Charge;
 
 /// Which threads are chosen where none is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,16 +46,11 @@ impl ThreadKind {
             ThreadKind::Kernel => bpf::types::ThreadKind::KERNEL_THREADS,
         }
     }
+}
 
-    /// Whether a thread is of this kind.
-    pub fn includes(self, thread: &Thread) -> bool {
-        let is_kernel_thread = thread.instance == 0;
-        match self {
-            ThreadKind::All => true,
-            ThreadKind::User => !is_kernel_thread,
-            ThreadKind::Kernel => is_kernel_thread,
-        }
-    }
+/// Whether a thread is one of the kernel's own: set_ids() of `include/clock/thread_clock.h`.
+fn is_kernel_thread(thread: &Thread) -> bool {
+    thread.instance == 0
 }
 
 /// Which off-CPU intervals count: the same rule as in
@@ -99,6 +97,7 @@ impl OffCpuFilter {
 pub(crate) struct Account {
     id: ThreadId,
     comm: [u8; COMM_LENGTH],
+    is_kernel_thread: bool,
     clock: Clock,
 }
 
@@ -138,46 +137,63 @@ impl<Record: ClockRecord> ThreadClocks<Record> {
         })
     }
 
-    /// Closes what is open. `charge` says what an off-CPU interval that ends
-    /// thereby counts for, and with which waker; that is handed to `add`.
-    /// Returns the accounts of all threads, those in `ended` included.
+    /// Closes what is open, and hands the intervals that end thereby to `add`. Returns
+    /// the accounts of all threads, those in `ended` and `departed` included, and how many
+    /// left a CPU out of sight.
     pub(crate) fn close(
         self,
         ended: &[ThreadEnd],
-        per_thread: bool,
-        stacks: (bool, bool),
-        charge: impl Fn(&Record, Tally) -> Option<(Tally, u64)>,
+        departed: Vec<Account>,
+        stacks: &StackChoice,
+        charge: &Charge<'_, Record>,
         mut add: impl FnMut(StackKey, &Tally),
-    ) -> Vec<Account> {
-        let mut accounts: Vec<Account> = ended
-            .iter()
-            .map(|end| Account::new(&end.thread, end.ended))
-            .collect();
-        let (want_user, want_kernel) = stacks;
+    ) -> (Vec<Account>, u64) {
+        let mut left_unseen = 0;
+        let mut accounts = departed;
+        let ended = ended.iter();
+        accounts.extend(ended.map(|end| Account::new(&end.thread, end.ended)));
         for (task, record) in self.threads {
             let mut thread = record.thread();
-            let open = self
-                .open
-                .get(&task)
-                .filter(|open| open.off_since == thread.off_since);
-            let tally = close_at(&mut thread, open, self.stop);
-            if let Some((tally, waker)) = tally.and_then(|tally| charge(&record, tally)) {
-                let kernel = open.map_or(STACK_MISSED, |open| open.kernel);
-                let key = StackKey {
-                    pid: thread.pid,
-                    tid: if per_thread { thread.tid } else { 0 },
-                    user: if want_user { thread.user } else { 0 },
-                    kernel: if want_kernel { kernel } else { 0 },
-                    waker,
-                    comm: thread.comm,
-                };
+            left_unseen += u64::from(unseen_departures::settle(&mut thread, self.stop));
+            let open = self.open.get(&task);
+            let closed = close_record(&record, thread, open, self.stop, stacks, charge);
+            let (account, interval) = closed;
+            accounts.push(account);
+            if let Some((key, tally)) = interval {
                 add(key, &tally);
             }
-            accounts.push(Account::new(&thread, self.stop));
         }
         accounts.sort_by_key(|account| (account.id, account.clock.started_ns));
-        accounts
+        (accounts, left_unseen)
     }
+}
+
+/// Closes a thread's record, whose clock is `thread`, at `stop`. Returns its account and the interval off the CPU
+/// that ends thereby, if `charge` has that count. `open` is what was read of the thread.
+pub(crate) fn close_record<Record: ClockRecord>(
+    record: &Record,
+    mut thread: Thread,
+    open: Option<&OpenInterval>,
+    stop: u64,
+    stacks: &StackChoice,
+    charge: &Charge<'_, Record>,
+) -> (Account, Option<(StackKey, Tally)>) {
+    let open = open.filter(|open| open.off_since == thread.off_since);
+    let tally = close_at(&mut thread, open, stop);
+    let charged = tally.and_then(|tally| charge(record, tally, open));
+    let kernel = open.map_or(STACK_MISSED, |open| open.kernel);
+    let interval = charged.map(|(tally, waker)| {
+        let key = StackKey {
+            pid: thread.pid,
+            tid: if stacks.per_thread { thread.tid } else { 0 },
+            user: if stacks.user { thread.user } else { 0 },
+            kernel: if stacks.kernel { kernel } else { 0 },
+            waker,
+            comm: thread.comm,
+        };
+        (key, tally)
+    });
+    (Account::new(&thread, stop), interval)
 }
 
 /// Adds a thread's open interval to its sums. Returns the whole off-CPU
@@ -224,6 +240,7 @@ impl Account {
                 tid: thread.tid,
             },
             comm: thread.comm,
+            is_kernel_thread: is_kernel_thread(thread),
             clock: Clock {
                 started_ns: thread.started,
                 ended_ns,
@@ -234,6 +251,16 @@ impl Account {
                 involuntary: thread.involuntary.into(),
             },
         }
+    }
+
+    /// The thread's name when last seen.
+    pub(crate) fn comm(&self) -> &[u8; COMM_LENGTH] {
+        &self.comm
+    }
+
+    /// The ID of a thread of the kernel's own, which is a process to itself.
+    pub(crate) fn kernel_thread(&self) -> Option<u32> {
+        self.is_kernel_thread.then_some(self.id.pid)
     }
 
     /// The thread in a profile.

@@ -2,11 +2,12 @@
 
 use std::os::fd::OwnedFd;
 
-use bpf::types::{ClockRecord, Tally};
+use bpf::types::{ClockRecord, Departure, OpenInterval, Tally};
 use libbpf_rs::{Link, Map, ProgramMut};
 use loader::{Kernel, LoadedObject, Result, Targets, Variable, sleep_until};
 
-use crate::session::accounts::ThreadClocks;
+use crate::session::accounts::{Account, ThreadClocks, close_record};
+use crate::session::moves::Moves;
 use crate::session::pre_existing::{EarlyStacks, find_preexisting};
 use crate::{Collected, Collector, Session, StackChoice};
 
@@ -18,8 +19,10 @@ const HOOKS: [&str; 4] = [
     "sched_process_exec",
 ];
 
-/// What an off-CPU interval that is open at the end counts for, and with which waker.
-pub type Charge<'a, Record> = Box<dyn Fn(&Record, Tally) -> Option<(Tally, u64)> + 'a>;
+/// What an off-CPU interval that is open at the end counts for, and with which waker;
+/// what was read of its thread then, if that was listed.
+pub type Charge<'a, Record> =
+    Box<dyn Fn(&Record, Tally, Option<&OpenInterval>) -> Option<(Tally, u64)> + 'a>;
 
 /// An object that is attached.
 pub struct ClockSession<'a, Record> {
@@ -31,6 +34,9 @@ pub struct ClockSession<'a, Record> {
     preexisting_are_known: Variable<'a, u8>,
     stacks: StackChoice,
     charge: Charge<'a, Record>,
+    moves: Option<Moves<'a>>,
+    /// The accounts of threads that left.
+    departed: Vec<Account>,
 }
 
 impl<'a, Record> ClockSession<'a, Record> {
@@ -43,9 +49,10 @@ impl<'a, Record> ClockSession<'a, Record> {
         stacks: StackChoice,
         charge: Charge<'a, Record>,
     ) -> Result<Self> {
-        targets.fill(object, kernel)?;
+        let mut links = targets.fill(object, kernel)?;
+        links.extend(object.attach(&HOOKS)?);
         let mut session = ClockSession {
-            links: object.attach(&HOOKS)?,
+            links,
             collector: Collector::new(object, &stacks)?,
             threads: object.map("threads")?,
             find_preexisting: object.program("find_preexisting")?,
@@ -53,6 +60,8 @@ impl<'a, Record> ClockSession<'a, Record> {
             preexisting_are_known: object.variable("preexisting_are_known")?,
             stacks,
             charge,
+            moves: Moves::new(object, targets)?,
+            departed: Vec::new(),
         };
         session.prepare(targets)?;
         Ok(session)
@@ -64,9 +73,52 @@ impl<'a, Record> ClockSession<'a, Record> {
     }
 }
 
+impl<Record: ClockRecord> ClockSession<'_, Record> {
+    /// Closes the records of threads that are no longer measured, as of when they left,
+    /// and gives one to those that now are.
+    fn follow_moves(&mut self) -> Result<()> {
+        let Some(moves) = &mut self.moves else {
+            return Ok(());
+        };
+        let until = moves.begin()?;
+        let task = |departure: &Departure| departure.open.task;
+        for (departure, record) in moves.take_departed::<Departure, Record>(task)? {
+            let Departure { open, left } = departure;
+            // It had events since if it was back already.
+            let left = left.max(record.thread().since());
+            let (account, interval) = close_record(
+                &record,
+                record.thread(),
+                Some(&open),
+                left,
+                &self.stacks,
+                &self.charge,
+            );
+            self.departed.push(account);
+            if let Some((key, tally)) = interval {
+                self.collector.add(key, &tally);
+            }
+        }
+        let early = self.stacks.user.then(EarlyStacks::default);
+        find_preexisting(
+            &self.find_preexisting,
+            &self.threads,
+            early,
+            &mut self.collector,
+        )?;
+        moves.end(until);
+        Ok(())
+    }
+}
+
 impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
     /// Returns when every thread has a clock.
-    fn open(&mut self, start: u64, stop: Option<u64>) -> Result<()> {
+    fn open<Started>(
+        &mut self,
+        start: u64,
+        stop: Option<u64>,
+        at_start: impl FnOnce() -> Started,
+    ) -> Result<Started> {
         self.collector.open_window(start, stop);
         let (iterator, threads) = (&self.find_preexisting, &self.threads);
         let early = self
@@ -75,9 +127,14 @@ impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
             .then(|| EarlyStacks::read(iterator, &self.collector, start))
             .transpose()?;
         sleep_until(start);
+        let started = at_start();
         find_preexisting(iterator, threads, early, &mut self.collector)?;
         self.preexisting_are_known.set(1);
-        Ok(())
+        Ok(started)
+    }
+
+    fn first_came(&mut self, start: u64) {
+        self.collector.begin_parts(start);
     }
 
     fn readiness(&self) -> Result<OwnedFd> {
@@ -85,22 +142,29 @@ impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
     }
 
     fn take(&mut self, stop: Option<u64>) -> Result<()> {
-        self.collector.take(stop)
+        self.collector.take(stop)?;
+        match self.moves.as_ref().is_some_and(Moves::are_due) {
+            true => self.follow_moves(),
+            false => Ok(()),
+        }
     }
 
-    fn close(self, stop: u64) -> Result<Collected> {
+    fn close(mut self, stop: u64) -> Result<Collected> {
+        self.follow_moves()?;
         let open = ThreadClocks::<Record>::read_open_intervals(&self.read_open_intervals)?;
         drop(self.links);
+        drop(self.moves);
         let mut collected = self.collector.finish()?;
         let ended = std::mem::take(&mut collected.ended);
-        let accounts = ThreadClocks::read(&self.threads, open, stop)?.close(
+        let (accounts, left_unseen) = ThreadClocks::read(&self.threads, open, stop)?.close(
             &ended,
-            self.stacks.per_thread,
-            (self.stacks.user, self.stacks.kernel),
-            self.charge,
+            self.departed,
+            &self.stacks,
+            &self.charge,
             |key, tally| collected.add(key, tally),
         );
-        collected.accounts = accounts;
+        collected.lost.switches += left_unseen;
+        collected.add_accounts(accounts);
         Ok(collected)
     }
 }

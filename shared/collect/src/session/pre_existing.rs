@@ -1,10 +1,10 @@
-//! Threads that were there before the window: each gets a clock, and those off
-//! the CPU have their user stack walked from outside, as it will not change
-//! until they run.
+//! Threads that were there before the window, or came to be measured in it without an
+//! event of their own: each gets a clock, and those off the CPU have their user stack
+//! walked from outside, as it will not change until they run.
 
 use std::collections::HashMap;
 
-use bpf::types::{PreexistingThread, STACK_DEPTH, Thread, ThreadState};
+use bpf::types::{PreexistingThread, STACK_DEPTH, STACK_TO_READ, Thread, ThreadState};
 use libbpf_rs::{Map, MapCore, MapFlags, ProgramMut};
 use loader::iterators::{self, copy};
 use loader::{Result, monotonic_ns};
@@ -71,7 +71,7 @@ pub(crate) fn find_preexisting(
             .map(|(_, stack)| stack)
             .or_else(|| {
                 let stack = reader.read(&thread, collector)?;
-                has_not_run(threads, &thread).then_some(stack)
+                Some(stack.with_id(stack_to_read(threads, &thread)?))
             });
         if let Some(stack) = stack {
             collector.with_stacks(|stacks, unwinder| stack.keep(stacks, unwinder));
@@ -94,6 +94,13 @@ enum PreexistingStack {
 }
 
 impl PreexistingStack {
+    fn with_id(mut self, of_record: u64) -> PreexistingStack {
+        let (PreexistingStack::Walked { id, .. } | PreexistingStack::Dumped(Dumped { id, .. })) =
+            &mut self;
+        *id = of_record;
+        self
+    }
+
     fn keep(self, stacks: &mut Stacks, unwinder: Option<&mut Unwinder<'_>>) {
         match (self, unwinder) {
             (
@@ -180,13 +187,11 @@ impl Reader {
     }
 }
 
-/// Whether the thread is still where it was when its clock started: it may
-/// have been woken, but it still has the stack that it went to sleep with.
-fn has_not_run(threads: &Map<'_>, found: &PreexistingThread) -> bool {
-    let key = found.task.to_ne_bytes();
-    let Ok(Some(bytes)) = threads.lookup(&key, MapFlags::ANY) else {
-        return false;
-    };
-    copy::<Thread>(&bytes)
-        .is_some_and(|thread| thread.user == found.task && thread.state() != ThreadState::Running)
+/// The ID of the stack with which the thread was off the CPU when its clock started, if it
+/// is still there: it may have been woken, but it has not run.
+fn stack_to_read(threads: &Map<'_>, found: &PreexistingThread) -> Option<u64> {
+    let record = threads.lookup(&found.task.to_ne_bytes(), MapFlags::ANY);
+    let thread = copy::<Thread>(&record.ok().flatten()?)?;
+    let still_stands = thread.user & STACK_TO_READ != 0 && thread.state() != ThreadState::Running;
+    still_stands.then_some(thread.user)
 }

@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
+use libbpf_rs::Link;
 use loader::{Event, Kernel, LoadedObject, Result, Samplers, Targets, sleep_until};
 use profile::Rate;
 
@@ -11,6 +12,8 @@ use crate::{Collected, Collector, Session, StackChoice};
 pub struct SamplingSession<'a> {
     collector: Collector<'a>,
     samplers: Samplers<'a>,
+    /// What follows children.
+    followers: Vec<Link>,
 }
 
 impl<'a> SamplingSession<'a> {
@@ -25,13 +28,14 @@ impl<'a> SamplingSession<'a> {
         rate: Rate,
         only_cpu: Option<u32>,
     ) -> Result<Self> {
-        targets.fill(object, kernel)?;
+        let followers = targets.fill(object, kernel)?;
         let samplers = Samplers::attach(object, event, rate, only_cpu)?;
         let mut collector = Collector::new(object, &stacks)?;
         collector.prepare(targets)?;
         Ok(SamplingSession {
             collector,
             samplers,
+            followers,
         })
     }
 
@@ -42,10 +46,19 @@ impl<'a> SamplingSession<'a> {
 }
 
 impl Session for SamplingSession<'_> {
-    fn open(&mut self, start: u64, stop: Option<u64>) -> Result<()> {
+    fn open<Started>(
+        &mut self,
+        start: u64,
+        stop: Option<u64>,
+        at_start: impl FnOnce() -> Started,
+    ) -> Result<Started> {
         self.collector.open_window(start, stop);
         sleep_until(start);
-        Ok(())
+        Ok(at_start())
+    }
+
+    fn first_came(&mut self, start: u64) {
+        self.collector.begin_parts(start);
     }
 
     fn readiness(&self) -> Result<OwnedFd> {
@@ -58,7 +71,7 @@ impl Session for SamplingSession<'_> {
     }
 
     fn close(self, _stop: u64) -> Result<Collected> {
-        drop(self.samplers);
+        drop((self.samplers, self.followers));
         self.collector.finish()
     }
 }

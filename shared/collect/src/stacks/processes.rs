@@ -1,11 +1,12 @@
 //! What a profile tells of processes. Each is looked at when it is first seen, as it may
-//! soon be gone.
+//! soon be gone; programs that follow children tell of those, however short they live.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 
+use bpf::types::ProcessEvent;
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
 use symbolize::Process;
 
@@ -13,37 +14,149 @@ use symbolize::Process;
 const MOST: usize = 1 << 16;
 /// What is read of a file at most, in bytes.
 const MOST_BYTES: u64 = 16 << 10;
+/// The parent of the kernel's own threads: kthreadd (rest_init() of `init/main.c`).
+const KTHREADD: u32 = 2;
+
+/// Nanoseconds of a clock tick, as `/proc` counts time: USER_HZ of
+/// include/asm-generic/param.h is 100.
+const NANOSECONDS_A_TICK: u64 = 10_000_000;
 
 /// The processes seen so far.
 #[derive(Default)]
-pub(crate) struct Processes(HashMap<Process, Option<profile::Process>>);
+pub(crate) struct Processes {
+    seen: HashMap<Process, Seen>,
+    /// The program that was told of last, by process ID.
+    latest: HashMap<u32, Process>,
+    /// How many were told of that found no room.
+    left_out: usize,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// What is known of it, if anything is.
+    known: Option<profile::Process>,
+    /// Whether `/proc` was asked.
+    has_looked: bool,
+}
 
 impl Processes {
     /// Looks at a process, if it is new.
     pub(crate) fn see(&mut self, process: Process) {
-        if self.0.len() < MOST {
-            let look = || look(process.pid).ok();
-            self.0.entry(process).or_insert_with(look);
+        if self.seen.len() < MOST || self.seen.contains_key(&process) {
+            self.look_at(process);
         }
     }
 
+    fn look_at(&mut self, process: Process) {
+        let seen = self.seen.entry(process).or_default();
+        if std::mem::replace(&mut seen.has_looked, true) {
+            return;
+        }
+        let Ok(found) = look(process.pid) else {
+            return;
+        };
+        match &mut seen.known {
+            None => seen.known = Some(found),
+            // What was told is of the moment in which it happened.
+            Some(known) if known.start_ticks == found.start_ticks => {
+                known.executable = found.executable;
+                known.cgroup = found.cgroup;
+            }
+            // Another has its ID by now.
+            Some(_) => {}
+        }
+    }
+
+    /// Keeps what a program tells of one that was forked, or that executes `arguments`
+    /// from now on, each of which ends with a NUL.
+    pub(crate) fn tell(&mut self, event: &ProcessEvent, arguments: &[u8]) {
+        if self.seen.len() >= MOST {
+            self.left_out += 1;
+            return;
+        }
+        let start_ticks = event.started / NANOSECONDS_A_TICK;
+        let of = |pid| {
+            let latest = self.latest.get(pid)?;
+            self.seen.get(latest)?.known.as_ref()
+        };
+        // Who forked it, though somebody else may have adopted it.
+        let before = of(&event.pid).filter(|before| before.start_ticks == start_ticks);
+        let was_told = before.is_some();
+        let parent = before.map_or(event.parent, |before| before.parent);
+        // Until it executes a program it is as its parent.
+        let command_line = match arguments {
+            [] => of(&parent).map_or(Vec::new(), |parent| parent.command_line.clone()),
+            arguments => words(&String::from_utf8_lossy(arguments)),
+        };
+        let process = Process {
+            pid: event.pid,
+            instance: event.instance,
+        };
+        let known = profile::Process {
+            pid: event.pid,
+            parent,
+            start_ticks,
+            executable: String::new(),
+            command_line,
+            cgroup: String::new(),
+            is_kernel_thread: false,
+        };
+        // What it was before it executed this is of no use any more.
+        if let Some(last) = was_told.then(|| self.latest.get(&event.pid)).flatten() {
+            self.seen.remove(last);
+        }
+        self.seen.entry(process).or_default().known = Some(known);
+        self.latest.insert(event.pid, process);
+    }
+
+    /// How many were told of that found no room.
+    pub(crate) fn left_out(&self) -> usize {
+        self.left_out
+    }
+
     /// Those with these IDs, in the order of their IDs and programs. One that was not
-    /// seen is looked at now.
-    pub(crate) fn told(mut self, wanted: &BTreeSet<u32>) -> Vec<profile::Process> {
+    /// seen is looked at now. Some are threads of the kernel's own, which may have ended.
+    pub(crate) fn told(
+        mut self,
+        wanted: &BTreeSet<u32>,
+        kernel_threads: &BTreeSet<u32>,
+    ) -> Vec<profile::Process> {
         let mut unseen = wanted.clone();
-        for process in self.0.keys() {
+        for process in self.seen.keys() {
             unseen.remove(&process.pid);
         }
         for pid in unseen {
-            self.see(Process { pid, instance: 0 });
+            self.look_at(Process { pid, instance: 0 });
         }
-        let seen = self.0.into_iter();
+        let seen = self.seen.into_iter();
         let mut told: Vec<_> = seen
             .filter(|(process, _)| wanted.contains(&process.pid))
-            .filter_map(|(process, told)| Some((process, told?)))
+            .filter_map(|(process, seen)| {
+                // A program has another instance.
+                let is_kernel_thread =
+                    process.instance == 0 && kernel_threads.contains(&process.pid);
+                let ended = || is_kernel_thread.then(|| ended_kernel_thread(process.pid));
+                let told = seen.known.or_else(ended)?;
+                Some((
+                    process,
+                    profile::Process {
+                        is_kernel_thread,
+                        ..told
+                    },
+                ))
+            })
             .collect();
         told.sort_by_key(|(process, _)| *process);
         told.into_iter().map(|(_, told)| told).collect()
+    }
+}
+
+/// What is known of a thread of the kernel's own that has ended.
+fn ended_kernel_thread(pid: u32) -> profile::Process {
+    profile::Process {
+        pid,
+        parent: if pid == KTHREADD { 0 } else { KTHREADD },
+        ..profile::Process::default()
     }
 }
 
@@ -63,16 +176,21 @@ fn look(pid: u32) -> io::Result<profile::Process> {
         start_ticks,
         // A kernel thread has none.
         executable: executable.unwrap_or_default(),
-        command_line: command_line
-            .split_terminator('\0')
-            .map(str::to_owned)
-            .collect(),
+        command_line: words(&command_line),
         cgroup: cgroup
             .lines()
             .find_map(|line| line.strip_prefix("0::"))
             .unwrap_or_default()
             .to_owned(),
+        // The kernel's programs say that of a thread.
+        is_kernel_thread: false,
     })
+}
+
+/// The arguments of a command line, each with a NUL at its end.
+fn words(command_line: &str) -> Vec<String> {
+    let words = command_line.split_terminator('\0');
+    words.map(str::to_owned).collect()
 }
 
 /// The start of a file.
@@ -119,13 +237,45 @@ mod tests {
         child.wait().unwrap();
         processes.see(Process { pid, instance: 1 });
         let ours = std::process::id();
-        let told = processes.told(&BTreeSet::from([pid, ours, u32::MAX]));
+        let ended = u32::MAX - 1;
+        let wanted = BTreeSet::from([pid, ours, ended, u32::MAX]);
+        let told = processes.told(&wanted, &BTreeSet::from([ended]));
         let of = |pid| told.iter().find(|process| process.pid == pid).unwrap();
-        assert_eq!(told.len(), 2);
+        assert_eq!(told.len(), 3);
         assert_eq!(of(pid).command_line, ["sleep", "100"]);
         assert_eq!(of(pid).parent, ours);
         assert!(of(pid).executable.starts_with('/'));
         assert!(of(pid).start_ticks >= of(ours).start_ticks);
+        assert!(of(ended).is_kernel_thread && !of(pid).is_kernel_thread);
+        assert_eq!((of(ended).parent, &*of(ended).executable), (2, ""));
+    }
+
+    #[test]
+    fn what_is_told_is_of_whoever_had_the_id() {
+        let event = |pid, parent, instance, started| ProcessEvent {
+            pid,
+            parent,
+            instance,
+            started: started * NANOSECONDS_A_TICK + 3,
+            ..ProcessEvent::default()
+        };
+        let mut processes = Processes::default();
+        let (shell, child, other) = (4_194_301, 4_194_302, 4_194_303);
+        processes.tell(&event(shell, 1, 50, 5), b"sh\0-c\0true\0");
+        processes.tell(&event(child, shell, 70, 7), b"");
+        // Adopted, it executes something, with a word that is cut off.
+        processes.tell(&event(child, 1, 71, 7), b"sleep\x001");
+        // Another one, of a parent that nobody told of.
+        processes.tell(&event(child, other, 90, 9), b"");
+        let told = processes.told(&BTreeSet::from([shell, child]), &BTreeSet::new());
+        let told: Vec<_> = (told.iter())
+            .map(|process| (process.parent, process.command_line.join(" ")))
+            .collect();
+        let expected = [(1, "sh -c true"), (shell, "sleep 1"), (other, "")];
+        assert_eq!(
+            told,
+            expected.map(|(parent, line)| (parent, line.to_owned()))
+        );
     }
 
     #[test]

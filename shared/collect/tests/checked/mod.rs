@@ -17,6 +17,7 @@ const STACKS: StackChoice = StackChoice {
     detail: Detail::Names,
     sources: Sources::None,
     of_anyone: false,
+    thread_names: None,
 };
 
 /// A python3 that runs until it is dropped.
@@ -41,10 +42,7 @@ impl Python {
 
     /// It, and nothing else.
     pub(crate) fn targets(&self) -> Targets {
-        Targets {
-            pids: vec![self.pid()],
-            tids: vec![],
-        }
+        Targets::new(vec![self.pid()], vec![])
     }
 
     /// Loads an object that checks its user stacks.

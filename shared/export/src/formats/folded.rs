@@ -115,6 +115,38 @@ mod tests {
     }
 
     #[test]
+    fn processes_are_told_apart_where_threads_are_not() {
+        let mut profile = Profile::new(Unit::Samples);
+        for (comm, pid, tid) in [("t", 1, 2), ("t", 1, 3), ("t", 4, 0), ("u", 1, 2)] {
+            let mut sample = sample(&mut profile, comm, &["f"], &[], None);
+            sample.thread = Some(ThreadId { pid, tid });
+            profile.add(sample, weight(1));
+        }
+        let options = Options {
+            per_process: true,
+            ..Options::default()
+        };
+        assert_eq!(folded(&profile, options), "t-1;f 2\nt-4;f 1\nu-1;f 1\n");
+        let woken = folded(
+            &woken(),
+            Options {
+                nanoseconds: true,
+                ..options
+            },
+        );
+        assert_eq!(
+            woken,
+            "a-7;--;[still blocked] 1000\n\
+             a-7;main;wait_[o];--;wake;put;main;b-5;--;tick;[timer] 7000\n"
+        );
+        let both = Options {
+            per_thread: true,
+            ..options
+        };
+        assert!(folded(&profile, both).starts_with("t-1/2;f 1\nt-1/3;f 1\n"));
+    }
+
+    #[test]
     fn what_is_too_short_is_told() {
         let mut sink = Vec::new();
         let written = Folded
@@ -263,7 +295,7 @@ mod tests {
 
     /// All lines, each made by itself.
     fn one_by_one(profile: &Profile, options: &Options) -> String {
-        let field = |comm, thread| thread_field(profile, comm, thread, options.per_thread);
+        let field = |comm, thread| thread_field(profile, comm, thread, options.ids());
         let names = |stack, state| frame_names(profile, stack, state, options);
         let mut lines: BTreeMap<(String, String), u64> = BTreeMap::new();
         for (sample, value) in profile.values() {
@@ -309,6 +341,7 @@ mod tests {
         fn lines_are_those_of_the_samples_and_in_order(
             entries in prop::collection::vec((similar_samples(), 1_u64..100), 0..60),
             per_thread: bool,
+            per_process: bool,
             delimited: bool,
             annotate: bool,
         ) {
@@ -319,6 +352,7 @@ mod tests {
             }
             let options = Options {
                 per_thread,
+                per_process,
                 delimited,
                 annotate,
                 nanoseconds: true,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::format::{Format, Needs};
 use crate::measure::{Measure, implied_state, state_name};
 use crate::text::drawn::{Drawn, drawn};
-use crate::text::frames::{file_name, source, thread_field};
+use crate::text::frames::{file_name, source, thread_name};
 use crate::text::options::{Options, Written};
 
 /// The format.
@@ -177,7 +177,7 @@ impl<'a> Rows<'a> {
     }
 
     fn group(&self, sample: &Sample) -> Group {
-        let comm = thread_field(self.profile, sample.comm, sample.thread, false);
+        let comm = thread_name(self.profile, sample.comm);
         let thread = sample.thread.filter(|id| id.tid != 0);
         let state = sample.state.or(implied_state(self.profile));
         (comm, thread, state)

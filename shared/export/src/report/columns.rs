@@ -10,6 +10,22 @@ pub(super) struct Column {
     pub(super) meaning: &'static str,
 }
 
+/// Waiting for a CPU.
+pub(super) const RUNNABLE: Column = Column {
+    name: "runnable",
+    meaning: "seconds ready to run, waiting for a CPU",
+};
+/// Waiting for anything else.
+pub(super) const BLOCKED: Column = Column {
+    name: "blocked",
+    meaning: "seconds waiting for anything else: locks, I/O, timers",
+};
+/// What the one before is of a life, which the first such column says.
+pub(super) const SHARE: Column = Column {
+    name: "%",
+    meaning: "",
+};
+
 /// Times are in seconds, shares in per cent of the thread's own life.
 pub(super) const COLUMNS: [Column; 12] = [
     Column {
@@ -32,22 +48,10 @@ pub(super) const COLUMNS: [Column; 12] = [
         name: "%",
         meaning: "share of its own life, here and below",
     },
-    Column {
-        name: "runnable",
-        meaning: "seconds ready to run, waiting for a CPU",
-    },
-    Column {
-        name: "%",
-        meaning: "",
-    },
-    Column {
-        name: "blocked",
-        meaning: "seconds waiting for anything else: locks, I/O, timers",
-    },
-    Column {
-        name: "%",
-        meaning: "",
-    },
+    RUNNABLE,
+    SHARE,
+    BLOCKED,
+    SHARE,
     Column {
         name: "covered",
         meaning: "share of its life that the flame graph accounts for, in %",
@@ -115,10 +119,26 @@ impl Sums {
     }
 
     pub(super) fn cells(&self, tid: String, role: String) -> [String; 12] {
+        let [running, ran, runnable, waited, blocked, slept, covered] = self.state_cells();
         [
             tid,
             role,
             seconds(self.life),
+            running,
+            ran,
+            runnable,
+            waited,
+            blocked,
+            slept,
+            covered,
+            self.samples.to_string(),
+            format!("{} + {}", self.voluntary, self.involuntary),
+        ]
+    }
+
+    /// Seconds in each state with their shares of the lives, and how much is covered.
+    pub(super) fn state_cells(&self) -> [String; 7] {
+        [
             seconds(self.running),
             percent(self.running, self.life),
             seconds(self.runnable),
@@ -126,8 +146,6 @@ impl Sums {
             seconds(self.blocked),
             percent(self.blocked, self.life),
             coverage(self.coverage()),
-            self.samples.to_string(),
-            format!("{} + {}", self.voluntary, self.involuntary),
         ]
     }
 
@@ -137,8 +155,8 @@ impl Sums {
 }
 
 /// One line for each column that needs words.
-pub(super) fn legend() -> impl Iterator<Item = String> {
-    COLUMNS
+pub(super) fn legend(columns: &[Column]) -> impl Iterator<Item = String> {
+    columns
         .iter()
         .filter(|column| !column.meaning.is_empty())
         .map(|column| format!("{:<9} {}", column.name, column.meaning))

@@ -1,19 +1,26 @@
-//! Reports for people: a table for the terminal, an analysis of a process and
-//! one of a thread. Plain text, no colours, every column explained.
+//! Reports for people: tables of processes, of a process's threads and of CPUs, an analysis
+//! of a process and one of a thread. Plain text, no colours, every column explained.
 
 mod columns;
+mod cpus;
+mod known;
 mod numbers;
 mod process;
+mod processes;
 mod summary;
 mod table;
 mod thread;
+mod tree;
 
 use std::time::Duration;
 
 use profile::merge::{Merged, ThreadProfile, Unclocked};
 use profile::{Ending, Losses, Profile, Rate};
 
+pub use cpus::{Cpu, Cpus, write as write_cpus};
+pub use known::Known;
 pub use process::write as write_process;
+pub use processes::write as write_processes;
 pub use table::write as write_table;
 pub use thread::write as write_thread;
 

@@ -1,5 +1,6 @@
 //! How figures and stacks read in reports.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use profile::{Ending, Profile, Stack, StackId, text};
@@ -29,21 +30,39 @@ pub(super) fn coverage(share: Option<f64>) -> String {
     }
 }
 
-/// `1 thread`, `2 threads`.
+/// `1 thread`, `2 threads`, `2 processes`.
 pub(super) fn count(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
+    let plural = match (number, noun.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
     format!("{number} {noun}{plural}")
+}
+
+/// A text of at most so many characters.
+pub(super) fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        // The last one says that there are more.
+        Some(_) => {
+            let kept = text.chars().take(most.saturating_sub(1));
+            Cow::Owned(kept.chain(['…']).collect())
+        }
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// One line on the window and the settings.
 pub(super) fn settings(run: &Run) -> String {
+    // A command is measured to its end if nobody says how long.
+    let asked = match run.requested > run.measured {
+        true => format!(" of {} asked for", span(run.requested)),
+        false => String::new(),
+    };
     let ending = match run.ending {
         Ending::Elapsed => String::new(),
-        Ending::Interrupted => format!(" of {} asked for, ended by the user", span(run.requested)),
-        Ending::TargetGone => format!(
-            " of {} asked for, since every process had ended",
-            span(run.requested)
-        ),
+        Ending::Interrupted => format!("{asked}, ended by the user"),
+        Ending::TargetGone => format!("{asked}, since every process had ended"),
     };
     format!(
         "{} measured{ending}; {} samples per second; off-CPU stacks kept from {} µs on",

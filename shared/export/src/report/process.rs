@@ -30,7 +30,7 @@ pub fn write(run: &Run, process: &Process<'_>, writer: &mut dyn Write) -> io::Re
     let all = count(threads.len() as u64, "thread");
     write_line(&sums.cells("all".to_owned(), all), writer)?;
     writeln!(writer)?;
-    for line in legend() {
+    for line in legend(&COLUMNS) {
         writeln!(writer, "{line}")?;
     }
     write_longest(threads, writer)?;

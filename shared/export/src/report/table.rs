@@ -38,7 +38,7 @@ pub fn write(
         )?;
     }
     writeln!(writer)?;
-    for line in legend() {
+    for line in legend(&COLUMNS) {
         writeln!(writer, "{line}")?;
     }
     write_longest(shown, writer)?;

@@ -1,12 +1,14 @@
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
+
 use profile::merge::{Excess, Unseen};
 use profile::{Clock, Lengths, Profile, Sample, Sampling, State, Thread, ThreadId, Unit, marker};
 
 use super::*;
 use crate::fixture::{sample, weight, written};
 
-fn run() -> Run {
+pub(super) fn run() -> Run {
     Run {
         requested: Duration::from_secs(30),
         measured: Duration::from_secs(10),
@@ -216,4 +218,153 @@ fn a_thread_that_left_nothing_still_has_a_report() {
     };
     let text = written(|writer| write_thread(&run(), "", &row, writer));
     assert!(text.contains("Never blocked.") && text.contains("life           0.000000       -"));
+}
+
+/// A process of one thread, which runs for so many seconds of its life, given in seconds
+/// since the window's start, and is blocked for the rest.
+fn living(like: &ThreadProfile, pid: u32, life: (u64, u64), running: u64) -> ThreadProfile {
+    let second = 1_000_000_000;
+    let mut thread = like.clone();
+    let (started, ended) = life;
+    thread.thread.id = ThreadId { pid, tid: pid };
+    thread.lifetime_ns = (ended - started) * second;
+    thread.thread.clock = Clock {
+        started_ns: started * second,
+        ended_ns: ended * second,
+        running_ns: running * second,
+        blocked_ns: (ended - started - running) * second,
+        ..Clock::default()
+    };
+    thread.stacks = vec![(like.stacks[0].0, weight(running * second))];
+    thread.unseen = Unseen::default();
+    thread
+}
+
+/// Three with one ID, which lived a second longer than they ran.
+fn living_in_turn(like: &ThreadProfile, pid: u32, life: (u64, u64), running: u64) -> ThreadProfile {
+    let mut thread = living(like, pid, life, running);
+    thread.lives = 3;
+    thread.lifetime_ns = (running + 1) * 1_000_000_000;
+    thread.thread.clock.blocked_ns = 1_000_000_000;
+    thread
+}
+
+fn process_of<'a>(
+    profile: &'a Profile,
+    command: &'a str,
+    threads: &'a [ThreadProfile],
+) -> Process<'a> {
+    Process {
+        pid: threads[0].thread.id.pid,
+        command,
+        ..process(profile, threads)
+    }
+}
+
+/// A server of two threads, its child and another one; one that has nothing to do with them;
+/// and two of the kernel's threads.
+fn machine<'a>(profile: &'a Profile, threads: &'a [Vec<ThreadProfile>; 6]) -> Vec<Process<'a>> {
+    let commands = [
+        "/bin/server -x",
+        "/bin/server --worker=with-a-command-line-that-is-longer-than-what-is-shown",
+        "true",
+        "idle",
+        "[kworker/0:1]",
+        "[kthreadd]",
+    ];
+    let processes = commands.iter().zip(threads);
+    processes
+        .map(|(command, threads)| process_of(profile, command, threads))
+        .collect()
+}
+
+fn threads_of_machine(worker: &ThreadProfile) -> [Vec<ThreadProfile>; 6] {
+    [
+        vec![worker.clone(), living(worker, 7, (0, 10), 1)],
+        vec![living(worker, 9, (2, 8), 5)],
+        vec![living_in_turn(worker, 11, (1, 9), 2)],
+        vec![living(worker, 20, (0, 10), 0)],
+        vec![living(worker, 31, (0, 10), 4)],
+        vec![living(worker, 2, (0, 10), 0)],
+    ]
+}
+
+fn known_of_machine(profile: &mut Profile) {
+    for (pid, parent, is_kernel_thread) in [
+        (7, 1, false),
+        (9, 7, false),
+        (11, 7, false),
+        (20, 1, false),
+        (2, 0, true),
+        (31, 2, true),
+    ] {
+        profile.processes.push(profile::Process {
+            pid,
+            parent,
+            start_ticks: u64::from(pid),
+            is_kernel_thread,
+            ..profile::Process::default()
+        });
+    }
+}
+
+#[test]
+fn golden_processes() {
+    let (mut profile, worker) = worker();
+    known_of_machine(&mut profile);
+    let threads = threads_of_machine(&worker);
+    let processes = machine(&profile, &threads);
+    let before = BTreeMap::new();
+    let known = Known::new(&profile, &before);
+    assert_eq!(
+        written(|writer| write_processes(&run(), &known, &processes, 3, writer)),
+        include_str!("golden/processes.txt")
+    );
+}
+
+/// The cells of the rows whose commands begin so: running, runnable, blocked, threads.
+fn figures(text: &str, command: &str) -> [String; 4] {
+    // The first line says how many there are.
+    let mut lines = text.lines().skip(1);
+    let cells = lines.find_map(|line| Some(line.split_once(command)?.0));
+    let cells = cells.unwrap();
+    let cells: Vec<&str> = cells.split_whitespace().collect();
+    [3, 5, 7, 10].map(|cell| cells[cell].to_owned())
+}
+
+#[test]
+fn of_a_hundred_thousand_processes_the_rest_is_one_row_with_their_sums() {
+    let (mut profile, worker) = worker();
+    let count = 100_000_u32;
+    let threads: Vec<[ThreadProfile; 1]> = (1..=count)
+        .map(|pid| {
+            let running = u64::from(pid > count - 5);
+            [living(&worker, pid, (0, 2), running)]
+        })
+        .collect();
+    // Each is a child of the one before it.
+    profile.processes = (1..=count)
+        .map(|pid| profile::Process {
+            pid,
+            parent: pid - 1,
+            ..profile::Process::default()
+        })
+        .collect();
+    let processes = threads
+        .iter()
+        .map(|threads| process_of(&profile, "x", threads));
+    let processes: Vec<_> = processes.collect();
+    let before = BTreeMap::new();
+    let known = Known::new(&profile, &before);
+    let text = written(|writer| write_processes(&run(), &known, &processes, 5, writer));
+    // Five, and 32 ancestors of the first of them.
+    assert_eq!(text.matches("  x\n").count(), 5 + 32, "{text}");
+    assert_eq!(
+        figures(&text, "99963 other processes"),
+        ["0.000", "0.000", "199926.000", "99963"]
+    );
+    assert_eq!(
+        figures(&text, "100000 processes"),
+        ["5.000", "0.000", "199995.000", "100000"]
+    );
 }

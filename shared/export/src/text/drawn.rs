@@ -4,6 +4,7 @@ use profile::folded::WAKER_DELIMITER;
 use profile::{Frame, Id, Profile, Sample};
 
 use super::frames::{thread_field, wakers};
+use super::options::Ids;
 
 /// One of the boxes on top of each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +28,7 @@ pub(crate) fn drawn(profile: &Profile, sample: &Sample) -> Vec<Drawn> {
         boxes.push(Drawn::Text(WAKER_DELIMITER.into()));
         boxes.extend(frames(waker.stack.kernel).rev());
         boxes.extend(frames(waker.stack.user).rev());
-        let name = thread_field(profile, waker.comm, waker.thread, true);
+        let name = thread_field(profile, waker.comm, waker.thread, Ids::Thread);
         boxes.push(Drawn::Text(name.into()));
     }
     boxes

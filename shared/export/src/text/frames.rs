@@ -7,18 +7,19 @@ use profile::{
     Frame, FrameKind, Name, Profile, Sample, Stack, StackId, State, ThreadId, Waker, marker, text,
 };
 
-use super::options::Options;
+use super::options::{Ids, Options};
 
 /// The thread's name, with its IDs where they are wanted and known.
 pub(crate) fn thread_field(
     profile: &Profile,
     comm: Name,
     thread: Option<ThreadId>,
-    per_thread: bool,
+    ids: Ids,
 ) -> String {
     let comm = thread_name(profile, comm);
-    match thread {
-        Some(id) if per_thread => format!("{comm}-{}/{}", id.pid, id.tid),
+    match (thread, ids) {
+        (Some(id), Ids::Thread) => format!("{comm}-{}/{}", id.pid, id.tid),
+        (Some(id), Ids::Process) => format!("{comm}-{}", id.pid),
         _ => comm,
     }
 }

@@ -165,11 +165,12 @@ impl<'a> Builder<'a> {
             texts,
             ..
         } = self;
-        let thread = thread.filter(|_| options.per_thread);
+        let ids = options.ids();
+        let thread = ids.of(thread);
         *self
             .threads
             .entry((comm, thread))
-            .or_insert_with(|| texts.text(&thread_field(profile, comm, thread, options.per_thread)))
+            .or_insert_with(|| texts.text(&thread_field(profile, comm, thread, ids)))
     }
 
     /// A user stack of texts.
@@ -215,7 +216,7 @@ impl<'a> Builder<'a> {
             let frames = frame_names(self.profile, waker.stack, None, options);
             names.extend(frames.into_iter().rev());
             let (comm, thread) = (waker.comm, waker.thread);
-            names.push(thread_field(self.profile, comm, thread, options.per_thread));
+            names.push(thread_field(self.profile, comm, thread, options.ids()));
         }
         let text = self.texts.text(&names.join(";"));
         self.tails.insert(tail, text);

@@ -1,12 +1,14 @@
 //! How stacks are written, and what was.
 
-use profile::Unit;
+use profile::{ThreadId, Unit};
 
 /// How stacks are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Tell threads apart: the first field is `comm-PID/TID`.
     pub per_thread: bool,
+    /// Tell processes apart, unless threads are: the first field is `comm-PID`.
+    pub per_process: bool,
     /// Put a `-` frame between user and kernel frames.
     pub delimited: bool,
     /// Append `_[k]` to kernel frames and `_[i]` to inlined ones.
@@ -20,6 +22,39 @@ pub struct Options {
     /// Write times as nanoseconds, not as whole microseconds. Samples are
     /// written as they are.
     pub nanoseconds: bool,
+}
+
+/// Which IDs stand behind a thread's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ids {
+    /// None.
+    None,
+    /// `comm-PID`.
+    Process,
+    /// `comm-PID/TID`.
+    Thread,
+}
+
+impl Options {
+    /// Which IDs stand behind threads' names.
+    pub(crate) fn ids(&self) -> Ids {
+        match (self.per_thread, self.per_process) {
+            (true, _) => Ids::Thread,
+            (false, true) => Ids::Process,
+            (false, false) => Ids::None,
+        }
+    }
+}
+
+impl Ids {
+    /// What tells threads apart of the IDs that are known.
+    pub(crate) fn of(self, thread: Option<ThreadId>) -> Option<ThreadId> {
+        match self {
+            Ids::None => None,
+            Ids::Process => thread.map(|ThreadId { pid, .. }| ThreadId { pid, tid: 0 }),
+            Ids::Thread => thread,
+        }
+    }
 }
 
 /// What was written, and what was not.

@@ -342,6 +342,7 @@ fn process(process: proto::Process) -> Process {
         executable: process.executable,
         command_line: process.command_line,
         cgroup: process.cgroup,
+        is_kernel_thread: process.is_kernel_thread,
     }
 }
 

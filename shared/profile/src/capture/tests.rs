@@ -62,6 +62,7 @@ fn profile() -> Profile {
         executable: "/usr/bin/a".to_owned(),
         command_line: ["a", "", "b"].map(str::to_owned).to_vec(),
         cgroup: "/system.slice/a.service".to_owned(),
+        is_kernel_thread: true,
     });
     profile.losses = Losses {
         events: 1,

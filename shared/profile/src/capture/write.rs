@@ -294,6 +294,7 @@ fn process(process: &crate::Process) -> proto::Process {
         executable,
         command_line,
         cgroup,
+        is_kernel_thread,
     } = process.clone();
     proto::Process {
         pid,
@@ -302,6 +303,7 @@ fn process(process: &crate::Process) -> proto::Process {
         executable,
         command_line,
         cgroup,
+        is_kernel_thread,
     }
 }
 

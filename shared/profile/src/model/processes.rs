@@ -16,4 +16,6 @@ pub struct Process {
     pub command_line: Vec<String>,
     /// Its cgroup (version 2), as `/proc/PID/cgroup` has it; empty if it is not known.
     pub cgroup: String,
+    /// Whether it is a thread of the kernel's own.
+    pub is_kernel_thread: bool,
 }

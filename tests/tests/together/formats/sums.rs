@@ -196,7 +196,7 @@ fn exporting_later_gives_what_is_written_at_once() {
     phases.go();
     let folder = scratch();
     for (tool, flags) in [
-        ("oncputime", ""),
+        ("oncputime", "-F 999"),
         ("offcputime", "--states"),
         ("offwaketime", "-d -a"),
     ] {

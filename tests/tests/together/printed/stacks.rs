@@ -128,7 +128,7 @@ fn per_thread_tells_threads_apart() {
     let mut spinners = Workload::start("spinners", &[4, 60]);
     spinners.go();
     for tool in TOOLS {
-        let on_target = || Tool::new(tool).pid(spinners.pid());
+        let on_target = || Tool::attentive(tool).pid(spinners.pid());
         let together = on_target().folded(0.5);
         assert_eq!(
             together

@@ -96,7 +96,7 @@ fn a_full_device_is_an_error() {
         .run()
         .succeeded();
     for tool in FOLDING {
-        let tool_on_target = || Tool::new(tool).args("--duration 1").pid(simple.pid());
+        let tool_on_target = || on(tool, &simple).args("--duration 1");
         let to_stdout = tool_on_target()
             .start_into_file(&device)
             .finish_within(PATIENCE);
@@ -117,10 +117,7 @@ fn a_closed_pipe_is_one_line() {
     let simple = Workload::plain("simple");
     for tool in FOLDING {
         let (reader, writer) = std::io::pipe().unwrap();
-        let running = Tool::new(tool)
-            .args("--duration 1")
-            .pid(simple.pid())
-            .start_into(writer);
+        let running = on(tool, &simple).args("--duration 1").start_into(writer);
         drop(reader);
         let finished = running.finish_within(PATIENCE);
         assert_ended_with_error(tool, &finished, &["closed"]);

@@ -2,3 +2,5 @@
 
 mod content;
 mod files;
+mod machine;
+mod processes;

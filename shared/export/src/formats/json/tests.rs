@@ -92,6 +92,7 @@ fn modules_and_processes_are_told() {
         executable: "/usr/bin/x".to_owned(),
         command_line: vec!["x".to_owned(), "-v".to_owned()],
         cgroup: "/user.slice".to_owned(),
+        is_kernel_thread: false,
     });
     let object = read(&profile);
     assert_eq!(

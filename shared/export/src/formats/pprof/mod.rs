@@ -19,7 +19,7 @@ use crate::format::{Format, Needs};
 use crate::measure::{Measure, state_name};
 use crate::text::drawn::{Drawn, drawn};
 use crate::text::frames::{thread_field, thread_name, wakers};
-use crate::text::options::{Options, Written};
+use crate::text::options::{Ids, Options, Written};
 
 /// The format.
 pub struct Pprof;
@@ -345,7 +345,7 @@ impl<'a> Rows<'a> {
         if let Some(waker) = wakers(profile, sample).first() {
             add(
                 "waker",
-                &thread_field(profile, waker.comm, waker.thread, true),
+                &thread_field(profile, waker.comm, waker.thread, Ids::Thread),
             );
         }
         if let Some(more) = sample.labels {

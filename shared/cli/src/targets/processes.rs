@@ -3,7 +3,6 @@
 use std::slice;
 
 use loader::ProcessNames;
-use regex::Regex;
 
 use crate::{reason, values};
 
@@ -14,18 +13,25 @@ pub enum Processes {
     Given(u32),
     /// Those that were found. One of them may end at any time.
     Found(Vec<u32>),
+    /// Nobody has this name.
+    Nobody {
+        /// The name.
+        name: String,
+        /// What there is instead.
+        instead: String,
+    },
 }
 
 /// How many names like the one given are told.
-const MOST_TOLD: usize = 3;
+pub(crate) const MOST_TOLD: usize = 3;
 /// How like it they are, as Jaro and Winkler have it: 1 for the same.
-const LEAST_LIKENESS: f64 = 0.8;
+pub(crate) const LEAST_LIKENESS: f64 = 0.8;
 
 impl Processes {
     /// An ID, or a name if it is not made of digits only.
     ///
     /// # Errors
-    /// No process has the name, or no process can have the ID.
+    /// No process can have the ID.
     pub fn of(text: &str) -> Result<Processes, String> {
         match text.bytes().all(|byte| byte.is_ascii_digit()) || text.starts_with('-') {
             true => values::process_id(text).map(Processes::Given),
@@ -36,17 +42,20 @@ impl Processes {
     /// Every process of that name: its first thread's, or its executable's file name.
     ///
     /// # Errors
-    /// There is none.
+    /// The processes cannot be listed.
     pub fn named(name: &str) -> Result<Processes, String> {
         let all = all_names()?;
         let named: Vec<u32> = (all.iter())
             .filter(|names| names.has(name))
             .map(|names| names.pid)
             .collect();
-        match named.is_empty() {
-            true => Err(none_named(name, &all)),
-            false => Ok(Processes::Found(named)),
-        }
+        Ok(match named.is_empty() {
+            true => Processes::Nobody {
+                name: name.to_owned(),
+                instead: none_named(name, &all),
+            },
+            false => Processes::Found(named),
+        })
     }
 
     /// Every process that has a name in which the expression is found.
@@ -54,12 +63,7 @@ impl Processes {
     /// # Errors
     /// It is no regular expression, or there is none.
     pub fn matching(expression: &str) -> Result<Processes, String> {
-        let expression = Regex::new(expression).map_err(|error| {
-            // Above it the expression is drawn.
-            let text = error.to_string();
-            let last = text.lines().next_back().unwrap_or_default();
-            last.strip_prefix("error: ").unwrap_or(last).to_owned()
-        })?;
+        let expression = values::expression(expression)?;
         let all = all_names()?;
         let matching: Vec<u32> = (all.iter())
             .filter(|names| names.all().any(|name| expression.is_match(name)))
@@ -92,6 +96,7 @@ impl Processes {
         match self {
             Processes::Given(pid) => slice::from_ref(pid),
             Processes::Found(pids) => pids,
+            Processes::Nobody { .. } => &[],
         }
     }
 }
@@ -119,7 +124,7 @@ fn none_named(name: &str, all: &[ProcessNames]) -> String {
     }
 }
 
-fn likeness(wanted: &str, name: &str) -> f64 {
+pub(crate) fn likeness(wanted: &str, name: &str) -> f64 {
     match name.contains(wanted) {
         true => 1.0,
         false => strsim::jaro_winkler(wanted, name),
@@ -127,7 +132,7 @@ fn likeness(wanted: &str, name: &str) -> f64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use std::process::{Child, Command};
     use std::thread;
@@ -155,15 +160,20 @@ mod tests {
             let ids = Processes::ids(&[chosen.unwrap()]);
             assert!(pids.iter().all(|pid| ids.contains(pid)), "{ids:?}");
         }
-        let told = Processes::of("sleeep").unwrap_err();
+        let nobody = Processes::of("sleeep").unwrap();
         for child in &mut children {
             child.kill().unwrap();
             child.wait().unwrap();
         }
+        let Processes::Nobody { name, instead } = &nobody else {
+            panic!("{nobody:?}");
+        };
+        assert_eq!(name, "sleeep");
         assert!(
-            told.contains("there are") && told.contains("sleep ("),
-            "{told}"
+            instead.contains("there are") && instead.contains("sleep ("),
+            "{instead}"
         );
+        assert!(nobody.as_slice().is_empty());
     }
 
     #[test]
@@ -178,10 +188,12 @@ mod tests {
         assert_eq!(ids(&["22", "1", "22"]), [1, 22]);
         let chosen = [Processes::Given(5), Processes::Found(vec![6, 7])];
         assert_eq!(Processes::given(&chosen), [5]);
-        for text in ["0", "-5", "4194305", "no such name at all"] {
+        for text in ["0", "-5", "4194305"] {
             assert!(Processes::of(text).is_err(), "{text}");
         }
-        assert!(Processes::named("1").is_err());
+        for nobody in [Processes::of("no such name at all"), Processes::named("1")] {
+            assert!(matches!(nobody, Ok(Processes::Nobody { .. })), "{nobody:?}");
+        }
         let told = Processes::matching("(").unwrap_err();
         assert_eq!(told, "unclosed group");
         assert!(Processes::matching("^no such name$").is_err());

@@ -10,7 +10,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-use crate::files::{Names, with_ending};
+use super::files::{Names, with_ending};
 
 /// Checks, before anything is measured, that the files can be put in their place.
 ///
@@ -23,7 +23,7 @@ pub(crate) fn check(names: &Names) -> anyhow::Result<()> {
             names.folder.display()
         );
     }
-    for file in names.single_files() {
+    for file in names.prefixed_files() {
         if file.is_dir() {
             bail!(
                 "`{}` is a folder; name another prefix with -o",

@@ -1,28 +1,40 @@
 //! What is written: a tree of files, or the formats that were asked for.
 
+mod files;
+mod publish;
+mod results;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
-use cli::{Destinations, Output, Planned, format_of_file, pair};
+use cli::{Destinations, HeldCommand, Output, format_of_file, pair};
 use export::Options;
 use export::folded::Folded;
-use export::report::Run;
+use export::report::{Cpus, Run};
 use profile::Profile;
 use profile::merge::Merged;
 
 use crate::arguments::Arguments;
-use crate::files::Names;
-use crate::results::Results;
-use crate::{publish, tables};
+use crate::tables::{self, Limits};
+use files::Names;
+use results::Results;
+
+pub(crate) use files::role;
+
+/// Where the threads are that are not told of beside formats.
+const ELSEWHERE: &str = "`systemscope report --tables N` shows those of N processes in a capture, as -o FILE.scope makes it";
 
 /// Where it goes, checked to be writable.
 pub(crate) struct Outputs {
     kind: Kind,
     options: Options,
     thread_files: usize,
+    limits: Limits,
+    /// Whether standard output is the command's.
+    is_quiet: bool,
 }
 
 enum Kind {
@@ -38,7 +50,11 @@ impl Outputs {
     ///
     /// # Errors
     /// Something cannot be written: what, and what to do.
-    pub(crate) fn new(arguments: &Arguments, pids: &[u32]) -> anyhow::Result<Outputs> {
+    pub(crate) fn new(
+        arguments: &Arguments,
+        pids: &[u32],
+        command: Option<&HeldCommand>,
+    ) -> anyhow::Result<Outputs> {
         let (formats, files) = arguments.output.named();
         let known = |file: &Path| format_of_file(file).is_some();
         let kind = match &files[..] {
@@ -52,7 +68,10 @@ impl Outputs {
                 ));
             }
             files => {
-                let plan: Vec<Planned> = pair(&formats, files, &Folded)?;
+                let mut plan = pair(&formats, files, &Folded)?;
+                if let Some(command) = command {
+                    command.plan_files("wallclock", &mut plan);
+                }
                 Kind::Formats(Destinations::new(plan)?)
             }
         };
@@ -60,11 +79,16 @@ impl Outputs {
             kind,
             options: arguments.frames.options(),
             thread_files: arguments.thread_files,
+            limits: Limits {
+                processes: arguments.processes_listed,
+                ..Limits::default()
+            },
+            is_quiet: command.is_some(),
         })
     }
 
-    /// Writes what was measured, and tells of it: on standard output unless data goes
-    /// there.
+    /// Writes what was measured, and tells of it: on standard output unless data or a
+    /// command's words go there.
     ///
     /// # Errors
     /// No thread was seen, or something cannot be written.
@@ -73,37 +97,47 @@ impl Outputs {
         merged: Merged,
         parts: [&Profile; 2],
         commands: &BTreeMap<u32, String>,
+        cpus: Option<&Cpus>,
     ) -> anyhow::Result<()> {
         let run = Run::of(&merged);
         let mut told = Vec::new();
-        let thread_files = self.thread_files;
-        match self.kind {
+        let (thread_files, mut limits) = (self.thread_files, self.limits);
+        let has_stdout = match self.kind {
             Kind::Tree(names) => {
                 let results = Results {
                     run: &run,
                     merged: &merged,
                     commands,
                     thread_files,
+                    limits,
+                    cpus,
                 };
                 results.write(&names, &mut told)?;
-                Output::new(None)?.write(|writer| writer.write_all(&told))
+                false
             }
             Kind::Formats(destinations) => {
                 if merged.threads.is_empty() {
                     bail!("no thread was seen; did the process end before measuring began?");
                 }
-                tables::write(&run, &merged, commands, &mut told)?;
+                if cpus.is_some() {
+                    limits.tables = 0;
+                }
+                tables::write(&run, &merged, commands, limits, ELSEWHERE, &mut told)?;
+                if let Some(cpus) = cpus {
+                    tables::write_cpus(&run, cpus, &mut told)?;
+                }
                 let has_stdout = destinations.include_stdout();
                 let profile = merged.into_profile();
                 destinations.write_with_parts(&profile, &parts, &self.options)?;
-                if has_stdout {
-                    // A terminal that is gone is no reason to fail.
-                    let _ = std::io::stderr().write_all(&told);
-                    return Ok(());
-                }
-                Output::new(None)?.write(|writer| writer.write_all(&told))
+                has_stdout
             }
+        };
+        if has_stdout || self.is_quiet {
+            // A terminal that is gone is no reason to fail.
+            let _ = std::io::stderr().write_all(&told);
+            return Ok(());
         }
+        Output::new(None)?.write(|writer| writer.write_all(&told))
     }
 }
 

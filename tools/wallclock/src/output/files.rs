@@ -57,7 +57,7 @@ pub(crate) struct Names {
 
 impl Names {
     /// The names that the user asks for, or those of the time (in seconds
-    /// since 1970).
+    /// since 1970). Without a process they are of the whole machine.
     ///
     /// # Errors
     /// The prefix does not end in a name.
@@ -78,6 +78,7 @@ impl Names {
             });
         }
         let (base, kind) = match pids {
+            [] => (format!("combined_profile_all_{time}"), "machine"),
             [pid] => (format!("combined_profile_pid{pid}_{time}"), "multithread"),
             _ => (format!("combined_profile_{time}"), "multiprocess"),
         };
@@ -88,14 +89,17 @@ impl Names {
         })
     }
 
-    /// The files of a process with one thread.
-    pub(crate) fn single_files(&self) -> [PathBuf; 3] {
-        SINGLE_ENDINGS.map(|ending| with_ending(&self.prefix, ending))
+    /// The files of a process with one thread, and those of a machine.
+    pub(crate) fn prefixed_files(&self) -> impl Iterator<Item = PathBuf> {
+        let endings = SINGLE_ENDINGS.into_iter().chain(MACHINE_ENDINGS);
+        endings.map(|ending| with_ending(&self.prefix, ending))
     }
 }
 
 /// What the files of a process with one thread end in.
 pub(crate) const SINGLE_ENDINGS: [&str; 3] = [".svg", ".folded", "_single_thread_analysis.txt"];
+/// What those of a machine end in.
+pub(crate) const MACHINE_ENDINGS: [&str; 3] = [".svg", ".folded", "_processes.txt"];
 
 /// The path with more characters at its end.
 pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
@@ -154,14 +158,16 @@ mod tests {
     #[test]
     fn names_of_the_time() {
         let names = Names::new(None, &[12], 99).unwrap();
-        assert_eq!(
-            names.single_files()[0],
-            Path::new("combined_profile_pid12_99.svg")
-        );
-        assert_eq!(
-            names.single_files()[2],
-            Path::new("combined_profile_pid12_99_single_thread_analysis.txt")
-        );
+        let files: Vec<PathBuf> = names.prefixed_files().collect();
+        for ending in [
+            ".svg",
+            ".folded",
+            "_single_thread_analysis.txt",
+            "_processes.txt",
+        ] {
+            let file = format!("combined_profile_pid12_99{ending}");
+            assert!(files.contains(&PathBuf::from(file)), "{ending}");
+        }
         assert_eq!(
             names.folder,
             Path::new("multithread_combined_profile_pid12_99")
@@ -169,12 +175,15 @@ mod tests {
         assert_eq!(names.base, "combined_profile_pid12_99");
         let names = Names::new(None, &[12, 13], 99).unwrap();
         assert_eq!(names.folder, Path::new("multiprocess_combined_profile_99"));
+        let names = Names::new(None, &[], 99).unwrap();
+        assert_eq!(names.prefix, Path::new("combined_profile_all_99"));
     }
 
     #[test]
     fn names_asked_for() {
         let names = Names::new(Some(Path::new("out/run.1")), &[12], 99).unwrap();
-        assert_eq!(names.single_files()[1], Path::new("out/run.1.folded"));
+        let folded = names.prefixed_files().nth(1);
+        assert_eq!(folded.as_deref(), Some(Path::new("out/run.1.folded")));
         assert_eq!(names.folder, Path::new("out/run.1"));
         assert_eq!(names.base, "run.1");
         for prefix in ["", "/", "..", "out/", "out/.."] {

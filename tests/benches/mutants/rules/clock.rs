@@ -1,5 +1,5 @@
 //! The thread clock and its window: `thread_clock.h`, `clock_events.h`,
-//! `clock_edges.h`, `window.h`, `filter.h`, `task.h`.
+//! `clock_edges.h`, `window.h`, `task.h`.
 
 use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
@@ -133,8 +133,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "time is never made up: without a record, a clock starts now",
         file: "include/clock/thread_clock.h",
         change: (
-            "preexisting_are_known || lost.clocks ? now : window_start",
-            "window_start",
+            "moved < now || preexisting_are_known || lost.clocks",
+            "moved < now",
         ),
         expected: Caught(&[
             "checks/clock::who_was_not_there_when_the_window_opened_is_measured_from_now_on",
@@ -155,8 +155,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a thread that ends may have lost its ID",
         file: "include/clock/clock_events.h",
         change: (
-            "is_measured(prev) || (!preempt && (state & TASK_DEAD));",
-            "is_measured(prev);",
+            "(!preempt && (state & TASK_DEAD) && !ended_elsewhere(prev));",
+            "false;",
         ),
         expected: SameHere(
             "a thread would have to exec between its leader's last words and its last switch, some microseconds",
@@ -187,7 +187,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         rule: "exec ends the record that the filter no longer takes in",
         file: "include/clock/clock_events.h",
-        change: ("		end_thread(task, thread, now);\n", ""),
+        change: ("		leave(task, thread, now);\n", ""),
         expected: Caught(&[
             "alone::clock::thread_states::who_becomes_the_leader_is_measured_no_longer",
         ]),
@@ -196,7 +196,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "exec begins the record that the filter only now takes in",
         file: "include/clock/clock_events.h",
         change: (
-            "new_thread(task, now, THREAD_RUNNING);",
+            "new_thread(task, moved_by(task, now), THREAD_RUNNING);",
             "new_thread(task, window_start, THREAD_RUNNING);",
         ),
         expected: Caught(&[
@@ -295,15 +295,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (*(volatile u64 *)&thread->clock != clock)",
         ),
         expected: SameHere("a switch hidden just before the window's end: not to be had at will"),
-    },
-    Mutant {
-        rule: "a target's ID that is used again is another process",
-        file: "include/filter.h",
-        change: (
-            "BPF_CORE_READ(task, start_time) <= targets_named_ns;",
-            "BPF_CORE_READ(task, start_time) > 0;",
-        ),
-        expected: Caught(&["together::targets::an_id_that_is_used_again_is_another_process"]),
     },
     Mutant {
         rule: "IDs are those of the caller's PID namespace",

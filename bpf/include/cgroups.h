@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Targets that are cgroups of version 2, and bcc's filters: maps that others pin
+ * and fill with the IDs of cgroups or mount namespaces. Who joins is measured
+ * from then on, and who leaves no longer.
+ */
+#ifndef SYSTEMSCOPE_CGROUPS_H
+#define SYSTEMSCOPE_CGROUPS_H
+
+#include "kernel_types.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+/* Cgroups that lie in each other deeper than this are in none of the targets. */
+#define MOST_CGROUP_LEVELS 64
+
+/* Whether any of the below says who is measured. */
+const volatile bool by_membership = false;
+const volatile bool filter_cgroups = false;
+const volatile bool filter_cgroupmap = false;
+const volatile bool filter_mntnsmap = false;
+
+/*
+ * The targets, by ID, and for every cgroup that was asked about whether it is a
+ * target or below one. That stands: IDs are not used again, and no cgroup gets
+ * another parent. What finds no room is found out each time.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, u8);
+} target_cgroups SEC(".maps"), cgroup_membership SEC(".maps");
+
+/* User space puts the pinned maps in the place of these. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, u32);
+} allowed_cgroups SEC(".maps"), allowed_mount_namespaces SEC(".maps");
+
+static __always_inline struct cgroup *task_cgroup(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, cgroups, dfl_cgrp);
+}
+
+static __always_inline u64 cgroup_id(struct cgroup *cgroup)
+{
+	return BPF_CORE_READ(cgroup, kn, id);
+}
+
+/* Out of line: its room on the stack is wanted by programs that ask. */
+static __noinline bool is_in_target_cgroup(struct task_struct *task)
+{
+	struct cgroup *cgroup = task_cgroup(task);
+	u64 id = cgroup_id(cgroup), ancestor = id;
+	u8 *known = bpf_map_lookup_elem(&cgroup_membership, &id);
+	u8 is_member = 0;
+
+	if (known)
+		return *known;
+	for (u32 level = 0; level < MOST_CGROUP_LEVELS; level++) {
+		if (bpf_map_lookup_elem(&target_cgroups, &ancestor)) {
+			is_member = 1;
+			break;
+		}
+		cgroup = BPF_CORE_READ(cgroup, self.parent, cgroup);
+		if (!cgroup)
+			break;
+		ancestor = cgroup_id(cgroup);
+	}
+	bpf_map_update_elem(&cgroup_membership, &id, &is_member, BPF_ANY);
+	return is_member;
+}
+
+/* Whether the pinned maps have @task's own cgroup, and its mount namespace. */
+static __always_inline bool is_let_through(struct task_struct *task)
+{
+	u64 id;
+
+	if (filter_cgroupmap) {
+		id = cgroup_id(task_cgroup(task));
+		if (!bpf_map_lookup_elem(&allowed_cgroups, &id))
+			return false;
+	}
+	if (!filter_mntnsmap)
+		return true;
+	id = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
+	return bpf_map_lookup_elem(&allowed_mount_namespaces, &id);
+}
+
+#endif

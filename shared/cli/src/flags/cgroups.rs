@@ -1,0 +1,172 @@
+//! Flags that choose by what threads are in.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use loader::{Cgroup, CgroupMount};
+
+use crate::Cgroups;
+
+/// Which cgroups to measure: those of any of the flags.
+#[derive(Args, Clone, Debug, Default)]
+#[group(id = "cgroups", multiple = true, conflicts_with = "pids")]
+pub struct CgroupFlags {
+    /// Only threads in this cgroup (version 2) or below it, while they are: a path
+    /// below /sys/fs/cgroup, or as /proc/PID/cgroup has it
+    #[arg(long = "cgroup", value_name = "PATH", value_parser = Cgroups::at)]
+    cgroup_paths: Vec<Cgroups>,
+
+    /// Only this systemd unit: nginx, or nginx.service
+    #[arg(long = "unit", value_name = "NAME", value_parser = Cgroups::of_unit)]
+    units: Vec<Cgroups>,
+
+    /// Only this container of Docker, Podman, containerd, CRI-O, LXC or
+    /// systemd-nspawn, by its name or the first digits of its ID
+    #[arg(long = "container", value_name = "NAME|ID", value_parser = Cgroups::of_container)]
+    containers: Vec<Cgroups>,
+}
+
+/// bcc's filters, on top of any other choice.
+#[derive(Args, Clone, Debug, Default)]
+pub struct PinnedMapFlags {
+    /// Only threads in cgroups whose IDs are in the BPF map pinned here, as bcc's
+    /// tools have it
+    #[arg(long, value_name = "PATH")]
+    cgroupmap: Option<String>,
+
+    /// Only threads in mount namespaces whose numbers are in the BPF map pinned here
+    #[arg(long, value_name = "PATH")]
+    mntnsmap: Option<String>,
+}
+
+impl CgroupFlags {
+    /// The cgroups, each once, by path.
+    #[must_use]
+    pub fn cgroups(&self) -> Vec<Cgroup> {
+        let all = [&self.cgroup_paths, &self.units, &self.containers];
+        let all = all.into_iter().flatten().flat_map(|Cgroups(some)| some);
+        let mut all: Vec<Cgroup> = all.cloned().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Which, in words: `cgroup /a.slice,/b.slice`; `None` for none.
+    #[must_use]
+    pub fn subject(&self) -> Option<String> {
+        let cgroups = self.cgroups();
+        let paths: Vec<&str> = cgroups.iter().map(|cgroup| &*cgroup.path).collect();
+        (!paths.is_empty()).then(|| format!("cgroup {}", paths.join(",")))
+    }
+
+    /// The processes that are in them now.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        let mount = CgroupMount::find().ok();
+        let cgroups = self.cgroups();
+        let in_one = |mount: CgroupMount| {
+            let pids = cgroups.iter().map(move |cgroup| mount.processes(cgroup));
+            pids.flatten().collect()
+        };
+        mount.map_or(Vec::new(), in_one)
+    }
+
+    /// Flags with which another tool measures the same.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<String> {
+        let cgroups = self.cgroups().into_iter();
+        cgroups
+            .flat_map(|cgroup| ["--cgroup".to_owned(), cgroup.path])
+            .collect()
+    }
+}
+
+impl PinnedMapFlags {
+    /// Where the cgroups are.
+    #[must_use]
+    pub fn cgroups(&self) -> Option<PathBuf> {
+        self.cgroupmap.as_ref().map(PathBuf::from)
+    }
+
+    /// Where the mount namespaces are.
+    #[must_use]
+    pub fn mount_namespaces(&self) -> Option<PathBuf> {
+        self.mntnsmap.as_ref().map(PathBuf::from)
+    }
+
+    /// What is left of `whom`, in words.
+    #[must_use]
+    pub fn subject(&self, whom: String) -> String {
+        let maps = [
+            ("cgroups", &self.cgroupmap),
+            ("mount namespaces", &self.mntnsmap),
+        ];
+        maps.into_iter()
+            .fold(whom, |whom, (what, path)| match path {
+                Some(path) => format!("{whom} in the {what} of {path}"),
+                None => whom,
+            })
+    }
+
+    /// Flags with which another tool does the same.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<String> {
+        let maps = [
+            ("--cgroupmap", &self.cgroupmap),
+            ("--mntnsmap", &self.mntnsmap),
+        ];
+        let given = maps
+            .into_iter()
+            .filter_map(|(flag, path)| Some([flag.to_owned(), path.clone()?]));
+        given.flatten().collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::TargetFlags;
+    use crate::parse::parse_line;
+
+    #[derive(Debug, clap::Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        target: TargetFlags,
+    }
+
+    fn parse(line: &str) -> anyhow::Result<TargetFlags> {
+        parse_line(line).map(|arguments: Arguments| arguments.target)
+    }
+
+    #[test]
+    fn cgroups_are_targets_of_their_own() {
+        let target = parse("--cgroup / --cgroup /").unwrap();
+        let targets = target.targets(None);
+        assert_eq!(targets.cgroups.len(), 1);
+        assert!(targets.pids.is_empty() && !targets.is_everything());
+        assert_eq!(target.subject(), "cgroup /");
+        assert_eq!(target.cgroups.arguments(), ["--cgroup", "/"]);
+        for line in ["--cgroup / -p 1", "--cgroup / -t 1", "-n x --cgroup /"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+        for line in ["--cgroup /proc", "--unit no-such", "--container no-such"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn pinned_maps_come_on_top() {
+        let target = parse("-p 1 --cgroupmap /a --mntnsmap /b").unwrap();
+        let targets = target.targets(None);
+        assert_eq!(targets.pids, [1]);
+        assert_eq!(targets.cgroup_map, Some("/a".into()));
+        assert_eq!(targets.mount_namespace_map, Some("/b".into()));
+        assert_eq!(
+            target.subject(),
+            "PID 1 in the cgroups of /a in the mount namespaces of /b"
+        );
+        let target = parse("--mntnsmap /b").unwrap();
+        assert_eq!(target.maps.arguments(), ["--mntnsmap", "/b"]);
+        assert!(!target.targets(None).is_everything());
+    }
+}

@@ -1,0 +1,379 @@
+//! Whom to measure.
+
+use std::fs;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use loader::Targets;
+use regex::Regex;
+
+use super::{CgroupFlags, CommandFlags, PinnedMapFlags, ThreadNameFlags};
+use crate::{HeldCommand, Processes, usage, values};
+
+/// More processes than these are told by their number alone.
+const MOST_LISTED: usize = 32;
+
+/// Whom to measure; no flag means every thread of the machine.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TargetFlags {
+    #[command(flatten)]
+    processes: ProcessFlags,
+
+    #[command(flatten)]
+    command: CommandFlags,
+
+    /// Only these threads, by ID: 1235 or 1235,1236
+    #[arg(
+        short = 't',
+        visible_short_alias = 'L',
+        long = "tid",
+        value_name = "TIDS",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        value_parser = values::thread_id,
+        conflicts_with_all = ["pids", "cgroups", "command", "no_children", "user"]
+    )]
+    pub tids: Vec<u32>,
+
+    #[command(flatten)]
+    pub(super) cgroups: CgroupFlags,
+
+    #[command(flatten)]
+    pub(super) maps: PinnedMapFlags,
+
+    #[command(flatten)]
+    pub(crate) thread_name: ThreadNameFlags,
+}
+
+/// Which processes to measure: those of any of the flags.
+#[derive(Args, Clone, Debug, Default)]
+#[group(id = "pids", multiple = true)]
+pub struct ProcessFlags {
+    /// Only these processes, by ID or name: 1234 or 1234,mariadbd
+    #[arg(
+        short = 'p',
+        long = "pid",
+        value_name = "PIDS",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        value_parser = Processes::of
+    )]
+    chosen: Vec<Processes>,
+
+    /// Only processes called so, by their first thread or their executable
+    #[arg(short = 'n', long = "name", value_name = "NAME", value_parser = Processes::named)]
+    named: Vec<Processes>,
+
+    /// Only processes with a name in which this regular expression is found
+    #[arg(long = "name-regex", value_name = "REGEX", value_parser = Processes::matching)]
+    matching: Vec<Processes>,
+
+    /// Where nobody has a name yet, wait for the first; measured from its birth
+    #[arg(long, conflicts_with = "matching")]
+    wait: bool,
+
+    /// A name that a parent found nobody to have, and waits for
+    #[arg(long = "await", value_name = "NAME", hide = true)]
+    told_to_await: Vec<String>,
+}
+
+impl ProcessFlags {
+    /// What each of the flags stands for.
+    pub fn all(&self) -> impl Iterator<Item = &Processes> + Clone {
+        [&self.chosen, &self.named, &self.matching]
+            .into_iter()
+            .flatten()
+    }
+
+    /// Checks that somebody has each name, or may be waited for.
+    ///
+    /// # Errors
+    /// The first that nobody has, and what there is instead: a wrong command line.
+    pub fn check_names(&self) -> anyhow::Result<()> {
+        let is_name = |processes: &Processes| !matches!(processes, Processes::Given(_));
+        if self.wait && !self.all().any(is_name) {
+            return Err(usage(
+                "--wait waits for a name: give one, such as -n mariadbd",
+            ));
+        }
+        for processes in self.all() {
+            if let Processes::Nobody { name, instead } = processes {
+                let shown = name.escape_debug();
+                if !self.wait {
+                    return Err(usage(format!("`{shown}`: {instead}; --wait waits for it")));
+                }
+                if name.len() > Targets::LONGEST_AWAITED {
+                    return Err(usage(format!(
+                        "`{shown}`: names of at most {} bytes can be waited for",
+                        Targets::LONGEST_AWAITED
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The names that nobody has yet.
+    #[must_use]
+    pub fn awaited(&self) -> Vec<String> {
+        let names = self.all().filter_map(|processes| match processes {
+            Processes::Nobody { name, .. } => Some(name.clone()),
+            _ => None,
+        });
+        names.chain(self.told_to_await.iter().cloned()).collect()
+    }
+}
+
+impl TargetFlags {
+    /// Checks that every process and thread given by its ID or name exists.
+    ///
+    /// # Errors
+    /// The first that does not, and how to find the right one.
+    pub fn validate(&self) -> anyhow::Result<()> {
+        self.processes.check_names()?;
+        check_processes(&Processes::given(self.processes.all()))?;
+        check_threads(&self.tids)
+    }
+
+    /// The processes, ascending.
+    #[must_use]
+    pub fn pids(&self) -> Vec<u32> {
+        Processes::ids(self.processes.all())
+    }
+
+    /// The command to run, if there is one.
+    #[must_use]
+    pub fn command(&self) -> &CommandFlags {
+        &self.command
+    }
+
+    /// Whom; the command, too, if it was started.
+    #[must_use]
+    pub fn targets(&self, command: Option<&HeldCommand>) -> Targets {
+        let mut pids = self.pids();
+        pids.extend(command.map(HeldCommand::pid));
+        let mut targets = Targets::new(pids, self.tids.clone());
+        targets.awaited = self.processes.awaited();
+        targets.cgroups = self.cgroups.cgroups();
+        targets.cgroup_map = self.maps.cgroups();
+        targets.mount_namespace_map = self.maps.mount_namespaces();
+        targets.children = self.command.follows_children() && !targets.is_everything();
+        targets
+    }
+
+    /// Whom, in words: `all threads`, `PID 1234,5678 and children`, `33 processes`,
+    /// `cgroup /a.slice`.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        let named = self.command.subject().or_else(|| self.cgroups.subject());
+        let named = self.maps.subject(named.unwrap_or_else(|| self.named()));
+        let is_everything = self.targets(None).is_everything() && !self.command.is_given();
+        let whom = match self.command.follows_children() && !is_everything {
+            true => format!("{named} and children"),
+            false => named,
+        };
+        self.thread_name.subject(whom)
+    }
+
+    /// What is to be found in the threads' names, if not all of these are meant.
+    #[must_use]
+    pub fn thread_name(&self) -> Option<&Regex> {
+        self.thread_name.expression()
+    }
+
+    fn named(&self) -> String {
+        let list = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let awaited = self.processes.awaited();
+        match (self.pids().as_slice(), self.tids.as_slice()) {
+            ([], []) if !awaited.is_empty() => format!("`{}`", awaited.join("`, `")),
+            ([], []) => "all threads".to_owned(),
+            (pids, []) if pids.len() > MOST_LISTED => format!("{} processes", pids.len()),
+            (pids, []) => format!("PID {}", list(pids)),
+            (_, tids) => format!("TID {}", list(tids)),
+        }
+    }
+}
+
+/// Checks that each ID is that of a process, in the caller's PID namespace.
+///
+/// # Errors
+/// The first that is not, and how to find the right one.
+pub fn check_processes(pids: &[u32]) -> anyhow::Result<()> {
+    for &pid in pids {
+        match process_of(pid)? {
+            Some(process) if process == pid => {}
+            Some(process) => {
+                bail!("{pid} is a thread of process {process}; use -t {pid} or -p {process}")
+            }
+            None => bail!("process {pid} does not exist; `ps -e` lists the processes"),
+        }
+    }
+    Ok(())
+}
+
+/// Checks that each ID is that of a thread, in the caller's PID namespace.
+///
+/// # Errors
+/// The first that is not, and how to find the right one.
+pub fn check_threads(tids: &[u32]) -> anyhow::Result<()> {
+    for &tid in tids {
+        if process_of(tid)?.is_none() {
+            bail!("thread {tid} does not exist; `ps -eL` lists the threads");
+        }
+    }
+    Ok(())
+}
+
+/// The process that a thread belongs to. `/proc` answers for threads too,
+/// though it does not list them.
+fn process_of(tid: u32) -> anyhow::Result<Option<u32>> {
+    // Not text: the first line holds the thread's name, any bytes but NUL.
+    let Ok(status) = fs::read(format!("/proc/{tid}/status")) else {
+        fs::metadata("/proc/self/status").context("cannot read /proc; mount it first")?;
+        return Ok(None);
+    };
+    let process = String::from_utf8_lossy(&status)
+        .lines()
+        .find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+    Ok(process)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::process::Command;
+    use std::sync::mpsc;
+    use std::thread;
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::parse::parse_line;
+
+    #[derive(Debug, Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        target: TargetFlags,
+    }
+
+    fn parse(line: &str) -> anyhow::Result<Arguments> {
+        parse_line(line)
+    }
+
+    #[test]
+    fn processes_are_named_as_well() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = child.id();
+        while fs::read_to_string(format!("/proc/{pid}/comm")).unwrap() != "sleep\n" {
+            thread::yield_now();
+        }
+        let ids = |line: &str| parse(line).map(|arguments| arguments.target.pids());
+        let lines = [
+            "-p sleep",
+            "-p 1,sleep",
+            "-n sleep -p 1",
+            "--name-regex ^slee",
+        ];
+        let chosen = lines.map(|line| ids(line).unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(chosen.iter().all(|ids| ids.contains(&pid)), "{chosen:?}");
+        assert_eq!(
+            chosen.map(|ids| ids.contains(&1)),
+            [false, true, true, false]
+        );
+        assert!(ids("-n sleep -t 1").is_err());
+    }
+
+    #[test]
+    fn a_name_that_is_nobodys_can_be_waited_for() {
+        let check = |line: &str| parse(line).unwrap().target.validate();
+        let told = check("-n no-such-name-1").unwrap_err().to_string();
+        assert!(
+            told.starts_with("`no-such-name-1`: no process is called so"),
+            "{told}"
+        );
+        assert!(check("-n no-such-name-1 --wait").is_ok());
+        let long = format!("-p {} --wait", "long".repeat(16));
+        assert!(check(&long).is_err());
+        assert!(parse("--name-regex . --wait").is_err());
+        let target = parse("-n no-such-name-1 -p 1 --wait").unwrap().target;
+        assert_eq!(target.targets(None).awaited, ["no-such-name-1"]);
+        assert!(!target.targets(None).are_awaited());
+        let target = parse("-n no-such-name-1 --wait").unwrap().target;
+        assert!(target.targets(None).are_awaited());
+        assert_eq!(target.subject(), "`no-such-name-1`");
+    }
+
+    #[test]
+    fn targets_that_do_not_exist_are_refused() {
+        let own = std::process::id();
+        let validate = |line: String| parse(&line).unwrap().target.validate();
+        for flag in ["-p", "-t"] {
+            assert!(validate(format!("{flag} {own}")).is_ok());
+            assert!(validate(format!("{flag} {own},4194304")).is_err());
+        }
+    }
+
+    #[test]
+    fn processes_and_threads_must_exist() {
+        let process = std::process::id();
+        assert!(check_processes(&[process]).is_ok());
+        assert!(check_threads(&[process]).is_ok());
+        // Above any pid_max that this machine could be running with by default.
+        let message = check_processes(&[process, 4_194_304])
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            message,
+            "process 4194304 does not exist; `ps -e` lists the processes"
+        );
+        let message = check_threads(&[4_194_304]).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "thread 4194304 does not exist; `ps -eL` lists the threads"
+        );
+    }
+
+    #[test]
+    fn thread_given_as_process_is_pointed_out() {
+        let (finish, finished) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            tell.send(rustix::thread::gettid()).unwrap();
+            let _ = finished.recv();
+        });
+        let tid = u32::try_from(told.recv().unwrap().as_raw_nonzero().get()).unwrap();
+        let process = std::process::id();
+        assert!(check_threads(&[tid]).is_ok());
+        assert_eq!(
+            check_processes(&[tid]).unwrap_err().to_string(),
+            format!("{tid} is a thread of process {process}; use -t {tid} or -p {process}")
+        );
+        drop(finish);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn children_are_those_of_whoever_is_measured() {
+        let targets = |line: &str| parse(line).unwrap().target.targets(None);
+        let subject = |line: &str| parse(line).unwrap().target.subject();
+        assert!(targets("-p 1 --children").children && !targets("-p 1").children);
+        let follows = |line: &str| parse(line).unwrap().target.command.follows_children();
+        assert!(follows("-- true") && !follows("--no-children -- true"));
+        assert_eq!(subject("-p 1 --children"), "PID 1 and children");
+        assert_eq!(subject("--children"), "all threads");
+        assert_eq!(subject("-- sleep 1"), "`sleep 1` and children");
+        assert_eq!(subject("--no-children -- sleep -p 1"), "`sleep -p 1`");
+        for line in [
+            "-p 1 -- true",
+            "-t 1 -- true",
+            "--user root",
+            "--no-children",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+        assert!(parse("--user root -- true").is_ok());
+        assert!(parse("--user no-such-user -- true").is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! Threads that left a CPU out of the programs' sight. Those that iterators visit are
+//! settled at the window's end (`settle_unseen_departure()` of `include/stacks/stack_edges.h`).
+//! Some virtual machines hide threads from iterators, too; `/proc` shows them, with the
+//! scheduler's account of how long they ran.
+
+use std::fs;
+
+use bpf::types::{STACK_MISSED, STACK_NONE, Thread, ThreadState};
+
+/// How far that account may lag behind: it is kept at each tick, 100 or more of which come
+/// in a second.
+const LAG_NS: u64 = 20_000_000;
+
+/// Has a thread that by its record still runs at `stop`, and sleeps since before that, be
+/// off the CPU since then. Whether it does.
+pub(super) fn settle(thread: &mut Thread, stop: u64) -> bool {
+    let is_long = stop.saturating_sub(thread.since()) > LAG_NS;
+    if thread.state() != ThreadState::Running || !is_long {
+        return false;
+    }
+    let ran = ran_by_sleeper(thread.pid, thread.tid)
+        .and_then(|ran_ns| ran_ns.checked_sub(thread.ran_before));
+    match ran.and_then(|ran| departure(thread, ran, stop)) {
+        Some(time) => {
+            depart(thread, time);
+            true
+        }
+        None => false,
+    }
+}
+
+/// When a thread left its CPU that ran for `ran` ns since it got that, if it sleeps now.
+fn departure(thread: &Thread, ran: u64, stop: u64) -> Option<u64> {
+    let time = thread.since().saturating_add(ran);
+    (time.saturating_add(LAG_NS) < stop).then_some(time)
+}
+
+/// As `depart_belatedly()` of `include/clock/thread_clock.h`.
+fn depart(thread: &mut Thread, time: u64) {
+    thread.running += time - thread.since();
+    thread.off_since = time;
+    thread.off_blocked = 0;
+    thread.woken_early = 0;
+    thread.user = match thread.instance {
+        0 => STACK_NONE,
+        _ => STACK_MISSED,
+    };
+    thread.clock = time << 2 | BLOCKED;
+}
+
+/// THREAD_BLOCKED of `include/clock/thread_clock.h`.
+const BLOCKED: u64 = 2;
+
+/// How long a thread has run in all its life, nanoseconds, if it sleeps.
+fn ran_by_sleeper(pid: u32, tid: u32) -> Option<u64> {
+    let read = |name: &str| fs::read(format!("/proc/{pid}/task/{tid}/{name}")).ok();
+    // First this: what it runs later may then be in the account.
+    sleeps(&read("stat")?).then_some(())?;
+    let account = read("schedstat")?;
+    let account = String::from_utf8_lossy(&account);
+    account.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Whether a thread waits for something else than a CPU: field 3 of proc_pid_stat(5), behind
+/// the name, which may be any bytes.
+fn sleeps(stat: &[u8]) -> bool {
+    let stat = String::from_utf8_lossy(stat);
+    let state = stat.rsplit_once(") ").map(|(_, fields)| fields);
+    state.is_some_and(|fields| fields.starts_with(['S', 'D', 'I']))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::process::Command;
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    use super::*;
+
+    const SINCE: u64 = 1_000_000_000;
+    const MS: u64 = 1_000_000;
+
+    fn running(pid: u32) -> Thread {
+        let mut thread = Thread::default();
+        (thread.pid, thread.tid, thread.instance) = (pid, pid, 1);
+        thread.clock = SINCE << 2;
+        thread
+    }
+
+    #[test]
+    fn who_sleeps_ran_no_longer_than_the_scheduler_says() {
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+        let asleep = |ran: &mut u64| {
+            let now = ran_by_sleeper(child.id(), child.id());
+            let stands = now == Some(*ran);
+            *ran = now.unwrap_or(0);
+            stands
+        };
+        let mut ran = 0;
+        while !asleep(&mut ran) {
+            sleep(Duration::from_millis(20));
+        }
+        let mut thread = running(child.id());
+        thread.ran_before = ran - 3;
+        let stop = SINCE + 500 * MS;
+        assert!(settle(&mut thread, stop));
+        assert_eq!((thread.running, thread.off_since), (3, SINCE + 3));
+        assert_eq!(thread.state(), ThreadState::Blocked);
+        assert_eq!((thread.since(), thread.user), (SINCE + 3, STACK_MISSED));
+        // That is settled.
+        assert!(!settle(&mut thread, stop));
+        let mut just_now = running(child.id());
+        assert!(!settle(&mut just_now, SINCE + 10 * MS));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Of one that ended nobody knows.
+        assert!(!settle(&mut running(child.id()), stop));
+    }
+
+    #[test]
+    fn what_the_account_may_lag_behind_is_no_departure() {
+        let (thread, stop) = (running(1), SINCE + 100 * MS);
+        assert_eq!(departure(&thread, 80 * MS, stop), None);
+        assert_eq!(departure(&thread, u64::MAX, stop), None);
+        let left = departure(&thread, 79 * MS, stop);
+        assert_eq!(left, Some(SINCE + 79 * MS));
+    }
+
+    #[test]
+    fn states_are_told_behind_any_name() {
+        for (stat, expected) in [
+            ("7 (a) R 1) S 1", true),
+            ("7 (a) S 1) R 1", false),
+            ("7 (a) D 1", true),
+            ("7 (a) Z 1", false),
+            ("7 (a", false),
+        ] {
+            assert_eq!(sleeps(stat.as_bytes()), expected, "{stat}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Threads chosen by their names. Names change, and programs know no expressions: so what
+//! they count goes by the name that its thread had, when it is taken from them.
+
+use std::collections::HashMap;
+
+use bpf::types::COMM_LENGTH;
+use regex::Regex;
+
+/// So many names are decided once; threads can go on making up others.
+const MOST_KNOWN: usize = 1 << 16;
+
+/// Which names are wanted.
+#[derive(Default)]
+pub(crate) struct ThreadNames {
+    expression: Option<Regex>,
+    known: HashMap<[u8; COMM_LENGTH], bool>,
+    any: bool,
+}
+
+impl ThreadNames {
+    /// Names in which the expression is found; without one, all.
+    pub(crate) fn new(expression: Option<Regex>) -> ThreadNames {
+        ThreadNames {
+            expression,
+            ..ThreadNames::default()
+        }
+    }
+
+    /// Whether a name is wanted, the kernel's bytes of which are `comm`: as it is printed.
+    pub(crate) fn include(&mut self, comm: &[u8; COMM_LENGTH]) -> bool {
+        let Some(expression) = &self.expression else {
+            return true;
+        };
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
+        let decide = || expression.is_match(&profile::text::comm(comm));
+        let is_wanted = *self.known.entry(*comm).or_insert_with(decide);
+        self.any |= is_wanted;
+        is_wanted
+    }
+
+    /// The expression, if no name was found that it wants.
+    pub(crate) fn unseen(&self) -> Option<&str> {
+        self.expression
+            .as_ref()
+            .filter(|_| !self.any)
+            .map(Regex::as_str)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn comm(name: &str) -> [u8; COMM_LENGTH] {
+        let mut comm = [0; COMM_LENGTH];
+        comm[..name.len()].copy_from_slice(name.as_bytes());
+        comm
+    }
+
+    #[test]
+    fn names_are_wanted_as_they_are_printed() {
+        let mut names = ThreadNames::new(Some(Regex::new("^pool-[0-9]+$").unwrap()));
+        assert_eq!(names.unseen(), Some("^pool-[0-9]+$"));
+        assert!(!names.include(&comm("pool-x")) && !names.include(&comm("a pool-1")));
+        assert!(names.unseen().is_some());
+        for _ in 0..2 {
+            assert!(names.include(&comm("pool-1")));
+        }
+        assert_eq!((names.unseen(), names.known.len()), (None, 3));
+        let mut printed = ThreadNames::new(Some(Regex::new("^a:b$|^.unnamed.$").unwrap()));
+        assert!(printed.include(&comm("a;b")) && printed.include(&comm("")));
+    }
+
+    #[test]
+    fn without_an_expression_all_are_wanted() {
+        let mut names = ThreadNames::default();
+        assert!(names.include(&comm("anything")) && names.unseen().is_none());
+        assert!(names.known.is_empty());
+    }
+
+    #[test]
+    fn what_is_remembered_has_a_bound() {
+        let mut names = ThreadNames::new(Some(Regex::new("9$").unwrap()));
+        for number in 0..=MOST_KNOWN {
+            let name = number.to_string();
+            assert_eq!(names.include(&comm(&name)), name.ends_with('9'));
+        }
+        assert_eq!(names.known.len(), 1);
+    }
+}

@@ -1,0 +1,182 @@
+//! What is known of processes: their parents, what they run, and whose ID was used before.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use profile::{Process, Profile, text};
+
+/// So many parents are asked at most for what a process runs: a file can say that they are
+/// each other's.
+const MOST_PARENTS: usize = 32;
+
+/// The processes of a profile by ID.
+pub struct Known<'a> {
+    by_pid: HashMap<u32, Entry<'a>>,
+    /// Command lines that were read before measuring.
+    before: &'a BTreeMap<u32, String>,
+}
+
+/// The processes that had one ID.
+struct Entry<'a> {
+    /// The one that started last.
+    last: &'a Process,
+    /// When each started, as far as that is known.
+    starts: HashSet<u64>,
+    is_kernel_thread: bool,
+}
+
+impl<'a> Known<'a> {
+    /// Those of a profile. `before` has the command lines of processes that may have ended
+    /// before anyone looked at them.
+    #[must_use]
+    pub fn new(profile: &'a Profile, before: &'a BTreeMap<u32, String>) -> Known<'a> {
+        let mut by_pid: HashMap<u32, Entry<'a>> = HashMap::new();
+        for process in &profile.processes {
+            let entry = by_pid.entry(process.pid).or_insert_with(|| Entry {
+                last: process,
+                starts: HashSet::new(),
+                is_kernel_thread: false,
+            });
+            // Of two programs of one process the later comes later.
+            if process.start_ticks >= entry.last.start_ticks {
+                entry.last = process;
+            }
+            entry.is_kernel_thread |= process.is_kernel_thread;
+            entry
+                .starts
+                .extend((process.start_ticks != 0).then_some(process.start_ticks));
+        }
+        Known { by_pid, before }
+    }
+
+    /// A process's command line on one line; where it has none, that of the process which it
+    /// was forked from; else its name in brackets, as `ps` shows kernel threads.
+    #[must_use]
+    pub fn command_line(&self, pid: u32, name: &str) -> String {
+        let mut asked = pid;
+        for _ in 0..MOST_PARENTS {
+            if let Some(command_line) = self.own_command_line(asked) {
+                return command_line;
+            }
+            match self.by_pid.get(&asked) {
+                Some(entry) if !entry.is_kernel_thread && entry.last.parent != 0 => {
+                    asked = entry.last.parent;
+                }
+                _ => break,
+            }
+        }
+        format!("[{}]", text::comm(name.as_bytes()))
+    }
+
+    fn own_command_line(&self, pid: u32) -> Option<String> {
+        let process = self.by_pid.get(&pid).map(|entry| entry.last);
+        let words = process.map(|process| process.command_line.join(" "));
+        let known = words
+            .into_iter()
+            .chain(self.before.get(&pid).cloned())
+            .chain(process.map(|process| process.executable.clone()));
+        known
+            .map(|text| text.trim_end().replace(char::is_control, "?"))
+            .find(|text| !text.is_empty())
+    }
+
+    /// Whether it is a thread of the kernel's own.
+    #[must_use]
+    pub fn is_kernel_thread(&self, pid: u32) -> bool {
+        let entry = self.by_pid.get(&pid);
+        entry.is_some_and(|entry| entry.is_kernel_thread)
+    }
+
+    /// The ID of its parent; 0 if that is not known.
+    pub(super) fn parent(&self, pid: u32) -> u32 {
+        self.by_pid.get(&pid).map_or(0, |entry| entry.last.parent)
+    }
+
+    /// When it started, in clock ticks since boot; 0 if that is not known.
+    pub(super) fn start_ticks(&self, pid: u32) -> u64 {
+        let entry = self.by_pid.get(&pid);
+        entry.map_or(0, |entry| entry.last.start_ticks)
+    }
+
+    /// How many processes are known to have had this ID, one after another.
+    pub(super) fn lives(&self, pid: u32) -> u64 {
+        let entry = self.by_pid.get(&pid);
+        entry.map_or(0, |entry| entry.starts.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use profile::Unit;
+
+    use super::*;
+
+    fn process(pid: u32, parent: u32, start_ticks: u64, words: &[&str]) -> Process {
+        Process {
+            pid,
+            parent,
+            start_ticks,
+            command_line: words.iter().map(|word| (*word).to_owned()).collect(),
+            ..Process::default()
+        }
+    }
+
+    fn of(processes: Vec<Process>) -> Profile {
+        Profile {
+            processes,
+            ..Profile::new(Unit::Nanoseconds)
+        }
+    }
+
+    #[test]
+    fn a_process_without_a_command_line_runs_what_its_parent_runs() {
+        let profile = of(vec![
+            process(1, 0, 5, &["make", "-j2", ""]),
+            process(2, 1, 6, &[]),
+            process(3, 2, 7, &[]),
+            process(4, 99, 8, &[]),
+            // Each other's parents.
+            process(5, 6, 9, &[]),
+            process(6, 5, 9, &[]),
+            Process {
+                executable: "/bin/x".to_owned(),
+                ..process(7, 1, 9, &[])
+            },
+            Process {
+                is_kernel_thread: true,
+                ..process(8, 1, 9, &[])
+            },
+        ]);
+        let before = BTreeMap::from([(4, "sh -c\nx".to_owned()), (10, "early".to_owned())]);
+        let known = Known::new(&profile, &before);
+        for (pid, command_line) in [
+            (1, "make -j2"),
+            (2, "make -j2"),
+            (3, "make -j2"),
+            (4, "sh -c?x"),
+            (5, "[a:b]"),
+            (7, "/bin/x"),
+            (8, "[a:b]"),
+            (9, "[a:b]"),
+            (10, "early"),
+        ] {
+            assert_eq!(known.command_line(pid, "a;b"), command_line, "{pid}");
+        }
+        assert!(known.is_kernel_thread(8) && !known.is_kernel_thread(7));
+        assert_eq!([3, 9].map(|pid| known.parent(pid)), [2, 0]);
+    }
+
+    #[test]
+    fn the_last_process_of_an_id_is_told_of_and_how_many_there_were() {
+        let profile = of(vec![
+            process(1, 0, 9, &["second"]),
+            process(1, 4, 9, &["and", "what", "it", "executes"]),
+            process(1, 3, 5, &["first"]),
+            process(1, 3, 0, &[]),
+        ]);
+        let before = BTreeMap::new();
+        let known = Known::new(&profile, &before);
+        assert_eq!(known.command_line(1, "x"), "and what it executes");
+        assert_eq!((known.parent(1), known.start_ticks(1)), (4, 9));
+        assert_eq!([1, 2].map(|pid| known.lives(pid)), [2, 0]);
+    }
+}

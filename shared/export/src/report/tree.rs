@@ -1,0 +1,197 @@
+//! Which processes a table lists, and in which order: those that kept the CPUs busiest and
+//! their ancestors, as a tree.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+/// So many ancestors of a process are listed at most: a file can say that there are any
+/// number.
+const MOST_ANCESTORS: usize = 32;
+
+/// A process that may be listed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Node {
+    pub(super) pid: u32,
+    pub(super) parent: u32,
+    /// Nanoseconds running and runnable.
+    pub(super) busy_ns: u64,
+    /// When its first thread was there, CLOCK_MONOTONIC.
+    pub(super) started_ns: u64,
+    /// When it started, in clock ticks since boot.
+    pub(super) start_ticks: u64,
+}
+
+/// A process that is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Listed {
+    /// Its place among all.
+    pub(super) place: usize,
+    /// How many of those listed it descends from.
+    pub(super) depth: usize,
+}
+
+/// The busiest `limit` of processes whose IDs differ, and their ancestors: parents before
+/// their children, these by their starts. One whose parent is not listed is a root.
+pub(super) fn listed(nodes: &[Node], limit: usize) -> Vec<Listed> {
+    let places: HashMap<u32, usize> = nodes.iter().map(|node| node.pid).zip(0..).collect();
+    let parent = |place: usize| {
+        let parent = places.get(&nodes[place].parent).copied();
+        parent.filter(|parent| *parent != place)
+    };
+    let mut chosen: HashSet<usize> = HashSet::new();
+    for place in busiest(nodes, limit) {
+        let ancestors = std::iter::successors(Some(place), |place| parent(*place));
+        chosen.extend(ancestors.take(1 + MOST_ANCESTORS));
+    }
+
+    let mut by_start: Vec<usize> = chosen.iter().copied().collect();
+    by_start.sort_unstable_by_key(|place| {
+        let node = nodes[*place];
+        (node.started_ns, node.start_ticks, node.pid)
+    });
+    let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
+    let (mut roots, mut others) = (Vec::new(), Vec::new());
+    for &place in &by_start {
+        match parent(place).filter(|parent| chosen.contains(parent)) {
+            None => roots.push(place),
+            Some(parent) => {
+                children.entry(parent).or_default().push(place);
+                others.push(place);
+            }
+        }
+    }
+    let mut listed = Vec::with_capacity(by_start.len());
+    // Last come those that are each other's ancestors: the first of them is a root, too.
+    for root in roots.into_iter().chain(others) {
+        let mut next = vec![Listed {
+            place: root,
+            depth: 0,
+        }];
+        while let Some(process) = next.pop() {
+            // Each is listed once.
+            if !chosen.remove(&process.place) {
+                continue;
+            }
+            listed.push(process);
+            let children = children.get(&process.place).into_iter().flatten();
+            next.extend(children.rev().map(|&place| Listed {
+                place,
+                depth: process.depth + 1,
+            }));
+        }
+    }
+    listed
+}
+
+/// The places of the busiest; where two are as busy, the lower ID's.
+pub(super) fn busiest(nodes: &[Node], limit: usize) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..nodes.len()).collect();
+    places.sort_unstable_by_key(|place| (Reverse(nodes[*place].busy_ns), nodes[*place].pid));
+    places.truncate(limit);
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// By ID, parent, start and busy time.
+    fn nodes(rows: &[(u32, u32, u64, u64)]) -> Vec<Node> {
+        let node = |&(pid, parent, started_ns, busy_ns)| Node {
+            pid,
+            parent,
+            busy_ns,
+            started_ns,
+            start_ticks: 0,
+        };
+        rows.iter().map(node).collect()
+    }
+
+    /// IDs with their depths.
+    fn told(nodes: &[Node], limit: usize) -> Vec<(u32, usize)> {
+        let listed = listed(nodes, limit).into_iter();
+        listed
+            .map(|Listed { place, depth }| (nodes[place].pid, depth))
+            .collect()
+    }
+
+    #[test]
+    fn children_stand_below_their_parents_by_their_starts() {
+        let nodes = nodes(&[
+            (9, 1, 5, 0),
+            (1, 0, 0, 0),
+            (3, 1, 4, 0),
+            (4, 9, 6, 0),
+            (2, 77, 3, 0),
+        ]);
+        let all = [(1, 0), (3, 1), (9, 1), (4, 2), (2, 0)];
+        assert_eq!(told(&nodes, 5), all);
+        assert_eq!(told(&nodes, 99), all);
+        assert!(told(&[], 5).is_empty());
+    }
+
+    #[test]
+    fn of_one_moment_the_older_and_then_the_lower_id_is_first() {
+        let mut nodes = nodes(&[(7, 0, 0, 0), (5, 0, 0, 0), (6, 0, 0, 0)]);
+        nodes[2].start_ticks = 9;
+        assert_eq!(told(&nodes, 3), [(5, 0), (7, 0), (6, 0)]);
+    }
+
+    #[test]
+    fn the_busiest_are_listed_with_their_ancestors() {
+        let nodes = nodes(&[
+            (1, 0, 0, 1),
+            (2, 1, 1, 2),
+            (3, 2, 2, 50),
+            (4, 2, 3, 40),
+            (5, 1, 4, 3),
+        ]);
+        assert_eq!(told(&nodes, 1), [(1, 0), (2, 1), (3, 2)]);
+        assert_eq!(told(&nodes, 2), [(1, 0), (2, 1), (3, 2), (4, 2)]);
+        assert!(told(&nodes, 0).is_empty());
+    }
+
+    #[test]
+    fn long_lines_of_ancestors_are_cut() {
+        let line: Vec<_> = (1..=100_u32)
+            .map(|pid| (pid, pid - 1, u64::from(pid), u64::from(pid)))
+            .collect();
+        let told = told(&nodes(&line), 1);
+        assert_eq!(told.len(), 1 + MOST_ANCESTORS);
+        assert_eq!(told.last(), Some(&(100, MOST_ANCESTORS)));
+    }
+
+    #[test]
+    fn those_that_are_each_others_ancestors_are_listed_once() {
+        let nodes = nodes(&[(1, 3, 1, 0), (2, 1, 2, 0), (3, 2, 3, 0), (4, 4, 0, 0)]);
+        assert_eq!(told(&nodes, 4), [(4, 0), (1, 0), (2, 1), (3, 2)]);
+    }
+
+    proptest! {
+        #[test]
+        fn each_is_listed_once_whatever_is_said_of_parents(
+            parents in prop::collection::vec((0_u32..40, 0_u64..9), 0..40),
+            limit in 0_usize..50,
+        ) {
+            let rows: Vec<_> = (1..).zip(&parents).map(|(pid, &(parent, busy))| {
+                (pid, parent, 0, busy)
+            }).collect();
+            let nodes = nodes(&rows);
+            let listed = listed(&nodes, limit);
+            let places: HashSet<usize> = listed.iter().map(|listed| listed.place).collect();
+            prop_assert_eq!(places.len(), listed.len());
+            let busiest = busiest(&nodes, limit);
+            prop_assert!(busiest.iter().all(|place| places.contains(place)));
+            prop_assert!(limit < nodes.len() || listed.len() == nodes.len());
+            // Each but a root stands below the last one that is one less deep.
+            for (index, process) in listed.iter().enumerate().filter(|(_, it)| it.depth > 0) {
+                let above = listed[..index].iter().rev();
+                let above = above.copied().find(|above| above.depth < process.depth);
+                let parent = above.map(|above| nodes[above.place].pid);
+                prop_assert_eq!(parent, Some(nodes[process.place].parent));
+            }
+        }
+    }
+}

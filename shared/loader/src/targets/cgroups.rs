@@ -1,0 +1,299 @@
+//! Cgroups of version 2: where they are, and what tells one from another.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::Context;
+use crate::{Error, Result};
+
+/// `CGROUP2_SUPER_MAGIC` of include/uapi/linux/magic.h.
+const CGROUP2_MAGIC: u64 = 0x6367_7270;
+/// Cgroups that are looked at, at most, and how deep they may lie in each other:
+/// `MOST_CGROUP_LEVELS` of `include/cgroups.h`.
+const MOST: usize = 1 << 16;
+const MOST_LEVELS: usize = 64;
+/// What is read of a file at most, in bytes.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// A cgroup.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cgroup {
+    /// Where it is below the mount, as `/proc/PID/cgroup` has it: `/` for the root.
+    pub path: String,
+    /// What the kernel calls it, and nothing else as long as the machine runs: `id` of
+    /// its `struct kernfs_node` (include/linux/kernfs.h), the number of its folder's inode.
+    pub id: u64,
+}
+
+impl Cgroup {
+    /// The last part of its path; empty for the root.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// Where cgroups can be looked at.
+#[derive(Clone, Debug)]
+pub struct CgroupMount {
+    folder: PathBuf,
+    /// Other places where the same can be seen.
+    others: Vec<PathBuf>,
+    /// Mounts of version 1.
+    old: Vec<PathBuf>,
+}
+
+impl CgroupMount {
+    /// The one of this mount namespace.
+    ///
+    /// # Errors
+    /// There is none of version 2.
+    pub fn find() -> Result<CgroupMount> {
+        const MOUNTS: &str = "/proc/self/mountinfo";
+        let mounts = read(Path::new(MOUNTS)).context(format!("read {MOUNTS}"))?;
+        CgroupMount::among(&mounts)
+    }
+
+    /// The one that a list of mounts has: proc(5).
+    fn among(mounts: &str) -> Result<CgroupMount> {
+        let mut whole = Vec::new();
+        let mut parts = Vec::new();
+        let mut old = Vec::new();
+        for line in mounts.lines() {
+            let Some((place, source)) = line.split_once(" - ") else {
+                continue;
+            };
+            let mut place = place.split(' ').skip(3);
+            let (Some(root), Some(folder)) = (place.next(), place.next()) else {
+                continue;
+            };
+            let folder = PathBuf::from(unescaped(folder));
+            match source.split(' ').next() {
+                Some("cgroup2") if root == "/" => whole.push(folder),
+                Some("cgroup2") => parts.push(folder),
+                Some("cgroup") => old.push(folder),
+                _ => {}
+            }
+        }
+        whole.append(&mut parts);
+        match whole.is_empty() {
+            false => Ok(CgroupMount {
+                folder: whole.remove(0),
+                others: whole,
+                old,
+            }),
+            true => Err(Error::Unsupported(
+                match old.is_empty() {
+                    true => "no cgroups are mounted here: mount them with `mount -t cgroup2 none /sys/fs/cgroup`, or choose processes with -p",
+                    false => "this machine has cgroups of version 1 only, which is not enough: boot it with systemd.unified_cgroup_hierarchy=1, or choose processes with -p",
+                }
+                .to_owned(),
+            )),
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The cgroup of a path in the file system, or below the mount, or as
+    /// `/proc/PID/cgroup` has it. `None` if there is no such cgroup.
+    ///
+    /// # Errors
+    /// It is outside of the mount.
+    pub fn cgroup(&self, path: &Path) -> Result<Option<Cgroup>> {
+        let outside = |why: &str| {
+            Err(Error::Unsupported(format!(
+                "`{}` is {why}: give a path below `{}`, or as /proc/PID/cgroup has it",
+                path.display(),
+                self.folder.display()
+            )))
+        };
+        if path.components().any(|part| part == Component::ParentDir) {
+            return outside("a path that goes up again");
+        }
+        let mounts = || std::iter::once(&self.folder).chain(&self.others);
+        let inside = mounts().find_map(|folder| path.strip_prefix(folder).ok());
+        // Of version 1 is what lies in one of its mounts and in none of version 2.
+        if inside.is_none() && self.old.iter().any(|folder| path.starts_with(folder)) {
+            return outside("a cgroup of version 1");
+        }
+        let parts = inside.unwrap_or(path).components();
+        let parts = parts.filter(|part| matches!(part, Component::Normal(_)));
+        let below: PathBuf = parts.collect();
+        match below.to_str().and_then(|below| self.look(below)) {
+            None if inside.is_none() && path.is_absolute() && path.exists() => {
+                outside("outside of the cgroups that are mounted")
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// The cgroup at a path below the mount, without a `/` before it.
+    fn look(&self, below: &str) -> Option<Cgroup> {
+        let folder = self.folder.join(below);
+        let found = fs::symlink_metadata(&folder)
+            .ok()
+            .filter(fs::Metadata::is_dir)?;
+        let system = rustix::fs::statfs(&folder).ok()?;
+        // What is mounted on a cgroup is none.
+        (system.f_type.cast_unsigned() == CGROUP2_MAGIC).then(|| Cgroup {
+            path: format!("/{below}"),
+            id: found.ino(),
+        })
+    }
+
+    /// All cgroups there are, by path.
+    #[must_use]
+    pub fn all(&self) -> Vec<Cgroup> {
+        self.below("")
+    }
+
+    /// A cgroup and all below it, by path, given without a `/` before it.
+    fn below(&self, path: &str) -> Vec<Cgroup> {
+        let mut found = Vec::new();
+        let mut waiting = vec![(path.to_owned(), 0)];
+        while let Some((path, level)) = waiting.pop() {
+            let Some(cgroup) = self.look(&path).filter(|_| found.len() < MOST) else {
+                continue;
+            };
+            found.push(cgroup);
+            if level < MOST_LEVELS {
+                let inside = folders_in(&self.folder.join(&path));
+                waiting.extend(inside.map(|name| match path.is_empty() {
+                    true => (name, level + 1),
+                    false => (format!("{path}/{name}"), level + 1),
+                }));
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// The processes in a cgroup and below it now, ascending, as far as the caller's PID
+    /// namespace shows them.
+    #[must_use]
+    pub fn processes(&self, cgroup: &Cgroup) -> Vec<u32> {
+        let mut pids = Vec::new();
+        for cgroup in self.below(cgroup.path.trim_start_matches('/')) {
+            let folder = self.folder.join(cgroup.path.trim_start_matches('/'));
+            // One that holds threads alone, or is gone, has none.
+            let listed = read(&folder.join("cgroup.procs")).unwrap_or_default();
+            pids.extend(listed.lines().filter_map(|line| line.parse::<u32>().ok()));
+        }
+        // Of another namespace.
+        pids.retain(|pid| *pid != 0);
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+}
+
+/// The names of the folders in a folder.
+pub(super) fn folders_in(folder: &Path) -> impl Iterator<Item = String> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    let named = entries.take(MOST).filter(is_folder);
+    named.filter_map(|entry| entry.file_name().into_string().ok())
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A path in a list of mounts, where some characters are octal numbers: `\040` is a space.
+fn unescaped(path: &str) -> String {
+    let mut parts = path.split('\\');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let digits = part
+            .get(..3)
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match digits {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend(&part.as_bytes()[3..]);
+            }
+            None => {
+                bytes.push(b'\\');
+                bytes.extend(part.as_bytes());
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n";
+
+    #[test]
+    fn the_mount_is_found_wherever_it_is() {
+        let unified = "41 31 0:38 / /sys/fs/cgroup/unified rw shared:9 - cgroup2 cgroup2 rw\n";
+        let mount = CgroupMount::among(&format!("{OLD}{unified}")).unwrap();
+        assert_eq!(mount.folder(), Path::new("/sys/fs/cgroup/unified"));
+        let part = "40 31 0:38 /a.slice /mnt/part rw - cgroup2 none rw\n";
+        let spaced = "42 31 0:38 / /mnt/my\\040cgroups rw - cgroup2 none rw\n";
+        let mount = CgroupMount::among(&format!("{part}{spaced}nonsense\n - \n")).unwrap();
+        assert_eq!(mount.folder(), Path::new("/mnt/my cgroups"));
+        assert_eq!(mount.others, [Path::new("/mnt/part")]);
+    }
+
+    #[test]
+    fn a_machine_without_version_2_is_told_so() {
+        let told = |mounts| CgroupMount::among(mounts).unwrap_err().to_string();
+        assert!(told(OLD).contains("version 1 only"), "{}", told(OLD));
+        assert!(told("").contains("mount -t cgroup2"), "{}", told(""));
+    }
+
+    #[test]
+    fn a_path_is_one_below_the_mount_however_it_is_given() {
+        let mount = CgroupMount::find().unwrap();
+        let root = mount.cgroup(mount.folder()).unwrap().unwrap();
+        assert_eq!((&*root.path, root.name()), ("/", ""));
+        assert_eq!(mount.cgroup(Path::new("/")).unwrap(), Some(root.clone()));
+        assert!(mount.all().contains(&root));
+        assert!(mount.all().is_sorted());
+
+        assert_eq!(mount.cgroup(Path::new("/no such cgroup")).unwrap(), None);
+        assert_eq!(mount.cgroup(Path::new("no/such")).unwrap(), None);
+        assert_eq!(mount.cgroup(Path::new("./")).unwrap(), Some(root.clone()));
+        for (path, why) in [
+            ("/proc", "outside"),
+            ("/a/../b", "goes up"),
+            ("../b", "goes up"),
+        ] {
+            let told = mount.cgroup(Path::new(path)).unwrap_err().to_string();
+            assert!(told.contains(why), "{told}");
+        }
+    }
+
+    #[test]
+    fn this_process_is_in_the_root_or_below() {
+        let mount = CgroupMount::find().unwrap();
+        let root = mount.cgroup(Path::new("/")).unwrap().unwrap();
+        let pids = mount.processes(&root);
+        assert!(pids.contains(&std::process::id()) && pids.is_sorted());
+    }
+
+    #[test]
+    fn octal_numbers_in_mounts_are_characters() {
+        for (text, path) in [
+            ("/a\\040b\\134", "/a b\\"),
+            ("/a\\9", "/a\\9"),
+            ("\\04", "\\04"),
+            ("/\\777é", "/\\777é"),
+        ] {
+            assert_eq!(unescaped(text), path);
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! Containers that run: found by where runtimes put their cgroups, and named by what
+//! runtimes keep in files. No daemon is asked.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, open};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::cgroups::{Cgroup, folders_in};
+
+/// Docker's: below it `ID/config.v2.json`.
+const DOCKER: [&str; 2] = [
+    "var/lib/docker/containers",
+    "var/snap/docker/common/var-lib-docker/containers",
+];
+/// Podman's and CRI-O's lists of containers.
+const STORAGE: [&str; 2] = [
+    "var/lib/containers/storage/overlay-containers/containers.json",
+    "var/lib/containers/storage/vfs-containers/containers.json",
+];
+/// containerd's: below it `NAMESPACE/ID/config.json`.
+const CONTAINERD: &str = "run/containerd/io.containerd.runtime.v2.task";
+/// CRI-O's: below it `ID/userdata/config.json`.
+const CRI_O: &str = "run/containers/storage/overlay-containers";
+
+/// Annotations that are the name of a container.
+const NAMES: [&str; 3] = [
+    "io.kubernetes.cri.container-name",
+    "io.kubernetes.container.name",
+    "nerdctl/name",
+];
+/// Annotations that are the name of the pod that it is in.
+const PODS: [&str; 2] = ["io.kubernetes.cri.sandbox-name", "io.kubernetes.pod.name"];
+
+/// How many digits an ID has.
+const ID_LENGTH: usize = 64;
+/// What is read of a file at most, in bytes: of one container's, and of a list.
+const MOST_OF_ONE: u64 = 4 << 20;
+const MOST_OF_LIST: u64 = 64 << 20;
+/// Namespaces of containerd that are looked at, at most.
+const MOST_NAMESPACES: usize = 256;
+
+/// A container that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Container {
+    /// Its ID, in hexadecimal digits; empty where the runtime goes by names.
+    pub id: String,
+    /// What it is called, if anything. In a pod also by the pod's name, a `/` and its own.
+    pub names: Vec<String>,
+    /// Its cgroup.
+    pub cgroup: Cgroup,
+}
+
+impl Container {
+    /// What to call it in a message: its first name, or the start of its ID.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        let first = self.names.first();
+        first.map_or_else(|| self.id.get(..12).unwrap_or(&self.id), String::as_str)
+    }
+}
+
+/// The containers among all cgroups, by the files below `root`: `/`, but for tests.
+#[must_use]
+pub fn containers(all: &[Cgroup], root: &Path) -> Vec<Container> {
+    let marked: Vec<(Mark, &Cgroup)> = all
+        .iter()
+        .filter_map(|cgroup| Some((mark(&cgroup.path)?, cgroup)))
+        .collect();
+    if marked.is_empty() {
+        return Vec::new();
+    }
+    let runtimes = Runtimes::below(root);
+    let container = |(mark, cgroup): (Mark, &Cgroup)| {
+        let (id, names) = match mark {
+            Mark::Id(id) => (id.to_owned(), runtimes.names(id)),
+            Mark::Name(name) => (String::new(), vec![name]),
+        };
+        Container {
+            id,
+            names,
+            cgroup: cgroup.clone(),
+        }
+    };
+    marked.into_iter().map(container).collect()
+}
+
+/// What the path of a container's cgroup tells of it.
+#[derive(Debug, PartialEq, Eq)]
+enum Mark<'a> {
+    Id(&'a str),
+    Name(String),
+}
+
+fn mark(path: &str) -> Option<Mark<'_>> {
+    let (above, name) = path.rsplit_once('/')?;
+    // LXC and LXD.
+    if let Some(name) = name.strip_prefix("lxc.payload.") {
+        return Some(Mark::Name(name.to_owned()));
+    }
+    let parent = above.rsplit('/').next().unwrap_or_default();
+    if matches!(parent, "lxc" | "lxc.payload") {
+        return Some(Mark::Name(name.to_owned()));
+    }
+    // systemd-nspawn.
+    let of_machine = |name: &str| Some(Mark::Name(unescaped(name)));
+    if let Some(instance) = name.strip_prefix("systemd-nspawn@") {
+        return instance.strip_suffix(".service").and_then(of_machine);
+    }
+    let scope = name.strip_suffix(".scope");
+    if let Some(machine) = scope.and_then(|scope| scope.strip_prefix("machine-")) {
+        return of_machine(machine);
+    }
+    // `docker-ID.scope`, `libpod-ID.scope`, `crio-ID.scope`, `cri-containerd-ID.scope`, or
+    // without systemd `libpod-ID` and the bare ID.
+    let (runtime, id) = match scope.unwrap_or(name).rsplit_once('-') {
+        Some((runtime, id)) => (runtime, id),
+        None => ("", name),
+    };
+    let is_id = id.len() == ID_LENGTH && is_hexadecimal(id);
+    // What watches a container is none.
+    (is_id && !runtime.ends_with("conmon")).then_some(Mark::Id(id))
+}
+
+/// Whether a text is digits of an ID, one at least.
+#[must_use]
+pub fn is_hexadecimal(text: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    !text.is_empty() && text.bytes().all(is_digit)
+}
+
+/// A name in a unit's: `\x2d` is a dash (systemd.unit(5), "String escaping").
+fn unescaped(name: &str) -> String {
+    let mut parts = name.split("\\x");
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let digits = part
+            .get(..2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match digits {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend(&part.as_bytes()[2..]);
+            }
+            None => {
+                bytes.extend(b"\\x");
+                bytes.extend(part.as_bytes());
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Docker's file about a container.
+#[derive(Deserialize)]
+struct DockerContainer {
+    /// With a `/` before it.
+    #[serde(rename = "Name")]
+    name: String,
+}
+
+/// A container in the list of Podman or CRI-O.
+#[derive(Deserialize)]
+struct StoredContainer {
+    id: String,
+    names: Option<Vec<String>>,
+}
+
+/// What any runtime is told of a container: the OCI's config.json.
+#[derive(Deserialize)]
+struct OciContainer {
+    annotations: Option<HashMap<String, String>>,
+}
+
+/// What runtimes keep in files.
+struct Runtimes<'a> {
+    root: &'a Path,
+    stored: HashMap<String, Vec<String>>,
+    /// containerd's namespaces.
+    namespaces: Vec<PathBuf>,
+}
+
+impl Runtimes<'_> {
+    fn below(root: &Path) -> Runtimes<'_> {
+        let lists = STORAGE.iter().map(|list| root.join(list));
+        let lists = lists.filter_map(|list| parse::<Vec<StoredContainer>>(&list, MOST_OF_LIST));
+        let stored = lists.flatten().map(|StoredContainer { id, names }| {
+            let names = names.unwrap_or_default();
+            (id, names)
+        });
+        let containerd = root.join(CONTAINERD);
+        let namespaces = folders_in(&containerd).take(MOST_NAMESPACES);
+        Runtimes {
+            root,
+            stored: stored.collect(),
+            namespaces: namespaces.map(|name| containerd.join(name)).collect(),
+        }
+    }
+
+    /// What a container is called, all that any of them says.
+    fn names(&self, id: &str) -> Vec<String> {
+        let mut names = self.stored.get(id).cloned().unwrap_or_default();
+        for folder in DOCKER {
+            let file = self.root.join(folder).join(id).join("config.v2.json");
+            if let Some(DockerContainer { name }) = parse(&file, MOST_OF_ONE) {
+                names.push(name.trim_start_matches('/').to_owned());
+            }
+        }
+        let of_cri_o = self.root.join(CRI_O).join(id).join("userdata");
+        let of_containerd = self.namespaces.iter().map(|folder| folder.join(id));
+        for folder in of_containerd.chain([of_cri_o]) {
+            let config: Option<OciContainer> = parse(&folder.join("config.json"), MOST_OF_ONE);
+            let annotations = config.and_then(|config| config.annotations);
+            names.extend(annotated(&annotations.unwrap_or_default()));
+        }
+        names.retain(|name| !name.is_empty());
+        names
+    }
+}
+
+/// The names that annotations give.
+fn annotated(annotations: &HashMap<String, String>) -> Vec<String> {
+    let first = |keys: &[&str]| keys.iter().find_map(|key| annotations.get(*key)).cloned();
+    let Some(name) = first(&NAMES) else {
+        return Vec::new();
+    };
+    let in_pod = first(&PODS).map(|pod| format!("{pod}/{name}"));
+    std::iter::once(name).chain(in_pod).collect()
+}
+
+/// A JSON file; `None` if it is not there, is no such one, or is too large.
+fn parse<T: DeserializeOwned>(path: &Path, most: u64) -> Option<T> {
+    // A FIFO is not waited for.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    let file = File::from(open(path, flags, Mode::empty()).ok()?);
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() || metadata.len() > most {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn id(digit: char) -> String {
+        digit.to_string().repeat(ID_LENGTH)
+    }
+
+    #[test]
+    fn every_runtimes_cgroups_are_known() {
+        let id = &*id('a');
+        for path in [
+            format!("/system.slice/docker-{id}.scope"),
+            format!("/docker/{id}"),
+            format!("/machine.slice/libpod-{id}.scope"),
+            format!("/libpod_parent/libpod-{id}"),
+            format!("/kubepods.slice/kubepods-pod1.slice/cri-containerd-{id}.scope"),
+            format!("/kubepods.slice/kubepods-burstable.slice/crio-{id}.scope"),
+            format!("/kubepods/besteffort/podb1/{id}"),
+        ] {
+            assert_eq!(mark(&path), Some(Mark::Id(id)), "{path}");
+        }
+        for (path, name) in [
+            ("/lxc.payload.web", "web"),
+            ("/lxc/web", "web"),
+            ("/lxc.payload/web", "web"),
+            ("/machine.slice/systemd-nspawn@web.service", "web"),
+            ("/machine.slice/machine-my\\x2dweb.scope", "my-web"),
+        ] {
+            assert_eq!(mark(path), Some(Mark::Name(name.to_owned())), "{path}");
+        }
+        for path in [
+            format!("/machine.slice/libpod-conmon-{id}.scope"),
+            format!("/system.slice/crio-conmon-{id}.scope"),
+            format!("/machine.slice/libpod-{id}.scope/container"),
+            "/system.slice/docker-abc.scope".to_owned(),
+            "/system.slice/docker.service".to_owned(),
+            "/lxc.monitor.web".to_owned(),
+            format!("/docker/{}", id.replace('a', "g")),
+            "/".to_owned(),
+        ] {
+            assert_eq!(mark(&path), None, "{path}");
+        }
+        assert_eq!(unescaped("a\\x2db\\xzz\\x2"), "a-b\\xzz\\x2");
+    }
+
+    /// The files of each runtime, as far as they matter.
+    fn state() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: String, text: String| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write(
+            format!("{}/{}/config.v2.json", DOCKER[0], id('a')),
+            r#"{"State": {"Running": true}, "Name": "/web", "Path": "nginx"}"#.to_owned(),
+        );
+        let [b, c] = [id('b'), id('c')];
+        write(
+            STORAGE[0].to_owned(),
+            format!(r#"[{{"id": "{b}", "names": ["db"]}}, {{"id": "{c}", "names": null}}]"#),
+        );
+        let annotations = |name: &str, pod: &str| {
+            format!(r#"{{"ociVersion": "1.0", "annotations": {{{name}: "api", {pod}: "shop"}}}}"#)
+        };
+        write(
+            format!("{CONTAINERD}/k8s.io/{}/config.json", id('d')),
+            annotations(
+                "\"io.kubernetes.cri.container-name\"",
+                "\"io.kubernetes.cri.sandbox-name\"",
+            ),
+        );
+        write(
+            format!("{CRI_O}/{}/userdata/config.json", id('e')),
+            annotations(
+                "\"io.kubernetes.container.name\"",
+                "\"io.kubernetes.pod.name\"",
+            ),
+        );
+        write(
+            format!("{}/{}/config.v2.json", DOCKER[0], id('f')),
+            "no JSON".to_owned(),
+        );
+        root
+    }
+
+    #[test]
+    fn containers_are_called_what_their_runtime_calls_them() {
+        let root = state();
+        let cgroup = |digit| Cgroup {
+            path: format!("/docker/{}", id(digit)),
+            id: 1,
+        };
+        let all: Vec<Cgroup> = "abcdef".chars().map(cgroup).collect();
+        let found = containers(&all, root.path());
+        let names: Vec<Vec<&str>> = (found.iter())
+            .map(|container| container.names.iter().map(String::as_str).collect())
+            .collect();
+        let in_pod = vec!["api", "shop/api"];
+        let expected = [
+            vec!["web"],
+            vec!["db"],
+            vec![],
+            in_pod.clone(),
+            in_pod,
+            vec![],
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(found[0].shown(), "web");
+        assert_eq!(found[2].shown(), "cccccccccccc");
+        assert!(containers(&[], root.path()).is_empty());
+    }
+
+    #[test]
+    fn only_files_of_some_size_are_read() {
+        let root = state();
+        let path = root.path().join("large.json");
+        fs::write(&path, "[1, 2, 3]").unwrap();
+        assert_eq!(parse::<Vec<u32>>(&path, 9), Some(vec![1, 2, 3]));
+        assert_eq!(parse::<Vec<u32>>(&path, 8), None);
+        let link = root.path().join("link.json");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(parse::<Vec<u32>>(&link, 9), None);
+        assert_eq!(parse::<Vec<u32>>(root.path(), 9), None);
+        let fifo = root.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, Mode::RWXU).unwrap();
+        assert_eq!(parse::<Vec<u32>>(&fifo, 9), None);
+    }
+}

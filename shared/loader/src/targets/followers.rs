@@ -1,0 +1,183 @@
+//! Processes that become targets while programs run: what targets fork, and what executes
+//! a program that is waited for.
+
+use std::collections::HashSet;
+
+use bpf::types::{AwaitedName, COMM_LENGTH, ProgramName, ThreadIds};
+use libbpf_rs::{Link, MapCore, MapFlags};
+
+use super::{ProcessNames, Targets, living_threads};
+use crate::error::Context;
+use crate::{LoadedObject, OpenObject, Result, monotonic_ns};
+
+/// What makes targets of processes while programs run: `include/children.h`. Those that
+/// are waited for come first, so that what they execute is described.
+const FOLLOWERS: [&str; 4] = [
+    "await_program",
+    "follow_fork",
+    "describe_program",
+    "forget_process",
+];
+
+impl Targets {
+    /// Has the programs loaded that are needed, with room for what they find.
+    pub(super) fn configure_followers(&self, object: &mut OpenObject) -> Result<()> {
+        let followers = self.followers();
+        for follower in FOLLOWERS {
+            object.choose(follower, followers.contains(&follower))?;
+        }
+        if !followers.is_empty() {
+            object.set("filter_pids", true)?;
+            object.make_room_for_threads("target_pids")?;
+            // A name that the kernel cuts off is there twice.
+            let names = u32::try_from(2 * self.awaited.len().max(1)).unwrap_or(u32::MAX);
+            object.make_room("awaited_programs", names)?;
+        }
+        Ok(())
+    }
+
+    /// Which of the programs that make targets are needed.
+    fn followers(&self) -> Vec<&'static str> {
+        let needed = |follower: &&str| match *follower {
+            "await_program" => !self.awaited.is_empty(),
+            "follow_fork" => self.are_named() && self.children,
+            _ => self.are_judged_by_programs(),
+        };
+        FOLLOWERS.into_iter().filter(needed).collect()
+    }
+
+    /// Has programs follow whom they are to, as long as the links live.
+    pub(super) fn follow(&self, object: &LoadedObject) -> Result<Vec<Link>> {
+        for name in &self.awaited {
+            wait_for(name, object)?;
+        }
+        let links = object.attach(&self.followers())?;
+        self.add_those_that_came(object)?;
+        // Which of a process's threads forked nobody knows afterwards.
+        if self.children && self.tids.is_empty() && self.are_named() {
+            add_descendants(object)?;
+        }
+        Ok(links)
+    }
+
+    /// Makes targets of those that were waited for and came before programs could see
+    /// them.
+    fn add_those_that_came(&self, object: &LoadedObject) -> Result<()> {
+        if self.awaited.is_empty() {
+            return Ok(());
+        }
+        let all = ProcessNames::of_all().context("list the processes")?;
+        let came = (all.iter()).filter(|names| self.awaited.iter().any(|name| names.has(name)));
+        let came: HashSet<u32> = came.map(|names| names.pid).collect();
+        let threads = living_threads(object)?;
+        let mut threads = threads.iter();
+        let mut is_first = true;
+        while let Some(ids) = threads.find(|ids| came.contains(&ids.namespace_pid)) {
+            make_target(ids, object)?;
+            let first = self.first_awaited(object)?;
+            if std::mem::take(&mut is_first) && first.get() == 0 {
+                first.set(monotonic_ns());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Names to programs a program that is waited for.
+fn wait_for(name: &str, object: &LoadedObject) -> Result<()> {
+    let awaited = object.map("awaited_programs")?;
+    let whole = AwaitedName::AWAITED_NAME.0 as u8;
+    let cut = AwaitedName::AWAITED_NAME_CUT.0 as u8;
+    let mut entries = vec![(name.as_bytes(), whole)];
+    if let Some(start) = name.as_bytes().get(..COMM_LENGTH - 1)
+        && name.len() >= COMM_LENGTH
+    {
+        entries.push((start, cut));
+    }
+    for (text, kind) in entries {
+        let mut key = ProgramName::default();
+        let text = text.iter().take(Targets::LONGEST_AWAITED);
+        for (to, from) in key.text.iter_mut().zip(text) {
+            *to = from.cast_signed();
+        }
+        // SAFETY: bytes alone.
+        let key = unsafe { plain::as_bytes(&key) };
+        awaited
+            .update(key, &[kind], MapFlags::ANY)
+            .context(format!("wait for {name}"))?;
+    }
+    Ok(())
+}
+
+/// Makes a target of a thread's process.
+fn make_target(ids: &ThreadIds, object: &LoadedObject) -> Result<()> {
+    let (pid, started) = (ids.pid.to_ne_bytes(), ids.process_started.to_ne_bytes());
+    object
+        .map("target_pids")?
+        .update(&pid, &started, MapFlags::ANY)
+        .context(format!("make {} a target", ids.pid))
+}
+
+/// Makes targets of the processes that targets have forked already, while those are
+/// followed that they fork meanwhile.
+fn add_descendants(object: &LoadedObject) -> Result<()> {
+    let mut added = HashSet::new();
+    loop {
+        let known = added.len();
+        for ids in descendants(&living_threads(object)?) {
+            if added.insert((ids.pid, ids.process_started)) {
+                make_target(ids, object)?;
+            }
+        }
+        // A child of one that was no target yet may have been forked meanwhile.
+        if added.len() == known {
+            return Ok(());
+        }
+    }
+}
+
+/// One thread of each process that descends from a target and is none.
+fn descendants(threads: &[ThreadIds]) -> Vec<&ThreadIds> {
+    let targets = threads.iter().filter(|ids| ids.is_target != 0);
+    let mut family: HashSet<u32> = targets.map(|ids| ids.pid).collect();
+    let mut found = Vec::new();
+    loop {
+        let known = found.len();
+        for ids in threads {
+            if family.contains(&ids.parent) && family.insert(ids.pid) {
+                found.push(ids);
+            }
+        }
+        if found.len() == known {
+            return found;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descendants_are_found_whatever_their_order() {
+        let ids = |pid, parent, is_target| ThreadIds {
+            pid,
+            parent,
+            is_target,
+            ..ThreadIds::default()
+        };
+        // Numbers begin anew: a child's may be below its parent's.
+        let threads = [
+            ids(1, 0, 0),
+            ids(20, 30, 0),
+            ids(25, 1, 0),
+            ids(30, 40, 0),
+            ids(30, 40, 0),
+            ids(40, 1, 1),
+            ids(41, 40, 1),
+        ];
+        let found = descendants(&threads);
+        let pids: Vec<u32> = found.iter().map(|ids| ids.pid).collect();
+        assert_eq!(pids, [30, 20]);
+    }
+}

@@ -1,0 +1,78 @@
+//! Targets that threads come to belong to, and cease to: `include/cgroups.h` and
+//! `include/clock/moves.h`.
+
+use libbpf_rs::{MapCore, MapFlags};
+
+use super::{Targets, pinned_maps};
+use crate::error::Context;
+use crate::{LoadedObject, OpenObject, Result};
+
+/// Cgroups of which programs remember whether they are asked for.
+const ROOM_FOR_CGROUPS: u32 = 1 << 14;
+/// Processes of which they remember when they moved. It takes user space a moment to see.
+const ROOM_FOR_MOVES: u32 = 1 << 12;
+/// What runs only where threads come and go; objects without a thread clock lack it.
+const PROGRAMS: [&str; 2] = ["note_move", "find_departed"];
+
+impl Targets {
+    /// Whether who is measured depends on what threads are in, and so may change.
+    pub fn by_membership(&self) -> bool {
+        !self.cgroups.is_empty() || self.has_pinned_maps()
+    }
+
+    /// Whether it depends on maps that others may change at any time.
+    pub fn has_pinned_maps(&self) -> bool {
+        self.cgroup_map.is_some() || self.mount_namespace_map.is_some()
+    }
+
+    /// Tells programs, and neither loads nor makes room for what is not needed.
+    pub(super) fn configure_membership(&self, object: &mut OpenObject) -> Result<()> {
+        let by_membership = self.by_membership();
+        for program in PROGRAMS {
+            if object.has_program(program) {
+                object.choose(program, by_membership)?;
+            }
+        }
+        if !by_membership {
+            return Ok(());
+        }
+        object.set("by_membership", true)?;
+        if object.has_program("note_move") {
+            object.make_room("moved", ROOM_FOR_MOVES)?;
+        }
+        if !self.cgroups.is_empty() {
+            object.set("filter_cgroups", true)?;
+            let targets = u32::try_from(self.cgroups.len()).unwrap_or(u32::MAX);
+            object.make_room("target_cgroups", targets)?;
+            object.make_room("cgroup_membership", ROOM_FOR_CGROUPS)?;
+        }
+        let pinned = [
+            ("filter_cgroupmap", "allowed_cgroups", &self.cgroup_map),
+            (
+                "filter_mntnsmap",
+                "allowed_mount_namespaces",
+                &self.mount_namespace_map,
+            ),
+        ];
+        for (filter, map, path) in pinned {
+            if let Some(path) = path {
+                object.set(filter, true)?;
+                object.reuse(map, &pinned_maps::open(path)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Names the cgroups to programs.
+    pub(super) fn fill_cgroups(&self, object: &LoadedObject) -> Result<()> {
+        if self.cgroups.is_empty() {
+            return Ok(());
+        }
+        let map = object.map("target_cgroups")?;
+        for cgroup in &self.cgroups {
+            map.update(&cgroup.id.to_ne_bytes(), &[1], MapFlags::ANY)
+                .context(format!("make {} a target", cgroup.path))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,211 @@
+//! Whether there is still something to measure.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use super::{ProcessHandle, Targets, process_lives, thread_lives};
+use crate::{LoadedObject, Result};
+
+/// How often to look whether the targets live.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Watches for the end of all targets; cheap to ask often.
+pub struct TargetWatch<'a> {
+    /// Those that have not ended; `None` where others may come, as where everything is
+    /// measured.
+    alive: Option<Vec<Target>>,
+    /// The processes of the tree that live, if the targets are one.
+    tree: Option<Tree<'a>>,
+    looked: Instant,
+    /// When the tree was looked through, which costs more.
+    listed: Option<Instant>,
+}
+
+type Tree<'a> = Box<dyn Fn() -> Result<Vec<u32>> + 'a>;
+
+/// A target that has not ended.
+enum Target {
+    Process(ProcessHandle),
+    /// One that could not be taken hold of, as where too many files are open.
+    Unheld(u32),
+    Thread(u32),
+}
+
+impl<'a> TargetWatch<'a> {
+    /// A watch over targets, whom programs measure.
+    pub fn new(targets: &'a Targets, object: &'a LoadedObject) -> Self {
+        let tree = || {
+            let threads = targets.threads(object)?.into_iter();
+            let pids = threads.map(|ids| ids.namespace_pid);
+            // A shell's tree has this process in it, and those that wait for it.
+            let waiting = this_and_its_ancestors();
+            Ok(pids.filter(|pid| !waiting.contains(pid)).collect())
+        };
+        let tree: Option<Tree<'a>> = (targets.are_judged_by_programs()).then_some(Box::new(tree));
+        TargetWatch::over(targets, tree)
+    }
+
+    fn over(targets: &Targets, tree: Option<Tree<'a>>) -> Self {
+        let processes = targets.pids.iter().map(|&pid| Target::process(pid));
+        let threads = targets.tids.iter().map(|&tid| Target::Thread(tid));
+        TargetWatch {
+            alive: targets
+                .can_end()
+                .then(|| processes.chain(threads).collect()),
+            tree,
+            looked: Instant::now(),
+            listed: None,
+        }
+    }
+
+    /// Whether there is still something to measure. A process whose first thread ended
+    /// lives on while another of its threads does, and a tree while one of its processes
+    /// does.
+    ///
+    /// # Errors
+    /// The threads of a tree cannot be listed.
+    pub fn lives(&mut self) -> Result<bool> {
+        let Some(alive) = &mut self.alive else {
+            return Ok(true);
+        };
+        // Asking one handle costs next to nothing.
+        if self.looked.elapsed() >= LOOK_INTERVAL || matches!(alive[..], [Target::Process(_)]) {
+            self.looked = Instant::now();
+            alive.retain(Target::lives);
+        }
+        if let (true, Some(tree)) = (alive.is_empty(), &self.tree) {
+            let is_recent = |listed: Instant| listed.elapsed() < LOOK_INTERVAL;
+            if self.listed.is_some_and(is_recent) {
+                return Ok(true);
+            }
+            self.listed = Some(Instant::now());
+            // One is as good as all of them.
+            alive.extend(tree()?.first().map(|&pid| Target::process(pid)));
+        }
+        Ok(!alive.is_empty())
+    }
+}
+
+/// This process, its parent, and so on.
+fn this_and_its_ancestors() -> Vec<u32> {
+    let parent_of = |pid: u32| -> Option<u32> {
+        // Not text: the name is any bytes.
+        let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+        let status = String::from_utf8_lossy(&status);
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        parent.trim().parse().ok()
+    };
+    let mut line = vec![std::process::id()];
+    while let Some(parent) = line.last().and_then(|&pid| parent_of(pid)) {
+        // Of the first there is none.
+        if parent == 0 || line.contains(&parent) {
+            break;
+        }
+        line.push(parent);
+    }
+    line
+}
+
+impl Target {
+    fn process(pid: u32) -> Target {
+        match ProcessHandle::open(pid) {
+            Ok(handle) => Target::Process(handle),
+            Err(_) => Target::Unheld(pid),
+        }
+    }
+
+    fn lives(&self) -> bool {
+        match self {
+            Target::Process(handle) => !handle.has_ended(),
+            Target::Unheld(pid) => process_lives(*pid),
+            Target::Thread(tid) => thread_lives(*tid),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn of(pids: Vec<u32>, tids: Vec<u32>) -> TargetWatch<'static> {
+        over(pids, tids, None)
+    }
+
+    fn over(pids: Vec<u32>, tids: Vec<u32>, tree: Option<Tree<'_>>) -> TargetWatch<'_> {
+        let mut watch = TargetWatch::over(&Targets::new(pids, tids), tree);
+        watch.look_again();
+        watch
+    }
+
+    impl TargetWatch<'_> {
+        fn look_again(&mut self) {
+            self.looked = Instant::now() - LOOK_INTERVAL;
+            self.listed = None;
+        }
+    }
+
+    #[test]
+    fn a_zombie_is_gone_and_this_process_is_not() {
+        let ours = std::process::id();
+        assert!(of(vec![ours], vec![]).lives().unwrap() && of(vec![], vec![ours]).lives().unwrap());
+
+        for by_tid in [false, true] {
+            let mut child = Command::new("true").spawn().unwrap();
+            let (pids, tids) = match by_tid {
+                false => (vec![child.id()], vec![]),
+                true => (vec![], vec![child.id()]),
+            };
+            let mut watch = of(pids.clone(), tids.clone());
+            while watch.lives().unwrap() {
+                watch.look_again();
+            }
+            // And to those who cannot take hold of it.
+            assert!(!process_lives(child.id()));
+            child.wait().unwrap();
+            assert!(!of(pids, tids).lives().unwrap());
+        }
+    }
+
+    #[test]
+    fn one_that_lives_is_enough() {
+        let mut child = Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let ours = std::process::id();
+        assert!(of(vec![child.id(), ours], vec![]).lives().unwrap());
+        assert!(of(vec![child.id()], vec![ours]).lives().unwrap());
+    }
+
+    #[test]
+    fn a_tree_lives_as_long_as_any_of_it() {
+        let mut ended = Command::new("true").spawn().unwrap();
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        ended.wait().unwrap();
+        let (ended, pid) = (ended.id(), child.id());
+        let living = || Ok((process_lives(pid)).then_some(pid).into_iter().collect());
+        let mut watch = over(vec![ended], vec![], Some(Box::new(living)));
+        for _ in 0..2 {
+            assert!(watch.lives().unwrap());
+            watch.look_again();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        watch.look_again();
+        assert!(!watch.lives().unwrap());
+    }
+
+    #[test]
+    fn this_process_has_ancestors() {
+        let line = this_and_its_ancestors();
+        assert_eq!(line[0], std::process::id());
+        assert_eq!(line[1], std::os::unix::process::parent_id());
+        assert_eq!(line.last(), Some(&1));
+    }
+
+    #[test]
+    fn everything_is_never_gone() {
+        assert!(of(vec![], vec![]).lives().unwrap());
+    }
+}

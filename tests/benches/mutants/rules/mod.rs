@@ -1,0 +1,28 @@
+//! The rules that the programs follow, each with a change that breaks it.
+
+mod cgroups;
+mod clock;
+mod counts;
+mod interrupts;
+mod spans;
+mod stacks;
+mod targets;
+mod unwind_cache;
+mod unwinding;
+mod wakers;
+
+use crate::mutant::Mutant;
+
+/// All of them, by idea.
+pub(crate) const RULES: [&[Mutant]; 10] = [
+    clock::MUTANTS,
+    targets::MUTANTS,
+    cgroups::MUTANTS,
+    stacks::MUTANTS,
+    unwinding::MUTANTS,
+    unwind_cache::MUTANTS,
+    wakers::MUTANTS,
+    interrupts::MUTANTS,
+    counts::MUTANTS,
+    spans::MUTANTS,
+];

@@ -1,0 +1,63 @@
+//! Who is measured: `filter.h`, `children.h`.
+
+use crate::mutant::Expected::{Caught, SameHere};
+use crate::mutant::Mutant;
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        rule: "a target's ID that is used again is another process",
+        file: "include/filter.h",
+        change: (
+            "process_started(task) <= targets_named_ns;",
+            "process_started(task) > 0;",
+        ),
+        expected: Caught(&["together::targets::an_id_that_is_used_again_is_another_process"]),
+    },
+    Mutant {
+        rule: "one of several targets is a process with its start",
+        file: "include/filter.h",
+        change: (
+            "if (started && *started == process_started(task))",
+            "if (started)",
+        ),
+        expected: Caught(&["together::targets::an_id_that_is_used_again_is_another_process"]),
+    },
+    Mutant {
+        rule: "what a target forks is a target",
+        file: "include/children.h",
+        change: ("	    !make_target(child))", "	    false)"),
+        expected: Caught(&["alone::trees::every_process_of_a_command_is_there_from_exec_on"]),
+    },
+    Mutant {
+        rule: "nobody outside of the tree is a target",
+        file: "include/children.h",
+        change: ("!is_target(task, pid, tid) ||", ""),
+        expected: Caught(&["alone::trees::a_fork_storm_is_all_there"]),
+    },
+    Mutant {
+        rule: "a process that has been waited for makes room",
+        file: "include/children.h",
+        change: ("		bpf_map_delete_elem(&target_pids, &pid);\n", "		;\n"),
+        expected: Caught(&["alone::trees::a_fork_storm_is_all_there"]),
+    },
+    Mutant {
+        rule: "a process is forgotten with its leader, which is the last",
+        file: "include/children.h",
+        change: (
+            "	if (task->pid != task->tgid)
+		return 0;
+	/* A child",
+            "	/* A child",
+        ),
+        expected: SameHere("another thread started at another time"),
+    },
+    Mutant {
+        rule: "a program that is waited for has its thread's name or its file's",
+        file: "include/children.h",
+        change: (
+            "if (bpf_map_lookup_elem(&awaited_programs, &thread))",
+            "if (0)",
+        ),
+        expected: Caught(&["together::commands::the_first_of_a_name_is_waited_for"]),
+    },
+];

@@ -1,0 +1,79 @@
+//! Sets of IDs as bcc's tools take them: BPF maps that are pinned.
+
+use std::path::{Path, PathBuf};
+
+use libbpf_rs::libbpf_sys::bpf_map_create_opts;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use tempfile::TempDir;
+
+use crate::programs::workload::scratch;
+
+/// A BPF map, pinned in a file system of its own.
+#[derive(Debug)]
+pub struct PinnedMap {
+    map: MapHandle,
+    folder: TempDir,
+}
+
+impl PinnedMap {
+    /// An empty one, as bcc's documents have it made.
+    pub fn of_ids() -> PinnedMap {
+        PinnedMap::new(MapType::Hash, size_of::<u64>() as u32, "idset")
+    }
+
+    /// One of another kind, or with keys of so many bytes, or another name.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be made, as without root.
+    pub fn new(kind: MapType, key_size: u32, name: &str) -> PinnedMap {
+        let options = bpf_map_create_opts {
+            sz: size_of::<bpf_map_create_opts>() as _,
+            ..Default::default()
+        };
+        let map = MapHandle::create(kind, Some(name), key_size, 4, 16, &options);
+        let mut map = map.expect("a BPF map, as root");
+        let folder = scratch();
+        mount("bpf", folder.path(), "bpf", MountFlags::empty(), None).expect("mount bpffs");
+        map.pin(folder.path().join("pinned")).expect("pin the map");
+        PinnedMap { map, folder }
+    }
+
+    /// Where it is pinned.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("pinned")
+    }
+
+    /// Where it is pinned, beside which nothing else is.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Adds an ID.
+    ///
+    /// # Panics
+    ///
+    /// When there is no room.
+    pub fn add(&self, id: u64) {
+        let added = self.map.update(&id.to_ne_bytes(), &[0; 4], MapFlags::ANY);
+        added.expect("room in the map");
+    }
+
+    /// Takes one out.
+    ///
+    /// # Panics
+    ///
+    /// When it is not there.
+    pub fn remove(&self, id: u64) {
+        self.map
+            .delete(&id.to_ne_bytes())
+            .expect("an ID in the map");
+    }
+}
+
+impl Drop for PinnedMap {
+    fn drop(&mut self) {
+        let _ = unmount(self.folder.path(), UnmountFlags::DETACH);
+    }
+}

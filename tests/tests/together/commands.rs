@@ -1,0 +1,264 @@
+//! `TOOL -- COMMAND`: its streams, its exit status, its end.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use systemscope_tests::printed::clocks;
+use systemscope_tests::printed::output::files_below;
+use systemscope_tests::printed::refusal::{WRONG_COMMAND_LINE, assert_refused};
+use systemscope_tests::programs::tool::{EVERYTHING, MEASURING, PATIENCE, TOOLS};
+use systemscope_tests::programs::workload::{install, scratch};
+use systemscope_tests::{Finished, Folded, Tool, Turn, WorkloadBuilder, now_ns};
+
+/// `TOOL -- sh -c SCRIPT`, in a folder.
+fn shell(tool: &str, script: &str) -> Tool {
+    Tool::new(tool).args("-- sh -c").arg(script)
+}
+
+#[test]
+fn streams_and_exit_status_are_the_commands() {
+    let _turn = Turn::share();
+    for tool in TOOLS {
+        for (script, code) in [
+            ("echo hello", 0),
+            ("echo hello; exit 3", 3),
+            ("echo hello; kill -9 $$", 128 + 9),
+        ] {
+            let folder = scratch();
+            let finished = shell(tool, script).in_folder(folder.path()).run();
+            let stderr = &finished.stderr;
+            assert_eq!(finished.stdout, b"hello\n", "{tool} {script}: {stderr}");
+            assert_eq!(finished.code, Some(code), "{tool} {script}: {stderr}");
+            // The data are in files, of which it tells.
+            let files = files_below(folder.path());
+            assert!(!files.is_empty(), "{tool} {script}: {stderr}");
+            let name = files[0].strip_prefix(folder.path()).unwrap();
+            let first = name.components().next().unwrap().as_os_str();
+            let first = first.to_str().unwrap().split('.').next().unwrap();
+            assert!(stderr.contains(first), "{tool} {script}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_executed_is_told_as_a_shell_does() {
+    let _turn = Turn::share();
+    for tool in TOOLS {
+        let folder = scratch();
+        let plain = folder.path().join("plain");
+        fs::write(&plain, "no program").unwrap();
+        let run = |program: &str| {
+            Tool::new(tool)
+                .arg("--")
+                .arg(program)
+                .in_folder(folder.path())
+                .run()
+        };
+        let missing = "no-such-program-anywhere";
+        assert_refused(tool, &run(missing), &[127], &[missing, "No such file"]);
+        let refused = run(plain.to_str().unwrap());
+        assert_refused(tool, &refused, &[126], &["plain", "Permission denied"]);
+        assert_eq!(files_below(folder.path()), [plain], "{tool}");
+    }
+}
+
+#[test]
+fn a_command_is_a_target_of_its_own() {
+    let _turn = Turn::share();
+    for (tool, line) in [
+        ("oncputime", "-p 1 -- true"),
+        ("offcputime", "-n init -t 1 -- true"),
+        ("offwaketime", "-t 1 -- true"),
+        ("cpudist", "-p 1 -- true"),
+        ("wallclock", "1 -- true"),
+        ("offcputime", "--no-children -p 1"),
+        ("offcputime", "--user nobody -p 1"),
+        ("wallclock", "--user no-such-user -- true"),
+    ] {
+        let finished = Tool::new(tool).args(line).run();
+        assert_refused(tool, &finished, &[WRONG_COMMAND_LINE], &[]);
+    }
+}
+
+#[test]
+fn somebody_else_can_run_it() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    let finished = Tool::new("offcputime")
+        .args("--user nobody -o seen -- sh -c")
+        .arg("id -un; id -Gn; pwd; echo $MARK")
+        .env("MARK", "kept")
+        .in_folder(folder.path())
+        .run()
+        .succeeded();
+    let stdout = String::from_utf8(finished.stdout).unwrap();
+    let mut lines = stdout.lines();
+    assert_eq!(lines.next(), Some("nobody"));
+    assert_ne!(lines.next(), Some("root"));
+    assert_eq!(lines.next(), folder.path().to_str());
+    assert_eq!(lines.next(), Some("kept"));
+}
+
+#[test]
+fn everything_runs_commands_as_well() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    let finished = Tool::new(EVERYTHING)
+        .args("offcpu -o seen -- sh -c")
+        .arg("exit 9")
+        .in_folder(folder.path())
+        .run();
+    assert_eq!(finished.code, Some(9), "{}", finished.stderr);
+    assert!(folder.path().join("seen").exists());
+}
+
+/// `TOOL -- sleep 100`, and what comes of a signal to the tool, or to its group.
+fn interrupted(tool: &str, signal: Signal, group: bool) -> (Finished, usize) {
+    let folder = scratch();
+    let running = Tool::new(tool)
+        .args("-- sleep 100")
+        .in_folder(folder.path())
+        .start();
+    let running = match tool {
+        // It says nothing once it measures.
+        "wallclock" => {
+            sleep(Duration::from_secs(2));
+            running
+        }
+        _ => {
+            let mut running = running;
+            running.wait_until_said(MEASURING, PATIENCE);
+            running
+        }
+    };
+    match group {
+        true => running.signal_group(signal),
+        false => running.signal(signal),
+    }
+    let finished = running.finish_within(PATIENCE);
+    (finished, files_below(folder.path()).len())
+}
+
+#[test]
+fn ctrl_c_reaches_the_command_and_what_was_seen_is_written() {
+    let _turn = Turn::share();
+    for tool in TOOLS {
+        let (finished, files) = interrupted(tool, Signal::INT, true);
+        assert_eq!(finished.code, Some(130), "{tool}: {}", finished.stderr);
+        assert!(files > 0, "{tool}: {}", finished.stderr);
+    }
+}
+
+#[test]
+fn a_tool_that_is_told_to_end_tells_its_command() {
+    let _turn = Turn::share();
+    for tool in TOOLS {
+        let (finished, files) = interrupted(tool, Signal::TERM, false);
+        assert_eq!(finished.code, Some(143), "{tool}: {}", finished.stderr);
+        assert!(files > 0, "{tool}: {}", finished.stderr);
+    }
+}
+
+#[test]
+fn measuring_may_end_before_the_command() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    let start = Instant::now();
+    let finished = Tool::new("offcputime")
+        .args("-o seen.folded --duration 0.3 -- sh -c")
+        .arg("sleep 2; exit 5")
+        .in_folder(folder.path())
+        .run();
+    assert_eq!(finished.code, Some(5), "{}", finished.stderr);
+    assert!(start.elapsed() >= Duration::from_secs(2));
+    let folded = Folded::parse(&fs::read(folder.path().join("seen.folded")).unwrap());
+    let slept = folded.total();
+    // The shell and what it waits for, for no longer than the window.
+    assert!((300_000..=610_000).contains(&slept), "{slept} us: {folded}");
+}
+
+#[test]
+fn two_hundred_commands_are_all_seen_and_leave_nothing_behind() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    let path = folder.path().join("clocks");
+    for round in 0..200 {
+        let finished = Tool::new("offcputime")
+            .args("-o folded --clocks clocks -- true")
+            .in_folder(folder.path())
+            .run()
+            .succeeded();
+        let rows = clocks::read(&path);
+        let seen: Vec<&str> = rows.iter().map(|row| &*row.comm).collect();
+        assert_eq!(seen, ["true"], "round {round}: {}", finished.stderr);
+        assert!(rows[0].running_ns > 0, "round {round}: {rows:?}");
+        assert_eq!(files_below(folder.path()).len(), 2, "round {round}");
+    }
+}
+
+#[test]
+fn the_first_of_a_name_is_waited_for() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    // Of a script the thread has the name, and of a program its file, if that is long.
+    let script = folder.path().join("awaited-by-a-long-name.sh");
+    fs::write(&script, "#!/bin/sh\nexec sleep 0.3\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.path().join("awaited-with-a-long-name");
+    let sleeper = WorkloadBuilder::new("sleeper").build_into(folder.path());
+    install(&sleeper, &program);
+    for (awaited, argument) in [(&script, None), (&program, Some("300"))] {
+        let name = awaited.file_name().unwrap();
+        let mut tool = Tool::new("offcputime")
+            .args("--wait --clocks clocks -o folded -n")
+            .arg(name)
+            .in_folder(folder.path())
+            .start();
+        tool.wait_until_said("Waiting for", PATIENCE);
+        let before = now_ns();
+        let status = Command::new(awaited).args(argument).status().unwrap();
+        let after = now_ns();
+        assert!(status.success());
+        let finished = tool.finish_within(PATIENCE).succeeded();
+        let rows = clocks::read(&folder.path().join("clocks"));
+        let [row] = &rows[..] else {
+            panic!("{rows:#?} {}", finished.stderr);
+        };
+        assert!(before < row.started_ns && row.ended_ns < after, "{row:?}");
+        assert!(row.lifetime_ns() >= 300_000_000, "{row:?}");
+        assert!(
+            row.running_ns > 0 && row.blocked_ns >= 300_000_000,
+            "{row:?}"
+        );
+    }
+}
+
+#[test]
+fn wallclock_waits_as_well() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    let program = folder.path().join("awaited-once");
+    install(Path::new("/bin/sleep"), &program);
+    let tool = Tool::new("wallclock")
+        .args("awaited-once --wait -d 20 -o run.json")
+        .in_folder(folder.path())
+        .start();
+    sleep(Duration::from_secs(2));
+    let status = Command::new(&program).arg("0.3").status().unwrap();
+    assert!(status.success());
+    let finished = tool.finish_within(PATIENCE).succeeded();
+    let profile = fs::read(folder.path().join("run.json")).unwrap();
+    let profile: serde_json::Value = serde_json::from_slice(&profile).unwrap();
+    let threads = profile["threads"].as_array().unwrap();
+    assert_eq!(threads.len(), 1, "{}", finished.stderr);
+    let window = profile["meta"]["window"]["start_ns"].as_u64().unwrap();
+    let started = threads[0]["started_ns"].as_u64().unwrap();
+    // The window begins with it.
+    assert!(started.abs_diff(window) < 1_000_000, "{started} {window}");
+}

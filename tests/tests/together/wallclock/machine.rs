@@ -1,0 +1,189 @@
+//! wallclock of the whole machine.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::Path;
+use std::time::Duration;
+
+use profile::{Profile, Unit, capture};
+use rustix::process::Signal;
+use systemscope_tests::printed::output::{assert_close, files_below};
+use systemscope_tests::printed::refusal::{WRONG_COMMAND_LINE, assert_refused};
+use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::programs::wallclock::start_measuring;
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::truth::idle::IdleWatch;
+use systemscope_tests::{Finished, Tool, Turn, Workload, cpus_online, patiently};
+
+fn stdout(finished: &Finished) -> &str {
+    str::from_utf8(&finished.stdout).unwrap()
+}
+
+/// The part with accounts of what wallclock wrote.
+fn off_cpu(path: &Path) -> Profile {
+    let file = BufReader::new(File::open(path).unwrap());
+    let parts = capture::read_all(file).unwrap();
+    let part = |part: &Profile| part.unit == Unit::Nanoseconds;
+    parts.into_iter().find(part).unwrap()
+}
+
+/// The cells of the only line in which `word` is the cell of a column.
+#[track_caller]
+fn line_with<'a>(text: &'a str, column: usize, word: &str) -> Vec<&'a str> {
+    let lines = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let found: Vec<_> = lines
+        .filter(|cells| cells.get(column) == Some(&word))
+        .collect();
+    let [line] = &found[..] else {
+        panic!("not one {word} in column {column}: {found:?}\n{text}");
+    };
+    line.clone()
+}
+
+/// A figure with three places, in thousandths.
+fn thousandths(cell: &str) -> u64 {
+    cell.replace('.', "").parse().unwrap()
+}
+
+/// Where a table's cells are.
+const RUNNING: usize = 3;
+
+#[test]
+fn running_and_idle_time_add_up_to_all_of_the_cpus() {
+    let _turn = Turn::share();
+    let mut spinner = Workload::start("spinners", &[1, 600]);
+    spinner.go();
+    patiently(|| assert_adds_up(spinner.pid()));
+}
+
+fn assert_adds_up(spinner: u32) {
+    let folder = scratch();
+    let file = folder.path().join("run.scope");
+    let watch = IdleWatch::start();
+    let run = Tool::new("wallclock")
+        .args("--all -d 4 -o")
+        .arg(&file)
+        .run();
+    let idle = watch.finish();
+    let run = run.succeeded();
+    let told = stdout(&run);
+
+    let profile = off_cpu(&file);
+    let window = profile.meta.window;
+    let all = window.length_ns * cpus_online() as u64 / 1_000_000;
+    let idle = idle.between(window.start_ns, window.start_ns + window.length_ns) / 1_000_000;
+    // All processes, all threads of the kernel, and all CPUs.
+    let sums: Vec<u64> = told
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|cells| cells.first() == Some(&"all") && cells.contains(&"-"))
+        .map(|cells| thousandths(cells[RUNNING]))
+        .collect();
+    let [of_users, of_kernel] = sums[..] else {
+        panic!("not two sums: {sums:?}\n{told}");
+    };
+    assert_close(
+        "running and idle in ms",
+        of_users + of_kernel + idle,
+        all,
+        all / 100,
+    );
+    let cpus = told.split("What the CPUs did").nth(1).unwrap();
+    let of_cpus = line_with(cpus, 0, "all");
+    // Its looks are a little off the window's edges.
+    assert_close(
+        "idle CPUs in ms",
+        thousandths(of_cpus[3]),
+        idle,
+        all / 100 + 20 * cpus_online() as u64,
+    );
+    for cpu in 0..cpus_online() {
+        line_with(cpus, 0, &cpu.to_string());
+    }
+    // A process has its sums, and none is among the kernel's own.
+    let (users, kernel) = told.split_once("The kernel's own threads:").unwrap();
+    let row = line_with(users, 0, &spinner.to_string());
+    assert!(thousandths(row[RUNNING]) > 200, "{row:?}");
+    assert!(!kernel.contains("spinners 1 600"), "{told}");
+    let kthreadd = |process: &&profile::Process| process.pid == 2;
+    let kthreadd = profile.processes.iter().find(kthreadd);
+    assert!(kthreadd.is_some_and(|process| process.is_kernel_thread));
+}
+
+#[test]
+fn it_has_one_flame_graph_by_process_and_one_report() {
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    let folder = scratch();
+    let tool = Tool::new("wallclock")
+        .in_folder(folder.path())
+        .args("--all -d 2 -o out");
+    let run = tool.run().succeeded();
+    let files = files_below(folder.path());
+    let names: Vec<&str> = files
+        .iter()
+        .map(|path| path.file_name().unwrap().to_str().unwrap())
+        .collect();
+    assert_eq!(names, ["out.folded", "out.svg", "out_processes.txt"]);
+    let folded = fs::read_to_string(folder.path().join("out.folded")).unwrap();
+    let first = format!("simple-{};", simple.pid());
+    assert!(
+        folded.lines().any(|line| line.starts_with(&first)),
+        "{first}"
+    );
+    let svg = fs::read_to_string(folder.path().join("out.svg")).unwrap();
+    assert!(svg.contains("<title>simple (") && svg.contains("known_sleep"));
+    let report = fs::read_to_string(folder.path().join("out_processes.txt")).unwrap();
+    assert!(stdout(&run).starts_with(&report), "{report}");
+    assert!(report.contains("What the CPUs did"), "{report}");
+}
+
+#[test]
+fn it_ends_at_ctrl_c_and_lists_as_many_as_it_is_told() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    let tool = Tool::new("wallclock").in_folder(folder.path());
+    let running = start_measuring(tool.args("--all -d 600 --processes 1 -o out"));
+    std::thread::sleep(Duration::from_millis(500));
+    running.signal(Signal::INT);
+    let finished = running.finish_within(PATIENCE).succeeded();
+    let told = stdout(&finished);
+    assert!(
+        told.contains("of 600.000 s asked for, ended by the user"),
+        "{told}"
+    );
+    let (users, _) = told.split_once("The kernel's own threads:").unwrap();
+    let rest = users.lines().find(|line| line.ends_with("other processes"));
+    let rest = rest.unwrap_or_else(|| panic!("no row of all others\n{told}"));
+    let others: usize = rest
+        .split_whitespace()
+        .rev()
+        .nth(2)
+        .unwrap()
+        .parse()
+        .unwrap();
+    let (all, _) = told.split_once(' ').unwrap();
+    let all: usize = all.parse().unwrap();
+    let listed = users
+        .lines()
+        .filter(|line| line.split_whitespace().next().is_some_and(is_number))
+        .filter(|line| !line.ends_with(" processes") && !line.contains("measured"))
+        .count();
+    assert_eq!(listed + others, all, "{told}");
+}
+
+fn is_number(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[test]
+fn a_machine_and_a_process_are_not_measured_at_once() {
+    let _turn = Turn::share();
+    for arguments in ["--all 1", "--all -n sleep", "--all --processes x"] {
+        let refused = Tool::new("wallclock").args(arguments).run();
+        assert_refused("wallclock", &refused, &[WRONG_COMMAND_LINE], &["--"]);
+    }
+}

@@ -1,0 +1,126 @@
+//! What wallclock says of several processes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::process::Command;
+use std::time::Instant;
+
+use systemscope_tests::programs::process::children_of;
+use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::programs::wallclock::{Run, assert_marked};
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::{Folded, Running, Tool, Turn};
+
+/// A shell with so many children, all asleep.
+fn family(children: usize) -> (Running, Vec<u32>) {
+    let mut shell = Command::new("sh");
+    let script = "sleep 1000 & ".repeat(children) + "wait";
+    shell.args(["-c", &script]);
+    let shell = Running::spawn(shell, true);
+    let deadline = Instant::now() + PATIENCE;
+    let is_sleep = |pid: &u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "sleep\n")
+    };
+    loop {
+        let mut pids = children_of(shell.pid());
+        if pids.iter().filter(|pid| is_sleep(pid)).count() == children {
+            pids.sort_unstable();
+            return (shell, pids);
+        }
+        assert!(
+            Instant::now() < deadline,
+            "no {children} children: {pids:?}"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn children_stand_below_their_parents_and_the_busiest_have_tables() {
+    let _turn = Turn::share();
+    let (shell, children) = family(7);
+    let mut pids = vec![shell.pid()];
+    pids.extend(&children);
+    let list: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let run = Run::with_prefix(&list.join(","), "-d 1");
+    let told = String::from_utf8(run.finished.stdout.clone()).unwrap();
+    assert!(told.starts_with("8 processes\n"), "{told}");
+    let row = |pid: u32| {
+        let of_pid = |line: &&str| line.split_whitespace().next() == Some(&pid.to_string());
+        let line = told.lines().find(of_pid);
+        line.unwrap_or_else(|| panic!("no row of {pid}:\n{told}"))
+    };
+    assert!(row(shell.pid()).contains("  sh -c sleep"), "{told}");
+    for &child in &children {
+        let row = row(child);
+        assert!(row.ends_with("    sleep 1000"), "{row}");
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        let parent = shell.pid().to_string();
+        assert_eq!(cells[1..4], [&*parent, "1.000", "0.000"], "{row}");
+        assert_eq!(cells[9..11], ["100.0", "1"], "{row}");
+    }
+    // Five tables of threads; the others' are in their folders, as theirs are.
+    assert_eq!(told.matches("\nProcess ").count(), 5, "{told}");
+    assert!(
+        told.contains("(the threads of 3 more processes: in "),
+        "{told}"
+    );
+    for pid in &pids {
+        let folder = format!("base/pid{pid}/combined.folded");
+        assert!(
+            run.files.iter().any(|path| path.ends_with(&folder)),
+            "{folder} is not in {:#?}",
+            run.files
+        );
+    }
+    let report = run.text("base_processes", ".txt");
+    assert!(told.starts_with(&report), "{report}");
+    let together = run
+        .files
+        .iter()
+        .find(|path| path.ends_with("base/combined.folded"));
+    let together = Folded::parse(&std::fs::read(together.unwrap()).unwrap());
+    assert_marked(&together);
+    // All of it, with the process in the first field.
+    assert_eq!(together.marked("_[o]").total() / 1_000_000, 8, "{together}");
+    let first = format!("sleep-{}", children[0]);
+    assert!(together.comms().contains(first.as_str()), "{together}");
+}
+
+#[test]
+fn a_report_has_as_many_rows_and_tables_as_it_is_told() {
+    let _turn = Turn::share();
+    let (shell, children) = family(6);
+    let folder = scratch();
+    let scope = folder.path().join("run.scope");
+    let mut pids = children.clone();
+    pids.push(shell.pid());
+    let list: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let run = Tool::new("wallclock").arg(list.join(",")).args("-d 1 -o");
+    run.arg(&scope).run().succeeded();
+    let report = |flags: &str| {
+        let report = Tool::new("systemscope")
+            .arg("report")
+            .args(flags)
+            .arg(&scope);
+        String::from_utf8(report.run().succeeded().stdout).unwrap()
+    };
+    let tables = |text: &str| text.matches("\nProcess ").count();
+    assert_eq!(tables(&report("")), 5);
+    let all = report("--tables 99");
+    assert_eq!(tables(&all), 7);
+    assert!(
+        !all.contains("more processes") && !all.contains("other process"),
+        "{all}"
+    );
+    let few = report("--tables 2 --processes 1");
+    assert_eq!(tables(&few), 2);
+    assert!(
+        few.ends_with("(the threads of 5 more processes: --tables N shows those of N processes)\n"),
+        "{few}"
+    );
+    // Of sleepers the first, and the shell if that is a child's.
+    assert!(
+        few.contains("  5 other processes\n") || few.contains("  6 other processes\n"),
+        "{few}"
+    );
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Sleeps once, and ends.
+ *
+ * usage: sleeper MILLISECONDS
+ */
+#include "workload.h"
+
+int main(int argc, char **argv)
+{
+	sleep_ns(argument_or(argc, argv, 1, 300) * NS_PER_MS);
+	return 0;
+}

@@ -1,0 +1,74 @@
+//! Where histograms go.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use cli::{HeldCommand, Output};
+
+use crate::arguments::Arguments;
+
+/// Standard output, or a file.
+pub(crate) enum Sink {
+    /// An interval is there as soon as it has ended.
+    Stdout,
+    /// All of them, at the end.
+    File {
+        output: Output,
+        text: Vec<u8>,
+        /// Its name, if nobody gave one.
+        own: Option<PathBuf>,
+    },
+}
+
+impl Sink {
+    /// Where the command line says; a command has standard output to itself.
+    ///
+    /// # Errors
+    /// The file cannot be written: why, and what to do.
+    pub(crate) fn new(
+        arguments: &Arguments,
+        command: Option<&HeldCommand>,
+    ) -> anyhow::Result<Sink> {
+        let own = command.filter(|_| arguments.file.is_none());
+        let own = own.map(|command| command.default_file("cpudist", ".txt"));
+        let output = match (&own, &arguments.file) {
+            (Some(own), _) => Output::create_new(own.clone())?,
+            (None, Some(file)) => Output::new(Some(file.clone()))?,
+            (None, None) => return Ok(Sink::Stdout),
+        };
+        Ok(Sink::File {
+            output,
+            text: Vec::new(),
+            own,
+        })
+    }
+
+    /// Writes what `body` does.
+    ///
+    /// # Errors
+    /// Those of standard output.
+    pub(crate) fn write(
+        &mut self,
+        body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        match self {
+            Sink::Stdout => Output::new(None)?.write(|writer| body(writer)),
+            Sink::File { text, .. } => Ok(body(text)?),
+        }
+    }
+
+    /// Puts the file in its place, and tells of it if nobody named it.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn finish(self) -> anyhow::Result<()> {
+        let Sink::File { output, text, own } = self else {
+            return Ok(());
+        };
+        output.write(|writer| writer.write_all(&text))?;
+        if let Some(file) = own {
+            eprintln!("cpudist: wrote `{}`", file.display());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,199 @@
+//! What each CPU did over the window, by the kernel's account of it: `/proc/stat`.
+//!
+//! `/proc/schedstat` has each CPU's time with threads in nanoseconds, but adds a thread's
+//! turn only when that is over: of one that runs alone for seconds it knows nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use anyhow::Context;
+use cli::monotonic_ns;
+use export::report::{Cpu, Cpus};
+
+/// What times are counted in: USER_HZ of the kernel's `include/asm-generic/param.h`.
+const TICK_NS: u64 = 10_000_000;
+const STAT: &str = "/proc/stat";
+
+/// The CPUs at the window's edges.
+#[derive(Default)]
+pub(crate) struct CpuTimes {
+    start: Option<Reading>,
+    stop: Option<Reading>,
+}
+
+impl CpuTimes {
+    /// Looks at them once the window's start has come, and once its end has; both
+    /// CLOCK_MONOTONIC, nanoseconds.
+    ///
+    /// # Errors
+    /// What they do cannot be read.
+    pub(crate) fn look(&mut self, start: u64, stop: u64) -> anyhow::Result<()> {
+        for (reading, edge) in [(&mut self.start, start), (&mut self.stop, stop)] {
+            if reading.is_none() && monotonic_ns() >= edge {
+                *reading = Some(Reading::now()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// How long there is nothing to look at, at `now`.
+    pub(crate) fn patience(&self, now: u64, start: u64, stop: u64) -> Duration {
+        let edge = match (&self.start, &self.stop) {
+            (None, _) => start,
+            (_, None) => stop,
+            _ => u64::MAX,
+        };
+        Duration::from_nanos(edge.saturating_sub(now))
+    }
+
+    /// What each did in between, if there were both looks; threads ran for `ran_ns` then.
+    pub(crate) fn between(&self, ran_ns: u64) -> Option<Cpus> {
+        let cpus = self.stop.as_ref()?.since(self.start.as_ref()?);
+        Some(Cpus { ran_ns, ..cpus })
+    }
+}
+
+/// One look at all CPUs that are online.
+struct Reading {
+    at_ns: u64,
+    cpus: BTreeMap<u32, Ticks>,
+}
+
+/// What a CPU did since the machine started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ticks {
+    idle: u64,
+    interrupts: u64,
+    stolen: u64,
+}
+
+impl Reading {
+    fn now() -> anyhow::Result<Reading> {
+        let before = monotonic_ns();
+        let text = fs::read_to_string(STAT).with_context(|| format!("cannot read {STAT}"))?;
+        Ok(Reading {
+            at_ns: u64::midpoint(before, monotonic_ns()),
+            cpus: parse(&text),
+        })
+    }
+
+    fn since(&self, earlier: &Reading) -> Cpus {
+        let each = self.cpus.iter().filter_map(|(&number, now)| {
+            let before = earlier.cpus.get(&number)?;
+            // What a CPU that idles has done may be put right later.
+            let passed = |of: fn(&Ticks) -> u64| {
+                let ticks = of(now).saturating_sub(of(before));
+                ticks.saturating_mul(TICK_NS)
+            };
+            Some(Cpu {
+                number,
+                idle_ns: passed(|ticks| ticks.idle),
+                interrupts_ns: passed(|ticks| ticks.interrupts),
+                stolen_ns: passed(|ticks| ticks.stolen),
+            })
+        });
+        let each: Vec<Cpu> = each.collect();
+        let at_one_alone = self.cpus.len() + earlier.cpus.len() - 2 * each.len();
+        Cpus {
+            length_ns: self.at_ns.saturating_sub(earlier.at_ns),
+            each,
+            left_out: at_one_alone as u64,
+            ..Cpus::default()
+        }
+    }
+}
+
+/// The lines `cpuN user nice system idle iowait irq softirq steal …` of proc_stat(5).
+fn parse(stat: &str) -> BTreeMap<u32, Ticks> {
+    let cpu = |line: &str| {
+        let (name, times) = line.split_once(' ')?;
+        let number = name.strip_prefix("cpu")?.parse().ok()?;
+        let times = times.split_ascii_whitespace().map(str::parse);
+        let times: Vec<u64> = times.map_while(Result::ok).collect();
+        let [_, _, _, idle, iowait, irq, softirq, stolen, ..] = times[..] else {
+            return None;
+        };
+        let ticks = Ticks {
+            idle: idle.saturating_add(iowait),
+            interrupts: irq.saturating_add(softirq),
+            stolen,
+        };
+        Some((number, ticks))
+    };
+    stat.lines().filter_map(cpu).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const STAT_OF_TWO: &str = "\
+cpu  300 0 60 500 20 7 9 3 0 0
+cpu0 100 0 20 200 10 3 4 1 0 0
+cpu12 200 0 40 300 10 4 5 2 0 0
+intr 12345 0 6
+ctxt 77
+";
+
+    #[test]
+    fn lines_of_cpus_are_taken_and_no_others() {
+        let ticks = |idle, interrupts, stolen| Ticks {
+            idle,
+            interrupts,
+            stolen,
+        };
+        let expected = BTreeMap::from([(0, ticks(210, 7, 1)), (12, ticks(310, 9, 2))]);
+        assert_eq!(parse(STAT_OF_TWO), expected);
+        for damaged in [
+            "",
+            "cpu0",
+            "cpu0 1 2 3",
+            "cpux 1 2 3 4 5 6 7 8",
+            "cpu0 a b c d",
+        ] {
+            assert!(parse(damaged).is_empty(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn what_passed_is_told_of_cpus_that_were_there_at_both_looks() {
+        let reading = |at_ns, text: &str| Reading {
+            at_ns,
+            cpus: parse(text),
+        };
+        let earlier = reading(1_000, STAT_OF_TWO);
+        let later = "cpu0 150 0 20 240 11 2 8 4 0 0\ncpu3 1 1 1 1 1 1 1 1 0 0\n";
+        let cpus = reading(1_001_000, later).since(&earlier);
+        let expected = Cpu {
+            number: 0,
+            idle_ns: 410_000_000,
+            // 3 more in software interrupts than there were of both.
+            interrupts_ns: 30_000_000,
+            stolen_ns: 30_000_000,
+        };
+        assert_eq!(cpus.each, [expected]);
+        assert_eq!((cpus.length_ns, cpus.left_out), (1_000_000, 2));
+    }
+
+    #[test]
+    fn each_edge_is_looked_at_once_it_has_come() {
+        let now = monotonic_ns();
+        let hour = 3_600_000_000_000;
+        let mut times = CpuTimes::default();
+        times.look(now + hour, now + 2 * hour).unwrap();
+        assert!(times.start.is_none() && times.between(0).is_none());
+        assert_eq!(
+            times.patience(now, now + hour, now + 2 * hour),
+            Duration::from_nanos(hour)
+        );
+        times.look(now, now + hour).unwrap();
+        assert!(times.start.is_some() && times.stop.is_none());
+        assert_eq!(times.patience(now, now, now + 5), Duration::from_nanos(5));
+        times.look(now, now).unwrap();
+        let cpus = times.between(7).unwrap();
+        assert!(!cpus.each.is_empty() && cpus.ran_ns == 7);
+        assert!(times.patience(now, now, now) > Duration::from_nanos(hour));
+    }
+}
