@@ -47,9 +47,9 @@ static __always_inline struct pt_regs *regs_at_stack_top(void *stack)
 }
 
 /* Interrupts and exceptions enter with -1, system calls with their number. */
-static __always_inline bool regs_entered_by_syscall(struct pt_regs *regs)
+static __always_inline bool entered_by_syscall(unsigned long orig_ax)
 {
-	return (long)BPF_CORE_READ(regs, orig_ax) != -1;
+	return (long)orig_ax != -1;
 }
 
 /*
@@ -62,9 +62,9 @@ static __always_inline bool regs_are_of_new_program(struct pt_regs *regs)
 }
 
 /* The stacks of 32-bit code have words of half the size. */
-static __always_inline bool regs_are_32_bit(struct pt_regs *regs)
+static __always_inline bool is_32_bit(unsigned long cs)
 {
-	return (BPF_CORE_READ(regs, cs) & 0xffff) == USER_CODE_SEGMENT_32;
+	return (cs & 0xffff) == USER_CODE_SEGMENT_32;
 }
 
 /* A register by its DWARF number (System V ABI for x86-64, figure 3.36). */

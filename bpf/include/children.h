@@ -39,10 +39,10 @@ static __always_inline void describe_process(struct process_event *event,
 	event->kind = EVENT_PROCESS;
 	event->pid = namespace_pid(task);
 	event->parent =
-		namespace_pid(BPF_CORE_READ(task, group_leader, real_parent));
+		namespace_pid(read_task(task, group_leader, real_parent));
 	event->length = 0;
 	event->instance = process_instance(task);
-	event->started = BPF_CORE_READ(task, group_leader, start_boottime);
+	event->started = read_task(task, group_leader, start_boottime);
 }
 
 /* Whether there is room for the process of @task, which is measured from now on. */
@@ -66,7 +66,7 @@ static __always_inline bool make_target(struct task_struct *task)
 SEC("tp_btf/sched_wakeup_new")
 int follow_fork(u64 *ctx)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *task = current_task();
 	struct task_struct *child = (void *)ctx[0];
 	u64 ids = bpf_get_current_pid_tgid();
 	struct process_event *event;
@@ -187,7 +187,7 @@ int forget_process(u64 *ctx)
 		return 0;
 	/* A child may have the ID again. */
 	started = bpf_map_lookup_elem(&target_pids, &pid);
-	if (started && *started == BPF_CORE_READ(task, start_time))
+	if (started && *started == read_task(task, start_time))
 		bpf_map_delete_elem(&target_pids, &pid);
 	return 0;
 }

@@ -3,9 +3,7 @@
 #ifndef SYSTEMSCOPE_CONTEXT_H
 #define SYSTEMSCOPE_CONTEXT_H
 
-#include "kernel_types.h"
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
+#include "task.h"
 
 enum context {
 	CONTEXT_TASK,
@@ -35,13 +33,12 @@ static __always_inline bool may_be_task(enum context context)
 
 static __always_inline enum context current_context(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
 	void *address;
 	int count;
 
 	if (!preempt_count_from_runqueue)
 		return CONTEXT_UNKNOWN;
-	address = BPF_CORE_READ(task, se.cfs_rq, rq);
+	address = read_task(current_task(), se.cfs_rq, rq);
 	address += preempt_count_from_runqueue;
 	if (bpf_core_type_exists(struct pcpu_hot))
 		address +=

@@ -50,7 +50,7 @@ static __always_inline bool is_target(struct task_struct *task, u32 pid,
 	}
 	if (filter_tids) {
 		started = bpf_map_lookup_elem(&target_tids, &tid);
-		if (started && *started == BPF_CORE_READ(task, start_time))
+		if (started && *started == read_task(task, start_time))
 			return true;
 	}
 	return false;
@@ -91,7 +91,7 @@ int list_threads(struct bpf_iter__task *ctx)
 	ids.namespace_pid = namespace_pid(task);
 	ids.namespace_tid = namespace_tid(task);
 	ids.instance = is_kernel_thread(task) ? 0 : process_instance(task);
-	ids.started = BPF_CORE_READ(task, start_time);
+	ids.started = read_task(task, start_time);
 	ids.process_started = process_started(task);
 	ids.parent = BPF_CORE_READ(task, group_leader, real_parent, tgid);
 	ids.is_target = is_target(task, ids.pid, ids.tid);

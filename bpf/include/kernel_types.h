@@ -59,6 +59,7 @@ enum {
  * that the presence of a helper can be asked of the running kernel's BTF.
  */
 enum bpf_func_id {
+	BPF_FUNC_get_current_task_btf = 158,
 	BPF_FUNC_task_pt_regs = 175,
 };
 

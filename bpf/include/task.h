@@ -19,6 +19,31 @@
  */
 const volatile u32 pid_namespace = 0;
 
+/*
+ * Whether every task comes as a pointer that the verifier knows the type of: the
+ * current one does since 5.11.
+ */
+static __always_inline bool tasks_have_types(void)
+{
+	return bpf_core_enum_value_exists(enum bpf_func_id,
+					  BPF_FUNC_get_current_task_btf);
+}
+
+/*
+ * task->a->b->..., given as task, a, b, ...: a load each where types are known,
+ * else a call each. What leads to nowhere reads as 0.
+ */
+#define read_task(task, ...)                                                   \
+	(tasks_have_types() ? ___arrow(task, __VA_ARGS__) :                    \
+			      BPF_CORE_READ(task, __VA_ARGS__))
+
+static __always_inline struct task_struct *current_task(void)
+{
+	if (tasks_have_types())
+		return bpf_get_current_task_btf();
+	return (struct task_struct *)bpf_get_current_task();
+}
+
 static __always_inline u32 task_state(struct task_struct *task)
 {
 	struct task_struct___before_5_14 *old = (void *)task;
@@ -30,7 +55,7 @@ static __always_inline u32 task_state(struct task_struct *task)
 
 static __always_inline bool is_kernel_thread(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, flags) & PF_KTHREAD;
+	return read_task(task, flags) & PF_KTHREAD;
 }
 
 /* The task's thread ID in the caller's PID namespace, 0 when it has none. */
@@ -40,9 +65,9 @@ static __always_inline u32 namespace_tid(struct task_struct *task)
 	u32 level;
 
 	if (!pid_namespace)
-		return BPF_CORE_READ(task, pid);
+		return read_task(task, pid);
 
-	pid = BPF_CORE_READ(task, thread_pid);
+	pid = read_task(task, thread_pid);
 	level = BPF_CORE_READ(pid, level);
 	for (u32 i = 0; i < PID_NAMESPACE_DEPTH; i++) {
 		struct upid upid;
@@ -59,7 +84,7 @@ static __always_inline u32 namespace_tid(struct task_struct *task)
 
 static __always_inline u32 namespace_pid(struct task_struct *task)
 {
-	return namespace_tid(BPF_CORE_READ(task, group_leader));
+	return namespace_tid(read_task(task, group_leader));
 }
 
 /*
@@ -68,7 +93,7 @@ static __always_inline u32 namespace_pid(struct task_struct *task)
  */
 static __always_inline u64 process_started(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, group_leader, start_time);
+	return read_task(task, group_leader, start_time);
 }
 
 /*
@@ -78,7 +103,7 @@ static __always_inline u64 process_started(struct task_struct *task)
  */
 static __always_inline u64 process_instance(struct task_struct *task)
 {
-	return process_started(task) + BPF_CORE_READ(task, self_exec_id);
+	return process_started(task) + read_task(task, self_exec_id);
 }
 
 /*
@@ -91,13 +116,11 @@ fork_of_same_code(struct task_struct *task)
 {
 	struct task_struct *parent;
 
-	parent = BPF_CORE_READ(task, group_leader, real_parent, group_leader);
-	if (BPF_CORE_READ(parent, self_exec_id) !=
-		    BPF_CORE_READ(task, self_exec_id) ||
-	    BPF_CORE_READ(parent, mm, start_stack) !=
-		    BPF_CORE_READ(task, mm, start_stack) ||
-	    BPF_CORE_READ(parent, mm, exec_vm) !=
-		    BPF_CORE_READ(task, mm, exec_vm))
+	parent = read_task(task, group_leader, real_parent, group_leader);
+	if (read_task(parent, self_exec_id) != read_task(task, self_exec_id) ||
+	    read_task(parent, mm, start_stack) !=
+		    read_task(task, mm, start_stack) ||
+	    read_task(parent, mm, exec_vm) != read_task(task, mm, exec_vm))
 		return NULL;
 	return parent;
 }
@@ -105,7 +128,7 @@ fork_of_same_code(struct task_struct *task)
 /* How often the task has left a CPU: while that stands, so does its stack. */
 static __always_inline u64 switch_count(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
+	return read_task(task, nvcsw) + read_task(task, nivcsw);
 }
 
 /*
@@ -138,12 +161,7 @@ static __always_inline struct pt_regs *user_regs(struct task_struct *task)
 
 static __always_inline struct pt_regs *current_user_regs(void)
 {
-	struct task_struct *task;
-
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
-		return user_regs(bpf_get_current_task_btf());
-	task = (struct task_struct *)bpf_get_current_task();
-	return regs_at_stack_top(BPF_CORE_READ(task, stack));
+	return user_regs(current_task());
 }
 
 #endif

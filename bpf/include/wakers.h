@@ -110,7 +110,7 @@ static __always_inline void send_waker(u64 *slot, void *event, u32 size, u64 id)
  */
 static __noinline u64 capture_waker(void *ctx, enum context context)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *task = current_task();
 	struct waker_event waker = {
 		.kind = EVENT_WAKER,
 		.context = context,

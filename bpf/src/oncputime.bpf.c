@@ -20,7 +20,7 @@ int sample(struct bpf_perf_event_data *ctx)
 
 	if (!now || window_is_over(now))
 		return 0;
-	task = (struct task_struct *)bpf_get_current_task();
+	task = current_task();
 	if (tid ? !is_target(task, pid, tid) : !include_idle)
 		return 0;
 

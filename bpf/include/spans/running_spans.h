@@ -171,7 +171,7 @@ int switch_running(u64 *ctx)
 SEC("raw_tp")
 int visit_cpu(void *ctx)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *task = current_task();
 	u64 ids = bpf_get_current_pid_tgid();
 	u32 pid = ids >> 32, tid = ids;
 	u64 now = window_now();

@@ -142,7 +142,7 @@ find_forks_process(struct stack_event *event, struct task_struct *task,
 static __always_inline bool code_changed(struct unwind_process *process,
 					 struct task_struct *task)
 {
-	u64 pages = BPF_CORE_READ(task, mm, exec_vm);
+	u64 pages = read_task(task, mm, exec_vm);
 	u64 before = process->code_pages;
 
 	if (pages == before)
@@ -164,14 +164,13 @@ static __always_inline void report_code_change(struct stack_event *event)
 			   BPF_RB_NO_WAKEUP);
 }
 
-/* Starts a walk from @regs, where task @task left user space. */
-static __always_inline void start_walk(struct walk *walk, struct pt_regs *regs,
-				       bool exact)
+/* Starts a walk where its registers were. */
+static __always_inline void start_walk(struct walk *walk, bool exact)
 {
-	walk->ip = BPF_CORE_READ(regs, ip);
-	walk->sp = BPF_CORE_READ(regs, sp);
-	walk->bp = BPF_CORE_READ(regs, bp);
-	walk->leaf = regs;
+	walk->ip = walk->registers.ip;
+	walk->sp = walk->registers.sp;
+	walk->bp = walk->registers.bp;
+	walk->at_leaf = true;
 	walk->ip_is_exact = exact;
 	walk->by_frame_pointer = false;
 	walk->depth = 0;
@@ -192,8 +191,7 @@ static __always_inline void check_cache_hit(u64 cached, u64 walked)
  * STACK_NONE if nothing is known of the process: then others must try.
  */
 static __always_inline u64 walk_by_tables(struct stack_scratch *room,
-					  struct task_struct *task,
-					  struct pt_regs *regs)
+					  struct task_struct *task)
 {
 	struct stack_event *event = &room->event;
 	struct walk *walk = &room->walk;
@@ -203,7 +201,7 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room,
 	u64 id, cached = 0;
 	int end;
 
-	start_walk(walk, regs, exact);
+	start_walk(walk, exact);
 	process = find_process(event, &tables);
 	if (!process)
 		process = find_forks_process(event, task, &tables);
@@ -242,7 +240,7 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room,
 		u32 depth = walk->depth;
 
 		/* The dump starts where the walk did. */
-		start_walk(walk, regs, exact);
+		start_walk(walk, exact);
 		walk->depth = depth;
 	}
 	if ((end & 0xff) == WALK_NO_MAPPING) {
@@ -275,24 +273,26 @@ static __always_inline u64 capture_user_stack(void *ctx,
 	u64 id;
 	int bytes;
 
-	if (!want_user_stacks || is_kernel_thread(task) ||
-	    !BPF_CORE_READ(task, mm))
+	if (!want_user_stacks || is_kernel_thread(task) || !read_task(task, mm))
 		return STACK_NONE;
 	room = scratch_room(SCRATCH_HOOK);
 	if (!room)
 		return STACK_MISSED;
 	event = &room->event;
 
-	regs = current_user_regs();
+	/* At once: what they are worth is asked for several of them. */
+	regs = &room->walk.registers;
+	if (bpf_probe_read_kernel(regs, sizeof(*regs), current_user_regs()))
+		return STACK_MISSED;
 	/* Of a kernel's worker in a user process there are none. */
-	if (!BPF_CORE_READ(regs, ip))
+	if (!regs->ip)
 		return STACK_NONE;
 	event->pid = pid;
 	event->instance = instance;
-	event->leaf_is_exact = !regs_entered_by_syscall(regs);
+	event->leaf_is_exact = !entered_by_syscall(regs->orig_ax);
 	event->walk_end = WALK_NOT_KNOWN;
-	if (call_graph != CALL_GRAPH_FP && !regs_are_32_bit(regs)) {
-		id = walk_by_tables(room, task, regs);
+	if (call_graph != CALL_GRAPH_FP && !is_32_bit(regs->cs)) {
+		id = walk_by_tables(room, task);
 		if (id != STACK_NONE)
 			return id;
 		event->walk_end = WALK_NO_MAPPING | WALK_BY_FRAME_POINTER;

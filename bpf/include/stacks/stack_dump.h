@@ -87,14 +87,14 @@ __noinline int send_stack_dump(u32 kind)
 	u64 sp;
 
 	dump = bpf_map_lookup_elem(&stack_dumps, &zero);
-	if (!room || !dump || !room->walk.leaf)
+	if (!room || !dump || !room->walk.at_leaf)
 		return 0;
 	dump->kind = EVENT_STACK_DUMP;
 	dump->pid = room->event.pid;
 	dump->hash = room->event.hash;
 	dump->instance = room->event.instance;
 	dump->leaf_is_exact = room->event.leaf_is_exact;
-	read_registers(&dump->registers, room->walk.leaf);
+	read_registers(&dump->registers, &room->walk.registers);
 	sp = room->walk.sp;
 
 	/* Up to the end of a page, then pages: reads are all or nothing. */

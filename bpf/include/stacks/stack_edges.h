@@ -63,8 +63,9 @@ int find_preexisting(struct bpf_iter__task *ctx)
 	found.is_running = task->on_cpu;
 	if (!is_kernel_thread(task)) {
 		regs = user_regs(task);
-		found.leaf_is_exact = !regs_entered_by_syscall(regs) ||
-				      regs_are_of_new_program(regs);
+		found.leaf_is_exact =
+			!entered_by_syscall(BPF_CORE_READ(regs, orig_ax)) ||
+			regs_are_of_new_program(regs);
 		read_registers(&found.registers, regs);
 	}
 	bpf_seq_write(ctx->meta->seq, &found, sizeof(found));

@@ -48,8 +48,9 @@ struct walk {
 	u64 ip;
 	u64 sp;
 	u64 bp;
-	/* All of the user registers, known at the leaf only. */
-	struct pt_regs *leaf;
+	/* All of the user registers, which are known at the leaf only. */
+	struct pt_regs registers;
+	bool at_leaf;
 	/* The ip is where the code was interrupted, not where it will return. */
 	bool ip_is_exact;
 	bool by_frame_pointer;
@@ -186,10 +187,10 @@ static __always_inline enum walk_end step_by_rule(struct walk *walk,
 		return WALK_REACHED_ROOT;
 	default:
 		number = rule->cfa % 16;
-		if (!walk->leaf || rule->cfa >= CFA_END)
+		if (!walk->at_leaf || rule->cfa >= CFA_END)
 			return WALK_NO_RULE;
 		notes->complete = false;
-		cfa = dwarf_register(walk->leaf, number);
+		cfa = dwarf_register(&walk->registers, number);
 		if (rule->cfa < CFA_RETURN_IN_REGISTER) {
 			cfa += offset;
 		} else {
@@ -292,7 +293,7 @@ __noinline int unwind_frame(u32 kind)
 	if (walk->ip_is_exact && !leaf)
 		/* The trampoline was not called: it has no call before it. */
 		room->event.frames[frame_index(depth)] = address + 2;
-	walk->leaf = NULL;
+	walk->at_leaf = false;
 	return end;
 }
 
