@@ -6,7 +6,10 @@
 #ifndef SYSTEMSCOPE_ARCH_H
 #define SYSTEMSCOPE_ARCH_H
 
-/* arch/x86/include/asm/ptrace.h, names of the kernel's own struct. */
+/*
+ * arch/x86/include/asm/ptrace.h, names of the kernel's own struct: all of it, as it
+ * is copied as a whole.
+ */
 struct pt_regs {
 	unsigned long r15;
 	unsigned long r14;
@@ -26,7 +29,9 @@ struct pt_regs {
 	unsigned long orig_ax;
 	unsigned long ip;
 	unsigned long cs;
+	unsigned long flags;
 	unsigned long sp;
+	unsigned long ss;
 } __attribute__((preserve_access_index));
 
 /* THREAD_SIZE of arch/x86/include/asm/page_64_types.h, without KASAN. */

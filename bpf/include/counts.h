@@ -62,7 +62,7 @@ volatile u64 counts_are_odd = 0;
 
 /*
  * How many count on a CPU now. Most have interrupts off, and cannot be met; a
- * sample at a page fault has not.
+ * sample at a page fault has not, nor has a thread that returns.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -124,11 +124,17 @@ static __always_inline void count_in(void *map, struct stack_key *key,
 		tally->shortest = weight->shortest;
 }
 
+static __always_inline volatile u32 *counting_here(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&counting, &zero);
+}
+
 static __always_inline void count(struct stack_key *key,
 				  const struct tally *weight)
 {
-	u32 zero = 0;
-	volatile u32 *here = bpf_map_lookup_elem(&counting, &zero);
+	volatile u32 *here = counting_here();
 
 	if (!here)
 		return;

@@ -14,6 +14,8 @@
 enum no_stack {
 	STACK_NONE,
 	STACK_MISSED,
+	/* In a thread's record alone: it is taken once the thread is back. */
+	STACK_AT_RETURN,
 };
 
 USER_SPACE_KNOWS(enum, no_stack);
@@ -64,7 +66,7 @@ static __always_inline u64 hash_word(u64 hash, u64 word)
 static __always_inline u64 stack_id(u64 hash)
 {
 	hash &= ~STACK_OF_PREEXISTING;
-	return hash > STACK_MISSED ? hash : STACK_MISSED + 1;
+	return hash > STACK_AT_RETURN ? hash : STACK_AT_RETURN + 1;
 }
 
 struct {

@@ -123,8 +123,9 @@ static __noinline u64 capture_waker(void *ctx, enum context context)
 		bpf_get_current_comm(waker.comm, sizeof(waker.comm));
 		/* Of a process outside of our namespace nothing can be read. */
 		if (waker.pid)
-			waker.user = capture_user_stack(
-				ctx, task, process_instance(task), waker.pid);
+			waker.user = capture_user_stack(ctx, SCRATCH_HOOK, task,
+							process_instance(task),
+							waker.pid);
 	}
 	/* What kind of interrupt it is, if it is one, is read off its stack. */
 	if (want_kernel_stacks || context != CONTEXT_TASK)

@@ -9,8 +9,7 @@ static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 					    struct thread *thread)
 {
 	if (state_is_wanted(thread->off_state))
-		thread->user = capture_user_stack(ctx, task, thread->instance,
-						  thread->pid);
+		thread->user = user_stack_left(ctx, task, thread);
 }
 
 static __always_inline void thread_woken(void *ctx, struct task_struct *task,

@@ -17,8 +17,7 @@ static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 		return;
 	thread->wake.waker = WAKER_MISSED;
 	if (state_is_wanted(state) && is_chosen(task))
-		thread->user = capture_user_stack(ctx, task, thread->instance,
-						  thread->pid);
+		thread->user = user_stack_left(ctx, task, thread);
 }
 
 static __always_inline void thread_woken(void *ctx, struct task_struct *task,

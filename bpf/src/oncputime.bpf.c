@@ -33,8 +33,8 @@ int sample(struct bpf_perf_event_data *ctx)
 	}
 	bpf_get_current_comm(key.comm, sizeof(key.comm));
 
-	key.user =
-		capture_user_stack(ctx, task, process_instance(task), key.pid);
+	key.user = capture_user_stack(ctx, SCRATCH_HOOK, task,
+				      process_instance(task), key.pid);
 	if (want_kernel_stacks)
 		key.kernel = capture_kernel_stack(ctx, true);
 	count(&key, &weight);

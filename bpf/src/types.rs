@@ -20,12 +20,13 @@ pub use crate::offwaketime::types::{
     context as Context, departure as Departure, dump_budget as DumpBudget,
     dump_limits as DumpLimits, event_kind as EventKind, losses as Losses, no_stack as NoStack,
     no_waker as NoWaker, open_interval as OpenInterval, preexisting_thread as PreexistingThread,
-    process_event as ProcessEvent, program_name as ProgramName, stack_dump as StackDump,
-    stack_event as StackEvent, stack_key as StackKey, state_filter as StateFilter,
-    switch_arguments as SwitchArguments, tally as Tally, thread_ids as ThreadIds,
-    thread_kind as ThreadKind, unwind_mapping as UnwindMapping, unwind_page as UnwindPage,
-    unwind_process as UnwindProcess, unwind_rows as UnwindRows, user_registers as UserRegisters,
-    waker_chain_event as WakerChainEvent, waker_event as WakerEvent, walk_end as WalkEnd,
+    process_event as ProcessEvent, program_name as ProgramName, returning as Returning,
+    stack_dump as StackDump, stack_event as StackEvent, stack_key as StackKey,
+    state_filter as StateFilter, switch_arguments as SwitchArguments, tally as Tally,
+    thread_ids as ThreadIds, thread_kind as ThreadKind, unwind_mapping as UnwindMapping,
+    unwind_page as UnwindPage, unwind_process as UnwindProcess, unwind_rows as UnwindRows,
+    user_registers as UserRegisters, waker_chain_event as WakerChainEvent,
+    waker_event as WakerEvent, walk_end as WalkEnd,
 };
 
 /// How many elements an array in a struct has.
@@ -52,6 +53,8 @@ pub const SPAN_SLOTS: usize = SpanLimits::SPAN_SLOTS.0 as usize;
 pub const STACK_NONE: u64 = NoStack::STACK_NONE.0 as u64;
 /// Stack ID: there is a stack, and it could not be read.
 pub const STACK_MISSED: u64 = NoStack::STACK_MISSED.0 as u64;
+/// In a thread's record: its stack is taken once it is back.
+pub const STACK_AT_RETURN: u64 = NoStack::STACK_AT_RETURN.0 as u64;
 /// Set in the ID of a stack that user space is to read, `STACK_OF_PREEXISTING` of
 /// `include/events.h`, and in no other.
 pub const STACK_TO_READ: u64 = 1 << 63;
@@ -170,6 +173,7 @@ integers!(
     PreexistingThread,
     ProcessEvent,
     ProgramName,
+    Returning,
     SleepingThread,
     SpanCounts,
     SpanKey,

@@ -23,7 +23,7 @@ SEC("raw_tp")
 int walk_stack(void *ctx)
 {
 	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
-	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *task = current_task();
 	struct stack_event *event;
 
 	if (!room)
@@ -35,8 +35,9 @@ int walk_stack(void *ctx)
 	event->instance = walk_instance;
 	event->leaf_is_exact = walk_is_exact;
 	event->walk_end = WALK_NOT_KNOWN;
-	walk_found =
-		walk_by_tables(room, task, (struct pt_regs *)walk_registers);
+	__builtin_memcpy(&room->walk.registers, walk_registers,
+			 sizeof(room->walk.registers));
+	walk_found = walk_by_tables(room, SCRATCH_HOOK, task);
 	return 0;
 }
 

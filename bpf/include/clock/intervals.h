@@ -8,6 +8,7 @@
 
 #include "counts.h"
 #include "stacks/stack_capture.h"
+#include "clock/returns.h"
 #include "clock/thread_clock.h"
 
 /* Bounds on an interval's length, both inclusive, nanoseconds. */
@@ -53,7 +54,10 @@ static __noinline int count_interval(struct task_struct *task,
 
 	key.kernel = capture_saved_kernel_stack(task, SCRATCH_HOOK);
 	BPF_CORE_READ_STR_INTO(&key.comm, task, comm);
-	count(&key, weight);
+	if (is_taken_at_return(key.user))
+		count_at_return(task, thread, &key, weight);
+	else
+		count(&key, weight);
 	return 0;
 }
 

@@ -190,7 +190,7 @@ static __always_inline void check_cache_hit(u64 cached, u64 walked)
  * The user stack of the current task by the tables. Returns its ID, or
  * STACK_NONE if nothing is known of the process: then others must try.
  */
-static __always_inline u64 walk_by_tables(struct stack_scratch *room,
+static __always_inline u64 walk_by_tables(struct stack_scratch *room, u32 kind,
 					  struct task_struct *task)
 {
 	struct stack_event *event = &room->event;
@@ -206,12 +206,12 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room,
 	if (!process)
 		process = find_forks_process(event, task, &tables);
 	if (!process) {
-		id = dump_stack(room);
+		id = dump_stack(room, kind);
 		return id == STACK_MISSED ? STACK_NONE : id;
 	}
 	if (code_changed(process, task)) {
 		/* Another file may be where the mappings have one. */
-		id = dump_stack(room);
+		id = dump_stack(room, kind);
 		if (id != STACK_MISSED)
 			return id;
 		report_code_change(event);
@@ -234,7 +234,7 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room,
 	}
 	walk->first_mapping = (u32)tables.mappings;
 	walk->mapping_count = tables.mappings >> 32;
-	end = unwind_stack(SCRATCH_HOOK);
+	end = unwind_stack(kind);
 
 	if ((end & 0xff) == WALK_NO_MAPPING || dump_every_stack) {
 		u32 depth = walk->depth;
@@ -244,26 +244,26 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room,
 		walk->depth = depth;
 	}
 	if ((end & 0xff) == WALK_NO_MAPPING) {
-		id = dump_stack(room);
+		id = dump_stack(room, kind);
 		if (id != STACK_MISSED)
 			return id;
 	}
 	event->walk_end = end;
-	id = publish_stack(SCRATCH_HOOK, walk->depth * sizeof(u64));
+	id = publish_stack(kind, walk->depth * sizeof(u64));
 	if ((end & 0xff) == WALK_REACHED_ROOT)
 		cache_walk(&walk->notes, id);
 	if (dump_every_stack) {
 		check_cache_hit(cached, id);
-		send_stack_dump(SCRATCH_HOOK);
+		send_stack_dump(kind);
 	}
 	return id;
 }
 
 /*
  * The user stack of the current task. @instance and @pid say whose addresses
- * these are.
+ * these are, and @kind where the stack is made.
  */
-static __always_inline u64 capture_user_stack(void *ctx,
+static __always_inline u64 capture_user_stack(void *ctx, enum scratch kind,
 					      struct task_struct *task,
 					      u64 instance, u32 pid)
 {
@@ -275,7 +275,7 @@ static __always_inline u64 capture_user_stack(void *ctx,
 
 	if (!want_user_stacks || is_kernel_thread(task) || !read_task(task, mm))
 		return STACK_NONE;
-	room = scratch_room(SCRATCH_HOOK);
+	room = scratch_room(kind);
 	if (!room)
 		return STACK_MISSED;
 	event = &room->event;
@@ -292,7 +292,7 @@ static __always_inline u64 capture_user_stack(void *ctx,
 	event->leaf_is_exact = !entered_by_syscall(regs->orig_ax);
 	event->walk_end = WALK_NOT_KNOWN;
 	if (call_graph != CALL_GRAPH_FP && !is_32_bit(regs->cs)) {
-		id = walk_by_tables(room, task);
+		id = walk_by_tables(room, kind, task);
 		if (id != STACK_NONE)
 			return id;
 		event->walk_end = WALK_NO_MAPPING | WALK_BY_FRAME_POINTER;
@@ -303,7 +303,7 @@ static __always_inline u64 capture_user_stack(void *ctx,
 		event->walk_end = WALK_TOO_DEEP | WALK_BY_FRAME_POINTER;
 	if (call_graph == CALL_GRAPH_DWARF && bytes > (int)sizeof(u64))
 		bytes = sizeof(u64);
-	return publish_stack(SCRATCH_HOOK, bytes);
+	return publish_stack(kind, bytes);
 }
 
 static __always_inline void prepare_kernel_stack(struct stack_event *event,

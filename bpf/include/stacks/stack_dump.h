@@ -119,10 +119,10 @@ __noinline int send_stack_dump(u32 kind)
 }
 
 /*
- * Sends a dump of the stack that @room is about, if there may be one. Returns
+ * Sends a dump of the stack that @room, of @kind, is about, if there may be one. Returns
  * its ID, or STACK_MISSED.
  */
-static __always_inline u64 dump_stack(struct stack_scratch *room)
+static __always_inline u64 dump_stack(struct stack_scratch *room, u32 kind)
 {
 	struct stack_event *event = &room->event;
 	struct dump_budget *budget;
@@ -141,7 +141,7 @@ static __always_inline u64 dump_stack(struct stack_scratch *room)
 
 	hash = hash_word(event->instance, bpf_ktime_get_ns());
 	event->hash = stack_id(hash_word(hash, bpf_get_current_pid_tgid()));
-	if (!send_stack_dump(SCRATCH_HOOK))
+	if (!send_stack_dump(kind))
 		return STACK_MISSED;
 	__sync_fetch_and_add(&dumps_allowed, -1);
 	__sync_fetch_and_add(&budget->left, -1);

@@ -27,6 +27,24 @@ struct preexisting_thread {
 
 USER_SPACE_KNOWS(struct, preexisting_thread);
 
+static __always_inline void
+describe_user_stack(struct preexisting_thread *found, struct task_struct *task)
+{
+	struct pt_regs *regs;
+
+	found->task = (u64)task;
+	found->instance = process_instance(task);
+	found->pid = namespace_pid(task);
+	found->is_running = task->on_cpu;
+	if (is_kernel_thread(task))
+		return;
+	regs = user_regs(task);
+	found->leaf_is_exact =
+		!entered_by_syscall(BPF_CORE_READ(regs, orig_ax)) ||
+		regs_are_of_new_program(regs);
+	read_registers(&found->registers, regs);
+}
+
 /*
  * Runs twice: shortly before the window, for user space to read the stacks of
  * the threads that are off CPU, and right after its start, when every thread
@@ -39,7 +57,6 @@ int find_preexisting(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct preexisting_thread found = {};
 	struct thread *thread;
-	struct pt_regs *regs;
 	u64 now;
 
 	if (!task || !is_measured(task) || task->exit_state)
@@ -57,17 +74,7 @@ int find_preexisting(struct bpf_iter__task *ctx)
 		found.switches = thread->switches;
 	}
 
-	found.task = (u64)task;
-	found.instance = process_instance(task);
-	found.pid = namespace_pid(task);
-	found.is_running = task->on_cpu;
-	if (!is_kernel_thread(task)) {
-		regs = user_regs(task);
-		found.leaf_is_exact =
-			!entered_by_syscall(BPF_CORE_READ(regs, orig_ax)) ||
-			regs_are_of_new_program(regs);
-		read_registers(&found.registers, regs);
-	}
+	describe_user_stack(&found, task);
 	bpf_seq_write(ctx->meta->seq, &found, sizeof(found));
 	return 0;
 }
@@ -131,6 +138,28 @@ int read_open_intervals(struct bpf_iter__task *ctx)
 	if (!is_off_cpu(thread, open.off_since))
 		return 0;
 	bpf_seq_write(ctx->meta->seq, &open, sizeof(open));
+	return 0;
+}
+
+/*
+ * After read_open_intervals: the threads whose user stacks were to be taken when
+ * they are back, and that are not. User space reads them.
+ */
+SEC("iter/task")
+int find_unreturned(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct preexisting_thread found = {};
+	struct thread *thread;
+
+	if (!task || !is_measured(task))
+		return 0;
+	thread = find_thread(task);
+	if (!thread || thread->user != STACK_AT_RETURN)
+		return 0;
+	describe_user_stack(&found, task);
+	if (!found.is_running)
+		bpf_seq_write(ctx->meta->seq, &found, sizeof(found));
 	return 0;
 }
 

@@ -65,11 +65,13 @@ struct walk {
 
 /*
  * Room for one stack under construction per CPU and context: scheduler hooks
- * and samples run one at a time on a CPU; a task iterator can be preempted by
- * them and has room of its own.
+ * and samples run one at a time on a CPU; a thread's return can be interrupted by
+ * a wake-up, and a task iterator preempted by all of them: these have room of
+ * their own.
  */
 enum scratch {
 	SCRATCH_HOOK,
+	SCRATCH_RETURN,
 	SCRATCH_ITERATOR,
 	SCRATCH_KINDS,
 };

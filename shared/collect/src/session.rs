@@ -4,6 +4,7 @@ pub(crate) mod accounts;
 mod clock;
 pub(crate) mod moves;
 mod pre_existing;
+mod returns;
 mod sampling;
 mod unseen_departures;
 

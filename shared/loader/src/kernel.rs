@@ -24,6 +24,9 @@ pub struct Kernel {
     /// How far a CPU's preemption count is from its run queue, bytes: see
     /// `include/context.h`. 0 if that is unknown.
     pub preempt_count_from_runqueue: i64,
+    /// Programs can run when a thread is back on a CPU, as that thread: `sched_exit_tp`,
+    /// since 6.15.
+    pub shows_returns: bool,
 }
 
 /// What kernels differ in.
@@ -38,7 +41,7 @@ pub struct Feature {
 impl Kernel {
     /// What this kernel has of what others lack.
     #[must_use]
-    pub fn features(&self) -> [Feature; 4] {
+    pub fn features(&self) -> [Feature; 5] {
         let feature = |name, here| Feature { name, here };
         let state = match SwitchArguments(self.switch_arguments) {
             SwitchArguments::SWITCH_WITHOUT_STATE => "not told at the switch: read from the thread",
@@ -48,6 +51,10 @@ impl Kernel {
             0 => "not told: who woke a thread may be whom an interrupt came to",
             _ => "told from threads",
         };
+        let returns = match self.shows_returns {
+            true => "shown: user stacks of long waits are taken then",
+            false => "not shown: all user stacks are taken when threads leave",
+        };
         let namespace = match self.is_nested() {
             true => "nested: PIDs are those of this one",
             false => "the initial one",
@@ -56,6 +63,7 @@ impl Kernel {
             feature("BTF", "there"),
             feature("state of who leaves", state),
             feature("wakers in interrupts", interrupts),
+            feature("threads that are back", returns),
             feature("PID namespace", namespace),
         ]
     }
@@ -72,10 +80,14 @@ impl Kernel {
             .context("read /proc/self/ns/pid")?
             .ino();
         let nested = namespace != INITIAL_PID_NAMESPACE;
+        let distance = preempt_count_from_runqueue(&btf);
+        let returns = btf.type_by_name::<Typedef<'_>>("btf_trace_sched_exit_tp");
         Ok(Kernel {
             switch_arguments: switch_arguments(&btf).0,
             pid_namespace: if nested { namespace as u32 } else { 0 },
-            preempt_count_from_runqueue: preempt_count_from_runqueue(&btf).unwrap_or(0),
+            preempt_count_from_runqueue: distance.unwrap_or(0),
+            // A wake-up in an interrupt must be known as one, so as not to meet them.
+            shows_returns: returns.is_some() && distance.is_some(),
         })
     }
 

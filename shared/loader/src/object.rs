@@ -161,6 +161,13 @@ impl LoadedObject {
         programs.iter().map(attach).collect()
     }
 
+    /// Whether the program was loaded with the others.
+    pub fn is_chosen(&self, program: &str) -> Result<bool> {
+        let program = self.program(program)?;
+        // SAFETY: the program is one of an object that is loaded.
+        Ok(unsafe { libbpf_sys::bpf_program__autoload(program.as_libbpf_object().as_ptr()) })
+    }
+
     /// A variable, in memory that the kernel reads and writes, too.
     pub fn variable<T: Plain + Copy>(&self, name: &str) -> Result<Variable<'_, T>> {
         let place = self.places.find(name, VARIABLES, size_of::<T>())?;

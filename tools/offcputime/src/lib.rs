@@ -43,7 +43,7 @@ impl StackTool for Arguments {
         object.set("switch_arguments", kernel.switch_arguments)?;
         let wants_accounts = self.clocks.is_some() || self.output.needs().accounts;
         object.set("want_thread_ends", wants_accounts)?;
-        self.intervals.filter().configure(object)?;
+        self.intervals.filter().configure(object, kernel)?;
         object.make_room_for_threads("threads")
     }
 

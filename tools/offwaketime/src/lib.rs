@@ -65,7 +65,7 @@ impl StackTool for Arguments {
         object.set("want_thread_ends", false)?;
         object.set("chain_length", self.chain)?;
         object.set("measure_everything", self.chain > 1)?;
-        self.intervals.filter().configure(object)?;
+        self.intervals.filter().configure(object, kernel)?;
         self.wakers().configure_wakers(object)?;
         object.make_room_for_threads("threads")
     }

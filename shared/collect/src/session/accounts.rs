@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 
 use bpf::types::{
-    COMM_LENGTH, ClockRecord, OpenInterval, STACK_MISSED, StackKey, StateFilter, TASK_WAKING,
-    Tally, Thread, ThreadEnd, ThreadState, square_of,
+    COMM_LENGTH, ClockRecord, OpenInterval, STACK_AT_RETURN, STACK_MISSED, StackKey, StateFilter,
+    TASK_WAKING, Tally, Thread, ThreadEnd, ThreadState, square_of,
 };
 use libbpf_rs::{Map, ProgramMut};
 use loader::maps::take_all;
-use loader::{OpenObject, Result, iterators};
+use loader::{Kernel, OpenObject, Result, iterators};
 use profile::{Clock, ThreadId};
 
-use super::unseen_departures;
+use super::{returns, unseen_departures};
 use crate::StackChoice;
 use crate::draft::Draft;
 use crate::session::clock::Charge;
@@ -53,6 +53,10 @@ fn is_kernel_thread(thread: &Thread) -> bool {
     thread.instance == 0
 }
 
+/// Where shorter intervals do not count, user stacks are taken when threads are back: a
+/// little dearer for those that count, and free for all others. Below, too few are others.
+const STACKS_AT_RETURN_FROM_NS: u64 = 10_000;
+
 /// Which off-CPU intervals count: the same rule as in
 /// `include/clock/intervals.h`.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +73,9 @@ pub struct OffCpuFilter {
 
 impl OffCpuFilter {
     /// Tells programs.
-    pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
+    pub fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
+        let at_return = kernel.shows_returns && self.min_ns >= STACKS_AT_RETURN_FROM_NS;
+        returns::configure(object, at_return)?;
         object.set("thread_kind", self.kind.of_programs().0)?;
         object.set("min_interval", self.min_ns)?;
         object.set("max_interval", self.max_ns)?;
@@ -105,6 +111,7 @@ pub(crate) struct Account {
 pub(crate) struct ThreadClocks<Record> {
     threads: Vec<(u64, Record)>,
     open: HashMap<u64, OpenInterval>,
+    unreturned: HashMap<u64, u64>,
     stop: u64,
 }
 
@@ -116,10 +123,12 @@ impl<Record: ClockRecord> ThreadClocks<Record> {
         iterators::run(iterator)
     }
 
-    /// Reads the clocks, once the programs are detached.
+    /// Reads the clocks, once the programs are detached. `unreturned` are the user stacks
+    /// that were to be taken when threads are back, by task.
     pub(crate) fn read(
         map: &Map<'_>,
         open: Vec<OpenInterval>,
+        unreturned: HashMap<u64, u64>,
         stop: u64,
     ) -> Result<ThreadClocks<Record>> {
         let mut threads = Vec::new();
@@ -133,6 +142,7 @@ impl<Record: ClockRecord> ThreadClocks<Record> {
         Ok(ThreadClocks {
             threads,
             open,
+            unreturned,
             stop,
         })
     }
@@ -156,6 +166,10 @@ impl<Record: ClockRecord> ThreadClocks<Record> {
             let mut thread = record.thread();
             left_unseen += u64::from(unseen_departures::settle(&mut thread, self.stop));
             let open = self.open.get(&task);
+            if thread.user == STACK_AT_RETURN {
+                let read = self.unreturned.get(&task).copied();
+                thread.user = read.unwrap_or(STACK_MISSED);
+            }
             let closed = close_record(&record, thread, open, self.stop, stacks, charge);
             let (account, interval) = closed;
             accounts.push(account);

@@ -1,5 +1,6 @@
 //! One run on the thread clock, from a loaded object to what it counted.
 
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
 use bpf::types::{ClockRecord, Departure, OpenInterval, Tally};
@@ -9,6 +10,7 @@ use loader::{Kernel, LoadedObject, Result, Targets, Variable, sleep_until};
 use crate::session::accounts::{Account, ThreadClocks, close_record};
 use crate::session::moves::Moves;
 use crate::session::pre_existing::{EarlyStacks, find_preexisting};
+use crate::session::returns::Returns;
 use crate::{Collected, Collector, Session, StackChoice};
 
 /// What runs at the scheduler's events: `include/clock/clock_events.h`.
@@ -35,6 +37,7 @@ pub struct ClockSession<'a, Record> {
     stacks: StackChoice,
     charge: Charge<'a, Record>,
     moves: Option<Moves<'a>>,
+    returns: Option<Returns<'a>>,
     /// The accounts of threads that left.
     departed: Vec<Account>,
 }
@@ -51,6 +54,7 @@ impl<'a, Record> ClockSession<'a, Record> {
     ) -> Result<Self> {
         let mut links = targets.fill(object, kernel)?;
         links.extend(object.attach(&HOOKS)?);
+        let returns = Returns::attach(object, &mut links)?;
         let mut session = ClockSession {
             links,
             collector: Collector::new(object, &stacks)?,
@@ -61,6 +65,7 @@ impl<'a, Record> ClockSession<'a, Record> {
             stacks,
             charge,
             moves: Moves::new(object, targets)?,
+            returns,
             departed: Vec::new(),
         };
         session.prepare(targets)?;
@@ -152,17 +157,25 @@ impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
     fn close(mut self, stop: u64) -> Result<Collected> {
         self.follow_moves()?;
         let open = ThreadClocks::<Record>::read_open_intervals(&self.read_open_intervals)?;
+        let unreturned = match &self.returns {
+            Some(returns) => returns.read_stacks(&mut self.collector)?,
+            None => HashMap::new(),
+        };
         drop(self.links);
         drop(self.moves);
         let mut collected = self.collector.finish()?;
+        for (key, tally) in self.returns.iter().flat_map(Returns::left_over) {
+            collected.add(key, &tally);
+        }
         let ended = std::mem::take(&mut collected.ended);
-        let (accounts, left_unseen) = ThreadClocks::read(&self.threads, open, stop)?.close(
-            &ended,
-            self.departed,
-            &self.stacks,
-            &self.charge,
-            |key, tally| collected.add(key, tally),
-        );
+        let (accounts, left_unseen) = ThreadClocks::read(&self.threads, open, unreturned, stop)?
+            .close(
+                &ended,
+                self.departed,
+                &self.stacks,
+                &self.charge,
+                |key, tally| collected.add(key, tally),
+            );
         collected.lost.switches += left_unseen;
         collected.add_accounts(accounts);
         Ok(collected)

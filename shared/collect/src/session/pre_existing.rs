@@ -81,7 +81,7 @@ pub(crate) fn find_preexisting(
 }
 
 /// The user stack of a thread that is not running.
-enum PreexistingStack {
+pub(crate) enum PreexistingStack {
     Walked {
         id: u64,
         process: Process,
@@ -94,14 +94,14 @@ enum PreexistingStack {
 }
 
 impl PreexistingStack {
-    fn with_id(mut self, of_record: u64) -> PreexistingStack {
+    pub(crate) fn with_id(mut self, of_record: u64) -> PreexistingStack {
         let (PreexistingStack::Walked { id, .. } | PreexistingStack::Dumped(Dumped { id, .. })) =
             &mut self;
         *id = of_record;
         self
     }
 
-    fn keep(self, stacks: &mut Stacks, unwinder: Option<&mut Unwinder<'_>>) {
+    pub(crate) fn keep(self, stacks: &mut Stacks, unwinder: Option<&mut Unwinder<'_>>) {
         match (self, unwinder) {
             (
                 PreexistingStack::Walked {
@@ -133,11 +133,11 @@ impl PreexistingStack {
 
 /// Reads the stacks of threads that are not running.
 #[derive(Default)]
-struct Reader(HashMap<u32, ProcessMemory>);
+pub(crate) struct Reader(HashMap<u32, ProcessMemory>);
 
 impl Reader {
     /// The thread's user stack, if it has one and is off the CPU.
-    fn read(
+    pub(crate) fn read(
         &mut self,
         thread: &PreexistingThread,
         collector: &Collector<'_>,

@@ -8,7 +8,34 @@ const EXECS: &str =
     "alone::stacks::changes::a_program_executed_later_is_known_from_its_first_wait_on";
 const LATE: &str = "alone::stacks::changes::a_library_opened_later_is_known_from_its_first_wait_on";
 
+const RETURNS: &str =
+    "alone::stacks::returns::waits_that_end_and_waits_that_do_not_have_whole_stacks";
+
 pub(crate) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        rule: "a stack taken at the return is that of the thread whose interval it is",
+        file: "include/clock/returns.h",
+        change: (
+            "if (returning->task == (u64)task)",
+            "if (returning->task != (u64)task)",
+        ),
+        expected: Caught(&[RETURNS]),
+    },
+    Mutant {
+        rule: "what counts waits for its thread's return",
+        file: "include/clock/intervals.h",
+        change: ("if (is_taken_at_return(key.user))", "if (0)"),
+        expected: Caught(&[RETURNS]),
+    },
+    Mutant {
+        rule: "who is not back at the window's end is listed",
+        file: "include/stacks/stack_edges.h",
+        change: (
+            "thread->user != STACK_AT_RETURN",
+            "thread->user == STACK_AT_RETURN",
+        ),
+        expected: Caught(&[RETURNS]),
+    },
     Mutant {
         rule: "a stack's hash is of every frame",
         file: "include/stacks/stack_capture.h",

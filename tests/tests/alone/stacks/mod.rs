@@ -2,4 +2,5 @@
 
 mod chains;
 mod changes;
+mod returns;
 mod unwind_cache;
