@@ -2,4 +2,5 @@
 
 mod chains;
 mod changes;
+mod kernel_stack_cache;
 mod unwind_cache;
