@@ -21,8 +21,9 @@
  *   functions of the scheduler, and of locks, which are linked side by side.
  *
  * More may be noted than there are return addresses, as old ones lie between
- * them. That costs hits, until such a stack is unwound again: then what has
- * changed is no return address, and is noted no longer.
+ * them. That costs hits. Most are above the last one, where the random size
+ * leaves room: when such a stack is unwound again, what has changed there is no
+ * return address, and is noted no longer.
  *
  * Not cached are stacks on which the kernel itself was interrupted: where the
  * interrupted code's frame is the processor has settled, and saved.
@@ -307,12 +308,9 @@ __noinline int note_return_addresses(u32 slot, u32 first)
 }
 
 /*
- * The stack that is cached in @slot was unwound again: what has changed is no
- * return address. Returns whether all return addresses are still among the
- * rest, and so what was cached still is.
- *
- * What lies before the first one that the helper tells must not have changed:
- * there are ways through the scheduler that differ in nothing else.
+ * The stack that is cached in @slot was unwound again. Where all are the same that
+ * were noted until every return address was found, what has changed behind them
+ * is forgotten. Returns whether that is so, and what was cached still is.
  */
 __noinline int keep_return_addresses(u32 slot)
 {
@@ -332,7 +330,7 @@ __noinline int keep_return_addresses(u32 slot)
 		offset = cached->offsets[i];
 		word = cached->words[i];
 		if (stack->words[saved_index(offset)] != word) {
-			if (!stack->found)
+			if (!stack->complete)
 				return false;
 			continue;
 		}
