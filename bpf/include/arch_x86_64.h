@@ -131,6 +131,29 @@ static __always_inline void read_registers(struct user_registers *to,
 		to->general[number] = dwarf_register(regs, number);
 }
 
+/*
+ * Of the user registers in the kernel's order, which are words: how many there are
+ * up to the ip, and where the number of the system call is and the ip.
+ */
+#define MOST_USER_REGISTERS 17
+#define SYSTEM_CALL_REGISTER 15
+#define IP_REGISTER 16
+
+/* From a saved ip, where the code segment is and the stack segment, in words. */
+#define CS_BEHIND_IP 1
+#define SS_BEHIND_IP 4
+
+/* __KERNEL_CS and __KERNEL_DS of arch/x86/include/asm/segment.h. */
+#define KERNEL_CODE_SEGMENT 0x10
+#define KERNEL_DATA_SEGMENT 0x18
+
+/*
+ * Where the saved stack pointer of a task that was switched out leads to has
+ * its return address behind six registers, struct inactive_task_frame of
+ * arch/x86/include/asm/switch_to.h. In words.
+ */
+#define SWITCH_RETURN_ADDRESS 6
+
 /* Where a function's return address is, from its canonical frame address. */
 #define RETURN_ADDRESS_AT_CFA (-8)
 

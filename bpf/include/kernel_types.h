@@ -153,6 +153,10 @@ struct sched_entity {
 	u64 prev_sum_exec_runtime;
 };
 
+struct thread_struct {
+	unsigned long sp;
+};
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
@@ -176,6 +180,7 @@ struct task_struct {
 	unsigned long nivcsw;
 	u64 self_exec_id;
 	char comm[16];
+	struct thread_struct thread;
 };
 
 /* Before 5.14 the state was a long under another name. */

@@ -41,6 +41,45 @@ int walk_stack(void *ctx)
 	return 0;
 }
 
+/*
+ * A made-up kernel stack with the user registers on top of it, and how many words
+ * are below these; what the kernel's helper would tell of it; its ID, if it is
+ * cached.
+ */
+u64 kernel_stack[SAVED_STACK_WORDS + MOST_USER_REGISTERS];
+u64 kernel_stack_words;
+u64 kernel_frames[STACK_DEPTH];
+u32 kernel_depth;
+u64 kernel_stack_id;
+
+SEC("raw_tp")
+int look_up_stack(void *ctx)
+{
+	struct saved_stack *stack = find_saved_stack();
+
+	if (!stack)
+		return 1;
+	stack->stack_pointer = (u64)kernel_stack;
+	stack->registers = stack->stack_pointer;
+	barrier();
+	stack->registers += kernel_stack_words * sizeof(u64);
+	kernel_stack_id = find_saved_stacks_id();
+	return 0;
+}
+
+/* It was looked up, and unwound. */
+SEC("raw_tp")
+int cache_stack(void *ctx)
+{
+	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
+
+	if (!room)
+		return 1;
+	__builtin_memcpy(room->event.frames, kernel_frames,
+			 sizeof(kernel_frames));
+	return cache_kernel_stack(kernel_stack_id, kernel_depth);
+}
+
 struct stack_key count_key;
 struct tally count_weight;
 

@@ -7,6 +7,7 @@
 #define SYSTEMSCOPE_STACK_CAPTURE_H
 
 #include "events.h"
+#include "stacks/kernel_stack_cache.h"
 #include "stacks/stack_dump.h"
 #include "task.h"
 #include "stacks/unwind.h"
@@ -20,6 +21,14 @@ const volatile bool want_kernel_stacks = true;
 const volatile bool dump_every_stack = false;
 volatile u64 cache_hits_right = 0;
 volatile u64 cache_hits_wrong = 0;
+/*
+ * For checks: every kernel stack is unwound; whether it was cached, and as what,
+ * is counted.
+ */
+const volatile bool unwind_every_kernel_stack = false;
+volatile u64 kernel_cache_hits_right = 0;
+volatile u64 kernel_cache_hits_wrong = 0;
+volatile u64 kernel_cache_misses = 0;
 
 /*
  * Hashes whose frames user space has, one per slot. A hash that pushes
@@ -333,23 +342,48 @@ static __always_inline u64 capture_kernel_stack(void *ctx, bool leaf_is_exact)
 	return bytes ? publish_stack(SCRATCH_HOOK, bytes) : STACK_NONE;
 }
 
+static __always_inline void check_kernel_cache_hit(u64 cached, u64 unwound)
+{
+	if (cached == unwound)
+		__sync_fetch_and_add(&kernel_cache_hits_right, 1);
+	else if (cached)
+		__sync_fetch_and_add(&kernel_cache_hits_wrong, 1);
+	else
+		__sync_fetch_and_add(&kernel_cache_misses, 1);
+}
+
 /* The kernel stack on which a task that is not running was switched out. */
 static __always_inline u64 capture_saved_kernel_stack(struct task_struct *task,
 						      enum scratch kind)
 {
+	/* A task that is looked at by an iterator may begin to run meanwhile. */
+	bool may_be_cached = kind == SCRATCH_HOOK;
 	struct stack_scratch *room;
+	u64 id, cached = 0;
+	long bytes;
 
 	if (!want_kernel_stacks)
 		return STACK_NONE;
-	room = scratch_room(kind);
 	/* The stack of a task that is already running again is another one. */
-	if (!room || (u64)task == bpf_get_current_task())
+	if ((u64)task == bpf_get_current_task())
 		return STACK_MISSED;
+	if (may_be_cached)
+		cached = look_up_kernel_stack(task);
+	if (cached && !unseen(cached) && !unwind_every_kernel_stack)
+		return cached;
 
+	room = scratch_room(kind);
+	if (!room)
+		return STACK_MISSED;
 	prepare_kernel_stack(&room->event, false);
-	return publish_stack(kind,
-			     bpf_get_task_stack(task, room->event.frames,
-						sizeof(room->event.frames), 0));
+	bytes = bpf_get_task_stack(task, room->event.frames,
+				   sizeof(room->event.frames), 0);
+	id = publish_stack(kind, bytes);
+	if (may_be_cached && !cached && id > STACK_MISSED)
+		cache_kernel_stack(id, bytes / sizeof(u64));
+	if (unwind_every_kernel_stack)
+		check_kernel_cache_hit(cached, id);
+	return id;
 }
 
 #endif

@@ -4,6 +4,7 @@ mod cgroups;
 mod clock;
 mod counts;
 mod interrupts;
+mod kernel_stack_cache;
 mod spans;
 mod stacks;
 mod targets;
@@ -14,13 +15,14 @@ mod wakers;
 use crate::mutant::Mutant;
 
 /// All of them, by idea.
-pub(crate) const RULES: [&[Mutant]; 10] = [
+pub(crate) const RULES: [&[Mutant]; 11] = [
     clock::MUTANTS,
     targets::MUTANTS,
     cgroups::MUTANTS,
     stacks::MUTANTS,
     unwinding::MUTANTS,
     unwind_cache::MUTANTS,
+    kernel_stack_cache::MUTANTS,
     wakers::MUTANTS,
     interrupts::MUTANTS,
     counts::MUTANTS,

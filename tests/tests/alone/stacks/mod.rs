@@ -2,5 +2,6 @@
 
 mod chains;
 mod changes;
+mod kernel_stack_cache;
 mod returns;
 mod unwind_cache;

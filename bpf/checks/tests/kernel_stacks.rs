@@ -1,0 +1,235 @@
+//! Made-up kernel stacks: what is cached is the stack that it is taken for, whatever old
+//! stacks have left between its return addresses. Needs root.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::mem::MaybeUninit;
+
+use checks::offwaketime::{OffwaketimeSkel, OffwaketimeSkelBuilder};
+use checks::{load, run};
+use libbpf_rs::OpenObject;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::{Config, TestRunner};
+
+/// Addresses: of functions, of the scheduler's, and in the entry code.
+const CODE: u64 = 0xffff_ffff_8100_0000;
+const SCHEDULER: u64 = 0xffff_ffff_8200_0000;
+const ENTRY: u64 = 0xffff_ffff_8080_0076;
+/// From one function to the next.
+const FUNCTION: u64 = 0x1010;
+const SCHEDULER_FUNCTION: u64 = 0x410;
+/// In `__schedule()`, the first return address of all, and the size of its frame.
+const SCHEDULE: u64 = SCHEDULER + 0x3d4;
+const SCHEDULE_WORDS: usize = 5;
+/// Where it lies: behind the registers that a switch saves.
+const FIRST: usize = 6;
+
+/// `struct pt_regs` up to the ip, and in it the number of the system call and the ip.
+const REGISTERS: usize = 17;
+const SYSTEM_CALL: usize = 15;
+const IP: usize = 16;
+/// Behind a saved ip.
+const CS: usize = 1;
+const SP: usize = 3;
+const SS: usize = 4;
+
+/// A call, of which the frame's size follows.
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    /// From a place in a function.
+    Function(u8, u8),
+    /// The helper leaves it out.
+    Scheduler(u8, u8),
+    /// The function was interrupted there, and its frame begins so many words
+    /// behind what the processor saved.
+    Interrupted(u8, u8),
+}
+
+impl Call {
+    fn take_place(&mut self, other: u8) {
+        let (Call::Function(_, place) | Call::Scheduler(_, place) | Call::Interrupted(_, place)) =
+            self;
+        *place = other;
+    }
+
+    fn address(self) -> u64 {
+        match self {
+            Call::Function(function, place) | Call::Interrupted(function, place) => {
+                CODE + u64::from(function % 8) * FUNCTION + u64::from(place % 3) * 8
+            }
+            Call::Scheduler(function, place) => {
+                SCHEDULER + u64::from(function % 4) * SCHEDULER_FUNCTION + u64::from(place % 2) * 8
+            }
+        }
+    }
+
+    /// The size of the frame of the function that calls, the return address included.
+    fn words(self) -> usize {
+        match self {
+            Call::Function(function, _) | Call::Interrupted(function, _) => {
+                usize::from(function % 8) / 2 * 3 + 1
+            }
+            Call::Scheduler(function, _) => usize::from(function % 4) / 2 * 3 + 2,
+        }
+    }
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    prop_oneof![
+        12 => any::<(u8, u8)>().prop_map(|(function, place)| Call::Function(function, place)),
+        4 => any::<(u8, u8)>().prop_map(|(function, place)| Call::Scheduler(function, place)),
+        1 => any::<(u8, u8)>().prop_map(|(function, place)| Call::Interrupted(function, place)),
+    ]
+}
+
+/// The calls, the last one first, and the system call that they are of.
+type Way = (Vec<Call>, u64);
+
+/// One that is taken, or another that is much like it.
+#[derive(Clone, Debug)]
+struct Taken {
+    way: Index,
+    /// Now and then a call is of another place in its function.
+    place: Option<(Index, u8)>,
+    /// By which of two entries.
+    entry: u64,
+    /// The random offset at a system call, words.
+    offset: usize,
+}
+
+fn taken() -> impl Strategy<Value = Taken> {
+    let place = proptest::option::weighted(0.2, any::<(Index, u8)>());
+    let entry = prop_oneof![9 => Just(0), 1 => Just(1)];
+    (any::<Index>(), place, entry, 0..24_usize).prop_map(|(way, place, entry, offset)| Taken {
+        way,
+        place,
+        entry,
+        offset,
+    })
+}
+
+/// Ways that are taken over and over.
+#[derive(Clone, Debug)]
+struct Case {
+    ways: Vec<Way>,
+    taken: Vec<Taken>,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let ways = vec((vec(call(), 1..6), 0..2_u64), 1..8);
+    (ways, vec(taken(), 120)).prop_map(|(ways, taken)| Case { ways, taken })
+}
+
+/// What a wait leaves, over what others have left.
+struct Waiting {
+    /// What the helper tells.
+    frames: Vec<u64>,
+    words: usize,
+    is_interrupted: bool,
+}
+
+fn wait(memory: &mut [u64], ways: &[Way], taken: &Taken) -> Waiting {
+    let (mut calls, number) = taken.way.get(ways).clone();
+    if let Some((call, place)) = &taken.place {
+        call.get_mut(&mut calls).take_place(*place);
+    }
+    let (entry, offset) = (ENTRY + 0x100 * taken.entry, taken.offset);
+    let mut frames = Vec::new();
+    let mut is_interrupted = false;
+    memory[FIRST] = SCHEDULE;
+    let mut at = FIRST + SCHEDULE_WORDS;
+    for call in calls {
+        if let Call::Interrupted(..) = call {
+            is_interrupted = true;
+            // The code that saves registers, called by none.
+            memory[at] = ENTRY + 0x40;
+            frames.push(ENTRY + 0x40);
+            at += 1 + IP;
+            memory[at + CS] = 0x10;
+            memory[at + SP] = offset as u64;
+            memory[at + SS] = 0x18;
+            memory[at] = call.address();
+            frames.push(call.address());
+            at += SS + offset % 2;
+        } else {
+            memory[at] = call.address();
+            if let Call::Function(..) = call {
+                frames.push(call.address());
+            }
+        }
+        at += call.words();
+    }
+    // What the entry code calls has the frame of a random size.
+    let called = CODE + 8 * FUNCTION;
+    memory[at] = called;
+    at += 2 + offset;
+    memory[at] = entry;
+    frames.extend([called, entry]);
+    memory[at + 1 + SYSTEM_CALL] = number;
+    memory[at + 1 + IP] = 0x40_0000;
+    Waiting {
+        frames,
+        words: at + 1,
+        is_interrupted,
+    }
+}
+
+/// What is cached of a stack, which is cached if it is not.
+fn look_up(parts: &mut OffwaketimeSkel<'_>, memory: &[u64], waiting: &Waiting, id: u64) -> u64 {
+    let shared = parts.maps.bss_data.as_deref_mut().unwrap();
+    shared.kernel_stack.copy_from_slice(memory);
+    shared.kernel_stack_words = waiting.words as u64;
+    shared.kernel_frames[..waiting.frames.len()].copy_from_slice(&waiting.frames);
+    shared.kernel_depth = waiting.frames.len() as u32;
+    run(&parts.progs.look_up_stack);
+    let shared = parts.maps.bss_data.as_deref_mut().unwrap();
+    let found = shared.kernel_stack_id;
+    if found == 0 {
+        shared.kernel_stack_id = id;
+        run(&parts.progs.cache_stack);
+    }
+    found
+}
+
+fn parts(object: &mut MaybeUninit<OpenObject>) -> OffwaketimeSkel<'_> {
+    load(OffwaketimeSkelBuilder::default(), object, |_| ())
+}
+
+#[test]
+fn what_is_cached_is_the_stack() {
+    let mut object = MaybeUninit::uninit();
+    let parts = RefCell::new(parts(&mut object));
+    let memory = RefCell::new([0; 512 + REGISTERS]);
+    let ids: RefCell<HashMap<Vec<u64>, u64>> = RefCell::default();
+    let counts = Cell::new((0, 0));
+    let config = Config {
+        cases: 300,
+        failure_persistence: None,
+        max_shrink_iters: 200,
+        ..Config::default()
+    };
+    let checked = TestRunner::new(config).run(&case(), |case| {
+        let (mut parts, mut memory) = (parts.borrow_mut(), memory.borrow_mut());
+        let mut ids = ids.borrow_mut();
+        for taken in &case.taken {
+            let waiting = wait(&mut memory[..], &case.ways, taken);
+            let next = ids.len() as u64 + 2;
+            let id = *ids.entry(waiting.frames.clone()).or_insert(next);
+            let found = look_up(&mut parts, &memory[..], &waiting, id);
+            let (hits, waits) = counts.get();
+            counts.set((hits + u32::from(found != 0), waits + 1));
+            if found != 0 {
+                prop_assert_eq!(found, id, "{:x?}", waiting.frames);
+                prop_assert!(!waiting.is_interrupted);
+            }
+        }
+        Ok(())
+    });
+    let (hits, waits) = counts.get();
+    println!("{hits} of {waits} were cached");
+    assert_eq!(checked.map_err(|error| error.to_string()), Ok(()));
+    assert!(hits * 4 > waits, "{hits} of {waits} were cached");
+}

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Waits of many kinds, each in the kernel at another place, as often as they
+ * can: for locks, timers, pipes, sockets, files, children, memory, signals, and
+ * for a CPU, from user space and from within the kernel.
+ *
+ * usage: waits
+ * Begins when the test says so, and goes on until it is gone.
+ */
+#define _GNU_SOURCE
+#include "workload.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+
+/* What goes on for ever: a thread each. */
+typedef void turn(void *of);
+
+struct endless {
+	turn *turn;
+	void *of;
+};
+
+static void *go_on(void *argument)
+{
+	struct endless endless = *(struct endless *)argument;
+
+	free(argument);
+	for (;;)
+		endless.turn(endless.of);
+	return NULL;
+}
+
+static void begin(turn *turn, void *of)
+{
+	struct endless *endless = malloc(sizeof(*endless));
+
+	check(!endless, "malloc");
+	*endless = (struct endless){ .turn = turn, .of = of };
+	start_thread_of(go_on, endless);
+}
+
+/* Two ends between which a byte goes to and fro. */
+struct ends {
+	int own;
+	int other;
+	/* How the byte is waited for. */
+	void (*await)(int end);
+};
+
+static void pass_on(void *of)
+{
+	struct ends *ends = of;
+	uint64_t word = 1;
+
+	ends->await(ends->own);
+	/* eventfd wants eight bytes, the others take what there is. */
+	if (read(ends->own, &word, sizeof(word)) > 0)
+		check(write(ends->other, &word, sizeof(word)) < 0, "write");
+}
+
+static void in_read(int end)
+{
+}
+
+static void in_poll(int end)
+{
+	struct pollfd wanted = { .fd = end, .events = POLLIN };
+
+	poll(&wanted, 1, -1);
+}
+
+static void in_poll_for_a_while(int end)
+{
+	struct pollfd wanted = { .fd = end, .events = POLLIN };
+
+	while (!poll(&wanted, 1, 1))
+		;
+}
+
+static void in_select(int end)
+{
+	fd_set wanted;
+
+	FD_ZERO(&wanted);
+	FD_SET(end, &wanted);
+	select(end + 1, &wanted, NULL, NULL, NULL);
+}
+
+static void in_epoll(int end)
+{
+	static _Thread_local int set = -1;
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (set < 0) {
+		set = epoll_create1(0);
+		check(epoll_ctl(set, EPOLL_CTL_ADD, end, &event), "epoll_ctl");
+	}
+	epoll_wait(set, &event, 1, -1);
+}
+
+/* @there leads to @back's thread, @back to @there's. */
+static void pass_to_and_fro(int there[2], int back[2], void (*await)(int end))
+{
+	static struct ends ends[64];
+	static int count;
+	uint64_t word = 1;
+
+	ends[count] = (struct ends){ there[0], back[1], await };
+	begin(pass_on, &ends[count++]);
+	ends[count] = (struct ends){ back[0], there[1], await };
+	begin(pass_on, &ends[count++]);
+	check(write(there[1], &word, sizeof(word)) < 0, "write");
+}
+
+static void pass_through_pipes(void (*await)(int end))
+{
+	int there[2], back[2];
+
+	check(pipe(there) || pipe(back), "pipe");
+	pass_to_and_fro(there, back, await);
+}
+
+static void pass_through_sockets(int kind, void (*await)(int end))
+{
+	int ends[2];
+
+	check(socketpair(AF_UNIX, kind, 0, ends), "socketpair");
+	pass_to_and_fro((int[]){ ends[0], ends[1] },
+			(int[]){ ends[1], ends[0] }, await);
+}
+
+static void pass_through_events(void)
+{
+	int there = eventfd(0, 0), back = eventfd(0, 0);
+
+	check(there < 0 || back < 0, "eventfd");
+	pass_to_and_fro((int[]){ there, there }, (int[]){ back, back },
+			in_read);
+}
+
+static void pass_through_tcp(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t length = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM, 0), one, other;
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	check(bind(listener, (struct sockaddr *)&address, length), "bind");
+	check(listen(listener, 1), "listen");
+	getsockname(listener, (struct sockaddr *)&address, &length);
+	one = socket(AF_INET, SOCK_STREAM, 0);
+	check(connect(one, (struct sockaddr *)&address, length), "connect");
+	other = accept(listener, NULL, NULL);
+	pass_to_and_fro((int[]){ one, other }, (int[]){ other, one }, in_read);
+}
+
+/* A pipe that is always full, or empty: more goes in at once than has room. */
+static void fill(void *of)
+{
+	static const char many[1 << 17];
+
+	check(write(*(int *)of, many, sizeof(many)) < 0, "write");
+}
+
+static void drain(void *of)
+{
+	char few[3000];
+
+	check(read(*(int *)of, few, sizeof(few)) < 0, "read");
+}
+
+static void nap(void *of)
+{
+	sleep_ns(*(uint64_t *)of);
+}
+
+static void nap_by_the_clock(void *of)
+{
+	struct timespec while_ = { .tv_nsec = 100 * NS_PER_US };
+
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &while_, NULL);
+}
+
+static void await_timer(void *of)
+{
+	struct itimerspec soon = { .it_value.tv_nsec = 70 * NS_PER_US };
+	uint64_t times;
+
+	timerfd_settime(*(int *)of, 0, &soon, NULL);
+	check(read(*(int *)of, &times, sizeof(times)) < 0, "read");
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;
+
+static void hold(void *of)
+{
+	pthread_mutex_lock(&lock);
+	sched_yield();
+	pthread_mutex_unlock(&lock);
+}
+
+static void take_turns(void *of)
+{
+	struct timespec soon;
+
+	clock_gettime(CLOCK_REALTIME, &soon);
+	soon.tv_sec++;
+	pthread_mutex_lock(&lock);
+	pthread_cond_signal(&turned);
+	pthread_cond_timedwait(&turned, &lock, &soon);
+	pthread_mutex_unlock(&lock);
+}
+
+static void raise_a_child(void *of)
+{
+	pid_t child = fork();
+
+	if (!child)
+		_exit(0);
+	waitpid(child, NULL, 0);
+}
+
+static void wait_for_a_program(void *of)
+{
+	pid_t child = vfork();
+
+	if (!child) {
+		execl("/bin/true", "true", NULL);
+		_exit(1);
+	}
+	waitpid(child, NULL, 0);
+}
+
+static void await_signal(void *of)
+{
+	struct timespec soon = { .tv_nsec = 200 * NS_PER_US };
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigaddset(&none, SIGUSR2);
+	sigtimedwait(&none, NULL, &soon);
+}
+
+static void take_file(void *of)
+{
+	int file = *(int *)of;
+
+	flock(file, LOCK_EX);
+	sched_yield();
+	flock(file, LOCK_UN);
+}
+
+/* With others that do the same: for the process's list of mappings. */
+static void map_and_touch(void *of)
+{
+	const size_t size = 64 << 12;
+	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	check(memory == MAP_FAILED, "mmap");
+	for (size_t at = 0; at < size; at += 1 << 12)
+		memory[at] = 1;
+	munmap(memory, size);
+}
+
+/* The same, where the kernel does the touching. */
+static void map_and_have_touched(void *of)
+{
+	const size_t size = 16 << 12;
+	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	check(memory == MAP_FAILED, "mmap");
+	check(read(*(int *)of, memory, size) < 0, "read");
+	munmap(memory, size);
+}
+
+static void write_to_disk(void *of)
+{
+	char few[5000] = { 1 };
+
+	check(pwrite(*(int *)of, few, sizeof(few), 0) < 0, "pwrite");
+	fsync(*(int *)of);
+	sleep_ns(NS_PER_MS);
+}
+
+static void compute(void *of)
+{
+	static _Thread_local volatile uint64_t sum;
+
+	for (int i = 0; i < 100000; i++)
+		sum += i;
+}
+
+/* In the kernel for long, from where others take the CPU. */
+static void copy_zeros(void *of)
+{
+	static _Thread_local char zeros[1 << 20];
+
+	check(read(*(int *)of, zeros, sizeof(zeros)) < 0, "read");
+}
+
+static void yield(void *of)
+{
+	sched_yield();
+}
+
+static int scratch_file(void)
+{
+	FILE *file = tmpfile();
+
+	check(!file, "tmpfile");
+	return fileno(file);
+}
+
+int main(void)
+{
+	static uint64_t short_ns = 50 * NS_PER_US, longer_ns = 300 * NS_PER_US;
+	static int full[2], zeros, timer, locked, written;
+	sigset_t usr2;
+
+	sigemptyset(&usr2);
+	sigaddset(&usr2, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &usr2, NULL);
+	zeros = open("/dev/zero", O_RDONLY);
+	timer = timerfd_create(CLOCK_MONOTONIC, 0);
+	check(zeros < 0 || timer < 0 || pipe(full), "open");
+	locked = scratch_file();
+	written = scratch_file();
+	tell("ready");
+	await_test();
+
+	pass_through_pipes(in_read);
+	pass_through_pipes(in_poll);
+	pass_through_pipes(in_poll_for_a_while);
+	pass_through_pipes(in_select);
+	pass_through_pipes(in_epoll);
+	pass_through_sockets(SOCK_STREAM, in_read);
+	pass_through_sockets(SOCK_DGRAM, in_epoll);
+	pass_through_events();
+	pass_through_tcp();
+	begin(fill, &full[1]);
+	begin(drain, &full[0]);
+	begin(nap, &short_ns);
+	begin(nap, &longer_ns);
+	begin(nap_by_the_clock, NULL);
+	begin(await_timer, &timer);
+	begin(await_signal, NULL);
+	for (int i = 0; i < 2; i++) {
+		begin(hold, NULL);
+		begin(take_turns, NULL);
+		begin(map_and_touch, NULL);
+		begin(map_and_have_touched, &zeros);
+	}
+	begin(raise_a_child, NULL);
+	begin(wait_for_a_program, NULL);
+	begin(take_file, &locked);
+	begin(write_to_disk, &written);
+	begin(compute, NULL);
+	begin(copy_zeros, &zeros);
+	begin(yield, NULL);
+	leave_with_test(NULL);
+}
