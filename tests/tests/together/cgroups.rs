@@ -229,7 +229,9 @@ fn bccs_map_of_mount_namespaces_says_who_is_let_through() {
     let namespace = format!("/proc/{}/ns/mnt", container.outer_pid);
     namespaces.add(fs::metadata(namespace).unwrap().ino());
     for tool in ["oncputime", "offcputime"] {
-        let folded = Tool::attentive(tool).arg("--mntnsmap").arg(namespaces.path());
+        let folded = Tool::attentive(tool)
+            .arg("--mntnsmap")
+            .arg(namespaces.path());
         let folded = folded.folded_per_thread(0.5);
         let inside = folded.of_thread(container.outer_pid).total();
         let outside = folded.of_thread(other.pid()).total();

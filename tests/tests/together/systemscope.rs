@@ -122,7 +122,12 @@ fn reports_are_wallclocks_tables() {
         alone.contains("100.0") && alone.contains("0 samples per second"),
         "{alone}"
     );
-    capture("oncputime", "-F 999 --duration 1 -p", &phases, &file("on.scope"));
+    capture(
+        "oncputime",
+        "-F 999 --duration 1 -p",
+        &phases,
+        &file("on.scope"),
+    );
     let refused = systemscope("report").arg(file("on.scope")).run();
     assert_refused("systemscope report", &refused, &[FAILED], &["no accounts"]);
     let refused = systemscope("report")
@@ -197,7 +202,12 @@ fn what_cannot_be_written_or_compared_is_told() {
         &phases,
         &file("long.scope"),
     );
-    capture("oncputime", "-F 999 --duration 1 -p", &phases, &file("on.scope"));
+    capture(
+        "oncputime",
+        "-F 999 --duration 1 -p",
+        &phases,
+        &file("on.scope"),
+    );
     let export = |line: &str| {
         let tool = systemscope("export")
             .in_folder(folder.path())

@@ -25,7 +25,10 @@ fn p_takes_several_processes_and_no_others() {
     );
     for tool in FOLDING {
         let pids = format!("{},{}", first.pid(), second.pid());
-        let folded = Tool::attentive(tool).args("-p").arg(pids).folded_per_thread(2.0);
+        let folded = Tool::attentive(tool)
+            .args("-p")
+            .arg(pids)
+            .folded_per_thread(2.0);
         let seen: HashSet<u32> = folded
             .lines
             .iter()
@@ -93,7 +96,10 @@ fn t_and_l_take_threads() {
         ("offcputime", "--tid"),
     ] {
         let list = format!("{},{}", chosen[0], chosen[1]);
-        let folded = Tool::attentive(tool).arg(flag).arg(list).folded_per_thread(2.0);
+        let folded = Tool::attentive(tool)
+            .arg(flag)
+            .arg(list)
+            .folded_per_thread(2.0);
         let seen: HashSet<u32> = folded
             .lines
             .iter()
