@@ -4,6 +4,7 @@ mod cgroups;
 mod clock;
 mod counts;
 mod interrupts;
+mod short_intervals;
 mod spans;
 mod stacks;
 mod targets;
@@ -14,8 +15,9 @@ mod wakers;
 use crate::mutant::Mutant;
 
 /// All of them, by idea.
-pub(crate) const RULES: [&[Mutant]; 10] = [
+pub(crate) const RULES: [&[Mutant]; 11] = [
     clock::MUTANTS,
+    short_intervals::MUTANTS,
     targets::MUTANTS,
     cgroups::MUTANTS,
     stacks::MUTANTS,
