@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Time off CPU by stack: each interval counted when the thread is back. */
+#include "clock/short_intervals.h"
+
 #include "children.h"
 #include "clock/clock_events.h"
 #include "clock/intervals.h"
@@ -21,19 +23,30 @@ static __always_inline void off_cpu_interval(struct task_struct *task,
 					     struct thread *thread, u64 blocked,
 					     u64 runnable)
 {
-	u64 length = blocked + runnable;
+	u64 length = blocked + runnable, period = 0;
 	struct tally weight = {
 		.events = 1,
-		.blocked = blocked,
-		.runnable = runnable,
 		.longest = length,
 		.shortest = length,
-		.squares = square_of(length),
 	};
 
-	if (!length_is_wanted(length) || !state_is_wanted(thread->off_state))
+	if (!state_is_wanted(thread->off_state))
 		return;
-	count_interval(task, thread, 0, &weight);
+	if (sample_short && length < min_interval) {
+		period = min_interval;
+		blocked = pass_short_time(&thread->short_blocked, blocked,
+					  period);
+		runnable = pass_short_time(&thread->short_runnable, runnable,
+					   period);
+		if (!blocked && !runnable)
+			return;
+	} else if (!length_is_wanted(length)) {
+		return;
+	}
+	weight.blocked = blocked;
+	weight.runnable = runnable;
+	weight.squares = period ? 0 : square_of(length);
+	count_interval(task, thread, 0, period, &weight);
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

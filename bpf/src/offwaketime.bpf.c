@@ -71,7 +71,7 @@ static __always_inline void off_cpu_interval(struct task_struct *task,
 		return;
 	if (waker <= WAKER_UNWANTED && !any_waker_is_wanted())
 		return;
-	count_interval(task, thread, waker, &weight);
+	count_interval(task, thread, waker, 0, &weight);
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

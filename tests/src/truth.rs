@@ -5,6 +5,7 @@ pub mod elf;
 pub mod gdb;
 pub mod idle;
 pub mod known_chains;
+pub mod short_waits;
 pub mod statistics;
 pub(crate) mod tracing;
 pub mod wake_ups;

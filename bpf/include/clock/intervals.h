@@ -38,18 +38,20 @@ static __always_inline bool length_is_wanted(u64 length)
 }
 
 /*
- * Counts an interval of @task, which is about to be back on a CPU. Out of line,
- * so that its key is not on the stack of all that sched_switch does.
+ * Counts an interval of @task, which is about to be back on a CPU. @period: see
+ * struct stack_key. Out of line, so that its key is not on the stack of all that
+ * sched_switch does.
  */
 static __noinline int count_interval(struct task_struct *task,
 				     struct thread *thread, u64 waker,
-				     const struct tally *weight)
+				     u64 period, const struct tally *weight)
 {
 	struct stack_key key = {
 		.pid = thread->pid,
 		.tid = per_thread ? thread->tid : 0,
 		.user = want_user_stacks ? thread->user : STACK_NONE,
 		.waker = waker,
+		.period = period,
 	};
 
 	key.kernel = capture_saved_kernel_stack(task, SCRATCH_HOOK);

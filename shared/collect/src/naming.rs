@@ -86,9 +86,13 @@ impl Collected {
                 stack: named.stack,
                 state: None,
                 wakers: (!wakers.is_empty()).then(|| draft.profile.wakers.id(wakers)),
-                labels: None,
+                labels: (key.period).map(|_| draft.profile.labels_of_sampled()),
             };
             for (state, weight) in weigh(&tally) {
+                let weight = match key.period {
+                    Some(period) => weight.of_sampled(period),
+                    None => weight,
+                };
                 if weight.value > 0 {
                     draft.profile.add(Sample { state, ..sample }, weight);
                 }

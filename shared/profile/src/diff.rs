@@ -133,11 +133,18 @@ fn check(before: &Profile, after: &Profile) -> Result<(), Error> {
     if stands_for(before) != stands_for(after) {
         return different("samples do not stand for the same in both (-c, -F)".to_owned());
     }
-    let least = |profile: &Profile| profile.meta.lengths.map(|lengths| lengths.least / 1_000);
-    match (least(before), least(after)) {
-        (Some(one), Some(other)) if one != other => different(format!(
-            "one has waits from {one} us on, the other from {other} us on"
-        )),
+    let lengths = |profile: &Profile| {
+        let lengths = profile.meta.lengths?;
+        let how = match lengths.short_are_sampled {
+            true => ", and samples of shorter ones",
+            false => "",
+        };
+        Some(format!("from {} us on{how}", lengths.least / 1_000))
+    };
+    match (lengths(before), lengths(after)) {
+        (Some(one), Some(other)) if one != other => {
+            different(format!("one has waits {one}, the other {other}"))
+        }
         (Some(_), None) | (None, Some(_)) => {
             different("one has time off the CPU, the other has none".to_owned())
         }
@@ -384,6 +391,7 @@ mod tests {
         after.meta.lengths = Some(Lengths {
             least: 1_000,
             most: u64::MAX,
+            short_are_sampled: false,
         });
         before.meta.lengths = after.meta.lengths;
         let value = 1_000_000;
@@ -434,12 +442,23 @@ mod tests {
         assert!(error(&clock, &times).contains("one counts samples, the other time"));
         let mut from = |least| {
             let most = u64::MAX;
-            times.meta.lengths = Some(Lengths { least, most });
+            times.meta.lengths = Some(Lengths {
+                least,
+                most,
+                short_are_sampled: least == 9_000,
+            });
             times.clone()
         };
         let told = error(&from(1_000), &from(1_000_000));
         assert!(
             told.contains("from 1 us on, the other from 1000 us on"),
+            "{told}"
+        );
+        let mut all = from(9_000);
+        all.meta.lengths.as_mut().unwrap().short_are_sampled = false;
+        let told = error(&from(9_000), &all);
+        assert!(
+            told.contains("from 9 us on, and samples of shorter ones, the other from 9 us on"),
             "{told}"
         );
         let mut none = from(1_000);

@@ -3,8 +3,9 @@
 //!
 //! Samples and off-CPU stacks tell *where* a thread was, its clock tells *how
 //! long*. So each thread's samples are scaled until they add up to its measured
-//! running time, and time that no stack stands for gets a frame of its own
-//! ([`marker::NO_SAMPLE`], [`marker::RUNNABLE_BELOW`], [`marker::BLOCKED_BELOW`]).
+//! running time, and its intervals that were sampled until they add up, in each state, to
+//! what of its time the others leave. Time that no stack stands for gets a frame of its
+//! own ([`marker::NO_SAMPLE`], [`marker::RUNNABLE_BELOW`], [`marker::BLOCKED_BELOW`]).
 //! The widths of a thread then add up to its life, to the microsecond.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,6 +64,8 @@ pub struct ThreadProfile {
     pub stacks: Vec<(Sample, Weight)>,
     /// Time that no kept stack stands for.
     pub unseen: Unseen,
+    /// Time whose stacks are those of some of its intervals.
+    pub sampled: Sampled,
     /// The stack that stands for blocked intervals without one.
     pub unseen_blocked: Stack,
     /// Nanoseconds of off-CPU stacks, or samples, beyond what the clock allows.
@@ -79,6 +82,29 @@ pub struct Unseen {
     pub runnable_ns: u64,
     /// Blocked, in intervals below the minimum.
     pub blocked_ns: u64,
+}
+
+/// Clock time that intervals stand for that were sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sampled {
+    /// Nanoseconds runnable.
+    pub runnable_ns: u64,
+    /// Nanoseconds blocked.
+    pub blocked_ns: u64,
+    /// How many intervals these are, in each state for itself.
+    pub intervals: u64,
+}
+
+/// A stack with all of a thread's time there in one state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StackTime {
+    /// The stack and the state; labels are left out.
+    pub sample: Sample,
+    /// Nanoseconds.
+    pub time_ns: u64,
+    /// The standard error of that in nanoseconds, if samples are in it: what chance there
+    /// is in which were drawn.
+    pub error_ns: Option<f64>,
 }
 
 /// Stacks that contradict the clock.
@@ -114,16 +140,46 @@ impl ThreadProfile {
         (lifetime > 0).then(|| accounted as f64 / lifetime as f64)
     }
 
-    /// The single stack with most blocked time, and its nanoseconds. What was
-    /// too short to keep the stacks of is not one.
+    /// The single stack with most blocked time. What was too short to keep the stacks of
+    /// is not one.
     #[must_use]
-    pub fn longest_blocked(&self) -> Option<(Sample, u64)> {
-        let stacks = self.stacks.iter();
-        let stacks = stacks.map(|(sample, weight)| (*sample, weight.value));
+    pub fn longest_blocked(&self, profile: &Profile) -> Option<StackTime> {
+        let stacks = self.stack_times(profile).into_iter();
         stacks
-            .filter(|(sample, _)| sample.state == Some(State::Blocked))
-            .filter(|(sample, _)| sample.stack != self.unseen_blocked)
-            .max_by_key(|(_, time)| *time)
+            .filter(|stack| stack.sample.state == Some(State::Blocked))
+            .filter(|stack| stack.sample.stack != self.unseen_blocked)
+            .max_by_key(|stack| stack.time_ns)
+    }
+
+    /// Every stack with its time in each state, however it was measured, ordered by state
+    /// and names. `profile` is what the stacks refer to.
+    #[must_use]
+    pub fn stack_times(&self, profile: &Profile) -> Vec<StackTime> {
+        let times = self.stacks.iter().map(|(sample, weight)| {
+            let is_sampled = sample.state == Some(State::Running) || profile.is_sampled(sample);
+            let variance = weight.variance().filter(|_| is_sampled);
+            StackTime {
+                sample: Sample {
+                    labels: None,
+                    ..*sample
+                },
+                time_ns: weight.value,
+                error_ns: variance.map(f64::sqrt),
+            }
+        });
+        let mut times: Vec<StackTime> = times.collect();
+        times.dedup_by(|stack, sum| {
+            let is_same = stack.sample == sum.sample;
+            if is_same {
+                sum.time_ns += stack.time_ns;
+                sum.error_ns = match (sum.error_ns, stack.error_ns) {
+                    (Some(one), Some(other)) => Some(one.hypot(other)),
+                    (one, other) => one.or(other),
+                };
+            }
+            is_same
+        });
+        times
     }
 }
 
@@ -135,6 +191,7 @@ pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
     let mut profile = Profile::new(Unit::Nanoseconds);
     describe(&mut profile, on_cpu, off_cpu);
     let [of_on_cpu, of_off_cpu] = [on_cpu, off_cpu].map(|from| Import::new(&mut profile, from));
+    let period_ns = off_cpu.meta.lengths.map_or(0, |lengths| lengths.least);
     let mut accounts: BTreeMap<ThreadId, Account> = BTreeMap::new();
     for &row in &off_cpu.threads {
         let row = of_off_cpu.thread(row);
@@ -162,8 +219,14 @@ pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
         let mut sample = of_off_cpu.sample(*sample);
         let state = *sample.state.get_or_insert(State::Blocked);
         match sample.thread.and_then(|id| accounts.get_mut(&id)) {
-            Some(account) if state == State::Runnable => account.runnable.push((sample, *weight)),
-            Some(account) => account.blocked.push((sample, *weight)),
+            Some(account) => {
+                let waits = match state {
+                    State::Runnable => &mut account.runnable,
+                    State::Running | State::Blocked => &mut account.blocked,
+                };
+                let is_sampled = profile.is_sampled(&sample);
+                waits.of(is_sampled).push((sample, *weight));
+            }
             None => {
                 strangers.insert(sample.thread);
                 unclocked.off_cpu_ns += weight.value;
@@ -176,7 +239,7 @@ pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
     let order = NameOrder::new(&profile, stacks.chain(unseen.all()));
     let accounts = accounts.into_values();
     let threads = accounts
-        .map(|account| account.settle(unseen, &order))
+        .map(|account| account.settle(period_ns, unseen, &order))
         .collect();
     Merged {
         profile,
@@ -256,14 +319,70 @@ impl UnseenStacks {
 
 type Weighted = Vec<(Sample, Weight)>;
 
+/// A thread's stacks in one state off the CPU.
+#[derive(Default)]
+struct Waits {
+    /// Of intervals that were measured, each for itself.
+    measured: Weighted,
+    /// Of intervals that were sampled.
+    sampled: Weighted,
+}
+
+/// The same, scaled to the clock.
+struct SettledWaits {
+    stacks: Weighted,
+    /// Nanoseconds that sampled intervals stand for, and how many these are.
+    sampled_ns: u64,
+    intervals: u64,
+    /// Nanoseconds without a stack.
+    unseen_ns: u64,
+    /// Nanoseconds of stacks beyond what the clock allows.
+    excess_ns: u64,
+}
+
+impl Waits {
+    fn of(&mut self, is_sampled: bool) -> &mut Weighted {
+        match is_sampled {
+            true => &mut self.sampled,
+            false => &mut self.measured,
+        }
+    }
+
+    fn stacks(&self) -> impl Iterator<Item = Stack> {
+        let all = self.measured.iter().chain(&self.sampled);
+        all.map(|(sample, _)| sample.stack)
+    }
+
+    /// Scales what was measured down to the clock's time if it is more, and what was
+    /// sampled to the rest. By design samples are off that by `slack_ns` at most: what is
+    /// missing beyond that was lost, and is none of theirs.
+    fn settle(self, clock_ns: u64, slack_ns: u64, order: &NameOrder<'_>) -> SettledWaits {
+        let (measured, sampled) = (total(&self.measured), total(&self.sampled));
+        let slack_ns = if sampled > 0 { slack_ns } else { 0 };
+        let rest = clock_ns.saturating_sub(measured);
+        let sampled_ns = rest.min(sampled.saturating_add(slack_ns));
+        let intervals = self.sampled.iter().map(|(_, weight)| weight.events).sum();
+        let mut stacks = scaled(self.measured, measured.min(clock_ns), order);
+        stacks.extend(scaled(self.sampled, sampled_ns, order));
+        SettledWaits {
+            stacks,
+            sampled_ns,
+            intervals,
+            unseen_ns: rest - sampled_ns,
+            excess_ns: (measured.saturating_add(sampled))
+                .saturating_sub(clock_ns.saturating_add(slack_ns)),
+        }
+    }
+}
+
 /// What was collected of one thread ID before it is settled.
 struct Account {
     thread: Thread,
     lifetime_ns: u64,
     lives: u64,
     running: Weighted,
-    runnable: Weighted,
-    blocked: Weighted,
+    runnable: Waits,
+    blocked: Waits,
 }
 
 impl Account {
@@ -273,8 +392,8 @@ impl Account {
             thread,
             lives: 1,
             running: Vec::new(),
-            runnable: Vec::new(),
-            blocked: Vec::new(),
+            runnable: Waits::default(),
+            blocked: Waits::default(),
         }
     }
 
@@ -296,29 +415,38 @@ impl Account {
     }
 
     fn stacks(&self) -> impl Iterator<Item = Stack> {
-        let off_cpu = self.runnable.iter().chain(&self.blocked);
-        let all = self.running.iter().chain(off_cpu);
-        all.map(|(sample, _)| sample.stack)
+        let running = self.running.iter().map(|(sample, _)| sample.stack);
+        running
+            .chain(self.runnable.stacks())
+            .chain(self.blocked.stacks())
     }
 
-    fn settle(self, markers: UnseenStacks, order: &NameOrder<'_>) -> ThreadProfile {
+    /// `period_ns` is what each interval stands for that was sampled.
+    fn settle(self, period_ns: u64, markers: UnseenStacks, order: &NameOrder<'_>) -> ThreadProfile {
         let clock = self.thread.clock;
         let samples = total(&self.running);
-        let (runnable, blocked) = (total(&self.runnable), total(&self.blocked));
+        // A period that is not over has its sample or has not; the last interval of a life
+        // may be open, and is then not sampled.
+        let slack_ns = period_ns.saturating_mul(self.lives.saturating_mul(2));
+        let runnable = self.runnable.settle(clock.runnable_ns, slack_ns, order);
+        let blocked = self.blocked.settle(clock.blocked_ns, slack_ns, order);
         let unseen = Unseen {
             running_ns: if samples == 0 { clock.running_ns } else { 0 },
-            runnable_ns: clock.runnable_ns.saturating_sub(runnable),
-            blocked_ns: clock.blocked_ns.saturating_sub(blocked),
+            runnable_ns: runnable.unseen_ns,
+            blocked_ns: blocked.unseen_ns,
+        };
+        let sampled = Sampled {
+            runnable_ns: runnable.sampled_ns,
+            blocked_ns: blocked.sampled_ns,
+            intervals: runnable.intervals + blocked.intervals,
         };
         let excess = Excess {
             samples: if clock.running_ns == 0 { samples } else { 0 },
-            off_cpu_ns: runnable.saturating_sub(clock.runnable_ns)
-                + blocked.saturating_sub(clock.blocked_ns),
+            off_cpu_ns: runnable.excess_ns.saturating_add(blocked.excess_ns),
         };
         let mut stacks = scaled(self.running, clock.running_ns, order);
-        let (most_runnable, most_blocked) = (clock.runnable_ns, clock.blocked_ns);
-        stacks.extend(scaled(self.runnable, runnable.min(most_runnable), order));
-        stacks.extend(scaled(self.blocked, blocked.min(most_blocked), order));
+        stacks.extend(runnable.stacks);
+        stacks.extend(blocked.stacks);
         for (stack, state, time) in [
             (markers.running, State::Running, unseen.running_ns),
             (markers.runnable, State::Runnable, unseen.runnable_ns),
@@ -347,6 +475,7 @@ impl Account {
             samples,
             stacks: rounded(stacks, order),
             unseen,
+            sampled,
             unseen_blocked: markers.blocked,
             excess,
         }
@@ -392,6 +521,17 @@ fn rounded(mut stacks: Weighted, order: &NameOrder<'_>) -> Weighted {
         }
         is_alike
     });
+    // What reads alike but for its labels is in one stack, too.
+    for at in 1..stacks.len() {
+        let unlabelled = |(sample, _): &(Sample, Weight)| Sample {
+            labels: None,
+            ..*sample
+        };
+        let [one, other] = [at - 1, at].map(|at| unlabelled(&stacks[at]));
+        if order.compare(&one, &other).is_eq() {
+            stacks[at].0.stack = one.stack;
+        }
+    }
     let mut carried = 0;
     for (_, weight) in &mut stacks {
         let due = carried + weight.value;

@@ -59,6 +59,7 @@ fn large() -> Profile {
     profile.meta.lengths = Some(Lengths {
         least: 1_000,
         most: u64::MAX,
+        short_are_sampled: false,
     });
     for number in 0..STACKS {
         let mut stack = Stack::default();

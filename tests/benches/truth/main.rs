@@ -13,16 +13,18 @@ mod programs;
 mod real;
 mod runnable;
 mod shares;
+mod short_waits;
 mod wakers;
 
 use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const CLAIMS: [Part; 12] = [
+const CLAIMS: [Part; 13] = [
     ("time on CPU by function", shares::rows),
     ("time blocked by function", blocked::rows),
     ("time waiting for a CPU", runnable::rows),
+    ("time in short waits", short_waits::rows),
     ("time running", books::rows),
     ("who woke whom", wakers::rows),
     ("what changed", changes::rows),

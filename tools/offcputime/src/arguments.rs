@@ -25,6 +25,11 @@ pub struct Arguments {
     #[command(flatten)]
     pub(crate) intervals: cli::IntervalFlags,
 
+    /// Of the intervals below -m count some, too: for each -m of a thread's time
+    /// in them one, drawn by chance
+    #[arg(long)]
+    pub(crate) sample_short: bool,
+
     #[command(flatten)]
     pub(crate) stacks: cli::StackFlags,
 
@@ -56,6 +61,8 @@ Examples:
   offcputime                      trace all threads until Ctrl-C
   offcputime 5                    ... for 5 seconds
   offcputime -m 1000              only waits of 1 ms and more
+  offcputime -m 1000 --sample-short
+                                  ... and of shorter ones one for each 1 ms
   offcputime -p 1234 10 | flamegraph.pl --color=io --countname=us > off.svg
   offcputime -p 1234,5678 -U      two processes, user stacks only
   offcputime -t 1235 --states     one thread; blocked and runnable time apart

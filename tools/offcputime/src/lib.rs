@@ -28,7 +28,13 @@ impl StackTool for Arguments {
     }
 
     fn check(&self) -> anyhow::Result<()> {
-        self.intervals.validate()
+        self.intervals.validate()?;
+        match self.sample_short && self.intervals.min_block_time == 0 {
+            true => Err(cli::usage(
+                "--sample-short is for time in intervals below -m, and -m is 0: give -m a larger number of microseconds",
+            )),
+            false => Ok(()),
+        }
     }
 
     fn subject(&self) -> String {
@@ -44,6 +50,7 @@ impl StackTool for Arguments {
         let wants_accounts = self.clocks.is_some() || self.output.needs().accounts;
         object.set("want_thread_ends", wants_accounts)?;
         self.intervals.filter().configure(object, kernel)?;
+        object.set("sample_short", self.sample_short)?;
         object.make_room_for_threads("threads")
     }
 
@@ -68,7 +75,7 @@ impl StackTool for Arguments {
     }
 
     fn describe(&self, _session: &Self::Session<'_>, meta: &mut Meta) {
-        meta.lengths = Some(self.intervals.lengths());
+        meta.lengths = Some(self.intervals.lengths(self.sample_short));
     }
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {

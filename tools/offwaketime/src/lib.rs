@@ -104,7 +104,7 @@ impl StackTool for Arguments {
     }
 
     fn describe(&self, _session: &Self::Session<'_>, meta: &mut Meta) {
-        meta.lengths = Some(self.intervals.lengths());
+        meta.lengths = Some(self.intervals.lengths(false));
     }
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {

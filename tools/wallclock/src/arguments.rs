@@ -17,7 +17,7 @@ Examples:
   wallclock -- make -j2              # a command and all that it starts, to its end
   wallclock --unit nginx -d 60       # a service's processes, as they come and go
   wallclock 1234 -d 60 -f 99         # 60 s, 99 samples per second
-  wallclock 1234 -m 100              # keep the stacks of waits from 100 µs on
+  wallclock 1234 -m 100              # keep the stacks of all waits from 100 µs on
   wallclock 1234 -o slow-start       # slow-start.svg, or slow-start/ for several threads
   wallclock 1234,5678 -o pair        # two processes: pair/pid1234/ and pair/pid5678/
   wallclock 1234 --thread-name ^io-  # its threads that are called io-…
@@ -95,7 +95,8 @@ pub struct Arguments {
     )]
     pub(crate) frequency: u64,
 
-    /// Keep the stacks of off-CPU intervals from this many microseconds on
+    /// Keep the stacks of all off-CPU intervals from this many microseconds on, and of
+    /// shorter ones one for each so much of a thread's time in them
     #[arg(
         short = 'm',
         long,

@@ -90,7 +90,8 @@ fn spawn(arguments: &Arguments, targets: &Targets) -> anyhow::Result<[Child; 2]>
     all.extend(frames.inline.then_some("--inline"));
     all.extend(whom);
     let on_cpu = [&["-F", &frequency], &all[..]].concat();
-    let off_cpu = [&["-m", &min_block_us, "--states"], &all[..]].concat();
+    let mut off_cpu = [&["-m", &min_block_us, "--states"], &all[..]].concat();
+    off_cpu.extend((arguments.min_block_us > 0).then_some("--sample-short"));
     Ok([
         Child::spawn("oncputime", &on_cpu)?,
         Child::spawn("offcputime", &off_cpu)?,

@@ -68,13 +68,14 @@ impl IntervalFlags {
         }
     }
 
-    /// The bounds on their lengths.
+    /// The bounds on their lengths, and whether shorter ones are sampled.
     #[must_use]
-    pub fn lengths(&self) -> Lengths {
+    pub fn lengths(&self, short_are_sampled: bool) -> Lengths {
         let filter = self.filter();
         Lengths {
             least: filter.min_ns,
             most: filter.max_ns,
+            short_are_sampled,
         }
     }
 

@@ -5,6 +5,7 @@
 //! the sums of those before them.
 
 use std::collections::HashMap;
+use std::num::NonZeroU64;
 
 use bpf::types::{COMM_LENGTH, STACK_MISSED, StackKey, Tally, WAKER_MISSED};
 use profile::{Id, RowMap, Table, ThreadId};
@@ -22,6 +23,8 @@ pub(crate) struct Key {
     pub(crate) kernel: Captured,
     /// The first ID of the waker.
     pub(crate) waker: u64,
+    /// Of intervals that were sampled: the nanoseconds that each stands for.
+    pub(crate) period: Option<NonZeroU64>,
 }
 
 /// Sums that have settled.
@@ -55,7 +58,9 @@ impl Sums {
         else {
             return add(self.open.entry(key).or_default(), tally);
         };
-        let StackKey { pid, tid, .. } = key;
+        let StackKey {
+            pid, tid, period, ..
+        } = key;
         let key = Key {
             thread: match self.per_process {
                 true => ThreadId { pid, tid },
@@ -65,6 +70,7 @@ impl Sums {
             user,
             kernel,
             waker,
+            period: NonZeroU64::new(period),
         };
         add(self.settled.sums.entry(key), tally);
     }

@@ -203,6 +203,8 @@ pub(crate) fn close_record<Record: ClockRecord>(
             user: if stacks.user { thread.user } else { 0 },
             kernel: if stacks.kernel { kernel } else { 0 },
             waker,
+            // As long as it was: none is sampled that did not end.
+            period: 0,
             comm: thread.comm,
         };
         (key, tally)

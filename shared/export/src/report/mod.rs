@@ -35,8 +35,10 @@ pub struct Run {
     pub ending: Ending,
     /// Samples per second and CPU.
     pub frequency: u64,
-    /// Off-CPU intervals below this many microseconds have no stacks.
+    /// Off-CPU intervals below this many microseconds have no stacks of their own.
     pub min_block_us: u64,
+    /// Whether some of these stand for all of them.
+    pub short_are_sampled: bool,
     /// What oncputime could not keep.
     pub on_cpu_lost: Losses,
     /// What offcputime could not keep.
@@ -64,6 +66,9 @@ impl Run {
                 None => 0,
             },
             min_block_us: meta.lengths.map_or(0, |lengths| lengths.least / 1_000),
+            short_are_sampled: meta
+                .lengths
+                .is_some_and(|lengths| lengths.short_are_sampled),
             on_cpu_lost: merged.on_cpu_lost,
             off_cpu_lost: merged.off_cpu_lost,
             unclocked: merged.unclocked,

@@ -64,8 +64,12 @@ pub(super) fn settings(run: &Run) -> String {
         Ending::Interrupted => format!("{asked}, ended by the user"),
         Ending::TargetGone => format!("{asked}, since every process had ended"),
     };
+    let shorter = match run.short_are_sampled {
+        true => ", shorter ones sampled",
+        false => "",
+    };
     format!(
-        "{} measured{ending}; {} samples per second; off-CPU stacks kept from {} µs on",
+        "{} measured{ending}; {} samples per second; off-CPU stacks kept from {} µs on{shorter}",
         span(run.measured),
         run.frequency,
         run.min_block_us

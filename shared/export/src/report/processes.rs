@@ -174,10 +174,10 @@ impl<'a> Table<'a> {
         for process in listed {
             let process = self.processes[process.place];
             let longest = process.threads.iter().filter_map(|row| {
-                let (sample, time) = row.thread.longest_blocked()?;
-                Some((row, sample, time))
+                let longest = row.thread.longest_blocked(row.profile)?;
+                Some((row, longest))
             });
-            let Some((row, sample, time)) = longest.max_by_key(|(.., time)| *time) else {
+            let Some((row, longest)) = longest.max_by_key(|(_, longest)| longest.time_ns) else {
                 continue;
             };
             if !begun {
@@ -192,8 +192,8 @@ impl<'a> Table<'a> {
                 "{:>8} {:<16} {:>9}  {}",
                 process.pid,
                 row.profile.names[row.thread.thread.comm],
-                seconds(time),
-                short(row.profile, sample.stack)
+                seconds(longest.time_ns),
+                short(row.profile, longest.sample.stack)
             )?;
         }
         Ok(())

@@ -1,9 +1,10 @@
-//! What the figures are worth: what was left out, lost or contradictory.
+//! What the figures are worth: what was sampled, left out, lost or contradictory.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use profile::Losses;
-use profile::merge::ThreadProfile;
+use profile::merge::{Sampled, ThreadProfile};
 
 use super::numbers::{count, seconds};
 use super::{Process, Run};
@@ -14,22 +15,42 @@ pub(super) fn write(run: &Run, process: &Process<'_>, writer: &mut dyn Write) ->
     write_losses(run, writer)
 }
 
-/// Time that has no stack, and stacks that contradict the clocks.
+/// Time off the CPU that was sampled, time that has no stack, and stacks that contradict the
+/// clocks.
 pub(super) fn write_unseen<'a>(
     run: &Run,
     threads: impl Iterator<Item = &'a ThreadProfile>,
     writer: &mut dyn Write,
 ) -> io::Result<()> {
     let (mut running, mut runnable, mut blocked) = (0, 0, 0);
+    let mut sampled = Sampled::default();
     let (mut reused, mut contradictory, mut excess_samples, mut excess_ns) = (0, 0, 0, 0);
     for thread in threads {
         running += thread.unseen.running_ns;
         runnable += thread.unseen.runnable_ns;
         blocked += thread.unseen.blocked_ns;
+        sampled.runnable_ns += thread.sampled.runnable_ns;
+        sampled.blocked_ns += thread.sampled.blocked_ns;
+        sampled.intervals += thread.sampled.intervals;
         reused += u64::from(thread.lives > 1);
         contradictory += u64::from(thread.excess.any());
         excess_samples += thread.excess.samples;
         excess_ns += thread.excess.off_cpu_ns;
+    }
+    if sampled.intervals > 0 {
+        // The standard error of n that come by chance is √n of them.
+        let periods = |n: u64| Duration::from_micros(run.min_block_us.saturating_mul(n));
+        writeln!(
+            writer,
+            "Sampled: {} s blocked and {} s runnable, in intervals below -m ({} µs), by the stacks \
+             of {}: of {:?} in one of these, {:?} are chance (one standard error).",
+            seconds(sampled.blocked_ns),
+            seconds(sampled.runnable_ns),
+            run.min_block_us,
+            count(sampled.intervals, "interval"),
+            periods(100),
+            periods(10),
+        )?;
     }
     writeln!(
         writer,

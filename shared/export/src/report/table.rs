@@ -71,7 +71,7 @@ fn table(process: &Process<'_>, shown: &[Row<'_>]) -> Table {
 pub(super) fn write_longest(threads: &[Row<'_>], writer: &mut dyn Write) -> io::Result<()> {
     let mut begun = false;
     for row in threads {
-        let Some((sample, time)) = row.thread.longest_blocked() else {
+        let Some(longest) = row.thread.longest_blocked(row.profile) else {
             continue;
         };
         if !begun {
@@ -86,8 +86,8 @@ pub(super) fn write_longest(threads: &[Row<'_>], writer: &mut dyn Write) -> io::
             "{:>8} {:<16} {:>9}  {}",
             row.thread.thread.id.tid,
             row.role,
-            seconds(time),
-            short(row.profile, sample.stack)
+            seconds(longest.time_ns),
+            short(row.profile, longest.sample.stack)
         )?;
     }
     Ok(())

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use profile::merge::{Excess, Unseen};
-use profile::{Clock, Lengths, Profile, Sample, Sampling, State, Thread, ThreadId, Unit, marker};
+use profile::merge::{Excess, Sampled, Unseen};
+use profile::{
+    Clock, Lengths, Profile, Sample, Sampling, State, Thread, ThreadId, Unit, Weight, marker,
+};
 
 use super::*;
 use crate::fixture::{sample, weight, written};
@@ -15,6 +17,7 @@ pub(super) fn run() -> Run {
         ending: Ending::Interrupted,
         frequency: 49,
         min_block_us: 1000,
+        short_are_sampled: false,
         on_cpu_lost: Losses::default(),
         off_cpu_lost: Losses {
             events: 2,
@@ -70,6 +73,7 @@ fn worker() -> (Profile, ThreadProfile) {
             runnable_ns: 500_000_000,
             blocked_ns: 500_000_000,
         },
+        sampled: Sampled::default(),
         unseen_blocked: blocked_below.stack,
         excess: Excess::default(),
     };
@@ -87,6 +91,61 @@ fn golden_thread() {
     assert_eq!(
         written(|writer| write_thread(&run(), "/bin/server -x", &row, writer)),
         include_str!("golden/thread.txt")
+    );
+}
+
+/// Half of what was blocked and all that was runnable in intervals below -m, sampled.
+#[test]
+fn golden_sampled_thread() {
+    let (mut profile, mut thread) = worker();
+    let labels = Some(profile.labels_of_sampled());
+    let samples = |value: u64, events| Weight {
+        value,
+        events,
+        ..Weight::default()
+    };
+    let [running, runnable, below, blocked] = thread.stacks[..] else {
+        unreachable!("as above")
+    };
+    let runnable_in = Sample {
+        state: Some(State::Runnable),
+        labels,
+        ..blocked.0
+    };
+    let blocked_in = Sample {
+        labels,
+        ..blocked.0
+    };
+    thread.stacks = vec![
+        (running.0, samples(2_000_000_000, 98)),
+        (runnable_in, samples(400_000_000, 400)),
+        (runnable.0, weight(100_000_000)),
+        (below.0, weight(100_000_000)),
+        (blocked.0, blocked.1),
+        (blocked_in, samples(400_000_000, 400)),
+    ];
+    thread.unseen = Unseen {
+        running_ns: 0,
+        runnable_ns: 100_000_000,
+        blocked_ns: 100_000_000,
+    };
+    thread.sampled = Sampled {
+        runnable_ns: 400_000_000,
+        blocked_ns: 400_000_000,
+        intervals: 800,
+    };
+    let row = Row {
+        profile: &profile,
+        thread: &thread,
+        role: "worker",
+    };
+    let run = Run {
+        short_are_sampled: true,
+        ..run()
+    };
+    assert_eq!(
+        written(|writer| write_thread(&run, "/bin/server -x", &row, writer)),
+        include_str!("golden/sampled_thread.txt")
     );
 }
 
@@ -161,6 +220,7 @@ fn a_run_is_what_the_merged_profiles_say() {
     profile.meta.lengths = Some(Lengths {
         least: 5_000,
         most: u64::MAX,
+        short_are_sampled: false,
     });
     profile.meta.sampling = Some(Sampling {
         event: "cpu-clock".to_owned(),

@@ -66,7 +66,7 @@ pub fn write(run: &Run, command: &str, row: &Row<'_>, writer: &mut dyn Write) ->
         count(thread.samples, "sample"),
         clock.voluntary,
         clock.involuntary,
-        count(thread.stacks.len() as u64, "different stack")
+        count(thread.stack_times(profile).len() as u64, "different stack")
     )?;
     write_longest(row, writer)?;
     write_heaviest(row, writer)?;
@@ -77,7 +77,7 @@ pub fn write(run: &Run, command: &str, row: &Row<'_>, writer: &mut dyn Write) ->
 
 /// The longest blocked stack in full, root first.
 fn write_longest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
-    let Some((sample, time)) = row.thread.longest_blocked() else {
+    let Some(longest) = row.thread.longest_blocked(row.profile) else {
         let kept = match row.thread.thread.clock.blocked_ns {
             0 => "Never blocked.",
             _ => "No stack was kept of its blocked time.",
@@ -87,39 +87,42 @@ fn write_longest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
     writeln!(
         writer,
         "\nBlocked longest: {} s in this stack, {} % of all blocked time (outermost call first)",
-        seconds(time),
-        percent(time, row.thread.thread.clock.blocked_ns)
+        seconds(longest.time_ns),
+        percent(longest.time_ns, row.thread.thread.clock.blocked_ns)
     )?;
     let options = Options {
         delimited: true,
         ..Options::default()
     };
-    for name in frame_names(row.profile, sample.stack, None, &options) {
+    for name in frame_names(row.profile, longest.sample.stack, None, &options) {
         writeln!(writer, "    {name}")?;
     }
     Ok(())
 }
 
 fn write_heaviest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
-    let mut stacks: Vec<_> = row.thread.stacks.iter().collect();
+    let mut stacks = row.thread.stack_times(row.profile);
     // Stable: equal times keep the order of states and stacks.
-    stacks.sort_by_key(|(_, weight)| std::cmp::Reverse(weight.value));
+    stacks.sort_by_key(|stack| std::cmp::Reverse(stack.time_ns));
     writeln!(
         writer,
-        "\nHeaviest stacks: seconds, % of life, state, innermost call first"
+        "\nHeaviest stacks: seconds, ± where samples are in it (one standard error), % of life, \
+         state, innermost call first"
     )?;
-    for (sample, weight) in stacks.into_iter().take(HEAVIEST) {
-        let state = match sample.state {
+    for stack in stacks.into_iter().take(HEAVIEST) {
+        let error = stack.error_ns.map(|error| seconds(error as u64));
+        let state = match stack.sample.state {
             Some(State::Running) => "running",
             Some(State::Runnable) => "runnable",
             Some(State::Blocked) | None => "blocked",
         };
         writeln!(
             writer,
-            "{:>9} {:>6}  {state:<8}  {}",
-            seconds(weight.value),
-            percent(weight.value, row.thread.lifetime_ns),
-            short(row.profile, sample.stack)
+            "{:>9} {:>7} {:>6}  {state:<8}  {}",
+            seconds(stack.time_ns),
+            error.map_or("-".to_owned(), |error| format!("± {error}")),
+            percent(stack.time_ns, row.thread.lifetime_ns),
+            short(row.profile, stack.sample.stack)
         )?;
     }
     Ok(())

@@ -158,6 +158,7 @@ impl Rows {
             lengths: meta.lengths.map(|lengths| Lengths {
                 least: lengths.least,
                 most: lengths.most,
+                short_are_sampled: lengths.short_are_sampled,
             }),
             bursts: (meta.bursts.iter())
                 .map(|bursts| Bursts {

@@ -136,6 +136,7 @@ fn meta() -> Meta {
         lengths: Some(Lengths {
             least: 6,
             most: u64::MAX,
+            short_are_sampled: true,
         }),
         bursts: [(None, 100), (Some(State::Runnable), 340)]
             .map(|(state, percent)| Bursts { state, percent })

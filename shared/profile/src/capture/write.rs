@@ -225,6 +225,7 @@ fn meta(profile: &Profile) -> proto::Meta {
         lengths: lengths.map(|lengths| proto::Lengths {
             least: lengths.least,
             most: lengths.most,
+            short_are_sampled: lengths.short_are_sampled,
         }),
         bursts: (bursts.iter())
             .map(|bursts| proto::Bursts {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Clock, Frame, FrameKind, Module, ModuleKind, Weight};
+use crate::{Clock, Frame, FrameKind, Lengths, Module, ModuleKind, Weight};
 
 const ID: ThreadId = ThreadId { pid: 10, tid: 11 };
 
@@ -106,8 +106,9 @@ fn samples_are_scaled_to_the_clock_and_the_rest_has_frames_of_its_own() {
     assert_eq!(thread.coverage(), Some(1.0));
     assert_eq!(thread.unseen.blocked_ns, 800_000);
     assert!(!thread.excess.any());
-    let (sample, time) = thread.longest_blocked().unwrap();
-    assert_eq!((leaf(&merged, sample), time), ("sleep", 6_000_000));
+    let longest = thread.longest_blocked(&merged.profile).unwrap();
+    let leaf = leaf(&merged, longest.sample);
+    assert_eq!((leaf, longest.time_ns), ("sleep", 6_000_000));
 }
 
 #[test]
@@ -127,8 +128,9 @@ fn time_without_a_stack_is_not_the_longest_stack() {
         samples(&[]),
         times(&[(ID, "read", Some(State::Blocked), 1_000_000)]),
     );
-    let (sample, time) = merged.threads[0].longest_blocked().unwrap();
-    assert_eq!((leaf(&merged, sample), time), ("read", 1_000_000));
+    let longest = merged.threads[0].longest_blocked(&merged.profile).unwrap();
+    let leaf = leaf(&merged, longest.sample);
+    assert_eq!((leaf, longest.time_ns), ("read", 1_000_000));
 }
 
 #[test]
@@ -171,6 +173,120 @@ fn stacks_that_contradict_the_clock_are_scaled_down_and_told() {
         }
     );
     assert!(thread.excess.any());
+}
+
+/// Off-CPU stacks of which those with a number of events were sampled, for 1 ms each.
+fn sampled_times(stacks: &[(&str, State, u64, u64)]) -> Profile {
+    let mut profile = Profile::new(Unit::Nanoseconds);
+    profile.meta.lengths = Some(Lengths {
+        least: 1_000_000,
+        most: u64::MAX,
+        short_are_sampled: true,
+    });
+    for &(name, state, value, events) in stacks {
+        let frame = profile.frame(name, FrameKind::User);
+        let sample = Sample {
+            comm: profile.names.text("t"),
+            thread: Some(ID),
+            stack: Stack {
+                user: profile.stacks.add([frame]),
+                ..Stack::default()
+            },
+            state: Some(state),
+            wakers: None,
+            labels: (events > 0).then(|| profile.labels_of_sampled()),
+        };
+        let weight = Weight {
+            value,
+            events,
+            ..Weight::default()
+        };
+        profile.add(sample, weight);
+    }
+    profile
+}
+
+#[test]
+fn samples_of_short_waits_make_up_what_the_others_leave() {
+    let ms = 1_000_000;
+    let (blocked, runnable) = (State::Blocked, State::Runnable);
+    let merged = merge(
+        vec![thread(ID, "t", 0, [0, 2 * ms, 20 * ms])],
+        samples(&[]),
+        sampled_times(&[
+            ("read", blocked, 11 * ms, 0),
+            ("read", blocked, 4 * ms, 4),
+            ("lock", blocked, 4 * ms, 4),
+            ("lock", runnable, ms, 1),
+        ]),
+    );
+    let thread = &merged.threads[0];
+    // 9 ms for 8 samples; 2 ms for one.
+    assert_eq!(
+        widths(&merged),
+        [
+            ("lock", runnable, 2000),
+            ("lock", blocked, 4500),
+            ("read", blocked, 11_000),
+            ("read", blocked, 4500),
+        ]
+    );
+    assert_eq!(thread.coverage(), Some(1.0));
+    assert_eq!(thread.unseen, Unseen::default());
+    assert!(!thread.excess.any());
+    let expected = Sampled {
+        runnable_ns: 2 * ms,
+        blocked_ns: 9 * ms,
+        intervals: 9,
+    };
+    assert_eq!(thread.sampled, expected);
+
+    // However it was measured, a stack is one.
+    let times = thread.stack_times(&merged.profile);
+    let read = |time: &&StackTime| leaf(&merged, time.sample) == "read";
+    let [read] = times.iter().filter(read).collect::<Vec<_>>()[..] else {
+        panic!("{times:?}")
+    };
+    // Four of 1.125 ms each: ± two of them.
+    assert_eq!(
+        (read.time_ns, read.error_ns),
+        (15_500_000, Some(2_250_000.0))
+    );
+    let longest = thread.longest_blocked(&merged.profile);
+    assert_eq!(longest, Some(*read));
+}
+
+#[test]
+fn samples_stand_for_no_more_than_they_can() {
+    let ms = 1_000_000;
+    let blocked = State::Blocked;
+    // A second was lost. Of what was sampled a period may be missing, and what was open.
+    let merged = merge(
+        vec![thread(ID, "t", 0, [0, 0, 1000 * ms])],
+        samples(&[]),
+        sampled_times(&[("lock", blocked, 4 * ms, 4)]),
+    );
+    let below = (marker::BLOCKED_BELOW, blocked, 994_000);
+    assert_eq!(widths(&merged), [below, ("lock", blocked, 6000)]);
+    assert_eq!(merged.threads[0].unseen.blocked_ns, 994 * ms);
+    // Where there is no sample there is no stack.
+    let merged = merge(
+        vec![thread(ID, "t", 0, [0, 0, 900_000])],
+        samples(&[]),
+        sampled_times(&[]),
+    );
+    let below = (marker::BLOCKED_BELOW, blocked, 900);
+    assert_eq!(widths(&merged), [below]);
+    // A sample may stand for more than there was; several of them may not.
+    for (count, excess_ns) in [(2, 0), (9, 6_500_000)] {
+        let merged = merge(
+            vec![thread(ID, "t", 0, [0, 0, 500_000])],
+            samples(&[]),
+            sampled_times(&[("lock", blocked, count * ms, count)]),
+        );
+        assert_eq!(widths(&merged), [("lock", blocked, 500)]);
+        assert_eq!(merged.threads[0].excess.off_cpu_ns, excess_ns);
+    }
 }
 
 #[test]

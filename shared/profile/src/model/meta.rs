@@ -58,13 +58,16 @@ pub enum Rate {
     Period(u64),
 }
 
-/// The bounds on the lengths of the intervals that count, both inclusive, nanoseconds.
+/// The bounds on the lengths of the intervals that all count, both inclusive, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lengths {
     /// The shortest.
     pub least: u64,
     /// The longest.
     pub most: u64,
+    /// Whether shorter ones than the shortest are sampled: one for each `least` of a thread's
+    /// time in them, in each state.
+    pub short_are_sampled: bool,
 }
 
 /// Why measuring stopped.

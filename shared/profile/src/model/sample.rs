@@ -2,7 +2,9 @@
 
 use std::ops::AddAssign;
 
-use crate::{Id, Name, StackId, ThreadId};
+use std::num::NonZeroU64;
+
+use crate::{Id, Name, Profile, StackId, ThreadId};
 
 /// The state of a thread while a sample's time passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +54,26 @@ pub struct Label {
 /// says it.
 pub type Labels = Box<[Label]>;
 
+/// The key and the value of the label on intervals that are not all there are: each stands
+/// for others, too, and was drawn with a probability in proportion to its length.
+const SAMPLED: [&str; 2] = ["interval", "sampled"];
+
+impl Profile {
+    /// The labels of samples whose intervals were sampled.
+    pub fn labels_of_sampled(&mut self) -> Id<Labels> {
+        let [key, value] = SAMPLED.map(|text| self.names.text(text));
+        self.labels.id([Label { key, value }].into())
+    }
+
+    /// Whether a sample's intervals were sampled.
+    #[must_use]
+    pub fn is_sampled(&self, sample: &Sample) -> bool {
+        let labels = sample.labels.map_or(&[][..], |labels| &self.labels[labels]);
+        let texts = |label: &Label| [label.key, label.value].map(|name| &*self.names[name]);
+        labels.iter().any(|label| texts(label) == SAMPLED)
+    }
+}
+
 /// What is told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sample {
@@ -74,15 +96,29 @@ pub struct Sample {
 pub struct Weight {
     /// Nanoseconds, or samples: see [`Unit`](crate::Unit).
     pub value: u64,
-    /// How many intervals or samples make up the value.
+    /// How many intervals or samples make up the value: of intervals that were sampled those
+    /// that were.
     pub events: u64,
     /// The longest single interval in nanoseconds; 0 for samples.
     pub longest: u64,
     /// The shortest single interval in nanoseconds; 0 for samples.
     pub shortest: u64,
     /// The squares of the lengths of intervals, in units of 2^20 ns²: how much chance
-    /// there is in the sum. 0 for samples, and where it is not known.
+    /// there is in the sum. 0 for samples, also of intervals, and where it is not known.
     pub squares: u64,
+}
+
+impl Weight {
+    /// The weight of intervals that were sampled, each for a period of nanoseconds: as many
+    /// as the value has periods, and of one length each.
+    #[must_use]
+    pub fn of_sampled(self, period: NonZeroU64) -> Weight {
+        Weight {
+            events: self.value / period,
+            squares: 0,
+            ..self
+        }
+    }
 }
 
 impl AddAssign for Weight {
@@ -101,6 +137,26 @@ impl AddAssign for Weight {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sampled_intervals_are_as_many_as_their_value_has_periods() {
+        let weight = Weight {
+            value: 3000,
+            events: 5,
+            longest: 900,
+            shortest: 7,
+            squares: 1,
+        };
+        let period = NonZeroU64::new(1000).unwrap_or(NonZeroU64::MIN);
+        let sampled = weight.of_sampled(period);
+        let expected = Weight {
+            events: 3,
+            squares: 0,
+            ..weight
+        };
+        assert_eq!(sampled, expected);
+        assert_eq!(sampled.variance(), Some(3e6));
+    }
 
     #[test]
     fn the_longest_and_the_shortest_of_all_are_kept() {

@@ -5,6 +5,7 @@ mod clock;
 mod counts;
 mod interrupts;
 mod kernel_stack_cache;
+mod short_intervals;
 mod spans;
 mod stacks;
 mod targets;
@@ -17,6 +18,7 @@ use crate::mutant::Mutant;
 /// All of them, by idea.
 pub(crate) const RULES: [&[Mutant]; 11] = [
     clock::MUTANTS,
+    short_intervals::MUTANTS,
     targets::MUTANTS,
     cgroups::MUTANTS,
     stacks::MUTANTS,

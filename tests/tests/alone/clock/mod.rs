@@ -2,6 +2,7 @@
 
 mod accounting;
 mod runnable;
+mod short_waits;
 mod sleepers;
 mod thread_states;
 mod thresholds;

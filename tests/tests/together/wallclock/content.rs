@@ -40,6 +40,37 @@ fn fills(svg: &str, mark: &str) -> Vec<(u32, u32, u32)> {
         .collect()
 }
 
+/// A thread whose waits are nearly all below -m has no time without a stack.
+#[test]
+fn short_waits_have_stacks() {
+    let _turn = Turn::share();
+    patiently(|| {
+        let mut waits = Workload::start("short_waits", &[60]);
+        waits.go();
+        let run = Run::with_prefix(&waits.pid().to_string(), "-d 3 -m 1000");
+        let folded = run.folded("thread_", "_waiter.folded");
+        assert_marked(&folded);
+        for state in ["blocked", "runnable"] {
+            let marker = format!("[{state}, below -m]");
+            assert_eq!(folded.under(&marker).total(), 0, "{folded:#?}");
+        }
+        for (function, mark) in [("sleep_300", "_[o]"), ("pushed_300", "_[r]")] {
+            assert!(
+                folded.under(function).marked(mark).total() > 0,
+                "{function}"
+            );
+        }
+        let analysis = run.text("thread_", "_waiter_analysis.txt");
+        for said in [
+            "kept from 1000 µs on, shorter ones sampled",
+            "\nSampled: ",
+            "Without a stack: 0.000 s blocked and 0.000 s runnable",
+        ] {
+            assert!(analysis.contains(said), "no {said:?} in {analysis}");
+        }
+    });
+}
+
 #[test]
 fn every_threads_widths_add_up_to_its_life() {
     let _turn = Turn::share();

@@ -116,6 +116,7 @@ fn meta(profile: &Profile) -> Value {
         json!({
             "least_ns": lengths.least,
             "most_ns": Some(lengths.most).filter(|most| *most < u64::MAX),
+            "short_are_sampled": lengths.short_are_sampled,
         })
     });
     json!({

@@ -78,11 +78,13 @@ impl OffCpu {
 
 /// Intervals of one stack of one thread together, whichever states they were in: an
 /// interval that was blocked and then runnable is in the count of each. Time that stands
-/// for no interval, such as that of those too short to count, is left out.
+/// for no interval, such as that of those too short to count, is left out; so are those of
+/// which some were sampled, as nobody knows how many there were.
 fn intervals(profile: &Profile) -> impl Iterator<Item = (Sample, Weight)> {
     let mut sums: HashMap<Sample, Weight> = HashMap::new();
     for (sample, weight) in profile.samples.iter() {
-        if sample.state == Some(State::Running) || weight.events == 0 {
+        let is_on_cpu = sample.state == Some(State::Running);
+        if is_on_cpu || weight.events == 0 || profile.is_sampled(sample) {
             continue;
         }
         let interval = Sample {
