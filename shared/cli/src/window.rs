@@ -114,7 +114,7 @@ impl Window {
                 return Ok(self.start);
             }
             if self.ended()?.is_some() {
-                bail!("nobody of that name came; nothing was measured");
+                bail!("nobody came; nothing was measured");
             }
             self.wait(source.as_fd(), None)?;
         }

@@ -99,7 +99,8 @@ fn spawn(arguments: &Arguments, targets: &Targets) -> anyhow::Result<[Child; 2]>
 
 /// The children's flags that say whom to measure.
 fn whom(arguments: &Arguments, targets: &Targets) -> Vec<String> {
-    let mut whom = arguments.cgroups.arguments();
+    let (wait, cgroups) = (&arguments.wait, &arguments.cgroups);
+    let mut whom = wait.arguments(cgroups, targets.awaits_members);
     let pids: Vec<String> = targets.pids.iter().map(u32::to_string).collect();
     if !pids.is_empty() {
         whom.extend(["-p".to_owned(), pids.join(",")]);

@@ -10,9 +10,12 @@ use super::{ProcessNames, Targets, living_threads};
 use crate::error::Context;
 use crate::{LoadedObject, OpenObject, Result, monotonic_ns};
 
-/// What makes targets of processes while programs run: `include/children.h`. Those that
-/// are waited for come first, so that what they execute is described.
-const FOLLOWERS: [&str; 4] = [
+/// What makes targets while programs run: `include/children.h`, `include/awaited_cgroups.h`.
+/// Those that are waited for come first, so that what they execute is described.
+const FOLLOWERS: [&str; 7] = [
+    "await_cgroup",
+    "await_member",
+    "await_birth",
     "await_program",
     "follow_fork",
     "describe_program",
@@ -26,7 +29,7 @@ impl Targets {
         for follower in FOLLOWERS {
             object.choose(follower, followers.contains(&follower))?;
         }
-        if !followers.is_empty() {
+        if self.are_judged_by_programs() {
             object.set("filter_pids", true)?;
             object.make_room_for_threads("target_pids")?;
             // A name that the kernel cuts off is there twice.
@@ -38,9 +41,13 @@ impl Targets {
 
     /// Which of the programs that make targets are needed.
     fn followers(&self) -> Vec<&'static str> {
+        let cgroups_are_awaited = !self.awaited_cgroups.is_empty();
         let needed = |follower: &&str| match *follower {
+            "await_cgroup" => cgroups_are_awaited,
+            "await_member" | "await_birth" => self.await_members,
             "await_program" => !self.awaited.is_empty(),
             "follow_fork" => self.are_named() && self.children,
+            "describe_program" => self.are_judged_by_programs() || cgroups_are_awaited,
             _ => self.are_judged_by_programs(),
         };
         FOLLOWERS.into_iter().filter(needed).collect()
@@ -51,8 +58,10 @@ impl Targets {
         for name in &self.awaited {
             wait_for(name, object)?;
         }
+        self.fill_awaited_cgroups(object)?;
         let links = object.attach(&self.followers())?;
         self.add_those_that_came(object)?;
+        self.look_for_cgroups(object)?;
         // Which of a process's threads forked nobody knows afterwards.
         if self.children && self.tids.is_empty() && self.are_named() {
             add_descendants(object)?;
@@ -74,7 +83,7 @@ impl Targets {
         let mut is_first = true;
         while let Some(ids) = threads.find(|ids| came.contains(&ids.namespace_pid)) {
             make_target(ids, object)?;
-            let first = self.first_awaited(object)?;
+            let first = self.first_variable(object)?;
             if std::mem::take(&mut is_first) && first.get() == 0 {
                 first.set(monotonic_ns());
             }
