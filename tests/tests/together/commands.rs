@@ -14,6 +14,7 @@ use systemscope_tests::printed::output::files_below;
 use systemscope_tests::printed::refusal::{WRONG_COMMAND_LINE, assert_refused};
 use systemscope_tests::programs::tool::{EVERYTHING, MEASURING, PATIENCE, TOOLS};
 use systemscope_tests::programs::workload::{install, scratch};
+use systemscope_tests::truth::bpf_objects::{loaded, new_since};
 use systemscope_tests::{Finished, Folded, Tool, Turn, WorkloadBuilder, now_ns};
 
 /// `TOOL -- sh -c SCRIPT`, in a folder.
@@ -185,13 +186,16 @@ fn measuring_may_end_before_the_command() {
 
 #[test]
 fn two_hundred_commands_are_all_seen_and_leave_nothing_behind() {
-    let _turn = Turn::share();
+    let turn = Turn::share();
     let folder = scratch();
     let path = folder.path().join("clocks");
+    let before = loaded();
     for round in 0..200 {
         let finished = Tool::new("offcputime")
             .args("-o folded --clocks clocks -- true")
             .in_folder(folder.path())
+            // For whatever is put aside, and to know who was started from here.
+            .env("TMPDIR", folder.path())
             .run()
             .succeeded();
         let rows = clocks::read(&path);
@@ -200,6 +204,31 @@ fn two_hundred_commands_are_all_seen_and_leave_nothing_behind() {
         assert!(rows[0].running_ns > 0, "round {round}: {rows:?}");
         assert_eq!(files_below(folder.path()).len(), 2, "round {round}");
     }
+    let left = started_with("TMPDIR", folder.path());
+    assert!(left.is_empty(), "{left:?} are left");
+    // What the tools of other tests hold is gone once it is nobody else's turn.
+    drop(turn);
+    let _turn = Turn::take();
+    let deadline = Instant::now() + PATIENCE;
+    // The kernel frees some time after the last descriptor is closed.
+    while let left = new_since(&before, &[])
+        && !left.is_empty()
+    {
+        assert!(Instant::now() < deadline, "{left:?} are left");
+        sleep(Duration::from_millis(50));
+    }
+}
+
+/// The processes with a variable of their environment that says so.
+fn started_with(variable: &str, value: &Path) -> Vec<u32> {
+    let wanted = format!("{variable}={}", value.display()).into_bytes();
+    let has_it = |pid: &u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|it| it == wanted)
+    };
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(has_it).collect()
 }
 
 #[test]
