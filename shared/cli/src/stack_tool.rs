@@ -209,9 +209,11 @@ fn measure<Tool: StackTool>(
     let mut session = tool.attach(&object, &kernel, &targets)?;
 
     let mut start = window.begin(targets.are_awaited())?;
+    session.open_window(start, window.stop());
+    window.report("open")?;
     tool.describe(&session, meta);
     let let_go = || command.as_mut().map_or(Ok(()), |command| command.let_go());
-    let started = session.open(start, window.stop(), let_go)?;
+    let started = session.begin(start, let_go)?;
     started.context("cannot let the command run")?;
     let readiness = session.readiness()?;
     if targets.are_awaited() {

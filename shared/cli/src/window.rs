@@ -254,7 +254,7 @@ impl Window {
         }
     }
 
-    /// Sends a last line to the controlling parent; without one, does nothing.
+    /// Sends a line to the controlling parent; without one, does nothing.
     ///
     /// # Errors
     /// The parent is gone (ends the tool without a word).

@@ -15,6 +15,7 @@ use systemscope_tests::printed::clocks;
 use systemscope_tests::printed::refusal::{FAILED, FOLDING, WRONG_COMMAND_LINE, assert_refused};
 use systemscope_tests::programs::cgroup::mount;
 use systemscope_tests::programs::tool::{MEASURING, PATIENCE, TOOLS};
+use systemscope_tests::programs::wallclock::start_measuring;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{
     Cgroup, ClockRow, Container, Folded, PinnedMap, Tool, Turn, Workload, binary, now_ns,
@@ -442,23 +443,19 @@ fn other_tools_wait_for_cgroups_as_well() {
     let _turn = Turn::share();
     let folder = scratch();
     let path = format!("/systemscope-{}-all", std::process::id());
-    let start = |tool: Tool| {
+    let waiting = |tool: Tool| {
         let tool = tool.args("--wait --cgroup").arg(&path);
-        tool.in_folder(folder.path()).start()
+        tool.in_folder(folder.path())
     };
-    let mut tools = [
-        start(Tool::new("cpudist").args("-O --json")),
-        start(Tool::new("oncputime").args("-F 999 -o on.folded")),
-        start(Tool::new("wallclock").args("-d 1 -o run.json")),
-    ];
-    for tool in &mut tools[..2] {
+    let mut spans = waiting(Tool::new("cpudist").args("-O --json")).start();
+    let mut samples = waiting(Tool::new("oncputime").args("-F 999 -o on.folded")).start();
+    let wallclock = waiting(Tool::new("wallclock").args("-d 1 -o run.json"));
+    let wallclock = start_measuring(wallclock);
+    for tool in [&mut spans, &mut samples] {
         tool.wait_until_said("Waiting for", PATIENCE);
     }
-    // It says nothing while it waits.
-    sleep(Duration::from_secs(2));
     let cgroup = Cgroup::new("all");
     let (pid, [before, _]) = sleep_inside(&cgroup);
-    let [spans, samples, wallclock] = tools;
     let finished = wallclock.finish_within(PATIENCE).succeeded();
     for tool in [&spans, &samples] {
         tool.signal(Signal::INT);

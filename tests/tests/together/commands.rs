@@ -12,8 +12,11 @@ use rustix::process::Signal;
 use systemscope_tests::printed::clocks;
 use systemscope_tests::printed::output::files_below;
 use systemscope_tests::printed::refusal::{WRONG_COMMAND_LINE, assert_refused};
-use systemscope_tests::programs::tool::{EVERYTHING, MEASURING, PATIENCE, TOOLS};
+use systemscope_tests::programs::process::children_of;
+use systemscope_tests::programs::tool::{EVERYTHING, PATIENCE, TOOLS};
+use systemscope_tests::programs::wallclock::start_measuring;
 use systemscope_tests::programs::workload::{install, scratch};
+use systemscope_tests::truth::account::state_of;
 use systemscope_tests::truth::bpf_objects::{loaded, new_since};
 use systemscope_tests::{Finished, Folded, Tool, Turn, WorkloadBuilder, now_ns};
 
@@ -126,18 +129,18 @@ fn interrupted(tool: &str, signal: Signal, group: bool) -> (Finished, usize) {
         .args("-- sleep 100")
         .in_folder(folder.path())
         .start();
-    let running = match tool {
-        // It says nothing once it measures.
-        "wallclock" => {
-            sleep(Duration::from_secs(2));
-            running
-        }
-        _ => {
-            let mut running = running;
-            running.wait_until_said(MEASURING, PATIENCE);
-            running
-        }
+    // Not all say that they measure. Until the command is let go it is no sleeper.
+    let runs = |pid: &u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name == "sleep\n") && state_of(*pid, *pid) == Some('S')
     };
+    let deadline = Instant::now() + PATIENCE;
+    while !children_of(running.pid()).iter().any(runs) {
+        assert!(Instant::now() < deadline, "{tool} does not let it go");
+        sleep(Duration::from_millis(10));
+    }
+    // The window is open, and what happens in it is seen.
+    sleep(Duration::from_millis(200));
     match group {
         true => running.signal_group(signal),
         false => running.signal(signal),
@@ -274,11 +277,8 @@ fn wallclock_waits_as_well() {
     let folder = scratch();
     let program = folder.path().join("awaited-once");
     install(Path::new("/bin/sleep"), &program);
-    let tool = Tool::new("wallclock")
-        .args("awaited-once --wait -d 20 -o run.json")
-        .in_folder(folder.path())
-        .start();
-    sleep(Duration::from_secs(2));
+    let tool = Tool::new("wallclock").args("awaited-once --wait -d 20 -o run.json");
+    let tool = start_measuring(tool.in_folder(folder.path()));
     let status = Command::new(&program).arg("0.3").status().unwrap();
     assert!(status.success());
     let finished = tool.finish_within(PATIENCE).succeeded();

@@ -59,7 +59,7 @@ pub(crate) fn measure(
         signals,
         progress: Progress::new(command.is_none()),
     };
-    session.attach()?;
+    session.wait_until("attached", Child::is_ready)?;
     let (measured, ending) = session.run(arguments.duration(), command)?;
     let [Some(on_cpu), Some(off_cpu)] = session.outcomes else {
         bail!("oncputime or offcputime left no result");
@@ -123,10 +123,10 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Waits until both children are attached.
-    fn attach(&mut self) -> anyhow::Result<()> {
+    /// Waits until both children are `so_far`, which is to be before they measure.
+    fn wait_until(&mut self, so_far: &str, are: fn(&Child) -> bool) -> anyhow::Result<()> {
         let deadline = after(monotonic_ns(), ATTACH_LIMIT);
-        while !self.children.iter().all(Child::is_ready) {
+        while !self.children.iter().all(are) {
             self.collect()?;
             if self.outcomes.iter().any(Option::is_some) {
                 bail!("oncputime or offcputime ended before it was told to start");
@@ -137,7 +137,7 @@ impl Session<'_> {
             let now = monotonic_ns();
             if now >= deadline {
                 bail!(
-                    "oncputime and offcputime were not attached after {} s; is the machine overloaded?",
+                    "oncputime and offcputime were not {so_far} after {} s; is the machine overloaded?",
                     ATTACH_LIMIT.as_secs()
                 );
             }
@@ -163,6 +163,8 @@ impl Session<'_> {
         }
         self.progress.begin(duration.unwrap_or_default());
         if let Some(command) = command {
+            // All of it may be over sooner than a child that hears late looks.
+            self.wait_until("ready to measure", Child::is_open)?;
             sleep_until(start);
             command.let_go().context("cannot let the command run")?;
         }
