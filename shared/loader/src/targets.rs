@@ -43,6 +43,9 @@ pub struct Targets {
     pub tids: Vec<u32>,
     /// The processes that they fork, and have forked, and those that these fork.
     pub children: bool,
+    /// Processes that are in no tree, with what they forked: this one, and who runs it as a
+    /// part of itself. A shell that is measured has forked them, too.
+    pub bystanders: Vec<u32>,
     /// Names of programs that nobody runs yet: whoever executes one of them.
     pub awaited: Vec<String>,
     /// Whatever is in these or below them at the time.
@@ -69,6 +72,7 @@ impl Targets {
         Targets {
             pids,
             tids,
+            bystanders: vec![std::process::id()],
             named_ns: monotonic_ns(),
             ..Targets::default()
         }

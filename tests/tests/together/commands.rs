@@ -18,7 +18,7 @@ use systemscope_tests::programs::wallclock::start_measuring;
 use systemscope_tests::programs::workload::{install, scratch};
 use systemscope_tests::truth::account::state_of;
 use systemscope_tests::truth::bpf_objects::{loaded, new_since};
-use systemscope_tests::{Finished, Folded, Tool, Turn, WorkloadBuilder, now_ns};
+use systemscope_tests::{Finished, Folded, Tool, Turn, WorkloadBuilder, binary, now_ns};
 
 /// `TOOL -- sh -c SCRIPT`, in a folder.
 fn shell(tool: &str, script: &str) -> Tool {
@@ -232,6 +232,32 @@ fn started_with(variable: &str, value: &Path) -> Vec<u32> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(has_it).collect()
+}
+
+#[test]
+fn a_shells_tree_is_without_the_tools_that_it_runs() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    for (tool, arguments) in [
+        ("wallclock", "$$ -d 1 -o run.json"),
+        ("offcputime", "-p $$ -o run.json 1"),
+    ] {
+        let script = format!("sleep 100 & \"$0\" {arguments} --children; kill $!");
+        let finished = Tool::at(Path::new("sh"))
+            .arg("-c")
+            .arg(script)
+            .arg(binary(tool))
+            .in_folder(folder.path())
+            .run();
+        let path = folder.path().join("run.json");
+        let profile = fs::read(&path).unwrap_or_else(|_| panic!("{}", finished.stderr));
+        fs::remove_file(path).unwrap();
+        let profile: serde_json::Value = serde_json::from_slice(&profile).unwrap();
+        let threads = profile["threads"].as_array().unwrap().iter();
+        let mut names: Vec<&str> = threads.map(|it| it["comm"].as_str().unwrap()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["sh", "sleep"], "{tool}: {}", finished.stderr);
+    }
 }
 
 #[test]
