@@ -56,7 +56,7 @@ pub use flags::{
     IntervalFlags, OutputFlags, PinnedMapFlags, ProcessFlags, StackFlags, TargetFlags,
     ThreadNameFlags, WaitFlags, check_processes, check_threads, nobody_named,
 };
-pub use output::{Output, write_file};
+pub use output::{Output, Spool, write_file};
 pub use parse::CommandLine;
 pub use signals::Signals;
 pub use stack_tool::{CommonFlags, StackTool, run_tool, weight_of};
