@@ -16,7 +16,9 @@ use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::wallclock::start_measuring;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::account::stolen_ns;
-use systemscope_tests::{Account, Finished, Tool, Turn, Workload, accounts_at_rest, patiently};
+use systemscope_tests::{
+    Account, Finished, Tool, Turn, Workload, WorkloadBuilder, accounts_at_rest, patiently,
+};
 
 /// Forks children, one of which forks, too. Who waits for one says how long the kernel
 /// booked it as running, with those that it has waited for.
@@ -263,6 +265,41 @@ for pid in workers:
         let least = if index < 4 { 390_000_000 } else { 0 };
         assert!(row.lifetime_ns() >= least, "worker {index}: {row:?}");
     }
+}
+
+#[test]
+fn workers_and_their_children_are_whole() {
+    const WORKERS: usize = 8;
+    let _turn = Turn::take();
+    patiently(|| {
+        let folder = scratch();
+        let family = WorkloadBuilder::new("family").build_into(folder.path());
+        let stolen = stolen_ns();
+        let finished = Tool::new("offcputime")
+            .args("-o folded --clocks clocks --")
+            .arg(family)
+            .args(&format!("{WORKERS} 2"))
+            .in_folder(folder.path())
+            .run()
+            .succeeded();
+        let stolen = stolen_ns() - stolen;
+        let rows = clocks::read(&folder.path().join("clocks"));
+        let family = told(&finished);
+        assert_eq!(family.len(), 2 * WORKERS);
+        // And who forks the workers.
+        assert_eq!(rows.len(), family.len() + 1, "{rows:#?}");
+        let row = |pid: u32| rows.iter().find(|row| row.pid == pid).unwrap();
+        for told in &family {
+            let life = row(told.pid);
+            assert_eq!(life.accounted_ns(), life.lifetime_ns(), "{life:?}");
+            assert!(life.lifetime_ns() >= 90_000_000, "{life:?}");
+            let children = family.iter().filter(|other| other.parent == told.pid);
+            let of_children: u64 = children.map(|child| row(child.pid).running_ns).sum();
+            let tolerance = per_mille(told.booked_ns, 10) + 1_000_000 + stolen;
+            let running = life.running_ns + of_children;
+            assert_close("running", running, told.booked_ns, tolerance);
+        }
+    });
 }
 
 /// Three processes at a time, each of which does two things and makes room for another.
