@@ -73,6 +73,7 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	has mariadb-install-db || need mariadb-server-core mariadb-server mariadb
 	has mariadb || need mariadb-client mariadb mariadb-clients
 	has musl-gcc || need musl-tools musl-gcc musl
+	has nginx || [[ -x /usr/sbin/nginx ]] || need nginx-light nginx nginx
 	has node || need nodejs nodejs nodejs
 	has sysbench || need sysbench sysbench sysbench
 	# Who reads what is written.
@@ -92,7 +93,6 @@ if [[ $purpose == bench || $purpose == truth ]]; then
 fi
 if [[ $purpose == truth ]]; then
 	has javac || need default-jdk-headless java-devel jdk-openjdk
-	has nginx || need nginx-light nginx nginx
 	has redis-server || need redis-server redis redis
 	has redis-benchmark || need redis-tools redis redis
 	has wrk || need wrk wrk wrk

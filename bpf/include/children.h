@@ -7,6 +7,7 @@
 #ifndef SYSTEMSCOPE_CHILDREN_H
 #define SYSTEMSCOPE_CHILDREN_H
 
+#include "awaited_cgroups.h"
 #include "events.h"
 #include "filter.h"
 
@@ -106,9 +107,6 @@ struct {
 	__type(key, struct program_name);
 	__type(value, u8);
 } awaited_programs SEC(".maps");
-
-/* When the first was there, CLOCK_MONOTONIC, ns. */
-volatile u64 first_awaited_ns = 0;
 
 /* Of a script the thread has the name, and the file is that of its interpreter. */
 static __always_inline bool is_awaited(struct task_struct *task)

@@ -26,6 +26,9 @@ const volatile u32 only_pid = 0;
 /* When that was named, CLOCK_MONOTONIC: one that is younger has its ID again. */
 const volatile u64 targets_named_ns = 0;
 
+/* When the first of those came who are waited for, CLOCK_MONOTONIC, ns. */
+volatile u64 first_awaited_ns = 0;
+
 /* The IDs are @task's. */
 static __always_inline bool is_target(struct task_struct *task, u32 pid,
 				      u32 tid)

@@ -111,6 +111,7 @@ struct mm_struct {
 /* Its ID is its own for as long as the machine runs. */
 struct kernfs_node {
 	u64 id;
+	const char *name;
 };
 
 struct cgroup;
@@ -120,9 +121,15 @@ struct cgroup_subsys_state {
 	struct cgroup_subsys_state *parent;
 };
 
+/* That of version 2 has the number 0. */
+struct cgroup_root {
+	int hierarchy_id;
+};
+
 struct cgroup {
 	struct cgroup_subsys_state self;
 	struct kernfs_node *kn;
+	struct cgroup_root *root;
 };
 
 struct css_set {

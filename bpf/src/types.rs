@@ -16,10 +16,11 @@ pub use crate::cpudist::types::{thread as Thread, thread_end as ThreadEnd};
 /// A thread's clock with its wakers.
 pub use crate::offwaketime::types::thread as SleepingThread;
 pub use crate::offwaketime::types::{
-    awaited_name as AwaitedName, call_graph as CallGraph, code_changed as CodeChanged,
-    context as Context, departure as Departure, dump_budget as DumpBudget,
-    dump_limits as DumpLimits, event_kind as EventKind, losses as Losses, no_stack as NoStack,
-    no_waker as NoWaker, open_interval as OpenInterval, preexisting_thread as PreexistingThread,
+    awaited_level as AwaitedLevel, awaited_name as AwaitedName, call_graph as CallGraph,
+    cgroup_place as CgroupPlace, code_changed as CodeChanged, context as Context,
+    departure as Departure, dump_budget as DumpBudget, dump_limits as DumpLimits,
+    event_kind as EventKind, losses as Losses, no_stack as NoStack, no_waker as NoWaker,
+    open_interval as OpenInterval, preexisting_thread as PreexistingThread,
     process_event as ProcessEvent, program_name as ProgramName, returning as Returning,
     stack_dump as StackDump, stack_event as StackEvent, stack_key as StackKey,
     state_filter as StateFilter, switch_arguments as SwitchArguments, tally as Tally,
@@ -42,6 +43,8 @@ pub const STACK_DEPTH: usize = length(|event: &StackEvent| &event.frames);
 pub const STACK_DUMP_BYTES: usize = length(|dump: &StackDump| &dump.stack);
 /// Rows in a shard of unwind tables.
 pub const SHARD_ROWS: usize = length(|shard: &UnwindRows| &shard.rows);
+/// Length of the name of a cgroup that is waited for, the ending NUL included.
+pub const CGROUP_NAME_LENGTH: usize = length(|place: &CgroupPlace| &place.name);
 /// The longest chain of wakers.
 pub const MOST_HOPS: usize = length(|chain: &WakerChainEvent| &chain.hops);
 /// How many buckets the lengths of spans are sorted into.
@@ -164,6 +167,7 @@ macro_rules! integers {
 }
 
 integers!(
+    CgroupPlace,
     CodeChanged,
     Departure,
     DumpBudget,

@@ -6,6 +6,7 @@ pub mod cgroup;
 pub mod container;
 pub mod control;
 pub mod mariadb;
+pub mod nginx;
 pub mod peers;
 pub mod pinned_map;
 pub mod process;

@@ -1,6 +1,7 @@
 //! What is known otherwise: from the kernel, from other tools, by construction.
 
 pub mod account;
+pub mod bpf_objects;
 pub mod elf;
 pub mod gdb;
 pub mod idle;

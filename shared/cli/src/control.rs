@@ -1,5 +1,6 @@
 //! The line to a controlling parent: we say `ready`, it says `start NS` and
-//! `stop NS` (`CLOCK_MONOTONIC` nanoseconds), we say what was lost.
+//! `stop NS` (`CLOCK_MONOTONIC` nanoseconds), we say `open` once programs know, and at
+//! the end what was lost.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, RawFd};

@@ -54,9 +54,9 @@ pub use error::{reason, run, usage};
 pub use flags::{
     CgroupFlags, Chosen, CommandFlags, ControlFlags, DurationFlags, FormatFlags, FrameFlags,
     IntervalFlags, OutputFlags, PinnedMapFlags, ProcessFlags, StackFlags, TargetFlags,
-    ThreadNameFlags, check_processes, check_threads, nobody_named,
+    ThreadNameFlags, WaitFlags, check_processes, check_threads, nobody_named,
 };
-pub use output::{Output, write_file};
+pub use output::{Output, Spool, write_file};
 pub use parse::CommandLine;
 pub use signals::Signals;
 pub use stack_tool::{CommonFlags, StackTool, run_tool, weight_of};

@@ -1,8 +1,8 @@
 //! Where the data goes: standard output, or a file that appears only once it
 //! is whole.
 
-use std::fs::{self, OpenOptions, Permissions};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, BufWriter, ErrorKind, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -76,6 +76,53 @@ impl Output {
     }
 }
 
+/// What is to be in a file, as it comes: on the file's disk, without a name, until all of it
+/// is there.
+#[derive(Debug)]
+pub struct Spool {
+    output: Output,
+    path: PathBuf,
+    file: File,
+}
+
+impl Spool {
+    /// One for an output; none where that is standard output, which needs no name.
+    ///
+    /// # Errors
+    /// There can be no file in its folder.
+    pub fn new(output: Output) -> anyhow::Result<Option<Spool>> {
+        let Some(path) = output.path.clone() else {
+            return Ok(None);
+        };
+        let file = tempfile::tempfile_in(folder_of(&path));
+        let file = file.map_err(|error| failed_to_write(&path, &error))?;
+        Ok(Some(Spool { output, path, file }))
+    }
+
+    /// Adds everything that `body` writes.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn add(
+        &mut self,
+        body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        buffered(&self.file, body).map_err(|error| failed_to_write(&self.path, &error))
+    }
+
+    /// Has the file appear.
+    ///
+    /// # Errors
+    /// Those of [`Output::write`].
+    pub fn finish(self) -> anyhow::Result<()> {
+        let mut file = self.file;
+        file.rewind()
+            .map_err(|error| failed_to_write(&self.path, &error))?;
+        let copy = |writer: &mut dyn Write| io::copy(&mut file, writer).map(|_| ());
+        self.output.write(copy)
+    }
+}
+
 /// Writes a file where there is none.
 fn write_new_file(
     path: &Path,
@@ -101,15 +148,18 @@ fn failed_to_write(path: &Path, error: &io::Error) -> anyhow::Error {
 
 /// A file that is to be renamed.
 fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
     tempfile::Builder::new()
         .prefix(".systemscope-")
         // Less the umask, as for any new file.
         .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder)
+        .tempfile_in(folder_of(path))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
 }
 
 /// Writes a file as [`Output::write`] does.
@@ -243,6 +293,28 @@ mod tests {
 
     fn write(path: &Path, text: &str) -> anyhow::Result<()> {
         Output::new(Some(path.to_owned()))?.write(|writer| writer.write_all(text.as_bytes()))
+    }
+
+    #[test]
+    fn what_comes_bit_by_bit_is_there_at_the_end_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for is_finished in [false, true] {
+            let mut spool = Spool::new(Output::new(Some(path.clone())).unwrap())
+                .unwrap()
+                .unwrap();
+            for word in ["one ", "two"] {
+                spool
+                    .add(|writer| writer.write_all(word.as_bytes()))
+                    .unwrap();
+                assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+            }
+            if is_finished {
+                spool.finish().unwrap();
+            }
+        }
+        assert_eq!(fs::read_to_string(path).unwrap(), "one two");
+        assert!(Spool::new(Output::new(None).unwrap()).unwrap().is_none());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The run of a tool that counts by stack: what all of them do, in its order.
 
 use std::os::fd::AsFd;
+use std::os::unix::process::parent_id;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -199,7 +200,10 @@ fn measure<Tool: StackTool>(
     meta: &mut Meta,
 ) -> anyhow::Result<Collected> {
     let kernel = Kernel::probe()?;
-    let targets = tool.common().target.targets(command.as_deref());
+    let mut targets = tool.common().target.targets(command.as_deref());
+    if window.is_controlled() {
+        targets.bystanders.push(parent_id());
+    }
     let mut object = OpenObject::new(&Tool::OBJECT)?;
     kernel.configure(&mut object)?;
     targets.configure(&mut object, &kernel)?;
@@ -209,9 +213,11 @@ fn measure<Tool: StackTool>(
     let mut session = tool.attach(&object, &kernel, &targets)?;
 
     let mut start = window.begin(targets.are_awaited())?;
+    session.open_window(start, window.stop());
+    window.report("open")?;
     tool.describe(&session, meta);
     let let_go = || command.as_mut().map_or(Ok(()), |command| command.let_go());
-    let started = session.open(start, window.stop(), let_go)?;
+    let started = session.begin(start, let_go)?;
     started.context("cannot let the command run")?;
     let readiness = session.readiness()?;
     if targets.are_awaited() {

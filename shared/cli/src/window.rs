@@ -114,7 +114,7 @@ impl Window {
                 return Ok(self.start);
             }
             if self.ended()?.is_some() {
-                bail!("nobody of that name came; nothing was measured");
+                bail!("nobody came; nothing was measured");
             }
             self.wait(source.as_fd(), None)?;
         }
@@ -254,7 +254,7 @@ impl Window {
         }
     }
 
-    /// Sends a last line to the controlling parent; without one, does nothing.
+    /// Sends a line to the controlling parent; without one, does nothing.
     ///
     /// # Errors
     /// The parent is gone (ends the tool without a word).

@@ -21,14 +21,13 @@ pub use sampling::SamplingSession;
 /// An object that is attached, until it is known what it counted.
 pub trait Session {
     /// Opens the window at `start`, and closes it at `stop` if that is known, both on
-    /// CLOCK_MONOTONIC, nanoseconds. Calls `at_start` then, and returns soon after, with
-    /// what that returned.
-    fn open<Started>(
-        &mut self,
-        start: u64,
-        stop: Option<u64>,
-        at_start: impl FnOnce() -> Started,
-    ) -> Result<Started>;
+    /// CLOCK_MONOTONIC, nanoseconds. Nothing that happens in it is missed from now on.
+    fn open_window(&mut self, start: u64, stop: Option<u64>);
+
+    /// Waits until `start`, calls `at_start` then, and returns soon after, with what that
+    /// returned.
+    fn begin<Started>(&mut self, start: u64, at_start: impl FnOnce() -> Started)
+    -> Result<Started>;
 
     /// Nobody was measured before `start`, when the first target came.
     fn first_came(&mut self, start: u64);

@@ -126,6 +126,8 @@ pub struct SpanCollector<'a> {
     interval: Variable<'a, u64>,
     preexisting_are_known: Variable<'a, u8>,
     moves: Option<Moves<'a>>,
+    /// Threads that left after the interval's end: the rest counts in the next one.
+    left_late: Vec<Waiting>,
     /// Where the interval is counted, and when it is.
     slot: usize,
     start: u64,
@@ -157,6 +159,7 @@ impl<'a> SpanCollector<'a> {
             interval: object.variable("interval")?,
             preexisting_are_known: object.variable("preexisting_are_known")?,
             moves,
+            left_late: Vec::new(),
             slot: 0,
             start: 0,
             end: 0,
@@ -219,10 +222,19 @@ impl<'a> SpanCollector<'a> {
             moves.take_departed(|thread: &Waiting| thread.task)?;
         iterators::run::<u64>(&self.find_preexisting)?;
         moves.end(until);
-        for (thread, _) in departed {
-            self.count_part(&thread, thread.end.min(self.end));
-        }
+        self.count_departed(departed.into_iter().map(|(thread, _)| thread));
         Ok(())
+    }
+
+    /// Counts, as far as it lies in the interval, what was open of the spans of threads that
+    /// left.
+    fn count_departed(&mut self, departed: impl IntoIterator<Item = Waiting>) {
+        for thread in departed {
+            self.count_part(&thread, thread.end.min(self.end));
+            if thread.end > self.end {
+                self.left_late.push(thread);
+            }
+        }
     }
 
     /// The spans of the interval, once it has ended. When the next one ends
@@ -252,6 +264,8 @@ impl<'a> SpanCollector<'a> {
         if later > self.end {
             self.end_at(later);
         }
+        let left_late = std::mem::take(&mut self.left_late);
+        self.count_departed(left_late);
         let rows = self.rows(slot);
         let Question { kind, apart, scale } = self.question;
         Ok(Distribution {

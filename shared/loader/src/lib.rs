@@ -25,7 +25,7 @@ pub use object::{Constant, LoadedObject, OpenObject, Variable};
 pub use preflight::{capabilities, check_privileges};
 pub use sampling::{Event, Samplers};
 pub use targets::{
-    Cgroup, CgroupMount, Container, ProcessHandle, ProcessNames, TargetWatch, Targets, containers,
-    is_hexadecimal, unit_name, units,
+    AwaitedCgroup, Cgroup, CgroupMount, Container, ProcessHandle, ProcessNames, TargetWatch,
+    Targets, containers, ids_of_name, is_hexadecimal, is_whole_id, unit_name, units,
 };
 pub use time::{monotonic_ns, sleep_until};

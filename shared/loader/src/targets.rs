@@ -1,6 +1,7 @@
 //! What is measured: processes, threads and cgroups named on the command line, and what
 //! processes fork.
 
+mod awaited_cgroups;
 mod cgroups;
 mod containers;
 mod followers;
@@ -21,8 +22,9 @@ use symbolize::Process;
 use crate::error::Context;
 use crate::{Kernel, LoadedObject, OpenObject, Result, Variable, iterators, monotonic_ns};
 
+pub use awaited_cgroups::AwaitedCgroup;
 pub use cgroups::{Cgroup, CgroupMount};
-pub use containers::{Container, containers, is_hexadecimal};
+pub use containers::{Container, containers, ids_of_name, is_hexadecimal, is_whole_id};
 pub use names::ProcessNames;
 pub use process_handle::ProcessHandle;
 pub use units::{unit_name, units};
@@ -41,10 +43,17 @@ pub struct Targets {
     pub tids: Vec<u32>,
     /// The processes that they fork, and have forked, and those that these fork.
     pub children: bool,
+    /// Processes that are in no tree, with what they forked: this one, and who runs it as a
+    /// part of itself. A shell that is measured has forked them, too.
+    pub bystanders: Vec<u32>,
     /// Names of programs that nobody runs yet: whoever executes one of them.
     pub awaited: Vec<String>,
     /// Whatever is in these or below them at the time.
     pub cgroups: Vec<Cgroup>,
+    /// The same of those that come while programs run.
+    pub awaited_cgroups: Vec<AwaitedCgroup>,
+    /// Nobody is in any of these, and the first is waited for.
+    pub await_members: bool,
     /// Where a BPF map is pinned: of all these, only what is in cgroups that it has.
     pub cgroup_map: Option<PathBuf>,
     /// The same of mount namespaces.
@@ -63,6 +72,7 @@ impl Targets {
         Targets {
             pids,
             tids,
+            bystanders: vec![std::process::id()],
             named_ns: monotonic_ns(),
             ..Targets::default()
         }
@@ -75,7 +85,12 @@ impl Targets {
 
     /// Whether somebody is named.
     fn are_named(&self) -> bool {
-        self.has_ids() || !self.awaited.is_empty() || !self.cgroups.is_empty()
+        self.has_ids() || !self.awaited.is_empty() || self.has_cgroups()
+    }
+
+    /// Whether cgroups are, be they there or not.
+    fn has_cgroups(&self) -> bool {
+        !self.cgroups.is_empty() || !self.awaited_cgroups.is_empty()
     }
 
     /// Whether processes or threads are.
@@ -85,17 +100,25 @@ impl Targets {
 
     /// Whether there can be nobody left: in a cgroup there may be others later.
     fn can_end(&self) -> bool {
-        self.are_named() && self.cgroups.is_empty()
+        self.are_named() && !self.has_cgroups()
     }
 
     /// Whether there is nobody to measure yet.
     pub fn are_awaited(&self) -> bool {
-        !self.has_ids() && self.cgroups.is_empty() && !self.awaited.is_empty()
+        let names = !self.has_ids() && !self.awaited.is_empty();
+        names && !self.has_cgroups() || self.await_members
     }
 
     /// When the first of those that were waited for came, CLOCK_MONOTONIC, nanoseconds; 0
     /// before.
     pub fn first_awaited<'a>(&self, object: &'a LoadedObject) -> Result<Variable<'a, u64>> {
+        // Once more: a cgroup just made is not seen before programs can have been told.
+        self.look_for_cgroups(object)?;
+        self.look_for_members(object)?;
+        self.first_variable(object)
+    }
+
+    fn first_variable<'a>(&self, object: &'a LoadedObject) -> Result<Variable<'a, u64>> {
         object.variable("first_awaited_ns")
     }
 
@@ -106,6 +129,7 @@ impl Targets {
         }
         object.set("targets_named_ns", self.named_ns)?;
         self.configure_membership(object)?;
+        self.configure_awaited_cgroups(object)?;
         self.configure_as("filter", "target", object)?;
         self.configure_followers(object)
     }

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use systemscope_tests::programs::binaries::copies;
 use systemscope_tests::programs::workload::{install, scratch};
+use systemscope_tests::truth::bpf_objects::held_by;
 use systemscope_tests::{Tool, Watch, Workload, binary};
 
 use crate::fault::{End, Fault, held};
-use crate::leftovers::{collect, held_by};
+use crate::leftovers::collect;
 use crate::run::{Run, TOOLS, with_each, within};
 
 pub(crate) const FAULTS: &[Fault] = &[

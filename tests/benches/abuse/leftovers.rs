@@ -8,15 +8,13 @@ use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
+use systemscope_tests::truth::bpf_objects::{BpfObject, loaded, new_since};
 
 /// The kernel frees BPF objects some time after the last descriptor is closed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-type Object = (&'static str, u32);
-
 /// What there was before a fault.
-pub(crate) struct Before(BTreeSet<Object>);
+pub(crate) struct Before(BTreeSet<BpfObject>);
 
 impl Before {
     pub(crate) fn look() -> Before {
@@ -27,19 +25,12 @@ impl Before {
     /// ended without its parent's knowing is left, unless the parent `was_killed`.
     pub(crate) fn what_is_left(&self, was_killed: bool) -> Vec<String> {
         let deadline = Instant::now() + PATIENCE;
-        let mut suspects: Option<BTreeSet<Object>> = None;
+        let mut suspects: Option<BTreeSet<BpfObject>> = None;
         loop {
             collect_orphans(was_killed);
             let processes = children();
-            // What others load meanwhile, on a machine that is not ours alone.
-            let theirs = held_by_others(&processes);
-            let mut new: BTreeSet<Object> = loaded().difference(&self.0).copied().collect();
-            new.retain(|object| !theirs.contains(object));
-            if theirs.iter().any(|(kind, _)| *kind == "prog_id") {
-                // A map inside a map has no descriptor to know its owner by.
-                new.retain(|(kind, _)| *kind != "map_id");
-            }
-            let left: BTreeSet<Object> = match suspects {
+            let new = new_since(&self.0, &processes);
+            let left: BTreeSet<BpfObject> = match suspects {
                 None => new,
                 Some(earlier) => earlier.intersection(&new).copied().collect(),
             };
@@ -108,48 +99,4 @@ fn described(pid: u32) -> String {
         Some('Z') => format!("{} {pid}, a zombie", comm.trim()),
         _ => format!("process {} {pid}", comm.trim()),
     }
-}
-
-fn loaded() -> BTreeSet<Object> {
-    let programs = ProgInfoIter::default().map(|found| ("prog_id", found.id));
-    let maps = MapInfoIter::default().map(|found| ("map_id", found.id));
-    let links = LinkInfoIter::default().map(|found| ("link_id", found.id));
-    programs.chain(maps).chain(links).collect()
-}
-
-/// The objects that processes hold which are not ours.
-fn held_by_others(ours: &[u32]) -> BTreeSet<Object> {
-    let mut held = BTreeSet::new();
-    let processes = fs::read_dir("/proc").expect("/proc").flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    for pid in pids.filter(|pid| !ours.contains(pid)) {
-        held.extend(held_by(pid));
-    }
-    held
-}
-
-/// The BPF objects that a process has descriptors of.
-pub(crate) fn held_by(pid: u32) -> Vec<Object> {
-    let mut held = Vec::new();
-    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else {
-        return held;
-    };
-    for descriptor in descriptors.flatten() {
-        let leads_to = fs::read_link(descriptor.path()).unwrap_or_default();
-        if !leads_to.to_string_lossy().starts_with("anon_inode:bpf") {
-            continue;
-        }
-        let number = descriptor.file_name();
-        let info = format!("/proc/{pid}/fdinfo/{}", number.to_string_lossy());
-        for line in fs::read_to_string(info).unwrap_or_default().lines() {
-            let Some((name, value)) = line.split_once(':') else {
-                continue;
-            };
-            let kind = ["prog_id", "map_id", "link_id"]
-                .into_iter()
-                .find(|kind| *kind == name);
-            held.extend(kind.zip(value.trim().parse().ok()));
-        }
-    }
-    held
 }

@@ -11,10 +11,9 @@ use systemscope_tests::printed::output::files_below;
 use systemscope_tests::printed::spans::Interval;
 pub(crate) use systemscope_tests::programs::tool::TOOLS;
 use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::truth::bpf_objects::held_by;
 use systemscope_tests::{Finished, Folded, Running, Tool};
 use tempfile::TempDir;
-
-use crate::leftovers::held_by;
 
 /// How far a sleep may be off, of a thousand: what is cut off at its ends.
 const TOLERANCE: u64 = 5;

@@ -7,6 +7,7 @@ use std::time::Instant;
 use systemscope_tests::printed::output::median;
 use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::programs::binaries::binary;
+use systemscope_tests::programs::tool::TOOLS;
 use systemscope_tests::programs::workload::scratch;
 
 use crate::figures::{WALL_CLOCK, in_turn, shown};
@@ -17,8 +18,7 @@ const COMMAND: &str = "true";
 /// `true`, alone and under tools; each row says what it takes more.
 pub(crate) fn times(table: &mut Table) {
     let folder = scratch();
-    let ours = ["oncputime", "offcputime", "offwaketime", "wallclock"];
-    let ours = ours.map(|tool| {
+    let ours = TOOLS.map(|tool| {
         let words = format!("{} -o out.json -- {COMMAND}", binary(tool).display());
         (format!("{tool} -- {COMMAND}"), words)
     });

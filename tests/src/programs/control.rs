@@ -82,8 +82,8 @@ impl Control {
     /// The tool is gone, or says something else.
     pub fn lost(&mut self) -> io::Result<BTreeMap<String, u64>> {
         let mut line = self.line()?;
-        // Targets that end are told of once.
-        if line == "gone" {
+        // That the window is open is told, and once that all targets have ended.
+        while line == "open" || line == "gone" {
             line = self.line()?;
         }
         let counts = line

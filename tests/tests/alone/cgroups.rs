@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use systemscope_tests::printed::output::{assert_close, per_mille};
-use systemscope_tests::printed::spans::{close, watch};
+use systemscope_tests::printed::spans::{Interval, close, watch};
 use systemscope_tests::programs::cgroup::Moved;
 use systemscope_tests::truth::account::threads_of;
 use systemscope_tests::{
@@ -291,6 +291,30 @@ fn cpudist_counts_the_time_off_the_cpu_inside() {
         let inside = stays.iter().map(Stay::length_ns).sum();
         assert_close("ns off the CPU", total, inside, per_mille(inside, 10));
         assert_eq!(spans.lost_switches, 0);
+    });
+}
+
+/// It leaves after an interval's end and before the tool has read that.
+#[test]
+fn cpudist_counts_the_time_inside_whichever_interval_it_lies_in() {
+    let _turn = Turn::take();
+    patiently(|| {
+        let cgroup = Cgroup::new("late-spans");
+        let sleeper = Running::asleep();
+        let tool = watch(&format!("--cgroup {} -O -L 0.5", cgroup.path()));
+        sleep(Duration::from_millis(100));
+        let begun = cgroup.take(sleeper.pid());
+        sleep(Duration::from_millis(100));
+        tool.signal(Signal::STOP);
+        // An end at least lies in this, and a while after it.
+        sleep(Duration::from_millis(800));
+        let ended = cgroup.release(sleeper.pid());
+        tool.signal(Signal::CONT);
+        sleep(Duration::from_millis(700));
+        let spans = close(tool);
+        let total: u64 = spans.intervals.iter().map(Interval::total_ns).sum();
+        let inside = Stay { begun, ended }.length_ns();
+        assert_close("ns off the CPU", total, inside, per_mille(inside, 10));
     });
 }
 

@@ -5,15 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
 use systemscope_tests::printed::clocks;
-use systemscope_tests::printed::output::assert_close;
+use systemscope_tests::printed::output::{assert_close, per_mille};
+use systemscope_tests::programs::nginx::Nginx;
 use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::programs::wallclock::start_measuring;
 use systemscope_tests::programs::workload::scratch;
-use systemscope_tests::{Finished, Tool, Turn, Workload};
+use systemscope_tests::truth::account::stolen_ns;
+use systemscope_tests::{
+    Account, Finished, Tool, Turn, Workload, WorkloadBuilder, accounts_at_rest, patiently,
+};
 
 /// Forks children, one of which forks, too. Who waits for one says how long the kernel
 /// booked it as running, with those that it has waited for.
@@ -260,4 +265,171 @@ for pid in workers:
         let least = if index < 4 { 390_000_000 } else { 0 };
         assert!(row.lifetime_ns() >= least, "worker {index}: {row:?}");
     }
+}
+
+#[test]
+fn workers_and_their_children_are_whole() {
+    const WORKERS: usize = 8;
+    let _turn = Turn::take();
+    patiently(|| {
+        let folder = scratch();
+        let family = WorkloadBuilder::new("family").build_into(folder.path());
+        let stolen = stolen_ns();
+        let finished = Tool::new("offcputime")
+            .args("-o folded --clocks clocks --")
+            .arg(family)
+            .args(&format!("{WORKERS} 2"))
+            .in_folder(folder.path())
+            .run()
+            .succeeded();
+        let stolen = stolen_ns() - stolen;
+        let rows = clocks::read(&folder.path().join("clocks"));
+        let family = told(&finished);
+        assert_eq!(family.len(), 2 * WORKERS);
+        // And who forks the workers.
+        assert_eq!(rows.len(), family.len() + 1, "{rows:#?}");
+        let row = |pid: u32| rows.iter().find(|row| row.pid == pid).unwrap();
+        for told in &family {
+            let life = row(told.pid);
+            assert_eq!(life.accounted_ns(), life.lifetime_ns(), "{life:?}");
+            assert!(life.lifetime_ns() >= 90_000_000, "{life:?}");
+            let children = family.iter().filter(|other| other.parent == told.pid);
+            let of_children: u64 = children.map(|child| row(child.pid).running_ns).sum();
+            let tolerance = per_mille(told.booked_ns, 10) + 1_000_000 + stolen;
+            let running = life.running_ns + of_children;
+            assert_close("running", running, told.booked_ns, tolerance);
+        }
+    });
+}
+
+/// Three processes at a time, each of which does two things and makes room for another.
+/// Whoever waits for one says how long the kernel booked it as running.
+const POOL: &str = r#"
+import multiprocessing, os, sys, time
+def work(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+    time.sleep(seconds)
+    return os.getpid()
+def waitpid(pid, options):
+    ended, status, usage = os.wait4(pid, options)
+    if ended:
+        booked = (usage.ru_utime + usage.ru_stime) * 1e9
+        print(ended, os.getpid(), int(booked), flush=True)
+    return ended, status
+if __name__ == "__main__":
+    os.waitpid = waitpid
+    context = multiprocessing.get_context(sys.argv[1])
+    pool = context.Pool(3, maxtasksperchild=2)
+    workers = set(pool.map(work, [0.05] * 16, chunksize=1))
+    pool.close()
+    pool.join()
+    assert len(workers) >= 8, workers
+"#;
+
+#[test]
+fn a_pool_of_processes_is_whole() {
+    let _turn = Turn::take();
+    for start in ["fork", "spawn"] {
+        patiently(|| {
+            let folder = scratch();
+            let stolen = stolen_ns();
+            fs::write(folder.path().join("pool.py"), POOL).unwrap();
+            let finished = Tool::new("wallclock")
+                .args("-o run.json -- python3 pool.py")
+                .arg(start)
+                .in_folder(folder.path())
+                .run()
+                .succeeded();
+            let profile = json(&folder.path().join("run.json"));
+            let workers = told(&finished);
+            assert!(workers.len() >= 8, "{start}: {}", workers.len());
+            let stolen = stolen_ns() - stolen;
+            for worker in workers {
+                let [ref row] = lives(&profile, worker.pid)[..] else {
+                    panic!("{start}: {} in {profile:#?}", worker.pid)
+                };
+                let tolerance = per_mille(worker.booked_ns, 10) + 1_000_000 + stolen;
+                assert_close("running", row.running_ns, worker.booked_ns, tolerance);
+            }
+        });
+    }
+}
+
+/// A thread's life in a profile.
+struct Life {
+    length_ns: u64,
+    running_ns: u64,
+    runnable_ns: u64,
+}
+
+/// The lives of a process's threads, each of which adds up.
+fn lives(profile: &Value, pid: u32) -> Vec<Life> {
+    let threads = profile["threads"].as_array().unwrap().iter();
+    let lives = threads.filter(|thread| thread["pid"] == pid).map(|thread| {
+        let field = |name: &str| thread[name].as_u64().unwrap();
+        let life = Life {
+            length_ns: field("ended_ns") - field("started_ns"),
+            running_ns: field("running_ns"),
+            runnable_ns: field("runnable_ns"),
+        };
+        let sum = life.running_ns + life.runnable_ns + field("blocked_ns");
+        assert_eq!(sum, life.length_ns, "{thread}");
+        life
+    });
+    lives.collect()
+}
+
+/// Workers that were there before, that came, and that were there at the end, under load.
+#[test]
+fn nginx_is_whole_while_its_workers_are_replaced() {
+    let _turn = Turn::take();
+    patiently(|| {
+        let folder = scratch();
+        let nginx = Nginx::start(2);
+        let before: BTreeMap<u32, Account> = (nginx.workers().into_iter())
+            .map(|pid| (pid, accounts_at_rest(pid)[&pid]))
+            .collect();
+        let tool = Tool::new("wallclock")
+            .arg(nginx.pid().to_string())
+            .args("--children -d 600 -o run.json")
+            .in_folder(folder.path());
+        let running = start_measuring(tool);
+        let (begun, stolen) = (Instant::now(), stolen_ns());
+        // Long enough for the window to open.
+        sleep(Duration::from_millis(100));
+        let visitor = nginx.visit();
+        let mut ended = Vec::new();
+        for _ in 0..2 {
+            sleep(Duration::from_millis(700));
+            ended.extend(nginx.reload(nginx.begin_visits()));
+        }
+        sleep(Duration::from_millis(700));
+        drop(visitor);
+        let (last, server) = nginx.finish();
+        ended.extend(last);
+        assert_eq!(server.code, Some(0), "{}", server.stderr);
+        // Nobody of the tree is left.
+        let finished = running.finish_within(PATIENCE).succeeded();
+        let most_ns = begun.elapsed().as_nanos() as u64;
+        let stolen = stolen_ns() - stolen;
+
+        let profile = json(&folder.path().join("run.json"));
+        assert_eq!(ended.len(), 6);
+        for (pid, account) in ended {
+            let [ref life] = lives(&profile, pid)[..] else {
+                panic!("{pid} in {profile:#?} {}", finished.stderr)
+            };
+            let account = account.since(before.get(&pid).copied().unwrap_or_default());
+            // A round at least, and no longer than all of them.
+            assert!((700_000_000..most_ns).contains(&life.length_ns));
+            // When a wait for a CPU ends the kernel books a little earlier than it switches.
+            let on_its_feet = account.running_ns + account.runnable_ns;
+            let tolerance = per_mille(on_its_feet, 10) + 1_000_000 + stolen;
+            let measured = life.running_ns + life.runnable_ns;
+            assert_close("running and runnable", measured, on_its_feet, tolerance);
+            assert!(account.running_ns > 10_000_000, "{account:?}");
+        }
+    });
 }

@@ -12,9 +12,13 @@ use rustix::process::Signal;
 use systemscope_tests::printed::clocks;
 use systemscope_tests::printed::output::files_below;
 use systemscope_tests::printed::refusal::{WRONG_COMMAND_LINE, assert_refused};
-use systemscope_tests::programs::tool::{EVERYTHING, MEASURING, PATIENCE, TOOLS};
+use systemscope_tests::programs::process::children_of;
+use systemscope_tests::programs::tool::{EVERYTHING, PATIENCE, TOOLS};
+use systemscope_tests::programs::wallclock::start_measuring;
 use systemscope_tests::programs::workload::{install, scratch};
-use systemscope_tests::{Finished, Folded, Tool, Turn, WorkloadBuilder, now_ns};
+use systemscope_tests::truth::account::state_of;
+use systemscope_tests::truth::bpf_objects::{loaded, new_since};
+use systemscope_tests::{Finished, Folded, Tool, Turn, WorkloadBuilder, binary, now_ns};
 
 /// `TOOL -- sh -c SCRIPT`, in a folder.
 fn shell(tool: &str, script: &str) -> Tool {
@@ -125,18 +129,18 @@ fn interrupted(tool: &str, signal: Signal, group: bool) -> (Finished, usize) {
         .args("-- sleep 100")
         .in_folder(folder.path())
         .start();
-    let running = match tool {
-        // It says nothing once it measures.
-        "wallclock" => {
-            sleep(Duration::from_secs(2));
-            running
-        }
-        _ => {
-            let mut running = running;
-            running.wait_until_said(MEASURING, PATIENCE);
-            running
-        }
+    // Not all say that they measure. Until the command is let go it is no sleeper.
+    let runs = |pid: &u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name == "sleep\n") && state_of(*pid, *pid) == Some('S')
     };
+    let deadline = Instant::now() + PATIENCE;
+    while !children_of(running.pid()).iter().any(runs) {
+        assert!(Instant::now() < deadline, "{tool} does not let it go");
+        sleep(Duration::from_millis(10));
+    }
+    // The window is open, and what happens in it is seen.
+    sleep(Duration::from_millis(200));
     match group {
         true => running.signal_group(signal),
         false => running.signal(signal),
@@ -185,13 +189,16 @@ fn measuring_may_end_before_the_command() {
 
 #[test]
 fn two_hundred_commands_are_all_seen_and_leave_nothing_behind() {
-    let _turn = Turn::share();
+    let turn = Turn::share();
     let folder = scratch();
     let path = folder.path().join("clocks");
+    let before = loaded();
     for round in 0..200 {
         let finished = Tool::new("offcputime")
             .args("-o folded --clocks clocks -- true")
             .in_folder(folder.path())
+            // For whatever is put aside, and to know who was started from here.
+            .env("TMPDIR", folder.path())
             .run()
             .succeeded();
         let rows = clocks::read(&path);
@@ -199,6 +206,57 @@ fn two_hundred_commands_are_all_seen_and_leave_nothing_behind() {
         assert_eq!(seen, ["true"], "round {round}: {}", finished.stderr);
         assert!(rows[0].running_ns > 0, "round {round}: {rows:?}");
         assert_eq!(files_below(folder.path()).len(), 2, "round {round}");
+    }
+    let left = started_with("TMPDIR", folder.path());
+    assert!(left.is_empty(), "{left:?} are left");
+    // What the tools of other tests hold is gone once it is nobody else's turn.
+    drop(turn);
+    let _turn = Turn::take();
+    let deadline = Instant::now() + PATIENCE;
+    // The kernel frees some time after the last descriptor is closed.
+    while let left = new_since(&before, &[])
+        && !left.is_empty()
+    {
+        assert!(Instant::now() < deadline, "{left:?} are left");
+        sleep(Duration::from_millis(50));
+    }
+}
+
+/// The processes with a variable of their environment that says so.
+fn started_with(variable: &str, value: &Path) -> Vec<u32> {
+    let wanted = format!("{variable}={}", value.display()).into_bytes();
+    let has_it = |pid: &u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|it| it == wanted)
+    };
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(has_it).collect()
+}
+
+#[test]
+fn a_shells_tree_is_without_the_tools_that_it_runs() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    for (tool, arguments) in [
+        ("wallclock", "$$ -d 1 -o run.json"),
+        ("offcputime", "-p $$ -o run.json 1"),
+    ] {
+        let script = format!("sleep 100 & \"$0\" {arguments} --children; kill $!");
+        let finished = Tool::at(Path::new("sh"))
+            .arg("-c")
+            .arg(script)
+            .arg(binary(tool))
+            .in_folder(folder.path())
+            .run();
+        let path = folder.path().join("run.json");
+        let profile = fs::read(&path).unwrap_or_else(|_| panic!("{}", finished.stderr));
+        fs::remove_file(path).unwrap();
+        let profile: serde_json::Value = serde_json::from_slice(&profile).unwrap();
+        let threads = profile["threads"].as_array().unwrap().iter();
+        let mut names: Vec<&str> = threads.map(|it| it["comm"].as_str().unwrap()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["sh", "sleep"], "{tool}: {}", finished.stderr);
     }
 }
 
@@ -245,11 +303,8 @@ fn wallclock_waits_as_well() {
     let folder = scratch();
     let program = folder.path().join("awaited-once");
     install(Path::new("/bin/sleep"), &program);
-    let tool = Tool::new("wallclock")
-        .args("awaited-once --wait -d 20 -o run.json")
-        .in_folder(folder.path())
-        .start();
-    sleep(Duration::from_secs(2));
+    let tool = Tool::new("wallclock").args("awaited-once --wait -d 20 -o run.json");
+    let tool = start_measuring(tool.in_folder(folder.path()));
     let status = Command::new(&program).arg("0.3").status().unwrap();
     assert!(status.success());
     let finished = tool.finish_within(PATIENCE).succeeded();

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use cli::{HeldCommand, Output};
+use cli::{HeldCommand, Output, Spool};
 
 use crate::arguments::Arguments;
 
@@ -11,10 +11,9 @@ use crate::arguments::Arguments;
 pub(crate) enum Sink {
     /// An interval is there as soon as it has ended.
     Stdout,
-    /// All of them, at the end.
+    /// All of them, at the end: of hours there may be more than memory should hold.
     File {
-        output: Output,
-        text: Vec<u8>,
+        spool: Spool,
         /// Its name, if nobody gave one.
         own: Option<PathBuf>,
     },
@@ -31,29 +30,27 @@ impl Sink {
     ) -> anyhow::Result<Sink> {
         let own = command.filter(|_| arguments.file.is_none());
         let own = own.map(|command| command.default_file("cpudist", ".txt"));
-        let output = match (&own, &arguments.file) {
-            (Some(own), _) => Output::create_new(own.clone())?,
-            (None, Some(file)) => Output::new(Some(file.clone()))?,
-            (None, None) => return Ok(Sink::Stdout),
+        let output = match &own {
+            Some(own) => Output::create_new(own.clone())?,
+            None => Output::new(arguments.file.clone())?,
         };
-        Ok(Sink::File {
-            output,
-            text: Vec::new(),
-            own,
+        Ok(match Spool::new(output)? {
+            Some(spool) => Sink::File { spool, own },
+            None => Sink::Stdout,
         })
     }
 
     /// Writes what `body` does.
     ///
     /// # Errors
-    /// Those of standard output.
+    /// Those of standard output, or of the file.
     pub(crate) fn write(
         &mut self,
         body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> anyhow::Result<()> {
         match self {
             Sink::Stdout => Output::new(None)?.write(|writer| body(writer)),
-            Sink::File { text, .. } => Ok(body(text)?),
+            Sink::File { spool, .. } => spool.add(body),
         }
     }
 
@@ -62,10 +59,10 @@ impl Sink {
     /// # Errors
     /// It cannot be written.
     pub(crate) fn finish(self) -> anyhow::Result<()> {
-        let Sink::File { output, text, own } = self else {
+        let Sink::File { spool, own } = self else {
             return Ok(());
         };
-        output.write(|writer| writer.write_all(&text))?;
+        spool.finish()?;
         if let Some(file) = own {
             eprintln!("cpudist: wrote `{}`", file.display());
         }

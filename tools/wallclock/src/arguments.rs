@@ -64,11 +64,14 @@ pub struct Arguments {
     pub(crate) cgroups: cli::CgroupFlags,
 
     #[command(flatten)]
+    pub(crate) wait: cli::WaitFlags,
+
+    #[command(flatten)]
     pub(crate) maps: cli::PinnedMapFlags,
 
     /// The whole machine: every process, the kernel's own threads, and what the CPUs
     /// did, in one flame graph and one report
-    #[arg(long, conflicts_with_all = ["pids", "cgroups", "command"])]
+    #[arg(long, conflicts_with_all = ["pids", "cgroups", "wait", "command"])]
     pub(crate) all: bool,
 
     #[command(flatten)]

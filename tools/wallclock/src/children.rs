@@ -56,6 +56,7 @@ pub(crate) struct Child {
     control: UnixStream,
     unread: Vec<u8>,
     ready: bool,
+    open: bool,
     gone: bool,
     first: Option<u64>,
     closed: bool,
@@ -118,6 +119,7 @@ impl Child {
             control,
             unread: Vec::new(),
             ready: false,
+            open: false,
             gone: false,
             first: None,
             closed: false,
@@ -129,6 +131,11 @@ impl Child {
     /// Whether it has said that it is attached.
     pub(crate) fn is_ready(&self) -> bool {
         self.ready
+    }
+
+    /// Whether it has said that its programs know the window.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
     }
 
     /// Whether it has said that nothing is left to measure.
@@ -163,6 +170,7 @@ impl Child {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
             // Its last word, what it lost, is in the capture, too.
             self.ready |= line == b"ready\n";
+            self.open |= line == b"open\n";
             self.gone |= line == b"gone\n";
             let line = String::from_utf8_lossy(&line);
             let first = line.strip_prefix("first ");

@@ -31,11 +31,13 @@ pub use tables::{Limits, write as write_tables};
 pub fn run(command_line: &cli::CommandLine) -> ExitCode {
     cli::run(command_line.called(), || {
         let arguments: Arguments = command_line.parse()?;
+        let wait = &arguments.wait;
+        wait.check(&arguments.processes, &arguments.cgroups)?;
         let mut command = arguments.command.start()?;
         let targets = match (&command, arguments.processes.all().next()) {
             (Some(command), _) => Targets::of_command(command)?,
-            (None, Some(_)) => Targets::new(&arguments.processes)?,
-            (None, None) => Targets::whoever(),
+            (None, Some(_)) => Targets::new(&arguments.processes, wait)?,
+            (None, None) => Targets::whoever(&arguments.cgroups, wait),
         };
         let outputs = Outputs::new(&arguments, &targets.pids, command.as_ref())?;
         // While they live: an ended process has no command line.

@@ -59,7 +59,7 @@ pub(crate) fn measure(
         signals,
         progress: Progress::new(command.is_none()),
     };
-    session.attach()?;
+    session.wait_until("attached", Child::is_ready)?;
     let (measured, ending) = session.run(arguments.duration(), command)?;
     let [Some(on_cpu), Some(off_cpu)] = session.outcomes else {
         bail!("oncputime or offcputime left no result");
@@ -100,7 +100,8 @@ fn spawn(arguments: &Arguments, targets: &Targets) -> anyhow::Result<[Child; 2]>
 
 /// The children's flags that say whom to measure.
 fn whom(arguments: &Arguments, targets: &Targets) -> Vec<String> {
-    let mut whom = arguments.cgroups.arguments();
+    let (wait, cgroups) = (&arguments.wait, &arguments.cgroups);
+    let mut whom = wait.arguments(cgroups, targets.awaits_members);
     let pids: Vec<String> = targets.pids.iter().map(u32::to_string).collect();
     if !pids.is_empty() {
         whom.extend(["-p".to_owned(), pids.join(",")]);
@@ -123,10 +124,10 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Waits until both children are attached.
-    fn attach(&mut self) -> anyhow::Result<()> {
+    /// Waits until both children are `so_far`, which is to be before they measure.
+    fn wait_until(&mut self, so_far: &str, are: fn(&Child) -> bool) -> anyhow::Result<()> {
         let deadline = after(monotonic_ns(), ATTACH_LIMIT);
-        while !self.children.iter().all(Child::is_ready) {
+        while !self.children.iter().all(are) {
             self.collect()?;
             if self.outcomes.iter().any(Option::is_some) {
                 bail!("oncputime or offcputime ended before it was told to start");
@@ -137,7 +138,7 @@ impl Session<'_> {
             let now = monotonic_ns();
             if now >= deadline {
                 bail!(
-                    "oncputime and offcputime were not attached after {} s; is the machine overloaded?",
+                    "oncputime and offcputime were not {so_far} after {} s; is the machine overloaded?",
                     ATTACH_LIMIT.as_secs()
                 );
             }
@@ -163,6 +164,8 @@ impl Session<'_> {
         }
         self.progress.begin(duration.unwrap_or_default());
         if let Some(command) = command {
+            // All of it may be over sooner than a child that hears late looks.
+            self.wait_until("ready to measure", Child::is_open)?;
             sleep_until(start);
             command.let_go().context("cannot let the command run")?;
         }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use anyhow::{Context, bail};
-use cli::{HeldCommand, ProcessFlags, Processes};
+use cli::{CgroupFlags, HeldCommand, ProcessFlags, Processes, WaitFlags};
 use loader::ProcessHandle;
 
 /// The processes that are measured.
@@ -16,15 +16,18 @@ pub(crate) struct Targets {
     pub(crate) awaited: Vec<String>,
     /// Those that have not ended.
     alive: Vec<ProcessHandle>,
+    /// Whether the first in a cgroup is waited for.
+    pub(crate) awaits_members: bool,
     /// Whether there may be others later, as in a cgroup.
     may_grow: bool,
 }
 
 impl Targets {
     /// Whoever is on the machine or in a cgroup.
-    pub(crate) fn whoever() -> Targets {
+    pub(crate) fn whoever(cgroups: &CgroupFlags, wait: &WaitFlags) -> Targets {
         Targets {
             may_grow: true,
+            awaits_members: wait.awaits_members(cgroups),
             ..Targets::default()
         }
     }
@@ -34,10 +37,9 @@ impl Targets {
     /// # Errors
     /// The first given by its ID that does not exist, or is a thread, or has ended; or none
     /// is left.
-    pub(crate) fn new(flags: &ProcessFlags) -> anyhow::Result<Targets> {
-        flags.check_names()?;
+    pub(crate) fn new(flags: &ProcessFlags, wait: &WaitFlags) -> anyhow::Result<Targets> {
         let mut targets = Targets::of(flags.all())?;
-        targets.awaited = flags.awaited();
+        targets.awaited = wait.names(flags);
         match targets.alive.is_empty() && targets.awaited.is_empty() {
             true => bail!("every process of that name has ended"),
             false => Ok(targets),
@@ -83,7 +85,7 @@ impl Targets {
 
     /// Whether there is nobody to measure yet.
     pub(crate) fn are_awaited(&self) -> bool {
-        self.pids.is_empty() && !self.awaited.is_empty()
+        self.pids.is_empty() && !self.awaited.is_empty() || self.awaits_members
     }
 
     /// Lets go of those that have ended; whether none is left. A machine never is empty.

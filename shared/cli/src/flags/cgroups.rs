@@ -40,11 +40,27 @@ pub struct PinnedMapFlags {
 }
 
 impl CgroupFlags {
-    /// The cgroups, each once, by path.
+    /// What each of the flags stands for, with the flag.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, &Cgroups)> {
+        let all = [
+            ("--cgroup", &self.cgroup_paths),
+            ("--unit", &self.units),
+            ("--container", &self.containers),
+        ];
+        let all = all.into_iter();
+        all.flat_map(|(flag, some)| some.iter().map(move |cgroups| (flag, cgroups)))
+    }
+
+    /// Whether there are any of the flags.
+    #[must_use]
+    pub fn are_given(&self) -> bool {
+        self.all().next().is_some()
+    }
+
+    /// The cgroups that there are, each once, by path.
     #[must_use]
     pub fn cgroups(&self) -> Vec<Cgroup> {
-        let all = [&self.cgroup_paths, &self.units, &self.containers];
-        let all = all.into_iter().flatten().flat_map(|Cgroups(some)| some);
+        let all = self.all().flat_map(|(_, cgroups)| &cgroups.found);
         let mut all: Vec<Cgroup> = all.cloned().collect();
         all.sort_unstable();
         all.dedup();
@@ -55,7 +71,11 @@ impl CgroupFlags {
     #[must_use]
     pub fn subject(&self) -> Option<String> {
         let cgroups = self.cgroups();
-        let paths: Vec<&str> = cgroups.iter().map(|cgroup| &*cgroup.path).collect();
+        let missing = self.all().filter(|(_, cgroups)| cgroups.missing.is_some());
+        let paths = cgroups.iter().map(|cgroup| &*cgroup.path);
+        let paths: Vec<&str> = paths
+            .chain(missing.map(|(_, cgroups)| &*cgroups.word))
+            .collect();
         (!paths.is_empty()).then(|| format!("cgroup {}", paths.join(",")))
     }
 
@@ -71,9 +91,9 @@ impl CgroupFlags {
         mount.map_or(Vec::new(), in_one)
     }
 
-    /// Flags with which another tool measures the same.
+    /// Flags with which another tool measures those that there are.
     #[must_use]
-    pub fn arguments(&self) -> Vec<String> {
+    pub(super) fn paths(&self) -> Vec<String> {
         let cgroups = self.cgroups().into_iter();
         cgroups
             .flat_map(|cgroup| ["--cgroup".to_owned(), cgroup.path])
@@ -145,13 +165,46 @@ mod tests {
         assert_eq!(targets.cgroups.len(), 1);
         assert!(targets.pids.is_empty() && !targets.is_everything());
         assert_eq!(target.subject(), "cgroup /");
-        assert_eq!(target.cgroups.arguments(), ["--cgroup", "/"]);
+        assert_eq!(target.cgroups.paths(), ["--cgroup", "/"]);
         for line in ["--cgroup / -p 1", "--cgroup / -t 1", "-n x --cgroup /"] {
             assert!(parse(line).is_err(), "{line}");
         }
-        for line in ["--cgroup /proc", "--unit no-such", "--container no-such"] {
-            assert!(parse(line).is_err(), "{line}");
+        assert!(parse("--cgroup /proc").is_err());
+        for line in ["--cgroup no-such", "--unit no-such", "--container no-such"] {
+            let told = parse(line).unwrap().validate().unwrap_err().to_string();
+            let words: Vec<&str> = line.split(' ').collect();
+            assert!(words.iter().all(|word| told.contains(word)), "{told}");
         }
+    }
+
+    #[test]
+    fn cgroups_can_be_waited_for() {
+        let id = "0a".repeat(32);
+        for line in [
+            "--cgroup no-such/one".to_owned(),
+            "--unit no-such".to_owned(),
+            format!("--container {id}"),
+        ] {
+            let target = parse(&format!("{line} --wait")).unwrap();
+            assert!(target.validate().is_ok(), "{line}");
+            let targets = target.targets(None);
+            assert!(targets.are_awaited() && !targets.is_everything(), "{line}");
+            assert_eq!(targets.awaited_cgroups.len(), 1, "{line}");
+            let word = line.split(' ').next_back().unwrap();
+            assert!(target.subject().contains(word), "{line}");
+        }
+        let long = "long".repeat(40);
+        for line in [
+            "--container no-such --wait".to_owned(),
+            format!("--cgroup {long} --wait"),
+            "--wait".to_owned(),
+        ] {
+            assert!(parse(&line).unwrap().validate().is_err(), "{line}");
+        }
+        // Somebody is in it, and so it is only to be seen when it is made anew.
+        let root = parse("--cgroup / --wait").unwrap();
+        assert!(root.validate().is_ok() && !root.targets(None).are_awaited());
+        assert!(parse("--wait -- true").is_err() && parse("--wait -t 1").is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod interval;
 mod output;
 mod target;
 mod thread_name;
+mod wait;
 
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub use interval::IntervalFlags;
 pub use output::{Chosen, FormatFlags, FrameFlags, OutputFlags};
 pub use target::{ProcessFlags, TargetFlags, check_processes, check_threads};
 pub use thread_name::{ThreadNameFlags, nobody_named};
+pub use wait::WaitFlags;
 
 /// How long to measure.
 #[derive(Args, Clone, Debug, Default)]

@@ -7,8 +7,8 @@ use clap::Args;
 use loader::Targets;
 use regex::Regex;
 
-use super::{CgroupFlags, CommandFlags, PinnedMapFlags, ThreadNameFlags};
-use crate::{HeldCommand, Processes, usage, values};
+use super::{CgroupFlags, CommandFlags, PinnedMapFlags, ThreadNameFlags, WaitFlags};
+use crate::{HeldCommand, Processes, values};
 
 /// More processes than these are told by their number alone.
 const MOST_LISTED: usize = 32;
@@ -31,12 +31,15 @@ pub struct TargetFlags {
         value_delimiter = ',',
         allow_negative_numbers = true,
         value_parser = values::thread_id,
-        conflicts_with_all = ["pids", "cgroups", "command", "no_children", "user"]
+        conflicts_with_all = ["pids", "cgroups", "wait", "command", "no_children", "user"]
     )]
     pub tids: Vec<u32>,
 
     #[command(flatten)]
     pub(super) cgroups: CgroupFlags,
+
+    #[command(flatten)]
+    wait: WaitFlags,
 
     #[command(flatten)]
     pub(super) maps: PinnedMapFlags,
@@ -67,14 +70,6 @@ pub struct ProcessFlags {
     /// Only processes with a name in which this regular expression is found
     #[arg(long = "name-regex", value_name = "REGEX", value_parser = Processes::matching)]
     matching: Vec<Processes>,
-
-    /// Where nobody has a name yet, wait for the first; measured from its birth
-    #[arg(long, conflicts_with = "matching")]
-    wait: bool,
-
-    /// A name that a parent found nobody to have, and waits for
-    #[arg(long = "await", value_name = "NAME", hide = true)]
-    told_to_await: Vec<String>,
 }
 
 impl ProcessFlags {
@@ -84,44 +79,6 @@ impl ProcessFlags {
             .into_iter()
             .flatten()
     }
-
-    /// Checks that somebody has each name, or may be waited for.
-    ///
-    /// # Errors
-    /// The first that nobody has, and what there is instead: a wrong command line.
-    pub fn check_names(&self) -> anyhow::Result<()> {
-        let is_name = |processes: &Processes| !matches!(processes, Processes::Given(_));
-        if self.wait && !self.all().any(is_name) {
-            return Err(usage(
-                "--wait waits for a name: give one, such as -n mariadbd",
-            ));
-        }
-        for processes in self.all() {
-            if let Processes::Nobody { name, instead } = processes {
-                let shown = name.escape_debug();
-                if !self.wait {
-                    return Err(usage(format!("`{shown}`: {instead}; --wait waits for it")));
-                }
-                if name.len() > Targets::LONGEST_AWAITED {
-                    return Err(usage(format!(
-                        "`{shown}`: names of at most {} bytes can be waited for",
-                        Targets::LONGEST_AWAITED
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The names that nobody has yet.
-    #[must_use]
-    pub fn awaited(&self) -> Vec<String> {
-        let names = self.all().filter_map(|processes| match processes {
-            Processes::Nobody { name, .. } => Some(name.clone()),
-            _ => None,
-        });
-        names.chain(self.told_to_await.iter().cloned()).collect()
-    }
 }
 
 impl TargetFlags {
@@ -130,7 +87,7 @@ impl TargetFlags {
     /// # Errors
     /// The first that does not, and how to find the right one.
     pub fn validate(&self) -> anyhow::Result<()> {
-        self.processes.check_names()?;
+        self.wait.check(&self.processes, &self.cgroups)?;
         check_processes(&Processes::given(self.processes.all()))?;
         check_threads(&self.tids)
     }
@@ -153,8 +110,10 @@ impl TargetFlags {
         let mut pids = self.pids();
         pids.extend(command.map(HeldCommand::pid));
         let mut targets = Targets::new(pids, self.tids.clone());
-        targets.awaited = self.processes.awaited();
+        targets.awaited = self.wait.names(&self.processes);
         targets.cgroups = self.cgroups.cgroups();
+        targets.awaited_cgroups = self.wait.cgroups(&self.cgroups);
+        targets.await_members = self.wait.awaits_members(&self.cgroups);
         targets.cgroup_map = self.maps.cgroups();
         targets.mount_namespace_map = self.maps.mount_namespaces();
         targets.children = self.command.follows_children() && !targets.is_everything();
@@ -183,7 +142,7 @@ impl TargetFlags {
 
     fn named(&self) -> String {
         let list = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-        let awaited = self.processes.awaited();
+        let awaited = self.wait.names(&self.processes);
         match (self.pids().as_slice(), self.tids.as_slice()) {
             ([], []) if !awaited.is_empty() => format!("`{}`", awaited.join("`, `")),
             ([], []) => "all threads".to_owned(),

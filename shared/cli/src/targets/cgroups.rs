@@ -3,43 +3,60 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use loader::{Cgroup, CgroupMount, Container, containers, is_hexadecimal, unit_name, units};
+use loader::{
+    AwaitedCgroup, Cgroup, CgroupMount, Container, containers, ids_of_name, is_hexadecimal,
+    is_whole_id, unit_name, units,
+};
 
 use super::processes::{LEAST_LIKENESS, MOST_TOLD, likeness};
 
 /// The cgroups that one word stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cgroups(pub Vec<Cgroup>);
+pub struct Cgroups {
+    /// The word.
+    pub word: String,
+    /// Those that there are.
+    pub found: Vec<Cgroup>,
+    /// Those that may come, or come again; none where nobody can know.
+    pub later: Vec<AwaitedCgroup>,
+    /// That there is none, if so, and what there is instead.
+    pub missing: Option<String>,
+}
 
 /// So many digits of a container's ID will do.
 const LEAST_DIGITS: usize = 4;
 
 impl Cgroups {
-    /// The cgroup of a path, as [`CgroupMount::cgroup`] takes it.
+    /// The cgroup of a path, as [`CgroupMount::path`] takes it.
     ///
     /// # Errors
-    /// There is none.
-    pub fn at(path: &str) -> Result<Cgroups, String> {
+    /// There can be none.
+    pub fn at(word: &str) -> Result<Cgroups, String> {
         let mount = mount()?;
-        let found = mount.cgroup(Path::new(path));
-        match found.map_err(|error| error.to_string())? {
-            Some(cgroup) => Ok(Cgroups(vec![cgroup])),
-            None => {
-                let all = mount.all();
-                let name = path.trim_end_matches('/').rsplit('/').next();
-                let like = like(
-                    name.unwrap_or(path),
-                    all.iter().map(|cgroup| (cgroup.name(), &*cgroup.path)),
-                );
-                Err(none_found("cgroup", &mount, &like))
-            }
-        }
+        let path = mount.path(Path::new(word));
+        let path = path.map_err(|error| error.to_string())?;
+        let found = mount.cgroup(&path);
+        let missing = || {
+            let all = mount.all();
+            let name = path.rsplit('/').next();
+            let like = like(
+                name.unwrap_or(&path),
+                all.iter().map(|cgroup| (cgroup.name(), &*cgroup.path)),
+            );
+            none_found("cgroup", &mount, &like)
+        };
+        Ok(Cgroups {
+            word: word.to_owned(),
+            missing: found.is_none().then(missing),
+            found: found.into_iter().collect(),
+            later: vec![AwaitedCgroup::At(path.clone())],
+        })
     }
 
     /// Those of a systemd unit: `nginx` means `nginx.service`.
     ///
     /// # Errors
-    /// None of this name runs.
+    /// No cgroups are mounted.
     pub fn of_unit(name: &str) -> Result<Cgroups, String> {
         let mount = mount()?;
         let all = mount.all();
@@ -48,26 +65,49 @@ impl Cgroups {
             .filter(|cgroup| cgroup.name() == wanted)
             .cloned()
             .collect();
-        match found.is_empty() {
-            false => Ok(Cgroups(found)),
-            true => {
-                // All services are alike in how they end.
-                let stem = |name| Path::new(name).file_stem().and_then(OsStr::to_str);
-                let running = units(&all).map(Cgroup::name);
-                let running = running.map(|name| (stem(name).unwrap_or(name), name));
-                let like = like_or_first(stem(&wanted).unwrap_or(name), running);
-                Err(none_found("running unit", &mount, &like))
-            }
-        }
+        let missing = || {
+            // All services are alike in how they end.
+            let stem = |name| Path::new(name).file_stem().and_then(OsStr::to_str);
+            let running = units(&all).map(Cgroup::name);
+            let running = running.map(|name| (stem(name).unwrap_or(name), name));
+            let like = like_or_first(stem(&wanted).unwrap_or(name), running);
+            none_found("running unit", &mount, &like)
+        };
+        Ok(Cgroups {
+            word: name.to_owned(),
+            missing: found.is_empty().then(missing),
+            found,
+            later: vec![AwaitedCgroup::OfUnit(wanted)],
+        })
     }
 
     /// Those of a container, by its name or the beginning of its ID.
     ///
     /// # Errors
-    /// None runs that is called so, or several have such an ID.
+    /// Several have such an ID.
     pub fn of_container(name: &str) -> Result<Cgroups, String> {
         let mount = mount()?;
-        among(&containers(&mount.all(), Path::new("/")), name, &mount)
+        let root = Path::new("/");
+        let running = containers(&mount.all(), root);
+        let (found, missing) = match among(&running, name)? {
+            found if found.is_empty() => (found, Some(none_runs(&running, name, &mount))),
+            found => (found, None),
+        };
+        let later = match (found.is_empty(), is_whole_id(name)) {
+            (false, _) => found.iter().map(|container| again(container)).collect(),
+            (_, true) => vec![AwaitedCgroup::OfContainer(name.to_owned())],
+            _ => {
+                let ids = ids_of_name(name, root).into_iter();
+                ids.map(AwaitedCgroup::OfContainer).collect()
+            }
+        };
+        let cgroups = found.iter().map(|container| container.cgroup.clone());
+        Ok(Cgroups {
+            word: name.to_owned(),
+            found: cgroups.collect(),
+            later,
+            missing,
+        })
     }
 }
 
@@ -75,35 +115,27 @@ fn mount() -> Result<CgroupMount, String> {
     CgroupMount::find().map_err(|error| error.to_string())
 }
 
-/// The container of a name or ID among those that run.
-fn among(running: &[Container], name: &str, mount: &CgroupMount) -> Result<Cgroups, String> {
-    let cgroups = |chosen: &[&Container]| {
-        let cgroups = chosen.iter().map(|container| container.cgroup.clone());
-        Ok(Cgroups(cgroups.collect()))
-    };
+/// What a container is when it is started again.
+fn again(container: &Container) -> AwaitedCgroup {
+    match container.id.is_empty() {
+        true => AwaitedCgroup::At(container.cgroup.path.clone()),
+        false => AwaitedCgroup::OfContainer(container.id.clone()),
+    }
+}
+
+/// The containers of a name or ID among those that run.
+fn among<'a>(running: &'a [Container], name: &str) -> Result<Vec<&'a Container>, String> {
     let with_name = |container: &&Container| container.names.iter().any(|own| own == name);
     let named: Vec<&Container> = running.iter().filter(with_name).collect();
     if !named.is_empty() {
-        return cgroups(&named);
+        return Ok(named);
     }
     let is_id = name.len() >= LEAST_DIGITS && is_hexadecimal(name);
     let with_id = |container: &&Container| is_id && container.id.starts_with(name);
     let mut meant: Vec<&Container> = running.iter().filter(with_id).collect();
     meant.dedup_by_key(|container| &container.id);
     match meant[..] {
-        [_] => cgroups(&meant),
-        [] => {
-            let names = running.iter().flat_map(|container| {
-                let names = container.names.iter().map(String::as_str);
-                let shown = container.shown();
-                names.chain([&*container.id]).map(move |name| (name, shown))
-            });
-            Err(none_found(
-                "running container",
-                mount,
-                &like_or_first(name, names),
-            ))
-        }
+        [] | [_] => Ok(meant),
         _ => {
             let shown: Vec<&str> = meant.iter().map(|container| container.shown()).collect();
             Err(format!(
@@ -112,6 +144,16 @@ fn among(running: &[Container], name: &str, mount: &CgroupMount) -> Result<Cgrou
             ))
         }
     }
+}
+
+/// That no container of that name runs, and what does.
+fn none_runs(running: &[Container], name: &str, mount: &CgroupMount) -> String {
+    let names = running.iter().flat_map(|container| {
+        let names = container.names.iter().map(String::as_str);
+        let shown = container.shown();
+        names.chain([&*container.id]).map(move |name| (name, shown))
+    });
+    none_found("running container", mount, &like_or_first(name, names))
 }
 
 /// What to show of those whose name is most like the wanted one.
@@ -190,36 +232,38 @@ mod tests {
             container("", "abcd"),
             container("ffff0000", "shop/api"),
         ];
-        let found = |name: &str| {
-            let found = among(&running, name, &mount);
-            found.map(|Cgroups(found)| found.into_iter().map(|cgroup| cgroup.path).collect())
+        let found = |name: &str| -> Vec<&str> {
+            let found = among(&running, name).unwrap().into_iter();
+            found.map(|container| &*container.cgroup.path).collect()
         };
-        let paths = |paths: &[&str]| -> Result<Vec<String>, String> {
-            Ok(paths.iter().map(|path| (*path).to_owned()).collect())
-        };
-        assert_eq!(found("db"), paths(&["/docker/abcd2222db"]));
-        assert_eq!(
-            found("web"),
-            paths(&["/docker/abcd1111web", "/docker/9999aaaaweb"])
-        );
-        assert_eq!(found("abcd2"), paths(&["/docker/abcd2222db"]));
+        assert_eq!(found("db"), ["/docker/abcd2222db"]);
+        assert_eq!(found("web"), ["/docker/abcd1111web", "/docker/9999aaaaweb"]);
+        assert_eq!(found("abcd2"), ["/docker/abcd2222db"]);
         // A name is one, whatever begins so.
-        assert_eq!(found("abcd"), paths(&["/docker/abcd"]));
-        assert_eq!(found("shop/api"), paths(&["/docker/ffff0000shop/api"]));
+        assert_eq!(found("abcd"), ["/docker/abcd"]);
+        assert_eq!(found("shop/api"), ["/docker/ffff0000shop/api"]);
         for (name, told) in [
             ("999", "there are"),
             ("webb", "there are web"),
             ("zzz", "there are abcd, db, shop/api and 1 more"),
             ("abcd3", "there is no such running container"),
         ] {
-            let error = found(name).unwrap_err();
-            assert!(error.contains(told), "{name}: {error}");
+            assert!(found(name).is_empty(), "{name}");
+            let missing = none_runs(&running, name, &mount);
+            assert!(missing.contains(told), "{name}: {missing}");
         }
         let twice = [container("abcd1111", "a"), container("abcd2222", "b")];
-        let error = among(&twice, "abcd", &mount).unwrap_err();
+        let error = among(&twice, "abcd").unwrap_err();
         assert!(error.contains("a, b: give more of it"), "{error}");
-        let error = among(&[], "web", &mount).unwrap_err();
-        assert!(error.contains("no such running container"), "{error}");
+        let missing = none_runs(&[], "web", &mount);
+        assert!(missing.contains("no such running container"), "{missing}");
+        assert_eq!(
+            [&running[0], &running[3]].map(again),
+            [
+                AwaitedCgroup::OfContainer("abcd1111".to_owned()),
+                AwaitedCgroup::At("/docker/abcd".to_owned()),
+            ]
+        );
     }
 
     #[test]
@@ -233,11 +277,13 @@ mod tests {
     #[test]
     fn paths_outside_of_the_mount_are_refused() {
         let root = Cgroups::at("/").unwrap();
-        assert_eq!(root.0.len(), 1);
-        let told = |path| Cgroups::at(path).unwrap_err();
-        assert!(told("/proc").contains("outside"), "{}", told("/proc"));
-        assert!(told("/no such cgroup").contains("no such cgroup"));
-        let unit = Cgroups::of_unit("no such unit at all").unwrap_err();
+        assert_eq!(root.found.len(), 1);
+        let outside = Cgroups::at("/proc").unwrap_err();
+        assert!(outside.contains("outside"), "{outside}");
+        let missing = |cgroups: Result<Cgroups, String>| cgroups.unwrap().missing.unwrap();
+        let path = missing(Cgroups::at("/no such cgroup"));
+        assert!(path.contains("no such cgroup"), "{path}");
+        let unit = missing(Cgroups::of_unit("no such unit at all"));
         assert!(unit.contains("no such running unit"), "{unit}");
     }
 }

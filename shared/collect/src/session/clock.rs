@@ -117,14 +117,16 @@ impl<Record: ClockRecord> ClockSession<'_, Record> {
 }
 
 impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
+    fn open_window(&mut self, start: u64, stop: Option<u64>) {
+        self.collector.open_window(start, stop);
+    }
+
     /// Returns when every thread has a clock.
-    fn open<Started>(
+    fn begin<Started>(
         &mut self,
         start: u64,
-        stop: Option<u64>,
         at_start: impl FnOnce() -> Started,
     ) -> Result<Started> {
-        self.collector.open_window(start, stop);
         let (iterator, threads) = (&self.find_preexisting, &self.threads);
         let early = self
             .stacks

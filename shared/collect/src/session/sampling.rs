@@ -46,13 +46,15 @@ impl<'a> SamplingSession<'a> {
 }
 
 impl Session for SamplingSession<'_> {
-    fn open<Started>(
+    fn open_window(&mut self, start: u64, stop: Option<u64>) {
+        self.collector.open_window(start, stop);
+    }
+
+    fn begin<Started>(
         &mut self,
         start: u64,
-        stop: Option<u64>,
         at_start: impl FnOnce() -> Started,
     ) -> Result<Started> {
-        self.collector.open_window(start, stop);
         sleep_until(start);
         Ok(at_start())
     }

@@ -100,12 +100,12 @@ impl CgroupMount {
         &self.folder
     }
 
-    /// The cgroup of a path in the file system, or below the mount, or as
-    /// `/proc/PID/cgroup` has it. `None` if there is no such cgroup.
+    /// What a path in the file system, or below the mount, or as `/proc/PID/cgroup` has it
+    /// is as that: a cgroup's, or one where there may be a cgroup.
     ///
     /// # Errors
     /// It is outside of the mount.
-    pub fn cgroup(&self, path: &Path) -> Result<Option<Cgroup>> {
+    pub fn path(&self, path: &Path) -> Result<String> {
         let outside = |why: &str| {
             Err(Error::Unsupported(format!(
                 "`{}` is {why}: give a path below `{}`, or as /proc/PID/cgroup has it",
@@ -125,16 +125,20 @@ impl CgroupMount {
         let parts = inside.unwrap_or(path).components();
         let parts = parts.filter(|part| matches!(part, Component::Normal(_)));
         let below: PathBuf = parts.collect();
-        match below.to_str().and_then(|below| self.look(below)) {
-            None if inside.is_none() && path.is_absolute() && path.exists() => {
-                outside("outside of the cgroups that are mounted")
-            }
-            found => Ok(found),
+        let Some(below) = below.to_str() else {
+            return outside("no text");
+        };
+        let is_elsewhere = inside.is_none() && path.is_absolute() && path.exists();
+        if is_elsewhere && self.cgroup(below).is_none() {
+            return outside("outside of the cgroups that are mounted");
         }
+        Ok(format!("/{below}"))
     }
 
-    /// The cgroup at a path below the mount, without a `/` before it.
-    fn look(&self, below: &str) -> Option<Cgroup> {
+    /// The cgroup at a path as `/proc/PID/cgroup` has it, if there is one.
+    #[must_use]
+    pub fn cgroup(&self, path: &str) -> Option<Cgroup> {
+        let below = path.trim_start_matches('/');
         let folder = self.folder.join(below);
         let found = fs::symlink_metadata(&folder)
             .ok()
@@ -158,7 +162,7 @@ impl CgroupMount {
         let mut found = Vec::new();
         let mut waiting = vec![(path.to_owned(), 0)];
         while let Some((path, level)) = waiting.pop() {
-            let Some(cgroup) = self.look(&path).filter(|_| found.len() < MOST) else {
+            let Some(cgroup) = self.cgroup(&path).filter(|_| found.len() < MOST) else {
                 continue;
             };
             found.push(cgroup);
@@ -258,21 +262,23 @@ mod tests {
     #[test]
     fn a_path_is_one_below_the_mount_however_it_is_given() {
         let mount = CgroupMount::find().unwrap();
-        let root = mount.cgroup(mount.folder()).unwrap().unwrap();
+        let cgroup = |path: &str| mount.cgroup(&mount.path(Path::new(path)).unwrap());
+        let root = cgroup(mount.folder().to_str().unwrap()).unwrap();
         assert_eq!((&*root.path, root.name()), ("/", ""));
-        assert_eq!(mount.cgroup(Path::new("/")).unwrap(), Some(root.clone()));
+        assert_eq!(cgroup("/"), Some(root.clone()));
         assert!(mount.all().contains(&root));
         assert!(mount.all().is_sorted());
 
-        assert_eq!(mount.cgroup(Path::new("/no such cgroup")).unwrap(), None);
-        assert_eq!(mount.cgroup(Path::new("no/such")).unwrap(), None);
-        assert_eq!(mount.cgroup(Path::new("./")).unwrap(), Some(root.clone()));
+        assert_eq!(cgroup("/no such cgroup"), None);
+        assert_eq!(mount.path(Path::new("no/such/")).unwrap(), "/no/such");
+        assert_eq!(cgroup("no/such"), None);
+        assert_eq!(cgroup("./"), Some(root.clone()));
         for (path, why) in [
             ("/proc", "outside"),
             ("/a/../b", "goes up"),
             ("../b", "goes up"),
         ] {
-            let told = mount.cgroup(Path::new(path)).unwrap_err().to_string();
+            let told = mount.path(Path::new(path)).unwrap_err().to_string();
             assert!(told.contains(why), "{told}");
         }
     }
@@ -280,7 +286,7 @@ mod tests {
     #[test]
     fn this_process_is_in_the_root_or_below() {
         let mount = CgroupMount::find().unwrap();
-        let root = mount.cgroup(Path::new("/")).unwrap().unwrap();
+        let root = mount.cgroup("/").unwrap();
         let pids = mount.processes(&root);
         assert!(pids.contains(&std::process::id()) && pids.is_sorted());
     }

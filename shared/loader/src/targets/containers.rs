@@ -89,6 +89,28 @@ pub fn containers(all: &[Cgroup], root: &Path) -> Vec<Container> {
     marked.into_iter().map(container).collect()
 }
 
+/// The IDs of the containers of a name that Docker, Podman or CRI-O have on file below
+/// `root`, whether or not they run, ascending. Others have none of those that do not.
+#[must_use]
+pub fn ids_of_name(name: &str, root: &Path) -> Vec<String> {
+    let runtimes = Runtimes::below(root);
+    let of_docker = DOCKER
+        .iter()
+        .flat_map(|folder| folders_in(&root.join(folder)));
+    let stored = runtimes.stored.keys().cloned();
+    let mut ids: Vec<String> = of_docker.chain(stored).collect();
+    ids.retain(|id| is_whole_id(id) && runtimes.names(id).iter().any(|own| own == name));
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// Whether a text is all of an ID.
+#[must_use]
+pub fn is_whole_id(text: &str) -> bool {
+    text.len() == ID_LENGTH && is_hexadecimal(text)
+}
+
 /// What the path of a container's cgroup tells of it.
 #[derive(Debug, PartialEq, Eq)]
 enum Mark<'a> {
@@ -121,9 +143,8 @@ fn mark(path: &str) -> Option<Mark<'_>> {
         Some((runtime, id)) => (runtime, id),
         None => ("", name),
     };
-    let is_id = id.len() == ID_LENGTH && is_hexadecimal(id);
     // What watches a container is none.
-    (is_id && !runtime.ends_with("conmon")).then_some(Mark::Id(id))
+    (is_whole_id(id) && !runtime.ends_with("conmon")).then_some(Mark::Id(id))
 }
 
 /// Whether a text is digits of an ID, one at least.

@@ -10,9 +10,12 @@ use super::{ProcessNames, Targets, living_threads};
 use crate::error::Context;
 use crate::{LoadedObject, OpenObject, Result, monotonic_ns};
 
-/// What makes targets of processes while programs run: `include/children.h`. Those that
-/// are waited for come first, so that what they execute is described.
-const FOLLOWERS: [&str; 4] = [
+/// What makes targets while programs run: `include/children.h`, `include/awaited_cgroups.h`.
+/// Those that are waited for come first, so that what they execute is described.
+const FOLLOWERS: [&str; 7] = [
+    "await_cgroup",
+    "await_member",
+    "await_birth",
     "await_program",
     "follow_fork",
     "describe_program",
@@ -26,7 +29,7 @@ impl Targets {
         for follower in FOLLOWERS {
             object.choose(follower, followers.contains(&follower))?;
         }
-        if !followers.is_empty() {
+        if self.are_judged_by_programs() {
             object.set("filter_pids", true)?;
             object.make_room_for_threads("target_pids")?;
             // A name that the kernel cuts off is there twice.
@@ -38,9 +41,13 @@ impl Targets {
 
     /// Which of the programs that make targets are needed.
     fn followers(&self) -> Vec<&'static str> {
+        let cgroups_are_awaited = !self.awaited_cgroups.is_empty();
         let needed = |follower: &&str| match *follower {
+            "await_cgroup" => cgroups_are_awaited,
+            "await_member" | "await_birth" => self.await_members,
             "await_program" => !self.awaited.is_empty(),
             "follow_fork" => self.are_named() && self.children,
+            "describe_program" => self.are_judged_by_programs() || cgroups_are_awaited,
             _ => self.are_judged_by_programs(),
         };
         FOLLOWERS.into_iter().filter(needed).collect()
@@ -51,13 +58,33 @@ impl Targets {
         for name in &self.awaited {
             wait_for(name, object)?;
         }
+        self.fill_awaited_cgroups(object)?;
         let links = object.attach(&self.followers())?;
         self.add_those_that_came(object)?;
+        self.look_for_cgroups(object)?;
         // Which of a process's threads forked nobody knows afterwards.
         if self.children && self.tids.is_empty() && self.are_named() {
-            add_descendants(object)?;
+            self.add_descendants(object)?;
         }
         Ok(links)
+    }
+
+    /// Makes targets of the processes that targets have forked already, while those are
+    /// followed that they fork meanwhile.
+    fn add_descendants(&self, object: &LoadedObject) -> Result<()> {
+        let mut added = HashSet::new();
+        loop {
+            let known = added.len();
+            for ids in descendants(&living_threads(object)?, &self.bystanders) {
+                if added.insert((ids.pid, ids.process_started)) {
+                    make_target(ids, object)?;
+                }
+            }
+            // A child of one that was no target yet may have been forked meanwhile.
+            if added.len() == known {
+                return Ok(());
+            }
+        }
     }
 
     /// Makes targets of those that were waited for and came before programs could see
@@ -74,7 +101,7 @@ impl Targets {
         let mut is_first = true;
         while let Some(ids) = threads.find(|ids| came.contains(&ids.namespace_pid)) {
             make_target(ids, object)?;
-            let first = self.first_awaited(object)?;
+            let first = self.first_variable(object)?;
             if std::mem::take(&mut is_first) && first.get() == 0 {
                 first.set(monotonic_ns());
             }
@@ -118,33 +145,16 @@ fn make_target(ids: &ThreadIds, object: &LoadedObject) -> Result<()> {
         .context(format!("make {} a target", ids.pid))
 }
 
-/// Makes targets of the processes that targets have forked already, while those are
-/// followed that they fork meanwhile.
-fn add_descendants(object: &LoadedObject) -> Result<()> {
-    let mut added = HashSet::new();
-    loop {
-        let known = added.len();
-        for ids in descendants(&living_threads(object)?) {
-            if added.insert((ids.pid, ids.process_started)) {
-                make_target(ids, object)?;
-            }
-        }
-        // A child of one that was no target yet may have been forked meanwhile.
-        if added.len() == known {
-            return Ok(());
-        }
-    }
-}
-
-/// One thread of each process that descends from a target and is none.
-fn descendants(threads: &[ThreadIds]) -> Vec<&ThreadIds> {
+/// One thread of each process that descends from a target and is none, but for bystanders.
+fn descendants<'a>(threads: &'a [ThreadIds], bystanders: &[u32]) -> Vec<&'a ThreadIds> {
     let targets = threads.iter().filter(|ids| ids.is_target != 0);
     let mut family: HashSet<u32> = targets.map(|ids| ids.pid).collect();
     let mut found = Vec::new();
     loop {
         let known = found.len();
         for ids in threads {
-            if family.contains(&ids.parent) && family.insert(ids.pid) {
+            let is_of_it = family.contains(&ids.parent) && !bystanders.contains(&ids.namespace_pid);
+            if is_of_it && family.insert(ids.pid) {
                 found.push(ids);
             }
         }
@@ -162,6 +172,7 @@ mod tests {
     fn descendants_are_found_whatever_their_order() {
         let ids = |pid, parent, is_target| ThreadIds {
             pid,
+            namespace_pid: pid + 1000,
             parent,
             is_target,
             ..ThreadIds::default()
@@ -175,8 +186,11 @@ mod tests {
             ids(30, 40, 0),
             ids(40, 1, 1),
             ids(41, 40, 1),
+            // A tool that a target has run, and what it runs.
+            ids(50, 40, 0),
+            ids(51, 50, 0),
         ];
-        let found = descendants(&threads);
+        let found = descendants(&threads, &[1050]);
         let pids: Vec<u32> = found.iter().map(|ids| ids.pid).collect();
         assert_eq!(pids, [30, 20]);
     }

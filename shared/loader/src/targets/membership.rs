@@ -3,7 +3,7 @@
 
 use libbpf_rs::{MapCore, MapFlags};
 
-use super::{Targets, pinned_maps};
+use super::{Targets, awaited_cgroups, pinned_maps};
 use crate::error::Context;
 use crate::{LoadedObject, OpenObject, Result};
 
@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 2] = ["note_move", "find_departed"];
 impl Targets {
     /// Whether who is measured depends on what threads are in, and so may change.
     pub fn by_membership(&self) -> bool {
-        !self.cgroups.is_empty() || self.has_pinned_maps()
+        self.has_cgroups() || self.has_pinned_maps()
     }
 
     /// Whether it depends on maps that others may change at any time.
@@ -40,10 +40,14 @@ impl Targets {
         if object.has_program("note_move") {
             object.make_room("moved", ROOM_FOR_MOVES)?;
         }
-        if !self.cgroups.is_empty() {
+        if self.has_cgroups() {
             object.set("filter_cgroups", true)?;
-            let targets = u32::try_from(self.cgroups.len()).unwrap_or(u32::MAX);
-            object.make_room("target_cgroups", targets)?;
+            let later = match self.awaited_cgroups.is_empty() {
+                true => 0,
+                false => awaited_cgroups::ROOM,
+            };
+            let there = u32::try_from(self.cgroups.len()).unwrap_or(u32::MAX);
+            object.make_room("target_cgroups", there.saturating_add(later))?;
             object.make_room("cgroup_membership", ROOM_FOR_CGROUPS)?;
         }
         let pinned = [
@@ -65,7 +69,7 @@ impl Targets {
 
     /// Names the cgroups to programs.
     pub(super) fn fill_cgroups(&self, object: &LoadedObject) -> Result<()> {
-        if self.cgroups.is_empty() {
+        if !self.has_cgroups() {
             return Ok(());
         }
         let map = object.map("target_cgroups")?;

@@ -7,8 +7,11 @@ const KINDS: [&str; 6] = [".service", ".scope", ".slice", ".socket", ".mount", "
 
 /// The cgroups of this machine's units among all there are. Units of other machines, as
 /// of containers that run a systemd of their own, are not among them.
-pub fn units(all: &[Cgroup]) -> impl Iterator<Item = &Cgroup> + Clone {
-    all.iter().filter(|cgroup| is_unit(&cgroup.path))
+pub fn units<'a, All>(all: All) -> impl Iterator<Item = &'a Cgroup> + Clone
+where
+    All: IntoIterator<Item = &'a Cgroup, IntoIter: Clone>,
+{
+    all.into_iter().filter(|cgroup| is_unit(&cgroup.path))
 }
 
 /// What a unit is called in full: `nginx` means `nginx.service`.
@@ -20,20 +23,21 @@ pub fn unit_name(name: &str) -> String {
     }
 }
 
-/// Slices lie in each other, and the rest lies in them, or in the service that is a user's
-/// systemd.
+/// Whether systemd puts units into the cgroup at a path: slices lie in each other, and the
+/// rest lies in them, or in the service that is a user's systemd.
+pub(super) fn may_hold_units(path: &str) -> bool {
+    let holds_units = |part: &str| {
+        part.ends_with(".slice") || part.starts_with("user@") && part.ends_with(".service")
+    };
+    let mut parts = path.split('/').filter(|part| !part.is_empty());
+    parts.all(holds_units)
+}
+
 fn is_unit(path: &str) -> bool {
     let Some((above, name)) = path.rsplit_once('/') else {
         return false;
     };
-    let holds_units = |part: &str| {
-        part.ends_with(".slice") || part.starts_with("user@") && part.ends_with(".service")
-    };
-    KINDS.iter().any(|kind| name.ends_with(kind))
-        && above
-            .split('/')
-            .filter(|part| !part.is_empty())
-            .all(holds_units)
+    KINDS.iter().any(|kind| name.ends_with(kind)) && may_hold_units(above)
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Targets that are cgroups: `cgroups.h`, `moves.h`, and what they ask of the clock.
+//! Targets that are cgroups: `cgroups.h`, `awaited_cgroups.h`, `moves.h`, and what they ask of
+//! the clock.
 
 use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
@@ -99,5 +100,41 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "waiting.end = thread->off_since;",
         ),
         expected: Caught(&["alone::cgroups::cpudist_counts_the_time_off_the_cpu_inside"]),
+    },
+    Mutant {
+        rule: "a cgroup that is waited for is a target from its birth",
+        file: "include/awaited_cgroups.h",
+        change: ("	if (*below)\n		note_cgroup(", "	if (true)\n		note_cgroup("),
+        expected: Caught(&["together::cgroups::a_cgroup_that_is_not_there_yet_is_waited_for"]),
+    },
+    Mutant {
+        rule: "what leads to a cgroup that is waited for counts at its own level alone",
+        file: "include/awaited_cgroups.h",
+        change: (
+            "level = bpf_map_lookup_elem(&awaited_below, &above);",
+            "level = bpf_map_lookup_elem(&awaited_below, &id);",
+        ),
+        expected: Caught(&["together::cgroups::a_cgroup_that_is_not_there_yet_is_waited_for"]),
+    },
+    Mutant {
+        rule: "a unit lies below slices and users' systemd alone",
+        file: "include/awaited_cgroups.h",
+        change: (
+            "if (bpf_map_lookup_elem(&holding_units, &above)) {",
+            "if (true) {",
+        ),
+        expected: Caught(&["together::cgroups::a_unit_is_waited_for_wherever_systemd_puts_it"]),
+    },
+    Mutant {
+        rule: "a slice that comes holds units, too",
+        file: "include/awaited_cgroups.h",
+        change: ("			note_cgroup(&holding_units, id, 1);\n", "			;\n"),
+        expected: Caught(&["together::cgroups::a_unit_is_waited_for_wherever_systemd_puts_it"]),
+    },
+    Mutant {
+        rule: "the first who moves to a cgroup that is waited for begins the window",
+        file: "include/awaited_cgroups.h",
+        change: ("	note_first((void *)ctx[2]);\n", ""),
+        expected: Caught(&["together::cgroups::the_first_in_an_empty_cgroup_is_waited_for"]),
     },
 ];

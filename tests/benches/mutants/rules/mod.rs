@@ -16,7 +16,7 @@ mod wakers;
 use crate::mutant::Mutant;
 
 /// All of them, by idea.
-pub(crate) const RULES: [&[Mutant]; 11] = [
+pub(crate) const RULES: [&[Mutant]; 12] = [
     clock::MUTANTS,
     short_intervals::MUTANTS,
     targets::MUTANTS,

@@ -129,9 +129,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "exec makes another program of a process",
         file: "include/task.h",
         change: (
-            "	return BPF_CORE_READ(task, group_leader, start_time) +
-	       BPF_CORE_READ(task, self_exec_id);",
-            "	return BPF_CORE_READ(task, group_leader, start_time);",
+            "	return process_started(task) + BPF_CORE_READ(task, self_exec_id);",
+            "	return process_started(task);",
         ),
         expected: Caught(&[EXECS]),
     },

@@ -52,11 +52,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         expected: SameHere("another thread started at another time"),
     },
     Mutant {
-        rule: "a program that is waited for has its thread's name or its file's",
+        rule: "a script that is waited for has its thread's name",
         file: "include/children.h",
         change: (
-            "if (bpf_map_lookup_elem(&awaited_programs, &thread))",
-            "if (0)",
+            "	if (!found)\n		return false;\n	/* Where",
+            "	if (true)\n		return false;\n	/* Where",
+        ),
+        expected: Caught(&["together::commands::the_first_of_a_name_is_waited_for"]),
+    },
+    Mutant {
+        rule: "a program that is waited for has its file's name",
+        file: "include/children.h",
+        change: (
+            "if (bpf_map_lookup_elem(&awaited_programs, &file))",
+            "if (false)",
         ),
         expected: Caught(&["together::commands::the_first_of_a_name_is_waited_for"]),
     },

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Cgroups that are not there yet. One that is made as it is waited for becomes a
+ * target before anybody can be in it; whoever is the first in any of the targets
+ * is noted.
+ */
+#ifndef SYSTEMSCOPE_AWAITED_CGROUPS_H
+#define SYSTEMSCOPE_AWAITED_CGROUPS_H
+
+#include "events.h"
+#include "filter.h"
+
+/* The longest name of a cgroup that can be waited for, and a NUL. */
+#define CGROUP_NAME_LENGTH 128
+
+/* Where the name of a cgroup counts: here, or at a level that user space numbers. */
+enum awaited_level {
+	LEVEL_ANYWHERE,
+	LEVEL_AMONG_UNITS,
+	LEVEL_FIRST_OF_PATHS,
+};
+
+USER_SPACE_KNOWS(enum, awaited_level);
+
+struct cgroup_place {
+	u64 level;
+	char name[CGROUP_NAME_LENGTH];
+};
+
+/* What an awaited cgroup leads to: the level below it, or 0 if it is a target. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct cgroup_place);
+	__type(value, u64);
+} awaited_cgroups SEC(".maps");
+
+/* By a cgroup's ID: the level of what is right below it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, u64);
+} awaited_below SEC(".maps"), holding_units SEC(".maps");
+
+/* Another cgroup that matters has come. */
+static __always_inline void note_cgroup(void *map, u64 id, u64 value)
+{
+	if (bpf_map_update_elem(map, &id, &value, BPF_ANY))
+		__sync_fetch_and_add(&lost.children, 1);
+}
+
+/* Whether @length bytes at @text, in the kernel, are those at @wanted. */
+static __always_inline bool are_same(const char *text, const char *wanted,
+				     u32 length)
+{
+	char read[8] = {};
+
+	bpf_probe_read_kernel(read, length, text);
+	for (u32 i = 0; i < length; i++) {
+		if (read[i] != wanted[i])
+			return false;
+	}
+	return true;
+}
+
+/* Whether systemd puts units into a cgroup called so, which is @length bytes long. */
+static __always_inline bool holds_units(const char *name, u32 length)
+{
+	const char slice[] = { '.', 's', 'l', 'i', 'c', 'e' };
+	const char user[] = { 'u', 's', 'e', 'r', '@' };
+	const char service[] = { '.', 's', 'e', 'r', 'v', 'i', 'c', 'e' };
+
+	if (length < sizeof(slice))
+		return false;
+	if (are_same(name + length - sizeof(slice), slice, sizeof(slice)))
+		return true;
+	return length > sizeof(service) && are_same(name, user, sizeof(user)) &&
+	       are_same(name + length - sizeof(service), service,
+			sizeof(service));
+}
+
+/* Runs before the cgroup can be seen in the file system. */
+SEC("tp_btf/cgroup_mkdir")
+int await_cgroup(u64 *ctx)
+{
+	struct cgroup *cgroup = (void *)ctx[0];
+	struct cgroup_place wanted = { .level = LEVEL_ANYWHERE };
+	u64 id = cgroup_id(cgroup), above, *level, *below;
+	const char *name = BPF_CORE_READ(cgroup, kn, name);
+	u8 is_target = 1;
+	long size;
+
+	/* Of version 1: IDs there are others'. */
+	if (BPF_CORE_READ(cgroup, root, hierarchy_id))
+		return 0;
+	/* One that is cut off is nobody's that is waited for. */
+	size = bpf_probe_read_kernel_str(wanted.name, sizeof(wanted.name),
+					 name);
+	if (size <= 0)
+		return 0;
+	above = cgroup_id(BPF_CORE_READ(cgroup, self.parent, cgroup));
+
+	below = bpf_map_lookup_elem(&awaited_cgroups, &wanted);
+	if (bpf_map_lookup_elem(&holding_units, &above)) {
+		if (holds_units(name, size - 1))
+			note_cgroup(&holding_units, id, 1);
+		wanted.level = LEVEL_AMONG_UNITS;
+		if (!below)
+			below = bpf_map_lookup_elem(&awaited_cgroups, &wanted);
+	}
+	level = bpf_map_lookup_elem(&awaited_below, &above);
+	if (level && !below) {
+		wanted.level = *level;
+		below = bpf_map_lookup_elem(&awaited_cgroups, &wanted);
+	}
+	if (!below)
+		return 0;
+	if (*below)
+		note_cgroup(&awaited_below, id, *below);
+	else if (bpf_map_update_elem(&target_cgroups, &id, &is_target, BPF_ANY))
+		__sync_fetch_and_add(&lost.children, 1);
+	return 0;
+}
+
+static __always_inline void note_first(struct task_struct *task)
+{
+	if (!first_awaited_ns && is_target(task, task->tgid, task->pid))
+		first_awaited_ns = bpf_ktime_get_ns();
+}
+
+SEC("tp_btf/cgroup_attach_task")
+int await_member(u64 *ctx)
+{
+	note_first((void *)ctx[2]);
+	return 0;
+}
+
+/* clone3() makes processes in other cgroups than that of whoever asks for it. */
+SEC("tp_btf/sched_wakeup_new")
+int await_birth(u64 *ctx)
+{
+	note_first((void *)ctx[0]);
+	return 0;
+}
+
+#endif

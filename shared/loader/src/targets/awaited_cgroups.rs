@@ -1,0 +1,304 @@
+//! Cgroups that are waited for, and the first in one: `include/awaited_cgroups.h`.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bpf::types::{AwaitedLevel, CGROUP_NAME_LENGTH, CgroupPlace};
+use libbpf_rs::{MapCore, MapFlags};
+
+use super::cgroups::{Cgroup, CgroupMount};
+use super::units::{may_hold_units, units};
+use super::{Targets, living_threads};
+use crate::error::Context;
+use crate::{LoadedObject, OpenObject, Result, monotonic_ns};
+
+/// How many cgroups that are waited for may come while others of the same name are
+/// remembered, and so for what leads to them.
+pub(super) const ROOM: u32 = 1 << 12;
+
+/// What runtimes call the cgroup of a container, around its ID: `mark` of `containers.rs`
+/// knows them again.
+const AROUND_ID: [(&str, &str); 7] = [
+    ("", ""),
+    ("docker-", ".scope"),
+    ("libpod-", ".scope"),
+    ("libpod-", ""),
+    ("crio-", ".scope"),
+    ("cri-containerd-", ".scope"),
+    ("nerdctl-", ".scope"),
+];
+
+/// A cgroup that is not there yet, or is to be measured when it comes again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AwaitedCgroup {
+    /// The one at a path below the mount.
+    At(String),
+    /// That of the systemd unit with this name.
+    OfUnit(String),
+    /// That of the container with this ID.
+    OfContainer(String),
+}
+
+/// A level below which names count, the name, and the level below that; 0 for a target.
+type Places = BTreeMap<(u64, String), u64>;
+
+impl AwaitedCgroup {
+    /// The longest name of a cgroup that can be waited for, in bytes.
+    pub const LONGEST_NAME: usize = CGROUP_NAME_LENGTH - 2;
+
+    /// The names of the cgroups that it takes.
+    fn names(&self) -> Vec<String> {
+        match self {
+            AwaitedCgroup::At(path) => parts(path).map(str::to_owned).collect(),
+            AwaitedCgroup::OfUnit(name) => vec![name.clone()],
+            AwaitedCgroup::OfContainer(id) => {
+                let names = AROUND_ID.iter();
+                names
+                    .map(|(start, end)| format!("{start}{id}{end}"))
+                    .collect()
+            }
+        }
+    }
+
+    /// Whether programs can know it when it comes.
+    #[must_use]
+    pub fn can_come(&self) -> bool {
+        let names = self.names();
+        names.iter().all(|name| name.len() <= Self::LONGEST_NAME)
+    }
+
+    /// Whether it is this one.
+    fn is(&self, cgroup: &Cgroup) -> bool {
+        match self {
+            AwaitedCgroup::At(path) => cgroup.path == *path,
+            AwaitedCgroup::OfUnit(name) => {
+                cgroup.name() == name && units([cgroup]).next().is_some()
+            }
+            AwaitedCgroup::OfContainer(_) => self.names().iter().any(|it| it == cgroup.name()),
+        }
+    }
+}
+
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|part| !part.is_empty())
+}
+
+/// What leads to the cgroups that are waited for.
+#[derive(Debug, Default)]
+struct Route {
+    places: Places,
+    /// By path: the level of what is right below.
+    levels: HashMap<String, u64>,
+}
+
+impl Route {
+    fn to(awaited: &[AwaitedCgroup]) -> Route {
+        let mut route = Route::default();
+        for awaited in awaited {
+            let level = match awaited {
+                AwaitedCgroup::At(path) => {
+                    route.add_path(path);
+                    continue;
+                }
+                AwaitedCgroup::OfUnit(_) => AwaitedLevel::LEVEL_AMONG_UNITS,
+                AwaitedCgroup::OfContainer(_) => AwaitedLevel::LEVEL_ANYWHERE,
+            };
+            let names = awaited.names().into_iter();
+            let places = names.map(|name| ((level.0.into(), name), 0));
+            route.places.extend(places);
+        }
+        route
+    }
+
+    fn add_path(&mut self, path: &str) {
+        let mut above = String::new();
+        let mut parts = parts(path).peekable();
+        while let Some(part) = parts.next() {
+            let place = (self.level_below(&above), part.to_owned());
+            above = format!("{above}/{part}");
+            match parts.peek() {
+                // All below a target is measured, whatever else is waited for there.
+                None => _ = self.places.insert(place, 0),
+                Some(_) => {
+                    let below = self.level_below(&above);
+                    self.places.entry(place).or_insert(below);
+                }
+            }
+        }
+    }
+
+    fn level_below(&mut self, path: &str) -> u64 {
+        let next = self.levels.len() as u64;
+        let first = u64::from(AwaitedLevel::LEVEL_FIRST_OF_PATHS.0);
+        *self.levels.entry(path.to_owned()).or_insert(first + next)
+    }
+}
+
+impl Targets {
+    /// Has the programs wait, with room for what comes.
+    pub(super) fn configure_awaited_cgroups(&self, object: &mut OpenObject) -> Result<()> {
+        if self.awaited_cgroups.is_empty() {
+            return Ok(());
+        }
+        let places = Route::to(&self.awaited_cgroups).places.len().max(1);
+        object.make_room("awaited_cgroups", u32::try_from(places).unwrap_or(u32::MAX))?;
+        object.make_room("awaited_below", ROOM)?;
+        object.make_room("holding_units", ROOM)
+    }
+
+    /// Names to programs, before they run, what is waited for.
+    pub(super) fn fill_awaited_cgroups(&self, object: &LoadedObject) -> Result<()> {
+        for ((level, name), below) in Route::to(&self.awaited_cgroups).places {
+            let mut place = CgroupPlace {
+                level,
+                ..CgroupPlace::default()
+            };
+            for (to, from) in place.name.iter_mut().zip(name.bytes()) {
+                *to = from.cast_signed();
+            }
+            // SAFETY: bytes alone.
+            let key = unsafe { plain::as_bytes(&place) };
+            let value = below.to_ne_bytes();
+            (object
+                .map("awaited_cgroups")?
+                .update(key, &value, MapFlags::ANY))
+            .context(format!("wait for the cgroup {name}"))?;
+        }
+        Ok(())
+    }
+
+    /// Tells programs, which run by now, what is there of all that is waited for: targets,
+    /// and what they may come to be in. That of which they were not told before it is made
+    /// they would miss, so it is told from the root down.
+    pub(super) fn look_for_cgroups(&self, object: &LoadedObject) -> Result<()> {
+        if self.awaited_cgroups.is_empty() {
+            return Ok(());
+        }
+        let mount = CgroupMount::find()?;
+        let put = |map: &str, cgroup: &Cgroup, value: &[u8]| {
+            (object
+                .map(map)?
+                .update(&cgroup.id.to_ne_bytes(), value, MapFlags::ANY))
+            .context(format!("wait for what is in {}", cgroup.path))
+        };
+        let route = Route::to(&self.awaited_cgroups);
+        let mut paths: Vec<_> = route.levels.iter().collect();
+        paths.sort_unstable();
+        for (path, level) in paths {
+            if let Some(cgroup) = mount.cgroup(path) {
+                put("awaited_below", &cgroup, &level.to_ne_bytes())?;
+            }
+        }
+        let is_unit = |awaited: &AwaitedCgroup| matches!(awaited, AwaitedCgroup::OfUnit(_));
+        if self.awaited_cgroups.iter().any(is_unit) {
+            for cgroup in mount.all() {
+                if may_hold_units(&cgroup.path) {
+                    put("holding_units", &cgroup, &1_u64.to_ne_bytes())?;
+                }
+            }
+        }
+        // Again, as others may have been made before programs knew where.
+        for cgroup in mount.all() {
+            let is_target = self.awaited_cgroups.iter().any(|it| it.is(&cgroup));
+            if is_target && !self.cgroups.contains(&cgroup) {
+                self.add_cgroup(&cgroup, object)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a cgroup a target of which programs may know that it is none.
+    fn add_cgroup(&self, cgroup: &Cgroup, object: &LoadedObject) -> Result<()> {
+        let targets = object.map("target_cgroups")?;
+        let id = cgroup.id.to_ne_bytes();
+        if targets
+            .lookup(&id, MapFlags::ANY)
+            .is_ok_and(|known| known.is_some())
+        {
+            return Ok(());
+        }
+        (targets.update(&id, &[1], MapFlags::ANY))
+            .context(format!("make {} a target", cgroup.path))?;
+        let decided = object.map("cgroup_membership")?;
+        for id in decided.keys() {
+            // Whatever is gone was decided anew.
+            let _ = decided.delete(&id);
+        }
+        Ok(())
+    }
+
+    /// Notes that somebody is in a target, if nobody was seen to come.
+    pub(super) fn look_for_members(&self, object: &LoadedObject) -> Result<()> {
+        let first = self.first_variable(object)?;
+        if !self.await_members || first.get() != 0 {
+            return Ok(());
+        }
+        if living_threads(object)?.iter().any(|ids| ids.is_target != 0) && first.get() == 0 {
+            first.set(monotonic_ns());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(awaited: &[AwaitedCgroup]) -> Vec<(u64, String, u64)> {
+        let places = Route::to(awaited).places.into_iter();
+        places
+            .map(|((level, name), below)| (level, name, below))
+            .collect()
+    }
+
+    #[test]
+    fn paths_have_what_they_share_in_common() {
+        let at = |path: &str| AwaitedCgroup::At(path.to_owned());
+        let place = |level, name: &str, below| (level, name.to_owned(), below);
+        let first = u64::from(AwaitedLevel::LEVEL_FIRST_OF_PATHS.0);
+        assert_eq!(
+            route(&[at("/a/b"), at("/a/c/d")]),
+            [
+                place(first, "a", first + 1),
+                place(first + 1, "b", 0),
+                place(first + 1, "c", first + 2),
+                place(first + 2, "d", 0),
+            ]
+        );
+        // Whatever their order.
+        for paths in [["/a", "/a/b"], ["/a/b", "/a"]] {
+            let route = route(&paths.map(at));
+            assert_eq!(route[0], place(first, "a", 0));
+        }
+        assert_eq!(route(&[at("/")]), []);
+    }
+
+    #[test]
+    fn units_and_containers_have_names_alone() {
+        let unit = AwaitedCgroup::OfUnit("nginx.service".to_owned());
+        let level = u64::from(AwaitedLevel::LEVEL_AMONG_UNITS.0);
+        assert_eq!(route(&[unit]), [(level, "nginx.service".to_owned(), 0)]);
+        let container = AwaitedCgroup::OfContainer("0a".to_owned());
+        let names = route(&[container]);
+        assert_eq!(names.len(), AROUND_ID.len());
+        let anywhere = u64::from(AwaitedLevel::LEVEL_ANYWHERE.0);
+        assert!(names.contains(&(anywhere, "docker-0a.scope".to_owned(), 0)));
+    }
+
+    #[test]
+    fn what_is_there_is_known_by_its_name_and_place() {
+        let cgroup = |path: &str| Cgroup {
+            path: path.to_owned(),
+            id: 1,
+        };
+        let unit = AwaitedCgroup::OfUnit("a.service".to_owned());
+        assert!(unit.is(&cgroup("/system.slice/a.service")));
+        assert!(!unit.is(&cgroup("/lxc.payload.b/system.slice/a.service")));
+        let container = AwaitedCgroup::OfContainer("0a".to_owned());
+        assert!(container.is(&cgroup("/docker/0a")));
+        assert!(!container.is(&cgroup("/docker/0ab")));
+        let path = AwaitedCgroup::At("/a/b".to_owned());
+        assert!(path.is(&cgroup("/a/b")) && !path.is(&cgroup("/b")));
+        let long = AwaitedCgroup::At(format!("/a/{}", "b".repeat(127)));
+        assert!(path.can_come() && !long.can_come());
+    }
+}
