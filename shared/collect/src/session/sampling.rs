@@ -56,7 +56,9 @@ impl Session for SamplingSession<'_> {
         at_start: impl FnOnce() -> Started,
     ) -> Result<Started> {
         sleep_until(start);
-        Ok(at_start())
+        let started = at_start();
+        self.samplers.begin();
+        Ok(started)
     }
 
     fn first_came(&mut self, start: u64) {
