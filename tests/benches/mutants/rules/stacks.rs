@@ -120,7 +120,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a leaf that no system call left is looked up as it is",
         file: "include/stacks/stack_capture.h",
         change: (
-            "event->leaf_is_exact = !regs_entered_by_syscall(regs);",
+            "event->leaf_is_exact = !entered_by_syscall(regs->orig_ax);",
             "event->leaf_is_exact = false;",
         ),
         expected: Caught(&["alone::stacks::chains::samples_anywhere_in_c_are_of_its_chain"]),
@@ -129,7 +129,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "exec makes another program of a process",
         file: "include/task.h",
         change: (
-            "	return process_started(task) + BPF_CORE_READ(task, self_exec_id);",
+            "	return process_started(task) + read_task(task, self_exec_id);",
             "	return process_started(task);",
         ),
         expected: Caught(&[EXECS]),
@@ -149,7 +149,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a process without tables sends a copy of its stack",
         file: "include/stacks/stack_capture.h",
         change: (
-            "		id = dump_stack(room);
+            "		id = dump_stack(room, kind);
 		return id == STACK_MISSED ? STACK_NONE : id;",
             "		return STACK_NONE;",
         ),
@@ -170,7 +170,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a copy starts where the walk did",
         file: "include/stacks/stack_capture.h",
         change: (
-            "		start_walk(walk, regs, exact);
+            "		start_walk(walk, exact);
 		walk->depth = depth;",
             "		walk->depth = depth;",
         ),

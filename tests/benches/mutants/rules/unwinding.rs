@@ -112,8 +112,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "by frame pointers alone the kernel's helper walks",
         file: "include/stacks/stack_capture.h",
         change: (
-            "if (call_graph != CALL_GRAPH_FP && !regs_are_32_bit(regs))",
-            "if (!regs_are_32_bit(regs))",
+            "if (call_graph != CALL_GRAPH_FP && !is_32_bit(regs->cs))",
+            "if (!is_32_bit(regs->cs))",
         ),
         expected: Caught(&[
             "together::stacks::limits::frame_pointers_alone_do_not_stop_at_programs_without",
@@ -151,7 +151,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "the other registers are known at the leaf only",
         file: "include/stacks/unwind.h",
         change: (
-            "if (!walk->leaf || rule->cfa >= CFA_END)",
+            "if (!walk->at_leaf || rule->cfa >= CFA_END)",
             "if (rule->cfa >= CFA_END)",
         ),
         expected: SameHere("there is nothing to read them from, and 0 is no frame"),
