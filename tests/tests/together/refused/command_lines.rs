@@ -121,6 +121,23 @@ fn frequencies_that_cannot_be_are_refused() {
     );
 }
 
+/// Nothing is shorter than no time.
+#[test]
+fn sampling_what_is_below_a_minimum_of_0_is_refused() {
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    let pid = simple.pid().to_string();
+    let finished = on_target("offcputime", &pid)
+        .args("-m 0 --sample-short")
+        .run();
+    let told = ["--sample-short", "-m is 0"];
+    assert_refused("offcputime", &finished, &[WRONG_COMMAND_LINE], &told);
+    let finished = on_target("wallclock", &pid)
+        .args("-m 0 --format folded")
+        .run();
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+}
+
 #[test]
 fn a_minimum_not_below_the_maximum_is_refused() {
     let _turn = Turn::share();
