@@ -1,6 +1,8 @@
 //! Sampling events: one on every online CPU, kept so as CPUs come and go.
 
 mod events;
+mod pace;
+mod pacemaker;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,6 +15,7 @@ use profile::Rate;
 
 use crate::cpus::online_cpus;
 use crate::error::{Context, Error};
+use crate::sampling::pacemaker::Pacemaker;
 use crate::{LoadedObject, Result};
 
 pub use events::Event;
@@ -26,6 +29,9 @@ pub struct Samplers<'a> {
     event: Event,
     rate: Rate,
     only_cpu: Option<u32>,
+    /// Of clocks that are to have a frequency. It ends before their descriptors do.
+    pacemaker: Option<Pacemaker>,
+    /// By CPU; each closes its event's descriptor when it goes.
     links: BTreeMap<u32, Link>,
     looked: Instant,
 }
@@ -53,11 +59,17 @@ impl<'a> Samplers<'a> {
             None if open(Event::CPU_CYCLES, rate, first).is_ok() => Event::CPU_CYCLES,
             None => Event::CPU_CLOCK,
         };
+        // Events of other kinds keep no time, and a period that was asked for is kept to.
+        let pacemaker = match rate {
+            Rate::Frequency(frequency) if event.is_clock() => Some(Pacemaker::start(frequency)),
+            _ => None,
+        };
         let mut samplers = Samplers {
             program: object.program("sample")?,
             event,
             rate,
             only_cpu,
+            pacemaker: pacemaker.transpose().map_err(unpaced)?,
             links: BTreeMap::new(),
             looked: Instant::now(),
         };
@@ -75,8 +87,22 @@ impl<'a> Samplers<'a> {
         self.links.len()
     }
 
+    /// The window opens: what was sampled before does not matter from here on.
+    pub fn begin(&self) {
+        if let Some(pacemaker) = &self.pacemaker {
+            pacemaker.begin();
+        }
+    }
+
     /// Follows CPUs that came online or went offline. Cheap to call often.
+    ///
+    /// # Errors
+    /// CPUs cannot be listed, or the kernel refuses to sample on one, or to do it at another
+    /// period.
     pub fn follow_hotplug(&mut self) -> Result<()> {
+        if let Some(failure) = self.pacemaker.as_ref().and_then(Pacemaker::take_failure) {
+            return Err(unpaced(failure));
+        }
         if self.looked.elapsed() < HOTPLUG_INTERVAL {
             return Ok(());
         }
@@ -87,17 +113,28 @@ impl<'a> Samplers<'a> {
 
     fn cover(&mut self, online: &[u32]) -> Result<()> {
         // The kernel ends the events of a CPU that goes offline.
-        self.links.retain(|cpu, _| online.contains(cpu));
+        let pacemaker = self.pacemaker.as_ref();
+        self.links.retain(|cpu, _| {
+            let stays = online.contains(cpu);
+            if let (false, Some(pacemaker)) = (stays, pacemaker) {
+                pacemaker.remove(*cpu);
+            }
+            stays
+        });
         for &cpu in online {
             if self.links.contains_key(&cpu) || self.only_cpu.is_some_and(|only| only != cpu) {
                 continue;
             }
             match open(self.event, self.rate, cpu) {
                 Ok(fd) => {
+                    let fd = fd.into_raw_fd();
                     let link = self
                         .program
-                        .attach_perf_event(fd.into_raw_fd())
+                        .attach_perf_event(fd)
                         .context(format!("attach to {} on CPU {cpu}", self.event.name))?;
+                    if let Some(pacemaker) = &self.pacemaker {
+                        pacemaker.add(cpu, fd);
+                    }
                     self.links.insert(cpu, link);
                 }
                 // It went offline since we looked.
@@ -106,6 +143,13 @@ impl<'a> Samplers<'a> {
             }
         }
         Ok(())
+    }
+}
+
+fn unpaced(error: io::Error) -> Error {
+    Error::System {
+        action: "cannot pace the clocks that sample".to_owned(),
+        source: error,
     }
 }
 

@@ -17,12 +17,14 @@ const WINDOWS: usize = 4;
 /// Allowed beside what chance explains, in points of percent.
 const SYSTEMATIC: f64 = 0.5;
 
-/// Without a timer, and driven by one of 10 and of 20 ms: who samples in step
-/// with it always hits the same function.
+/// Without a timer, and driven by one of 10 and of 20 ms, and by one in step with
+/// samples: who samples in step with it always hits the same function.
 pub(crate) fn rows(table: &mut Table) {
     for (hertz, seconds) in [(49, 16), (999, 5)] {
-        for tick_ms in [0, 10, 20] {
-            row(table, hertz, seconds, tick_ms);
+        let period = 1_000_000 / hertz;
+        let in_step = period * 10_000_u64.div_ceil(period);
+        for tick_us in [0, 10_000, 20_000, in_step] {
+            row(table, hertz, seconds, tick_us);
         }
     }
 }
@@ -41,8 +43,8 @@ impl Measured {
     }
 }
 
-fn measure(hertz: u64, seconds: u64, tick_ms: u64) -> Measured {
-    let mut workload = Workload::start("shares", &[seconds, tick_ms * 1000]);
+fn measure(hertz: u64, seconds: u64, tick_us: u64) -> Measured {
+    let mut workload = Workload::start("shares", &[seconds, tick_us]);
     let others = [
         Profiler::perf_record(hertz, "fp"),
         Profiler::bpftrace_on_cpu(hertz, true),
@@ -61,11 +63,11 @@ fn measure(hertz: u64, seconds: u64, tick_ms: u64) -> Measured {
     }
 }
 
-fn row(table: &mut Table, hertz: u64, seconds: u64, tick_ms: u64) {
-    let mut measured = measure(hertz, seconds, tick_ms);
+fn row(table: &mut Table, hertz: u64, seconds: u64, tick_us: u64) {
+    let mut measured = measure(hertz, seconds, tick_us);
     for _ in 1..WINDOWS {
         if measured.is_disturbed() {
-            measured = measure(hertz, seconds, tick_ms);
+            measured = measure(hertz, seconds, tick_us);
         }
     }
     let Measured {
@@ -79,9 +81,9 @@ fn row(table: &mut Table, hertz: u64, seconds: u64, tick_ms: u64) {
         .iter()
         .map(|function| format!("{function} {:.1} %", share_told(&workload, function)))
         .collect();
-    let program = match tick_ms {
+    let program = match tick_us {
         0 => format!("computes, {hertz} Hz"),
-        _ => format!("woken every {tick_ms} ms, {hertz} Hz"),
+        _ => format!("woken every {} ms, {hertz} Hz", tick_us as f64 / 1e3),
     };
     let stated = format!("within {:.1} points", error.chance + SYSTEMATIC);
     let cells = [

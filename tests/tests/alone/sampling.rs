@@ -32,6 +32,23 @@ fn a_period_counts_events_instead() {
     patiently(|| assert_samples(spinners.pid(), "-e cpu-clock -c 10000000", 100));
 }
 
+#[test]
+fn a_program_in_step_with_the_samples_is_seen_for_what_it_runs() {
+    const HERTZ: u64 = 49;
+    let _turn = Turn::take();
+    patiently(|| {
+        // Bursts of a quarter of the period: at the same phase of it a sampler hits one
+        // each time, or none.
+        let mut shares = Workload::start("shares", &[6, 1_000_000 / HERTZ]);
+        let watch = Watch::oncputime(shares.pid(), "-e cpu-clock -F 49");
+        let sampled = Sampled::open(shares.pid(), watch);
+        shares.go();
+        shares.wait_done();
+        let (seen, cpu_time) = sampled.close();
+        cpu_time.assert_sampled("samples", seen.folded.total(), HERTZ);
+    });
+}
+
 /// Samples must be as many as the CPU time that the process had in a window
 /// asks for: others may want the CPUs, too.
 fn assert_samples(pid: u32, flags: &str, hertz: u64) {

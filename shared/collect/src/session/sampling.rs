@@ -54,7 +54,9 @@ impl Session for SamplingSession<'_> {
     ) -> Result<Started> {
         self.collector.open_window(start, stop);
         sleep_until(start);
-        Ok(at_start())
+        let started = at_start();
+        self.samplers.begin();
+        Ok(started)
     }
 
     fn first_came(&mut self, start: u64) {

@@ -154,6 +154,11 @@ impl Event {
             .is_some_and(|cpu| open(self, any, *cpu).is_ok())
     }
 
+    /// Whether it counts nanoseconds, for which the kernel has a timer at a fixed period.
+    pub(super) fn is_clock(self) -> bool {
+        ["cpu-clock", "task-clock"].contains(&self.name)
+    }
+
     /// The event that perf calls `name`. The error lists all names.
     pub fn by_name(name: &str) -> std::result::Result<Event, String> {
         EVENTS

@@ -1,0 +1,133 @@
+//! Keeps clocks at their pace, on a thread that does nothing else: what a reader of events
+//! does can take it seconds where a machine is busy, and a clock would go on meanwhile at a
+//! period that was meant for a few samples.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use super::pace::Pace;
+use crate::monotonic_ns;
+
+/// `PERF_EVENT_IOC_PERIOD` of include/uapi/linux/perf_event.h, `_IOW('$', 4, __u64)`.
+const SET_PERIOD: libc::Ioctl = 0x4008_2404;
+
+/// Clocks that are due within this time are attended to together: there may be hundreds.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Paces the clocks of some CPUs, all at one frequency, while it lives.
+pub(super) struct Pacemaker {
+    shared: Arc<Shared>,
+    /// None once it ends.
+    thread: Option<JoinHandle<()>>,
+    frequency: u64,
+}
+
+struct Shared {
+    clocks: Mutex<Clocks>,
+    /// There is another clock, or the end.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Clocks {
+    /// By CPU. Descriptors are open as long as they are here.
+    paces: BTreeMap<u32, (RawFd, Pace)>,
+    failure: Option<io::Error>,
+    has_ended: bool,
+}
+
+impl Pacemaker {
+    pub(super) fn start(frequency: u64) -> io::Result<Pacemaker> {
+        let shared = Arc::new(Shared {
+            clocks: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let thread = Builder::new().name("sampling-pace".to_owned()).spawn({
+            let shared = Arc::clone(&shared);
+            move || shared.keep_pace()
+        })?;
+        Ok(Pacemaker {
+            shared,
+            thread: Some(thread),
+            frequency,
+        })
+    }
+
+    /// Paces the clock of `cpu`, which is to stay open until it is removed.
+    pub(super) fn add(&self, cpu: u32, clock: RawFd) {
+        let pace = Pace::new(self.frequency, monotonic_ns());
+        self.shared.clocks().paces.insert(cpu, (clock, pace));
+        self.shared.changed.notify_one();
+    }
+
+    /// Leaves the clock of `cpu` alone from here on.
+    pub(super) fn remove(&self, cpu: u32) {
+        self.shared.clocks().paces.remove(&cpu);
+    }
+
+    /// Has all clocks begin anew, with nothing to make up for.
+    pub(super) fn begin(&self) {
+        let mut clocks = self.shared.clocks();
+        for (_, pace) in clocks.paces.values_mut() {
+            *pace = Pace::new(self.frequency, monotonic_ns());
+        }
+        clocks.attend();
+        self.shared.changed.notify_one();
+    }
+
+    /// Why a clock could not be paced, if that was not told yet.
+    pub(super) fn take_failure(&self) -> Option<io::Error> {
+        self.shared.clocks().failure.take()
+    }
+}
+
+impl Drop for Pacemaker {
+    fn drop(&mut self) {
+        self.shared.clocks().has_ended = true;
+        self.shared.changed.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // All that it could leave behind is its memory.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn clocks(&self) -> MutexGuard<'_, Clocks> {
+        self.clocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The thread.
+    fn keep_pace(&self) {
+        let mut clocks = self.clocks();
+        while !clocks.has_ended {
+            clocks.attend();
+            let until = clocks.paces.values().map(|(_, pace)| pace.until()).min();
+            let left = until.map_or(u64::MAX, |until| until.saturating_sub(monotonic_ns()));
+            let patience = Duration::from_nanos(left).max(PAUSE);
+            let waited = self.changed.wait_timeout(clocks, patience);
+            (clocks, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Clocks {
+    /// Gives another period to the clocks for which it is time.
+    fn attend(&mut self) {
+        for (clock, pace) in self.paces.values_mut() {
+            let now = monotonic_ns();
+            if now < pace.until() {
+                continue;
+            }
+            let period = pace.next(now);
+            // SAFETY: the descriptor is open, and the period lives through the call.
+            if unsafe { libc::ioctl(*clock, SET_PERIOD, &raw const period) } != 0 {
+                self.failure = Some(io::Error::last_os_error());
+            }
+        }
+    }
+}
