@@ -79,7 +79,7 @@ int follow_fork(u64 *ctx)
 	event = bpf_ringbuf_reserve(&events, PROCESS_EVENT_HEADER, 0);
 	if (event) {
 		describe_process(event, child);
-		bpf_ringbuf_submit(event, 0);
+		bpf_ringbuf_submit(event, can_wait());
 	}
 	return 0;
 }
@@ -170,7 +170,7 @@ int describe_program(u64 *ctx)
 	length &= COMMAND_LINE_LENGTH - 1;
 	if (!bpf_probe_read_user(event->command_line, length, (void *)start))
 		event->length = length;
-	bpf_ringbuf_submit(event, 0);
+	bpf_ringbuf_submit(event, can_wait());
 	return 0;
 }
 

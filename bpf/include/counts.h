@@ -93,7 +93,7 @@ static __always_inline void note_new_count(void)
 		return;
 	drain_asked = 1;
 	*event = EVENT_COUNTS_FILLING;
-	bpf_ringbuf_submit(event, 0);
+	bpf_ringbuf_submit(event, CANNOT_WAIT);
 }
 
 static __always_inline void count_in(void *map, struct stack_key *key,

@@ -67,10 +67,30 @@ static __always_inline u64 stack_id(u64 hash)
 	return hash > STACK_MISSED ? hash : STACK_MISSED + 1;
 }
 
+#define EVENTS_BYTES (4 << 20)
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 << 20);
+	__uint(max_entries, EVENTS_BYTES);
 } events SEC(".maps");
+
+/*
+ * The flags of what user space may take when it next looks, which it does on a
+ * clock of its own. Woken by what a sample sends it would run when the timers of
+ * other CPUs sample, too, and never when that of its own does: it would be
+ * sampled for more than it runs, or for less. Half of the room being taken wakes
+ * it.
+ */
+static __always_inline u64 can_wait(void)
+{
+	u64 waiting = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
+
+	return waiting < EVENTS_BYTES / 2 ? BPF_RB_NO_WAKEUP :
+					    BPF_RB_FORCE_WAKEUP;
+}
+
+/* The flags of what user space is to act upon at once. */
+#define CANNOT_WAIT BPF_RB_FORCE_WAKEUP
 
 /* What could not be kept. User space reports each. */
 struct losses {

@@ -52,6 +52,11 @@ enum {
 
 enum {
 	BPF_RB_NO_WAKEUP = 1 << 0,
+	BPF_RB_FORCE_WAKEUP = 1 << 1,
+};
+
+enum {
+	BPF_RB_AVAIL_DATA = 0,
 };
 
 /*

@@ -98,7 +98,7 @@ static __always_inline u64 waker_id(u64 hash)
 
 static __always_inline void send_waker(u64 *slot, void *event, u32 size, u64 id)
 {
-	if (bpf_ringbuf_output(&events, event, size, 0))
+	if (bpf_ringbuf_output(&events, event, size, can_wait()))
 		__sync_fetch_and_add(&lost.stack_frames, 1);
 	else
 		*slot = id;

@@ -178,7 +178,7 @@ int note_move(u64 *ctx)
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (event) {
 		*event = EVENT_MOVED;
-		bpf_ringbuf_submit(event, 0);
+		bpf_ringbuf_submit(event, CANNOT_WAIT);
 	}
 	return 0;
 }

@@ -338,9 +338,9 @@ static __always_inline void report_end(struct task_struct *task,
 	__builtin_memcpy(&end->thread, thread, sizeof(*thread));
 	/* Who deletes it tells of it: user space does of those that departed. */
 	if (bpf_map_delete_elem(&threads, &key) && by_membership)
-		bpf_ringbuf_discard(end, 0);
+		bpf_ringbuf_discard(end, BPF_RB_NO_WAKEUP);
 	else
-		bpf_ringbuf_submit(end, 0);
+		bpf_ringbuf_submit(end, can_wait());
 }
 
 static __always_inline void end_thread(struct task_struct *task,

@@ -83,7 +83,8 @@ __noinline u64 publish_stack(u32 kind, int bytes)
 	event->kind = EVENT_STACK;
 	event->depth = depth;
 	if (bpf_ringbuf_output(&events, event,
-			       STACK_EVENT_HEADER + depth * sizeof(u64), 0))
+			       STACK_EVENT_HEADER + depth * sizeof(u64),
+			       can_wait()))
 		__sync_fetch_and_add(&lost.stack_frames, 1);
 	else
 		*slot = hash;
@@ -160,8 +161,7 @@ static __always_inline void report_code_change(struct stack_event *event)
 		.instance = event->instance,
 	};
 
-	bpf_ringbuf_output(&events, &changed, sizeof(changed),
-			   BPF_RB_NO_WAKEUP);
+	bpf_ringbuf_output(&events, &changed, sizeof(changed), can_wait());
 }
 
 /* Starts a walk from @regs, where task @task left user space. */

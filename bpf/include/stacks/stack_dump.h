@@ -84,7 +84,7 @@ __noinline int send_stack_dump(u32 kind)
 	struct stack_scratch *room = scratch_room(kind);
 	struct stack_dump *dump;
 	u32 zero = 0, bytes;
-	u64 sp;
+	u64 sp, size;
 
 	dump = bpf_map_lookup_elem(&stack_dumps, &zero);
 	if (!room || !dump || !room->walk.leaf)
@@ -110,12 +110,12 @@ __noinline int send_stack_dump(u32 kind)
 		bytes += STACK_DUMP_PAGE;
 	}
 	dump->bytes = bytes;
-	bytes += STACK_DUMP_HEADER;
+	size = STACK_DUMP_HEADER + (u64)bytes;
 	/* So that the verifier sees the comparison that the compiler made. */
-	barrier_var(bytes);
-	if (bytes > sizeof(*dump))
+	barrier_var(size);
+	if (size > sizeof(*dump))
 		return 0;
-	return !bpf_ringbuf_output(&events, dump, bytes, 0);
+	return !bpf_ringbuf_output(&events, dump, size, can_wait());
 }
 
 /*

@@ -33,6 +33,8 @@ pub struct Window {
     stop: Option<u64>,
     /// Whether the parent knows that nothing is left to measure.
     has_told: bool,
+    /// The longest sleep.
+    patience: Duration,
 }
 
 /// Who ends the window, beside the duration.
@@ -63,7 +65,14 @@ impl Window {
             start: 0,
             stop: None,
             has_told: false,
+            patience: LONGEST_PATIENCE,
         })
+    }
+
+    /// Has [`Window::follow`] and [`Window::await_first`] look so often, if that is more
+    /// often than they do by themselves.
+    pub fn look_every(&mut self, interval: Duration) {
+        self.patience = interval.min(LONGEST_PATIENCE);
     }
 
     /// Call once everything is attached: returns the time the window starts,
@@ -167,10 +176,10 @@ impl Window {
     }
 
     /// Sleeps until the window is over, and calls `tick` with the time it will
-    /// stop, once known: every 100 ms at least, whenever `source` is readable, and
-    /// once when `end`, a process's, is. `tick` says whether there is anything left to measure; once
-    /// there is not, the window ends, unless that is the parent's to say.
-    /// Returns the time it stopped.
+    /// stop, once known: every 100 ms at least, or as [`Window::look_every`] says, whenever
+    /// `source` is readable, and once when `end`, a process's, is. `tick` says whether there
+    /// is anything left to measure; once there is not, the window ends, unless that is the
+    /// parent's to say. Returns the time it stopped.
     ///
     /// Whatever ends the window does so a little later than now, so that
     /// `tick` can pass the time on before it has come.
@@ -220,7 +229,7 @@ impl Window {
     }
 
     /// Sleeps until `source` or `end` is readable, a signal or an order comes, the
-    /// window may be over, or [`LONGEST_PATIENCE`] has passed. Whether it is `end`.
+    /// window may be over, or it is time to look again. Whether it is `end`.
     fn wait(&self, source: BorrowedFd<'_>, end: Option<BorrowedFd<'_>>) -> anyhow::Result<bool> {
         let ender = match &self.ender {
             Ender::Signals(signals) => signals.as_fd(),
@@ -229,7 +238,7 @@ impl Window {
         let patience = self
             .stop
             .map_or(u64::MAX, |stop| stop.saturating_sub(monotonic_ns()))
-            .min(LONGEST_PATIENCE.as_nanos() as u64);
+            .min(self.patience.as_nanos() as u64);
         let patience = Timespec {
             tv_sec: 0,
             tv_nsec: patience as i64,
@@ -296,6 +305,7 @@ mod tests {
                 start: 0,
                 stop: None,
                 has_told: false,
+                patience: LONGEST_PATIENCE,
             },
         )
     }
@@ -310,6 +320,7 @@ mod tests {
             start: 0,
             stop: None,
             has_told: false,
+            patience: LONGEST_PATIENCE,
         }
     }
 

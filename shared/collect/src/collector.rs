@@ -28,6 +28,11 @@ use crate::unwinding::{Dumped, MOST_DUMPS, Unwinder};
 use crate::wakers::Wakers;
 use crate::window_variables::WindowVariables;
 
+/// How often what has arrived is to be taken. Few events wake user space: see `can_wait()` of
+/// `bpf/include/events.h`. A process that is new has to live so much longer for its mappings to
+/// be read.
+pub const TAKE_INTERVAL: Duration = Duration::from_millis(5);
+
 /// How often to look what nobody needs any more.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -241,7 +246,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// A descriptor that is readable when there is something to take.
+    /// A descriptor that is readable when something is to be taken at once.
     pub fn readiness(&self) -> Result<OwnedFd> {
         // SAFETY: the ring buffer's descriptor is open as long as it is.
         let fd = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };

@@ -32,11 +32,11 @@ pub trait Session {
     /// Nobody was measured before `start`, when the first target came.
     fn first_came(&mut self, start: u64);
 
-    /// A descriptor that is readable when there is something to take.
+    /// A descriptor that is readable when something is to be taken at once.
     fn readiness(&self) -> Result<OwnedFd>;
 
     /// Takes what has arrived, and moves the window's end if `stop` says so. To be
-    /// called often.
+    /// called every [`TAKE_INTERVAL`](crate::TAKE_INTERVAL).
     fn take(&mut self, stop: Option<u64>) -> Result<()>;
 
     /// Ends the session, the window having closed at `stop`.

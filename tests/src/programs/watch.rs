@@ -129,6 +129,11 @@ impl Watch {
         sleep(Duration::from_millis(50));
     }
 
+    /// The tool's process.
+    pub fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+
     /// Sends the tool a signal.
     pub fn signal(&self, signal: Signal) {
         self.running.signal(signal);

@@ -13,7 +13,7 @@ use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::watch::MOST_RSS_KIB;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::statistics::cost_of;
-use systemscope_tests::{Account, Running, Tool, Turn, Workload, cpus_online, patiently};
+use systemscope_tests::{Account, Running, Tool, Turn, Watch, Workload, cpus_online, patiently};
 
 const THREADS: u32 = 65;
 
@@ -182,6 +182,30 @@ fn memory_follows_stacks_and_not_threads_or_events() {
             );
         });
     }
+}
+
+/// It looks every 5 ms; some thousand stacks a second are new.
+#[test]
+fn a_tool_is_not_woken_by_the_stacks_that_it_is_sent() {
+    let _turn = Turn::take();
+    patiently(|| {
+        let mut paths = Workload::start("paths", &[1]);
+        let mut watch = Watch::offcputime(paths.pid(), "");
+        watch.open();
+        let tool = watch.pid();
+        let (begun, before) = (Instant::now(), Account::read(tool, tool).unwrap());
+        paths.go();
+        paths.wait_done();
+        let slept = Account::read(tool, tool).unwrap().since(before).voluntary;
+        let looks = begun.elapsed().as_millis() as u64 / 5;
+        let (seen, _) = watch.close_however_big();
+        let stacks = seen.folded.lines.len();
+        // It also sleeps where it waits for a CPU to have been interrupted.
+        assert!(
+            slept <= looks + looks / 2 + 20,
+            "{slept} times awake in {looks} looks, for {stacks} stacks"
+        );
+    });
 }
 
 #[test]

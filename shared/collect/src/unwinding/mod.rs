@@ -72,6 +72,8 @@ pub struct Unwinder<'a> {
     dumps: Dumps,
     /// What could not be done.
     notes: Notes,
+    /// Whether a process may be waiting for tables.
+    is_any_awaited: bool,
     saved: Duration,
     worked: Instant,
     allowed: Instant,
@@ -97,6 +99,7 @@ impl<'a> Unwinder<'a> {
             wanted: HashMap::new(),
             dumps: Dumps::default(),
             notes: Notes::default(),
+            is_any_awaited: false,
             saved: MOST_SAVED,
             worked: now,
             allowed: now,
@@ -284,6 +287,7 @@ impl<'a> Unwinder<'a> {
         for mapping in known.awaited.iter().flatten() {
             self.files.release(mapping.source);
         }
+        self.is_any_awaited |= awaited.is_some();
         known.awaited = awaited;
         known.scanned = Instant::now();
         known.cost = begun.elapsed();
@@ -292,12 +296,16 @@ impl<'a> Unwinder<'a> {
     /// Puts processes in force whose tables are all there, or with `at_once`
     /// those whose are not, too.
     fn publish(&mut self, at_once: bool) {
+        if !std::mem::take(&mut self.is_any_awaited) {
+            return;
+        }
         for (process, known) in &mut self.processes {
             let settled = |code: &mut Vec<CodeMapping>| {
                 code.iter()
                     .all(|mapping| self.files.is_settled(mapping.source))
             };
             let Some(code) = known.awaited.take_if(|code| at_once || settled(code)) else {
+                self.is_any_awaited |= known.awaited.is_some();
                 continue;
             };
             let space = Space::new(code, &self.files);

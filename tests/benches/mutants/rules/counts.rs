@@ -1,10 +1,25 @@
-//! What counts and how it is summed: `intervals.h`, `counts.h`, `oncputime.bpf.c`,
+//! What counts and how it is summed: `events.h`, `intervals.h`, `counts.h`, `oncputime.bpf.c`,
 //! `offcputime.bpf.c`.
 
 use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
 pub(crate) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        rule: "what can wait wakes nobody",
+        file: "include/events.h",
+        change: (
+            "waiting < EVENTS_BYTES / 2 ? BPF_RB_NO_WAKEUP :",
+            "waiting < EVENTS_BYTES / 2 ? 0 :",
+        ),
+        expected: Caught(&["alone::cost::a_tool_is_not_woken_by_the_stacks_that_it_is_sent"]),
+    },
+    Mutant {
+        rule: "half of the room being taken wakes user space",
+        file: "include/events.h",
+        change: ("waiting < EVENTS_BYTES / 2 ?", "waiting <= EVENTS_BYTES ?"),
+        expected: SameHere("it looks every 5 ms, and 400 MB a second are not sent"),
+    },
     Mutant {
         rule: "-m leaves out what is shorter",
         file: "include/clock/intervals.h",
