@@ -3,6 +3,7 @@
 pub mod binaries;
 pub mod browser;
 pub mod cgroup;
+pub mod compiling;
 pub mod container;
 pub mod control;
 pub mod mariadb;

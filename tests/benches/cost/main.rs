@@ -4,6 +4,7 @@
 //! one of them in their name.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod building;
 mod commands;
 mod database;
 mod figures;
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 14] = [
     ("a context switch, perf bench sched pipe", switches::pipe),
     ("a context switch with -p", switches::pipe_watched),
     ("hackbench", switches::messaging),
@@ -29,6 +30,7 @@ const PARTS: [Part; 13] = [
     ("cpudist's hooks", hooks::cpudist),
     ("transactions of MariaDB", database::transactions),
     ("a program that computes", sampling::throughput),
+    ("the tools' own time", building::own_time),
     ("wallclock", wallclock::share_of_a_cpu),
     ("start and end", start_and_end::times),
     ("a command from start to end", commands::times),

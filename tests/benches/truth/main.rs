@@ -8,6 +8,7 @@
 mod blocked;
 mod books;
 mod changes;
+mod machine_wide;
 mod peers;
 mod programs;
 mod real;
@@ -19,8 +20,9 @@ use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const CLAIMS: [Part; 12] = [
+const CLAIMS: [Part; 13] = [
     ("time on CPU by function", shares::rows),
+    ("samples of each process", machine_wide::rows),
     ("time blocked by function", blocked::rows),
     ("time waiting for a CPU", runnable::rows),
     ("time running", books::rows),

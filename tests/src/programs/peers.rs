@@ -187,6 +187,11 @@ pub fn beside<T>(profiler: Option<&Profiler>, pid: u32, work: impl FnOnce() -> T
 }
 
 impl Attached {
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+
     /// Nanoseconds of CPU time that its threads have had so far.
     pub fn cpu_ns(&self) -> u64 {
         let pid = self.running.pid();

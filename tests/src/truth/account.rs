@@ -122,6 +122,27 @@ pub fn idle_ticks() -> u64 {
         .unwrap()
 }
 
+/// The CPU time of a process, with that of its threads that have ended, in nanoseconds,
+/// to a tick. `None` when it is gone.
+pub fn process_ns(pid: u32) -> Option<u64> {
+    ticks_of(&pid.to_string(), 11)
+}
+
+/// The CPU time of the processes that this one has waited for, with that of those that
+/// they have waited for, in nanoseconds, to a tick.
+pub fn children_ns() -> u64 {
+    ticks_of("self", 13).expect("the account of this process")
+}
+
+/// Two fields of `/proc/PID/stat`, counted from the one behind the name.
+fn ticks_of(process: &str, field: usize) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let ticks = fields.split_whitespace().skip(field).take(2);
+    let ticks: u64 = ticks.map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+    Some(ticks * 1_000_000_000 / rustix::param::clock_ticks_per_second())
+}
+
 /// Time that the hypervisor took from all CPUs since boot, in nanoseconds.
 ///
 /// A clock on the wall cannot see it; the kernel leaves it out of what it
@@ -162,6 +183,19 @@ mod tests {
                 involuntary: 0
             }
         );
+    }
+
+    #[test]
+    fn the_time_of_processes_that_have_ended_is_known() {
+        let before = children_ns();
+        let loops = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        let shell = std::process::Command::new("sh")
+            .args(["-c", loops])
+            .status();
+        assert!(shell.unwrap().success());
+        assert!(children_ns() > before);
+        assert!(process_ns(std::process::id()).is_some());
+        assert_eq!(process_ns(u32::MAX), None);
     }
 
     #[test]

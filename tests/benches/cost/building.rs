@@ -1,0 +1,46 @@
+//! The CPU time that the tools themselves have while many short processes come and go.
+
+use std::time::{Duration, Instant};
+
+use systemscope_tests::cpus_online;
+use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::programs::compiling::compile_for;
+use systemscope_tests::programs::peers::Profiler;
+
+use crate::figures::{CPU_TIME, in_turn, shown};
+
+const ROUNDS: usize = 3;
+const BUSY: Duration = Duration::from_secs(6);
+/// Of all CPUs.
+const MOST_PERCENT: f64 = 0.5;
+
+/// On all of the machine, while a C compiler runs over and over.
+pub(crate) fn own_time(table: &mut Table) {
+    let contenders = [
+        Some(Profiler::ours("oncputime", "-F 49")),
+        Some(Profiler::ours("offcputime", "-m 1000")),
+        Profiler::perf("record -q -e cpu-clock -F 49 -g -a -o FILE"),
+    ];
+    let all = in_turn(ROUNDS, contenders.into_iter().flatten(), |profiler| {
+        let attached = profiler.attach(std::process::id());
+        let (begun, before) = (Instant::now(), attached.cpu_ns());
+        compile_for(BUSY);
+        let taken = attached.cpu_ns() - before;
+        let passed = begun.elapsed().as_nanos() as f64 * cpus_online() as f64;
+        attached.stop();
+        taken as f64 / passed * 100.0
+    });
+    for figures in &all {
+        let name = &figures.of.name;
+        let (bound, verdict) = match name.starts_with("perf") {
+            true => (String::new(), Verdict::Figure),
+            false => (
+                format!("at most {MOST_PERCENT}"),
+                Verdict::of(figures.median() <= MOST_PERCENT),
+            ),
+        };
+        let what = "% of the CPUs' time for the tool itself, machine-wide while cc runs";
+        let measured = shown(&figures.values, 2);
+        table.row(&[what, name, &measured, CPU_TIME, &bound], verdict);
+    }
+}

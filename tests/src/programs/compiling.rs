@@ -1,0 +1,74 @@
+//! A machine that is busy with many short processes: a C compiler, over and over.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::cpus_online;
+use crate::programs::workload::scratch;
+use crate::truth::account::children_ns;
+
+/// The names of the threads that compile: the driver, what it starts, and the other
+/// compiler that may be called `cc`.
+pub const COMPILERS: [&str; 4] = ["cc", "cc1", "as", "clang"];
+
+/// What compiling came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Compiled {
+    /// How many times a source was compiled.
+    pub times: u64,
+    /// Nanoseconds of CPU time that the compilers had, to a tick of the kernel's.
+    pub cpu_ns: u64,
+}
+
+/// Compiles the workloads for so long, as many at a time as there are CPUs, and waits for
+/// the last.
+///
+/// # Panics
+///
+/// Without a compiler.
+pub fn compile_for(length: Duration) -> Compiled {
+    let folder = scratch();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
+    let sources = fs::read_dir(&sources).expect("the workloads");
+    let sources: Vec<PathBuf> = sources
+        .map(|entry| entry.expect("the workloads").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .collect();
+    let before = children_ns();
+    let end = Instant::now() + length;
+    let times = thread::scope(|scope| {
+        let compile = |number| {
+            let (folder, sources) = (folder.path(), &sources);
+            move || {
+                let object = folder.join(format!("{number}.o"));
+                let until_end = sources.iter().cycle().take_while(|_| Instant::now() < end);
+                until_end.map(|source| compile(source, &object)).count() as u64
+            }
+        };
+        let threads: Vec<_> = (0..cpus_online())
+            .map(|number| scope.spawn(compile(number)))
+            .collect();
+        let times = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a thread that compiles"));
+        times.sum()
+    });
+    Compiled {
+        times,
+        cpu_ns: children_ns() - before,
+    }
+}
+
+fn compile(source: &Path, object: &Path) {
+    // Some ask for libraries' headers that may not be there, and fail sooner.
+    Command::new("cc")
+        .args(["-O2", "-c", "-o"])
+        .arg(object)
+        .arg(source)
+        .stderr(Stdio::null())
+        .status()
+        .expect("start cc");
+}
