@@ -35,11 +35,16 @@ struct {
 	__type(value, struct returning);
 } returning_here SEC(".maps");
 
-/* The user stack with which the current thread leaves its CPU, or when to take it. */
+/*
+ * The user stack with which the current thread leaves its CPU, or when to take it.
+ * User space learns of a process by its first stack, and must before that is gone:
+ * one that has no tables yet may end as soon as it is back.
+ */
 static __always_inline u64 user_stack_left(void *ctx, struct task_struct *task,
 					   struct thread *thread)
 {
-	if (stacks_at_return && !by_membership && thread->instance)
+	if (stacks_at_return && !by_membership && thread->instance &&
+	    has_tables(thread->pid, thread->instance))
 		return STACK_AT_RETURN;
 	return capture_user_stack(ctx, SCRATCH_HOOK, task, thread->instance,
 				  thread->pid);

@@ -311,6 +311,11 @@ __noinline int note_return_addresses(u32 slot, u32 first)
  * The stack that is cached in @slot was unwound again. Where all are the same that
  * were noted until every return address was found, what has changed behind them
  * is forgotten. Returns whether that is so, and what was cached still is.
+ *
+ * What was found may have been old return addresses, and the stack's own may lie
+ * behind them. These have changed only if the two stacks differ in functions that
+ * the helper leaves out: one of the scheduler is in one of them then, where they
+ * first differ.
  */
 __noinline int keep_return_addresses(u32 slot)
 {
@@ -323,15 +328,20 @@ __noinline int keep_return_addresses(u32 slot)
 	begin_to_follow(stack);
 	for (u32 i = 0; i < CACHED_KERNEL_WORDS; i++) {
 		u32 kept = stack->noted, offset;
-		u64 word;
+		u64 word, found;
 
 		if (i >= cached->word_count)
 			break;
 		offset = cached->offsets[i];
 		word = cached->words[i];
-		if (stack->words[saved_index(offset)] != word) {
-			if (!stack->complete)
+		found = stack->words[saved_index(offset)];
+		if (found != word) {
+			if (!stack->complete || may_be_scheduler(stack, word) ||
+			    may_be_scheduler(stack, found)) {
+				if (kept != i)
+					cached->id = 0;
 				return false;
+			}
 			continue;
 		}
 		cached->offsets[noted_index(kept)] = offset;

@@ -123,6 +123,15 @@ find_process(struct stack_event *event, struct walk_tables *tables)
 	return process->instance == event->instance ? process : NULL;
 }
 
+/* Whether user space knows the process and has made its tables. */
+static __always_inline bool has_tables(u32 pid, u64 instance)
+{
+	struct unwind_process *process;
+
+	process = bpf_map_lookup_elem(&unwind_processes, &pid);
+	return process && process->instance == instance;
+}
+
 /*
  * Of a process that was forked and is yet unknown: its parent's, and from here
  * on it is the parent's addresses that the stack is made of.

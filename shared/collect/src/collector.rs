@@ -340,6 +340,10 @@ impl<'a> Collector<'a> {
                 false => FOR_TARGETS,
             };
             let processes = targets.processes(self.object)?;
+            // Their first stacks may come when they end.
+            if !targets.is_everything() {
+                inbox.stacks.see(&processes);
+            }
             unwinder.prepare(&processes, &mut inbox.stacks.symbolizer, patience);
         }
         Ok(())

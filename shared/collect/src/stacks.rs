@@ -90,6 +90,15 @@ impl Stacks {
         stacks
     }
 
+    /// Looks at processes, where processes are told of.
+    pub(crate) fn see(&mut self, processes: &[Process]) {
+        if self.detail == Detail::Addresses {
+            for &process in processes {
+                self.processes.see(process);
+            }
+        }
+    }
+
     /// Keeps what a program tells of a process, where processes are told of.
     pub(crate) fn tell(&mut self, event: &ProcessEvent, arguments: &[u8]) {
         if self.detail == Detail::Addresses {

@@ -1,6 +1,7 @@
 //! Figures taken in turn, round after round, so that what the machine does
 //! meanwhile hits all of them alike.
 
+use loader::Kernel;
 use systemscope_tests::printed::output::{median, spread};
 
 /// What figures depend on: the machine's speed, and on what else it does.
@@ -12,6 +13,12 @@ pub(crate) const BPF_TIME: &str = "BPF time";
 pub(crate) const CPU_TIME: &str = "CPU time";
 /// The same.
 pub(crate) const BPF_AND_CPU_TIME: &str = "BPF and CPU time";
+
+/// Whether this kernel lets user stacks be taken when threads are back, so that short waits
+/// need none: more is asked of the tools then.
+pub(crate) fn user_stacks_can_wait() -> bool {
+    Kernel::probe().expect("ask the kernel").shows_returns
+}
 
 /// Something that is measured once a round.
 pub(crate) struct Figures<T> {

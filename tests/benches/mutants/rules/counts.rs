@@ -64,10 +64,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         rule: "offcputime's bounds are on all of the time off the CPU",
         file: "src/offcputime.bpf.c",
-        change: (
-            "!length_is_wanted(length)",
-            "!length_is_wanted(runnable)",
-        ),
+        change: ("!length_is_wanted(length)", "!length_is_wanted(runnable)"),
         expected: Caught(&[
             "alone::clock::thresholds::intervals_between_minimum_and_maximum_are_kept",
         ]),
