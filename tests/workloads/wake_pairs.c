@@ -17,18 +17,21 @@
 static struct shared {
 	_Atomic uint32_t questions;
 	_Atomic uint32_t answerer_tid;
+	/* Whether each is about to wait for the other. */
+	_Atomic uint32_t asker_waits;
+	_Atomic uint32_t answerer_waits;
 } * shared;
 
 static int answers[2];
 static uint64_t compute_ns;
 static long cpus;
 
-NOINLINE void compute(void)
+NOINLINE void compute(_Atomic uint32_t *other_waits)
 {
 	uint64_t end;
 
 	/* With one CPU a waker that is preempted has no time to wait. */
-	if (cpus == 1)
+	while (cpus == 1 && !atomic_load(other_waits))
 		raw_syscall4(SYS_sched_yield, 0, 0, 0, 0);
 	end = now_ns() + compute_ns;
 
@@ -48,14 +51,16 @@ NOINLINE void await_answer(void)
 {
 	char byte;
 
+	atomic_store(&shared->asker_waits, 1);
 	if (raw_syscall4(SYS_read, answers[0], (long)&byte, 1, 0) != 1)
 		_exit(1);
+	atomic_store(&shared->asker_waits, 0);
 }
 
 NOINLINE void ask(void)
 {
 	for (;;) {
-		compute();
+		compute(&shared->answerer_waits);
 		wake_answerer();
 		await_answer();
 	}
@@ -63,9 +68,11 @@ NOINLINE void ask(void)
 
 NOINLINE void await_question(uint32_t seen)
 {
+	atomic_store(&shared->answerer_waits, 1);
 	while (atomic_load(&shared->questions) == seen)
 		raw_syscall4(SYS_futex, (long)&shared->questions, FUTEX_WAIT,
 			     seen, 0);
+	atomic_store(&shared->answerer_waits, 0);
 }
 
 NOINLINE void wake_asker(void)
@@ -81,7 +88,7 @@ NOINLINE void *answer(void *unused)
 	atomic_store(&shared->answerer_tid, syscall(SYS_gettid));
 	for (uint32_t seen = 0;; seen++) {
 		await_question(seen);
-		compute();
+		compute(&shared->asker_waits);
 		wake_asker();
 	}
 	return NULL;

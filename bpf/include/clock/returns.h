@@ -94,7 +94,8 @@ static __always_inline void count_at_return(struct task_struct *task,
 	returning->task = (u64)task;
 }
 
-SEC("tp_btf/sched_exit_tp")
+/* Loaded where it is asked for: kernels before 6.15 have no such event. */
+SEC("?tp_btf/sched_exit_tp")
 int thread_is_back(u64 *ctx)
 {
 	struct task_struct *task = current_task();

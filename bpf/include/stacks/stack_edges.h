@@ -145,7 +145,7 @@ int read_open_intervals(struct bpf_iter__task *ctx)
  * After read_open_intervals: the threads whose user stacks were to be taken when
  * they are back, and that are not. User space reads them.
  */
-SEC("iter/task")
+SEC("?iter/task")
 int find_unreturned(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;

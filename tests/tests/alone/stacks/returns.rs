@@ -40,7 +40,7 @@ fn assert_whole(arguments: &str) {
         let tid = phases.told(&format!("worker-{worker}")) as u32;
         let own = folded.of_thread(tid);
         for function in ["g", "h", "i"] {
-            let shown = path(&own, &["start_thread", "work", "one_round", function]);
+            let shown = path(&own, &["work", "one_round", function]);
             // By the program's own measure, which includes the system calls.
             let truth = phases.told(&format!("{function}-{worker}"));
             assert!(
@@ -49,7 +49,7 @@ fn assert_whole(arguments: &str) {
             );
         }
         // What waits there is part of it.
-        let last = path(&own, &["start_thread", "work", SYSTEM_CALL]);
+        let last = path(&own, &["work", SYSTEM_CALL]);
         assert!(
             u128::from(last) >= LAST_WAIT.as_nanos(),
             "{arguments}: {last} ns in the last wait{own}"
@@ -80,7 +80,7 @@ fn a_wait_that_a_kill_ends_has_its_stack() {
         simple.kill();
         let finished = running.finish_within(Duration::from_secs(60)).succeeded();
         let folded = Folded::parse(&finished.stdout);
-        let waited = path(&folded, &["start_thread", "leave_with_test"]);
+        let waited = folded.under("leave_with_test").total();
         assert!(
             u128::from(waited) >= LAST_WAIT.as_micros(),
             "{arguments}: {waited} us{folded}"
