@@ -80,6 +80,11 @@ fn json(path: &Path) -> Value {
 #[test]
 fn every_process_of_a_command_is_there_from_exec_on() {
     let _turn = Turn::take();
+    // What the kernel books is not told in the same moments.
+    patiently(assert_every_process_is_there);
+}
+
+fn assert_every_process_is_there() {
     let folder = scratch();
     let finished = Tool::new("wallclock")
         .args("-o run.json -- sh -c")
