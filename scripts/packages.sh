@@ -75,6 +75,8 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	has musl-gcc || need musl-tools musl-gcc musl
 	has nginx || [[ -x /usr/sbin/nginx ]] || need nginx-light nginx nginx
 	has node || need nodejs nodejs nodejs
+	has podman || need podman podman podman
+	has runc || [[ -x /usr/sbin/runc ]] || need runc runc runc
 	has sysbench || need sysbench sysbench sysbench
 	# Who reads what is written.
 	has jq || need jq jq jq

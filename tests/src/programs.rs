@@ -10,6 +10,7 @@ pub mod mariadb;
 pub mod nginx;
 pub mod peers;
 pub mod pinned_map;
+pub mod podman;
 pub mod process;
 pub mod simple;
 pub mod tool;

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const CLAIMS: [Part; 13] = [
+const CLAIMS: [Part; 14] = [
     ("time on CPU by function", shares::rows),
     ("samples of each process", machine_wide::rows),
     ("time blocked by function", blocked::rows),

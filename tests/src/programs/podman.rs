@@ -1,0 +1,108 @@
+//! Containers of Podman's.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::programs::workload::scratch;
+use crate::{Workload, WorkloadBuilder};
+
+/// A workload in a container, and Podman's files about it.
+#[derive(Debug)]
+pub struct Podman {
+    workload: Workload,
+    state: TempDir,
+    name: String,
+}
+
+/// Podman with files of its own below `$1`, and version 2 of cgroups alone, as what runs
+/// containers knows no mixture. Rights and limits are those that the test has.
+const PODMAN: &str = r#"
+    state=$1; shift
+    mount --make-rprivate / && umount -l /sys/fs/cgroup &&
+        mount -t cgroup2 none /sys/fs/cgroup || exit
+    exec podman --root "$state/containers/storage" --runroot "$state/run" \
+        --storage-driver vfs --runtime runc --cgroup-manager cgroupfs "$@"
+"#;
+/// What a container of a test needs, and no more than any machine has.
+const RUN: [&str; 12] = [
+    "run",
+    "--interactive",
+    "--rm",
+    "--network",
+    "none",
+    "--pids-limit",
+    "0",
+    "--ulimit",
+    "nofile=1024:1024",
+    "--ulimit",
+    "nproc=1024:1024",
+    "--name",
+];
+
+fn podman(state: &Path) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", PODMAN, "sh"]);
+    command.arg(state);
+    command
+}
+
+impl Podman {
+    /// Runs `simple` in a container that is called so.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such container then.
+    pub fn run(name: &str) -> Podman {
+        let state = scratch();
+        let folder = scratch();
+        let root = folder.path().join("root");
+        fs::create_dir(&root).expect("the container's root");
+        let simple = WorkloadBuilder::new("simple").flag("-static");
+        let binary = simple.build_into(&root);
+        let mut command = podman(state.path());
+        command.args(RUN).arg(name).arg("--rootfs").arg(&root);
+        command.arg("/simple");
+        Podman {
+            workload: Workload::run(command, binary, folder),
+            state,
+            name: name.to_owned(),
+        }
+    }
+
+    /// The files of all containers: what is `/var/lib` to others.
+    pub fn state(&self) -> &Path {
+        self.state.path()
+    }
+
+    /// The ID of its container.
+    pub fn id(&self) -> String {
+        self.inspect("{{.Id}}")
+    }
+
+    /// The PID of `simple`, outside of its container.
+    pub fn pid(&self) -> u32 {
+        let pid = self.inspect("{{.State.Pid}}");
+        pid.parse().expect("a PID")
+    }
+
+    fn inspect(&self, what: &str) -> String {
+        let mut command = podman(self.state());
+        command.args(["inspect", "--format", what, &self.name]);
+        let output = command.output().expect("start unshare");
+        assert!(output.status.success(), "podman inspect: {output:?}");
+        let told = String::from_utf8(output.stdout).expect("text");
+        told.trim().to_owned()
+    }
+}
+
+impl Drop for Podman {
+    fn drop(&mut self) {
+        self.workload.kill();
+        let mut command = podman(self.state());
+        command.args(["rm", "--force", "--time", "0", &self.name]);
+        let _ = command.output();
+    }
+}
