@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Samples of what runs, counted by stack. */
+
+/* A sample is to wake nobody: see can_wait(). */
+#define FIRST_DUMP_CAN_WAIT true
+
 #include "children.h"
 #include "counts.h"
 #include "filter.h"

@@ -272,7 +272,7 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room, u32 kind,
 		cache_walk(&walk->notes, id);
 	if (dump_every_stack) {
 		check_cache_hit(cached, id);
-		send_stack_dump(kind);
+		send_stack_dump(kind, false);
 	}
 	return id;
 }

@@ -10,6 +10,14 @@
 #include "events.h"
 #include "stacks/unwind.h"
 
+/*
+ * A process that is new may not live for long: its first dump has user space read its
+ * mappings at once, unless the program that includes this says that it can wait.
+ */
+#ifndef FIRST_DUMP_CAN_WAIT
+#define FIRST_DUMP_CAN_WAIT false
+#endif
+
 #define STACK_DUMP_PAGE 4096
 /* With what else an entry has, as much as a per-CPU map can hold (32 KiB). */
 #define STACK_DUMP_PAGES 7
@@ -76,10 +84,11 @@ struct code_changed {
 USER_SPACE_KNOWS(struct, code_changed);
 
 /*
- * Sends what the walk in the room of @kind starts from, and the stack. Returns
- * whether it was sent. Global, for the verifier's sake: see unwind_frame().
+ * Sends what the walk in the room of @kind starts from, and the stack; @at_once: user space
+ * is woken. Returns whether it was sent. Global, for the verifier's sake: see
+ * unwind_frame().
  */
-__noinline int send_stack_dump(u32 kind)
+__noinline int send_stack_dump(u32 kind, u32 at_once)
 {
 	struct stack_scratch *room = scratch_room(kind);
 	struct stack_dump *dump;
@@ -115,7 +124,8 @@ __noinline int send_stack_dump(u32 kind)
 	barrier_var(size);
 	if (size > sizeof(*dump))
 		return 0;
-	return !bpf_ringbuf_output(&events, dump, size, can_wait());
+	return !bpf_ringbuf_output(&events, dump, size,
+				   at_once ? CANNOT_WAIT : can_wait());
 }
 
 /*
@@ -127,6 +137,7 @@ static __always_inline u64 dump_stack(struct stack_scratch *room, u32 kind)
 	struct stack_event *event = &room->event;
 	struct dump_budget *budget;
 	u32 index = event->instance & (DUMP_BUDGETS - 1);
+	bool is_first;
 	u64 hash;
 
 	budget = bpf_map_lookup_elem(&dump_budgets, &index);
@@ -141,7 +152,8 @@ static __always_inline u64 dump_stack(struct stack_scratch *room, u32 kind)
 
 	hash = hash_word(event->instance, bpf_ktime_get_ns());
 	event->hash = stack_id(hash_word(hash, bpf_get_current_pid_tgid()));
-	if (!send_stack_dump(kind))
+	is_first = budget->left == DUMPS_OF_A_PROCESS;
+	if (!send_stack_dump(kind, is_first && !FIRST_DUMP_CAN_WAIT))
 		return STACK_MISSED;
 	__sync_fetch_and_add(&dumps_allowed, -1);
 	__sync_fetch_and_add(&budget->left, -1);

@@ -220,7 +220,7 @@ fn measure<Tool: StackTool>(
     let started = session.begin(start, let_go)?;
     started.context("cannot let the command run")?;
     let readiness = session.readiness()?;
-    window.look_every(collect::TAKE_INTERVAL);
+    window.look_every(Tool::Session::TAKE_INTERVAL);
     if targets.are_awaited() {
         if !window.is_controlled() {
             eprintln!("Waiting for {}... Hit Ctrl-C to give up.", tool.subject());

@@ -28,11 +28,6 @@ use crate::unwinding::{Dumped, MOST_DUMPS, Unwinder};
 use crate::wakers::Wakers;
 use crate::window_variables::WindowVariables;
 
-/// How often what has arrived is to be taken. Few events wake user space: see `can_wait()` of
-/// `bpf/include/events.h`. A process that is new has to live so much longer for its mappings to
-/// be read.
-pub const TAKE_INTERVAL: Duration = Duration::from_millis(5);
-
 /// How often to look what nobody needs any more.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 

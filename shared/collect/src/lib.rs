@@ -20,7 +20,7 @@ mod unwinding;
 mod wakers;
 mod window_variables;
 
-pub use collector::{Collected, Collector, TAKE_INTERVAL};
+pub use collector::{Collected, Collector};
 pub use draft::Detail;
 pub use naming::{Named, WakersShown};
 pub use session::{Charge, ClockSession, OffCpuFilter, SamplingSession, Session, ThreadKind};

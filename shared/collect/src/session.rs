@@ -9,6 +9,7 @@ mod sampling;
 mod unseen_departures;
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use loader::Result;
 
@@ -20,6 +21,10 @@ pub use sampling::SamplingSession;
 
 /// An object that is attached, until it is known what it counted.
 pub trait Session {
+    /// How often [`Session::take`] is to be called. Few events wake user space: see
+    /// `can_wait()` of `bpf/include/events.h`.
+    const TAKE_INTERVAL: Duration;
+
     /// Opens the window at `start`, and closes it at `stop` if that is known, both on
     /// CLOCK_MONOTONIC, nanoseconds. Nothing that happens in it is missed from now on.
     fn open_window(&mut self, start: u64, stop: Option<u64>);
@@ -36,7 +41,7 @@ pub trait Session {
     fn readiness(&self) -> Result<OwnedFd>;
 
     /// Takes what has arrived, and moves the window's end if `stop` says so. To be
-    /// called every [`TAKE_INTERVAL`](crate::TAKE_INTERVAL).
+    /// called every [`Session::TAKE_INTERVAL`].
     fn take(&mut self, stop: Option<u64>) -> Result<()>;
 
     /// Ends the session, the window having closed at `stop`.

@@ -8,6 +8,7 @@ mod walks;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use bpf::types::{ProcessEvent, STACK_MISSED, STACK_NONE, StackEvent};
+use foldhash::fast::RandomState;
 use profile::{Id, StackId, StackTree, Table};
 use symbolize::{Location, Process, Sources, Symbolizer};
 
@@ -49,7 +50,7 @@ pub(crate) struct Stacks {
     locations: Table<Location>,
     tree: StackTree<Id<Location>>,
     /// By ID, with the process that may use it again; none if it comes but once.
-    ids: HashMap<u64, (Walked, Option<Id<Process>>)>,
+    ids: HashMap<u64, (Walked, Option<Id<Process>>), RandomState>,
     owners: Table<Process>,
     detail: Detail,
     processes: Processes,
@@ -67,7 +68,7 @@ impl Stacks {
             symbolizer: Symbolizer::new(),
             locations: Table::default(),
             tree: StackTree::default(),
-            ids: HashMap::new(),
+            ids: HashMap::default(),
             owners: Table::default(),
             detail: Detail::Names,
             processes: Processes::default(),
@@ -174,8 +175,10 @@ impl Stacks {
         owner: Option<Process>,
     ) {
         let of_ids = (self.ids.len() + 1) * FRAMES_OF_A_STACK;
-        let frames = self.tree.len() + self.new_frames(&locations);
-        self.is_full = frames + of_ids > self.most_frames;
+        let before = self.tree.len() + of_ids;
+        // Most have room if all of their frames are new.
+        self.is_full = before + locations.len() > self.most_frames
+            && before + self.new_frames(&locations) > self.most_frames;
         if self.is_full {
             return;
         }
@@ -250,7 +253,7 @@ impl Stacks {
 
     /// Forgets all IDs.
     pub(crate) fn forget_ids(&mut self) {
-        self.ids = HashMap::new();
+        self.ids = HashMap::default();
     }
 
     /// What is told of the processes with these IDs, of which some are threads of the

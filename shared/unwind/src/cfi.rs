@@ -8,6 +8,7 @@ pub(crate) mod interpreter;
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use gimli::{
     BaseAddresses, CallFrameInstruction, CommonInformationEntry, DebugFrame, EhFrame, EndianSlice,
     FrameDescriptionEntry, LittleEndian, UnwindOffset, UnwindSection, X86_64,
@@ -41,7 +42,7 @@ pub(crate) struct Frames<'a, S: UnwindSection<Slice<'a>>> {
     bases: BaseAddresses,
     from: fn(u32) -> From,
     /// Common entries by offset, with the columns after their instructions.
-    common: HashMap<usize, Option<(Common<'a>, Columns)>>,
+    common: HashMap<usize, Option<(Common<'a>, Columns)>, RandomState>,
     /// Descriptions that were found.
     pub(crate) found: u64,
     /// Descriptions of which all or the rest cannot be used: bytes that have
@@ -77,7 +78,7 @@ where
             bytes,
             bases: BaseAddresses::default().set_eh_frame(address),
             from,
-            common: HashMap::new(),
+            common: HashMap::default(),
             found: 0,
             unreadable: 0,
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use bpf::types::{ClockRecord, Departure, OpenInterval, Tally};
 use libbpf_rs::{Link, Map, ProgramMut};
@@ -117,6 +118,9 @@ impl<Record: ClockRecord> ClockSession<'_, Record> {
 }
 
 impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
+    /// The first stack of a process wakes user space.
+    const TAKE_INTERVAL: Duration = Duration::from_millis(20);
+
     fn open_window(&mut self, start: u64, stop: Option<u64>) {
         self.collector.open_window(start, stop);
     }

@@ -1,6 +1,7 @@
 //! One run of sampling, from a loaded object to what it counted.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use libbpf_rs::Link;
 use loader::{Event, Kernel, LoadedObject, Result, Samplers, Targets, sleep_until};
@@ -46,6 +47,9 @@ impl<'a> SamplingSession<'a> {
 }
 
 impl Session for SamplingSession<'_> {
+    /// A process that is new has to live so much longer for its mappings to be read.
+    const TAKE_INTERVAL: Duration = Duration::from_millis(5);
+
     fn open_window(&mut self, start: u64, stop: Option<u64>) {
         self.collector.open_window(start, stop);
     }

@@ -1,7 +1,8 @@
 //! Values by key, in the order in which the keys first came.
 
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
 
+use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 /// Like an `IndexMap`, for millions of rows: what finds them takes five bytes of each, and
@@ -19,7 +20,7 @@ impl<Key, Value> Default for RowMap<Key, Value> {
         RowMap {
             rows: Vec::new(),
             places: HashTable::new(),
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
         }
     }
 }

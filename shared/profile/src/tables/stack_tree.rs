@@ -2,10 +2,11 @@
 //!
 //! Stacks share what they have in common, and a stack of any depth is one number.
 
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
 use std::num::NonZeroU32;
 use std::ops::Deref;
 
+use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 /// A stack in a [`StackTree`]: the number of its leaf. An optional one takes no more
@@ -60,7 +61,7 @@ impl<Frame> Default for StackTree<Frame> {
         StackTree {
             stacks: Stacks(Vec::new()),
             places: HashTable::new(),
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
         }
     }
 }

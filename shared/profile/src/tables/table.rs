@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use std::num::NonZeroU32;
 use std::ops::Index;
 
+use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
 /// The place of a row in its [`Table`]. An optional one takes no more room.
@@ -77,13 +78,13 @@ impl<Row> fmt::Debug for Id<Row> {
 /// Rows in the order in which they first came.
 #[derive(Clone, Debug)]
 pub struct Table<Row> {
-    rows: IndexSet<Row>,
+    rows: IndexSet<Row, RandomState>,
 }
 
 impl<Row> Default for Table<Row> {
     fn default() -> Self {
         Table {
-            rows: IndexSet::new(),
+            rows: IndexSet::default(),
         }
     }
 }

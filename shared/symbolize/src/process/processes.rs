@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
+
 use crate::Process;
 use crate::losses::Losses;
 use crate::process::images::{Image, Images};
@@ -46,7 +48,7 @@ struct Known {
 /// The mappings of every process seen.
 #[derive(Default)]
 pub(crate) struct Processes {
-    known: HashMap<Process, Known>,
+    known: HashMap<Process, Known, RandomState>,
     /// The newest instance seen of each PID: only that one can be read.
     newest: HashMap<u32, u64>,
     clock: u64,
@@ -121,16 +123,14 @@ impl Processes {
         losses: &mut Losses,
     ) -> Option<Mapping> {
         self.clock += 1;
-        if !self.known.contains_key(&process) {
-            self.read(process, images, losses);
-        }
-        let known = self.known.get_mut(&process)?;
-        known.used = self.clock;
-        if let Some(mapping) = known.find(address) {
-            return Some(mapping);
-        }
-        if !known.may_read_again() {
-            return None;
+        if let Some(known) = self.known.get_mut(&process) {
+            known.used = self.clock;
+            if let Some(mapping) = known.find(address) {
+                return Some(mapping);
+            }
+            if !known.may_read_again() {
+                return None;
+            }
         }
         self.read(process, images, losses);
         self.known.get(&process)?.find(address)

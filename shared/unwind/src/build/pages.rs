@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 use crate::{Error, PAGE_SIZE, Page, Rule, Table};
 
 /// Rows that are accepted, 64 MiB of them. The largest libraries known have
@@ -18,7 +20,7 @@ const PAGE_ROW_LIMIT: u64 = 0xffff;
 /// A [`Table`] being built from rows of ascending addresses.
 pub(crate) struct Pages {
     table: Table,
-    indices: HashMap<Rule, u32>,
+    indices: HashMap<Rule, u32, RandomState>,
     /// The row that was given last. It is not in the table yet: the next one
     /// may be for the same address, and then replaces it.
     pending: (u64, Rule),
@@ -34,7 +36,7 @@ impl Pages {
                 base: start - start % PAGE_SIZE,
                 ..Table::default()
             },
-            indices: HashMap::new(),
+            indices: HashMap::default(),
             pending: (start, Rule::NONE),
             in_force: Rule::NONE,
         }
