@@ -9,7 +9,7 @@ use bpf::types::Tally;
 use collect::{Collected, Session, StackChoice, WakersShown};
 use export::Written;
 use loader::{Kernel, LoadedObject, OpenObject, TargetWatch, Targets};
-use profile::{Meta, State, Unit, Weight};
+use profile::{Meta, Reason, State, Unit, Weight};
 
 use crate::meta;
 use crate::{
@@ -92,6 +92,11 @@ pub trait StackTool: clap::Parser {
     /// Whether the profile says who ended each wait.
     fn wakers_shown(&self) -> WakersShown {
         WakersShown::No
+    }
+
+    /// The reasons that time must be blocked for; none: all time is shown.
+    fn reasons(&self) -> Vec<Reason> {
+        Vec::new()
     }
 
     /// What else is written.
@@ -178,6 +183,10 @@ fn measure_and_write<Tool: StackTool>(
     let nobody = collected.unseen_thread_name().map(nobody_named);
     let weigh = |tally: &Tally| tool.weigh(tally);
     let mut named = collected.name(Tool::UNIT, tool.wakers_shown(), weigh);
+    let reasons = tool.reasons();
+    if !reasons.is_empty() {
+        named.profile.retain_reasons(&reasons);
+    }
     meta.bursts = std::mem::take(&mut named.profile.meta.bursts);
     named.profile.meta = meta;
 

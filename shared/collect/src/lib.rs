@@ -11,6 +11,7 @@ mod counts;
 mod draft;
 mod living;
 mod naming;
+mod reasons;
 mod session;
 mod spans;
 mod stack_choice;

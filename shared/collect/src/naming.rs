@@ -9,6 +9,7 @@ use profile::{Bursts, Losses, Profile, Sample, State, ThreadId, Unit, Waker, Wei
 use crate::Collected;
 use crate::counts::Settled;
 use crate::draft::Draft;
+use crate::reasons::Reasons;
 use crate::session::accounts::Account;
 use crate::stacks::{NamedStack, Quality, Walks};
 use crate::wakers::Seen;
@@ -55,10 +56,13 @@ impl Collected {
             ..Worth::default()
         };
         let Settled { sums, comms } = self.settled();
+        let blocked = sums.iter().filter(|(_, tally)| tally.blocked > 0);
+        (self.stacks).look_up_sleeps(blocked.map(|(key, _)| key.kernel));
         let counted = sums.keys().flat_map(|key| [key.user, key.kernel]);
         self.stacks.resolve(counted.chain(self.wakers.stacks()));
 
         let mut draft = Draft::new(unit, self.stacks.detail());
+        let mut reasons = Reasons::default();
         // Where there are millions, the sums go as the samples come.
         let mut sums = sums.into_rows();
         sums.reverse();
@@ -80,21 +84,33 @@ impl Collected {
                     &mut worth,
                 ),
             };
+            let why = (tally.blocked > 0).then(|| {
+                let profile = &mut draft.profile;
+                let sleep = || self.stacks.sleep(key.kernel);
+                reasons.why(profile, named.stack, key.kernel, sleep, tally.events)
+            });
             let sample = Sample {
                 comm: draft.comm(&comms[key.comm]),
                 thread: Some(thread),
                 stack: named.stack,
                 state: None,
                 wakers: (!wakers.is_empty()).then(|| draft.profile.wakers.id(wakers)),
-                labels: (key.period).map(|_| draft.profile.labels_of_sampled()),
+                labels: None,
             };
             for (state, weight) in weigh(&tally) {
+                let why = why.flatten().filter(|_| state != Some(State::Runnable));
+                let labels = draft.profile.labels_of(why, key.period.is_some());
                 let weight = match key.period {
                     Some(period) => weight.of_sampled(period),
                     None => weight,
                 };
                 if weight.value > 0 {
-                    draft.profile.add(Sample { state, ..sample }, weight);
+                    let sample = Sample {
+                        state,
+                        labels,
+                        ..sample
+                    };
+                    draft.profile.add(sample, weight);
                 }
             }
         }
@@ -118,7 +134,10 @@ impl Collected {
             profile: draft.profile,
             walks: worth.walks,
             missed_wakers: worth.missed_wakers,
-            notes: self.stacks.note().into_iter().chain(self.notes).collect(),
+            notes: (self.stacks.note().into_iter())
+                .chain(reasons.note())
+                .chain(self.notes)
+                .collect(),
             unnamed,
             sent: self.stacks.count(),
             drains: self.drains,

@@ -57,6 +57,8 @@ pub(crate) struct Stacks {
     /// Which outcomes were seen of each stack, a bit for each, and how many in all.
     outcomes: Vec<u16>,
     count: usize,
+    /// What the leaves of kernel stacks call to sleep, where that was asked.
+    sleeps: HashMap<Id<Location>, Location>,
     most_frames: usize,
     /// Whether one found no room.
     is_full: bool,
@@ -74,6 +76,7 @@ impl Stacks {
             processes: Processes::default(),
             outcomes: Vec::new(),
             count: 0,
+            sleeps: HashMap::new(),
             most_frames: MOST_FRAMES,
             is_full: false,
         }

@@ -17,7 +17,7 @@ use crate::merge::scaling::{Waits, Weighted, rounded, scaled, total};
 use crate::name_order::NameOrder;
 use crate::{
     Bursts, Losses, Meta, Process, Profile, Sample, Stack, State, Thread, ThreadId, Unit, Weight,
-    marker,
+    Why, marker,
 };
 
 /// The unit of widths: rounding to it is done once, in [`merge`].
@@ -103,6 +103,8 @@ pub struct Sampled {
 pub struct StackTime {
     /// The stack and the state; labels are left out.
     pub sample: Sample,
+    /// Why it was blocked there, if it was and that is known.
+    pub why: Option<Why>,
     /// Nanoseconds.
     pub time_ns: u64,
     /// The standard error of that in nanoseconds, if samples are in it: what chance there
@@ -166,13 +168,14 @@ impl ThreadProfile {
                     labels: None,
                     ..*sample
                 },
+                why: profile.why(sample),
                 time_ns: weight.value,
                 error_ns: variance.map(f64::sqrt),
             }
         });
         let mut times: Vec<StackTime> = times.collect();
         times.dedup_by(|stack, sum| {
-            let is_same = stack.sample == sum.sample;
+            let is_same = stack.sample == sum.sample && stack.why == sum.why;
             if is_same {
                 sum.time_ns += stack.time_ns;
                 sum.error_ns = match (sum.error_ns, stack.error_ns) {

@@ -7,7 +7,7 @@ use cli::{CommonFlags, Planned, StackTool};
 use collect::{ClockSession, StackChoice};
 use export::clocks::Clocks;
 use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
-use profile::{Meta, State, Unit, Weight};
+use profile::{Meta, Reason, State, Unit, Weight};
 
 pub use arguments::Arguments;
 
@@ -76,6 +76,10 @@ impl StackTool for Arguments {
 
     fn describe(&self, _session: &Self::Session<'_>, meta: &mut Meta) {
         meta.lengths = Some(self.intervals.lengths(self.sample_short));
+    }
+
+    fn reasons(&self) -> Vec<Reason> {
+        self.intervals.reasons()
     }
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {

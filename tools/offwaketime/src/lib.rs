@@ -10,7 +10,7 @@ use cli::{CommonFlags, Planned, StackTool};
 use collect::{ClockSession, OffCpuFilter, StackChoice, WakersShown};
 use export::svg::Svg;
 use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
-use profile::{Meta, State, Unit, Weight};
+use profile::{Meta, Reason, State, Unit, Weight};
 
 pub use arguments::Arguments;
 
@@ -105,6 +105,10 @@ impl StackTool for Arguments {
 
     fn describe(&self, _session: &Self::Session<'_>, meta: &mut Meta) {
         meta.lengths = Some(self.intervals.lengths(false));
+    }
+
+    fn reasons(&self) -> Vec<Reason> {
+        self.intervals.reasons()
     }
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {

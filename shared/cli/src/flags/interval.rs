@@ -2,7 +2,7 @@
 
 use clap::Args;
 use collect::{OffCpuFilter, ThreadKind};
-use profile::Lengths;
+use profile::{Lengths, Reason};
 
 use super::TargetFlags;
 use crate::{usage, values};
@@ -39,9 +39,40 @@ pub struct IntervalFlags {
         value_parser = values::task_states
     )]
     pub state: Option<u32>,
+
+    /// Only time blocked for these reasons: lock, kernel-lock, condition, child,
+    /// events, network, local-ipc, disk-read, disk-write (disk: both), page-fault,
+    /// memory, throttle, sleep, stopped, device, kernel, unknown
+    #[arg(
+        long = "reason", value_name = "REASONS", value_delimiter = ',',
+        value_parser = reasons, conflicts_with = "user_stacks_only"
+    )]
+    only_reasons: Vec<Reasons>,
+}
+
+/// The reasons that a word means.
+#[derive(Clone, Debug)]
+struct Reasons(Vec<Reason>);
+
+fn reasons(word: &str) -> Result<Reasons, String> {
+    let reasons = Reason::named(word);
+    match reasons.is_empty() {
+        false => Ok(Reasons(reasons)),
+        true => {
+            let all = Reason::ALL.map(|reason| reason.name().replace(' ', "-"));
+            Err(format!("the reasons are {}", all.join(", ")))
+        }
+    }
 }
 
 impl IntervalFlags {
+    /// The reasons that time must be blocked for; none: any time counts.
+    #[must_use]
+    pub fn reasons(&self) -> Vec<Reason> {
+        let words = self.only_reasons.iter();
+        words.flat_map(|Reasons(meant)| meant).copied().collect()
+    }
+
     /// Checks the bounds against each other.
     ///
     /// # Errors
@@ -100,6 +131,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::flags::StackFlags;
     use crate::parse::parse_line;
 
     #[derive(Debug, Parser)]
@@ -108,6 +140,8 @@ mod tests {
         target: TargetFlags,
         #[command(flatten)]
         intervals: IntervalFlags,
+        #[command(flatten)]
+        stacks: StackFlags,
     }
 
     fn parse(line: &str) -> anyhow::Result<IntervalFlags> {
@@ -164,6 +198,21 @@ mod tests {
         }
         let states = |line| parse(line).unwrap().filter().states;
         assert_eq!([states(""), states("--state 2")], [None, Some(2)]);
+    }
+
+    #[test]
+    fn reasons_are_named_by_words() {
+        let meant = |line| parse(line).map(|flags| flags.reasons());
+        assert_eq!(meant("").unwrap(), []);
+        assert_eq!(
+            meant("--reason lock,disk").unwrap(),
+            [Reason::Lock, Reason::DiskRead, Reason::DiskWrite]
+        );
+        let error = meant("--reason luck").unwrap_err().to_string();
+        assert!(
+            error.contains("the reasons are lock, kernel-lock, "),
+            "{error}"
+        );
     }
 
     #[test]

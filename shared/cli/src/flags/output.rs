@@ -73,6 +73,10 @@ pub struct FrameFlags {
     /// where debug information is at hand
     #[arg(long)]
     pub inline: bool,
+
+    /// Put why a thread was blocked on top of its stack: [lock: mutex]
+    #[arg(long)]
+    pub reasons: bool,
 }
 
 impl FrameFlags {
@@ -93,6 +97,7 @@ impl FrameFlags {
             symbol_offsets: self.symbol_offsets,
             addresses: self.addresses,
             source_lines: self.srcline,
+            reasons: self.reasons,
             ..Options::default()
         }
     }
@@ -178,7 +183,8 @@ impl OutputFlags {
             formats.extend(files.iter().filter_map(|file| format_of_file(file)));
         }
         let flags = Needs {
-            addresses: self.frames.options() != Options::default()
+            addresses: self.frames.symbol_offsets
+                || self.frames.addresses
                 || self.frames.sources() > Sources::None,
             threads: self.per_thread,
             processes: self.per_process,
@@ -275,7 +281,7 @@ mod tests {
 
     #[test]
     fn flags_are_options() {
-        let options = flags("-a -d -s --addresses --srcline --per-thread").options(true);
+        let options = flags("-a -d -s --addresses --srcline --reasons --per-thread").options(true);
         let all = Options {
             per_thread: true,
             per_process: false,
@@ -284,6 +290,7 @@ mod tests {
             symbol_offsets: true,
             addresses: true,
             source_lines: true,
+            reasons: true,
             nanoseconds: true,
         };
         assert_eq!(options, all);

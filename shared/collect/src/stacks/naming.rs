@@ -1,10 +1,11 @@
 //! From stacks of locations to stacks in a profile.
 
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
 use bpf::types::STACK_DEPTH;
-use profile::{ModuleKind, Stack, StackId, marker};
+use profile::{Id, ModuleKind, Stack, StackId, marker};
 use symbolize::Location;
 
 use super::{Captured, Stacks, Walked};
@@ -45,6 +46,8 @@ struct NamedPart {
 impl Stacks {
     /// Names the frames of these stacks, all at once.
     pub(crate) fn resolve(&mut self, captured: impl Iterator<Item = Captured>) {
+        let sleeps: Vec<Location> = self.sleeps.values().copied().collect();
+        self.symbolizer.resolve(sleeps);
         let mut seen = vec![false; self.tree.len()];
         let mut wanted = vec![false; self.locations.len()];
         for captured in captured {
@@ -63,6 +66,41 @@ impl Stacks {
         let locations = self.locations.iter().zip(wanted);
         let wanted = locations.filter_map(|(location, is_wanted)| is_wanted.then_some(*location));
         self.symbolizer.resolve(wanted);
+    }
+
+    /// Looks what the leaves of these kernel stacks call, in which threads slept. The kernel
+    /// leaves out of stacks what is in the scheduler's section, locks included.
+    pub(crate) fn look_up_sleeps(&mut self, kernel: impl Iterator<Item = Captured>) {
+        let leaves: BTreeMap<u64, Id<Location>> = kernel
+            .filter_map(|captured| {
+                let leaf = self.leaf(captured)?;
+                match self.locations[leaf] {
+                    // It is that of the call.
+                    Location::Kernel { address } => Some((address + 1, leaf)),
+                    _ => None,
+                }
+            })
+            .collect();
+        let addresses: Vec<u64> = leaves.keys().copied().collect();
+        // Without this some waits have no reason.
+        let called = loader::kernel_calls(&addresses).unwrap_or_default();
+        let called = leaves.into_values().zip(called);
+        self.sleeps = called
+            .filter_map(|(leaf, called)| Some((leaf, Location::Kernel { address: called? })))
+            .collect();
+    }
+
+    /// The name of the function that a kernel stack's leaf called to sleep, if that is known.
+    pub(crate) fn sleep(&self, kernel: Captured) -> Option<symbolize::Frame> {
+        let called = self.sleeps.get(&self.leaf(kernel)?)?;
+        Some(self.symbolizer.frame(*called))
+    }
+
+    fn leaf(&self, captured: Captured) -> Option<Id<Location>> {
+        match captured {
+            Captured::Stack(walked) => Some(self.tree.node(walked.stack)?.1),
+            Captured::Nothing | Captured::Missed => None,
+        }
     }
 
     /// A user stack with its kernel stack in a profile, once they are resolved.

@@ -33,7 +33,7 @@ use std::io::{self, Write};
 use profile::{Profile, Sample, ThreadId};
 
 use crate::format::{Format, Needs};
-use crate::text::frames::{frame_names, part_names, thread_name, wakers};
+use crate::text::frames::{frame_names, part_names, reason_frame, thread_name, wakers};
 use crate::text::options::{Options, Written};
 
 /// The format: the lightest stack first so that the heaviest stands next to the prompt.
@@ -116,6 +116,7 @@ fn titled(title: &str, comm: &str, thread: Option<ThreadId>, options: &Options) 
 fn leaf_first(profile: &Profile, sample: &Sample, options: &Options) -> Vec<String> {
     let part = |part| part_names(profile, part, options).into_iter();
     let mut names: Vec<String> = part(sample.stack.kernel).rev().collect();
+    names.splice(..0, reason_frame(profile, sample, options));
     if options.delimited && !names.is_empty() && !sample.stack.user.is_empty() {
         // As bcc's offcputime and offwaketime each have it.
         let delimiter = if sample.wakers.is_none() { "--" } else { "-" };

@@ -7,6 +7,7 @@ mod known;
 mod numbers;
 mod process;
 mod processes;
+mod reasons;
 mod summary;
 mod table;
 mod thread;

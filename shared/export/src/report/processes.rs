@@ -7,9 +7,10 @@ use profile::merge::ThreadProfile;
 
 use super::columns::{BLOCKED, Column, RUNNABLE, SHARE, Sums, legend};
 use super::known::Known;
-use super::numbers::{count, cut, seconds, settings, short};
+use super::numbers::{count, cut, seconds, settings};
+use super::reasons::waited;
 use super::tree::{Listed, Node, busiest, listed};
-use super::{Process, Run, summary};
+use super::{Process, Run, reasons, summary};
 
 /// So many of the kernel's own threads are listed.
 const KERNEL_THREADS: usize = 10;
@@ -92,6 +93,8 @@ pub fn write(
     for line in legend(&COLUMNS) {
         writeln!(writer, "{line}")?;
     }
+    let of_users = users.processes.iter();
+    reasons::write(of_users.flat_map(|process| &process.threads), writer)?;
     users.write_longest(&tree, writer)?;
     writeln!(writer)?;
     let threads = processes.iter().flat_map(|process| &process.threads);
@@ -193,7 +196,7 @@ impl<'a> Table<'a> {
                 process.pid,
                 row.profile.names[row.thread.thread.comm],
                 seconds(longest.time_ns),
-                short(row.profile, longest.sample.stack)
+                waited(row.profile, &longest)
             )?;
         }
         Ok(())

@@ -6,9 +6,9 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
 use super::columns::{COLUMNS, Sums, cells, legend};
-use super::numbers::{count, seconds, settings, short};
-use super::summary;
-use super::{Process, Row, Run};
+use super::numbers::{count, seconds, settings};
+use super::reasons::waited;
+use super::{Process, Row, Run, reasons, summary};
 
 /// Writes the first `limit` threads of a process, its sums and what is missing.
 ///
@@ -41,6 +41,7 @@ pub fn write(
     for line in legend(&COLUMNS) {
         writeln!(writer, "{line}")?;
     }
+    reasons::write(threads.iter(), writer)?;
     write_longest(shown, writer)?;
     writeln!(writer)?;
     summary::write(run, process, writer)
@@ -87,7 +88,7 @@ pub(super) fn write_longest(threads: &[Row<'_>], writer: &mut dyn Write) -> io::
             row.thread.thread.id.tid,
             row.role,
             seconds(longest.time_ns),
-            short(row.profile, longest.sample.stack)
+            waited(row.profile, &longest)
         )?;
     }
     Ok(())

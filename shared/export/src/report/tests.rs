@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use profile::merge::{Excess, Sampled, Unseen};
 use profile::{
-    Clock, Lengths, Profile, Sample, Sampling, State, Thread, ThreadId, Unit, Weight, marker,
+    Clock, Lengths, Profile, Reason, Sample, Sampling, State, Thread, ThreadId, Unit, Weight, Why,
+    marker,
 };
 
 use super::*;
@@ -36,7 +37,7 @@ fn worker() -> (Profile, ThreadProfile) {
     let mut put = |user: &[&str], kernel: &[&str], state| {
         sample(&mut profile, "worker", user, kernel, Some(state))
     };
-    let blocked = put(&user, &kernel, State::Blocked);
+    let mut blocked = put(&user, &kernel, State::Blocked);
     let running = put(&["run", "f"], &[], State::Running);
     let mut below = |name, state| Sample {
         stack: profile.marker(name),
@@ -45,6 +46,11 @@ fn worker() -> (Profile, ThreadProfile) {
     };
     let runnable_below = below(marker::RUNNABLE_BELOW, State::Runnable);
     let blocked_below = below(marker::BLOCKED_BELOW, State::Blocked);
+    let why = Why {
+        reason: Reason::Sleep,
+        detail: profile.names.text("for a time"),
+    };
+    blocked.labels = profile.labels_of(Some(why), false);
     let thread = ThreadProfile {
         thread: Thread {
             id: ThreadId { pid: 7, tid: 8 },
@@ -98,7 +104,7 @@ fn golden_thread() {
 #[test]
 fn golden_sampled_thread() {
     let (mut profile, mut thread) = worker();
-    let labels = Some(profile.labels_of_sampled());
+    let labels = profile.labels_of(None, true);
     let samples = |value: u64, events| Weight {
         value,
         events,
@@ -112,8 +118,9 @@ fn golden_sampled_thread() {
         labels,
         ..blocked.0
     };
+    let why = profile.why(&blocked.0);
     let blocked_in = Sample {
-        labels,
+        labels: profile.labels_of(why, true),
         ..blocked.0
     };
     thread.stacks = vec![

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use profile::State;
 
-use super::numbers::{count, coverage, percent, seconds, settings, short};
-use super::{Row, Run, summary};
+use super::numbers::{count, coverage, percent, seconds, settings};
+use super::reasons::waited;
+use super::{Row, Run, reasons, summary};
 use crate::text::frames::frame_names;
 use crate::text::options::Options;
 
@@ -68,6 +69,7 @@ pub fn write(run: &Run, command: &str, row: &Row<'_>, writer: &mut dyn Write) ->
         clock.involuntary,
         count(thread.stack_times(profile).len() as u64, "different stack")
     )?;
+    reasons::write(std::iter::once(row), writer)?;
     write_longest(row, writer)?;
     write_heaviest(row, writer)?;
     writeln!(writer)?;
@@ -122,7 +124,7 @@ fn write_heaviest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
             seconds(stack.time_ns),
             error.map_or("-".to_owned(), |error| format!("± {error}")),
             percent(stack.time_ns, row.thread.lifetime_ns),
-            short(row.profile, stack.sample.stack)
+            waited(row.profile, &stack)
         )?;
     }
     Ok(())

@@ -79,6 +79,17 @@ pub(crate) fn frame_name(profile: &Profile, frame: &Frame, options: &Options) ->
     name
 }
 
+/// The frame on top of a stack that says why its thread was blocked, where that is asked
+/// for and known.
+pub(crate) fn reason_frame(
+    profile: &Profile,
+    sample: &Sample,
+    options: &Options,
+) -> Option<String> {
+    let why = options.reasons.then(|| profile.why(sample)).flatten()?;
+    Some(text::frame(&format!("[{}]", profile.told(why))).into_owned())
+}
+
 /// The names of user frames or of kernel frames from root to leaf.
 pub(crate) fn part_names(profile: &Profile, part: StackId, options: &Options) -> Vec<String> {
     let frames = profile.frames_of(part);

@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use profile::folded::{DELIMITER, WAKER_DELIMITER, state_suffix};
 use profile::{
     Id, Name, Profile, Sample, StackId, StackTree, Stacks, State, Table, ThreadId, Translation,
-    Wakers, marker,
+    Wakers, Why, marker,
 };
 
-use super::frames::{frame_name, frame_names, part_names, thread_field, wakers};
+use super::frames::{frame_name, frame_names, part_names, reason_frame, thread_field, wakers};
 use super::options::Options;
 
 type Text = Id<Box<str>>;
@@ -36,6 +36,8 @@ struct Tail {
     has_user: bool,
     state: Option<State>,
     wakers: Option<Id<Wakers>>,
+    /// Where reasons are written.
+    why: Option<Why>,
 }
 
 /// Lines, ordered, each text once.
@@ -149,6 +151,10 @@ impl<'a> Builder<'a> {
             has_user: !user.is_empty(),
             state: sample.state,
             wakers: sample.wakers,
+            why: match self.options.reasons {
+                true => self.profile.why(sample),
+                false => None,
+            },
         };
         Line {
             thread: self.thread(sample.comm, sample.thread),
@@ -203,6 +209,7 @@ impl<'a> Builder<'a> {
             names.push(DELIMITER.to_owned());
         }
         names.extend(part_names(self.profile, tail.kernel, options));
+        names.extend(reason_frame(self.profile, sample, options));
         if let Some(state) = tail.state {
             if names.is_empty() {
                 names.push(marker::NO_STACK.to_owned());

@@ -19,6 +19,8 @@ pub struct Options {
     pub addresses: bool,
     /// Append a frame's source file and line: `parse (row.c:17)`.
     pub source_lines: bool,
+    /// Put why a thread was blocked on top of its stack: `[lock: mutex]`.
+    pub reasons: bool,
     /// Write times as nanoseconds, not as whole microseconds. Samples are
     /// written as they are.
     pub nanoseconds: bool,

@@ -194,7 +194,7 @@ fn sampled_times(stacks: &[(&str, State, u64, u64)]) -> Profile {
             },
             state: Some(state),
             wakers: None,
-            labels: (events > 0).then(|| profile.labels_of_sampled()),
+            labels: profile.labels_of(None, events > 0),
         };
         let weight = Weight {
             value,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::{Name, Profile, Sample, Thread, ThreadId};
+use crate::{Name, Profile, Reason, Sample, Thread, ThreadId};
 
 /// The name that each thread had last.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,19 @@ impl LastNames {
 }
 
 impl Profile {
+    /// Leaves the samples of which a reason is known that is among these.
+    pub fn retain_reasons(&mut self, wanted: &[Reason]) {
+        let samples = self.samples.keys();
+        let keeps: HashSet<Sample> = samples
+            .filter(|sample| {
+                let why = self.why(sample);
+                why.is_some_and(|why| wanted.contains(&why.reason))
+            })
+            .copied()
+            .collect();
+        self.samples.retain(|sample| keeps.contains(sample));
+    }
+
     /// Leaves the threads whose last name is wanted, with all that they did. A sample of a
     /// thread that `last` does not know goes by the name that it has itself.
     pub fn retain_threads(&mut self, last: &LastNames, is_wanted: impl Fn(&str) -> bool) {
@@ -39,13 +52,8 @@ impl Profile {
             let name = id.and_then(|id| last.get(id));
             is_wanted(name.unwrap_or(&names[comm]))
         };
-        let samples = std::mem::take(&mut self.samples).into_rows();
-        let samples = samples
-            .into_iter()
-            .filter(|(sample, _)| keeps(sample.thread, sample.comm));
-        for (sample, weight) in samples {
-            *self.samples.entry(sample) += weight;
-        }
+        self.samples
+            .retain(|sample| keeps(sample.thread, sample.comm));
         self.threads
             .retain(|thread| keeps(Some(thread.id), thread.comm));
         let threads = self.threads.iter().map(|thread| thread.id.pid);

@@ -59,10 +59,10 @@ pub type Labels = Box<[Label]>;
 const SAMPLED: [&str; 2] = ["interval", "sampled"];
 
 impl Profile {
-    /// The labels of samples whose intervals were sampled.
-    pub fn labels_of_sampled(&mut self) -> Id<Labels> {
+    /// The label of samples whose intervals were sampled.
+    pub(super) fn label_of_sampled(&mut self) -> Label {
         let [key, value] = SAMPLED.map(|text| self.names.text(text));
-        self.labels.id([Label { key, value }].into())
+        Label { key, value }
     }
 
     /// Whether a sample's intervals were sampled.

@@ -47,6 +47,21 @@ impl<Key: Eq + Hash, Value: Default> RowMap<Key, Value> {
 }
 
 impl<Key: Eq + Hash, Value> RowMap<Key, Value> {
+    /// Leaves the rows whose keys are wanted.
+    pub fn retain(&mut self, is_wanted: impl Fn(&Key) -> bool) {
+        self.rows.retain(|(key, _)| is_wanted(key));
+        self.places.clear();
+        let RowMap {
+            rows,
+            places,
+            hasher,
+        } = self;
+        let hash = |&place: &u32| hasher.hash_one(&rows[place as usize].0);
+        for place in (0..).take(rows.len()) {
+            places.insert_unique(hash(&place), place, hash);
+        }
+    }
+
     /// The place of a key, counted from 0, if it is there.
     pub fn place(&self, key: &Key) -> Option<usize> {
         let is_it = |&place: &u32| self.rows[place as usize].0 == *key;
@@ -106,6 +121,19 @@ mod tests {
             [Some(0), Some(1), Some(2), None]
         );
         assert_eq!(map.into_rows(), [(7, 21), (5, 10), (9, 9)]);
+    }
+
+    #[test]
+    fn what_is_left_is_found_again() {
+        let mut map: RowMap<u32, u32> = RowMap::default();
+        (0..100).for_each(|key| *map.entry(key) = key + 1);
+        map.retain(|key| key % 7 == 3);
+        assert!(
+            map.keys()
+                .eq(&[3, 10, 17, 24, 31, 38, 45, 52, 59, 66, 73, 80, 87, 94])
+        );
+        assert_eq!([10, 11].map(|key| map.place(&key)), [Some(1), None]);
+        assert_eq!((*map.entry(94), *map.entry(95), map.len()), (95, 0, 15));
     }
 
     #[test]

@@ -105,7 +105,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a cgroup that is waited for is a target from its birth",
         file: "include/awaited_cgroups.h",
         change: ("	if (*below)\n		note_cgroup(", "	if (true)\n		note_cgroup("),
-        expected: Caught(&["together::cgroups::a_cgroup_that_is_not_there_yet_is_waited_for"]),
+        expected: Caught(&[
+            "together::cgroups::awaited::a_cgroup_that_is_not_there_yet_is_waited_for",
+        ]),
     },
     Mutant {
         rule: "what leads to a cgroup that is waited for counts at its own level alone",
@@ -114,7 +116,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "level = bpf_map_lookup_elem(&awaited_below, &above);",
             "level = bpf_map_lookup_elem(&awaited_below, &id);",
         ),
-        expected: Caught(&["together::cgroups::a_cgroup_that_is_not_there_yet_is_waited_for"]),
+        expected: Caught(&[
+            "together::cgroups::awaited::a_cgroup_that_is_not_there_yet_is_waited_for",
+        ]),
     },
     Mutant {
         rule: "a unit lies below slices and users' systemd alone",
@@ -123,18 +127,32 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (bpf_map_lookup_elem(&holding_units, &above)) {",
             "if (true) {",
         ),
-        expected: Caught(&["together::cgroups::a_unit_is_waited_for_wherever_systemd_puts_it"]),
+        expected: Caught(&[
+            "together::cgroups::awaited::a_unit_is_waited_for_wherever_systemd_puts_it",
+        ]),
     },
     Mutant {
         rule: "a slice that comes holds units, too",
         file: "include/awaited_cgroups.h",
         change: ("			note_cgroup(&holding_units, id, 1);\n", "			;\n"),
-        expected: Caught(&["together::cgroups::a_unit_is_waited_for_wherever_systemd_puts_it"]),
+        expected: Caught(&[
+            "together::cgroups::awaited::a_unit_is_waited_for_wherever_systemd_puts_it",
+        ]),
     },
     Mutant {
         rule: "the first who moves to a cgroup that is waited for begins the window",
         file: "include/awaited_cgroups.h",
         change: ("	note_first((void *)ctx[2]);\n", ""),
-        expected: Caught(&["together::cgroups::the_first_in_an_empty_cgroup_is_waited_for"]),
+        expected: Caught(&[
+            "together::cgroups::awaited::the_first_in_an_empty_cgroup_is_waited_for",
+        ]),
+    },
+    Mutant {
+        rule: "who is born in a cgroup that is waited for is a member",
+        file: "include/awaited_cgroups.h",
+        change: ("	note_first((void *)ctx[0]);\n", ""),
+        expected: Caught(&[
+            "together::cgroups::awaited::who_is_born_in_an_empty_cgroup_is_waited_for",
+        ]),
     },
 ];

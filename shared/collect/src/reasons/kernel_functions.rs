@@ -1,0 +1,572 @@
+//! What kernel functions wait for: the one table.
+//!
+//! Names are those of Linux 5.10 to 7.2, each where the function was called so; a function
+//! that compilers put into its caller has that beside it. What sleeps for many purposes is a
+//! primitive, and yields to any other row that is nearer to the root.
+
+use profile::Reason::{self, *};
+
+/// What a row says of a stack in which one of its functions is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Says {
+    /// This, whatever else there is.
+    For(Reason, &'static str),
+    /// This, if nothing else is said.
+    Primitive(Reason, &'static str),
+    /// This, if it is what called the scheduler, or a completion that did.
+    IfItSleeps(Reason, &'static str),
+}
+
+use Says::{For, IfItSleeps, Primitive};
+
+/// Functions, and what they say.
+type Row = (&'static [&'static str], Says);
+
+const ROWS: &[Row] = &[
+    // Stopped: signal.c, ptrace.c, freezer.c.
+    (
+        &["do_signal_stop", "do_jobctl_trap"],
+        For(Stopped, "by a signal"),
+    ),
+    // With do_freezer_trap() or do_signal_stop() in it.
+    (&["get_signal"], IfItSleeps(Stopped, "by a signal")),
+    (&["ptrace_stop"], For(Stopped, "by a debugger")),
+    (
+        &["__refrigerator", "do_freezer_trap"],
+        For(Stopped, "frozen"),
+    ),
+    (
+        &[
+            "do_sigtimedwait",
+            "sigsuspend",
+            "do_sys_pause",
+            "__x64_sys_pause",
+            "__do_sys_pause",
+            "__ia32_sys_pause",
+        ],
+        For(Stopped, "until a signal"),
+    ),
+    // Limits: page-writeback.c, blk-rq-qos.c, blk-iocost.c, blk-cgroup.c, memcontrol.c.
+    (
+        &[
+            "balance_dirty_pages",
+            "balance_dirty_pages_ratelimited_flags",
+        ],
+        For(Throttle, "dirty pages"),
+    ),
+    (
+        &[
+            "rq_qos_wait",
+            "ioc_rqos_throttle",
+            "blkcg_maybe_throttle_current",
+            "blkcg_maybe_throttle_blkg",
+            "wbt_wait",
+            "throtl_pending_timer_fn",
+        ],
+        For(Throttle, "disk bandwidth"),
+    ),
+    (&["blk_mq_get_tag"], For(Throttle, "device queue")),
+    (
+        &[
+            "mem_cgroup_handle_over_high",
+            "__mem_cgroup_handle_over_high",
+        ],
+        For(Throttle, "memory.high"),
+    ),
+    // Locks of the kernel's: locking/, sock.c, dcache.c.
+    (
+        &[
+            "__mutex_lock",
+            "__mutex_lock_slowpath",
+            "mutex_lock",
+            "mutex_lock_interruptible",
+            "mutex_lock_killable",
+            "mutex_lock_nested",
+            "ww_mutex_lock",
+            "ww_mutex_lock_interruptible",
+            "mutex_lock_io",
+        ],
+        For(KernelLock, "mutex"),
+    ),
+    (
+        &[
+            "rwsem_down_read_slowpath",
+            "rwsem_down_write_slowpath",
+            "down_read",
+            "down_read_interruptible",
+            "down_read_killable",
+            "down_write",
+            "down_write_killable",
+            "__rwsem_down_read_slowpath",
+        ],
+        For(KernelLock, "rwsem"),
+    ),
+    (
+        &[
+            "__down",
+            "down",
+            "down_interruptible",
+            "down_killable",
+            "down_timeout",
+            "__down_common",
+            "___down_common",
+            "__down_killable",
+        ],
+        For(KernelLock, "semaphore"),
+    ),
+    (
+        &[
+            "percpu_down_write",
+            "__percpu_down_read",
+            "percpu_rwsem_wait",
+        ],
+        For(KernelLock, "percpu rwsem"),
+    ),
+    (
+        &["__lock_sock", "lock_sock_nested"],
+        For(KernelLock, "socket"),
+    ),
+    (
+        &[
+            "rt_mutex_slowlock",
+            "rt_mutex_slowlock_block",
+            "__rt_mutex_slowlock",
+        ],
+        Primitive(KernelLock, "rt_mutex"),
+    ),
+    (&["d_alloc_parallel"], For(KernelLock, "directory entry")),
+    // futex.c; which kind of wait user frames tell.
+    (
+        &[
+            "futex_lock_pi",
+            "rt_mutex_wait_proxy_lock",
+            "futex_wait_requeue_pi",
+        ],
+        For(Lock, "priority-inheritance mutex"),
+    ),
+    // locks.c.
+    (
+        &[
+            "locks_lock_inode_wait",
+            "flock_lock_inode_wait",
+            "posix_lock_inode_wait",
+            "fcntl_setlk",
+            "do_lock_file_wait",
+        ],
+        For(Lock, "file"),
+    ),
+    // hrtimer.c, timerfd.c.
+    (
+        &["do_nanosleep", "hrtimer_nanosleep", "alarm_timer_nsleep"],
+        For(Sleep, "for a time"),
+    ),
+    (
+        &["timerfd_read", "timerfd_read_iter"],
+        For(Sleep, "timerfd"),
+    ),
+    // select.c, eventpoll.c, io_uring.c, aio.c.
+    (
+        &["do_poll", "do_sys_poll", "do_compat_poll"],
+        For(Events, "poll"),
+    ),
+    (
+        &["do_select", "core_sys_select", "compat_core_sys_select"],
+        For(Events, "select"),
+    ),
+    (
+        &["ep_poll", "do_epoll_wait", "do_epoll_pwait"],
+        For(Events, "epoll"),
+    ),
+    (
+        &["io_cqring_wait", "io_cqring_schedule"],
+        For(Events, "io_uring"),
+    ),
+    (&["read_events", "do_io_getevents"], For(Events, "aio")),
+    // net/: what a local socket or netlink is nearer to the root.
+    (
+        &["sk_wait_data", "__skb_wait_for_more_packets"],
+        Primitive(Network, "receive"),
+    ),
+    (
+        &[
+            "sk_stream_wait_memory",
+            "sock_alloc_send_pskb",
+            "sock_wait_for_wmem",
+        ],
+        Primitive(Network, "send"),
+    ),
+    (
+        &["inet_csk_accept", "inet_csk_wait_for_connect"],
+        For(Network, "accept"),
+    ),
+    (
+        &[
+            "__inet_stream_connect",
+            "inet_wait_for_connect",
+            "sk_stream_wait_connect",
+        ],
+        For(Network, "connect"),
+    ),
+    (
+        &["sk_stream_wait_close", "tcp_close"],
+        For(Network, "close"),
+    ),
+    (&["unix_accept"], For(LocalIpc, "accept")),
+    (
+        &["unix_stream_connect", "unix_wait_for_peer"],
+        For(LocalIpc, "connect"),
+    ),
+    (
+        &[
+            "unix_stream_read_generic",
+            "unix_stream_data_wait",
+            "unix_stream_recvmsg",
+            "__unix_dgram_recvmsg",
+            "unix_dgram_recvmsg",
+        ],
+        For(LocalIpc, "receive"),
+    ),
+    (
+        &["unix_stream_sendmsg", "unix_dgram_sendmsg"],
+        For(LocalIpc, "send"),
+    ),
+    (
+        &["netlink_recvmsg", "netlink_attachskb"],
+        For(LocalIpc, "netlink"),
+    ),
+    // pipe.c, eventfd.c, signalfd.c, notify/, tty/, ipc/.
+    (
+        &[
+            "pipe_read",
+            "anon_pipe_read",
+            "fifo_pipe_read",
+            "pipe_wait_readable",
+        ],
+        For(LocalIpc, "pipe, read"),
+    ),
+    (
+        &[
+            "pipe_write",
+            "anon_pipe_write",
+            "fifo_pipe_write",
+            "pipe_wait_writable",
+        ],
+        For(LocalIpc, "pipe, write"),
+    ),
+    (
+        &["wait_for_partner", "fifo_open"],
+        For(LocalIpc, "pipe, open"),
+    ),
+    (
+        &[
+            "splice_from_pipe_next",
+            "splice_from_pipe",
+            "opipe_prep",
+            "ipipe_prep",
+        ],
+        For(LocalIpc, "pipe, splice"),
+    ),
+    (&["eventfd_read", "eventfd_write"], For(LocalIpc, "eventfd")),
+    (
+        &["signalfd_read", "signalfd_read_iter", "signalfd_dequeue"],
+        For(LocalIpc, "signalfd"),
+    ),
+    (
+        &["inotify_read", "fanotify_read"],
+        For(LocalIpc, "file notification"),
+    ),
+    (
+        &[
+            "n_tty_read",
+            "n_tty_write",
+            "tty_wait_until_sent",
+            "n_tty_wait_for_input",
+        ],
+        For(LocalIpc, "terminal"),
+    ),
+    (
+        &[
+            "do_msgrcv",
+            "do_msgsnd",
+            "wq_sleep",
+            "do_mq_timedreceive",
+            "do_mq_timedsend",
+        ],
+        For(LocalIpc, "message queue"),
+    ),
+    (
+        &["do_semtimedop", "__do_semtimedop"],
+        For(LocalIpc, "System V semaphore"),
+    ),
+    // exit.c, fork.c, umh.c.
+    (
+        &["do_wait", "kernel_wait4", "kernel_waitid"],
+        For(Child, "process"),
+    ),
+    (
+        &["wait_for_vfork_done", "kernel_clone", "_do_fork"],
+        IfItSleeps(Child, "vfork"),
+    ),
+    (&["call_usermodehelper_exec"], For(Child, "kernel's helper")),
+    (
+        &["de_thread", "coredump_wait"],
+        For(Child, "other threads of the process"),
+    ),
+    // userfaultfd.c, migrate.c.
+    (&["handle_userfault"], For(PageFault, "userfaultfd")),
+    (
+        &["migration_entry_wait", "migration_entry_wait_on_locked"],
+        For(PageFault, "migration"),
+    ),
+    // Journals: jbd2/, xfs/, btrfs/.
+    (
+        &[
+            "jbd2_log_wait_commit",
+            "jbd2_journal_commit_transaction",
+            "do_get_write_access",
+            "start_this_handle",
+            "wait_transaction_locked",
+            "add_transaction_credits",
+            "xlog_wait_on_iclog",
+            "xfs_log_force_seq",
+            "xfs_log_force_lsn",
+            "wait_log_commit",
+            "wait_for_commit",
+            "btrfs_wait_ordered_range",
+            "btrfs_wait_for_commit",
+        ],
+        For(DiskWrite, "journal"),
+    ),
+    // filemap.c, fs-writeback.c, sync.c, blk-flush.c.
+    (
+        &[
+            "wait_on_page_writeback",
+            "folio_wait_writeback",
+            "blkdev_issue_flush",
+            "wb_wait_for_completion",
+            "vfs_fsync_range",
+            "vfs_fsync",
+            "ksys_sync",
+            "sync_inodes_sb",
+            "file_write_and_wait_range",
+            "__filemap_fdatawait_range",
+            "filemap_fdatawait_range",
+            "__x64_sys_msync",
+            "__sync_dirty_buffer",
+            "sync_dirty_buffer",
+            "ksys_sync_file_range",
+            "sync_file_range",
+        ],
+        For(DiskWrite, "sync"),
+    ),
+    (
+        &[
+            "generic_file_buffered_read",
+            "filemap_read",
+            "filemap_get_pages",
+            "filemap_update_page",
+            "mpage_readahead",
+            "page_cache_ra_unbounded",
+            "ext4_bread",
+            "__bread_gfp",
+            "read_mapping_page",
+            "do_read_cache_folio",
+            "ext4_read_bh_lock",
+        ],
+        For(DiskRead, "page cache"),
+    ),
+    (
+        &[
+            "wait_on_page_bit_common",
+            "folio_wait_bit_common",
+            "wait_on_page_bit",
+            "folio_wait_bit",
+            "__lock_page",
+            "__lock_page_killable",
+            "__folio_lock",
+            "__folio_lock_killable",
+            "__folio_lock_or_retry",
+            "__wait_on_buffer",
+            "bit_wait_io",
+            "xfs_buf_iowait",
+        ],
+        Primitive(DiskRead, "page cache"),
+    ),
+    (
+        &[
+            "iomap_dio_rw",
+            "__iomap_dio_rw",
+            "blkdev_direct_IO",
+            "__blkdev_direct_IO",
+            "__blkdev_direct_IO_simple",
+            "submit_bio_wait",
+            "blk_execute_rq",
+        ],
+        Primitive(DiskRead, DIRECT),
+    ),
+    (
+        &[
+            "vfs_write",
+            "new_sync_write",
+            "do_iter_write",
+            "vfs_writev",
+            "ksys_pwrite64",
+            "do_pwritev",
+            "io_write",
+            "aio_write",
+        ],
+        Primitive(DiskWrite, WRITES),
+    ),
+    // Network and user file systems: fuse/, nfs/, sunrpc/, smb/, 9p/.
+    (
+        &["request_wait_answer", "fuse_wait_on_page_writeback"],
+        For(Device, "FUSE server"),
+    ),
+    (
+        &[
+            "rpc_wait_bit_killable",
+            "nfs_wait_bit_killable",
+            "nfs_wait_client_init_complete",
+            "wait_for_response",
+            "p9_client_rpc",
+        ],
+        For(Network, "file system"),
+    ),
+    // Devices: dma-buf/, kvm/, ioctl.
+    (
+        &[
+            "dma_fence_default_wait",
+            "dma_fence_wait_timeout",
+            "dma_resv_wait_timeout",
+            "drm_syncobj_array_wait_timeout",
+        ],
+        For(Device, "GPU"),
+    ),
+    (&["kvm_vcpu_block", "kvm_vcpu_halt"], For(Device, "guest")),
+    (
+        &["__x64_sys_ioctl", "__se_sys_ioctl"],
+        Primitive(Device, "ioctl"),
+    ),
+    // Services of the kernel's own.
+    (
+        &[
+            "__wait_rcu_gp",
+            "synchronize_rcu",
+            "synchronize_rcu_normal",
+            "synchronize_rcu_expedited",
+        ],
+        For(Kernel, "RCU grace period"),
+    ),
+    (
+        &[
+            "__flush_work",
+            "__flush_workqueue",
+            "flush_work",
+            "flush_workqueue",
+        ],
+        For(Kernel, "work queue"),
+    ),
+    (
+        &["perf_event_release_kernel", "perf_install_in_context"],
+        Primitive(Kernel, "perf event"),
+    ),
+    (
+        &[
+            "kthread_stop",
+            "kthread_create_on_node",
+            "__kthread_create_on_node",
+        ],
+        For(Kernel, "kernel thread"),
+    ),
+    (
+        &[
+            "wait_for_completion",
+            "__wait_for_common",
+            "wait_for_common",
+            "wait_for_completion_killable",
+            "wait_for_completion_interruptible",
+            "wait_for_completion_state",
+            "wait_for_completion_timeout",
+        ],
+        Primitive(Kernel, "completion"),
+    ),
+    (
+        &["msleep", "usleep_range", "usleep_range_state", "ssleep"],
+        Primitive(Kernel, "pause"),
+    ),
+    (&["kthread"], Primitive(Kernel, "kernel thread")),
+];
+
+/// Direct I/O, of which what called for it tells the direction.
+pub(super) const DIRECT: &str = "direct";
+/// What makes direct I/O writing, and is nothing by itself.
+pub(super) const WRITES: &str = "writes";
+
+/// Frames in which memory is freed for another's sake: vmscan.c, compaction.c.
+pub(super) const RECLAIM: &[&str] = &[
+    "do_try_to_free_pages",
+    "try_to_free_pages",
+    "try_to_free_mem_cgroup_pages",
+    "reclaim_throttle",
+    "try_to_compact_pages",
+    "shrink_node",
+    "mem_cgroup_out_of_memory",
+];
+
+/// Frames of a fault: memory.c, swap_state.c.
+pub(super) const FAULT: &[&str] = &["handle_mm_fault", "__handle_mm_fault"];
+/// And of one that reads from swap.
+pub(super) const SWAP: &[&str] = &["do_swap_page"];
+
+/// Frames of a futex, whose kind is not the kernel's to know.
+pub(super) const FUTEX: &[&str] = &[
+    "futex_wait_queue_me",
+    "futex_wait_queue",
+    "futex_do_wait",
+    "futex_wait",
+    "__futex_wait",
+    "futex_wait_multiple",
+    "futex_wait_multiple_setup",
+    "do_futex",
+];
+
+/// What a function says, if anything.
+pub(super) fn says(function: &str) -> Option<Says> {
+    let row = ROWS
+        .iter()
+        .find(|(functions, _)| functions.contains(&function));
+    row.map(|(_, says)| *says)
+}
+
+/// Whether a function is the scheduler's, of which each stack that waits has some.
+pub(super) fn is_scheduler(function: &str) -> bool {
+    let function = function.trim_start_matches('_');
+    [
+        "schedule",
+        "io_schedule",
+        "preempt_schedule",
+        "finish_task_switch",
+        "traceiter_sched",
+        "bpf_",
+    ]
+    .iter()
+    .any(|prefix| function.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn each_function_is_in_one_row() {
+        let mut seen = HashSet::new();
+        let all = ROWS.iter().flat_map(|(functions, _)| *functions);
+        let all = all.chain(RECLAIM).chain(FAULT).chain(SWAP).chain(FUTEX);
+        for function in all {
+            assert!(seen.insert(function), "{function} is there twice");
+            assert!(!is_scheduler(function), "{function} is the scheduler's");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Why a thread was blocked: worked out here and nowhere else, once for each stack, from
+//! the functions that it waited in.
+
+mod kernel_functions;
+mod user_functions;
+
+use std::collections::{BTreeMap, HashMap};
+
+use profile::{Profile, Reason, Stack, StackId, Why};
+use symbolize::Frame;
+
+use crate::stacks::Captured;
+
+use kernel_functions::{DIRECT, FAULT, FUTEX, RECLAIM, SWAP, Says, WRITES, is_scheduler};
+
+/// What nothing is known of.
+const UNKNOWN: (Reason, &str) = (Reason::Unknown, "unknown");
+/// A futex whose kind is not known either is waited on until somebody says something.
+const FUTEX_OF_NO_KIND: (Reason, &str) = (Reason::Condition, "futex");
+
+/// The reasons of the stacks of a profile.
+#[derive(Default)]
+pub(crate) struct Reasons {
+    of_kernel: HashMap<Captured, Option<Seen>>,
+    /// How often each function was where a thread slept that no row says anything of.
+    unmatched: BTreeMap<String, u64>,
+}
+
+impl Reasons {
+    /// Why a thread was blocked in a stack, in so many intervals; `None` where no stack of
+    /// the kernel was asked for. `kernel` is what its part of the stack was made of, and
+    /// `sleep` tells what its leaf called.
+    pub(crate) fn why(
+        &mut self,
+        profile: &mut Profile,
+        stack: Stack,
+        kernel: Captured,
+        sleep: impl FnOnce() -> Option<Frame>,
+        events: u64,
+    ) -> Option<Why> {
+        if stack.kernel.is_empty() {
+            return None;
+        }
+        let seen = *self.of_kernel.entry(kernel).or_insert_with(|| {
+            let sleep = sleep().map(|frame| frame.name);
+            let mut functions: Vec<&str> = sleep.as_deref().into_iter().collect();
+            functions.extend(names(profile, stack.kernel));
+            of_kernel(functions.into_iter())
+        });
+        if seen.is_none() {
+            let sleeper = names(profile, stack.kernel).find(|name| !is_scheduler(name));
+            let sleeper = sleeper.unwrap_or_default().to_owned();
+            *self.unmatched.entry(sleeper).or_default() += events;
+        }
+        let (reason, detail) = reason(seen, names(profile, stack.user));
+        let detail = profile.names.text(detail);
+        Some(Why { reason, detail })
+    }
+
+    /// What is to be said of stacks whose reason is not known.
+    pub(crate) fn note(&self) -> Option<String> {
+        const MOST: usize = 20;
+        let all = self.unmatched.iter().take(MOST);
+        let all: Vec<String> = all
+            .map(|(function, events)| format!("{function} ({events})"))
+            .collect();
+        let rest = self.unmatched.len().saturating_sub(MOST);
+        (!all.is_empty()).then(|| {
+            let rest = match rest {
+                0 => String::new(),
+                rest => format!(" and {rest} more"),
+            };
+            format!("no reason is known of waits in {}{rest}", all.join(", "))
+        })
+    }
+}
+
+/// The functions of a part of a stack, leaf first.
+fn names(profile: &Profile, part: StackId) -> impl Iterator<Item = &str> {
+    let frames = profile.stacks.leaf_first(part);
+    frames.map(|frame| profile.name(&profile.frames[frame]))
+}
+
+/// The reason, and what it was in particular.
+fn reason<'a>(seen: Option<Seen>, user: impl Iterator<Item = &'a str>) -> (Reason, &'static str) {
+    match seen {
+        Some(Seen::Reason(reason, detail)) => (reason, detail),
+        Some(Seen::Futex) => user_functions::says(user).unwrap_or(FUTEX_OF_NO_KIND),
+        None => UNKNOWN,
+    }
+}
+
+/// What the kernel's functions tell.
+#[derive(Clone, Copy)]
+enum Seen {
+    Reason(Reason, &'static str),
+    /// Which user space knows the purpose of.
+    Futex,
+}
+
+/// What these functions tell, leaf first.
+fn of_kernel<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Seen> {
+    let (mut said, mut primitive) = (None, None);
+    let (mut is_fault, mut is_swap, mut is_reclaim, mut is_futex) = (false, false, false, false);
+    let (mut writes, mut sleeps) = (false, true);
+    for function in functions {
+        // What compilers make of one: `do_poll.constprop.0`.
+        let function = function.split('.').next().unwrap_or(function);
+        if is_scheduler(function) {
+            continue;
+        }
+        let says = kernel_functions::says(function);
+        match says {
+            Some(Says::For(reason, detail)) => said = said.or(Some((reason, detail))),
+            Some(Says::IfItSleeps(reason, detail)) if sleeps => {
+                said = said.or(Some((reason, detail)));
+            }
+            Some(Says::Primitive(_, WRITES)) => writes = true,
+            Some(Says::Primitive(reason, detail)) => {
+                primitive = primitive.or(Some((reason, detail)));
+            }
+            Some(Says::IfItSleeps(..)) | None => {}
+        }
+        sleeps &= matches!(says, Some(Says::Primitive(Reason::Kernel, _)));
+        is_fault |= FAULT.contains(&function);
+        is_swap |= SWAP.contains(&function);
+        is_reclaim |= RECLAIM.contains(&function);
+        is_futex |= FUTEX.contains(&function);
+    }
+    let seen = match said.or(primitive) {
+        Some((Reason::DiskRead, DIRECT)) if writes => (Reason::DiskWrite, DIRECT),
+        Some(seen) => seen,
+        None if is_reclaim => UNKNOWN,
+        None => return is_futex.then_some(Seen::Futex),
+    };
+    // For whose sake: a lock that is waited for on the way stays one.
+    let (reason, detail) = match seen.0 {
+        Reason::KernelLock => seen,
+        _ if is_reclaim => (Reason::Memory, "reclaim"),
+        Reason::DiskRead if is_fault && is_swap => (Reason::PageFault, "swap"),
+        Reason::DiskRead if is_fault => (Reason::PageFault, "file"),
+        _ => seen,
+    };
+    Some(Seen::Reason(reason, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of functions in a line, leaf first, the user's after a `|`.
+    fn told(stack: &str) -> String {
+        let (kernel, user) = stack.split_once('|').unwrap_or((stack, ""));
+        let seen = of_kernel(kernel.split_whitespace());
+        let (reason, detail) = reason(seen, user.split_whitespace());
+        format!("{}: {detail}", reason.name())
+    }
+
+    #[test]
+    fn stacks_as_kernels_have_them() {
+        for (stack, expected) in [
+            (
+                "schedule do_nanosleep hrtimer_nanosleep __x64_sys_clock_nanosleep do_syscall_64",
+                "sleep: for a time",
+            ),
+            (
+                "__schedule schedule schedule_hrtimeout_range_clock poll_schedule_timeout.constprop.0 do_sys_poll __x64_sys_poll",
+                "events: poll",
+            ),
+            ("schedule ep_poll do_epoll_wait", "events: epoll"),
+            (
+                "schedule schedule_timeout unix_stream_read_generic unix_stream_recvmsg sock_recvmsg",
+                "local IPC: receive",
+            ),
+            (
+                "schedule_timeout __skb_wait_for_more_packets __skb_recv_datagram __unix_dgram_recvmsg",
+                "local IPC: receive",
+            ),
+            (
+                "schedule_timeout __skb_wait_for_more_packets udp_recvmsg",
+                "network: receive",
+            ),
+            (
+                "schedule_timeout wait_woken sk_wait_data tcp_recvmsg_locked tcp_recvmsg",
+                "network: receive",
+            ),
+            (
+                "schedule anon_pipe_read vfs_read ksys_read",
+                "local IPC: pipe, read",
+            ),
+            (
+                "schedule pipe_write vfs_write ksys_write",
+                "local IPC: pipe, write",
+            ),
+            ("schedule do_wait kernel_wait4", "child: process"),
+            (
+                "schedule schedule_timeout __wait_for_common wait_for_completion_killable kernel_clone __x64_sys_vfork",
+                "child: vfork",
+            ),
+            (
+                "schedule rwsem_down_write_slowpath down_write dup_mmap copy_process kernel_clone",
+                "kernel lock: rwsem",
+            ),
+            (
+                "schedule something copy_process kernel_clone",
+                "unknown: unknown",
+            ),
+            (
+                "schedule get_signal arch_do_signal_or_restart",
+                "stopped: by a signal",
+            ),
+            ("schedule something do_exit get_signal", "unknown: unknown"),
+        ] {
+            assert_eq!(told(stack), expected, "{stack}");
+        }
+    }
+
+    #[test]
+    fn disks_by_whose_sake_they_are_read_for() {
+        for (stack, expected) in [
+            (
+                "io_schedule folio_wait_bit_common filemap_update_page filemap_get_pages filemap_read ext4_file_read_iter vfs_read",
+                "disk read: page cache",
+            ),
+            (
+                "io_schedule folio_wait_bit_common __folio_lock_or_retry filemap_fault __do_fault handle_mm_fault exc_page_fault",
+                "page fault: file",
+            ),
+            (
+                "io_schedule folio_wait_bit_common do_swap_page handle_mm_fault",
+                "page fault: swap",
+            ),
+            (
+                "schedule rwsem_down_read_slowpath down_read lock_mm handle_mm_fault",
+                "kernel lock: rwsem",
+            ),
+            (
+                "io_schedule folio_wait_bit_common folio_wait_writeback __filemap_fdatawait_range file_write_and_wait_range ext4_sync_file",
+                "disk write: sync",
+            ),
+            (
+                "schedule jbd2_log_wait_commit ext4_sync_file vfs_fsync_range",
+                "disk write: journal",
+            ),
+            (
+                "io_schedule __iomap_dio_rw iomap_dio_rw vfs_read",
+                "disk read: direct",
+            ),
+            (
+                "io_schedule __iomap_dio_rw iomap_dio_rw vfs_write",
+                "disk write: direct",
+            ),
+            (
+                "schedule balance_dirty_pages vfs_write",
+                "throttle: dirty pages",
+            ),
+            (
+                "io_schedule folio_wait_bit_common shrink_node do_try_to_free_pages handle_mm_fault",
+                "memory: reclaim",
+            ),
+            (
+                "schedule_timeout reclaim_throttle shrink_node try_to_free_pages",
+                "memory: reclaim",
+            ),
+        ] {
+            assert_eq!(told(stack), expected, "{stack}");
+        }
+    }
+
+    #[test]
+    fn futexes_are_what_user_functions_wait_for() {
+        for (user, expected) in [
+            ("__lll_lock_wait pthread_mutex_lock work", "lock: mutex"),
+            (
+                "__futex_abstimed_wait_common pthread_cond_wait take_gil PyEval_RestoreThread",
+                "lock: GIL",
+            ),
+            (
+                "__futex_abstimed_wait_common pthread_cond_wait run",
+                "condition: condition variable",
+            ),
+            (
+                "sem_clockwait PyThread_acquire_lock_timed",
+                "lock: Python lock",
+            ),
+            ("sem_wait main", "condition: semaphore"),
+            ("pthread_join main", "child: thread"),
+            (
+                "syscall std::sys::sync::mutex::futex::Mutex::lock_contended f",
+                "lock: mutex",
+            ),
+            (
+                "syscall parking_lot::raw_mutex::RawMutex::lock_slow f",
+                "lock: mutex",
+            ),
+            (
+                "runtime.futex runtime.futexsleep runtime.notesleep runtime.stopm",
+                "condition: goroutine to run",
+            ),
+            ("syscall [unknown]", "condition: futex"),
+            ("", "condition: futex"),
+        ] {
+            let stack = format!("schedule futex_do_wait __futex_wait do_futex|{user}");
+            assert_eq!(told(&stack), expected, "{user}");
+        }
+        assert_eq!(
+            told("schedule futex_lock_pi|x"),
+            "lock: priority-inheritance mutex"
+        );
+    }
+
+    #[test]
+    fn threads_of_the_kernels_wait_for_the_kernel() {
+        assert_eq!(
+            told("schedule worker_thread kthread"),
+            "kernel: kernel thread"
+        );
+        assert_eq!(
+            told("schedule strange_place x64_sys_call"),
+            "unknown: unknown"
+        );
+        assert_eq!(told(""), "unknown: unknown");
+    }
+}

@@ -1,0 +1,265 @@
+//! What user functions wait for in a futex: the kernel does not know.
+//!
+//! The functions are those that their libraries export, as stripped ones have no others,
+//! and those of runtimes that keep their names.
+
+use profile::Reason::{self, *};
+
+/// How a function is recognised.
+#[derive(Clone, Copy)]
+enum Name {
+    /// By all of its name.
+    Is(&'static str),
+    /// By a part of its path.
+    Has(&'static str),
+}
+
+use Name::{Has, Is};
+
+/// What it says: what waits, or for whose sake that does.
+struct Row {
+    functions: &'static [Name],
+    reason: Reason,
+    detail: &'static str,
+}
+
+/// What waits in the futex itself: the first of these from the leaf on.
+const PRIMITIVES: &[Row] = &[
+    // glibc, musl: nptl/, src/thread/.
+    Row {
+        functions: &[
+            Is("pthread_mutex_lock"),
+            Is("__pthread_mutex_lock"),
+            Is("___pthread_mutex_lock"),
+            Is("pthread_mutex_timedlock"),
+            Is("__pthread_mutex_timedlock"),
+            Is("pthread_mutex_clocklock"),
+            Is("__pthread_mutex_clocklock"),
+            Is("__pthread_mutex_lock_full"),
+            Is("__lll_lock_wait"),
+            Is("__GI___lll_lock_wait"),
+            Is("__lll_lock_wait_private"),
+            Is("__GI___lll_lock_wait_private"),
+            Is("__lock"),
+        ],
+        reason: Lock,
+        detail: "mutex",
+    },
+    Row {
+        functions: &[
+            Is("pthread_rwlock_rdlock"),
+            Is("pthread_rwlock_wrlock"),
+            Is("__pthread_rwlock_rdlock"),
+            Is("__pthread_rwlock_wrlock"),
+            Is("___pthread_rwlock_rdlock"),
+            Is("___pthread_rwlock_wrlock"),
+            Is("pthread_rwlock_timedrdlock"),
+            Is("pthread_rwlock_timedwrlock"),
+            Is("pthread_rwlock_clockrdlock"),
+            Is("pthread_rwlock_clockwrlock"),
+        ],
+        reason: Lock,
+        detail: "rwlock",
+    },
+    Row {
+        functions: &[
+            Is("pthread_cond_wait"),
+            Is("pthread_cond_timedwait"),
+            Is("pthread_cond_clockwait"),
+            Is("__pthread_cond_wait"),
+            Is("__pthread_cond_timedwait"),
+            Is("___pthread_cond_wait"),
+            Is("___pthread_cond_timedwait"),
+            Is("___pthread_cond_clockwait"),
+            Is("cnd_wait"),
+            Is("cnd_timedwait"),
+        ],
+        reason: Condition,
+        detail: "condition variable",
+    },
+    Row {
+        functions: &[
+            Is("sem_wait"),
+            Is("sem_timedwait"),
+            Is("sem_clockwait"),
+            Is("__new_sem_wait"),
+            Is("___new_sem_wait"),
+            Is("__new_sem_wait_slow64"),
+            Is("__new_sem_wait_slow64.constprop.0"),
+        ],
+        reason: Condition,
+        detail: "semaphore",
+    },
+    Row {
+        functions: &[
+            Is("pthread_barrier_wait"),
+            Is("__pthread_barrier_wait"),
+            Is("___pthread_barrier_wait"),
+        ],
+        reason: Condition,
+        detail: "barrier",
+    },
+    Row {
+        functions: &[
+            Is("pthread_once"),
+            Is("__pthread_once"),
+            Is("___pthread_once"),
+            Is("__pthread_once_slow"),
+            Is("call_once"),
+        ],
+        reason: Condition,
+        detail: "once",
+    },
+    Row {
+        functions: &[
+            Is("pthread_join"),
+            Is("__pthread_join"),
+            Is("___pthread_join"),
+            Is("pthread_timedjoin_np"),
+            Is("pthread_clockjoin_np"),
+            Is("__pthread_clockjoin_ex"),
+            Is("__pthread_timedjoin_ex"),
+        ],
+        reason: Child,
+        detail: "thread",
+    },
+    // Rust: std::sys::sync, parking_lot.
+    Row {
+        functions: &[
+            Has("sync::mutex::futex::Mutex::lock_contended"),
+            Has("sync::reentrant_lock::ReentrantLock"),
+            Has("RawMutex::lock_slow"),
+            Has("RawReentrantMutex"),
+        ],
+        reason: Lock,
+        detail: "mutex",
+    },
+    Row {
+        functions: &[
+            Has("sync::rwlock::futex::RwLock::"),
+            Has("RawRwLock::lock_"),
+            Has("RawRwLock::wait_for_readers"),
+        ],
+        reason: Lock,
+        detail: "rwlock",
+    },
+    Row {
+        functions: &[
+            Has("sync::condvar::futex::Condvar::wait"),
+            Has("parking_lot::condvar::Condvar::wait"),
+            Has("Condvar::wait_until_internal"),
+        ],
+        reason: Condition,
+        detail: "condition variable",
+    },
+    Row {
+        functions: &[
+            Has("sync::once::futex::Once::"),
+            Has("parking_lot::once::Once::"),
+        ],
+        reason: Condition,
+        detail: "once",
+    },
+    Row {
+        functions: &[
+            Has("futex::Parker::park"),
+            Is("std::thread::park"),
+            Is("std::thread::park_timeout"),
+        ],
+        reason: Condition,
+        detail: "park",
+    },
+    // Go: runtime/lock_futex.go.
+    Row {
+        functions: &[
+            Is("runtime.lock"),
+            Is("runtime.lock2"),
+            Is("runtime.lockWithRank"),
+        ],
+        reason: Lock,
+        detail: "runtime lock",
+    },
+    Row {
+        functions: &[
+            Is("runtime.notesleep"),
+            Is("runtime.notetsleep_internal"),
+            Is("runtime.notetsleep"),
+            Is("runtime.notetsleepg"),
+        ],
+        reason: Condition,
+        detail: "goroutine to run",
+    },
+];
+
+/// Who has a primitive wait for another purpose than its own: any of these.
+const PURPOSES: &[Row] = &[
+    // Java: src/hotspot/share/runtime/.
+    Row {
+        functions: &[
+            Has("ObjectMonitor::enter"),
+            Has("ObjectMonitor::EnterI"),
+            Has("ObjectSynchronizer::enter"),
+        ],
+        reason: Lock,
+        detail: "Java monitor",
+    },
+    Row {
+        functions: &[Has("ObjectMonitor::wait")],
+        reason: Condition,
+        detail: "Java monitor",
+    },
+    Row {
+        functions: &[Is("Unsafe_Park"), Has("Parker::park")],
+        reason: Condition,
+        detail: "park",
+    },
+    Row {
+        functions: &[Has("Monitor::wait")],
+        reason: Condition,
+        detail: "JVM monitor",
+    },
+    // Python: Python/ceval_gil.c, Python/thread_pthread.h.
+    Row {
+        functions: &[
+            Is("take_gil"),
+            Is("PyEval_RestoreThread"),
+            Is("PyEval_AcquireThread"),
+            Is("PyGILState_Ensure"),
+            Is("_PyEval_AcquireLock"),
+        ],
+        reason: Lock,
+        detail: "GIL",
+    },
+    Row {
+        functions: &[
+            Is("PyThread_acquire_lock_timed"),
+            Is("PyThread_acquire_lock"),
+        ],
+        reason: Lock,
+        detail: "Python lock",
+    },
+];
+
+/// How far from the leaf a function has a say.
+const DEEPEST: usize = 12;
+
+/// What the innermost functions wait for in a futex, leaf first.
+pub(super) fn says<'a>(functions: impl Iterator<Item = &'a str>) -> Option<(Reason, &'static str)> {
+    let mut primitive = None;
+    for function in functions.take(DEEPEST) {
+        if let Some(purpose) = find(PURPOSES, function) {
+            return Some(purpose);
+        }
+        primitive = primitive.or_else(|| find(PRIMITIVES, function));
+    }
+    primitive
+}
+
+fn find(rows: &[Row], function: &str) -> Option<(Reason, &'static str)> {
+    let is_it = |name: &Name| match name {
+        Is(name) => function == *name,
+        Has(part) => function.contains(part),
+    };
+    let row = rows.iter().find(|row| row.functions.iter().any(is_it));
+    row.map(|row| (row.reason, row.detail))
+}

@@ -1,0 +1,94 @@
+//! Why threads were blocked, and for how long.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use profile::merge::StackTime;
+use profile::{Profile, State, ThreadId};
+
+use super::Row;
+use super::numbers::{count, percent, seconds, short};
+
+/// So many reasons have a line of their own.
+const LISTED: usize = 12;
+
+/// Blocked time of one reason.
+#[derive(Default)]
+struct Sum {
+    time_ns: u64,
+    threads: BTreeSet<ThreadId>,
+}
+
+impl Sum {
+    fn add(&mut self, time_ns: u64, thread: ThreadId) {
+        if time_ns > 0 {
+            self.time_ns += time_ns;
+            self.threads.insert(thread);
+        }
+    }
+}
+
+/// Writes the reasons for which these threads were blocked, with their times, which add up
+/// to all blocked time; nothing if no reason is known.
+pub(super) fn write<'a>(
+    rows: impl Iterator<Item = &'a Row<'a>>,
+    writer: &mut dyn Write,
+) -> io::Result<()> {
+    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    let mut without = Sum::default();
+    let mut blocked = 0;
+    for row in rows {
+        let thread = row.thread.thread;
+        let mut known = 0;
+        for (sample, weight) in &row.thread.stacks {
+            let why = (sample.state == Some(State::Blocked))
+                .then(|| row.profile.why(sample))
+                .flatten();
+            if let Some(why) = why {
+                let sum = sums.entry(row.profile.told(why)).or_default();
+                sum.add(weight.value, thread.id);
+                known += weight.value;
+            }
+        }
+        without.add(thread.clock.blocked_ns.saturating_sub(known), thread.id);
+        blocked += thread.clock.blocked_ns.max(known);
+    }
+    if sums.is_empty() {
+        return Ok(());
+    }
+    let mut sums: Vec<(String, Sum)> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, sum)| Reverse(sum.time_ns));
+    let others = sums.split_off(LISTED.min(sums.len()));
+    let others_are = count(others.len() as u64, "other reason");
+    let others = others.into_iter().reduce(|(name, mut all), (_, sum)| {
+        all.time_ns += sum.time_ns;
+        all.threads.extend(sum.threads);
+        (name, all)
+    });
+    sums.extend(others.map(|(_, sum)| (others_are, sum)));
+    sums.push(("without a stack".to_owned(), without));
+    writeln!(
+        writer,
+        "\nWhy it was blocked: seconds, % of all blocked time, threads, reason"
+    )?;
+    for (name, Sum { time_ns, threads }) in sums {
+        writeln!(
+            writer,
+            "{:>10} {:>6} {:>6}  {name}",
+            seconds(time_ns),
+            percent(time_ns, blocked),
+            threads.len()
+        )?;
+    }
+    Ok(())
+}
+
+/// Where and why a thread waited, on one line: `[lock: mutex] futex_wait ← …`.
+pub(super) fn waited(profile: &Profile, stack: &StackTime) -> String {
+    let stack_text = short(profile, stack.sample.stack);
+    match stack.why {
+        Some(why) => format!("[{}] {stack_text}", profile.told(why)),
+        None => stack_text,
+    }
+}

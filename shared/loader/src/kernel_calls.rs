@@ -1,0 +1,29 @@
+//! What kernel functions call, from their instructions.
+
+use libbpf_rs::ProgramInput;
+
+use crate::error::Context;
+use crate::{OpenObject, Result};
+
+/// Where the functions begin that return to these addresses of the kernel's; `None` where
+/// what is before an address is no call of a function that is known beforehand.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn kernel_calls(returns: &[u64]) -> Result<Vec<Option<u64>>> {
+    let object = OpenObject::new(&bpf::kernel_calls::OBJECT)?.load()?;
+    let program = object.program("read_call")?;
+    let called = |&address: &u64| {
+        let mut arguments = address.to_ne_bytes();
+        let input = ProgramInput {
+            context_in: Some(&mut arguments),
+            ..ProgramInput::default()
+        };
+        let output = program
+            .test_run(input)
+            .context("read a call of the kernel's")?;
+        let distance = output.return_value.cast_signed();
+        Ok((distance != 0).then(|| address.wrapping_add_signed(distance.into())))
+    };
+    returns.iter().map(called).collect()
+}

@@ -1,0 +1,133 @@
+//! Why threads wait: a program with a thread for each kind of wait.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::{Folded, Line, Tool, Turn, Workload, WorkloadBuilder};
+
+/// Each thread's name and what it waits for.
+const WAITS: [(&str, &str); 23] = [
+    ("r_mutex", "lock: mutex"),
+    ("r_pi", "lock: priority-inheritance mutex"),
+    ("r_rwlock", "lock: rwlock"),
+    ("r_cond", "condition: condition variable"),
+    ("r_sem", "condition: semaphore"),
+    ("r_barrier", "condition: barrier"),
+    ("r_join", "child: thread"),
+    ("r_child", "child: process"),
+    ("r_vfork", "child: vfork"),
+    ("r_pipe", "local IPC: pipe, read"),
+    ("r_unix", "local IPC: receive"),
+    ("r_dgram", "local IPC: receive"),
+    ("r_tcp", "network: receive"),
+    ("r_udp", "network: receive"),
+    ("r_accept", "network: accept"),
+    ("r_poll", "events: poll"),
+    ("r_select", "events: select"),
+    ("r_epoll", "events: epoll"),
+    ("r_eventfd", "local IPC: eventfd"),
+    ("r_message", "local IPC: message queue"),
+    ("r_sleep", "sleep: for a time"),
+    ("r_timerfd", "sleep: timerfd"),
+    ("r_signal", "stopped: until a signal"),
+];
+const DISK_WAITS: [(&str, &str); 4] = [
+    ("r_flock", "lock: file"),
+    ("r_fsync", "disk write"),
+    ("r_read", "disk read: page cache"),
+    ("r_fault", "page fault: file"),
+];
+
+/// Of a thread's blocked time at least so much is under what it waits for.
+const LEAST_SHARE: f64 = 0.99;
+/// What threads that map files wait for on their way: the lock of the address space, which
+/// others fork, and pages that are on their way to the lists that they are dropped from.
+const ON_THE_WAY: [&str; 2] = ["kernel lock: rwsem", "kernel: work queue"];
+
+/// Where files are on a disk: not every `/tmp` is.
+fn on_disk() -> tempfile::TempDir {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    tempfile::tempdir_in(target).unwrap_or_else(|_| scratch())
+}
+
+/// The reason that a line says, and its blocked time.
+fn reason(line: &Line) -> Option<(&str, u64)> {
+    let leaf = line.frames.last()?.strip_suffix("_[o]")?;
+    let said = leaf
+        .strip_prefix('[')
+        .and_then(|leaf| leaf.strip_suffix(']'));
+    Some((said.unwrap_or("nothing"), line.value))
+}
+
+fn measure(workload: &Workload, seconds: f32) -> Folded {
+    let tool = Tool::new("offcputime").args("-m 0 --reasons --states --nanoseconds");
+    tool.pid(workload.pid()).folded(seconds)
+}
+
+#[track_caller]
+fn assert_reasons(folded: &Folded, waits: &[(&str, &str)]) {
+    let mut wrong = Vec::new();
+    for (name, expected) in waits {
+        let lines = folded.lines.iter().filter(|line| line.comm == *name);
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for (said, time) in lines.filter_map(reason) {
+            if !ON_THE_WAY.contains(&said) {
+                *sums.entry(said).or_default() += time;
+            }
+        }
+        let all: u64 = sums.values().sum();
+        let right = sums.iter().filter(|(said, _)| said.starts_with(expected));
+        let right: u64 = right.map(|(_, time)| time).sum();
+        if all == 0 || (right as f64) < all as f64 * LEAST_SHARE {
+            wrong.push(format!("{name}: {expected} is {right} ns of {sums:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{folded}", wrong.join("\n"));
+}
+
+#[test]
+fn each_wait_has_its_reason() {
+    let _turn = Turn::take();
+    let reasons = Workload::plain("reasons");
+    assert_reasons(&measure(&reasons, 3.0), &WAITS);
+}
+
+#[test]
+fn waits_for_a_disk_have_theirs() {
+    let _turn = Turn::take();
+    let folder = on_disk();
+    let reasons = Workload::start("reasons", &[folder.path().display()]);
+    assert_reasons(&measure(&reasons, 5.0), &DISK_WAITS);
+}
+
+/// The function names of stripped programs are those that libraries export.
+#[test]
+fn optimized_programs_wait_for_the_same() {
+    let _turn = Turn::take();
+    let reasons = WorkloadBuilder::new("reasons")
+        .without_frame_pointers()
+        .flag("-s");
+    let reasons = reasons.start();
+    assert_reasons(&measure(&reasons, 3.0), &WAITS);
+}
+
+#[test]
+fn only_the_reasons_that_are_asked_for_are_shown() {
+    let _turn = Turn::take();
+    let reasons = Workload::plain("reasons");
+    let tool = Tool::new("offwaketime").args("--reason lock,child --reasons --states");
+    let folded = tool.pid(reasons.pid()).folded(1.0);
+    let comms = folded.comms();
+    for name in [
+        "r_mutex", "r_rwlock", "r_pi", "r_join", "r_child", "r_vfork",
+    ] {
+        assert!(comms.contains(name), "{name}: {folded}");
+    }
+    assert!(!comms.contains("r_sleep"), "{folded}");
+    let is_asked_for = |line: &Line| {
+        let said = line.frames.iter().find(|frame| frame.ends_with("]_[o]"));
+        said.is_some_and(|said| said.starts_with("[lock: ") || said.starts_with("[child: "))
+    };
+    assert!(folded.lines.iter().all(is_asked_for), "{folded}");
+}
