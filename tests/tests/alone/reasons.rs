@@ -131,3 +131,48 @@ fn only_the_reasons_that_are_asked_for_are_shown() {
     };
     assert!(folded.lines.iter().all(is_asked_for), "{folded}");
 }
+
+/// Rows of reasons add up to the table's blocked time, and stacks say them.
+#[test]
+fn wallclock_splits_blocked_time_by_reason() {
+    let _turn = Turn::take();
+    let reasons = Workload::plain("reasons");
+    let folder = scratch();
+    let tool = Tool::new("wallclock").args("-d 2 --reasons -o out");
+    let tool = tool.arg(reasons.pid().to_string()).in_folder(folder.path());
+    let report = String::from_utf8(tool.run().succeeded().stdout).unwrap();
+    let milliseconds = |text: &str| (text.parse::<f64>().unwrap() * 1e3).round() as i64;
+
+    let all = report
+        .lines()
+        .map(str::trim)
+        .find(|line| line.starts_with("all "));
+    let blocked = all.and_then(|line| line.split_whitespace().nth(8));
+    let (_, rows) = report.split_once("Why it was blocked: ").unwrap();
+    let rows = rows.lines().skip(1).take_while(|line| !line.is_empty());
+    let rows: Vec<&str> = rows.collect();
+    let sum: i64 = (rows.iter())
+        .filter_map(|row| row.split_whitespace().next())
+        .map(milliseconds)
+        .sum();
+    let off = sum - milliseconds(blocked.expect("a row of all threads"));
+    // Each row is rounded for itself.
+    assert!(off.abs() <= rows.len() as i64, "off by {off} ms\n{report}");
+    assert!(
+        rows.iter().any(|row| row.ends_with("  network: receive")),
+        "{report}"
+    );
+
+    let folded = std::fs::read(folder.path().join("out/combined.folded")).unwrap();
+    let folded = Folded::parse_per_thread(&folded);
+    let says = |name: &str, reason: &str| {
+        let lines = folded.lines.iter().filter(|line| line.comm == name);
+        lines.filter(|line| line.leaf().starts_with(reason)).count() > 0
+    };
+    for (name, reason) in [
+        ("r_tcp", "[network: receive]"),
+        ("r_rwlock", "[lock: rwlock]"),
+    ] {
+        assert!(says(name, reason), "{name}: {folded}");
+    }
+}

@@ -494,7 +494,7 @@ const ROWS: &[Row] = &[
         &["msleep", "usleep_range", "usleep_range_state", "ssleep"],
         Primitive(Kernel, "pause"),
     ),
-    (&["kthread"], Primitive(Kernel, "kernel thread")),
+    (&["kthread", "kthreadd"], Primitive(Kernel, "kernel thread")),
 ];
 
 /// Direct I/O, of which what called for it tells the direction.

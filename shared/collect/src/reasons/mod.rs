@@ -297,6 +297,18 @@ mod tests {
                 "runtime.futex runtime.futexsleep runtime.notesleep runtime.stopm",
                 "condition: goroutine to run",
             ),
+            (
+                "syscall <std::sys::sync::mutex::futex::Mutex>::lock_contended f",
+                "lock: mutex",
+            ),
+            (
+                "syscall <std::sync::mpmc::list::Channel<T>>::recv::{closure#1} f",
+                "condition: channel",
+            ),
+            (
+                "syscall <std::thread::thread::Thread>::park_timeout <std::sync::mpmc::Receiver<T>>::recv",
+                "condition: park",
+            ),
             ("syscall [unknown]", "condition: futex"),
             ("", "condition: futex"),
         ] {

@@ -78,6 +78,11 @@ const PRIMITIVES: &[Row] = &[
         detail: "condition variable",
     },
     Row {
+        functions: &[Is("pthread_cond_signal"), Is("pthread_cond_broadcast")],
+        reason: Lock,
+        detail: "condition variable",
+    },
+    Row {
         functions: &[
             Is("sem_wait"),
             Is("sem_timedwait"),
@@ -163,11 +168,17 @@ const PRIMITIVES: &[Row] = &[
     Row {
         functions: &[
             Has("futex::Parker::park"),
+            Has("thread::Thread::park"),
             Is("std::thread::park"),
             Is("std::thread::park_timeout"),
         ],
         reason: Condition,
         detail: "park",
+    },
+    Row {
+        functions: &[Has("std::sync::mpmc::"), Has("std::sync::mpsc::")],
+        reason: Condition,
+        detail: "channel",
     },
     // Go: runtime/lock_futex.go.
     Row {
@@ -256,9 +267,11 @@ pub(super) fn says<'a>(functions: impl Iterator<Item = &'a str>) -> Option<(Reas
 }
 
 fn find(rows: &[Row], function: &str) -> Option<(Reason, &'static str)> {
+    // Rust's newer names: `<std::thread::Thread>::park`.
+    let path = function.replace(['<', '>'], "");
     let is_it = |name: &Name| match name {
         Is(name) => function == *name,
-        Has(part) => function.contains(part),
+        Has(part) => path.contains(part),
     };
     let row = rows.iter().find(|row| row.functions.iter().any(is_it));
     row.map(|row| (row.reason, row.detail))

@@ -11,7 +11,7 @@ use inferno::flamegraph::color::{
 };
 use inferno::flamegraph::{self, TextTruncateDirection};
 use profile::folded::state_suffix;
-use profile::{Profile, Sample, State, Unit};
+use profile::{Profile, Reason, Sample, State, Unit};
 
 use crate::format::{Format, Needs};
 use crate::measure::Measure;
@@ -127,13 +127,14 @@ impl Caption {
 pub fn write(
     profile: &Profile,
     samples: impl IntoIterator<Item = (Sample, u64)>,
+    options: &Options,
     colours: Colours,
     caption: &Caption,
     writer: &mut dyn Write,
 ) -> io::Result<()> {
-    let (measure, options) = (Measure::Time(1), Options::default());
+    let measure = Measure::Time(1);
     draw(
-        profile, samples, &measure, &options, colours, caption, writer,
+        profile, samples, &measure, options, colours, caption, writer,
     )
 }
 
@@ -229,7 +230,7 @@ fn colour(name: &str) -> Color {
     let base = if is(State::Running) {
         RED
     } else if is(State::Blocked) {
-        BLUE
+        blue_of_reason(name).unwrap_or(BLUE)
     } else if is(State::Runnable) {
         AMBER
     } else {
@@ -242,6 +243,22 @@ fn colour(name: &str) -> Color {
         base.g.saturating_add(shade / 4 * 3),
         base.b.saturating_add(shade / 2),
     )
+}
+
+/// The shade of a frame that says why a thread was blocked: the first of all reasons, locks, are dark.
+fn blue_of_reason(name: &str) -> Option<Color> {
+    let (reason, _) = name.strip_prefix('[')?.split_once(": ")?;
+    let all = Reason::ALL.iter();
+    let at = all.clone().position(|known| known.name() == reason)?;
+    let between = |dark: usize, pale: usize| {
+        let steps = all.len() - 1;
+        u8::try_from(dark + (pale - dark) * at / steps).unwrap_or(u8::MAX)
+    };
+    Some(Color::new(
+        between(38, 160),
+        between(78, 196),
+        between(160, 240),
+    ))
 }
 
 /// FNV-1a: the same on every machine and in every run.
@@ -292,7 +309,17 @@ mod tests {
             profile.add(sample, weight(time));
         }
         let samples = profile.values();
-        written(|writer| write(&profile, samples, Colours::States, &caption(), writer))
+        let options = Options::default();
+        written(|writer| {
+            write(
+                &profile,
+                samples,
+                &options,
+                Colours::States,
+                &caption(),
+                writer,
+            )
+        })
     }
 
     const STATES: [Row<'_>; 3] = [
@@ -321,6 +348,16 @@ mod tests {
                 matches!(fill(&svg, name), Some([r, g, b]) if r.abs_diff(b) < 30 && r.abs_diff(g) < 30)
             );
         }
+    }
+
+    #[test]
+    fn reasons_have_shades_of_blue() {
+        let [lock, sleep] = ["[lock: mutex]_[o]", "[sleep: for a time]_[o]"].map(colour);
+        for shade in [lock, sleep] {
+            assert!(shade.b > shade.g && shade.g > shade.r, "{shade:?}");
+        }
+        assert!(lock.b + 30 < sleep.b && lock.r + 30 < sleep.r);
+        assert_eq!(blue_of_reason("[luck: mutex]_[o]"), None);
     }
 
     #[test]

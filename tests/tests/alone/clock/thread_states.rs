@@ -112,8 +112,9 @@ fn the_window_is_all_that_counts() {
         row.voluntary <= switches.voluntary && row.involuntary <= switches.involuntary,
         "{row:?} {switches:?}"
     );
-    // One on each CPU that it ran on may come early.
-    let most = 999 * 200 / 1000 + 5 + 5 * cpus_online() as u64;
+    // One on each CPU that it ran on may come early; and who is held does not change the
+    // clocks' periods, which may be 15 % shorter then.
+    let most = 999 * 200 / 1000 * 100 / 85 + 5 + 5 * cpus_online() as u64;
     assert!(on.folded.total() <= most, "{}", on.folded);
 }
 

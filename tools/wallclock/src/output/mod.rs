@@ -111,6 +111,10 @@ impl Outputs {
                     thread_files,
                     limits,
                     cpus,
+                    options: Options {
+                        reasons: self.options.reasons,
+                        ..Options::default()
+                    },
                 };
                 results.write(&names, &mut told)?;
                 false

@@ -32,6 +32,8 @@ pub(crate) struct Results<'a> {
     pub(crate) limits: Limits,
     /// What the CPUs did, if all of the machine was measured.
     pub(crate) cpus: Option<&'a Cpus>,
+    /// How stacks are written.
+    pub(crate) options: Options,
 }
 
 impl Results<'_> {
@@ -162,12 +164,19 @@ impl Results<'_> {
             ),
         };
         staging.write(&svg, |writer| {
-            svg::write(profile, samples(), Colours::States, &caption, writer)
+            svg::write(
+                profile,
+                samples(),
+                &self.options,
+                Colours::States,
+                &caption,
+                writer,
+            )
         })?;
         staging.write(&folded, |writer| {
             let options = Options {
                 per_process: true,
-                ..Options::default()
+                ..self.options
             };
             folded::write_samples(profile, samples(), &options, writer).map(drop)
         })?;
@@ -241,7 +250,7 @@ impl Results<'_> {
         staging.write(&inside.join("combined.folded"), |writer| {
             let options = Options {
                 per_thread: true,
-                ..Options::default()
+                ..self.options
             };
             folded::write_samples(&self.merged.profile, samples(), &options, writer).map(drop)
         })?;
@@ -256,6 +265,7 @@ impl Results<'_> {
             svg::write(
                 &self.merged.profile,
                 samples(),
+                &self.options,
                 Colours::States,
                 &caption,
                 writer,
@@ -292,14 +302,14 @@ impl Results<'_> {
             svg::write(
                 profile,
                 samples_of(thread),
+                &self.options,
                 Colours::States,
                 &caption,
                 writer,
             )
         })?;
         staging.write(&folded, |writer| {
-            let options = Options::default();
-            folded::write_samples(profile, samples_of(thread), &options, writer).map(drop)
+            folded::write_samples(profile, samples_of(thread), &self.options, writer).map(drop)
         })?;
         let row = Row {
             profile,
