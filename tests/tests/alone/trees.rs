@@ -363,6 +363,7 @@ fn a_pool_of_processes_is_whole() {
 }
 
 /// A thread's life in a profile.
+#[derive(Debug)]
 struct Life {
     length_ns: u64,
     running_ns: u64,
@@ -429,11 +430,16 @@ fn nginx_is_whole_while_its_workers_are_replaced() {
             let account = account.since(before.get(&pid).copied().unwrap_or_default());
             // A round at least, and no longer than all of them.
             assert!((700_000_000..most_ns).contains(&life.length_ns));
-            // When a wait for a CPU ends the kernel books a little earlier than it switches.
+            // A worker that is woken on an idle CPU waits for that to come out of idling. The
+            // kernel books that as running or, as long as it has not queued the worker there,
+            // as neither: so ours is more of both together, and less of running. How much
+            // more wake-ups explain, `clock::accounting` watches.
             let on_its_feet = account.running_ns + account.runnable_ns;
             let tolerance = per_mille(on_its_feet, 10) + 1_000_000 + stolen;
             let measured = life.running_ns + life.runnable_ns;
-            assert_close("running and runnable", measured, on_its_feet, tolerance);
+            let told = format!("{life:?} by {account:?}, within {tolerance}");
+            assert!(measured + tolerance >= on_its_feet, "{told}");
+            assert!(life.running_ns <= account.running_ns + tolerance, "{told}");
             assert!(account.running_ns > 10_000_000, "{account:?}");
         }
     });
