@@ -137,7 +137,15 @@ fn drawing(criterion: &mut Criterion) {
             let mut text = Vec::new();
             let samples = profile.values();
             let caption = Caption::default();
-            svg::write(&profile, samples, Colours::States, &caption, &mut text).expect("memory");
+            svg::write(
+                &profile,
+                samples,
+                &export::Options::default(),
+                Colours::States,
+                &caption,
+                &mut text,
+            )
+            .expect("memory");
             text
         });
     });

@@ -1,4 +1,5 @@
 //! Why threads wait: a program with a thread for each kind of wait.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
 use std::path::Path;
