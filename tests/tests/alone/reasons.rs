@@ -40,6 +40,10 @@ const DISK_WAITS: [(&str, &str); 4] = [
     ("r_fault", "page fault: file"),
 ];
 
+/// Those that wait in functions to which glibc jumps, and which it does not export: where it
+/// is stripped nothing tells what their futexes are for.
+const JUMPING: [&str; 2] = ["r_sem", "r_join"];
+
 /// Of a thread's blocked time at least so much is under what it waits for.
 const LEAST_SHARE: f64 = 0.99;
 /// What threads that map files wait for on their way: the lock of the address space, which
@@ -78,7 +82,10 @@ fn assert_reasons(folded: &Folded, waits: &[(&str, &str)]) {
             }
         }
         let all: u64 = sums.values().sum();
-        let right = sums.iter().filter(|(said, _)| said.starts_with(expected));
+        let is_right = |said: &str| {
+            said.starts_with(expected) || (JUMPING.contains(name) && said == "unknown: futex")
+        };
+        let right = sums.iter().filter(|(said, _)| is_right(said));
         let right: u64 = right.map(|(_, time)| time).sum();
         if all == 0 || (right as f64) < all as f64 * LEAST_SHARE {
             wrong.push(format!("{name}: {expected} is {right} ns of {sums:?}"));
@@ -120,9 +127,7 @@ fn only_the_reasons_that_are_asked_for_are_shown() {
     let tool = Tool::new("offwaketime").args("--reason lock,child --reasons --states");
     let folded = tool.pid(reasons.pid()).folded(1.0);
     let comms = folded.comms();
-    for name in [
-        "r_mutex", "r_rwlock", "r_pi", "r_join", "r_child", "r_vfork",
-    ] {
+    for name in ["r_mutex", "r_rwlock", "r_pi", "r_child", "r_vfork"] {
         assert!(comms.contains(name), "{name}: {folded}");
     }
     assert!(!comms.contains("r_sleep"), "{folded}");

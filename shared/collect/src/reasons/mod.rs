@@ -15,8 +15,8 @@ use kernel_functions::{DIRECT, FAULT, FUTEX, RECLAIM, SWAP, Says, WRITES, is_sch
 
 /// What nothing is known of.
 const UNKNOWN: (Reason, &str) = (Reason::Unknown, "unknown");
-/// A futex whose kind is not known either is waited on until somebody says something.
-const FUTEX_OF_NO_KIND: (Reason, &str) = (Reason::Condition, "futex");
+/// A futex of which user functions say nothing.
+const FUTEX_OF_NO_KIND: (Reason, &str) = (Reason::Unknown, "futex");
 
 /// The reasons of the stacks of a profile.
 #[derive(Default)]
@@ -309,8 +309,8 @@ mod tests {
                 "syscall <std::thread::thread::Thread>::park_timeout <std::sync::mpmc::Receiver<T>>::recv",
                 "condition: park",
             ),
-            ("syscall [unknown]", "condition: futex"),
-            ("", "condition: futex"),
+            ("syscall [unknown]", "unknown: futex"),
+            ("", "unknown: futex"),
         ] {
             let stack = format!("schedule futex_do_wait __futex_wait do_futex|{user}");
             assert_eq!(told(&stack), expected, "{user}");
