@@ -18,6 +18,8 @@ struct stack_key {
 	u64 kernel;
 	/* Who ended the wait: the ID of a chain of wakers, where that is asked. */
 	u64 waker;
+	/* What the thread waited on, where that is asked: an ID of waits/objects.h. */
+	u64 object;
 	/* Of intervals that were sampled: the nanoseconds that each stands for. */
 	u64 period;
 	u8 comm[COMM_LENGTH];

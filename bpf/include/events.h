@@ -33,6 +33,7 @@ enum event_kind {
 	EVENT_WAKER_CHAIN,
 	EVENT_PROCESS,
 	EVENT_MOVED,
+	EVENT_OBJECT,
 };
 
 USER_SPACE_KNOWS(enum, event_kind);

@@ -93,16 +93,148 @@ struct qstr {
 	const unsigned char *name;
 };
 
+struct list_head {
+	struct list_head *next;
+	struct list_head *prev;
+};
+
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+/* d_alias is one of the things that d_u is. */
 struct dentry {
 	struct qstr d_name;
+	struct hlist_node d_u;
 };
 
 struct path {
 	struct dentry *dentry;
 };
 
+struct super_block {
+	unsigned int s_dev;
+	unsigned long s_magic;
+};
+
+struct inode {
+	unsigned short i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	struct hlist_head i_dentry;
+	u32 i_generation;
+};
+
 struct file {
 	struct path f_path;
+	struct inode *f_inode;
+	void *private_data;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct address_space {
+	struct inode *host;
+};
+
+struct page {
+	struct address_space *mapping;
+};
+
+struct folio {
+	struct address_space *mapping;
+};
+
+struct wait_queue_entry {
+	void *private;
+	struct list_head entry;
+};
+
+struct wait_page_queue {
+	struct folio *folio;
+	struct wait_queue_entry wait;
+};
+
+/* Before 5.16. */
+struct wait_page_queue___of_pages {
+	struct page *page;
+};
+
+struct poll_table_entry {
+	struct file *filp;
+	struct wait_queue_entry wait;
+};
+
+struct poll_wqueues {
+	struct task_struct *polling_task;
+	int inline_index;
+	struct poll_table_entry inline_entries[1];
+};
+
+struct epoll_filefd {
+	struct file *file;
+	int fd;
+};
+
+struct epitem {
+	struct list_head rdllink;
+	struct epoll_filefd ffd;
+};
+
+struct eventpoll {
+	struct list_head rdllist;
+};
+
+struct in6_addr {
+	u8 bytes[16];
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	u16 skc_num;
+	unsigned short skc_family;
+	unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_type;
+	u16 sk_protocol;
+	struct pid *sk_peer_pid;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct sockaddr_un {
+	unsigned short sun_family;
+};
+
+/* @len is that of all of the name, what is behind sun_family included. */
+struct unix_address {
+	int len;
+	struct sockaddr_un name[1];
+};
+
+struct unix_sock {
+	struct unix_address *addr;
+	struct sock *peer;
 };
 
 struct mm_struct {
@@ -180,8 +312,11 @@ struct task_struct {
 	int tgid;
 	struct sched_entity se;
 	struct mm_struct *mm;
+	struct files_struct *files;
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
+	struct list_head children;
+	struct list_head sibling;
 	struct pid *thread_pid;
 	struct css_set *cgroups;
 	struct nsproxy *nsproxy;

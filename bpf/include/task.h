@@ -58,16 +58,23 @@ static __always_inline bool is_kernel_thread(struct task_struct *task)
 	return read_task(task, flags) & PF_KTHREAD;
 }
 
-/* The task's thread ID in the caller's PID namespace, 0 when it has none. */
-static __always_inline u32 namespace_tid(struct task_struct *task)
+/* A thread's ID in the PID namespace of this depth, less than PID_NAMESPACE_DEPTH. */
+static __always_inline u32 number_at(struct pid *pid, u32 level)
 {
-	struct pid *pid;
+	struct upid upid;
+
+	if (bpf_core_read(&upid, sizeof(upid), &pid->numbers[level]))
+		return 0;
+	return upid.nr;
+}
+
+/* A thread's ID in the caller's PID namespace, 0 when it has none. */
+static __always_inline u32 pid_number(struct pid *pid)
+{
 	u32 level;
 
 	if (!pid_namespace)
-		return read_task(task, pid);
-
-	pid = read_task(task, thread_pid);
+		return BPF_CORE_READ(pid, numbers[0].nr);
 	level = BPF_CORE_READ(pid, level);
 	for (u32 i = 0; i < PID_NAMESPACE_DEPTH; i++) {
 		struct upid upid;
@@ -80,6 +87,29 @@ static __always_inline u32 namespace_tid(struct task_struct *task)
 			return upid.nr;
 	}
 	return 0;
+}
+
+/* The task's thread ID in the caller's PID namespace, 0 when it has none. */
+static __always_inline u32 namespace_tid(struct task_struct *task)
+{
+	if (!pid_namespace)
+		return read_task(task, pid);
+	return pid_number(read_task(task, thread_pid));
+}
+
+/* Whether the IDs that @task itself knows are those of the caller's PID namespace. */
+static __always_inline bool has_callers_ids(struct task_struct *task)
+{
+	struct pid *pid = read_task(task, thread_pid);
+	u32 level = BPF_CORE_READ(pid, level);
+	struct upid upid;
+
+	if (!pid_namespace)
+		return !level;
+	if (level >= PID_NAMESPACE_DEPTH ||
+	    bpf_core_read(&upid, sizeof(upid), &pid->numbers[level]))
+		return false;
+	return BPF_CORE_READ(upid.ns, ns.inum) == pid_namespace;
 }
 
 static __always_inline u32 namespace_pid(struct task_struct *task)
@@ -158,6 +188,12 @@ static __always_inline struct pt_regs *user_regs(struct task_struct *task)
 		return (struct pt_regs *)bpf_task_pt_regs(task);
 	return regs_at_stack_top(BPF_CORE_READ(task, stack));
 }
+
+/* One of them: a load where the helper is there, whose types are known, else a call. */
+#define read_user_register(regs, name)                                         \
+	(bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) ? \
+		 (regs)->name :                                                \
+		 BPF_CORE_READ(regs, name))
 
 static __always_inline struct pt_regs *current_user_regs(void)
 {

@@ -10,8 +10,10 @@
 static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 					    struct thread *thread)
 {
-	if (state_is_wanted(thread->off_state))
-		thread->user = user_stack_left(ctx, task, thread);
+	if (!state_is_wanted(thread->off_state))
+		return;
+	thread->user = user_stack_left(ctx, task, thread);
+	thread->lock_holder = thread->off_state ? lock_holder(task) : 0;
 }
 
 static __always_inline void thread_woken(void *ctx, struct task_struct *task,

@@ -20,14 +20,14 @@ pub use crate::offwaketime::types::{
     cgroup_place as CgroupPlace, code_changed as CodeChanged, context as Context,
     departure as Departure, dump_budget as DumpBudget, dump_limits as DumpLimits,
     event_kind as EventKind, losses as Losses, no_stack as NoStack, no_waker as NoWaker,
-    open_interval as OpenInterval, preexisting_thread as PreexistingThread,
-    process_event as ProcessEvent, program_name as ProgramName, returning as Returning,
-    stack_dump as StackDump, stack_event as StackEvent, stack_key as StackKey,
-    state_filter as StateFilter, switch_arguments as SwitchArguments, tally as Tally,
-    thread_ids as ThreadIds, thread_kind as ThreadKind, unwind_mapping as UnwindMapping,
-    unwind_page as UnwindPage, unwind_process as UnwindProcess, unwind_rows as UnwindRows,
-    user_registers as UserRegisters, waker_chain_event as WakerChainEvent,
-    waker_event as WakerEvent, walk_end as WalkEnd,
+    object_event as ObjectEvent, object_kind as ObjectKind, open_interval as OpenInterval,
+    preexisting_thread as PreexistingThread, process_event as ProcessEvent,
+    program_name as ProgramName, returning as Returning, stack_dump as StackDump,
+    stack_event as StackEvent, stack_key as StackKey, state_filter as StateFilter,
+    switch_arguments as SwitchArguments, tally as Tally, thread_ids as ThreadIds,
+    thread_kind as ThreadKind, unwind_mapping as UnwindMapping, unwind_page as UnwindPage,
+    unwind_process as UnwindProcess, unwind_rows as UnwindRows, user_registers as UserRegisters,
+    waker_chain_event as WakerChainEvent, waker_event as WakerEvent, walk_end as WalkEnd,
 };
 
 /// How many elements an array in a struct has.
@@ -61,6 +61,8 @@ pub const STACK_AT_RETURN: u64 = NoStack::STACK_AT_RETURN.0 as u64;
 /// Set in the ID of a stack that user space is to read, `STACK_OF_PREEXISTING` of
 /// `include/events.h`, and in no other.
 pub const STACK_TO_READ: u64 = 1 << 63;
+/// Object ID: what it was is not known: `NO_OBJECT` of `include/waits/object_event.h`.
+pub const NO_OBJECT: u64 = 0;
 /// Waker ID: the wake-up was not seen.
 pub const WAKER_MISSED: u64 = NoWaker::WAKER_MISSED.0 as u64;
 /// Waker ID: the window ended first.
@@ -172,6 +174,7 @@ integers!(
     Departure,
     DumpBudget,
     Losses,
+    ObjectEvent,
     OpenInterval,
     RecentSum,
     PreexistingThread,

@@ -75,6 +75,15 @@ static int bound(int type, struct sockaddr_in *to)
 	return fd;
 }
 
+static int port_of(int fd)
+{
+	struct sockaddr_in own;
+	socklen_t length = sizeof(own);
+
+	check(getsockname(fd, (void *)&own, &length), "getsockname");
+	return ntohs(own.sin_port);
+}
+
 static int connected(int type, const struct sockaddr_in *to)
 {
 	int fd = socket(AF_INET, type, 0);
@@ -516,6 +525,14 @@ int main(int argc, char **argv)
 	for (unsigned long at = 0; folder && at < COUNT(disk_waits); at++)
 		start_thread_of(wait_for_good, (void *)&disk_waits[at]);
 	start_thread_of(drive, NULL);
+	/* What some of them wait on: descriptors and ports. */
+	tell("r_pipe %d", reads[PIPE]);
+	tell("r_poll %d", reads[POLLED]);
+	tell("r_select %d", reads[SELECTED]);
+	tell("r_epoll %d", reads[EPOLLED]);
+	tell("r_accept %d", ntohs(address.sin_port));
+	tell("r_tcp %d", port_of(reads[TCP]));
+	tell("r_udp %d", port_of(reads[UDP]));
 	tell("ready");
 	for (;;)
 		pause();

@@ -10,6 +10,7 @@
 #include "stacks/stack_capture.h"
 #include "clock/returns.h"
 #include "clock/thread_clock.h"
+#include "waits/objects.h"
 
 /* Bounds on an interval's length, both inclusive, nanoseconds. */
 const volatile u64 min_interval = 0;
@@ -55,6 +56,9 @@ static __noinline int count_interval(struct task_struct *task,
 	};
 
 	key.kernel = capture_saved_kernel_stack(task, SCRATCH_HOOK);
+	if (weight->blocked)
+		key.object =
+			capture_object(task, thread->lock_holder, SCRATCH_HOOK);
 	BPF_CORE_READ_STR_INTO(&key.comm, task, comm);
 	if (is_taken_at_return(key.user))
 		count_at_return(task, thread, &key, weight);

@@ -63,6 +63,9 @@ struct thread {
 	u32 woken_early;
 	u32 voluntary;
 	u32 involuntary;
+	/* Who held the lock for which it left, see lock_holder(). */
+	u32 lock_holder;
+	u32 unused;
 	u8 comm[COMM_LENGTH];
 	THREAD_MEMBERS
 };
@@ -313,6 +316,7 @@ static __always_inline void depart_belatedly(struct task_struct *task,
 	thread->off_state = state;
 	thread->ran_before = time_run(task);
 	thread->user = is_kernel_thread(task) ? STACK_NONE : STACK_MISSED;
+	thread->lock_holder = 0;
 	*(volatile u64 *)&thread->clock =
 		clock_at(now, state ? THREAD_BLOCKED : THREAD_RUNNABLE);
 }

@@ -9,6 +9,7 @@
 
 #include "clock/clock_edges.h"
 #include "stacks/stack_capture.h"
+#include "waits/objects.h"
 
 /* What user space learns of a thread that is there before the window, or joins. */
 struct preexisting_thread {
@@ -85,6 +86,8 @@ struct open_interval {
 	/* When it began: it is open only if the record says so at the very end. */
 	u64 off_since;
 	u64 kernel;
+	/* What it waits on, an ID of waits/objects.h. */
+	u64 object;
 	/* The kernel's task state now. */
 	u32 task_state;
 	/* Whether the command line asks for the thread. */
@@ -132,6 +135,8 @@ int read_open_intervals(struct bpf_iter__task *ctx)
 		return 0;
 	open.task = (u64)task;
 	open.kernel = capture_saved_kernel_stack(task, SCRATCH_ITERATOR);
+	open.object =
+		capture_object(task, thread->lock_holder, SCRATCH_ITERATOR);
 	open.task_state = task_state(task);
 	open.is_chosen = is_chosen(task);
 	/* If it ran meanwhile, the stack may be that of another place. */
@@ -204,8 +209,12 @@ int find_departed(struct bpf_iter__task *ctx)
 	if (has_stayed_off_cpu(task, thread)) {
 		departure.open.kernel =
 			capture_saved_kernel_stack(task, SCRATCH_ITERATOR);
-		if (!has_stayed_off_cpu(task, thread))
+		departure.open.object = capture_object(
+			task, thread->lock_holder, SCRATCH_ITERATOR);
+		if (!has_stayed_off_cpu(task, thread)) {
 			departure.open.kernel = STACK_MISSED;
+			departure.open.object = NO_OBJECT;
+		}
 	}
 	bpf_seq_write(ctx->meta->seq, &departure, sizeof(departure));
 	return 0;

@@ -19,8 +19,9 @@ use loader::{Context, Error, LoadedObject, Result, Targets, Variable, monotonic_
 use symbolize::Process;
 
 use crate::StackChoice;
-use crate::counts::{DoubleBuffer, Parts, Settled, Sums};
+use crate::counts::{Arrived, DoubleBuffer, Parts, Settled, Sums};
 use crate::living::Living;
+use crate::objects::Objects;
 use crate::session::accounts::Account;
 use crate::stacks::{Outcome, Stacks};
 use crate::thread_names::ThreadNames;
@@ -35,6 +36,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 struct Inbox<'a> {
     stacks: Stacks,
     wakers: Wakers,
+    objects: Objects,
     ended: Vec<ThreadEnd>,
     unwinder: Option<Unwinder<'a>>,
 }
@@ -53,6 +55,9 @@ impl Inbox<'_> {
             Some(EventKind::EVENT_WAKER_CHAIN) => copy(message)
                 .iter()
                 .for_each(|event| self.wakers.add_chain(event)),
+            Some(EventKind::EVENT_OBJECT) => copy(message)
+                .iter()
+                .for_each(|event| self.objects.add(event, &mut self.stacks.symbolizer)),
             // EVENT_COUNTS_FILLING and EVENT_MOVED only wake us.
             _ => {}
         }
@@ -128,23 +133,23 @@ impl Inbox<'_> {
         self.wakers.forget(unused);
     }
 
+    /// What IDs stand for.
+    fn arrived(&self) -> Arrived<'_> {
+        Arrived {
+            stacks: &self.stacks,
+            wakers: &self.wakers,
+            objects: &self.objects,
+        }
+    }
+
     /// Has the sums settle that can. Where `living` are known, those that have
     /// ended send nothing more: only dumps of theirs may still wait.
     fn settle(&mut self, sums: &mut Sums, living: Option<&Living>) {
-        let Inbox {
-            stacks,
-            wakers,
-            unwinder,
-            ..
-        } = self;
-        let waits = |id| {
-            unwinder
-                .as_ref()
-                .is_some_and(|unwinder| unwinder.has_dump(id))
-        };
+        let unwinder = self.unwinder.as_ref();
+        let waits = |id| unwinder.is_some_and(|unwinder| unwinder.has_dump(id));
         let is_lost = |pid, id| living.is_some_and(|living| !living.has(pid)) && !waits(id);
-        wakers.settle(stacks, is_lost);
-        sums.settle(stacks, wakers, is_lost);
+        self.wakers.settle(&self.stacks, is_lost);
+        sums.settle(self.arrived(), is_lost);
     }
 }
 
@@ -177,6 +182,8 @@ pub struct Collected {
     pub(crate) stacks: Stacks,
     /// Who ended waits.
     pub(crate) wakers: Wakers,
+    /// What was waited on.
+    pub(crate) objects: Objects,
     /// Whose sums and accounts they are.
     thread_names: ThreadNames,
     /// Accounts of the threads that ended inside the window.
@@ -198,6 +205,7 @@ impl<'a> Collector<'a> {
         let inbox = Rc::new(RefCell::new(Inbox {
             stacks: Stacks::with_detail(choice.detail, choice.sources),
             wakers: Wakers::new(choice.per_process),
+            objects: Objects::new(),
             ended: Vec::new(),
             unwinder: choice.unwinder(object)?,
         }));
@@ -270,9 +278,8 @@ impl<'a> Collector<'a> {
     /// Adds an interval that programs did not see end.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
         if self.thread_names.include(&key.comm) {
-            let Inbox { stacks, wakers, .. } = &*self.inbox.borrow();
             self.parts.add(tally);
-            self.sums.add(key, tally, stacks, wakers);
+            self.sums.add(key, tally, self.inbox.borrow().arrived());
         }
     }
 
@@ -358,13 +365,13 @@ impl<'a> Collector<'a> {
         let full = self.counts.swap()?;
         // The stacks first, and then what was counted under their IDs.
         self.ring.consume().context("read the ring buffer")?;
-        let Inbox { stacks, wakers, .. } = &mut *self.inbox.borrow_mut();
-        wakers.settle(stacks, |_, _| false);
+        let inbox = &mut *self.inbox.borrow_mut();
+        inbox.wakers.settle(&inbox.stacks, |_, _| false);
         let (sums, parts, names) = (&mut self.sums, &mut self.parts, &mut self.thread_names);
         take_all(full, "the counts", |key: StackKey, tally: Tally| {
             if names.include(&key.comm) {
                 parts.add(&tally);
-                sums.add(key, &tally, stacks, wakers);
+                sums.add(key, &tally, inbox.arrived());
             }
         })
     }
@@ -391,6 +398,7 @@ impl<'a> Collector<'a> {
         let Some(Inbox {
             stacks,
             wakers,
+            objects,
             ended,
             unwinder,
         }) = inbox
@@ -407,6 +415,7 @@ impl<'a> Collector<'a> {
             open: Vec::new(),
             stacks,
             wakers,
+            objects,
             thread_names,
             ended,
             accounts: Vec::new(),
@@ -422,7 +431,12 @@ impl Collected {
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
         if self.thread_names.include(&key.comm) {
             self.open.push(*tally);
-            self.sums.add(key, tally, &self.stacks, &self.wakers);
+            let arrived = Arrived {
+                stacks: &self.stacks,
+                wakers: &self.wakers,
+                objects: &self.objects,
+            };
+            self.sums.add(key, tally, arrived);
         }
     }
 
@@ -446,7 +460,12 @@ impl Collected {
     /// The sums by stack. Of what has not come by now nothing will.
     pub(crate) fn settled(&mut self) -> Settled {
         self.wakers.settle(&self.stacks, |_, _| true);
-        self.sums.settle(&self.stacks, &self.wakers, |_, _| true);
+        let arrived = Arrived {
+            stacks: &self.stacks,
+            wakers: &self.wakers,
+            objects: &self.objects,
+        };
+        self.sums.settle(arrived, |_, _| true);
         self.stacks.forget_ids();
         self.sums.take_settled()
     }

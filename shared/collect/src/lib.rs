@@ -9,8 +9,10 @@
 mod collector;
 mod counts;
 mod draft;
+mod interner;
 mod living;
 mod naming;
+mod objects;
 mod reasons;
 mod session;
 mod spans;

@@ -9,7 +9,7 @@ use profile::{Bursts, Losses, Profile, Sample, State, ThreadId, Unit, Waker, Wei
 use crate::Collected;
 use crate::counts::Settled;
 use crate::draft::Draft;
-use crate::reasons::Reasons;
+use crate::reasons::{Place, Reasons};
 use crate::session::accounts::Account;
 use crate::stacks::{NamedStack, Quality, Walks};
 use crate::wakers::Seen;
@@ -60,9 +60,13 @@ impl Collected {
         (self.stacks).look_up_sleeps(blocked.map(|(key, _)| key.kernel));
         let counted = sums.keys().flat_map(|key| [key.user, key.kernel]);
         self.stacks.resolve(counted.chain(self.wakers.stacks()));
+        self.objects.resolve(&mut self.stacks.symbolizer);
 
         let mut draft = Draft::new(unit, self.stacks.detail());
-        let mut reasons = Reasons::default();
+        let mut reasons = Reasons::new(self.accounts.iter().map(|account| {
+            let name = profile::text::comm(account.comm());
+            (account.id(), name)
+        }));
         // Where there are millions, the sums go as the samples come.
         let mut sums = sums.into_rows();
         sums.reverse();
@@ -87,7 +91,13 @@ impl Collected {
             let why = (tally.blocked > 0).then(|| {
                 let profile = &mut draft.profile;
                 let sleep = || self.stacks.sleep(key.kernel);
-                reasons.why(profile, named.stack, key.kernel, sleep, tally.events)
+                let place = Place {
+                    stack: named.stack,
+                    kernel: key.kernel,
+                    object: key.object,
+                    objects: &self.objects,
+                };
+                reasons.why(profile, &place, sleep, tally.events)
             });
             let sample = Sample {
                 comm: draft.comm(&comms[key.comm]),

@@ -5,7 +5,7 @@ use regex::Regex;
 use symbolize::Sources;
 
 use crate::unwinding::make_room_for_tables;
-use crate::{CallGraph, Detail, Unwinder};
+use crate::{CallGraph, Detail, Unwinder, objects};
 
 /// Which stacks are wanted, and of what.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct StackChoice {
     pub detail: Detail,
     /// Whether the source lines of frames are looked up.
     pub sources: Sources,
+    /// What blocked threads wait on.
+    pub objects: bool,
     /// Stacks of others than the targets are captured, too.
     pub of_anyone: bool,
     /// Only those of threads in whose name this is found.
@@ -38,6 +40,11 @@ impl StackChoice {
         object.set("call_graph", self.call_graph.code())?;
         object.set("per_thread", self.per_thread)?;
         make_room_for_tables(object, self.of_anyone || targets.is_everything())
+    }
+
+    /// Tells programs of blocked time whether what is waited on is to be found out.
+    pub fn configure_objects(&self, object: &mut OpenObject) -> Result<()> {
+        objects::configure(object, self.objects)
     }
 
     /// What keeps the unwind tables, if the choice takes any.

@@ -1,7 +1,5 @@
 //! Who ended waits: the hops and chains that a program sends, each once.
 
-mod interner;
-
 use std::collections::{HashMap, HashSet};
 
 use bpf::types::{
@@ -10,9 +8,9 @@ use bpf::types::{
 use profile::{Stack, ThreadId, Waker, marker};
 
 use crate::draft::Draft;
+use crate::interner::Interner;
 use crate::living::Living;
 use crate::stacks::{Captured, NamedStack, Quality, Stacks};
-use interner::Interner;
 
 /// Hops and chains kept at most; what comes after them counts as missing.
 const MOST_KEPT: usize = 1 << 20;

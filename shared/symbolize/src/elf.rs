@@ -24,6 +24,7 @@ const BATCH: u64 = 4 << 10;
 
 const PT_LOAD: u32 = 1;
 const PF_X: u32 = 1;
+const PF_W: u32 = 2;
 
 /// `sh_type` of a full symbol table.
 pub(crate) const SHT_SYMTAB: u32 = 2;
@@ -36,6 +37,8 @@ struct Segment {
     offset: u64,
     address: u64,
     size: u64,
+    /// In memory, where what the file does not have is 0.
+    memory: u64,
 }
 
 struct Section {
@@ -156,6 +159,7 @@ impl<'f> Elf<'f> {
                 offset: fields.address(wide, (8, 4)),
                 address: fields.address(wide, (16, 8)),
                 size: fields.address(wide, (32, 16)),
+                memory: fields.address(wide, (40, 20)),
             });
         }
         Ok(())
@@ -201,6 +205,35 @@ impl<'f> Elf<'f> {
         // Segments may share a page of the file; only one of them is code.
         let segment = segments.find(|segment| loaded(segment) && segment.flags & PF_X != 0)?;
         segment.address.checked_add(offset - segment.offset)
+    }
+
+    /// The virtual address of where a mapping of code begins, which is at an offset in the
+    /// file: a multiple of the size of pages, so other bytes may come before the code.
+    pub(crate) fn mapped_address(&self, offset: u64) -> Option<u64> {
+        const PAGE: u64 = 4096;
+        let mut segments = self.segments.iter().filter(|segment| {
+            let before = segment.offset % PAGE;
+            segment.kind == PT_LOAD
+                && segment.flags & PF_X != 0
+                && offset
+                    .checked_sub(segment.offset - before)
+                    .is_some_and(|at| at < segment.size.saturating_add(before))
+        });
+        let segment = segments.next()?;
+        segment
+            .address
+            .checked_add_signed(offset.wrapping_sub(segment.offset).cast_signed())
+    }
+
+    /// Whether a virtual address is in what programs may write to.
+    pub(crate) fn has_data(&self, address: u64) -> bool {
+        self.segments.iter().any(|segment| {
+            segment.kind == PT_LOAD
+                && segment.flags & PF_W != 0
+                && address
+                    .checked_sub(segment.address)
+                    .is_some_and(|at| at < segment.memory)
+        })
     }
 
     /// Whether there is a symbol table of this type.
@@ -357,17 +390,28 @@ mod tests {
             offset,
             address,
             size,
+            memory: size + 0x800,
         };
         let file = file(b"");
         let segments = vec![
             segment(PT_NOTE, PF_R | PF_X, 0, 0, 0x100),
             segment(PT_LOAD, PF_R, 0, 0x10_0000, 0x3000),
             segment(PT_LOAD, PF_R | PF_X, 0x1000, 0x40_1000, 0x1000),
+            segment(PT_LOAD, PF_R | PF_W, 0x2000, 0x40_3000, 0x1000),
         ];
         let elf = with(&file, segments, Vec::new());
         let addresses = [0x50, 0xfff, 0x1000, 0x1fff, 0x2000].map(|offset| elf.address(offset));
         let expected = [None, None, Some(0x40_1000), Some(0x40_1fff), None];
         assert_eq!(addresses, expected);
+        let data = [0x40_2000, 0x40_3000, 0x40_47ff, 0x40_4800].map(|at| elf.has_data(at));
+        assert_eq!(data, [false, true, true, false]);
+        let elf = with(
+            &file,
+            vec![segment(PT_LOAD, PF_R | PF_X, 0x1234, 0x40_1234, 0x1000)],
+            Vec::new(),
+        );
+        let mapped = [0xfff, 0x1000, 0x2000, 0x2234].map(|offset| elf.mapped_address(offset));
+        assert_eq!(mapped, [None, Some(0x40_1000), Some(0x40_2000), None]);
     }
 
     #[test]

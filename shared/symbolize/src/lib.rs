@@ -31,6 +31,7 @@ pub use frame::{Frame, Inlined, Module, Source};
 pub use losses::Losses;
 pub use naming::kernel::AskKernel;
 pub use naming::sources::Sources;
+pub use naming::variables::{Data, Variable};
 pub use symbolizer::Symbolizer;
 
 /// One run of one program.

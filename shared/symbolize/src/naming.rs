@@ -8,6 +8,7 @@ pub(crate) mod perf_map;
 pub(crate) mod sources;
 pub(crate) mod symbols;
 pub(crate) mod tracers;
+pub(crate) mod variables;
 pub(crate) mod vdso;
 pub(crate) mod wanted;
 

@@ -12,7 +12,7 @@ use crate::naming::kernel::AskKernel;
 use crate::naming::perf_map::PerfMaps;
 use crate::naming::sources::Sources;
 use crate::process::images::{Image, Images};
-use crate::process::processes::Processes;
+use crate::process::processes::{Mapping, Processes};
 use crate::{Frame, Location, Losses, Process, naming::tracers, process::open};
 
 /// Below this no program has code (`vm.mmap_min_addr`).
@@ -152,6 +152,17 @@ impl Symbolizer {
             Image::Vdso => Location::Vdso { offset: within },
             Image::Module(index) => Location::Module { index },
         }
+    }
+
+    /// The last executable mapping that begins before an address.
+    pub(crate) fn code_before(&mut self, process: Process, address: u64) -> Option<Mapping> {
+        let Self {
+            processes,
+            images,
+            losses,
+            ..
+        } = self;
+        processes.last_before(process, address, images, losses)
     }
 
     fn locate_jit(&mut self, process: Process, address: u64) -> Location {

@@ -12,6 +12,7 @@ const CLIENTS: u32 = 4;
 const SECONDS: u32 = 2;
 const ROUNDS: usize = 7;
 const OURS: &str = "offcputime -p PID -m 1000";
+const WITH_REASONS: &str = "offcputime -p PID -m 1000 --reasons";
 const WALLCLOCK: &str = "wallclock PID -d 60 -o FILE";
 const THEIRS: &str = "libbpf-tools' offcputime -p PID -m 1000";
 
@@ -22,6 +23,7 @@ pub(crate) fn transactions(table: &mut Table) {
     let contenders = [
         Some(Profiler::ours("offcputime", "-p PID -m 1000")),
         Profiler::libbpf_tools("offcputime", "-p PID -m 1000"),
+        Some(Profiler::ours("offcputime", "-p PID -m 1000 --reasons")),
         Profiler::bpftrace_off_cpu(true),
         Some(Profiler::ours("offcputime", "-m 1000")),
         Profiler::libbpf_tools("offcputime", "-m 1000"),
@@ -60,8 +62,20 @@ fn programs(table: &mut Table, server: &Server, contenders: &[Profiler]) {
     });
     let find = |name: &str| all.iter().find(|figures| figures.of.name == name);
     let most = if user_stacks_can_wait() { 0.13 } else { 0.27 };
+    // What was waited on may cost so much more.
+    const MOST_FOR_REASONS: f64 = 1.1;
     for figures in &all {
         let (bound, verdict) = match (figures.of.name.as_str(), find(THEIRS)) {
+            (WITH_REASONS, _) => {
+                let ratios = figures.ratios(find(OURS).expect("our own"));
+                (
+                    format!(
+                        "at most {MOST_FOR_REASONS} of what it is without, is {}",
+                        shown(&ratios, 2)
+                    ),
+                    Verdict::of(median(ratios) <= MOST_FOR_REASONS),
+                )
+            }
             (OURS | WALLCLOCK, Some(theirs)) => {
                 let ratios = figures.ratios(theirs);
                 (

@@ -106,6 +106,44 @@ fn per_run(program: &Program) -> f64 {
     *run_ns as f64 / *runs as f64
 }
 
+/// What it costs to find out what threads wait on: for intervals that do not count, and for
+/// those that do.
+pub(crate) fn reasons(table: &mut Table) {
+    const MOST: f64 = 1.1;
+    const ROUNDS: usize = 9;
+    let ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
+    for (kept, bounded) in [("-m 1000", true), ("-m 0", false)] {
+        let things = ["", " --reasons"];
+        let all = in_turn(ROUNDS, things, |reasons| {
+            let tool = Profiler::ours("offcputime", &format!("-p PID {kept}{reasons}"));
+            let cost = cost_of(&tool, ping_pong.pid(), || sleep(WINDOW));
+            let own = cost.ran.iter().find(|ran| ran.name == "sched_switch");
+            per_run(own.expect("a program that ran"))
+        });
+        let [without, with] = &all[..] else {
+            unreachable!("two were measured");
+        };
+        let ratios = with.ratios(without);
+        let (bound, verdict) = match bounded {
+            true => (
+                format!(
+                    "at most {MOST} of what it is without, is {}",
+                    shown(&ratios, 2)
+                ),
+                Verdict::of(median(ratios) <= MOST),
+            ),
+            false => (
+                format!("without {}", shown(&without.values, 0)),
+                Verdict::Figure,
+            ),
+        };
+        let what = "ns of a switch of a ping-pong";
+        let name = format!("offcputime -p PID {kept} --reasons");
+        let measured = shown(&with.values, 0);
+        table.row(&[what, &name, &measured, BPF_TIME, &bound], verdict);
+    }
+}
+
 /// cpudist beside libbpf-tools', at each switch of a ping-pong.
 pub(crate) fn cpudist(table: &mut Table) {
     const MODES: [&str; 3] = ["", "-P", "-O"];

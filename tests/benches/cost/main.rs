@@ -21,12 +21,13 @@ use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const PARTS: [Part; 14] = [
+const PARTS: [Part; 15] = [
     ("a context switch, perf bench sched pipe", switches::pipe),
     ("a context switch with -p", switches::pipe_watched),
     ("hackbench", switches::messaging),
     ("a hook off CPU", hooks::off_cpu),
     ("a hook on CPU", hooks::on_cpu),
+    ("what is waited on", hooks::reasons),
     ("cpudist's hooks", hooks::cpudist),
     ("transactions of MariaDB", database::transactions),
     ("a program that computes", sampling::throughput),

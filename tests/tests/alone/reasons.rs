@@ -40,9 +40,10 @@ const DISK_WAITS: [(&str, &str); 4] = [
     ("r_fault", "page fault: file"),
 ];
 
-/// Those that wait in functions to which glibc jumps, and which it does not export: where it
-/// is stripped nothing tells what their futexes are for.
-const JUMPING: [&str; 2] = ["r_sem", "r_join"];
+/// Waits in a function to which glibc jumps, and which it does not export: where it is
+/// stripped nothing tells what the futex is for.
+const JUMPING: &str = "r_sem";
+const NOT_TOLD: &str = "unknown: futex";
 
 /// Of a thread's blocked time at least so much is under what it waits for.
 const LEAST_SHARE: f64 = 0.99;
@@ -70,6 +71,72 @@ fn measure(workload: &Workload, seconds: f32) -> Folded {
     tool.pid(workload.pid()).folded(seconds)
 }
 
+/// What each thread waits on, by what the program tells; a name that ends in `…` goes on.
+fn objects(workload: &Workload) -> Vec<(&'static str, String)> {
+    let pid = workload.pid();
+    let pipe = |name| {
+        let fd = workload.told(name);
+        let link = std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
+        link.expect("a descriptor").display().to_string()
+    };
+    let pipes = ["r_pipe", "r_poll", "r_select", "r_epoll"].map(|name| (name, pipe(name)));
+    let port = |name| workload.told(name);
+    let ports = [
+        (
+            "r_accept",
+            format!("tcp listening on 127.0.0.1:{}", port("r_accept")),
+        ),
+        (
+            "r_tcp",
+            format!("tcp 127.0.0.1:{} to 127.0.0.1:…", port("r_tcp")),
+        ),
+        ("r_udp", format!("udp on 127.0.0.1:{}", port("r_udp"))),
+    ];
+    let known = [
+        ("r_mutex", "mutex, held by k_holder"),
+        ("r_pi", "pi_mutex, held by k_holder"),
+        ("r_rwlock", "rwlock"),
+        ("r_cond", "cond"),
+        ("r_sem", "semaphore"),
+        ("r_barrier", "barrier"),
+        ("r_join", "k_joined"),
+        ("r_child", "k_child"),
+        ("r_unix", "unix of process …"),
+        ("r_eventfd", "eventfd"),
+        ("r_timerfd", "timerfd"),
+    ];
+    let known = known.map(|(name, object)| (name, object.to_owned()));
+    pipes.into_iter().chain(ports).chain(known).collect()
+}
+
+/// Of the time that a thread was blocked for its reason nearly all is on the object.
+#[track_caller]
+fn assert_objects(folded: &Folded, objects: &[(&str, String)]) {
+    let reasons: BTreeMap<&str, &str> = WAITS.iter().chain(&DISK_WAITS).copied().collect();
+    let mut wrong = Vec::new();
+    for (name, object) in objects {
+        let (mut right, mut all) = (0, 0);
+        let lines = folded.lines.iter().filter(|line| line.comm == *name);
+        for (said, time) in lines.filter_map(reason) {
+            let for_it = said.strip_prefix(reasons[name]);
+            let not_told = || said.strip_prefix(NOT_TOLD).filter(|_| *name == JUMPING);
+            let Some(said) = for_it.or_else(not_told) else {
+                continue;
+            };
+            let is_it = match object.strip_suffix('…') {
+                Some(start) => said.contains(&format!(", {start}")),
+                None => said.ends_with(&format!(", {object}")),
+            };
+            all += time;
+            right += if is_it { time } else { 0 };
+        }
+        if all == 0 || (right as f64) < all as f64 * LEAST_SHARE {
+            wrong.push(format!("{name}: {right} of {all} ns are on {object}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{folded}", wrong.join("\n"));
+}
+
 #[track_caller]
 fn assert_reasons(folded: &Folded, waits: &[(&str, &str)]) {
     let mut wrong = Vec::new();
@@ -83,7 +150,7 @@ fn assert_reasons(folded: &Folded, waits: &[(&str, &str)]) {
         }
         let all: u64 = sums.values().sum();
         let is_right = |said: &str| {
-            said.starts_with(expected) || (JUMPING.contains(name) && said == "unknown: futex")
+            said.starts_with(expected) || (*name == JUMPING && said.starts_with(NOT_TOLD))
         };
         let right = sums.iter().filter(|(said, _)| is_right(said));
         let right: u64 = right.map(|(_, time)| time).sum();
@@ -98,7 +165,9 @@ fn assert_reasons(folded: &Folded, waits: &[(&str, &str)]) {
 fn each_wait_has_its_reason() {
     let _turn = Turn::take();
     let reasons = Workload::plain("reasons");
-    assert_reasons(&measure(&reasons, 3.0), &WAITS);
+    let folded = measure(&reasons, 3.0);
+    assert_reasons(&folded, &WAITS);
+    assert_objects(&folded, &objects(&reasons));
 }
 
 #[test]
@@ -106,7 +175,16 @@ fn waits_for_a_disk_have_theirs() {
     let _turn = Turn::take();
     let folder = on_disk();
     let reasons = Workload::start("reasons", &[folder.path().display()]);
-    assert_reasons(&measure(&reasons, 5.0), &DISK_WAITS);
+    let folded = measure(&reasons, 5.0);
+    assert_reasons(&folded, &DISK_WAITS);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let objects = [
+        ("r_flock", path("locked")),
+        ("r_fsync", path("synced")),
+        ("r_read", path("read")),
+        ("r_fault", path("mapped")),
+    ];
+    assert_objects(&folded, &objects);
 }
 
 /// The function names of stripped programs are those that libraries export.
@@ -176,8 +254,8 @@ fn wallclock_splits_blocked_time_by_reason() {
         lines.filter(|line| line.leaf().starts_with(reason)).count() > 0
     };
     for (name, reason) in [
-        ("r_tcp", "[network: receive]"),
-        ("r_rwlock", "[lock: rwlock]"),
+        ("r_tcp", "[network: receive, tcp 127.0.0.1:"),
+        ("r_rwlock", "[lock: rwlock, rwlock]"),
     ] {
         assert!(says(name, reason), "{name}: {folded}");
     }

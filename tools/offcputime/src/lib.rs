@@ -42,12 +42,20 @@ impl StackTool for Arguments {
     }
 
     fn stacks(&self) -> StackChoice {
-        self.stacks.choice(&self.output, &self.target)
+        let choice = self.stacks.choice(&self.output, &self.target);
+        StackChoice {
+            objects: choice.objects || !self.intervals.reasons().is_empty(),
+            ..choice
+        }
     }
 
     fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         object.set("switch_arguments", kernel.switch_arguments)?;
-        let wants_accounts = self.clocks.is_some() || self.output.needs().accounts;
+        let stacks = self.stacks();
+        stacks.configure_objects(object)?;
+        // A joined thread is known by its account.
+        let wants_accounts =
+            self.clocks.is_some() || self.output.needs().accounts || stacks.objects;
         object.set("want_thread_ends", wants_accounts)?;
         self.intervals.filter().configure(object, kernel)?;
         object.set("sample_short", self.sample_short)?;

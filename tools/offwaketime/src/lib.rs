@@ -54,6 +54,7 @@ impl StackTool for Arguments {
             per_process: choice.per_process || is_chain,
             // Anyone may be a waker.
             of_anyone: true,
+            objects: choice.objects || !self.intervals.reasons().is_empty(),
             ..choice
         }
     }
@@ -62,7 +63,10 @@ impl StackTool for Arguments {
         let distance = kernel.preempt_count_from_runqueue;
         object.set("preempt_count_from_runqueue", distance)?;
         object.set("switch_arguments", kernel.switch_arguments)?;
-        object.set("want_thread_ends", false)?;
+        let stacks = self.stacks();
+        stacks.configure_objects(object)?;
+        // A joined thread is known by its account.
+        object.set("want_thread_ends", stacks.objects)?;
         object.set("chain_length", self.chain)?;
         object.set("measure_everything", self.chain > 1)?;
         self.intervals.filter().configure(object, kernel)?;

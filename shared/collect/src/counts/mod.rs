@@ -6,4 +6,4 @@ mod sums;
 
 pub(crate) use double_buffer::DoubleBuffer;
 pub(crate) use parts::Parts;
-pub(crate) use sums::{Settled, Sums};
+pub(crate) use sums::{Arrived, Settled, Sums};

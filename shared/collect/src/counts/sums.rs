@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 use std::num::NonZeroU64;
 
-use bpf::types::{COMM_LENGTH, STACK_MISSED, StackKey, Tally, WAKER_MISSED};
+use bpf::types::{COMM_LENGTH, NO_OBJECT, STACK_MISSED, StackKey, Tally, WAKER_MISSED};
 use profile::{Id, RowMap, Table, ThreadId};
 
+use crate::objects::Objects;
 use crate::stacks::{Captured, Stacks};
 use crate::wakers::Wakers;
 
@@ -23,8 +24,18 @@ pub(crate) struct Key {
     pub(crate) kernel: Captured,
     /// The first ID of the waker.
     pub(crate) waker: u64,
+    /// The first ID of what was waited on.
+    pub(crate) object: u64,
     /// Of intervals that were sampled: the nanoseconds that each stands for.
     pub(crate) period: Option<NonZeroU64>,
+}
+
+/// What the IDs of sums stand for, as far as it has come.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrived<'a> {
+    pub(crate) stacks: &'a Stacks,
+    pub(crate) wakers: &'a Wakers,
+    pub(crate) objects: &'a Objects,
 }
 
 /// Sums that have settled.
@@ -38,7 +49,7 @@ pub(crate) struct Settled {
 pub(crate) struct Sums {
     per_process: bool,
     settled: Settled,
-    /// Those of which a stack or the waker has not come yet.
+    /// Those of which a stack, the waker or the object has not come yet.
     open: HashMap<StackKey, Tally>,
 }
 
@@ -52,9 +63,11 @@ impl Sums {
     }
 
     /// Adds what was counted under `key`.
-    pub(crate) fn add(&mut self, key: StackKey, tally: &Tally, stacks: &Stacks, wakers: &Wakers) {
-        let [user, kernel] = [key.user, key.kernel].map(|id| stacks.captured(id));
-        let (Some(user), Some(kernel), Some(waker)) = (user, kernel, wakers.first(key.waker))
+    pub(crate) fn add(&mut self, key: StackKey, tally: &Tally, arrived: Arrived<'_>) {
+        let [user, kernel] = [key.user, key.kernel].map(|id| arrived.stacks.captured(id));
+        let waker = arrived.wakers.first(key.waker);
+        let object = arrived.objects.first(key.object);
+        let (Some(user), Some(kernel), Some(waker), Some(object)) = (user, kernel, waker, object)
         else {
             return add(self.open.entry(key).or_default(), tally);
         };
@@ -70,6 +83,7 @@ impl Sums {
             user,
             kernel,
             waker,
+            object,
             period: NonZeroU64::new(period),
         };
         add(self.settled.sums.entry(key), tally);
@@ -77,22 +91,20 @@ impl Sums {
 
     /// Looks again at the sums that could not settle. What has not come counts
     /// as missed if `is_lost` says so of the process and the ID.
-    pub(crate) fn settle(
-        &mut self,
-        stacks: &Stacks,
-        wakers: &Wakers,
-        is_lost: impl Fn(u32, u64) -> bool,
-    ) {
+    pub(crate) fn settle(&mut self, arrived: Arrived<'_>, is_lost: impl Fn(u32, u64) -> bool) {
         for (mut key, tally) in std::mem::take(&mut self.open) {
             for id in [&mut key.user, &mut key.kernel] {
-                if stacks.captured(*id).is_none() && is_lost(key.pid, *id) {
+                if arrived.stacks.captured(*id).is_none() && is_lost(key.pid, *id) {
                     *id = STACK_MISSED;
                 }
             }
-            if !wakers.has(key.waker) && is_lost(key.pid, key.waker) {
+            if !arrived.wakers.has(key.waker) && is_lost(key.pid, key.waker) {
                 key.waker = WAKER_MISSED;
             }
-            self.add(key, &tally, stacks, wakers);
+            if arrived.objects.first(key.object).is_none() && is_lost(key.pid, key.object) {
+                key.object = NO_OBJECT;
+            }
+            self.add(key, &tally, arrived);
         }
     }
 
@@ -170,10 +182,16 @@ mod tests {
     #[test]
     fn processes_that_do_the_same_have_one_sum() {
         let (stacks, wakers) = (two_of_the_same(), Wakers::new(false));
+        let objects = Objects::new();
+        let arrived = Arrived {
+            stacks: &stacks,
+            wakers: &wakers,
+            objects: &objects,
+        };
         for (per_process, expected) in [(false, 1), (true, 2)] {
             let mut sums = Sums::new(per_process);
-            sums.add(key(1, 10), &ONE, &stacks, &wakers);
-            sums.add(key(2, 11), &ONE, &stacks, &wakers);
+            sums.add(key(1, 10), &ONE, arrived);
+            sums.add(key(2, 11), &ONE, arrived);
             assert_eq!(sums.total().blocked, 10);
             let settled = sums.take_settled().sums;
             assert_eq!(settled.len(), expected);
@@ -185,11 +203,19 @@ mod tests {
     #[test]
     fn a_sum_waits_for_its_stack_unless_that_is_lost() {
         let (mut stacks, wakers) = (two_of_the_same(), Wakers::new(false));
+        let objects = Objects::new();
         let mut sums = Sums::new(false);
-        for (pid, user) in [(1, 12), (2, 13)] {
-            sums.add(key(pid, user), &ONE, &stacks, &wakers);
+        fn of<'a>(stacks: &'a Stacks, wakers: &'a Wakers, objects: &'a Objects) -> Arrived<'a> {
+            Arrived {
+                stacks,
+                wakers,
+                objects,
+            }
         }
-        sums.settle(&stacks, &wakers, |_, _| false);
+        for (pid, user) in [(1, 12), (2, 13)] {
+            sums.add(key(pid, user), &ONE, of(&stacks, &wakers, &objects));
+        }
+        sums.settle(of(&stacks, &wakers, &objects), |_, _| false);
         assert_eq!((sums.settled.sums.len(), sums.open.len()), (0, 2));
         assert!(sums.open_ids().any(|id| id == 13));
         let process = Process {
@@ -197,7 +223,9 @@ mod tests {
             instance: 1,
         };
         stacks.add_user(12, process, &[1], true, None);
-        sums.settle(&stacks, &wakers, |pid, id| (pid, id) == (2, 13));
+        sums.settle(of(&stacks, &wakers, &objects), |pid, id| {
+            (pid, id) == (2, 13)
+        });
         let settled = sums.take_settled().sums;
         let users: Vec<Captured> = settled.keys().map(|key| key.user).collect();
         assert_eq!(users.len(), 2);

@@ -6,15 +6,18 @@ mod user_functions;
 
 use std::collections::{BTreeMap, HashMap};
 
-use profile::{Profile, Reason, Stack, StackId, Why};
+use profile::{Profile, Reason, Stack, StackId, ThreadId, Why};
 use symbolize::Frame;
 
+use crate::objects::{Futex, Object, Objects};
 use crate::stacks::Captured;
 
 use kernel_functions::{DIRECT, FAULT, FUTEX, RECLAIM, SWAP, Says, WRITES, is_scheduler};
 
 /// What nothing is known of.
 const UNKNOWN: (Reason, &str) = (Reason::Unknown, "unknown");
+/// What there was no room to tell apart.
+const OTHER: &str = "other";
 /// A futex of which user functions say nothing.
 const FUTEX_OF_NO_KIND: (Reason, &str) = (Reason::Unknown, "futex");
 
@@ -22,26 +25,44 @@ const FUTEX_OF_NO_KIND: (Reason, &str) = (Reason::Unknown, "futex");
 #[derive(Default)]
 pub(crate) struct Reasons {
     of_kernel: HashMap<Captured, Option<Seen>>,
+    /// The names of the threads that there were.
+    threads: HashMap<ThreadId, String>,
     /// How often each function was where a thread slept that no row says anything of.
     unmatched: BTreeMap<String, u64>,
 }
 
+/// Where threads were blocked.
+pub(crate) struct Place<'a> {
+    pub(crate) stack: Stack,
+    /// What its part of the stack was made of.
+    pub(crate) kernel: Captured,
+    /// What they waited on, by ID.
+    pub(crate) object: u64,
+    pub(crate) objects: &'a Objects,
+}
+
 impl Reasons {
-    /// Why a thread was blocked in a stack, in so many intervals; `None` where no stack of
-    /// the kernel was asked for. `kernel` is what its part of the stack was made of, and
-    /// `sleep` tells what its leaf called.
+    pub(crate) fn new(threads: impl Iterator<Item = (ThreadId, String)>) -> Reasons {
+        Reasons {
+            threads: threads.collect(),
+            ..Reasons::default()
+        }
+    }
+
+    /// Why a thread was blocked at a place, in so many intervals; `None` where no stack of
+    /// the kernel was asked for. `sleep` tells what the kernel stack's leaf called.
     pub(crate) fn why(
         &mut self,
         profile: &mut Profile,
-        stack: Stack,
-        kernel: Captured,
+        place: &Place<'_>,
         sleep: impl FnOnce() -> Option<Frame>,
         events: u64,
     ) -> Option<Why> {
+        let stack = place.stack;
         if stack.kernel.is_empty() {
             return None;
         }
-        let seen = *self.of_kernel.entry(kernel).or_insert_with(|| {
+        let seen = *self.of_kernel.entry(place.kernel).or_insert_with(|| {
             let sleep = sleep().map(|frame| frame.name);
             let mut functions: Vec<&str> = sleep.as_deref().into_iter().collect();
             functions.extend(names(profile, stack.kernel));
@@ -52,9 +73,33 @@ impl Reasons {
             let sleeper = sleeper.unwrap_or_default().to_owned();
             *self.unmatched.entry(sleeper).or_default() += events;
         }
-        let (reason, detail) = reason(seen, names(profile, stack.user));
-        let detail = profile.names.text(detail);
-        Some(Why { reason, detail })
+        let object = place.objects.get(place.object);
+        let futex = match object {
+            Some(Object::Futex(futex)) => Some(futex),
+            _ => None,
+        };
+        let lived = |thread| self.threads.contains_key(&thread);
+        let says = |futex| place.objects.places().says(futex, lived);
+        let by_arguments = || futex.and_then(says);
+        let (reason, detail) = reason(seen, names(profile, stack.user), by_arguments);
+        let object = object.and_then(|object| match object {
+            Object::Called(name) => is_of_call(reason).then(|| name.to_string()),
+            Object::Mapped(name) => (reason == Reason::PageFault).then(|| name.to_string()),
+            Object::Child(name) => (reason == Reason::Child).then(|| name.to_string()),
+            Object::Other => Some(OTHER.to_owned()),
+            Object::Futex(futex) if reason == Reason::Child => {
+                self.threads.get(&futex.joined()).cloned()
+            }
+            Object::Futex(futex) => told_futex(profile, stack, futex, place.objects, reason),
+        });
+        Some(Why {
+            reason,
+            detail: profile.names.text(detail),
+            object: object.map(|object| profile.names.text(&object)),
+            holder: (futex.filter(|_| reason == Reason::Lock))
+                .and_then(|futex| futex.holder.as_ref())
+                .map(|holder| profile.names.text(holder)),
+        })
     }
 
     /// What is to be said of stacks whose reason is not known.
@@ -75,6 +120,39 @@ impl Reasons {
     }
 }
 
+/// Whether a wait is for what the system call is about, and not for what came in its way: a
+/// lock of the kernel's, or memory.
+fn is_of_call(reason: Reason) -> bool {
+    !matches!(
+        reason,
+        Reason::KernelLock
+            | Reason::PageFault
+            | Reason::Memory
+            | Reason::Stopped
+            | Reason::Kernel
+            | Reason::Unknown
+    )
+}
+
+/// What a futex is called: the variable that it is in, or who waits there.
+fn told_futex(
+    profile: &Profile,
+    stack: Stack,
+    futex: &Futex,
+    objects: &Objects,
+    reason: Reason,
+) -> Option<String> {
+    let variable = || objects.places().variable(futex, reason);
+    match reason {
+        Reason::Lock | Reason::Condition => variable().or_else(|| {
+            let user = user_functions::user(names(profile, stack.user))?;
+            Some(format!("in {user}"))
+        }),
+        Reason::Unknown => variable(),
+        _ => None,
+    }
+}
+
 /// The functions of a part of a stack, leaf first.
 fn names(profile: &Profile, part: StackId) -> impl Iterator<Item = &str> {
     let frames = profile.stacks.leaf_first(part);
@@ -82,10 +160,16 @@ fn names(profile: &Profile, part: StackId) -> impl Iterator<Item = &str> {
 }
 
 /// The reason, and what it was in particular.
-fn reason<'a>(seen: Option<Seen>, user: impl Iterator<Item = &'a str>) -> (Reason, &'static str) {
+fn reason<'a>(
+    seen: Option<Seen>,
+    user: impl Iterator<Item = &'a str>,
+    by_arguments: impl FnOnce() -> Option<(Reason, &'static str)>,
+) -> (Reason, &'static str) {
     match seen {
         Some(Seen::Reason(reason, detail)) => (reason, detail),
-        Some(Seen::Futex) => user_functions::says(user).unwrap_or(FUTEX_OF_NO_KIND),
+        Some(Seen::Futex) => user_functions::says(user)
+            .or_else(by_arguments)
+            .unwrap_or(FUTEX_OF_NO_KIND),
         None => UNKNOWN,
     }
 }
@@ -152,7 +236,7 @@ mod tests {
     fn told(stack: &str) -> String {
         let (kernel, user) = stack.split_once('|').unwrap_or((stack, ""));
         let seen = of_kernel(kernel.split_whitespace());
-        let (reason, detail) = reason(seen, user.split_whitespace());
+        let (reason, detail) = reason(seen, user.split_whitespace(), || None);
         format!("{}: {detail}", reason.name())
     }
 

@@ -266,6 +266,22 @@ pub(super) fn says<'a>(functions: impl Iterator<Item = &'a str>) -> Option<(Reas
     primitive
 }
 
+/// The function that uses what the innermost ones wait in: the first that is of no
+/// library for locks, leaf first.
+pub(super) fn user<'a>(functions: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let functions: Vec<&str> = functions.take(DEEPEST + 1).collect();
+    let of_locks = |name: &&str| {
+        find(PURPOSES, name)
+            .or_else(|| find(PRIMITIVES, name))
+            .is_some()
+    };
+    let last = functions.iter().rposition(of_locks)?;
+    let mut users = functions[last + 1..].iter();
+    users
+        .find(|name| !name.starts_with('[') && !name.starts_with("std::"))
+        .copied()
+}
+
 fn find(rows: &[Row], function: &str) -> Option<(Reason, &'static str)> {
     // Rust's newer names: `<std::thread::Thread>::park`.
     let path = function.replace(['<', '>'], "");

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use bpf::types::{
-    COMM_LENGTH, ClockRecord, OpenInterval, STACK_AT_RETURN, STACK_MISSED, StackKey, StateFilter,
-    TASK_WAKING, Tally, Thread, ThreadEnd, ThreadState, square_of,
+    COMM_LENGTH, ClockRecord, NO_OBJECT, OpenInterval, STACK_AT_RETURN, STACK_MISSED, StackKey,
+    StateFilter, TASK_WAKING, Tally, Thread, ThreadEnd, ThreadState, square_of,
 };
 use libbpf_rs::{Map, ProgramMut};
 use loader::maps::take_all;
@@ -203,6 +203,7 @@ pub(crate) fn close_record<Record: ClockRecord>(
             user: if stacks.user { thread.user } else { 0 },
             kernel: if stacks.kernel { kernel } else { 0 },
             waker,
+            object: open.map_or(NO_OBJECT, |open| open.object),
             // As long as it was: none is sampled that did not end.
             period: 0,
             comm: thread.comm,
@@ -249,6 +250,11 @@ fn close_at(thread: &mut Thread, open: Option<&OpenInterval>, stop: u64) -> Opti
 }
 
 impl Account {
+    /// Whose it is.
+    pub(crate) fn id(&self) -> ThreadId {
+        self.id
+    }
+
     fn new(thread: &Thread, ended_ns: u64) -> Account {
         Account {
             id: ThreadId {

@@ -5,6 +5,7 @@ mod columns;
 mod cpus;
 mod known;
 mod numbers;
+mod objects;
 mod process;
 mod processes;
 mod reasons;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::columns::{COLUMNS, Sums, cells, legend};
 use super::numbers::{count, settings};
 use super::table::write_longest;
-use super::{Process, Run, reasons, summary};
+use super::{Process, Run, objects, reasons, summary};
 
 /// Widths of the columns. Wider cells push the rest to the right.
 const WIDTHS: [usize; 12] = [8, 16, 9, 9, 5, 9, 5, 9, 5, 7, 8, 15];
@@ -34,6 +34,7 @@ pub fn write(run: &Run, process: &Process<'_>, writer: &mut dyn Write) -> io::Re
         writeln!(writer, "{line}")?;
     }
     reasons::write(threads.iter(), writer)?;
+    objects::write(threads.iter(), writer)?;
     write_longest(threads, writer)?;
     writeln!(writer)?;
     if process.with_files < threads.len() {

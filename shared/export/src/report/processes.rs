@@ -10,7 +10,7 @@ use super::known::Known;
 use super::numbers::{count, cut, seconds, settings};
 use super::reasons::waited;
 use super::tree::{Listed, Node, busiest, listed};
-use super::{Process, Run, reasons, summary};
+use super::{Process, Run, objects, reasons, summary};
 
 /// So many of the kernel's own threads are listed.
 const KERNEL_THREADS: usize = 10;
@@ -94,7 +94,9 @@ pub fn write(
         writeln!(writer, "{line}")?;
     }
     let of_users = users.processes.iter();
-    reasons::write(of_users.flat_map(|process| &process.threads), writer)?;
+    let of_users = of_users.flat_map(|process| &process.threads);
+    reasons::write(of_users.clone(), writer)?;
+    objects::write(of_users, writer)?;
     users.write_longest(&tree, writer)?;
     writeln!(writer)?;
     let threads = processes.iter().flat_map(|process| &process.threads);

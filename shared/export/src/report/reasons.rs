@@ -46,7 +46,7 @@ pub(super) fn write<'a>(
                 .then(|| row.profile.why(sample))
                 .flatten();
             if let Some(why) = why {
-                let sum = sums.entry(row.profile.told(why)).or_default();
+                let sum = sums.entry(row.profile.kind_told(why)).or_default();
                 sum.add(weight.value, thread.id);
                 known += weight.value;
             }

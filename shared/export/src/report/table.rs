@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, Table};
 use super::columns::{COLUMNS, Sums, cells, legend};
 use super::numbers::{count, seconds, settings};
 use super::reasons::waited;
-use super::{Process, Row, Run, reasons, summary};
+use super::{Process, Row, Run, objects, reasons, summary};
 
 /// Writes the first `limit` threads of a process, its sums and what is missing.
 ///
@@ -42,6 +42,7 @@ pub fn write(
         writeln!(writer, "{line}")?;
     }
     reasons::write(threads.iter(), writer)?;
+    objects::write(threads.iter(), writer)?;
     write_longest(shown, writer)?;
     writeln!(writer)?;
     summary::write(run, process, writer)

@@ -49,6 +49,8 @@ fn worker() -> (Profile, ThreadProfile) {
     let why = Why {
         reason: Reason::Sleep,
         detail: profile.names.text("for a time"),
+        object: Some(profile.names.text("timerfd")),
+        holder: None,
     };
     blocked.labels = profile.labels_of(Some(why), false);
     let thread = ThreadProfile {

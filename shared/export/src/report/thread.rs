@@ -6,7 +6,7 @@ use profile::State;
 
 use super::numbers::{count, coverage, percent, seconds, settings};
 use super::reasons::waited;
-use super::{Row, Run, reasons, summary};
+use super::{Row, Run, objects, reasons, summary};
 use crate::text::frames::frame_names;
 use crate::text::options::Options;
 
@@ -70,6 +70,7 @@ pub fn write(run: &Run, command: &str, row: &Row<'_>, writer: &mut dyn Write) ->
         count(thread.stack_times(profile).len() as u64, "different stack")
     )?;
     reasons::write(std::iter::once(row), writer)?;
+    objects::write(std::iter::once(row), writer)?;
     write_longest(row, writer)?;
     write_heaviest(row, writer)?;
     writeln!(writer)?;

@@ -41,18 +41,24 @@ pub enum Reason {
     Unknown,
 }
 
-/// A reason, and what it was in particular: `lock`, `mutex`.
+/// A reason, and what it was in particular: `lock`, `mutex`, `ledger_lock`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Why {
     /// The reason.
     pub reason: Reason,
-    /// In particular.
+    /// Of which kind.
     pub detail: Name,
+    /// What was waited on, if that is known.
+    pub object: Option<Name>,
+    /// The thread that held it, if that is known.
+    pub holder: Option<Name>,
 }
 
 /// The keys of the labels that say so.
 const REASON: &str = "reason";
 const DETAIL: &str = "detail";
+const OBJECT: &str = "object";
+const HOLDER: &str = "holder";
 
 impl Reason {
     /// All there are.
@@ -122,14 +128,18 @@ impl Profile {
     /// The labels of samples of which this is known.
     pub fn labels_of(&mut self, why: Option<Why>, is_sampled: bool) -> Option<Id<Labels>> {
         let mut labels = Vec::new();
-        if let Some(Why { reason, detail }) = why {
-            let value = self.names.text(reason.name());
-            let [reason, of_detail] = [REASON, DETAIL].map(|key| self.names.text(key));
-            labels.push(Label { key: reason, value });
-            labels.push(Label {
-                key: of_detail,
-                value: detail,
-            });
+        if let Some(why) = why {
+            let reason = self.names.text(why.reason.name());
+            let said = [
+                (REASON, Some(reason)),
+                (DETAIL, Some(why.detail)),
+                (OBJECT, why.object),
+                (HOLDER, why.holder),
+            ];
+            for (key, value) in said {
+                let key = self.names.text(key);
+                labels.extend(value.map(|value| Label { key, value }));
+            }
         }
         // Last, so that samples of one reason are beside each other when they are ordered.
         if is_sampled {
@@ -151,13 +161,28 @@ impl Profile {
         Some(Why {
             reason: reason?,
             detail: value(DETAIL)?,
+            object: value(OBJECT),
+            holder: value(HOLDER),
         })
     }
 
     /// A reason in words: `lock: mutex`.
     #[must_use]
-    pub fn told(&self, why: Why) -> String {
+    pub fn kind_told(&self, why: Why) -> String {
         format!("{}: {}", why.reason.name(), self.names[why.detail])
+    }
+
+    /// A reason in words with what was waited on: `lock: mutex, ledger_lock, held by writer`.
+    #[must_use]
+    pub fn told(&self, why: Why) -> String {
+        let mut told = self.kind_told(why);
+        for (before, name) in [(", ", why.object), (", held by ", why.holder)] {
+            if let Some(name) = name {
+                told.push_str(before);
+                told.push_str(&self.names[name]);
+            }
+        }
+        told
     }
 }
 
@@ -186,8 +211,20 @@ mod tests {
         let why = Why {
             reason: Reason::Lock,
             detail,
+            object: None,
+            holder: None,
         };
-        for (said, is_sampled) in [(Some(why), true), (Some(why), false), (None, true)] {
+        let of_object = Why {
+            object: Some(profile.names.text("ledger")),
+            holder: Some(profile.names.text("writer")),
+            ..why
+        };
+        for (said, is_sampled) in [
+            (Some(why), true),
+            (Some(why), false),
+            (Some(of_object), true),
+            (None, true),
+        ] {
             let sample = Sample {
                 comm: detail,
                 thread: None,
@@ -201,5 +238,8 @@ mod tests {
         }
         assert_eq!(profile.labels_of(None, false), None);
         assert_eq!(profile.told(why), "lock: mutex");
+        let told = profile.told(of_object);
+        assert_eq!(told, "lock: mutex, ledger, held by writer");
+        assert_eq!(profile.kind_told(of_object), "lock: mutex");
     }
 }

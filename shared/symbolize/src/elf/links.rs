@@ -93,6 +93,7 @@ mod tests {
                 offset: 0,
                 address: 0,
                 size,
+                memory: size,
             };
             let elf = Elf {
                 file: &file,

@@ -35,6 +35,7 @@ const MOST_NAMES: usize = 8 << 20;
 const MOST_ALIASES: usize = 8;
 
 const STT_NOTYPE: u8 = 0;
+const STT_OBJECT: u8 = 1;
 const STT_FUNC: u8 = 2;
 const STT_GNU_IFUNC: u8 = 10;
 const SHN_UNDEF: u16 = 0;
@@ -84,11 +85,35 @@ pub(crate) fn names(
     separate: Option<&Elf<'_>>,
     wanted: &Wanted,
 ) -> Result<Vec<Option<Symbol>>> {
+    names_of(elf, separate, wanted, is_function)
+}
+
+/// Names the variables at the given virtual addresses. See [`names`].
+///
+/// # Errors
+/// If a symbol table cannot be read.
+pub(crate) fn variables(
+    elf: &Elf<'_>,
+    separate: Option<&Elf<'_>>,
+    wanted: &Wanted,
+) -> Result<Vec<Option<Symbol>>> {
+    names_of(elf, separate, wanted, is_variable)
+}
+
+fn names_of(
+    elf: &Elf<'_>,
+    separate: Option<&Elf<'_>>,
+    wanted: &Wanted,
+    is_meant: fn(&RawSymbol) -> bool,
+) -> Result<Vec<Option<Symbol>>> {
     let mut covering = Covering::new();
-    collect(elf, SHT_SYMTAB, false, wanted, &mut covering)?;
-    collect(elf, SHT_DYNSYM, false, wanted, &mut covering)?;
+    let mut collect = |elf: &Elf<'_>, kind, separate| {
+        collect(elf, kind, separate, wanted, is_meant, &mut covering)
+    };
+    collect(elf, SHT_SYMTAB, false)?;
+    collect(elf, SHT_DYNSYM, false)?;
     if let Some(separate) = separate {
-        collect(separate, SHT_SYMTAB, true, wanted, &mut covering)?;
+        collect(separate, SHT_SYMTAB, true)?;
     }
     let room = Cell::new(MOST_NAMES);
     let read = |alias: &Alias| {
@@ -117,10 +142,11 @@ fn collect(
     kind: u32,
     separate: bool,
     wanted: &Wanted,
+    is_meant: fn(&RawSymbol) -> bool,
     covering: &mut Covering,
 ) -> Result<()> {
     elf.symbols(kind, |symbol| {
-        if !is_function(&symbol) || wanted.covered(symbol.address, symbol.size).is_empty() {
+        if !is_meant(&symbol) || wanted.covered(symbol.address, symbol.size).is_empty() {
             return Ok(());
         }
         if covering.len() >= MOST_SYMBOLS {
@@ -169,8 +195,16 @@ fn disjoint(covering: Covering, wanted: &Wanted) -> Vec<Piece> {
 /// Whether a symbol says which code is its own. Hand-written assembly may
 /// give a size and no type.
 fn is_function(symbol: &RawSymbol) -> bool {
-    matches!(symbol.info & 0xf, STT_NOTYPE | STT_FUNC | STT_GNU_IFUNC)
-        && symbol.size > 0
+    matches!(symbol.info & 0xf, STT_NOTYPE | STT_FUNC | STT_GNU_IFUNC) && has_place(symbol)
+}
+
+/// Whether a symbol says which memory is a variable's.
+fn is_variable(symbol: &RawSymbol) -> bool {
+    symbol.info & 0xf == STT_OBJECT && has_place(symbol)
+}
+
+fn has_place(symbol: &RawSymbol) -> bool {
+    symbol.size > 0
         && symbol.address.checked_add(symbol.size).is_some()
         && !matches!(symbol.section, SHN_UNDEF | SHN_ABS)
 }
@@ -396,6 +430,8 @@ mod tests {
         assert!(is_function(&symbol(0x12, 1, 10, 1)));
         assert!(!is_function(&symbol(0x12, 1, 10, 0)));
         assert!(!is_function(&symbol(0x11, 1, 10, 1)));
+        assert!(is_variable(&symbol(0x11, 1, 10, 1)));
+        assert!(!is_variable(&symbol(0x12, 1, 10, 1)));
         assert!(!is_function(&symbol(0x12, 0, 10, 1)));
         assert!(!is_function(&symbol(0x12, 1, u64::MAX, 1)));
     }

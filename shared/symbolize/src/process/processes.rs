@@ -136,6 +136,21 @@ impl Processes {
         self.known.get(&process)?.find(address)
     }
 
+    /// Finds the last mapping that begins before an address, reading the process's
+    /// mappings if they are not known.
+    pub(crate) fn last_before(
+        &mut self,
+        process: Process,
+        address: u64,
+        images: &mut Images,
+        losses: &mut Losses,
+    ) -> Option<Mapping> {
+        if !self.known.contains_key(&process) {
+            self.read(process, images, losses);
+        }
+        self.known.get(&process)?.before(address).copied()
+    }
+
     /// The mappings of a process, as they were last read.
     pub(crate) fn mappings(&self, process: Process) -> &[Mapping] {
         let known = self.known.get(&process);
@@ -175,9 +190,13 @@ impl Processes {
 }
 
 impl Known {
-    fn find(&self, address: u64) -> Option<Mapping> {
+    fn before(&self, address: u64) -> Option<&Mapping> {
         let after = self.mappings.partition_point(|m| m.start <= address);
-        let mapping = self.mappings[..after].last()?;
+        self.mappings[..after].last()
+    }
+
+    fn find(&self, address: u64) -> Option<Mapping> {
+        let mapping = self.before(address)?;
         (address < mapping.end).then_some(*mapping)
     }
 

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Children that their parents wait for. */
+#ifndef SYSTEMSCOPE_WAITED_CHILDREN_H
+#define SYSTEMSCOPE_WAITED_CHILDREN_H
+
+#include "waits/object_event.h"
+#include "waits/system_calls_x86_64.h"
+
+/* include/uapi/linux/wait.h */
+#define P_ALL 0
+#define P_PID 1
+
+/* How many children are looked at for the one that was waited for. */
+#define MOST_CHILDREN 64
+
+/*
+ * The child for which @task waited: that with the ID @id, which is of the namespace
+ * of its own; of any child, -1, the first that has ended.
+ */
+static __noinline struct task_struct *awaited_child(struct task_struct *task,
+						    int id)
+{
+	struct list_head *head =
+		(void *)task +
+		bpf_core_field_offset(struct task_struct, children);
+	u32 level = BPF_CORE_READ(task, thread_pid, level);
+	struct list_head *at = BPF_CORE_READ(head, next);
+
+	if (level >= PID_NAMESPACE_DEPTH)
+		return NULL;
+	for (u32 i = 0; i < MOST_CHILDREN; i++) {
+		struct task_struct *child;
+		struct pid *pid;
+
+		if (!at || at == head)
+			break;
+		child = (void *)at -
+			bpf_core_field_offset(struct task_struct, sibling);
+		pid = BPF_CORE_READ(child, thread_pid);
+		if (id == -1 ? BPF_CORE_READ(child, exit_state) :
+			       number_at(pid, level) == (u32)id)
+			return child;
+		at = BPF_CORE_READ(at, next);
+	}
+	return NULL;
+}
+
+static __always_inline bool describe_child(struct object_event *event,
+					   struct task_struct *task, int id)
+{
+	struct task_struct *child = awaited_child(task, id);
+
+	if (!child)
+		return false;
+	event->object = OBJECT_CHILD;
+	event->name_length = COMM_LENGTH;
+	bpf_core_read_str(event->name, COMM_LENGTH, &child->comm);
+	return true;
+}
+
+static __always_inline bool
+describe_child_by_type(struct object_event *event, struct task_struct *task,
+		       const struct call_registers *call)
+{
+	if (call->di != P_ALL && call->di != P_PID)
+		return false;
+	return describe_child(event, task, call->di == P_ALL ? -1 : call->si);
+}
+
+#endif

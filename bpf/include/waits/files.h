@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Files, and what looks like one: sockets, pipes, epoll instances. */
+#ifndef SYSTEMSCOPE_FILES_H
+#define SYSTEMSCOPE_FILES_H
+
+#include "waits/sockets.h"
+#include "waits/system_calls_x86_64.h"
+
+/* include/uapi/linux/magic.h */
+#define ANON_INODE_FS_MAGIC 0x09041934
+
+/* include/uapi/linux/stat.h */
+#define S_IFMT 0170000
+#define S_IFSOCK 0140000
+
+/* The file that @task has as @fd now; NULL if there is none. */
+static __always_inline struct file *file_of(struct task_struct *task, u32 fd)
+{
+	struct file **files = read_task(task, files, fdt, fd), *file = NULL;
+
+	if (fd >= read_task(task, files, fdt, max_fds))
+		return NULL;
+	bpf_probe_read_kernel(&file, sizeof(file), &files[fd]);
+	return file;
+}
+
+/*
+ * The file of which an epoll instance tells first: what is ready lies in its list
+ * until the thread that was woken takes it. @fd is set to what the file was added as.
+ */
+static __always_inline struct file *ready_file(struct file *epoll, u32 *fd)
+{
+	struct eventpoll *instance = BPF_CORE_READ(epoll, private_data);
+	struct list_head *head =
+		(void *)instance +
+		bpf_core_field_offset(struct eventpoll, rdllist);
+	struct list_head *first = BPF_CORE_READ(head, next);
+	struct epitem *item;
+
+	if (!first || first == head)
+		return NULL;
+	item = (void *)first - bpf_core_field_offset(struct epitem, rdllink);
+	*fd = BPF_CORE_READ(item, ffd.fd);
+	return BPF_CORE_READ(item, ffd.file);
+}
+
+/* The last name of a file, for when its path cannot be had. */
+static __always_inline void read_name(struct object_event *event,
+				      struct dentry *dentry)
+{
+	const unsigned char *name = BPF_CORE_READ(dentry, d_name.name);
+	long length;
+
+	length = bpf_probe_read_kernel_str(event->name, sizeof(event->name),
+					   name);
+	event->name_length = length > 0 ? length - 1 : 0;
+}
+
+/* One of the names of @inode. */
+static __always_inline struct dentry *first_alias(struct inode *inode)
+{
+	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
+
+	return alias ? (void *)alias -
+			       bpf_core_field_offset(struct dentry, d_u) :
+		       NULL;
+}
+
+static __always_inline void describe_inode(struct object_event *event,
+					   struct inode *inode)
+{
+	event->object = OBJECT_FILE;
+	event->mode = BPF_CORE_READ(inode, i_mode);
+	event->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	event->inode = BPF_CORE_READ(inode, i_ino);
+	event->generation = BPF_CORE_READ(inode, i_generation);
+}
+
+static __always_inline void describe_file(struct object_event *event,
+					  struct file *file)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct socket *socket;
+
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFSOCK) {
+		socket = BPF_CORE_READ(file, private_data);
+		describe_socket(event, BPF_CORE_READ(socket, sk));
+		return;
+	}
+	if (BPF_CORE_READ(inode, i_sb, s_magic) == ANON_INODE_FS_MAGIC) {
+		event->object = OBJECT_ANONYMOUS;
+		read_name(event, BPF_CORE_READ(file, f_path.dentry));
+		return;
+	}
+	describe_inode(event, inode);
+}
+
+#endif

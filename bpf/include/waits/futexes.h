@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Futexes: where they are, who holds the lock that they are a part of, and what tells
+ * what they are for.
+ */
+#ifndef SYSTEMSCOPE_FUTEXES_H
+#define SYSTEMSCOPE_FUTEXES_H
+
+#include "stacks/user_memory.h"
+#include "waits/object_event.h"
+#include "waits/system_calls_x86_64.h"
+
+/* include/uapi/linux/futex.h */
+#define FUTEX_CMD_MASK 0x7f
+#define FUTEX_WAIT 0
+#define FUTEX_LOCK_PI 6
+#define FUTEX_LOCK_PI2 13
+#define FUTEX_PRIVATE_FLAG 128
+#define FUTEX_TID_MASK 0x3fffffff
+
+/* PID_MAX_LIMIT of include/linux/threads.h */
+#define MOST_TIDS (4 << 20)
+
+/*
+ * glibc's mutex (struct __pthread_mutex_s of sysdeps/x86/nptl/bits/struct_mutex.h):
+ * where its owner is, and what the futex is while others wait.
+ */
+#define MUTEX_OWNER 8
+#define MUTEX_WITH_WAITERS 2
+
+/*
+ * The thread that holds the lock for which @task, which is current, leaves its CPU; 0
+ * if none is known. What the lock says of it is memory of @task's, and is read now.
+ */
+static __always_inline u32 lock_holder(struct task_struct *task)
+{
+	struct pt_regs *regs = user_regs(task);
+	u32 operation, holder;
+	u64 lock;
+
+	if (!want_objects ||
+	    read_user_register(regs, orig_ax) != FUTEX_SYSTEM_CALL ||
+	    is_kernel_thread(task))
+		return 0;
+	operation = read_user_register(regs, si) & FUTEX_CMD_MASK;
+	lock = read_user_register(regs, di);
+	if (operation == FUTEX_WAIT &&
+	    (u32)read_user_register(regs, dx) == MUTEX_WITH_WAITERS)
+		return read_user(&holder, sizeof(holder), lock + MUTEX_OWNER) ?
+			       holder :
+			       0;
+	if (operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2)
+		return read_user(&holder, sizeof(holder), lock) ?
+			       holder & FUTEX_TID_MASK :
+			       0;
+	return 0;
+}
+
+/*
+ * A futex. What it had to be for the thread to wait tells few things, and changes from
+ * one wait to the next where it is a counter: it is kept where it may be a mutex that
+ * others wait for, or the ID of a thread to be joined.
+ */
+static __always_inline void describe_futex(struct object_event *event,
+					   struct task_struct *task,
+					   const struct call_registers *call,
+					   u32 holder)
+{
+	u32 value = call->dx;
+
+	event->object = OBJECT_FUTEX;
+	event->instance = process_instance(task);
+	event->address = call->di;
+	event->operation = call->si & FUTEX_CMD_MASK;
+	if (value == MUTEX_WITH_WAITERS ||
+	    (!(call->si & FUTEX_PRIVATE_FLAG) && value <= MOST_TIDS))
+		event->value = value;
+	if (has_callers_ids(task))
+		event->tid = holder;
+}
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * What a blocked thread waits on: the file, the socket, the futex or the child that
+ * its system call names, or the file of the page that it touched.
+ *
+ * It is found out when the interval ends and counts, just before the thread is back:
+ * its saved registers and its stack in the kernel still say so. Who holds a lock is in
+ * its memory, and is read when it leaves. An object is hashed and sent once, as
+ * stacks are.
+ */
+#ifndef SYSTEMSCOPE_OBJECTS_H
+#define SYSTEMSCOPE_OBJECTS_H
+
+#include "stacks/stack_capture.h"
+#include "waits/children.h"
+#include "waits/files.h"
+#include "waits/futexes.h"
+#include "waits/saved_words.h"
+
+/* Where one is put together; by kind, as what looks there may be interrupted. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCRATCH_KINDS);
+	__type(key, u32);
+	__type(value, struct object_event);
+} wait_scratch SEC(".maps");
+
+/*
+ * The ID of what @task, which is off the CPU, waits on, a lock that @holder held;
+ * NO_OBJECT if that is not known. Out of line: see count_interval().
+ */
+static __noinline u64 capture_object(struct task_struct *task, u32 holder,
+				     enum scratch kind)
+{
+	struct call_registers call;
+	enum wait_argument argument;
+	struct file *file = NULL;
+	struct inode *inode = NULL;
+	struct object_event *event;
+	u32 room = kind, fd;
+	u64 *slot;
+
+	if (!want_objects || is_kernel_thread(task) ||
+	    !read_call_registers(&call, task))
+		return NO_OBJECT;
+	argument = wait_argument(&call);
+	event = bpf_map_lookup_elem(&wait_scratch, &room);
+	if (argument == ARGUMENT_NONE || !event)
+		return NO_OBJECT;
+	__builtin_memset(event, 0, sizeof(*event));
+	fd = call.di;
+	if (argument == ARGUMENT_FUTEX) {
+		describe_futex(event, task, &call, holder);
+	} else if (argument == ARGUMENT_CHILD) {
+		if (!describe_child(event, task, call.di))
+			return NO_OBJECT;
+	} else if (argument == ARGUMENT_ID_TYPE) {
+		if (!describe_child_by_type(event, task, &call))
+			return NO_OBJECT;
+	} else if (argument == ARGUMENT_FAULT) {
+		inode = faulted_inode(task);
+		if (!inode)
+			return NO_OBJECT;
+		describe_inode(event, inode);
+		event->object = OBJECT_MAPPED;
+		fd = NO_FILE_DESCRIPTOR;
+	} else {
+		if (argument == ARGUMENT_POLLED) {
+			file = polled_file(task);
+			fd = NO_FILE_DESCRIPTOR;
+		} else {
+			file = held_file(task, fd);
+		}
+		if (argument == ARGUMENT_EPOLL && file)
+			file = ready_file(file, &fd);
+		if (!file)
+			return NO_OBJECT;
+		describe_file(event, file);
+	}
+	event->id = object_id(event);
+	slot = unseen(event->id);
+	if (!slot)
+		return event->id;
+
+	event->kind = EVENT_OBJECT;
+	event->pid = namespace_pid(task);
+	event->fd = fd;
+	if (inode)
+		read_name(event, first_alias(inode));
+	else if (event->object == OBJECT_FILE)
+		read_name(event, BPF_CORE_READ(file, f_path.dentry));
+	if (bpf_ringbuf_output(&events, event, sizeof(*event), can_wait()))
+		__sync_fetch_and_add(&lost.stack_frames, 1);
+	else
+		*slot = event->id;
+	return event->id;
+}
+
+#endif

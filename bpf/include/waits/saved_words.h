@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* What a thread that is off the CPU has saved on its kernel stack. */
+#ifndef SYSTEMSCOPE_SAVED_WORDS_H
+#define SYSTEMSCOPE_SAVED_WORDS_H
+
+#include "task.h"
+#include "waits/files.h"
+
+/* A pointer as a number, which is how global functions take it. */
+static __always_inline u64 as_number(const void *pointer)
+{
+	u64 number = 0;
+
+	bpf_probe_read_kernel(&number, sizeof(number), &pointer);
+	return number;
+}
+
+/* What is read of a stack at once, and how often, in words. */
+#define STACK_CHUNK 8
+#define STACK_CHUNKS 64
+/* How many words that may be what is looked for are looked at. */
+#define MOST_FOUND 32
+
+/*
+ * Where between @at and @end, on the kernel's stack of a task that is off the CPU, one
+ * of two values is saved; 0 if none is. The lowest bits of what is saved may be flags,
+ * as those of struct fd are. Global, for the verifier's sake: see publish_stack().
+ */
+__noinline u64 find_on_stack(u64 value, u64 other, u64 at, u64 end)
+{
+	u64 words[STACK_CHUNK];
+
+	for (u32 i = 0; i < STACK_CHUNKS; i++, at += sizeof(words)) {
+		if (at + sizeof(words) > end ||
+		    bpf_probe_read_kernel(words, sizeof(words), (void *)at))
+			break;
+		for (u32 word = 0; word < STACK_CHUNK; word++) {
+			u64 saved = words[word] & ~3ULL;
+
+			if (saved == value || saved == other)
+				return at + word * sizeof(u64);
+		}
+	}
+	return 0;
+}
+
+/*
+ * The file that @task, which is off the CPU, has as @fd in its system call; NULL if
+ * that is not known. The call holds its file to the end, while another thread may
+ * close the descriptor and open another file there: what it waits on it has on its
+ * stack, or what stands behind it.
+ */
+static __always_inline struct file *held_file(struct task_struct *task, u32 fd)
+{
+	struct file *file = file_of(task, fd);
+	u64 behind = (u64)BPF_CORE_READ(file, private_data);
+
+	/* What is 0 is anywhere. */
+	if (!behind)
+		behind = (u64)file;
+	if (file && find_on_stack((u64)file, behind, task->thread.sp,
+				  as_number(user_regs(task))))
+		return file;
+	return NULL;
+}
+
+/* The next place from @at on where @task has itself on its stack; 0 if none. */
+static __always_inline u64 find_itself(struct task_struct *task, u64 at)
+{
+	u64 itself = as_number(task);
+
+	return find_on_stack(itself, itself, at, as_number(user_regs(task)));
+}
+
+/*
+ * The file that @task polls, if it is one alone. It waits in a struct poll_wqueues,
+ * which names the thread, and the entry of a file leads back there (fs/select.c).
+ */
+static __always_inline struct file *polled_file(struct task_struct *task)
+{
+	u64 at = task->thread.sp;
+
+	for (u32 i = 0; i < MOST_FOUND; i++) {
+		struct poll_wqueues *queues;
+
+		at = find_itself(task, at);
+		if (!at)
+			return NULL;
+		queues = (void *)at - bpf_core_field_offset(struct poll_wqueues,
+							    polling_task);
+		at += sizeof(at);
+		if (BPF_CORE_READ(queues, inline_index) == 1 &&
+		    BPF_CORE_READ(queues, inline_entries[0].wait.private) ==
+			    queues)
+			return BPF_CORE_READ(queues, inline_entries[0].filp);
+	}
+	return NULL;
+}
+
+static __always_inline struct address_space *
+page_mapping(struct wait_page_queue *queue)
+{
+	struct wait_page_queue___of_pages *old = (void *)queue;
+
+	if (bpf_core_field_exists(old->page))
+		return BPF_CORE_READ(old, page, mapping);
+	return BPF_CORE_READ(queue, folio, mapping);
+}
+
+/*
+ * The file of the page for which @task waits in a page fault. There it waits in a
+ * struct wait_page_queue, which names the thread (mm/filemap.c), and which is in a
+ * list, if only in that of itself.
+ */
+static __always_inline struct inode *faulted_inode(struct task_struct *task)
+{
+	u64 at = task->thread.sp;
+
+	for (u32 i = 0; i < MOST_FOUND; i++) {
+		struct wait_queue_entry *wait;
+		struct wait_page_queue *queue;
+		struct address_space *mapping;
+		struct list_head *entry;
+
+		at = find_itself(task, at);
+		if (!at)
+			return NULL;
+		wait = (void *)at -
+		       bpf_core_field_offset(struct wait_queue_entry, private);
+		entry = (void *)wait +
+			bpf_core_field_offset(struct wait_queue_entry, entry);
+		queue = (void *)wait -
+			bpf_core_field_offset(struct wait_page_queue, wait);
+		at += sizeof(at);
+		if (BPF_CORE_READ(entry, next, prev) != entry)
+			continue;
+		mapping = page_mapping(queue);
+		/* That of anonymous memory is marked. */
+		if (mapping && !((u64)mapping & 3))
+			return BPF_CORE_READ(mapping, host);
+	}
+	return NULL;
+}
+
+#endif

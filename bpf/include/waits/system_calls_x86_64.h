@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * System calls that threads wait in, and what their arguments say of what they wait on:
+ * arch/x86/entry/syscalls/syscall_64.tbl.
+ */
+#ifndef SYSTEMSCOPE_SYSTEM_CALLS_H
+#define SYSTEMSCOPE_SYSTEM_CALLS_H
+
+#include "kernel_types.h"
+#include "task.h"
+
+/* The user registers from ax to cs, in the order of struct pt_regs. */
+struct call_registers {
+	u64 ax;
+	u64 cx;
+	u64 dx;
+	u64 si;
+	u64 di;
+	u64 orig_ax;
+	u64 ip;
+	u64 cs;
+};
+
+#define FUTEX_SYSTEM_CALL 202
+
+enum wait_argument {
+	ARGUMENT_NONE,
+	/* The first one is a file descriptor. */
+	ARGUMENT_FILE,
+	/* It is that of an epoll instance. */
+	ARGUMENT_EPOLL,
+	/* They lead to file descriptors. */
+	ARGUMENT_POLLED,
+	/* It is the address of a futex. */
+	ARGUMENT_FUTEX,
+	/* It is the ID of a child, or of a group of them. */
+	ARGUMENT_CHILD,
+	/* It says what the second one is the ID of. */
+	ARGUMENT_ID_TYPE,
+	/* There was no call, but an exception. */
+	ARGUMENT_FAULT,
+};
+
+static __always_inline bool read_call_registers(struct call_registers *call,
+						struct task_struct *task)
+{
+	return !bpf_probe_read_kernel(call, sizeof(*call),
+				      &user_regs(task)->ax);
+}
+
+/*
+ * What @call says of what its thread waits on. The kernel's entry sets the result to
+ * -ENOSYS before the call and to another one after it: what a thread does on its way
+ * back is not what it was called for. Code that is not 64-bit has other numbers.
+ */
+static __always_inline enum wait_argument
+wait_argument(const struct call_registers *call)
+{
+	const int ENOSYS = 38;
+
+	if (call->ip && !entered_by_syscall(call->orig_ax))
+		return ARGUMENT_FAULT;
+	if ((long)call->ax != -ENOSYS || is_32_bit(call->cs))
+		return ARGUMENT_NONE;
+	switch (call->orig_ax) {
+	case 0:	  /* read */
+	case 1:	  /* write */
+	case 5:	  /* fstat */
+	case 8:	  /* lseek */
+	case 16:  /* ioctl */
+	case 17:  /* pread64 */
+	case 18:  /* pwrite64 */
+	case 19:  /* readv */
+	case 20:  /* writev */
+	case 42:  /* connect */
+	case 43:  /* accept */
+	case 44:  /* sendto */
+	case 45:  /* recvfrom */
+	case 46:  /* sendmsg */
+	case 47:  /* recvmsg */
+	case 72:  /* fcntl */
+	case 73:  /* flock */
+	case 74:  /* fsync */
+	case 75:  /* fdatasync */
+	case 77:  /* ftruncate */
+	case 78:  /* getdents */
+	case 187: /* readahead */
+	case 217: /* getdents64 */
+	case 221: /* fadvise64 */
+	case 275: /* splice */
+	case 276: /* tee */
+	case 277: /* sync_file_range */
+	case 285: /* fallocate */
+	case 288: /* accept4 */
+	case 295: /* preadv */
+	case 296: /* pwritev */
+	case 299: /* recvmmsg */
+	case 306: /* syncfs */
+	case 307: /* sendmmsg */
+	case 326: /* copy_file_range */
+	case 327: /* preadv2 */
+	case 328: /* pwritev2 */
+		return ARGUMENT_FILE;
+	case 232: /* epoll_wait */
+	case 281: /* epoll_pwait */
+	case 441: /* epoll_pwait2 */
+		return ARGUMENT_EPOLL;
+	case 7:	  /* poll */
+	case 23:  /* select */
+	case 270: /* pselect6 */
+	case 271: /* ppoll */
+		return ARGUMENT_POLLED;
+	case FUTEX_SYSTEM_CALL:
+		return ARGUMENT_FUTEX;
+	case 61: /* wait4 */
+		return ARGUMENT_CHILD;
+	case 247: /* waitid */
+		return ARGUMENT_ID_TYPE;
+	default:
+		return ARGUMENT_NONE;
+	}
+}
+
+#endif

@@ -1,0 +1,151 @@
+//! What files are called.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use bpf::types::ObjectEvent;
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, major, minor, openat, readlinkat};
+
+use super::name as last_name;
+
+/// Minor numbers have so many bits in the kernel: MINORBITS of `include/linux/kdev_t.h`.
+const MINOR_BITS: u32 = 20;
+/// Descriptors that are looked at for a file.
+const MOST_DESCRIPTORS: usize = 4096;
+/// What is read of a process's mappings, in bytes.
+const MOST_MAPS: u64 = 16 << 20;
+
+/// The descriptor of a file for which no descriptor is known: `NO_FILE_DESCRIPTOR` of
+/// `include/waits/object_event.h`.
+const NO_DESCRIPTOR: u32 = u32::MAX;
+
+/// The path of the file for which a thread waited, if the process still has it open there;
+/// else its last name, as the kernel has that.
+pub(super) fn name(event: &ObjectEvent) -> String {
+    let kind = FileType::from_raw_mode(event.mode);
+    let path = match (event.fd, kind) {
+        (NO_DESCRIPTOR, FileType::RegularFile) => mapped_path(event),
+        (NO_DESCRIPTOR, FileType::Fifo) => None,
+        (NO_DESCRIPTOR, _) => some_path(event),
+        (fd, _) => path(event, &fd.to_string()),
+    };
+    path.unwrap_or_else(|| match kind {
+        FileType::Fifo => format!("pipe:[{}]", event.inode),
+        _ => format!("…/{}", String::from_utf8_lossy(last_name(event))),
+    })
+}
+
+/// What a file without an inode of its own is: `eventfd`.
+pub(super) fn anonymous(event: &ObjectEvent) -> String {
+    let name = String::from_utf8_lossy(last_name(event));
+    name.trim_matches(['[', ']']).to_owned()
+}
+
+/// The path of a file by whichever descriptor the process has it open.
+fn some_path(event: &ObjectEvent) -> Option<String> {
+    let folder = std::fs::read_dir(format!("/proc/{}/fd", event.pid)).ok()?;
+    let descriptors = folder.take(MOST_DESCRIPTORS).flatten();
+    let mut paths = descriptors.filter_map(|fd| path(event, fd.file_name().to_str()?));
+    paths.next()
+}
+
+/// The path of a file by a descriptor of the process.
+fn path(event: &ObjectEvent, fd: &str) -> Option<String> {
+    let link = format!("/proc/{}/fd/{fd}", event.pid);
+    // It is not opened, and nobody is asked: what is got is a handle of this very file.
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let file: OwnedFd = openat(CWD, link, flags, Mode::empty()).ok()?;
+    if !is_it(&fstat(&file).ok()?, event) {
+        return None;
+    }
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let path = readlinkat(CWD, link, Vec::new()).ok()?;
+    Some(path.to_string_lossy().into_owned())
+}
+
+/// The path of a file that the process has mapped.
+fn mapped_path(event: &ObjectEvent) -> Option<String> {
+    let maps = File::open(format!("/proc/{}/maps", event.pid)).ok()?;
+    let (major, minor) = device(event);
+    // proc_pid_maps(5): what is before the path ends in the device and the inode.
+    let place = format!(" {major:02x}:{minor:02x} {} ", event.inode);
+    let lines = BufReader::new(maps.take(MOST_MAPS)).split(b'\n');
+    let mut paths = lines.map_while(Result::ok).filter_map(|line| {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let (_, path) = line.split_once(&place)?;
+        Some(path.trim_start().to_owned())
+    });
+    paths.next()
+}
+
+/// The major and the minor number of the device that an event's file is on.
+fn device(event: &ObjectEvent) -> (u32, u32) {
+    (
+        event.device >> MINOR_BITS,
+        event.device & ((1 << MINOR_BITS) - 1),
+    )
+}
+
+/// Whether it is the file, and not another that has taken its place meanwhile.
+fn is_it(found: &Stat, event: &ObjectEvent) -> bool {
+    let found_on = (major(found.st_dev), minor(found.st_dev));
+    found.st_ino == event.inode && found_on == device(event)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// As the kernel would tell of one of our own files.
+    fn event(file: &impl AsRawFd, stat: &Stat) -> ObjectEvent {
+        ObjectEvent {
+            pid: std::process::id(),
+            fd: file.as_raw_fd() as u32,
+            device: major(stat.st_dev) << MINOR_BITS | minor(stat.st_dev),
+            inode: stat.st_ino,
+            mode: stat.st_mode,
+            ..ObjectEvent::default()
+        }
+    }
+
+    #[test]
+    fn a_path_is_that_of_the_file_and_not_of_who_took_its_place() {
+        let file = File::open("/proc/self/exe").unwrap();
+        let mut event = event(&file, &fstat(&file).unwrap());
+        let ours = std::env::current_exe().unwrap();
+        assert_eq!(name(&event), ours.to_string_lossy());
+        event.inode += 1;
+        event.name_length = 3;
+        event.name[..3].copy_from_slice(b"log");
+        assert_eq!(name(&event), "…/log");
+        event.fd = u32::MAX - 1;
+        assert_eq!(name(&event), "…/log");
+    }
+
+    #[test]
+    fn a_mapped_file_needs_no_descriptor() {
+        let file = File::open("/proc/self/exe").unwrap();
+        let event = ObjectEvent {
+            fd: NO_DESCRIPTOR,
+            ..event(&file, &fstat(&file).unwrap())
+        };
+        let ours = std::env::current_exe().unwrap();
+        assert_eq!(name(&event), ours.to_string_lossy());
+    }
+
+    #[test]
+    fn what_has_no_path_is_called_by_what_it_is() {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let stat = fstat(&reader).unwrap();
+        let mut event = event(&reader, &stat);
+        let pipe = format!("pipe:[{}]", stat.st_ino);
+        assert_eq!(name(&event), pipe);
+        event.fd = u32::MAX - 1;
+        assert_eq!(name(&event), pipe);
+        event.name_length = 9;
+        event.name[..9].copy_from_slice(b"[eventfd]");
+        assert_eq!(anonymous(&event), "eventfd");
+    }
+}

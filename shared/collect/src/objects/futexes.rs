@@ -1,0 +1,154 @@
+//! Futexes: where they are, who held them, and what their arguments say they are for.
+
+use std::collections::{HashMap, HashSet};
+
+use bpf::types::ObjectEvent;
+use profile::{Reason, ThreadId};
+use symbolize::{Data, Process, Symbolizer, Variable};
+
+use super::{comm, owner};
+
+/// FUTEX_WAIT and FUTEX_WAIT_BITSET of `include/uapi/linux/futex.h`.
+const WAITS: [u32; 2] = [0, 9];
+/// What a mutex of glibc's, or of Rust's, is while somebody waits for it:
+/// `sysdeps/nptl/lowlevellock.h`, `library/std/src/sys/sync/mutex/futex.rs`.
+const LOCKED_WITH_WAITERS: u32 = 2;
+/// How far into a lock its futexes are at most, in bytes: those of pthread_rwlock_t
+/// (`sysdeps/x86/nptl/bits/struct_rwlock.h`); and into a condition variable.
+const FARTHEST_IN_LOCK: u64 = 12;
+const FARTHEST_IN_CONDITION: u64 = 44;
+
+/// A futex that somebody waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Futex {
+    process: Process,
+    address: u64,
+    /// What it had to be for the thread to wait, where that tells something; else 0.
+    value: u32,
+    data: Option<Data>,
+    /// The name of the thread that held it, if the lock told which.
+    pub(crate) holder: Option<Box<str>>,
+}
+
+impl Futex {
+    /// The thread that is joined, if one is: the futex is its ID, and 0 from its end on.
+    pub(crate) fn joined(&self) -> ThreadId {
+        ThreadId {
+            pid: self.process.pid,
+            tid: self.value,
+        }
+    }
+}
+
+/// What is known of futexes' addresses.
+#[derive(Default)]
+pub(crate) struct FutexPlaces {
+    located: HashMap<(Process, u64), Option<Data>>,
+    /// Those that somebody waited for otherwise than for a mutex.
+    no_locks: HashSet<(Process, u64)>,
+    variables: HashMap<Data, Variable>,
+}
+
+impl FutexPlaces {
+    /// Takes in a futex that somebody waited for.
+    pub(super) fn see(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) -> Futex {
+        let (process, address) = (owner(event), event.address);
+        if event.value != LOCKED_WITH_WAITERS || !WAITS.contains(&event.operation) {
+            self.no_locks.insert((process, address));
+        }
+        let locate = || symbolizer.locate_data(process, address);
+        let place = self.located.entry((process, address));
+        let holder = match event.tid {
+            0 => None,
+            tid => comm(&format!("/proc/{}/task/{tid}/comm", process.pid)),
+        };
+        Futex {
+            process,
+            address,
+            value: event.value,
+            data: *place.or_insert_with(locate),
+            holder: holder.map(Into::into),
+        }
+    }
+
+    /// Names the variables.
+    pub(super) fn resolve(&mut self, symbolizer: &mut Symbolizer) {
+        let located = self.located.values().flatten().copied();
+        self.variables = symbolizer.variables(located);
+    }
+
+    /// What a futex is for by its arguments, as some libraries use it. `lived` says which
+    /// threads there were.
+    pub(crate) fn says(
+        &self,
+        futex: &Futex,
+        lived: impl Fn(ThreadId) -> bool,
+    ) -> Option<(Reason, &'static str)> {
+        if futex.value == LOCKED_WITH_WAITERS {
+            // A counter is 2 now and then.
+            let is_lock = !self.no_locks.contains(&(futex.process, futex.address));
+            return is_lock.then_some((Reason::Lock, "mutex"));
+        }
+        let is_joined = futex.value != 0 && lived(futex.joined());
+        is_joined.then_some((Reason::Child, "thread"))
+    }
+
+    /// The variable that a futex is in, if it is in one: `pool`, `slots+0x40`, and without
+    /// symbols `libm.so.6+0x1234`.
+    pub(crate) fn variable(&self, futex: &Futex, reason: Reason) -> Option<String> {
+        let variable = self.variables.get(&futex.data?)?;
+        let farthest = match reason {
+            Reason::Condition => FARTHEST_IN_CONDITION,
+            _ => FARTHEST_IN_LOCK,
+        };
+        Some(match &variable.symbol {
+            Some(symbol) if variable.offset <= farthest => symbol.clone(),
+            Some(symbol) => format!("{symbol}+{:#x}", variable.offset),
+            None => format!("{}+{:#x}", variable.module, variable.offset),
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const PROCESS: Process = Process {
+        pid: u32::MAX,
+        instance: 1,
+    };
+
+    fn event(address: u64, value: u32) -> ObjectEvent {
+        ObjectEvent {
+            pid: PROCESS.pid,
+            instance: PROCESS.instance,
+            address,
+            value,
+            ..ObjectEvent::default()
+        }
+    }
+
+    #[test]
+    fn arguments_tell_mutexes_and_joined_threads() {
+        let (mut places, mut symbolizer) = (FutexPlaces::default(), Symbolizer::new());
+        let mut see = |address, value| places.see(&event(address, value), &mut symbolizer);
+        let [mutex, counter, _, joined, other] = [
+            see(0x1000, 2),
+            see(0x2000, 2),
+            see(0x2000, 0),
+            see(0x3000, 77),
+            see(0x4000, 78),
+        ];
+        let lived = |thread: ThreadId| (thread.pid, thread.tid) == (PROCESS.pid, 77);
+        let says = |futex: &Futex| places.says(futex, lived);
+        assert_eq!(says(&mutex), Some((Reason::Lock, "mutex")));
+        assert_eq!(says(&counter), None);
+        assert_eq!(says(&joined), Some((Reason::Child, "thread")));
+        assert_eq!(says(&other), None);
+        assert_eq!(
+            (&mutex.holder, places.variable(&mutex, Reason::Lock)),
+            (&None, None)
+        );
+    }
+}

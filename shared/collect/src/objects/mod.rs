@@ -1,0 +1,173 @@
+//! What blocked threads waited on: the files, sockets, futexes and children that a
+//! program sends, each once.
+
+mod files;
+mod futexes;
+mod sockets;
+
+use bpf::types::{NO_OBJECT, ObjectEvent, ObjectKind};
+use loader::{OpenObject, Result};
+use symbolize::{Process, Symbolizer};
+
+use crate::interner::Interner;
+
+pub(crate) use futexes::{Futex, FutexPlaces};
+
+/// Objects kept at most.
+const MOST_KEPT: usize = 1 << 16;
+/// The ID of all others; programs use it for none ([`bpf::types::STACK_MISSED`]).
+const OTHER: u64 = 1;
+
+/// Every object seen so far, by ID.
+pub(crate) struct Objects {
+    known: Interner<Object, ()>,
+    places: FutexPlaces,
+    /// Whether one found no room.
+    is_full: bool,
+}
+
+/// What a thread waited on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Object {
+    /// What its system call is about, in words.
+    Called(Box<str>),
+    /// The file of a page that it touched, by its path.
+    Mapped(Box<str>),
+    /// A child, by its name.
+    Child(Box<str>),
+    /// A futex.
+    Futex(Futex),
+    /// One that found no room.
+    Other,
+}
+
+impl Objects {
+    pub(crate) fn new() -> Objects {
+        let mut known = Interner::new();
+        known.insert(OTHER, Object::Other, ());
+        Objects {
+            known,
+            places: FutexPlaces::default(),
+            is_full: false,
+        }
+    }
+
+    /// Keeps an object that a program sent, with what can be found out about it only now.
+    pub(crate) fn add(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) {
+        if self.known.first(event.id).is_some() {
+            return;
+        }
+        self.is_full |= self.known.id_count() >= MOST_KEPT;
+        if self.is_full {
+            return;
+        }
+        let object = match ObjectKind(event.object) {
+            ObjectKind::OBJECT_FUTEX => Object::Futex(self.places.see(event, symbolizer)),
+            ObjectKind::OBJECT_FILE => Object::Called(files::name(event).into()),
+            ObjectKind::OBJECT_MAPPED => Object::Mapped(files::name(event).into()),
+            ObjectKind::OBJECT_SOCKET => Object::Called(sockets::name(event).into()),
+            ObjectKind::OBJECT_ANONYMOUS => Object::Called(files::anonymous(event).into()),
+            _ => Object::Child(profile::text::comm(&event.name).into()),
+        };
+        self.known.insert(event.id, object, ());
+    }
+
+    /// The first ID of the same object, once that has come.
+    pub(crate) fn first(&self, id: u64) -> Option<u64> {
+        match self.known.first(id) {
+            None if id == NO_OBJECT => Some(id),
+            None => self.is_full.then_some(OTHER),
+            first => first,
+        }
+    }
+
+    /// What an ID stands for.
+    pub(crate) fn get(&self, id: u64) -> Option<&Object> {
+        self.known.get(id)
+    }
+
+    /// Names the variables that futexes are in.
+    pub(crate) fn resolve(&mut self, symbolizer: &mut Symbolizer) {
+        self.places.resolve(symbolizer);
+    }
+
+    /// Where futexes are.
+    pub(crate) fn places(&self) -> &FutexPlaces {
+        &self.places
+    }
+}
+
+/// Tells programs whether objects are wanted.
+pub(crate) fn configure(object: &mut OpenObject, are_wanted: bool) -> Result<()> {
+    let (first, last) = sockets::given_ports();
+    object.set("want_objects", are_wanted)?;
+    object.set("first_given_port", first)?;
+    object.set("last_given_port", last)
+}
+
+/// A process by its ID and, while it lives, its name.
+fn process(pid: u32) -> String {
+    match comm(&format!("/proc/{pid}/comm")) {
+        Some(name) => format!("process {pid} ({name})"),
+        None => format!("process {pid}"),
+    }
+}
+
+/// The name of a thread or a process, of which `path` is the file `comm`.
+fn comm(path: &str) -> Option<String> {
+    let name = std::fs::read(path).ok()?;
+    Some(profile::text::comm(name.trim_ascii_end()))
+}
+
+/// The process whose file descriptors and addresses an event has.
+fn owner(event: &ObjectEvent) -> Process {
+    Process {
+        pid: event.pid,
+        instance: event.instance,
+    }
+}
+
+/// What an event has for a name: bytes that the target chose.
+fn name(event: &ObjectEvent) -> &[u8] {
+    &event.name[..event.name.len().min(event.name_length as usize)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(id: u64) -> ObjectEvent {
+        let name = format!("child {id}").into_bytes();
+        ObjectEvent {
+            id,
+            object: ObjectKind::OBJECT_CHILD.0,
+            name_length: 16,
+            name: std::array::from_fn(|at| name.get(at).copied().unwrap_or(0)),
+            ..ObjectEvent::default()
+        }
+    }
+
+    #[test]
+    fn what_finds_no_room_is_one_of_the_others() {
+        let (mut objects, mut symbolizer) = (Objects::new(), Symbolizer::new());
+        assert_eq!(objects.first(NO_OBJECT), Some(NO_OBJECT));
+        assert_eq!(objects.get(NO_OBJECT), None);
+        for at in 1..MOST_KEPT as u64 {
+            assert_eq!(objects.first(100 + at), None);
+            objects.add(&child(100 + at), &mut symbolizer);
+        }
+        assert_eq!(objects.first(7), None);
+        objects.add(&child(7), &mut symbolizer);
+        assert_eq!(objects.first(7), Some(OTHER));
+        assert_eq!(objects.get(OTHER), Some(&Object::Other));
+        assert_eq!(objects.first(101), Some(101));
+        let expected = Object::Child("child 101".into());
+        assert_eq!(objects.get(101), Some(&expected));
+    }
+
+    #[test]
+    fn a_process_has_its_name_while_it_lives() {
+        let ours = process(std::process::id());
+        assert!(ours.ends_with(')') && ours.contains(" ("), "{ours}");
+    }
+}

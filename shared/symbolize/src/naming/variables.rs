@@ -1,0 +1,137 @@
+//! Where a program's variables are, and what they are called.
+
+use std::collections::HashMap;
+use std::io::Result;
+
+use crate::elf::{Elf, SHT_SYMTAB};
+use crate::naming::debug_files;
+use crate::naming::symbols::{self, Symbol};
+use crate::naming::wanted::Wanted;
+use crate::process::images::Image;
+use crate::{Process, Symbolizer};
+
+/// Where data of a program may be, in terms that outlive its process: behind code of a
+/// file, as far from there as the file itself says its data are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Data {
+    /// Which file.
+    file: u32,
+    /// The offset in it of the code, in bytes.
+    code: u64,
+    /// How far from the code, in bytes.
+    distance: u64,
+}
+
+/// What is at an address of a program's data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// The symbol that covers it, demangled.
+    pub symbol: Option<String>,
+    /// How far into that, in bytes; without a symbol the address as the file has it.
+    pub offset: u64,
+    /// The name of the file.
+    pub module: String,
+}
+
+impl Symbolizer {
+    /// Locates an address of a process's data, while the process is there.
+    pub fn locate_data(&mut self, process: Process, address: u64) -> Option<Data> {
+        let mapping = self.code_before(process, address)?;
+        match mapping.image {
+            Image::File(file) => Some(Data {
+                file,
+                code: mapping.offset,
+                distance: address - mapping.start,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Names what was located, every file's in one go. What is in no file's data is left out.
+    pub fn variables(&mut self, located: impl Iterator<Item = Data>) -> HashMap<Data, Variable> {
+        let mut files: HashMap<u32, Vec<Data>> = HashMap::new();
+        for data in located {
+            files.entry(data.file).or_default().push(data);
+        }
+        let mut variables = HashMap::new();
+        for (file, located) in files {
+            let Some(mapped) = self.images.file(file) else {
+                continue;
+            };
+            let module = mapped.module.name.to_string();
+            let read = Elf::read(&mapped.file).and_then(|elf| {
+                let separate = match elf.has(SHT_SYMTAB) {
+                    true => None,
+                    false => debug_files::find(&elf, &mapped.path, &self.debug_directories),
+                };
+                let separate = separate.as_ref().and_then(|file| Elf::read(file).ok());
+                find(&elf, separate.as_ref(), &located)
+            });
+            match read {
+                Ok(found) => variables.extend(found.into_iter().map(|(data, address, symbol)| {
+                    let start = symbol.as_ref().and_then(|symbol| symbol.start);
+                    let variable = Variable {
+                        symbol: symbol.map(|symbol| symbol.name.to_string()),
+                        offset: address - start.unwrap_or(0),
+                        module: module.clone(),
+                    };
+                    (data, variable)
+                })),
+                Err(error) => self.losses.note(&module, error),
+            }
+        }
+        variables
+    }
+}
+
+/// What is located in a file's data, with the addresses that the file has for it.
+fn find(
+    elf: &Elf<'_>,
+    separate: Option<&Elf<'_>>,
+    located: &[Data],
+) -> Result<Vec<(Data, u64, Option<Symbol>)>> {
+    let placed = located.iter().filter_map(|data| {
+        let address = elf.mapped_address(data.code)?.checked_add(data.distance)?;
+        elf.has_data(address).then_some((*data, address))
+    });
+    let placed: Vec<(Data, u64)> = placed.collect();
+    let wanted = Wanted::new(placed.iter().map(|(_, address)| *address).collect());
+    let symbols = symbols::variables(elf, separate, &wanted)?;
+    let found = placed.into_iter().map(|(data, address)| {
+        let symbol = symbols.get(wanted.first_from(address)).cloned().flatten();
+        // One whose beginning is not known is not told from another.
+        let symbol = symbol.filter(|symbol| symbol.start.is_some_and(|start| start <= address));
+        (data, address, symbol)
+    });
+    Ok(found.collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    static DECLARED: [std::sync::atomic::AtomicU64; 3] =
+        [const { std::sync::atomic::AtomicU64::new(0) }; 3];
+
+    #[test]
+    fn a_variable_of_our_own_is_found_and_the_heap_is_not() {
+        let mut symbolizer = Symbolizer::new();
+        let process = Process {
+            pid: std::process::id(),
+            instance: 1,
+        };
+        DECLARED[1].store(1, std::sync::atomic::Ordering::Relaxed);
+        let address = (&raw const DECLARED[1]) as u64;
+        let boxed = Box::new(7_u64);
+        let heap = (&raw const *boxed) as u64;
+        let [declared, heap] =
+            [address, heap].map(|address| symbolizer.locate_data(process, address));
+        let named = symbolizer.variables([declared, heap].into_iter().flatten());
+        let variable = &named[&declared.unwrap()];
+        assert_eq!(variable.offset, 8);
+        assert!(variable.symbol.as_ref().unwrap().contains("DECLARED"));
+        assert!(heap.is_none_or(|heap| !named.contains_key(&heap)));
+        assert_eq!(symbolizer.locate_data(process, 4096), None);
+    }
+}
