@@ -100,7 +100,7 @@ static __always_inline u32 namespace_tid(struct task_struct *task)
 /* Whether the IDs that @task itself knows are those of the caller's PID namespace. */
 static __always_inline bool has_callers_ids(struct task_struct *task)
 {
-	struct pid *pid = read_task(task, thread_pid);
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
 	u32 level = BPF_CORE_READ(pid, level);
 	struct upid upid;
 

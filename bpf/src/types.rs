@@ -22,12 +22,13 @@ pub use crate::offwaketime::types::{
     event_kind as EventKind, losses as Losses, no_stack as NoStack, no_waker as NoWaker,
     object_event as ObjectEvent, object_kind as ObjectKind, open_interval as OpenInterval,
     preexisting_thread as PreexistingThread, process_event as ProcessEvent,
-    program_name as ProgramName, returning as Returning, stack_dump as StackDump,
-    stack_event as StackEvent, stack_key as StackKey, state_filter as StateFilter,
-    switch_arguments as SwitchArguments, tally as Tally, thread_ids as ThreadIds,
-    thread_kind as ThreadKind, unwind_mapping as UnwindMapping, unwind_page as UnwindPage,
-    unwind_process as UnwindProcess, unwind_rows as UnwindRows, user_registers as UserRegisters,
-    waker_chain_event as WakerChainEvent, waker_event as WakerEvent, walk_end as WalkEnd,
+    program_name as ProgramName, returning as Returning, socket_side as SocketSide,
+    stack_dump as StackDump, stack_event as StackEvent, stack_key as StackKey,
+    state_filter as StateFilter, switch_arguments as SwitchArguments, tally as Tally,
+    thread_ids as ThreadIds, thread_kind as ThreadKind, unwind_mapping as UnwindMapping,
+    unwind_page as UnwindPage, unwind_process as UnwindProcess, unwind_rows as UnwindRows,
+    user_registers as UserRegisters, wait_end as WaitEnd, waker_chain_event as WakerChainEvent,
+    waker_event as WakerEvent, walk_end as WalkEnd,
 };
 
 /// How many elements an array in a struct has.
@@ -104,6 +105,18 @@ impl Thread {
     /// When the open interval began, CLOCK_MONOTONIC ns.
     pub fn since(&self) -> u64 {
         self.clock >> 2
+    }
+}
+
+impl Hash for WaitEnd {
+    fn hash<State: Hasher>(&self, state: &mut State) {
+        self.0.hash(state);
+    }
+}
+
+impl Hash for SocketSide {
+    fn hash<State: Hasher>(&self, state: &mut State) {
+        self.0.hash(state);
     }
 }
 

@@ -5,6 +5,7 @@ pub mod bpf_objects;
 pub mod elf;
 pub mod gdb;
 pub mod idle;
+pub mod idleness;
 pub mod known_chains;
 pub mod short_waits;
 pub mod statistics;

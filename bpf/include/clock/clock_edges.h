@@ -17,7 +17,8 @@ static __always_inline struct thread *start_clock(struct task_struct *task,
 	if (!task->on_cpu)
 		state = task_state(task) & ~TASK_WAKING ? THREAD_BLOCKED :
 							  THREAD_RUNNABLE;
-	thread = new_thread(task, unseen_since(task, now), state);
+	thread = new_thread(task, unseen_since(task, now), state,
+			    DRAFT_IN_ITERATOR);
 	/* It may have died before its record was there to be deleted. */
 	if (thread && (task_state(task) & TASK_DEAD)) {
 		bpf_map_delete_elem(&threads, &key);

@@ -7,6 +7,7 @@
 #define SYSTEMSCOPE_CLOCK_EVENTS_H
 
 #include "clock/thread_clock.h"
+#include "clock/work.h"
 
 enum switch_arguments {
 	/* preempt, prev, next: before 5.18. */
@@ -73,7 +74,8 @@ int sched_waking(u64 *ctx)
 	if (!thread) {
 		thread = new_thread(task, unseen_since(task, now),
 				    task->on_cpu ? THREAD_RUNNING :
-						   THREAD_BLOCKED);
+						   THREAD_BLOCKED,
+				    DRAFT_AT_SWITCH);
 		if (!thread)
 			return 0;
 	}
@@ -83,6 +85,7 @@ int sched_waking(u64 *ctx)
 	 */
 	if (task->on_cpu) {
 		thread->woken_early = 1;
+		set_to_work_early(thread);
 		return 0;
 	}
 	/* Whoever is woken had left. */
@@ -91,6 +94,7 @@ int sched_waking(u64 *ctx)
 	if (clock_state(thread->clock) == THREAD_BLOCKED) {
 		now = close_interval(thread, THREAD_BLOCKED, now);
 		thread->off_blocked = now - thread->off_since;
+		note_wait_end(task, thread);
 		thread_woken(ctx, task, thread, now);
 		thread->clock = clock_at(now, THREAD_RUNNABLE);
 	}
@@ -112,9 +116,11 @@ int sched_wakeup_new(u64 *ctx)
 		return 0;
 	/* Of an earlier task at this address that ended unseen. */
 	bpf_map_delete_elem(&threads, &key);
-	thread = new_thread(task, now, THREAD_RUNNABLE);
-	if (thread)
+	thread = new_thread(task, now, THREAD_RUNNABLE, DRAFT_AT_SWITCH);
+	if (thread) {
 		thread->user = STACK_NONE;
+		set_to_work_by_birth(thread);
+	}
 	return 0;
 }
 
@@ -136,7 +142,8 @@ int sched_process_exec(u64 *ctx)
 	if (!now)
 		return 0;
 	if (!thread) {
-		new_thread(task, moved_by(task, now), THREAD_RUNNING);
+		new_thread(task, moved_by(task, now), THREAD_RUNNING,
+			   DRAFT_AT_EXEC);
 	} else if (measured) {
 		thread->tid = namespace_tid(task);
 		set_ids(task, thread);

@@ -27,6 +27,45 @@ enum thread_state {
 	THREAD_BLOCKED,
 };
 
+/* How a wait ended, and what that tells of it: see clock/work.h. */
+enum wait_end {
+	WAIT_END_UNKNOWN,
+	/* A timer's, a device's or the network's interrupt ended it. */
+	WAIT_END_INTERRUPT,
+	/* Somebody did whom the thread had set to work. */
+	WAIT_END_ANSWER,
+	/* Somebody did whom it had not. */
+	WAIT_END_NEW_WORK,
+	/* It was blocked as long as it was measured. */
+	WAIT_END_NONE,
+};
+
+USER_SPACE_KNOWS(enum, wait_end);
+
+#define MOST_CLIENTS 8
+
+/* For whom a thread works. */
+struct work {
+	/*
+	 * Tasks by their addresses, with flags in the lowest bits: who set it to work
+	 * last and for whom that one worked then, then who did before.
+	 */
+	u64 clients[MOST_CLIENTS];
+	/* Who woke it last before it was off its CPU. */
+	u64 early_client;
+	/*
+	 * How certain the origin of its work is: how many waits in a row interrupts
+	 * alone have ended.
+	 */
+	u32 certainty;
+	/* enum wait_end, of its last wait. */
+	u32 end;
+};
+
+#define CERTAIN 8
+/* Of whom nobody has woken yet the first wait tells. */
+#define CERTAIN_SOON 7
+
 /* A program may keep more of each thread: members of its own, at the end. */
 #ifndef THREAD_MEMBERS
 #define THREAD_MEMBERS
@@ -66,6 +105,7 @@ struct thread {
 	/* Who held the lock for which it left, see lock_holder(). */
 	u32 lock_holder;
 	u32 unused;
+	struct work work;
 	u8 comm[COMM_LENGTH];
 	THREAD_MEMBERS
 };
@@ -188,38 +228,57 @@ static __always_inline void set_ids(struct task_struct *task,
 	thread->instance = is_kernel_thread(task) ? 0 : process_instance(task);
 }
 
+/* Where a record is made: what looks there may be interrupted by what is before it. */
+enum draft_kind {
+	/* Where no interrupt comes. */
+	DRAFT_AT_SWITCH,
+	DRAFT_AT_EXEC,
+	DRAFT_IN_ITERATOR,
+	DRAFT_KINDS,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, DRAFT_KINDS);
+	__type(key, u32);
+	__type(value, struct thread);
+} thread_drafts SEC(".maps");
+
 /*
  * Gives @task a clock that is in @state since @since, or finds the one that
  * another CPU gave it first. NULL if there is no room, or the caller's PID
- * namespace does not show the task.
- *
- * Out of line, as it is rare, and its record would take most of the stack.
+ * namespace does not show the task. Out of line, as it is rare.
  */
 static __noinline struct thread *new_thread(struct task_struct *task, u64 since,
-					    enum thread_state state)
+					    enum thread_state state,
+					    enum draft_kind kind)
 {
-	struct thread thread = {
-		.clock = clock_at(since, state),
-		.off_since = since,
-		.user = stack_to_read(task, since),
-		.started = since,
-		.switches = switch_count(task),
-		.ran_before = time_run(task),
-	};
 	u64 key = (u64)task;
-	struct thread *found;
+	struct thread *thread, *found;
+	u32 room = kind;
 
-	thread.tid = namespace_tid(task);
-	if (!thread.tid || window_is_over(since))
+	thread = bpf_map_lookup_elem(&thread_drafts, &room);
+	if (!thread || window_is_over(since))
 		return NULL;
-	set_ids(task, &thread);
+	__builtin_memset(thread, 0, sizeof(*thread));
+	thread->tid = namespace_tid(task);
+	if (!thread->tid)
+		return NULL;
+	thread->clock = clock_at(since, state);
+	thread->off_since = since;
+	thread->user = stack_to_read(task, since);
+	thread->started = since;
+	thread->switches = switch_count(task);
+	thread->ran_before = time_run(task);
+	thread->work.certainty = CERTAIN_SOON;
+	set_ids(task, thread);
 	if (state == THREAD_RUNNING)
-		thread.ran_before -= bpf_ktime_get_ns() - since;
+		thread->ran_before -= bpf_ktime_get_ns() - since;
 	if (state == THREAD_BLOCKED)
-		thread.off_state = task_state(task);
-	BPF_CORE_READ_STR_INTO(&thread.comm, task, comm);
+		thread->off_state = task_state(task);
+	BPF_CORE_READ_STR_INTO(&thread->comm, task, comm);
 
-	bpf_map_update_elem(&threads, &key, &thread, BPF_NOEXIST);
+	bpf_map_update_elem(&threads, &key, thread, BPF_NOEXIST);
 	found = bpf_map_lookup_elem(&threads, &key);
 	if (!found)
 		__sync_fetch_and_add(&lost.clocks, 1);
@@ -317,6 +376,7 @@ static __always_inline void depart_belatedly(struct task_struct *task,
 	thread->ran_before = time_run(task);
 	thread->user = is_kernel_thread(task) ? STACK_NONE : STACK_MISSED;
 	thread->lock_holder = 0;
+	thread->work.end = WAIT_END_UNKNOWN;
 	*(volatile u64 *)&thread->clock =
 		clock_at(now, state ? THREAD_BLOCKED : THREAD_RUNNABLE);
 }
@@ -408,7 +468,7 @@ static __always_inline void switch_out(void *ctx, struct task_struct *task,
 		if ((state & TASK_DEAD) && !is_measured(task))
 			return;
 		thread = new_thread(task, unseen_since(task, now),
-				    THREAD_RUNNING);
+				    THREAD_RUNNING, DRAFT_AT_SWITCH);
 		if (!thread)
 			return;
 	}
@@ -436,6 +496,7 @@ static __always_inline void switch_out(void *ctx, struct task_struct *task,
 	thread->off_blocked = 0;
 	thread->off_state = blocked ? state : 0;
 	thread->ran_before = time_run(task);
+	thread->work.end = WAIT_END_UNKNOWN;
 	thread_left_cpu(ctx, task, thread);
 	barrier();
 	*(volatile u64 *)&thread->clock =
@@ -448,7 +509,7 @@ static __always_inline void switch_in(struct task_struct *task, u64 now)
 
 	if (!thread) {
 		thread = new_thread(task, unseen_since(task, now),
-				    THREAD_RUNNABLE);
+				    THREAD_RUNNABLE, DRAFT_AT_SWITCH);
 		if (!thread)
 			return;
 	}

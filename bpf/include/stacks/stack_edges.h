@@ -135,8 +135,7 @@ int read_open_intervals(struct bpf_iter__task *ctx)
 		return 0;
 	open.task = (u64)task;
 	open.kernel = capture_saved_kernel_stack(task, SCRATCH_ITERATOR);
-	open.object =
-		capture_object(task, thread->lock_holder, SCRATCH_ITERATOR);
+	open.object = capture_object(task, thread, SCRATCH_ITERATOR);
 	open.task_state = task_state(task);
 	open.is_chosen = is_chosen(task);
 	/* If it ran meanwhile, the stack may be that of another place. */
@@ -209,8 +208,8 @@ int find_departed(struct bpf_iter__task *ctx)
 	if (has_stayed_off_cpu(task, thread)) {
 		departure.open.kernel =
 			capture_saved_kernel_stack(task, SCRATCH_ITERATOR);
-		departure.open.object = capture_object(
-			task, thread->lock_holder, SCRATCH_ITERATOR);
+		departure.open.object =
+			capture_object(task, thread, SCRATCH_ITERATOR);
 		if (!has_stayed_off_cpu(task, thread)) {
 			departure.open.kernel = STACK_MISSED;
 			departure.open.object = NO_OBJECT;

@@ -16,9 +16,9 @@
 /* The file that @task has as @fd now; NULL if there is none. */
 static __always_inline struct file *file_of(struct task_struct *task, u32 fd)
 {
-	struct file **files = read_task(task, files, fdt, fd), *file = NULL;
+	struct file **files = BPF_CORE_READ(task, files, fdt, fd), *file = NULL;
 
-	if (fd >= read_task(task, files, fdt, max_fds))
+	if (fd >= BPF_CORE_READ(task, files, fdt, max_fds))
 		return NULL;
 	bpf_probe_read_kernel(&file, sizeof(file), &files[fd]);
 	return file;

@@ -7,26 +7,18 @@
 #define SYSTEMSCOPE_FUTEXES_H
 
 #include "stacks/user_memory.h"
+#include "waits/futex_calls.h"
 #include "waits/object_event.h"
 #include "waits/system_calls_x86_64.h"
-
-/* include/uapi/linux/futex.h */
-#define FUTEX_CMD_MASK 0x7f
-#define FUTEX_WAIT 0
-#define FUTEX_LOCK_PI 6
-#define FUTEX_LOCK_PI2 13
-#define FUTEX_PRIVATE_FLAG 128
-#define FUTEX_TID_MASK 0x3fffffff
 
 /* PID_MAX_LIMIT of include/linux/threads.h */
 #define MOST_TIDS (4 << 20)
 
 /*
- * glibc's mutex (struct __pthread_mutex_s of sysdeps/x86/nptl/bits/struct_mutex.h):
- * where its owner is, and what the futex is while others wait.
+ * Where in glibc's mutex its owner is: struct __pthread_mutex_s of
+ * sysdeps/x86/nptl/bits/struct_mutex.h.
  */
 #define MUTEX_OWNER 8
-#define MUTEX_WITH_WAITERS 2
 
 /*
  * The thread that holds the lock for which @task, which is current, leaves its CPU; 0
@@ -49,7 +41,7 @@ static __always_inline u32 lock_holder(struct task_struct *task)
 		return read_user(&holder, sizeof(holder), lock + MUTEX_OWNER) ?
 			       holder :
 			       0;
-	if (operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2)
+	if (is_priority_inheriting(operation))
 		return read_user(&holder, sizeof(holder), lock) ?
 			       holder & FUTEX_TID_MASK :
 			       0;
@@ -69,7 +61,6 @@ static __always_inline void describe_futex(struct object_event *event,
 	u32 value = call->dx;
 
 	event->object = OBJECT_FUTEX;
-	event->instance = process_instance(task);
 	event->address = call->di;
 	event->operation = call->si & FUTEX_CMD_MASK;
 	if (value == MUTEX_WITH_WAITERS ||

@@ -25,6 +25,19 @@ enum object_kind {
 
 USER_SPACE_KNOWS(enum, object_kind);
 
+/* Which side of a connection a socket is on. */
+enum socket_side {
+	SIDE_UNKNOWN,
+	/* It is no connection yet: connections come to it. */
+	SIDE_LISTENS,
+	/* What comes there is asked for by others. */
+	SIDE_ANSWERS,
+	/* What comes there was asked for. */
+	SIDE_ASKS,
+};
+
+USER_SPACE_KNOWS(enum, socket_side);
+
 /* UNIX_PATH_MAX of include/uapi/linux/un.h, in whole words with what is before it. */
 #define OBJECT_NAME_LENGTH 112
 
@@ -51,7 +64,8 @@ struct object_event {
 	u16 family;
 	u16 socket_type;
 	u16 protocol;
-	u16 is_listening;
+	/* enum socket_side */
+	u16 side;
 	u16 local_port;
 	u16 remote_port;
 	/* Of a local socket's peer, as far as that is known. */

@@ -11,51 +11,66 @@
 #ifndef SYSTEMSCOPE_OBJECTS_H
 #define SYSTEMSCOPE_OBJECTS_H
 
+#include "clock/thread_clock.h"
 #include "stacks/stack_capture.h"
 #include "waits/children.h"
 #include "waits/files.h"
 #include "waits/futexes.h"
 #include "waits/saved_words.h"
 
-/* Where one is put together; by kind, as what looks there may be interrupted. */
+/* Stacks have no room for what a call is taken apart in, and its object put together. */
+struct wait_scratch {
+	struct call_registers call;
+	struct object_event event;
+};
+
+/* By kind, as what looks there may be interrupted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, SCRATCH_KINDS);
 	__type(key, u32);
-	__type(value, struct object_event);
-} wait_scratch SEC(".maps");
+	__type(value, struct wait_scratch);
+} wait_scratches SEC(".maps");
 
 /*
- * The ID of what @task, which is off the CPU, waits on, a lock that @holder held;
- * NO_OBJECT if that is not known. Out of line: see count_interval().
+ * The ID of what a task of process @instance, @pid, waits on, which is off the CPU at
+ * @address: a lock that @holder held. NO_OBJECT if that is not known. Global, so that the
+ * verifier looks at it once: see publish_stack().
  */
-static __noinline u64 capture_object(struct task_struct *task, u32 holder,
-				     enum scratch kind)
+__noinline u64 find_object(u64 address, u32 holder, u32 kind, u64 instance,
+			   u32 pid)
 {
-	struct call_registers call;
+	struct task_struct *task = (void *)address;
+	struct wait_scratch *scratch;
+	struct call_registers *call;
+	struct object_event *event;
 	enum wait_argument argument;
 	struct file *file = NULL;
 	struct inode *inode = NULL;
-	struct object_event *event;
 	u32 room = kind, fd;
 	u64 *slot;
 
-	if (!want_objects || is_kernel_thread(task) ||
-	    !read_call_registers(&call, task))
+	scratch = bpf_map_lookup_elem(&wait_scratches, &room);
+	if (!scratch)
 		return NO_OBJECT;
-	argument = wait_argument(&call);
-	event = bpf_map_lookup_elem(&wait_scratch, &room);
-	if (argument == ARGUMENT_NONE || !event)
+	call = &scratch->call;
+	event = &scratch->event;
+	if (!read_call_registers(call, task))
+		return NO_OBJECT;
+	argument = wait_argument(call);
+	if (argument == ARGUMENT_NONE)
 		return NO_OBJECT;
 	__builtin_memset(event, 0, sizeof(*event));
-	fd = call.di;
+	if (argument == ARGUMENT_FUTEX)
+		event->instance = instance;
+	fd = call->di;
 	if (argument == ARGUMENT_FUTEX) {
-		describe_futex(event, task, &call, holder);
+		describe_futex(event, task, call, holder);
 	} else if (argument == ARGUMENT_CHILD) {
-		if (!describe_child(event, task, call.di))
+		if (!describe_child(event, task, call->di))
 			return NO_OBJECT;
 	} else if (argument == ARGUMENT_ID_TYPE) {
-		if (!describe_child_by_type(event, task, &call))
+		if (!describe_child_by_type(event, task, call))
 			return NO_OBJECT;
 	} else if (argument == ARGUMENT_FAULT) {
 		inode = faulted_inode(task);
@@ -83,7 +98,7 @@ static __noinline u64 capture_object(struct task_struct *task, u32 holder,
 		return event->id;
 
 	event->kind = EVENT_OBJECT;
-	event->pid = namespace_pid(task);
+	event->pid = pid;
 	event->fd = fd;
 	if (inode)
 		read_name(event, first_alias(inode));
@@ -94,6 +109,17 @@ static __noinline u64 capture_object(struct task_struct *task, u32 holder,
 	else
 		*slot = event->id;
 	return event->id;
+}
+
+/* The ID of what @task, which is off the CPU, waits on; @thread is its record. */
+static __always_inline u64 capture_object(struct task_struct *task,
+					  struct thread *thread,
+					  enum scratch kind)
+{
+	if (!want_objects || !thread->instance)
+		return NO_OBJECT;
+	return find_object(as_number(task), thread->lock_holder, kind,
+			   thread->instance, thread->pid);
 }
 
 #endif

@@ -16,8 +16,8 @@ static __always_inline u64 as_number(const void *pointer)
 }
 
 /* What is read of a stack at once, and how often, in words. */
-#define STACK_CHUNK 8
-#define STACK_CHUNKS 64
+#define STACK_CHUNK 6
+#define STACK_CHUNKS 86
 /* How many words that may be what is looked for are looked at. */
 #define MOST_FOUND 32
 
@@ -58,8 +58,9 @@ static __always_inline struct file *held_file(struct task_struct *task, u32 fd)
 	/* What is 0 is anywhere. */
 	if (!behind)
 		behind = (u64)file;
-	if (file && find_on_stack((u64)file, behind, task->thread.sp,
-				  as_number(user_regs(task))))
+	if (file &&
+	    find_on_stack((u64)file, behind, BPF_CORE_READ(task, thread.sp),
+			  as_number(saved_registers(task))))
 		return file;
 	return NULL;
 }
@@ -69,7 +70,8 @@ static __always_inline u64 find_itself(struct task_struct *task, u64 at)
 {
 	u64 itself = as_number(task);
 
-	return find_on_stack(itself, itself, at, as_number(user_regs(task)));
+	return find_on_stack(itself, itself, at,
+			     as_number(saved_registers(task)));
 }
 
 /*
@@ -78,7 +80,7 @@ static __always_inline u64 find_itself(struct task_struct *task, u64 at)
  */
 static __always_inline struct file *polled_file(struct task_struct *task)
 {
-	u64 at = task->thread.sp;
+	u64 at = BPF_CORE_READ(task, thread.sp);
 
 	for (u32 i = 0; i < MOST_FOUND; i++) {
 		struct poll_wqueues *queues;
@@ -114,7 +116,7 @@ page_mapping(struct wait_page_queue *queue)
  */
 static __always_inline struct inode *faulted_inode(struct task_struct *task)
 {
-	u64 at = task->thread.sp;
+	u64 at = BPF_CORE_READ(task, thread.sp);
 
 	for (u32 i = 0; i < MOST_FOUND; i++) {
 		struct wait_queue_entry *wait;

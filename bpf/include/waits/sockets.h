@@ -21,6 +21,8 @@ const volatile u32 last_given_port = 60999;
 #define AF_INET 2
 #define AF_INET6 10
 #define TCP_LISTEN 10
+/* include/linux/net.h */
+#define SOCK_DGRAM 2
 
 static __always_inline void read_unix_address(struct object_event *event,
 					      struct unix_sock *socket)
@@ -54,8 +56,15 @@ static __always_inline void describe_unix_socket(struct object_event *event,
 
 	read_unix_address(event, socket);
 	peer = (void *)BPF_CORE_READ(socket, peer);
-	if (!event->name_length && peer)
+	/* Who accepts a connection has its address from the socket that listened. */
+	if (event->side != SIDE_LISTENS && event->name_length &&
+	    !peer == (event->socket_type == SOCK_DGRAM))
+		event->side = SIDE_ANSWERS;
+	if (!event->name_length && peer) {
 		read_unix_address(event, peer);
+		if (event->name_length)
+			event->side = SIDE_ASKS;
+	}
 	if (!event->name_length)
 		event->peer_pid = pid_number(BPF_CORE_READ(sock, sk_peer_pid));
 }
@@ -65,17 +74,31 @@ static __always_inline bool is_given(u16 port)
 	return port >= first_given_port && port <= last_given_port;
 }
 
-static __always_inline void forget_given_port(struct object_event *event)
+/*
+ * Tells the sides by their ports: who asks has one that the kernel gave, who answers has
+ * one that it chose. A port that the kernel gave is forgotten.
+ */
+static __always_inline void judge_ports(struct object_event *event)
 {
 	bool local = is_given(event->local_port);
 	bool remote = is_given(event->remote_port);
 
-	if (event->is_listening || !event->remote_port || local == remote)
+	if (event->side == SIDE_LISTENS)
 		return;
-	if (local)
+	if (!event->remote_port) {
+		if (event->local_port && !local)
+			event->side = SIDE_ANSWERS;
+		return;
+	}
+	if (local == remote)
+		return;
+	if (local) {
+		event->side = SIDE_ASKS;
 		event->local_port = 0;
-	else
+	} else {
+		event->side = SIDE_ANSWERS;
 		event->remote_port = 0;
+	}
 }
 
 static __always_inline void describe_socket(struct object_event *event,
@@ -86,8 +109,8 @@ static __always_inline void describe_socket(struct object_event *event,
 	event->object = OBJECT_SOCKET;
 	event->family = BPF_CORE_READ(sock, __sk_common.skc_family);
 	event->socket_type = BPF_CORE_READ(sock, sk_type);
-	event->is_listening = BPF_CORE_READ(sock, __sk_common.skc_state) ==
-			      TCP_LISTEN;
+	if (BPF_CORE_READ(sock, __sk_common.skc_state) == TCP_LISTEN)
+		event->side = SIDE_LISTENS;
 	if (event->family == AF_UNIX) {
 		describe_unix_socket(event, sock);
 		return;
@@ -97,7 +120,7 @@ static __always_inline void describe_socket(struct object_event *event,
 	event->protocol = BPF_CORE_READ(sock, sk_protocol);
 	event->local_port = BPF_CORE_READ(sock, __sk_common.skc_num);
 	event->remote_port = bpf_ntohs(port);
-	forget_given_port(event);
+	judge_ports(event);
 	if (event->family == AF_INET) {
 		BPF_CORE_READ_INTO((u32 *)event->local_address, sock,
 				   __sk_common.skc_rcv_saddr);

@@ -8,6 +8,7 @@
 
 #include "kernel_types.h"
 #include "task.h"
+#include "waits/futex_calls.h"
 
 /* The user registers from ax to cs, in the order of struct pt_regs. */
 struct call_registers {
@@ -20,8 +21,6 @@ struct call_registers {
 	u64 ip;
 	u64 cs;
 };
-
-#define FUTEX_SYSTEM_CALL 202
 
 enum wait_argument {
 	ARGUMENT_NONE,
@@ -41,11 +40,17 @@ enum wait_argument {
 	ARGUMENT_FAULT,
 };
 
+/* Where the user registers of @task are, whose type nobody knows here. */
+static __always_inline struct pt_regs *saved_registers(struct task_struct *task)
+{
+	return regs_at_stack_top(BPF_CORE_READ(task, stack));
+}
+
 static __always_inline bool read_call_registers(struct call_registers *call,
 						struct task_struct *task)
 {
 	return !bpf_probe_read_kernel(call, sizeof(*call),
-				      &user_regs(task)->ax);
+				      &saved_registers(task)->ax);
 }
 
 /*

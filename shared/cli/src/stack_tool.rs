@@ -9,7 +9,7 @@ use bpf::types::Tally;
 use collect::{Collected, Session, StackChoice, WakersShown};
 use export::Written;
 use loader::{Kernel, LoadedObject, OpenObject, TargetWatch, Targets};
-use profile::{Meta, Reason, State, Unit, Weight};
+use profile::{Meta, Profile, State, Unit, Weight};
 
 use crate::meta;
 use crate::{
@@ -94,9 +94,9 @@ pub trait StackTool: clap::Parser {
         WakersShown::No
     }
 
-    /// The reasons that time must be blocked for; none: all time is shown.
-    fn reasons(&self) -> Vec<Reason> {
-        Vec::new()
+    /// Leaves out of what was measured what is not to be shown.
+    fn retain(&self, profile: &mut Profile) {
+        let _ = profile;
     }
 
     /// What else is written.
@@ -183,10 +183,7 @@ fn measure_and_write<Tool: StackTool>(
     let nobody = collected.unseen_thread_name().map(nobody_named);
     let weigh = |tally: &Tally| tool.weigh(tally);
     let mut named = collected.name(Tool::UNIT, tool.wakers_shown(), weigh);
-    let reasons = tool.reasons();
-    if !reasons.is_empty() {
-        named.profile.retain_reasons(&reasons);
-    }
+    tool.retain(&mut named.profile);
     meta.bursts = std::mem::take(&mut named.profile.meta.bursts);
     named.profile.meta = meta;
 

@@ -88,6 +88,7 @@ impl Collected {
                     &mut worth,
                 ),
             };
+            let comm = draft.comm(&comms[key.comm]);
             let why = (tally.blocked > 0).then(|| {
                 let profile = &mut draft.profile;
                 let sleep = || self.stacks.sleep(key.kernel);
@@ -96,11 +97,14 @@ impl Collected {
                     kernel: key.kernel,
                     object: key.object,
                     objects: &self.objects,
+                    thread,
+                    comm,
+                    end: key.end,
                 };
                 reasons.why(profile, &place, sleep, tally.events)
             });
             let sample = Sample {
-                comm: draft.comm(&comms[key.comm]),
+                comm,
                 thread: Some(thread),
                 stack: named.stack,
                 state: None,
@@ -124,6 +128,7 @@ impl Collected {
                 }
             }
         }
+        reasons.judge_idleness(&mut draft.profile);
         let kernel_threads: BTreeSet<u32> = (self.accounts.iter())
             .filter_map(Account::kernel_thread)
             .collect();

@@ -1,6 +1,6 @@
 //! Which stacks a tool was asked for.
 
-use loader::{LoadedObject, OpenObject, Result, Targets};
+use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
 use regex::Regex;
 use symbolize::Sources;
 
@@ -43,8 +43,8 @@ impl StackChoice {
     }
 
     /// Tells programs of blocked time whether what is waited on is to be found out.
-    pub fn configure_objects(&self, object: &mut OpenObject) -> Result<()> {
-        objects::configure(object, self.objects)
+    pub fn configure_objects(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
+        objects::configure(object, self.objects, kernel)
     }
 
     /// What keeps the unwind tables, if the choice takes any.

@@ -112,6 +112,14 @@ pub struct StackTime {
     pub error_ns: Option<f64>,
 }
 
+impl StackTime {
+    /// Whether the thread had nothing to do there.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.why.is_some_and(|why| why.idleness.is_idle())
+    }
+}
+
 /// Stacks that contradict the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Excess {
@@ -145,15 +153,15 @@ impl ThreadProfile {
         (lifetime > 0).then(|| accounted as f64 / lifetime as f64)
     }
 
-    /// The single stack with most blocked time. What was too short to keep the stacks of
-    /// is not one.
+    /// The single stack with most blocked time, of those in which there was work to do if
+    /// there are any. What was too short to keep the stacks of is not one.
     #[must_use]
     pub fn longest_blocked(&self, profile: &Profile) -> Option<StackTime> {
         let stacks = self.stack_times(profile).into_iter();
         stacks
             .filter(|stack| stack.sample.state == Some(State::Blocked))
             .filter(|stack| stack.sample.stack != self.unseen_blocked)
-            .max_by_key(|stack| stack.time_ns)
+            .max_by_key(|stack| (!stack.is_idle(), stack.time_ns))
     }
 
     /// Every stack with its time in each state, however it was measured, ordered by state

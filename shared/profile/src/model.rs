@@ -2,6 +2,7 @@
 
 mod bursts;
 mod code;
+mod idleness;
 mod losses;
 mod meta;
 mod processes;
@@ -13,6 +14,7 @@ mod walk_ends;
 
 pub use bursts::Bursts;
 pub use code::{Frame, FrameKind, Function, Module, ModuleKind};
+pub use idleness::Idleness;
 pub use losses::Losses;
 pub use meta::{Ending, Lengths, Meta, Rate, Sampling, Unit, Window};
 pub use processes::Process;

@@ -64,6 +64,14 @@ pub(crate) fn has_path(frames: &[String], path: &[&str]) -> bool {
     })
 }
 
+/// Why a thread was blocked, by a frame that says so, and on what; not whether it had work.
+pub fn reason(frame: &str) -> Option<&str> {
+    let said = bare(frame).strip_prefix('[')?.strip_suffix(']')?;
+    let idle = [" (idle)", " (dormant)"];
+    let without = idle.iter().find_map(|mark| said.strip_suffix(mark));
+    Some(without.unwrap_or(said))
+}
+
 /// A frame's name without the annotations.
 pub fn bare(frame: &str) -> &str {
     let annotations = ["_[k]", "_[o]", "_[r]", "_[c]"];

@@ -3,6 +3,7 @@
 mod cgroups;
 mod clock;
 mod cost;
+mod idleness;
 mod objects;
 mod reasons;
 mod sampling;

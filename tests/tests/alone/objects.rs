@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
+use systemscope_tests::printed::folded;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Folded, Tool, Turn, Workload};
 
@@ -18,7 +19,8 @@ fn measure(workload: &Workload, seconds: f32) -> Folded {
 fn blocked(folded: &Folded, name: &str, is_it: impl Fn(&str) -> bool) -> (u64, u64) {
     let mut sums = (0, 0);
     for line in folded.lines.iter().filter(|line| line.comm == name) {
-        if let Some(said) = line.leaf().strip_suffix("]_[o]") {
+        let leaf = line.leaf();
+        if let Some(said) = folded::reason(leaf).filter(|_| leaf.ends_with("_[o]")) {
             sums.0 += line.value;
             sums.1 += if is_it(said) { line.value } else { 0 };
         }
@@ -33,10 +35,8 @@ fn a_file_that_takes_the_place_of_another_is_not_what_was_waited_on() {
     let _turn = Turn::take();
     let swap = Workload::start("objects", &["swap"]);
     let folded = measure(&swap, 2.0);
-    let (all, nothing) = blocked(&folded, "o_swapped", |said| {
-        said == "[local IPC: pipe, read"
-    });
-    let told = "[local IPC: pipe, read, pipe:[";
+    let (all, nothing) = blocked(&folded, "o_swapped", |said| said == "local IPC: pipe, read");
+    let told = "local IPC: pipe, read, pipe:[";
     // The wait until it may go on has the descriptor that it began with.
     let (_, pipes) = blocked(&folded, "o_swapped", |said| said.starts_with(told));
     assert!(nothing > all / 2, "{nothing} of {all}: {folded}");
@@ -59,7 +59,7 @@ fn names_are_text_whoever_chose_them() {
             "unix listening on s:?\u{fffd}".to_owned(),
         ),
     ] {
-        let said = format!("[{kind}, {object}");
+        let said = format!("{kind}, {object}");
         let (_, time) = blocked(&folded, "o_named", |found| found == said);
         assert!(time > 0, "{said}: {folded}");
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use systemscope_tests::printed::folded;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Folded, Line, Tool, Turn, Workload, WorkloadBuilder};
 
@@ -59,11 +60,9 @@ fn on_disk() -> tempfile::TempDir {
 
 /// The reason that a line says, and its blocked time.
 fn reason(line: &Line) -> Option<(&str, u64)> {
-    let leaf = line.frames.last()?.strip_suffix("_[o]")?;
-    let said = leaf
-        .strip_prefix('[')
-        .and_then(|leaf| leaf.strip_suffix(']'));
-    Some((said.unwrap_or("nothing"), line.value))
+    let leaf = line.frames.last()?;
+    let is_blocked = leaf.ends_with("_[o]");
+    is_blocked.then(|| (folded::reason(leaf).unwrap_or("nothing"), line.value))
 }
 
 fn measure(workload: &Workload, seconds: f32) -> Folded {
@@ -232,16 +231,20 @@ fn wallclock_splits_blocked_time_by_reason() {
         .map(str::trim)
         .find(|line| line.starts_with("all "));
     let blocked = all.and_then(|line| line.split_whitespace().nth(8));
-    let (_, rows) = report.split_once("Why it was blocked: ").unwrap();
-    let rows = rows.lines().skip(1).take_while(|line| !line.is_empty());
-    let rows: Vec<&str> = rows.collect();
-    let sum: i64 = (rows.iter())
-        .filter_map(|row| row.split_whitespace().next())
-        .map(milliseconds)
-        .sum();
-    let off = sum - milliseconds(blocked.expect("a row of all threads"));
-    // Each row is rounded for itself.
-    assert!(off.abs() <= rows.len() as i64, "off by {off} ms\n{report}");
+    let blocked = milliseconds(blocked.expect("a row of all threads"));
+    let rows_of = |heading: &str| -> Vec<&str> {
+        let (_, rows) = report.split_once(heading).unwrap();
+        let rows = rows.lines().skip(1).take_while(|line| !line.is_empty());
+        rows.collect()
+    };
+    for heading in ["Why it was blocked: ", "Whether it had work meanwhile: "] {
+        let rows = rows_of(heading);
+        let times = rows.iter().filter_map(|row| row.split_whitespace().next());
+        let off = times.map(milliseconds).sum::<i64>() - blocked;
+        // Each row is rounded for itself.
+        assert!(off.abs() <= rows.len() as i64, "off by {off} ms\n{report}");
+    }
+    let rows = rows_of("Why it was blocked: ");
     assert!(
         rows.iter().any(|row| row.ends_with("  network: receive")),
         "{report}"

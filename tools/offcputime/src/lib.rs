@@ -7,7 +7,7 @@ use cli::{CommonFlags, Planned, StackTool};
 use collect::{ClockSession, StackChoice};
 use export::clocks::Clocks;
 use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
-use profile::{Meta, Reason, State, Unit, Weight};
+use profile::{Meta, Profile, State, Unit, Weight};
 
 pub use arguments::Arguments;
 
@@ -44,7 +44,7 @@ impl StackTool for Arguments {
     fn stacks(&self) -> StackChoice {
         let choice = self.stacks.choice(&self.output, &self.target);
         StackChoice {
-            objects: choice.objects || !self.intervals.reasons().is_empty(),
+            objects: choice.objects || self.intervals.need_objects(),
             ..choice
         }
     }
@@ -52,7 +52,7 @@ impl StackTool for Arguments {
     fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         object.set("switch_arguments", kernel.switch_arguments)?;
         let stacks = self.stacks();
-        stacks.configure_objects(object)?;
+        stacks.configure_objects(object, kernel)?;
         // A joined thread is known by its account.
         let wants_accounts =
             self.clocks.is_some() || self.output.needs().accounts || stacks.objects;
@@ -86,8 +86,8 @@ impl StackTool for Arguments {
         meta.lengths = Some(self.intervals.lengths(self.sample_short));
     }
 
-    fn reasons(&self) -> Vec<Reason> {
-        self.intervals.reasons()
+    fn retain(&self, profile: &mut Profile) {
+        self.intervals.retain(profile);
     }
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {

@@ -10,7 +10,7 @@ use cli::{CommonFlags, Planned, StackTool};
 use collect::{ClockSession, OffCpuFilter, StackChoice, WakersShown};
 use export::svg::Svg;
 use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
-use profile::{Meta, Reason, State, Unit, Weight};
+use profile::{Meta, Profile, State, Unit, Weight};
 
 pub use arguments::Arguments;
 
@@ -54,17 +54,15 @@ impl StackTool for Arguments {
             per_process: choice.per_process || is_chain,
             // Anyone may be a waker.
             of_anyone: true,
-            objects: choice.objects || !self.intervals.reasons().is_empty(),
+            objects: choice.objects || self.intervals.need_objects(),
             ..choice
         }
     }
 
     fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
-        let distance = kernel.preempt_count_from_runqueue;
-        object.set("preempt_count_from_runqueue", distance)?;
         object.set("switch_arguments", kernel.switch_arguments)?;
         let stacks = self.stacks();
-        stacks.configure_objects(object)?;
+        stacks.configure_objects(object, kernel)?;
         // A joined thread is known by its account.
         object.set("want_thread_ends", stacks.objects)?;
         object.set("chain_length", self.chain)?;
@@ -111,8 +109,8 @@ impl StackTool for Arguments {
         meta.lengths = Some(self.intervals.lengths(false));
     }
 
-    fn reasons(&self) -> Vec<Reason> {
-        self.intervals.reasons()
+    fn retain(&self, profile: &mut Profile) {
+        self.intervals.retain(profile);
     }
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {

@@ -1,8 +1,8 @@
 //! The flags of the tools that measure intervals off the CPU.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use collect::{OffCpuFilter, ThreadKind};
-use profile::{Lengths, Reason};
+use profile::{Lengths, Profile, Reason};
 
 use super::TargetFlags;
 use crate::{usage, values};
@@ -48,6 +48,24 @@ pub struct IntervalFlags {
         value_parser = reasons, conflicts_with = "user_stacks_only"
     )]
     only_reasons: Vec<Reasons>,
+
+    /// Whether to show the time in which threads had nothing to do
+    #[arg(
+        long, value_name = "WHETHER", value_enum, default_value_t = IdleTime::Show,
+        conflicts_with = "user_stacks_only"
+    )]
+    pub idle: IdleTime,
+}
+
+/// What is done with the time of threads that waited for new work, or did nothing at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum IdleTime {
+    /// Beside all other time
+    Show,
+    /// Left out
+    Hide,
+    /// No other
+    Only,
 }
 
 /// The reasons that a word means.
@@ -71,6 +89,25 @@ impl IntervalFlags {
     pub fn reasons(&self) -> Vec<Reason> {
         let words = self.only_reasons.iter();
         words.flat_map(|Reasons(meant)| meant).copied().collect()
+    }
+
+    /// Whether it must be known what was waited on, and whether threads had work.
+    #[must_use]
+    pub fn need_objects(&self) -> bool {
+        !self.only_reasons.is_empty() || self.idle != IdleTime::Show
+    }
+
+    /// Leaves out of a profile what was not asked for.
+    pub fn retain(&self, profile: &mut Profile) {
+        let reasons = self.reasons();
+        if !reasons.is_empty() {
+            profile.retain_reasons(&reasons);
+        }
+        match self.idle {
+            IdleTime::Show => {}
+            IdleTime::Hide => profile.retain_idle(false),
+            IdleTime::Only => profile.retain_idle(true),
+        }
     }
 
     /// Checks the bounds against each other.

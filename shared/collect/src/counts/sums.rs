@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::num::NonZeroU64;
 
-use bpf::types::{COMM_LENGTH, NO_OBJECT, STACK_MISSED, StackKey, Tally, WAKER_MISSED};
+use bpf::types::{COMM_LENGTH, NO_OBJECT, STACK_MISSED, StackKey, Tally, WAKER_MISSED, WaitEnd};
 use profile::{Id, RowMap, Table, ThreadId};
 
 use crate::objects::Objects;
@@ -26,6 +26,8 @@ pub(crate) struct Key {
     pub(crate) waker: u64,
     /// The first ID of what was waited on.
     pub(crate) object: u64,
+    /// How the wait ended.
+    pub(crate) end: WaitEnd,
     /// Of intervals that were sampled: the nanoseconds that each stands for.
     pub(crate) period: Option<NonZeroU64>,
 }
@@ -72,7 +74,11 @@ impl Sums {
             return add(self.open.entry(key).or_default(), tally);
         };
         let StackKey {
-            pid, tid, period, ..
+            pid,
+            tid,
+            wait_end,
+            period,
+            ..
         } = key;
         let key = Key {
             thread: match self.per_process {
@@ -84,6 +90,7 @@ impl Sums {
             kernel,
             waker,
             object,
+            end: WaitEnd(wait_end as u32),
             period: NonZeroU64::new(period),
         };
         add(self.settled.sums.entry(key), tally);

@@ -3,13 +3,15 @@
 
 mod files;
 mod futexes;
+mod listeners;
 mod sockets;
 
-use bpf::types::{NO_OBJECT, ObjectEvent, ObjectKind};
-use loader::{OpenObject, Result};
+use bpf::types::{NO_OBJECT, ObjectEvent, ObjectKind, SocketSide};
+use loader::{Kernel, OpenObject, Result};
 use symbolize::{Process, Symbolizer};
 
 use crate::interner::Interner;
+use listeners::Listeners;
 
 pub(crate) use futexes::{Futex, FutexPlaces};
 
@@ -22,6 +24,7 @@ const OTHER: u64 = 1;
 pub(crate) struct Objects {
     known: Interner<Object, ()>,
     places: FutexPlaces,
+    listeners: Listeners,
     /// Whether one found no room.
     is_full: bool,
 }
@@ -31,6 +34,13 @@ pub(crate) struct Objects {
 pub(crate) enum Object {
     /// What its system call is about, in words.
     Called(Box<str>),
+    /// So is this, and it is a socket.
+    Socket {
+        /// In words.
+        name: Box<str>,
+        /// Whether what comes there was asked for.
+        side: SocketSide,
+    },
     /// The file of a page that it touched, by its path.
     Mapped(Box<str>),
     /// A child, by its name.
@@ -48,6 +58,7 @@ impl Objects {
         Objects {
             known,
             places: FutexPlaces::default(),
+            listeners: Listeners::default(),
             is_full: false,
         }
     }
@@ -65,7 +76,10 @@ impl Objects {
             ObjectKind::OBJECT_FUTEX => Object::Futex(self.places.see(event, symbolizer)),
             ObjectKind::OBJECT_FILE => Object::Called(files::name(event).into()),
             ObjectKind::OBJECT_MAPPED => Object::Mapped(files::name(event).into()),
-            ObjectKind::OBJECT_SOCKET => Object::Called(sockets::name(event).into()),
+            ObjectKind::OBJECT_SOCKET => Object::Socket {
+                name: sockets::name(event).into(),
+                side: self.listeners.side(event),
+            },
             ObjectKind::OBJECT_ANONYMOUS => Object::Called(files::anonymous(event).into()),
             _ => Object::Child(profile::text::comm(&event.name).into()),
         };
@@ -97,9 +111,12 @@ impl Objects {
     }
 }
 
-/// Tells programs whether objects are wanted.
-pub(crate) fn configure(object: &mut OpenObject, are_wanted: bool) -> Result<()> {
+/// Tells programs whether objects are wanted, and how waits for them ended.
+pub(crate) fn configure(object: &mut OpenObject, are_wanted: bool, kernel: &Kernel) -> Result<()> {
     let (first, last) = sockets::given_ports();
+    object.set("want_wait_ends", are_wanted)?;
+    let distance = kernel.preempt_count_from_runqueue;
+    object.set("preempt_count_from_runqueue", distance)?;
     object.set("want_objects", are_wanted)?;
     object.set("first_given_port", first)?;
     object.set("last_given_port", last)

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use bpf::types::ObjectEvent;
+use bpf::types::{ObjectEvent, SocketSide};
 
 use super::{name as address, process};
 
@@ -40,6 +40,10 @@ pub(super) fn name(event: &ObjectEvent) -> String {
     }
 }
 
+fn listens(event: &ObjectEvent) -> bool {
+    u32::from(event.side) == SocketSide::SIDE_LISTENS.0
+}
+
 fn v4(bytes: &[u8; 16]) -> IpAddr {
     let [a, b, c, d, ..] = *bytes;
     Ipv4Addr::new(a, b, c, d).into()
@@ -59,7 +63,7 @@ fn internet(event: &ObjectEvent, [local, remote]: [IpAddr; 2]) -> String {
     let to = SocketAddr::new(remote, event.remote_port);
     // A port that the kernel gave is left out by the program: the other end tells more.
     match (event.local_port, event.remote_port) {
-        _ if event.is_listening != 0 => format!("{protocol} listening on {at}"),
+        _ if listens(event) => format!("{protocol} listening on {at}"),
         (0, 0) => format!("{protocol} socket"),
         (0, _) => format!("{protocol} to {to}"),
         (port, 0) if !remote.is_unspecified() => format!("{protocol} :{port} from {remote}"),
@@ -87,7 +91,7 @@ fn local(event: &ObjectEvent) -> String {
         pid => Some(process(pid)),
     };
     match (path.is_empty(), peer) {
-        _ if event.is_listening != 0 => format!("{what} listening on {path}"),
+        _ if listens(event) => format!("{what} listening on {path}"),
         (false, _) => format!("{what} {path}"),
         (true, Some(peer)) => format!("{what} of {peer}"),
         (true, None) => format!("{what} socket"),
@@ -119,7 +123,7 @@ mod tests {
     #[test]
     fn connections_are_told_by_the_end_that_somebody_chose() {
         let mut listening = tcp(80, 0);
-        listening.is_listening = 1;
+        listening.side = SocketSide::SIDE_LISTENS.0 as u16;
         let mut unconnected = tcp(53, 0);
         unconnected.protocol = IPPROTO_UDP;
         unconnected.remote_address = [0; 16];

@@ -1,17 +1,20 @@
 //! Why a thread was blocked: worked out here and nowhere else, once for each stack, from
 //! the functions that it waited in.
 
+mod idleness;
 mod kernel_functions;
 mod user_functions;
 
 use std::collections::{BTreeMap, HashMap};
 
-use profile::{Profile, Reason, Stack, StackId, ThreadId, Why};
+use bpf::types::{SocketSide, WaitEnd};
+use profile::{Name, Profile, Reason, Stack, StackId, ThreadId, Why};
 use symbolize::Frame;
 
 use crate::objects::{Futex, Object, Objects};
 use crate::stacks::Captured;
 
+use idleness::{Evidence, Site, Who};
 use kernel_functions::{DIRECT, FAULT, FUTEX, RECLAIM, SWAP, Says, WRITES, is_scheduler};
 
 /// What nothing is known of.
@@ -27,6 +30,8 @@ pub(crate) struct Reasons {
     of_kernel: HashMap<Captured, Option<Seen>>,
     /// The names of the threads that there were.
     threads: HashMap<ThreadId, String>,
+    /// Whether they had work.
+    evidence: Evidence,
     /// How often each function was where a thread slept that no row says anything of.
     unmatched: BTreeMap<String, u64>,
 }
@@ -39,6 +44,11 @@ pub(crate) struct Place<'a> {
     /// What they waited on, by ID.
     pub(crate) object: u64,
     pub(crate) objects: &'a Objects,
+    /// Who they are.
+    pub(crate) thread: ThreadId,
+    pub(crate) comm: Name,
+    /// How their waits ended.
+    pub(crate) end: WaitEnd,
 }
 
 impl Reasons {
@@ -82,8 +92,15 @@ impl Reasons {
         let says = |futex| place.objects.places().says(futex, lived);
         let by_arguments = || futex.and_then(says);
         let (reason, detail) = reason(seen, names(profile, stack.user), by_arguments);
+        let side = match object {
+            Some(Object::Socket { side, .. }) if is_of_call(reason) => *side,
+            _ => SocketSide::SIDE_UNKNOWN,
+        };
+        let told = idleness::told((reason, detail), side, place.end);
         let object = object.and_then(|object| match object {
-            Object::Called(name) => is_of_call(reason).then(|| name.to_string()),
+            Object::Called(name) | Object::Socket { name, .. } => {
+                is_of_call(reason).then(|| name.to_string())
+            }
             Object::Mapped(name) => (reason == Reason::PageFault).then(|| name.to_string()),
             Object::Child(name) => (reason == Reason::Child).then(|| name.to_string()),
             Object::Other => Some(OTHER.to_owned()),
@@ -92,14 +109,32 @@ impl Reasons {
             }
             Object::Futex(futex) => told_futex(profile, stack, futex, place.objects, reason),
         });
+        let detail = profile.names.text(detail);
+        let who = Who {
+            thread: Some(place.thread),
+            comm: place.comm,
+        };
+        let site = Site {
+            reason,
+            detail,
+            user: stack.user,
+        };
+        self.evidence.add(who, site, told, place.end, events);
         Some(Why {
             reason,
-            detail: profile.names.text(detail),
+            detail,
             object: object.map(|object| profile.names.text(&object)),
             holder: (futex.filter(|_| reason == Reason::Lock))
                 .and_then(|futex| futex.holder.as_ref())
                 .map(|holder| profile.names.text(holder)),
+            idleness: told.unwrap_or_default(),
         })
+    }
+
+    /// Decides whether threads had work where single waits do not tell. To be called once
+    /// all samples are there.
+    pub(crate) fn judge_idleness(&self, profile: &mut Profile) {
+        self.evidence.judge(profile);
     }
 
     /// What is to be said of stacks whose reason is not known.

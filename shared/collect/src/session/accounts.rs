@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use bpf::types::{
     COMM_LENGTH, ClockRecord, NO_OBJECT, OpenInterval, STACK_AT_RETURN, STACK_MISSED, StackKey,
-    StateFilter, TASK_WAKING, Tally, Thread, ThreadEnd, ThreadState, square_of,
+    StateFilter, TASK_WAKING, Tally, Thread, ThreadEnd, ThreadState, WaitEnd, square_of,
 };
 use libbpf_rs::{Map, ProgramMut};
 use loader::maps::take_all;
@@ -196,6 +196,11 @@ pub(crate) fn close_record<Record: ClockRecord>(
     let tally = close_at(&mut thread, open, stop);
     let charged = tally.and_then(|tally| charge(record, tally, open));
     let kernel = open.map_or(STACK_MISSED, |open| open.kernel);
+    let has_moved = thread.running + thread.runnable > 0;
+    let wait_end = match has_moved {
+        true => WaitEnd::WAIT_END_UNKNOWN,
+        false => WaitEnd::WAIT_END_NONE,
+    };
     let interval = charged.map(|(tally, waker)| {
         let key = StackKey {
             pid: thread.pid,
@@ -204,6 +209,7 @@ pub(crate) fn close_record<Record: ClockRecord>(
             kernel: if stacks.kernel { kernel } else { 0 },
             waker,
             object: open.map_or(NO_OBJECT, |open| open.object),
+            wait_end: wait_end.0.into(),
             // As long as it was: none is sampled that did not end.
             period: 0,
             comm: thread.comm,

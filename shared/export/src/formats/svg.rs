@@ -11,7 +11,7 @@ use inferno::flamegraph::color::{
 };
 use inferno::flamegraph::{self, TextTruncateDirection};
 use profile::folded::state_suffix;
-use profile::{Profile, Reason, Sample, State, Unit};
+use profile::{Idleness, Profile, Reason, Sample, State, Unit};
 
 use crate::format::{Format, Needs};
 use crate::measure::Measure;
@@ -203,6 +203,8 @@ const LONGEST_TITLE: usize = 100;
 
 const PAPER: Color = Color::new(255, 253, 250);
 const RED: Color = Color::new(226, 88, 70);
+/// Of who had nothing to do.
+const PALE: Color = Color::new(202, 216, 230);
 const BLUE: Color = Color::new(92, 148, 222);
 const AMBER: Color = Color::new(244, 178, 56);
 const GREY: Color = Color::new(222, 214, 204);
@@ -245,8 +247,13 @@ fn colour(name: &str) -> Color {
     )
 }
 
-/// The shade of a frame that says why a thread was blocked: the first of all reasons, locks, are dark.
+/// The shade of a frame that says why a thread was blocked: the first of all reasons, locks, are
+/// dark; who had nothing to do is pale, whatever it waited for.
 fn blue_of_reason(name: &str) -> Option<Color> {
+    let mut idle = Idleness::ALL.iter().filter(|idleness| idleness.is_idle());
+    if idle.any(|idleness| name.contains(&format!(" ({})]", idleness.name()))) {
+        return Some(PALE);
+    }
     let (reason, _) = name.strip_prefix('[')?.split_once(": ")?;
     let all = Reason::ALL.iter();
     let at = all.clone().position(|known| known.name() == reason)?;
@@ -358,6 +365,8 @@ mod tests {
         }
         assert!(lock.b + 30 < sleep.b && lock.r + 30 < sleep.r);
         assert_eq!(blue_of_reason("[luck: mutex]_[o]"), None);
+        let idle = colour("[sleep: for a time (idle)]_[o]");
+        assert!(idle.b > idle.r && idle.r > sleep.r + 10, "{idle:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::columns::{COLUMNS, Sums, cells, legend};
 use super::numbers::{count, settings};
 use super::table::write_longest;
-use super::{Process, Run, objects, reasons, summary};
+use super::{Process, Run, held_up, objects, reasons, summary};
 
 /// Widths of the columns. Wider cells push the rest to the right.
 const WIDTHS: [usize; 12] = [8, 16, 9, 9, 5, 9, 5, 9, 5, 7, 8, 15];
@@ -18,7 +18,9 @@ pub fn write(run: &Run, process: &Process<'_>, writer: &mut dyn Write) -> io::Re
     let threads = &process.threads;
     writeln!(writer, "Wall-clock analysis of process {}", process.pid)?;
     writeln!(writer, "Command: {}", process.command)?;
-    writeln!(writer, "{}\n", settings(run))?;
+    writeln!(writer, "{}", settings(run))?;
+    held_up::write(threads.iter(), false, writer)?;
+    writeln!(writer)?;
     write_line(
         &COLUMNS.each_ref().map(|column| column.name.to_owned()),
         writer,

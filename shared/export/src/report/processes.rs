@@ -10,7 +10,7 @@ use super::known::Known;
 use super::numbers::{count, cut, seconds, settings};
 use super::reasons::waited;
 use super::tree::{Listed, Node, busiest, listed};
-use super::{Process, Run, objects, reasons, summary};
+use super::{Process, Run, held_up, objects, reasons, summary};
 
 /// So many of the kernel's own threads are listed.
 const KERNEL_THREADS: usize = 10;
@@ -76,9 +76,12 @@ pub fn write(
     let (of_kernel, of_users): (Vec<_>, Vec<_>) =
         (processes.iter()).partition(|process| known.is_kernel_thread(process.pid));
     writeln!(writer, "{}", count(of_users.len() as u64, "process"))?;
-    writeln!(writer, "{}\n", settings(run))?;
-
+    writeln!(writer, "{}", settings(run))?;
     let users = Table::new(known, of_users);
+    let rows = users.processes.iter().flat_map(|process| &process.threads);
+    held_up::write(rows.clone(), users.processes.len() > 1, writer)?;
+    writeln!(writer)?;
+
     let tree = listed(&users.nodes, limit);
     users.write(&tree, "process", writer)?;
     let kernel = Table::new(known, of_kernel);
@@ -93,10 +96,8 @@ pub fn write(
     for line in legend(&COLUMNS) {
         writeln!(writer, "{line}")?;
     }
-    let of_users = users.processes.iter();
-    let of_users = of_users.flat_map(|process| &process.threads);
-    reasons::write(of_users.clone(), writer)?;
-    objects::write(of_users, writer)?;
+    reasons::write(rows.clone(), writer)?;
+    objects::write(rows, writer)?;
     users.write_longest(&tree, writer)?;
     writeln!(writer)?;
     let threads = processes.iter().flat_map(|process| &process.threads);
@@ -182,7 +183,9 @@ impl<'a> Table<'a> {
                 let longest = row.thread.longest_blocked(row.profile)?;
                 Some((row, longest))
             });
-            let Some((row, longest)) = longest.max_by_key(|(_, longest)| longest.time_ns) else {
+            let Some((row, longest)) =
+                longest.max_by_key(|(_, longest)| (!longest.is_idle(), longest.time_ns))
+            else {
                 continue;
             };
             if !begun {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use profile::merge::StackTime;
-use profile::{Profile, State, ThreadId};
+use profile::{Idleness, Profile, State, ThreadId};
 
 use super::Row;
 use super::numbers::{count, percent, seconds, short};
@@ -27,6 +27,16 @@ impl Sum {
             self.threads.insert(thread);
         }
     }
+
+    fn write(&self, name: &str, blocked: u64, writer: &mut dyn Write) -> io::Result<()> {
+        writeln!(
+            writer,
+            "{:>10} {:>6} {:>6}  {name}",
+            seconds(self.time_ns),
+            percent(self.time_ns, blocked),
+            self.threads.len()
+        )
+    }
 }
 
 /// Writes the reasons for which these threads were blocked, with their times, which add up
@@ -37,6 +47,7 @@ pub(super) fn write<'a>(
 ) -> io::Result<()> {
     let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
     let mut without = Sum::default();
+    let mut by_idleness: BTreeMap<Idleness, Sum> = BTreeMap::new();
     let mut blocked = 0;
     for row in rows {
         let thread = row.thread.thread;
@@ -48,10 +59,15 @@ pub(super) fn write<'a>(
             if let Some(why) = why {
                 let sum = sums.entry(row.profile.kind_told(why)).or_default();
                 sum.add(weight.value, thread.id);
+                let sum = by_idleness.entry(why.idleness).or_default();
+                sum.add(weight.value, thread.id);
                 known += weight.value;
             }
         }
-        without.add(thread.clock.blocked_ns.saturating_sub(known), thread.id);
+        let rest = thread.clock.blocked_ns.saturating_sub(known);
+        without.add(rest, thread.id);
+        let unknown = by_idleness.entry(Idleness::Unknown).or_default();
+        unknown.add(rest, thread.id);
         blocked += thread.clock.blocked_ns.max(known);
     }
     if sums.is_empty() {
@@ -72,16 +88,28 @@ pub(super) fn write<'a>(
         writer,
         "\nWhy it was blocked: seconds, % of all blocked time, threads, reason"
     )?;
-    for (name, Sum { time_ns, threads }) in sums {
-        writeln!(
-            writer,
-            "{:>10} {:>6} {:>6}  {name}",
-            seconds(time_ns),
-            percent(time_ns, blocked),
-            threads.len()
-        )?;
+    for (name, sum) in &sums {
+        sum.write(name, blocked, writer)?;
+    }
+    writeln!(
+        writer,
+        "\nWhether it had work meanwhile: seconds, % of all blocked time, threads"
+    )?;
+    for idleness in Idleness::ALL {
+        let sum = by_idleness.remove(&idleness).unwrap_or_default();
+        sum.write(meaning(idleness), blocked, writer)?;
     }
     Ok(())
+}
+
+/// What it is to be waiting, idle, dormant, or neither that one knows.
+fn meaning(idleness: Idleness) -> &'static str {
+    match idleness {
+        Idleness::Waiting => "waiting: it had, and was held up",
+        Idleness::Idle => "idle: it waited for new work",
+        Idleness::Dormant => "dormant: blocked all the time, on nothing that holds up",
+        Idleness::Unknown => "unknown: nothing tells",
+    }
 }
 
 /// Where and why a thread waited, on one line: `[lock: mutex] futex_wait ← …`.

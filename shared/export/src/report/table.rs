@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, Table};
 use super::columns::{COLUMNS, Sums, cells, legend};
 use super::numbers::{count, seconds, settings};
 use super::reasons::waited;
-use super::{Process, Row, Run, objects, reasons, summary};
+use super::{Process, Row, Run, held_up, objects, reasons, summary};
 
 /// Writes the first `limit` threads of a process, its sums and what is missing.
 ///
@@ -27,7 +27,9 @@ pub fn write(
         ..
     } = process;
     writeln!(writer, "Process {pid}: {command}")?;
-    writeln!(writer, "{}\n", settings(run))?;
+    writeln!(writer, "{}", settings(run))?;
+    held_up::write(threads.iter(), false, writer)?;
+    writeln!(writer)?;
     let shown = &threads[..limit.min(threads.len())];
     writeln!(writer, "{}", table(process, shown).trim_fmt())?;
     if shown.len() < threads.len() {
@@ -72,15 +74,17 @@ fn table(process: &Process<'_>, shown: &[Row<'_>]) -> Table {
 /// The longest blocked stack of each thread that has one.
 pub(super) fn write_longest(threads: &[Row<'_>], writer: &mut dyn Write) -> io::Result<()> {
     let mut begun = false;
-    for row in threads {
-        let Some(longest) = row.thread.longest_blocked(row.profile) else {
-            continue;
-        };
+    let longest = threads.iter().filter_map(|row| {
+        let longest = row.thread.longest_blocked(row.profile)?;
+        Some((row, longest))
+    });
+    let (idle, held_up): (Vec<_>, Vec<_>) = longest.partition(|(_, longest)| longest.is_idle());
+    for (row, longest) in held_up.into_iter().chain(idle) {
         if !begun {
             begun = true;
             writeln!(
                 writer,
-                "\nWhere each was blocked longest: seconds in that one stack, innermost call first"
+                "\nWhere each was blocked longest, idle ones last: seconds in that one stack, innermost call first"
             )?;
         }
         writeln!(

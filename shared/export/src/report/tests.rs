@@ -51,6 +51,7 @@ fn worker() -> (Profile, ThreadProfile) {
         detail: profile.names.text("for a time"),
         object: Some(profile.names.text("timerfd")),
         holder: None,
+        idleness: profile::Idleness::Idle,
     };
     blocked.labels = profile.labels_of(Some(why), false);
     let thread = ThreadProfile {

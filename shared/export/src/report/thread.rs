@@ -6,7 +6,7 @@ use profile::State;
 
 use super::numbers::{count, coverage, percent, seconds, settings};
 use super::reasons::waited;
-use super::{Row, Run, objects, reasons, summary};
+use super::{Row, Run, held_up, objects, reasons, summary};
 use crate::text::frames::frame_names;
 use crate::text::options::Options;
 
@@ -29,7 +29,9 @@ pub fn write(run: &Run, command: &str, row: &Row<'_>, writer: &mut dyn Write) ->
     )?;
     writeln!(writer, "Process: {}   Role: {}", id.pid, row.role)?;
     writeln!(writer, "Command: {command}")?;
-    writeln!(writer, "{}\n", settings(run))?;
+    writeln!(writer, "{}", settings(run))?;
+    held_up::write(std::iter::once(row), false, writer)?;
+    writeln!(writer)?;
 
     let life = thread.lifetime_ns;
     writeln!(writer, "{:<10} {:>12} {:>7}", "", "seconds", "%")?;

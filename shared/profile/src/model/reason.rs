@@ -1,6 +1,6 @@
 //! Why a thread was blocked.
 
-use crate::{Id, Label, Labels, Name, Profile, Sample};
+use crate::{Id, Idleness, Label, Labels, Name, Profile, Sample};
 
 /// What a blocked thread waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +52,8 @@ pub struct Why {
     pub object: Option<Name>,
     /// The thread that held it, if that is known.
     pub holder: Option<Name>,
+    /// Whether the thread had work meanwhile.
+    pub idleness: Idleness,
 }
 
 /// The keys of the labels that say so.
@@ -59,6 +61,7 @@ const REASON: &str = "reason";
 const DETAIL: &str = "detail";
 const OBJECT: &str = "object";
 const HOLDER: &str = "holder";
+const IDLENESS: &str = "idleness";
 
 impl Reason {
     /// All there are.
@@ -130,11 +133,13 @@ impl Profile {
         let mut labels = Vec::new();
         if let Some(why) = why {
             let reason = self.names.text(why.reason.name());
+            let idleness = self.names.text(why.idleness.name());
             let said = [
                 (REASON, Some(reason)),
                 (DETAIL, Some(why.detail)),
                 (OBJECT, why.object),
                 (HOLDER, why.holder),
+                (IDLENESS, Some(idleness)),
             ];
             for (key, value) in said {
                 let key = self.names.text(key);
@@ -163,6 +168,9 @@ impl Profile {
             detail: value(DETAIL)?,
             object: value(OBJECT),
             holder: value(HOLDER),
+            idleness: value(IDLENESS)
+                .and_then(|name| Idleness::named(&self.names[name]))
+                .unwrap_or_default(),
         })
     }
 
@@ -172,7 +180,8 @@ impl Profile {
         format!("{}: {}", why.reason.name(), self.names[why.detail])
     }
 
-    /// A reason in words with what was waited on: `lock: mutex, ledger_lock, held by writer`.
+    /// A reason in words with what was waited on: `lock: mutex, ledger_lock, held by writer`,
+    /// and with `(idle)` or `(dormant)` where nothing was held up.
     #[must_use]
     pub fn told(&self, why: Why) -> String {
         let mut told = self.kind_told(why);
@@ -181,6 +190,11 @@ impl Profile {
                 told.push_str(before);
                 told.push_str(&self.names[name]);
             }
+        }
+        if why.idleness.is_idle() {
+            told.push_str(" (");
+            told.push_str(why.idleness.name());
+            told.push(')');
         }
         told
     }
@@ -213,16 +227,22 @@ mod tests {
             detail,
             object: None,
             holder: None,
+            idleness: Idleness::Waiting,
         };
         let of_object = Why {
             object: Some(profile.names.text("ledger")),
             holder: Some(profile.names.text("writer")),
             ..why
         };
+        let idle = Why {
+            idleness: Idleness::Idle,
+            ..why
+        };
         for (said, is_sampled) in [
             (Some(why), true),
             (Some(why), false),
             (Some(of_object), true),
+            (Some(idle), false),
             (None, true),
         ] {
             let sample = Sample {
@@ -241,5 +261,6 @@ mod tests {
         let told = profile.told(of_object);
         assert_eq!(told, "lock: mutex, ledger, held by writer");
         assert_eq!(profile.kind_told(of_object), "lock: mutex");
+        assert_eq!(profile.told(idle), "lock: mutex (idle)");
     }
 }

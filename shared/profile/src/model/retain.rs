@@ -33,12 +33,24 @@ impl LastNames {
 impl Profile {
     /// Leaves the samples of which a reason is known that is among these.
     pub fn retain_reasons(&mut self, wanted: &[Reason]) {
+        self.retain_samples(|profile, sample| {
+            let why = profile.why(sample);
+            why.is_some_and(|why| wanted.contains(&why.reason))
+        });
+    }
+
+    /// Leaves the samples of threads that had nothing to do, if `are_wanted`, else all others.
+    pub fn retain_idle(&mut self, are_wanted: bool) {
+        self.retain_samples(|profile, sample| {
+            let why = profile.why(sample);
+            why.is_some_and(|why| why.idleness.is_idle()) == are_wanted
+        });
+    }
+
+    fn retain_samples(&mut self, is_wanted: impl Fn(&Profile, &Sample) -> bool) {
         let samples = self.samples.keys();
         let keeps: HashSet<Sample> = samples
-            .filter(|sample| {
-                let why = self.why(sample);
-                why.is_some_and(|why| wanted.contains(&why.reason))
-            })
+            .filter(|sample| is_wanted(self, sample))
             .copied()
             .collect();
         self.samples.retain(|sample| keeps.contains(sample));

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Futexes by the arguments of the system call in which a thread waits for them. */
+#ifndef SYSTEMSCOPE_FUTEX_CALLS_H
+#define SYSTEMSCOPE_FUTEX_CALLS_H
+
+#include "task.h"
+
+/* arch/x86/entry/syscalls/syscall_64.tbl */
+#define FUTEX_SYSTEM_CALL 202
+
+/* include/uapi/linux/futex.h */
+#define FUTEX_CMD_MASK 0x7f
+#define FUTEX_WAIT 0
+#define FUTEX_LOCK_PI 6
+#define FUTEX_WAIT_BITSET 9
+#define FUTEX_LOCK_PI2 13
+#define FUTEX_PRIVATE_FLAG 128
+#define FUTEX_TID_MASK 0x3fffffff
+
+/* What a mutex of glibc's, or of Rust's, is while others wait for it. */
+#define MUTEX_WITH_WAITERS 2
+
+static __always_inline bool is_priority_inheriting(u32 operation)
+{
+	return operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2;
+}
+
+/*
+ * Whether @task, which is off the CPU, most likely waits for a mutex. A counter is 2
+ * now and then, too.
+ */
+static __always_inline bool waits_for_mutex(struct task_struct *task)
+{
+	struct pt_regs *regs = user_regs(task);
+	u32 operation;
+
+	if (is_kernel_thread(task) ||
+	    BPF_CORE_READ(regs, orig_ax) != FUTEX_SYSTEM_CALL)
+		return false;
+	operation = BPF_CORE_READ(regs, si) & FUTEX_CMD_MASK;
+	if (is_priority_inheriting(operation))
+		return true;
+	return (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET) &&
+	       (u32)BPF_CORE_READ(regs, dx) == MUTEX_WITH_WAITERS;
+}
+
+#endif

@@ -1,0 +1,352 @@
+//! Whether a blocked thread had work: by what it waited for, on which side of a connection
+//! that was, and how the wait ended. What a single wait does not tell, the others of the
+//! same thread at the same place may; no names are asked.
+
+use std::collections::HashMap;
+
+use bpf::types::{SocketSide, WaitEnd};
+use profile::{Idleness, Name, Profile, Reason, Sample, StackId, ThreadId};
+
+/// Of what is known of the waits at a place so many in a hundred must agree.
+const AGREEING: u64 = 95;
+
+/// Who waits: a thread, or all of one name where threads are not told apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Who {
+    pub(super) thread: Option<ThreadId>,
+    pub(super) comm: Name,
+}
+
+/// A place where it waits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Site {
+    pub(super) reason: Reason,
+    pub(super) detail: Name,
+    pub(super) user: StackId,
+}
+
+/// How many waits at a place were of which kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waits {
+    waiting: u64,
+    idle: u64,
+    /// Ended by somebody who had not been set to work.
+    new_work: u64,
+    /// Ended by the time.
+    timed: u64,
+}
+
+/// What is known of all waits.
+#[derive(Default)]
+pub(super) struct Evidence {
+    of: HashMap<Who, HashMap<Site, Waits>>,
+}
+
+/// What a wait tells by itself.
+pub(super) fn told(
+    (reason, detail): (Reason, &str),
+    side: SocketSide,
+    end: WaitEnd,
+) -> Option<Idleness> {
+    match (reason, detail) {
+        (
+            Reason::Lock
+            | Reason::KernelLock
+            | Reason::Child
+            | Reason::DiskRead
+            | Reason::DiskWrite
+            | Reason::PageFault
+            | Reason::Memory
+            | Reason::Throttle,
+            _,
+        )
+        | (Reason::Condition, "barrier")
+        | (Reason::Stopped, "by a signal" | "by a debugger" | "frozen") => {
+            return Some(Idleness::Waiting);
+        }
+        _ if end == WaitEnd::WAIT_END_NONE => return Some(Idleness::Dormant),
+        (Reason::Kernel, "kernel thread") => return Some(Idleness::Idle),
+        (Reason::Network | Reason::LocalIpc, "send" | "connect") => {
+            return Some(Idleness::Waiting);
+        }
+        _ => {}
+    }
+    match (side, end) {
+        (SocketSide::SIDE_LISTENS | SocketSide::SIDE_ANSWERS, _) => Some(Idleness::Idle),
+        (SocketSide::SIDE_ASKS, _) | (_, WaitEnd::WAIT_END_ANSWER) => Some(Idleness::Waiting),
+        _ => None,
+    }
+}
+
+impl Evidence {
+    /// Takes in so many waits that ended alike.
+    pub(super) fn add(
+        &mut self,
+        who: Who,
+        site: Site,
+        told: Option<Idleness>,
+        end: WaitEnd,
+        events: u64,
+    ) {
+        let waits = self.of.entry(who).or_default().entry(site).or_default();
+        let sum = match (told, end) {
+            (Some(Idleness::Waiting), _) => &mut waits.waiting,
+            (Some(Idleness::Idle), _) => &mut waits.idle,
+            (None, WaitEnd::WAIT_END_NEW_WORK) => &mut waits.new_work,
+            (None, WaitEnd::WAIT_END_INTERRUPT) if can_time_out(site.reason) => &mut waits.timed,
+            _ => return,
+        };
+        *sum += events;
+    }
+
+    /// Decides of the blocked samples of which nothing was told.
+    pub(super) fn judge(&self, profile: &mut Profile) {
+        let verdicts: HashMap<(Who, Site), Idleness> = (self.of.iter())
+            .flat_map(|(who, sites)| {
+                let of_site = |site: &Site| judged(sites, site).map(|told| ((*who, *site), told));
+                sites.keys().filter_map(of_site)
+            })
+            .collect();
+        if verdicts.is_empty() {
+            return;
+        }
+        for (sample, weight) in std::mem::take(&mut profile.samples).into_rows() {
+            let judged = judged_sample(profile, &verdicts, sample);
+            profile.add(judged, weight);
+        }
+    }
+}
+
+fn judged_sample(
+    profile: &mut Profile,
+    verdicts: &HashMap<(Who, Site), Idleness>,
+    sample: Sample,
+) -> Sample {
+    let why = profile.why(&sample);
+    let Some(mut why) = why.filter(|why| why.idleness == Idleness::Unknown) else {
+        return sample;
+    };
+    let who = Who {
+        thread: sample.thread,
+        comm: sample.comm,
+    };
+    let site = Site {
+        reason: why.reason,
+        detail: why.detail,
+        user: sample.stack.user,
+    };
+    let Some(&verdict) = verdicts.get(&(who, site)) else {
+        return sample;
+    };
+    why.idleness = verdict;
+    let is_sampled = profile.is_sampled(&sample);
+    Sample {
+        labels: profile.labels_of(Some(why), is_sampled),
+        ..sample
+    }
+}
+
+/// Whether a wait for this may end because its time is over.
+fn can_time_out(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::Sleep
+            | Reason::Condition
+            | Reason::Events
+            | Reason::LocalIpc
+            | Reason::Stopped
+            | Reason::Unknown
+    )
+}
+
+/// What the waits at a place were whose own end does not tell, by the others of the thread.
+///
+/// A thread waits for new work at one place, its home. Where what comes there says so by
+/// itself that is known. Else it is the only place at which it was given new work: at a
+/// second one it may be in the middle of what it was given at the first. (A few waits
+/// elsewhere, such as those whose stacks were missed, are no place.) Who was given none, and
+/// waits for the time, works by the clock, and has nothing to do between.
+fn judged(sites: &HashMap<Site, Waits>, site: &Site) -> Option<Idleness> {
+    let waits = sites[site];
+    let has_home = sites.values().any(|other| other.idle > 0);
+    let all_given: u64 = sites.values().map(|other| other.new_work).sum();
+    let is_given = |waits: &Waits| waits.new_work * 100 > all_given * (100 - AGREEING);
+    let given = sites.values().filter(|other| is_given(other)).count();
+    let is_home = match waits {
+        Waits { idle: 1.., .. } => true,
+        Waits { new_work: 1.., .. } => !has_home && given == 1 && is_given(&waits),
+        Waits { timed: 1.., .. } => !has_home && given == 0 && waits.waiting == 0,
+        _ => false,
+    };
+    let known = waits.waiting + waits.idle + waits.new_work;
+    let agree = |share: u64| share * 100 >= known * AGREEING;
+    match is_home {
+        true if agree(waits.idle + waits.new_work) => Some(Idleness::Idle),
+        false if waits.waiting > 0 && agree(waits.waiting) => Some(Idleness::Waiting),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use profile::{Sample, Stack, Unit, Weight, Why};
+
+    use super::*;
+
+    const NO_SIDE: SocketSide = SocketSide::SIDE_UNKNOWN;
+
+    #[test]
+    fn some_waits_tell_by_themselves() {
+        use Idleness::{Dormant, Idle, Waiting};
+        let unknown = WaitEnd::WAIT_END_UNKNOWN;
+        for (kind, side, end, expected) in [
+            ((Reason::Lock, "mutex"), NO_SIDE, unknown, Some(Waiting)),
+            (
+                (Reason::Lock, "mutex"),
+                NO_SIDE,
+                WaitEnd::WAIT_END_NONE,
+                Some(Waiting),
+            ),
+            (
+                (Reason::Condition, "semaphore"),
+                NO_SIDE,
+                WaitEnd::WAIT_END_NONE,
+                Some(Dormant),
+            ),
+            (
+                (Reason::Condition, "semaphore"),
+                NO_SIDE,
+                WaitEnd::WAIT_END_ANSWER,
+                Some(Waiting),
+            ),
+            (
+                (Reason::Condition, "semaphore"),
+                NO_SIDE,
+                WaitEnd::WAIT_END_NEW_WORK,
+                None,
+            ),
+            (
+                (Reason::Network, "accept"),
+                SocketSide::SIDE_LISTENS,
+                unknown,
+                Some(Idle),
+            ),
+            (
+                (Reason::Events, "epoll"),
+                SocketSide::SIDE_ANSWERS,
+                unknown,
+                Some(Idle),
+            ),
+            (
+                (Reason::Network, "receive"),
+                SocketSide::SIDE_ASKS,
+                unknown,
+                Some(Waiting),
+            ),
+            (
+                (Reason::Network, "send"),
+                SocketSide::SIDE_ANSWERS,
+                unknown,
+                Some(Waiting),
+            ),
+            ((Reason::Stopped, "until a signal"), NO_SIDE, unknown, None),
+        ] {
+            assert_eq!(told(kind, side, end), expected, "{kind:?} {side:?} {end:?}");
+        }
+    }
+
+    fn waits(waiting: u64, idle: u64, new_work: u64, timed: u64) -> Waits {
+        Waits {
+            waiting,
+            idle,
+            new_work,
+            timed,
+        }
+    }
+
+    /// What is judged of the first of the places of a thread.
+    fn of_first(all: &[Waits]) -> Option<Idleness> {
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        let sites = all.iter().enumerate().map(|(at, waits)| {
+            let site = Site {
+                reason: Reason::Condition,
+                detail: profile.names.text(&format!("{at}")),
+                user: StackId::default(),
+            };
+            (site, *waits)
+        });
+        let sites: Vec<(Site, Waits)> = sites.collect();
+        let first = sites[0].0;
+        judged(&sites.into_iter().collect(), &first)
+    }
+
+    #[test]
+    fn a_thread_waits_for_work_at_one_place() {
+        use Idleness::{Idle, Waiting};
+        let work = waits(0, 0, 9, 1);
+        for (all, expected) in [
+            // The only place where work comes, also where a wait timed out.
+            (&[work][..], Some(Idle)),
+            (&[work, waits(5, 0, 0, 0)], Some(Idle)),
+            // Which of the two it is nobody knows.
+            (&[work, work], None),
+            // Too few for a place.
+            (&[waits(0, 0, 99, 0), waits(0, 0, 1, 0)], Some(Idle)),
+            (&[waits(0, 0, 1, 0), waits(0, 0, 99, 0)], None),
+            // It is another one.
+            (&[work, waits(0, 5, 0, 0)], None),
+            (&[waits(0, 9, 1, 3), waits(0, 0, 3, 0)], Some(Idle)),
+            // Answers come there, too.
+            (&[waits(1, 0, 9, 0)], None),
+            (&[waits(1, 0, 99, 0)], Some(Idle)),
+            (&[waits(99, 0, 1, 0)], None),
+            (&[waits(9, 0, 0, 1)], Some(Waiting)),
+            // By the clock, unless somebody gives work elsewhere.
+            (&[waits(0, 0, 0, 9)], Some(Idle)),
+            (&[waits(0, 0, 0, 9), waits(3, 0, 0, 0)], Some(Idle)),
+            (&[waits(0, 0, 0, 9), waits(0, 0, 1, 0)], None),
+            (&[waits(0, 0, 0, 9), waits(0, 1, 0, 0)], None),
+        ] {
+            assert_eq!(of_first(all), expected, "{all:?}");
+        }
+    }
+
+    #[test]
+    fn samples_of_which_nothing_was_told_are_judged() {
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        let [comm, detail] = ["pool", "semaphore"].map(|name| profile.names.text(name));
+        let why = |idleness| Why {
+            reason: Reason::Condition,
+            detail,
+            object: None,
+            holder: None,
+            idleness,
+        };
+        let [unknown, waiting] = [Idleness::Unknown, Idleness::Waiting].map(|idleness| Sample {
+            comm,
+            thread: None,
+            stack: Stack::default(),
+            state: None,
+            wakers: None,
+            labels: profile.labels_of(Some(why(idleness)), true),
+        });
+        for sample in [unknown, waiting] {
+            profile.add(sample, Weight::default());
+        }
+        let mut evidence = Evidence::default();
+        let who = Who { thread: None, comm };
+        let site = Site {
+            reason: Reason::Condition,
+            detail,
+            user: StackId::default(),
+        };
+        evidence.add(who, site, None, WaitEnd::WAIT_END_NEW_WORK, 3);
+        evidence.judge(&mut profile);
+        let now: Vec<_> = (profile.samples.keys())
+            .map(|sample| (profile.why(sample).unwrap(), profile.is_sampled(sample)))
+            .collect();
+        let expected = [Idleness::Idle, Idleness::Waiting].map(|idleness| (why(idleness), true));
+        assert_eq!(now, expected);
+    }
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Threads of which it is known when they have work and when they have none.
+ *
+ * usage: idle WHAT BUSY [SECONDS]    WHAT they do, how much of the time the one that works
+ *                                    does so, in %, and how long, for good unless told:
+ *
+ *   pool      workers wait for work at a condition variable, a source gives it by the clock
+ *   server    a server waits for requests in epoll, a client asks by the clock, over TCP
+ *   pipeline  a source writes by the clock into a pipe, the next read, work, and write on
+ *   cron      a thread works by the clock, and asks another over pipes in between
+ *   futures   a thread asks a worker by the clock, and waits for the result
+ *
+ * Who has work to do and waits for somebody is in a function that is called await_…; all
+ * other waits are for new work, or for the time to come.
+ */
+#define _GNU_SOURCE
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "workload.h"
+
+#define PERIOD_NS (10 * NS_PER_MS)
+
+static uint64_t busy_ns;
+
+static void work(void)
+{
+	uint64_t end = now_ns() + busy_ns;
+
+	while (now_ns() < end)
+		;
+}
+
+/* Until the next full period. */
+static void wait_for_tick(void)
+{
+	sleep_ns(PERIOD_NS - now_ns() % PERIOD_NS);
+}
+
+static void take(int fd)
+{
+	char byte;
+
+	check(read(fd, &byte, 1) != 1, "read");
+}
+
+static void give(int fd)
+{
+	check(write(fd, "x", 1) != 1, "write");
+}
+
+/* A counter that threads wait for. */
+struct queue {
+	pthread_mutex_t mutex;
+	pthread_cond_t filled;
+	int length;
+};
+
+static struct queue jobs = { PTHREAD_MUTEX_INITIALIZER,
+			     PTHREAD_COND_INITIALIZER, 0 };
+static struct queue results = { PTHREAD_MUTEX_INITIALIZER,
+				PTHREAD_COND_INITIALIZER, 0 };
+
+static void put(struct queue *queue)
+{
+	pthread_mutex_lock(&queue->mutex);
+	queue->length++;
+	pthread_cond_signal(&queue->filled);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+static void get(struct queue *queue)
+{
+	pthread_mutex_lock(&queue->mutex);
+	while (!queue->length)
+		pthread_cond_wait(&queue->filled, &queue->mutex);
+	queue->length--;
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+static NOINLINE void wait_for_job(void)
+{
+	get(&jobs);
+}
+
+static NOINLINE void await_result(void)
+{
+	get(&results);
+	asm volatile("");
+}
+
+static void *source(void *unused)
+{
+	(void)unused;
+	name_thread("i_source");
+	for (;;) {
+		wait_for_tick();
+		put(&jobs);
+	}
+	return NULL;
+}
+
+static void *worker(void *answers)
+{
+	name_thread("i_worker");
+	for (;;) {
+		wait_for_job();
+		work();
+		if (answers)
+			put(&results);
+	}
+	return NULL;
+}
+
+static void *asker(void *unused)
+{
+	(void)unused;
+	name_thread("i_asker");
+	for (;;) {
+		wait_for_tick();
+		put(&jobs);
+		await_result();
+	}
+	return NULL;
+}
+
+static struct sockaddr_in address;
+static int listener;
+
+static void *server(void *unused)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int queue = epoll_create1(0), client = -1;
+	char request;
+
+	(void)unused;
+	name_thread("i_server");
+	check(epoll_ctl(queue, EPOLL_CTL_ADD, listener, &event), "epoll_ctl");
+	for (;;) {
+		check(epoll_wait(queue, &event, 1, -1) != 1, "epoll_wait");
+		if (client < 0) {
+			client = accept(listener, NULL, NULL);
+			event.data.fd = client;
+			check(epoll_ctl(queue, EPOLL_CTL_ADD, client, &event),
+			      "epoll_ctl");
+			continue;
+		}
+		check(recv(client, &request, 1, 0) != 1, "recv");
+		work();
+		check(send(client, "x", 1, 0) != 1, "send");
+	}
+	return NULL;
+}
+
+static NOINLINE void await_reply(int fd)
+{
+	char reply;
+
+	check(recv(fd, &reply, 1, 0) != 1, "recv");
+}
+
+static void *client(void *unused)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0), now = 1;
+
+	(void)unused;
+	name_thread("i_client");
+	check(connect(fd, (void *)&address, sizeof(address)), "connect");
+	check(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &now, sizeof(now)),
+	      "setsockopt");
+	for (;;) {
+		wait_for_tick();
+		check(send(fd, "x", 1, 0) != 1, "send");
+		await_reply(fd);
+	}
+	return NULL;
+}
+
+static void start_server(void)
+{
+	socklen_t length = sizeof(address);
+
+	address.sin_family = AF_INET;
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	check(bind(listener, (void *)&address, length), "bind");
+	check(getsockname(listener, (void *)&address, &length), "getsockname");
+	check(listen(listener, 16), "listen");
+	start_thread_of(server, NULL);
+	start_thread_of(client, NULL);
+}
+
+static int first_pipe[2], second_pipe[2];
+
+static void *first(void *unused)
+{
+	(void)unused;
+	name_thread("i_first");
+	for (;;) {
+		wait_for_tick();
+		give(first_pipe[1]);
+	}
+	return NULL;
+}
+
+static void *second(void *unused)
+{
+	(void)unused;
+	name_thread("i_second");
+	for (;;) {
+		take(first_pipe[0]);
+		work();
+		give(second_pipe[1]);
+	}
+	return NULL;
+}
+
+static void *third(void *unused)
+{
+	(void)unused;
+	name_thread("i_third");
+	for (;;)
+		take(second_pipe[0]);
+	return NULL;
+}
+
+static NOINLINE void await_backend(void)
+{
+	take(second_pipe[0]);
+	asm volatile("");
+}
+
+static void *cron(void *unused)
+{
+	(void)unused;
+	name_thread("i_cron");
+	for (;;) {
+		wait_for_tick();
+		give(first_pipe[1]);
+		await_backend();
+	}
+	return NULL;
+}
+
+static void *backend(void *unused)
+{
+	(void)unused;
+	name_thread("i_backend");
+	for (;;) {
+		take(first_pipe[0]);
+		work();
+		give(second_pipe[1]);
+	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 2 ? argv[1] : "";
+
+	if (argc < 3)
+		return 2;
+	busy_ns = PERIOD_NS / 100 * strtoull(argv[2], NULL, 10);
+	check(pipe(first_pipe) || pipe(second_pipe), "pipe");
+	if (!strcmp(what, "pool")) {
+		start_thread_of(worker, NULL);
+		start_thread_of(worker, NULL);
+		start_thread_of(source, NULL);
+	} else if (!strcmp(what, "server")) {
+		start_server();
+	} else if (!strcmp(what, "pipeline")) {
+		start_thread_of(first, NULL);
+		start_thread_of(second, NULL);
+		start_thread_of(third, NULL);
+	} else if (!strcmp(what, "cron")) {
+		start_thread_of(backend, NULL);
+		start_thread_of(cron, NULL);
+	} else if (!strcmp(what, "futures")) {
+		start_thread_of(worker, "answers");
+		start_thread_of(asker, NULL);
+	} else {
+		return 2;
+	}
+	tell("ready");
+	if (argc > 3)
+		return sleep(atoi(argv[3]));
+	for (;;)
+		pause();
+}
