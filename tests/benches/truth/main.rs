@@ -8,6 +8,7 @@
 mod blocked;
 mod books;
 mod changes;
+mod idleness;
 mod machine_wide;
 mod peers;
 mod programs;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const CLAIMS: [Part; 14] = [
+const CLAIMS: [Part; 16] = [
     ("time on CPU by function", shares::rows),
     ("samples of each process", machine_wide::rows),
     ("time blocked by function", blocked::rows),
@@ -30,6 +31,8 @@ const CLAIMS: [Part; 14] = [
     ("time running", books::rows),
     ("who woke whom", wakers::rows),
     ("what changed", changes::rows),
+    ("idle time of threads made for it", idleness::scenarios),
+    ("idle time of servers", idleness::servers),
     ("MariaDB", |table| real::rows(table, &programs::mariadb())),
     ("nginx", |table| real::rows(table, &programs::nginx())),
     ("Redis", |table| real::rows(table, &programs::redis())),

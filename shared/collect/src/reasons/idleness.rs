@@ -169,8 +169,10 @@ fn can_time_out(reason: Reason) -> bool {
 fn judged(sites: &HashMap<Site, Waits>, site: &Site) -> Option<Idleness> {
     let waits = sites[site];
     let has_home = sites.values().any(|other| other.idle > 0);
-    let all_given: u64 = sites.values().map(|other| other.new_work).sum();
-    let is_given = |waits: &Waits| waits.new_work * 100 > all_given * (100 - AGREEING);
+    let begins: u64 = (sites.values())
+        .map(|other| other.new_work + other.timed)
+        .sum();
+    let is_given = |waits: &Waits| waits.new_work * 100 > begins * (100 - AGREEING);
     let given = sites.values().filter(|other| is_given(other)).count();
     let is_home = match waits {
         Waits { idle: 1.., .. } => true,
@@ -306,6 +308,7 @@ mod tests {
             (&[waits(0, 0, 0, 9)], Some(Idle)),
             (&[waits(0, 0, 0, 9), waits(3, 0, 0, 0)], Some(Idle)),
             (&[waits(0, 0, 0, 9), waits(0, 0, 1, 0)], None),
+            (&[waits(0, 0, 0, 99), waits(0, 0, 1, 0)], Some(Idle)),
             (&[waits(0, 0, 0, 9), waits(0, 1, 0, 0)], None),
         ] {
             assert_eq!(of_first(all), expected, "{all:?}");

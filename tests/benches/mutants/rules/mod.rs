@@ -11,12 +11,13 @@ mod stacks;
 mod targets;
 mod unwind_cache;
 mod unwinding;
+mod waits;
 mod wakers;
 
 use crate::mutant::Mutant;
 
 /// All of them, by idea.
-pub(crate) const RULES: [&[Mutant]; 12] = [
+pub(crate) const RULES: [&[Mutant]; 13] = [
     clock::MUTANTS,
     short_intervals::MUTANTS,
     targets::MUTANTS,
@@ -29,4 +30,5 @@ pub(crate) const RULES: [&[Mutant]; 12] = [
     interrupts::MUTANTS,
     counts::MUTANTS,
     spans::MUTANTS,
+    waits::MUTANTS,
 ];

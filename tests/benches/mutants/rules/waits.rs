@@ -1,0 +1,76 @@
+//! What blocked threads wait on, and whether they had work: `waits/`, `clock/work.h`.
+
+use crate::mutant::Expected::Caught;
+use crate::mutant::Mutant;
+
+const IDLE: &str = "alone::idleness::what_is_shown_as_idle_was";
+const FROM_BIRTH: &str = "alone::idleness::a_commands_threads_are_known_from_their_birth";
+const OBJECTS: &str = "alone::reasons::each_wait_has_its_reason";
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        rule: "a descriptor's file counts if the thread has it on its stack",
+        file: "include/waits/saved_words.h",
+        change: (
+            "	if (file && find_on_stack(",
+            "	if (file)\n		return file;\n	if (file && find_on_stack(",
+        ),
+        expected: Caught(&[
+            "alone::objects::a_file_that_takes_the_place_of_another_is_not_what_was_waited_on",
+        ]),
+    },
+    Mutant {
+        rule: "of an epoll instance it is the file that was ready first",
+        file: "include/waits/objects.h",
+        change: ("argument == ARGUMENT_EPOLL && file", "false"),
+        expected: Caught(&[OBJECTS]),
+    },
+    Mutant {
+        rule: "a mutex says who holds it",
+        file: "include/waits/futexes.h",
+        change: ("lock + MUTEX_OWNER) ?", "lock) ?"),
+        expected: Caught(&[OBJECTS]),
+    },
+    Mutant {
+        rule: "a port that the kernel gave is the side that asks",
+        file: "include/waits/sockets.h",
+        change: (
+            "		event->side = SIDE_ASKS;\n		event->local_port = 0;",
+            "		event->side = SIDE_ANSWERS;\n		event->local_port = 0;",
+        ),
+        expected: Caught(&[IDLE]),
+    },
+    Mutant {
+        rule: "who is woken by one who works for it had waited for an answer",
+        file: "include/clock/work.h",
+        change: (
+            "	if ((found & ~CLIENT_FLAGS) != task)\n",
+            "	if (task || (found & ~CLIENT_FLAGS) != task)\n",
+        ),
+        expected: Caught(&[FROM_BIRTH]),
+    },
+    Mutant {
+        rule: "what a thread did when the window opened is nobody's",
+        file: "include/clock/work.h",
+        change: (
+            "if (!waker || thread->off_since == thread->started)",
+            "if (!waker)",
+        ),
+        expected: Caught(&[IDLE]),
+    },
+    Mutant {
+        rule: "only what threads of certain origin do tells something",
+        file: "include/clock/work.h",
+        change: (
+            "	return work->certainty >= CERTAIN;",
+            "	return work->certainty < 100;",
+        ),
+        expected: Caught(&[IDLE]),
+    },
+    Mutant {
+        rule: "who is born works for who bore it",
+        file: "include/clock/work.h",
+        change: ("	thread->work.certainty = CERTAIN;\n}", "}"),
+        expected: Caught(&[FROM_BIRTH]),
+    },
+];
