@@ -174,10 +174,10 @@ fn judged(sites: &HashMap<Site, Waits>, site: &Site) -> Option<Idleness> {
         .sum();
     let is_given = |waits: &Waits| waits.new_work * 100 > begins * (100 - AGREEING);
     let given = sites.values().filter(|other| is_given(other)).count();
-    let is_home = match waits {
-        Waits { idle: 1.., .. } => true,
-        Waits { new_work: 1.., .. } => !has_home && given == 1 && is_given(&waits),
-        Waits { timed: 1.., .. } => !has_home && given == 0 && waits.waiting == 0,
+    let is_home = match given {
+        _ if has_home => waits.idle > 0,
+        0 => waits.timed > 0 && waits.waiting == 0,
+        1 => is_given(&waits),
         _ => false,
     };
     let known = waits.waiting + waits.idle + waits.new_work;
@@ -304,6 +304,7 @@ mod tests {
             (&[waits(1, 0, 99, 0)], Some(Idle)),
             (&[waits(99, 0, 1, 0)], None),
             (&[waits(9, 0, 0, 1)], Some(Waiting)),
+            (&[waits(0, 0, 1, 99)], Some(Idle)),
             // By the clock, unless somebody gives work elsewhere.
             (&[waits(0, 0, 0, 9)], Some(Idle)),
             (&[waits(0, 0, 0, 9), waits(3, 0, 0, 0)], Some(Idle)),
