@@ -112,6 +112,11 @@ struct dentry {
 	struct hlist_node d_u;
 };
 
+/* Where d_u has no name, as in 7.2. */
+struct dentry___of_alias {
+	struct hlist_node d_alias;
+};
+
 struct path {
 	struct dentry *dentry;
 };

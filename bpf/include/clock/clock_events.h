@@ -85,7 +85,7 @@ int sched_waking(u64 *ctx)
 	 */
 	if (task->on_cpu) {
 		thread->woken_early = 1;
-		set_to_work_early(thread);
+		set_to_work_early(task, thread);
 		return 0;
 	}
 	/* Whoever is woken had left. */

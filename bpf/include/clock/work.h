@@ -130,15 +130,19 @@ static __always_inline void note_wait_end(struct task_struct *task,
 		work->end = WAIT_END_NEW_WORK;
 }
 
-/* @thread is woken while its CPU has yet to write its record: one word is all it gets. */
-static __always_inline void set_to_work_early(struct thread *thread)
+/*
+ * @task, whose record @thread is, is woken while its CPU has yet to write that: one word
+ * is all it gets, and none if it is answered.
+ */
+static __always_inline void set_to_work_early(struct task_struct *task,
+					      struct thread *thread)
 {
 	struct thread *waker;
 
 	if (!want_wait_ends || current_context() != CONTEXT_TASK)
 		return;
 	waker = find_thread(current_task());
-	if (waker)
+	if (waker && !answer(&waker->work, (u64)task))
 		*(volatile u64 *)&thread->work.early_client =
 			current_client(waker);
 }

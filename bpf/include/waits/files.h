@@ -60,10 +60,14 @@ static __always_inline void read_name(struct object_event *event,
 static __always_inline struct dentry *first_alias(struct inode *inode)
 {
 	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
+	struct dentry___of_alias *named = NULL;
 
-	return alias ? (void *)alias -
-			       bpf_core_field_offset(struct dentry, d_u) :
-		       NULL;
+	if (!alias)
+		return NULL;
+	if (bpf_core_field_exists(named->d_alias))
+		return (void *)alias -
+		       bpf_core_field_offset(struct dentry___of_alias, d_alias);
+	return (void *)alias - bpf_core_field_offset(struct dentry, d_u);
 }
 
 static __always_inline void describe_inode(struct object_event *event,
