@@ -20,6 +20,12 @@
 
 /* Stacks have no room for what a call is taken apart in, and its object put together. */
 struct wait_scratch {
+	/* Where the user registers of the thread are. */
+	u64 registers;
+	/* Whose it is, and who held the lock. */
+	u64 instance;
+	u32 pid;
+	u32 holder;
 	struct call_registers call;
 	struct object_event event;
 };
@@ -33,12 +39,11 @@ struct {
 } wait_scratches SEC(".maps");
 
 /*
- * The ID of what a task of process @instance, @pid, waits on, which is off the CPU at
- * @address: a lock that @holder held. NO_OBJECT if that is not known. Global, so that the
+ * The ID of what the task at @address waits on, which is off the CPU, and of which the
+ * room of @kind tells the rest; NO_OBJECT if that is not known. Global, so that the
  * verifier looks at it once: see publish_stack().
  */
-__noinline u64 find_object(u64 address, u32 holder, u32 kind, u64 instance,
-			   u32 pid)
+__noinline u64 find_object(u64 address, u32 kind)
 {
 	struct task_struct *task = (void *)address;
 	struct wait_scratch *scratch;
@@ -55,17 +60,17 @@ __noinline u64 find_object(u64 address, u32 holder, u32 kind, u64 instance,
 		return NO_OBJECT;
 	call = &scratch->call;
 	event = &scratch->event;
-	if (!read_call_registers(call, task))
+	if (!read_call_registers(call, (void *)scratch->registers))
 		return NO_OBJECT;
 	argument = wait_argument(call);
 	if (argument == ARGUMENT_NONE)
 		return NO_OBJECT;
 	__builtin_memset(event, 0, sizeof(*event));
 	if (argument == ARGUMENT_FUTEX)
-		event->instance = instance;
+		event->instance = scratch->instance;
 	fd = call->di;
 	if (argument == ARGUMENT_FUTEX) {
-		describe_futex(event, task, call, holder);
+		describe_futex(event, task, call, scratch->holder);
 	} else if (argument == ARGUMENT_CHILD) {
 		if (!describe_child(event, task, call->di))
 			return NO_OBJECT;
@@ -98,7 +103,7 @@ __noinline u64 find_object(u64 address, u32 holder, u32 kind, u64 instance,
 		return event->id;
 
 	event->kind = EVENT_OBJECT;
-	event->pid = pid;
+	event->pid = scratch->pid;
 	event->fd = fd;
 	if (inode)
 		read_name(event, first_alias(inode));
@@ -116,10 +121,19 @@ static __always_inline u64 capture_object(struct task_struct *task,
 					  struct thread *thread,
 					  enum scratch kind)
 {
+	struct wait_scratch *scratch;
+	u32 room = kind;
+
 	if (!want_objects || !thread->instance)
 		return NO_OBJECT;
-	return find_object(as_number(task), thread->lock_holder, kind,
-			   thread->instance, thread->pid);
+	scratch = bpf_map_lookup_elem(&wait_scratches, &room);
+	if (!scratch)
+		return NO_OBJECT;
+	scratch->registers = as_number(user_regs(task));
+	scratch->instance = thread->instance;
+	scratch->pid = thread->pid;
+	scratch->holder = thread->lock_holder;
+	return find_object(as_number(task), kind);
 }
 
 #endif

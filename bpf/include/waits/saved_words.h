@@ -44,6 +44,12 @@ __noinline u64 find_on_stack(u64 value, u64 other, u64 at, u64 end)
 	return 0;
 }
 
+/* Up to where the kernel's stack of @task is looked at, whose type nobody knows here. */
+static __always_inline u64 end_of_stack(struct task_struct *task)
+{
+	return as_number(regs_at_stack_top(BPF_CORE_READ(task, stack)));
+}
+
 /*
  * The file that @task, which is off the CPU, has as @fd in its system call; NULL if
  * that is not known. The call holds its file to the end, while another thread may
@@ -60,7 +66,7 @@ static __always_inline struct file *held_file(struct task_struct *task, u32 fd)
 		behind = (u64)file;
 	if (file &&
 	    find_on_stack((u64)file, behind, BPF_CORE_READ(task, thread.sp),
-			  as_number(saved_registers(task))))
+			  end_of_stack(task)))
 		return file;
 	return NULL;
 }
@@ -70,8 +76,7 @@ static __always_inline u64 find_itself(struct task_struct *task, u64 at)
 {
 	u64 itself = as_number(task);
 
-	return find_on_stack(itself, itself, at,
-			     as_number(saved_registers(task)));
+	return find_on_stack(itself, itself, at, end_of_stack(task));
 }
 
 /*

@@ -40,17 +40,10 @@ enum wait_argument {
 	ARGUMENT_FAULT,
 };
 
-/* Where the user registers of @task are, whose type nobody knows here. */
-static __always_inline struct pt_regs *saved_registers(struct task_struct *task)
-{
-	return regs_at_stack_top(BPF_CORE_READ(task, stack));
-}
-
 static __always_inline bool read_call_registers(struct call_registers *call,
-						struct task_struct *task)
+						struct pt_regs *regs)
 {
-	return !bpf_probe_read_kernel(call, sizeof(*call),
-				      &saved_registers(task)->ax);
+	return !bpf_probe_read_kernel(call, sizeof(*call), &regs->ax);
 }
 
 /*
