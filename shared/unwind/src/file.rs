@@ -1,5 +1,6 @@
 //! ELF files, read with bounds.
 
 pub(crate) mod elf;
+pub(crate) mod objects;
 pub(crate) mod source;
 pub(crate) mod symbols;

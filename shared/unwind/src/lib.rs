@@ -15,6 +15,7 @@ mod walk;
 
 pub use build::{Built, Notes, Segment, build};
 pub use error::Error;
+pub use file::objects::Objects;
 pub use file::source::Source;
 pub use rule::{Rule, cfa, frame_pointer};
 pub use table::{PAGE_SIZE, Page, Table};

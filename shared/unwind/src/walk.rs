@@ -69,6 +69,9 @@ pub struct Walk {
     /// From the leaf (see `leaf_is_exact` of [`walk`]) to the root. Each after
     /// the leaf is a return address: the call is before it.
     pub addresses: Vec<u64>,
+    /// The canonical frame address of each, which is the caller's stack pointer; of the
+    /// last one there may be none.
+    pub cfas: Vec<u64>,
     /// Why it ended.
     pub end: End,
     /// Whether a frame was found by its frame pointer.
@@ -97,6 +100,7 @@ pub fn walk(
         memory,
     };
     let mut addresses = Vec::new();
+    let mut cfas = Vec::new();
     let end = loop {
         if stepper.ip == 0 {
             break End::Root;
@@ -120,6 +124,7 @@ pub fn walk(
             break end;
         }
         stepper.leaf = None;
+        cfas.push(stepper.sp);
         if let (true, false, Some(last)) = (stepper.ip_is_exact, leaf, addresses.last_mut()) {
             // The trampoline was not called: it has no call before it.
             *last = address.wrapping_add(2);
@@ -127,6 +132,7 @@ pub fn walk(
     };
     Walk {
         addresses,
+        cfas,
         end,
         by_frame_pointer: stepper.by_frame_pointer,
     }

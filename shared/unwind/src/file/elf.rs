@@ -147,6 +147,17 @@ impl<'a, S: Source + ?Sized> Elf<'a, S> {
         Ok(segments)
     }
 
+    /// Where in the file the `size` bytes at a virtual address are, if it has all
+    /// of them.
+    pub(crate) fn offset(&self, address: u64, size: u64) -> Option<u64> {
+        let loaded = |program: &&ProgramHeader| program.kind == PT_LOAD;
+        self.programs.iter().filter(loaded).find_map(|program| {
+            let into = address.checked_sub(program.address)?;
+            let within = into.checked_add(size)? <= program.file_size;
+            within.then(|| program.offset.checked_add(into))?
+        })
+    }
+
     /// All sections that have a header.
     pub(crate) fn sections(&self) -> &[Section] {
         &self.sections

@@ -47,8 +47,7 @@ impl ProcessMemory {
             let Some(from) = start.checked_add(read as u64) else {
                 break;
             };
-            let end = (from | (PAGE - 1)).saturating_add(1);
-            let length = ((end - from) as usize).min(most - read);
+            let length = ((PAGE - from % PAGE) as usize).min(most - read);
             let got = read_remote(pid, from, &mut bytes[read..read + length]);
             read += got;
             if got < length {
@@ -138,7 +137,9 @@ mod tests {
         let start = words.as_ptr() as u64;
         assert_eq!(memory.bytes(start, words.len()), words);
         assert_eq!(memory.bytes(start + 1, 10), words[1..11]);
-        assert_eq!(memory.bytes(u64::MAX - 3, 100), []);
+        for from_end in [0, 1, 3, PAGE - 1, PAGE] {
+            assert_eq!(memory.bytes(u64::MAX - from_end, 100), []);
+        }
         assert_eq!(ProcessMemory::new(0).bytes(start, 8), []);
     }
 

@@ -1,0 +1,256 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const LEAF: u64 = 1000;
+/// Of four native frames: 1000 to 1100, to 1200, to 1300, and above if at the root.
+const CFAS: [u64; 3] = [1100, 1200, 1300];
+
+use Link::{Anchor, Frame as Python};
+use Mixed::{Frame, Native, Unanchored};
+
+/// Without and with the native frames that run others, at the root.
+fn both(chain: &[Link<u8>]) -> [Vec<Mixed<u8>>; 2] {
+    [false, true].map(|shows| interleave(LEAF, &CFAS, 4, true, chain, shows))
+}
+
+/// The same where the native walk ended early.
+fn cut(chain: &[Link<u8>]) -> Vec<Mixed<u8>> {
+    interleave(LEAF, &CFAS, 4, false, chain, false)
+}
+
+#[test]
+fn native_frames_alone_stay_as_they_are() {
+    let all = [Native(0), Native(1), Native(2), Native(3)];
+    assert_eq!(both(&[]), [all, all]);
+    // What has no frames says nothing of native ones.
+    assert_eq!(both(&[Anchor(1150), Anchor(5)]), [all, all]);
+    assert_eq!(interleave::<u8>(LEAF, &[], 0, true, &[], true), []);
+}
+
+#[test]
+fn frames_stand_in_place_of_what_runs_them() {
+    let chain = [Python(1), Python(2), Anchor(1100), Python(3), Anchor(1299)];
+    let [replaced, shown] = both(&chain);
+    let expected = [Native(0), Frame(1), Frame(2), Frame(3), Native(3)];
+    assert_eq!(replaced, expected);
+    let expected = [
+        Native(0),
+        Frame(1),
+        Frame(2),
+        Native(1),
+        Frame(3),
+        Native(2),
+        Native(3),
+    ];
+    assert_eq!(shown, expected);
+    assert_eq!(cut(&chain), replaced);
+}
+
+#[test]
+fn the_leaf_and_the_root_have_frames_too() {
+    let chain = [Python(1), Anchor(1000), Python(2), Anchor(u64::MAX)];
+    let [replaced, shown] = both(&chain);
+    assert_eq!(replaced, [Frame(1), Native(1), Native(2), Frame(2)]);
+    let expected = [
+        Frame(1),
+        Native(0),
+        Native(1),
+        Native(2),
+        Frame(2),
+        Native(3),
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn a_native_frame_may_run_several_segments() {
+    let chain = [Python(1), Anchor(1110), Python(2), Anchor(1120)];
+    let [replaced, shown] = both(&chain);
+    let expected = [Native(0), Frame(1), Frame(2), Native(2), Native(3)];
+    assert_eq!(replaced, expected);
+    assert_eq!(shown[1..4], [Frame(1), Frame(2), Native(1)]);
+}
+
+#[test]
+fn frames_above_where_the_native_walk_ended_come_after_it() {
+    let chain = [
+        Python(1),
+        Anchor(1150),
+        Python(2),
+        Anchor(1300),
+        Python(3),
+        Anchor(1400),
+    ];
+    let expected = [
+        Native(0),
+        Frame(1),
+        Native(2),
+        Native(3),
+        Unanchored,
+        Frame(2),
+        Frame(3),
+    ];
+    assert_eq!(cut(&chain), expected);
+    // That the chain was cut short as well places no more of it.
+    assert_eq!(cut(&[&chain[..], &[Python(4)]].concat())[7..], [Frame(4)]);
+    // The last frames of a walk have no places at all.
+    let none = interleave(LEAF, &CFAS, 9, true, &chain[3..], false);
+    assert_eq!(none[9..], [Unanchored, Frame(3)]);
+}
+
+#[test]
+fn a_chain_that_was_cut_short_goes_on_where_it_was_seen_last() {
+    let chain = [Python(1), Anchor(1150), Python(2), Python(3)];
+    let [replaced, shown] = both(&chain);
+    let expected = [
+        Native(0),
+        Frame(1),
+        Frame(2),
+        Frame(3),
+        Native(2),
+        Native(3),
+    ];
+    assert_eq!(replaced, expected);
+    assert_eq!(shown[1..5], [Frame(1), Native(1), Frame(2), Frame(3)]);
+    // It was seen nowhere.
+    let expected = [
+        Native(0),
+        Native(1),
+        Native(2),
+        Native(3),
+        Unanchored,
+        Frame(2),
+        Frame(3),
+    ];
+    assert_eq!(both(&chain[2..]), [expected, expected]);
+}
+
+#[test]
+fn anchors_that_do_not_ascend_are_in_no_native_frame() {
+    for forged in [0, 999, 1040, 1150] {
+        let chain = [
+            Python(1),
+            Anchor(1150),
+            Python(2),
+            Anchor(forged),
+            Python(3),
+            Anchor(1250),
+        ];
+        let expected = [
+            Native(0),
+            Frame(1),
+            Unanchored,
+            Frame(2),
+            Frame(3),
+            Native(3),
+        ];
+        assert_eq!(both(&chain)[0], expected);
+        let expected = [
+            Native(0),
+            Frame(1),
+            Native(2),
+            Native(3),
+            Unanchored,
+            Frame(2),
+        ];
+        assert_eq!(both(&chain[..4])[0], expected);
+    }
+    // Nor is there one below the leaf.
+    assert_eq!(
+        both(&[Python(1), Anchor(999)])[0][4..],
+        [Unanchored, Frame(1)]
+    );
+}
+
+#[test]
+fn frames_on_a_stack_that_was_switched_to_have_their_places() {
+    let cfas = [1100, 90, 200];
+    let chain = [Python(1), Anchor(1010), Python(2), Anchor(150)];
+    let mixed = interleave(LEAF, &cfas, 4, true, &chain, false);
+    // The second is below the first: it may be forged as well.
+    let expected = [
+        Frame(1),
+        Native(1),
+        Native(2),
+        Native(3),
+        Unanchored,
+        Frame(2),
+    ];
+    assert_eq!(mixed, expected);
+    let mixed = interleave(LEAF, &cfas, 4, true, &chain[2..], false);
+    assert_eq!(mixed, [Native(0), Native(1), Frame(2), Native(3)]);
+}
+
+fn links() -> impl Strategy<Value = Vec<Link<u16>>> {
+    let address = prop_oneof![900..1500_u64, any::<u64>()];
+    let link = prop_oneof![Just(None), address.prop_map(Some)];
+    prop::collection::vec(link, 0..40).prop_map(|links| {
+        let number = |(index, anchor): (usize, Option<u64>)| match anchor {
+            Some(address) => Anchor(address),
+            None => Python(index as u16),
+        };
+        links.into_iter().enumerate().map(number).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_lost_or_out_of_order(
+        chain in links(),
+        steps in prop::collection::vec(-50..200_i64, 0..12),
+        more in 0..3_usize,
+        reached_root in any::<bool>(),
+        shows_native in any::<bool>(),
+    ) {
+        let mut sp = LEAF as i64;
+        let cfas = steps.iter().map(|step| { sp += step; sp as u64 });
+        let cfas: Vec<u64> = cfas.collect();
+        let natives = cfas.len() + more;
+        let mixed = interleave(LEAF, &cfas, natives, reached_root, &chain, shows_native);
+
+        let frames = chain.iter().filter_map(|link| match link {
+            Python(frame) => Some(*frame),
+            Anchor(_) => None,
+        });
+        let shown = mixed.iter().filter_map(|frame| match frame {
+            Frame(frame) => Some(*frame),
+            _ => None,
+        });
+        prop_assert!(shown.eq(frames));
+        let native = mixed.iter().filter_map(|frame| match frame {
+            Native(index) => Some(*index),
+            _ => None,
+        });
+        let native: Vec<usize> = native.collect();
+        prop_assert!(native.is_sorted_by(|one, next| one < next));
+        prop_assert!(native.iter().all(|index| *index < natives));
+        // A segment each may replace one.
+        let anchors = chain.iter().filter(|link| matches!(link, Anchor(_))).count();
+        let least = if shows_native { natives } else { natives.saturating_sub(anchors) };
+        prop_assert!(native.len() >= least);
+        let ends_so = mixed.last() == Some(&Unanchored);
+        prop_assert!(!ends_so && !mixed.windows(2).any(|two| two == [Unanchored; 2]));
+    }
+}
+
+#[test]
+fn frames_that_are_run_one_by_one_stand_for_those_that_run_them() {
+    let chain = [1, 2].map(Link::Frame);
+    let runs_one = |index: usize| index % 2 == 1;
+    let each = |natives, are_whole, shows_native| {
+        interleave_each(natives, runs_one, are_whole, &chain, shows_native)
+    };
+    let [one, two] = [1, 2].map(Mixed::Frame);
+    let native = Mixed::Native;
+    let placed = vec![native(0), one, native(2), two, native(4)];
+    assert_eq!(each(5, true, false), Some(placed));
+    let shown = vec![native(0), one, native(1), native(2), two, native(3)];
+    assert_eq!(each(4, true, true), Some(shown));
+    // One too few, one too many.
+    assert_eq!((each(3, true, false), each(6, true, false)), (None, None));
+    let rest = vec![native(0), one, native(2), Mixed::Unanchored, two];
+    assert_eq!(each(3, false, false), Some(rest));
+    let more = vec![native(0), one, native(2), two, native(4), native(5)];
+    assert_eq!(each(6, false, false), Some(more));
+}

@@ -1,0 +1,187 @@
+//! What a frame runs: a code object, read from the process that has it.
+
+use unwind::ProcessMemory;
+
+use super::lines::Format;
+use super::{Layout, text};
+
+/// Memory of which pieces are read.
+pub trait Pieces {
+    /// Up to `most` bytes from `start` on, as far as there are any.
+    fn bytes(&self, start: u64, most: usize) -> Vec<u8>;
+}
+
+impl Pieces for ProcessMemory {
+    fn bytes(&self, start: u64, most: usize) -> Vec<u8> {
+        ProcessMemory::bytes(self, start, most)
+    }
+}
+
+/// Bytes of a line table that are accepted.
+const LINES_LIMIT: u64 = 1 << 20;
+
+/// `ob_type` of `PyObject`, `ob_size` of `PyVarObject`, and what of `PyBytesObject`
+/// follows.
+const OBJECT_TYPE: u64 = 8;
+const OBJECT_SIZE: u64 = 16;
+const BYTES_DATA: u64 = 32;
+/// `tp_name` of `PyTypeObject`.
+const TYPE_NAME: u64 = 24;
+/// Of `PyCode_Type`, with its end.
+const CODE_TYPE: &[u8] = b"code\0";
+
+/// Instructions are two bytes each (`_Py_CODEUNIT`).
+const UNIT: i64 = 2;
+
+/// `CO_GENERATOR`, `CO_COROUTINE`, `CO_ASYNC_GENERATOR` of Include/cpython/code.h.
+const GENERATORS: u32 = 0x20 | 0x80 | 0x200;
+
+/// What a frame runs: a function, a class body, a module, or text that is executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeObject {
+    /// `co_qualname`, before 3.11 `co_name`, with whatever characters it has.
+    pub name: String,
+    /// `co_filename`, the same way.
+    pub file: String,
+    /// The line where it begins, from 1 on.
+    pub first_line: u32,
+    format: Format,
+    /// `None` if there is more than is accepted.
+    lines: Option<Vec<u8>>,
+    /// The first instruction at which CPython counts it as begun.
+    first_traceable: i64,
+    is_generator: bool,
+}
+
+impl CodeObject {
+    /// The line of a frame at `instruction`, in bytes from the first one; negative
+    /// if it has not begun. `None` for instructions without one, or if the table
+    /// could not be read.
+    pub fn line(&self, instruction: i32) -> Option<u32> {
+        let table = self.lines.as_ref()?;
+        self.format.line(table, self.first_line, instruction)
+    }
+
+    /// Whether all of its line table was read.
+    pub fn has_lines(&self) -> bool {
+        self.lines.is_some()
+    }
+
+    /// Whether CPython's own tracebacks show a frame at `instruction`. They leave
+    /// out those that are still being set up (`_PyFrame_IsIncomplete`), which are
+    /// not generators', and some that stand for no function, such as what cleans up
+    /// after an `__init__`.
+    pub fn is_begun(&self, instruction: i32) -> bool {
+        self.is_generator || i64::from(instruction) >= self.first_traceable
+    }
+}
+
+/// Tells a code object from another that has its address later, as
+/// `bpf/include/languages/python.h` does it: of the addresses of its `co_filename`
+/// and `co_qualname` (before 3.11 `co_name`), and its `co_firstlineno`.
+pub fn checksum(filename: u64, qualname: u64, first_line: u32) -> u32 {
+    let words = [filename, qualname, u64::from(first_line)];
+    (words.into_iter().fold(0, hash_word) >> 32) as u32
+}
+
+/// `hash_word` of `bpf/include/events.h`.
+fn hash_word(hash: u64, word: u64) -> u64 {
+    let hash = (hash ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25);
+    hash ^ hash >> 29
+}
+
+/// The code object at `address`; `None` if it is no longer the one with that
+/// `checksum`, or cannot be read.
+pub fn read(
+    memory: &ProcessMemory,
+    layout: &Layout,
+    address: u64,
+    checksum: u32,
+) -> Option<CodeObject> {
+    if !is_code(memory, &Fields::read(memory, address)?)? {
+        return None;
+    }
+    let read = read_stopped(memory, layout, address, checksum)?;
+    // The process went on meanwhile.
+    let same = Fields::read(memory, address)?.checksum(layout) == Some(checksum);
+    same.then_some(read)
+}
+
+/// The same from memory that does not change, as that of a program is which is about
+/// to run it.
+pub fn read_stopped(
+    memory: &impl Pieces,
+    layout: &Layout,
+    address: u64,
+    checksum: u32,
+) -> Option<CodeObject> {
+    let code =
+        Fields::read(memory, address).filter(|code| code.checksum(layout) == Some(checksum))?;
+    let first_traceable = match layout.code_first_traceable {
+        // Before 3.11 CPython shows them all.
+        0 => i64::MIN,
+        offset => i64::from(code.u32(offset)? as i32) * UNIT,
+    };
+    Some(CodeObject {
+        name: text::read(memory, layout, code.u64(layout.code_qualname)?)?,
+        file: text::read(memory, layout, code.u64(layout.code_filename)?)?,
+        first_line: code.u32(layout.code_first_line)?,
+        format: layout.lines,
+        lines: line_table(memory, code.u64(layout.code_line_table)?),
+        first_traceable,
+        is_generator: code.u32(layout.code_flags)? & GENERATORS != 0,
+    })
+}
+
+/// Whether it is one by its type, whatever the version.
+fn is_code(memory: &ProcessMemory, code: &Fields) -> Option<bool> {
+    let kind = code.u64(OBJECT_TYPE as u16)?;
+    let name = word(memory, kind.wrapping_add(TYPE_NAME))?;
+    Some(memory.bytes(name, CODE_TYPE.len()) == CODE_TYPE)
+}
+
+/// The bytes of a `bytes` object, all of them.
+fn line_table(memory: &impl Pieces, address: u64) -> Option<Vec<u8>> {
+    let size = word(memory, address.wrapping_add(OBJECT_SIZE))?;
+    if size > LINES_LIMIT {
+        return None;
+    }
+    let bytes = memory.bytes(address.wrapping_add(BYTES_DATA), size as usize);
+    (bytes.len() as u64 == size).then_some(bytes)
+}
+
+fn word(memory: &impl Pieces, address: u64) -> Option<u64> {
+    let bytes = memory.bytes(address, 8);
+    Some(u64::from_le_bytes(*bytes.first_chunk()?))
+}
+
+/// A code object's own bytes, at offsets of its layout.
+struct Fields(Vec<u8>);
+
+impl Fields {
+    fn read(memory: &impl Pieces, address: u64) -> Option<Fields> {
+        let bytes = memory.bytes(address, Layout::CODE_BYTES);
+        (!bytes.is_empty()).then_some(Fields(bytes))
+    }
+
+    fn u64(&self, offset: u16) -> Option<u64> {
+        let bytes = self.0.get(usize::from(offset)..)?;
+        Some(u64::from_le_bytes(*bytes.first_chunk()?))
+    }
+
+    fn u32(&self, offset: u16) -> Option<u32> {
+        let bytes = self.0.get(usize::from(offset)..)?;
+        Some(u32::from_le_bytes(*bytes.first_chunk()?))
+    }
+
+    fn checksum(&self, layout: &Layout) -> Option<u32> {
+        Some(checksum(
+            self.u64(layout.code_filename)?,
+            self.u64(layout.code_qualname)?,
+            self.u32(layout.code_first_line)?,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests;

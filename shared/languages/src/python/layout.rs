@@ -1,0 +1,279 @@
+//! Where each version of CPython keeps what.
+//!
+//! The offsets are those that a C compiler gives for the headers of 3.8.18, 3.9.18,
+//! 3.10.13, 3.11.7, 3.12.1, 3.13.0 and 3.14, for x86-64, with the global interpreter
+//! lock. They are the same in all releases of a minor version.
+
+use super::Version;
+use super::lines::Format;
+
+/// What a version leaves on the native stack for each of its frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchoring {
+    /// 3.8, 3.9: nothing.
+    Nothing,
+    /// 3.10: a `CFrame` for every frame.
+    EveryFrame,
+    /// 3.11: a `_PyCFrame` for every frame that has `is_entry`.
+    EntryFrames,
+    /// 3.12 and later: a frame that runs nothing, after those of an activation; its
+    /// `owner` is 3 or more.
+    BoundaryFrames,
+}
+
+/// Offsets in bytes, each from the start of its structure, which its name begins
+/// with; 0 where this version has no such thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Of the version: 11 of 3.11.
+    pub minor: u8,
+    /// What is on the native stack.
+    pub anchoring: Anchoring,
+    /// `_PyRuntime`: `autoTSSkey`, a `Py_tss_t`; the key itself is 4 bytes on.
+    pub runtime_tss_key: u16,
+    /// `PyThreadState`: `frame`, in 3.13 and later `current_frame`. None in 3.11
+    /// and 3.12.
+    pub thread_frame: u16,
+    /// `PyThreadState`: `cframe`, from 3.10 to 3.12.
+    pub thread_cframe: u16,
+    /// `PyThreadState`: `thread_id`, which is `pthread_self()`.
+    pub thread_id: u16,
+    /// `_PyCFrame`: `current_frame`, in 3.11 and 3.12.
+    pub cframe_current_frame: u16,
+    /// `_PyCFrame`: `previous`.
+    pub cframe_previous: u16,
+    /// `_PyInterpreterFrame`, before 3.11 `PyFrameObject`: `previous` or `f_back`.
+    pub frame_previous: u16,
+    /// Frame: `f_executable` or `f_code`.
+    pub frame_code: u16,
+    /// Bits of that which are not the code object's address.
+    pub frame_code_tag: u16,
+    /// Frame: `instr_ptr` or `prev_instr`, an address; before 3.11 `f_lasti`, an `int`.
+    pub frame_instruction: u16,
+    /// Bytes that 1 of `f_lasti` stands for; 0 where there is an address instead.
+    pub instruction_unit: u16,
+    /// Frame: `owner`, one byte, from 3.11 on.
+    pub frame_owner: u16,
+    /// Frame: `is_entry`, one byte, in 3.11.
+    pub frame_is_entry: u16,
+    /// Bytes from a frame's start that hold all of these: no more is to be read.
+    pub frame_bytes: u16,
+    /// `PyCodeObject`: `co_filename`.
+    pub code_filename: u16,
+    /// Code: `co_name`.
+    pub code_name: u16,
+    /// Code: `co_qualname`, before 3.11 `co_name`.
+    pub code_qualname: u16,
+    /// Code: `co_firstlineno`, an `int`.
+    pub code_first_line: u16,
+    /// Code: `co_flags`, an `int`.
+    pub code_flags: u16,
+    /// Code: `co_linetable`, before 3.10 `co_lnotab`.
+    pub code_line_table: u16,
+    /// Code: `_co_firsttraceable`, an `int`, from 3.11 on.
+    pub code_first_traceable: u16,
+    /// Code: `co_code_adaptive`, the instructions, from 3.11 on.
+    pub code_instructions: u16,
+    /// How `code_line_table` is encoded.
+    pub lines: Format,
+    /// `PyASCIIObject`: its characters.
+    pub ascii_data: u16,
+    /// `PyCompactUnicodeObject`: its characters, not all of which are ASCII.
+    pub other_data: u16,
+}
+
+impl Layout {
+    /// Bytes of a code object that are read, of the size of any version's.
+    pub(crate) const CODE_BYTES: usize = 216;
+}
+
+/// The layout of a version, if it is one of those that are known.
+pub fn of(version: Version) -> Option<&'static Layout> {
+    let has_lock = version.major == 3 && !version.free_threaded;
+    let mut layouts = LAYOUTS.iter().filter(|_| has_lock);
+    layouts.find(|layout| layout.minor == version.minor)
+}
+
+/// All that are known, in order of their versions.
+pub const LAYOUTS: &[Layout] = &[
+    PYTHON_3_8,
+    PYTHON_3_9,
+    PYTHON_3_10,
+    PYTHON_3_11,
+    PYTHON_3_12,
+    PYTHON_3_13,
+    PYTHON_3_14,
+];
+
+const PYTHON_3_8: Layout = Layout {
+    minor: 8,
+    anchoring: Anchoring::Nothing,
+    runtime_tss_key: 1392,
+    thread_frame: 24,
+    thread_cframe: 0,
+    thread_id: 176,
+    cframe_current_frame: 0,
+    cframe_previous: 0,
+    frame_previous: 24,
+    frame_code: 32,
+    frame_code_tag: 0,
+    frame_instruction: 104,
+    instruction_unit: 1,
+    frame_owner: 0,
+    frame_is_entry: 0,
+    frame_bytes: 112,
+    code_filename: 104,
+    code_name: 112,
+    code_qualname: 112,
+    code_first_line: 40,
+    code_flags: 36,
+    code_line_table: 120,
+    code_first_traceable: 0,
+    code_instructions: 0,
+    lines: Format::Steps,
+    ascii_data: 48,
+    other_data: 72,
+};
+
+const PYTHON_3_9: Layout = Layout {
+    minor: 9,
+    runtime_tss_key: 584,
+    ..PYTHON_3_8
+};
+
+const PYTHON_3_10: Layout = Layout {
+    minor: 10,
+    anchoring: Anchoring::EveryFrame,
+    thread_cframe: 48,
+    cframe_previous: 8,
+    frame_instruction: 96,
+    instruction_unit: 2,
+    frame_bytes: 104,
+    lines: Format::Ranges,
+    ..PYTHON_3_9
+};
+
+const PYTHON_3_11: Layout = Layout {
+    minor: 11,
+    anchoring: Anchoring::EntryFrames,
+    runtime_tss_key: 592,
+    thread_frame: 0,
+    thread_cframe: 56,
+    thread_id: 152,
+    cframe_current_frame: 8,
+    cframe_previous: 16,
+    frame_previous: 48,
+    frame_code: 32,
+    frame_code_tag: 0,
+    frame_instruction: 56,
+    instruction_unit: 0,
+    frame_owner: 69,
+    frame_is_entry: 68,
+    frame_bytes: 72,
+    code_filename: 112,
+    code_name: 120,
+    code_qualname: 128,
+    code_first_line: 72,
+    code_flags: 48,
+    code_line_table: 136,
+    code_first_traceable: 168,
+    code_instructions: 184,
+    lines: Format::Locations,
+    ascii_data: 48,
+    other_data: 72,
+};
+
+const PYTHON_3_12: Layout = Layout {
+    minor: 12,
+    anchoring: Anchoring::BoundaryFrames,
+    runtime_tss_key: 1544,
+    thread_id: 136,
+    cframe_current_frame: 0,
+    cframe_previous: 8,
+    frame_previous: 8,
+    frame_code: 0,
+    frame_owner: 70,
+    frame_is_entry: 0,
+    code_first_line: 68,
+    code_first_traceable: 176,
+    code_instructions: 192,
+    ascii_data: 40,
+    other_data: 56,
+    ..PYTHON_3_11
+};
+
+const PYTHON_3_13: Layout = Layout {
+    minor: 13,
+    runtime_tss_key: 2160,
+    thread_frame: 72,
+    thread_cframe: 0,
+    thread_id: 152,
+    cframe_previous: 0,
+    code_first_traceable: 184,
+    code_instructions: 200,
+    ..PYTHON_3_12
+};
+
+const PYTHON_3_14: Layout = Layout {
+    minor: 14,
+    runtime_tss_key: 2336,
+    frame_code_tag: 3,
+    frame_owner: 74,
+    frame_bytes: 80,
+    code_first_traceable: 192,
+    code_instructions: 208,
+    ..PYTHON_3_13
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(major: u8, minor: u8) -> Version {
+        Version {
+            major,
+            minor,
+            free_threaded: false,
+        }
+    }
+
+    #[test]
+    fn versions_have_their_own_layout_or_none() {
+        for minor in 0..=u8::MAX {
+            let found = of(version(3, minor)).map(|layout| layout.minor);
+            assert_eq!(found, (8..=14).contains(&minor).then_some(minor));
+            assert_eq!(of(version(2, minor)), None);
+            let free_threaded = Version {
+                free_threaded: true,
+                ..version(3, minor)
+            };
+            assert_eq!(of(free_threaded), None);
+        }
+    }
+
+    #[test]
+    fn what_is_read_of_structures_has_all_of_it() {
+        for layout in LAYOUTS {
+            let frame = usize::from(layout.frame_bytes);
+            assert!(frame.is_multiple_of(8) && frame <= 128, "{layout:?}");
+            for at in [
+                layout.frame_previous,
+                layout.frame_code,
+                layout.frame_instruction,
+                layout.frame_owner & !7,
+                layout.frame_is_entry & !7,
+            ] {
+                assert!(usize::from(at) + 8 <= frame, "{layout:?}");
+            }
+            let code = [
+                layout.code_filename,
+                layout.code_qualname,
+                layout.code_line_table,
+                layout.code_first_traceable,
+                layout.code_instructions,
+            ];
+            let last = code.into_iter().max().unwrap_or(0);
+            assert!(usize::from(last) + 8 <= Layout::CODE_BYTES, "{layout:?}");
+        }
+    }
+}

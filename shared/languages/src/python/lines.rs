@@ -1,0 +1,198 @@
+//! From instructions to lines: the three encodings that CPython has had.
+
+/// How a code object's line table is encoded. Instructions and lines are counted
+/// from those where the code begins, one entry after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// 3.8, 3.9 (Objects/lnotab_notes.txt): how many bytes of instructions further
+    /// the line is how many further on.
+    Steps,
+    /// 3.10 (the same file there): how many lines further on the next so many
+    /// bytes of instructions are.
+    Ranges,
+    /// 3.11 and later (Objects/locations.md): the same with columns, which are
+    /// skipped, in entries of variable length.
+    Locations,
+}
+
+impl Format {
+    /// The line of the instruction that begins at byte `instruction`; `None` if it
+    /// has none. A function that has not begun, of which that is negative, is at
+    /// its first line.
+    pub fn line(self, table: &[u8], first_line: u32, instruction: i32) -> Option<u32> {
+        if instruction < 0 {
+            return Some(first_line);
+        }
+        // A table is shorter than what can overflow these.
+        let instruction = i64::from(instruction);
+        let first = i64::from(first_line);
+        let line = match self {
+            Format::Steps => Some(by_steps(table, first, instruction)),
+            Format::Ranges => by_ranges(table, first, instruction),
+            Format::Locations => by_locations(table, first, instruction),
+        };
+        u32::try_from(line?).ok()
+    }
+}
+
+/// `PyCode_Addr2Line` of 3.9.
+fn by_steps(table: &[u8], mut line: i64, instruction: i64) -> i64 {
+    let mut start = 0;
+    for &[bytes, lines] in table.as_chunks().0 {
+        start += i64::from(bytes);
+        if start > instruction {
+            break;
+        }
+        line += i64::from(lines as i8);
+    }
+    line
+}
+
+/// `advance` in Objects/codeobject.c of 3.10.
+fn by_ranges(table: &[u8], mut line: i64, instruction: i64) -> Option<i64> {
+    /// In the place of lines: there is none.
+    const NO_LINE: i8 = -128;
+
+    let mut end = 0;
+    for &[bytes, lines] in table.as_chunks().0 {
+        let lines = lines as i8;
+        if lines != NO_LINE {
+            line += i64::from(lines);
+        }
+        end += i64::from(bytes);
+        if end > instruction {
+            return (lines != NO_LINE).then_some(line);
+        }
+    }
+    None
+}
+
+/// `advance` and `get_line_delta` in Objects/codeobject.c of 3.11.
+fn by_locations(mut table: &[u8], mut line: i64, instruction: i64) -> Option<i64> {
+    const BEGINS: u8 = 0x80;
+    const UNIT: i64 = 2;
+
+    let mut end = 0;
+    while let Some((&entry, rest)) = table.split_first() {
+        table = rest;
+        if entry & BEGINS == 0 {
+            continue;
+        }
+        let code = entry >> 3 & 15;
+        line = line.wrapping_add(match code {
+            10..=12 => i64::from(code) - 10,
+            13 | 14 => signed(rest)?,
+            _ => 0,
+        });
+        end += (i64::from(entry & 7) + 1) * UNIT;
+        if end > instruction {
+            return (code != 15).then_some(line);
+        }
+    }
+    None
+}
+
+/// A number at the start of `bytes`, six bits in each, the lowest first; the lowest
+/// of all is its sign. `None` if it is longer than any that CPython writes.
+fn signed(bytes: &[u8]) -> Option<i64> {
+    const GOES_ON: u8 = 0x40;
+    /// As many as a C `int` has.
+    const MOST: usize = 6;
+
+    let mut number = 0_i64;
+    for (index, &byte) in bytes.iter().take(MOST).enumerate() {
+        number |= i64::from(byte & 0x3f) << (6 * index);
+        if byte & GOES_ON == 0 {
+            let magnitude = number >> 1;
+            return Some(if number & 1 == 0 {
+                magnitude
+            } else {
+                -magnitude
+            });
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn lines(format: Format, table: &[u8], until: i32) -> Vec<Option<u32>> {
+        let at = (0..until).step_by(2);
+        at.map(|at| format.line(table, 100, at)).collect()
+    }
+
+    #[test]
+    fn steps_are_taken_before_their_instruction() {
+        let table = [2, 1, 0, 5, 4, 0xff];
+        let expected = [100, 106, 106, 105, 105].map(Some);
+        assert_eq!(lines(Format::Steps, &table, 10), expected);
+        assert_eq!(Format::Steps.line(&table, 100, -1), Some(100));
+        // Half an entry is none.
+        assert_eq!(lines(Format::Steps, &[2], 4), [Some(100); 2]);
+    }
+
+    #[test]
+    fn ranges_are_where_their_lines_are() {
+        let table = [2, 1, 0, 5, 4, 0x80, 2, 0xff];
+        let expected = [Some(101), None, None, Some(105), None];
+        assert_eq!(lines(Format::Ranges, &table, 10), expected);
+        assert_eq!(Format::Ranges.line(&table, 100, -2), Some(100));
+    }
+
+    #[test]
+    fn locations_have_lines_of_each_kind() {
+        let entry = |code: u8, units: u8| 0x80 | code << 3 | (units - 1);
+        let table = [
+            // Columns only.
+            &[entry(3, 1), 0x11][..],
+            &[entry(11, 2), 1, 2],
+            // None, which does not change what the next is relative to.
+            &[entry(15, 1)],
+            &[entry(12, 1), 1, 2],
+            // 70 lines back, and 70 on.
+            &[entry(13, 1), 0x4d, 2],
+            &[entry(14, 1), 0x4c, 2, 0, 1, 1],
+        ]
+        .concat();
+        let expected = [
+            Some(100),
+            Some(101),
+            Some(101),
+            None,
+            Some(103),
+            Some(33),
+            Some(103),
+            None,
+        ];
+        assert_eq!(lines(Format::Locations, &table, 16), expected);
+    }
+
+    #[test]
+    fn lines_that_are_none_are_none() {
+        let back = [0x80 | 13 << 3, 0x4d, 2];
+        assert_eq!(Format::Locations.line(&back, 5, 0), None);
+        let endless = [0xe8, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f];
+        assert_eq!(Format::Locations.line(&endless, 5, 0), None);
+        assert_eq!(Format::Ranges.line(&[2, 0x81], 5, 0), None);
+        assert_eq!(Format::Steps.line(&[0, 0x81], 5, 0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_do_harm(
+            table in prop::collection::vec(any::<u8>(), 0..600),
+            first_line in any::<u32>(),
+            instruction in any::<i32>(),
+            near in 0..300,
+        ) {
+            for format in [Format::Steps, Format::Ranges, Format::Locations] {
+                format.line(&table, first_line, instruction);
+                format.line(&table, first_line, near);
+            }
+        }
+    }
+}

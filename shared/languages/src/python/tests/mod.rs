@@ -1,0 +1,104 @@
+//! Against the interpreters that this machine has: `python3`, and those of pyenv.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod chains;
+mod code_objects;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Lines};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde::Deserialize;
+
+use super::{Interpreter, Layout, find, layout};
+
+/// A process that runs target.py.
+struct Target {
+    child: Child,
+    rows: Lines<BufReader<ChildStdout>>,
+    interpreter: Interpreter,
+    layout: &'static Layout,
+    /// Where `_PyRuntime` is in the process.
+    runtime: u64,
+}
+
+impl Target {
+    fn start(python: &Path, mode: &str) -> Target {
+        let mut child = Command::new(python)
+            .args(["-I", "-X", "utf8"])
+            .arg(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/src/python/tests/target.py"
+            ))
+            .arg(mode)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut rows = BufReader::new(child.stdout.take().unwrap()).lines();
+        // Until it has said something, nothing is where it will be.
+        let first = rows.next().unwrap().unwrap();
+        assert_eq!(first, "ready");
+        let (interpreter, bias) = interpreter_of(child.id()).unwrap();
+        Target {
+            child,
+            rows,
+            interpreter,
+            layout: layout::of(interpreter.version).unwrap(),
+            runtime: interpreter.runtime.wrapping_add(bias),
+        }
+    }
+
+    fn row<'a, Row: Deserialize<'a>>(&mut self, text: &'a mut String) -> Option<Row> {
+        *text = self.rows.next().unwrap().unwrap();
+        (text != "{}").then(|| serde_json::from_str(text).unwrap())
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The interpreter of a process, and what is added to its file's addresses.
+fn interpreter_of(pid: u32) -> Option<(Interpreter, u64)> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    maps.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let &[range, flags, offset, _, _, path] = fields.as_slice() else {
+            return None;
+        };
+        let number = |text| u64::from_str_radix(text, 16).unwrap();
+        let start = number(range.split_once('-')?.0);
+        let file = File::open(path).ok().filter(|_| flags.contains('x'))?;
+        let interpreter = find(&file, path)?;
+        let address = unwind::build(&file).unwrap().address(number(offset))?;
+        Some((interpreter, start.wrapping_sub(address)))
+    })
+}
+
+/// Those for which there is a layout, with their minor versions.
+fn interpreters() -> Vec<(u8, PathBuf)> {
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let versions = fs::read_dir(Path::new(&home).join(".pyenv/versions"));
+    let versions = versions.into_iter().flatten().flatten();
+    let installed = versions.map(|version| version.path().join("bin/python3"));
+    let paths = ["/usr/bin/python3".into()].into_iter().chain(installed);
+    let known = paths
+        .filter(|path| path.exists())
+        .filter_map(|path| Some((minor(&path)?, path)));
+    let known: Vec<_> = known.collect();
+    assert!(!known.is_empty(), "python3 is none that is known");
+    known
+}
+
+/// As it says itself.
+fn minor(python: &Path) -> Option<u8> {
+    let script = "import sys; print(sys.version_info[1])";
+    let output = Command::new(python).args(["-I", "-c", script]).output();
+    let output = String::from_utf8(output.unwrap().stdout).unwrap();
+    let minor = output.trim().parse().unwrap();
+    (8..=14).contains(&minor).then_some(minor)
+}

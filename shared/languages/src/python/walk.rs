@@ -1,0 +1,227 @@
+//! The walk along a thread's Python frames, as `bpf/include/languages/python.h` does
+//! it: for threads that are blocked.
+
+use unwind::Memory;
+
+use super::{Anchoring, Layout, checksum};
+use crate::interleave::Link;
+
+/// `struct pthread` of glibc's nptl/descr.h, at the thread pointer: the values of
+/// the first keys, and the addresses of the others', as many at a time.
+const FIRST_VALUES: u64 = 0x310;
+const OTHER_VALUES: u64 = 0x510;
+const VALUES_AT_ONCE: u64 = 32;
+const MOST_KEYS: u64 = 1024;
+/// `struct pthread_key_data`: the value is its second word.
+const VALUE_SIZE: u64 = 16;
+const VALUE: u64 = 8;
+
+/// `FRAME_OWNED_BY_CSTACK` of 3.12 and 3.13, `..._INTERPRETER` later: the frame runs
+/// nothing. The last owner that there is.
+const OWNED_BY_INTERPRETER: u8 = 3;
+const LAST_OWNER: u8 = 4;
+
+/// No code is as long, in bytes.
+const INSTRUCTION_LIMIT: i64 = 1 << 28;
+
+/// A function that was called and has not returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// Address of the code object.
+    pub code: u64,
+    /// Where in it, in bytes from the first instruction; negative if it has not begun.
+    pub instruction: i32,
+    /// [`checksum`] of the code object.
+    pub checksum: u32,
+}
+
+/// How a chain ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum End {
+    /// The thread is none of the interpreter's.
+    NoThread,
+    /// At the thread's first frame.
+    Whole,
+    /// Memory could not be read.
+    ReadFailed,
+    /// There are more links than asked for.
+    TooDeep,
+    /// A value that no interpreter leaves there.
+    Broken,
+}
+
+/// A thread's frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// Leaf first.
+    pub links: Vec<Link<Frame>>,
+    /// Why there are no more.
+    pub end: End,
+}
+
+/// Reads the frames of a thread of the interpreter that has its `_PyRuntime` at
+/// `runtime`, `most` links at most. `thread_pointer` is the thread's `fsbase`, which
+/// is `pthread_self()`.
+pub fn walk(
+    memory: &mut impl Memory,
+    layout: &Layout,
+    runtime: u64,
+    thread_pointer: u64,
+    most: usize,
+) -> Chain {
+    let mut walker = Walker {
+        memory,
+        layout,
+        frame: 0,
+        cframe: 0,
+        most,
+        links: Vec::new(),
+    };
+    let end = match walker.start(runtime, thread_pointer) {
+        Err(end) => end,
+        Ok(()) => loop {
+            if let Err(end) = walker.step() {
+                break end;
+            }
+        },
+    };
+    Chain {
+        links: walker.links,
+        end,
+    }
+}
+
+struct Walker<'a, M> {
+    memory: &'a mut M,
+    layout: &'a Layout,
+    frame: u64,
+    cframe: u64,
+    most: usize,
+    links: Vec<Link<Frame>>,
+}
+
+impl<M: Memory> Walker<'_, M> {
+    /// The word that has the byte at `offset` from `base`, shifted to begin there.
+    /// Words are aligned, so they lie in one page.
+    fn word(&mut self, base: u64, offset: u16) -> Result<u64, End> {
+        let address = base.wrapping_add(u64::from(offset));
+        let word = self.memory.word(address & !7).ok_or(End::ReadFailed)?;
+        Ok(word >> (address % 8 * 8))
+    }
+
+    /// Goes to the innermost frame of a thread.
+    fn start(&mut self, runtime: u64, thread_pointer: u64) -> Result<(), End> {
+        let thread = self.thread(runtime, thread_pointer)?;
+        if self.word(thread, self.layout.thread_id)? != thread_pointer {
+            return Err(End::NoThread);
+        }
+        if self.layout.thread_cframe != 0 {
+            self.cframe = self.word(thread, self.layout.thread_cframe)?;
+        }
+        self.frame = match self.layout.thread_frame {
+            0 => self.word(self.cframe, self.layout.cframe_current_frame)?,
+            offset => self.word(thread, offset)?,
+        };
+        Ok(())
+    }
+
+    /// The state of a thread, as `pthread_getspecific` finds it.
+    fn thread(&mut self, runtime: u64, thread_pointer: u64) -> Result<u64, End> {
+        // Py_tss_t: whether there is a key, and the key.
+        let key = self.word(runtime, self.layout.runtime_tss_key)?;
+        let (is_there, key) = (key as u32 != 0, key >> 32);
+        if !is_there || key >= MOST_KEYS || thread_pointer == 0 {
+            return Err(End::NoThread);
+        }
+        let mut values = thread_pointer.wrapping_add(FIRST_VALUES);
+        if key >= VALUES_AT_ONCE {
+            let others = OTHER_VALUES + key / VALUES_AT_ONCE * 8;
+            values = self.word(thread_pointer.wrapping_add(others), 0)?;
+        }
+        if values == 0 {
+            return Err(End::NoThread);
+        }
+        let value = key % VALUES_AT_ONCE * VALUE_SIZE + VALUE;
+        match self.word(values.wrapping_add(value), 0)? {
+            0 => Err(End::NoThread),
+            thread => Ok(thread),
+        }
+    }
+
+    /// Notes the frame and goes on to its caller; `Err` at the end.
+    fn step(&mut self) -> Result<(), End> {
+        if self.frame == 0 {
+            return Err(End::Whole);
+        }
+        if !self.frame.is_multiple_of(8) {
+            return Err(End::Broken);
+        }
+        let previous = self.word(self.frame, self.layout.frame_previous)?;
+        let has_cframe = match self.layout.anchoring {
+            Anchoring::Nothing => false,
+            Anchoring::EveryFrame => true,
+            Anchoring::EntryFrames => self.word(self.frame, self.layout.frame_is_entry)? as u8 != 0,
+            Anchoring::BoundaryFrames => {
+                let owner = self.word(self.frame, self.layout.frame_owner)? as u8;
+                if owner > LAST_OWNER {
+                    return Err(End::Broken);
+                }
+                if owner >= OWNED_BY_INTERPRETER {
+                    self.push(Link::Anchor(self.frame))?;
+                    self.frame = previous;
+                    return Ok(());
+                }
+                false
+            }
+        };
+        let frame = self.frame()?;
+        self.push(Link::Frame(frame))?;
+        if has_cframe {
+            self.push(Link::Anchor(self.cframe))?;
+            self.cframe = self.word(self.cframe, self.layout.cframe_previous)?;
+        }
+        self.frame = previous;
+        Ok(())
+    }
+
+    /// The function that the frame runs.
+    fn frame(&mut self) -> Result<Frame, End> {
+        let layout = self.layout;
+        let code = self.word(self.frame, layout.frame_code)? & !u64::from(layout.frame_code_tag);
+        let instruction = self.word(self.frame, layout.frame_instruction)?;
+        let instruction = match layout.instruction_unit {
+            0 => instruction
+                .wrapping_sub(code)
+                .wrapping_sub(u64::from(layout.code_instructions)) as i64,
+            unit => i64::from(instruction as i32) * i64::from(unit),
+        };
+        let plausible = 1 - INSTRUCTION_LIMIT..INSTRUCTION_LIMIT;
+        let Some(instruction) = i32::try_from(instruction)
+            .ok()
+            .filter(|_| code != 0 && code.is_multiple_of(8) && plausible.contains(&instruction))
+        else {
+            return Err(End::Broken);
+        };
+        Ok(Frame {
+            code,
+            instruction,
+            checksum: checksum(
+                self.word(code, layout.code_filename)?,
+                self.word(code, layout.code_qualname)?,
+                self.word(code, layout.code_first_line)? as u32,
+            ),
+        })
+    }
+
+    /// A chain may be forged into a ring: what bounds it is its length alone.
+    fn push(&mut self, link: Link<Frame>) -> Result<(), End> {
+        if self.links.len() >= self.most {
+            return Err(End::TooDeep);
+        }
+        self.links.push(link);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! Variables by name, against binutils' readelf, and in images that lie about theirs.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::process::Command;
+use std::time::Duration;
+
+use common::compile;
+use unwind::{Objects, Source};
+
+const SOURCE: &str = "
+const unsigned long constant = 0x0102030405060708;
+char text[3000] = \"text\";
+char zeros[5000];
+__attribute__((visibility(\"hidden\"))) int hidden = 7;
+extern int elsewhere;
+int *function(void) { return &elsewhere + hidden; }
+";
+
+#[test]
+fn variables_are_found_however_they_are_listed() {
+    let shared = ["-shared", "-fPIC"];
+    let with = |options: &[&'static str]| [&shared[..], options].concat();
+    for (options, has_symtab) in [
+        (with(&["-Wl,--hash-style=gnu"]), true),
+        (with(&["-Wl,--hash-style=gnu", "-s"]), false),
+        (with(&["-Wl,--hash-style=sysv", "-s"]), false),
+        (with(&["-Wl,--hash-style=both", "-s"]), false),
+        (vec!["-r"], true),
+    ] {
+        let relocatable = options == ["-r"];
+        let image = compile("c", SOURCE, &options);
+        let objects = Objects::new(&image).unwrap();
+        let size = |name| objects.find(name).map(|at| at.end - at.start);
+        assert_eq!(size("constant"), Some(8), "{options:?}");
+        assert_eq!(size("text"), Some(3000), "{options:?}");
+        assert_eq!(size("zeros"), Some(5000), "{options:?}");
+        assert_eq!(size("hidden"), has_symtab.then_some(4), "{options:?}");
+        for none in ["elsewhere", "function", "constan", "constants", ""] {
+            assert_eq!(objects.find(none), None, "{options:?}: {none}");
+        }
+        if relocatable {
+            continue;
+        }
+        let start = |name| objects.find(name).unwrap().start;
+        let constant = 0x0102_0304_0506_0708_u64.to_le_bytes();
+        assert_eq!(objects.bytes(start("constant"), 8).unwrap(), constant);
+        assert_eq!(objects.bytes(start("text") + 1, 4).unwrap(), b"ext\0");
+        // It takes no room in the file.
+        assert_eq!(objects.bytes(start("zeros"), 5000), None);
+        assert_eq!(objects.bytes(u64::MAX - 3, 8), None);
+        assert_eq!(objects.bytes(0, u64::MAX), None);
+    }
+}
+
+#[test]
+fn the_systems_library_has_those_that_readelf_has() {
+    let path = library();
+    let output = Command::new("readelf")
+        .args(["--dyn-syms", "--wide", &path])
+        .output();
+    let output = String::from_utf8(output.unwrap().stdout).unwrap();
+    let mut expected: HashMap<&str, HashSet<Range<u64>>> = HashMap::new();
+    let mut others = HashSet::new();
+    for line in output.lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, value, size, kind, _, _, index, name, ..] = fields[..] else {
+            continue;
+        };
+        let name = name.split('@').next().unwrap();
+        match (kind, index) {
+            ("OBJECT", index) if index != "UND" && index != "ABS" && size != "0" => {
+                let start = u64::from_str_radix(value, 16).unwrap();
+                let range = start..start + size.parse::<u64>().unwrap();
+                expected.entry(name).or_default().insert(range);
+            }
+            _ => drop(others.insert(name)),
+        }
+    }
+    assert!(expected.len() > 50 && others.len() > 1000);
+    let file = File::open(path).unwrap();
+    let objects = Objects::new(&file).unwrap();
+    for (name, ranges) in &expected {
+        let found = objects.find(name);
+        assert!(found.is_some_and(|range| ranges.contains(&range)), "{name}");
+    }
+    for name in others.iter().filter(|name| !expected.contains_key(*name)) {
+        assert_eq!(objects.find(name), None, "{name}");
+    }
+}
+
+/// The C library that this process uses.
+fn library() -> String {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let mut paths = maps
+        .lines()
+        .filter_map(|line| line.split_whitespace().last());
+    paths.find(|path| path.contains("/libc.so")).unwrap().into()
+}
+
+/// A file that counts what is read of it.
+struct Counted {
+    file: File,
+    reads: Cell<usize>,
+    bytes: Cell<usize>,
+}
+
+impl Source for Counted {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reads.set(self.reads.get() + 1);
+        self.bytes.set(self.bytes.get() + buffer.len());
+        self.file.read_at(offset, buffer)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+}
+
+#[test]
+fn what_is_not_there_takes_few_reads() {
+    let counted = Counted {
+        file: File::open(library()).unwrap(),
+        reads: Cell::new(0),
+        bytes: Cell::new(0),
+    };
+    let objects = Objects::new(&counted).unwrap();
+    assert_eq!(objects.find("_PyRuntime"), None);
+    let (reads, bytes) = (counted.reads.get(), counted.bytes.get());
+    assert!(reads <= 12 && bytes < 16 << 10, "{reads} of {bytes} bytes");
+}
+
+#[test]
+fn tampered_images_do_no_harm() {
+    let small = ["-nostdlib", "-shared", "-fPIC", "-Wl,-z,noseparate-code"];
+    let with = |option| compile("c", SOURCE, &[&small[..], &[option]].concat());
+    let seeds = [
+        with("-Wl,--hash-style=gnu"),
+        with("-Wl,--hash-style=sysv"),
+        compile("c", SOURCE, &["-r"]),
+    ];
+    tamper::tamper("images", &seeds, |bytes| {
+        let (_, cost) = tamper::cost(|| {
+            let objects = Objects::new(bytes).ok()?;
+            for name in ["constant", "hidden", "elsewhere"] {
+                if let Some(at) = objects.find(name) {
+                    assert!(!at.is_empty());
+                    objects.bytes(at.start, 8);
+                    objects.bytes(at.start, at.end - at.start);
+                }
+            }
+            Some(())
+        });
+        assert!(cost.time < Duration::from_secs(1), "{cost:?}");
+    });
+}
