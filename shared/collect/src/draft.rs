@@ -151,7 +151,7 @@ impl Draft {
                 name,
                 system_name,
                 file: source.map(|source| names.text(&source.file)),
-                line: None,
+                line: NonZeroU32::new(frame.first_line),
             })
         });
         frames.id(Frame {

@@ -23,8 +23,28 @@ pub struct Frame {
     pub kind: FrameKind,
     /// Where it is in the source, if that was asked for and is known.
     pub source: Option<Source>,
+    /// The line where an interpreter's function begins; 0 if that is not known.
+    pub first_line: u32,
     /// The functions that are inlined there, if that was asked for, the outermost first.
     pub inlined: Arc<[Inlined]>,
+}
+
+impl Frame {
+    /// A frame of which nothing is known but this.
+    pub(crate) fn without_symbol(name: Arc<str>, kind: FrameKind) -> Frame {
+        Frame {
+            name,
+            has_symbol: false,
+            system_name: None,
+            offset: None,
+            module: None,
+            address: None,
+            kind,
+            source: None,
+            first_line: 0,
+            inlined: Arc::default(),
+        }
+    }
 }
 
 /// A place in a source file.
@@ -32,7 +52,7 @@ pub struct Frame {
 pub struct Source {
     /// The file's path, as the compiler was given it.
     pub file: Arc<str>,
-    /// The line, from 1 on.
+    /// The line, from 1 on; 0 if it is not known.
     pub line: u32,
 }
 

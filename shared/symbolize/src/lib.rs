@@ -29,6 +29,7 @@ mod symbolizer;
 pub use code::{CodeMapping, CodeSource};
 pub use frame::{Frame, Inlined, Module, Source};
 pub use losses::Losses;
+pub use naming::interpreted::Interpreted;
 pub use naming::kernel::AskKernel;
 pub use naming::sources::Sources;
 pub use naming::variables::{Data, Variable};
@@ -71,6 +72,13 @@ pub enum Location {
     Module {
         /// Which name.
         index: u32,
+    },
+    /// In a program that an interpreter runs.
+    Interpreted {
+        /// Which function.
+        function: u32,
+        /// The line in its source file; 0 if it is not known.
+        line: u32,
     },
     /// In the kernel.
     Kernel {

@@ -2,6 +2,7 @@
 
 pub(crate) mod debug_files;
 pub(crate) mod demangle;
+pub(crate) mod interpreted;
 mod kallsyms;
 pub(crate) mod kernel;
 pub(crate) mod perf_map;
@@ -189,13 +190,16 @@ impl Symbolizer {
 
     /// The frame of a location that no symbol covers.
     pub(crate) fn nameless(&self, location: Location) -> Frame {
+        if let Location::Interpreted { function, line } = location {
+            return self.interpreted_frame(function, line);
+        }
         let module = match location {
             Location::File { file, .. } => self.images.file(file).map(|file| &file.module),
             Location::Module { index } => self.images.module(index),
             Location::Vdso { .. } => Some(&self.vdso),
             Location::Jit { .. } => Some(&self.jit),
             Location::Kernel { .. } => Some(&self.kernel),
-            Location::Unknown => None,
+            Location::Interpreted { .. } | Location::Unknown => None,
         };
         let name = match module {
             Some(module) if matches!(module.kind, ModuleKind::File | ModuleKind::Vdso) => {
@@ -207,19 +211,14 @@ impl Symbolizer {
             Location::Jit { address, .. } | Location::Kernel { address } => Some(address),
             _ => None,
         };
+        let kind = match location {
+            Location::Kernel { .. } => FrameKind::Kernel,
+            _ => FrameKind::User,
+        };
         Frame {
-            name,
-            has_symbol: false,
-            system_name: None,
-            offset: None,
             module: module.cloned(),
             address,
-            kind: match location {
-                Location::Kernel { .. } => FrameKind::Kernel,
-                _ => FrameKind::User,
-            },
-            source: None,
-            inlined: Arc::default(),
+            ..Frame::without_symbol(name, kind)
         }
     }
 }

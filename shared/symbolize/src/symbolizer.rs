@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use profile::{FrameKind, ModuleKind};
+use profile::{FrameKind, ModuleKind, Table};
 
 use crate::frame::Module;
 use crate::naming::kernel::AskKernel;
@@ -13,7 +13,7 @@ use crate::naming::perf_map::PerfMaps;
 use crate::naming::sources::Sources;
 use crate::process::images::{Image, Images};
 use crate::process::processes::{Mapping, Processes};
-use crate::{Frame, Location, Losses, Process, naming::tracers, process::open};
+use crate::{Frame, Interpreted, Location, Losses, Process, naming::tracers, process::open};
 
 /// Below this no program has code (`vm.mmap_min_addr`).
 const LOWEST_ADDRESS: u64 = 4096;
@@ -32,6 +32,7 @@ pub struct Symbolizer {
     pub(crate) sources: Sources,
     pub(crate) ask_kernel: Option<AskKernel>,
     texts: HashSet<Arc<str>>,
+    pub(crate) interpreted: Table<Interpreted>,
     /// What is no file.
     pub(crate) vdso: Arc<Module>,
     pub(crate) jit: Arc<Module>,
@@ -63,6 +64,7 @@ impl Symbolizer {
             sources: Sources::None,
             ask_kernel: None,
             texts: HashSet::new(),
+            interpreted: Table::default(),
             vdso: Module::bracketed("vdso", ModuleKind::Vdso).into(),
             jit: Module::bracketed("jit", ModuleKind::Jit).into(),
             kernel: Module::bracketed("kernel.kallsyms", ModuleKind::Kernel).into(),
@@ -208,7 +210,7 @@ impl Symbolizer {
                 }
                 Location::Vdso { offset } => vdso.push(offset),
                 Location::Kernel { address } => kernel.push(address),
-                Location::Module { .. } | Location::Unknown => {}
+                Location::Module { .. } | Location::Interpreted { .. } | Location::Unknown => {}
             }
         }
         for (file, offsets) in files {

@@ -11,10 +11,11 @@ use inferno::flamegraph::color::{
 };
 use inferno::flamegraph::{self, TextTruncateDirection};
 use profile::folded::state_suffix;
-use profile::{Idleness, Profile, Reason, Sample, State, Unit};
+use profile::{FrameKind, Idleness, Profile, Reason, Sample, State, Unit};
 
 use crate::format::{Format, Needs};
 use crate::measure::Measure;
+use crate::text::frames::frame_name;
 use crate::text::lines::Lines;
 use crate::text::options::{Options, Written};
 
@@ -159,10 +160,15 @@ fn draw(
     if lines.is_empty() {
         return write_empty(caption, writer);
     }
-    let mut palette = palette(&lines);
+    // What has no colour of its own gets one of the customary palette.
+    let mut palette = python_palette(profile, options);
+    if colours == Colours::States {
+        add_states(&mut palette, &lines);
+    }
     let mut options = looks(caption, count_name);
+    options.palette_map = Some(&mut palette);
     match colours {
-        Colours::States => options.palette_map = Some(&mut palette),
+        Colours::States => {}
         Colours::Wakeups => options.colors = Palette::Multi(MultiPalette::Wakeup),
         Colours::OnCpu => options.colors = Palette::Basic(BasicPalette::Hot),
         Colours::OffCpu => options.colors = Palette::Basic(BasicPalette::Io),
@@ -208,10 +214,11 @@ const PALE: Color = Color::new(202, 216, 230);
 const BLUE: Color = Color::new(92, 148, 222);
 const AMBER: Color = Color::new(244, 178, 56);
 const GREY: Color = Color::new(222, 214, 204);
+/// Of functions of Python's.
+const GREEN: Color = Color::new(146, 196, 125);
 
-/// A colour for each frame's text: every frame of every line, and the root.
-fn palette(lines: &[String]) -> PaletteMap {
-    let mut palette = PaletteMap::default();
+/// A colour for each frame's text that has none: every frame of every line, and the root.
+fn add_states(palette: &mut PaletteMap, lines: &[String]) {
     palette.insert("", GREY);
     for line in lines {
         let path = line
@@ -223,6 +230,17 @@ fn palette(lines: &[String]) -> PaletteMap {
                 palette.insert(name, colour(name));
             }
         }
+    }
+}
+
+/// A colour for each frame of Python's.
+fn python_palette(profile: &Profile, options: &Options) -> PaletteMap {
+    let mut palette = PaletteMap::default();
+    let frames = profile.frames.iter();
+    for frame in frames.filter(|frame| frame.kind == FrameKind::Python) {
+        let name = frame_name(profile, frame, options);
+        let colour = shaded(GREEN, &name);
+        palette.insert(name, colour);
     }
     palette
 }
@@ -238,7 +256,11 @@ fn colour(name: &str) -> Color {
     } else {
         GREY
     };
-    // Neighbours differ a little, so that their borders can be seen.
+    shaded(base, name)
+}
+
+/// Neighbours differ a little, so that their borders can be seen.
+fn shaded(base: Color, name: &str) -> Color {
     let shade = (hash(name) % 25) as u8;
     Color::new(
         base.r.saturating_add(shade),

@@ -177,6 +177,7 @@ impl Rows {
             proto::ModuleKind::ModuleJit => ModuleKind::Jit,
             proto::ModuleKind::ModuleKernel => ModuleKind::Kernel,
             proto::ModuleKind::ModuleKernelModule => ModuleKind::KernelModule,
+            proto::ModuleKind::ModuleSource => ModuleKind::Source,
             proto::ModuleKind::ModuleUnknown => {
                 return Err(Error::Damaged("a module is of no kind"));
             }
@@ -202,6 +203,7 @@ impl Rows {
             proto::FrameKind::FrameUser => FrameKind::User,
             proto::FrameKind::FrameKernel => FrameKind::Kernel,
             proto::FrameKind::FrameMarker => FrameKind::Marker,
+            proto::FrameKind::FramePython => FrameKind::Python,
             proto::FrameKind::FrameUnknown => {
                 return Err(Error::Damaged("a frame is of no kind"));
             }

@@ -243,6 +243,7 @@ fn module_kind(kind: ModuleKind) -> proto::ModuleKind {
         ModuleKind::Jit => proto::ModuleKind::ModuleJit,
         ModuleKind::Kernel => proto::ModuleKind::ModuleKernel,
         ModuleKind::KernelModule => proto::ModuleKind::ModuleKernelModule,
+        ModuleKind::Source => proto::ModuleKind::ModuleSource,
     }
 }
 
@@ -251,6 +252,7 @@ fn frame_kind(kind: FrameKind) -> proto::FrameKind {
         FrameKind::User => proto::FrameKind::FrameUser,
         FrameKind::Kernel => proto::FrameKind::FrameKernel,
         FrameKind::Marker => proto::FrameKind::FrameMarker,
+        FrameKind::Python => proto::FrameKind::FramePython,
     }
 }
 

@@ -11,6 +11,8 @@ pub enum FrameKind {
     User,
     /// The kernel and its modules.
     Kernel,
+    /// A function that a Python interpreter runs.
+    Python,
     /// Not code: a frame that a tool puts in, such as `[Missed User Stack]`.
     Marker,
 }
@@ -28,6 +30,8 @@ pub enum ModuleKind {
     Kernel,
     /// A kernel module, or code that the kernel compiled, such as BPF programs.
     KernelModule,
+    /// A file that an interpreter read its program from.
+    Source,
 }
 
 /// What code was loaded from.

@@ -148,6 +148,7 @@ fn module(profile: &Profile, module: &Module) -> Value {
             ModuleKind::Jit => "jit",
             ModuleKind::Kernel => "kernel",
             ModuleKind::KernelModule => "kernel module",
+            ModuleKind::Source => "source",
         },
     })
 }
@@ -178,6 +179,7 @@ impl<'a> Frame<'a> {
     fn of(profile: &'a Profile, frame: &profile::Frame) -> Frame<'a> {
         let function = frame.function.map(|function| &profile.functions[function]);
         let system_name = function.and_then(|function| function.system_name);
+        let file = function.and_then(|function| function.file);
         let source = source(profile, frame);
         Frame {
             name: profile.name(frame),
@@ -185,12 +187,14 @@ impl<'a> Frame<'a> {
                 FrameKind::User => "user",
                 FrameKind::Kernel => "kernel",
                 FrameKind::Marker => "marker",
+                FrameKind::Python => "python",
             },
             system_name: system_name.map(|name| &*profile.names[name]),
             module: frame.module.map(Id::index),
             address: frame.address.map(|address| format!("{address:#x}")),
             offset: frame.offset,
-            file: source.map(|(file, _)| file),
+            // An interpreter's file is known without the line, too.
+            file: file.map(|file| &*profile.names[file]),
             line: source.map(|(_, line)| line),
             inlined: frame.is_inlined,
         }

@@ -1,0 +1,66 @@
+//! Frames that an interpreter keeps: they are no code of a file, and whoever reads them
+//! from the interpreter says what they are.
+
+use std::sync::Arc;
+
+use profile::{FrameKind, ModuleKind};
+
+use crate::frame::{Frame, Module, Source};
+use crate::{Location, Symbolizer};
+
+/// A function that an interpreter runs, or what is to be said of those that are missing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Interpreted {
+    /// The language's kind of frame, or a marker.
+    pub kind: FrameKind,
+    /// The function, with what it belongs to; or the marker.
+    pub name: Arc<str>,
+    /// The path of its source file as the interpreter has it.
+    pub file: Option<Arc<str>>,
+    /// The line where it begins, from 1 on; 0 if that is not known.
+    pub first_line: u32,
+}
+
+impl Symbolizer {
+    /// Where a frame of an interpreter is: in this function, at this line.
+    pub fn locate_interpreted(&mut self, function: Interpreted, line: Option<u32>) -> Location {
+        Location::Interpreted {
+            function: self.interpreted.id(function).index() as u32,
+            line: line.unwrap_or(0),
+        }
+    }
+
+    /// The frame of one that was located.
+    pub(crate) fn interpreted_frame(&self, function: u32, line: u32) -> Frame {
+        let Some(function) = self.interpreted.iter().nth(function as usize) else {
+            return Frame::without_symbol("[unknown]".into(), FrameKind::User);
+        };
+        let Some(file) = &function.file else {
+            return Frame::without_symbol(Arc::clone(&function.name), function.kind);
+        };
+        let module = Module {
+            kind: ModuleKind::Source,
+            ..Module::mapped(file.as_bytes())
+        };
+        Frame {
+            name: format!("{}:{}", source_name(file), function.name).into(),
+            has_symbol: true,
+            system_name: Some(Arc::clone(&function.name)),
+            module: Some(module.into()),
+            source: Some(Source {
+                file: Arc::clone(file),
+                line,
+            }),
+            first_line: function.first_line,
+            ..Frame::without_symbol("".into(), function.kind)
+        }
+    }
+}
+
+/// The last component of a path; all of what is no path, such as `<string>`.
+fn source_name(file: &str) -> &str {
+    match file.starts_with('<') {
+        true => file,
+        false => file.rsplit('/').next().unwrap_or(file),
+    }
+}
