@@ -113,6 +113,12 @@ static __always_inline u64 dwarf_register(struct pt_regs *regs, u32 number)
 	}
 }
 
+/*
+ * What pthread_self() is in a thread that has not set its segment itself. Pointers
+ * to what is local to the thread are relative to that.
+ */
+#define THREAD_POINTER thread.fsbase
+
 #define DWARF_REGISTERS 16
 
 /* What a walk starts from, for user space. */

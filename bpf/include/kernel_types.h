@@ -304,6 +304,7 @@ struct sched_entity {
 
 struct thread_struct {
 	unsigned long sp;
+	unsigned long fsbase;
 };
 
 struct task_struct {

@@ -58,6 +58,12 @@ static __always_inline bool is_kernel_thread(struct task_struct *task)
 	return read_task(task, flags) & PF_KTHREAD;
 }
 
+/* What pthread_self() is in @task. */
+static __always_inline u64 thread_pointer(struct task_struct *task)
+{
+	return read_task(task, THREAD_POINTER);
+}
+
 /* A thread's ID in the PID namespace of this depth, less than PID_NAMESPACE_DEPTH. */
 static __always_inline u32 number_at(struct pid *pid, u32 level)
 {

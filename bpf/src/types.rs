@@ -19,10 +19,13 @@ pub use crate::offwaketime::types::{
     awaited_level as AwaitedLevel, awaited_name as AwaitedName, call_graph as CallGraph,
     cgroup_place as CgroupPlace, code_changed as CodeChanged, context as Context,
     departure as Departure, dump_budget as DumpBudget, dump_limits as DumpLimits,
-    event_kind as EventKind, losses as Losses, no_stack as NoStack, no_waker as NoWaker,
-    object_event as ObjectEvent, object_kind as ObjectKind, open_interval as OpenInterval,
-    preexisting_thread as PreexistingThread, process_event as ProcessEvent,
-    program_name as ProgramName, returning as Returning, socket_side as SocketSide,
+    event_kind as EventKind, losses as Losses, mixed_stack as MixedStack, no_stack as NoStack,
+    no_waker as NoWaker, object_event as ObjectEvent, object_kind as ObjectKind,
+    open_interval as OpenInterval, preexisting_thread as PreexistingThread,
+    process_event as ProcessEvent, program_name as ProgramName,
+    python_anchoring as PythonAnchoring, python_end as PythonEnd,
+    python_function as PythonFunction, python_layout as PythonLayout, python_link as PythonLink,
+    python_piece as PythonPiece, returning as Returning, socket_side as SocketSide,
     stack_dump as StackDump, stack_event as StackEvent, stack_key as StackKey,
     state_filter as StateFilter, switch_arguments as SwitchArguments, tally as Tally,
     thread_ids as ThreadIds, thread_kind as ThreadKind, unwind_mapping as UnwindMapping,
@@ -40,6 +43,11 @@ const fn length<Struct, Element, const N: usize>(_: fn(&Struct) -> &[Element; N]
 pub const COMM_LENGTH: usize = length(|key: &StackKey| &key.comm);
 /// The most frames a captured stack has: `kernel.perf_event_max_stack`.
 pub const STACK_DEPTH: usize = length(|event: &StackEvent| &event.frames);
+/// The most Python frames a captured stack has, with what is between them.
+pub const PYTHON_DEPTH: usize = length(|stack: &MixedStack| &stack.links);
+/// Instruction of what is no Python frame but the address of an anchor, `PYTHON_ANCHOR` of
+/// `include/languages/python.h`.
+pub const PYTHON_ANCHOR: i32 = i32::MIN;
 /// The most of a stack that a dump has, in bytes.
 pub const STACK_DUMP_BYTES: usize = length(|dump: &StackDump| &dump.stack);
 /// Rows in a shard of unwind tables.
@@ -151,6 +159,7 @@ impl UnwindProcess {
             mappings: u64::from(count) << 32 | u64::from(first),
             code_pages: 0,
             generation,
+            ..UnwindProcess::default()
         }
     }
 }
@@ -187,12 +196,16 @@ integers!(
     Departure,
     DumpBudget,
     Losses,
+    MixedStack,
     ObjectEvent,
     OpenInterval,
     RecentSum,
     PreexistingThread,
     ProcessEvent,
     ProgramName,
+    PythonFunction,
+    PythonLayout,
+    PythonLink,
     Returning,
     SleepingThread,
     SpanCounts,

@@ -100,16 +100,129 @@ __noinline u64 publish_stack(u32 kind, int bytes)
 	return hash;
 }
 
+/* The ID of the native stack @native with the Python frames in @room, if any. */
+static __always_inline u64 mixed_stack_id(struct stack_scratch *room,
+					  u64 native)
+{
+	u64 hash = room->python.hash;
+
+	return hash ? stack_id(hash_word(native, hash)) : native;
+}
+
+/*
+ * Sends the function of one of the Python frames in the room of @kind, if it may be
+ * new in user space. Global, and so with scalars only: the verifier looks at it
+ * once.
+ */
+__noinline int publish_python_function(u32 kind, u32 index)
+{
+	struct stack_scratch *room = scratch_room(kind);
+	struct python_function *function;
+	struct python_layout *layout;
+	struct python_link *link;
+	u64 hash, size, *slot;
+
+	function = bpf_map_lookup_elem(&python_functions, &kind);
+	if (!room || !function)
+		return 0;
+	layout = find_python_layout(room->mixed.layout);
+	if (!layout)
+		return 0;
+	link = &room->mixed.links[index & (PYTHON_DEPTH - 1)];
+	if (link->instruction == PYTHON_ANCHOR)
+		return 0;
+	hash = hash_word(room->event.instance, link->code);
+	hash = stack_id(hash_word(hash, link->checksum));
+	slot = unseen(hash);
+	if (!slot || !read_python_function(function, layout, link))
+		return 0;
+	function->kind = EVENT_PYTHON_FUNCTION;
+	function->pid = room->event.pid;
+	function->instance = room->event.instance;
+	function->layout = room->mixed.layout;
+	size = PYTHON_FUNCTION_HEADER + function->lines.bytes;
+	barrier_var(size);
+	if (size <= sizeof(*function) &&
+	    !bpf_ringbuf_output(&events, function, size, can_wait()))
+		*slot = hash;
+	return 0;
+}
+
+/* The same of all of them. */
+__noinline int publish_python_functions(u32 kind)
+{
+	struct stack_scratch *room = scratch_room(kind);
+
+	if (!room)
+		return 0;
+	for (u32 i = 0; i < PYTHON_DEPTH; i++) {
+		if (i >= room->mixed.count)
+			break;
+		publish_python_function(kind, i);
+	}
+	return 0;
+}
+
+/* Sends the Python frames in @room. Returns whether they were sent. */
+static __always_inline bool send_mixed_stack(struct stack_scratch *room)
+{
+	struct mixed_stack *stack = &room->mixed;
+	u64 size = MIXED_STACK_HEADER +
+		   (u64)stack->count * sizeof(struct python_link);
+
+	/* So that the verifier sees the comparison that the compiler made. */
+	barrier_var(size);
+	stack->kind = EVENT_MIXED_STACK;
+	stack->pid = room->event.pid;
+	stack->instance = room->event.instance;
+	if (size <= sizeof(*stack) &&
+	    !bpf_ringbuf_output(&events, stack, size, can_wait()))
+		return true;
+	__sync_fetch_and_add(&lost.stack_frames, 1);
+	return false;
+}
+
+/*
+ * Hands the Python frames in the room of @kind to user space, if they may be new
+ * there with the native stack @native. Returns the ID of both.
+ */
+__noinline u64 publish_mixed_stack(u32 kind, u64 native)
+{
+	struct stack_scratch *room = scratch_room(kind);
+	struct mixed_stack *stack;
+	u64 id, *slot;
+
+	if (!room)
+		return STACK_MISSED;
+	stack = &room->mixed;
+	id = mixed_stack_id(room, native);
+	slot = unseen(id);
+	/* What the native stack is must have come before. */
+	if (!slot || unseen(native))
+		return id;
+	publish_python_functions(kind);
+	stack->hash = id;
+	stack->native = native;
+	stack->depth = room->walk.depth;
+	if (send_mixed_stack(room))
+		*slot = id;
+	return id;
+}
+
 /* What a walk goes by. */
 struct walk_tables {
 	u64 mappings;
 	u64 generation;
 };
 
-/* The process and its @tables, or NULL if there are none yet. */
+/*
+ * The process that the stack in @room is of, and its @tables; NULL if there are
+ * none yet.
+ */
 static __always_inline struct unwind_process *
-find_process(struct stack_event *event, struct walk_tables *tables)
+find_process(struct stack_scratch *room, struct walk_tables *tables)
 {
+	struct stack_event *event = &room->event;
 	struct unwind_process *process;
 	u32 pid = event->pid;
 
@@ -118,6 +231,9 @@ find_process(struct stack_event *event, struct walk_tables *tables)
 		return NULL;
 	tables->generation = *(volatile u64 *)&process->generation;
 	tables->mappings = *(volatile u64 *)&process->mappings;
+	room->python.hash = 0;
+	room->python.runtime = *(volatile u64 *)&process->python_runtime;
+	room->mixed.layout = *(volatile u64 *)&process->python_layout;
 	/* The entry may have become another process's in between. */
 	barrier();
 	return process->instance == event->instance ? process : NULL;
@@ -137,9 +253,10 @@ static __always_inline bool has_tables(u32 pid, u64 instance)
  * on it is the parent's addresses that the stack is made of.
  */
 static __always_inline struct unwind_process *
-find_forks_process(struct stack_event *event, struct task_struct *task,
+find_forks_process(struct stack_scratch *room, struct task_struct *task,
 		   struct walk_tables *tables)
 {
+	struct stack_event *event = &room->event;
 	struct task_struct *parent = fork_of_same_code(task);
 	struct unwind_process *process;
 	u64 instance = event->instance;
@@ -149,7 +266,7 @@ find_forks_process(struct stack_event *event, struct task_struct *task,
 		return NULL;
 	event->pid = namespace_pid(parent);
 	event->instance = process_instance(parent);
-	process = find_process(event, tables);
+	process = find_process(room, tables);
 	if (!process) {
 		event->pid = pid;
 		event->instance = instance;
@@ -205,6 +322,25 @@ static __always_inline void check_cache_hit(u64 cached, u64 walked)
 }
 
 /*
+ * A dump with the Python frames in the room of @kind, which user space places
+ * once it has walked that. Returns its ID, or STACK_MISSED.
+ */
+static __always_inline u64 dump_mixed_stack(struct stack_scratch *room,
+					    u32 kind)
+{
+	u64 id = dump_stack(room, kind);
+
+	if (room->python.hash && id != STACK_MISSED) {
+		publish_python_functions(kind);
+		room->mixed.hash = id;
+		room->mixed.native = id;
+		room->mixed.depth = 0;
+		send_mixed_stack(room);
+	}
+	return id;
+}
+
+/*
  * The user stack of the current task by the tables. Returns its ID, or
  * STACK_NONE if nothing is known of the process: then others must try.
  */
@@ -220,16 +356,18 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room, u32 kind,
 	int end;
 
 	start_walk(walk, exact);
-	process = find_process(event, &tables);
+	process = find_process(room, &tables);
 	if (!process)
-		process = find_forks_process(event, task, &tables);
+		process = find_forks_process(room, task, &tables);
 	if (!process) {
 		id = dump_stack(room, kind);
 		return id == STACK_MISSED ? STACK_NONE : id;
 	}
+	if (room->python.runtime)
+		walk_python(kind, thread_pointer(task));
 	if (code_changed(process, task)) {
 		/* Another file may be where the mappings have one. */
-		id = dump_stack(room, kind);
+		id = dump_mixed_stack(room, kind);
 		if (id != STACK_MISSED)
 			return id;
 		report_code_change(event);
@@ -246,8 +384,11 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room, u32 kind,
 		};
 
 		cached = look_up_walk(&walk->notes, &from);
-		if (cached && !unseen(cached) && !dump_every_stack)
-			return cached;
+		if (cached && !unseen(cached) && !dump_every_stack) {
+			id = mixed_stack_id(room, cached);
+			if (!unseen(id))
+				return id;
+		}
 		begin_notes(&walk->notes, &from);
 	}
 	walk->first_mapping = (u32)tables.mappings;
@@ -262,7 +403,7 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room, u32 kind,
 		walk->depth = depth;
 	}
 	if ((end & 0xff) == WALK_NO_MAPPING) {
-		id = dump_stack(room, kind);
+		id = dump_mixed_stack(room, kind);
 		if (id != STACK_MISSED)
 			return id;
 	}
@@ -274,7 +415,7 @@ static __always_inline u64 walk_by_tables(struct stack_scratch *room, u32 kind,
 		check_cache_hit(cached, id);
 		send_stack_dump(kind, false);
 	}
-	return id;
+	return room->python.hash ? publish_mixed_stack(kind, id) : id;
 }
 
 /*

@@ -22,6 +22,8 @@ struct preexisting_thread {
 	u32 leaf_is_exact;
 	u32 is_running;
 	u32 unused;
+	/* pthread_self() */
+	u64 thread_pointer;
 	/* 0 in a kernel thread. */
 	struct user_registers registers;
 };
@@ -43,6 +45,7 @@ describe_user_stack(struct preexisting_thread *found, struct task_struct *task)
 	found->leaf_is_exact =
 		!entered_by_syscall(BPF_CORE_READ(regs, orig_ax)) ||
 		regs_are_of_new_program(regs);
+	found->thread_pointer = thread_pointer(task);
 	read_registers(&found->registers, regs);
 }
 

@@ -8,6 +8,7 @@
 #define SYSTEMSCOPE_UNWIND_H
 
 #include "events.h"
+#include "languages/python.h"
 #include "stacks/unwind_cache.h"
 #include "task.h"
 #include "stacks/unwind_tables.h"
@@ -81,6 +82,9 @@ struct stack_scratch {
 	struct stack_event event;
 	/* So that any index of 7 bits is within the frames. */
 	u64 spare;
+	struct python_walk python;
+	/* The CFAs of every walk are noted here. */
+	struct mixed_stack mixed;
 };
 
 /*
@@ -99,6 +103,14 @@ struct {
 	__type(key, u32);
 	__type(value, struct stack_scratch);
 } stack_scratch SEC(".maps");
+
+/* The same for what a Python function is. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCRATCH_KINDS);
+	__type(key, u32);
+	__type(value, struct python_function);
+} python_functions SEC(".maps");
 
 static __always_inline struct stack_scratch *scratch_room(u32 kind)
 {
@@ -296,6 +308,7 @@ __noinline int unwind_frame(u32 kind)
 		/* The trampoline was not called: it has no call before it. */
 		room->event.frames[frame_index(depth)] = address + 2;
 	walk->at_leaf = false;
+	room->mixed.cfas[frame_index(depth)] = walk->sp;
 	return end;
 }
 
@@ -317,6 +330,52 @@ __noinline int unwind_stack(u32 kind)
 	}
 	if (room->walk.by_frame_pointer)
 		end |= WALK_BY_FRAME_POINTER;
+	return end;
+}
+
+/* Notes one Python frame, as unwind_frame() does. Returns an enum python_end. */
+__noinline int walk_python_frame(u32 kind)
+{
+	struct stack_scratch *room = scratch_room(kind);
+	struct python_layout *layout;
+
+	if (!room)
+		return PYTHON_NO_THREAD;
+	layout = find_python_layout(room->mixed.layout);
+	if (!layout)
+		return PYTHON_NO_THREAD;
+	return step_python(&room->python, layout, &room->mixed);
+}
+
+/*
+ * Walks the Python frames of the current thread, whose pthread_self() is @self,
+ * in the room of @kind.
+ */
+__noinline int walk_python(u32 kind, u64 self)
+{
+	struct stack_scratch *room = scratch_room(kind);
+	struct python_layout *layout;
+	int end = PYTHON_NO_THREAD;
+	u64 thread;
+
+	if (!room)
+		return end;
+	layout = find_python_layout(room->mixed.layout);
+	if (!layout)
+		return end;
+	room->mixed.count = 0;
+	room->mixed.stack_pointer = room->walk.registers.sp;
+	thread = python_thread(&room->python, layout, self);
+	if (!thread || !find_python_frame(&room->python, layout, thread))
+		return end;
+	for (u32 i = 0; i <= PYTHON_DEPTH; i++) {
+		end = walk_python_frame(kind);
+		if (end != PYTHON_GOES_ON)
+			break;
+	}
+	room->mixed.end = end;
+	/* 0 stands for none. */
+	room->python.hash = hash_word(room->python.hash, end) | 1;
 	return end;
 }
 

@@ -124,6 +124,9 @@ struct unwind_process {
 	u64 code_pages;
 	/* No two mappings that were ever put here have the same. */
 	u64 generation;
+	/* Where its Python keeps its state, and which version that is; or 0. */
+	u64 python_runtime;
+	u64 python_layout;
 };
 
 /* By process ID in the caller's PID namespace. */

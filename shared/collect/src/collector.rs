@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bpf::types::{
-    CodeChanged, EventKind, Losses, ProcessEvent, STACK_DEPTH, StackDump, StackEvent, StackKey,
-    Tally, ThreadEnd,
+    CodeChanged, EventKind, Losses, MixedStack, ProcessEvent, PythonFunction, PythonLink,
+    STACK_DEPTH, StackDump, StackEvent, StackKey, Tally, ThreadEnd,
 };
 use libbpf_rs::{Map, RingBuffer, RingBufferBuilder};
 use loader::iterators::{copy, copy_start};
@@ -23,7 +23,7 @@ use crate::counts::{Arrived, DoubleBuffer, Parts, Settled, Sums};
 use crate::living::Living;
 use crate::objects::Objects;
 use crate::session::accounts::Account;
-use crate::stacks::{Outcome, Stacks};
+use crate::stacks::{Outcome, Stacks, UserStack};
 use crate::thread_names::ThreadNames;
 use crate::unwinding::{Dumped, MOST_DUMPS, Unwinder};
 use crate::wakers::Wakers;
@@ -45,6 +45,8 @@ impl Inbox<'_> {
     fn take(&mut self, message: &[u8]) {
         match copy(message).map(EventKind) {
             Some(EventKind::EVENT_STACK) => self.take_stack(message),
+            Some(EventKind::EVENT_MIXED_STACK) => self.take_mixed(message),
+            Some(EventKind::EVENT_PYTHON_FUNCTION) => self.take_function(message),
             Some(EventKind::EVENT_THREAD_END) => self.ended.extend(copy::<ThreadEnd>(message)),
             Some(EventKind::EVENT_STACK_DUMP) => self.take_dump(message),
             Some(EventKind::EVENT_CODE_CHANGED) => self.take_change(message),
@@ -71,6 +73,21 @@ impl Inbox<'_> {
         self.stacks.add(&event, &event.frames[..depth]);
     }
 
+    fn take_mixed(&mut self, message: &[u8]) {
+        const START: usize = offset_of!(MixedStack, links);
+        let event: MixedStack = copy_start(message);
+        let sent = message.len().saturating_sub(START) / size_of::<PythonLink>();
+        let count = sent.min(event.count as usize).min(event.links.len());
+        self.stacks.add_mixed(&event, &event.links[..count]);
+    }
+
+    fn take_function(&mut self, message: &[u8]) {
+        const START: usize = offset_of!(PythonFunction, lines_object);
+        let event: PythonFunction = copy_start(message);
+        let lines = message.get(START..).unwrap_or_default();
+        self.stacks.add_function(&event, lines);
+    }
+
     fn take_dump(&mut self, message: &[u8]) {
         const START: usize = offset_of!(StackDump, stack);
         if let (Some(stack), Some(unwinder)) = (message.get(START..), &mut self.unwinder) {
@@ -95,6 +112,14 @@ impl Inbox<'_> {
         let event: ProcessEvent = copy_start(message);
         let arguments = message.get(START..).unwrap_or_default();
         let length = arguments.len().min(event.length as usize);
+        if length > 0
+            && let Some(unwinder) = &mut self.unwinder
+        {
+            unwinder.begins(Process {
+                pid: event.pid,
+                instance: event.instance,
+            });
+        }
         self.stacks.tell(&event, &arguments[..length]);
     }
 
@@ -109,14 +134,21 @@ impl Inbox<'_> {
             unwinder.work(symbolizer)
         };
         let allowance = unwinder.allowance();
+        for interpreter in unwinder.take_interpreters() {
+            self.stacks.see_interpreter(interpreter);
+        }
         for (dumped, walk) in walked {
-            self.stacks.add_user(
-                dumped.id,
-                dumped.process,
-                &walk.addresses,
-                dumped.leaf_is_exact,
-                Some(Outcome::from(&walk)),
-            );
+            let sent = self.stacks.take_python_of_dump(dumped.id);
+            let python = sent.as_ref().or(dumped.python.as_ref());
+            let user = UserStack {
+                frames: &walk.addresses,
+                is_exact: dumped.leaf_is_exact,
+                outcome: Some(Outcome::from(&walk)),
+                stack_pointer: dumped.registers.stack_pointer(),
+                cfas: &walk.cfas,
+                python,
+            };
+            self.stacks.add_user(dumped.id, dumped.process, user);
         }
         allowance
     }
@@ -202,8 +234,12 @@ impl<'a> Collector<'a> {
     /// A collector for an object that is loaded and not yet inside its window, and that
     /// captures these stacks.
     pub fn new(object: &'a LoadedObject, choice: &StackChoice) -> Result<Self> {
+        let mut stacks = Stacks::with_detail(choice.detail, choice.sources);
+        if choice.native_python {
+            stacks.show_native_python();
+        }
         let inbox = Rc::new(RefCell::new(Inbox {
-            stacks: Stacks::with_detail(choice.detail, choice.sources),
+            stacks,
             wakers: Wakers::new(choice.per_process),
             objects: Objects::new(),
             ended: Vec::new(),
@@ -241,6 +277,9 @@ impl<'a> Collector<'a> {
         self.window.start.set(start);
         self.parts.begin(start);
         self.close_window(stop);
+        if let Some(unwinder) = &mut self.inbox.borrow_mut().unwinder {
+            unwinder.are_let_go();
+        }
     }
 
     fn close_window(&mut self, stop: Option<u64>) {
@@ -326,6 +365,7 @@ impl<'a> Collector<'a> {
             unused.remove(&id);
         }
         inbox.forget(&unused);
+        inbox.stacks.forget_functions(&living);
         Ok(())
     }
 
@@ -347,6 +387,9 @@ impl<'a> Collector<'a> {
                 inbox.stacks.see(&processes);
             }
             unwinder.prepare(&processes, &mut inbox.stacks.symbolizer, patience);
+            for interpreter in unwinder.take_interpreters() {
+                inbox.stacks.see_interpreter(interpreter);
+            }
         }
         Ok(())
     }

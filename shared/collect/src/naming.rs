@@ -21,6 +21,8 @@ pub struct Named {
     walks: Walks,
     missed_wakers: u64,
     notes: Vec<String>,
+    /// How the Python part of stacks ended, if there was one.
+    python: Vec<String>,
     unnamed: symbolize::Losses,
     sent: usize,
     drains: u64,
@@ -153,6 +155,7 @@ impl Collected {
                 .chain(reasons.note())
                 .chain(self.notes)
                 .collect(),
+            python: self.stacks.python_notes(),
             unnamed,
             sent: self.stacks.count(),
             drains: self.drains,
@@ -231,6 +234,9 @@ impl Named {
         eprintln!("{tool}: {}", self.summary());
         if self.walks.any() {
             eprintln!("{tool}: {}", self.walks);
+        }
+        for line in &self.python {
+            eprintln!("{tool}: {line}");
         }
         if verbose {
             for note in self.walks.at_fault().iter().chain(&self.notes) {

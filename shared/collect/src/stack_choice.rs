@@ -24,6 +24,8 @@ pub struct StackChoice {
     pub detail: Detail,
     /// Whether the source lines of frames are looked up.
     pub sources: Sources,
+    /// Whether the native frames that run Python functions are shown with them.
+    pub native_python: bool,
     /// What blocked threads wait on.
     pub objects: bool,
     /// Stacks of others than the targets are captured, too.

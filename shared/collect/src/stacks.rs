@@ -3,11 +3,14 @@
 
 mod naming;
 pub(crate) mod processes;
+pub(crate) mod python;
 mod walks;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use bpf::types::{ProcessEvent, STACK_MISSED, STACK_NONE, StackEvent};
+use bpf::types::{
+    MixedStack, ProcessEvent, PythonFunction, PythonLink, STACK_MISSED, STACK_NONE, StackEvent,
+};
 use foldhash::fast::RandomState;
 use profile::{Id, StackId, StackTree, Table};
 use symbolize::{Location, Process, Sources, Symbolizer};
@@ -15,6 +18,8 @@ use symbolize::{Location, Process, Sources, Symbolizer};
 use crate::draft::Detail;
 use crate::living::Living;
 use crate::stacks::processes::Processes;
+use crate::stacks::python::{Extent, Functions, PythonFrames};
+use crate::unwinding::Python;
 
 pub(crate) use naming::{NamedStack, Quality};
 pub(crate) use walks::{Outcome, WalkEnd, Walks};
@@ -25,6 +30,37 @@ pub(crate) use walks::{Outcome, WalkEnd, Walks};
 const MOST_FRAMES: usize = 8 << 20;
 /// What a stack's ID counts for, in frames.
 const FRAMES_OF_A_STACK: usize = 4;
+
+/// Dumps that may wait for their walk with Python frames; programs send fewer.
+const MOST_DUMPS: usize = 2 * crate::unwinding::MOST_DUMPS;
+
+/// A user stack that was walked here.
+pub(crate) struct UserStack<'a> {
+    /// From the leaf to the root.
+    pub(crate) frames: &'a [u64],
+    /// Whether the leaf is where the code was interrupted.
+    pub(crate) is_exact: bool,
+    pub(crate) outcome: Option<Outcome>,
+    /// The stack pointer at the leaf.
+    pub(crate) stack_pointer: u64,
+    /// The canonical frame addresses, as far as they are known.
+    pub(crate) cfas: &'a [u64],
+    pub(crate) python: Option<&'a PythonFrames>,
+}
+
+impl<'a> UserStack<'a> {
+    /// Of which no more is known than these addresses.
+    pub(crate) fn of_frames(frames: &'a [u64], is_exact: bool) -> UserStack<'a> {
+        UserStack {
+            frames,
+            is_exact,
+            outcome: None,
+            stack_pointer: 0,
+            cfas: &[],
+            python: None,
+        }
+    }
+}
 
 /// What a program's ID of a stack stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +90,9 @@ pub(crate) struct Stacks {
     owners: Table<Process>,
     detail: Detail,
     processes: Processes,
+    python: Functions,
+    /// Python frames of dumps that are yet to be walked, by the dump's ID.
+    of_dumps: HashMap<u64, PythonFrames>,
     /// Which outcomes were seen of each stack, a bit for each, and how many in all.
     outcomes: Vec<u16>,
     count: usize,
@@ -74,6 +113,8 @@ impl Stacks {
             owners: Table::default(),
             detail: Detail::Names,
             processes: Processes::default(),
+            python: Functions::default(),
+            of_dumps: HashMap::new(),
             outcomes: Vec::new(),
             count: 0,
             sleeps: HashMap::new(),
@@ -110,6 +151,16 @@ impl Stacks {
         }
     }
 
+    /// Shows the native frames that run Python's, too.
+    pub(crate) fn show_native_python(&mut self) {
+        self.python.shows_native = true;
+    }
+
+    /// What is to be said of Python's frames.
+    pub(crate) fn python_notes(&self) -> Vec<String> {
+        self.python.notes()
+    }
+
     /// What is to be said of the processes.
     pub(crate) fn note(&self) -> Option<String> {
         let left_out = self.processes.left_out();
@@ -142,16 +193,75 @@ impl Stacks {
         self.keep(event.hash, locations, outcome, Some(process));
     }
 
+    /// Keeps a stack that a program sent the Python frames of, if it is new.
+    pub(crate) fn add_mixed(&mut self, event: &MixedStack, links: &[PythonLink]) {
+        let Some(python) = PythonFrames::from_event(event, links) else {
+            return;
+        };
+        if event.hash == event.native {
+            if self.of_dumps.len() < MOST_DUMPS {
+                self.of_dumps.insert(event.hash, python);
+            }
+            return;
+        }
+        let Some(&(Walked { stack, outcome }, _)) = self.ids.get(&event.native) else {
+            return;
+        };
+        if self.captured(event.hash).is_some() {
+            return;
+        }
+        let process = Process {
+            pid: event.pid,
+            instance: event.instance,
+        };
+        let native = self.tree.leaf_first(stack);
+        let native: Vec<Location> = native.map(|leaf| self.locations[leaf]).collect();
+        let depth = (event.depth as usize).min(event.cfas.len());
+        let extent = Extent {
+            stack_pointer: event.stack_pointer,
+            cfas: &event.cfas[..depth],
+            reached_root: outcome.is_some_and(|outcome| outcome.end == WalkEnd::Root),
+        };
+        let symbolizer = &mut self.symbolizer;
+        let mixed = (self.python).mix(&native, &extent, &python, process, symbolizer);
+        self.keep(event.hash, mixed, outcome, Some(process));
+    }
+
+    /// Keeps what is to be known of an interpreter.
+    pub(crate) fn see_interpreter(&mut self, interpreter: Python) {
+        self.python.see(interpreter);
+    }
+
+    /// Keeps a Python function that a program sent.
+    pub(crate) fn add_function(&mut self, event: &PythonFunction, lines: &[u8]) {
+        self.python.add(event, lines);
+    }
+
+    /// The Python frames that a program sent with a dump.
+    pub(crate) fn take_python_of_dump(&mut self, id: u64) -> Option<PythonFrames> {
+        self.of_dumps.remove(&id)
+    }
+
     /// Keeps a user stack under `id`, which stands for what one thread did once.
-    pub(crate) fn add_user(
-        &mut self,
-        id: u64,
-        process: Process,
-        frames: &[u64],
-        exact: bool,
-        outcome: Option<Outcome>,
-    ) {
-        let locations = self.locate(process, frames, exact, outcome);
+    pub(crate) fn add_user(&mut self, id: u64, process: Process, user: UserStack<'_>) {
+        let UserStack {
+            frames,
+            is_exact,
+            outcome,
+            stack_pointer,
+            cfas,
+            python,
+        } = user;
+        let mut locations = self.locate(process, frames, is_exact, outcome);
+        if let Some(python) = python {
+            let extent = Extent {
+                stack_pointer,
+                cfas,
+                reached_root: outcome.is_some_and(|outcome| outcome.end == WalkEnd::Root),
+            };
+            let symbolizer = &mut self.symbolizer;
+            locations = (self.python).mix(&locations, &extent, python, process, symbolizer);
+        }
         self.keep(id, locations, outcome, None);
     }
 
@@ -252,6 +362,13 @@ impl Stacks {
             self.ids.shrink_to_fit();
         }
         self.is_full = false;
+    }
+
+    /// Forgets the Python functions of programs that have ended.
+    pub(crate) fn forget_functions(&mut self, living: &Living) {
+        let symbolizer = &self.symbolizer;
+        (self.python)
+            .forget(|process| !living.has(process.pid) || symbolizer.has_been_replaced(process));
     }
 
     /// Forgets all IDs.

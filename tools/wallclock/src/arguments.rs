@@ -115,6 +115,10 @@ pub struct Arguments {
     #[arg(long, value_name = "MODE", default_value = "auto", value_parser = ["auto", "fp", "dwarf"])]
     pub(crate) call_graph: String,
 
+    /// Show the interpreter's own frames that run Python functions, too
+    #[arg(long)]
+    pub(crate) native_python: bool,
+
     #[command(flatten)]
     pub(crate) output: cli::FormatFlags,
 

@@ -88,6 +88,7 @@ fn spawn(arguments: &Arguments, targets: &Targets) -> anyhow::Result<[Child; 2]>
     let frames = arguments.frames;
     all.extend(frames.srcline.then_some("--srcline"));
     all.extend(frames.inline.then_some("--inline"));
+    all.extend(arguments.native_python.then_some("--native-python"));
     all.extend(whom);
     let on_cpu = [&["-F", &frequency], &all[..]].concat();
     let mut off_cpu = [&["-m", &min_block_us, "--states"], &all[..]].concat();

@@ -73,6 +73,10 @@ pub struct StackFlags {
         value_parser = CallGraph::by_name
     )]
     pub call_graph: CallGraph,
+
+    /// Show the interpreter's own frames that run Python functions, too
+    #[arg(long)]
+    pub native_python: bool,
 }
 
 impl StackFlags {
@@ -91,6 +95,7 @@ impl StackFlags {
                 false => Detail::Names,
             },
             sources: output.frames.sources(),
+            native_python: self.native_python,
             // Without the kernel's part of a stack there is no reason that they belong to.
             objects: !self.user_stacks_only && (needs.addresses || output.frames.reasons),
             of_anyone: false,

@@ -153,6 +153,8 @@ pub(super) fn add(sum: &mut Tally, tally: &Tally) {
 mod tests {
     use symbolize::Process;
 
+    use crate::stacks::UserStack;
+
     use super::*;
 
     const ONE: Tally = Tally {
@@ -181,7 +183,7 @@ mod tests {
                 pid: u32::MAX,
                 instance: 1,
             };
-            stacks.add_user(id, process, &[1], true, None);
+            stacks.add_user(id, process, UserStack::of_frames(&[1], true));
         }
         stacks
     }
@@ -229,7 +231,7 @@ mod tests {
             pid: u32::MAX,
             instance: 1,
         };
-        stacks.add_user(12, process, &[1], true, None);
+        stacks.add_user(12, process, UserStack::of_frames(&[1], true));
         sums.settle(of(&stacks, &wakers, &objects), |pid, id| {
             (pid, id) == (2, 13)
         });

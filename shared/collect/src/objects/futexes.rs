@@ -93,6 +93,14 @@ impl FutexPlaces {
         is_joined.then_some((Reason::Child, "thread"))
     }
 
+    /// Whether a futex on whose condition threads wait is that of Python's global interpreter
+    /// lock: among its own variables the interpreter has no other condition
+    /// (`struct _gil_runtime_state` of `Include/internal/pycore_gil.h`).
+    pub(crate) fn is_gil(&self, futex: &Futex) -> bool {
+        let variable = futex.data.and_then(|data| self.variables.get(&data));
+        variable.is_some_and(|variable| variable.symbol.as_deref() == Some("_PyRuntime"))
+    }
+
     /// The variable that a futex is in, if it is in one: `pool`, `slots+0x40`, and without
     /// symbols `libm.so.6+0x1234`.
     pub(crate) fn variable(&self, futex: &Futex, reason: Reason) -> Option<String> {

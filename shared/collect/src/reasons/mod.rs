@@ -21,6 +21,8 @@ use kernel_functions::{DIRECT, FAULT, FUTEX, RECLAIM, SWAP, Says, WRITES, is_sch
 const UNKNOWN: (Reason, &str) = (Reason::Unknown, "unknown");
 /// What there was no room to tell apart.
 const OTHER: &str = "other";
+/// The lock that Python's threads take turns by.
+const GIL: (Reason, &str) = (Reason::Lock, "GIL");
 /// A futex of which user functions say nothing.
 const FUTEX_OF_NO_KIND: (Reason, &str) = (Reason::Unknown, "futex");
 
@@ -91,7 +93,13 @@ impl Reasons {
         let lived = |thread| self.threads.contains_key(&thread);
         let says = |futex| place.objects.places().says(futex, lived);
         let by_arguments = || futex.and_then(says);
-        let (reason, detail) = reason(seen, names(profile, stack.user), by_arguments);
+        let (mut reason, mut detail) = reason(seen, names(profile, stack.user), by_arguments);
+        // Stripped interpreters have no function that says so.
+        if reason == Reason::Condition
+            && futex.is_some_and(|futex| place.objects.places().is_gil(futex))
+        {
+            (reason, detail) = GIL;
+        }
         let side = match object {
             Some(Object::Socket { side, .. }) if is_of_call(reason) => *side,
             _ => SocketSide::SIDE_UNKNOWN,

@@ -9,10 +9,11 @@ use libbpf_rs::{Map, MapCore, MapFlags, ProgramMut};
 use loader::iterators::{self, copy};
 use loader::{Result, monotonic_ns};
 use symbolize::Process;
-use unwind::{End, ProcessMemory, walk_frame_pointers};
+use unwind::{End, ProcessMemory, Walk, walk_frame_pointers};
 
 use crate::Collector;
-use crate::stacks::{Outcome, Stacks};
+use crate::stacks::python::PythonFrames;
+use crate::stacks::{Outcome, Stacks, UserStack};
 use crate::unwinding::{Dumped, Unwinder, registers};
 
 /// After this many stacks what the program sent meanwhile is taken.
@@ -85,9 +86,11 @@ pub(crate) enum PreexistingStack {
     Walked {
         id: u64,
         process: Process,
-        addresses: Vec<u64>,
+        walk: Walk,
+        stack_pointer: u64,
         leaf_is_exact: bool,
         outcome: Option<Outcome>,
+        python: Option<PythonFrames>,
     },
     /// The tables for it are yet to be made.
     Dumped(Dumped),
@@ -107,12 +110,24 @@ impl PreexistingStack {
                 PreexistingStack::Walked {
                     id,
                     process,
-                    addresses,
+                    walk,
+                    stack_pointer,
                     leaf_is_exact,
                     outcome,
+                    python,
                 },
                 _,
-            ) => stacks.add_user(id, process, &addresses, leaf_is_exact, outcome),
+            ) => {
+                let user = UserStack {
+                    frames: &walk.addresses,
+                    is_exact: leaf_is_exact,
+                    outcome,
+                    stack_pointer,
+                    cfas: &walk.cfas,
+                    python: python.as_ref(),
+                };
+                stacks.add_user(id, process, user);
+            }
             (PreexistingStack::Dumped(dumped), Some(unwinder)) => {
                 if let Some(mut dumped) = unwinder.add_dump(dumped) {
                     let Dumped {
@@ -123,7 +138,8 @@ impl PreexistingStack {
                         ..
                     } = dumped;
                     let addresses = walk_frame_pointers(registers, &mut dumped.stack, STACK_DEPTH);
-                    stacks.add_user(id, process, &addresses, leaf_is_exact, None);
+                    let user = UserStack::of_frames(&addresses, leaf_is_exact);
+                    stacks.add_user(id, process, user);
                 }
             }
             (PreexistingStack::Dumped(_), None) => {}
@@ -157,22 +173,31 @@ impl Reader {
             instance: thread.instance,
         };
         let leaf_is_exact = thread.leaf_is_exact != 0;
-        let walked = |addresses, outcome| PreexistingStack::Walked {
+        let stack_pointer = registers.stack_pointer();
+        let walked = |walk, outcome, python| PreexistingStack::Walked {
             id,
             process,
-            addresses,
+            walk,
+            stack_pointer,
             leaf_is_exact,
             outcome,
+            python,
         };
         collector.with_stacks(|_, unwinder| {
             let Some(unwinder) = unwinder else {
-                let addresses = walk_frame_pointers(registers, memory, STACK_DEPTH);
-                return Some(walked(addresses, None));
+                let walk = Walk {
+                    addresses: walk_frame_pointers(registers, memory, STACK_DEPTH),
+                    cfas: Vec::new(),
+                    end: End::NoRule,
+                    by_frame_pointer: true,
+                };
+                return Some(walked(walk, None, None));
             };
+            let python = unwinder.python_frames(process, thread.thread_pointer, memory);
             match unwinder.walk(process, registers, leaf_is_exact, memory) {
                 Some(walk) if walk.end != End::NoMapping => {
                     let outcome = Outcome::from(&walk);
-                    Some(walked(walk.addresses, Some(outcome)))
+                    Some(walked(walk, Some(outcome), python))
                 }
                 // Its tables, or a new mapping, are yet to come.
                 _ => Some(PreexistingStack::Dumped(Dumped::read(
@@ -180,6 +205,7 @@ impl Reader {
                     process,
                     registers,
                     leaf_is_exact,
+                    python,
                     memory,
                 ))),
             }

@@ -6,6 +6,8 @@ use bpf::types::{STACK_DUMP_BYTES, StackDump, UserRegisters};
 use symbolize::Process;
 use unwind::{Memory, ProcessMemory, Registers};
 
+use crate::stacks::python::PythonFrames;
+
 /// Memory for dumps that wait, in bytes.
 const MOST_BYTES: usize = 8 << 20;
 /// How long a copy waits for tables before it is walked with those there are.
@@ -19,6 +21,8 @@ pub(crate) struct Dumped {
     pub(crate) registers: Registers,
     pub(crate) leaf_is_exact: bool,
     pub(crate) stack: DumpedStack,
+    /// Of a thread that was read from its process.
+    pub(crate) python: Option<PythonFrames>,
     since: Instant,
 }
 
@@ -51,6 +55,7 @@ impl Dumped {
                 start: registers(&event.registers).stack_pointer(),
                 bytes: stack.into(),
             },
+            python: None,
             since: Instant::now(),
         }
     }
@@ -61,6 +66,7 @@ impl Dumped {
         process: Process,
         registers: Registers,
         leaf_is_exact: bool,
+        python: Option<PythonFrames>,
         memory: &mut ProcessMemory,
     ) -> Dumped {
         let start = registers.stack_pointer();
@@ -73,6 +79,7 @@ impl Dumped {
                 start,
                 bytes: memory.bytes(start, STACK_DUMP_BYTES).into(),
             },
+            python,
             since: Instant::now(),
         }
     }

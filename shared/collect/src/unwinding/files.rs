@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use languages::python::{self, Interpreter};
 use symbolize::{CodeSource, Symbolizer};
 use unwind::Built;
 
@@ -34,7 +35,7 @@ struct Entry {
 /// What has become of a file's table.
 enum State {
     Building,
-    Ready(Arc<Built>, Placed),
+    Ready(Arc<Built>, Placed, Option<Interpreter>),
     /// There is none: code is walked by frame pointers.
     Without,
 }
@@ -42,12 +43,20 @@ enum State {
 /// A file's table, for those that map it.
 pub(crate) struct FileTable {
     pub(crate) built: Arc<Built>,
+    pub(crate) python: Option<Interpreter>,
     pub(crate) first_page: u32,
     pub(crate) page_count: u32,
 }
 
-type Job = (CodeSource, File);
-type Outcome = (CodeSource, std::result::Result<Built, unwind::Error>);
+type Job = (CodeSource, File, String);
+type Outcome = (CodeSource, std::result::Result<Read, unwind::Error>);
+
+/// What was read of a file.
+pub(crate) struct Read {
+    built: Built,
+    /// The interpreter that it is or has.
+    python: Option<Interpreter>,
+}
 
 /// The tables of all files.
 pub(crate) struct Files {
@@ -79,8 +88,8 @@ impl Files {
         }
         let state = match symbolizer.code_file(source) {
             Ok(Some((file, name))) => {
-                self.names.insert(source, name);
-                self.start(source, file)
+                self.names.insert(source, name.clone());
+                self.start(source, file, name)
             }
             Ok(None) => State::Without,
             Err(error) => self.without(source, &error),
@@ -109,15 +118,15 @@ impl Files {
             settled && entry.holds == 0 && entry.unheld.elapsed() >= KEPT
         };
         for (_, entry) in self.entries.extract_if(|_, entry| idle(entry)) {
-            if let State::Ready(_, placed) = entry.state {
+            if let State::Ready(_, placed, _) = entry.state {
                 kernel.remove(placed);
             }
         }
     }
 
-    fn start(&mut self, source: CodeSource, file: File) -> State {
+    fn start(&mut self, source: CodeSource, file: File, name: String) -> State {
         let (jobs, _) = self.builders.get_or_insert_with(start_builders);
-        if jobs.send((source, file)).is_ok() {
+        if jobs.send((source, file, name)).is_ok() {
             self.building += 1;
             State::Building
         } else {
@@ -149,7 +158,7 @@ impl Files {
             patience = Duration::ZERO;
             self.building -= 1;
             let state = match outcome {
-                Ok(built) => self.place(source, built, kernel),
+                Ok(read) => self.place(source, read, kernel),
                 Err(error) => self.without(source, &error),
             };
             if let Some(entry) = self.entries.get_mut(&source) {
@@ -158,7 +167,8 @@ impl Files {
         }
     }
 
-    fn place(&mut self, source: CodeSource, built: Built, kernel: &mut KernelTables<'_>) -> State {
+    fn place(&mut self, source: CodeSource, read: Read, kernel: &mut KernelTables<'_>) -> State {
+        let Read { built, python } = read;
         let unwind::Notes {
             descriptions,
             unreadable,
@@ -170,7 +180,7 @@ impl Files {
             ));
         }
         match kernel.place(&built.table) {
-            Ok(placed) => State::Ready(Arc::new(built), placed),
+            Ok(placed) => State::Ready(Arc::new(built), placed, python),
             Err(error) => self.without(source, &error),
         }
     }
@@ -189,8 +199,9 @@ impl Files {
     /// The table of a file that is held, if it has one.
     pub(crate) fn table(&self, source: CodeSource) -> Option<FileTable> {
         match &self.entries.get(&source)?.state {
-            State::Ready(built, placed) => Some(FileTable {
+            State::Ready(built, placed, python) => Some(FileTable {
                 built: Arc::clone(built),
+                python: *python,
                 first_page: placed.first_page,
                 page_count: placed.page_count,
             }),
@@ -204,7 +215,7 @@ impl Files {
             .entries
             .values()
             .filter_map(|entry| match &entry.state {
-                State::Ready(built, _) => Some(built.table.size()),
+                State::Ready(built, ..) => Some(built.table.size()),
                 _ => None,
             });
         ready.fold((0, 0), |(files, bytes), size| (files + 1, bytes + size))
@@ -228,8 +239,14 @@ fn start_builders() -> (Sender<Job>, Receiver<Outcome>) {
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner)
                         .recv();
-                    let Ok((source, file)) = job else { return };
-                    if done.send((source, unwind::build(&file))).is_err() {
+                    let Ok((source, file, name)) = job else {
+                        return;
+                    };
+                    let read = unwind::build(&file).map(|built| Read {
+                        built,
+                        python: python::find(&file, &name),
+                    });
+                    if done.send((source, read)).is_err() {
                         return;
                     }
                 }

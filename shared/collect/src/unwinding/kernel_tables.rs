@@ -12,8 +12,10 @@ use symbolize::Process;
 use unwind::{Rule, Table};
 
 use super::insertion::insert;
+use super::python_layouts;
 use super::ranges::Ranges;
 use super::shard::ShardMemory;
+use super::space::Space;
 
 /// The maps of `include/stacks/unwind_tables.h` and `include/stacks/stack_dump.h`.
 struct Maps<'a> {
@@ -90,6 +92,7 @@ impl<'a> KernelTables<'a> {
             processes: object.map("unwind_processes")?,
             dump_budgets: object.map("dump_budgets")?,
         };
+        python_layouts::write(&object.map("python_layouts")?)?;
         Ok(KernelTables {
             // Rule 0 is what the map is full of at first: nothing is known.
             rules: HashMap::from([(Rule::NONE, 0)]),
@@ -156,14 +159,21 @@ impl<'a> KernelTables<'a> {
     pub(crate) fn place_process(
         &mut self,
         process: Process,
-        mappings: &[UnwindMapping],
+        space: &Space,
     ) -> Result<PlacedMappings> {
+        let mappings: &[UnwindMapping] = &space.for_kernel();
         let full = || Error::Unsupported("there is no room for its mappings".into());
         let count = u32::try_from(mappings.len()).unwrap_or(u32::MAX);
         let first = self.mappings.take(count).ok_or_else(full)?;
         let placed = PlacedMappings { first, count };
         self.generation += 1;
-        let value = UnwindProcess::new(process.instance, first, count, self.generation);
+        let mut value = UnwindProcess::new(process.instance, first, count, self.generation);
+        if let Some(python) = space.python()
+            && let Some(layout) = python.layout
+        {
+            value.python_runtime = python.runtime;
+            value.python_layout = layout.minor.into();
+        }
         // SAFETY: a struct of integers without padding.
         let value = unsafe { plain::as_bytes(&value) };
         let key = process.pid.to_ne_bytes();

@@ -8,6 +8,7 @@ mod files;
 mod insertion;
 mod kernel_tables;
 mod notes;
+mod python_layouts;
 mod ranges;
 mod shard;
 mod space;
@@ -17,12 +18,14 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use bpf::types::STACK_DEPTH;
+use bpf::types::{PYTHON_DEPTH, STACK_DEPTH};
+use languages::python::{self, End};
 use loader::{LoadedObject, Result};
 use symbolize::{CodeMapping, Process, Symbolizer};
 use unwind::{Memory, Mode, Registers, Walk, walk};
 
 use crate::living::Living;
+use crate::stacks::python::PythonFrames;
 
 pub use call_graph::CallGraph;
 use dumps::Dumps;
@@ -31,6 +34,7 @@ use files::Files;
 pub(crate) use kernel_tables::make_room_for_tables;
 use kernel_tables::{KernelTables, PlacedMappings};
 use notes::Notes;
+pub(crate) use space::Python;
 pub use space::Space;
 
 /// Part of the time that may go into reading mappings, so that a machine that
@@ -44,6 +48,15 @@ const RESCAN_PAUSE: u32 = 10;
 pub(crate) const MOST_DUMPS: usize = 64;
 /// How often more dumps are allowed.
 const ALLOW_INTERVAL: Duration = Duration::from_millis(20);
+/// When to look at a program that has just begun: it maps its libraries by and by, and the
+/// stack of its first wait may come when it has ended.
+const FIRST_LOOKS: [Duration; 3] = [
+    Duration::ZERO,
+    Duration::from_millis(50),
+    Duration::from_millis(300),
+];
+/// Looks at new programs that may be ahead.
+const MOST_FIRST_LOOKS: usize = 1024;
 /// How often to look whether processes have ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -69,6 +82,10 @@ pub struct Unwinder<'a> {
     /// Whose mappings are to be read, and whether a copy waits for that: those
     /// come first, since they may soon be gone.
     wanted: HashMap<Process, bool>,
+    /// Programs that have just begun, and when to look at them.
+    begun: Vec<(Instant, Process)>,
+    /// Those that were found since somebody asked.
+    interpreters: Vec<Python>,
     dumps: Dumps,
     /// What could not be done.
     notes: Notes,
@@ -97,6 +114,8 @@ impl<'a> Unwinder<'a> {
             processes: HashMap::new(),
             newest: HashMap::new(),
             wanted: HashMap::new(),
+            begun: Vec::new(),
+            interpreters: Vec::new(),
             dumps: Dumps::default(),
             notes: Notes::default(),
             is_any_awaited: false,
@@ -148,6 +167,35 @@ impl<'a> Unwinder<'a> {
         }
     }
 
+    /// A process has begun to run a program.
+    pub(crate) fn begins(&mut self, process: Process) {
+        if self.begun.len() + FIRST_LOOKS.len() <= MOST_FIRST_LOOKS {
+            let now = Instant::now();
+            let looks = FIRST_LOOKS.map(|after| (now + after, process));
+            self.begun.extend(looks);
+        }
+    }
+
+    /// Processes are let go that were held before their first instruction: they have used
+    /// no time.
+    pub(crate) fn are_let_go(&mut self) {
+        let known: Vec<Process> = self.processes.keys().copied().collect();
+        for process in known {
+            if cpu_ticks(process.pid) == 0 {
+                self.begins(process);
+            }
+        }
+    }
+
+    /// Has those looked at for whom it is time.
+    fn want_begun(&mut self) {
+        let now = Instant::now();
+        let due: Vec<_> = self.begun.extract_if(.., |(at, _)| *at <= now).collect();
+        for (_, process) in due {
+            self.want(process);
+        }
+    }
+
     /// A stack came as a copy, since its process or a mapping is new. Gives it
     /// back if there is no room to keep it.
     pub(crate) fn add_dump(&mut self, dumped: Dumped) -> Option<Dumped> {
@@ -169,6 +217,7 @@ impl<'a> Unwinder<'a> {
         self.saved = (self.saved + (begun - self.worked) / SCAN_SHARE).min(MOST_SAVED);
         self.worked = begun;
 
+        self.want_begun();
         self.files.collect(&mut self.kernel, Duration::ZERO);
         while self.saved > begun.elapsed()
             && let Some(process) = self.most_wanted(Instant::now())
@@ -245,6 +294,27 @@ impl<'a> Unwinder<'a> {
         ))
     }
 
+    /// The interpreters that were found since this was called last.
+    pub(crate) fn take_interpreters(&mut self) -> Vec<Python> {
+        std::mem::take(&mut self.interpreters)
+    }
+
+    /// The Python frames of a thread that is not running, if its process is known to have an
+    /// interpreter. `thread_pointer` is its `pthread_self()`.
+    pub(crate) fn python_frames(
+        &self,
+        process: Process,
+        thread_pointer: u64,
+        memory: &mut impl Memory,
+    ) -> Option<PythonFrames> {
+        let Python {
+            runtime, layout, ..
+        } = self.space(process)?.python()?;
+        let layout = (*layout)?;
+        let chain = python::walk(memory, layout, *runtime, thread_pointer, PYTHON_DEPTH);
+        (chain.end != End::NoThread).then_some(PythonFrames { layout, chain })
+    }
+
     /// Who is to be looked at next, at the time `now`.
     fn most_wanted(&self, now: Instant) -> Option<Process> {
         // Dumps are rationed, other reasons to look again are not.
@@ -309,10 +379,11 @@ impl<'a> Unwinder<'a> {
                 continue;
             };
             let space = Space::new(code, &self.files);
+            self.interpreters.extend(space.python().cloned());
             let is_newest = self.newest.get(&process.pid) == Some(&process.instance);
             let before = known.placed.take();
             if is_newest {
-                match self.kernel.place_process(*process, &space.for_kernel()) {
+                match self.kernel.place_process(*process, &space) {
                     Ok(placed) => known.placed = Some(placed),
                     Err(error) => self.notes.add(format!("process {}: {error}", process.pid)),
                 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bpf::types::UnwindMapping;
-use symbolize::CodeMapping;
+use languages::python::{Layout, Version, layout};
+use symbolize::{CodeMapping, CodeSource};
 use unwind::{AddressSpace, Built, Code};
 
 use super::files::Files;
@@ -13,6 +14,21 @@ use super::files::Files;
 pub struct Space {
     mappings: Vec<Mapping>,
     code: Vec<CodeMapping>,
+    python: Option<Python>,
+}
+
+/// A Python interpreter in a process.
+#[derive(Clone, Debug)]
+pub(crate) struct Python {
+    /// Where it is.
+    pub(crate) source: CodeSource,
+    /// The code in it that runs functions one by one, by offset, where frames do not tell.
+    pub(crate) evaluation: Vec<(u64, u64)>,
+    /// Where it keeps its state, `_PyRuntime`.
+    pub(crate) runtime: u64,
+    pub(crate) version: Version,
+    /// Where this version keeps what, if that is known.
+    pub(crate) layout: Option<&'static Layout>,
 }
 
 struct Mapping {
@@ -28,6 +44,7 @@ impl Space {
     /// The code of a process with all tables that there are for it; each of
     /// its sources is held.
     pub(crate) fn new(code: Vec<CodeMapping>, files: &Files) -> Space {
+        let mut python = None;
         let mappings = code
             .iter()
             .map(|mapping| {
@@ -42,18 +59,43 @@ impl Space {
                     return bare;
                 };
                 // The vDSO has no file: its image begins at the mapping.
-                match file.built.address(mapping.offset) {
-                    Some(address) => Mapping {
-                        table: Some((file.built, address)),
-                        first_page: file.first_page,
-                        page_count: file.page_count,
-                        ..bare
-                    },
-                    None => bare,
+                let Some(address) = file.built.address(mapping.offset) else {
+                    return bare;
+                };
+                if let (None, Some(found)) = (&python, file.python) {
+                    let in_file = |at: u64| at.wrapping_sub(address).wrapping_add(mapping.offset);
+                    let evaluation = found.evaluation.iter().filter(|(start, end)| start < end);
+                    python = Some(Python {
+                        source: mapping.source,
+                        evaluation: evaluation
+                            .map(|(start, end)| (in_file(*start), in_file(*end)))
+                            .collect(),
+                        runtime: found
+                            .runtime
+                            .wrapping_sub(address)
+                            .wrapping_add(mapping.start),
+                        version: found.version,
+                        layout: layout::of(found.version),
+                    });
+                }
+                Mapping {
+                    table: Some((file.built, address)),
+                    first_page: file.first_page,
+                    page_count: file.page_count,
+                    ..bare
                 }
             })
             .collect();
-        Space { mappings, code }
+        Space {
+            mappings,
+            code,
+            python,
+        }
+    }
+
+    /// The Python interpreter that it has.
+    pub(crate) fn python(&self) -> Option<&Python> {
+        self.python.as_ref()
     }
 
     /// What it was made of.

@@ -16,6 +16,7 @@ const STACKS: StackChoice = StackChoice {
     per_process: false,
     detail: Detail::Names,
     sources: Sources::None,
+    native_python: false,
     objects: false,
     of_anyone: false,
     thread_names: None,
