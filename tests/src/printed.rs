@@ -5,6 +5,7 @@ pub mod clocks;
 pub mod folded;
 pub mod output;
 pub mod phases;
+pub mod python;
 pub mod refusal;
 pub mod samples;
 pub mod spans;

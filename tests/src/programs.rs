@@ -12,6 +12,7 @@ pub mod peers;
 pub mod pinned_map;
 pub mod podman;
 pub mod process;
+pub mod pythons;
 pub mod simple;
 pub mod tool;
 pub mod wallclock;

@@ -6,6 +6,7 @@ mod commands;
 mod formats;
 mod namespaces;
 mod printed;
+mod python;
 mod refused;
 mod signals;
 mod stacks;

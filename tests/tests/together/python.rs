@@ -1,0 +1,496 @@
+//! Frames of Python, where the interpreter itself says that they are: `nesting.py` tells.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde::Deserialize;
+use systemscope_tests::printed::python::{Call, Stack, UNKNOWN, stacks};
+use systemscope_tests::programs::pythons::{Python, pythons, some_pythons};
+use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::{Finished, Folded, Tool, Turn, Workload, accounts_at_rest};
+
+/// What runs the frames of Python, and is to be hidden behind them.
+const EVALUATION: &str = "_PyEval_EvalFrameDefault";
+
+/// What stands before functions of which no native frame is known that runs them.
+const NOT_PLACED: &str = "[python: not placed]";
+
+/// Far more than passes between a look at the clock and the wait itself.
+const SLACK_NS: u64 = 1_000_000;
+
+/// What a scene of `nesting.py` did once, by the interpreter's account.
+#[derive(Debug, Deserialize)]
+struct Row {
+    scene: String,
+    chain: Vec<(String, String, u64)>,
+    thread: u32,
+    seconds: f64,
+    elapsed: f64,
+}
+
+impl Row {
+    fn calls(&self) -> Vec<Call> {
+        let calls = self.chain.iter();
+        let calls = calls.map(|(function, file, line)| Call::new(function, file, *line));
+        calls.collect()
+    }
+}
+
+fn told(path: &Path) -> Vec<Row> {
+    let text = fs::read_to_string(path).unwrap();
+    let rows = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let rows: Vec<Row> = rows.collect();
+    assert!(!rows.is_empty());
+    rows
+}
+
+fn nesting() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads/nesting.py")
+}
+
+/// A run of `nesting.py` from its beginning to its end: what it tells, and what was seen.
+fn blocked(python: &Python, flags: &str, mode: &str) -> (Vec<Row>, Vec<Stack>) {
+    let folder = scratch();
+    let truth = folder.path().join("truth");
+    Tool::new("offcputime")
+        .args("--format json -o run.json")
+        .args(flags)
+        .arg("--")
+        .arg(&python.path)
+        .arg(nesting())
+        .arg(&truth)
+        .arg(mode)
+        .in_folder(folder.path())
+        .run()
+        .succeeded();
+    (told(&truth), stacks(&folder.path().join("run.json")))
+}
+
+/// The most time in one stack, and all of it.
+#[derive(Debug, Default)]
+struct Time {
+    one_ns: u64,
+    all_ns: u64,
+}
+
+/// Time by thread and by where in Python it was.
+type Times = BTreeMap<(u32, Vec<Call>), Time>;
+
+/// The time that ends where the waits of these scenes do.
+fn where_they_wait(rows: &[Row], stacks: &[Stack]) -> Times {
+    let ends: HashSet<(u32, Call)> = rows
+        .iter()
+        .map(|row| (row.thread, row.calls().pop().unwrap()))
+        .collect();
+    let mut times = Times::new();
+    for stack in stacks {
+        let calls = stack.calls();
+        let end = calls.last().map(|last| (stack.tid, last.clone()));
+        if end.is_some_and(|end| ends.contains(&end)) {
+            let time = times.entry((stack.tid, calls)).or_default();
+            time.one_ns = time.one_ns.max(stack.value);
+            time.all_ns += stack.value;
+        }
+    }
+    times
+}
+
+fn nanoseconds(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}
+
+fn assert_all_known(what: &str, stacks: &[Stack]) {
+    // While libraries are being loaded, a native walk may end before the frames that run
+    // functions.
+    let unknown = stacks.iter().flat_map(Stack::unknown);
+    let unknown: Vec<&str> = unknown.filter(|mark| *mark != NOT_PLACED).collect();
+    assert!(unknown.is_empty(), "{what}: {unknown:?}");
+}
+
+/// How often the interpreter's own function is in stacks that end in these scenes. Elsewhere
+/// it may just be entered, or be seen before anybody knows that there is an interpreter.
+fn evaluations(rows: &[Row], stacks: &[Stack]) -> usize {
+    let ends: HashSet<Call> = rows.iter().filter_map(|row| row.calls().pop()).collect();
+    let of_scenes = |stack: &&Stack| stack.calls().pop().is_some_and(|end| ends.contains(&end));
+    let names = stacks.iter().filter(of_scenes).flat_map(Stack::native);
+    names.filter(|name| name.contains(EVALUATION)).count()
+}
+
+#[test]
+fn every_frame_is_where_the_interpreter_has_it() {
+    let _turn = Turn::share();
+    for python in pythons() {
+        let what = python.path.display().to_string();
+        let (rows, stacks) = blocked(&python, "", "block");
+        assert_all_known(&what, &stacks);
+        assert_eq!(evaluations(&rows, &stacks), 0, "{what}");
+        let mut times = where_they_wait(&rows, &stacks);
+        let mut wrong = String::new();
+        for row in rows {
+            let scene = &row.scene;
+            // No two scenes have the same one.
+            match times.remove(&(row.thread, row.calls())) {
+                None => wrong.push_str(&format!("{scene}: not seen: {:?}\n", row.chain)),
+                // One wait is one interval, of one stack.
+                Some(time)
+                    if time.one_ns + SLACK_NS < nanoseconds(row.seconds)
+                        || time.all_ns > nanoseconds(row.elapsed) + SLACK_NS =>
+                {
+                    wrong.push_str(&format!("{scene}: {time:?} of {row:?}\n"));
+                }
+                Some(_) => (),
+            }
+        }
+        for ((tid, calls), time) in times {
+            wrong.push_str(&format!("{tid} was never there: {time:?} {calls:?}\n"));
+        }
+        assert!(wrong.is_empty(), "{what}:\n{wrong}");
+    }
+}
+
+#[test]
+fn the_interpreters_own_functions_are_shown_where_that_is_asked() {
+    let _turn = Turn::share();
+    for python in some_pythons() {
+        let what = python.path.display();
+        let (rows, stacks) = blocked(&python, "--native-python", "block");
+        assert!(evaluations(&rows, &stacks) > 0, "{what}");
+        let times = where_they_wait(&rows, &stacks);
+        for row in rows {
+            let calls = (row.thread, row.calls());
+            assert!(times.contains_key(&calls), "{what}: {row:?}");
+        }
+    }
+}
+
+/// Functions in C that call back: the scene, who is called, and a part of their names.
+const THROUGH_C: [(&str, &str, &str); 4] = [
+    ("a_sort_key", "key_of", "sort"),
+    ("a_map", "key_of", "map_next"),
+    ("reduce", "reduce.<locals>.<lambda>", "functools_reduce"),
+    ("a_callback_from_ctypes", "compare", "qsort"),
+];
+
+#[test]
+fn functions_in_c_are_between_those_that_they_are_between() {
+    let _turn = Turn::share();
+    for python in pythons().iter().filter(|python| python.has_symbols) {
+        let (rows, stacks) = blocked(python, "", "block");
+        for (scene, callee, function) in THROUGH_C {
+            let is_it = |row: &&Row| row.scene.split(", ").next() == Some(scene);
+            let rows: Vec<&Row> = rows.iter().filter(is_it).collect();
+            assert_eq!(rows.len(), 2, "{scene}");
+            for row in rows {
+                // Versions before 3.11 have names without what they are in.
+                let full = row.chain.iter().any(|(name, _, _)| name == callee);
+                let callee = match full {
+                    true => callee,
+                    false => callee.rsplit('.').next().unwrap(),
+                };
+                let calls = row.calls();
+                let is_it = |stack: &&Stack| stack.tid == row.thread && stack.calls() == calls;
+                let stack = stacks.iter().find(is_it);
+                let stack = stack.unwrap_or_else(|| panic!("{python:?}: {row:?}"));
+                let [caller, callee] = [scene, callee].map(|name| format!("nesting.py:{name}"));
+                let between = stack.between(&caller, &callee);
+                assert!(
+                    between.iter().any(|name| name.contains(function)),
+                    "{python:?}, {scene}: {between:?} in {stack:#?}"
+                );
+            }
+        }
+    }
+}
+
+/// The lock that all threads of an interpreter share is waited for in the call that gave it
+/// away.
+#[test]
+fn who_waits_for_the_interpreters_lock_is_where_it_was_given_away() {
+    let _turn = Turn::share();
+    for python in some_pythons() {
+        let what = python.path.display().to_string();
+        let (mut rows, stacks) = blocked(&python, "", "gil");
+        assert_all_known(&what, &stacks);
+        rows.retain(|row| row.calls().last().unwrap().name == "nesting.py:wait_for_the_lock");
+        let times = where_they_wait(&rows, &stacks);
+        let mut elapsed: BTreeMap<(u32, Vec<Call>), f64> = BTreeMap::new();
+        for row in &rows {
+            *elapsed.entry((row.thread, row.calls())).or_default() += row.elapsed;
+        }
+        assert_eq!(elapsed.len(), 2, "{what}: {rows:?}");
+        assert!(
+            times.keys().eq(elapsed.keys()),
+            "{what}: {times:?} {rows:?}"
+        );
+        for (time, elapsed) in times.values().zip(elapsed.values()) {
+            let elapsed = nanoseconds(*elapsed);
+            // In between it wakes up to ask for the lock.
+            let range = elapsed * 9 / 10 - SLACK_NS..=elapsed + SLACK_NS;
+            assert!(range.contains(&time.all_ns), "{what}: {time:?} {range:?}");
+        }
+    }
+}
+
+/// Blocked in its line 6.
+const ALREADY: &str = "
+import time
+def outer():
+    inner()
+def inner():
+    print('ready', flush=True); time.sleep(1000)
+outer()
+";
+
+/// A script that says when it is ready, and blocks.
+fn script(python: &Python, text: &str, argument: &str) -> Workload {
+    let mut command = Command::new(&python.path);
+    command.args(["-c", text, argument]);
+    let script = Workload::run(command, python.path.clone(), scratch());
+    accounts_at_rest(script.pid());
+    script
+}
+
+/// What offcputime sees of a process for a second.
+fn watched(pid: u32, folder: &Path, flags: &str) -> (Finished, Vec<Stack>) {
+    let tool = Tool::new("offcputime").args("--format json -o run.json");
+    let tool = tool.pid(pid).args(flags).arg("1").in_folder(folder);
+    let finished = tool.run().succeeded();
+    (finished, stacks(&folder.join("run.json")))
+}
+
+#[test]
+fn who_blocked_before_the_window_has_its_frames() {
+    let _turn = Turn::share();
+    for python in pythons() {
+        let already = script(&python, ALREADY, "");
+        let (finished, stacks) = watched(already.pid(), already.folder(), "");
+        let [stack] = &stacks[..] else {
+            panic!("{python:?}: {stacks:#?} {}", finished.stderr)
+        };
+        assert!(stack.value >= 950_000_000, "{python:?}: {stack:#?}");
+        assert_all_known("blocked before", &stacks);
+        let chain = [("<module>", 7), ("outer", 4), ("inner", 6)];
+        let chain = chain.map(|(function, line)| Call::new(function, "<string>", line));
+        assert_eq!(stack.calls(), chain, "{python:?}: {stack:#?}");
+
+        // As text for a flame graph.
+        let folded: Folded = Tool::new("offcputime").pid(already.pid()).folded(0.5);
+        let [line] = &folded.lines[..] else {
+            panic!("{python:?}: {folded}")
+        };
+        let of_script = line.frames.iter().filter(|it| it.starts_with("<string>:"));
+        let chain = ["<string>:<module>", "<string>:outer", "<string>:inner"];
+        assert!(of_script.eq(chain), "{python:?}: {line}");
+    }
+}
+
+/// The functions of a chain, whatever line they are on.
+fn functions(calls: &[Call]) -> Vec<(&str, &str)> {
+    let functions = calls.iter().map(|call| (&*call.name, &*call.file));
+    functions.collect()
+}
+
+#[test]
+fn what_computes_has_its_frames() {
+    const HERTZ: f64 = 999.0;
+    let _turn = Turn::share();
+    for python in some_pythons() {
+        let folder = scratch();
+        let [truth, json] = ["truth", "run.json"].map(|name| folder.path().join(name));
+        let mut command = Command::new(&python.path);
+        command.arg(nesting()).arg(&truth).arg("busy");
+        // It was there before, and does nothing but its scenes in the window.
+        let mut busy = Workload::run(command, python.path.clone(), folder);
+        let tool = Tool::new("oncputime").args("-F 999 --format json -o");
+        let running = tool.arg(&json).pid(busy.pid()).start_measuring();
+        busy.go();
+        busy.wait_done();
+        running.signal(Signal::INT);
+        running.finish_within(PATIENCE).succeeded();
+
+        let rows = told(&truth);
+        let (mut right, mut all) = (0, 0);
+        let mut of_scenes: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut others: Vec<(u64, Vec<Call>)> = Vec::new();
+        let chains: Vec<Vec<Call>> = rows.iter().map(Row::calls).collect();
+        for stack in stacks(&json) {
+            all += stack.value;
+            let calls = stack.calls();
+            let mut pairs = rows.iter().zip(&chains);
+            let found = pairs.find(|(row, chain)| {
+                row.thread == stack.tid && functions(chain) == functions(&calls)
+            });
+            match found {
+                Some((row, _)) => {
+                    right += stack.value;
+                    *of_scenes.entry(&row.scene).or_default() += stack.value;
+                }
+                None => others.push((stack.value, calls)),
+            }
+        }
+        assert!(
+            right * 1000 >= all * 995,
+            "{python:?}: {right} of {all}, and {others:#?}"
+        );
+        for row in &rows {
+            let samples = of_scenes.get(&*row.scene).copied().unwrap_or_default() as f64;
+            // Nobody samples while the hypervisor has the CPU.
+            let expected = row.seconds * HERTZ;
+            assert!(samples >= expected / 2.0, "{python:?}: {samples}: {row:?}");
+        }
+    }
+}
+
+/// Four processes that sleep in a function, over and over.
+const POOL: &str = "
+import multiprocessing, os, sys, time
+def doze(seconds):
+    time.sleep(seconds)
+    return os.getpid()
+if __name__ == '__main__':
+    context = multiprocessing.get_context(sys.argv[1])
+    with context.Pool(4) as pool:
+        workers = set()
+        while len(workers) < 4:
+            workers.update(pool.map(doze, [0.05] * 8, chunksize=1))
+        print('ready', flush=True)
+        pool.map(doze, [0.02] * int(sys.argv[2]), chunksize=1)
+";
+
+/// Four processes sleep in that function, and all that is known of them has a name.
+fn assert_pool(what: &str, stacks: &[Stack]) {
+    assert_all_known(what, stacks);
+    let doze = |stack: &&Stack| {
+        let calls = stack.calls();
+        let last = calls.last().map(|call| (&*call.name, call.line));
+        last == Some(("pool.py:doze", 4))
+    };
+    let workers: BTreeSet<u32> = stacks.iter().filter(doze).map(|stack| stack.pid).collect();
+    assert_eq!(workers.len(), 4, "{what}: {workers:?} of {stacks:#?}");
+}
+
+#[test]
+fn the_processes_of_a_pool_have_their_frames() {
+    let _turn = Turn::share();
+    for python in some_pythons() {
+        for start in ["fork", "spawn", "forkserver"] {
+            let folder = scratch();
+            let path = folder.path().join("pool.py");
+            fs::write(&path, POOL).unwrap();
+            // They are born in the window, and end in it.
+            let what = format!("{}, {start}", python.path.display());
+            Tool::new("offcputime")
+                .args("--format json -o run.json --")
+                .arg(&python.path)
+                .args("pool.py")
+                .args(start)
+                .arg("20")
+                .in_folder(folder.path())
+                .run()
+                .succeeded();
+            assert_pool(&what, &stacks(&folder.path().join("run.json")));
+
+            // They were there before, and stay.
+            let mut command = Command::new(&python.path);
+            command.arg(&path).args([start, "100000"]);
+            let pool = Workload::run(command, python.path.clone(), folder);
+            let (_, stacks) = watched(pool.pid(), pool.folder(), "--children");
+            assert_pool(&what, &stacks);
+        }
+    }
+}
+
+/// Writes over a frame of its own, or over what that refers to, and blocks below it for ever.
+/// The numbers are bytes from the beginning of a frame to its caller and to its code, as
+/// Include/internal/pycore_frame.h of each version has them, or Include/cpython/frameobject.h.
+const HOSTILE: &str = "
+import ctypes, gc, os, sys
+gc.disable()
+def word(address):
+    return ctypes.c_uint64.from_address(address)
+if sys.version_info < (3, 11):
+    caller, code, begin = 24, 32, id
+else:
+    caller, code = (48, 32) if sys.version_info < (3, 12) else (8, 0)
+    # A frame object refers to the frame.
+    begin = lambda frame: word(id(frame) + 24).value
+def outer():
+    middle()
+def middle():
+    inner()
+def inner():
+    frame = begin(sys._getframe(1))
+    garbage = ctypes.create_string_buffer(b'A' * 4096)
+    name = id(middle.__code__.co_name)
+    address, value = {
+        'nothing': (ctypes.addressof(garbage), 0),
+        'its caller is itself': (frame + caller, frame),
+        'its caller is nowhere': (frame + caller, 16),
+        'its caller is garbage': (frame + caller, ctypes.addressof(garbage)),
+        'its code is nowhere': (frame + code, 16),
+        'its code is garbage': (frame + code, ctypes.addressof(garbage)),
+        'its name is endless': (name + 16, 1 << 62),
+        'its name is longer than it is': (name + 16, 1 << 20),
+    }[sys.argv[1]]
+    reading, writing = os.pipe()
+    word(address).value = value
+    os.write(1, b'ready\\n'); os.read(reading, 1)
+outer()
+";
+
+/// What is damaged, and whether frames can be known to be missing for that.
+const DAMAGES: [(&str, bool); 7] = [
+    ("its caller is itself", true),
+    ("its caller is nowhere", true),
+    ("its caller is garbage", true),
+    ("its code is nowhere", true),
+    ("its code is garbage", true),
+    ("its name is endless", false),
+    ("its name is longer than it is", false),
+];
+
+/// The only stack of a script that damages itself so.
+fn damaged(python: &Python, damage: &str) -> Stack {
+    let hostile = script(python, HOSTILE, damage);
+    let (finished, mut stacks) = watched(hostile.pid(), hostile.folder(), "");
+    let stack = stacks.pop().filter(|_| stacks.is_empty());
+    stack.unwrap_or_else(|| panic!("{python:?}, {damage}: {}", finished.stderr))
+}
+
+/// Native frames but for those that frames of Python may be in the place of.
+fn native(stack: &Stack) -> Vec<&str> {
+    let mut native = stack.native();
+    native.retain(|name| !name.contains(EVALUATION));
+    native
+}
+
+#[test]
+fn an_interpreter_that_lies_loses_no_native_frame() {
+    const LONGEST: usize = 4096;
+    let _turn = Turn::share();
+    for python in some_pythons() {
+        let whole = damaged(&python, "nothing");
+        let names: Vec<String> = whole.calls().into_iter().map(|call| call.name).collect();
+        let chain = ["<module>", "outer", "middle", "inner"];
+        assert_eq!(names, chain.map(|name| format!("<string>:{name}")));
+        assert_eq!(whole.unknown().count(), 0, "{python:?}: {whole:#?}");
+        for (damage, is_known) in DAMAGES {
+            let stack = damaged(&python, damage);
+            let what = format!("{python:?}, {damage}: {stack:#?}");
+            assert!(stack.value >= 950_000_000, "{what}");
+            assert_eq!(native(&stack), native(&whole), "{what}");
+            // What was not written over is right.
+            let innermost = stack.calls().pop().map(|call| call.name);
+            assert_eq!(innermost.as_deref(), Some("<string>:inner"), "{what}");
+            let unknown = stack.unknown().count();
+            assert!(!is_known || unknown > 0, "no {UNKNOWN:?}: {what}");
+            let mut names = stack.frames.iter().map(|frame| frame.name.len());
+            assert!(names.all(|length| length <= LONGEST), "{what}");
+        }
+    }
+}
