@@ -155,9 +155,11 @@ impl Sums {
 }
 
 /// One line for each column that needs words.
-pub(super) fn legend(columns: &[Column]) -> impl Iterator<Item = String> {
+pub(super) fn legend<'a>(
+    columns: impl IntoIterator<Item = &'a Column>,
+) -> impl Iterator<Item = String> {
     columns
-        .iter()
+        .into_iter()
         .filter(|column| !column.meaning.is_empty())
         .map(|column| format!("{:<9} {}", column.name, column.meaning))
 }

@@ -3,6 +3,7 @@
 
 mod columns;
 mod cpus;
+mod gil;
 mod held_up;
 mod known;
 mod numbers;

@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use super::columns::{COLUMNS, Sums, cells, legend};
+use super::columns::{COLUMNS, Column, Sums, cells, legend};
 use super::numbers::{count, settings};
 use super::table::write_longest;
-use super::{Process, Run, held_up, objects, reasons, summary};
+use super::{Process, Run, gil, held_up, objects, reasons, summary};
 
 /// Widths of the columns. Wider cells push the rest to the right.
-const WIDTHS: [usize; 12] = [8, 16, 9, 9, 5, 9, 5, 9, 5, 7, 8, 15];
+const WIDTHS: [usize; 13] = [8, 16, 9, 9, 5, 9, 5, 9, 5, 7, 8, 15, 9];
 
 /// Writes every thread of a process, its sums and what is missing.
 ///
@@ -21,18 +21,23 @@ pub fn write(run: &Run, process: &Process<'_>, writer: &mut dyn Write) -> io::Re
     writeln!(writer, "{}", settings(run))?;
     held_up::write(threads.iter(), false, writer)?;
     writeln!(writer)?;
-    write_line(
-        &COLUMNS.each_ref().map(|column| column.name.to_owned()),
-        writer,
-    )?;
+    let (of_each, of_all) = gil::cells(process, threads).unzip();
+    let columns: Vec<&Column> = COLUMNS
+        .iter()
+        .chain(of_all.is_some().then_some(&gil::COLUMN))
+        .collect();
+    write_line(columns.iter().map(|column| column.name.to_owned()), writer)?;
+    let mut of_each = of_each.into_iter().flatten();
     for row in threads {
-        write_line(&cells(row.thread, row.role), writer)?;
+        let cells = cells(row.thread, row.role).into_iter();
+        write_line(cells.chain(of_each.next()), writer)?;
     }
     let sums = Sums::over(threads.iter().map(|row| row.thread));
     let all = count(threads.len() as u64, "thread");
-    write_line(&sums.cells("all".to_owned(), all), writer)?;
+    let cells = sums.cells("all".to_owned(), all).into_iter();
+    write_line(cells.chain(of_all), writer)?;
     writeln!(writer)?;
-    for line in legend(&COLUMNS) {
+    for line in legend(columns) {
         writeln!(writer, "{line}")?;
     }
     reasons::write(threads.iter(), writer)?;
@@ -49,9 +54,9 @@ pub fn write(run: &Run, process: &Process<'_>, writer: &mut dyn Write) -> io::Re
     summary::write(run, process, writer)
 }
 
-fn write_line(cells: &[String; 12], writer: &mut dyn Write) -> io::Result<()> {
+fn write_line(cells: impl Iterator<Item = String>, writer: &mut dyn Write) -> io::Result<()> {
     let mut line = String::new();
-    for (index, (cell, width)) in cells.iter().zip(WIDTHS).enumerate() {
+    for (index, (cell, width)) in cells.zip(WIDTHS).enumerate() {
         match index {
             0 => line.push_str(&format!("{cell:>width$}")),
             1 => line.push_str(&format!("  {cell:<width$}")),

@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, Table};
 use super::columns::{COLUMNS, Sums, cells, legend};
 use super::numbers::{count, seconds, settings};
 use super::reasons::waited;
-use super::{Process, Row, Run, held_up, objects, reasons, summary};
+use super::{Process, Row, Run, gil, held_up, objects, reasons, summary};
 
 /// Writes the first `limit` threads of a process, its sums and what is missing.
 ///
@@ -40,7 +40,8 @@ pub fn write(
         )?;
     }
     writeln!(writer)?;
-    for line in legend(&COLUMNS) {
+    let has_gil = gil::cells(process, shown).is_some();
+    for line in legend(&COLUMNS).chain(legend(&[gil::COLUMN]).filter(|_| has_gil)) {
         writeln!(writer, "{line}")?;
     }
     reasons::write(threads.iter(), writer)?;
@@ -53,14 +54,20 @@ pub fn write(
 fn table(process: &Process<'_>, shown: &[Row<'_>]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING);
-    table.set_header(COLUMNS.iter().map(|column| column.name));
+    let (of_each, of_all) = gil::cells(process, shown).unzip();
+    let names = COLUMNS.iter().map(|column| column.name);
+    let has_gil = of_all.is_some();
+    table.set_header(names.chain(has_gil.then_some(gil::COLUMN.name)));
+    let mut of_each = of_each.into_iter().flatten();
     for row in shown {
-        table.add_row(cells(row.thread, row.role));
+        let cells = cells(row.thread, row.role).into_iter();
+        table.add_row(cells.chain(of_each.next()));
     }
     if process.threads.len() > 1 {
         let sums = Sums::over(process.threads.iter().map(|row| row.thread));
         let all = count(process.threads.len() as u64, "thread");
-        table.add_row(sums.cells("all".to_owned(), all));
+        let cells = sums.cells("all".to_owned(), all).into_iter();
+        table.add_row(cells.chain(of_all));
     }
     for column in table.column_iter_mut() {
         column.set_cell_alignment(match column.index {

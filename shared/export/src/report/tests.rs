@@ -276,6 +276,38 @@ fn where_one_thread_is_all_there_are_no_sums_and_nothing_is_left_out() {
 }
 
 #[test]
+fn waiting_for_pythons_lock_has_a_column_where_anybody_did() {
+    let (mut profile, mut thread) = worker();
+    let columns = |profile: &Profile, thread: &ThreadProfile| {
+        let threads = [thread.clone()];
+        let process = process(profile, &threads);
+        let table = written(|writer| write_table(&run(), &process, 1, writer));
+        let analysis = written(|writer| write_process(&run(), &process, writer));
+        [table, analysis]
+    };
+    for text in columns(&profile, &thread) {
+        assert!(!text.contains("GIL"), "{text}");
+    }
+    let why = Why {
+        reason: Reason::Lock,
+        detail: profile.names.text("GIL"),
+        object: None,
+        holder: None,
+        idleness: profile::Idleness::Waiting,
+    };
+    let labels = profile.labels_of(Some(why), false);
+    if let Some((blocked, _)) = thread.stacks.last_mut() {
+        blocked.labels = labels;
+    }
+    for text in columns(&profile, &thread) {
+        let mut lines = text.lines().skip_while(|line| !line.ends_with("GIL"));
+        let row = lines.nth(1).unwrap_or_default();
+        assert!(row.trim_end().ends_with("7.000"), "{text}");
+        assert!(text.contains("GIL       seconds of these"), "{text}");
+    }
+}
+
+#[test]
 fn a_thread_that_left_nothing_still_has_a_report() {
     let (profile, mut thread) = worker();
     thread.lifetime_ns = 0;

@@ -1,0 +1,34 @@
+//! The column that is there where threads waited for Python's global lock.
+
+use profile::{Reason, State};
+
+use super::columns::Column;
+use super::numbers::seconds;
+use super::{Process, Row};
+
+/// What it says.
+pub(super) const COLUMN: Column = Column {
+    name: "GIL",
+    meaning: "seconds of these in which it waited for Python's global lock",
+};
+
+/// The column's cells: of each of these threads, and of all of the process's; `None` if
+/// nobody waited.
+pub(super) fn cells(process: &Process<'_>, shown: &[Row<'_>]) -> Option<(Vec<String>, String)> {
+    let all: u64 = process.threads.iter().map(waited_ns).sum();
+    let of_each = || shown.iter().map(|row| seconds(waited_ns(row))).collect();
+    (all > 0).then(|| (of_each(), seconds(all)))
+}
+
+/// How long a thread waited for the lock, in nanoseconds.
+fn waited_ns(row: &Row<'_>) -> u64 {
+    let stacks = row.thread.stacks.iter();
+    let waits = stacks.filter(|(sample, _)| {
+        let is_blocked = sample.state == Some(State::Blocked);
+        let why = is_blocked.then(|| row.profile.why(sample)).flatten();
+        why.is_some_and(|why| {
+            why.reason == Reason::Lock && &*row.profile.names[why.detail] == "GIL"
+        })
+    });
+    waits.map(|(_, weight)| weight.value).sum()
+}
