@@ -7,6 +7,7 @@ use profile::{Reason, ThreadId};
 use symbolize::{Data, Process, Symbolizer, Variable};
 
 use super::{comm, owner};
+use crate::reasons::PYTHON_RUNTIME;
 
 /// FUTEX_WAIT and FUTEX_WAIT_BITSET of `include/uapi/linux/futex.h`.
 const WAITS: [u32; 2] = [0, 9];
@@ -98,7 +99,7 @@ impl FutexPlaces {
     /// (`struct _gil_runtime_state` of `Include/internal/pycore_gil.h`).
     pub(crate) fn is_gil(&self, futex: &Futex) -> bool {
         let variable = futex.data.and_then(|data| self.variables.get(&data));
-        variable.is_some_and(|variable| variable.symbol.as_deref() == Some("_PyRuntime"))
+        variable.is_some_and(|variable| variable.symbol.as_deref() == Some(PYTHON_RUNTIME))
     }
 
     /// The variable that a futex is in, if it is in one: `pool`, `slots+0x40`, and without

@@ -21,6 +21,8 @@ use kernel_functions::{DIRECT, FAULT, FUTEX, RECLAIM, SWAP, Says, WRITES, is_sch
 const UNKNOWN: (Reason, &str) = (Reason::Unknown, "unknown");
 /// What there was no room to tell apart.
 const OTHER: &str = "other";
+/// The variable that Python's global lock is in.
+pub(crate) const PYTHON_RUNTIME: &str = "_PyRuntime";
 /// The lock that Python's threads take turns by.
 const GIL: (Reason, &str) = (Reason::Lock, "GIL");
 /// A futex of which user functions say nothing.
@@ -187,6 +189,8 @@ fn told_futex(
 ) -> Option<String> {
     let variable = || objects.places().variable(futex, reason);
     match reason {
+        // It is several words, none of which is a lock by itself.
+        Reason::Lock if objects.places().is_gil(futex) => Some(PYTHON_RUNTIME.to_owned()),
         Reason::Lock | Reason::Condition => variable().or_else(|| {
             let user = user_functions::user(names(profile, stack.user))?;
             Some(format!("in {user}"))
@@ -409,6 +413,18 @@ mod tests {
             (
                 "sem_clockwait PyThread_acquire_lock_timed",
                 "lock: Python lock",
+            ),
+            (
+                "sem_clockwait PyThread_acquire_lock_timed acquire_timed threading.py:Condition.wait queue.py:Queue.get",
+                "condition: Python condition",
+            ),
+            (
+                "sem_wait PyThread_acquire_lock_timed lock_PyThread_acquire_lock work.py:run",
+                "lock: Python lock",
+            ),
+            (
+                "pthread_cond_timedwait take_gil PyEval_RestoreThread acquire_timed threading.py:Condition.wait",
+                "lock: GIL",
             ),
             ("sem_wait main", "condition: semaphore"),
             ("pthread_join main", "child: thread"),

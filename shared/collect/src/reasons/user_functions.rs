@@ -241,29 +241,52 @@ const PURPOSES: &[Row] = &[
         reason: Lock,
         detail: "GIL",
     },
+    // Modules/_queuemodule.c, and Lib/threading.py: functions before 3.11 without their class.
     Row {
         functions: &[
-            Is("PyThread_acquire_lock_timed"),
-            Is("PyThread_acquire_lock"),
+            Is("_queue_SimpleQueue_get_impl"),
+            Is("_queue_SimpleQueue_get"),
+            Is("threading.py:Condition.wait"),
+            Is("threading.py:wait"),
         ],
-        reason: Lock,
-        detail: "Python lock",
+        reason: Condition,
+        detail: "Python condition",
+    },
+    Row {
+        functions: &[
+            Is("threading.py:Thread._wait_for_tstate_lock"),
+            Is("threading.py:_wait_for_tstate_lock"),
+            Is("threading.py:_shutdown"),
+        ],
+        reason: Child,
+        detail: "thread",
     },
 ];
+
+/// The same of what all of these are made of, where none of them is seen.
+const FOUNDATIONS: &[Row] = &[Row {
+    functions: &[
+        Is("PyThread_acquire_lock_timed"),
+        Is("PyThread_acquire_lock"),
+    ],
+    reason: Lock,
+    detail: "Python lock",
+}];
 
 /// How far from the leaf a function has a say.
 const DEEPEST: usize = 12;
 
 /// What the innermost functions wait for in a futex, leaf first.
 pub(super) fn says<'a>(functions: impl Iterator<Item = &'a str>) -> Option<(Reason, &'static str)> {
-    let mut primitive = None;
+    let (mut primitive, mut foundation) = (None, None);
     for function in functions.take(DEEPEST) {
         if let Some(purpose) = find(PURPOSES, function) {
             return Some(purpose);
         }
         primitive = primitive.or_else(|| find(PRIMITIVES, function));
+        foundation = foundation.or_else(|| find(FOUNDATIONS, function));
     }
-    primitive
+    foundation.or(primitive)
 }
 
 /// The function that uses what the innermost ones wait in: the first that is of no
@@ -271,12 +294,19 @@ pub(super) fn says<'a>(functions: impl Iterator<Item = &'a str>) -> Option<(Reas
 pub(super) fn user<'a>(functions: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let functions: Vec<&str> = functions.take(DEEPEST + 1).collect();
     let of_locks = |name: &&str| {
-        find(PURPOSES, name)
-            .or_else(|| find(PRIMITIVES, name))
-            .is_some()
+        let rows = [PURPOSES, PRIMITIVES, FOUNDATIONS];
+        rows.iter().any(|rows| find(rows, name).is_some())
     };
     let last = functions.iter().rposition(of_locks)?;
     let mut users = functions[last + 1..].iter();
+    let is_python = |name: &&&str| name.contains(".py:") || name.starts_with('<');
+    let of_python = functions
+        .iter()
+        .any(|name| find(FOUNDATIONS, name).is_some());
+    let user = of_python.then(|| users.clone().find(is_python)).flatten();
+    if let Some(user) = user {
+        return Some(user);
+    }
     users
         .find(|name| !name.starts_with('[') && !name.starts_with("std::"))
         .copied()
