@@ -140,6 +140,13 @@ struct mixed_stack {
 /* Enough for a frame, and for what is read of a code object. */
 #define PYTHON_BYTES 128
 
+/*
+ * From 3.11 on a thread's frames lie one behind the other, callers before those whom
+ * they call: some are read at once.
+ */
+#define PYTHON_WINDOW 1024
+#define PAGE_BYTES 4096ULL
+
 /* A walk in progress. */
 struct python_walk {
 	/* Where _PyRuntime is; 0 if the process has no interpreter. */
@@ -147,8 +154,12 @@ struct python_walk {
 	u64 frame;
 	u64 cframe;
 	u64 hash;
-	/* What was read last, with room for a word at any index of 7 bits. */
-	u8 bytes[PYTHON_BYTES + sizeof(u64)];
+	/* What was read last of a code object, and room for a word at any index of 7 bits. */
+	u8 code[PYTHON_BYTES + sizeof(u64)];
+	/* What was read last of the memory where frames are: from where, how much. */
+	u64 window;
+	u64 window_bytes;
+	u8 frames[PYTHON_WINDOW + PYTHON_BYTES + sizeof(u64)];
 };
 
 /* struct pthread of glibc's nptl/descr.h: values of the first keys, and of others. */
@@ -165,18 +176,60 @@ static __always_inline struct python_layout *find_python_layout(u32 version)
 	return bpf_map_lookup_elem(&python_layouts, &version);
 }
 
-/* What was read into @walk at @offset. Older verifiers lose sight of comparisons. */
-static __always_inline u64 python_word(struct python_walk *walk, u32 offset)
+/* What was read of a code object, at @offset. Older verifiers lose sight of comparisons. */
+static __always_inline u64 code_word(struct python_walk *walk, u32 offset)
 {
 	asm volatile("%0 &= 127" : "+r"(offset));
-	return *(u64 *)(walk->bytes + offset);
+	return *(u64 *)(walk->code + offset);
 }
 
-static __always_inline bool read_python(struct python_walk *walk, u32 bytes,
-					u64 address)
+static __always_inline bool read_code(struct python_walk *walk, u32 bytes,
+				      u64 address)
 {
 	asm volatile("%0 &= 127" : "+r"(bytes));
-	return read_user(walk->bytes, bytes, address);
+	return read_user(walk->code, bytes, address);
+}
+
+/* What was read of the frame at which @walk is, at @offset. */
+static __always_inline u64 frame_word(struct python_walk *walk, u32 offset)
+{
+	u32 at = walk->frame - walk->window;
+
+	asm volatile("%0 &= 1023" : "+r"(at));
+	asm volatile("%0 &= 127" : "+r"(offset));
+	return *(u64 *)(walk->frames + at + offset);
+}
+
+/* Has the frame at which @walk is read, if it is not yet. */
+static __always_inline bool read_frame(struct python_walk *walk,
+				       struct python_layout *layout)
+{
+	u32 bytes = layout->frame_bytes;
+	u64 size;
+
+	if (walk->frame - walk->window + bytes <= walk->window_bytes &&
+	    walk->frame >= walk->window)
+		return true;
+	if (!layout->instruction_unit &&
+	    bytes <= PAGE_BYTES - walk->frame % PAGE_BYTES) {
+		/* Of one page, as there may be nothing around it. */
+		walk->window = walk->frame - (PYTHON_WINDOW - PYTHON_BYTES);
+		if ((walk->window ^ walk->frame) & -PAGE_BYTES)
+			walk->window = walk->frame & -PAGE_BYTES;
+		size = PAGE_BYTES - walk->window % PAGE_BYTES;
+		if (size > PYTHON_WINDOW)
+			size = PYTHON_WINDOW;
+		walk->window_bytes = size;
+		if (read_user(walk->frames, size, walk->window))
+			return true;
+	}
+	walk->window = walk->frame;
+	walk->window_bytes = bytes;
+	asm volatile("%0 &= 127" : "+r"(bytes));
+	if (read_user(walk->frames, bytes, walk->frame))
+		return true;
+	walk->window_bytes = 0;
+	return false;
 }
 
 /* The state of the thread whose pthread_self() is @self, or 0 if it has none. */
@@ -226,9 +279,9 @@ static __always_inline enum python_end
 note_python_frame(struct python_walk *walk, struct python_layout *layout,
 		  struct mixed_stack *stack)
 {
-	u64 code = python_word(walk, layout->frame_code) &
+	u64 code = frame_word(walk, layout->frame_code) &
 		   ~(u64)layout->code_tag;
-	u64 word = python_word(walk, layout->frame_instruction);
+	u64 word = frame_word(walk, layout->frame_instruction);
 	struct python_link *link;
 	s64 instruction;
 	u64 checksum;
@@ -242,12 +295,12 @@ note_python_frame(struct python_walk *walk, struct python_layout *layout,
 	    instruction <= -MOST_PYTHON_INSTRUCTIONS ||
 	    instruction >= MOST_PYTHON_INSTRUCTIONS)
 		return PYTHON_BROKEN;
-	if (!read_python(walk, layout->code_bytes, code + layout->code_start))
+	if (!read_code(walk, layout->code_bytes, code + layout->code_start))
 		return PYTHON_READ_FAILED;
-	checksum = hash_word(0, python_word(walk, layout->code_filename));
-	checksum = hash_word(checksum, python_word(walk, layout->code_name));
+	checksum = hash_word(0, code_word(walk, layout->code_filename));
+	checksum = hash_word(checksum, code_word(walk, layout->code_name));
 	checksum = hash_word(checksum,
-			     (u32)python_word(walk, layout->code_first_line));
+			     (u32)code_word(walk, layout->code_first_line));
 
 	index = stack->count;
 	stack->count = index + 1;
@@ -298,13 +351,13 @@ static __always_inline enum python_end step_python(struct python_walk *walk,
 		return PYTHON_TOO_DEEP;
 	if (walk->frame % sizeof(u64))
 		return PYTHON_BROKEN;
-	if (!read_python(walk, layout->frame_bytes, walk->frame))
+	if (!read_frame(walk, layout))
 		return PYTHON_READ_FAILED;
-	previous = python_word(walk, layout->frame_previous);
+	previous = frame_word(walk, layout->frame_previous);
 
 	if (anchoring == PYTHON_ANCHOR_IS_FRAME) {
 		/* FRAME_OWNED_BY_...: a thread, a generator, a frame object, C. */
-		owner = python_word(walk, layout->frame_owner);
+		owner = frame_word(walk, layout->frame_owner);
 		if (owner > 4)
 			return PYTHON_BROKEN;
 		if (owner >= 3) {
@@ -313,7 +366,7 @@ static __always_inline enum python_end step_python(struct python_walk *walk,
 			return end;
 		}
 	} else if (anchoring == PYTHON_ANCHOR_AT_ENTRIES) {
-		is_anchor = (u8)python_word(walk, layout->frame_is_entry);
+		is_anchor = (u8)frame_word(walk, layout->frame_is_entry);
 	} else if (anchoring == PYTHON_ANCHOR_AT_EVERY_FRAME) {
 		is_anchor = true;
 	}

@@ -333,18 +333,27 @@ __noinline int unwind_stack(u32 kind)
 	return end;
 }
 
-/* Notes one Python frame, as unwind_frame() does. Returns an enum python_end. */
-__noinline int walk_python_frame(u32 kind)
+/* How many frames are walked at once: more make the verifier's work longer. */
+#define PYTHON_FRAMES_AT_ONCE 8
+
+/* Notes some Python frames, as unwind_frame() does one. Returns an enum python_end. */
+__noinline int walk_python_frames(u32 kind)
 {
 	struct stack_scratch *room = scratch_room(kind);
 	struct python_layout *layout;
+	int end = PYTHON_NO_THREAD;
 
 	if (!room)
-		return PYTHON_NO_THREAD;
+		return end;
 	layout = find_python_layout(room->mixed.layout);
 	if (!layout)
-		return PYTHON_NO_THREAD;
-	return step_python(&room->python, layout, &room->mixed);
+		return end;
+	for (u32 i = 0; i < PYTHON_FRAMES_AT_ONCE; i++) {
+		end = step_python(&room->python, layout, &room->mixed);
+		if (end != PYTHON_GOES_ON)
+			break;
+	}
+	return end;
 }
 
 /*
@@ -364,12 +373,13 @@ __noinline int walk_python(u32 kind, u64 self)
 	if (!layout)
 		return end;
 	room->mixed.count = 0;
+	room->python.window_bytes = 0;
 	room->mixed.stack_pointer = room->walk.registers.sp;
 	thread = python_thread(&room->python, layout, self);
 	if (!thread || !find_python_frame(&room->python, layout, thread))
 		return end;
-	for (u32 i = 0; i <= PYTHON_DEPTH; i++) {
-		end = walk_python_frame(kind);
+	for (u32 i = 0; i <= PYTHON_DEPTH / PYTHON_FRAMES_AT_ONCE; i++) {
+		end = walk_python_frames(kind);
 		if (end != PYTHON_GOES_ON)
 			break;
 	}

@@ -33,6 +33,8 @@ pub struct Symbolizer {
     pub(crate) ask_kernel: Option<AskKernel>,
     texts: HashSet<Arc<str>>,
     pub(crate) interpreted: Table<Interpreted>,
+    /// Bytes that these take.
+    pub(crate) interpreted_text: usize,
     /// What is no file.
     pub(crate) vdso: Arc<Module>,
     pub(crate) jit: Arc<Module>,
@@ -65,6 +67,7 @@ impl Symbolizer {
             ask_kernel: None,
             texts: HashSet::new(),
             interpreted: Table::default(),
+            interpreted_text: 0,
             vdso: Module::bracketed("vdso", ModuleKind::Vdso).into(),
             jit: Module::bracketed("jit", ModuleKind::Jit).into(),
             kernel: Module::bracketed("kernel.kallsyms", ModuleKind::Kernel).into(),

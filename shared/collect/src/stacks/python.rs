@@ -15,8 +15,8 @@ use unwind::ProcessMemory;
 
 use crate::unwinding::Python;
 
-/// Functions that are remembered at most: a target can make any number.
-const MOST_FUNCTIONS: usize = 1 << 18;
+/// Bytes of functions that are remembered: a target can make any number.
+const MOST_BYTES: usize = 128 << 20;
 
 /// Python frames that are to be put between native ones.
 pub(crate) struct PythonFrames {
@@ -38,6 +38,8 @@ pub(crate) struct Extent<'a> {
 #[derive(Default)]
 pub(crate) struct Functions {
     known: HashMap<(Process, u64, u32), Arc<CodeObject>>,
+    /// Bytes that these take.
+    bytes: usize,
     /// The code that runs functions one by one, offsets by file.
     evaluators: HashMap<u32, Vec<(u64, u64)>>,
     /// Whether the native frame that runs Python frames is shown with them.
@@ -139,9 +141,16 @@ impl Functions {
             pid: event.pid,
             instance: event.instance,
         };
-        if let Some(read) = read.filter(|_| self.known.len() < MOST_FUNCTIONS) {
-            let key = (process, event.code, event.checksum);
-            self.known.insert(key, Arc::new(read));
+        if let Some(read) = read {
+            self.keep((process, event.code, event.checksum), &Arc::new(read));
+        }
+    }
+
+    fn keep(&mut self, key: (Process, u64, u32), function: &Arc<CodeObject>) {
+        if self.bytes + function.size() <= MOST_BYTES {
+            self.bytes += function.size();
+            let before = self.known.insert(key, Arc::clone(function));
+            self.bytes -= before.map_or(0, |before| before.size());
         }
     }
 
@@ -240,9 +249,7 @@ impl Functions {
             return known;
         };
         let read = Arc::new(read);
-        if self.known.len() < MOST_FUNCTIONS {
-            self.known.insert(key, Arc::clone(&read));
-        }
+        self.keep(key, &read);
         Some(read)
     }
 
@@ -272,6 +279,7 @@ impl Functions {
     /// Forgets the functions of programs that have ended.
     pub(crate) fn forget(&mut self, has_ended: impl Fn(Process) -> bool) {
         self.known.retain(|(process, ..), _| !has_ended(*process));
+        self.bytes = self.known.values().map(|function| function.size()).sum();
     }
 
     /// What is to be said of Python's frames, if there were any, in lines.

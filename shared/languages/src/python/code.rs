@@ -62,6 +62,12 @@ impl CodeObject {
         self.format.line(table, self.first_line, instruction)
     }
 
+    /// Bytes of memory that it takes.
+    pub fn size(&self) -> usize {
+        let lines = self.lines.as_ref().map_or(0, Vec::len);
+        size_of::<CodeObject>() + self.name.len() + self.file.len() + lines
+    }
+
     /// Whether all of its line table was read.
     pub fn has_lines(&self) -> bool {
         self.lines.is_some()

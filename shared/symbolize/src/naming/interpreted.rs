@@ -21,9 +21,21 @@ pub struct Interpreted {
     pub first_line: u32,
 }
 
+/// Text of functions that is kept, in bytes: a program can make any number of them.
+const MOST_TEXT: usize = 256 << 20;
+
 impl Symbolizer {
-    /// Where a frame of an interpreter is: in this function, at this line.
+    /// Where a frame of an interpreter is: in this function, at this line. Unknown, if there
+    /// is no room for another function.
     pub fn locate_interpreted(&mut self, function: Interpreted, line: Option<u32>) -> Location {
+        if self.interpreted.get(&function).is_none() {
+            let file = function.file.as_ref().map_or(0, |file| file.len());
+            let size = size_of::<Interpreted>() + function.name.len() + file;
+            if self.interpreted_text + size > MOST_TEXT {
+                return Location::Unknown;
+            }
+            self.interpreted_text += size;
+        }
         Location::Interpreted {
             function: self.interpreted.id(function).index() as u32,
             line: line.unwrap_or(0),

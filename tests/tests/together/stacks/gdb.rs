@@ -47,8 +47,11 @@ fn assert_same_frames(seen: &Seen, chains: &BTreeMap<u32, Chain>) {
         let asleep = blocked.only(|line| bare(line.leaf()).contains("nanosleep"));
         assert!(asleep.total() > 0, "{tid}: {}", seen.folded);
         for line in &asleep.lines {
+            // What Python itself calls, gdb does not see.
+            let mut line = line.clone();
+            line.frames.retain(|frame| !frame.contains(".py:"));
             assert!(
-                chain.is(line),
+                chain.is(&line),
                 "{tid}: {} frames, not {}: {line}\n{chain:?}",
                 line.frames.len(),
                 chain.len()
@@ -58,7 +61,7 @@ fn assert_same_frames(seen: &Seen, chains: &BTreeMap<u32, Chain>) {
 }
 
 fn watch(pid: u32, ms: u64) -> Seen {
-    let mut watch = Watch::offcputime(pid, "-U");
+    let mut watch = Watch::offcputime(pid, "-U --native-python");
     watch.open();
     sleep(Duration::from_millis(ms));
     watch.close()
