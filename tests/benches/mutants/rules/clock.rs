@@ -26,6 +26,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         change: (
             "	if (task->on_cpu) {
 		thread->woken_early = 1;
+		set_to_work_early(task, thread);
 		return 0;
 	}
 ",
@@ -90,8 +91,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "born is runnable",
         file: "include/clock/clock_events.h",
         change: (
-            "thread = new_thread(task, now, THREAD_RUNNABLE);",
-            "thread = new_thread(task, now, THREAD_BLOCKED);",
+            "new_thread(task, now, THREAD_RUNNABLE, DRAFT",
+            "new_thread(task, now, THREAD_BLOCKED, DRAFT",
         ),
         expected: Caught(&["alone::clock::thread_states::a_newborn_waits_for_a_cpu"]),
     },
@@ -196,8 +197,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "exec begins the record that the filter only now takes in",
         file: "include/clock/clock_events.h",
         change: (
-            "new_thread(task, moved_by(task, now), THREAD_RUNNING);",
-            "new_thread(task, window_start, THREAD_RUNNING);",
+            "new_thread(task, moved_by(task, now), THREAD_RUNNING,",
+            "new_thread(task, window_start, THREAD_RUNNING,",
         ),
         expected: Caught(&[
             "alone::clock::thread_states::who_becomes_the_leader_is_measured_from_then_on",

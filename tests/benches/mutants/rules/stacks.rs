@@ -64,7 +64,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a stack whose frames are there is not sent again",
-        file: "include/stacks/stack_capture.h",
+        file: "include/stacks/seen_stacks.h",
         change: (
             "return slot && *slot != hash ? slot : NULL;",
             "return slot;",
@@ -75,7 +75,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a stack that was pushed out is sent again",
-        file: "include/stacks/stack_capture.h",
+        file: "include/stacks/seen_stacks.h",
         change: (
             "return slot && *slot != hash ? slot : NULL;",
             "return slot && !*slot ? slot : NULL;",
@@ -187,7 +187,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "include/stacks/stack_capture.h",
         change: (
             "	if (!process)
-		process = find_forks_process(event, task, &tables);
+		process = find_forks_process(room, task, &tables);
 ",
             "",
         ),

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The Python frames of a stack are sent beside its native ones, which may be there
+ * with others: both together have an ID of their own.
+ */
+#ifndef SYSTEMSCOPE_MIXED_STACKS_H
+#define SYSTEMSCOPE_MIXED_STACKS_H
+
+#include "events.h"
+#include "languages/python.h"
+#include "stacks/seen_stacks.h"
+#include "stacks/unwind.h"
+
+/* The ID of the native stack @native with the Python frames in @room, if any. */
+static __always_inline u64 mixed_stack_id(struct stack_scratch *room,
+					  u64 native)
+{
+	u64 hash = room->python.hash;
+
+	return hash ? stack_id(hash_word(native, hash)) : native;
+}
+
+/*
+ * Sends the function of one of the Python frames in the room of @kind, if it may be
+ * new in user space. Global, and so with scalars only: the verifier looks at it
+ * once.
+ */
+__noinline int publish_python_function(u32 kind, u32 index)
+{
+	struct stack_scratch *room = scratch_room(kind);
+	struct python_function *function;
+	struct python_layout *layout;
+	struct python_link *link;
+	u64 hash, size, *slot;
+
+	function = bpf_map_lookup_elem(&python_functions, &kind);
+	if (!room || !function)
+		return 0;
+	layout = find_python_layout(room->mixed.layout);
+	if (!layout)
+		return 0;
+	link = &room->mixed.links[index & (PYTHON_DEPTH - 1)];
+	if (link->instruction == PYTHON_ANCHOR)
+		return 0;
+	hash = hash_word(room->event.instance, link->code);
+	hash = stack_id(hash_word(hash, link->checksum));
+	slot = unseen(hash);
+	if (!slot || !read_python_function(function, layout, link))
+		return 0;
+	function->kind = EVENT_PYTHON_FUNCTION;
+	function->pid = room->event.pid;
+	function->instance = room->event.instance;
+	function->layout = room->mixed.layout;
+	size = PYTHON_FUNCTION_HEADER + function->lines.bytes;
+	barrier_var(size);
+	if (size <= sizeof(*function) &&
+	    !bpf_ringbuf_output(&events, function, size, can_wait()))
+		*slot = hash;
+	return 0;
+}
+
+/* The same of all of them. */
+__noinline int publish_python_functions(u32 kind)
+{
+	struct stack_scratch *room = scratch_room(kind);
+
+	if (!room)
+		return 0;
+	for (u32 i = 0; i < PYTHON_DEPTH; i++) {
+		if (i >= room->mixed.count)
+			break;
+		publish_python_function(kind, i);
+	}
+	return 0;
+}
+
+/* Sends the Python frames in @room. Returns whether they were sent. */
+static __always_inline bool send_mixed_stack(struct stack_scratch *room)
+{
+	struct mixed_stack *stack = &room->mixed;
+	u64 size = MIXED_STACK_HEADER +
+		   (u64)stack->count * sizeof(struct python_link);
+
+	/* So that the verifier sees the comparison that the compiler made. */
+	barrier_var(size);
+	stack->kind = EVENT_MIXED_STACK;
+	stack->pid = room->event.pid;
+	stack->instance = room->event.instance;
+	if (size <= sizeof(*stack) &&
+	    !bpf_ringbuf_output(&events, stack, size, can_wait()))
+		return true;
+	__sync_fetch_and_add(&lost.stack_frames, 1);
+	return false;
+}
+
+/*
+ * Hands the Python frames in the room of @kind to user space, if they may be new
+ * there with the native stack @native. Returns the ID of both.
+ */
+__noinline u64 publish_mixed_stack(u32 kind, u64 native)
+{
+	struct stack_scratch *room = scratch_room(kind);
+	struct mixed_stack *stack;
+	u64 id, *slot;
+
+	if (!room)
+		return STACK_MISSED;
+	stack = &room->mixed;
+	id = mixed_stack_id(room, native);
+	slot = unseen(id);
+	/* What the native stack is must have come before. */
+	if (!slot || unseen(native))
+		return id;
+	publish_python_functions(kind);
+	stack->hash = id;
+	stack->native = native;
+	stack->depth = room->walk.depth;
+	if (send_mixed_stack(room))
+		*slot = id;
+	return id;
+}
+
+#endif

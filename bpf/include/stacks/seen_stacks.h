@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* What user space has by now, so that it is sent once. */
+#ifndef SYSTEMSCOPE_SEEN_STACKS_H
+#define SYSTEMSCOPE_SEEN_STACKS_H
+
+#include "kernel_types.h"
+#include <bpf/bpf_helpers.h>
+
+/*
+ * Hashes whose frames user space has, one per slot. A hash that pushes
+ * another out only causes that one's frames to be sent again, so the memory
+ * is bounded and the number of different stacks is not.
+ */
+#define SEEN_SLOTS (1 << 16)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SEEN_SLOTS);
+	__type(key, u32);
+	__type(value, u64);
+} seen_stacks SEC(".maps");
+
+/* Where to note @hash once user space has what it stands for; NULL if it has. */
+static __always_inline u64 *unseen(u64 hash)
+{
+	u32 index = hash & (SEEN_SLOTS - 1);
+	u64 *slot = bpf_map_lookup_elem(&seen_stacks, &index);
+
+	return slot && *slot != hash ? slot : NULL;
+}
+
+#endif
