@@ -29,7 +29,10 @@ fn functions_threads_and_means_are_there() {
     finished.succeeded();
 
     // What comes last is what is shown.
-    let top = pprof(&file, &["-top", "-cum", "-nodecount=200"]);
+    let top = pprof(
+        &file,
+        &["-top", "-cum", "-nodecount=2000", "-nodefraction=0"],
+    );
     assert!(top.contains("Type: wall"), "{top}");
     assert!(top.contains("File: phases"), "{top}");
     for function in ["main", "g", "h"] {
