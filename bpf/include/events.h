@@ -7,8 +7,15 @@
 #include <bpf/bpf_helpers.h>
 
 #define COMM_LENGTH 16
-/* The kernel's own limit, kernel.perf_event_max_stack. */
-#define STACK_DEPTH 127
+/* The most frames of a stack that are kept. */
+#define STACK_DEPTH 1024
+
+enum stack_limits {
+	/* Of the kernel's own: kernel.perf_event_max_stack, if nobody changes it. */
+	KERNEL_STACK_DEPTH = 127,
+};
+
+USER_SPACE_KNOWS(enum, stack_limits);
 
 /* Stack IDs that are not hashes. */
 enum no_stack {

@@ -27,11 +27,11 @@ pub use crate::offwaketime::types::{
     python_function as PythonFunction, python_layout as PythonLayout, python_link as PythonLink,
     python_piece as PythonPiece, returning as Returning, socket_side as SocketSide,
     stack_dump as StackDump, stack_event as StackEvent, stack_key as StackKey,
-    state_filter as StateFilter, switch_arguments as SwitchArguments, tally as Tally,
-    thread_ids as ThreadIds, thread_kind as ThreadKind, unwind_mapping as UnwindMapping,
-    unwind_page as UnwindPage, unwind_process as UnwindProcess, unwind_rows as UnwindRows,
-    user_registers as UserRegisters, wait_end as WaitEnd, waker_chain_event as WakerChainEvent,
-    waker_event as WakerEvent, walk_end as WalkEnd,
+    stack_limits as StackLimits, state_filter as StateFilter, switch_arguments as SwitchArguments,
+    tally as Tally, thread_ids as ThreadIds, thread_kind as ThreadKind,
+    unwind_mapping as UnwindMapping, unwind_page as UnwindPage, unwind_process as UnwindProcess,
+    unwind_rows as UnwindRows, user_registers as UserRegisters, wait_end as WaitEnd,
+    waker_chain_event as WakerChainEvent, waker_event as WakerEvent, walk_end as WalkEnd,
 };
 
 /// How many elements an array in a struct has.
@@ -41,8 +41,10 @@ const fn length<Struct, Element, const N: usize>(_: fn(&Struct) -> &[Element; N]
 
 /// Length of a thread's name in the kernel, the ending NUL included.
 pub const COMM_LENGTH: usize = length(|key: &StackKey| &key.comm);
-/// The most frames a captured stack has: `kernel.perf_event_max_stack`.
+/// The most frames a captured stack has.
 pub const STACK_DEPTH: usize = length(|event: &StackEvent| &event.frames);
+/// The most frames a captured kernel stack has.
+pub const KERNEL_STACK_DEPTH: usize = StackLimits::KERNEL_STACK_DEPTH.0 as usize;
 /// The most Python frames a captured stack has, with what is between them.
 pub const PYTHON_DEPTH: usize = length(|stack: &MixedStack| &stack.links);
 /// Instruction of what is no Python frame but the address of an anchor, `PYTHON_ANCHOR` of

@@ -48,7 +48,7 @@ int walk_stack(void *ctx)
  */
 u64 kernel_stack[SAVED_STACK_WORDS + MOST_USER_REGISTERS];
 u64 kernel_stack_words;
-u64 kernel_frames[STACK_DEPTH];
+u64 kernel_frames[KERNEL_STACK_DEPTH];
 u32 kernel_depth;
 u64 kernel_stack_id;
 

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
 
-use bpf::types::WalkEnd;
+use bpf::types::{STACK_DEPTH, WalkEnd};
 use checks::offwaketime::OffwaketimeSkelBuilder;
 use checks::{load, run};
 use libbpf_rs::{MapCore, MapFlags, RingBufferBuilder};
@@ -233,7 +233,7 @@ fn walk_many(cases: u32, check_cache_hit: bool) -> Counts {
                 Mode::Auto,
                 &spaces[space],
                 &mut memory,
-                127,
+                STACK_DEPTH,
             );
             let by_frame_pointer =
                 u32::from(expected.by_frame_pointer) * WalkEnd::WALK_BY_FRAME_POINTER.0;

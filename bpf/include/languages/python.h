@@ -131,8 +131,9 @@ struct mixed_stack {
 	u32 layout;
 	/* How many native frames have a CFA here. */
 	u32 depth;
-	u64 cfas[STACK_DEPTH];
 	struct python_link links[PYTHON_DEPTH];
+	/* They are sent right behind the last link. */
+	u64 cfas[STACK_DEPTH];
 };
 
 #define MIXED_STACK_HEADER __builtin_offsetof(struct mixed_stack, links)
@@ -151,6 +152,8 @@ struct mixed_stack {
 struct python_walk {
 	/* Where _PyRuntime is; 0 if the process has no interpreter. */
 	u64 runtime;
+	/* Minor version. */
+	u32 layout;
 	u64 frame;
 	u64 cframe;
 	u64 hash;

@@ -367,7 +367,7 @@ __noinline int cache_kernel_stack(u64 id, u32 depth)
 	u32 slot;
 
 	if (!stack || !room || !stack->root || depth < 2 ||
-	    depth >= STACK_DEPTH)
+	    depth >= KERNEL_STACK_DEPTH)
 		return 0;
 	root = stack->words[saved_index(stack->root)];
 	if (room->event.frames[frame_index(depth - 1)] != root)
@@ -384,7 +384,7 @@ __noinline int cache_kernel_stack(u64 id, u32 depth)
 	if (!cached)
 		return 0;
 	cached->id = 0;
-	for (u32 i = 0; i < STACK_DEPTH; i++) {
+	for (u32 i = 0; i < KERNEL_STACK_DEPTH; i++) {
 		if (i >= depth)
 			break;
 		tell(stack, room->event.frames[i]);
@@ -393,7 +393,7 @@ __noinline int cache_kernel_stack(u64 id, u32 depth)
 	for (u32 first = SWITCH_RETURN_ADDRESS; first < SAVED_STACK_WORDS;
 	     first += NOTED_AT_ONCE)
 		note_return_addresses(slot, first);
-	for (u32 i = 0; i < STACK_DEPTH; i++) {
+	for (u32 i = 0; i < KERNEL_STACK_DEPTH; i++) {
 		if (i >= depth)
 			break;
 		stack->told[room->event.frames[i] % RETURN_ADDRESSES] = 0;

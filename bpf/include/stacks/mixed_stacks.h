@@ -28,18 +28,19 @@ static __always_inline u64 mixed_stack_id(struct stack_scratch *room,
 __noinline int publish_python_function(u32 kind, u32 index)
 {
 	struct stack_scratch *room = scratch_room(kind);
+	struct mixed_stack *stack = mixed_room(kind);
 	struct python_function *function;
 	struct python_layout *layout;
 	struct python_link *link;
 	u64 hash, size, *slot;
 
 	function = bpf_map_lookup_elem(&python_functions, &kind);
-	if (!room || !function)
+	if (!room || !stack || !function)
 		return 0;
-	layout = find_python_layout(room->mixed.layout);
+	layout = find_python_layout(room->python.layout);
 	if (!layout)
 		return 0;
-	link = &room->mixed.links[index & (PYTHON_DEPTH - 1)];
+	link = &stack->links[index & (PYTHON_DEPTH - 1)];
 	if (link->instruction == PYTHON_ANCHOR)
 		return 0;
 	hash = hash_word(room->event.instance, link->code);
@@ -50,7 +51,7 @@ __noinline int publish_python_function(u32 kind, u32 index)
 	function->kind = EVENT_PYTHON_FUNCTION;
 	function->pid = room->event.pid;
 	function->instance = room->event.instance;
-	function->layout = room->mixed.layout;
+	function->layout = room->python.layout;
 	size = PYTHON_FUNCTION_HEADER + function->lines.bytes;
 	barrier_var(size);
 	if (size <= sizeof(*function) &&
@@ -62,32 +63,48 @@ __noinline int publish_python_function(u32 kind, u32 index)
 /* The same of all of them. */
 __noinline int publish_python_functions(u32 kind)
 {
-	struct stack_scratch *room = scratch_room(kind);
+	struct mixed_stack *stack = mixed_room(kind);
 
-	if (!room)
+	if (!stack)
 		return 0;
 	for (u32 i = 0; i < PYTHON_DEPTH; i++) {
-		if (i >= room->mixed.count)
+		if (i >= stack->count)
 			break;
 		publish_python_function(kind, i);
 	}
 	return 0;
 }
 
-/* Sends the Python frames in @room. Returns whether they were sent. */
-static __always_inline bool send_mixed_stack(struct stack_scratch *room)
+/*
+ * Sends the Python frames in the room of @kind as @hash, which they are with the
+ * native stack @native. Returns whether they were sent.
+ */
+__noinline int send_mixed_stack(u32 kind, u64 hash, u64 native)
 {
-	struct mixed_stack *stack = &room->mixed;
-	u64 size = MIXED_STACK_HEADER +
-		   (u64)stack->count * sizeof(struct python_link);
+	struct stack_scratch *room = scratch_room(kind);
+	struct mixed_stack *stack = mixed_room(kind);
+	u64 links, cfas;
 
-	/* So that the verifier sees the comparison that the compiler made. */
-	barrier_var(size);
+	if (!room || !stack)
+		return false;
 	stack->kind = EVENT_MIXED_STACK;
+	stack->hash = hash;
+	stack->native = native;
 	stack->pid = room->event.pid;
 	stack->instance = room->event.instance;
-	if (size <= sizeof(*stack) &&
-	    !bpf_ringbuf_output(&events, stack, size, can_wait()))
+	stack->stack_pointer = room->walk.registers.sp;
+	stack->layout = room->python.layout;
+	stack->depth = room->walk.depth;
+	links = (u64)stack->count * sizeof(struct python_link);
+	cfas = (u64)stack->depth * sizeof(u64);
+	/* So that the verifier sees the comparisons that the compiler made. */
+	barrier_var(links);
+	barrier_var(cfas);
+	if (links <= sizeof(stack->links) && cfas <= sizeof(stack->cfas) &&
+	    !bpf_probe_read_kernel((u8 *)stack->links + links, cfas,
+				   room->cfas) &&
+	    !bpf_ringbuf_output(&events, stack,
+				MIXED_STACK_HEADER + links + cfas, can_wait()))
 		return true;
 	__sync_fetch_and_add(&lost.stack_frames, 1);
 	return false;
@@ -100,22 +117,17 @@ static __always_inline bool send_mixed_stack(struct stack_scratch *room)
 __noinline u64 publish_mixed_stack(u32 kind, u64 native)
 {
 	struct stack_scratch *room = scratch_room(kind);
-	struct mixed_stack *stack;
 	u64 id, *slot;
 
 	if (!room)
 		return STACK_MISSED;
-	stack = &room->mixed;
 	id = mixed_stack_id(room, native);
 	slot = unseen(id);
 	/* What the native stack is must have come before. */
 	if (!slot || unseen(native))
 		return id;
 	publish_python_functions(kind);
-	stack->hash = id;
-	stack->native = native;
-	stack->depth = room->walk.depth;
-	if (send_mixed_stack(room))
+	if (send_mixed_stack(kind, id, native))
 		*slot = id;
 	return id;
 }

@@ -16,6 +16,8 @@
 
 const volatile bool want_user_stacks = true;
 const volatile bool want_kernel_stacks = true;
+/* The most frames of a user stack that the kernel's helpers give. */
+const volatile u32 helper_stack_depth = KERNEL_STACK_DEPTH;
 /*
  * For checks: every stack is walked here, and sent as a dump, too; whether it
  * could have been cached, and as what, is counted.
@@ -31,6 +33,22 @@ const volatile bool unwind_every_kernel_stack = false;
 volatile u64 kernel_cache_hits_right = 0;
 volatile u64 kernel_cache_hits_wrong = 0;
 volatile u64 kernel_cache_misses = 0;
+
+/* @hash with some frames in the room of @kind, from @first on, of @depth in all. */
+__noinline u64 hash_frames(u32 kind, u64 hash, u32 first, u32 depth)
+{
+	struct stack_scratch *room = scratch_room(kind);
+
+	if (!room)
+		return hash;
+	for (u32 i = 0; i < FRAMES_AT_ONCE; i++) {
+		if (first + i >= depth)
+			break;
+		hash = hash_word(hash,
+				 room->event.frames[frame_index(first + i)]);
+	}
+	return hash;
+}
 
 /*
  * Names the stack whose frames, @bytes of them, are in the room of @kind, and
@@ -56,10 +74,10 @@ __noinline u64 publish_stack(u32 kind, int bytes)
 
 	hash = hash_word(hash_word(0, event->instance),
 			 (u64)event->walk_end << 32 | event->leaf_is_exact);
-	for (u32 i = 0; i < STACK_DEPTH; i++) {
-		if (i >= depth)
+	for (u32 first = 0; first < STACK_DEPTH; first += FRAMES_AT_ONCE) {
+		if (first >= depth)
 			break;
-		hash = hash_word(hash, event->frames[i]);
+		hash = hash_frames(kind, hash, first, depth);
 	}
 	hash = stack_id(hash_word(hash, depth));
 
@@ -103,7 +121,7 @@ find_process(struct stack_scratch *room, struct walk_tables *tables)
 	tables->mappings = *(volatile u64 *)&process->mappings;
 	room->python.hash = 0;
 	room->python.runtime = *(volatile u64 *)&process->python_runtime;
-	room->mixed.layout = *(volatile u64 *)&process->python_layout;
+	room->python.layout = *(volatile u64 *)&process->python_layout;
 	/* The entry may have become another process's in between. */
 	barrier();
 	return process->instance == event->instance ? process : NULL;
@@ -202,10 +220,8 @@ static __always_inline u64 dump_mixed_stack(struct stack_scratch *room,
 
 	if (room->python.hash && id != STACK_MISSED) {
 		publish_python_functions(kind);
-		room->mixed.hash = id;
-		room->mixed.native = id;
-		room->mixed.depth = 0;
-		send_mixed_stack(room);
+		room->walk.depth = 0;
+		send_mixed_stack(kind, id, id);
 	}
 	return id;
 }
@@ -328,12 +344,17 @@ static __always_inline u64 capture_user_stack(void *ctx, enum scratch kind,
 	}
 	bytes = bpf_get_stack(ctx, event->frames, sizeof(event->frames),
 			      BPF_F_USER_STACK);
-	if (call_graph != CALL_GRAPH_FP && bytes == sizeof(event->frames))
-		event->walk_end = WALK_TOO_DEEP | WALK_BY_FRAME_POINTER;
+	if (bytes >= (int)(helper_stack_depth * sizeof(u64))) {
+		bytes = helper_stack_depth * sizeof(u64);
+		if (call_graph != CALL_GRAPH_FP)
+			event->walk_end = WALK_TOO_DEEP | WALK_BY_FRAME_POINTER;
+	}
 	if (call_graph == CALL_GRAPH_DWARF && bytes > (int)sizeof(u64))
 		bytes = sizeof(u64);
 	return publish_stack(kind, bytes);
 }
+
+#define KERNEL_STACK_BYTES (KERNEL_STACK_DEPTH * sizeof(u64))
 
 static __always_inline void prepare_kernel_stack(struct stack_event *event,
 						 bool leaf_is_exact)
@@ -357,8 +378,7 @@ static __always_inline u64 capture_kernel_stack(void *ctx, bool leaf_is_exact)
 	if (!room)
 		return STACK_MISSED;
 	prepare_kernel_stack(&room->event, leaf_is_exact);
-	bytes = bpf_get_stack(ctx, room->event.frames,
-			      sizeof(room->event.frames), 0);
+	bytes = bpf_get_stack(ctx, room->event.frames, KERNEL_STACK_BYTES, 0);
 	return bytes ? publish_stack(SCRATCH_HOOK, bytes) : STACK_NONE;
 }
 
@@ -396,8 +416,8 @@ static __always_inline u64 capture_saved_kernel_stack(struct task_struct *task,
 	if (!room)
 		return STACK_MISSED;
 	prepare_kernel_stack(&room->event, false);
-	bytes = bpf_get_task_stack(task, room->event.frames,
-				   sizeof(room->event.frames), 0);
+	bytes = bpf_get_task_stack(task, room->event.frames, KERNEL_STACK_BYTES,
+				   0);
 	id = publish_stack(kind, bytes);
 	if (may_be_cached && !cached && id > STACK_MISSED)
 		cache_kernel_stack(id, bytes / sizeof(u64));

@@ -43,6 +43,8 @@ enum call_graph {
 };
 
 const volatile enum call_graph call_graph = CALL_GRAPH_AUTO;
+/* How many frames of a stack are walked, and how many of an interpreter. */
+const volatile u32 max_stack = STACK_DEPTH;
 
 /* A walk in progress. */
 struct walk {
@@ -80,11 +82,9 @@ enum scratch {
 struct stack_scratch {
 	struct walk walk;
 	struct stack_event event;
-	/* So that any index of 7 bits is within the frames. */
-	u64 spare;
+	/* The CFA of each frame. */
+	u64 cfas[STACK_DEPTH];
 	struct python_walk python;
-	/* The CFAs of every walk are noted here. */
-	struct mixed_stack mixed;
 };
 
 /*
@@ -93,7 +93,7 @@ struct stack_scratch {
  */
 static __always_inline u32 frame_index(u32 depth)
 {
-	asm volatile("%0 &= 127" : "+r"(depth));
+	asm volatile("%0 &= 1023" : "+r"(depth));
 	return depth;
 }
 
@@ -104,7 +104,15 @@ struct {
 	__type(value, struct stack_scratch);
 } stack_scratch SEC(".maps");
 
-/* The same for what a Python function is. */
+/* The same for Python frames. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCRATCH_KINDS);
+	__type(key, u32);
+	__type(value, struct mixed_stack);
+} mixed_stacks SEC(".maps");
+
+/* And for what a Python function is. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, SCRATCH_KINDS);
@@ -117,6 +125,13 @@ static __always_inline struct stack_scratch *scratch_room(u32 kind)
 	u32 slot = kind;
 
 	return bpf_map_lookup_elem(&stack_scratch, &slot);
+}
+
+static __always_inline struct mixed_stack *mixed_room(u32 kind)
+{
+	u32 slot = kind;
+
+	return bpf_map_lookup_elem(&mixed_stacks, &slot);
 }
 
 /* Through code without a rule: the frame pointer's caller, then its own. */
@@ -281,7 +296,7 @@ __noinline int unwind_frame(u32 kind)
 	leaf = !depth;
 	if (!walk->ip)
 		return WALK_REACHED_ROOT;
-	if (depth >= STACK_DEPTH)
+	if (depth >= max_stack)
 		return WALK_TOO_DEEP;
 	/* Frames are return addresses: what looks them up subtracts one. */
 	room->event.frames[frame_index(depth)] = walk->ip + (exact && !leaf);
@@ -308,7 +323,26 @@ __noinline int unwind_frame(u32 kind)
 		/* The trampoline was not called: it has no call before it. */
 		room->event.frames[frame_index(depth)] = address + 2;
 	walk->at_leaf = false;
-	room->mixed.cfas[frame_index(depth)] = walk->sp;
+	room->cfas[frame_index(depth)] = walk->sp;
+	return end;
+}
+
+/*
+ * How many frames are gone through at once: a loop in a loop is less work for the
+ * verifier than one that is as long as both.
+ */
+#define FRAMES_AT_ONCE 32
+
+/* Some frames, as unwind_frame() does one. */
+__noinline int unwind_frames(u32 kind)
+{
+	int end = WALK_GOES_ON;
+
+	for (u32 i = 0; i < FRAMES_AT_ONCE; i++) {
+		end = unwind_frame(kind);
+		if (end != WALK_GOES_ON)
+			break;
+	}
 	return end;
 }
 
@@ -323,8 +357,8 @@ __noinline int unwind_stack(u32 kind)
 
 	if (!room)
 		return end;
-	for (u32 i = 0; i <= STACK_DEPTH; i++) {
-		end = unwind_frame(kind);
+	for (u32 i = 0; i <= STACK_DEPTH / FRAMES_AT_ONCE; i++) {
+		end = unwind_frames(kind);
 		if (end != WALK_GOES_ON)
 			break;
 	}
@@ -333,23 +367,26 @@ __noinline int unwind_stack(u32 kind)
 	return end;
 }
 
-/* How many frames are walked at once: more make the verifier's work longer. */
+/* The same of Python's. */
 #define PYTHON_FRAMES_AT_ONCE 8
 
 /* Notes some Python frames, as unwind_frame() does one. Returns an enum python_end. */
 __noinline int walk_python_frames(u32 kind)
 {
 	struct stack_scratch *room = scratch_room(kind);
+	struct mixed_stack *stack = mixed_room(kind);
 	struct python_layout *layout;
 	int end = PYTHON_NO_THREAD;
 
-	if (!room)
+	if (!room || !stack)
 		return end;
-	layout = find_python_layout(room->mixed.layout);
+	layout = find_python_layout(room->python.layout);
 	if (!layout)
 		return end;
 	for (u32 i = 0; i < PYTHON_FRAMES_AT_ONCE; i++) {
-		end = step_python(&room->python, layout, &room->mixed);
+		if (stack->count >= max_stack)
+			return PYTHON_TOO_DEEP;
+		end = step_python(&room->python, layout, stack);
 		if (end != PYTHON_GOES_ON)
 			break;
 	}
@@ -363,18 +400,18 @@ __noinline int walk_python_frames(u32 kind)
 __noinline int walk_python(u32 kind, u64 self)
 {
 	struct stack_scratch *room = scratch_room(kind);
+	struct mixed_stack *stack = mixed_room(kind);
 	struct python_layout *layout;
 	int end = PYTHON_NO_THREAD;
 	u64 thread;
 
-	if (!room)
+	if (!room || !stack)
 		return end;
-	layout = find_python_layout(room->mixed.layout);
+	layout = find_python_layout(room->python.layout);
 	if (!layout)
 		return end;
-	room->mixed.count = 0;
+	stack->count = 0;
 	room->python.window_bytes = 0;
-	room->mixed.stack_pointer = room->walk.registers.sp;
 	thread = python_thread(&room->python, layout, self);
 	if (!thread || !find_python_frame(&room->python, layout, thread))
 		return end;
@@ -383,7 +420,7 @@ __noinline int walk_python(u32 kind, u64 self)
 		if (end != PYTHON_GOES_ON)
 			break;
 	}
-	room->mixed.end = end;
+	stack->end = end;
 	/* 0 stands for none. */
 	room->python.hash = hash_word(room->python.hash, end) | 1;
 	return end;

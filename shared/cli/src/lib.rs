@@ -54,7 +54,7 @@ pub use error::{reason, run, usage};
 pub use flags::{
     CgroupFlags, Chosen, CommandFlags, ControlFlags, DurationFlags, FormatFlags, FrameFlags,
     IntervalFlags, OutputFlags, PinnedMapFlags, ProcessFlags, StackFlags, TargetFlags,
-    ThreadNameFlags, WaitFlags, check_processes, check_threads, nobody_named,
+    ThreadNameFlags, WaitFlags, WalkFlags, check_processes, check_threads, nobody_named,
 };
 pub use output::{Output, Spool, write_file};
 pub use parse::CommandLine;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use collect::Walking;
 use regex::Regex;
 
 /// The kernel's own bound on process and thread IDs (`PID_MAX_LIMIT`, 64-bit).
@@ -67,6 +68,18 @@ pub fn microseconds(text: &str) -> Result<u64, String> {
         .ok_or_else(|| {
             format!("give whole microseconds from 0 to {LONGEST_MICROSECONDS} (ten years)")
         })
+}
+
+/// How many frames of a stack to walk: as many as are kept, or fewer.
+///
+/// # Errors
+/// Anything else, with what is accepted.
+pub fn frames(text: &str) -> Result<usize, String> {
+    let most = Walking::MOST_FRAMES;
+    digits(text)
+        .and_then(|number| usize::try_from(number).ok())
+        .filter(|number| (1..=most).contains(number))
+        .ok_or_else(|| format!("give a number of frames from 1 to {most}"))
 }
 
 /// A mask of task states, as `TASK_…` in the kernel's include/linux/sched.h;

@@ -78,7 +78,12 @@ impl Inbox<'_> {
         let event: MixedStack = copy_start(message);
         let sent = message.len().saturating_sub(START) / size_of::<PythonLink>();
         let count = sent.min(event.count as usize).min(event.links.len());
-        self.stacks.add_mixed(&event, &event.links[..count]);
+        // The CFAs are right behind.
+        let cfas = message.get(START + count * size_of::<PythonLink>()..);
+        let (cfas, _) = cfas.unwrap_or_default().as_chunks();
+        let cfas = cfas.iter().take(event.depth as usize);
+        let cfas: Vec<u64> = cfas.map(|cfa| u64::from_ne_bytes(*cfa)).collect();
+        self.stacks.add_mixed(&event, &event.links[..count], &cfas);
     }
 
     fn take_function(&mut self, message: &[u8]) {
@@ -235,9 +240,7 @@ impl<'a> Collector<'a> {
     /// captures these stacks.
     pub fn new(object: &'a LoadedObject, choice: &StackChoice) -> Result<Self> {
         let mut stacks = Stacks::with_detail(choice.detail, choice.sources);
-        if choice.native_python {
-            stacks.show_native_python();
-        }
+        stacks.are_walked(&choice.walking);
         let inbox = Rc::new(RefCell::new(Inbox {
             stacks,
             wakers: Wakers::new(choice.per_process),

@@ -21,6 +21,7 @@ mod stacks;
 mod thread_names;
 mod unwinding;
 mod wakers;
+mod walking;
 mod window_variables;
 
 pub use collector::{Collected, Collector};
@@ -31,3 +32,4 @@ pub use spans::{NEVER, Question, SpanCollector};
 pub use stack_choice::StackChoice;
 pub use symbolize::Sources;
 pub use unwinding::{CallGraph, Space, Unwinder};
+pub use walking::{Languages, Walking};

@@ -5,7 +5,7 @@ use regex::Regex;
 use symbolize::Sources;
 
 use crate::unwinding::make_room_for_tables;
-use crate::{CallGraph, Detail, Unwinder, objects};
+use crate::{Detail, Unwinder, Walking, objects};
 
 /// Which stacks are wanted, and of what.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct StackChoice {
     /// Kernel stacks.
     pub kernel: bool,
     /// How user stacks are walked.
-    pub call_graph: CallGraph,
+    pub walking: Walking,
     /// Threads are told apart.
     pub per_thread: bool,
     /// Processes are told apart.
@@ -24,8 +24,6 @@ pub struct StackChoice {
     pub detail: Detail,
     /// Whether the source lines of frames are looked up.
     pub sources: Sources,
-    /// Whether the native frames that run Python functions are shown with them.
-    pub native_python: bool,
     /// What blocked threads wait on.
     pub objects: bool,
     /// Stacks of others than the targets are captured, too.
@@ -39,7 +37,7 @@ impl StackChoice {
     pub fn configure(&self, object: &mut OpenObject, targets: &Targets) -> Result<()> {
         object.set("want_user_stacks", self.user)?;
         object.set("want_kernel_stacks", self.kernel)?;
-        object.set("call_graph", self.call_graph.code())?;
+        self.walking.configure(object)?;
         object.set("per_thread", self.per_thread)?;
         make_room_for_tables(object, self.of_anyone || targets.is_everything())
     }
@@ -52,7 +50,7 @@ impl StackChoice {
     /// What keeps the unwind tables, if the choice takes any.
     pub fn unwinder<'a>(&self, object: &'a LoadedObject) -> Result<Option<Unwinder<'a>>> {
         match self.user {
-            true => Unwinder::new(self.call_graph, object),
+            true => Unwinder::new(self.walking, object),
             false => Ok(None),
         }
     }

@@ -20,6 +20,7 @@ use crate::living::Living;
 use crate::stacks::processes::Processes;
 use crate::stacks::python::{Extent, Functions, PythonFrames};
 use crate::unwinding::Python;
+use crate::walking::{Depths, Languages, Walking};
 
 pub(crate) use naming::{NamedStack, Quality};
 pub(crate) use walks::{Outcome, WalkEnd, Walks};
@@ -99,6 +100,8 @@ pub(crate) struct Stacks {
     /// What the leaves of kernel stacks call to sleep, where that was asked.
     sleeps: HashMap<Id<Location>, Location>,
     most_frames: usize,
+    /// How many frames stacks have that the kernel cut.
+    pub(crate) depths: Depths,
     /// Whether one found no room.
     is_full: bool,
 }
@@ -119,6 +122,7 @@ impl Stacks {
             count: 0,
             sleeps: HashMap::new(),
             most_frames: MOST_FRAMES,
+            depths: Depths::of_kernel(&Walking::default()),
             is_full: false,
         }
     }
@@ -151,9 +155,11 @@ impl Stacks {
         }
     }
 
-    /// Shows the native frames that run Python's, too.
-    pub(crate) fn show_native_python(&mut self) {
-        self.python.shows_native = true;
+    /// Takes stacks as they are walked so.
+    pub(crate) fn are_walked(&mut self, walking: &Walking) {
+        self.depths = Depths::of_kernel(walking);
+        self.python.shows_native = walking.native_python;
+        self.python.is_expected = walking.languages == Languages::Python;
     }
 
     /// What is to be said of Python's frames.
@@ -194,7 +200,7 @@ impl Stacks {
     }
 
     /// Keeps a stack that a program sent the Python frames of, if it is new.
-    pub(crate) fn add_mixed(&mut self, event: &MixedStack, links: &[PythonLink]) {
+    pub(crate) fn add_mixed(&mut self, event: &MixedStack, links: &[PythonLink], cfas: &[u64]) {
         let Some(python) = PythonFrames::from_event(event, links) else {
             return;
         };
@@ -216,10 +222,9 @@ impl Stacks {
         };
         let native = self.tree.leaf_first(stack);
         let native: Vec<Location> = native.map(|leaf| self.locations[leaf]).collect();
-        let depth = (event.depth as usize).min(event.cfas.len());
         let extent = Extent {
             stack_pointer: event.stack_pointer,
-            cfas: &event.cfas[..depth],
+            cfas,
             reached_root: outcome.is_some_and(|outcome| outcome.end == WalkEnd::Root),
         };
         let symbolizer = &mut self.symbolizer;

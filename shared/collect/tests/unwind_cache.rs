@@ -6,7 +6,7 @@ mod checked;
 
 use std::time::{Duration, Instant};
 
-use collect::{CallGraph, Unwinder};
+use collect::{Unwinder, Walking};
 use libbpf_rs::RingBufferBuilder;
 use symbolize::Symbolizer;
 
@@ -39,7 +39,7 @@ while True: down(random.randrange(5), random.randrange(4))
 fn what_is_cached_is_what_a_walk_finds() {
     let python = Python::start(BLOCKS);
     let object = python.load(&bpf::offcputime::OBJECT);
-    let unwinder = Unwinder::new(CallGraph::Auto, &object).unwrap();
+    let unwinder = Unwinder::new(Walking::default(), &object).unwrap();
     let mut unwinder = unwinder.expect("one that keeps tables");
     let processes = python.targets().processes(&object).unwrap();
     unwinder.prepare(&processes, &mut Symbolizer::new(), Duration::from_secs(10));

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use bpf::types::{EventKind, StackDump, StackEvent, WalkEnd};
-use collect::{CallGraph, Unwinder};
+use collect::{Unwinder, Walking};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use libbpf_rs::RingBufferBuilder;
@@ -74,7 +74,7 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
     let python = Python::start(BUSY);
     let pid = python.pid();
     let object = python.load(&bpf::oncputime::OBJECT);
-    let unwinder = Unwinder::new(CallGraph::Auto, &object).unwrap();
+    let unwinder = Unwinder::new(Walking::default(), &object).unwrap();
     let mut unwinder = unwinder.expect("one that keeps tables");
     let processes = python.targets().processes(&object).unwrap();
     let [process] = processes[..] else {

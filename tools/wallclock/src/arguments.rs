@@ -110,14 +110,8 @@ pub struct Arguments {
     )]
     pub(crate) min_block_us: u64,
 
-    /// How to walk user stacks: by tables made of .eh_frame (dwarf), by frame
-    /// pointers (fp), or by tables and, in code that has none, frame pointers
-    #[arg(long, value_name = "MODE", default_value = "auto", value_parser = ["auto", "fp", "dwarf"])]
-    pub(crate) call_graph: String,
-
-    /// Show the interpreter's own frames that run Python functions, too
-    #[arg(long)]
-    pub(crate) native_python: bool,
+    #[command(flatten)]
+    pub(crate) walk: cli::WalkFlags,
 
     #[command(flatten)]
     pub(crate) output: cli::FormatFlags,

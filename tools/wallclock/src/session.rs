@@ -80,15 +80,16 @@ pub(crate) fn measure(
 /// machine, if none are named.
 fn spawn(arguments: &Arguments, targets: &Targets) -> anyhow::Result<[Child; 2]> {
     let whom = whom(arguments, targets);
-    let whom: Vec<&str> = whom.iter().map(String::as_str).collect();
+    let whom = whom.iter().map(String::as_str);
+    let walk = arguments.walk.arguments();
     let frequency = arguments.frequency.to_string();
     let min_block_us = arguments.min_block_us.to_string();
-    let mut all = vec!["--format", "scope", "--call-graph", &arguments.call_graph];
+    let mut all = vec!["--format", "scope"];
+    all.extend(walk.iter().map(String::as_str));
     all.extend(arguments.command.follows_children().then_some("--children"));
     let frames = arguments.frames;
     all.extend(frames.srcline.then_some("--srcline"));
     all.extend(frames.inline.then_some("--inline"));
-    all.extend(arguments.native_python.then_some("--native-python"));
     all.extend(whom);
     let on_cpu = [&["-F", &frequency], &all[..]].concat();
     let mut off_cpu = [&["-m", &min_block_us, "--states"], &all[..]].concat();

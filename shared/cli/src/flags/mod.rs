@@ -7,12 +7,13 @@ mod output;
 mod target;
 mod thread_name;
 mod wait;
+mod walk;
 
 use std::os::fd::RawFd;
 use std::time::Duration;
 
 use clap::Args;
-use collect::{CallGraph, Detail, StackChoice};
+use collect::{Detail, StackChoice};
 
 use crate::values;
 
@@ -23,6 +24,7 @@ pub use output::{Chosen, FormatFlags, FrameFlags, OutputFlags};
 pub use target::{ProcessFlags, TargetFlags, check_processes, check_threads};
 pub use thread_name::{ThreadNameFlags, nobody_named};
 pub use wait::WaitFlags;
+pub use walk::WalkFlags;
 
 /// How long to measure.
 #[derive(Args, Clone, Debug, Default)]
@@ -66,17 +68,8 @@ pub struct StackFlags {
     #[arg(short = 'K', long)]
     pub kernel_stacks_only: bool,
 
-    /// How to walk user stacks: by tables made of .eh_frame (dwarf), by frame
-    /// pointers (fp), or by tables and, in code that has none, frame pointers
-    #[arg(
-        long, value_name = "MODE", default_value = "auto",
-        value_parser = CallGraph::by_name
-    )]
-    pub call_graph: CallGraph,
-
-    /// Show the interpreter's own frames that run Python functions, too
-    #[arg(long)]
-    pub native_python: bool,
+    #[command(flatten)]
+    walk: WalkFlags,
 }
 
 impl StackFlags {
@@ -87,7 +80,7 @@ impl StackFlags {
         StackChoice {
             user: !self.kernel_stacks_only,
             kernel: !self.user_stacks_only,
-            call_graph: self.call_graph,
+            walking: self.walk.walking(),
             per_thread: needs.threads,
             per_process: needs.threads || needs.processes,
             detail: match needs.addresses {
@@ -95,7 +88,6 @@ impl StackFlags {
                 false => Detail::Names,
             },
             sources: output.frames.sources(),
-            native_python: self.native_python,
             // Without the kernel's part of a stack there is no reason that they belong to.
             objects: !self.user_stacks_only && (needs.addresses || output.frames.reasons),
             of_anyone: false,
@@ -126,6 +118,7 @@ pub struct ControlFlags {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use clap::Parser;
+    use collect::{CallGraph, Languages, Walking};
 
     use super::*;
     use crate::parse::parse_line;
@@ -229,9 +222,19 @@ mod tests {
         for flag in ["-s", "--addresses"] {
             assert_eq!(choice(flag).detail, Detail::Addresses);
         }
-        assert_eq!(choice("").call_graph, CallGraph::Auto);
-        assert_eq!(choice("--call-graph fp").call_graph, CallGraph::Fp);
+        let walking = |line: &str| choice(line).walking;
+        assert_eq!(walking("").call_graph, CallGraph::Auto);
+        assert_eq!(walking("--call-graph fp").call_graph, CallGraph::Fp);
         assert!(parse("--call-graph lbr").is_err());
+        assert_eq!(walking("").max_stack, Walking::MOST_FRAMES);
+        assert_eq!(walking("--max-stack 30").max_stack, 30);
+        for wrong in ["0", "1025", "-1", "all"] {
+            assert!(parse(&format!("--max-stack {wrong}")).is_err(), "{wrong}");
+        }
+        assert_eq!(walking("").languages, Languages::Known);
+        assert_eq!(walking("--language python").languages, Languages::Python);
+        assert_eq!(walking("--language none").languages, Languages::None);
+        assert!(parse("--language cobol").is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use bpf::types::{PreexistingThread, STACK_DEPTH, STACK_TO_READ, Thread, ThreadState};
+use bpf::types::{PreexistingThread, STACK_TO_READ, Thread, ThreadState};
 use libbpf_rs::{Map, MapCore, MapFlags, ProgramMut};
 use loader::iterators::{self, copy};
 use loader::{Result, monotonic_ns};
@@ -137,7 +137,8 @@ impl PreexistingStack {
                         leaf_is_exact,
                         ..
                     } = dumped;
-                    let addresses = walk_frame_pointers(registers, &mut dumped.stack, STACK_DEPTH);
+                    let addresses =
+                        walk_frame_pointers(registers, &mut dumped.stack, stacks.depths.user);
                     let user = UserStack::of_frames(&addresses, leaf_is_exact);
                     stacks.add_user(id, process, user);
                 }
@@ -183,10 +184,10 @@ impl Reader {
             outcome,
             python,
         };
-        collector.with_stacks(|_, unwinder| {
+        collector.with_stacks(|stacks, unwinder| {
             let Some(unwinder) = unwinder else {
                 let walk = Walk {
-                    addresses: walk_frame_pointers(registers, memory, STACK_DEPTH),
+                    addresses: walk_frame_pointers(registers, memory, stacks.depths.user),
                     cfas: Vec::new(),
                     end: End::NoRule,
                     by_frame_pointer: true,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
-use bpf::types::STACK_DEPTH;
 use profile::{Id, ModuleKind, Stack, StackId, marker};
 use symbolize::Location;
 
@@ -132,7 +131,7 @@ impl Stacks {
         let root = self.root(stack);
         let is_too_deep = match outcome {
             Some(outcome) => outcome.end == WalkEnd::TooDeep,
-            None => self.tree.leaf_first(stack).count() == STACK_DEPTH,
+            None => self.tree.leaf_first(stack).count() == self.most_told(stack),
         };
         let is_whole = match outcome {
             Some(outcome) => outcome.end == WalkEnd::Root,
@@ -156,6 +155,15 @@ impl Stacks {
     fn file(&self, location: Location) -> Option<Arc<str>> {
         let module = self.symbolizer.frame(location).module?;
         (module.kind != ModuleKind::Jit).then(|| Arc::clone(&module.name))
+    }
+
+    /// How many frames the kernel tells at most of a stack that it walked itself.
+    fn most_told(&self, stack: StackId) -> usize {
+        let leaf = self.tree.node(stack).map(|(_, leaf)| self.locations[leaf]);
+        match leaf {
+            Some(Location::Kernel { .. }) => self.depths.kernel,
+            _ => self.depths.user,
+        }
     }
 
     /// The frame that is nearest to the root.

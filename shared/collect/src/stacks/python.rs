@@ -44,6 +44,9 @@ pub(crate) struct Functions {
     evaluators: HashMap<u32, Vec<(u64, u64)>>,
     /// Whether the native frame that runs Python frames is shown with them.
     pub(crate) shows_native: bool,
+    /// Whether it is to be said if there is no interpreter.
+    pub(crate) is_expected: bool,
+    is_there: bool,
     /// Versions whose frames nobody knows how to read.
     unknown: BTreeSet<Version>,
     counts: Counts,
@@ -212,6 +215,7 @@ impl Functions {
 
     /// Takes in an interpreter that was found in a process.
     pub(crate) fn see(&mut self, interpreter: Python) {
+        self.is_there = true;
         if interpreter.layout.is_none() {
             self.unknown.insert(interpreter.version);
         }
@@ -307,7 +311,13 @@ impl Functions {
                  {gone} functions were gone before they could be named"
             )
         });
-        unknown.chain(counted).collect()
+        let is_missed = self.is_expected && !self.is_there;
+        let missed = is_missed.then(|| {
+            "--language python: no process that was measured has a Python interpreter; \
+             its stacks are native"
+                .to_owned()
+        });
+        unknown.chain(counted).chain(missed).collect()
     }
 }
 

@@ -28,6 +28,16 @@ impl CallGraph {
         }
     }
 
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            CallGraph::Auto => "auto",
+            CallGraph::Fp => "fp",
+            CallGraph::Dwarf => "dwarf",
+        }
+    }
+
     /// `call_graph` of the BPF programs.
     pub fn code(self) -> u32 {
         let mode = match self {

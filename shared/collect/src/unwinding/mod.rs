@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use bpf::types::{PYTHON_DEPTH, STACK_DEPTH};
+use bpf::types::PYTHON_DEPTH;
 use languages::python::{self, End};
 use loader::{LoadedObject, Result};
 use symbolize::{CodeMapping, Process, Symbolizer};
@@ -26,6 +26,7 @@ use unwind::{Memory, Mode, Registers, Walk, walk};
 
 use crate::living::Living;
 use crate::stacks::python::PythonFrames;
+use crate::walking::{Languages, Walking};
 
 pub use call_graph::CallGraph;
 use dumps::Dumps;
@@ -74,6 +75,7 @@ struct Known {
 /// Keeps a program's unwind tables.
 pub struct Unwinder<'a> {
     mode: Mode,
+    walking: Walking,
     kernel: KernelTables<'a>,
     files: Files,
     processes: HashMap<Process, Known>,
@@ -98,10 +100,9 @@ pub struct Unwinder<'a> {
 }
 
 impl<'a> Unwinder<'a> {
-    /// For programs that were told to walk by `call_graph`; `None` if that takes no
-    /// tables.
-    pub fn new(call_graph: CallGraph, object: &'a LoadedObject) -> Result<Option<Self>> {
-        let mode = match call_graph {
+    /// For programs that were told to walk so; `None` if that takes no tables.
+    pub fn new(walking: Walking, object: &'a LoadedObject) -> Result<Option<Self>> {
+        let mode = match walking.call_graph {
             CallGraph::Auto => Mode::Auto,
             CallGraph::Dwarf => Mode::Tables,
             CallGraph::Fp => return Ok(None),
@@ -109,6 +110,7 @@ impl<'a> Unwinder<'a> {
         let now = Instant::now();
         Ok(Some(Unwinder {
             mode,
+            walking,
             kernel: KernelTables::new(object)?,
             files: Files::new(),
             processes: HashMap::new(),
@@ -290,7 +292,7 @@ impl<'a> Unwinder<'a> {
             self.mode,
             space,
             memory,
-            STACK_DEPTH,
+            self.walking.max_stack,
         ))
     }
 
@@ -311,7 +313,8 @@ impl<'a> Unwinder<'a> {
             runtime, layout, ..
         } = self.space(process)?.python()?;
         let layout = (*layout)?;
-        let chain = python::walk(memory, layout, *runtime, thread_pointer, PYTHON_DEPTH);
+        let most = PYTHON_DEPTH.min(self.walking.max_stack);
+        let chain = python::walk(memory, layout, *runtime, thread_pointer, most);
         (chain.end != End::NoThread).then_some(PythonFrames { layout, chain })
     }
 
@@ -378,7 +381,10 @@ impl<'a> Unwinder<'a> {
                 self.is_any_awaited |= known.awaited.is_some();
                 continue;
             };
-            let space = Space::new(code, &self.files);
+            let mut space = Space::new(code, &self.files);
+            if self.walking.languages == Languages::None {
+                space.forget_languages();
+            }
             self.interpreters.extend(space.python().cloned());
             let is_newest = self.newest.get(&process.pid) == Some(&process.instance);
             let before = known.placed.take();
@@ -421,7 +427,7 @@ impl<'a> Unwinder<'a> {
                     self.mode,
                     space,
                     stack,
-                    STACK_DEPTH,
+                    self.walking.max_stack,
                 );
                 (dumped, walk)
             })

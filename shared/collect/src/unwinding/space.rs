@@ -93,6 +93,11 @@ impl Space {
         }
     }
 
+    /// Has only native frames be read.
+    pub(crate) fn forget_languages(&mut self) {
+        self.python = None;
+    }
+
     /// The Python interpreter that it has.
     pub(crate) fn python(&self) -> Option<&Python> {
         self.python.as_ref()

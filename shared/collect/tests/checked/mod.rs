@@ -4,19 +4,23 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use collect::{CallGraph, Detail, Sources, StackChoice};
+use collect::{CallGraph, Detail, Languages, Sources, StackChoice, Walking};
 use loader::{Kernel, LoadedObject, OpenObject, Targets};
 
 /// User stacks, by tables where there are any.
 const STACKS: StackChoice = StackChoice {
     user: true,
     kernel: false,
-    call_graph: CallGraph::Auto,
+    walking: Walking {
+        call_graph: CallGraph::Auto,
+        max_stack: Walking::MOST_FRAMES,
+        languages: Languages::Known,
+        native_python: false,
+    },
     per_thread: false,
     per_process: false,
     detail: Detail::Names,
     sources: Sources::None,
-    native_python: false,
     objects: false,
     of_anyone: false,
     thread_names: None,

@@ -84,9 +84,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
-        rule: "127 frames are kept",
+        rule: "1,024 frames are kept",
         file: "include/stacks/unwind.h",
-        change: ("if (depth >= STACK_DEPTH)", "if (depth >= STACK_DEPTH - 1)"),
+        change: ("if (depth >= max_stack)", "if (depth >= max_stack - 1)"),
         expected: Caught(&["together::stacks::limits::more_levels_are_truncated_at_the_root"]),
     },
     Mutant {

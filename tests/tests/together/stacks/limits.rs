@@ -18,7 +18,7 @@ use systemscope_tests::{
 };
 
 /// As many frames as a stack can have.
-const DEPTH: usize = 127;
+const DEPTH: usize = 1024;
 
 /// The tools that walk stacks, at a rate that finds something soon.
 fn on(tool: &str, pid: u32) -> Tool {
@@ -42,20 +42,20 @@ fn levels(line: &Line) -> usize {
 }
 
 /// Stacks of `recursion` that are at its bottom.
-fn at_bottom(tool: &str, levels: usize) -> Folded {
+fn at_bottom(tool: &str, levels: usize, arguments: &str) -> Folded {
     let recursion = start_recursion(levels);
-    let folded = on(tool, recursion.pid()).folded(1.0);
+    let folded = on(tool, recursion.pid()).args(arguments).folded(1.0);
     let bottom = folded.under("at_bottom");
     assert!(bottom.total() > 0, "{folded}");
     bottom
 }
 
 #[test]
-fn a_hundred_levels_are_whole() {
+fn a_thousand_levels_are_whole() {
     let _turn = Turn::share();
     for tool in ["oncputime", "offcputime"] {
-        for line in at_bottom(tool, 100).lines {
-            assert_eq!(levels(&line), 100, "{tool}: {line}");
+        for line in at_bottom(tool, 1000, "").lines {
+            assert_eq!(levels(&line), 1000, "{tool}: {line}");
             assert!(line.has_path(&["main", "down"]), "{tool}: {line}");
             assert!(!line.has("[truncated]"), "{tool}: {line}");
         }
@@ -65,13 +65,17 @@ fn a_hundred_levels_are_whole() {
 #[test]
 fn more_levels_are_truncated_at_the_root() {
     let _turn = Turn::share();
+    let asked = [("", DEPTH), ("--max-stack 40", 40)];
     for tool in ["oncputime", "offcputime"] {
-        for line in at_bottom(tool, 300).lines {
-            let (mark, frames) = line.frames.split_first().unwrap();
-            assert_eq!(mark, "[truncated]", "{tool}: {line}");
-            assert_eq!(frames.len(), DEPTH, "{tool}: {line}");
-            let others = frames.iter().skip_while(|frame| *frame == "down");
-            assert_eq!(levels(&line) + others.count(), DEPTH, "{tool}: {line}");
+        for (arguments, depth) in asked {
+            for line in at_bottom(tool, 2000, arguments).lines {
+                let (mark, frames) = line.frames.split_first().unwrap();
+                assert_eq!(mark, "[truncated]", "{tool} {arguments}: {line}");
+                assert_eq!(frames.len(), depth, "{tool} {arguments}: {line}");
+                let others = frames.iter().skip_while(|frame| *frame == "down");
+                let all = levels(&line) + others.count();
+                assert_eq!(all, depth, "{tool} {arguments}: {line}");
+            }
         }
     }
 }
@@ -84,7 +88,7 @@ fn switches(pid: u32) -> u64 {
 #[test]
 fn stacks_too_deep_are_counted() {
     let _turn = Turn::share();
-    let recursion = start_recursion(300);
+    let recursion = start_recursion(2000);
     let before = switches(recursion.pid());
     let finished = on("offcputime", recursion.pid()).arg("1").run().succeeded();
     let booked = switches(recursion.pid()) - before;
