@@ -19,7 +19,7 @@ static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 	if (!state_is_wanted(state) || !is_chosen(task))
 		return;
 	thread->user = user_stack_left(ctx, task, thread);
-	thread->lock_holder = lock_holder(task);
+	thread->lock_holder = lock_holder(task, thread);
 }
 
 static __always_inline void thread_woken(void *ctx, struct task_struct *task,

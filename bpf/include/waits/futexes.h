@@ -6,9 +6,11 @@
 #ifndef SYSTEMSCOPE_FUTEXES_H
 #define SYSTEMSCOPE_FUTEXES_H
 
+#include "clock/thread_clock.h"
 #include "stacks/user_memory.h"
 #include "waits/futex_calls.h"
 #include "waits/object_event.h"
+#include "waits/python_lock.h"
 #include "waits/system_calls_x86_64.h"
 
 /* PID_MAX_LIMIT of include/linux/threads.h */
@@ -24,7 +26,8 @@
  * The thread that holds the lock for which @task, which is current, leaves its CPU; 0
  * if none is known. What the lock says of it is memory of @task's, and is read now.
  */
-static __always_inline u32 lock_holder(struct task_struct *task)
+static __always_inline u32 lock_holder(struct task_struct *task,
+				       struct thread *thread)
 {
 	struct pt_regs *regs = user_regs(task);
 	u32 operation, holder;
@@ -41,6 +44,8 @@ static __always_inline u32 lock_holder(struct task_struct *task)
 		return read_user(&holder, sizeof(holder), lock + MUTEX_OWNER) ?
 			       holder :
 			       0;
+	if (operation == FUTEX_WAIT_BITSET && any_python)
+		return python_lock_holder(thread->pid, lock);
 	if (is_priority_inheriting(operation))
 		return read_user(&holder, sizeof(holder), lock) ?
 			       holder & FUTEX_TID_MASK :

@@ -244,7 +244,7 @@ impl<'a> Collector<'a> {
         let inbox = Rc::new(RefCell::new(Inbox {
             stacks,
             wakers: Wakers::new(choice.per_process),
-            objects: Objects::new(),
+            objects: Objects::new(choice.per_thread),
             ended: Vec::new(),
             unwinder: choice.unwinder(object)?,
         }));

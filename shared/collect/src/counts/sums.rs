@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn processes_that_do_the_same_have_one_sum() {
         let (stacks, wakers) = (two_of_the_same(), Wakers::new(false));
-        let objects = Objects::new();
+        let objects = Objects::new(false);
         let arrived = Arrived {
             stacks: &stacks,
             wakers: &wakers,
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_sum_waits_for_its_stack_unless_that_is_lost() {
         let (mut stacks, wakers) = (two_of_the_same(), Wakers::new(false));
-        let objects = Objects::new();
+        let objects = Objects::new(false);
         let mut sums = Sums::new(false);
         fn of<'a>(stacks: &'a Stacks, wakers: &'a Wakers, objects: &'a Objects) -> Arrived<'a> {
             Arrived {

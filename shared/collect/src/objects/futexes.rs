@@ -10,7 +10,8 @@ use super::{comm, owner};
 use crate::reasons::PYTHON_RUNTIME;
 
 /// FUTEX_WAIT and FUTEX_WAIT_BITSET of `include/uapi/linux/futex.h`.
-const WAITS: [u32; 2] = [0, 9];
+const WAITS: [u32; 2] = [0, WAIT_BITSET];
+const WAIT_BITSET: u32 = 9;
 /// What a mutex of glibc's, or of Rust's, is while somebody waits for it:
 /// `sysdeps/nptl/lowlevellock.h`, `library/std/src/sys/sync/mutex/futex.rs`.
 const LOCKED_WITH_WAITERS: u32 = 2;
@@ -28,7 +29,9 @@ pub(crate) struct Futex {
     value: u32,
     data: Option<Data>,
     /// The name of the thread that held it, if the lock told which.
-    pub(crate) holder: Option<Box<str>>,
+    holder: Option<Box<str>>,
+    /// Whether the lock has a condition, as that of Python's interpreters.
+    has_condition: bool,
 }
 
 impl Futex {
@@ -39,6 +42,12 @@ impl Futex {
             tid: self.value,
         }
     }
+
+    /// The thread that held it: what a mutex tells is of no worth where the futex is that of
+    /// a condition, and the other way round.
+    pub(crate) fn holder(&self, is_gil: bool) -> Option<&str> {
+        (self.has_condition == is_gil).then_some(self.holder.as_deref())?
+    }
 }
 
 /// What is known of futexes' addresses.
@@ -48,9 +57,18 @@ pub(crate) struct FutexPlaces {
     /// Those that somebody waited for otherwise than for a mutex.
     no_locks: HashSet<(Process, u64)>,
     variables: HashMap<Data, Variable>,
+    /// Whether threads are told apart.
+    per_thread: bool,
 }
 
 impl FutexPlaces {
+    pub(super) fn new(per_thread: bool) -> FutexPlaces {
+        FutexPlaces {
+            per_thread,
+            ..FutexPlaces::default()
+        }
+    }
+
     /// Takes in a futex that somebody waited for.
     pub(super) fn see(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) -> Futex {
         let (process, address) = (owner(event), event.address);
@@ -58,18 +76,30 @@ impl FutexPlaces {
             self.no_locks.insert((process, address));
         }
         let locate = || symbolizer.locate_data(process, address);
-        let place = self.located.entry((process, address));
         let holder = match event.tid {
             0 => None,
-            tid => comm(&format!("/proc/{}/task/{tid}/comm", process.pid)),
+            tid => self.thread(process.pid, tid),
         };
+        let place = self.located.entry((process, address));
         Futex {
             process,
             address,
             value: event.value,
             data: *place.or_insert_with(locate),
             holder: holder.map(Into::into),
+            has_condition: event.operation == WAIT_BITSET,
         }
+    }
+
+    /// A thread's name; of one that is called as its process is, where threads are told
+    /// apart, its number as well.
+    fn thread(&self, pid: u32, tid: u32) -> Option<String> {
+        let name = comm(&format!("/proc/{pid}/task/{tid}/comm"))?;
+        let tells_nothing = || comm(&format!("/proc/{pid}/comm")).as_ref() == Some(&name);
+        Some(match self.per_thread && tells_nothing() {
+            true => format!("{name}/{tid}"),
+            false => name,
+        })
     }
 
     /// Names the variables.
@@ -156,8 +186,8 @@ mod tests {
         assert_eq!(says(&joined), Some((Reason::Child, "thread")));
         assert_eq!(says(&other), None);
         assert_eq!(
-            (&mutex.holder, places.variable(&mutex, Reason::Lock)),
-            (&None, None)
+            (mutex.holder(false), places.variable(&mutex, Reason::Lock)),
+            (None, None)
         );
     }
 }

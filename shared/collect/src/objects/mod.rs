@@ -52,12 +52,13 @@ pub(crate) enum Object {
 }
 
 impl Objects {
-    pub(crate) fn new() -> Objects {
+    /// For objects of threads that are told apart, or not.
+    pub(crate) fn new(per_thread: bool) -> Objects {
         let mut known = Interner::new();
         known.insert(OTHER, Object::Other, ());
         Objects {
             known,
-            places: FutexPlaces::default(),
+            places: FutexPlaces::new(per_thread),
             listeners: Listeners::default(),
             is_full: false,
         }
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_one_of_the_others() {
-        let (mut objects, mut symbolizer) = (Objects::new(), Symbolizer::new());
+        let (mut objects, mut symbolizer) = (Objects::new(false), Symbolizer::new());
         assert_eq!(objects.first(NO_OBJECT), Some(NO_OBJECT));
         assert_eq!(objects.get(NO_OBJECT), None);
         for at in 1..MOST_KEPT as u64 {

@@ -119,6 +119,7 @@ impl Reasons {
             }
             Object::Futex(futex) => told_futex(profile, stack, futex, place.objects, reason),
         });
+        let is_gil = (reason, detail) == GIL;
         let detail = profile.names.text(detail);
         let who = Who {
             thread: Some(place.thread),
@@ -135,7 +136,7 @@ impl Reasons {
             detail,
             object: object.map(|object| profile.names.text(&object)),
             holder: (futex.filter(|_| reason == Reason::Lock))
-                .and_then(|futex| futex.holder.as_ref())
+                .and_then(|futex| futex.holder(is_gil))
                 .map(|holder| profile.names.text(holder)),
             idleness: told.unwrap_or_default(),
         })

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use bpf::types::{DumpBudget, DumpLimits, SHARD_ROWS, UnwindMapping, UnwindPage, UnwindProcess};
 use libbpf_rs::{Map, MapCore, MapFlags};
 use loader::iterators::copy;
-use loader::{Context, Error, LoadedObject, OpenObject, Result};
+use loader::{Context, Error, LoadedObject, OpenObject, Result, Variable};
 use plain::Plain;
 use symbolize::Process;
 use unwind::{Rule, Table};
@@ -80,6 +80,8 @@ pub(crate) struct KernelTables<'a> {
     mappings: Ranges,
     /// How often mappings were put in force.
     generation: u64,
+    /// Where programs look that may read locks of Python's.
+    any_python: Option<Variable<'a, u32>>,
 }
 
 impl<'a> KernelTables<'a> {
@@ -102,6 +104,7 @@ impl<'a> KernelTables<'a> {
             pages: Ranges::new(0, maps.pages.max_entries()),
             mappings: Ranges::new(0, maps.mappings.max_entries()),
             generation: 0,
+            any_python: object.variable("any_python").ok(),
             maps,
         })
     }
@@ -173,6 +176,9 @@ impl<'a> KernelTables<'a> {
         {
             value.python_runtime = python.runtime;
             value.python_layout = layout.minor.into();
+            if let Some(any_python) = &self.any_python {
+                any_python.set(1);
+            }
         }
         // SAFETY: a struct of integers without padding.
         let value = unsafe { plain::as_bytes(&value) };
