@@ -3,6 +3,7 @@
 
 mod damages;
 mod pools;
+mod second_opinions;
 mod servers;
 
 use std::collections::{BTreeMap, HashSet};
@@ -34,6 +35,7 @@ struct Row {
     scene: String,
     chain: Vec<(String, String, u64)>,
     thread: u32,
+    ident: u64,
     seconds: f64,
     elapsed: f64,
 }
