@@ -2,9 +2,9 @@
 # Installs the system packages that are missing, and only those.
 #
 #     packages.sh build          what the build needs
-#     packages.sh test           what the tests need as well, and viewers from npm
+#     packages.sh test           what the tests need as well, from npm and PyPI too
 #     packages.sh bench          what is compared with in `make bench` as well
-#     packages.sh truth          what is watched in `make truth` as well
+#     packages.sh truth          what is watched in `make truth` as well, from PyPI too
 #     packages.sh lint           what `make lint` needs as well
 #     packages.sh kernels        what `make test-kernels` needs as well
 set -euo pipefail
@@ -97,7 +97,11 @@ if [[ $purpose == truth ]]; then
 	has javac || need default-jdk-headless java-devel jdk-openjdk
 	has redis-server || need redis-server redis redis
 	has redis-benchmark || need redis-tools redis redis
+fi
+if [[ $purpose == test || $purpose == truth ]]; then
 	has wrk || need wrk wrk wrk
+	# The distribution's Python, whichever comes first on the PATH.
+	/usr/bin/python3 -c 'import ensurepip' 2>/dev/null || need python3-venv python3 python
 fi
 if [[ $purpose == kernels ]]; then
 	has strip || need binutils binutils binutils
@@ -137,4 +141,18 @@ if [[ $purpose == test && ! $viewers/node_modules/.package-lock.json -nt $viewer
 	echo "==> Installing with npm: what $viewers/package.json names" >&2
 	npm ci --prefix "$viewers" --ignore-scripts --no-audit --no-fund --silent >&2 ||
 		die "npm could not install what $viewers/package.json names: see above"
+fi
+
+# Programs in Python that are watched, and another who looks at such. What was installed
+# last is noted when all of it is there.
+pypi=tests/pypi
+if [[ $purpose == test || $purpose == truth ]] &&
+	[[ ! $pypi/venv/requirements.txt -nt $pypi/requirements.txt ]]; then
+	echo "==> Installing with pip: what $pypi/requirements.txt names" >&2
+	/usr/bin/python3 -m venv --clear "$pypi/venv" ||
+		die "/usr/bin/python3 could not make $pypi/venv: see above"
+	"$pypi/venv/bin/pip" --quiet --disable-pip-version-check install --require-hashes --no-deps \
+		--only-binary=:all: --requirement "$pypi/requirements.txt" >&2 ||
+		die "pip could not install what $pypi/requirements.txt names: see above"
+	cp "$pypi/requirements.txt" "$pypi/venv/"
 fi

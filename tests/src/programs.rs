@@ -6,6 +6,7 @@ pub mod cgroup;
 pub mod compiling;
 pub mod container;
 pub mod control;
+pub mod django;
 pub mod mariadb;
 pub mod nginx;
 pub mod peers;

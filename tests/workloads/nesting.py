@@ -5,11 +5,15 @@ usage: nesting.py TRUTH        each scene blocks twice: run for the first time, 
        nesting.py TRUTH busy   it says ready, waits for a line, computes 0.2 s in each scene,
                                says done, and waits for another line
        nesting.py TRUTH gil    one thread holds the interpreter's lock, two wait for it
+       nesting.py TRUTH hold   each scene blocks for ever, in a thread of its own; it says
+                               ready, and on SIGUSR1 faulthandler writes to TRUTH.dump
 
-At its end it writes to TRUTH, a line of JSON for each time that a scene did so:
+At its end, or before it is ready to be held, it writes to TRUTH, a line of JSON for each time
+that a scene did so:
   scene     its name
   chain     [name, file, line] of each frame, outermost first, as the interpreter has them
   thread    the kernel's ID of the thread
+  ident     the interpreter's, which is that of POSIX
   seconds   blocked for at least so long, or computed for so long
   elapsed   from before it until after it
 """
@@ -17,6 +21,7 @@ At its end it writes to TRUTH, a line of JSON for each time that a scene did so:
 import asyncio
 import contextlib
 import ctypes
+import faulthandler
 import functools
 import json
 import os
@@ -31,6 +36,7 @@ import zlib
 # Enough for each version that replaces what it runs often.
 WARM = 64
 DEPTH = 500
+FOREVER = 10**6
 
 clock = time.monotonic
 SCENES = []
@@ -61,7 +67,8 @@ def chain_of(frame):
 def tell(frame, seconds, elapsed):
     """Notes where the thread was, afterwards: a look at its frames changes them."""
     row = {"scene": current, "chain": chain_of(frame), "seconds": seconds}
-    truth.append(dict(row, elapsed=elapsed, thread=threading.get_native_id()))
+    ids = {"thread": threading.get_native_id(), "ident": threading.get_ident()}
+    truth.append(dict(row, elapsed=elapsed, **ids))
 
 
 def innermost():
@@ -72,6 +79,8 @@ def innermost():
     if action == "block":
         began = clock(); time.sleep(pause); tell(sys._getframe(), pause, clock() - began)
         return
+    if action == "hold":
+        tell(sys._getframe(), 0, 0); time.sleep(FOREVER)
     began, cpu = clock(), time.thread_time()
     end = cpu + 0.2
     if action == "loop":
@@ -627,6 +636,24 @@ def busy():
     action = None
 
 
+def hold():
+    global action, current
+    # It keeps the file open.
+    dump = open(sys.argv[1] + ".dump", "w")
+    faulthandler.register(signal.SIGUSR1, file=dump, all_threads=True)
+    # Python has handlers run by the main thread.
+    scenes = [pair for pair in SCENES if pair[1] is not a_signal_handler]
+    for _, function in scenes:
+        for _ in range(WARM):
+            warmed(function)
+    action = "hold"
+    for current, function in scenes:
+        threading.Thread(target=warmed, args=(function,), daemon=True).start()
+        # The next scene has another name.
+        while not truth or truth[-1]["scene"] != current:
+            time.sleep(0.001)
+
+
 def hold_the_lock(count, is_held):
     began, cpu = clock(), time.thread_time()
     # Nobody else gets it before a sum is done.
@@ -671,12 +698,12 @@ def main():
         # Who runs this as a command learns by and by which libraries it has.
         for _ in range(6):
             time.sleep(0.1)
-        {"block": block, "busy": busy, "gil": gil}[mode]()
+        {"block": block, "busy": busy, "gil": gil, "hold": hold}[mode]()
     with open(path, "w") as file:
         for row in truth:
             file.write(json.dumps(row) + "\n")
-    if mode == "busy":
-        print("done", flush=True)
+    if mode in ("busy", "hold"):
+        print({"busy": "done", "hold": "ready"}[mode], flush=True)
         sys.stdin.readline()
 
 

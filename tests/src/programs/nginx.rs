@@ -207,7 +207,7 @@ fn ask(port: u16) -> std::io::Result<()> {
 }
 
 /// A port that nobody listens on now.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     listener.local_addr().expect("its number").port()
 }
@@ -235,7 +235,7 @@ fn sockets_of(pid: u32) -> usize {
 }
 
 #[track_caller]
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "waited in vain until {what}");

@@ -1,14 +1,19 @@
 //! Frames of Python, where the interpreter itself says that they are: `nesting.py` tells.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+mod damages;
+mod pools;
+mod second_opinions;
+mod servers;
+
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
 use serde::Deserialize;
-use systemscope_tests::printed::python::{Call, Stack, UNKNOWN, stacks};
+use systemscope_tests::printed::python::{Call, Stack, stacks};
 use systemscope_tests::programs::pythons::{Python, pythons, some_pythons};
 use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::workload::scratch;
@@ -30,6 +35,7 @@ struct Row {
     scene: String,
     chain: Vec<(String, String, u64)>,
     thread: u32,
+    ident: u64,
     seconds: f64,
     elapsed: f64,
 }
@@ -358,129 +364,6 @@ fn what_computes_has_its_frames() {
     }
 }
 
-/// Four processes that sleep in a function, over and over.
-const POOL: &str = "
-import multiprocessing, os, sys, time
-def doze(seconds):
-    time.sleep(seconds)
-    return os.getpid()
-if __name__ == '__main__':
-    context = multiprocessing.get_context(sys.argv[1])
-    with context.Pool(4) as pool:
-        workers = set()
-        while len(workers) < 4:
-            workers.update(pool.map(doze, [0.05] * 8, chunksize=1))
-        print('ready', flush=True)
-        pool.map(doze, [0.02] * int(sys.argv[2]), chunksize=1)
-";
-
-/// Four processes sleep in that function, and all that is known of them has a name.
-fn assert_pool(what: &str, stacks: &[Stack]) {
-    assert_all_known(what, stacks);
-    let doze = |stack: &&Stack| {
-        let calls = stack.calls();
-        let last = calls.last().map(|call| (&*call.name, call.line));
-        last == Some(("pool.py:doze", 4))
-    };
-    let workers: BTreeSet<u32> = stacks.iter().filter(doze).map(|stack| stack.pid).collect();
-    assert_eq!(workers.len(), 4, "{what}: {workers:?} of {stacks:#?}");
-}
-
-#[test]
-fn the_processes_of_a_pool_have_their_frames() {
-    let _turn = Turn::share();
-    for python in some_pythons() {
-        for start in ["fork", "spawn", "forkserver"] {
-            let folder = scratch();
-            let path = folder.path().join("pool.py");
-            fs::write(&path, POOL).unwrap();
-            // They are born in the window, and end in it.
-            let what = format!("{}, {start}", python.path.display());
-            Tool::new("offcputime")
-                .args("--format json -o run.json --")
-                .arg(&python.path)
-                .args("pool.py")
-                .args(start)
-                .arg("20")
-                .in_folder(folder.path())
-                .run()
-                .succeeded();
-            assert_pool(&what, &stacks(&folder.path().join("run.json")));
-
-            // They were there before, and stay.
-            let mut command = Command::new(&python.path);
-            command.arg(&path).args([start, "100000"]);
-            let pool = Workload::run(command, python.path.clone(), folder);
-            let (_, stacks) = watched(pool.pid(), pool.folder(), "--children");
-            assert_pool(&what, &stacks);
-        }
-    }
-}
-
-/// Writes over a frame of its own, or over what that refers to, and blocks below it for ever.
-/// The numbers are bytes from the beginning of a frame to its caller and to its code, as
-/// Include/internal/pycore_frame.h of each version has them, or Include/cpython/frameobject.h.
-const HOSTILE: &str = "
-import ctypes, gc, os, sys
-gc.disable()
-def word(address):
-    return ctypes.c_uint64.from_address(address)
-if sys.version_info < (3, 11):
-    caller, code, begin = 24, 32, id
-else:
-    caller, code = (48, 32) if sys.version_info < (3, 12) else (8, 0)
-    # A frame object refers to the frame.
-    begin = lambda frame: word(id(frame) + 24).value
-def outer():
-    middle()
-def middle():
-    inner()
-def inner():
-    frame = begin(sys._getframe(1))
-    garbage = ctypes.create_string_buffer(b'A' * 4096)
-    name = id(middle.__code__.co_name)
-    address, value = {
-        'nothing': (ctypes.addressof(garbage), 0),
-        'its caller is itself': (frame + caller, frame),
-        'its caller is nowhere': (frame + caller, 16),
-        'its caller is garbage': (frame + caller, ctypes.addressof(garbage)),
-        'its code is nowhere': (frame + code, 16),
-        'its code is garbage': (frame + code, ctypes.addressof(garbage)),
-        'its name is endless': (name + 16, 1 << 62),
-        'its name is longer than it is': (name + 16, 1 << 20),
-    }[sys.argv[1]]
-    reading, writing = os.pipe()
-    word(address).value = value
-    os.write(1, b'ready\\n'); os.read(reading, 1)
-outer()
-";
-
-/// What is damaged, and whether frames can be known to be missing for that.
-const DAMAGES: [(&str, bool); 7] = [
-    ("its caller is itself", true),
-    ("its caller is nowhere", true),
-    ("its caller is garbage", true),
-    ("its code is nowhere", true),
-    ("its code is garbage", true),
-    ("its name is endless", false),
-    ("its name is longer than it is", false),
-];
-
-/// The only stack of a script that damages itself so.
-fn damaged(python: &Python, damage: &str) -> Stack {
-    let hostile = script(python, HOSTILE, damage);
-    let (finished, mut stacks) = watched(hostile.pid(), hostile.folder(), "");
-    let stack = stacks.pop().filter(|_| stacks.is_empty());
-    stack.unwrap_or_else(|| panic!("{python:?}, {damage}: {}", finished.stderr))
-}
-
-/// Native frames but for those that frames of Python may be in the place of.
-fn native(stack: &Stack) -> Vec<&str> {
-    let mut native = stack.native();
-    native.retain(|name| !name.contains(EVALUATION));
-    native
-}
-
 #[test]
 fn languages_are_chosen_and_missed() {
     let _turn = Turn::share();
@@ -503,30 +386,4 @@ fn languages_are_chosen_and_missed() {
     let said = "--language python: no process that was measured has a Python interpreter";
     assert!(finished.stderr.contains(said), "{}", finished.stderr);
     assert!(!stacks.is_empty());
-}
-
-#[test]
-fn an_interpreter_that_lies_loses_no_native_frame() {
-    const LONGEST: usize = 4096;
-    let _turn = Turn::share();
-    for python in some_pythons() {
-        let whole = damaged(&python, "nothing");
-        let names: Vec<String> = whole.calls().into_iter().map(|call| call.name).collect();
-        let chain = ["<module>", "outer", "middle", "inner"];
-        assert_eq!(names, chain.map(|name| format!("<string>:{name}")));
-        assert_eq!(whole.unknown().count(), 0, "{python:?}: {whole:#?}");
-        for (damage, is_known) in DAMAGES {
-            let stack = damaged(&python, damage);
-            let what = format!("{python:?}, {damage}: {stack:#?}");
-            assert!(stack.value >= 950_000_000, "{what}");
-            assert_eq!(native(&stack), native(&whole), "{what}");
-            // What was not written over is right.
-            let innermost = stack.calls().pop().map(|call| call.name);
-            assert_eq!(innermost.as_deref(), Some("<string>:inner"), "{what}");
-            let unknown = stack.unknown().count();
-            assert!(!is_known || unknown > 0, "no {UNKNOWN:?}: {what}");
-            let mut names = stack.frames.iter().map(|frame| frame.name.len());
-            assert!(names.all(|length| length <= LONGEST), "{what}");
-        }
-    }
 }

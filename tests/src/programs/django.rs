@@ -1,0 +1,91 @@
+//! A site in Django under gunicorn, and somebody who visits it all the time.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::Running;
+use crate::programs::nginx::{free_port, wait_until};
+use crate::programs::workload::scratch;
+
+/// A master of gunicorn and its two workers of two threads each.
+#[derive(Debug)]
+pub struct Site {
+    running: Running,
+    folder: TempDir,
+    port: u16,
+}
+
+/// A program of those from `PyPI` that `tests/pypi/requirements.txt` names.
+///
+/// # Panics
+/// It is not there.
+pub fn from_pypi(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("pypi/venv/bin");
+    let path = folder.join(name);
+    assert!(path.exists(), "{name}, which `make test` installs");
+    path
+}
+
+impl Site {
+    /// Starts it, and waits until it has answered.
+    ///
+    /// # Panics
+    /// It does not.
+    pub fn start() -> Site {
+        let folder = scratch();
+        let port = free_port();
+        let mut command = Command::new(from_pypi("python"));
+        // Its first line names the Python of where it was installed first.
+        command.arg(from_pypi("gunicorn"));
+        command.args(["--workers=2", "--worker-class=gthread", "--threads=2"]);
+        command.args(["--log-level=warning", "--no-control-socket"]);
+        command.arg(format!("--bind=127.0.0.1:{port}"));
+        let workloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
+        command.arg("--pythonpath").arg(workloads);
+        command.arg("django_site:application");
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        command.current_dir(folder.path());
+        let mut site = Site {
+            running: Running::spawn(command, true),
+            folder,
+            port,
+        };
+        wait_until("the site has answered", || {
+            assert!(site.running.is_running(), "gunicorn has ended");
+            site.has_answered()
+        });
+        site
+    }
+
+    /// The process that forks the workers.
+    pub fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+
+    /// A folder for files of the test's own.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Four who ask for the page, each as soon as it has it, until dropped.
+    pub fn visit(&self) -> Running {
+        let mut command = Command::new("wrk");
+        command.args(["-t1", "-c4", "-d1h"]);
+        command.arg(format!("http://127.0.0.1:{}/", self.port));
+        Running::spawn(command, true)
+    }
+
+    fn has_answered(&self) -> bool {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else {
+            return false;
+        };
+        let mut page = String::new();
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n").is_ok()
+            && stream.read_to_string(&mut page).is_ok()
+            && page.contains(" 200 OK")
+    }
+}

@@ -1,0 +1,97 @@
+//! Interpreters whose frames have been written over.
+
+use systemscope_tests::Turn;
+use systemscope_tests::printed::python::UNKNOWN;
+use systemscope_tests::programs::pythons::{Python, some_pythons};
+
+use super::{EVALUATION, Stack, script, watched};
+
+/// Writes over a frame of its own, or over what that refers to, and blocks below it for ever.
+/// The numbers are bytes from the beginning of a frame to its caller and to its code, as
+/// Include/internal/pycore_frame.h of each version has them, or Include/cpython/frameobject.h.
+const HOSTILE: &str = "
+import ctypes, gc, os, sys
+gc.disable()
+def word(address):
+    return ctypes.c_uint64.from_address(address)
+if sys.version_info < (3, 11):
+    caller, code, begin = 24, 32, id
+else:
+    caller, code = (48, 32) if sys.version_info < (3, 12) else (8, 0)
+    # A frame object refers to the frame.
+    begin = lambda frame: word(id(frame) + 24).value
+def outer():
+    middle()
+def middle():
+    inner()
+def inner():
+    frame = begin(sys._getframe(1))
+    garbage = ctypes.create_string_buffer(b'A' * 4096)
+    name = id(middle.__code__.co_name)
+    address, value = {
+        'nothing': (ctypes.addressof(garbage), 0),
+        'its caller is itself': (frame + caller, frame),
+        'its caller is nowhere': (frame + caller, 16),
+        'its caller is garbage': (frame + caller, ctypes.addressof(garbage)),
+        'its code is nowhere': (frame + code, 16),
+        'its code is garbage': (frame + code, ctypes.addressof(garbage)),
+        'its name is endless': (name + 16, 1 << 62),
+        'its name is longer than it is': (name + 16, 1 << 20),
+    }[sys.argv[1]]
+    reading, writing = os.pipe()
+    word(address).value = value
+    os.write(1, b'ready\\n'); os.read(reading, 1)
+outer()
+";
+
+/// What is damaged, and whether frames can be known to be missing for that.
+const DAMAGES: [(&str, bool); 7] = [
+    ("its caller is itself", true),
+    ("its caller is nowhere", true),
+    ("its caller is garbage", true),
+    ("its code is nowhere", true),
+    ("its code is garbage", true),
+    ("its name is endless", false),
+    ("its name is longer than it is", false),
+];
+
+/// The only stack of a script that damages itself so.
+fn damaged(python: &Python, damage: &str) -> Stack {
+    let hostile = script(python, HOSTILE, damage);
+    let (finished, mut stacks) = watched(hostile.pid(), hostile.folder(), "");
+    let stack = stacks.pop().filter(|_| stacks.is_empty());
+    stack.unwrap_or_else(|| panic!("{python:?}, {damage}: {}", finished.stderr))
+}
+
+/// Native frames but for those that frames of Python may be in the place of.
+fn native(stack: &Stack) -> Vec<&str> {
+    let mut native = stack.native();
+    native.retain(|name| !name.contains(EVALUATION));
+    native
+}
+
+#[test]
+fn an_interpreter_that_lies_loses_no_native_frame() {
+    const LONGEST: usize = 4096;
+    let _turn = Turn::share();
+    for python in some_pythons() {
+        let whole = damaged(&python, "nothing");
+        let names: Vec<String> = whole.calls().into_iter().map(|call| call.name).collect();
+        let chain = ["<module>", "outer", "middle", "inner"];
+        assert_eq!(names, chain.map(|name| format!("<string>:{name}")));
+        assert_eq!(whole.unknown().count(), 0, "{python:?}: {whole:#?}");
+        for (damage, is_known) in DAMAGES {
+            let stack = damaged(&python, damage);
+            let what = format!("{python:?}, {damage}: {stack:#?}");
+            assert!(stack.value >= 950_000_000, "{what}");
+            assert_eq!(native(&stack), native(&whole), "{what}");
+            // What was not written over is right.
+            let innermost = stack.calls().pop().map(|call| call.name);
+            assert_eq!(innermost.as_deref(), Some("<string>:inner"), "{what}");
+            let unknown = stack.unknown().count();
+            assert!(!is_known || unknown > 0, "no {UNKNOWN:?}: {what}");
+            let mut names = stack.frames.iter().map(|frame| frame.name.len());
+            assert!(names.all(|length| length <= LONGEST), "{what}");
+        }
+    }
+}
