@@ -13,8 +13,7 @@ static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 	if (!state_is_wanted(thread->off_state))
 		return;
 	thread->user = user_stack_left(ctx, task, thread);
-	thread->lock_holder =
-		thread->off_state ? lock_holder(task, thread) : 0;
+	thread->lock_holder = thread->off_state ? lock_holder(task, thread) : 0;
 }
 
 static __always_inline void thread_woken(void *ctx, struct task_struct *task,
