@@ -68,8 +68,8 @@ fn escaped(text: &str) -> String {
         let number = u32::from(character);
         match number {
             0x20..0x7f => escaped.push(character),
-            ..0x100 => write!(escaped, "\\x{number:02x}").unwrap(),
-            ..0x1_0000 => write!(escaped, "\\u{number:04x}").unwrap(),
+            0..0x20 | 0x7f..0x100 => write!(escaped, "\\x{number:02x}").unwrap(),
+            0x100..0x1_0000 => write!(escaped, "\\u{number:04x}").unwrap(),
             _ => write!(escaped, "\\U{number:08x}").unwrap(),
         }
     }
