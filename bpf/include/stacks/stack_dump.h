@@ -23,12 +23,35 @@
 #define STACK_DUMP_PAGES 7
 #define STACK_DUMP_BYTES (STACK_DUMP_PAGES * STACK_DUMP_PAGE)
 
+/* Whose stack it is: user space may look at the thread again. */
+struct stack_owner {
+	u64 task;
+	/* pthread_self() */
+	u64 thread_pointer;
+	u64 instance;
+	u32 pid;
+	u32 unused;
+};
+
+USER_SPACE_KNOWS(struct, stack_owner);
+
+static __always_inline void describe_owner(struct stack_owner *owner,
+					   struct task_struct *task)
+{
+	owner->task = (u64)task;
+	owner->thread_pointer = thread_pointer(task);
+	owner->instance = process_instance(task);
+	owner->pid = namespace_pid(task);
+}
+
 /* The user registers and the stack above the stack pointer. */
 struct stack_dump {
 	u32 kind;
 	u32 pid;
 	u64 hash;
 	u64 instance;
+	/* Not of @pid's process, if that is the unknown one's from which it was forked. */
+	struct stack_owner owner;
 	struct user_registers registers;
 	u32 leaf_is_exact;
 	/* How much of the stack is there. */
@@ -102,6 +125,7 @@ __noinline int send_stack_dump(u32 kind, u32 at_once)
 	dump->pid = room->event.pid;
 	dump->hash = room->event.hash;
 	dump->instance = room->event.instance;
+	describe_owner(&dump->owner, current_task());
 	dump->leaf_is_exact = room->event.leaf_is_exact;
 	read_registers(&dump->registers, &room->walk.registers);
 	sp = room->walk.sp;
@@ -134,17 +158,19 @@ __noinline int send_stack_dump(u32 kind, u32 at_once)
  */
 static __always_inline u64 dump_stack(struct stack_scratch *room, u32 kind)
 {
+	/* Of a fork that goes by its parent's tables, its own. */
+	u64 instance = process_instance(current_task());
+	u32 index = instance & (DUMP_BUDGETS - 1);
 	struct stack_event *event = &room->event;
 	struct dump_budget *budget;
-	u32 index = event->instance & (DUMP_BUDGETS - 1);
 	bool is_first;
 	u64 hash;
 
 	budget = bpf_map_lookup_elem(&dump_budgets, &index);
 	if (!budget)
 		return STACK_MISSED;
-	if (budget->instance != event->instance) {
-		budget->instance = event->instance;
+	if (budget->instance != instance) {
+		budget->instance = instance;
 		budget->left = DUMPS_OF_A_PROCESS;
 	}
 	if (budget->left <= 0 || dumps_allowed <= 0)

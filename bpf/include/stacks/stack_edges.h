@@ -13,17 +13,12 @@
 
 /* What user space learns of a thread that is there before the window, or joins. */
 struct preexisting_thread {
-	/* The task's address: also the ID of the stack to be read, see stack_to_read(). */
-	u64 task;
+	/* The task's address is also the ID of the stack to be read, see stack_to_read(). */
+	struct stack_owner owner;
 	/* switch_count(): when the clock started, if it did. */
 	u64 switches;
-	u64 instance;
-	u32 pid;
 	u32 leaf_is_exact;
 	u32 is_running;
-	u32 unused;
-	/* pthread_self() */
-	u64 thread_pointer;
 	/* 0 in a kernel thread. */
 	struct user_registers registers;
 };
@@ -35,9 +30,7 @@ describe_user_stack(struct preexisting_thread *found, struct task_struct *task)
 {
 	struct pt_regs *regs;
 
-	found->task = (u64)task;
-	found->instance = process_instance(task);
-	found->pid = namespace_pid(task);
+	describe_owner(&found->owner, task);
 	found->is_running = task->on_cpu;
 	if (is_kernel_thread(task))
 		return;
@@ -45,7 +38,6 @@ describe_user_stack(struct preexisting_thread *found, struct task_struct *task)
 	found->leaf_is_exact =
 		!entered_by_syscall(BPF_CORE_READ(regs, orig_ax)) ||
 		regs_are_of_new_program(regs);
-	found->thread_pointer = thread_pointer(task);
 	read_registers(&found->registers, regs);
 }
 

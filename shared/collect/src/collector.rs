@@ -23,6 +23,7 @@ use crate::counts::{Arrived, DoubleBuffer, Parts, Settled, Sums};
 use crate::living::Living;
 use crate::objects::Objects;
 use crate::session::accounts::Account;
+use crate::session::pre_existing::stack_of;
 use crate::stacks::{Outcome, Stacks, UserStack};
 use crate::thread_names::ThreadNames;
 use crate::unwinding::{Dumped, MOST_DUMPS, Unwinder};
@@ -129,8 +130,9 @@ impl Inbox<'_> {
     }
 
     /// Has the unwinder go on, `last` meaning to the end, and keeps what it
-    /// could walk. Returns how many more dumps it can take.
-    fn unwind(&mut self, last: bool) -> Option<i64> {
+    /// could walk. Returns how many more dumps it can take. `stack_of` is the ID of the
+    /// stack with which a task is off the CPU.
+    fn unwind(&mut self, last: bool, stack_of: impl Fn(u64) -> Option<u64>) -> Option<i64> {
         let unwinder = self.unwinder.as_mut()?;
         let symbolizer = &mut self.stacks.symbolizer;
         let walked = if last {
@@ -142,16 +144,17 @@ impl Inbox<'_> {
         for interpreter in unwinder.take_interpreters() {
             self.stacks.see_interpreter(interpreter);
         }
-        for (dumped, walk) in walked {
+        for (mut dumped, walk) in walked {
             let sent = self.stacks.take_python_of_dump(dumped.id);
-            let python = sent.as_ref().or(dumped.python.as_ref());
+            let python = (sent.or(dumped.python.take()))
+                .or_else(|| unwinder.late_python_frames(&dumped, &stack_of));
             let user = UserStack {
                 frames: &walk.addresses,
                 is_exact: dumped.leaf_is_exact,
                 outcome: Some(Outcome::from(&walk)),
                 stack_pointer: dumped.registers.stack_pointer(),
                 cfas: &walk.cfas,
-                python,
+                python: python.as_ref(),
             };
             self.stacks.add_user(dumped.id, dumped.process, user);
         }
@@ -302,7 +305,8 @@ impl<'a> Collector<'a> {
     pub fn take(&mut self, stop: Option<u64>) -> Result<()> {
         self.close_window(stop);
         self.ring.consume().context("read the ring buffer")?;
-        if let Some(dumps) = self.inbox.borrow_mut().unwind(false) {
+        let stack_of = |task| stack_of(self.threads.as_ref()?, task);
+        if let Some(dumps) = self.inbox.borrow_mut().unwind(false, stack_of) {
             self.dumps_allowed.set(dumps);
         }
         // Three quarters, which is also when programs ask for it.
@@ -428,7 +432,8 @@ impl<'a> Collector<'a> {
         // counted is in either map.
         self.drain()?;
         self.drain()?;
-        self.inbox.borrow_mut().unwind(true);
+        // Where threads are now nobody can say any more.
+        self.inbox.borrow_mut().unwind(true, |_| None);
         let lost = self.window.lost.get();
         let Collector {
             ring,

@@ -3,7 +3,7 @@
 pub(crate) mod accounts;
 mod clock;
 pub(crate) mod moves;
-mod pre_existing;
+pub(crate) mod pre_existing;
 mod returns;
 mod sampling;
 mod unseen_departures;

@@ -227,8 +227,7 @@ impl Stacks {
             cfas,
             reached_root: outcome.is_some_and(|outcome| outcome.end == WalkEnd::Root),
         };
-        let symbolizer = &mut self.symbolizer;
-        let mixed = (self.python).mix(&native, &extent, &python, process, symbolizer);
+        let mixed = (self.python).mix(&native, &extent, &python, &mut self.symbolizer);
         self.keep(event.hash, mixed, outcome, Some(process));
     }
 
@@ -264,8 +263,7 @@ impl Stacks {
                 cfas,
                 reached_root: outcome.is_some_and(|outcome| outcome.end == WalkEnd::Root),
             };
-            let symbolizer = &mut self.symbolizer;
-            locations = (self.python).mix(&locations, &extent, python, process, symbolizer);
+            locations = (self.python).mix(&locations, &extent, python, &mut self.symbolizer);
         }
         self.keep(id, locations, outcome, None);
     }

@@ -14,7 +14,7 @@ use unwind::{End, ProcessMemory, Walk, walk_frame_pointers};
 use crate::Collector;
 use crate::stacks::python::PythonFrames;
 use crate::stacks::{Outcome, Stacks, UserStack};
-use crate::unwinding::{Dumped, Unwinder, registers};
+use crate::unwinding::{Dumped, Unwinder, process_of, registers};
 
 /// After this many stacks what the program sent meanwhile is taken.
 const STACKS_AT_ONCE: usize = 64;
@@ -41,7 +41,7 @@ impl EarlyStacks {
             if monotonic_ns() >= start {
                 break;
             }
-            stacks.0.insert(thread.task, (thread.switches, stack));
+            stacks.0.insert(thread.owner.task, (thread.switches, stack));
         }
         Ok(stacks)
     }
@@ -67,12 +67,13 @@ pub(crate) fn find_preexisting(
             collector.take(None)?;
         }
         let stack = early
-            .remove(&thread.task)
+            .remove(&thread.owner.task)
             .filter(|(switches, _)| *switches == thread.switches)
             .map(|(_, stack)| stack)
             .or_else(|| {
                 let stack = reader.read(&thread, collector)?;
-                Some(stack.with_id(stack_to_read(threads, &thread)?))
+                let id = stack_of(threads, thread.owner.task)?;
+                (id & STACK_TO_READ != 0).then(|| stack.with_id(id))
             });
         if let Some(stack) = stack {
             collector.with_stacks(|stacks, unwinder| stack.keep(stacks, unwinder));
@@ -165,14 +166,11 @@ impl Reader {
         }
         let memory = self
             .0
-            .entry(thread.pid)
-            .or_insert_with(|| ProcessMemory::new(thread.pid));
+            .entry(thread.owner.pid)
+            .or_insert_with(|| ProcessMemory::new(thread.owner.pid));
         memory.forget();
-        let id = thread.task;
-        let process = Process {
-            pid: thread.pid,
-            instance: thread.instance,
-        };
+        let id = thread.owner.task;
+        let process = process_of(&thread.owner);
         let leaf_is_exact = thread.leaf_is_exact != 0;
         let stack_pointer = registers.stack_pointer();
         let walked = |walk, outcome, python| PreexistingStack::Walked {
@@ -194,7 +192,7 @@ impl Reader {
                 };
                 return Some(walked(walk, None, None));
             };
-            let python = unwinder.python_frames(process, thread.thread_pointer, memory);
+            let python = unwinder.python_frames(process, &thread.owner, memory);
             match unwinder.walk(process, registers, leaf_is_exact, memory) {
                 Some(walk) if walk.end != End::NoMapping => {
                     let outcome = Outcome::from(&walk);
@@ -203,7 +201,7 @@ impl Reader {
                 // Its tables, or a new mapping, are yet to come.
                 _ => Some(PreexistingStack::Dumped(Dumped::read(
                     id,
-                    process,
+                    thread.owner,
                     registers,
                     leaf_is_exact,
                     python,
@@ -214,11 +212,10 @@ impl Reader {
     }
 }
 
-/// The ID of the stack with which the thread was off the CPU when its clock started, if it
-/// is still there: it may have been woken, but it has not run.
-fn stack_to_read(threads: &Map<'_>, found: &PreexistingThread) -> Option<u64> {
-    let record = threads.lookup(&found.task.to_ne_bytes(), MapFlags::ANY);
+/// The ID of the stack with which a task is off the CPU: it may have been woken, but it has
+/// not run.
+pub(crate) fn stack_of(threads: &Map<'_>, task: u64) -> Option<u64> {
+    let record = threads.lookup(&task.to_ne_bytes(), MapFlags::ANY);
     let thread = copy::<Thread>(&record.ok().flatten()?)?;
-    let still_stands = thread.user & STACK_TO_READ != 0 && thread.state() != ThreadState::Running;
-    still_stands.then_some(thread.user)
+    (thread.state() != ThreadState::Running).then_some(thread.user)
 }

@@ -51,7 +51,7 @@ impl<'a> Returns<'a> {
             if let Some(stack) = reader.read(&thread, collector) {
                 // No task's address is as low.
                 let id = STACK_TO_READ | (ids.len() as u64 + 1);
-                ids.insert(thread.task, id);
+                ids.insert(thread.owner.task, id);
                 let stack = stack.with_id(id);
                 collector.with_stacks(|stacks, unwinder| stack.keep(stacks, unwinder));
             }

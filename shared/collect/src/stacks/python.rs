@@ -20,6 +20,8 @@ const MOST_BYTES: usize = 128 << 20;
 
 /// Python frames that are to be put between native ones.
 pub(crate) struct PythonFrames {
+    /// Where their functions are.
+    pub(crate) process: Process,
     pub(crate) layout: &'static Layout,
     pub(crate) chain: Chain,
 }
@@ -62,9 +64,23 @@ pub(crate) struct Counts {
     unanchored: u64,
     /// Frames of functions that were gone before they could be named.
     gone: u64,
+    /// Stacks of interpreters that were found too late.
+    not_read: u64,
 }
 
 impl PythonFrames {
+    /// Those of a thread that went on before anybody knew of its interpreter.
+    pub(crate) fn not_read(process: Process, layout: &'static Layout) -> PythonFrames {
+        PythonFrames {
+            process,
+            layout,
+            chain: Chain {
+                links: Vec::new(),
+                end: End::NotRead,
+            },
+        }
+    }
+
     /// As a program sent them; `None` if it sent what it should not.
     pub(crate) fn from_event(event: &MixedStack, links: &[PythonLink]) -> Option<PythonFrames> {
         let link = |link: &PythonLink| match link.instruction {
@@ -76,6 +92,10 @@ impl PythonFrames {
             }),
         };
         Some(PythonFrames {
+            process: Process {
+                pid: event.pid,
+                instance: event.instance,
+            },
             layout: layout_of(event.layout)?,
             chain: Chain {
                 links: links.iter().map(link).collect(),
@@ -157,13 +177,12 @@ impl Functions {
         }
     }
 
-    /// Puts Python frames of `process` between its native frames, leaf first.
+    /// Puts Python frames between native ones, leaf first.
     pub(crate) fn mix(
         &mut self,
         native: &[Location],
         extent: &Extent<'_>,
         python: &PythonFrames,
-        process: Process,
         symbolizer: &mut Symbolizer,
     ) -> Vec<Location> {
         let chain = &python.chain;
@@ -180,7 +199,7 @@ impl Functions {
             let to_root = extent.reached_root;
             interleave(stack_pointer, cfas, natives, to_root, links, shows_native)
         });
-        let memory = ProcessMemory::new(process.pid);
+        let memory = ProcessMemory::new(python.process.pid);
         let mut locations = Vec::with_capacity(mixed.len() + 1);
         let mut mark_at = None;
         let mut is_unanchored = false;
@@ -192,7 +211,7 @@ impl Functions {
                     locations.push(marker("[python: not placed]", symbolizer));
                 }
                 Mixed::Frame(frame) => {
-                    let known = self.function(process, &memory, python.layout, frame);
+                    let known = self.function(python, &memory, frame);
                     locations.extend(self.locate(known, frame, symbolizer));
                     mark_at = Some(locations.len());
                 }
@@ -203,10 +222,11 @@ impl Functions {
             End::ReadFailed => Some("[python: read failed]"),
             End::TooDeep => Some("[python: too deep]"),
             End::Broken => Some("[python: not understood]"),
+            End::NotRead => Some("[python: not read]"),
         };
         if let Some(mark) = mark {
             // Callers are missing from there on.
-            let at = mark_at.unwrap_or(0).min(locations.len());
+            let at = mark_at.unwrap_or(locations.len());
             locations.insert(at, marker(mark, symbolizer));
         }
         self.counts.add(chain.end, is_unanchored);
@@ -236,12 +256,11 @@ impl Functions {
     /// The function that a frame runs, if it can still be read or has been.
     fn function(
         &mut self,
-        process: Process,
+        python: &PythonFrames,
         memory: &ProcessMemory,
-        layout: &Layout,
         frame: Frame,
     ) -> Option<Arc<CodeObject>> {
-        let key = (process, frame.code, frame.checksum);
+        let key = (python.process, frame.code, frame.checksum);
         let known = self.known.get(&key).map(Arc::clone);
         if let Some(known) = &known
             && known.has_lines()
@@ -249,7 +268,7 @@ impl Functions {
             return Some(Arc::clone(known));
         }
         // What a program sends is bounded.
-        let Some(read) = python::read(memory, layout, frame.code, frame.checksum) else {
+        let Some(read) = python::read(memory, python.layout, frame.code, frame.checksum) else {
             return known;
         };
         let read = Arc::new(read);
@@ -295,8 +314,9 @@ impl Functions {
             broken,
             unanchored,
             gone,
+            not_read,
         } = self.counts;
-        let all = whole + read_failed + too_deep + broken;
+        let all = whole + read_failed + too_deep + broken + not_read;
         let unknown = self.unknown.iter().map(|version| {
             format!(
                 "Python {version}: only the interpreter's own functions are shown; \
@@ -307,7 +327,7 @@ impl Functions {
             format!(
                 "stacks with Python functions: {whole} of {all} whole; \
                  cut short: {read_failed} read failed, {too_deep} too deep, \
-                 {broken} not understood; {unanchored} not placed; \
+                 {broken} not understood, {not_read} not read; {unanchored} not placed; \
                  {gone} functions were gone before they could be named"
             )
         });
@@ -328,6 +348,7 @@ impl Counts {
             End::ReadFailed => self.read_failed += 1,
             End::TooDeep => self.too_deep += 1,
             End::Broken => self.broken += 1,
+            End::NotRead => self.not_read += 1,
             End::NoThread => {}
         }
         self.unanchored += u64::from(is_unanchored);

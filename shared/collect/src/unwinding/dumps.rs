@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bpf::types::{STACK_DUMP_BYTES, StackDump, UserRegisters};
+use bpf::types::{STACK_DUMP_BYTES, StackDump, StackOwner, UserRegisters};
 use symbolize::Process;
 use unwind::{Memory, ProcessMemory, Registers};
 
@@ -17,7 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Dumped {
     /// The stack's ID.
     pub(crate) id: u64,
+    /// Whose code it goes through: the parent's, where the owner is a fork of it and unknown.
     pub(crate) process: Process,
+    pub(crate) owner: StackOwner,
     pub(crate) registers: Registers,
     pub(crate) leaf_is_exact: bool,
     pub(crate) stack: DumpedStack,
@@ -49,6 +51,7 @@ impl Dumped {
                 pid: event.pid,
                 instance: event.instance,
             },
+            owner: event.owner,
             registers: registers(&event.registers),
             leaf_is_exact: event.leaf_is_exact != 0,
             stack: DumpedStack {
@@ -63,7 +66,7 @@ impl Dumped {
     /// Of a thread that is not running, read from its process.
     pub(crate) fn read(
         id: u64,
-        process: Process,
+        owner: StackOwner,
         registers: Registers,
         leaf_is_exact: bool,
         python: Option<PythonFrames>,
@@ -72,7 +75,8 @@ impl Dumped {
         let start = registers.stack_pointer();
         Dumped {
             id,
-            process,
+            process: process_of(&owner),
+            owner,
             registers,
             leaf_is_exact,
             stack: DumpedStack {
@@ -82,6 +86,14 @@ impl Dumped {
             python,
             since: Instant::now(),
         }
+    }
+}
+
+/// The process of a stack's owner.
+pub(crate) fn process_of(owner: &StackOwner) -> Process {
+    Process {
+        pid: owner.pid,
+        instance: owner.instance,
     }
 }
 

@@ -18,11 +18,11 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use bpf::types::PYTHON_DEPTH;
+use bpf::types::{PYTHON_DEPTH, StackOwner};
 use languages::python::{self, End};
 use loader::{LoadedObject, Result};
 use symbolize::{CodeMapping, Process, Symbolizer};
-use unwind::{Memory, Mode, Registers, Walk, walk};
+use unwind::{Memory, Mode, ProcessMemory, Registers, Walk, walk};
 
 use crate::living::Living;
 use crate::stacks::python::PythonFrames;
@@ -30,7 +30,7 @@ use crate::walking::{Languages, Walking};
 
 pub use call_graph::CallGraph;
 use dumps::Dumps;
-pub(crate) use dumps::{Dumped, registers};
+pub(crate) use dumps::{Dumped, process_of, registers};
 use files::Files;
 pub(crate) use kernel_tables::make_room_for_tables;
 use kernel_tables::{KernelTables, PlacedMappings};
@@ -301,21 +301,40 @@ impl<'a> Unwinder<'a> {
         std::mem::take(&mut self.interpreters)
     }
 
-    /// The Python frames of a thread that is not running, if its process is known to have an
-    /// interpreter. `thread_pointer` is its `pthread_self()`.
+    /// The Python frames of a thread that is not running, if `process`, whose code it runs, is
+    /// known to have an interpreter.
     pub(crate) fn python_frames(
         &self,
         process: Process,
-        thread_pointer: u64,
+        owner: &StackOwner,
         memory: &mut impl Memory,
     ) -> Option<PythonFrames> {
-        let Python {
-            runtime, layout, ..
-        } = self.space(process)?.python()?;
-        let layout = (*layout)?;
+        let (runtime, layout) = self.space(process)?.readable_python()?;
         let most = PYTHON_DEPTH.min(self.walking.max_stack);
-        let chain = python::walk(memory, layout, *runtime, thread_pointer, most);
-        (chain.end != End::NoThread).then_some(PythonFrames { layout, chain })
+        let chain = python::walk(memory, layout, runtime, owner.thread_pointer, most);
+        (chain.end != End::NoThread).then_some(PythonFrames {
+            process: process_of(owner),
+            layout,
+            chain,
+        })
+    }
+
+    /// The same of a stack that was dumped before its process was known to have one. `stack_of`
+    /// is the ID of the stack with which a task is off the CPU: while it is this, the
+    /// frames are those that were there.
+    pub(crate) fn late_python_frames(
+        &self,
+        dumped: &Dumped,
+        stack_of: impl FnOnce(u64) -> Option<u64>,
+    ) -> Option<PythonFrames> {
+        let (_, layout) = self.space(dumped.process)?.readable_python()?;
+        let owner = &dumped.owner;
+        let mut memory = ProcessMemory::new(owner.pid);
+        let frames = self.python_frames(dumped.process, owner, &mut memory);
+        if stack_of(owner.task) == Some(dumped.id) {
+            return frames;
+        }
+        Some(PythonFrames::not_read(process_of(owner), layout))
     }
 
     /// Who is to be looked at next, at the time `now`.

@@ -103,6 +103,12 @@ impl Space {
         self.python.as_ref()
     }
 
+    /// Where the interpreter keeps its state, and where what is, if that is known.
+    pub(crate) fn readable_python(&self) -> Option<(u64, &'static Layout)> {
+        let python = self.python()?;
+        Some((python.runtime, python.layout?))
+    }
+
     /// What it was made of.
     pub(crate) fn code(&self) -> &[CodeMapping] {
         &self.code

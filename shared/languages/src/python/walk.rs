@@ -48,6 +48,8 @@ pub enum End {
     TooDeep,
     /// A value that no interpreter leaves there.
     Broken,
+    /// Nobody has read any before the thread went on.
+    NotRead,
 }
 
 /// A thread's frames.
