@@ -13,6 +13,7 @@ use crate::perf_script::PerfScript;
 use crate::pprof::Pprof;
 use crate::speedscope::Speedscope;
 use crate::svg::Svg;
+use crate::waits::Waits;
 use crate::{Options, Written};
 
 /// What a format shows that costs something to measure.
@@ -26,6 +27,8 @@ pub struct Needs {
     pub processes: bool,
     /// Threads have their accounts, those that ended too.
     pub accounts: bool,
+    /// It is known why threads waited, and for what.
+    pub reasons: bool,
 }
 
 impl Needs {
@@ -35,6 +38,7 @@ impl Needs {
         threads: false,
         processes: false,
         accounts: false,
+        reasons: false,
     };
     /// Everything.
     pub const ALL: Needs = Needs {
@@ -42,6 +46,7 @@ impl Needs {
         threads: true,
         processes: true,
         accounts: true,
+        reasons: true,
     };
 }
 
@@ -54,6 +59,7 @@ impl BitOr for Needs {
             threads: self.threads || other.threads,
             processes: self.processes || other.processes,
             accounts: self.accounts || other.accounts,
+            reasons: self.reasons || other.reasons,
         }
     }
 }
@@ -95,6 +101,7 @@ pub const FORMATS: &[&dyn Format] = &[
     &Speedscope,
     &PerfScript,
     &Json,
+    &Waits,
     &Capture,
 ];
 
@@ -149,28 +156,29 @@ mod tests {
             threads: true,
             ..Needs::NAMES
         };
-        let addresses_and_threads = Needs {
+        let all_but_accounts = Needs {
             addresses: true,
+            reasons: true,
             ..threads
+        };
+        let reasons = Needs {
+            reasons: true,
+            ..Needs::NAMES
         };
         let accounts = Needs {
             accounts: true,
             ..Needs::NAMES
         };
         let (text, binary) = (false, true);
-        let expected: [(&str, &[&str], bool, Needs); 9] = [
+        let expected: [(&str, &[&str], bool, Needs); 10] = [
             ("folded", &[".folded"], text, Needs::NAMES),
             ("classic", &[], text, processes),
             ("svg", &[".svg"], text, Needs::NAMES),
-            (
-                "pprof",
-                &[".pb.gz", ".pprof"],
-                binary,
-                addresses_and_threads,
-            ),
+            ("pprof", &[".pb.gz", ".pprof"], binary, all_but_accounts),
             ("speedscope", &[".speedscope.json"], text, threads),
-            ("perf-script", &[".perf"], text, addresses_and_threads),
+            ("perf-script", &[".perf"], text, all_but_accounts),
             ("json", &[".json"], text, Needs::ALL),
+            ("waits", &[".waits"], text, reasons),
             ("scope", &[".scope"], binary, Needs::ALL),
             ("clocks", &[".tsv"], text, accounts),
         ];

@@ -9,6 +9,7 @@
 //! - [`speedscope`]: for speedscope.app
 //! - [`perf_script`]: as `perf script` prints samples
 //! - [`json`]: an object, for programs
+//! - [`waits`]: what was waited for, as a table
 //! - [`capture`]: all of it, for later and for elsewhere
 //!
 //! And parts of them:
@@ -27,7 +28,9 @@ pub mod report;
 mod text;
 
 pub use format::{FORMATS, Format, Needs, by_ending, by_name, without_ending};
-pub use formats::{capture, classic, clocks, folded, json, perf_script, pprof, speedscope, svg};
+pub use formats::{
+    capture, classic, clocks, folded, json, perf_script, pprof, speedscope, svg, waits,
+};
 pub use text::options::{Options, Written};
 
 #[cfg(test)]

@@ -25,6 +25,12 @@ pub const STILL_BLOCKED: &str = "[still blocked]";
 /// In place of a waker: one came and was not seen.
 pub const MISSED_WAKER: &str = "[Missed Waker]";
 
+/// Whether a waker's name stands for one that is no thread.
+#[must_use]
+pub fn is_no_waker(name: &str) -> bool {
+    [TIMER, INTERRUPT, SOFTIRQ, STILL_BLOCKED, MISSED_WAKER].contains(&name)
+}
+
 /// Whether a frame name is one of this module's.
 #[must_use]
 pub fn is_marker(name: &str) -> bool {

@@ -3,7 +3,9 @@
 mod cgroups;
 mod clock;
 mod cost;
+mod global_lock;
 mod idleness;
+mod locks;
 mod objects;
 mod reasons;
 mod sampling;

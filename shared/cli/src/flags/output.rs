@@ -188,6 +188,7 @@ impl OutputFlags {
                 || self.frames.sources() > Sources::None,
             threads: self.per_thread,
             processes: self.per_process,
+            reasons: self.frames.reasons,
             ..Needs::NAMES
         };
         let needs = formats.iter().map(|format| format.needs());

@@ -9,3 +9,4 @@ pub mod perf_script;
 pub mod pprof;
 pub mod speedscope;
 pub mod svg;
+pub mod waits;

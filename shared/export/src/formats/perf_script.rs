@@ -35,6 +35,7 @@ impl Format for PerfScript {
     fn needs(&self) -> Needs {
         Needs {
             addresses: true,
+            reasons: true,
             threads: true,
             ..Needs::NAMES
         }

@@ -18,6 +18,8 @@ const LONGEST: usize = 120;
 struct Work {
     running: u64,
     runnable: u64,
+    /// That part of it in which a cgroup's CPU quota was used up.
+    quota: u64,
     /// By what held them up.
     held_up: BTreeMap<String, u64>,
     /// Blocked, and nothing tells whether there was work.
@@ -38,12 +40,15 @@ pub(super) fn write<'a>(
         work.running += clock.running_ns;
         work.runnable += clock.runnable_ns;
         let mut known = 0;
-        let blocked = row.thread.stacks.iter();
-        for (sample, weight) in blocked.filter(|(sample, _)| sample.state == Some(State::Blocked)) {
+        for (sample, weight) in &row.thread.stacks {
             let Some(why) = row.profile.why(sample) else {
                 continue;
             };
             any_is_known = true;
+            if sample.state != Some(State::Blocked) {
+                work.quota += weight.value;
+                continue;
+            }
             known += weight.value;
             match why.idleness {
                 Idleness::Waiting if is_measured_itself(row.profile, why, of_several) => {}
@@ -109,9 +114,13 @@ fn told(work: &Work) -> String {
                 ),
                 false => String::new(),
             };
+            let (cause, time) = match work.quota * 2 > work.runnable {
+                true => ("the CPU quota of its cgroup", work.quota),
+                false => ("waiting for a CPU", work.runnable),
+            };
             format!(
-                "Held up most by waiting for a CPU: {} of {with_work}. {ran}{others}.",
-                of_all(work.runnable)
+                "Held up most by {cause}: {} of {with_work}. {ran}{others}.",
+                of_all(time)
             )
         } else {
             format!(
@@ -141,10 +150,11 @@ mod tests {
     #[test]
     fn the_longest_of_what_held_it_up_is_named() {
         let held_up = |time| BTreeMap::from([("lock: mutex, ledger".to_owned(), time * SECOND)]);
-        for (running, runnable, blocked, unknown, expected) in [
+        for (running, runnable, quota, blocked, unknown, expected) in [
             (
                 1,
                 1,
+                0,
                 8,
                 0,
                 "Held up most by lock: mutex, ledger: 8.000 s (80.0 %) of the 10.000 s in which its \
@@ -154,6 +164,7 @@ mod tests {
             (
                 4,
                 5,
+                2,
                 1,
                 0,
                 "Held up most by waiting for a CPU: 5.000 s (50.0 %) of the 10.000 s in which its \
@@ -161,7 +172,18 @@ mod tests {
                  (10.0 %), most by lock: mutex, ledger: 1.000 s.",
             ),
             (
+                4,
+                5,
+                3,
+                1,
+                0,
+                "Held up most by the CPU quota of its cgroup: 3.000 s (30.0 %) of the 10.000 s in \
+                 which its threads had work. They ran for 4.000 s (40.0 %), and were blocked for \
+                 1.000 s (10.0 %), most by lock: mutex, ledger: 1.000 s.",
+            ),
+            (
                 10,
+                0,
                 0,
                 0,
                 2,
@@ -169,11 +191,12 @@ mod tests {
                  10.000 s (100.0 %). (Whether they had work in 2.000 s more, in which they were \
                  blocked, is not known.)",
             ),
-            (0, 0, 0, 0, "Its threads had nothing to do."),
+            (0, 0, 0, 0, 0, "Its threads had nothing to do."),
         ] {
             let work = Work {
                 running: running * SECOND,
                 runnable: runnable * SECOND,
+                quota: quota * SECOND,
                 held_up: held_up(blocked),
                 unknown: unknown * SECOND,
             };

@@ -23,6 +23,7 @@ use profile::{Ending, Losses, Profile, Rate};
 
 pub use cpus::{Cpu, Cpus, write as write_cpus};
 pub use known::Known;
+pub(crate) use objects::Objects;
 pub use process::write as write_process;
 pub use processes::write as write_processes;
 pub use table::write as write_table;

@@ -1,18 +1,22 @@
-//! What threads were blocked on: locks with who held them, files, sockets, children.
+//! What threads were blocked on: locks with who held them, files, sockets, children. Where
+//! wakers are known, who ended the waits, and where: where locks were released.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use profile::State;
+use profile::{Profile, Reason, Sample, Stack, StackId, State, Waker, Weight, marker};
 
 use super::Row;
-use super::numbers::{count, cut, percent, seconds};
+use super::numbers::{count, cut, percent, seconds, short};
+use crate::text::frames::wakers;
 
 /// So many objects have a line of their own.
 const LISTED: usize = 12;
 /// Holders of a lock that are named.
 const MOST_HOLDERS: usize = 3;
+/// Of those who ended waits, with where they were, the ones that are told.
+const MOST_WAKERS: usize = 3;
 /// Characters of what is waited on: a path may be long.
 const LONGEST: usize = 120;
 
@@ -25,6 +29,84 @@ struct Sum {
     longest_ns: u64,
     /// The time in which each thread held it, by its name.
     holders: BTreeMap<String, u64>,
+    /// That of the waits that each ended, by the name and where it was.
+    wakers: BTreeMap<String, u64>,
+}
+
+/// Time blocked by object.
+#[derive(Default)]
+pub(crate) struct Objects {
+    sums: BTreeMap<String, Sum>,
+    /// All of it, on known objects or not.
+    blocked_ns: u64,
+}
+
+impl Objects {
+    /// Takes in that time, in the samples that [`add`](Objects::add) gets or not.
+    pub(crate) fn add_blocked(&mut self, nanoseconds: u64) {
+        self.blocked_ns += nanoseconds;
+    }
+
+    /// Takes in a sample of blocked time, if it is known what was waited on.
+    pub(crate) fn add(&mut self, profile: &Profile, sample: &Sample, weight: &Weight) {
+        let why = profile.why(sample);
+        let Some((why, object)) = why.and_then(|why| Some((why, why.object?))) else {
+            return;
+        };
+        let what = format!("{}, {}", profile.kind_told(why), profile.names[object]);
+        let sum = self.sums.entry(what).or_default();
+        sum.time_ns += weight.value;
+        // One that was sampled stands for others, nobody knows how many.
+        if !profile.is_sampled(sample) {
+            sum.waits += weight.events;
+            sum.longest_ns = sum.longest_ns.max(weight.longest);
+        }
+        if let Some(holder) = why.holder {
+            let holder = profile.names[holder].to_string();
+            *sum.holders.entry(holder).or_default() += weight.value;
+        }
+        if let Some(waker) = wakers(profile, sample).first() {
+            let told = told_of_waker(profile, why.reason, waker);
+            *sum.wakers.entry(told).or_default() += weight.value;
+        }
+    }
+
+    /// Whether nobody knows what was waited on.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sums.is_empty()
+    }
+
+    /// Writes those that took longest.
+    pub(crate) fn write(self, writer: &mut dyn Write) -> io::Result<()> {
+        let blocked = self.blocked_ns;
+        let mut sums: Vec<(String, Sum)> = self.sums.into_iter().collect();
+        sums.sort_by_key(|(_, sum)| Reverse(sum.time_ns));
+        let others = sums.split_off(LISTED.min(sums.len()));
+        writeln!(
+            writer,
+            "What it was blocked on: seconds, % of all blocked time, waits from -m on, the longest (s), what"
+        )?;
+        for (what, sum) in &sums {
+            write_row(sum, blocked, &told(what, sum), writer)?;
+            for (waker, time) in longest(&sum.wakers).take(MOST_WAKERS) {
+                let share = percent(*time, sum.time_ns);
+                writeln!(writer, "{:>38}  {share} % {waker}", "")?;
+            }
+        }
+        if !others.is_empty() {
+            let what = count(others.len() as u64, "other object");
+            let all = others
+                .into_iter()
+                .fold(Sum::default(), |all, (_, sum)| Sum {
+                    time_ns: all.time_ns + sum.time_ns,
+                    waits: all.waits + sum.waits,
+                    longest_ns: all.longest_ns.max(sum.longest_ns),
+                    ..all
+                });
+            write_row(&all, blocked, &what, writer)?;
+        }
+        Ok(())
+    }
 }
 
 /// Writes what these threads were blocked on longest; nothing if no object is known.
@@ -32,58 +114,19 @@ pub(super) fn write<'a>(
     rows: impl Iterator<Item = &'a Row<'a>>,
     writer: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
-    let mut blocked = 0;
+    let mut objects = Objects::default();
     for row in rows {
-        let profile = row.profile;
-        blocked += row.thread.thread.clock.blocked_ns;
-        for (sample, weight) in &row.thread.stacks {
-            let why = (sample.state == Some(State::Blocked))
-                .then(|| profile.why(sample))
-                .flatten();
-            let Some((why, object)) = why.and_then(|why| Some((why, why.object?))) else {
-                continue;
-            };
-            let what = format!("{}, {}", profile.kind_told(why), profile.names[object]);
-            let sum = sums.entry(what).or_default();
-            sum.time_ns += weight.value;
-            // One that was sampled stands for others, nobody knows how many.
-            if !profile.is_sampled(sample) {
-                sum.waits += weight.events;
-                sum.longest_ns = sum.longest_ns.max(weight.longest);
-            }
-            if let Some(holder) = why.holder {
-                let holder = profile.names[holder].to_string();
-                *sum.holders.entry(holder).or_default() += weight.value;
-            }
+        objects.add_blocked(row.thread.thread.clock.blocked_ns);
+        let stacks = row.thread.stacks.iter();
+        for (sample, weight) in stacks.filter(|(sample, _)| sample.state == Some(State::Blocked)) {
+            objects.add(row.profile, sample, weight);
         }
     }
-    if sums.is_empty() {
+    if objects.is_empty() {
         return Ok(());
     }
-    let mut sums: Vec<(String, Sum)> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, sum)| Reverse(sum.time_ns));
-    let others = sums.split_off(LISTED.min(sums.len()));
-    writeln!(
-        writer,
-        "\nWhat it was blocked on: seconds, % of all blocked time, waits from -m on, the longest (s), what"
-    )?;
-    for (what, sum) in &sums {
-        write_row(sum, blocked, &told(what, sum), writer)?;
-    }
-    if !others.is_empty() {
-        let what = count(others.len() as u64, "other object");
-        let all = others
-            .into_iter()
-            .fold(Sum::default(), |all, (_, sum)| Sum {
-                time_ns: all.time_ns + sum.time_ns,
-                waits: all.waits + sum.waits,
-                longest_ns: all.longest_ns.max(sum.longest_ns),
-                ..all
-            });
-        write_row(&all, blocked, &what, writer)?;
-    }
-    Ok(())
+    writeln!(writer)?;
+    objects.write(writer)
 }
 
 fn write_row(sum: &Sum, blocked: u64, what: &str, writer: &mut dyn Write) -> io::Result<()> {
@@ -97,17 +140,45 @@ fn write_row(sum: &Sum, blocked: u64, what: &str, writer: &mut dyn Write) -> io:
     )
 }
 
+/// By time, the longest first.
+fn longest(times: &BTreeMap<String, u64>) -> impl ExactSizeIterator<Item = (&String, &u64)> {
+    let mut times: Vec<_> = times.iter().collect();
+    times.sort_by_key(|(_, time)| Reverse(**time));
+    times.into_iter()
+}
+
+/// Who ended a wait, and where it was: of a lock, where that was released.
+fn told_of_waker(profile: &Profile, reason: Reason, waker: &Waker) -> String {
+    let comm = &profile.names[waker.comm];
+    if marker::is_no_waker(comm) {
+        return format!("{comm}");
+    }
+    let ended = match reason {
+        Reason::Lock | Reason::KernelLock => "released",
+        _ => "ended",
+    };
+    // What it called in the kernel is the same for all of a kind.
+    let stack = match waker.stack.user.is_empty() {
+        true => waker.stack,
+        false => Stack {
+            kernel: StackId::EMPTY,
+            ..waker.stack
+        },
+    };
+    format!("{ended} by {comm} in {}", short(profile, stack))
+}
+
 /// What was waited on, and for how much of the time who held it.
 fn told(what: &str, sum: &Sum) -> String {
     let mut told = cut(what, LONGEST).into_owned();
-    let mut holders: Vec<_> = sum.holders.iter().collect();
-    holders.sort_by_key(|(_, time)| Reverse(**time));
-    for (at, (holder, time)) in holders.iter().take(MOST_HOLDERS).enumerate() {
+    let holders = longest(&sum.holders);
+    let are_more = holders.len() > MOST_HOLDERS;
+    for (at, (holder, time)) in holders.take(MOST_HOLDERS).enumerate() {
         let before = if at == 0 { "; held by " } else { ", " };
-        let share = percent(**time, sum.time_ns);
+        let share = percent(*time, sum.time_ns);
         told.push_str(&format!("{before}{holder} ({share} %)"));
     }
-    if holders.len() > MOST_HOLDERS {
+    if are_more {
         told.push_str(", …");
     }
     told

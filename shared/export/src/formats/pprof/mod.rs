@@ -36,6 +36,7 @@ impl Format for Pprof {
     fn needs(&self) -> Needs {
         Needs {
             addresses: true,
+            reasons: true,
             threads: true,
             ..Needs::NAMES
         }

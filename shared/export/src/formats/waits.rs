@@ -1,0 +1,106 @@
+//! What threads waited for, as a table: locks with who held and released them, files, sockets,
+//! children.
+
+use std::io::{self, Write};
+
+use profile::{Profile, State};
+
+use crate::format::{Format, Needs};
+use crate::report::Objects;
+use crate::text::options::{Options, Written};
+
+/// The format. Reports have the same table of each process.
+pub struct Waits;
+
+impl Format for Waits {
+    fn name(&self) -> &'static str {
+        "waits"
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &[".waits"]
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            reasons: true,
+            ..Needs::NAMES
+        }
+    }
+
+    fn write(
+        &self,
+        profile: &Profile,
+        _options: &Options,
+        writer: &mut dyn Write,
+    ) -> io::Result<Written> {
+        let mut objects = Objects::default();
+        for (sample, weight) in profile.samples.iter() {
+            // Of one without a state nothing is known but that its thread was off the CPU.
+            if sample.state.is_none_or(|state| state == State::Blocked) {
+                objects.add_blocked(weight.value);
+                objects.add(profile, sample, weight);
+            }
+        }
+        match objects.is_empty() {
+            true => writeln!(writer, "It is not known what anything was blocked on.")?,
+            false => objects.write(writer)?,
+        }
+        Ok(Written::default())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use profile::{Idleness, Reason, Unit, Waker, Weight, Why, marker};
+
+    use super::*;
+    use crate::fixture::{sample, stack, weight, written};
+
+    /// 3 s for a lock, of which one thread releases it for 2, and 1 s for an unknown reason.
+    #[test]
+    fn a_lock_is_there_with_who_held_it_and_where_it_was_released() {
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        let [detail, object, holder] =
+            ["mutex", "ledger", "writer"].map(|text| profile.names.text(text));
+        let why = Why {
+            reason: Reason::Lock,
+            detail,
+            object: Some(object),
+            holder: Some(holder),
+            idleness: Idleness::Unknown,
+        };
+        let releases = [("writer", &["main", "book", "unlock"][..], 2_000_000_000)];
+        let timer = [(marker::TIMER, &[][..], 1_000_000_000)];
+        for (comm, user, value) in releases.into_iter().chain(timer) {
+            let mut waits = sample(&mut profile, "reader", &["read"], &["futex"], None);
+            let waker = Waker {
+                comm: profile.names.text(comm),
+                thread: None,
+                stack: stack(&mut profile, user, &["wake"]),
+            };
+            waits.wakers = Some(profile.wakers.id([waker].into()));
+            waits.labels = profile.labels_of(Some(why), false);
+            let weight = Weight {
+                events: 2,
+                longest: value,
+                ..weight(value)
+            };
+            profile.add(waits, weight);
+        }
+        let other = sample(&mut profile, "reader", &["rest"], &["wait"], None);
+        profile.add(other, weight(1_000_000_000));
+        let text = written(|writer| {
+            let written = Waits.write(&profile, &Options::default(), writer);
+            written.map(|_| ())
+        });
+        assert_eq!(
+            text,
+            "What it was blocked on: seconds, % of all blocked time, waits from -m on, the longest (s), what\n     \
+             3.000   75.0         4     2.000  lock: mutex, ledger; held by writer (100.0 %)\n                                        \
+             66.7 % released by writer in unlock ← book ← main\n                                        \
+             33.3 % [timer]\n"
+        );
+    }
+}

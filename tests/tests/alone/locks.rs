@@ -1,0 +1,104 @@
+//! Which locks held threads up, who had them, and where they were released.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeMap;
+
+use systemscope_tests::tries::patiently;
+use systemscope_tests::{Tool, Turn, Workload};
+
+const SECONDS: f64 = 3.0;
+
+/// What is waited for, in the order of how long it is held, who has it, and where that
+/// thread lets go of it. Whose a rwlock is nobody says.
+const LOCKS: [(&str, Option<&str>, [&str; 2]); 3] = [
+    (
+        "lock: rwlock, index_lock",
+        None,
+        ["l_rebuild", "rebuild_index"],
+    ),
+    (
+        "lock: mutex, journal_lock",
+        Some("l_flush"),
+        ["l_flush", "flush_journal"],
+    ),
+    (
+        "lock: mutex, ledger_lock",
+        Some("l_settle"),
+        ["l_settle", "settle_ledger"],
+    ),
+];
+/// Those who want the locks.
+const WAITERS: &str = "^l_(index|journal|ledger)$";
+
+/// A row of the table: seconds, and what is said of who held the lock.
+#[derive(Debug)]
+struct Row {
+    seconds: f64,
+    held: String,
+    /// In percent, by where the lock was released, and by whom.
+    released: BTreeMap<String, f64>,
+}
+
+/// The rows by what was waited for.
+fn rows(table: &str) -> Vec<(String, Row)> {
+    let mut rows: Vec<(String, Row)> = Vec::new();
+    for line in table.lines().skip(1) {
+        let line = line.trim();
+        match line.split_once(" % released by ") {
+            Some((share, who)) => {
+                let (_, row) = rows.last_mut().expect("a lock before");
+                row.released.insert(who.to_owned(), share.parse().unwrap());
+            }
+            None if line.contains("  lock: ") => {
+                let (numbers, what) = line.split_once("  lock: ").unwrap();
+                let seconds = numbers.split_whitespace().next().unwrap();
+                let (what, held) = what.split_once("; held by ").unwrap_or((what, ""));
+                let row = Row {
+                    seconds: seconds.parse().unwrap(),
+                    held: held.to_owned(),
+                    released: BTreeMap::new(),
+                };
+                rows.push((format!("lock: {what}"), row));
+            }
+            None => {}
+        }
+    }
+    rows
+}
+
+/// Part of a whole in percent that is said of somebody, as `NAME (98.7 %), …`.
+fn share_of(name: &str, held: &str) -> f64 {
+    let mut parts = held.split("%)");
+    let share = parts.find_map(|part| part.trim_start_matches(", ").strip_prefix(name));
+    let share = share.and_then(|rest| rest.trim().strip_prefix('(')?.trim().parse().ok());
+    share.unwrap_or(0.0)
+}
+
+#[test]
+fn locks_are_there_with_who_held_them_and_where_they_were_released() {
+    let _turn = Turn::take();
+    let locks = Workload::plain("locks");
+    patiently(|| {
+        let tool = Tool::new("offwaketime").args("--format waits -m 100 --thread-name");
+        let tool = tool.arg(WAITERS).pid(locks.pid());
+        let tool = tool.arg(SECONDS.to_string());
+        let table = String::from_utf8(tool.run().succeeded().stdout).unwrap();
+        let rows = rows(&table);
+        assert!(rows.len() >= LOCKS.len(), "{table}");
+        for ((what, row), (expected, holder, [releaser, function])) in rows.iter().zip(LOCKS) {
+            assert_eq!(what, expected, "{table}");
+            // All of the time but for the breaks, and what two threads need to notice.
+            assert!((SECONDS * 0.8..=SECONDS).contains(&row.seconds), "{table}");
+            let share = holder.map_or(100.0, |holder| share_of(holder, &row.held));
+            assert!(share >= 99.0, "{expected}: {table}");
+            let is_there = |(told, _): &(&String, &f64)| {
+                told.starts_with(&format!("{releaser} in "))
+                    && told.contains(&format!(" ← {function} ← play"))
+            };
+            let share: f64 = (row.released.iter().filter(is_there))
+                .map(|(_, share)| *share)
+                .sum();
+            assert!(share >= 99.0, "{expected}: {table}");
+        }
+    });
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Three locks, each held for a time of its own by a thread that has a function for it, and
+ * wanted by another thread all the while.
+ *
+ * usage: locks
+ */
+#include "workload.h"
+
+#define BREAK_NS (200 * NS_PER_US)
+
+static pthread_mutex_t ledger_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t journal_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t index_lock = PTHREAD_RWLOCK_INITIALIZER;
+
+static NOINLINE void settle_ledger(void)
+{
+	pthread_mutex_lock(&ledger_lock);
+	sleep_ns(5 * NS_PER_MS);
+	pthread_mutex_unlock(&ledger_lock);
+	sleep_ns(BREAK_NS);
+}
+
+static NOINLINE void flush_journal(void)
+{
+	pthread_mutex_lock(&journal_lock);
+	sleep_ns(10 * NS_PER_MS);
+	pthread_mutex_unlock(&journal_lock);
+	sleep_ns(BREAK_NS);
+}
+
+static NOINLINE void rebuild_index(void)
+{
+	pthread_rwlock_wrlock(&index_lock);
+	sleep_ns(20 * NS_PER_MS);
+	pthread_rwlock_unlock(&index_lock);
+	sleep_ns(BREAK_NS);
+}
+
+static NOINLINE void read_ledger(void)
+{
+	pthread_mutex_lock(&ledger_lock);
+	pthread_mutex_unlock(&ledger_lock);
+}
+
+static NOINLINE void read_journal(void)
+{
+	pthread_mutex_lock(&journal_lock);
+	pthread_mutex_unlock(&journal_lock);
+}
+
+static NOINLINE void read_index(void)
+{
+	pthread_rwlock_rdlock(&index_lock);
+	pthread_rwlock_unlock(&index_lock);
+}
+
+static const struct part {
+	const char *name;
+	void (*once)(void);
+} parts[] = {
+	{ "l_settle", settle_ledger },	{ "l_ledger", read_ledger },
+	{ "l_flush", flush_journal },	{ "l_journal", read_journal },
+	{ "l_rebuild", rebuild_index }, { "l_index", read_index },
+};
+
+static void *play(void *argument)
+{
+	const struct part *part = argument;
+
+	name_thread(part->name);
+	for (;;)
+		part->once();
+	return NULL;
+}
+
+int main(void)
+{
+	for (unsigned long at = 0; at < sizeof(parts) / sizeof(parts[0]); at++)
+		start_thread_of(play, (void *)&parts[at]);
+	tell("ready");
+	return leave_with_test(NULL) != NULL;
+}
