@@ -294,6 +294,7 @@ struct rq;
 
 struct cfs_rq {
 	struct rq *rq;
+	int throttle_count;
 };
 
 struct sched_entity {
@@ -313,6 +314,8 @@ struct task_struct {
 	void *stack;
 	/* An int, then a byte: of an unsigned field the size is relocated, too. */
 	unsigned int on_cpu;
+	int prio;
+	bool throttled;
 	int exit_state;
 	int pid;
 	int tgid;

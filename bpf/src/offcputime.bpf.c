@@ -6,6 +6,7 @@
 #include "clock/clock_events.h"
 #include "clock/intervals.h"
 #include "stacks/stack_edges.h"
+#include "waits/quota.h"
 
 static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 					    struct thread *thread)
@@ -14,6 +15,8 @@ static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 		return;
 	thread->user = user_stack_left(ctx, task, thread);
 	thread->lock_holder = thread->off_state ? lock_holder(task, thread) : 0;
+	if (!thread->off_state && want_objects && quota_is_used_up(task))
+		thread->work.end = WAIT_END_QUOTA;
 }
 
 static __always_inline void thread_woken(void *ctx, struct task_struct *task,

@@ -14,6 +14,7 @@ pub mod pinned_map;
 pub mod podman;
 pub mod process;
 pub mod pythons;
+pub mod quota;
 pub mod simple;
 pub mod tool;
 pub mod wallclock;

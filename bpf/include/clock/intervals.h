@@ -56,9 +56,10 @@ static __noinline int count_interval(struct task_struct *task,
 	};
 
 	key.kernel = capture_saved_kernel_stack(task, SCRATCH_HOOK);
-	if (weight->blocked && want_objects) {
-		key.object = capture_object(task, thread, SCRATCH_HOOK);
+	if (want_objects) {
 		key.wait_end = thread->work.end;
+		if (weight->blocked)
+			key.object = capture_object(task, thread, SCRATCH_HOOK);
 	}
 	BPF_CORE_READ_STR_INTO(&key.comm, task, comm);
 	if (is_taken_at_return(key.user))

@@ -38,6 +38,8 @@ enum wait_end {
 	WAIT_END_NEW_WORK,
 	/* It was blocked as long as it was measured. */
 	WAIT_END_NONE,
+	/* It was not blocked: its cgroup had used up its CPU quota. */
+	WAIT_END_QUOTA,
 };
 
 USER_SPACE_KNOWS(enum, wait_end);

@@ -116,7 +116,10 @@ __noinline u64 find_object(u64 address, u32 kind)
 	return event->id;
 }
 
-/* The ID of what @task, which is off the CPU, waits on; @thread is its record. */
+/*
+ * The ID of what @task, which is off the CPU, waits on; @thread is its record. Of a thread
+ * whose return was not shown to us it is no longer known: it is somewhere else by now.
+ */
 static __always_inline u64 capture_object(struct task_struct *task,
 					  struct thread *thread,
 					  enum scratch kind)
@@ -124,7 +127,8 @@ static __always_inline u64 capture_object(struct task_struct *task,
 	struct wait_scratch *scratch;
 	u32 room = kind;
 
-	if (!want_objects || !thread->instance)
+	if (!want_objects || !thread->instance ||
+	    as_number(task) == bpf_get_current_task())
 		return NO_OBJECT;
 	scratch = bpf_map_lookup_elem(&wait_scratches, &room);
 	if (!scratch)

@@ -20,6 +20,7 @@ const volatile u32 last_given_port = 60999;
 #define AF_UNIX 1
 #define AF_INET 2
 #define AF_INET6 10
+#define TCP_SYN_SENT 2
 #define TCP_LISTEN 10
 /* include/linux/net.h */
 #define SOCK_DGRAM 2
@@ -85,6 +86,11 @@ static __always_inline void judge_ports(struct object_event *event)
 
 	if (event->side == SIDE_LISTENS)
 		return;
+	if (event->side == SIDE_ASKS) {
+		if (local)
+			event->local_port = 0;
+		return;
+	}
 	if (!event->remote_port) {
 		if (event->local_port && !local)
 			event->side = SIDE_ANSWERS;
@@ -105,11 +111,12 @@ static __always_inline void describe_socket(struct object_event *event,
 					    struct sock *sock)
 {
 	u16 port = BPF_CORE_READ(sock, __sk_common.skc_dport);
+	u8 state = BPF_CORE_READ(sock, __sk_common.skc_state);
 
 	event->object = OBJECT_SOCKET;
 	event->family = BPF_CORE_READ(sock, __sk_common.skc_family);
 	event->socket_type = BPF_CORE_READ(sock, sk_type);
-	if (BPF_CORE_READ(sock, __sk_common.skc_state) == TCP_LISTEN)
+	if (state == TCP_LISTEN)
 		event->side = SIDE_LISTENS;
 	if (event->family == AF_UNIX) {
 		describe_unix_socket(event, sock);
@@ -120,6 +127,9 @@ static __always_inline void describe_socket(struct object_event *event,
 	event->protocol = BPF_CORE_READ(sock, sk_protocol);
 	event->local_port = BPF_CORE_READ(sock, __sk_common.skc_num);
 	event->remote_port = bpf_ntohs(port);
+	/* It is connecting. */
+	if (state == TCP_SYN_SENT)
+		event->side = SIDE_ASKS;
 	judge_ports(event);
 	if (event->family == AF_INET) {
 		BPF_CORE_READ_INTO((u32 *)event->local_address, sock,

@@ -9,7 +9,7 @@ use profile::{Bursts, Losses, Profile, Sample, State, ThreadId, Unit, Waker, Wei
 use crate::Collected;
 use crate::counts::Settled;
 use crate::draft::Draft;
-use crate::reasons::{Place, Reasons};
+use crate::reasons::{self, Place, Reasons};
 use crate::session::accounts::Account;
 use crate::stacks::{NamedStack, Quality, Walks};
 use crate::wakers::Seen;
@@ -105,6 +105,7 @@ impl Collected {
                 };
                 reasons.why(profile, &place, sleep, tally.events)
             });
+            let delay = reasons::of_delay(&mut draft.profile, key.end);
             let sample = Sample {
                 comm,
                 thread: Some(thread),
@@ -114,7 +115,10 @@ impl Collected {
                 labels: None,
             };
             for (state, weight) in weigh(&tally) {
-                let why = why.flatten().filter(|_| state != Some(State::Runnable));
+                let why = match state {
+                    Some(State::Runnable) => delay,
+                    _ => why.flatten().or(delay),
+                };
                 let labels = draft.profile.labels_of(why, key.period.is_some());
                 let weight = match key.period {
                     Some(period) => weight.of_sampled(period),

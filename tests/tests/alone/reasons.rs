@@ -3,14 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use systemscope_tests::printed::folded;
+use systemscope_tests::programs::quota::Quota;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::tries::patiently;
 use systemscope_tests::{Folded, Line, Tool, Turn, Workload, WorkloadBuilder};
 
 /// Each thread's name and what it waits for.
-const WAITS: [(&str, &str); 23] = [
+const WAITS: [(&str, &str); 26] = [
     ("r_mutex", "lock: mutex"),
     ("r_pi", "lock: priority-inheritance mutex"),
     ("r_rwlock", "lock: rwlock"),
@@ -26,6 +29,9 @@ const WAITS: [(&str, &str); 23] = [
     ("r_tcp", "network: receive"),
     ("r_udp", "network: receive"),
     ("r_accept", "network: accept"),
+    ("r_connect", "network: connect"),
+    ("r_peer", "local IPC: connect"),
+    ("r_uring", "events: io_uring"),
     ("r_poll", "events: poll"),
     ("r_select", "events: select"),
     ("r_epoll", "events: epoll"),
@@ -85,6 +91,10 @@ fn objects(workload: &Workload) -> Vec<(&'static str, String)> {
         (
             "r_accept",
             format!("tcp listening on 127.0.0.1:{}", port("r_accept")),
+        ),
+        (
+            "r_connect",
+            format!("tcp to 127.0.0.1:{}", port("r_connect")),
         ),
         (
             "r_tcp",
@@ -220,6 +230,45 @@ fn only_the_reasons_that_are_asked_for_are_shown() {
         said.is_some_and(|said| said.starts_with("[lock: ") || said.starts_with("[child: "))
     };
     assert!(folded.lines.iter().all(is_asked_for), "{folded}");
+}
+
+/// A thread that may use a fifth of a CPU waits for that as long as the kernel says, and
+/// wallclock's first sentence says so.
+#[test]
+fn a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu() {
+    let _turn = Turn::take();
+    patiently(|| {
+        let mut spinner = Workload::start("spinners", &[1, 60]);
+        let quota = Quota::of_percent(20);
+        quota.take(spinner.pid());
+        spinner.go();
+        let (since, before) = (Instant::now(), quota.used_up_ns());
+        let tool = Tool::new("offcputime").args("--reasons --states --nanoseconds");
+        let folded = tool.pid(spinner.pid()).folded(2.0);
+        let used_up = quota.used_up_ns() - before;
+        let share = used_up as f64 / since.elapsed().as_nanos() as f64;
+        let folder = scratch();
+        let tool = Tool::new("wallclock")
+            .args("-d 1 -o out")
+            .in_folder(folder.path());
+        let report = tool.arg(spinner.pid().to_string()).run().succeeded();
+        let report = String::from_utf8(report.stdout).unwrap();
+        spinner.kill();
+        while spinner.is_running() {
+            sleep(Duration::from_millis(1));
+        }
+
+        let is_quota = |line: &Line| {
+            let leaf = line.leaf();
+            leaf.ends_with("_[r]") && folded::reason(leaf) == Some("throttle: CPU quota")
+        };
+        let shown = folded.only(is_quota).total() as f64 / 2e9;
+        assert!((shown - share).abs() < 0.05, "{shown} of {share}: {folded}");
+        assert!(
+            report.contains("Held up most by the CPU quota of its cgroup: "),
+            "{report}"
+        );
+    });
 }
 
 /// Rows of reasons add up to the table's blocked time, and stacks say them.

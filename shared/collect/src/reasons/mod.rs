@@ -8,7 +8,7 @@ mod user_functions;
 use std::collections::{BTreeMap, HashMap};
 
 use bpf::types::{SocketSide, WaitEnd};
-use profile::{Name, Profile, Reason, Stack, StackId, ThreadId, Why};
+use profile::{Idleness, Name, Profile, Reason, Stack, StackId, ThreadId, Why};
 use symbolize::Frame;
 
 use crate::objects::{Futex, Object, Objects};
@@ -25,6 +25,8 @@ const OTHER: &str = "other";
 pub(crate) const PYTHON_RUNTIME: &str = "_PyRuntime";
 /// The lock that Python's threads take turns by.
 const GIL: (Reason, &str) = (Reason::Lock, "GIL");
+/// What a thread that could run waits for where no CPU would help.
+const QUOTA: (Reason, &str) = (Reason::Throttle, "CPU quota");
 /// A futex of which user functions say nothing.
 const FUTEX_OF_NO_KIND: (Reason, &str) = (Reason::Unknown, "futex");
 
@@ -164,6 +166,19 @@ impl Reasons {
             format!("no reason is known of waits in {}{rest}", all.join(", "))
         })
     }
+}
+
+/// Why a thread that could run did not, where that is not for want of a CPU. `end` is what a
+/// program says of the interval.
+pub(crate) fn of_delay(profile: &mut Profile, end: WaitEnd) -> Option<Why> {
+    let (reason, detail) = QUOTA;
+    (end == WaitEnd::WAIT_END_QUOTA).then(|| Why {
+        reason,
+        detail: profile.names.text(detail),
+        object: None,
+        holder: None,
+        idleness: Idleness::Waiting,
+    })
 }
 
 /// Whether a wait is for what the system call is about, and not for what came in its way: a

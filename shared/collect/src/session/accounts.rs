@@ -197,9 +197,10 @@ pub(crate) fn close_record<Record: ClockRecord>(
     let charged = tally.and_then(|tally| charge(record, tally, open));
     let kernel = open.map_or(STACK_MISSED, |open| open.kernel);
     let has_moved = thread.running + thread.runnable > 0;
-    let wait_end = match has_moved {
-        true => WaitEnd::WAIT_END_UNKNOWN,
-        false => WaitEnd::WAIT_END_NONE,
+    let wait_end = match (has_moved, WaitEnd(thread.work.end)) {
+        (true, WaitEnd::WAIT_END_QUOTA) => WaitEnd::WAIT_END_QUOTA,
+        (true, _) => WaitEnd::WAIT_END_UNKNOWN,
+        (false, _) => WaitEnd::WAIT_END_NONE,
     };
     let interval = charged.map(|(tally, waker)| {
         let key = StackKey {

@@ -1,0 +1,90 @@
+//! A CPU quota that tests give to a cgroup, of version 2 or 1: whichever has the controller.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::programs::cgroup;
+
+/// How often the quota is given anew, in microseconds.
+const PERIOD_US: u64 = 100_000;
+
+/// A cgroup that may use so much of a CPU, removed when dropped: whoever is in it has to have
+/// ended by then.
+#[derive(Debug)]
+pub struct Quota {
+    folder: PathBuf,
+}
+
+impl Quota {
+    /// A quota of so many percent of one CPU.
+    ///
+    /// # Panics
+    ///
+    /// When there is no controller for it, or without root.
+    pub fn of_percent(percent: u64) -> Quota {
+        let name = format!("systemscope-{}-quota", std::process::id());
+        let quota_us = PERIOD_US * percent / 100;
+        let (parent, file, text) = match of_version_1() {
+            Some(mount) => (mount, "cpu.cfs_quota_us", quota_us.to_string()),
+            None => (of_version_2(), "cpu.max", format!("{quota_us} {PERIOD_US}")),
+        };
+        let folder = parent.join(name);
+        fs::create_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let quota = Quota { folder };
+        write(&quota.folder.join(file), &text);
+        quota
+    }
+
+    /// Puts a process under it.
+    ///
+    /// # Panics
+    ///
+    /// When the process is gone.
+    pub fn take(&self, pid: u32) {
+        write(&self.folder.join("cgroup.procs"), &pid.to_string());
+    }
+
+    /// For how many nanoseconds it has been used up so far, by the kernel's account.
+    ///
+    /// # Panics
+    ///
+    /// When the kernel has none.
+    pub fn used_up_ns(&self) -> u64 {
+        let stat = fs::read_to_string(self.folder.join("cpu.stat")).expect("its account");
+        let fields = stat.lines().filter_map(|line| line.split_once(' '));
+        let times = fields.filter_map(|(name, value)| match name {
+            "throttled_time" => value.parse::<u64>().ok(),
+            "throttled_usec" => Some(value.parse::<u64>().ok()? * 1000),
+            _ => None,
+        });
+        times.max().expect("throttled time")
+    }
+}
+
+/// Where the controller of version 1 is mounted.
+fn of_version_1() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let has_cpu = |options: &str| options.split(',').any(|option| option == "cpu");
+    let mount = mounts.lines().find(|line| {
+        let of_it = line.split_once(" - cgroup ");
+        of_it.is_some_and(|(_, rest)| rest.rsplit(' ').next().is_some_and(has_cpu))
+    })?;
+    mount.split(' ').nth(4).map(PathBuf::from)
+}
+
+/// The root of version 2, whose children have the controller from then on.
+fn of_version_2() -> PathBuf {
+    let mount = cgroup::mount();
+    write(&mount.join("cgroup.subtree_control"), "+cpu");
+    mount
+}
+
+fn write(file: &Path, text: &str) {
+    fs::write(file, text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
