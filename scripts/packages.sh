@@ -3,7 +3,7 @@
 #
 #     packages.sh build          what the build needs
 #     packages.sh test           what the tests need as well, from npm and PyPI too
-#     packages.sh bench          what is compared with in `make bench` as well
+#     packages.sh bench          what is compared with in `make bench` as well, from PyPI too
 #     packages.sh truth          what is watched in `make truth` as well, from PyPI too
 #     packages.sh lint           what `make lint` needs as well
 #     packages.sh kernels        what `make test-kernels` needs as well
@@ -98,7 +98,7 @@ if [[ $purpose == truth ]]; then
 	has redis-server || need redis-server redis redis
 	has redis-benchmark || need redis-tools redis redis
 fi
-if [[ $purpose == test || $purpose == truth ]]; then
+if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	has wrk || need wrk wrk wrk
 	# The distribution's Python, whichever comes first on the PATH.
 	/usr/bin/python3 -c 'import ensurepip' 2>/dev/null || need python3-venv python3 python
@@ -146,7 +146,7 @@ fi
 # Programs in Python that are watched, and another who looks at such. What was installed
 # last is noted when all of it is there.
 pypi=tests/pypi
-if [[ $purpose == test || $purpose == truth ]] &&
+if [[ $purpose == test || $purpose == bench || $purpose == truth ]] &&
 	[[ ! $pypi/venv/requirements.txt -nt $pypi/requirements.txt ]]; then
 	echo "==> Installing with pip: what $pypi/requirements.txt names" >&2
 	/usr/bin/python3 -m venv --clear "$pypi/venv" ||

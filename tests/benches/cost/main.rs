@@ -11,6 +11,7 @@ mod figures;
 mod formats;
 mod hooks;
 mod memory;
+mod python;
 mod sampling;
 mod start_and_end;
 mod switches;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const PARTS: [Part; 15] = [
+const PARTS: [Part; 18] = [
     ("a context switch, perf bench sched pipe", switches::pipe),
     ("a context switch with -p", switches::pipe_watched),
     ("hackbench", switches::messaging),
@@ -29,7 +30,10 @@ const PARTS: [Part; 15] = [
     ("a hook on CPU", hooks::on_cpu),
     ("what is waited on", hooks::reasons),
     ("cpudist's hooks", hooks::cpudist),
+    ("frames of Python", python::frames),
+    ("a process without Python", python::without_python),
     ("transactions of MariaDB", database::transactions),
+    ("requests to a server in Python", python::requests),
     ("a program that computes", sampling::throughput),
     ("the tools' own time", building::own_time),
     ("wallclock", wallclock::share_of_a_cpu),

@@ -12,6 +12,7 @@ mod idleness;
 mod machine_wide;
 mod peers;
 mod programs;
+mod python;
 mod real;
 mod runnable;
 mod shares;
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const CLAIMS: [Part; 16] = [
+const CLAIMS: [Part; 17] = [
     ("time on CPU by function", shares::rows),
     ("samples of each process", machine_wide::rows),
     ("time blocked by function", blocked::rows),
@@ -31,6 +32,7 @@ const CLAIMS: [Part; 16] = [
     ("time running", books::rows),
     ("who woke whom", wakers::rows),
     ("what changed", changes::rows),
+    ("time by Python function", python::rows),
     ("idle time of threads made for it", idleness::scenarios),
     ("idle time of servers", idleness::servers),
     ("MariaDB", |table| real::rows(table, &programs::mariadb())),

@@ -50,6 +50,8 @@ fn stacks_of(profiler: &Profiler, attached: Attached) -> Option<Folded> {
     }
     Some(if profiler.name.starts_with("bpftrace") {
         bpftrace(&text)
+    } else if profiler.name.starts_with("py-spy") {
+        py_spy(&recording.text())
     } else {
         libbpf_tools(&text)
     })
@@ -77,6 +79,20 @@ fn perf_script(text: &str) -> Folded {
     };
     Folded {
         lines: text.split("\n\n").filter_map(sample).collect(),
+    }
+}
+
+/// Frames, root first, with `;` between them, those of Python as `function (file:line)`; a
+/// space, and the number of samples.
+fn py_spy(text: &str) -> Folded {
+    let name = |frame: &str| frame.split(" (").next().unwrap_or(frame).to_owned();
+    let stack = |row: &str| {
+        let (frames, value) = row.rsplit_once(' ')?;
+        let leaf_first = frames.rsplit(';').map(name).collect();
+        Some(line("", 0, leaf_first, value.parse().ok()?))
+    };
+    Folded {
+        lines: text.lines().filter_map(stack).collect(),
     }
 }
 

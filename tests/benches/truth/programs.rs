@@ -101,7 +101,8 @@ pub(crate) fn redis() -> Program {
     program("Redis under redis-benchmark", pid, parts)
 }
 
-fn script(name: &str) -> PathBuf {
+/// A script of those that the tests run.
+pub(crate) fn script(name: &str) -> PathBuf {
     let workloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
     workloads.join(name)
 }
@@ -121,10 +122,8 @@ pub(crate) fn node() -> Program {
         .arg(script("busy.js"))
         .current_dir(folder.path());
     let mut program = talking("node", interpreter, folder);
-    let map = format!("/tmp/perf-{}.map", program.pid);
-    program
-        ._parts
-        .push(Box::new(RemovedWhenDropped(map.into())));
+    let map = RemovedWhenDropped::map_of(program.pid);
+    program._parts.push(Box::new(map));
     program
 }
 
@@ -152,8 +151,14 @@ fn talking(name: &'static str, command: Command, folder: TempDir) -> Program {
     program(name, pid, vec![Box::new(workload)])
 }
 
-/// The map that node leaves in /tmp.
-struct RemovedWhenDropped(PathBuf);
+/// The map of its code that a program leaves in /tmp.
+pub(crate) struct RemovedWhenDropped(PathBuf);
+
+impl RemovedWhenDropped {
+    pub(crate) fn map_of(pid: u32) -> RemovedWhenDropped {
+        RemovedWhenDropped(PathBuf::from(format!("/tmp/perf-{pid}.map")))
+    }
+}
 
 impl Drop for RemovedWhenDropped {
     fn drop(&mut self) {

@@ -15,7 +15,7 @@ const WORK: [f64; 3] = [60.0, 30.0, 10.0];
 const DISTURBED: f64 = 2.0;
 const WINDOWS: usize = 4;
 /// Allowed beside what chance explains, in points of percent.
-const SYSTEMATIC: f64 = 0.5;
+pub(crate) const SYSTEMATIC: f64 = 0.5;
 
 /// Without a timer, and driven by one of 10 and of 20 ms, and by one in step with
 /// samples: who samples in step with it always hits the same function.
@@ -106,40 +106,43 @@ fn share_told(workload: &Workload, function: &str) -> f64 {
 }
 
 /// How far off samples are.
-struct Error {
+pub(crate) struct Error {
     samples: u64,
     /// The largest difference of a function's share, in points of percent.
-    points: f64,
+    pub(crate) points: f64,
     /// What chance explains of that, at 99.7 %: three standard errors of a share
     /// of so many samples.
-    chance: f64,
+    pub(crate) chance: f64,
 }
 
 fn error(folded: &Folded, workload: &Workload) -> Error {
-    let hits = FUNCTIONS.map(|function| folded.under(function).total());
-    let samples: u64 = hits.iter().sum();
-    let off = |(hits, function): (u64, &str)| {
-        let truth = share_told(workload, function);
-        (
-            hits as f64 * 100.0 / samples.max(1) as f64 - truth,
-            truth / 100.0,
-        )
-    };
-    let (points, share) = hits
-        .into_iter()
-        .zip(FUNCTIONS)
-        .map(off)
-        .max_by(|one, other| one.0.abs().total_cmp(&other.0.abs()))
-        .expect("three functions");
-    Error {
-        samples,
-        points: points.abs(),
-        chance: 300.0 * (share * (1.0 - share) / samples.max(1) as f64).sqrt(),
-    }
+    Error::of(&FUNCTIONS.map(|function| {
+        let hits = folded.under(function).total();
+        (hits, share_told(workload, function))
+    }))
 }
 
 impl Error {
-    fn text(&self) -> String {
+    /// Of the samples in each function, whose share in percent is known.
+    pub(crate) fn of(functions: &[(u64, f64)]) -> Error {
+        let samples: u64 = functions.iter().map(|(hits, _)| hits).sum();
+        let off = |(hits, truth): &(u64, f64)| {
+            let share = *hits as f64 * 100.0 / samples.max(1) as f64;
+            (share - truth, truth / 100.0)
+        };
+        let (points, share) = functions
+            .iter()
+            .map(off)
+            .max_by(|one, other| one.0.abs().total_cmp(&other.0.abs()))
+            .expect("a function");
+        Error {
+            samples,
+            points: points.abs(),
+            chance: 300.0 * (share * (1.0 - share) / samples.max(1) as f64).sqrt(),
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
         format!(
             "{:.1} points off (chance: {:.1}; {} samples)",
             self.points, self.chance, self.samples

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
+use crate::programs::django::from_pypi;
 use crate::programs::workload::scratch;
 use crate::truth::account::threads_of;
 use crate::truth::statistics::programs;
@@ -116,6 +117,18 @@ impl Profiler {
         Profiler::bpftrace(&format!("bpftrace, {hertz} Hz"), script)
     }
 
+    /// `py-spy record` at the rate that it has by itself, with more flags.
+    pub fn py_spy(flags: &str) -> Profiler {
+        let arguments = "record --pid PID --rate 100 --format raw --output FILE";
+        let arguments = format!("{arguments} {flags}");
+        Profiler {
+            name: format!("py-spy {flags}").trim_end().to_owned(),
+            program: from_pypi("py-spy"),
+            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            says_so: false,
+        }
+    }
+
     fn bpftrace(name: &str, script: String) -> Option<Profiler> {
         Some(Profiler {
             name: name.to_owned(),
@@ -214,6 +227,11 @@ impl Attached {
 pub struct Recording(TempDir);
 
 impl Recording {
+    /// It as text; empty if there is none.
+    pub fn text(&self) -> String {
+        fs::read_to_string(self.0.path().join("data")).unwrap_or_default()
+    }
+
     /// What `perf` makes of it, or none if it can't.
     pub fn perf(&self, arguments: &str) -> Option<String> {
         let tool = Tool::at(&installed("perf")?).args(arguments).arg("-i");

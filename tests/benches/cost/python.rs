@@ -1,0 +1,204 @@
+//! What functions of Python cost: a thread that has them, one that has none, and a server.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::printed::output::median;
+use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::programs::peers::{Profiler, beside};
+use systemscope_tests::programs::pythons::some_pythons;
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::truth::statistics::cost_of;
+use systemscope_tests::{Account, Running, Workload, cpus_online};
+
+use crate::figures::{BPF_AND_CPU_TIME, BPF_TIME, WALL_CLOCK, in_turn, shown};
+
+const ROUNDS: usize = 5;
+const WINDOW: Duration = Duration::from_millis(1000);
+/// Functions that have called each other, each another one.
+const FEW: u64 = 1;
+const MANY: u64 = 20;
+/// What the frames of so many may take, at the switch off the CPU and the one back.
+const MOST_NS: f64 = 2000.0;
+/// Of what a switch takes without a look for Python, where there is none.
+const MOST_RATIO: f64 = 1.02;
+const ROUNDS_OF_REQUESTS: usize = 9;
+const CONNECTIONS: u32 = 16;
+const SECONDS: u32 = 2;
+/// Of a server's requests a second.
+const MOST_PERCENT: f64 = 3.0;
+const OURS: &str = "offcputime -p PID -m 1000";
+
+/// A thread of Python that sleeps for a moment over and over, below few functions and many.
+pub(crate) fn frames(table: &mut Table) {
+    for python in some_pythons() {
+        let start = |functions: u64| {
+            let mut command = Command::new("taskset");
+            command.args(["-c", "1"]).arg(&python.path);
+            command.arg(script("deep.py")).arg(functions.to_string());
+            Workload::run(command, python.path.clone(), scratch())
+        };
+        let (few, many) = (start(FEW), start(MANY));
+        let profiler =
+            |language| Profiler::ours("offcputime", &format!("-p PID --language {language}"));
+        let things = [
+            (&few, profiler("none")),
+            (&few, profiler("all")),
+            (&many, profiler("none")),
+            (&many, profiler("all")),
+        ];
+        let all = in_turn(ROUNDS, things, |(workload, profiler)| {
+            ns_a_stop(workload.pid(), profiler)
+        });
+        let [few_none, few_all, none, with] = &all[..] else {
+            unreachable!("four were measured");
+        };
+        let (added_by_few, added) = (few_all.added_to(few_none), with.added_to(none));
+        let a_frame = (median(added.clone()) - median(added_by_few)) / (MANY - FEW) as f64;
+        let minor = many.told("minor");
+        let what = format!("ns a stop that {MANY} functions of Python add, Python 3.{minor}");
+        let cells = [
+            &what,
+            "offcputime -p PID",
+            &format!("{}, {a_frame:.0} a function", shown(&added, 0)),
+            BPF_TIME,
+            &format!("at most {MOST_NS}; without {}", shown(&none.values, 0)),
+        ];
+        table.row(&cells, Verdict::of(median(added) <= MOST_NS));
+    }
+}
+
+/// What the BPF programs take for each time that a process leaves the CPU by itself. They run
+/// at the switches of others, too, which they leave at once.
+fn ns_a_stop(pid: u32, profiler: &Profiler) -> f64 {
+    const FEWEST: u64 = 100;
+    let stops = || {
+        Account::read(pid, pid)
+            .expect("a program that runs")
+            .voluntary
+    };
+    let cost = cost_of(profiler, pid, || {
+        let before = stops();
+        sleep(WINDOW);
+        stops() - before
+    });
+    assert!(cost.done >= FEWEST, "{} stops: no mean", cost.done);
+    cost.run_ns() as f64 / cost.done as f64
+}
+
+/// Two processes without Python that pass a byte to and fro; what their switches take twice
+/// without a look for Python says what the machine's noise is.
+pub(crate) fn without_python(table: &mut Table) {
+    const ROUNDS: usize = 9;
+    let ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
+    let things = ["none", "none", "all"]
+        .map(|language| Profiler::ours("offcputime", &format!("-p PID --language {language}")));
+    let all = in_turn(ROUNDS, things, |profiler| {
+        ns_a_stop(ping_pong.pid(), profiler)
+    });
+    let [none, again, with] = &all[..] else {
+        unreachable!("three were measured");
+    };
+    let (noise, ratios) = (median(again.ratios(none)), with.ratios(none));
+    let bound = format!(
+        "at most {MOST_RATIO} of what it is without, is {}; without again {noise:.2}",
+        shown(&ratios, 2)
+    );
+    let holds = median(ratios) <= MOST_RATIO;
+    let cells = [
+        "ns a stop of a ping-pong without Python",
+        &with.of.name,
+        &shown(&with.values, 0),
+        BPF_TIME,
+        &bound,
+    ];
+    let is_calm = (noise - 1.0).abs() <= MOST_RATIO - 1.0;
+    table.row(&cells, judged(is_calm, holds));
+    let cells = [
+        cells[0],
+        &none.of.name,
+        &shown(&none.values, 0),
+        BPF_TIME,
+        "",
+    ];
+    table.row(&cells, Verdict::Figure);
+}
+
+/// Requests a second of a server that asyncio runs, and what the profilers take for each.
+pub(crate) fn requests(table: &mut Table) {
+    let python = &some_pythons()[0].path;
+    let mut command = Command::new(python);
+    command.arg(script("asyncio_server.py"));
+    let server = Workload::run(command, python.clone(), scratch());
+    let contenders = [
+        Profiler::ours("offcputime", "-p PID -m 1000"),
+        Profiler::py_spy(""),
+    ];
+    // Nothing twice: the second differs by noise alone.
+    let with_nothing = [None, None].into_iter().chain(contenders.iter().map(Some));
+    let all = in_turn(ROUNDS_OF_REQUESTS, with_nothing, |profiler| {
+        beside(*profiler, server.pid(), || requests_per_second(&server))
+    });
+    let (nothing, others) = all.split_first().expect("nothing attached");
+    let noise = median(others[0].percent_below(nothing));
+    let what = format!("requests/s of a server of asyncio's, {CONNECTIONS} connections");
+    let alone = shown(&nothing.values, 0);
+    table.row(&[&what, "nothing", &alone, WALL_CLOCK, ""], Verdict::Figure);
+    for figures in others {
+        let name = figures
+            .of
+            .map_or("nothing again", |profiler| &profiler.name);
+        let less = figures.percent_below(nothing);
+        let measured = format!("{}, takes {} %", shown(&figures.values, 0), shown(&less, 1));
+        let (bound, verdict) = match name {
+            OURS => (
+                format!("takes at most {MOST_PERCENT} %; nothing again {noise:.1} %"),
+                judged(noise.abs() <= MOST_PERCENT, median(less) <= MOST_PERCENT),
+            ),
+            _ => (String::new(), Verdict::Figure),
+        };
+        table.row(&[&what, name, &measured, WALL_CLOCK, &bound], verdict);
+    }
+    for profiler in &contenders {
+        let us: Vec<f64> = (0..3).map(|_| us_a_request(&server, profiler)).collect();
+        let what = "us of BPF programs and of the profiler itself a request";
+        let cells = [what, &profiler.name, &shown(&us, 1), BPF_AND_CPU_TIME, ""];
+        table.row(&cells, Verdict::Figure);
+    }
+}
+
+/// A bound that is smaller than the machine's noise says nothing.
+fn judged(is_calm: bool, holds: bool) -> Verdict {
+    match is_calm {
+        true => Verdict::of(holds),
+        false => Verdict::NotHere,
+    }
+}
+
+fn us_a_request(server: &Workload, profiler: &Profiler) -> f64 {
+    let cost = cost_of(profiler, server.pid(), || requests_per_second(server));
+    (cost.run_ns() + cost.cpu_ns) as f64 / 1e3 / (cost.done * f64::from(SECONDS))
+}
+
+fn requests_per_second(server: &Workload) -> f64 {
+    let mut command = Command::new("wrk");
+    command.args(["-t1", &format!("-c{CONNECTIONS}"), &format!("-d{SECONDS}")]);
+    command.arg(format!("http://127.0.0.1:{}/", server.told("port")));
+    let patience = Duration::from_secs(60);
+    let finished = Running::spawn(command, true)
+        .finish_within(patience)
+        .succeeded();
+    let text = String::from_utf8_lossy(&finished.stdout);
+    let rate = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Requests/sec:")?.trim().parse().ok());
+    rate.unwrap_or_else(|| panic!("no requests in:\n{text}"))
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("workloads")
+        .join(name)
+}
