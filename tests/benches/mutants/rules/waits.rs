@@ -73,4 +73,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         change: ("	thread->work.certainty = CERTAIN;\n}", "}"),
         expected: Caught(&[FROM_BIRTH]),
     },
+    Mutant {
+        rule: "who is connecting has a port that the kernel gave, whatever the other has",
+        file: "include/waits/sockets.h",
+        change: ("	if (state == TCP_SYN_SENT)\n", "	if (false)\n"),
+        expected: Caught(&[OBJECTS]),
+    },
+    Mutant {
+        rule: "a thread that could run may wait for its cgroup's quota",
+        file: "include/waits/quota.h",
+        change: ("		return read_task(task, throttled);", "		return false;"),
+        expected: Caught(&[
+            "alone::reasons::a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu",
+        ]),
+    },
 ];
