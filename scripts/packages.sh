@@ -156,3 +156,11 @@ if [[ $purpose == test || $purpose == truth ]] &&
 		die "pip could not install what $pypi/requirements.txt names: see above"
 	cp "$pypi/requirements.txt" "$pypi/venv/"
 fi
+
+# Versions of Python that this distribution does not have. The tests do without one that
+# cannot be had; scripts/test.sh says so.
+if [[ $purpose == test ]]; then
+	scripts/pythons/missing.sh | while read -r version suite; do
+		scripts/pythons/fetch.sh "$version" "$suite" || true
+	done
+fi
