@@ -363,12 +363,21 @@ fn what_computes_has_its_frames() {
             let calls = stack.calls();
             let mut pairs = rows.iter().zip(&chains);
             let found = pairs.find(|(row, chain)| {
-                row.thread == stack.tid && functions(chain) == functions(&calls)
+                let Some((there, beyond)) = calls.split_at_checked(chain.len()) else {
+                    return false;
+                };
+                // Where it has computed, it tells so.
+                let tells = beyond
+                    .first()
+                    .is_none_or(|call| call.name == "nesting.py:tell");
+                row.thread == stack.tid && functions(chain) == functions(there) && tells
             });
             match found {
-                Some((row, _)) => {
+                Some((row, chain)) => {
                     right += stack.value;
-                    *of_scenes.entry(&row.scene).or_default() += stack.value;
+                    if chain.len() == calls.len() {
+                        *of_scenes.entry(&row.scene).or_default() += stack.value;
+                    }
                 }
                 None => others.push((stack.value, calls)),
             }
