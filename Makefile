@@ -30,7 +30,7 @@ HOST   = $(shell $(CARGO) -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
 RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
 
 C_FILES = $(shell find bpf tests -name '*.[ch]' | sort)
-SHELL_FILES = $(wildcard scripts/*.sh scripts/kernels/*.sh) scripts/kernels/init .ci/run
+SHELL_FILES = $(wildcard scripts/*.sh scripts/*/*.sh) scripts/kernels/init .ci/run
 
 .PHONY: help packages build install run test test-kernels truth bench abuse soak tables mutants \
 	fuzz lint clean

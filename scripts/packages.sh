@@ -107,6 +107,7 @@ if [[ $purpose == kernels ]]; then
 	has strip || need binutils binutils binutils
 	has qemu-system-x86_64 || need qemu-system-x86 qemu-system-x86-core qemu-system-x86
 	has busybox || need busybox-static busybox busybox
+	[[ -x /usr/bin/python3 ]] || need python3 python3 python
 	has taskset || need util-linux util-linux util-linux
 fi
 if [[ $purpose == lint ]]; then
@@ -155,4 +156,12 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]] &&
 		--only-binary=:all: --requirement "$pypi/requirements.txt" >&2 ||
 		die "pip could not install what $pypi/requirements.txt names: see above"
 	cp "$pypi/requirements.txt" "$pypi/venv/"
+fi
+
+# Versions of Python that this distribution does not have. The tests do without one that
+# cannot be had; scripts/test.sh says so.
+if [[ $purpose == test ]]; then
+	scripts/pythons/missing.sh | while read -r version suite; do
+		scripts/pythons/fetch.sh "$version" "$suite" </dev/null || true
+	done
 fi

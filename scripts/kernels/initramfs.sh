@@ -53,9 +53,19 @@ cp -r tests/workloads "$stage$PWD/tests/"
 mkdir "$stage/target/debug/workloads"
 find "$target/debug/workloads" -maxdepth 1 -type f -exec cp {} "$stage/target/debug/workloads/" \;
 
-# ldd fails for those that are static.
-{ find "$stage" -type f -perm -u+x -exec ldd {} + || true; } 2>/dev/null |
-	grep -o '/[^ :]*\.so[^ :]*' | sort -u |
+# The distribution's Python with its standard library, but for what few programs import and
+# what the guest compiles itself.
+if grep -q '^Python ' "$tests"; then
+	python=$(realpath /usr/bin/python3)
+	library=$(/usr/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
+	tar -C / -c --exclude={__pycache__,config-*,ensurepip,idlelib,lib2to3,pydoc_data,tkinter,turtledemo} \
+		--exclude={test,tests,'_test*'} usr/bin/python3 "${python#/}" "${library#/}" |
+		tar -C "$stage" -x
+fi
+
+# ldd fails for those that are static. What Python loads need not be executable.
+{ find "$stage" -type f \( -perm -u+x -o -name '*.so' \) -exec ldd {} + || true; } 2>/dev/null |
+	sed -n 's|^\t[^/]*\(/[^ ]*\.so[^ ]*\) .*|\1|p' | sort -u |
 	while read -r library; do
 		install -D "$library" "$stage$library"
 	done

@@ -28,6 +28,8 @@ pub struct Frame {
     pub name: String,
     /// Whose function it is.
     pub kind: String,
+    /// Where it is in its binary, which tells those without a name apart.
+    pub address: Option<String>,
     /// Its source file.
     pub file: Option<String>,
     /// The line in it.
@@ -124,6 +126,19 @@ impl Stack {
         native.map(|frame| frame.name.as_str()).collect()
     }
 
+    /// The native frames that are here and not in another stack, if all of those that are there
+    /// are here, in the same order.
+    pub fn native_beyond<'a>(&'a self, other: &'a Stack) -> Option<Vec<&'a Frame>> {
+        let [own, others] = [self, other].map(|stack| {
+            let frames = stack.frames.iter();
+            frames.filter(|frame| frame.kind == "user")
+        });
+        let mut others = others.peekable();
+        let beyond = own.filter(|frame| others.next_if_eq(frame).is_none());
+        let beyond = beyond.collect();
+        others.peek().is_none().then_some(beyond)
+    }
+
     /// The names of the native frames between two functions of Python, of which one has
     /// called the other.
     ///
@@ -190,6 +205,19 @@ mod tests {
         assert_eq!(first.native(), ["main", "list_sort"]);
         let between = first.between("a.py:Outer.call", "<string>:key");
         assert_eq!(between, ["list_sort"]);
+        let names = |beyond: Option<Vec<&Frame>>| {
+            let beyond = beyond?.into_iter().map(|frame| frame.name.clone());
+            Some(beyond.collect::<Vec<String>>())
+        };
+        let mut part = first.clone();
+        part.frames.pop();
+        part.frames.remove(0);
+        assert_eq!(
+            names(first.native_beyond(&part)),
+            Some(vec!["main".to_owned()])
+        );
+        assert_eq!(names(first.native_beyond(first)), Some(Vec::new()));
+        assert_eq!(part.native_beyond(first), None);
         assert_eq!(first.unknown().count(), 0);
         assert!(second.unknown().eq(["[python: cut]"]) && second.calls().is_empty());
     }

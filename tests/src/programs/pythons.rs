@@ -13,7 +13,8 @@ pub struct Python {
     pub has_symbols: bool,
 }
 
-/// The distribution's, and those of pyenv from 3.8 to 3.14.
+/// The distribution's, and from 3.8 to 3.14 those of pyenv and those of other releases of
+/// Debian's, which scripts/pythons/fetch.sh keeps.
 ///
 /// # Panics
 ///
@@ -25,21 +26,25 @@ pub fn pythons() -> Vec<Python> {
         path,
         has_symbols: false,
     };
-    let versions = Path::new(&env::var_os("HOME").unwrap_or_default()).join(".pyenv/versions");
-    let folders = fs::read_dir(versions).into_iter().flatten().flatten();
-    let mut of_pyenv: Vec<(u32, PathBuf)> = folders
-        .filter_map(|folder| {
-            let minor = minor_version(folder.file_name().to_str()?)?;
-            let path = folder.path().join(format!("bin/python3.{minor}"));
-            path.exists().then_some((minor, path))
-        })
-        .collect();
-    of_pyenv.sort();
-    let of_pyenv = of_pyenv.into_iter().map(|(_, path)| Python {
-        path,
-        has_symbols: true,
+    let home = PathBuf::from(env::var_os("HOME").unwrap_or_default());
+    let cache = env::var_os("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
+    let mut others = versions(&home.join(".pyenv/versions"), true);
+    others.extend(versions(&cache.join("systemscope/pythons"), false));
+    others.sort_by_key(|(minor, _)| *minor);
+    let others = others.into_iter().map(|(_, python)| python);
+    [distributions].into_iter().chain(others).collect()
+}
+
+/// Those of a folder that has a folder for each version, with their minor versions.
+fn versions(folder: &Path, has_symbols: bool) -> Vec<(u32, Python)> {
+    let folders = fs::read_dir(folder).into_iter().flatten().flatten();
+    let pythons = folders.filter_map(|folder| {
+        let minor = minor_version(folder.file_name().to_str()?)?;
+        let path = folder.path().join(format!("bin/python3.{minor}"));
+        let python = Python { path, has_symbols };
+        python.path.exists().then_some((minor, python))
     });
-    [distributions].into_iter().chain(of_pyenv).collect()
+    pythons.collect()
 }
 
 /// The distribution's, and the oldest and the newest of the others: for what depends on how

@@ -119,8 +119,17 @@ fn by_py_spy(held: &Workload) -> Threads<u32> {
 /// The innermost frames of a thread, which is all that faulthandler has of more.
 const MOST_FRAMES: usize = 100;
 
+/// What faulthandler has of a thread.
+#[derive(Debug, Default)]
+struct Dump {
+    /// Outermost first.
+    frames: Vec<Frame>,
+    /// It went no further.
+    is_cut: bool,
+}
+
 /// What faulthandler has, by the interpreter's ID. It is asked once and for all.
-fn by_faulthandler(held: &Workload, dump: &Path) -> Threads<u64> {
+fn by_faulthandler(held: &Workload, dump: &Path) -> BTreeMap<u64, Dump> {
     let pid = Pid::from_raw(held.pid().cast_signed()).unwrap();
     kill_process(pid, Signal::USR1).unwrap();
     let deadline = Instant::now() + PATIENCE;
@@ -136,26 +145,32 @@ fn by_faulthandler(held: &Workload, dump: &Path) -> Threads<u64> {
 }
 
 /// `[Current ]Thread 0xID [NAME] (most recent call first):`, and below it, innermost first,
-/// `File "FILE", line LINE in FUNCTION`.
-fn parsed(text: &str) -> Threads<u64> {
-    let mut threads = Threads::new();
-    let mut frames = Vec::new();
+/// `File "FILE", line LINE in FUNCTION`. Since 3.14.1 it takes what is nobody's for damaged,
+/// and ends there.
+fn parsed(text: &str) -> BTreeMap<u64, Dump> {
+    let mut threads = BTreeMap::new();
+    let mut dump = Dump::default();
     // From below.
     for line in text.lines().rev() {
         if let Some(frame) = line.strip_prefix("  File \"") {
             let (file, rest) = frame.rsplit_once("\", line ").unwrap();
             let (line, function) = rest.split_once(" in ").unwrap();
-            frames.push(Frame {
+            let frame = Frame {
                 function: function.to_owned(),
                 file: file.to_owned(),
                 // `???` where there is none.
                 line: line.parse().unwrap_or(0),
-            });
+            };
+            let is_first = dump.frames.is_empty();
+            assert!(!dump.is_cut || !is_first || frame.is_nobodys(), "{text}");
+            dump.frames.push(frame);
+        } else if line == "  <invalid frame>" {
+            dump.is_cut = true;
         } else if let Some((_, id)) = line.split_once("hread 0x") {
             let id = id.split(' ').next().unwrap();
             let id = u64::from_str_radix(id, 16).unwrap();
-            frames.retain(|frame: &Frame| !frame.is_nobodys());
-            threads.insert(id, std::mem::take(&mut frames));
+            dump.frames.retain(|frame| !frame.is_nobodys());
+            threads.insert(id, std::mem::take(&mut dump));
         }
     }
     threads
@@ -198,10 +213,12 @@ fn others_see_the_same_frames_in_the_same_threads() {
             assert_eq!(ours, &truth, "{what}: {scene} itself");
 
             // It has simple names always.
-            let innermost = &ours[ours.len().saturating_sub(MOST_FRAMES)..];
+            let Dump { frames, is_cut } = &faulthandlers[&row.ident];
+            let most = if *is_cut { frames.len() } else { MOST_FRAMES };
+            let innermost = &ours[ours.len().saturating_sub(most)..];
             let innermost = innermost.iter().cloned();
             let innermost: Vec<Frame> = innermost.map(|it| it.simple().escaped()).collect();
-            let theirs = faulthandlers[&row.ident].iter().cloned();
+            let theirs = frames.iter().cloned();
             let theirs: Vec<Frame> = theirs.map(Frame::simple).collect();
             assert_eq!(innermost, theirs, "{what}: faulthandler has {scene} so");
         }

@@ -1,9 +1,11 @@
-//! Against the interpreters that this machine has: `python3`, and those of pyenv.
+//! Against the interpreters that this machine has: `python3`, those of pyenv, and those that
+//! scripts/pythons/fetch.sh keeps.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod chains;
 mod code_objects;
 
+use std::env;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
@@ -72,7 +74,9 @@ fn interpreter_of(pid: u32) -> Option<(Interpreter, u64)> {
         };
         let number = |text| u64::from_str_radix(text, 16).unwrap();
         let start = number(range.split_once('-')?.0);
-        let file = File::open(path).ok().filter(|_| flags.contains('x'))?;
+        // It may have mounts of its own.
+        let seen = format!("/proc/{pid}/root{path}");
+        let file = File::open(seen).ok().filter(|_| flags.contains('x'))?;
         let interpreter = find(&file, path)?;
         let address = unwind::build(&file).unwrap().address(number(offset))?;
         Some((interpreter, start.wrapping_sub(address)))
@@ -81,9 +85,13 @@ fn interpreter_of(pid: u32) -> Option<(Interpreter, u64)> {
 
 /// Those for which there is a layout, with their minor versions.
 fn interpreters() -> Vec<(u8, PathBuf)> {
-    let home = std::env::var_os("HOME").unwrap_or_default();
-    let versions = fs::read_dir(Path::new(&home).join(".pyenv/versions"));
-    let versions = versions.into_iter().flatten().flatten();
+    let home = PathBuf::from(env::var_os("HOME").unwrap_or_default());
+    let cache = env::var_os("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
+    let folders = [
+        home.join(".pyenv/versions"),
+        cache.join("systemscope/pythons"),
+    ];
+    let versions = folders.iter().flat_map(fs::read_dir).flatten().flatten();
     let installed = versions.map(|version| version.path().join("bin/python3"));
     let paths = ["/usr/bin/python3".into()].into_iter().chain(installed);
     let known = paths

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# missing.sh: prints the versions of Python that releases of Debian have and this
+# machine does not, as lines "VERSION SUITE".
+set -euo pipefail
+fetched=${XDG_CACHE_HOME:-$HOME/.cache}/systemscope/pythons
+
+while read -r version suite; do
+	[[ -x /usr/bin/python$version ]] ||
+		compgen -G "$HOME/.pyenv/versions/$version.*/bin/python$version" >/dev/null ||
+		compgen -G "$fetched/$version.*/bin/python$version" >/dev/null ||
+		echo "$version $suite"
+done <<END
+3.9 bullseye
+3.11 bookworm
+3.13 trixie
+3.14 sid
+END

@@ -1,0 +1,68 @@
+# shellcheck shell=bash
+# Sourced by what fetches packages of other releases of Debian's than this machine's.
+
+# use_suite SUITE FOLDER: from now on apt looks at that release, in this shell.
+#
+# What it has comes from where this machine's own packages come from: its source
+# entries with the name of the release exchanged, in a configuration in FOLDER,
+# so that nothing of the machine's package management changes.
+use_suite() {
+	local suite=$1 folder=$2 names entries
+	mkdir -p "$folder"/{lists/partial,cache/archives/partial,sources}
+	: >"$folder/status"
+	cat >"$folder/apt.conf" <<-END
+		Dir::State::lists "$folder/lists";
+		Dir::State::status "$folder/status";
+		Dir::State::extended_states "$folder/extended_states";
+		Dir::Cache "$folder/cache";
+		Dir::Etc::sourcelist "/dev/null";
+		Dir::Etc::sourceparts "$folder/sources";
+		Dir::Etc::preferences "/dev/null";
+		Dir::Etc::preferencesparts "/dev/null";
+		Acquire::Languages "none";
+		APT::Architecture "amd64";
+		APT::Architectures "amd64";
+		APT::Sandbox::User root;
+	END
+	export APT_CONFIG=$folder/apt.conf
+
+	# What the release of this machine may be called in its entries.
+	# shellcheck source=/dev/null
+	names="$(. /etc/os-release && echo "${VERSION_CODENAME:-}") stable testing unstable sid"
+	# Entries in paragraphs: "Suites: bookworm bookworm-updates".
+	for entries in /etc/apt/sources.list.d/*.sources; do
+		[[ -f $entries ]] || continue
+		awk -v RS= -v ORS='\n\n' -v names="$names" -v suite="$suite" '
+			BEGIN { split(names, list, " "); for (i in list) known[list[i]] }
+			/(^|\n)Enabled: *no/ || !/(^|\n)Components:[^\n]* main( |\n|$)/ { next }
+			match($0, /(^|\n)Suites:[^\n]*/) {
+				before = substr($0, 1, RSTART - 1)
+				found = substr($0, RSTART, RLENGTH)
+				after = substr($0, RSTART + RLENGTH)
+				count = split(found, words, /[ \t\n]+/)
+				for (i = 1; i <= count; i++)
+					if (words[i] in known) {
+						print before "\nSuites: " suite after
+						next
+					}
+			}' "$entries" >"$folder/sources/${entries##*/}"
+	done
+	# Entries of one line: "deb [options] address bookworm main".
+	for entries in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+		[[ -f $entries ]] || continue
+		awk -v names="$names" -v suite="$suite" '
+			BEGIN { split(names, list, " "); for (i in list) known[list[i]] }
+			$1 == "deb" && / main( |$)/ {
+				options = 0
+				if (match($0, /\[[^]]*\]/)) {
+					options = substr($0, RSTART, RLENGTH)
+					sub(/\[[^]]*\]/, "")
+				}
+				if ($3 in known)
+					print "deb", options ? options : "", $2, suite, "main"
+			}' "$entries" >"$folder/sources/${entries##*/}"
+	done
+
+	# An entry that does not have this release is none of our business.
+	apt-get update -q=2 >&2 || true
+}
