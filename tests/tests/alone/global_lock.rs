@@ -45,9 +45,17 @@ fn waited(python: &Python) -> (Waited, Folded) {
     (waited, Folded::parse_per_thread(&shown))
 }
 
-/// What is shown of a thread under the lock while this one had it.
+/// What is shown of a thread under the lock while this one had it. Python 3.14 gives threads
+/// names, by which they are told; the others need their IDs.
 fn held_by(holder: u32, folded: &Folded, waiter: u32) -> u64 {
-    let end = format!(", held by {}/{holder}]", folded.lines[0].comm);
+    let of_holder = folded.of_thread(holder);
+    let line = &of_holder.lines[0];
+    let (pid, _) = line.thread.unwrap();
+    let is_called = line.comm != folded.of_thread(pid).lines[0].comm;
+    let end = match is_called {
+        true => format!(", held by {}]", line.comm),
+        false => format!(", held by {}/{holder}]", line.comm),
+    };
     let is_held = |frame: &String| frame.starts_with("[lock: GIL, ") && frame.ends_with(&end);
     let waits = folded.of_thread(waiter);
     waits.only(|line| line.frames.iter().any(is_held)).total()

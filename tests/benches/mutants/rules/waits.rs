@@ -83,8 +83,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a thread that could run may wait for its cgroup's quota",
         file: "include/waits/quota.h",
         change: ("		return read_task(task, throttled);", "		return false;"),
-        expected: Caught(&[
-            "alone::reasons::a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu",
-        ]),
+        expected: Caught(&["alone::reasons::a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu"]),
     },
 ];
