@@ -8,7 +8,6 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <linux/io_uring.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <semaphore.h>
@@ -20,7 +19,6 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "workload.h"
@@ -54,10 +52,6 @@ enum source {
 static int reads[SOURCES], writes[SOURCES];
 static int event, listener, queue;
 static struct sockaddr_in address;
-/* Where as many wait to be accepted as may: who comes has to wait for that. */
-static struct sockaddr_in crowded;
-static struct sockaddr_un crowded_unix = { .sun_family = AF_UNIX };
-static socklen_t crowded_unix_length;
 
 static void nap(void)
 {
@@ -96,28 +90,6 @@ static int connected(int type, const struct sockaddr_in *to)
 
 	check(fd < 0 || connect(fd, (const void *)to, sizeof(*to)), "connect");
 	return fd;
-}
-
-static void crowd(int fd, int family, const void *to, socklen_t length)
-{
-	check(listen(fd, 0), "listen");
-	for (int at = 0; at < 4; at++)
-		connect(socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0), to,
-			length);
-}
-
-static void open_crowded(void)
-{
-	int fd = bound(SOCK_STREAM, &crowded);
-
-	crowd(fd, AF_INET, &crowded, sizeof(crowded));
-	fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	check(fd < 0 || bind(fd, (void *)&crowded_unix, sizeof(sa_family_t)),
-	      "bind");
-	crowded_unix_length = sizeof(crowded_unix);
-	check(getsockname(fd, (void *)&crowded_unix, &crowded_unix_length),
-	      "getsockname");
-	crowd(fd, AF_UNIX, &crowded_unix, crowded_unix_length);
 }
 
 static void open_sources(void)
@@ -322,59 +294,6 @@ static void wait_accept(void)
 	close(fd);
 }
 
-static void try_to_connect(int family, const void *to, socklen_t length)
-{
-	const struct timeval patience = { .tv_usec = WAIT_NS / NS_PER_US };
-	int fd = socket(family, SOCK_STREAM, 0);
-
-	check(fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
-				   sizeof(patience)),
-	      "socket");
-	check(!connect(fd, to, length), "connect");
-	close(fd);
-}
-
-static void wait_connect(void)
-{
-	try_to_connect(AF_INET, &crowded, sizeof(crowded));
-}
-
-static void wait_peer(void)
-{
-	try_to_connect(AF_UNIX, &crowded_unix, crowded_unix_length);
-}
-
-/* A ring of one request, which is for a time. */
-static void wait_uring(void)
-{
-	static const struct __kernel_timespec patience = { .tv_nsec = WAIT_NS };
-	static struct io_uring_params ring;
-	static struct io_uring_sqe *request;
-	static char *queues;
-	static int fd = -1;
-
-	if (fd < 0) {
-		fd = syscall(SYS_io_uring_setup, 1, &ring);
-		check(fd < 0, "io_uring_setup");
-		queues = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
-			      fd, IORING_OFF_SQ_RING);
-		request = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
-			       fd, IORING_OFF_SQES);
-		check(queues == MAP_FAILED || request == MAP_FAILED, "mmap");
-	}
-	*request = (struct io_uring_sqe){
-		.opcode = IORING_OP_TIMEOUT,
-		.fd = -1,
-		.addr = (uintptr_t)&patience,
-		.len = 1,
-	};
-	++*(_Atomic uint32_t *)(queues + ring.sq_off.tail);
-	check(syscall(SYS_io_uring_enter, fd, 1, 1, IORING_ENTER_GETEVENTS,
-		      NULL, 0) != 1,
-	      "io_uring_enter");
-	++*(_Atomic uint32_t *)(queues + ring.cq_off.head);
-}
-
 static void wait_poll(void)
 {
 	struct pollfd polled = { .fd = reads[POLLED], .events = POLLIN };
@@ -536,26 +455,29 @@ static const struct wait {
 	const char *name;
 	void (*once)(void);
 } waits[] = {
-	{ "r_mutex", wait_mutex },     { "r_pi", wait_pi },
-	{ "r_rwlock", wait_rwlock },   { "r_cond", wait_cond },
-	{ "r_sem", wait_sem },	       { "r_barrier", wait_barrier },
-	{ "r_join", wait_join },       { "r_child", wait_child },
-	{ "r_vfork", wait_vfork },     { "r_pipe", wait_pipe },
-	{ "r_unix", wait_unix },       { "r_dgram", wait_dgram },
-	{ "r_tcp", wait_tcp },	       { "r_udp", wait_udp },
-	{ "r_accept", wait_accept },   { "r_connect", wait_connect },
-	{ "r_peer", wait_peer },       { "r_uring", wait_uring },
-	{ "r_poll", wait_poll },       { "r_select", wait_select },
-	{ "r_epoll", wait_epoll },     { "r_eventfd", wait_eventfd },
-	{ "r_message", wait_message }, { "r_sleep", nap },
-	{ "r_timerfd", wait_timerfd }, { "r_signal", wait_signal },
-};
-
-/* What not every kernel lets a guest do. */
-static const struct wait more_waits[] = {
-	{ "r_connect", wait_connect },
-	{ "r_peer", wait_peer },
-	{ "r_uring", wait_uring },
+	{ "r_mutex", wait_mutex },
+	{ "r_pi", wait_pi },
+	{ "r_rwlock", wait_rwlock },
+	{ "r_cond", wait_cond },
+	{ "r_sem", wait_sem },
+	{ "r_barrier", wait_barrier },
+	{ "r_join", wait_join },
+	{ "r_child", wait_child },
+	{ "r_vfork", wait_vfork },
+	{ "r_pipe", wait_pipe },
+	{ "r_unix", wait_unix },
+	{ "r_dgram", wait_dgram },
+	{ "r_tcp", wait_tcp },
+	{ "r_udp", wait_udp },
+	{ "r_accept", wait_accept },
+	{ "r_poll", wait_poll },
+	{ "r_select", wait_select },
+	{ "r_epoll", wait_epoll },
+	{ "r_eventfd", wait_eventfd },
+	{ "r_message", wait_message },
+	{ "r_sleep", nap },
+	{ "r_timerfd", wait_timerfd },
+	{ "r_signal", wait_signal },
 };
 
 static const struct wait disk_waits[] = {
@@ -589,8 +511,6 @@ int main(int argc, char **argv)
 	sem_init(&semaphore, 0, 0);
 	folder = argc > 1 ? argv[1] : NULL;
 	open_sources();
-	if (getenv("MORE_WAITS"))
-		open_crowded();
 	if (folder) {
 		snprintf(path, sizeof(path), "%s/locked", folder);
 		if (!fork())
@@ -602,9 +522,6 @@ int main(int argc, char **argv)
 	start_thread_of(hold, NULL);
 	for (unsigned long at = 0; at < COUNT(waits); at++)
 		start_thread_of(wait_for_good, (void *)&waits[at]);
-	for (unsigned long at = 0;
-	     getenv("MORE_WAITS") && at < COUNT(more_waits); at++)
-		start_thread_of(wait_for_good, (void *)&more_waits[at]);
 	for (unsigned long at = 0; folder && at < COUNT(disk_waits); at++)
 		start_thread_of(wait_for_good, (void *)&disk_waits[at]);
 	start_thread_of(drive, NULL);
@@ -614,7 +531,6 @@ int main(int argc, char **argv)
 	tell("r_select %d", reads[SELECTED]);
 	tell("r_epoll %d", reads[EPOLLED]);
 	tell("r_accept %d", ntohs(address.sin_port));
-	tell("r_connect %d", ntohs(crowded.sin_port));
 	tell("r_tcp %d", port_of(reads[TCP]));
 	tell("r_udp %d", port_of(reads[UDP]));
 	tell("ready");

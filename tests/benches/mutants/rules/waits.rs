@@ -74,12 +74,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         expected: Caught(&[FROM_BIRTH]),
     },
     Mutant {
-        rule: "who is connecting has a port that the kernel gave, whatever the other has",
-        file: "include/waits/sockets.h",
-        change: ("	if (state == TCP_SYN_SENT)\n", "	if (false)\n"),
-        expected: Caught(&["alone::reasons::connecting_and_rings_have_theirs"]),
-    },
-    Mutant {
         rule: "a thread that could run may wait for its cgroup's quota",
         file: "include/waits/quota.h",
         change: ("		return read_task(task, throttled);", "		return false;"),
