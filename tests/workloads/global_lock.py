@@ -28,18 +28,19 @@ waited = collections.Counter()
 turn = (0, 0)
 
 
-def hold_the_lock(begin, wake):
+def hold_the_lock(begin, wakes):
     global turn
     me = threading.get_native_id()
     while os.read(begin, 1):
         turn = (me, clock())
-        libc.write(wake, b"x" * WAITERS, WAITERS)
+        for wake in wakes:
+            libc.write(wake, b"x", 1)
         libc.usleep(HELD_US)
 
 
 def wait_for_the_lock(woken, done):
     me = threading.get_native_id()
-    while os.read(woken, 1) != b"q":
+    while os.read(woken, 1):
         holder, since = turn
         waited[me, holder] += clock() - since
         os.write(done, b"d")
@@ -47,11 +48,13 @@ def wait_for_the_lock(woken, done):
 
 def main():
     rounds = int(sys.argv[1])
-    woken, wake = os.pipe()
     finished, done = os.pipe()
     turns = [os.pipe() for _ in range(HOLDERS)]
-    waiters = [(wait_for_the_lock, (woken, done))] * WAITERS
-    holders = [(hold_the_lock, (begin, wake)) for begin, _ in turns]
+    # One each, or who is quick is woken twice.
+    waits = [os.pipe() for _ in range(WAITERS)]
+    wakes = [wake for _, wake in waits]
+    waiters = [(wait_for_the_lock, (woken, done)) for woken, _ in waits]
+    holders = [(hold_the_lock, (begin, wakes)) for begin, _ in turns]
     threads = [threading.Thread(target=what, args=with_) for what, with_ in waiters + holders]
     for thread in threads:
         thread.start()
@@ -65,8 +68,7 @@ def main():
         print("waited", waiter, holder, time_waited)
     print("done", flush=True)
     sys.stdin.readline()
-    os.write(wake, b"q" * WAITERS)
-    for begin, end in turns:
+    for _, end in turns + waits:
         os.close(end)
     for thread in threads:
         thread.join()

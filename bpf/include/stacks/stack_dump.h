@@ -50,7 +50,7 @@ struct stack_dump {
 	u32 pid;
 	u64 hash;
 	u64 instance;
-	/* Not of @pid's process, if that is the unknown one's from which it was forked. */
+	/* Of another process than @pid's, where it is a fork and goes by its parent's tables. */
 	struct stack_owner owner;
 	struct user_registers registers;
 	u32 leaf_is_exact;
