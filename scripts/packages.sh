@@ -70,6 +70,7 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	# Programs whose stacks are looked at, and a second opinion on them.
 	has gdb || need gdb gdb gdb
 	has go || need golang-go golang go
+	has javac || need default-jdk-headless java-devel jdk-openjdk
 	has mariadb-install-db || need mariadb-server-core mariadb-server mariadb
 	has mariadb || need mariadb-client mariadb mariadb-clients
 	has musl-gcc || need musl-tools musl-gcc musl
@@ -94,7 +95,6 @@ if [[ $purpose == bench || $purpose == truth ]]; then
 	has perf || need linux-perf perf perf
 fi
 if [[ $purpose == truth ]]; then
-	has javac || need default-jdk-headless java-devel jdk-openjdk
 	has redis-server || need redis-server redis redis
 	has redis-benchmark || need redis-tools redis redis
 fi

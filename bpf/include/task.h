@@ -31,7 +31,9 @@ static __always_inline bool tasks_have_types(void)
 
 /*
  * task->a->b->..., given as task, a, b, ...: a load each where types are known,
- * else a call each. What leads to nowhere reads as 0.
+ * else a call each. What leads to nowhere reads as 0. For what is loaded often: at
+ * each load of a pointer the verifier looks through all types of the kernel four
+ * times, on every path that leads there.
  */
 #define read_task(task, ...)                                                   \
 	(tasks_have_types() ? ___arrow(task, __VA_ARGS__) :                    \
@@ -99,8 +101,8 @@ static __always_inline u32 pid_number(struct pid *pid)
 static __always_inline u32 namespace_tid(struct task_struct *task)
 {
 	if (!pid_namespace)
-		return read_task(task, pid);
-	return pid_number(read_task(task, thread_pid));
+		return BPF_CORE_READ(task, pid);
+	return pid_number(BPF_CORE_READ(task, thread_pid));
 }
 
 /* Whether the IDs that @task itself knows are those of the caller's PID namespace. */
@@ -120,7 +122,7 @@ static __always_inline bool has_callers_ids(struct task_struct *task)
 
 static __always_inline u32 namespace_pid(struct task_struct *task)
 {
-	return namespace_tid(read_task(task, group_leader));
+	return namespace_tid(BPF_CORE_READ(task, group_leader));
 }
 
 /*
@@ -139,7 +141,8 @@ static __always_inline u64 process_started(struct task_struct *task)
  */
 static __always_inline u64 process_instance(struct task_struct *task)
 {
-	return process_started(task) + read_task(task, self_exec_id);
+	return BPF_CORE_READ(task, group_leader, start_time) +
+	       BPF_CORE_READ(task, self_exec_id);
 }
 
 /*
@@ -152,11 +155,13 @@ fork_of_same_code(struct task_struct *task)
 {
 	struct task_struct *parent;
 
-	parent = read_task(task, group_leader, real_parent, group_leader);
-	if (read_task(parent, self_exec_id) != read_task(task, self_exec_id) ||
-	    read_task(parent, mm, start_stack) !=
-		    read_task(task, mm, start_stack) ||
-	    read_task(parent, mm, exec_vm) != read_task(task, mm, exec_vm))
+	parent = BPF_CORE_READ(task, group_leader, real_parent, group_leader);
+	if (BPF_CORE_READ(parent, self_exec_id) !=
+		    BPF_CORE_READ(task, self_exec_id) ||
+	    BPF_CORE_READ(parent, mm, start_stack) !=
+		    BPF_CORE_READ(task, mm, start_stack) ||
+	    BPF_CORE_READ(parent, mm, exec_vm) !=
+		    BPF_CORE_READ(task, mm, exec_vm))
 		return NULL;
 	return parent;
 }

@@ -37,7 +37,7 @@ int walk_stack(void *ctx)
 	event->walk_end = WALK_NOT_KNOWN;
 	__builtin_memcpy(&room->walk.registers, walk_registers,
 			 sizeof(room->walk.registers));
-	walk_found = walk_by_tables(room, SCRATCH_HOOK, task);
+	walk_found = walk_by_tables(SCRATCH_HOOK);
 	return 0;
 }
 

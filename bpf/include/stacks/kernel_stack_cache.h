@@ -215,6 +215,45 @@ static __always_inline void tell(struct saved_stack *stack, u64 address)
 	*told = *told && *told != address ? ALL_MAY_BE_TOLD : address;
 }
 
+#define TOLD_AT_ONCE 16
+
+/*
+ * What the helper told is so from here on, some frames from @first on. Global, as its
+ * opposite is, for the verifier's sake: see unwind_frame().
+ */
+__noinline int tell_frames(u32 first)
+{
+	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
+	struct saved_stack *stack = find_saved_stack();
+
+	if (!room || !stack)
+		return 0;
+	for (u32 i = 0; i < TOLD_AT_ONCE; i++) {
+		if (first + i >= stack->depth)
+			break;
+		tell(stack, room->event.frames[frame_index(first + i)]);
+	}
+	return 0;
+}
+
+/* No longer. */
+__noinline int forget_frames(u32 first)
+{
+	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
+	struct saved_stack *stack = find_saved_stack();
+
+	if (!room || !stack)
+		return 0;
+	for (u32 i = 0; i < TOLD_AT_ONCE; i++) {
+		u64 frame = room->event.frames[frame_index(first + i)];
+
+		if (first + i >= stack->depth)
+			break;
+		stack->told[frame % RETURN_ADDRESSES] = 0;
+	}
+	return 0;
+}
+
 static __always_inline bool may_be_told(struct saved_stack *stack, u64 word)
 {
 	u64 told = stack->told[word % RETURN_ADDRESSES];
@@ -267,7 +306,7 @@ static __always_inline void begin_to_follow(struct saved_stack *stack)
 	stack->is_refused = false;
 }
 
-#define NOTED_AT_ONCE 64
+#define NOTED_AT_ONCE 16
 
 /*
  * Notes in @slot which of some words from @first on may be return addresses.
@@ -307,6 +346,45 @@ __noinline int note_return_addresses(u32 slot, u32 first)
 	return 0;
 }
 
+#define KEPT_AT_ONCE 16
+
+/*
+ * Keeps some of the words that are cached in @slot, from @first on, as
+ * keep_return_addresses() has it. Returns whether another stack is there.
+ */
+__noinline int keep_some_addresses(u32 slot, u32 first)
+{
+	struct cached_kernel_stack *cached = find_cached_kernel_stack(slot);
+	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
+	struct saved_stack *stack = find_saved_stack();
+
+	if (!cached || !stack || !room)
+		return true;
+	for (u32 i = 0; i < KEPT_AT_ONCE; i++) {
+		u32 at = first + i, kept = stack->noted, offset;
+		u64 word, found;
+
+		if (at >= cached->word_count)
+			break;
+		offset = cached->offsets[noted_index(at)];
+		word = cached->words[noted_index(at)];
+		found = stack->words[saved_index(offset)];
+		if (found != word) {
+			if (!stack->complete || may_be_scheduler(stack, word) ||
+			    may_be_scheduler(stack, found)) {
+				if (kept != at)
+					cached->id = 0;
+				return true;
+			}
+			continue;
+		}
+		cached->offsets[noted_index(kept)] = offset;
+		cached->words[noted_index(kept)] = word;
+		follow(stack, &room->event, word);
+	}
+	return false;
+}
+
 /*
  * The stack that is cached in @slot was unwound again. Where all are the same that
  * were noted until every return address was found, what has changed behind them
@@ -320,34 +398,14 @@ __noinline int note_return_addresses(u32 slot, u32 first)
 __noinline int keep_return_addresses(u32 slot)
 {
 	struct cached_kernel_stack *cached = find_cached_kernel_stack(slot);
-	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
 	struct saved_stack *stack = find_saved_stack();
 
-	if (!cached || !stack || !room)
+	if (!cached || !stack)
 		return false;
 	begin_to_follow(stack);
-	for (u32 i = 0; i < CACHED_KERNEL_WORDS; i++) {
-		u32 kept = stack->noted, offset;
-		u64 word, found;
-
-		if (i >= cached->word_count)
-			break;
-		offset = cached->offsets[i];
-		word = cached->words[i];
-		found = stack->words[saved_index(offset)];
-		if (found != word) {
-			if (!stack->complete || may_be_scheduler(stack, word) ||
-			    may_be_scheduler(stack, found)) {
-				if (kept != i)
-					cached->id = 0;
-				return false;
-			}
-			continue;
-		}
-		cached->offsets[noted_index(kept)] = offset;
-		cached->words[noted_index(kept)] = word;
-		follow(stack, &room->event, word);
-	}
+	for (u32 first = 0; first < CACHED_KERNEL_WORDS; first += KEPT_AT_ONCE)
+		if (keep_some_addresses(slot, first))
+			return false;
 	cached->word_count = stack->complete;
 	if (!stack->complete)
 		cached->id = 0;
@@ -384,20 +442,17 @@ __noinline int cache_kernel_stack(u64 id, u32 depth)
 	if (!cached)
 		return 0;
 	cached->id = 0;
-	for (u32 i = 0; i < KERNEL_STACK_DEPTH; i++) {
-		if (i >= depth)
-			break;
-		tell(stack, room->event.frames[i]);
-	}
+	for (u32 first = 0; first < KERNEL_STACK_DEPTH; first += TOLD_AT_ONCE)
+		tell_frames(first);
 	begin_to_follow(stack);
 	for (u32 first = SWITCH_RETURN_ADDRESS; first < SAVED_STACK_WORDS;
-	     first += NOTED_AT_ONCE)
-		note_return_addresses(slot, first);
-	for (u32 i = 0; i < KERNEL_STACK_DEPTH; i++) {
-		if (i >= depth)
+	     first += NOTED_AT_ONCE) {
+		if (first >= stack->root)
 			break;
-		stack->told[room->event.frames[i] % RETURN_ADDRESSES] = 0;
+		note_return_addresses(slot, first);
 	}
+	for (u32 first = 0; first < KERNEL_STACK_DEPTH; first += TOLD_AT_ONCE)
+		forget_frames(first);
 	if (stack->is_refused || !stack->complete)
 		return 0;
 	cached->word_count = stack->complete;

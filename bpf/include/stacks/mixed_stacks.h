@@ -60,6 +60,23 @@ __noinline int publish_python_function(u32 kind, u32 index)
 	return 0;
 }
 
+#define PYTHON_FUNCTIONS_AT_ONCE 32
+
+/* The same of some, from @first on. */
+__noinline int publish_some_functions(u32 kind, u32 first)
+{
+	struct mixed_stack *stack = mixed_room(kind);
+
+	if (!stack)
+		return 0;
+	for (u32 i = 0; i < PYTHON_FUNCTIONS_AT_ONCE; i++) {
+		if (first + i >= stack->count)
+			break;
+		publish_python_function(kind, first + i);
+	}
+	return 0;
+}
+
 /* The same of all of them. */
 __noinline int publish_python_functions(u32 kind)
 {
@@ -67,10 +84,11 @@ __noinline int publish_python_functions(u32 kind)
 
 	if (!stack)
 		return 0;
-	for (u32 i = 0; i < PYTHON_DEPTH; i++) {
-		if (i >= stack->count)
+	for (u32 first = 0; first < PYTHON_DEPTH;
+	     first += PYTHON_FUNCTIONS_AT_ONCE) {
+		if (first >= stack->count)
 			break;
-		publish_python_function(kind, i);
+		publish_some_functions(kind, first);
 	}
 	return 0;
 }

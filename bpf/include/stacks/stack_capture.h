@@ -227,20 +227,27 @@ static __always_inline u64 dump_mixed_stack(struct stack_scratch *room,
 }
 
 /*
- * The user stack of the current task by the tables. Returns its ID, or
- * STACK_NONE if nothing is known of the process: then others must try.
+ * The user stack of the current task by the tables, from what is in the room of
+ * @kind. Returns its ID, or STACK_NONE if nothing is known of the process: then
+ * others must try. Global, for the verifier's sake: see unwind_frame().
  */
-static __always_inline u64 walk_by_tables(struct stack_scratch *room, u32 kind,
-					  struct task_struct *task)
+__noinline u64 walk_by_tables(u32 kind)
 {
-	struct stack_event *event = &room->event;
-	struct walk *walk = &room->walk;
-	bool exact = event->leaf_is_exact;
+	struct stack_scratch *room = scratch_room(kind);
+	struct task_struct *task = current_task();
 	struct unwind_process *process;
 	struct walk_tables tables;
+	struct stack_event *event;
 	u64 id, cached = 0;
+	struct walk *walk;
+	bool exact;
 	int end;
 
+	if (!room)
+		return STACK_MISSED;
+	event = &room->event;
+	walk = &room->walk;
+	exact = event->leaf_is_exact;
 	start_walk(walk, exact);
 	process = find_process(room, &tables);
 	if (!process)
@@ -337,7 +344,7 @@ static __always_inline u64 capture_user_stack(void *ctx, enum scratch kind,
 	event->leaf_is_exact = !entered_by_syscall(regs->orig_ax);
 	event->walk_end = WALK_NOT_KNOWN;
 	if (call_graph != CALL_GRAPH_FP && !is_32_bit(regs->cs)) {
-		id = walk_by_tables(room, kind, task);
+		id = walk_by_tables(kind);
 		if (id != STACK_NONE)
 			return id;
 		event->walk_end = WALK_NO_MAPPING | WALK_BY_FRAME_POINTER;

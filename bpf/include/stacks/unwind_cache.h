@@ -110,45 +110,71 @@ static __always_inline void note_bp(struct walk_notes *notes, u64 bp)
  */
 #define STACK_PIECE 256
 
+struct stack_piece {
+	u64 start;
+	/* With room for a word at any index of 8 bits. */
+	u8 bytes[STACK_PIECE + sizeof(u64)];
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	/* With room for a word at any index of 8 bits. */
-	__type(value, u8[STACK_PIECE + sizeof(u64)]);
-} stack_piece SEC(".maps");
+	__type(value, struct stack_piece);
+} stack_pieces SEC(".maps");
+
+#define WORDS_AT_ONCE 16
 
 /*
- * Whether all words are as they were. Global, and so with scalars only: the
- * verifier looks at it once.
+ * Whether some words, from @first on, are as they were. Global, and so with scalars
+ * only: the verifier looks at it once.
  */
-__noinline int words_are_the_same(u32 slot)
+__noinline int some_words_are_the_same(u32 slot, u32 first)
 {
 	struct cached_walk *walk = find_cached(slot);
-	/* So that no address is within it. */
-	u64 start = -(u64)STACK_PIECE;
+	struct stack_piece *piece;
 	u32 zero = 0;
-	u8 *piece;
 
-	piece = bpf_map_lookup_elem(&stack_piece, &zero);
+	piece = bpf_map_lookup_elem(&stack_pieces, &zero);
 	if (!walk || !piece)
 		return false;
-	for (u32 i = 0; i < CACHED_WORDS; i++) {
+	/* So that no address is within it. */
+	if (!first)
+		piece->start = -(u64)STACK_PIECE;
+	for (u32 i = 0; i < WORDS_AT_ONCE; i++) {
 		u64 address, offset;
+		u32 at = first + i;
 
-		if (i >= walk->word_count)
+		if (at >= walk->word_count)
 			break;
-		address = walk->words[i].address;
-		offset = address - start;
+		asm volatile("%0 &= 127" : "+r"(at));
+		address = walk->words[at].address;
+		offset = address - piece->start;
 		if (offset > STACK_PIECE - sizeof(u64)) {
-			start = address & -(u64)STACK_PIECE;
-			offset = address - start;
+			piece->start = address & -(u64)STACK_PIECE;
+			offset = address - piece->start;
 			if (offset > STACK_PIECE - sizeof(u64) ||
-			    !read_user(piece, STACK_PIECE, start))
+			    !read_user(piece->bytes, STACK_PIECE, piece->start))
 				return false;
 		}
 		asm volatile("%0 &= 255" : "+r"(offset));
-		if (*(u64 *)(piece + offset) != walk->words[i].value)
+		if (*(u64 *)(piece->bytes + offset) != walk->words[at].value)
+			return false;
+	}
+	return true;
+}
+
+/* Whether all of them are. */
+__noinline int words_are_the_same(u32 slot)
+{
+	struct cached_walk *walk = find_cached(slot);
+
+	if (!walk)
+		return false;
+	for (u32 first = 0; first < CACHED_WORDS; first += WORDS_AT_ONCE) {
+		if (first >= walk->word_count)
+			break;
+		if (!some_words_are_the_same(slot, first))
 			return false;
 	}
 	return true;

@@ -141,29 +141,41 @@ struct {
 #define ROW_SEARCH_STEPS 17
 #define MAPPING_SEARCH_STEPS 20
 
+/*
+ * Whether @one is at most @other, where neither has its highest bit set: then all bits
+ * of the difference's sign, else none. Searches go without branches, or the verifier
+ * follows both ways at each step.
+ */
+static __always_inline u64 at_most(u64 one, u64 other)
+{
+	return (s64)(one - other - 1) >> 63;
+}
+
 /* The mapping of @address among the @count from @first on; NULL if in none. */
 static __always_inline struct unwind_mapping *find_mapping(u32 first, u32 count,
 							   u64 address)
 {
-	u32 low = first, high = first + count;
+	struct unwind_mapping *mapping;
+	u32 low = first;
 
+	if (!count)
+		return NULL;
+	/* The last one that does not start above the address, if there is one. */
 	for (u32 i = 0; i < MAPPING_SEARCH_STEPS; i++) {
-		struct unwind_mapping *mapping;
-		u32 middle = low + (high - low) / 2;
+		u32 half = count / 2, middle = low + half;
 
-		if (low >= high)
+		if (!half)
 			break;
 		mapping = bpf_map_lookup_elem(&unwind_mappings, &middle);
 		if (!mapping)
-			break;
-		if (address < mapping->start)
-			high = middle;
-		else if (address >= mapping->end)
-			low = middle + 1;
-		else
-			return mapping;
+			return NULL;
+		low += half & at_most(mapping->start, address);
+		count -= half;
 	}
-	return NULL;
+	mapping = bpf_map_lookup_elem(&unwind_mappings, &low);
+	if (!mapping || address < mapping->start || address >= mapping->end)
+		return NULL;
+	return mapping;
 }
 
 /* The rule at @offset in the pages from @first_page on; NULL if there is none. */
@@ -172,7 +184,7 @@ static __always_inline struct unwind_rule *find_rule(u32 first_page,
 {
 	struct unwind_page *page;
 	struct unwind_rows *shard;
-	u32 index, low, high, key, zero = 0;
+	u32 index, low, count, key, zero = 0;
 	void *map;
 
 	if (offset >> 16 >= page_count)
@@ -192,16 +204,15 @@ static __always_inline struct unwind_rule *find_rule(u32 first_page,
 	/* The last row not above the address; the first one never is. */
 	key = (u32)offset << 16 | 0xffff;
 	low = page->first;
-	high = low + page->count;
+	count = page->count;
 	for (u32 i = 0; i < ROW_SEARCH_STEPS; i++) {
-		u32 middle = (low + high) / 2;
+		u32 half = count / 2, middle = low + half;
 
-		if (high - low <= 1)
+		if (!half)
 			break;
-		if (shard->rows[middle & (SHARD_ROWS - 1)] <= key)
-			low = middle;
-		else
-			high = middle;
+		middle &= SHARD_ROWS - 1;
+		low += half & at_most(shard->rows[middle], key);
+		count -= half;
 	}
 	index = shard->rows[low & (SHARD_ROWS - 1)] & 0xffff;
 	return bpf_map_lookup_elem(&unwind_rules, &index);

@@ -41,19 +41,59 @@ pub(crate) fn scenarios(table: &mut Table) {
     }
 }
 
+/// A server: its threads that serve, by their name, or its first one alone, and where they
+/// wait for the next request.
+struct Server {
+    start: fn() -> Program,
+    serves: Option<&'static str>,
+    waits: &'static [&'static str],
+}
+
+const SERVERS: [Server; 5] = [
+    Server {
+        start: programs::nginx,
+        serves: None,
+        waits: &["epoll_wait"],
+    },
+    Server {
+        start: programs::redis,
+        serves: None,
+        waits: &["epoll_wait"],
+    },
+    Server {
+        start: programs::asyncio_server,
+        serves: None,
+        waits: &["epoll_wait"],
+    },
+    Server {
+        start: programs::node_server,
+        serves: None,
+        waits: &["epoll_pwait"],
+    },
+    Server {
+        start: programs::mariadb,
+        serves: Some("mariadbd"),
+        waits: &["vio_read", "poll"],
+    },
+];
+
 /// Servers under load: what waits for the next request is in one function.
 pub(crate) fn servers(table: &mut Table) {
-    let all: [(fn() -> Program, &str, &[&str]); 3] = [
-        (programs::nginx, "nginx", &["epoll_wait"]),
-        (programs::redis, "redis-server", &["epoll_wait"]),
-        (programs::mariadb, "mariadbd", &["vio_read", "poll"]),
-    ];
-    for (start, comm, waits) in all {
+    for Server {
+        start,
+        serves,
+        waits,
+    } in &SERVERS
+    {
         let program = start();
-        let tool = Tool::new("offcputime").args(FLAGS).pid(program.pid);
+        let tool = Tool::new("offcputime").args(FLAGS);
+        let tool = match serves {
+            Some(_) => tool.pid(program.pid),
+            None => tool.args(&format!("-t {}", program.pid)),
+        };
         let folded = tool.folded(SECONDS);
         let sum = |is_counted: &dyn Fn(&Line) -> bool| -> u64 {
-            let lines = blocked(&folded, comm);
+            let lines = blocked(&folded, *serves);
             lines
                 .filter(|line| is_counted(line))
                 .map(|line| line.value)
@@ -82,8 +122,9 @@ pub(crate) fn servers(table: &mut Table) {
 }
 
 /// Blocked time of the threads that serve, but for those that did nothing at all.
-fn blocked<'a>(folded: &'a Folded, comm: &'a str) -> impl Iterator<Item = &'a Line> {
-    let lines = folded.lines.iter().filter(move |line| line.comm == comm);
+fn blocked<'a>(folded: &'a Folded, serves: Option<&'a str>) -> impl Iterator<Item = &'a Line> {
+    let is_its = move |line: &&Line| serves.is_none_or(|comm| line.comm == comm);
+    let lines = folded.lines.iter().filter(is_its);
     lines.filter(|line| {
         let leaf = line.leaf();
         leaf.ends_with("]_[o]") && !leaf.ends_with(" (dormant)]_[o]")

@@ -72,10 +72,7 @@ pub(crate) fn nginx() -> Program {
         .arg(folder.path().join("error"));
     let server = Running::spawn(server, true);
     sleep(Duration::from_millis(300));
-    let mut clients = command("wrk");
-    clients.args(["-t1", "-c16", "-d120"]);
-    clients.arg(format!("http://127.0.0.1:{NGINX_PORT}/index.html"));
-    let clients = Running::spawn(clients, true);
+    let clients = visitors(&format!("127.0.0.1:{NGINX_PORT}/index.html"));
     let pid = server.pid();
     let parts: Vec<Box<dyn Any>> = vec![Box::new(clients), Box::new(server), Box::new(folder)];
     program("nginx under wrk", pid, parts)
@@ -142,6 +139,35 @@ pub(crate) fn java() -> Program {
         .arg(folder.path())
         .arg("Busy");
     talking("Java, frame pointers kept", machine, folder)
+}
+
+pub(crate) fn asyncio_server() -> Program {
+    let mut interpreter = command("python3");
+    interpreter.arg(script("asyncio_server.py"));
+    server("asyncio's server under wrk", interpreter)
+}
+
+pub(crate) fn node_server() -> Program {
+    let mut interpreter = command("node");
+    interpreter.arg(script("http_server.js"));
+    server("node's server under wrk", interpreter)
+}
+
+/// A server that tells its port.
+fn server(name: &'static str, command: Command) -> Program {
+    let binary = PathBuf::from(command.get_program());
+    let server = Workload::run(command, binary, scratch());
+    let clients = visitors(&format!("127.0.0.1:{}/", server.told("port")));
+    let pid = server.pid();
+    program(name, pid, vec![Box::new(clients), Box::new(server)])
+}
+
+/// Sixteen who ask for a page, each as soon as it has it.
+fn visitors(page: &str) -> Running {
+    let mut clients = command("wrk");
+    clients.args(["-t1", "-c16", "-d120"]);
+    clients.arg(format!("http://{page}"));
+    Running::spawn(clients, true)
 }
 
 fn talking(name: &'static str, command: Command, folder: TempDir) -> Program {

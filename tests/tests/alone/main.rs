@@ -8,6 +8,7 @@ mod idleness;
 mod locks;
 mod objects;
 mod reasons;
+mod runtime_locks;
 mod sampling;
 mod scale;
 mod spans;

@@ -7,10 +7,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use systemscope_tests::printed::folded;
+use systemscope_tests::programs::cgroup;
 use systemscope_tests::programs::quota::Quota;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::tries::patiently;
-use systemscope_tests::{Folded, Line, Tool, Turn, Workload, WorkloadBuilder};
+use systemscope_tests::{Cgroup, Folded, Line, Tool, Turn, Workload, WorkloadBuilder};
 
 /// Each thread's name and what it waits for.
 const WAITS: [(&str, &str); 23] = [
@@ -262,6 +263,27 @@ fn a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu() {
             "{report}"
         );
     });
+}
+
+/// Who takes more memory than its cgroup's `memory.high` sleeps for it on the way back.
+#[test]
+#[ignore = "needs the memory controller of cgroup v2, as `make test-kernels` has it"]
+fn who_takes_too_much_memory_is_throttled() {
+    let _turn = Turn::take();
+    let write = |file: &Path, text: &str| {
+        let wrote = std::fs::write(file, text);
+        wrote.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    };
+    write(&cgroup::mount().join("cgroup.subtree_control"), "+memory");
+    let cgroup = Cgroup::new("memory");
+    write(&cgroup.folder().join("memory.high"), "8M");
+    let mut hog = Workload::plain("hog");
+    cgroup.take(hog.pid());
+    hog.go();
+    // Until it has as much as it may.
+    sleep(Duration::from_secs(1));
+    let folded = measure(&hog, 3.0);
+    assert_reasons(&folded, &[("h_memory", "throttle: memory.high")]);
 }
 
 /// Rows of reasons add up to the table's blocked time, and stacks say them.

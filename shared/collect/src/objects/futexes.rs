@@ -124,8 +124,8 @@ impl FutexPlaces {
         is_joined.then_some((Reason::Child, "thread"))
     }
 
-    /// Whether a futex on whose condition threads wait is that of Python's global interpreter
-    /// lock: among its own variables the interpreter has no other condition
+    /// Whether a futex is of Python's global interpreter lock: among its own variables the
+    /// interpreter has no other condition, and no other mutex of the C library's
     /// (`struct _gil_runtime_state` of `Include/internal/pycore_gil.h`).
     pub(crate) fn is_gil(&self, futex: &Futex) -> bool {
         let variable = futex.data.and_then(|data| self.variables.get(&data));

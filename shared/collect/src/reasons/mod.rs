@@ -99,7 +99,7 @@ impl Reasons {
         let by_arguments = || futex.and_then(says);
         let (mut reason, mut detail) = reason(seen, names(profile, stack.user), by_arguments);
         // Stripped interpreters have no function that says so.
-        if reason == Reason::Condition
+        if (is_of_call(reason) || (reason, detail) == FUTEX_OF_NO_KIND)
             && futex.is_some_and(|futex| place.objects.places().is_gil(futex))
         {
             (reason, detail) = GIL;

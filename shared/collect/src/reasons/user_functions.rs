@@ -241,11 +241,13 @@ const PURPOSES: &[Row] = &[
         reason: Lock,
         detail: "GIL",
     },
-    // Modules/_queuemodule.c, and Lib/threading.py: functions before 3.11 without their class.
+    // Modules/_queuemodule.c, which may be stripped, and Lib/threading.py: functions before
+    // 3.11 without their class.
     Row {
         functions: &[
             Is("_queue_SimpleQueue_get_impl"),
             Is("_queue_SimpleQueue_get"),
+            Has("[_queue.cpython-"),
             Is("threading.py:Condition.wait"),
             Is("threading.py:wait"),
         ],
@@ -256,6 +258,7 @@ const PURPOSES: &[Row] = &[
         functions: &[
             Is("threading.py:Thread._wait_for_tstate_lock"),
             Is("threading.py:_wait_for_tstate_lock"),
+            Is("threading.py:Thread.join"),
             Is("threading.py:_shutdown"),
         ],
         reason: Child,
@@ -263,11 +266,16 @@ const PURPOSES: &[Row] = &[
     },
 ];
 
-/// The same of what all of these are made of, where none of them is seen.
+/// The same of what all of these are made of, where none of them is seen: since 3.13
+/// Python/lock.c and Python/parking_lot.c.
 const FOUNDATIONS: &[Row] = &[Row {
     functions: &[
         Is("PyThread_acquire_lock_timed"),
         Is("PyThread_acquire_lock"),
+        Is("PyMutex_Lock"),
+        Is("_PyMutex_LockTimed"),
+        Is("_PyParkingLot_Park"),
+        Is("_PySemaphore_Wait"),
     ],
     reason: Lock,
     detail: "Python lock",
@@ -307,9 +315,15 @@ pub(super) fn user<'a>(functions: impl Iterator<Item = &'a str>) -> Option<&'a s
     if let Some(user) = user {
         return Some(user);
     }
-    users
-        .find(|name| !name.starts_with('[') && !name.starts_with("std::"))
-        .copied()
+    users.find(|name| !is_of_libraries(name)).copied()
+}
+
+/// Whether a function is of a library between what waits and whoever uses that.
+fn is_of_libraries(name: &str) -> bool {
+    const LIBRARIES: [&str; 4] = ["std::", "core::", "lock_api::", "parking_lot"];
+    // `<parking_lot::raw_mutex::RawMutex as lock_api::mutex::RawMutex>::lock`
+    let path = name.trim_start_matches('<');
+    name.starts_with('[') || LIBRARIES.iter().any(|library| path.starts_with(library))
 }
 
 fn find(rows: &[Row], function: &str) -> Option<(Reason, &'static str)> {

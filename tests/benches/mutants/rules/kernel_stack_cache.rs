@@ -65,10 +65,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "what has changed is forgotten only behind the last return address",
         file: FILE,
         change: (
-            "			if (!stack->complete)
-				return false;
-",
-            "",
+            "if (!stack->complete || may_be_scheduler(stack, word) ||",
+            "if (may_be_scheduler(stack, word) ||",
         ),
         expected: Caught(&[IS_THE_STACK]),
     },

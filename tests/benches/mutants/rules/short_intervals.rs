@@ -68,8 +68,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         change: (
             "	if (!state_is_wanted(thread->off_state))
 		return;
-",
-            "",
+	if (sample_short",
+            "	if (sample_short",
         ),
         expected: Caught(&["checks/short_intervals::what_is_not_asked_for_is_not_sampled"]),
     },

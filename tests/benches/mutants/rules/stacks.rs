@@ -126,7 +126,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "exec makes another program of a process",
         file: "include/task.h",
         change: (
-            "	return process_started(task) + read_task(task, self_exec_id);",
+            "	return BPF_CORE_READ(task, group_leader, start_time) +\n	       BPF_CORE_READ(task, self_exec_id);",
             "	return process_started(task);",
         ),
         expected: Caught(&[EXECS]),

@@ -12,7 +12,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a stack is taken from the cache if all words are the same",
         file: "include/stacks/unwind_cache.h",
         change: (
-            "		if (*(u64 *)(piece + offset) != walk->words[i].value)
+            "		if (*(u64 *)(piece->bytes + offset) != walk->words[at].value)
 			return false;
 ",
             "",

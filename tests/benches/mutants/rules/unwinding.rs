@@ -193,8 +193,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a mapping ends before its end",
         file: "include/stacks/unwind_tables.h",
         change: (
-            "else if (address >= mapping->end)",
-            "else if (address > mapping->end)",
+            "address < mapping->start || address >= mapping->end",
+            "address < mapping->start || address > mapping->end",
         ),
         expected: SameHere("no code lies at the last address of a mapping, nor calls from there"),
     },

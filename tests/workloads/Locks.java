@@ -1,0 +1,66 @@
+// Threads that want locks of Java's, and one that has them nearly all of the time. Says
+// "ready", and ends with standard input.
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+
+public class Locks {
+	private static final Object monitor = new Object();
+	private static final Object condition = new Object();
+	private static final ReentrantLock lock = new ReentrantLock();
+
+	private interface Work {
+		void once() throws InterruptedException;
+	}
+
+	private static void wantMonitor() {
+		synchronized (monitor) {
+			return;
+		}
+	}
+
+	private static void wantLock() {
+		lock.lock();
+		lock.unlock();
+	}
+
+	private static void wantCondition() throws InterruptedException {
+		synchronized (condition) {
+			condition.wait();
+		}
+	}
+
+	private static void holdAll() throws InterruptedException {
+		synchronized (monitor) {
+			lock.lock();
+			Thread.sleep(10);
+			lock.unlock();
+		}
+		synchronized (condition) {
+			condition.notifyAll();
+		}
+		LockSupport.parkNanos(200_000);
+	}
+
+	private static void start(String name, Work work) {
+		Thread thread = new Thread(() -> {
+			try {
+				while (true)
+					work.once();
+			} catch (InterruptedException interrupted) {
+				return;
+			}
+		}, name);
+		thread.setDaemon(true);
+		thread.start();
+	}
+
+	public static void main(String[] arguments) throws Exception {
+		start("l_holder", Locks::holdAll);
+		start("l_monitor", Locks::wantMonitor);
+		start("l_lock", Locks::wantLock);
+		start("l_condition", Locks::wantCondition);
+		System.out.println("ready");
+		while (System.in.read() >= 0)
+			continue;
+	}
+}

@@ -1,0 +1,10 @@
+// A server of node's: a small answer to each request of HTTP. Says "port" and the port that
+// it has, on the loopback device, and "ready".
+'use strict';
+
+const server = require('http').createServer((request, response) => response.end('Hello, world!\n'));
+
+server.listen(0, '127.0.0.1', () => {
+	console.log(`port ${server.address().port}`);
+	console.log('ready');
+});
