@@ -162,11 +162,10 @@ find_forks_process(struct stack_scratch *room, struct task_struct *task,
 	return process;
 }
 
-/* Whether there is more or less code than when the mappings were last used. */
+/* Whether there is more or less code than when the mappings were last used: @pages. */
 static __always_inline bool code_changed(struct unwind_process *process,
-					 struct task_struct *task)
+					 u64 pages)
 {
-	u64 pages = read_task(task, mm, exec_vm);
 	u64 before = process->code_pages;
 
 	if (pages == before)
@@ -235,6 +234,7 @@ __noinline u64 walk_by_tables(u32 kind)
 {
 	struct stack_scratch *room = scratch_room(kind);
 	struct task_struct *task = current_task();
+	u64 pages = read_task(task, mm, exec_vm);
 	struct unwind_process *process;
 	struct walk_tables tables;
 	struct stack_event *event;
@@ -258,7 +258,7 @@ __noinline u64 walk_by_tables(u32 kind)
 	}
 	if (room->python.runtime)
 		walk_python(kind, thread_pointer(task));
-	if (code_changed(process, task)) {
+	if (code_changed(process, pages)) {
 		/* Another file may be where the mappings have one. */
 		id = dump_mixed_stack(room, kind);
 		if (id != STACK_MISSED)
