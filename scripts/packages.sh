@@ -30,6 +30,18 @@ has() {
 	command -v "$1" >/dev/null
 }
 
+# Whether a tool of libbpf-tools is there: ours, which `make install` puts beside
+# systemscope, have the same names.
+has_peer() {
+	local folder
+	local -a folders
+	IFS=: read -ra folders <<<"$PATH:/usr/sbin"
+	for folder in "${folders[@]}"; do
+		[[ ! -x $folder/$1 || -e $folder/systemscope ]] || return 0
+	done
+	has "bpf-$1"
+}
+
 # A header is there if the C compiler finds it, whoever installed it.
 has_header() {
 	has cc && echo "#include <$1>" | cc -E -x c -o /dev/null - 2>/dev/null
@@ -90,7 +102,7 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 fi
 if [[ $purpose == bench || $purpose == truth ]]; then
 	# Tools that do the same. Debian's names carry no prefix, Fedora's do.
-	has cpudist || has bpf-cpudist || need libbpf-tools libbpf-tools libbpf-tools
+	has_peer cpudist || need libbpf-tools libbpf-tools libbpf-tools
 	has bpftrace || need bpftrace bpftrace bpftrace
 	has perf || need linux-perf perf perf
 fi

@@ -64,10 +64,12 @@ impl Profiler {
         }
     }
 
-    /// A tool of libbpf-tools, as Debian or Fedora name it.
+    /// A tool of libbpf-tools, as Debian or Fedora name it: not ours of that name, which
+    /// `make install` puts beside `systemscope`.
     pub fn libbpf_tools(tool: &str, arguments: &str) -> Option<Profiler> {
         let names = [tool.to_owned(), format!("bpf-{tool}")];
-        let program = names.iter().find_map(|name| installed(name))?;
+        let is_theirs = |path: &PathBuf| !path.with_file_name("systemscope").exists();
+        let program = (names.iter()).find_map(|name| installed(name).filter(is_theirs))?;
         Some(Profiler {
             name: format!("libbpf-tools' {tool} {arguments}")
                 .trim_end()
