@@ -43,10 +43,14 @@ def want_number():
     numbers.get()
 
 
-def want_thread():
+def want_end(thread):
+    thread.join()
+
+
+def start_and_end():
     thread = threading.Thread(target=time.sleep, args=(HELD,))
     thread.start()
-    thread.join()
+    want_end(thread)
 
 
 def let_go():
@@ -78,7 +82,7 @@ for work, pause in (
     (want_semaphore, PAUSE),
     (want_condition, PAUSE),
     (want_number, PAUSE),
-    (want_thread, PAUSE),
+    (start_and_end, PAUSE),
 ):
     threading.Thread(target=for_good, args=(work, pause), daemon=True).start()
 print("ready", flush=True)

@@ -169,7 +169,8 @@ static __always_inline struct unwind_mapping *find_mapping(u32 first, u32 count,
 		mapping = bpf_map_lookup_elem(&unwind_mappings, &middle);
 		if (!mapping)
 			return NULL;
-		low += half & at_most(mapping->start, address);
+		/* Without the lowest bit, which is 0 of a start. */
+		low += half & at_most(mapping->start >> 1, address >> 1);
 		count -= half;
 	}
 	mapping = bpf_map_lookup_elem(&unwind_mappings, &low);

@@ -67,7 +67,7 @@ const PYTHON: [Wait; 6] = [
         "condition: Python condition",
         Some("locks.py:let_go"),
     ),
-    ("locks.py:want_thread", "child: thread", None),
+    ("locks.py:want_end", "child: thread", None),
 ];
 /// What is locked by `java.util.concurrent` only Java knows; and of those that wait for a
 /// monitor one looks again from time to time.
