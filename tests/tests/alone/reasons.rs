@@ -270,13 +270,10 @@ fn a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu() {
 #[ignore = "needs the memory controller of cgroup v2, as `make test-kernels` has it"]
 fn who_takes_too_much_memory_is_throttled() {
     let _turn = Turn::take();
-    let write = |file: &Path, text: &str| {
-        let wrote = std::fs::write(file, text);
-        wrote.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    };
-    write(&cgroup::mount().join("cgroup.subtree_control"), "+memory");
+    let controllers = cgroup::mount().join("cgroup.subtree_control");
+    std::fs::write(controllers, "+memory").expect("the memory controller");
     let cgroup = Cgroup::new("memory");
-    write(&cgroup.folder().join("memory.high"), "8M");
+    std::fs::write(cgroup.folder().join("memory.high"), "8M").expect("its limit");
     let mut hog = Workload::plain("hog");
     cgroup.take(hog.pid());
     hog.go();
