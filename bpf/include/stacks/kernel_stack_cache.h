@@ -218,26 +218,10 @@ static __always_inline void tell(struct saved_stack *stack, u64 address)
 #define TOLD_AT_ONCE 16
 
 /*
- * What the helper told is so from here on, some frames from @first on. Global, as its
- * opposite is, for the verifier's sake: see unwind_frame().
+ * Some frames that the helper told, from @first on, are told from here on, or no
+ * longer. Global, for the verifier's sake: see unwind_frame().
  */
-__noinline int tell_frames(u32 first)
-{
-	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
-	struct saved_stack *stack = find_saved_stack();
-
-	if (!room || !stack)
-		return 0;
-	for (u32 i = 0; i < TOLD_AT_ONCE; i++) {
-		if (first + i >= stack->depth)
-			break;
-		tell(stack, room->event.frames[frame_index(first + i)]);
-	}
-	return 0;
-}
-
-/* No longer. */
-__noinline int forget_frames(u32 first)
+__noinline int tell_frames(u32 first, u32 are_told)
 {
 	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
 	struct saved_stack *stack = find_saved_stack();
@@ -249,7 +233,10 @@ __noinline int forget_frames(u32 first)
 
 		if (first + i >= stack->depth)
 			break;
-		stack->told[frame % RETURN_ADDRESSES] = 0;
+		if (are_told)
+			tell(stack, frame);
+		else
+			stack->told[frame % RETURN_ADDRESSES] = 0;
 	}
 	return 0;
 }
@@ -443,7 +430,7 @@ __noinline int cache_kernel_stack(u64 id, u32 depth)
 		return 0;
 	cached->id = 0;
 	for (u32 first = 0; first < KERNEL_STACK_DEPTH; first += TOLD_AT_ONCE)
-		tell_frames(first);
+		tell_frames(first, true);
 	begin_to_follow(stack);
 	for (u32 first = SWITCH_RETURN_ADDRESS; first < SAVED_STACK_WORDS;
 	     first += NOTED_AT_ONCE) {
@@ -452,7 +439,7 @@ __noinline int cache_kernel_stack(u64 id, u32 depth)
 		note_return_addresses(slot, first);
 	}
 	for (u32 first = 0; first < KERNEL_STACK_DEPTH; first += TOLD_AT_ONCE)
-		forget_frames(first);
+		tell_frames(first, false);
 	if (stack->is_refused || !stack->complete)
 		return 0;
 	cached->word_count = stack->complete;
