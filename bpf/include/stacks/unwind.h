@@ -216,7 +216,7 @@ static __always_inline enum walk_end step_by_rule(struct walk *walk,
 		return WALK_REACHED_ROOT;
 	default:
 		number = rule->cfa % 16;
-		if (!walk->at_leaf || rule->cfa >= CFA_END)
+		if (!walk->at_leaf || rule->cfa >= CFA_HANDED_OVER)
 			return WALK_NO_RULE;
 		notes->complete = false;
 		cfa = dwarf_register(&walk->registers, number);

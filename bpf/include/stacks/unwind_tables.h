@@ -29,7 +29,7 @@ enum {
 	CFA_SWITCHED_STACK,
 	CFA_REGISTER = 16,
 	CFA_RETURN_IN_REGISTER = 32,
-	CFA_END = 48,
+	CFA_HANDED_OVER = 48,
 };
 
 /* Values of unwind_rule.frame_pointer. */

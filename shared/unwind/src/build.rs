@@ -1,6 +1,7 @@
 //! From an ELF image to its [`Table`].
 
 pub(crate) mod go;
+pub(crate) mod handover;
 pub(crate) mod pages;
 pub(crate) mod plt;
 pub(crate) mod uncovered;
@@ -9,7 +10,7 @@ use std::ops::Range;
 
 use crate::{
     Error, Rule, Source, Table,
-    build::pages::Pages,
+    build::pages::{Pages, ROW_LIMIT},
     cfi::Frames,
     file::elf::Elf,
     ranges::{From, Ready, Spans},
@@ -115,9 +116,21 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
     });
     fill(&mut spans, analysed.collect());
 
+    let mut left = handover::CODE_LIMIT;
+    let mut code = |range: Range<u64>| {
+        let size = range.end.checked_sub(range.start)?;
+        left = left.checked_sub(size)?;
+        let offset = elf.offset(range.start, size)?;
+        elf.read("code", offset, size).ok()
+    };
     let mut pages = Pages::new(spans.start());
+    let mut rows = Vec::new();
     for span in spans.iter() {
-        let mut emit = |address, rule| pages.push(address, rule);
+        rows.clear();
+        let mut emit = |address, rule| {
+            rows.push((address, rule));
+            Error::limit("rows of a function", rows.len() as u64, ROW_LIMIT)
+        };
         match span.from {
             From::EhFrame(offset) => eh_frame.rows(span, offset, &mut emit)?,
             From::DebugFrame(offset) => debug_frame.rows(span, offset, &mut emit)?,
@@ -128,6 +141,10 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
                     }
                 }
             }
+        }
+        handover::cut(&mut rows, &mut code);
+        for &(address, rule) in &rows {
+            pages.push(address, rule)?;
         }
         pages.push(span.end, Rule::NONE)?;
     }

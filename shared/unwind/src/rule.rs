@@ -49,6 +49,9 @@ pub mod cfa {
     /// This plus n: the stack pointer + `cfa_offset`, with the return address in
     /// DWARF register n. Known at a leaf only (vfork).
     pub const RETURN_IN_REGISTER: u8 = 32;
+    /// Nothing leads to the caller, nor does the frame pointer: the frame is
+    /// being written over.
+    pub const HANDED_OVER: u8 = 48;
 }
 
 /// Values of [`Rule::frame_pointer`].

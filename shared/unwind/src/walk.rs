@@ -187,7 +187,7 @@ impl<M: Memory> Stepper<'_, M> {
                 word.wrapping_add(addend)
             }
             cfa::REGISTER..cfa::RETURN_IN_REGISTER => self.register(rule.cfa)?.wrapping_add(offset),
-            cfa::RETURN_IN_REGISTER.. => {
+            cfa::RETURN_IN_REGISTER..cfa::HANDED_OVER => {
                 return_address = Some(self.register(rule.cfa)?);
                 self.sp.wrapping_add(offset)
             }

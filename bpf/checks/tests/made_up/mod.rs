@@ -58,6 +58,7 @@ pub(crate) fn rules() -> Vec<Rule> {
         pushes(Rule::at(cfa::SWITCHED_STACK, 16)),
         Rule::at(cfa::REGISTER + 10, 16),
         Rule::at(cfa::RETURN_IN_REGISTER + 5, 0),
+        Rule::at(cfa::HANDED_OVER, 0),
         Rule::NONE,
     ]
 }

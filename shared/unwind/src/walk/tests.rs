@@ -164,7 +164,9 @@ fn frames_are_by_the_pointers_or_a_word_at_them() {
     assert_eq!(step(word), Ok([8, 0x950, 0x900]));
     let word = rule(cfa::WORD_AT_FRAME_POINTER, Rule::with_halves(-8, -56));
     assert_eq!(step(word), Err(End::ReadFailed));
-    assert_eq!(step(rule(cfa::SWITCHED_STACK + 1, 16)), Err(End::NoRule));
+    for kind in [cfa::SWITCHED_STACK + 1, cfa::HANDED_OVER] {
+        assert_eq!(step(rule(kind, 16)), Err(End::NoRule));
+    }
 }
 
 #[test]

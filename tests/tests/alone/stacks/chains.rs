@@ -61,13 +61,14 @@ fn assert_off_cpu_stacks_are_the_chains(program: &Program) {
     });
 
     // A thread that was preempted may be anywhere on its way, also in what a
-    // library does for it there; but whole down to there, save for that one.
+    // library does for it there; but whole down to there, save for that one and for
+    // what makes its frame that of an exception's handler.
     let ready = folded.marked("_[r]");
     assert_explained(&ready, &chains, |chain, line| {
-        let cut = line
-            .frames
-            .first()
-            .is_some_and(|root| bare(root) == "in_aligned");
+        let cut = line.frames.first().is_some_and(|root| {
+            let root = bare(root);
+            root == "in_aligned" || root.starts_with("_Unwind_")
+        });
         chain.begins(line) || chain.is_left_by(line) || cut
     });
 }

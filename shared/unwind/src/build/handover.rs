@@ -1,0 +1,72 @@
+//! Where a frame is made that of an exception's handler.
+//!
+//! Functions that throw (`_Unwind_RaiseException` and its like) end with GCC's
+//! `__builtin_eh_return`. Before it `uw_install_context_1` (libgcc/unwind-dw2.c)
+//! writes the handler's registers over those that the frame has saved, and over
+//! its return address. Call frame information does not say so, and would have
+//! the handler's function at the thrower's frame.
+
+use std::ops::Range;
+
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
+
+use crate::{Rule, cfa};
+
+/// The CFA just before the jump: the handler's stack pointer is in `rcx`
+/// (`EH_RETURN_STACKADJ_RTX` of gcc/config/i386/i386.h), the return address below it.
+const BEFORE_THE_JUMP: Rule = Rule::at(cfa::REGISTER + 2, 8);
+/// Bytes of such functions that are accepted in a file: GCC has four, of less than
+/// 1 KiB each.
+pub(crate) const CODE_LIMIT: u64 = 1 << 20;
+
+/// Says in the rows of a function that nothing leads to the caller from where
+/// the frame is written over. `code` reads what lies at addresses.
+pub(crate) fn cut(
+    rows: &mut Vec<(u64, Rule)>,
+    code: &mut impl FnMut(Range<u64>) -> Option<Vec<u8>>,
+) {
+    let jumps = |row: &(u64, Rule)| {
+        (row.1.cfa, row.1.cfa_offset) == (BEFORE_THE_JUMP.cfa, BEFORE_THE_JUMP.cfa_offset)
+    };
+    let Some(jump) = rows.iter().position(jumps) else {
+        return;
+    };
+    let Some(from) = last_call(rows[0].0..rows[jump].0, code) else {
+        return;
+    };
+    // What is not on the way to the jump may lie behind it.
+    let behind = rows[jump..]
+        .iter()
+        .position(|row| row.1.cfa == cfa::FRAME_POINTER);
+    let behind = behind.map_or(rows.len(), |rows| jump + rows);
+    let first = rows.partition_point(|row| row.0 < from);
+    rows.splice(first..behind, [(from, Rule::at(cfa::HANDED_OVER, 0))]);
+}
+
+/// Where the last call in `range` of a function that does something has its second
+/// byte: at the first one all is as it was. `_Unwind_DebugHook`, for debuggers to
+/// stop at, does nothing.
+fn last_call(
+    range: Range<u64>,
+    code: &mut impl FnMut(Range<u64>) -> Option<Vec<u8>>,
+) -> Option<u64> {
+    let bytes = code(range.clone())?;
+    let decoder = Decoder::with_ip(64, &bytes, range.start, DecoderOptions::NONE);
+    let calls = decoder.into_iter().filter(|code| code.mnemonic() == Mnemonic::Call);
+    let calls: Vec<Instruction> = calls.collect();
+    let last = calls.into_iter().rev().find(|call| {
+        let target = call.near_branch64();
+        let direct = call.op0_kind() == OpKind::NearBranch64;
+        !(direct && does_nothing(target, code))
+    })?;
+    last.ip().checked_add(1)
+}
+
+/// Whether the function at `address` returns at once.
+fn does_nothing(address: u64, code: &mut impl FnMut(Range<u64>) -> Option<Vec<u8>>) -> bool {
+    const RETURNS: [&[u8]; 2] = [&[0xc3], &[0xf3, 0x0f, 0x1e, 0xfa, 0xc3]];
+    RETURNS.iter().any(|returns| {
+        let end = address.saturating_add(returns.len() as u64);
+        code(address..end).is_some_and(|found| found == *returns)
+    })
+}
