@@ -226,7 +226,7 @@ fn measure<Tool: StackTool>(
     let started = session.begin(start, let_go)?;
     started.context("cannot let the command run")?;
     let readiness = session.readiness()?;
-    window.look_every(Tool::Session::TAKE_INTERVAL);
+    window.look_every(session.take_interval());
     if targets.are_awaited() {
         if !window.is_controlled() {
             eprintln!("Waiting for {}... Hit Ctrl-C to give up.", tool.subject());

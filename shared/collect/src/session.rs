@@ -23,7 +23,7 @@ pub use sampling::SamplingSession;
 pub trait Session {
     /// How often [`Session::take`] is to be called. Few events wake user space: see
     /// `can_wait()` of `bpf/include/events.h`.
-    const TAKE_INTERVAL: Duration;
+    fn take_interval(&self) -> Duration;
 
     /// Opens the window at `start`, and closes it at `stop` if that is known, both on
     /// CLOCK_MONOTONIC, nanoseconds. Nothing that happens in it is missed from now on.
@@ -41,7 +41,7 @@ pub trait Session {
     fn readiness(&self) -> Result<OwnedFd>;
 
     /// Takes what has arrived, and moves the window's end if `stop` says so. To be
-    /// called every [`Session::TAKE_INTERVAL`].
+    /// called every [`Session::take_interval`].
     fn take(&mut self, stop: Option<u64>) -> Result<()>;
 
     /// Ends the session, the window having closed at `stop`.

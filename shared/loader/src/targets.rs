@@ -88,6 +88,12 @@ impl Targets {
         self.has_ids() || !self.awaited.is_empty() || self.has_cgroups()
     }
 
+    /// Whether none comes that is not there yet.
+    pub fn are_all_there(&self) -> bool {
+        let may_come = self.children || !self.awaited.is_empty() || self.by_membership();
+        self.has_ids() && !may_come
+    }
+
     /// Whether cgroups are, be they there or not.
     fn has_cgroups(&self) -> bool {
         !self.cgroups.is_empty() || !self.awaited_cgroups.is_empty()

@@ -119,7 +119,9 @@ impl<Record: ClockRecord> ClockSession<'_, Record> {
 
 impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
     /// The first stack of a process wakes user space.
-    const TAKE_INTERVAL: Duration = Duration::from_millis(20);
+    fn take_interval(&self) -> Duration {
+        Duration::from_millis(20)
+    }
 
     fn open_window(&mut self, start: u64, stop: Option<u64>) {
         self.collector.open_window(start, stop);

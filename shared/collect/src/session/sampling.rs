@@ -15,6 +15,8 @@ pub struct SamplingSession<'a> {
     samplers: Samplers<'a>,
     /// What follows children.
     followers: Vec<Link>,
+    /// Whether there may be processes that were not there before.
+    others_come: bool,
 }
 
 impl<'a> SamplingSession<'a> {
@@ -37,6 +39,7 @@ impl<'a> SamplingSession<'a> {
             collector,
             samplers,
             followers,
+            others_come: !targets.are_all_there(),
         })
     }
 
@@ -48,7 +51,9 @@ impl<'a> SamplingSession<'a> {
 
 impl Session for SamplingSession<'_> {
     /// A process that is new has to live so much longer for its mappings to be read.
-    const TAKE_INTERVAL: Duration = Duration::from_millis(5);
+    fn take_interval(&self) -> Duration {
+        Duration::from_millis(if self.others_come { 5 } else { 20 })
+    }
 
     fn open_window(&mut self, start: u64, stop: Option<u64>) {
         self.collector.open_window(start, stop);
