@@ -39,6 +39,11 @@ const WAITS: [(&str, &str); 23] = [
     ("r_timerfd", "sleep: timerfd"),
     ("r_signal", "stopped: until a signal"),
 ];
+const RING_WAITS: [(&str, &str); 3] = [
+    ("r_connect", "network: connect"),
+    ("r_peer", "local IPC: connect"),
+    ("r_uring", "events: io_uring"),
+];
 const DISK_WAITS: [(&str, &str); 4] = [
     ("r_flock", "lock: file"),
     ("r_fsync", "disk write"),
@@ -116,7 +121,8 @@ fn objects(workload: &Workload) -> Vec<(&'static str, String)> {
 /// Of the time that a thread was blocked for its reason nearly all is on the object.
 #[track_caller]
 fn assert_objects(folded: &Folded, objects: &[(&str, String)]) {
-    let reasons: BTreeMap<&str, &str> = WAITS.iter().chain(&DISK_WAITS).copied().collect();
+    let all = WAITS.iter().chain(&DISK_WAITS).chain(&RING_WAITS);
+    let reasons: BTreeMap<&str, &str> = all.copied().collect();
     let mut wrong = Vec::new();
     for (name, object) in objects {
         let (mut right, mut all) = (0, 0);
@@ -174,6 +180,19 @@ fn each_wait_has_its_reason() {
     patiently(|| {
         let folded = measure(&reasons, 3.0);
         assert_reasons(&folded, &WAITS);
+        assert_objects(&folded, &objects);
+    });
+}
+
+#[test]
+fn connecting_and_rings_have_theirs() {
+    let _turn = Turn::take();
+    let rings = Workload::plain("rings");
+    let port = rings.told("r_connect");
+    let objects = [("r_connect", format!("tcp to 127.0.0.1:{port}"))];
+    patiently(|| {
+        let folded = measure(&rings, 3.0);
+        assert_reasons(&folded, &RING_WAITS);
         assert_objects(&folded, &objects);
     });
 }
