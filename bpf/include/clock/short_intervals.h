@@ -7,7 +7,7 @@
  * in step with others as often as these (stratified sampling: Cochran, Sampling
  * Techniques, chapter 5). Each that is kept stands for a period.
  *
- * To be included before clock/thread_clock.h, as each thread has its own.
+ * Each thread has its own: SHORT_TIMES are to be members of it (clock/thread_clock.h).
  */
 #ifndef SYSTEMSCOPE_SHORT_INTERVALS_H
 #define SYSTEMSCOPE_SHORT_INTERVALS_H
@@ -23,7 +23,7 @@ struct short_time {
 	u64 point;
 };
 
-#define THREAD_MEMBERS                                                         \
+#define SHORT_TIMES                                                            \
 	struct short_time short_blocked;                                       \
 	struct short_time short_runnable;
 

@@ -25,6 +25,13 @@ static __always_inline bool is_priority_inheriting(u32 operation)
 	return operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2;
 }
 
+/* Whether @task, which is off the CPU, waits for a futex. */
+static __always_inline bool waits_for_futex(struct task_struct *task)
+{
+	return !is_kernel_thread(task) &&
+	       BPF_CORE_READ(user_regs(task), orig_ax) == FUTEX_SYSTEM_CALL;
+}
+
 /*
  * Whether @task, which is off the CPU, most likely waits for a mutex. A counter is 2
  * now and then, too.
@@ -34,8 +41,7 @@ static __always_inline bool waits_for_mutex(struct task_struct *task)
 	struct pt_regs *regs = user_regs(task);
 	u32 operation;
 
-	if (is_kernel_thread(task) ||
-	    BPF_CORE_READ(regs, orig_ax) != FUTEX_SYSTEM_CALL)
+	if (!waits_for_futex(task))
 		return false;
 	operation = BPF_CORE_READ(regs, si) & FUTEX_CMD_MASK;
 	if (is_priority_inheriting(operation))

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use bpf::types::Tally;
-use profile::{Bursts, Losses, Profile, Sample, State, ThreadId, Unit, Waker, Weight};
+use profile::{
+    Bursts, Losses, Name, Profile, Reason, Sample, State, ThreadId, Unit, Waker, Weight, Why, marker,
+};
 
 use crate::Collected;
 use crate::counts::Settled;
@@ -12,7 +14,7 @@ use crate::draft::Draft;
 use crate::reasons::{self, Place, Reasons};
 use crate::session::accounts::Account;
 use crate::stacks::{NamedStack, Quality, Walks};
-use crate::wakers::Seen;
+use crate::wakers::{NamedWaker, Seen};
 
 /// A profile, and what is missing from it.
 pub struct Named {
@@ -33,6 +35,8 @@ pub struct Named {
 pub enum WakersShown {
     /// It does not.
     No,
+    /// Of waits for locks and the like, where that was noted, beside the reason.
+    WithReasons,
     /// Wakers with these stacks.
     Yes {
         /// Kernel stacks, too.
@@ -80,7 +84,7 @@ impl Collected {
             let named = self.stacks.named(key.user, key.kernel, &mut draft);
             worth.judge(&named, tally.events);
             let wakers = match shown {
-                WakersShown::No => Box::default(),
+                WakersShown::No | WakersShown::WithReasons => Box::default(),
                 WakersShown::Yes { kernel } => self.name_wakers(
                     key.waker,
                     thread,
@@ -89,6 +93,10 @@ impl Collected {
                     &mut draft,
                     &mut worth,
                 ),
+            };
+            let ended_by = match shown {
+                WakersShown::WithReasons => self.ended_by(key.waker, thread, &mut draft),
+                _ => None,
             };
             let comm = draft.comm(&comms[key.comm]);
             let why = (tally.blocked > 0).then(|| {
@@ -103,7 +111,10 @@ impl Collected {
                     comm,
                     end: key.end,
                 };
-                reasons.why(profile, &place, sleep, tally.events)
+                let why = reasons.why(profile, &place, sleep, tally.events)?;
+                let is_told = matches!(why.reason, Reason::Lock | Reason::Condition);
+                let ended_by = ended_by.filter(|_| is_told);
+                Some(Why { ended_by, ..why })
             });
             let delay = reasons::of_delay(&mut draft.profile, key.end);
             let sample = Sample {
@@ -185,6 +196,17 @@ impl Collected {
             )
         });
         of_each.collect()
+    }
+
+    /// In words who ended a wait, and where it was; `None` if nobody saw.
+    fn ended_by(&self, id: u64, sleeper: ThreadId, draft: &mut Draft) -> Option<Name> {
+        let named = self.wakers.named(id, sleeper, true, &self.stacks, draft);
+        let NamedWaker { waker, seen } = named.first()?;
+        let profile = &mut draft.profile;
+        let is_seen = matches!(seen, Seen::At(stack) if stack.quality != Quality::Missing);
+        let told = (is_seen && !marker::is_no_waker(&profile.names[waker.comm]))
+            .then(|| profile.told_of_waker(waker))?;
+        Some(profile.names.text(&told))
     }
 
     fn name_wakers(

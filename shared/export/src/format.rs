@@ -29,6 +29,8 @@ pub struct Needs {
     pub accounts: bool,
     /// It is known why threads waited, and for what.
     pub reasons: bool,
+    /// It is known who let go of what threads waited for.
+    pub wakers: bool,
 }
 
 impl Needs {
@@ -39,6 +41,7 @@ impl Needs {
         processes: false,
         accounts: false,
         reasons: false,
+        wakers: false,
     };
     /// Everything.
     pub const ALL: Needs = Needs {
@@ -47,6 +50,7 @@ impl Needs {
         processes: true,
         accounts: true,
         reasons: true,
+        wakers: true,
     };
 }
 
@@ -60,6 +64,7 @@ impl BitOr for Needs {
             processes: self.processes || other.processes,
             accounts: self.accounts || other.accounts,
             reasons: self.reasons || other.reasons,
+            wakers: self.wakers || other.wakers,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a profile's rows are.
 
+mod brief;
 mod bursts;
 mod code;
 mod idleness;

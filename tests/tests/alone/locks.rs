@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::tries::patiently;
 use systemscope_tests::{Tool, Turn, Workload};
 
@@ -74,31 +75,48 @@ fn share_of(name: &str, held: &str) -> f64 {
     share.unwrap_or(0.0)
 }
 
+/// The table of a tool, which is a part of what wallclock tells.
+fn table(tool: Tool) -> String {
+    let folder = scratch();
+    let tool = tool.args("-m 100 --thread-name").arg(WAITERS);
+    let told = tool.in_folder(folder.path()).run().succeeded().stdout;
+    let told = String::from_utf8(told).unwrap();
+    let from = told.find("What it was blocked on").unwrap();
+    told[from..].split("\n\n").next().unwrap().to_owned()
+}
+
+fn assert_told(table: &str) {
+    let rows = rows(table);
+    assert!(rows.len() >= LOCKS.len(), "{table}");
+    for ((what, row), (expected, holder, [releaser, function])) in rows.iter().zip(LOCKS) {
+        assert_eq!(what, expected, "{table}");
+        // All of the time but for the breaks, and what two threads need to notice.
+        assert!((SECONDS * 0.8..=SECONDS).contains(&row.seconds), "{table}");
+        let share = holder.map_or(100.0, |holder| share_of(holder, &row.held));
+        assert!(share >= 99.0, "{expected}: {table}");
+        let is_there = |(told, _): &(&String, &f64)| {
+            told.starts_with(&format!("{releaser} in "))
+                && told.contains(&format!(" ← {function} ← play"))
+        };
+        let share: f64 = (row.released.iter().filter(is_there))
+            .map(|(_, share)| *share)
+            .sum();
+        assert!(share >= 99.0, "{expected}: {table}");
+    }
+}
+
 #[test]
 fn locks_are_there_with_who_held_them_and_where_they_were_released() {
     let _turn = Turn::take();
     let locks = Workload::plain("locks");
+    for tool in ["offwaketime", "offcputime"] {
+        patiently(|| {
+            let tool = Tool::new(tool).args("--format waits").pid(locks.pid());
+            assert_told(&table(tool.arg(SECONDS.to_string())));
+        });
+    }
     patiently(|| {
-        let tool = Tool::new("offwaketime").args("--format waits -m 100 --thread-name");
-        let tool = tool.arg(WAITERS).pid(locks.pid());
-        let tool = tool.arg(SECONDS.to_string());
-        let table = String::from_utf8(tool.run().succeeded().stdout).unwrap();
-        let rows = rows(&table);
-        assert!(rows.len() >= LOCKS.len(), "{table}");
-        for ((what, row), (expected, holder, [releaser, function])) in rows.iter().zip(LOCKS) {
-            assert_eq!(what, expected, "{table}");
-            // All of the time but for the breaks, and what two threads need to notice.
-            assert!((SECONDS * 0.8..=SECONDS).contains(&row.seconds), "{table}");
-            let share = holder.map_or(100.0, |holder| share_of(holder, &row.held));
-            assert!(share >= 99.0, "{expected}: {table}");
-            let is_there = |(told, _): &(&String, &f64)| {
-                told.starts_with(&format!("{releaser} in "))
-                    && told.contains(&format!(" ← {function} ← play"))
-            };
-            let share: f64 = (row.released.iter().filter(is_there))
-                .map(|(_, share)| *share)
-                .sum();
-            assert!(share >= 99.0, "{expected}: {table}");
-        }
+        let tool = Tool::new("wallclock").args("-o out -d").arg(SECONDS.to_string());
+        assert_told(&table(tool.arg(locks.pid().to_string())));
     });
 }

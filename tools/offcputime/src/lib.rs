@@ -4,7 +4,7 @@ mod arguments;
 
 use bpf::types::{OpenInterval, Tally, Thread, WAKER_MISSED};
 use cli::{CommonFlags, Planned, StackTool};
-use collect::{ClockSession, StackChoice};
+use collect::{ClockSession, StackChoice, WakersShown};
 use export::clocks::Clocks;
 use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
 use profile::{Meta, Profile, State, Unit, Weight};
@@ -59,6 +59,7 @@ impl StackTool for Arguments {
         object.set("want_thread_ends", wants_accounts)?;
         self.intervals.filter().configure(object, kernel)?;
         object.set("sample_short", self.sample_short)?;
+        object.set("want_wakers", self.output.needs().wakers)?;
         object.make_room_for_threads("threads")
     }
 
@@ -99,6 +100,13 @@ impl StackTool for Arguments {
                 (Some(State::Runnable), weight(tally.runnable)),
             ],
             false => vec![(None, weight(all))],
+        }
+    }
+
+    fn wakers_shown(&self) -> WakersShown {
+        match self.output.needs().wakers {
+            true => WakersShown::WithReasons,
+            false => WakersShown::No,
         }
     }
 

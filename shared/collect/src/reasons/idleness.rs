@@ -325,6 +325,7 @@ mod tests {
             detail,
             object: None,
             holder: None,
+            ended_by: None,
             idleness,
         };
         let [unknown, waiting] = [Idleness::Unknown, Idleness::Waiting].map(|idleness| Sample {

@@ -140,6 +140,7 @@ impl Reasons {
             holder: (futex.filter(|_| reason == Reason::Lock))
                 .and_then(|futex| futex.holder(is_gil))
                 .map(|holder| profile.names.text(holder)),
+            ended_by: None,
             idleness: told.unwrap_or_default(),
         })
     }
@@ -177,6 +178,7 @@ pub(crate) fn of_delay(profile: &mut Profile, end: WaitEnd) -> Option<Why> {
         detail: profile.names.text(detail),
         object: None,
         holder: None,
+        ended_by: None,
         idleness: Idleness::Waiting,
     })
 }

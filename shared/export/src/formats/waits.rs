@@ -24,6 +24,7 @@ impl Format for Waits {
     fn needs(&self) -> Needs {
         Needs {
             reasons: true,
+            wakers: true,
             ..Needs::NAMES
         }
     }
@@ -69,6 +70,7 @@ mod tests {
             detail,
             object: Some(object),
             holder: Some(holder),
+            ended_by: None,
             idleness: Idleness::Unknown,
         };
         let releases = [("writer", &["main", "book", "unlock"][..], 2_000_000_000)];

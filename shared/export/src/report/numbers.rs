@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use profile::{Ending, Profile, Stack, StackId, text};
+use profile::Ending;
 
 use super::Run;
 
@@ -78,43 +78,4 @@ pub(super) fn settings(run: &Run) -> String {
 
 fn span(time: Duration) -> String {
     format!("{:.3} s", time.as_secs_f64())
-}
-
-/// How many user frames a short stack shows.
-const USER_FRAMES: usize = 4;
-
-/// A stack on one line, leaf first: what it waits in, and who called for that.
-pub(super) fn short(profile: &Profile, stack: Stack) -> String {
-    let kernel: Vec<&str> = names(profile, stack.kernel).rev().collect();
-    // Every blocked stack ends in the scheduler; what called it tells more.
-    let leaf = kernel.iter().find(|name| !is_scheduler(name));
-    let mut callers = names(profile, stack.user).rev();
-    let mut names: Vec<_> = (leaf.or(kernel.first()).copied().into_iter())
-        .chain(callers.by_ref().take(USER_FRAMES))
-        .map(text::frame)
-        .collect();
-    if callers.next().is_some() {
-        names.push("…".into());
-    }
-    if names.is_empty() {
-        return profile::marker::NO_STACK.to_owned();
-    }
-    names.join(" ← ")
-}
-
-fn names(profile: &Profile, part: StackId) -> impl DoubleEndedIterator<Item = &str> {
-    let frames = profile.frames_of(part);
-    frames.map(|frame| profile.name(frame))
-}
-
-fn is_scheduler(name: &str) -> bool {
-    let name = name.trim_start_matches('_');
-    [
-        "schedule",
-        "io_schedule",
-        "preempt_schedule",
-        "finish_task_switch",
-    ]
-    .iter()
-    .any(|prefix| name.starts_with(prefix))
 }

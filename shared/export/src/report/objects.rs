@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use profile::{Profile, Reason, Sample, Stack, StackId, State, Waker, Weight, marker};
+use profile::{Profile, Reason, Sample, State, Weight, marker};
 
 use super::Row;
-use super::numbers::{count, cut, percent, seconds, short};
+use super::numbers::{count, cut, percent, seconds};
 use crate::text::frames::wakers;
 
 /// So many objects have a line of their own.
@@ -65,8 +65,13 @@ impl Objects {
             let holder = profile.names[holder].to_string();
             *sum.holders.entry(holder).or_default() += weight.value;
         }
-        if let Some(waker) = wakers(profile, sample).first() {
-            let told = told_of_waker(profile, why.reason, waker);
+        let waker = wakers(profile, sample).first();
+        let told = waker.map(|waker| profile.told_of_waker(waker));
+        if let Some(by) = told.or(why.ended_by.map(|by| profile.names[by].to_string())) {
+            let told = match marker::is_no_waker(&by) {
+                true => by,
+                false => format!("{} by {by}", how_ended(why.reason)),
+            };
             *sum.wakers.entry(told).or_default() += weight.value;
         }
     }
@@ -147,25 +152,11 @@ fn longest(times: &BTreeMap<String, u64>) -> impl ExactSizeIterator<Item = (&Str
     times.into_iter()
 }
 
-/// Who ended a wait, and where it was: of a lock, where that was released.
-fn told_of_waker(profile: &Profile, reason: Reason, waker: &Waker) -> String {
-    let comm = &profile.names[waker.comm];
-    if marker::is_no_waker(comm) {
-        return format!("{comm}");
-    }
-    let ended = match reason {
+fn how_ended(reason: Reason) -> &'static str {
+    match reason {
         Reason::Lock | Reason::KernelLock => "released",
         _ => "ended",
-    };
-    // What it called in the kernel is the same for all of a kind.
-    let stack = match waker.stack.user.is_empty() {
-        true => waker.stack,
-        false => Stack {
-            kernel: StackId::EMPTY,
-            ..waker.stack
-        },
-    };
-    format!("{ended} by {comm} in {}", short(profile, stack))
+    }
 }
 
 /// What was waited on, and for how much of the time who held it.

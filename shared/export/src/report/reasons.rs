@@ -8,7 +8,7 @@ use profile::merge::StackTime;
 use profile::{Idleness, Profile, State, ThreadId};
 
 use super::Row;
-use super::numbers::{count, percent, seconds, short};
+use super::numbers::{count, percent, seconds};
 
 /// So many reasons have a line of their own.
 const LISTED: usize = 12;
@@ -114,7 +114,7 @@ fn meaning(idleness: Idleness) -> &'static str {
 
 /// Where and why a thread waited, on one line: `[lock: mutex] futex_wait ← …`.
 pub(super) fn waited(profile: &Profile, stack: &StackTime) -> String {
-    let stack_text = short(profile, stack.sample.stack);
+    let stack_text = profile.brief(stack.sample.stack);
     match stack.why {
         Some(why) => format!("[{}] {stack_text}", profile.told(why)),
         None => stack_text,

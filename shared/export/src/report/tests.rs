@@ -51,6 +51,7 @@ fn worker() -> (Profile, ThreadProfile) {
         detail: profile.names.text("for a time"),
         object: Some(profile.names.text("timerfd")),
         holder: None,
+        ended_by: None,
         idleness: profile::Idleness::Idle,
     };
     blocked.labels = profile.labels_of(Some(why), false);
@@ -293,6 +294,7 @@ fn waiting_for_pythons_lock_has_a_column_where_anybody_did() {
         detail: profile.names.text("GIL"),
         object: None,
         holder: None,
+        ended_by: None,
         idleness: profile::Idleness::Waiting,
     };
     let labels = profile.labels_of(Some(why), false);

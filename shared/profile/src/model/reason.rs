@@ -52,6 +52,8 @@ pub struct Why {
     pub object: Option<Name>,
     /// The thread that held it, if that is known.
     pub holder: Option<Name>,
+    /// The thread that ended the wait and where it was, if that was noted.
+    pub ended_by: Option<Name>,
     /// Whether the thread had work meanwhile.
     pub idleness: Idleness,
 }
@@ -61,6 +63,7 @@ const REASON: &str = "reason";
 const DETAIL: &str = "detail";
 const OBJECT: &str = "object";
 const HOLDER: &str = "holder";
+const ENDED_BY: &str = "ended by";
 const IDLENESS: &str = "idleness";
 
 impl Reason {
@@ -139,6 +142,7 @@ impl Profile {
                 (DETAIL, Some(why.detail)),
                 (OBJECT, why.object),
                 (HOLDER, why.holder),
+                (ENDED_BY, why.ended_by),
                 (IDLENESS, Some(idleness)),
             ];
             for (key, value) in said {
@@ -168,6 +172,7 @@ impl Profile {
             detail: value(DETAIL)?,
             object: value(OBJECT),
             holder: value(HOLDER),
+            ended_by: value(ENDED_BY),
             idleness: value(IDLENESS)
                 .and_then(|name| Idleness::named(&self.names[name]))
                 .unwrap_or_default(),
@@ -227,11 +232,13 @@ mod tests {
             detail,
             object: None,
             holder: None,
+            ended_by: None,
             idleness: Idleness::Waiting,
         };
         let of_object = Why {
             object: Some(profile.names.text("ledger")),
             holder: Some(profile.names.text("writer")),
+            ended_by: Some(profile.names.text("writer in unlock")),
             ..why
         };
         let idle = Why {

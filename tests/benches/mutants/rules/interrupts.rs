@@ -35,7 +35,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "an interrupt's kind is read off its kernel stack, also with -U",
-        file: "include/wakers.h",
+        file: "include/waker_hops.h",
         change: (
             "if (want_kernel_stacks || context != CONTEXT_TASK)",
             "if (want_kernel_stacks)",

@@ -74,6 +74,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         expected: Caught(&[FROM_BIRTH]),
     },
     Mutant {
+        rule: "of a wait for a lock it is noted who ended it",
+        file: "src/offcputime.bpf.c",
+        change: ("		waker = thread->waker;\n", ""),
+        expected: Caught(&[
+            "alone::locks::locks_are_there_with_who_held_them_and_where_they_were_released",
+        ]),
+    },
+    Mutant {
         rule: "a thread that could run may wait for its cgroup's quota",
         file: "include/waits/quota.h",
         change: ("		return read_task(task, throttled);", "		return false;"),

@@ -43,7 +43,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a hop is process, thread and name as well as stacks",
-        file: "include/wakers.h",
+        file: "include/waker_hops.h",
         change: ("i < sizeof(waker) / sizeof(u64)", "i < 4"),
         expected: Caught(&["alone::wakers::told_apart::wakers_with_the_same_stack_are_two"]),
     },
@@ -140,7 +140,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "the waker's stack is its own",
-        file: "include/wakers.h",
+        file: "include/waker_hops.h",
         change: (
             "		if (waker.pid)
 			waker.user",

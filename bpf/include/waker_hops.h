@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Who ends a wait: a hop, of which several are a chain. It is hashed and sent once, as
+ * stacks are.
+ */
+#ifndef SYSTEMSCOPE_WAKER_HOPS_H
+#define SYSTEMSCOPE_WAKER_HOPS_H
+
+#include "context.h"
+#include "counts.h"
+#include "stacks/stack_capture.h"
+
+/* IDs of wakers that are not hashes. */
+enum no_waker {
+	WAKER_MISSED,
+	WAKER_STILL_BLOCKED,
+	/* The command line does not ask for this one. */
+	WAKER_UNWANTED,
+};
+
+USER_SPACE_KNOWS(enum, no_waker);
+
+/* One hop. In an interrupt the task is a bystander, and left out. */
+struct waker_event {
+	u32 kind;
+	/* enum context */
+	u32 context;
+	u64 id;
+	u64 user;
+	u64 kernel;
+	u32 pid;
+	u32 tid;
+	u8 comm[COMM_LENGTH];
+};
+
+USER_SPACE_KNOWS(struct, waker_event);
+
+static __always_inline u64 waker_id(u64 hash)
+{
+	hash = stack_id(hash);
+	return hash > WAKER_UNWANTED ? hash : WAKER_UNWANTED + 1;
+}
+
+static __always_inline void send_waker(u64 *slot, void *event, u32 size, u64 id)
+{
+	if (bpf_ringbuf_output(&events, event, size, can_wait()))
+		__sync_fetch_and_add(&lost.stack_frames, 1);
+	else
+		*slot = id;
+}
+
+/*
+ * The hop that the current context is. Returns its ID. Out of line, so that its
+ * event is not on the stack of all that sched_waking does.
+ */
+static __noinline u64 capture_waker(void *ctx, enum context context)
+{
+	struct task_struct *task = current_task();
+	struct waker_event waker = {
+		.kind = EVENT_WAKER,
+		.context = context,
+	};
+	u64 *words = (u64 *)&waker, *slot, hash = 0;
+
+	if (may_be_task(context)) {
+		waker.pid = namespace_pid(task);
+		waker.tid = per_thread ? namespace_tid(task) : 0;
+		bpf_get_current_comm(waker.comm, sizeof(waker.comm));
+		/* Of a process outside of our namespace nothing can be read. */
+		if (waker.pid)
+			waker.user = capture_user_stack(ctx, SCRATCH_HOOK, task,
+							process_instance(task),
+							waker.pid);
+	}
+	/* What kind of interrupt it is, if it is one, is read off its stack. */
+	if (want_kernel_stacks || context != CONTEXT_TASK)
+		waker.kernel = capture_kernel_stack(ctx, false);
+
+	for (u32 i = 0; i < sizeof(waker) / sizeof(u64); i++)
+		hash = hash_word(hash, words[i]);
+	waker.id = waker_id(hash);
+	slot = unseen(waker.id);
+	if (slot)
+		send_waker(slot, &waker, sizeof(waker), waker.id);
+	return waker.id;
+}
+
+#endif
