@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use bpf::types::Tally;
 use profile::{
-    Bursts, Losses, Name, Profile, Reason, Sample, State, ThreadId, Unit, Waker, Weight, Why, marker,
+    Bursts, Losses, Name, Profile, Reason, Sample, State, ThreadId, Unit, Waker, Weight, Why,
+    marker,
 };
 
 use crate::Collected;

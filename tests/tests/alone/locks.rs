@@ -116,7 +116,9 @@ fn locks_are_there_with_who_held_them_and_where_they_were_released() {
         });
     }
     patiently(|| {
-        let tool = Tool::new("wallclock").args("-o out -d").arg(SECONDS.to_string());
+        let tool = Tool::new("wallclock")
+            .args("-o out -d")
+            .arg(SECONDS.to_string());
         assert_told(&table(tool.arg(locks.pid().to_string())));
     });
 }

@@ -8,6 +8,7 @@ use bpf::types::{ClockRecord, Departure, OpenInterval, Tally};
 use libbpf_rs::{Link, Map, ProgramMut};
 use loader::{Kernel, LoadedObject, Result, Targets, Variable, sleep_until};
 
+use crate::session::UNHURRIED;
 use crate::session::accounts::{Account, ThreadClocks, close_record};
 use crate::session::moves::Moves;
 use crate::session::pre_existing::{EarlyStacks, find_preexisting};
@@ -41,6 +42,7 @@ pub struct ClockSession<'a, Record> {
     returns: Option<Returns<'a>>,
     /// The accounts of threads that left.
     departed: Vec<Account>,
+    all_are_there: bool,
 }
 
 impl<'a, Record> ClockSession<'a, Record> {
@@ -56,6 +58,7 @@ impl<'a, Record> ClockSession<'a, Record> {
         let mut links = targets.fill(object, kernel)?;
         links.extend(object.attach(&HOOKS)?);
         let returns = Returns::attach(object, &mut links)?;
+        let all_are_there = targets.are_all_there() && !stacks.of_anyone;
         let mut session = ClockSession {
             links,
             collector: Collector::new(object, &stacks)?,
@@ -68,6 +71,7 @@ impl<'a, Record> ClockSession<'a, Record> {
             moves: Moves::new(object, targets)?,
             returns,
             departed: Vec::new(),
+            all_are_there,
         };
         session.prepare(targets)?;
         Ok(session)
@@ -120,7 +124,10 @@ impl<Record: ClockRecord> ClockSession<'_, Record> {
 impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
     /// The first stack of a process wakes user space.
     fn take_interval(&self) -> Duration {
-        Duration::from_millis(20)
+        match self.all_are_there {
+            true => UNHURRIED,
+            false => Duration::from_millis(20),
+        }
     }
 
     fn open_window(&mut self, start: u64, stop: Option<u64>) {

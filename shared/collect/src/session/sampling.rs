@@ -7,6 +7,7 @@ use libbpf_rs::Link;
 use loader::{Event, Kernel, LoadedObject, Result, Samplers, Targets, sleep_until};
 use profile::Rate;
 
+use crate::session::UNHURRIED;
 use crate::{Collected, Collector, Session, StackChoice};
 
 /// An object that is attached.
@@ -15,8 +16,7 @@ pub struct SamplingSession<'a> {
     samplers: Samplers<'a>,
     /// What follows children.
     followers: Vec<Link>,
-    /// Whether there may be processes that were not there before.
-    others_come: bool,
+    all_are_there: bool,
 }
 
 impl<'a> SamplingSession<'a> {
@@ -39,7 +39,7 @@ impl<'a> SamplingSession<'a> {
             collector,
             samplers,
             followers,
-            others_come: !targets.are_all_there(),
+            all_are_there: targets.are_all_there(),
         })
     }
 
@@ -52,7 +52,10 @@ impl<'a> SamplingSession<'a> {
 impl Session for SamplingSession<'_> {
     /// A process that is new has to live so much longer for its mappings to be read.
     fn take_interval(&self) -> Duration {
-        Duration::from_millis(if self.others_come { 5 } else { 20 })
+        match self.all_are_there {
+            true => UNHURRIED,
+            false => Duration::from_millis(5),
+        }
     }
 
     fn open_window(&mut self, start: u64, stop: Option<u64>) {

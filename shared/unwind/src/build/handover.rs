@@ -52,7 +52,9 @@ fn last_call(
 ) -> Option<u64> {
     let bytes = code(range.clone())?;
     let decoder = Decoder::with_ip(64, &bytes, range.start, DecoderOptions::NONE);
-    let calls = decoder.into_iter().filter(|code| code.mnemonic() == Mnemonic::Call);
+    let calls = decoder
+        .into_iter()
+        .filter(|code| code.mnemonic() == Mnemonic::Call);
     let calls: Vec<Instruction> = calls.collect();
     let last = calls.into_iter().rev().find(|call| {
         let target = call.near_branch64();
