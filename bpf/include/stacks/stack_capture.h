@@ -183,7 +183,8 @@ static __always_inline void report_code_change(struct stack_event *event)
 		.instance = event->instance,
 	};
 
-	bpf_ringbuf_output(&events, &changed, sizeof(changed), can_wait());
+	bpf_ringbuf_output(&events, &changed, sizeof(changed),
+			   NEWS_CAN_WAIT ? can_wait() : CANNOT_WAIT);
 }
 
 /* Starts a walk where its registers were. */

@@ -168,6 +168,7 @@ mod tests {
         };
         let reasons = Needs {
             reasons: true,
+            wakers: true,
             ..Needs::NAMES
         };
         let accounts = Needs {

@@ -4,10 +4,11 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use libbpf_rs::Link;
-use loader::{Event, Kernel, LoadedObject, Result, Samplers, Targets, sleep_until};
+use loader::{Event, Kernel, LoadedObject, Result, Samplers, Targets, online_cpus, sleep_until};
 use profile::Rate;
 
 use crate::session::UNHURRIED;
+use crate::unwinding::MOST_DUMPS;
 use crate::{Collected, Collector, Session, StackChoice};
 
 /// An object that is attached.
@@ -16,7 +17,7 @@ pub struct SamplingSession<'a> {
     samplers: Samplers<'a>,
     /// What follows children.
     followers: Vec<Link>,
-    all_are_there: bool,
+    take_interval: Duration,
 }
 
 impl<'a> SamplingSession<'a> {
@@ -39,7 +40,7 @@ impl<'a> SamplingSession<'a> {
             collector,
             samplers,
             followers,
-            all_are_there: targets.are_all_there(),
+            take_interval: take_interval(targets, rate, only_cpu)?,
         })
     }
 
@@ -49,13 +50,30 @@ impl<'a> SamplingSession<'a> {
     }
 }
 
+/// How often to look. A process that is new has to live so much longer for its mappings to be
+/// read. Where all are there, they may map more code: until it is known as such, each sample
+/// in it is a dump, for half of which there is room.
+fn take_interval(targets: &Targets, rate: Rate, only_cpu: Option<u32>) -> Result<Duration> {
+    const HURRIED: Duration = Duration::from_millis(5);
+    let Rate::Frequency(frequency) = rate else {
+        return Ok(HURRIED);
+    };
+    let cpus = match only_cpu {
+        Some(_) => 1,
+        None => online_cpus()?.len(),
+    };
+    let in_a_second = frequency.saturating_mul(cpus as u64).max(1);
+    let room = Duration::from_secs(1) * MOST_DUMPS as u32 / 2;
+    let room = room.div_f64(in_a_second as f64);
+    Ok(match targets.are_all_there() {
+        true => room.clamp(HURRIED, UNHURRIED),
+        false => HURRIED,
+    })
+}
+
 impl Session for SamplingSession<'_> {
-    /// A process that is new has to live so much longer for its mappings to be read.
     fn take_interval(&self) -> Duration {
-        match self.all_are_there {
-            true => UNHURRIED,
-            false => Duration::from_millis(5),
-        }
+        self.take_interval
     }
 
     fn open_window(&mut self, start: u64, stop: Option<u64>) {
