@@ -2,7 +2,7 @@
 /* Samples of what runs, counted by stack. */
 
 /* A sample is to wake nobody: see can_wait(). */
-#define NEWS_CAN_WAIT true
+#define FIRST_DUMP_CAN_WAIT true
 
 #include "children.h"
 #include "counts.h"

@@ -183,8 +183,7 @@ static __always_inline void report_code_change(struct stack_event *event)
 		.instance = event->instance,
 	};
 
-	bpf_ringbuf_output(&events, &changed, sizeof(changed),
-			   NEWS_CAN_WAIT ? can_wait() : CANNOT_WAIT);
+	bpf_ringbuf_output(&events, &changed, sizeof(changed), can_wait());
 }
 
 /* Starts a walk where its registers were. */

@@ -11,12 +11,11 @@
 #include "stacks/unwind.h"
 
 /*
- * A process that is new may not live for long, and one with more code has no tables for it:
- * user space reads their mappings at once, unless the program that includes this says that it
- * can wait.
+ * A process that is new may not live for long: its first dump has user space read its
+ * mappings at once, unless the program that includes this says that it can wait.
  */
-#ifndef NEWS_CAN_WAIT
-#define NEWS_CAN_WAIT false
+#ifndef FIRST_DUMP_CAN_WAIT
+#define FIRST_DUMP_CAN_WAIT false
 #endif
 
 #define STACK_DUMP_PAGE 4096
@@ -180,7 +179,7 @@ static __always_inline u64 dump_stack(struct stack_scratch *room, u32 kind)
 	hash = hash_word(event->instance, bpf_ktime_get_ns());
 	event->hash = stack_id(hash_word(hash, bpf_get_current_pid_tgid()));
 	is_first = budget->left == DUMPS_OF_A_PROCESS;
-	if (!send_stack_dump(kind, is_first && !NEWS_CAN_WAIT))
+	if (!send_stack_dump(kind, is_first && !FIRST_DUMP_CAN_WAIT))
 		return STACK_MISSED;
 	__sync_fetch_and_add(&dumps_allowed, -1);
 	__sync_fetch_and_add(&budget->left, -1);

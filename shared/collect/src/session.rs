@@ -19,9 +19,6 @@ pub use accounts::{OffCpuFilter, ThreadKind};
 pub use clock::{Charge, ClockSession};
 pub use sampling::SamplingSession;
 
-/// How often to take what has arrived where all whose stacks are shown are there already.
-const UNHURRIED: Duration = Duration::from_millis(50);
-
 /// An object that is attached, until it is known what it counted.
 pub trait Session {
     /// How often [`Session::take`] is to be called. Few events wake user space: see

@@ -8,7 +8,6 @@ use bpf::types::{ClockRecord, Departure, OpenInterval, Tally};
 use libbpf_rs::{Link, Map, ProgramMut};
 use loader::{Kernel, LoadedObject, Result, Targets, Variable, sleep_until};
 
-use crate::session::UNHURRIED;
 use crate::session::accounts::{Account, ThreadClocks, close_record};
 use crate::session::moves::Moves;
 use crate::session::pre_existing::{EarlyStacks, find_preexisting};
@@ -42,7 +41,6 @@ pub struct ClockSession<'a, Record> {
     returns: Option<Returns<'a>>,
     /// The accounts of threads that left.
     departed: Vec<Account>,
-    all_are_there: bool,
 }
 
 impl<'a, Record> ClockSession<'a, Record> {
@@ -58,7 +56,6 @@ impl<'a, Record> ClockSession<'a, Record> {
         let mut links = targets.fill(object, kernel)?;
         links.extend(object.attach(&HOOKS)?);
         let returns = Returns::attach(object, &mut links)?;
-        let all_are_there = targets.are_all_there() && !stacks.of_anyone;
         let mut session = ClockSession {
             links,
             collector: Collector::new(object, &stacks)?,
@@ -71,7 +68,6 @@ impl<'a, Record> ClockSession<'a, Record> {
             moves: Moves::new(object, targets)?,
             returns,
             departed: Vec::new(),
-            all_are_there,
         };
         session.prepare(targets)?;
         Ok(session)
@@ -124,10 +120,7 @@ impl<Record: ClockRecord> ClockSession<'_, Record> {
 impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
     /// The first stack of a process wakes user space.
     fn take_interval(&self) -> Duration {
-        match self.all_are_there {
-            true => UNHURRIED,
-            false => Duration::from_millis(20),
-        }
+        Duration::from_millis(20)
     }
 
     fn open_window(&mut self, start: u64, stop: Option<u64>) {

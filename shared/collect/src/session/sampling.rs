@@ -7,7 +7,6 @@ use libbpf_rs::Link;
 use loader::{Event, Kernel, LoadedObject, Result, Samplers, Targets, online_cpus, sleep_until};
 use profile::Rate;
 
-use crate::session::UNHURRIED;
 use crate::unwinding::MOST_DUMPS;
 use crate::{Collected, Collector, Session, StackChoice};
 
@@ -51,10 +50,12 @@ impl<'a> SamplingSession<'a> {
 }
 
 /// How often to look. A process that is new has to live so much longer for its mappings to be
-/// read. Where all are there, they may map more code: until it is known as such, each sample
-/// in it is a dump, for half of which there is room.
+/// read. Where all are there, they may map more code: until its tables are there, some looks
+/// later, each sample in it is a dump, for which there is room.
 fn take_interval(targets: &Targets, rate: Rate, only_cpu: Option<u32>) -> Result<Duration> {
     const HURRIED: Duration = Duration::from_millis(5);
+    const UNHURRIED: Duration = Duration::from_millis(50);
+    const LOOKS: u32 = 8;
     let Rate::Frequency(frequency) = rate else {
         return Ok(HURRIED);
     };
@@ -63,7 +64,7 @@ fn take_interval(targets: &Targets, rate: Rate, only_cpu: Option<u32>) -> Result
         None => online_cpus()?.len(),
     };
     let in_a_second = frequency.saturating_mul(cpus as u64).max(1);
-    let room = Duration::from_secs(1) * MOST_DUMPS as u32 / 2;
+    let room = Duration::from_secs(1) * MOST_DUMPS as u32 / LOOKS;
     let room = room.div_f64(in_a_second as f64);
     Ok(match targets.are_all_there() {
         true => room.clamp(HURRIED, UNHURRIED),
