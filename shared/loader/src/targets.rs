@@ -60,7 +60,7 @@ pub struct Targets {
     pub mount_namespace_map: Option<PathBuf>,
     /// When they were named, CLOCK_MONOTONIC, nanoseconds: whoever is younger has an ID
     /// that is used again.
-    named_ns: u64,
+    pub named_ns: u64,
 }
 
 impl Targets {

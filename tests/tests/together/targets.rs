@@ -59,6 +59,10 @@ fn names_are_as_good_as_ids() {
             // Other tests may run one of the same name.
             assert!(seen.contains(&simple.pid()), "{tool} {chosen}: {folded}");
             assert!(!seen.contains(&other.pid()), "{tool} {chosen}: {folded}");
+            assert!(
+                folded.lines.iter().all(|line| line.comm == "simple"),
+                "{folded}"
+            );
         }
     }
 }

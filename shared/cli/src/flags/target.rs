@@ -110,6 +110,10 @@ impl TargetFlags {
         let mut pids = self.pids();
         pids.extend(command.map(HeldCommand::pid));
         let mut targets = Targets::new(pids, self.tids.clone());
+        // A command is younger, and is not among others.
+        if let (None, Some(found)) = (command, Processes::found_ns(self.processes.all())) {
+            targets.named_ns = found;
+        }
         targets.awaited = self.wait.names(&self.processes);
         targets.cgroups = self.cgroups.cgroups();
         targets.awaited_cgroups = self.wait.cgroups(&self.cgroups);

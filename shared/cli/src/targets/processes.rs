@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use loader::ProcessNames;
+use loader::{ProcessNames, monotonic_ns};
 
 use crate::{reason, values};
 
@@ -11,8 +11,13 @@ use crate::{reason, values};
 pub enum Processes {
     /// One that is named by its ID, and has to be there.
     Given(u32),
-    /// Those that were found. One of them may end at any time.
-    Found(Vec<u32>),
+    /// Those that were found. One of them may end at any time, and its ID be used again.
+    Found {
+        /// Their IDs.
+        pids: Vec<u32>,
+        /// When to look for them was begun, CLOCK_MONOTONIC, nanoseconds.
+        since_ns: u64,
+    },
     /// Nobody has this name.
     Nobody {
         /// The name.
@@ -44,17 +49,18 @@ impl Processes {
     /// # Errors
     /// The processes cannot be listed.
     pub fn named(name: &str) -> Result<Processes, String> {
+        let since_ns = monotonic_ns();
         let all = all_names()?;
-        let named: Vec<u32> = (all.iter())
+        let pids: Vec<u32> = (all.iter())
             .filter(|names| names.has(name))
             .map(|names| names.pid)
             .collect();
-        Ok(match named.is_empty() {
+        Ok(match pids.is_empty() {
             true => Processes::Nobody {
                 name: name.to_owned(),
                 instead: none_named(name, &all),
             },
-            false => Processes::Found(named),
+            false => Processes::Found { pids, since_ns },
         })
     }
 
@@ -64,14 +70,15 @@ impl Processes {
     /// It is no regular expression, or there is none.
     pub fn matching(expression: &str) -> Result<Processes, String> {
         let expression = values::expression(expression)?;
+        let since_ns = monotonic_ns();
         let all = all_names()?;
-        let matching: Vec<u32> = (all.iter())
+        let pids: Vec<u32> = (all.iter())
             .filter(|names| names.all().any(|name| expression.is_match(name)))
             .map(|names| names.pid)
             .collect();
-        match matching.is_empty() {
+        match pids.is_empty() {
             true => Err("no process has such a name; `ps -e` lists them".to_owned()),
-            false => Ok(Processes::Found(matching)),
+            false => Ok(Processes::Found { pids, since_ns }),
         }
     }
 
@@ -92,10 +99,21 @@ impl Processes {
         Processes::ids(given.filter(|processes| matches!(processes, Processes::Given(_))))
     }
 
+    /// When the first of those that were found was, CLOCK_MONOTONIC, nanoseconds: who is
+    /// younger has only the ID.
+    #[must_use]
+    pub fn found_ns<'a>(chosen: impl IntoIterator<Item = &'a Processes>) -> Option<u64> {
+        let found = chosen.into_iter().filter_map(|processes| match processes {
+            Processes::Found { since_ns, .. } => Some(*since_ns),
+            _ => None,
+        });
+        found.min()
+    }
+
     fn as_slice(&self) -> &[u32] {
         match self {
             Processes::Given(pid) => slice::from_ref(pid),
-            Processes::Found(pids) => pids,
+            Processes::Found { pids, .. } => pids,
             Processes::Nobody { .. } => &[],
         }
     }
@@ -186,7 +204,13 @@ mod tests {
             Processes::ids(&chosen)
         };
         assert_eq!(ids(&["22", "1", "22"]), [1, 22]);
-        let chosen = [Processes::Given(5), Processes::Found(vec![6, 7])];
+        let found = Processes::Found {
+            pids: vec![6, 7],
+            since_ns: 3,
+        };
+        let chosen = [Processes::Given(5), found];
+        assert_eq!(Processes::found_ns(&chosen), Some(3));
+        assert_eq!(Processes::found_ns(&chosen[..1]), None);
         assert_eq!(Processes::given(&chosen), [5]);
         for text in ["0", "-5", "4194305"] {
             assert!(Processes::of(text).is_err(), "{text}");
