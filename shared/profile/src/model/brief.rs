@@ -1,24 +1,42 @@
 //! Stacks, and who ended waits, on one line.
 
-use crate::{Profile, Stack, StackId, Waker, marker, text};
+use crate::{Frame, FrameKind, Profile, Stack, StackId, Waker, marker, text};
 
-/// How many user frames are shown.
+/// How many user frames are shown from the leaf on, and from where an interpreter's
+/// functions begin.
 const USER_FRAMES: usize = 4;
+/// Stands for frames that are not shown.
+const LEFT_OUT: &str = "…";
 
 impl Profile {
-    /// A stack on one line, leaf first: what it waits in, and who called for that.
+    /// A stack on one line, leaf first: what it waits in, and who called for that. Where
+    /// an interpreter did, the functions that it runs follow: its own are the same in
+    /// every program.
     #[must_use]
     pub fn brief(&self, stack: Stack) -> String {
         let kernel: Vec<&str> = self.frame_names(stack.kernel).rev().collect();
         // Every blocked stack ends in the scheduler; what called it tells more.
         let leaf = kernel.iter().find(|name| !is_scheduler(name));
-        let mut callers = self.frame_names(stack.user).rev();
-        let mut names: Vec<_> = (leaf.or(kernel.first()).copied().into_iter())
-            .chain(callers.by_ref().take(USER_FRAMES))
-            .map(text::frame)
+        let mut names: Vec<_> = (leaf.or(kernel.first()).into_iter())
+            .map(|name| text::frame(name))
             .collect();
-        if callers.next().is_some() {
-            names.push("…".into());
+
+        let user: Vec<&Frame> = self.frames_of(stack.user).rev().collect();
+        let interpreted = user
+            .iter()
+            .position(|frame| frame.kind == FrameKind::Python);
+        let mut shown = 0;
+        for first in [Some(0), interpreted].into_iter().flatten() {
+            if first > shown {
+                names.push(LEFT_OUT.into());
+            }
+            let end = user.len().min(first + USER_FRAMES);
+            let more = user.get(first.max(shown)..end).unwrap_or_default();
+            names.extend(more.iter().map(|frame| text::frame(self.name(frame))));
+            shown = end;
+        }
+        if shown < user.len() {
+            names.push(LEFT_OUT.into());
         }
         if names.is_empty() {
             return marker::NO_STACK.to_owned();
@@ -60,4 +78,49 @@ fn is_scheduler(name: &str) -> bool {
     ]
     .iter()
     .any(|prefix| name.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Unit;
+
+    /// On one line the stack of these user frames, leaf first, of which those of Python are
+    /// in files.
+    fn brief(names: &str) -> String {
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        let mut user = StackId::EMPTY;
+        for name in names.split_whitespace().rev() {
+            let kind = match name.contains(".py:") {
+                true => FrameKind::Python,
+                false => FrameKind::User,
+            };
+            let frame = Frame::named(profile.names.text(name), kind);
+            let frame = profile.frames.id(frame);
+            user = profile.stacks.called(user, frame);
+        }
+        let kernel = StackId::EMPTY;
+        profile.brief(Stack { user, kernel })
+    }
+
+    #[test]
+    fn frames_near_the_leaf_are_there() {
+        assert_eq!(brief(""), marker::NO_STACK);
+        assert_eq!(brief("a b c d"), "a ← b ← c ← d");
+        assert_eq!(brief("a b c d e"), "a ← b ← c ← d ← …");
+    }
+
+    #[test]
+    fn functions_of_an_interpreter_are_there_however_far_they_are() {
+        assert_eq!(brief("a x.py:f b"), "a ← x.py:f ← b");
+        assert_eq!(
+            brief("a x.py:f x.py:g c d e"),
+            "a ← x.py:f ← x.py:g ← c ← d ← …"
+        );
+        assert_eq!(brief("a b c d x.py:f"), "a ← b ← c ← d ← x.py:f");
+        assert_eq!(
+            brief("a b c d e f x.py:f x.py:g x.py:h x.py:i main _start"),
+            "a ← b ← c ← d ← … ← x.py:f ← x.py:g ← x.py:h ← x.py:i ← …"
+        );
+    }
 }
