@@ -1,9 +1,9 @@
 //! What held a program up, in a sentence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use profile::{Idleness, Name, Profile, Reason, State, Why};
+use profile::{Idleness, Profile, Reason, State, Why};
 
 use super::Row;
 use super::numbers::{cut, percent, seconds};
@@ -13,6 +13,17 @@ const LEAST: u64 = 10;
 /// Characters of what is waited on: a path may be long.
 const LONGEST: usize = 120;
 
+/// What held threads up: for which reason, and what it was.
+type HeldUp = BTreeMap<Reason, BTreeMap<String, Cause>>;
+
+/// One thing that held threads up.
+#[derive(Debug, Default)]
+struct Cause {
+    time: u64,
+    /// How they waited for it, where the reason's detail is not all that is known.
+    details: BTreeSet<String>,
+}
+
 /// What threads did while they had work, nanoseconds.
 #[derive(Debug, Default)]
 struct Work {
@@ -20,8 +31,7 @@ struct Work {
     runnable: u64,
     /// That part of it in which a cgroup's CPU quota was used up.
     quota: u64,
-    /// By what held them up.
-    held_up: BTreeMap<String, u64>,
+    held_up: HeldUp,
     /// Blocked, and nothing tells whether there was work.
     unknown: u64,
 }
@@ -53,8 +63,8 @@ pub(super) fn write<'a>(
             match why.idleness {
                 Idleness::Waiting if is_measured_itself(row.profile, why, of_several) => {}
                 Idleness::Waiting => {
-                    let cause = cause(row.profile, why);
-                    *work.held_up.entry(cause).or_default() += weight.value;
+                    let causes = work.held_up.entry(why.reason).or_default();
+                    add(causes, row.profile, why, weight.value);
                 }
                 Idleness::Unknown => work.unknown += weight.value,
                 Idleness::Idle | Idleness::Dormant => {}
@@ -73,31 +83,81 @@ fn is_measured_itself(profile: &Profile, why: Why, of_several: bool) -> bool {
     why.reason == Reason::Child && (of_several || &*profile.names[why.detail] == "thread")
 }
 
-fn cause(profile: &Profile, why: Why) -> String {
-    let name = |name: Option<Name>, before: &str| {
-        name.map_or(String::new(), |name| {
-            format!("{before}{}", profile.names[name])
-        })
+/// Adds a wait by its object and who held that, or by its detail where neither is known.
+fn add(causes: &mut BTreeMap<String, Cause>, profile: &Profile, why: Why, time: u64) {
+    let detail = &*profile.names[why.detail];
+    let what = match (why.object, why.holder) {
+        (None, None) => detail.to_owned(),
+        (object, holder) => {
+            let object = object.map(|object| profile.names[object].to_string());
+            let holder = holder.map(|holder| format!("held by {}", profile.names[holder]));
+            let parts: Vec<String> = object.into_iter().chain(holder).collect();
+            parts.join(", ")
+        }
     };
-    format!(
-        "{}{}{}",
-        profile.kind_told(why),
-        name(why.object, ", "),
-        name(why.holder, ", held by ")
-    )
+    let cause = causes.entry(what).or_default();
+    cause.time += time;
+    if why.object.or(why.holder).is_some() && !cause.details.contains(detail) {
+        cause.details.insert(detail.to_owned());
+    }
+}
+
+/// The reason that held threads up most.
+struct Most {
+    /// The reason, and what it was, if that was one thing.
+    name: String,
+    time: u64,
+    /// What it was most, if it was several things.
+    of_it: String,
+}
+
+impl Most {
+    /// Nearly all, in percent: what is so much is told of as if it were all.
+    const NEARLY_ALL: u64 = 95;
+
+    fn of(held_up: &HeldUp) -> Option<Most> {
+        let (reason, causes) = held_up.iter().max_by_key(|(_, causes)| sum(causes))?;
+        let (what, cause) = causes.iter().max_by_key(|(_, cause)| cause.time)?;
+        let (reason, time, part) = (reason.name(), sum(causes), cause.time);
+        let details: Vec<&str> = cause.details.iter().map(String::as_str).collect();
+        let cause = match details.is_empty() {
+            true => what.clone(),
+            false => format!("{}, {what}", details.join(" and ")),
+        };
+        let cause = cut(&cause, LONGEST);
+        let is_one = u128::from(part) * 100 >= u128::from(time) * u128::from(Most::NEARLY_ALL);
+        Some(match is_one {
+            true => Most {
+                name: format!("{reason}: {cause}"),
+                time,
+                of_it: String::new(),
+            },
+            false => Most {
+                name: reason.to_owned(),
+                time,
+                of_it: format!(", {} s of it {cause}", seconds(part)),
+            },
+        })
+    }
+}
+
+fn sum(causes: &BTreeMap<String, Cause>) -> u64 {
+    causes.values().map(|cause| cause.time).sum()
 }
 
 fn told(work: &Work) -> String {
-    let blocked: u64 = work.held_up.values().sum();
+    let blocked: u64 = work.held_up.values().map(sum).sum();
     let all = work.running + work.runnable + blocked;
     let counts = |time: u64| time > 0 && time.saturating_mul(1000) >= all.saturating_mul(LEAST);
     let of_all = |time: u64| format!("{} s ({} %)", seconds(time), percent(time, all));
     let mut told = if all == 0 {
         "Its threads had nothing to do.".to_owned()
     } else {
-        let most = work.held_up.iter().max_by_key(|(_, time)| **time);
-        let (cause, time) = most.map_or(("", 0), |(cause, time)| (cause.as_str(), *time));
-        let cause = cut(cause, LONGEST);
+        let most = Most::of(&work.held_up);
+        let (cause, time, of_it) = match &most {
+            Some(most) => (&*most.name, most.time, &*most.of_it),
+            None => ("", 0, ""),
+        };
         let with_work = format!("the {} s in which its threads had work", seconds(all));
         let ran = format!("They ran for {}", of_all(work.running));
         if !counts(work.runnable.max(time)) {
@@ -108,7 +168,7 @@ fn told(work: &Work) -> String {
         } else if work.runnable >= time {
             let others = match counts(blocked) {
                 true => format!(
-                    ", and were blocked for {}, most by {cause}: {} s",
+                    ", and were blocked for {}, most by {cause}: {} s{of_it}",
                     of_all(blocked),
                     seconds(time)
                 ),
@@ -124,7 +184,7 @@ fn told(work: &Work) -> String {
             )
         } else {
             format!(
-                "Held up most by {cause}: {} of {with_work}. {ran}, waited for a CPU for {}, and \
+                "Held up most by {cause}: {} of {with_work}{of_it}. {ran}, waited for a CPU for {}, and \
                  were blocked for {} in all.",
                 of_all(time),
                 of_all(work.runnable),
@@ -143,64 +203,117 @@ fn told(work: &Work) -> String {
 
 #[cfg(test)]
 mod tests {
+    use profile::Unit;
+
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
 
+    /// Seconds that threads waited: for which reason, its detail, the object and who held it.
+    type Waits<'a> = &'a [(Reason, &'a str, &'a str, &'a str, u64)];
+
+    fn told(running: u64, runnable: u64, quota: u64, unknown: u64, waits: Waits<'_>) -> String {
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        let mut held_up = HeldUp::new();
+        for &(reason, detail, object, holder, time) in waits {
+            let mut name = |name: &str| (!name.is_empty()).then(|| profile.names.text(name));
+            let why = Why {
+                reason,
+                detail: name(detail).unwrap(),
+                object: name(object),
+                holder: name(holder),
+                ended_by: None,
+                idleness: Idleness::Waiting,
+            };
+            let causes = held_up.entry(reason).or_default();
+            add(causes, &profile, why, time * SECOND);
+        }
+        super::told(&Work {
+            running: running * SECOND,
+            runnable: runnable * SECOND,
+            quota: quota * SECOND,
+            held_up,
+            unknown: unknown * SECOND,
+        })
+    }
+
+    fn ledger(time: u64) -> [(Reason, &'static str, &'static str, &'static str, u64); 1] {
+        [(Reason::Lock, "mutex", "ledger", "k_holder", time)]
+    }
+
     #[test]
     fn the_longest_of_what_held_it_up_is_named() {
-        let held_up = |time| BTreeMap::from([("lock: mutex, ledger".to_owned(), time * SECOND)]);
-        for (running, runnable, quota, blocked, unknown, expected) in [
+        for (running, runnable, quota, unknown, blocked, expected) in [
             (
                 1,
                 1,
                 0,
-                8,
                 0,
-                "Held up most by lock: mutex, ledger: 8.000 s (80.0 %) of the 10.000 s in which its \
-                 threads had work. They ran for 1.000 s (10.0 %), waited for a CPU for 1.000 s \
-                 (10.0 %), and were blocked for 8.000 s (80.0 %) in all.",
+                8,
+                "Held up most by lock: mutex, ledger, held by k_holder: 8.000 s (80.0 %) of the \
+                 10.000 s in which its threads had work. They ran for 1.000 s (10.0 %), waited \
+                 for a CPU for 1.000 s (10.0 %), and were blocked for 8.000 s (80.0 %) in all.",
             ),
             (
                 4,
                 5,
                 2,
-                1,
                 0,
+                1,
                 "Held up most by waiting for a CPU: 5.000 s (50.0 %) of the 10.000 s in which its \
                  threads had work. They ran for 4.000 s (40.0 %), and were blocked for 1.000 s \
-                 (10.0 %), most by lock: mutex, ledger: 1.000 s.",
+                 (10.0 %), most by lock: mutex, ledger, held by k_holder: 1.000 s.",
             ),
             (
                 4,
                 5,
                 3,
-                1,
                 0,
+                1,
                 "Held up most by the CPU quota of its cgroup: 3.000 s (30.0 %) of the 10.000 s in \
                  which its threads had work. They ran for 4.000 s (40.0 %), and were blocked for \
-                 1.000 s (10.0 %), most by lock: mutex, ledger: 1.000 s.",
+                 1.000 s (10.0 %), most by lock: mutex, ledger, held by k_holder: 1.000 s.",
             ),
-            (
-                10,
-                0,
-                0,
-                0,
-                2,
-                "Nothing held it up: of the 10.000 s in which its threads had work they ran for \
-                 10.000 s (100.0 %). (Whether they had work in 2.000 s more, in which they were \
-                 blocked, is not known.)",
-            ),
-            (0, 0, 0, 0, 0, "Its threads had nothing to do."),
         ] {
-            let work = Work {
-                running: running * SECOND,
-                runnable: runnable * SECOND,
-                quota: quota * SECOND,
-                held_up: held_up(blocked),
-                unknown: unknown * SECOND,
-            };
-            assert_eq!(super::told(&work), expected);
+            let told = told(running, runnable, quota, unknown, &ledger(blocked));
+            assert_eq!(told, expected);
         }
+        assert_eq!(
+            told(10, 0, 0, 2, &[]),
+            "Nothing held it up: of the 10.000 s in which its threads had work they ran for \
+             10.000 s (100.0 %). (Whether they had work in 2.000 s more, in which they were \
+             blocked, is not known.)"
+        );
+        assert_eq!(told(0, 0, 0, 0, &[]), "Its threads had nothing to do.");
+    }
+
+    #[test]
+    fn what_is_waited_for_in_several_ways_is_one_cause() {
+        let log = |detail, time| (Reason::DiskWrite, detail, "/db/log", "", time);
+        let told = told(1, 2, 0, 0, &[log("direct", 4), log("sync", 3)]);
+        let expected = "Held up most by disk write: direct and sync, /db/log: 7.000 s (70.0 %) ";
+        assert!(told.starts_with(expected), "{told}");
+    }
+
+    #[test]
+    fn what_several_things_do_is_told_as_their_reason() {
+        let table = |name, time| (Reason::DiskWrite, "sync", name, "", time);
+        let waits = [
+            (Reason::Sleep, "for a time", "", "", 4),
+            table("/db/a", 3),
+            table("/db/b", 2),
+        ];
+        assert_eq!(
+            told(0, 1, 0, 0, &waits),
+            "Held up most by disk write: 5.000 s (50.0 %) of the 10.000 s in which its threads \
+             had work, 3.000 s of it sync, /db/a. They ran for 0.000 s (0.0 %), waited for a CPU \
+             for 1.000 s (10.0 %), and were blocked for 9.000 s (90.0 %) in all."
+        );
+        assert_eq!(
+            told(0, 9, 0, 0, &waits[1..]),
+            "Held up most by waiting for a CPU: 9.000 s (64.3 %) of the 14.000 s in which its \
+             threads had work. They ran for 0.000 s (0.0 %), and were blocked for 5.000 s \
+             (35.7 %), most by disk write: 5.000 s, 3.000 s of it sync, /db/a."
+        );
     }
 }
