@@ -33,15 +33,23 @@ const WAITERS: &str = "^l_(index|journal|ledger)$";
 
 /// A row of the table: seconds, and what is said of who held the lock.
 #[derive(Debug)]
-struct Row {
+pub(super) struct Row {
     seconds: f64,
     held: String,
     /// In percent, by where the lock was released, and by whom.
     released: BTreeMap<String, f64>,
 }
 
+impl Row {
+    /// The part in percent that was released so.
+    pub(super) fn released(&self, so: impl Fn(&str) -> bool) -> f64 {
+        let released = self.released.iter().filter(|(told, _)| so(told));
+        released.map(|(_, share)| *share).sum()
+    }
+}
+
 /// The rows by what was waited for.
-fn rows(table: &str) -> Vec<(String, Row)> {
+pub(super) fn rows(table: &str) -> Vec<(String, Row)> {
     let mut rows: Vec<(String, Row)> = Vec::new();
     for line in table.lines().skip(1) {
         let line = line.trim();
@@ -76,9 +84,8 @@ fn share_of(name: &str, held: &str) -> f64 {
 }
 
 /// The table of a tool, which is a part of what wallclock tells.
-fn table(tool: Tool) -> String {
+pub(super) fn table(tool: Tool) -> String {
     let folder = scratch();
-    let tool = tool.args("-m 100 --thread-name").arg(WAITERS);
     let told = tool.in_folder(folder.path()).run().succeeded().stdout;
     let told = String::from_utf8(told).unwrap();
     let from = told.find("What it was blocked on").unwrap();
@@ -94,13 +101,10 @@ fn assert_told(table: &str) {
         assert!((SECONDS * 0.8..=SECONDS).contains(&row.seconds), "{table}");
         let share = holder.map_or(100.0, |holder| share_of(holder, &row.held));
         assert!(share >= 99.0, "{expected}: {table}");
-        let is_there = |(told, _): &(&String, &f64)| {
+        let share = row.released(|told| {
             told.starts_with(&format!("{releaser} in "))
                 && told.contains(&format!(" ← {function} ← play"))
-        };
-        let share: f64 = (row.released.iter().filter(is_there))
-            .map(|(_, share)| *share)
-            .sum();
+        });
         assert!(share >= 99.0, "{expected}: {table}");
     }
 }
@@ -109,14 +113,15 @@ fn assert_told(table: &str) {
 fn locks_are_there_with_who_held_them_and_where_they_were_released() {
     let _turn = Turn::take();
     let locks = Workload::plain("locks");
+    let of_waiters = |tool| Tool::new(tool).args("-m 100 --thread-name").arg(WAITERS);
     for tool in ["offwaketime", "offcputime"] {
         patiently(|| {
-            let tool = Tool::new(tool).args("--format waits").pid(locks.pid());
+            let tool = of_waiters(tool).args("--format waits").pid(locks.pid());
             assert_told(&table(tool.arg(SECONDS.to_string())));
         });
     }
     patiently(|| {
-        let tool = Tool::new("wallclock")
+        let tool = of_waiters("wallclock")
             .args("-o out -d")
             .arg(SECONDS.to_string());
         assert_told(&table(tool.arg(locks.pid().to_string())));

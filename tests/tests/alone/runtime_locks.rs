@@ -10,6 +10,8 @@ use systemscope_tests::programs::workload::{Language, scratch};
 use systemscope_tests::tries::patiently;
 use systemscope_tests::{Folded, Line, Tool, Turn, Workload, WorkloadBuilder};
 
+use crate::locks;
+
 /// Of a thread's blocked time at least so much is under what it waits for, and of that under
 /// who let it go.
 const LEAST_SHARE: f64 = 0.99;
@@ -142,6 +144,16 @@ fn locks_of_rusts_are_told_with_who_let_them_go() {
     patiently(|| assert_waits("Rust", &measure(&locks), &RUST));
 }
 
+/// Of a lock it is told that it was released in a function of Python's, which is far from
+/// the leaf.
+#[track_caller]
+fn assert_told(table: &str, lock: &str, let_go: &str) {
+    let rows = locks::rows(table);
+    let row = rows.iter().find(|(what, _)| what == lock);
+    let share = row.map(|(_, row)| row.released(|told| told.contains(let_go)));
+    assert!(share.is_some_and(|share| share >= 99.0), "{lock}: {table}");
+}
+
 #[test]
 fn locks_of_pythons_are_told_with_who_let_them_go() {
     let _turn = Turn::take();
@@ -149,9 +161,16 @@ fn locks_of_pythons_are_told_with_who_let_them_go() {
     for python in some_pythons() {
         let mut command = Command::new(&python.path);
         command.arg(&script);
-        let locks = Workload::run(command, python.path.clone(), scratch());
+        let program = Workload::run(command, python.path.clone(), scratch());
         let what = python.path.display().to_string();
-        patiently(|| assert_waits(&what, &measure(&locks), &PYTHON));
+        patiently(|| assert_waits(&what, &measure(&program), &PYTHON));
+        patiently(|| {
+            let tool = Tool::new("offcputime").args("-m 1000 --format waits 2");
+            let table = locks::table(tool.pid(program.pid()));
+            for (_, lock, let_go) in &PYTHON[..2] {
+                assert_told(&table, lock, let_go.unwrap_or_default());
+            }
+        });
     }
 }
 
