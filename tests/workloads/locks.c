@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Three locks, each held for a time of its own by a thread that has a function for it, and
- * wanted by another thread all the while.
+ * Four locks, each held for a time of its own by a thread that has a function for it, and
+ * wanted by another thread all the while. One is no library's, as that of InnoDB's.
  *
  * usage: locks
  */
@@ -12,6 +12,32 @@
 static pthread_mutex_t ledger_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t journal_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t index_lock = PTHREAD_RWLOCK_INITIALIZER;
+
+/* How many have it or want it, and whether somebody has it. */
+static _Atomic uint32_t own_lock;
+#define IS_HELD 0x80000000u
+
+static NOINLINE void lock_own(void)
+{
+	uint32_t word = atomic_fetch_add(&own_lock, 1) + 1;
+
+	for (;;) {
+		if (!(word & IS_HELD)) {
+			if (atomic_compare_exchange_weak(&own_lock, &word,
+							 word | IS_HELD))
+				return;
+		} else {
+			futex_wait(&own_lock, word);
+			word = atomic_load(&own_lock);
+		}
+	}
+}
+
+static NOINLINE void unlock_own(void)
+{
+	if (atomic_fetch_sub(&own_lock, IS_HELD + 1) != IS_HELD + 1)
+		futex_wake(&own_lock, 1);
+}
 
 static NOINLINE void settle_ledger(void)
 {
@@ -35,6 +61,20 @@ static NOINLINE void rebuild_index(void)
 	sleep_ns(20 * NS_PER_MS);
 	pthread_rwlock_unlock(&index_lock);
 	sleep_ns(BREAK_NS);
+}
+
+static NOINLINE void write_own(void)
+{
+	lock_own();
+	sleep_ns(40 * NS_PER_MS);
+	unlock_own();
+	sleep_ns(BREAK_NS);
+}
+
+static NOINLINE void read_own(void)
+{
+	lock_own();
+	unlock_own();
 }
 
 static NOINLINE void read_ledger(void)
@@ -62,6 +102,7 @@ static const struct part {
 	{ "l_settle", settle_ledger },	{ "l_ledger", read_ledger },
 	{ "l_flush", flush_journal },	{ "l_journal", read_journal },
 	{ "l_rebuild", rebuild_index }, { "l_index", read_index },
+	{ "l_write", write_own },	{ "l_own", read_own },
 };
 
 static void *play(void *argument)

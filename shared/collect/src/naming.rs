@@ -113,7 +113,10 @@ impl Collected {
                     end: key.end,
                 };
                 let why = reasons.why(profile, &place, sleep, tally.events)?;
-                let is_told = matches!(why.reason, Reason::Lock | Reason::Condition);
+                let is_told = matches!(
+                    why.reason,
+                    Reason::Lock | Reason::Condition | Reason::Unknown
+                );
                 let ended_by = ended_by.filter(|_| is_told);
                 Some(Why { ended_by, ..why })
             });

@@ -10,8 +10,10 @@ use systemscope_tests::{Tool, Turn, Workload};
 const SECONDS: f64 = 3.0;
 
 /// What is waited for, in the order of how long it is held, who has it, and where that
-/// thread lets go of it. Whose a rwlock is nobody says.
-const LOCKS: [(&str, Option<&str>, [&str; 2]); 3] = [
+/// thread lets go of it. Whose a rwlock is nobody says, and of what is no library's not even
+/// that it is a lock.
+const LOCKS: [(&str, Option<&str>, [&str; 2]); 4] = [
+    ("unknown: futex, own_lock", None, ["l_write", "write_own"]),
     (
         "lock: rwlock, index_lock",
         None,
@@ -29,7 +31,7 @@ const LOCKS: [(&str, Option<&str>, [&str; 2]); 3] = [
     ),
 ];
 /// Those who want the locks.
-const WAITERS: &str = "^l_(index|journal|ledger)$";
+const WAITERS: &str = "^l_(own|index|journal|ledger)$";
 
 /// A row of the table: seconds, and what is said of who held the lock.
 #[derive(Debug)]
@@ -53,23 +55,23 @@ pub(super) fn rows(table: &str) -> Vec<(String, Row)> {
     let mut rows: Vec<(String, Row)> = Vec::new();
     for line in table.lines().skip(1) {
         let line = line.trim();
-        match line.split_once(" % released by ") {
-            Some((share, who)) => {
-                let (_, row) = rows.last_mut().expect("a lock before");
+        match line.split_once(" % ") {
+            Some((share, how)) => {
+                let (_, who) = how.split_once(" by ").unwrap_or(("", how));
+                let (_, row) = rows.last_mut().expect("a row before");
                 row.released.insert(who.to_owned(), share.parse().unwrap());
             }
-            None if line.contains("  lock: ") => {
-                let (numbers, what) = line.split_once("  lock: ").unwrap();
-                let seconds = numbers.split_whitespace().next().unwrap();
+            None => {
+                let (seconds, _) = line.split_once(' ').unwrap();
+                let (_, what) = line.rsplit_once("  ").unwrap();
                 let (what, held) = what.split_once("; held by ").unwrap_or((what, ""));
                 let row = Row {
                     seconds: seconds.parse().unwrap(),
                     held: held.to_owned(),
                     released: BTreeMap::new(),
                 };
-                rows.push((format!("lock: {what}"), row));
+                rows.push((what.to_owned(), row));
             }
-            None => {}
         }
     }
     rows
