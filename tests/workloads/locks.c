@@ -66,7 +66,7 @@ static NOINLINE void rebuild_index(void)
 static NOINLINE void write_own(void)
 {
 	lock_own();
-	sleep_ns(40 * NS_PER_MS);
+	sleep_ns(2500 * NS_PER_US);
 	unlock_own();
 	sleep_ns(BREAK_NS);
 }

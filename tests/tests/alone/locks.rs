@@ -13,7 +13,6 @@ const SECONDS: f64 = 3.0;
 /// thread lets go of it. Whose a rwlock is nobody says, and of what is no library's not even
 /// that it is a lock.
 const LOCKS: [(&str, Option<&str>, [&str; 2]); 4] = [
-    ("unknown: futex, own_lock", None, ["l_write", "write_own"]),
     (
         "lock: rwlock, index_lock",
         None,
@@ -29,6 +28,7 @@ const LOCKS: [(&str, Option<&str>, [&str; 2]); 4] = [
         Some("l_settle"),
         ["l_settle", "settle_ledger"],
     ),
+    ("unknown: futex, own_lock", None, ["l_write", "write_own"]),
 ];
 /// Those who want the locks.
 const WAITERS: &str = "^l_(own|index|journal|ledger)$";
@@ -122,6 +122,12 @@ fn locks_are_there_with_who_held_them_and_where_they_were_released() {
             assert_told(&table(tool.arg(SECONDS.to_string())));
         });
     }
+    // Of what may be a lock it is not said that nothing was to be done.
+    patiently(|| {
+        let tool = Tool::new("offcputime").args("-m 100 --idle only --thread-name ^l_own$");
+        let idle = tool.pid(locks.pid()).folded(1.0);
+        assert_eq!(idle.total(), 0, "{idle}");
+    });
     patiently(|| {
         let tool = of_waiters("wallclock")
             .args("-o out -d")

@@ -182,8 +182,11 @@ fn judged(sites: &HashMap<Site, Waits>, site: &Site) -> Option<Idleness> {
     };
     let known = waits.waiting + waits.idle + waits.new_work;
     let agree = |share: u64| share * 100 >= known * AGREEING;
+    // Who lets go of a lock owes nothing either, and a futex may be one.
+    let can_be_lock = site.reason == Reason::Unknown;
+    let new_work = if can_be_lock { 0 } else { waits.new_work };
     match is_home {
-        true if agree(waits.idle + waits.new_work) => Some(Idleness::Idle),
+        true if agree(waits.idle + new_work) => Some(Idleness::Idle),
         false if waits.waiting > 0 && agree(waits.waiting) => Some(Idleness::Waiting),
         _ => None,
     }
@@ -268,11 +271,11 @@ mod tests {
     }
 
     /// What is judged of the first of the places of a thread.
-    fn of_first(all: &[Waits]) -> Option<Idleness> {
+    fn of_first(reason: Reason, all: &[Waits]) -> Option<Idleness> {
         let mut profile = Profile::new(Unit::Nanoseconds);
         let sites = all.iter().enumerate().map(|(at, waits)| {
             let site = Site {
-                reason: Reason::Condition,
+                reason,
                 detail: profile.names.text(&format!("{at}")),
                 user: StackId::default(),
             };
@@ -312,8 +315,19 @@ mod tests {
             (&[waits(0, 0, 0, 99), waits(0, 0, 1, 0)], Some(Idle)),
             (&[waits(0, 0, 0, 9), waits(0, 1, 0, 0)], None),
         ] {
-            assert_eq!(of_first(all), expected, "{all:?}");
+            assert_eq!(of_first(Reason::Condition, all), expected, "{all:?}");
         }
+    }
+
+    #[test]
+    fn what_may_be_a_lock_is_no_place_for_new_work() {
+        let work = waits(0, 0, 9, 1);
+        assert_eq!(of_first(Reason::Unknown, &[work]), None);
+        // But perhaps one after all.
+        assert_eq!(of_first(Reason::Unknown, &[work, work]), None);
+        let by_the_clock = waits(0, 0, 0, 9);
+        let idle = Some(Idleness::Idle);
+        assert_eq!(of_first(Reason::Unknown, &[by_the_clock]), idle);
     }
 
     #[test]
