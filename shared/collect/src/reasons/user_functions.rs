@@ -281,6 +281,38 @@ const FOUNDATIONS: &[Row] = &[Row {
     detail: "Python lock",
 }];
 
+/// Functions that lock, or wait for a condition, for whoever calls them: what they wait in
+/// is as above.
+const WRAPPERS: &[Name] = &[
+    // MariaDB: mysys/my_thr_init.c, mysys/thr_rwlock.c.
+    Is("psi_mutex_lock"),
+    Is("psi_rwlock_rdlock"),
+    Is("psi_rwlock_wrlock"),
+    Is("psi_cond_wait"),
+    Is("psi_cond_timedwait"),
+    Is("psi_prlock_rdlock"),
+    Is("psi_prlock_wrlock"),
+    Is("rw_pr_rdlock"),
+    Is("rw_pr_wrlock"),
+    // libuv: src/unix/thread.c.
+    Is("uv_mutex_lock"),
+    Is("uv_rwlock_rdlock"),
+    Is("uv_rwlock_wrlock"),
+    Is("uv_cond_wait"),
+    Is("uv_cond_timedwait"),
+    Is("uv_sem_wait"),
+    Is("uv_barrier_wait"),
+    // APR: locks/unix/.
+    Is("apr_thread_mutex_lock"),
+    Is("apr_thread_rwlock_rdlock"),
+    Is("apr_thread_rwlock_wrlock"),
+    Is("apr_thread_cond_wait"),
+    Is("apr_thread_cond_timedwait"),
+    // OpenSSL: crypto/threads_pthread.c.
+    Is("CRYPTO_THREAD_read_lock"),
+    Is("CRYPTO_THREAD_write_lock"),
+];
+
 /// How far from the leaf a function has a say.
 const DEEPEST: usize = 12;
 
@@ -323,16 +355,52 @@ fn is_of_libraries(name: &str) -> bool {
     const LIBRARIES: [&str; 4] = ["std::", "core::", "lock_api::", "parking_lot"];
     // `<parking_lot::raw_mutex::RawMutex as lock_api::mutex::RawMutex>::lock`
     let path = name.trim_start_matches('<');
-    name.starts_with('[') || LIBRARIES.iter().any(|library| path.starts_with(library))
+    name.starts_with('[')
+        || LIBRARIES.iter().any(|library| path.starts_with(library))
+        || is_one(WRAPPERS, name)
 }
 
 fn find(rows: &[Row], function: &str) -> Option<(Reason, &'static str)> {
+    let row = rows.iter().find(|row| is_one(row.functions, function));
+    row.map(|row| (row.reason, row.detail))
+}
+
+fn is_one(names: &[Name], function: &str) -> bool {
     // Rust's newer names: `<std::thread::Thread>::park`.
     let path = function.replace(['<', '>'], "");
-    let is_it = |name: &Name| match name {
+    names.iter().any(|name| match name {
         Is(name) => function == *name,
         Has(part) => path.contains(part),
-    };
-    let row = rows.iter().find(|row| row.functions.iter().any(is_it));
-    row.map(|row| (row.reason, row.detail))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_uses_a_lock_is_of_no_library_for_locks() {
+        for (functions, expected) in [
+            ("__lll_lock_wait pthread_mutex_lock book main", Some("book")),
+            (
+                "__lll_lock_wait pthread_mutex_lock psi_mutex_lock tc_acquire_table main",
+                Some("tc_acquire_table"),
+            ),
+            (
+                "__lll_lock_wait pthread_mutex_lock rw_pr_wrlock [mariadbd] try_acquire_lock",
+                Some("try_acquire_lock"),
+            ),
+            (
+                "syscall RawMutex::lock_slow lock_api::mutex::Mutex<R,T>::lock work",
+                Some("work"),
+            ),
+            (
+                "sem_wait PyThread_acquire_lock_timed _PyEval_EvalFrameDefault work.py:run",
+                Some("work.py:run"),
+            ),
+            ("syscall book main", None),
+        ] {
+            assert_eq!(user(functions.split(' ')), expected, "{functions}");
+        }
+    }
 }

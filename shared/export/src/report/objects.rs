@@ -24,6 +24,8 @@ const LONGEST: usize = 120;
 #[derive(Default)]
 struct Sum {
     time_ns: u64,
+    /// That part of it in which threads had nothing to do.
+    idle_ns: u64,
     /// Those that were not sampled, and the longest of them.
     waits: u64,
     longest_ns: u64,
@@ -56,6 +58,9 @@ impl Objects {
         let what = format!("{}, {}", profile.kind_told(why), profile.names[object]);
         let sum = self.sums.entry(what).or_default();
         sum.time_ns += weight.value;
+        if why.idleness.is_idle() {
+            sum.idle_ns += weight.value;
+        }
         // One that was sampled stands for others, nobody knows how many.
         if !profile.is_sampled(sample) {
             sum.waits += weight.events;
@@ -81,15 +86,15 @@ impl Objects {
         self.sums.is_empty()
     }
 
-    /// Writes those that took longest.
+    /// Writes those that took longest while there was something to do, then the others.
     pub(crate) fn write(self, writer: &mut dyn Write) -> io::Result<()> {
         let blocked = self.blocked_ns;
         let mut sums: Vec<(String, Sum)> = self.sums.into_iter().collect();
-        sums.sort_by_key(|(_, sum)| Reverse(sum.time_ns));
+        sums.sort_by_key(|(_, sum)| Reverse((sum.time_ns - sum.idle_ns, sum.time_ns)));
         let others = sums.split_off(LISTED.min(sums.len()));
         writeln!(
             writer,
-            "What it was blocked on: seconds, % of all blocked time, waits from -m on, the longest (s), what"
+            "What it was blocked on, idle time last: seconds, % of all blocked time, waits from -m on, the longest (s), what"
         )?;
         for (what, sum) in &sums {
             write_row(sum, blocked, &told(what, sum), writer)?;
@@ -104,6 +109,7 @@ impl Objects {
                 .into_iter()
                 .fold(Sum::default(), |all, (_, sum)| Sum {
                     time_ns: all.time_ns + sum.time_ns,
+                    idle_ns: all.idle_ns + sum.idle_ns,
                     waits: all.waits + sum.waits,
                     longest_ns: all.longest_ns.max(sum.longest_ns),
                     ..all
@@ -159,9 +165,15 @@ fn how_ended(reason: Reason) -> &'static str {
     }
 }
 
-/// What was waited on, and for how much of the time who held it.
+/// What was waited on, for how much of the time there was nothing to do, and who held it.
 fn told(what: &str, sum: &Sum) -> String {
     let mut told = cut(what, LONGEST).into_owned();
+    if sum.idle_ns == sum.time_ns && sum.idle_ns > 0 {
+        told.push_str(" (idle)");
+    } else if sum.idle_ns > 0 {
+        let share = percent(sum.idle_ns, sum.time_ns);
+        told.push_str(&format!(" (idle: {share} %)"));
+    }
     let holders = longest(&sum.holders);
     let are_more = holders.len() > MOST_HOLDERS;
     for (at, (holder, time)) in holders.take(MOST_HOLDERS).enumerate() {
@@ -176,6 +188,7 @@ fn told(what: &str, sum: &Sum) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -194,9 +207,53 @@ mod tests {
             told("lock: mutex, ledger", &sum),
             "lock: mutex, ledger; held by b (25.0 %), c (15.0 %), a (5.0 %), …"
         );
+    }
+
+    #[test]
+    fn idle_time_is_told() {
+        for (idle_ns, expected) in [
+            (0, "events: epoll, x"),
+            (5, "events: epoll, x (idle: 25.0 %)"),
+            (20, "events: epoll, x (idle)"),
+        ] {
+            let sum = Sum {
+                time_ns: 20,
+                idle_ns,
+                ..Sum::default()
+            };
+            assert_eq!(told("events: epoll, x", &sum), expected);
+        }
         assert_eq!(
             told("events: epoll, x", &Sum::default()),
             "events: epoll, x"
         );
+    }
+
+    #[test]
+    fn what_held_up_is_before_what_was_idle() {
+        let sum = |time_ns: u64, idle_ns: u64| Sum {
+            time_ns: time_ns * 1_000_000_000,
+            idle_ns: idle_ns * 1_000_000_000,
+            ..Sum::default()
+        };
+        let sums = [
+            ("pool", 9, 9),
+            ("lock", 1, 0),
+            ("queue", 8, 6),
+            ("socket", 20, 20),
+        ];
+        let objects = Objects {
+            sums: sums
+                .map(|(name, time, idle)| (name.to_owned(), sum(time, idle)))
+                .into(),
+            blocked_ns: 38_000_000_000,
+        };
+        let mut text = Vec::new();
+        objects.write(&mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let names: Vec<&str> = (text.lines().skip(1))
+            .filter_map(|line| line.rsplit_once("  ")?.1.split(' ').next())
+            .collect();
+        assert_eq!(names, ["queue", "lock", "socket", "pool"]);
     }
 }
