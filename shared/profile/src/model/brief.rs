@@ -2,16 +2,16 @@
 
 use crate::{Frame, FrameKind, Profile, Stack, StackId, Waker, marker, text};
 
-/// How many user frames are shown from the leaf on, and from where an interpreter's
-/// functions begin.
+/// How many user frames are shown from the leaf on, and how many functions that an
+/// interpreter runs.
 const USER_FRAMES: usize = 4;
 /// Stands for frames that are not shown.
 const LEFT_OUT: &str = "…";
 
 impl Profile {
     /// A stack on one line, leaf first: what it waits in, and who called for that. Where
-    /// an interpreter did, the functions that it runs follow: its own are the same in
-    /// every program.
+    /// an interpreter did, functions that it runs follow: its own are the same in every
+    /// program.
     #[must_use]
     pub fn brief(&self, stack: Stack) -> String {
         let kernel: Vec<&str> = self.frame_names(stack.kernel).rev().collect();
@@ -22,20 +22,19 @@ impl Profile {
             .collect();
 
         let user: Vec<&Frame> = self.frames_of(stack.user).rev().collect();
-        let interpreted = user
-            .iter()
-            .position(|frame| frame.kind == FrameKind::Python);
-        let mut shown = 0;
-        for first in [Some(0), interpreted].into_iter().flatten() {
-            if first > shown {
-                names.push(LEFT_OUT.into());
-            }
-            let end = user.len().min(first + USER_FRAMES);
-            let more = user.get(first.max(shown)..end).unwrap_or_default();
-            names.extend(more.iter().map(|frame| text::frame(self.name(frame))));
-            shown = end;
+        let (near, far) = user.split_at(user.len().min(USER_FRAMES));
+        let is_python = |frame: &&&Frame| frame.kind == FrameKind::Python;
+        let wanted = USER_FRAMES - near.iter().filter(is_python).count();
+        let functions = far.iter().enumerate().filter(|(_, frame)| is_python(frame));
+        let functions: Vec<(usize, &&Frame)> = functions.take(wanted).collect();
+
+        names.extend(near.iter().map(|frame| text::frame(self.name(frame))));
+        if functions.first().is_some_and(|(at, _)| *at > 0) {
+            names.push(LEFT_OUT.into());
         }
-        if shown < user.len() {
+        names.extend((functions.iter()).map(|(_, frame)| text::frame(self.name(frame))));
+        let shown = functions.last().map_or(0, |(at, _)| at + 1);
+        if shown < far.len() {
             names.push(LEFT_OUT.into());
         }
         if names.is_empty() {
@@ -112,15 +111,20 @@ mod tests {
 
     #[test]
     fn functions_of_an_interpreter_are_there_however_far_they_are() {
-        assert_eq!(brief("a x.py:f b"), "a ← x.py:f ← b");
-        assert_eq!(
-            brief("a x.py:f x.py:g c d e"),
-            "a ← x.py:f ← x.py:g ← c ← d ← …"
-        );
-        assert_eq!(brief("a b c d x.py:f"), "a ← b ← c ← d ← x.py:f");
-        assert_eq!(
-            brief("a b c d e f x.py:f x.py:g x.py:h x.py:i main _start"),
-            "a ← b ← c ← d ← … ← x.py:f ← x.py:g ← x.py:h ← x.py:i ← …"
-        );
+        for (stack, expected) in [
+            ("a x.py:f b", "a ← x.py:f ← b"),
+            ("a x.py:f x.py:g c d e", "a ← x.py:f ← x.py:g ← c ← …"),
+            ("a b c d x.py:f", "a ← b ← c ← d ← x.py:f"),
+            (
+                "a b c d e f x.py:f eval x.py:g x.py:h eval x.py:i main _start",
+                "a ← b ← c ← d ← … ← x.py:f ← x.py:g ← x.py:h ← x.py:i ← …",
+            ),
+            (
+                "a x.py:f eval b eval x.py:g x.py:h x.py:i x.py:j",
+                "a ← x.py:f ← eval ← b ← … ← x.py:g ← x.py:h ← x.py:i ← …",
+            ),
+        ] {
+            assert_eq!(brief(stack), expected);
+        }
     }
 }
