@@ -1,5 +1,5 @@
-//! Whose turn it is: tests that measure the machine have it to themselves, and
-//! those that ask what a tool prints share it.
+//! Whose turn it is: tests that measure what the tools cost have the machine to
+//! themselves, and all others share it.
 
 use std::env;
 use std::fs::{File, OpenOptions};

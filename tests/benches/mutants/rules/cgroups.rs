@@ -36,7 +36,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "*noted > moves_followed && *noted < now ?",
             "*noted > moves_followed && *noted > now ?",
         ),
-        expected: Caught(&["alone::cgroups::only_the_time_inside_counts"]),
+        expected: Caught(&["timed::cgroups::only_the_time_inside_counts"]),
     },
     Mutant {
         rule: "a note that was followed says nothing any more",
@@ -51,13 +51,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "	if (thread && now)\n		leave(",
             "	if (thread && !now)\n		leave(",
         ),
-        expected: Caught(&["alone::cgroups::a_tool_that_is_late_takes_the_time_from_the_kernel"]),
+        expected: Caught(&["timed::cgroups::a_tool_that_is_late_takes_the_time_from_the_kernel"]),
     },
     Mutant {
         rule: "a thread that comes again has another stack",
         file: "include/clock/thread_clock.h",
         change: ("if (!by_membership || since == window_start)", "if (since)"),
-        expected: Caught(&["alone::cgroups::who_comes_again_has_the_stack_that_it_has_then"]),
+        expected: Caught(&["timed::cgroups::who_comes_again_has_the_stack_that_it_has_then"]),
     },
     Mutant {
         rule: "whoever deletes a record tells its account",
@@ -90,7 +90,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "return !task->on_cpu && time_run(task) == thread->ran_before;",
             "return false;",
         ),
-        expected: Caught(&["alone::cgroups::only_the_time_inside_counts"]),
+        expected: Caught(&["timed::cgroups::only_the_time_inside_counts"]),
     },
     Mutant {
         rule: "a span off the CPU ends where its thread leaves",
@@ -99,7 +99,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "waiting.end = moved_by(task, now);",
             "waiting.end = thread->off_since;",
         ),
-        expected: Caught(&["alone::cgroups::cpudist_counts_the_time_off_the_cpu_inside"]),
+        expected: Caught(&["timed::cgroups::cpudist_counts_the_time_off_the_cpu_inside"]),
     },
     Mutant {
         rule: "a cgroup that is waited for is a target from its birth",

@@ -12,13 +12,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "state == THREAD_BLOCKED && thread->woken_early",
             "state == THREAD_BLOCKED && false",
         ),
-        expected: Caught(&["alone::wakers::early::naps_that_never_were_are_not_blocked_time"]),
+        expected: Caught(&["timed::wakers::early::naps_that_never_were_are_not_blocked_time"]),
     },
     Mutant {
         rule: "an early waker leaves a note",
         file: "include/clock/clock_events.h",
         change: ("thread->woken_early = 1;", "thread->woken_early = 0;"),
-        expected: Caught(&["alone::wakers::early::naps_that_never_were_are_not_blocked_time"]),
+        expected: Caught(&["timed::wakers::early::naps_that_never_were_are_not_blocked_time"]),
     },
     Mutant {
         rule: "the record of a thread on a CPU is that CPU's to write",
@@ -32,7 +32,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ",
             "",
         ),
-        expected: Caught(&["alone::wakers::early::naps_that_never_were_are_not_blocked_time"]),
+        expected: Caught(&["timed::wakers::early::naps_that_never_were_are_not_blocked_time"]),
     },
     Mutant {
         rule: "an early waker's note is about one wait",
@@ -47,7 +47,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "thread->clock = clock_at(now, THREAD_RUNNABLE);",
             "thread->clock = clock_at(now, THREAD_BLOCKED);",
         ),
-        expected: Caught(&["alone::waiting_intervals::blocked_and_runnable_are_all_of_it"]),
+        expected: Caught(&["timed::waiting_intervals::blocked_and_runnable_are_all_of_it"]),
     },
     Mutant {
         rule: "preempted is runnable",
@@ -56,7 +56,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "clock_at(now, blocked ? THREAD_BLOCKED : THREAD_RUNNABLE)",
             "clock_at(now, THREAD_BLOCKED)",
         ),
-        expected: Caught(&["alone::clock::runnable::more_busy_threads_than_cpus_wait_as_runnable"]),
+        expected: Caught(&["timed::clock::runnable::more_busy_threads_than_cpus_wait_as_runnable"]),
     },
     Mutant {
         rule: "preempted on its way to sleep is preempted",
@@ -85,7 +85,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "thread->clock = clock_at(now, THREAD_RUNNING);",
             "thread->clock = clock_at(now, THREAD_RUNNABLE);",
         ),
-        expected: Caught(&["alone::clock::runnable::more_busy_threads_than_cpus_wait_as_runnable"]),
+        expected: Caught(&["timed::clock::runnable::more_busy_threads_than_cpus_wait_as_runnable"]),
     },
     Mutant {
         rule: "born is runnable",
@@ -94,14 +94,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "new_thread(task, now, THREAD_RUNNABLE, DRAFT",
             "new_thread(task, now, THREAD_BLOCKED, DRAFT",
         ),
-        expected: Caught(&["alone::clock::thread_states::a_newborn_waits_for_a_cpu"]),
+        expected: Caught(&["timed::clock::thread_states::a_newborn_waits_for_a_cpu"]),
     },
     Mutant {
         rule: "who runs when the window opens is running",
         file: "include/clock/clock_edges.h",
         change: ("if (!task->on_cpu)", "if (true)"),
         expected: Caught(&[
-            "alone::clock::thread_states::one_that_never_leaves_its_cpu_is_running",
+            "timed::clock::thread_states::one_that_never_leaves_its_cpu_is_running",
         ]),
     },
     Mutant {
@@ -112,7 +112,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "task_state(task) & ~TASK_WAKING ? THREAD_RUNNABLE :",
         ),
         expected: Caught(&[
-            "alone::clock::sleepers::a_thread_asleep_throughout_has_the_whole_window",
+            "timed::clock::sleepers::a_thread_asleep_throughout_has_the_whole_window",
         ]),
     },
     Mutant {
@@ -149,7 +149,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (voluntary && false) {",
         ),
         expected: Caught(&[
-            "alone::clock::sleepers::a_thread_that_ends_in_the_window_is_there_until_its_end",
+            "timed::clock::sleepers::a_thread_that_ends_in_the_window_is_there_until_its_end",
         ]),
     },
     Mutant {
@@ -168,21 +168,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "include/clock/thread_clock.h",
         change: ("		if (voluntary)\n", "		if (!voluntary)\n"),
         expected: Caught(&[
-            "alone::clock::accounting::every_thread_adds_up_and_agrees_with_the_kernel",
+            "timed::clock::accounting::every_thread_adds_up_and_agrees_with_the_kernel",
         ]),
     },
     Mutant {
         rule: "exec by another thread than the leader: the record follows the task",
         file: "include/clock/clock_events.h",
         change: ("thread->tid = namespace_tid(task);", ";"),
-        expected: Caught(&["alone::clock::thread_states::who_becomes_the_leader_keeps_its_clock"]),
+        expected: Caught(&["timed::clock::thread_states::who_becomes_the_leader_keeps_its_clock"]),
     },
     Mutant {
         rule: "after exec addresses are another program's",
         file: "include/clock/clock_events.h",
         change: ("		set_ids(task, thread);\n", ""),
         expected: Caught(&[
-            "alone::stacks::changes::a_program_executed_later_is_known_from_its_first_wait_on",
+            "timed::stacks::changes::a_program_executed_later_is_known_from_its_first_wait_on",
         ]),
     },
     Mutant {
@@ -190,7 +190,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "include/clock/clock_events.h",
         change: ("		leave(task, thread, now);\n", ""),
         expected: Caught(&[
-            "alone::clock::thread_states::who_becomes_the_leader_is_measured_no_longer",
+            "timed::clock::thread_states::who_becomes_the_leader_is_measured_no_longer",
         ]),
     },
     Mutant {
@@ -201,7 +201,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "new_thread(task, window_start, THREAD_RUNNING,",
         ),
         expected: Caught(&[
-            "alone::clock::thread_states::who_becomes_the_leader_is_measured_from_then_on",
+            "timed::clock::thread_states::who_becomes_the_leader_is_measured_from_then_on",
         ]),
     },
     Mutant {
@@ -219,7 +219,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "nothing counts before the window",
         file: "include/window.h",
         change: ("if (!start || now < start)", "if (!start || !now)"),
-        expected: Caught(&["alone::clock::thread_states::the_window_is_all_that_counts"]),
+        expected: Caught(&["timed::clock::thread_states::the_window_is_all_that_counts"]),
     },
     Mutant {
         rule: "after the window the clock stands still",
@@ -228,7 +228,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "return stop && now > stop ? stop : now;",
             "return stop && !now ? stop : now;",
         ),
-        expected: Caught(&["alone::clock::thread_states::the_window_is_all_that_counts"]),
+        expected: Caught(&["timed::clock::thread_states::the_window_is_all_that_counts"]),
     },
     Mutant {
         rule: "switches after the window are not counted",
@@ -237,7 +237,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "	if (!window_is_over(now)) {\n		if (voluntary)",
             "	if (true) {\n		if (voluntary)",
         ),
-        expected: Caught(&["alone::clock::thread_states::the_window_is_all_that_counts"]),
+        expected: Caught(&["timed::clock::thread_states::the_window_is_all_that_counts"]),
     },
     Mutant {
         rule: "of a hidden switch-out the scheduler knows when it was",

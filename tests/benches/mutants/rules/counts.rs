@@ -28,7 +28,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "length > 0 && length <= max_interval",
         ),
         expected: Caught(&[
-            "alone::clock::thresholds::sleeps_of_200_us_vanish_under_a_millisecond",
+            "timed::clock::thresholds::sleeps_of_200_us_vanish_under_a_millisecond",
         ]),
     },
     Mutant {
@@ -38,7 +38,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "length >= min_interval && length <= max_interval",
             "length >= min_interval",
         ),
-        expected: Caught(&["alone::clock::thresholds::intervals_above_the_maximum_are_left_out"]),
+        expected: Caught(&["timed::clock::thresholds::intervals_above_the_maximum_are_left_out"]),
     },
     Mutant {
         rule: "the bounds themselves are within",
@@ -66,14 +66,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "src/offcputime.bpf.c",
         change: ("!length_is_wanted(length)", "!length_is_wanted(runnable)"),
         expected: Caught(&[
-            "alone::clock::thresholds::intervals_between_minimum_and_maximum_are_kept",
+            "timed::clock::thresholds::intervals_between_minimum_and_maximum_are_kept",
         ]),
     },
     Mutant {
         rule: "samples are taken in the window only",
         file: "src/oncputime.bpf.c",
         change: ("if (!now || window_is_over(now))", "if (!now)"),
-        expected: Caught(&["alone::clock::thread_states::the_window_is_all_that_counts"]),
+        expected: Caught(&["timed::clock::thread_states::the_window_is_all_that_counts"]),
     },
     Mutant {
         rule: "the idle task is sampled on request",
@@ -128,7 +128,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "the same again adds up",
         file: "include/counts.h",
         change: ("&tally->blocked, weight->blocked", "&tally->blocked, 0"),
-        expected: Caught(&["alone::clock::accounting::a_threads_stacks_add_up_to_its_clock"]),
+        expected: Caught(&["timed::clock::accounting::a_threads_stacks_add_up_to_its_clock"]),
     },
     Mutant {
         rule: "the longest interval is kept",

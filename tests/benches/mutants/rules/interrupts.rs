@@ -3,7 +3,7 @@
 use crate::mutant::Expected::Caught;
 use crate::mutant::Mutant;
 
-const BYSTANDERS: &str = "alone::wakers::each_other::a_timer_is_none_of_those_whom_it_interrupts";
+const BYSTANDERS: &str = "timed::wakers::each_other::a_timer_is_none_of_those_whom_it_interrupts";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -22,7 +22,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "context == CONTEXT_TASK || context == CONTEXT_UNKNOWN",
             "context != CONTEXT_UNKNOWN",
         ),
-        expected: Caught(&["alone::wakers::each_other::what_interrupts_a_thread_is_not_its_doing"]),
+        expected: Caught(&["timed::wakers::each_other::what_interrupts_a_thread_is_not_its_doing"]),
     },
     Mutant {
         rule: "nor in a softirq",
@@ -31,7 +31,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "count & SERVING_SOFTIRQ ? CONTEXT_SOFTIRQ : CONTEXT_TASK",
             "count & SERVING_SOFTIRQ ? CONTEXT_TASK : CONTEXT_TASK",
         ),
-        expected: Caught(&["alone::wakers::told_apart::a_softirq_is_no_thread"]),
+        expected: Caught(&["timed::wakers::told_apart::a_softirq_is_no_thread"]),
     },
     Mutant {
         rule: "an interrupt's kind is read off its kernel stack, also with -U",
@@ -40,6 +40,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (want_kernel_stacks || context != CONTEXT_TASK)",
             "if (want_kernel_stacks)",
         ),
-        expected: Caught(&["alone::wakers::told_apart::a_timer_is_one_without_kernel_stacks_too"]),
+        expected: Caught(&["timed::wakers::told_apart::a_timer_is_one_without_kernel_stacks_too"]),
     },
 ];

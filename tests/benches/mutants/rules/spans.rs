@@ -12,13 +12,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "(shift << SUB_BUCKET_BITS) + (length >> shift);",
             "(shift << SUB_BUCKET_BITS) + (length >> shift) + 1;",
         ),
-        expected: Caught(&["alone::spans::spans_are_in_the_buckets_they_belong_to"]),
+        expected: Caught(&["timed::spans::spans_are_in_the_buckets_they_belong_to"]),
     },
     Mutant {
         rule: "buckets of milliseconds are of 15625 / 2^14 ns",
         file: "include/spans/span_counts.h",
         change: ("(length << 14) / 15625", "(length << 14) / 15000"),
-        expected: Caught(&["alone::spans::spans_are_in_the_buckets_they_belong_to"]),
+        expected: Caught(&["timed::spans::spans_are_in_the_buckets_they_belong_to"]),
     },
     Mutant {
         rule: "the longest span is known to the nanosecond",
@@ -28,8 +28,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (length < counts->longest)",
         ),
         expected: Caught(&[
-            "alone::spans::spans_are_in_the_buckets_they_belong_to",
-            "alone::spans::percentiles_are_those_that_the_program_measured",
+            "timed::spans::spans_are_in_the_buckets_they_belong_to",
+            "timed::spans::percentiles_are_those_that_the_program_measured",
         ]),
     },
     Mutant {
@@ -45,7 +45,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "what is pushed out keeps its interval",
         file: "include/spans/span_counts.h",
         change: ("recent->key.slot = slot;", "recent->key.slot = !slot;"),
-        expected: Caught(&["alone::spans::the_spans_of_64_threads_are_their_switches"]),
+        expected: Caught(&["timed::spans::the_spans_of_64_threads_are_their_switches"]),
     },
     Mutant {
         rule: "sums go to the map that user space is not draining",
@@ -54,7 +54,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "sums_are_odd ? &sums_odd : &sums_even",
             "sums_are_odd ? &sums_even : &sums_even",
         ),
-        expected: Caught(&["alone::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
+        expected: Caught(&["timed::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
     },
     Mutant {
         rule: "sums of one key add up",
@@ -66,13 +66,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a span over an interval's end is split there",
         file: "include/spans/running_spans.h",
         change: ("		if (since < end) {\n", "		if (since > end) {\n"),
-        expected: Caught(&["alone::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
+        expected: Caught(&["timed::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
     },
     Mutant {
         rule: "what is after an interval's end counts in the other slot",
         file: "include/spans/running_spans.h",
         change: ("		slot = !slot;\n", ""),
-        expected: Caught(&["alone::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
+        expected: Caught(&["timed::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
     },
     Mutant {
         rule: "who runs at the window's start is noted",
@@ -94,7 +94,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (now > end && since < end) {",
             "if (now > end && since > end) {",
         ),
-        expected: Caught(&["alone::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
+        expected: Caught(&["timed::spans::running_and_idle_fill_every_cpu_in_every_interval"]),
     },
     Mutant {
         rule: "the idle task counts on request",
@@ -121,7 +121,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 		 runs_measured(",
             "leaves = runs_measured(",
         ),
-        expected: Caught(&["alone::spans::threads_of_a_container_are_seen_to_their_end"]),
+        expected: Caught(&["timed::spans::threads_of_a_container_are_seen_to_their_end"]),
     },
     Mutant {
         rule: "the scheduler knows when a hidden switch was",
@@ -165,7 +165,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (waiting.off_since < waiting.end &&",
             "if (waiting.off_since > waiting.end &&",
         ),
-        expected: Caught(&["alone::spans::a_sleeper_fills_every_interval_to_the_nanosecond"]),
+        expected: Caught(&["timed::spans::a_sleeper_fills_every_interval_to_the_nanosecond"]),
     },
     Mutant {
         rule: "whether a sleeper is awake at an interval's end the kernel knows",
@@ -175,19 +175,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 	    state == TASK_WAKING)",
             "|| (state && thread->woken_early))",
         ),
-        expected: Caught(&["alone::wakers::early::a_later_wait_is_blocked_in_every_interval"]),
+        expected: Caught(&["timed::wakers::early::a_later_wait_is_blocked_in_every_interval"]),
     },
     Mutant {
         rule: "--blocked ends with the wake-up",
         file: "include/spans/waiting_spans.h",
         change: ("		until = woken;\n", "		until -= 0;\n"),
-        expected: Caught(&["alone::waiting_intervals::blocked_and_runnable_are_all_of_it"]),
+        expected: Caught(&["timed::waiting_intervals::blocked_and_runnable_are_all_of_it"]),
     },
     Mutant {
         rule: "--runq begins with the wake-up",
         file: "include/spans/waiting_spans.h",
         change: ("		since = woken;\n", "		since += 0;\n"),
-        expected: Caught(&["alone::waiting_intervals::blocked_and_runnable_are_all_of_it"]),
+        expected: Caught(&["timed::waiting_intervals::blocked_and_runnable_are_all_of_it"]),
     },
     Mutant {
         rule: "the name of an owner that ends is kept",
@@ -202,7 +202,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "BPF_CORE_READ_STR_INTO(&comm, task, group_leader, comm);",
             "BPF_CORE_READ_STR_INTO(&comm, task, comm);",
         ),
-        expected: Caught(&["alone::waiting_intervals::a_process_that_ended_has_its_leaders_name"]),
+        expected: Caught(&["timed::waiting_intervals::a_process_that_ended_has_its_leaders_name"]),
     },
     Mutant {
         rule: "of lengths beyond 13 days only the sum is exact",

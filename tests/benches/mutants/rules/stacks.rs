@@ -5,11 +5,11 @@ use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
 const EXECS: &str =
-    "alone::stacks::changes::a_program_executed_later_is_known_from_its_first_wait_on";
-const LATE: &str = "alone::stacks::changes::a_library_opened_later_is_known_from_its_first_wait_on";
+    "timed::stacks::changes::a_program_executed_later_is_known_from_its_first_wait_on";
+const LATE: &str = "timed::stacks::changes::a_library_opened_later_is_known_from_its_first_wait_on";
 
 const RETURNS: &str =
-    "alone::stacks::returns::waits_that_end_and_waits_that_do_not_have_whole_stacks";
+    "timed::stacks::returns::waits_that_end_and_waits_that_do_not_have_whole_stacks";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -41,7 +41,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "include/stacks/stack_capture.h",
         change: ("room->event.frames[frame_index(first + i)]);", "0);"),
         expected: Caught(&[
-            "alone::clock::accounting::time_off_cpu_is_in_the_function_that_waited",
+            "timed::clock::accounting::time_off_cpu_is_in_the_function_that_waited",
         ]),
     },
     Mutant {
@@ -100,7 +100,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "bytes ? publish_stack(SCRATCH_HOOK, bytes) : STACK_NONE",
             "publish_stack(SCRATCH_HOOK, bytes)",
         ),
-        expected: Caught(&["alone::scale::thousands_of_paths_are_sampled_without_a_loss"]),
+        expected: Caught(&["timed::scale::thousands_of_paths_are_sampled_without_a_loss"]),
     },
     Mutant {
         rule: "the kernel stack of a task that runs again is another one",
@@ -120,7 +120,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "event->leaf_is_exact = !entered_by_syscall(regs->orig_ax);",
             "event->leaf_is_exact = false;",
         ),
-        expected: Caught(&["alone::stacks::chains::samples_anywhere_in_c_are_of_its_chain"]),
+        expected: Caught(&["timed::stacks::chains::samples_anywhere_in_c_are_of_its_chain"]),
     },
     Mutant {
         rule: "exec makes another program of a process",
@@ -214,7 +214,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "open.kernel = capture_saved_kernel_stack(task, SCRATCH_ITERATOR);",
             "open.kernel = STACK_MISSED;",
         ),
-        expected: Caught(&["alone::clock::sleepers::sleep_1000_has_the_whole_window"]),
+        expected: Caught(&["timed::clock::sleepers::sleep_1000_has_the_whole_window"]),
     },
     Mutant {
         rule: "who is off the CPU at the window's end sleeps, or waits for a CPU",
@@ -223,7 +223,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "open.task_state = task_state(task);",
             "open.task_state = 0;",
         ),
-        expected: Caught(&["alone::clock::sleepers::a_stopped_process_is_blocked"]),
+        expected: Caught(&["timed::clock::sleepers::a_stopped_process_is_blocked"]),
     },
     Mutant {
         rule: "a stack read before the window holds until the thread leaves a CPU",

@@ -26,13 +26,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "what a target forks is a target",
         file: "include/children.h",
         change: ("	    !make_target(child))", "	    false)"),
-        expected: Caught(&["alone::trees::every_process_of_a_command_is_there_from_exec_on"]),
+        expected: Caught(&["timed::trees::every_process_of_a_command_is_there_from_exec_on"]),
     },
     Mutant {
         rule: "nobody outside of the tree is a target",
         file: "include/children.h",
         change: ("!is_target(task, pid, tid) ||", ""),
-        expected: Caught(&["alone::trees::a_fork_storm_is_all_there"]),
+        expected: Caught(&["timed::trees::a_fork_storm_is_all_there"]),
     },
     Mutant {
         rule: "a process that has been waited for makes room",

@@ -4,7 +4,7 @@ use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
 const TOLD_APART: &str =
-    "alone::stacks::unwind_cache::naps_that_differ_further_up_the_stack_alone_are_told_apart";
+    "timed::stacks::unwind_cache::naps_that_differ_further_up_the_stack_alone_are_told_apart";
 const CACHED: &str = "collect/unwind_cache::what_is_cached_is_what_a_walk_finds";
 
 pub(crate) const MUTANTS: &[Mutant] = &[

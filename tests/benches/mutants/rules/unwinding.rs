@@ -3,8 +3,8 @@
 use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
-const WHERE_C_WAITS: &str = "alone::stacks::chains::where_c_waits_is_its_chain";
-const IN_C: &str = "alone::stacks::chains::samples_anywhere_in_c_are_of_its_chain";
+const WHERE_C_WAITS: &str = "timed::stacks::chains::where_c_waits_is_its_chain";
+const IN_C: &str = "timed::stacks::chains::samples_anywhere_in_c_are_of_its_chain";
 const GO: &str = "together::stacks::programs::a_go_program";
 const BY_FRAME_POINTER: &str =
     "together::printed::symbols::code_made_at_run_time_is_named_by_its_map";
@@ -47,7 +47,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         change: ("#define SIGNAL_FRAME_BP 80", "#define SIGNAL_FRAME_BP 88"),
         expected: Caught(&[
             WHERE_C_WAITS,
-            "alone::stacks::chains::where_cpp_waits_is_its_chain",
+            "timed::stacks::chains::where_cpp_waits_is_its_chain",
         ]),
     },
     Mutant {

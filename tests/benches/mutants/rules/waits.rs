@@ -3,9 +3,9 @@
 use crate::mutant::Expected::Caught;
 use crate::mutant::Mutant;
 
-const IDLE: &str = "alone::idleness::what_is_shown_as_idle_was";
-const FROM_BIRTH: &str = "alone::idleness::a_commands_threads_are_known_from_their_birth";
-const OBJECTS: &str = "alone::reasons::each_wait_has_its_reason";
+const IDLE: &str = "timed::idleness::what_is_shown_as_idle_was";
+const FROM_BIRTH: &str = "timed::idleness::a_commands_threads_are_known_from_their_birth";
+const OBJECTS: &str = "timed::reasons::each_wait_has_its_reason";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -16,7 +16,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "	if (file)\n		return file;\n	if (file &&\n	    find_on_stack(",
         ),
         expected: Caught(&[
-            "alone::objects::a_file_that_takes_the_place_of_another_is_not_what_was_waited_on",
+            "timed::objects::a_file_that_takes_the_place_of_another_is_not_what_was_waited_on",
         ]),
     },
     Mutant {
@@ -78,13 +78,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "src/offcputime.bpf.c",
         change: ("		waker = thread->waker;\n", ""),
         expected: Caught(&[
-            "alone::locks::locks_are_there_with_who_held_them_and_where_they_were_released",
+            "timed::locks::locks_are_there_with_who_held_them_and_where_they_were_released",
         ]),
     },
     Mutant {
         rule: "a thread that could run may wait for its cgroup's quota",
         file: "include/waits/quota.h",
         change: ("		return read_task(task, throttled);", "		return false;"),
-        expected: Caught(&["alone::reasons::a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu"]),
+        expected: Caught(&["timed::reasons::a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu"]),
     },
 ];

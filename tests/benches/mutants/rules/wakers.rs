@@ -3,9 +3,9 @@
 use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
-const AS_LONG: &str = "alone::wakers::chain::a_chain_is_as_long_as_asked_for_and_ends_in_the_timer";
+const AS_LONG: &str = "timed::wakers::chain::a_chain_is_as_long_as_asked_for_and_ends_in_the_timer";
 const EACH_OTHERS: &str =
-    "alone::wakers::each_other::two_that_wake_each_other_are_each_others_wakers";
+    "timed::wakers::each_other::two_that_wake_each_other_are_each_others_wakers";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -45,7 +45,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a hop is process, thread and name as well as stacks",
         file: "include/waker_hops.h",
         change: ("i < sizeof(waker) / sizeof(u64)", "i < 4"),
-        expected: Caught(&["alone::wakers::told_apart::wakers_with_the_same_stack_are_two"]),
+        expected: Caught(&["timed::wakers::told_apart::wakers_with_the_same_stack_are_two"]),
     },
     Mutant {
         rule: "with --chain every thread has a clock",
@@ -64,7 +64,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "!state_is_wanted(thread->off_state))",
         ),
         expected: Caught(&[
-            "alone::wakers::chain::nobody_comes_twice_in_a_chain",
+            "timed::wakers::chain::nobody_comes_twice_in_a_chain",
             AS_LONG,
         ]),
     },
@@ -81,7 +81,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a thread that was preempted waits for no waker",
         file: "src/offwaketime.bpf.c",
         change: ("if (!blocked || ", "if ("),
-        expected: Caught(&["alone::wakers::told_apart::who_is_preempted_waits_for_no_waker"]),
+        expected: Caught(&["timed::wakers::told_apart::who_is_preempted_waits_for_no_waker"]),
     },
     Mutant {
         rule: "preempted: the wait before is still its last",
@@ -111,7 +111,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "",
         ),
         expected: Caught(&[
-            "alone::wakers::told_apart::a_wait_that_ends_after_the_window_is_still_blocked",
+            "timed::wakers::told_apart::a_wait_that_ends_after_the_window_is_still_blocked",
         ]),
     },
     Mutant {

@@ -5,8 +5,8 @@
 //! PROGRAMS is what `cargo test --no-run --message-format json` printed. Words
 //! choose the tests that have one of them in their name.
 //!
-//! Most tests wait most of the time, and run side by side. Those of the programs
-//! in [`ALONE`] measure the machine, and run one at a time when the others are done.
+//! Most tests wait most of the time, and run side by side. When they are done come those
+//! of [`TIMED`], one for each CPU, and those of [`ALONE`], one at a time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod outcome;
@@ -21,9 +21,11 @@ use systemscope_tests::cpus_online;
 
 use programs::Test;
 
+/// The programs whose tests hold times against others.
+const TIMED: [&str; 1] = ["timed"];
 /// The programs whose tests have the machine to themselves.
 const ALONE: [&str; 2] = ["alone", "collect::hidden_switches"];
-/// For each CPU: tests that wait leave it to those that do not.
+/// Of the other tests, for each CPU: those that wait leave it to those that do not.
 const SIDE_BY_SIDE: usize = 3;
 
 fn main() -> ExitCode {
@@ -34,10 +36,13 @@ fn main() -> ExitCode {
 
     let mut tests = programs::tests(path.as_ref());
     tests.retain(|test| is_wanted(&test.name));
-    let is_alone = |test: &Test| ALONE.iter().any(|program| test.is_of(program));
-    let (alone, together): (Vec<_>, Vec<_>) = tests.into_iter().partition(is_alone);
+    let is_of = |test: &Test, programs: &[&str]| programs.iter().any(|name| test.is_of(name));
+    let (alone, others): (Vec<_>, Vec<_>) = tests.into_iter().partition(|test| is_of(test, &ALONE));
+    let (timed, together): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|test| is_of(test, &TIMED));
 
     let mut outcomes = schedule::run(together, SIDE_BY_SIDE * cpus_online());
+    outcomes.extend(schedule::run(timed, cpus_online()));
     outcomes.extend(schedule::run(alone, 1));
     report::print(&outcomes)
 }

@@ -1,0 +1,212 @@
+//! A thread's three states add up to its life, and agree with the kernel and
+//! with what the program measured itself.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use systemscope_tests::printed::output::{assert_close, per_mille};
+use systemscope_tests::printed::phases::{self, Measured};
+use systemscope_tests::printed::samples::CpuTime;
+use systemscope_tests::truth::wake_ups::Delays;
+use systemscope_tests::{
+    Account, ClockRow, Turn, Watch, Workload, cpus_online, least_stolen, patiently,
+};
+
+const WORKERS: u64 = 3;
+
+/// The kernel leaves out of a thread's running time what the hypervisor took,
+/// which no clock inside the machine can do: a window with much of that says
+/// little, and another one is taken.
+fn measure_calm(attach: impl Fn(u32) -> Watch) -> Measured {
+    least_stolen(|| {
+        let measured = phases::measure(Workload::start("phases", &[2, WORKERS]), &attach);
+        let cpu_time = measured.seen.window_ns() * cpus_online() as u64;
+        (measured.stolen_ns * 1000 / cpu_time, measured)
+    })
+}
+
+/// What of a thread's time the kernel and the clock see alike is within 1 %, or
+/// 0.1 % of its life where it is next to nothing. What was stolen may be anyone's.
+fn assert_agrees(row: &ClockRow, kernel: &Account, delays: Delays, stolen_ns: u64) {
+    let what = |name: &str| format!("{} {name} ns, hypervisor's {stolen_ns}", row.comm);
+    let lifetime = row.lifetime_ns();
+    let tolerance = |truth: u64| per_mille(truth, 10).max(per_mille(lifetime, 1)) + stolen_ns;
+    let assert_within = |name: &str, measured: u64, [least, most]: [u64; 2]| {
+        let least = least.saturating_sub(tolerance(least));
+        let most = most + tolerance(most);
+        assert!(
+            (least..=most).contains(&measured),
+            "{}: {measured} is not from {least} to {most}; {row:?}, {kernel:?}, {delays:?}",
+            what(name)
+        );
+    };
+    // What the kernel books as running before the switch, and what it has as
+    // blocked after the wake-up, the clock has as runnable.
+    let (arriving, preempting) = (delays.arriving_ns, delays.preempting_ns);
+    let running = kernel.running_ns;
+    let least = running.saturating_sub(preempting);
+    assert_within("running", row.running_ns, [least, running]);
+    let runnable = kernel.runnable_ns;
+    let most = runnable + arriving + preempting;
+    assert_within("runnable", row.runnable_ns, [runnable, most]);
+    let blocked = lifetime - kernel.running_ns - kernel.runnable_ns;
+    let least = blocked.saturating_sub(arriving);
+    assert_within("blocked", row.blocked_ns, [least, blocked]);
+    let switches = |truth: u64| per_mille(truth, 10).max(2);
+    assert_close(
+        &what("voluntary switches"),
+        row.voluntary,
+        kernel.voluntary,
+        switches(kernel.voluntary),
+    );
+    assert_close(
+        &what("involuntary switches"),
+        row.involuntary,
+        kernel.involuntary,
+        switches(kernel.involuntary),
+    );
+}
+
+#[test]
+fn every_thread_adds_up_and_agrees_with_the_kernel() {
+    let _turn = Turn::share();
+    patiently(assert_every_thread_agrees);
+}
+
+/// A wake-up that the machine hides is a wait for a CPU that only the kernel knows.
+fn assert_every_thread_agrees() {
+    let measured = measure_calm(|pid| Watch::offcputime(pid, ""));
+    let Measured {
+        seen,
+        kernel,
+        wake_ups,
+        stolen_ns,
+        phases,
+    } = &measured;
+    assert_eq!(seen.clocks.len(), kernel.len(), "{:#?}", seen.clocks);
+    for row in &seen.clocks {
+        assert_eq!(row.pid, phases.pid());
+        let lifetime = row.lifetime_ns();
+        assert_eq!(lifetime, seen.window_ns(), "{row:?}");
+        assert_eq!(row.accounted_ns(), lifetime, "{row:?}");
+        let delays = wake_ups.get(&row.tid).copied().unwrap_or_default();
+        assert_agrees(row, &kernel[&row.tid], delays, *stolen_ns);
+    }
+}
+
+#[test]
+fn a_threads_stacks_add_up_to_its_clock() {
+    let _turn = Turn::share();
+    let measured = measure_calm(|pid| Watch::offcputime(pid, ""));
+    let seen = &measured.seen;
+    for row in &seen.clocks {
+        let stacks = seen.folded.of_thread(row.tid);
+        assert!(
+            stacks.comms().iter().all(|comm| *comm == row.comm),
+            "{:?} is {}",
+            stacks.comms(),
+            row.comm
+        );
+        // Less what is below the threshold of 1 us.
+        let hidden = 1000 * (row.voluntary + row.involuntary);
+        for (mark, clock) in [("_[o]", row.blocked_ns), ("_[r]", row.runnable_ns)] {
+            let shown = stacks.marked(mark).total();
+            assert!(
+                (clock.saturating_sub(hidden)..=clock).contains(&shown),
+                "{shown} in {mark}: {row:?}"
+            );
+        }
+    }
+    let states = seen.folded.marked("_[o]").total() + seen.folded.marked("_[r]").total();
+    assert_eq!(states, seen.folded.total(), "a stack without a state");
+}
+
+#[test]
+fn time_off_cpu_is_in_the_function_that_waited() {
+    let _turn = Turn::share();
+    patiently(assert_time_is_in_the_function);
+}
+
+fn assert_time_is_in_the_function() {
+    let Measured {
+        phases,
+        seen,
+        kernel,
+        stolen_ns,
+        ..
+    } = measure_calm(|pid| Watch::offcputime(pid, ""));
+    for worker in 0..WORKERS {
+        let tid = u32::try_from(phases.told(&format!("worker-{worker}"))).unwrap();
+        let stacks = seen.folded.of_thread(tid);
+        let preempted = stacks.under("f");
+        // What f computed, and what the kernel booked beside that.
+        let computed = phases.told(&format!("f-{worker}")) - preempted.total();
+        let elsewhere = kernel[&tid].running_ns.saturating_sub(computed);
+        for function in ["g", "h", "i"] {
+            let waited = stacks.under(function);
+            // Where it was preempted, it may just have had no frame yet.
+            assert!(
+                waited
+                    .marked("_[o]")
+                    .lines
+                    .iter()
+                    .all(|line| line.has_path(&["work", "one_round", function])),
+                "callers of {function}: {waited:#?}"
+            );
+            // The program's own time in there, of which no more was on a CPU
+            // than all that it computed elsewhere leaves.
+            let truth = phases.told(&format!("{function}-{worker}"));
+            let tolerance = per_mille(truth, 10).max(per_mille(seen.window_ns(), 1));
+            let least = truth.saturating_sub(elsewhere + tolerance + stolen_ns);
+            assert!(
+                (least..=truth + stolen_ns).contains(&waited.total()),
+                "worker {worker} in {function}: {} is not from {least} to {truth}",
+                waited.total()
+            );
+        }
+        assert_eq!(
+            preempted.marked("_[o]").total(),
+            0,
+            "f never blocks: {preempted:#?}"
+        );
+        // Running from below by the program's own count, from above by the kernel's.
+        let clock = seen.clocks.iter().find(|row| row.tid == tid).unwrap();
+        let most = kernel[&tid].running_ns;
+        let tolerance = per_mille(most, 10) + stolen_ns;
+        assert!(
+            (computed - tolerance..=most + tolerance).contains(&clock.running_ns),
+            "worker {worker} computed {computed} ns, the kernel booked {most}: {clock:?}"
+        );
+    }
+}
+
+#[test]
+fn samples_are_where_the_cpu_time_was() {
+    const HERTZ: u64 = 199;
+    let _turn = Turn::share();
+    let measured = measure_calm(|pid| Watch::oncputime(pid, &format!("-F {HERTZ}")));
+    let Measured {
+        phases,
+        seen,
+        kernel,
+        stolen_ns,
+        ..
+    } = &measured;
+    for worker in 0..WORKERS {
+        let tid = u32::try_from(phases.told(&format!("worker-{worker}"))).unwrap();
+        let samples = seen.folded.of_thread(tid);
+        let cpu_time = CpuTime {
+            running_ns: kernel[&tid].running_ns,
+            unsure_ns: *stolen_ns,
+        };
+        let what = format!("worker {worker} samples");
+        cpu_time.assert_sampled(&what, samples.total(), HERTZ);
+        // What f takes the program measures, with the waits for a CPU in it.
+        let in_f = samples.only(|line| line.has_path(&["work", "one_round", "f"]));
+        let f_ns = phases.told(&format!("f-{worker}"));
+        let elsewhere_ns = kernel[&tid].running_ns.saturating_sub(f_ns);
+        let in_f_at_least = CpuTime {
+            running_ns: kernel[&tid].running_ns - elsewhere_ns,
+            unsure_ns: *stolen_ns,
+        };
+        in_f_at_least.assert_sampled(&format!("{what} in f"), in_f.total(), HERTZ);
+    }
+}

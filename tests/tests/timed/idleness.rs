@@ -1,0 +1,80 @@
+//! Whether blocked threads had work: what is shown as idle was, and is most of what was.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::tries::patiently;
+use systemscope_tests::truth::idleness::{Scenario, Times};
+use systemscope_tests::{Folded, Tool, Turn, Workload, WorkloadBuilder};
+
+const FLAGS: &str = "-m 0 --reasons --states --nanoseconds";
+/// Of what is shown as idle at least so much was.
+const PRECISION: f64 = 0.95;
+/// Of what was idle at least so much is shown as that, where it can be told.
+const RECALL: f64 = 0.9;
+
+fn attached(scenario: &Scenario, busy: u32) -> Times {
+    let workload = Workload::start("idle", &[scenario.name.to_owned(), busy.to_string()]);
+    let tool = Tool::new("offcputime").args(FLAGS).pid(workload.pid());
+    Times::of(&tool.folded(1.5))
+}
+
+/// Nobody knows who asks and who answers of two that take turns, unless that is seen from the
+/// beginning; all else is told.
+#[test]
+fn what_is_shown_as_idle_was() {
+    let _turn = Turn::share();
+    for scenario in &Scenario::ALL {
+        patiently(|| {
+            let [calm, busy] = [10, 70].map(|busy| {
+                let times = attached(scenario, busy);
+                let what = format!("{} at {busy} %: {times:?}", scenario.name);
+                assert!(times.precision() >= PRECISION, "{what}");
+                assert!(times.recall() >= scenario.recall, "{what}");
+                times.idle as f64 / times.blocked() as f64
+            });
+            let name = scenario.name;
+            assert!(
+                busy <= calm * 1.02,
+                "{name}: idle {calm}, with more to do {busy}"
+            );
+        });
+    }
+}
+
+/// Born in the window: it is known for whom each works.
+#[test]
+fn a_commands_threads_are_known_from_their_birth() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    let program = WorkloadBuilder::new("idle").build_into(folder.path());
+    let path = folder.path().join("command.folded");
+    for scenario in &Scenario::ALL {
+        patiently(|| {
+            let tool = Tool::new("offcputime").args(FLAGS).arg("-o").arg(&path);
+            let program = program.display().to_string();
+            let command = ["--", &program, scenario.name, "50", "2"];
+            let tool = command.into_iter().fold(tool, |tool, word| tool.arg(word));
+            assert!(tool.run().succeeded().stdout.starts_with(b"ready"));
+            let folded = std::fs::read(&path).expect("what was measured");
+            let times = Times::of(&Folded::parse(&folded));
+            let what = format!("{}: {times:?}", scenario.name);
+            assert!(times.precision() >= PRECISION, "{what}");
+            assert!(times.recall() >= RECALL, "{what}");
+        });
+    }
+}
+
+#[test]
+fn idle_time_may_be_hidden_or_shown_alone() {
+    let _turn = Turn::share();
+    let workload = Workload::start("idle", &["server", "50"]);
+    let of = |flags: &str| {
+        let tool = Tool::new("offcputime").args(FLAGS).args(flags);
+        Times::of(&tool.pid(workload.pid()).folded(1.0))
+    };
+    let (hidden, alone) = (of("--idle hide"), of("--idle only"));
+    assert_eq!(hidden.shown_idle(), 0);
+    assert!(hidden.blocked() > 0, "{hidden:?}");
+    assert_eq!(alone.shown_idle(), alone.blocked());
+    assert!(alone.blocked() > 0, "{alone:?}");
+}

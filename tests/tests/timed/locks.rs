@@ -1,0 +1,137 @@
+//! Which locks held threads up, who had them, and where they were released.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeMap;
+
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::tries::patiently;
+use systemscope_tests::{Tool, Turn, Workload};
+
+const SECONDS: f64 = 3.0;
+
+/// What is waited for, in the order of how long it is held, who has it, and where that
+/// thread lets go of it. Whose a rwlock is nobody says, and of what is no library's not even
+/// that it is a lock.
+const LOCKS: [(&str, Option<&str>, [&str; 2]); 4] = [
+    (
+        "lock: rwlock, index_lock",
+        None,
+        ["l_rebuild", "rebuild_index"],
+    ),
+    (
+        "lock: mutex, journal_lock",
+        Some("l_flush"),
+        ["l_flush", "flush_journal"],
+    ),
+    (
+        "lock: mutex, ledger_lock",
+        Some("l_settle"),
+        ["l_settle", "settle_ledger"],
+    ),
+    ("unknown: futex, own_lock", None, ["l_write", "write_own"]),
+];
+/// Those who want the locks.
+const WAITERS: &str = "^l_(own|index|journal|ledger)$";
+
+/// A row of the table: seconds, and what is said of who held the lock.
+#[derive(Debug)]
+pub(super) struct Row {
+    seconds: f64,
+    held: String,
+    /// In percent, by where the lock was released, and by whom.
+    released: BTreeMap<String, f64>,
+}
+
+impl Row {
+    /// The part in percent that was released so.
+    pub(super) fn released(&self, so: impl Fn(&str) -> bool) -> f64 {
+        let released = self.released.iter().filter(|(told, _)| so(told));
+        released.map(|(_, share)| *share).sum()
+    }
+}
+
+/// The rows by what was waited for.
+pub(super) fn rows(table: &str) -> Vec<(String, Row)> {
+    let mut rows: Vec<(String, Row)> = Vec::new();
+    for line in table.lines().skip(1) {
+        let line = line.trim();
+        match line.split_once(" % ") {
+            Some((share, how)) => {
+                let (_, who) = how.split_once(" by ").unwrap_or(("", how));
+                let (_, row) = rows.last_mut().expect("a row before");
+                row.released.insert(who.to_owned(), share.parse().unwrap());
+            }
+            None => {
+                let (seconds, _) = line.split_once(' ').unwrap();
+                let (_, what) = line.rsplit_once("  ").unwrap();
+                let (what, held) = what.split_once("; held by ").unwrap_or((what, ""));
+                let row = Row {
+                    seconds: seconds.parse().unwrap(),
+                    held: held.to_owned(),
+                    released: BTreeMap::new(),
+                };
+                rows.push((what.to_owned(), row));
+            }
+        }
+    }
+    rows
+}
+
+/// Part of a whole in percent that is said of somebody, as `NAME (98.7 %), …`.
+fn share_of(name: &str, held: &str) -> f64 {
+    let mut parts = held.split("%)");
+    let share = parts.find_map(|part| part.trim_start_matches(", ").strip_prefix(name));
+    let share = share.and_then(|rest| rest.trim().strip_prefix('(')?.trim().parse().ok());
+    share.unwrap_or(0.0)
+}
+
+/// The table of a tool, which is a part of what wallclock tells.
+pub(super) fn table(tool: Tool) -> String {
+    let folder = scratch();
+    let told = tool.in_folder(folder.path()).run().succeeded().stdout;
+    let told = String::from_utf8(told).unwrap();
+    let from = told.find("What it was blocked on").unwrap();
+    told[from..].split("\n\n").next().unwrap().to_owned()
+}
+
+fn assert_told(table: &str) {
+    let rows = rows(table);
+    assert!(rows.len() >= LOCKS.len(), "{table}");
+    for ((what, row), (expected, holder, [releaser, function])) in rows.iter().zip(LOCKS) {
+        assert_eq!(what, expected, "{table}");
+        // All of the time but for the breaks, and what two threads need to notice.
+        assert!((SECONDS * 0.8..=SECONDS).contains(&row.seconds), "{table}");
+        let share = holder.map_or(100.0, |holder| share_of(holder, &row.held));
+        assert!(share >= 99.0, "{expected}: {table}");
+        let share = row.released(|told| {
+            told.starts_with(&format!("{releaser} in "))
+                && told.contains(&format!(" ← {function} ← play"))
+        });
+        assert!(share >= 99.0, "{expected}: {table}");
+    }
+}
+
+#[test]
+fn locks_are_there_with_who_held_them_and_where_they_were_released() {
+    let _turn = Turn::share();
+    let locks = Workload::plain("locks");
+    let of_waiters = |tool| Tool::new(tool).args("-m 100 --thread-name").arg(WAITERS);
+    for tool in ["offwaketime", "offcputime"] {
+        patiently(|| {
+            let tool = of_waiters(tool).args("--format waits").pid(locks.pid());
+            assert_told(&table(tool.arg(SECONDS.to_string())));
+        });
+    }
+    // Of what may be a lock it is not said that nothing was to be done.
+    patiently(|| {
+        let tool = Tool::new("offcputime").args("-m 100 --idle only --thread-name ^l_own$");
+        let idle = tool.pid(locks.pid()).folded(1.0);
+        assert_eq!(idle.total(), 0, "{idle}");
+    });
+    patiently(|| {
+        let tool = of_waiters("wallclock")
+            .args("-o out -d")
+            .arg(SECONDS.to_string());
+        assert_told(&table(tool.arg(locks.pid().to_string())));
+    });
+}

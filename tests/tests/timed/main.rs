@@ -1,0 +1,18 @@
+//! What is held against what is known otherwise: tests that run side by side, as many
+//! as there are CPUs.
+
+mod cgroups;
+mod clock;
+mod global_lock;
+mod idleness;
+mod locks;
+mod objects;
+mod reasons;
+mod runtime_locks;
+mod sampling;
+mod scale;
+mod spans;
+mod stacks;
+mod trees;
+mod waiting_intervals;
+mod wakers;

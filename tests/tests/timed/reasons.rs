@@ -1,0 +1,352 @@
+//! Why threads wait: a program with a thread for each kind of wait.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use systemscope_tests::printed::folded;
+use systemscope_tests::programs::cgroup;
+use systemscope_tests::programs::quota::Quota;
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::tries::patiently;
+use systemscope_tests::{Cgroup, Folded, Line, Tool, Turn, Workload, WorkloadBuilder};
+
+/// Each thread's name and what it waits for.
+const WAITS: [(&str, &str); 23] = [
+    ("r_mutex", "lock: mutex"),
+    ("r_pi", "lock: priority-inheritance mutex"),
+    ("r_rwlock", "lock: rwlock"),
+    ("r_cond", "condition: condition variable"),
+    ("r_sem", "condition: semaphore"),
+    ("r_barrier", "condition: barrier"),
+    ("r_join", "child: thread"),
+    ("r_child", "child: process"),
+    ("r_vfork", "child: vfork"),
+    ("r_pipe", "local IPC: pipe, read"),
+    ("r_unix", "local IPC: receive"),
+    ("r_dgram", "local IPC: receive"),
+    ("r_tcp", "network: receive"),
+    ("r_udp", "network: receive"),
+    ("r_accept", "network: accept"),
+    ("r_poll", "events: poll"),
+    ("r_select", "events: select"),
+    ("r_epoll", "events: epoll"),
+    ("r_eventfd", "local IPC: eventfd"),
+    ("r_message", "local IPC: message queue"),
+    ("r_sleep", "sleep: for a time"),
+    ("r_timerfd", "sleep: timerfd"),
+    ("r_signal", "stopped: until a signal"),
+];
+const RING_WAITS: [(&str, &str); 3] = [
+    ("r_connect", "network: connect"),
+    ("r_peer", "local IPC: connect"),
+    ("r_uring", "events: io_uring"),
+];
+const DISK_WAITS: [(&str, &str); 4] = [
+    ("r_flock", "lock: file"),
+    ("r_fsync", "disk write"),
+    ("r_read", "disk read: page cache"),
+    ("r_fault", "page fault: file"),
+];
+
+/// Waits in a function to which glibc jumps, and which it does not export: where it is
+/// stripped nothing tells what the futex is for.
+const JUMPING: &str = "r_sem";
+const NOT_TOLD: &str = "unknown: futex";
+
+/// Of a thread's blocked time at least so much is under what it waits for.
+const LEAST_SHARE: f64 = 0.99;
+/// What threads that map files wait for on their way: the lock of the address space, which
+/// others fork, and pages that are on their way to the lists that they are dropped from.
+const ON_THE_WAY: [&str; 2] = ["kernel lock: rwsem", "kernel: work queue"];
+
+/// Where files are on a disk: not every `/tmp` is.
+fn on_disk() -> tempfile::TempDir {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    tempfile::tempdir_in(target).unwrap_or_else(|_| scratch())
+}
+
+/// The reason that a line says, and its blocked time.
+fn reason(line: &Line) -> Option<(&str, u64)> {
+    let leaf = line.frames.last()?;
+    let is_blocked = leaf.ends_with("_[o]");
+    is_blocked.then(|| (folded::reason(leaf).unwrap_or("nothing"), line.value))
+}
+
+fn measure(workload: &Workload, seconds: f32) -> Folded {
+    let tool = Tool::new("offcputime").args("-m 0 --reasons --states --nanoseconds");
+    tool.pid(workload.pid()).folded(seconds)
+}
+
+/// What each thread waits on, by what the program tells; a name that ends in `…` goes on.
+fn objects(workload: &Workload) -> Vec<(&'static str, String)> {
+    let pid = workload.pid();
+    let pipe = |name| {
+        let fd = workload.told(name);
+        let link = std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
+        link.expect("a descriptor").display().to_string()
+    };
+    let pipes = ["r_pipe", "r_poll", "r_select", "r_epoll"].map(|name| (name, pipe(name)));
+    let port = |name| workload.told(name);
+    let ports = [
+        (
+            "r_accept",
+            format!("tcp listening on 127.0.0.1:{}", port("r_accept")),
+        ),
+        (
+            "r_tcp",
+            format!("tcp 127.0.0.1:{} to 127.0.0.1:…", port("r_tcp")),
+        ),
+        ("r_udp", format!("udp on 127.0.0.1:{}", port("r_udp"))),
+    ];
+    let known = [
+        ("r_mutex", "mutex, held by k_holder"),
+        ("r_pi", "pi_mutex, held by k_holder"),
+        ("r_rwlock", "rwlock"),
+        ("r_cond", "cond"),
+        ("r_sem", "semaphore"),
+        ("r_barrier", "barrier"),
+        ("r_join", "k_joined"),
+        ("r_child", "k_child"),
+        ("r_unix", "unix of process …"),
+        ("r_eventfd", "eventfd"),
+        ("r_timerfd", "timerfd"),
+    ];
+    let known = known.map(|(name, object)| (name, object.to_owned()));
+    pipes.into_iter().chain(ports).chain(known).collect()
+}
+
+/// Of the time that a thread was blocked for its reason nearly all is on the object.
+#[track_caller]
+fn assert_objects(folded: &Folded, objects: &[(&str, String)]) {
+    let all = WAITS.iter().chain(&DISK_WAITS).chain(&RING_WAITS);
+    let reasons: BTreeMap<&str, &str> = all.copied().collect();
+    let mut wrong = Vec::new();
+    for (name, object) in objects {
+        let (mut right, mut all) = (0, 0);
+        let lines = folded.lines.iter().filter(|line| line.comm == *name);
+        for (said, time) in lines.filter_map(reason) {
+            let for_it = said.strip_prefix(reasons[name]);
+            let not_told = || said.strip_prefix(NOT_TOLD).filter(|_| *name == JUMPING);
+            let Some(said) = for_it.or_else(not_told) else {
+                continue;
+            };
+            let is_it = match object.strip_suffix('…') {
+                Some(start) => said.contains(&format!(", {start}")),
+                None => said.ends_with(&format!(", {object}")),
+            };
+            all += time;
+            right += if is_it { time } else { 0 };
+        }
+        if all == 0 || (right as f64) < all as f64 * LEAST_SHARE {
+            wrong.push(format!("{name}: {right} of {all} ns are on {object}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{folded}", wrong.join("\n"));
+}
+
+#[track_caller]
+fn assert_reasons(folded: &Folded, waits: &[(&str, &str)]) {
+    let mut wrong = Vec::new();
+    for (name, expected) in waits {
+        let lines = folded.lines.iter().filter(|line| line.comm == *name);
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for (said, time) in lines.filter_map(reason) {
+            if !ON_THE_WAY.contains(&said) {
+                *sums.entry(said).or_default() += time;
+            }
+        }
+        let all: u64 = sums.values().sum();
+        let is_right = |said: &str| {
+            said.starts_with(expected) || (*name == JUMPING && said.starts_with(NOT_TOLD))
+        };
+        let right = sums.iter().filter(|(said, _)| is_right(said));
+        let right: u64 = right.map(|(_, time)| time).sum();
+        if all == 0 || (right as f64) < all as f64 * LEAST_SHARE {
+            wrong.push(format!("{name}: {expected} is {right} ns of {sums:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{folded}", wrong.join("\n"));
+}
+
+#[test]
+fn each_wait_has_its_reason() {
+    let _turn = Turn::share();
+    let reasons = Workload::plain("reasons");
+    let objects = objects(&reasons);
+    // Of a wait for files that the window cuts, none has ended it yet.
+    patiently(|| {
+        let folded = measure(&reasons, 3.0);
+        assert_reasons(&folded, &WAITS);
+        assert_objects(&folded, &objects);
+    });
+}
+
+#[test]
+fn connecting_and_rings_have_theirs() {
+    let _turn = Turn::share();
+    let rings = Workload::plain("rings");
+    let port = rings.told("r_connect");
+    let objects = [("r_connect", format!("tcp to 127.0.0.1:{port}"))];
+    patiently(|| {
+        let folded = measure(&rings, 3.0);
+        assert_reasons(&folded, &RING_WAITS);
+        assert_objects(&folded, &objects);
+    });
+}
+
+#[test]
+fn waits_for_a_disk_have_theirs() {
+    let _turn = Turn::share();
+    let folder = on_disk();
+    let reasons = Workload::start("reasons", &[folder.path().display()]);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let objects = [
+        ("r_flock", path("locked")),
+        ("r_fsync", path("synced")),
+        ("r_read", path("read")),
+        ("r_fault", path("mapped")),
+    ];
+    patiently(|| {
+        let folded = measure(&reasons, 5.0);
+        assert_reasons(&folded, &DISK_WAITS);
+        assert_objects(&folded, &objects);
+    });
+}
+
+/// The function names of stripped programs are those that libraries export.
+#[test]
+fn optimized_programs_wait_for_the_same() {
+    let _turn = Turn::share();
+    let reasons = WorkloadBuilder::new("reasons")
+        .without_frame_pointers()
+        .flag("-s");
+    let reasons = reasons.start();
+    patiently(|| assert_reasons(&measure(&reasons, 3.0), &WAITS));
+}
+
+#[test]
+fn only_the_reasons_that_are_asked_for_are_shown() {
+    let _turn = Turn::share();
+    let reasons = Workload::plain("reasons");
+    let tool = Tool::new("offwaketime").args("--reason lock,child --reasons --states");
+    let folded = tool.pid(reasons.pid()).folded(1.0);
+    let comms = folded.comms();
+    for name in ["r_mutex", "r_rwlock", "r_pi", "r_child", "r_vfork"] {
+        assert!(comms.contains(name), "{name}: {folded}");
+    }
+    assert!(!comms.contains("r_sleep"), "{folded}");
+    let is_asked_for = |line: &Line| {
+        let said = line.frames.iter().find(|frame| frame.ends_with("]_[o]"));
+        said.is_some_and(|said| said.starts_with("[lock: ") || said.starts_with("[child: "))
+    };
+    assert!(folded.lines.iter().all(is_asked_for), "{folded}");
+}
+
+/// A thread that may use a fifth of a CPU waits for that as long as the kernel says, and
+/// wallclock's first sentence says so.
+#[test]
+fn a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu() {
+    let _turn = Turn::share();
+    patiently(|| {
+        let mut spinner = Workload::start("spinners", &[1, 60]);
+        let quota = Quota::of_percent(20);
+        quota.take(spinner.pid());
+        spinner.go();
+        let (since, before) = (Instant::now(), quota.used_up_ns());
+        let tool = Tool::new("offcputime").args("--reasons --states --nanoseconds");
+        let folded = tool.pid(spinner.pid()).folded(2.0);
+        let used_up = quota.used_up_ns() - before;
+        let share = used_up as f64 / since.elapsed().as_nanos() as f64;
+        let folder = scratch();
+        let tool = Tool::new("wallclock")
+            .args("-d 1 -o out")
+            .in_folder(folder.path());
+        let report = tool.arg(spinner.pid().to_string()).run().succeeded();
+        let report = String::from_utf8(report.stdout).unwrap();
+        spinner.kill();
+        while spinner.is_running() {
+            sleep(Duration::from_millis(1));
+        }
+
+        let is_quota = |line: &Line| {
+            let leaf = line.leaf();
+            leaf.ends_with("_[r]") && folded::reason(leaf) == Some("throttle: CPU quota")
+        };
+        let shown = folded.only(is_quota).total() as f64 / 2e9;
+        assert!((shown - share).abs() < 0.05, "{shown} of {share}: {folded}");
+        assert!(
+            report.contains("Held up most by the CPU quota of its cgroup: "),
+            "{report}"
+        );
+    });
+}
+
+/// Who takes more memory than its cgroup's `memory.high` sleeps for it on the way back.
+#[test]
+#[ignore = "needs the memory controller of cgroup v2, as `make test-kernels` has it"]
+fn who_takes_too_much_memory_is_throttled() {
+    let _turn = Turn::share();
+    let controllers = cgroup::mount().join("cgroup.subtree_control");
+    std::fs::write(controllers, "+memory").expect("the memory controller");
+    let cgroup = Cgroup::new("memory");
+    std::fs::write(cgroup.folder().join("memory.high"), "8M").expect("its limit");
+    let mut hog = Workload::plain("hog");
+    cgroup.take(hog.pid());
+    hog.go();
+    // Until it has as much as it may.
+    sleep(Duration::from_secs(1));
+    let folded = measure(&hog, 3.0);
+    assert_reasons(&folded, &[("h_memory", "throttle: memory.high")]);
+}
+
+/// Rows of reasons add up to the table's blocked time, and stacks say them.
+#[test]
+fn wallclock_splits_blocked_time_by_reason() {
+    let _turn = Turn::share();
+    let reasons = Workload::plain("reasons");
+    let folder = scratch();
+    let tool = Tool::new("wallclock").args("-d 2 --reasons -o out");
+    let tool = tool.arg(reasons.pid().to_string()).in_folder(folder.path());
+    let report = String::from_utf8(tool.run().succeeded().stdout).unwrap();
+    let milliseconds = |text: &str| (text.parse::<f64>().unwrap() * 1e3).round() as i64;
+
+    let all = report
+        .lines()
+        .map(str::trim)
+        .find(|line| line.starts_with("all "));
+    let blocked = all.and_then(|line| line.split_whitespace().nth(8));
+    let blocked = milliseconds(blocked.expect("a row of all threads"));
+    let rows_of = |heading: &str| -> Vec<&str> {
+        let (_, rows) = report.split_once(heading).unwrap();
+        let rows = rows.lines().skip(1).take_while(|line| !line.is_empty());
+        rows.collect()
+    };
+    for heading in ["Why it was blocked: ", "Whether it had work meanwhile: "] {
+        let rows = rows_of(heading);
+        let times = rows.iter().filter_map(|row| row.split_whitespace().next());
+        let off = times.map(milliseconds).sum::<i64>() - blocked;
+        // Each row is rounded for itself.
+        assert!(off.abs() <= rows.len() as i64, "off by {off} ms\n{report}");
+    }
+    let rows = rows_of("Why it was blocked: ");
+    assert!(
+        rows.iter().any(|row| row.ends_with("  network: receive")),
+        "{report}"
+    );
+
+    let folded = std::fs::read(folder.path().join("out/combined.folded")).unwrap();
+    let folded = Folded::parse_per_thread(&folded);
+    let says = |name: &str, reason: &str| {
+        let lines = folded.lines.iter().filter(|line| line.comm == name);
+        lines.filter(|line| line.leaf().starts_with(reason)).count() > 0
+    };
+    for (name, reason) in [
+        ("r_tcp", "[network: receive, tcp 127.0.0.1:"),
+        ("r_rwlock", "[lock: rwlock, rwlock]"),
+    ] {
+        assert!(says(name, reason), "{name}: {folded}");
+    }
+}

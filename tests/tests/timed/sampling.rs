@@ -1,0 +1,106 @@
+//! How often oncputime samples, and at which event: -F, -c, -e.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::printed::samples::Sampled;
+use systemscope_tests::programs::simple::on;
+use systemscope_tests::{Account, Folded, Turn, Watch, Workload, cpus_online, patiently};
+
+#[test]
+fn frequency_sets_the_number_of_samples() {
+    let _turn = Turn::share();
+    let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
+    spinners.go();
+    for (flags, hertz) in [
+        ("", 49),
+        ("-F 49", 49),
+        ("-F 499", 499),
+        ("--frequency 199", 199),
+    ] {
+        patiently(|| assert_samples(spinners.pid(), flags, hertz));
+    }
+}
+
+#[test]
+fn a_period_counts_events_instead() {
+    let _turn = Turn::share();
+    let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
+    spinners.go();
+    // Of the CPU clock, a period is in nanoseconds: one sample per 10 ms.
+    patiently(|| assert_samples(spinners.pid(), "-e cpu-clock -c 10000000", 100));
+}
+
+#[test]
+fn a_program_in_step_with_the_samples_is_seen_for_what_it_runs() {
+    const HERTZ: u64 = 49;
+    let _turn = Turn::share();
+    patiently(|| {
+        // Bursts of a quarter of the period: at the same phase of it a sampler hits one
+        // each time, or none.
+        let mut shares = Workload::start("shares", &[6, 1_000_000 / HERTZ]);
+        let watch = Watch::oncputime(shares.pid(), "-e cpu-clock -F 49");
+        let sampled = Sampled::open(shares.pid(), watch);
+        shares.go();
+        shares.wait_done();
+        let (seen, cpu_time) = sampled.close();
+        cpu_time.assert_sampled("samples", seen.folded.total(), HERTZ);
+    });
+}
+
+/// Samples must be as many as the CPU time that the process had in a window
+/// asks for: others may want the CPUs, too.
+fn assert_samples(pid: u32, flags: &str, hertz: u64) {
+    let sampled = Sampled::open(pid, Watch::oncputime(pid, flags));
+    sleep(Duration::from_millis(1500));
+    let (seen, cpu_time) = sampled.close();
+    let samples = seen.folded.under("spin").total();
+    cpu_time.assert_sampled(&format!("samples with {flags:?}"), samples, hertz);
+}
+
+#[test]
+fn events_are_called_by_perfs_names() {
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    for event in ["cpu-clock", "task-clock"] {
+        let folded = on("oncputime", &simple).arg("-e").arg(event).folded(1.5);
+        assert!(
+            folded.under("known_burn").total() > 0,
+            "{event}: {folded:#?}"
+        );
+    }
+    // Context switches happen where it goes to sleep, and seldom where it burns:
+    // a sample each, while it is looked at.
+    let pid = simple.pid();
+    let switches = |account: Account| account.voluntary + account.involuntary;
+    let before = Account::read(pid, pid).unwrap();
+    let mut watch = Watch::oncputime(pid, "-e context-switches -c 1");
+    watch.open();
+    sleep(Duration::from_millis(500));
+    let seen = watch.close();
+    let booked = Account::read(pid, pid).unwrap().since(before);
+    let (sampled, asleep) = (
+        seen.folded.total(),
+        seen.folded.under("known_sleep").total(),
+    );
+    assert!(
+        asleep > 0 && sampled <= switches(booked) && sampled - asleep <= booked.involuntary,
+        "{booked:?}: {}",
+        seen.folded
+    );
+    let hardware = on("oncputime", &simple)
+        .args("-e instructions --duration 1")
+        .run();
+    if hardware.code == Some(0) {
+        assert!(Folded::parse(&hardware.stdout).under("known_burn").total() > 0);
+    } else {
+        assert_eq!(hardware.code, Some(1));
+        assert!(
+            hardware.stderr.contains("instructions"),
+            "{}",
+            hardware.stderr
+        );
+        assert_eq!(hardware.stderr.lines().count(), 1, "{}", hardware.stderr);
+    }
+}

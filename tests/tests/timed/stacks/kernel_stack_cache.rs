@@ -1,0 +1,78 @@
+//! A kernel stack that is cached is the one that the kernel's unwinder finds: both are had
+//! of every wait on the machine.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use loader::{Kernel, LoadedObject, OpenObject, Targets};
+use systemscope_tests::{Turn, Workload};
+
+/// How long hits are collected, and how many there have to be.
+const WINDOW: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
+const ENOUGH: u64 = 20_000;
+
+/// Loaded for every thread, and for kernel stacks alone, each of which is unwound.
+fn load() -> LoadedObject {
+    let kernel = Kernel::probe().expect("the kernel's BTF");
+    let mut object = OpenObject::new(&bpf::offcputime::OBJECT).expect("an object");
+    let everything = Targets::new(vec![], vec![]);
+    let configured = everything
+        .configure(&mut object, &kernel)
+        .and_then(|()| object.set("switch_arguments", kernel.switch_arguments))
+        .and_then(|()| object.set("want_user_stacks", false))
+        .and_then(|()| object.set("unwind_every_kernel_stack", true));
+    configured.expect("constants");
+    let object = object.load().expect("load, as root");
+    everything.fill(&object, &kernel).expect("targets");
+    object
+}
+
+#[test]
+fn what_is_cached_is_what_the_kernel_finds() {
+    let _turn = Turn::share();
+    let mut workload = Workload::plain("waits");
+    let object = load();
+    let links = object.attach(&["sched_switch", "sched_waking"]).unwrap();
+    object.variable("window_start").unwrap().set(1_u64);
+    let count = |name| object.variable::<u64>(name).unwrap().get();
+    workload.go();
+    let start = Instant::now();
+    while start.elapsed() < WINDOW
+        || count("kernel_cache_hits_right") < ENOUGH && start.elapsed() < PATIENCE
+    {
+        sleep(Duration::from_millis(50));
+    }
+    drop(links);
+
+    let [right, wrong, misses] = [
+        "kernel_cache_hits_right",
+        "kernel_cache_hits_wrong",
+        "kernel_cache_misses",
+    ]
+    .map(count);
+    println!("{right} stacks were cached rightly, {wrong} wrongly, {misses} were not");
+    assert_eq!(wrong, 0);
+    assert!(right >= ENOUGH, "only {right} stacks were cached");
+    assert!(right > misses, "{right} were cached, {misses} were not");
+}
+
+/// Where a symbol of the kernel's is.
+fn address_of(symbol: &str) -> u64 {
+    let symbols = fs::read_to_string("/proc/kallsyms").unwrap();
+    let line = symbols.lines().find(|line| line.ends_with(symbol));
+    let address = line.and_then(|line| line.split(' ').next());
+    u64::from_str_radix(address.expect(symbol), 16).unwrap()
+}
+
+/// `SCHEDULER_CODE` of `kernel_stack_cache.h`.
+#[test]
+fn the_schedulers_code_is_no_larger_than_is_taken_for_it() {
+    let from = address_of(" __sched_text_start").min(address_of(" __lock_text_start"));
+    let to = address_of(" __sched_text_end").max(address_of(" __lock_text_end"));
+    assert!(from > 0, "the kernel hides where its symbols are");
+    println!("{} bytes", to - from);
+    assert!(to - from < 128 << 10, "{} bytes", to - from);
+}

@@ -1,0 +1,137 @@
+//! --chain: who woke the waker, and who that one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use systemscope_tests::printed::output::{assert_close, per_mille};
+use systemscope_tests::printed::user_stacks::assert_most;
+use systemscope_tests::printed::wakers::{STILL_BLOCKED, TIMER, Waker};
+use systemscope_tests::{Folded, Line, Seen, Tool, Turn, Watch, Workload, cpus_online, patiently};
+
+const WINDOW: Duration = Duration::from_secs(2);
+
+/// The processes a → b → c → d, going.
+fn pipeline() -> (Workload, u32) {
+    let mut pipeline = Workload::plain("pipeline");
+    pipeline.go();
+    let d = u32::try_from(pipeline.told("d")).unwrap();
+    (pipeline, d)
+}
+
+/// offwaketime and offcputime on the same process in the same window.
+fn with_offcputime(pid: u32, arguments: &str) -> (Seen, Seen) {
+    let mut wakes = Watch::apart(Tool::new("offwaketime").pid(pid).args(arguments));
+    let mut off = Watch::apart(Tool::new("offcputime").pid(pid).args("--states"));
+    Watch::open_together([&mut wakes, &mut off], WINDOW);
+    (wakes.close_however_big().0, off.close())
+}
+
+fn chain_of(pid: u32, arguments: &str) -> Folded {
+    let mut watch = Watch::apart(Tool::new("offwaketime").pid(pid).args(arguments));
+    watch.open();
+    std::thread::sleep(WINDOW);
+    // With chains every thread of the machine has a clock.
+    watch.close_however_big().0.waits_but_missed().ended()
+}
+
+/// The wait in d, and the functions in which each one woke the next.
+fn is_whole_chain(line: &Line) -> bool {
+    let steps = [
+        ("stage_c", ["run_c", "c_wakes_d"]),
+        ("stage_b", ["run_b", "b_wakes_c"]),
+        ("stage_a", ["main", "a_wakes_b"]),
+    ];
+    let wakers = line.wakers();
+    let is_step = |(waker, (comm, path)): (&Waker, (&str, [&str; 2]))| {
+        waker.comm == comm && waker.has_path(&path)
+    };
+    line.comm == "stage_d"
+        && line.sleeper().has_path(&["run_d", "d_waits"])
+        && wakers.len() == steps.len()
+        && wakers.iter().zip(steps).all(is_step)
+}
+
+/// The line whose value is largest.
+fn longest(folded: &Folded) -> &Line {
+    let longest = folded.lines.iter().max_by_key(|line| line.value);
+    longest.expect("a line")
+}
+
+fn assert_one_chain_has_all_of_the_time() {
+    let (_pipeline, d) = pipeline();
+    let (wakes, off) = with_offcputime(d, "-U --chain 3");
+    let known = wakes.waits_but_missed();
+    // Where the machine hid something the tool says so in the chain's place.
+    let missed_ns = wakes.folded.total() - known.total();
+    // Nobody has ended the last wait when the window ends.
+    let open_ns = known.woken_by(STILL_BLOCKED).total();
+    let blocked_ns = off.folded.marked("_[o]").total();
+    let dominant = longest(&known);
+    assert!(is_whole_chain(dominant), "{known}");
+    assert_close(
+        "the time in the chain of three",
+        dominant.value + missed_ns + open_ns,
+        blocked_ns,
+        per_mille(blocked_ns, 10),
+    );
+    assert!(
+        missed_ns * 20 < blocked_ns,
+        "{missed_ns} of {blocked_ns} ns are not known"
+    );
+}
+
+#[test]
+fn one_chain_of_three_has_the_time_of_a_pipelines_end() {
+    let _turn = Turn::share();
+    patiently(assert_one_chain_has_all_of_the_time);
+}
+
+#[test]
+fn one_chain_of_three_on_a_busy_machine() {
+    let _turn = Turn::share();
+    let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
+    spinners.go();
+    patiently(assert_one_chain_has_all_of_the_time);
+}
+
+/// `named` of the `hops` that are asked for have someone to name.
+fn assert_as_long(d: u32, hops: usize, named: usize) {
+    let names = ["stage_c", "stage_b", "stage_a", TIMER];
+    let folded = chain_of(d, &format!("--chain {hops}"));
+    let what = format!("the chain of {hops}");
+    assert_most(&what, &folded, 990, |line| {
+        line.waker_comms() == names[..named]
+    });
+    let beyond = folded.only(|line| line.wakers().len() > named);
+    assert_eq!(beyond.total(), 0, "{what}:{beyond}");
+}
+
+#[test]
+fn a_chain_is_as_long_as_asked_for_and_ends_in_the_timer() {
+    let _turn = Turn::share();
+    let (_pipeline, d) = pipeline();
+    for (hops, named) in [(1, 1), (2, 2), (4, 4), (8, 4)] {
+        patiently(|| assert_as_long(d, hops, named));
+    }
+}
+
+#[test]
+fn nobody_comes_twice_in_a_chain() {
+    let _turn = Turn::share();
+    let mut pair = Workload::plain("wake_pairs");
+    pair.go();
+    let asker = u32::try_from(pair.told("asker")).unwrap();
+    let answerer = u32::try_from(pair.told("answerer")).unwrap();
+    let folded = chain_of(asker, "--chain 8");
+    for line in &folded.lines {
+        let mut seen = HashSet::from([line.thread]);
+        let wakers = line.wakers();
+        let mut threads = wakers.iter().filter(|waker| waker.thread.is_some());
+        assert!(threads.all(|waker| seen.insert(waker.thread)), "{line}");
+    }
+    // The answerer's own waker is the asker, who waits.
+    assert_most("the chain of two", &folded.of_thread(asker), 990, |line| {
+        line.wakers().len() == 1 && line.waker().thread.unwrap().1 == answerer
+    });
+}

@@ -1,0 +1,94 @@
+//! Wakers that come while the sleeper is still on its CPU: a wait that never was.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::printed::spans::{close, watch};
+use systemscope_tests::{Seen, Turn, Watch, Workload};
+
+fn watch_early() -> (Workload, Seen) {
+    let mut early = Workload::start("early", &[2000]);
+    let mut watch = Watch::offcputime(early.pid(), "");
+    watch.open();
+    early.go();
+    early.wait_done();
+    let seen = watch.close();
+    (early, seen)
+}
+
+/// A sleeper is blocked from when it asked for it at the earliest, and until its
+/// waker was done at the latest. If the waker comes between, and the sleeper has
+/// to wait for its CPU then, that is no blocked time: there are milliseconds of it
+/// at once. On a machine with one CPU no waker comes early.
+#[test]
+fn naps_that_never_were_are_not_blocked_time() {
+    let _turn = Turn::share();
+    // The machine hides the fewest events in one of some windows.
+    let mut clearest: Option<(u64, Workload, Seen)> = None;
+    for _ in 0..8 {
+        let (early, seen) = watch_early();
+        // A wake-up that is hidden leaves a wait as long as its round.
+        let hidden = seen.lost["events"] * early.told("longest");
+        let is_clear = hidden < early.told("blocked_at_most");
+        if clearest.as_ref().is_none_or(|(least, ..)| hidden < *least) {
+            clearest = Some((hidden, early, seen));
+        }
+        if is_clear {
+            break;
+        }
+    }
+    let (hidden, early, seen) = clearest.unwrap();
+    let tid = u32::try_from(early.told("sleeper")).unwrap();
+    let dozes = seen.folded.of_thread(tid).under("doze");
+    let (blocked, most) = (dozes.marked("_[o]").total(), early.told("blocked_at_most"));
+    let count = early.told("dozes");
+    // A machine hides a few events a second. Naps that never were hide nothing, which
+    // shows where there are many.
+    let never_were = early.told("woken").saturating_sub(early.told("slept"));
+    let most_lost = never_were.max(count / 50) / 2;
+    println!(
+        "{never_were} of {count} naps never were, lost: {:?}",
+        seen.lost
+    );
+    assert!(
+        most_lost < 50 || seen.lost["events"] < most_lost,
+        "{never_were} of {count} naps never were, lost: {:?}",
+        seen.lost
+    );
+    println!("{blocked} of {most} ns in {count} dozes, {hidden} ns hidden");
+    assert!(
+        blocked <= most + hidden,
+        "{blocked} ns blocked, at most {most} and {hidden} ns hidden in {count} dozes"
+    );
+}
+
+/// A wake-up that came early is not that of the next sleep. Whether the last nap
+/// left the CPU at all is chance.
+#[test]
+fn a_later_wait_is_blocked_in_every_interval() {
+    let _turn = Turn::share();
+    for _ in 0..3 {
+        assert_blocked_after_naps();
+    }
+}
+
+fn assert_blocked_after_naps() {
+    // Naps of 1 us are over before the thread has left its CPU, or soon after.
+    let mut naps = Workload::start("naps", &[1, 1]);
+    let tool = watch(&format!("-p {} --blocked 0.2", naps.pid()));
+    naps.go();
+    naps.wait_done();
+    sleep(Duration::from_millis(1000));
+    let spans = close(tool);
+    // It sleeps until the test lets it go on; the last one may be cut short.
+    let asleep = &spans.intervals[spans.intervals.len() - 3..];
+    for interval in &asleep[..2] {
+        assert_eq!(
+            interval.total_ns(),
+            interval.length_ns(),
+            "{:?}",
+            spans.intervals
+        );
+    }
+}

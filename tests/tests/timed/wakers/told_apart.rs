@@ -1,0 +1,88 @@
+//! Wakers that have much in common are told apart, and what is no waker is not
+//! taken for one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::printed::user_stacks::assert_most;
+use systemscope_tests::printed::wakers::{TIMER, unseen_wake_ups};
+use systemscope_tests::{Folded, Tool, Turn, Watch, Workload, cpus_online};
+
+/// Where a softirq stands for the waker.
+const SOFTIRQ: &str = "[softirq]";
+
+fn offwaketime(pids: &[u32], arguments: &str) -> Folded {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let tool = Tool::new("offwaketime").arg("-p").arg(pids.join(","));
+    let mut watch = Watch::apart(tool.args(arguments));
+    watch.open();
+    sleep(Duration::from_secs(1));
+    watch.close().waits_but_missed()
+}
+
+/// Stages of a pipeline do the same in the kernel, and only there.
+#[test]
+fn wakers_with_the_same_stack_are_two() {
+    let _turn = Turn::share();
+    let mut pipeline = Workload::plain("pipeline");
+    pipeline.go();
+    let id = |name| u32::try_from(pipeline.told(name)).unwrap();
+    let folded = offwaketime(&[id("c"), id("d")], "-K").ended();
+    for (sleeper, waker) in [("stage_c", "stage_b"), ("stage_d", "stage_c")] {
+        let own = folded.only(|line| line.comm == sleeper);
+        assert_most(sleeper, &own, 990, |line| line.waker().comm == waker);
+    }
+}
+
+/// With -m 0 a wait of no length would count.
+#[test]
+fn who_is_preempted_waits_for_no_waker() {
+    let _turn = Turn::share();
+    let mut spinners = Workload::start("spinners", &[2 * cpus_online() + 1, 60]);
+    spinners.go();
+    let folded = offwaketime(&[spinners.pid()], "-m 0 --states");
+    assert_eq!(folded.sleepers().under("spin").total(), 0, "{folded}");
+}
+
+/// Loopback hands its packets over in a softirq.
+#[test]
+fn a_softirq_is_no_thread() {
+    let _turn = Turn::share();
+    let mut packets = Workload::start("packets", &[60]);
+    packets.go();
+    let folded = offwaketime(&[packets.pid()], "").ended().under("receive");
+    assert_most("who wakes the receiver", &folded, 990, |line| {
+        line.waker().comm == SOFTIRQ && line.waker().thread.is_none()
+    });
+}
+
+#[test]
+fn a_timer_is_one_without_kernel_stacks_too() {
+    let _turn = Turn::share();
+    let mut naps = Workload::start("naps", &[60, 1000]);
+    naps.go();
+    let folded = offwaketime(&[naps.pid()], "-U").ended();
+    assert_most("who ends a nap", &folded, 990, |line| {
+        line.waker().comm == TIMER
+    });
+}
+
+/// Naps end after the window, while the tool is still attached: there is one in
+/// each window. The machine hides a wake-up in few of them.
+#[test]
+fn a_wait_that_ends_after_the_window_is_still_blocked() {
+    let _turn = Turn::share();
+    let mut naps = Workload::start("naps", &[60, 1000]);
+    naps.go();
+    let unseen: Vec<u64> = (0..5)
+        .map(|_| {
+            let mut watch = Watch::apart(Tool::new("offwaketime").pid(naps.pid()));
+            watch.open();
+            watch.stop_held(Duration::from_millis(100));
+            unseen_wake_ups(&watch.close().stderr)
+        })
+        .collect();
+    let without = unseen.iter().filter(|count| **count == 0).count();
+    assert!(without >= 3, "wake-ups not seen in each window: {unseen:?}");
+}
