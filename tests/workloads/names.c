@@ -29,7 +29,7 @@ static _Atomic uint32_t up;
 
 NOINLINE void burn(void)
 {
-	for (volatile unsigned int turn = 0; turn < 2 * 1000 * 1000; turn++)
+	for (volatile unsigned int turn = 0; turn < 400 * 1000; turn++)
 		;
 }
 
