@@ -181,6 +181,11 @@ const ROWS: &[Row] = &[
         &["io_cqring_wait", "io_cqring_schedule"],
         For(Events, "io_uring"),
     ),
+    // With io_cqring_wait() in it, until 6.1. What it submits may sleep, too.
+    (
+        &["__do_sys_io_uring_enter", "__se_sys_io_uring_enter"],
+        IfItSleeps(Events, "io_uring"),
+    ),
     (&["read_events", "do_io_getevents"], For(Events, "aio")),
     // net/: what a local socket or netlink is nearer to the root.
     (

@@ -313,6 +313,14 @@ mod tests {
                 "sleep: for a time",
             ),
             (
+                "__schedule schedule __do_sys_io_uring_enter do_syscall_64",
+                "events: io_uring",
+            ),
+            (
+                "__schedule schedule some_device_wait __do_sys_io_uring_enter do_syscall_64",
+                "unknown: unknown",
+            ),
+            (
                 "__schedule schedule schedule_hrtimeout_range_clock poll_schedule_timeout.constprop.0 do_sys_poll __x64_sys_poll",
                 "events: poll",
             ),
