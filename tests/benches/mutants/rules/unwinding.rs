@@ -151,8 +151,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "the other registers are known at the leaf only",
         file: "include/stacks/unwind.h",
         change: (
-            "if (!walk->at_leaf || rule->cfa >= CFA_END)",
-            "if (rule->cfa >= CFA_END)",
+            "if (!walk->at_leaf || rule->cfa >= CFA_HANDED_OVER)",
+            "if (rule->cfa >= CFA_HANDED_OVER)",
         ),
         expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
