@@ -22,6 +22,8 @@ struct Cause {
     time: u64,
     /// How they waited for it, where the reason's detail is not all that is known.
     details: BTreeSet<String>,
+    /// That time by who held it.
+    holders: BTreeMap<String, u64>,
 }
 
 /// What threads did while they had work, nanoseconds.
@@ -83,23 +85,39 @@ fn is_measured_itself(profile: &Profile, why: Why, of_several: bool) -> bool {
     why.reason == Reason::Child && (of_several || &*profile.names[why.detail] == "thread")
 }
 
-/// Adds a wait by its object and who held that, or by its detail where neither is known.
+/// Nearly all, in percent: what is so much is told of as if it were all.
+const NEARLY_ALL: u64 = 95;
+
+fn is_nearly_all(part: u64, whole: u64) -> bool {
+    u128::from(part) * 100 >= u128::from(whole) * u128::from(NEARLY_ALL)
+}
+
+/// Adds a wait by its object, or by its detail where that is not known.
 fn add(causes: &mut BTreeMap<String, Cause>, profile: &Profile, why: Why, time: u64) {
-    let detail = &*profile.names[why.detail];
-    let what = match (why.object, why.holder) {
-        (None, None) => detail.to_owned(),
-        (object, holder) => {
-            let object = object.map(|object| profile.names[object].to_string());
-            let holder = holder.map(|holder| format!("held by {}", profile.names[holder]));
-            let parts: Vec<String> = object.into_iter().chain(holder).collect();
-            parts.join(", ")
-        }
-    };
-    let cause = causes.entry(what).or_default();
+    let what = &*profile.names[why.object.unwrap_or(why.detail)];
+    let cause = causes.entry(what.to_owned()).or_default();
     cause.time += time;
-    if why.object.or(why.holder).is_some() && !cause.details.contains(detail) {
-        cause.details.insert(detail.to_owned());
+    if why.object.is_some() {
+        cause.details.insert(profile.names[why.detail].to_string());
     }
+    if let Some(holder) = why.holder {
+        let holder = profile.names[holder].to_string();
+        *cause.holders.entry(holder).or_default() += time;
+    }
+}
+
+/// `mutex, ledger, held by writer`, the holder where it is one.
+fn told_cause(what: &str, cause: &Cause) -> String {
+    let details: Vec<&str> = cause.details.iter().map(String::as_str).collect();
+    let details = (!details.is_empty()).then(|| details.join(" and "));
+    let mut holders = cause.holders.iter();
+    let holder = holders.find(|(_, time)| is_nearly_all(**time, cause.time));
+    let holder = holder.map(|(holder, _)| format!("held by {holder}"));
+    let parts: Vec<String> = (details.into_iter())
+        .chain([what.to_owned()])
+        .chain(holder)
+        .collect();
+    cut(&parts.join(", "), LONGEST).into_owned()
 }
 
 /// The reason that held threads up most.
@@ -112,21 +130,12 @@ struct Most {
 }
 
 impl Most {
-    /// Nearly all, in percent: what is so much is told of as if it were all.
-    const NEARLY_ALL: u64 = 95;
-
     fn of(held_up: &HeldUp) -> Option<Most> {
         let (reason, causes) = held_up.iter().max_by_key(|(_, causes)| sum(causes))?;
         let (what, cause) = causes.iter().max_by_key(|(_, cause)| cause.time)?;
         let (reason, time, part) = (reason.name(), sum(causes), cause.time);
-        let details: Vec<&str> = cause.details.iter().map(String::as_str).collect();
-        let cause = match details.is_empty() {
-            true => what.clone(),
-            false => format!("{}, {what}", details.join(" and ")),
-        };
-        let cause = cut(&cause, LONGEST);
-        let is_one = u128::from(part) * 100 >= u128::from(time) * u128::from(Most::NEARLY_ALL);
-        Some(match is_one {
+        let cause = told_cause(what, cause);
+        Some(match is_nearly_all(part, time) {
             true => Most {
                 name: format!("{reason}: {cause}"),
                 time,
@@ -285,6 +294,14 @@ mod tests {
              blocked, is not known.)"
         );
         assert_eq!(told(0, 0, 0, 0, &[]), "Its threads had nothing to do.");
+    }
+
+    #[test]
+    fn a_lock_is_one_cause_whoever_holds_it() {
+        let ledger = |holder, time| (Reason::Lock, "mutex", "ledger", holder, time);
+        let told = told(1, 2, 0, 0, &[ledger("a", 4), ledger("b", 3)]);
+        let expected = "Held up most by lock: mutex, ledger: 7.000 s (70.0 %) ";
+        assert!(told.starts_with(expected), "{told}");
     }
 
     #[test]
