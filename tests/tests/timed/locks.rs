@@ -1,5 +1,5 @@
 //! Which locks held threads up, who had them, and where they were released.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 

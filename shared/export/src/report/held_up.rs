@@ -225,10 +225,11 @@ mod tests {
         let mut profile = Profile::new(Unit::Nanoseconds);
         let mut held_up = HeldUp::new();
         for &(reason, detail, object, holder, time) in waits {
+            let detail = profile.names.text(detail);
             let mut name = |name: &str| (!name.is_empty()).then(|| profile.names.text(name));
             let why = Why {
                 reason,
-                detail: name(detail).unwrap(),
+                detail,
                 object: name(object),
                 holder: name(holder),
                 ended_by: None,
