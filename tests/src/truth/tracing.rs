@@ -3,14 +3,15 @@
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use rustix::thread::gettid;
 
 use crate::cpus_online;
 
-/// Ours alone, as one test at a time measures.
-const INSTANCE: &str = "systemscope-tests";
+/// Begins the name of a thread's own instance: tests measure side by side.
+const INSTANCE: &str = "systemscope-tests-";
 /// Of all CPUs, for some two million events.
 const BUFFERS_KIB: usize = 128 << 10;
 
@@ -31,9 +32,9 @@ impl Tracing {
     pub(crate) fn start(threads: &[u32], events: &[(&str, &[&str])]) -> Tracing {
         let tracefs = mounted().expect("mount tracefs, as root");
         let root = PathBuf::from(format!("/proc/self/fd/{}", tracefs.as_raw_fd()));
-        let instance = root.join("instances").join(INSTANCE);
-        // Of a test that was killed.
-        let _ = fs::remove_dir(&instance);
+        let instances = root.join("instances");
+        remove_those_of_the_killed(&instances);
+        let instance = instances.join(format!("{INSTANCE}{}", gettid().as_raw_nonzero()));
         fs::create_dir(&instance).expect("an instance of tracing");
         let tracing = Tracing {
             instance,
@@ -79,6 +80,16 @@ impl Tracing {
 impl Drop for Tracing {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.instance);
+    }
+}
+
+fn remove_those_of_the_killed(instances: &Path) {
+    for instance in fs::read_dir(instances).into_iter().flatten().flatten() {
+        let name = instance.file_name();
+        let of = name.to_str().and_then(|name| name.strip_prefix(INSTANCE));
+        if of.is_some_and(|thread| !Path::new("/proc").join(thread).exists()) {
+            let _ = fs::remove_dir(instance.path());
+        }
     }
 }
 

@@ -64,6 +64,8 @@ pub(super) fn told(
         | (Reason::Stopped, "by a signal" | "by a debugger" | "frozen") => {
             return Some(Idleness::Waiting);
         }
+        // It may be a lock that nobody ever releases.
+        (Reason::Unknown, _) if end == WaitEnd::WAIT_END_NONE => return None,
         _ if end == WaitEnd::WAIT_END_NONE => return Some(Idleness::Dormant),
         (Reason::Kernel, "kernel thread") => return Some(Idleness::Idle),
         (Reason::Network | Reason::LocalIpc, "send" | "connect") => {
@@ -218,6 +220,12 @@ mod tests {
                 NO_SIDE,
                 WaitEnd::WAIT_END_NONE,
                 Some(Dormant),
+            ),
+            (
+                (Reason::Unknown, "futex"),
+                NO_SIDE,
+                WaitEnd::WAIT_END_NONE,
+                None,
             ),
             (
                 (Reason::Condition, "semaphore"),
