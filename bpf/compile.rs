@@ -12,6 +12,8 @@ use libbpf_rs::btf::Btf;
 
 #[path = "layout.rs"]
 mod layout;
+#[path = "relocations.rs"]
+mod relocations;
 
 /// Compiles each `src/NAME.bpf.c` to `NAME.bpf.o`, and generates a skeleton of it, and
 /// `programs.rs` with a module for each and a list of them all. `bpf` is the folder of
@@ -65,13 +67,16 @@ pub(crate) fn compile(bpf: &str) -> ExitCode {
 
 /// Writes `NAME.layout.rs`, for the module to include.
 fn assert_layout(out: &Path, program: &str) -> Result<(), Box<dyn Error>> {
-    let elf = fs::read(out.join(format!("{program}.bpf.o")))?;
+    let path = out.join(format!("{program}.bpf.o"));
+    let elf = fs::read(&path)?;
     let skeleton = fs::read_to_string(out.join(format!("{program}.skel.rs")))?;
     let btf = Btf::from_raw(program, &elf)?.ok_or("it has no BTF")?;
     let assertions = layout::assertions(&btf, &skeleton);
+    let types = relocations::names_of_types(&path, &btf)?;
+    let types = format!("pub const TYPES: &[&str] = &{types:?};\n");
     Ok(fs::write(
         out.join(format!("{program}.layout.rs")),
-        assertions,
+        assertions + &types,
     )?)
 }
 
@@ -98,7 +103,8 @@ fn modules(programs: &[String]) -> String {
              include!(concat!(env!(\"OUT_DIR\"), \"/{program}.layout.rs\"));\n    \
              pub const OBJECT: crate::Object = crate::Object {{\n        \
              name: \"{program}\",\n        \
-             elf: include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{program}.bpf.o\")),\n    \
+             elf: include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{program}.bpf.o\")),\n        \
+             types: TYPES,\n    \
              }};\n\
              }}\n"
         )

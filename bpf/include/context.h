@@ -38,7 +38,7 @@ static __always_inline enum context current_context(void)
 
 	if (!preempt_count_from_runqueue)
 		return CONTEXT_UNKNOWN;
-	address = read_task(current_task(), se.cfs_rq, rq);
+	address = read_task(untrusted(current_task()), se.cfs_rq, rq);
 	address += preempt_count_from_runqueue;
 	if (bpf_core_type_exists(struct pcpu_hot))
 		address +=

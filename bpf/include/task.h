@@ -30,10 +30,28 @@ static __always_inline bool tasks_have_types(void)
 }
 
 /*
+ * Costs nothing when it runs. Since 6.2.
+ */
+extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
+
+/* The ID of struct task_struct among the kernel's types, or 0. Set by user space. */
+const volatile u32 task_type = 0;
+
+/*
+ * @task as a pointer that the verifier does not trust: whenever a pointer is loaded
+ * by one that it trusts it looks through all types of the kernel four times, on every
+ * path that leads there.
+ */
+static __always_inline struct task_struct *untrusted(struct task_struct *task)
+{
+	if (task_type && bpf_ksym_exists(bpf_rdonly_cast))
+		return bpf_rdonly_cast(task, task_type);
+	return task;
+}
+
+/*
  * task->a->b->..., given as task, a, b, ...: a load each where types are known,
- * else a call each. What leads to nowhere reads as 0. For what is loaded often: at
- * each load of a pointer the verifier looks through all types of the kernel four
- * times, on every path that leads there.
+ * else a call each. What leads to nowhere reads as 0. For what is loaded often.
  */
 #define read_task(task, ...)                                                   \
 	(tasks_have_types() ? ___arrow(task, __VA_ARGS__) :                    \
@@ -131,7 +149,7 @@ static __always_inline u32 namespace_pid(struct task_struct *task)
  */
 static __always_inline u64 process_started(struct task_struct *task)
 {
-	return read_task(task, group_leader, start_time);
+	return read_task(untrusted(task), group_leader, start_time);
 }
 
 /*

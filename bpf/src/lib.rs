@@ -13,6 +13,8 @@ pub struct Object {
     pub name: &'static str,
     /// An ELF file with BTF, for libbpf to load.
     pub elf: &'static [u8],
+    /// The names of the kernel's types that it reads, in order.
+    pub types: &'static [&'static str],
 }
 
 include!(concat!(env!("OUT_DIR"), "/programs.rs"));

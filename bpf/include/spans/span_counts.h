@@ -117,32 +117,25 @@ struct {
 	__type(value, struct recent_sums);
 } recent_sums SEC(".maps");
 
-/* The number of the highest bit that is set in @value, which is not 0. */
+/*
+ * The number of the highest bit that is set in @value, which is not 0: one less than
+ * there are bits up to it. Without a branch, of which the verifier would follow each
+ * to the end.
+ */
 static __always_inline u32 highest_bit(u64 value)
 {
-	u32 bit = 0;
-
-	if (value >> 32) {
-		value >>= 32;
-		bit += 32;
-	}
-	if (value >> 16) {
-		value >>= 16;
-		bit += 16;
-	}
-	if (value >> 8) {
-		value >>= 8;
-		bit += 8;
-	}
-	if (value >> 4) {
-		value >>= 4;
-		bit += 4;
-	}
-	if (value >> 2) {
-		value >>= 2;
-		bit += 2;
-	}
-	return bit + (value >> 1);
+	value |= value >> 1;
+	value |= value >> 2;
+	value |= value >> 4;
+	value |= value >> 8;
+	value |= value >> 16;
+	value |= value >> 32;
+	/* How many there are in each two bits, in each four, in each eight, in all. */
+	value -= value >> 1 & 0x5555555555555555ULL;
+	value = (value & 0x3333333333333333ULL) +
+		(value >> 2 & 0x3333333333333333ULL);
+	value = (value + (value >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	return (value * 0x0101010101010101ULL >> 56) - 1;
 }
 
 static __always_inline u32 span_bucket(u64 length)

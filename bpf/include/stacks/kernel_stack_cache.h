@@ -215,7 +215,7 @@ static __always_inline void tell(struct saved_stack *stack, u64 address)
 	*told = *told && *told != address ? ALL_MAY_BE_TOLD : address;
 }
 
-#define TOLD_AT_ONCE 16
+#define TOLD_AT_ONCE 8
 
 /*
  * Some frames that the helper told, from @first on, are told from here on, or no
@@ -293,7 +293,7 @@ static __always_inline void begin_to_follow(struct saved_stack *stack)
 	stack->is_refused = false;
 }
 
-#define NOTED_AT_ONCE 16
+#define NOTED_AT_ONCE 8
 
 /*
  * Notes in @slot which of some words from @first on may be return addresses.
@@ -333,7 +333,7 @@ __noinline int note_return_addresses(u32 slot, u32 first)
 	return 0;
 }
 
-#define KEPT_AT_ONCE 16
+#define KEPT_AT_ONCE 8
 
 /*
  * Keeps some of the words that are cached in @slot, from @first on, as

@@ -234,7 +234,7 @@ __noinline u64 walk_by_tables(u32 kind)
 {
 	struct stack_scratch *room = scratch_room(kind);
 	struct task_struct *task = current_task();
-	u64 pages = read_task(task, mm, exec_vm);
+	u64 pages = read_task(untrusted(task), mm, exec_vm);
 	struct unwind_process *process;
 	struct walk_tables tables;
 	struct stack_event *event;
@@ -325,7 +325,7 @@ static __always_inline u64 capture_user_stack(void *ctx, enum scratch kind,
 	u64 id;
 	int bytes;
 
-	if (!want_user_stacks || is_kernel_thread(task) || !read_task(task, mm))
+	if (!want_user_stacks || is_kernel_thread(task) || !read_task(untrusted(task), mm))
 		return STACK_NONE;
 	room = scratch_room(kind);
 	if (!room)

@@ -21,7 +21,7 @@ static __always_inline bool quota_is_used_up(struct task_struct *task)
 	if (bpf_core_field_exists(task->throttled))
 		return read_task(task, throttled);
 	/* Before, all that are in the queue do at once, of which this one ran. */
-	queue = read_task(task, se.cfs_rq);
+	queue = read_task(untrusted(task), se.cfs_rq);
 	if (!bpf_core_field_exists(queue->throttle_count) ||
 	    read_task(task, prio) < MAX_REAL_TIME_PRIORITY)
 		return false;

@@ -27,6 +27,8 @@ pub struct Kernel {
     /// Programs can run when a thread is back on a CPU, as that thread: `sched_exit_tp`,
     /// since 6.15.
     pub shows_returns: bool,
+    /// The ID of `struct task_struct` among the kernel's types. 0 if that is unknown.
+    task_type: u32,
 }
 
 /// What kernels differ in.
@@ -88,6 +90,7 @@ impl Kernel {
             preempt_count_from_runqueue: distance.unwrap_or(0),
             // A wake-up in an interrupt must be known as one, so as not to meet them.
             shows_returns: returns.is_some() && distance.is_some(),
+            task_type: task_type(&btf).unwrap_or(0),
         })
     }
 
@@ -98,6 +101,7 @@ impl Kernel {
 
     /// Tells programs what all must know of the kernel.
     pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
+        object.set("task_type", self.task_type)?;
         object.set("pid_namespace", self.pid_namespace)
     }
 }
@@ -140,6 +144,11 @@ fn switch_arguments(btf: &Btf<'_>) -> SwitchArguments {
         5 => SwitchArguments::SWITCH_STATE_SECOND,
         _ => SwitchArguments::SWITCH_WITHOUT_STATE,
     }
+}
+
+fn task_type(btf: &Btf<'_>) -> Option<u32> {
+    let found = btf.type_by_name::<Struct<'_>>("task_struct")?;
+    Some(found.type_id().into())
 }
 
 /// The distance that `include/context.h` asks for, if all that it takes to

@@ -11,6 +11,7 @@ pub mod iterators;
 mod kernel;
 mod kernel_calls;
 mod kernel_names;
+mod kernel_types;
 pub mod maps;
 mod object;
 mod preflight;

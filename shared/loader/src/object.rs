@@ -18,6 +18,7 @@ use plain::Plain;
 
 use crate::error::{Context, missing};
 use crate::kernel::{lossy, threads_alive};
+use crate::kernel_types::KernelTypes;
 use crate::{Error, Result};
 
 /// The section of constants.
@@ -29,6 +30,8 @@ const VARIABLES: &str = ".bss";
 pub struct OpenObject {
     object: libbpf_rs::OpenObject,
     places: Places,
+    /// For libbpf, which opens it when the object is loaded.
+    _types: Option<KernelTypes>,
 }
 
 /// An object in the kernel.
@@ -50,13 +53,23 @@ struct Place {
 impl OpenObject {
     /// Opens the object of a tool.
     pub fn new(object: &bpf::Object) -> Result<OpenObject> {
+        let types = KernelTypes::named(object.types);
         let mut builder = ObjectBuilder::default();
+        if let Some(types) = &types {
+            let path = types.path();
+            let set = builder.btf_custom_path(path);
+            set.context("hand over the kernel's types")?;
+        }
         let object = builder
             .name(object.name)
             .and_then(|builder| builder.open_memory(object.elf))
             .context(format!("open the BPF object {}", object.name))?;
         let places = Places::read(&object)?;
-        Ok(OpenObject { object, places })
+        Ok(OpenObject {
+            object,
+            places,
+            _types: types,
+        })
     }
 
     /// Sets a constant.
