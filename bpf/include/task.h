@@ -29,9 +29,7 @@ static __always_inline bool tasks_have_types(void)
 					  BPF_FUNC_get_current_task_btf);
 }
 
-/*
- * Costs nothing when it runs. Since 6.2.
- */
+/* Since 6.2. Costs nothing when it runs. */
 extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 
 /* The ID of struct task_struct among the kernel's types, or 0. Set by user space. */

@@ -9,7 +9,9 @@
  *   server    a server waits for requests in epoll, a client asks by the clock, over TCP
  *   pipeline  a source writes by the clock into a pipe, the next read, work, and write on
  *   cron      a thread works by the clock, and asks another over pipes in between
+ *   disk      as cron, but the other sleeps for so long, and all takes twenty times as long
  *   futures   a thread asks a worker by the clock, and waits for the result
+ *   births    a thread starts another by the clock, and waits for its result
  *
  * Who has work to do and waits for somebody is in a function that is called await_…; all
  * other waits are for new work, or for the time to come.
@@ -22,9 +24,7 @@
 
 #include "workload.h"
 
-#define PERIOD_NS (10 * NS_PER_MS)
-
-static uint64_t busy_ns;
+static uint64_t period_ns = 10 * NS_PER_MS, busy_ns;
 
 static void work(void)
 {
@@ -37,7 +37,7 @@ static void work(void)
 /* Until the next full period. */
 static void wait_for_tick(void)
 {
-	sleep_ns(PERIOD_NS - now_ns() % PERIOD_NS);
+	sleep_ns(period_ns - now_ns() % period_ns);
 }
 
 static void take(int fd)
@@ -122,6 +122,28 @@ static void *asker(void *unused)
 	for (;;) {
 		wait_for_tick();
 		put(&jobs);
+		await_result();
+	}
+	return NULL;
+}
+
+static void *one_job(void *unused)
+{
+	(void)unused;
+	name_thread("i_child");
+	work();
+	put(&results);
+	return NULL;
+}
+
+static void *parent(void *unused)
+{
+	(void)unused;
+	name_thread("i_parent");
+	for (;;) {
+		wait_for_tick();
+		check(pthread_detach(start_thread_of(one_job, NULL)),
+		      "pthread_detach");
 		await_result();
 	}
 	return NULL;
@@ -248,13 +270,21 @@ static void *cron(void *unused)
 	return NULL;
 }
 
-static void *backend(void *unused)
+static NOINLINE void await_disk(void)
 {
-	(void)unused;
+	sleep_ns(busy_ns);
+	asm volatile("");
+}
+
+static void *backend(void *sleeps)
+{
 	name_thread("i_backend");
 	for (;;) {
 		take(first_pipe[0]);
-		work();
+		if (sleeps)
+			await_disk();
+		else
+			work();
 		give(second_pipe[1]);
 	}
 	return NULL;
@@ -266,12 +296,17 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
-	busy_ns = PERIOD_NS / 100 * strtoull(argv[2], NULL, 10);
+	if (!strcmp(what, "disk"))
+		period_ns *= 20;
+	busy_ns = period_ns / 100 * strtoull(argv[2], NULL, 10);
 	check(pipe(first_pipe) || pipe(second_pipe), "pipe");
 	if (!strcmp(what, "pool")) {
 		start_thread_of(worker, NULL);
 		start_thread_of(worker, NULL);
 		start_thread_of(source, NULL);
+	} else if (!strcmp(what, "disk")) {
+		start_thread_of(backend, "sleeps");
+		start_thread_of(cron, NULL);
 	} else if (!strcmp(what, "server")) {
 		start_server();
 	} else if (!strcmp(what, "pipeline")) {
@@ -284,6 +319,8 @@ int main(int argc, char **argv)
 	} else if (!strcmp(what, "futures")) {
 		start_thread_of(worker, "answers");
 		start_thread_of(asker, NULL);
+	} else if (!strcmp(what, "births")) {
+		start_thread_of(parent, NULL);
 	} else {
 		return 2;
 	}

@@ -325,7 +325,8 @@ static __always_inline u64 capture_user_stack(void *ctx, enum scratch kind,
 	u64 id;
 	int bytes;
 
-	if (!want_user_stacks || is_kernel_thread(task) || !read_task(untrusted(task), mm))
+	if (!want_user_stacks || is_kernel_thread(task) ||
+	    !read_task(untrusted(task), mm))
 		return STACK_NONE;
 	room = scratch_room(kind);
 	if (!room)

@@ -1,6 +1,7 @@
 //! Whether blocked threads had work: what is shown as idle was, and is most of what was.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use systemscope_tests::printed::folded::bare;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::tries::patiently;
 use systemscope_tests::truth::idleness::{Scenario, Times};
@@ -41,27 +42,57 @@ fn what_is_shown_as_idle_was() {
     }
 }
 
+/// Blocked time of a command of which all threads are born in the window.
+fn commanded(name: &str, seconds: &str) -> Times {
+    let folder = scratch();
+    let program = WorkloadBuilder::new("idle").build_into(folder.path());
+    let path = folder.path().join("command.folded");
+    let tool = Tool::new("offcputime").args(FLAGS).arg("-o").arg(&path);
+    let program = program.display().to_string();
+    let command = ["--", &program, name, "50", seconds];
+    let tool = command.into_iter().fold(tool, |tool, word| tool.arg(word));
+    assert!(tool.run().succeeded().stdout.starts_with(b"ready"));
+    let folded = std::fs::read(&path).expect("what was measured");
+    Times::of(&Folded::parse(&folded))
+}
+
 /// Born in the window: it is known for whom each works.
 #[test]
 fn a_commands_threads_are_known_from_their_birth() {
     let _turn = Turn::share();
-    let folder = scratch();
-    let program = WorkloadBuilder::new("idle").build_into(folder.path());
-    let path = folder.path().join("command.folded");
     for scenario in &Scenario::ALL {
         patiently(|| {
-            let tool = Tool::new("offcputime").args(FLAGS).arg("-o").arg(&path);
-            let program = program.display().to_string();
-            let command = ["--", &program, scenario.name, "50", "2"];
-            let tool = command.into_iter().fold(tool, |tool, word| tool.arg(word));
-            assert!(tool.run().succeeded().stdout.starts_with(b"ready"));
-            let folded = std::fs::read(&path).expect("what was measured");
-            let times = Times::of(&Folded::parse(&folded));
+            let times = commanded(scenario.name, "2");
             let what = format!("{}: {times:?}", scenario.name);
             assert!(times.precision() >= PRECISION, "{what}");
             assert!(times.recall() >= RECALL, "{what}");
         });
     }
+}
+
+/// Whoever starts a thread waits for its result.
+#[test]
+fn who_is_born_answers_who_bore_it() {
+    let _turn = Turn::share();
+    patiently(|| {
+        let times = commanded("births", "1");
+        assert!(times.precision() >= PRECISION, "{times:?}");
+        assert!(times.waiting * 4 > times.blocked(), "{times:?}");
+    });
+}
+
+/// Whoever answers is woken by the time alone, as far as the window shows, before it does.
+#[test]
+fn who_asked_before_the_window_is_not_given_work() {
+    let _turn = Turn::share();
+    let workload = Workload::start("idle", &["disk", "95"]);
+    let tool = Tool::new("offcputime").args(FLAGS).pid(workload.pid());
+    let waits = tool
+        .folded(1.5)
+        .only(|line| line.has("await_backend") && line.leaf().ends_with("]_[o]"));
+    assert!(waits.total() > 1_000_000_000, "{waits}");
+    let idle = waits.only(|line| bare(line.leaf()).ends_with(" (idle)]"));
+    assert_eq!(idle.total(), 0, "{waits}");
 }
 
 #[test]

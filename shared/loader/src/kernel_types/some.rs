@@ -33,6 +33,9 @@ const DECLARATION_TAG: u32 = 17;
 const TYPE_TAG: u32 = 18;
 const ENUM64: u32 = 19;
 
+/// Of what says the kind and the number of parts.
+const UNUSED: u32 = 0x60ff_0000;
+
 /// Of `types` those that have one of `names`, and what is inside of them. What they point
 /// to is void.
 pub(super) fn some_of(types: &[u8], names: &[&str]) -> Option<Vec<u8>> {
@@ -99,6 +102,9 @@ impl<'a> Types<'a> {
         let bytes = self.bytes.get(place..)?;
         let info = number(bytes, 4)?;
         let (kind, parts) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
+        if info & UNUSED != 0 {
+            return None;
+        }
         let length = match kind {
             POINTER | FORWARD | TYPEDEF | VOLATILE | CONST | RESTRICT | FUNCTION | FLOAT
             | TYPE_TAG => 0,

@@ -56,7 +56,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (!waker || thread->off_since == thread->started)",
             "if (!waker)",
         ),
-        expected: Caught(&[IDLE]),
+        expected: Caught(&["timed::idleness::who_asked_before_the_window_is_not_given_work"]),
     },
     Mutant {
         rule: "only what threads of certain origin do tells something",
@@ -70,8 +70,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         rule: "who is born works for who bore it",
         file: "include/clock/work.h",
-        change: ("	thread->work.certainty = CERTAIN;\n}", "}"),
-        expected: Caught(&[FROM_BIRTH]),
+        change: (
+            "	thread->work.clients[0] = bpf_get_current_task() | IS_CERTAIN;\n",
+            "",
+        ),
+        expected: Caught(&["timed::idleness::who_is_born_answers_who_bore_it"]),
     },
     Mutant {
         rule: "of a wait for a lock it is noted who ended it",
