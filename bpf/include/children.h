@@ -39,13 +39,12 @@ static __always_inline void describe_process(struct process_event *event,
 {
 	event->kind = EVENT_PROCESS;
 	event->pid = namespace_pid(task);
-	event->parent =
-		namespace_pid(read_task(untrusted(task), group_leader,
-					real_parent));
+	event->parent = namespace_pid(
+		read_task(untrusted(task), group_leader, real_parent));
 	event->length = 0;
 	event->instance = process_instance(task);
-	event->started = read_task(untrusted(task), group_leader,
-				   start_boottime);
+	event->started =
+		read_task(untrusted(task), group_leader, start_boottime);
 }
 
 /* Whether there is room for the process of @task, which is measured from now on. */
