@@ -115,18 +115,6 @@ static void *worker(void *answers)
 	return NULL;
 }
 
-static void *asker(void *unused)
-{
-	(void)unused;
-	name_thread("i_asker");
-	for (;;) {
-		wait_for_tick();
-		put(&jobs);
-		await_result();
-	}
-	return NULL;
-}
-
 static void *one_job(void *unused)
 {
 	(void)unused;
@@ -136,14 +124,16 @@ static void *one_job(void *unused)
 	return NULL;
 }
 
-static void *parent(void *unused)
+static void *asker(void *bears)
 {
-	(void)unused;
-	name_thread("i_parent");
+	name_thread("i_asker");
 	for (;;) {
 		wait_for_tick();
-		check(pthread_detach(start_thread_of(one_job, NULL)),
-		      "pthread_detach");
+		if (bears)
+			check(pthread_detach(start_thread_of(one_job, NULL)),
+			      "pthread_detach");
+		else
+			put(&jobs);
 		await_result();
 	}
 	return NULL;
@@ -320,7 +310,7 @@ int main(int argc, char **argv)
 		start_thread_of(worker, "answers");
 		start_thread_of(asker, NULL);
 	} else if (!strcmp(what, "births")) {
-		start_thread_of(parent, NULL);
+		start_thread_of(asker, "bears");
 	} else {
 		return 2;
 	}

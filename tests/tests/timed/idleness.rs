@@ -1,11 +1,14 @@
 //! Whether blocked threads had work: what is shown as idle was, and is most of what was.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::path::PathBuf;
+
 use systemscope_tests::printed::folded::bare;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::tries::patiently;
 use systemscope_tests::truth::idleness::{Scenario, Times};
 use systemscope_tests::{Folded, Tool, Turn, Workload, WorkloadBuilder};
+use tempfile::TempDir;
 
 const FLAGS: &str = "-m 0 --reasons --states --nanoseconds";
 /// Of what is shown as idle at least so much was.
@@ -42,27 +45,39 @@ fn what_is_shown_as_idle_was() {
     }
 }
 
-/// Blocked time of a command of which all threads are born in the window.
-fn commanded(name: &str, seconds: &str) -> Times {
-    let folder = scratch();
-    let program = WorkloadBuilder::new("idle").build_into(folder.path());
-    let path = folder.path().join("command.folded");
-    let tool = Tool::new("offcputime").args(FLAGS).arg("-o").arg(&path);
-    let program = program.display().to_string();
-    let command = ["--", &program, name, "50", seconds];
-    let tool = command.into_iter().fold(tool, |tool, word| tool.arg(word));
-    assert!(tool.run().succeeded().stdout.starts_with(b"ready"));
-    let folded = std::fs::read(&path).expect("what was measured");
-    Times::of(&Folded::parse(&folded))
+/// The workload as a command of tools: all of its threads are born in the window.
+struct Command {
+    folder: TempDir,
+    program: PathBuf,
+}
+
+impl Command {
+    fn build() -> Command {
+        let folder = scratch();
+        let program = WorkloadBuilder::new("idle").build_into(folder.path());
+        Command { folder, program }
+    }
+
+    /// Blocked time while it runs.
+    fn times(&self, scenario: &str, seconds: &str) -> Times {
+        let path = self.folder.path().join("command.folded");
+        let tool = Tool::new("offcputime").args(FLAGS).arg("-o").arg(&path);
+        let tool = tool.arg("--").arg(&self.program);
+        let finished = tool.args(&format!("{scenario} 50 {seconds}")).run();
+        assert!(finished.succeeded().stdout.starts_with(b"ready"));
+        let folded = std::fs::read(&path).expect("what was measured");
+        Times::of(&Folded::parse(&folded))
+    }
 }
 
 /// Born in the window: it is known for whom each works.
 #[test]
 fn a_commands_threads_are_known_from_their_birth() {
     let _turn = Turn::share();
+    let command = Command::build();
     for scenario in &Scenario::ALL {
         patiently(|| {
-            let times = commanded(scenario.name, "2");
+            let times = command.times(scenario.name, "2");
             let what = format!("{}: {times:?}", scenario.name);
             assert!(times.precision() >= PRECISION, "{what}");
             assert!(times.recall() >= RECALL, "{what}");
@@ -74,8 +89,9 @@ fn a_commands_threads_are_known_from_their_birth() {
 #[test]
 fn who_is_born_answers_who_bore_it() {
     let _turn = Turn::share();
+    let command = Command::build();
     patiently(|| {
-        let times = commanded("births", "1");
+        let times = command.times("births", "1");
         assert!(times.precision() >= PRECISION, "{times:?}");
         assert!(times.waiting * 4 > times.blocked(), "{times:?}");
     });
