@@ -6,7 +6,8 @@ PID       ?=
 DURATION  ?= 10
 FREQ      ?= 49
 MIN_BLOCK ?= 1000
-# For `make test`: words, one of which each test has in its name. None: all.
+# For `make test` and `make test-kernels`: words, one of which each test has in its
+# name. None: all.
 TESTS     ?=
 # For `make soak`:
 MINUTES   ?= 5
@@ -80,7 +81,7 @@ test-kernels: build
 	@echo '==> Building workloads, as root as the tests do' >&2
 	@$(RUNNER) $(CARGO) test --quiet --locked -p systemscope-tests --lib workload::
 	@$(CARGO) build --quiet --locked -p systemscope-tests --bins
-	@CARGO_TARGET_DIR='$(TARGET)' scripts/kernels/run.sh
+	@CARGO_TARGET_DIR='$(TARGET)' scripts/kernels/run.sh $(TESTS)
 
 truth: build
 	@scripts/packages.sh truth

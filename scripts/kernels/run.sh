@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs what is in scripts/kernels/tests on kernels of Debian's in virtual
-# machines, prints a table of what works on each, and fails if something does
-# not. KERNELS names the releases, all unless told. See docs/kernels.md.
+# run.sh [WORD...]: runs what is in scripts/kernels/tests, or those lines of it that
+# have one of the words in them, on kernels of Debian's in virtual machines, prints
+# a table of what works on each, and fails if something does not. KERNELS names the
+# releases, all unless told. See docs/kernels.md.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -31,7 +32,10 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 # What runs in the background hears no Ctrl-C.
 trap 'trap "" TERM; kill 0; exit 1' INT TERM
-grep -v '^#' scripts/kernels/tests >"$folder/tests"
+grep -v '^#' scripts/kernels/tests | grep -F "$(printf '%s\n' "${@:-}")" >"$folder/tests" || {
+	echo "kernels: no line of scripts/kernels/tests has one of these in it: $*" >&2
+	exit 2
+}
 count=$(wc -l <"$folder/tests")
 
 # boot KERNEL FIRST FILE: boots once, and goes on with test number FIRST. What
