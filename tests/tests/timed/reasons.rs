@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use systemscope_tests::printed::folded;
 use systemscope_tests::programs::cgroup;
 use systemscope_tests::programs::quota::Quota;
+use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::tries::patiently;
 use systemscope_tests::{Cgroup, Folded, Line, Tool, Turn, Workload, WorkloadBuilder};
@@ -252,14 +253,16 @@ fn a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu() {
     let _turn = Turn::share();
     patiently(|| {
         let mut spinner = Workload::start("spinners", &[1, 60]);
-        let quota = Quota::of_percent(20);
+        // So little that the quota is what holds it up, however many others compute.
+        let quota = Quota::of_percent(5);
         quota.take(spinner.pid());
         spinner.go();
-        let (since, before) = (Instant::now(), quota.used_up_ns());
         let tool = Tool::new("offcputime").args("--reasons --states --nanoseconds");
-        let folded = tool.pid(spinner.pid()).folded(2.0);
-        let used_up = quota.used_up_ns() - before;
-        let share = used_up as f64 / since.elapsed().as_nanos() as f64;
+        let tool = tool.pid(spinner.pid()).arg("2").start_measuring();
+        let (since, before) = (Instant::now(), quota.used_up_ns());
+        let measured = tool.finish_within(PATIENCE).succeeded();
+        let share = (quota.used_up_ns() - before) as f64 / since.elapsed().as_nanos() as f64;
+        let folded = Folded::parse(&measured.stdout);
         let folder = scratch();
         let tool = Tool::new("wallclock")
             .args("-d 1 -o out")
