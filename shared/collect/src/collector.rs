@@ -24,11 +24,11 @@ use crate::living::Living;
 use crate::objects::Objects;
 use crate::session::accounts::Account;
 use crate::session::pre_existing::stack_of;
+use crate::session::window_variables::WindowVariables;
 use crate::stacks::{Outcome, Stacks, UserStack};
 use crate::thread_names::ThreadNames;
 use crate::unwinding::{Dumped, MOST_DUMPS, Unwinder};
 use crate::wakers::Wakers;
-use crate::window_variables::WindowVariables;
 
 /// How often to look what nobody needs any more.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);

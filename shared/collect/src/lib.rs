@@ -21,8 +21,6 @@ mod stacks;
 mod thread_names;
 mod unwinding;
 mod wakers;
-mod walking;
-mod window_variables;
 
 pub use collector::{Collected, Collector};
 pub use draft::Detail;
@@ -31,5 +29,4 @@ pub use session::{Charge, ClockSession, OffCpuFilter, SamplingSession, Session, 
 pub use spans::{NEVER, Question, SpanCollector};
 pub use stack_choice::StackChoice;
 pub use symbolize::Sources;
-pub use unwinding::{CallGraph, Space, Unwinder};
-pub use walking::{Languages, Walking};
+pub use unwinding::{CallGraph, Languages, Space, Unwinder, Walking};

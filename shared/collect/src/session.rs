@@ -7,6 +7,7 @@ pub(crate) mod pre_existing;
 mod returns;
 mod sampling;
 mod unseen_departures;
+pub(crate) mod window_variables;
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -15,8 +16,8 @@ use loader::Result;
 
 use crate::Collected;
 
-pub use accounts::{OffCpuFilter, ThreadKind};
-pub use clock::{Charge, ClockSession};
+pub use accounts::{Charge, OffCpuFilter, ThreadKind};
+pub use clock::ClockSession;
 pub use sampling::SamplingSession;
 
 /// An object that is attached, until it is known what it counted.

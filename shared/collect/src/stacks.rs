@@ -18,9 +18,8 @@ use symbolize::{Location, Process, Sources, Symbolizer};
 use crate::draft::Detail;
 use crate::living::Living;
 use crate::stacks::processes::Processes;
-use crate::stacks::python::{Extent, Functions, PythonFrames};
-use crate::unwinding::Python;
-use crate::walking::{Depths, Languages, Walking};
+use crate::stacks::python::{Extent, Functions};
+use crate::unwinding::{Depths, Languages, Python, PythonFrames, Walking};
 
 pub(crate) use naming::{NamedStack, Quality};
 pub(crate) use walks::{Outcome, WalkEnd, Walks};

@@ -11,6 +11,13 @@ use libbpf_rs::btf::{Btf, BtfKind, BtfType, ReferencesType};
 use crate::error::Context;
 use crate::{Error, OpenObject, Result};
 
+mod calls;
+mod names;
+pub(crate) mod types;
+
+pub use calls::kernel_calls;
+pub use names::kernel_names;
+
 /// `PROC_PID_INIT_INO` of include/linux/proc_ns.h: the initial PID namespace.
 const INITIAL_PID_NAMESPACE: u64 = 0xeffffffc;
 

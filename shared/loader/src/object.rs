@@ -17,8 +17,8 @@ use libbpf_rs::{
 use plain::Plain;
 
 use crate::error::{Context, missing};
+use crate::kernel::types::KernelTypes;
 use crate::kernel::{lossy, threads_alive};
-use crate::kernel_types::KernelTypes;
 use crate::{Error, Result};
 
 /// The section of constants.

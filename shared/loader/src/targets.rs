@@ -128,7 +128,7 @@ impl Targets {
         object.variable("first_awaited_ns")
     }
 
-    /// Tells programs how to choose whom they measure: `include/filter.h`.
+    /// Tells programs how to choose whom they measure: `include/targets/filter.h`.
     pub fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         if let Some(pid) = self.only_pid(kernel) {
             object.set("only_pid", pid)?;

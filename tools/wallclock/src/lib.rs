@@ -6,6 +6,7 @@ mod children;
 mod cpus;
 mod output;
 mod progress;
+mod roles;
 mod session;
 mod tables;
 mod targets;

@@ -8,7 +8,7 @@ use export::report::{self, Cpus, Known, Process, Row, Run};
 use profile::Name;
 use profile::merge::{Merged, ThreadProfile};
 
-use crate::output::role;
+use crate::roles::role;
 
 /// How many threads a table shows.
 const ROWS: usize = 20;

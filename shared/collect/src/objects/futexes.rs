@@ -7,8 +7,9 @@ use profile::{Reason, ThreadId};
 use symbolize::{Data, Process, Symbolizer, Variable};
 
 use super::{comm, owner};
-use crate::reasons::PYTHON_RUNTIME;
 
+/// The variable that Python's global lock is in.
+pub(crate) const PYTHON_RUNTIME: &str = "_PyRuntime";
 /// FUTEX_WAIT and FUTEX_WAIT_BITSET of `include/uapi/linux/futex.h`.
 const WAITS: [u32; 2] = [0, WAIT_BITSET];
 const WAIT_BITSET: u32 = 9;

@@ -13,7 +13,7 @@ use symbolize::{Process, Symbolizer};
 use crate::interner::Interner;
 use listeners::Listeners;
 
-pub(crate) use futexes::{Futex, FutexPlaces};
+pub(crate) use futexes::{Futex, FutexPlaces, PYTHON_RUNTIME};
 
 /// Objects kept at most.
 const MOST_KEPT: usize = 1 << 16;

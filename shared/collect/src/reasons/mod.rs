@@ -11,7 +11,7 @@ use bpf::types::{SocketSide, WaitEnd};
 use profile::{Idleness, Name, Profile, Reason, Stack, StackId, ThreadId, Why};
 use symbolize::Frame;
 
-use crate::objects::{Futex, Object, Objects};
+use crate::objects::{Futex, Object, Objects, PYTHON_RUNTIME};
 use crate::stacks::Captured;
 
 use idleness::{Evidence, Site, Who};
@@ -21,8 +21,6 @@ use kernel_functions::{DIRECT, FAULT, FUTEX, RECLAIM, SWAP, Says, WRITES, is_sch
 const UNKNOWN: (Reason, &str) = (Reason::Unknown, "unknown");
 /// What there was no room to tell apart.
 const OTHER: &str = "other";
-/// The variable that Python's global lock is in.
-pub(crate) const PYTHON_RUNTIME: &str = "_PyRuntime";
 /// The lock that Python's threads take turns by.
 const GIL: (Reason, &str) = (Reason::Lock, "GIL");
 /// What a thread that could run waits for where no CPU would help.

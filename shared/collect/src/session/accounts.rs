@@ -15,7 +15,11 @@ use profile::{Clock, ThreadId};
 use super::{returns, unseen_departures};
 use crate::StackChoice;
 use crate::draft::Draft;
-use crate::session::clock::Charge;
+
+/// What an off-CPU interval that is open at the end counts for, and with which waker;
+/// what was read of its thread then, if that was listed.
+pub type Charge<'a, Record> =
+    Box<dyn Fn(&Record, Tally, Option<&OpenInterval>) -> Option<(Tally, u64)> + 'a>;
 
 /// Which threads are chosen where none is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +52,7 @@ impl ThreadKind {
     }
 }
 
-/// Whether a thread is one of the kernel's own: set_ids() of `include/clock/thread_clock.h`.
+/// Whether a thread is one of the kernel's own: set_ids() of `include/clock/thread_record.h`.
 fn is_kernel_thread(thread: &Thread) -> bool {
     thread.instance == 0
 }

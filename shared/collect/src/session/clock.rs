@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use bpf::types::{ClockRecord, Departure, OpenInterval, Tally};
+use bpf::types::{ClockRecord, Departure};
 use libbpf_rs::{Link, Map, ProgramMut};
 use loader::{Kernel, LoadedObject, Result, Targets, Variable, sleep_until};
 
-use crate::session::accounts::{Account, ThreadClocks, close_record};
+use crate::session::accounts::{Account, Charge, ThreadClocks, close_record};
 use crate::session::moves::Moves;
 use crate::session::pre_existing::{EarlyStacks, find_preexisting};
 use crate::session::returns::Returns;
@@ -21,11 +21,6 @@ const HOOKS: [&str; 4] = [
     "sched_wakeup_new",
     "sched_process_exec",
 ];
-
-/// What an off-CPU interval that is open at the end counts for, and with which waker;
-/// what was read of its thread then, if that was listed.
-pub type Charge<'a, Record> =
-    Box<dyn Fn(&Record, Tally, Option<&OpenInterval>) -> Option<(Tally, u64)> + 'a>;
 
 /// An object that is attached.
 pub struct ClockSession<'a, Record> {

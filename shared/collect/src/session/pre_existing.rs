@@ -12,9 +12,8 @@ use symbolize::Process;
 use unwind::{End, ProcessMemory, Walk, walk_frame_pointers};
 
 use crate::Collector;
-use crate::stacks::python::PythonFrames;
 use crate::stacks::{Outcome, Stacks, UserStack};
-use crate::unwinding::{Dumped, Unwinder, process_of, registers};
+use crate::unwinding::{Dumped, PythonFrames, Unwinder, process_of, registers};
 
 /// After this many stacks what the program sent meanwhile is taken.
 const STACKS_AT_ONCE: usize = 64;

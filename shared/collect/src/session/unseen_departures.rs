@@ -48,7 +48,7 @@ fn depart(thread: &mut Thread, time: u64) {
     thread.clock = time << 2 | BLOCKED;
 }
 
-/// THREAD_BLOCKED of `include/clock/thread_clock.h`.
+/// THREAD_BLOCKED of `include/clock/thread_record.h`.
 const BLOCKED: u64 = 2;
 
 /// How long a thread has run in all its life, nanoseconds, if it sleeps.

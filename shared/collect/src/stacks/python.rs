@@ -4,27 +4,17 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use bpf::types::{MixedStack, PYTHON_ANCHOR, PythonEnd, PythonFunction, PythonLink};
-use languages::interleave::{Link, Mixed, interleave, interleave_each};
-use languages::python::{
-    self, Anchoring, Chain, CodeObject, End, Frame, Layout, Pieces, Version, layout,
-};
+use bpf::types::PythonFunction;
+use languages::interleave::{Mixed, interleave, interleave_each};
+use languages::python::{self, Anchoring, CodeObject, End, Frame, Pieces, Version};
 use profile::FrameKind;
 use symbolize::{CodeSource, Interpreted, Location, Process, Symbolizer};
 use unwind::ProcessMemory;
 
-use crate::unwinding::Python;
+use crate::unwinding::{Python, PythonFrames, layout_of};
 
 /// Bytes of functions that are remembered: a target can make any number.
 const MOST_BYTES: usize = 128 << 20;
-
-/// Python frames that are to be put between native ones.
-pub(crate) struct PythonFrames {
-    /// Where their functions are.
-    pub(crate) process: Process,
-    pub(crate) layout: &'static Layout,
-    pub(crate) chain: Chain,
-}
 
 /// Where the native frames are on the stack.
 pub(crate) struct Extent<'a> {
@@ -68,49 +58,6 @@ pub(crate) struct Counts {
     not_read: u64,
 }
 
-impl PythonFrames {
-    /// Those of a thread that went on before anybody knew of its interpreter.
-    pub(crate) fn not_read(process: Process, layout: &'static Layout) -> PythonFrames {
-        PythonFrames {
-            process,
-            layout,
-            chain: Chain {
-                links: Vec::new(),
-                end: End::NotRead,
-            },
-        }
-    }
-
-    /// As a program sent them; `None` if it sent what it should not.
-    pub(crate) fn from_event(event: &MixedStack, links: &[PythonLink]) -> Option<PythonFrames> {
-        let link = |link: &PythonLink| match link.instruction {
-            PYTHON_ANCHOR => Link::Anchor(link.code),
-            instruction => Link::Frame(Frame {
-                code: link.code,
-                instruction,
-                checksum: link.checksum,
-            }),
-        };
-        Some(PythonFrames {
-            process: Process {
-                pid: event.pid,
-                instance: event.instance,
-            },
-            layout: layout_of(event.layout)?,
-            chain: Chain {
-                links: links.iter().map(link).collect(),
-                end: match PythonEnd(event.end) {
-                    PythonEnd::PYTHON_WHOLE => End::Whole,
-                    PythonEnd::PYTHON_READ_FAILED => End::ReadFailed,
-                    PythonEnd::PYTHON_TOO_DEEP => End::TooDeep,
-                    PythonEnd::PYTHON_BROKEN => End::Broken,
-                    _ => return None,
-                },
-            },
-        })
-    }
-}
-
 /// What a program sent of a function.
 struct Sent<'a> {
     event: &'a PythonFunction,
@@ -143,15 +90,6 @@ impl Pieces for Sent<'_> {
         });
         read.unwrap_or_default().to_vec()
     }
-}
-
-/// The layout that a program went by.
-fn layout_of(minor: u32) -> Option<&'static Layout> {
-    layout::of(Version {
-        major: 3,
-        minor: u8::try_from(minor).ok()?,
-        free_threaded: false,
-    })
 }
 
 impl Functions {

@@ -6,7 +6,7 @@ use bpf::types::{STACK_DUMP_BYTES, StackDump, StackOwner, UserRegisters};
 use symbolize::Process;
 use unwind::{Memory, ProcessMemory, Registers};
 
-use crate::stacks::python::PythonFrames;
+use super::python_frames::PythonFrames;
 
 /// Memory for dumps that wait, in bytes.
 const MOST_BYTES: usize = 8 << 20;

@@ -15,6 +15,7 @@ use unwind::Built;
 
 use super::kernel_tables::{KernelTables, Placed};
 use super::notes::Notes;
+use super::space::FileTable;
 
 /// Threads that build at most; more would be felt on the machine.
 const MOST_BUILDERS: usize = 4;
@@ -38,14 +39,6 @@ enum State {
     Ready(Arc<Built>, Placed, Option<Interpreter>),
     /// There is none: code is walked by frame pointers.
     Without,
-}
-
-/// A file's table, for those that map it.
-pub(crate) struct FileTable {
-    pub(crate) built: Arc<Built>,
-    pub(crate) python: Option<Interpreter>,
-    pub(crate) first_page: u32,
-    pub(crate) page_count: u32,
 }
 
 type Job = (CodeSource, File, String);

@@ -11,11 +11,16 @@ use plain::Plain;
 use symbolize::Process;
 use unwind::{Rule, Table};
 
-use super::insertion::insert;
-use super::python_layouts;
-use super::ranges::Ranges;
-use super::shard::ShardMemory;
 use super::space::Space;
+
+mod insertion;
+mod python_layouts;
+mod ranges;
+mod shard;
+
+use insertion::insert;
+use ranges::Ranges;
+use shard::ShardMemory;
 
 /// The maps of `include/stacks/unwind_tables.h` and `include/stacks/stack_dump.h`.
 struct Maps<'a> {

@@ -5,13 +5,11 @@
 mod call_graph;
 mod dumps;
 mod files;
-mod insertion;
 mod kernel_tables;
 mod notes;
-mod python_layouts;
-mod ranges;
-mod shard;
+mod python_frames;
 mod space;
+mod walking;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -25,8 +23,6 @@ use symbolize::{CodeMapping, Process, Symbolizer};
 use unwind::{Memory, Mode, ProcessMemory, Registers, Walk, walk};
 
 use crate::living::Living;
-use crate::stacks::python::PythonFrames;
-use crate::walking::{Languages, Walking};
 
 pub use call_graph::CallGraph;
 use dumps::Dumps;
@@ -35,8 +31,11 @@ use files::Files;
 pub(crate) use kernel_tables::make_room_for_tables;
 use kernel_tables::{KernelTables, PlacedMappings};
 use notes::Notes;
+pub(crate) use python_frames::{PythonFrames, layout_of};
 pub(crate) use space::Python;
 pub use space::Space;
+pub(crate) use walking::Depths;
+pub use walking::{Languages, Walking};
 
 /// Part of the time that may go into reading mappings, so that a machine that
 /// starts processes all the time is not made to wait for us.
@@ -400,7 +399,7 @@ impl<'a> Unwinder<'a> {
                 self.is_any_awaited |= known.awaited.is_some();
                 continue;
             };
-            let mut space = Space::new(code, &self.files);
+            let mut space = Space::new(code, |source| self.files.table(source));
             if self.walking.languages == Languages::None {
                 space.forget_languages();
             }

@@ -3,11 +3,17 @@
 use std::sync::Arc;
 
 use bpf::types::UnwindMapping;
-use languages::python::{Layout, Version, layout};
+use languages::python::{Interpreter, Layout, Version, layout};
 use symbolize::{CodeMapping, CodeSource};
 use unwind::{AddressSpace, Built, Code};
 
-use super::files::Files;
+/// A file's table, for those that map it.
+pub(crate) struct FileTable {
+    pub(crate) built: Arc<Built>,
+    pub(crate) python: Option<Interpreter>,
+    pub(crate) first_page: u32,
+    pub(crate) page_count: u32,
+}
 
 /// The executable mappings of a process, with their tables.
 #[derive(Default)]
@@ -41,9 +47,11 @@ struct Mapping {
 }
 
 impl Space {
-    /// The code of a process with all tables that there are for it; each of
-    /// its sources is held.
-    pub(crate) fn new(code: Vec<CodeMapping>, files: &Files) -> Space {
+    /// The code of a process, with the tables that there are of its files.
+    pub(crate) fn new(
+        code: Vec<CodeMapping>,
+        table_of: impl Fn(CodeSource) -> Option<FileTable>,
+    ) -> Space {
         let mut python = None;
         let mappings = code
             .iter()
@@ -55,7 +63,7 @@ impl Space {
                     first_page: 0,
                     page_count: 0,
                 };
-                let Some(file) = files.table(mapping.source) else {
+                let Some(file) = table_of(mapping.source) else {
                     return bare;
                 };
                 // The vDSO has no file: its image begins at the mapping.

@@ -3,18 +3,15 @@
 
 mod columns;
 mod cpus;
-mod gil;
-mod held_up;
 mod known;
 mod numbers;
-mod objects;
 mod process;
 mod processes;
-mod reasons;
 mod summary;
 mod table;
 mod thread;
 mod tree;
+mod waits;
 
 use std::time::Duration;
 
@@ -23,11 +20,11 @@ use profile::{Ending, Losses, Profile, Rate};
 
 pub use cpus::{Cpu, Cpus, write as write_cpus};
 pub use known::Known;
-pub(crate) use objects::Objects;
 pub use process::write as write_process;
 pub use processes::write as write_processes;
 pub use table::write as write_table;
 pub use thread::write as write_thread;
+pub(crate) use waits::objects::Objects;
 
 /// What was asked for and how it went: the same in all reports of a run.
 #[derive(Clone, Debug)]

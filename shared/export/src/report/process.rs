@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use super::columns::{COLUMNS, Column, Sums, cells, legend};
 use super::numbers::{count, settings};
 use super::table::write_longest;
-use super::{Process, Run, gil, held_up, objects, reasons, summary};
+use super::waits::{gil, held_up, objects, reasons};
+use super::{Process, Run, summary};
 
 /// Widths of the columns. Wider cells push the rest to the right.
 const WIDTHS: [usize; 13] = [8, 16, 9, 9, 5, 9, 5, 9, 5, 7, 8, 15, 9];

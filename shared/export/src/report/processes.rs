@@ -8,9 +8,9 @@ use profile::merge::ThreadProfile;
 use super::columns::{BLOCKED, Column, RUNNABLE, SHARE, Sums, legend};
 use super::known::Known;
 use super::numbers::{count, cut, seconds, settings};
-use super::reasons::waited;
 use super::tree::{Listed, Node, busiest, listed};
-use super::{Process, Run, held_up, objects, reasons, summary};
+use super::waits::{held_up, objects, reasons};
+use super::{Process, Run, summary};
 
 /// So many of the kernel's own threads are listed.
 const KERNEL_THREADS: usize = 10;
@@ -201,7 +201,7 @@ impl<'a> Table<'a> {
                 process.pid,
                 row.profile.names[row.thread.thread.comm],
                 seconds(longest.time_ns),
-                waited(row.profile, &longest)
+                reasons::waited(row.profile, &longest)
             )?;
         }
         Ok(())

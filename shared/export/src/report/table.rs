@@ -7,8 +7,8 @@ use comfy_table::{CellAlignment, Table};
 
 use super::columns::{COLUMNS, Sums, cells, legend};
 use super::numbers::{count, seconds, settings};
-use super::reasons::waited;
-use super::{Process, Row, Run, gil, held_up, objects, reasons, summary};
+use super::waits::{gil, held_up, objects, reasons};
+use super::{Process, Row, Run, summary};
 
 /// Writes the first `limit` threads of a process, its sums and what is missing.
 ///
@@ -100,7 +100,7 @@ pub(super) fn write_longest(threads: &[Row<'_>], writer: &mut dyn Write) -> io::
             row.thread.thread.id.tid,
             row.role,
             seconds(longest.time_ns),
-            waited(row.profile, &longest)
+            reasons::waited(row.profile, &longest)
         )?;
     }
     Ok(())

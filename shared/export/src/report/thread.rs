@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use profile::State;
 
 use super::numbers::{count, coverage, percent, seconds, settings};
-use super::reasons::waited;
-use super::{Row, Run, held_up, objects, reasons, summary};
+use super::waits::{held_up, objects, reasons};
+use super::{Row, Run, summary};
 use crate::text::frames::frame_names;
 use crate::text::options::Options;
 
@@ -127,7 +127,7 @@ fn write_heaviest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
             seconds(stack.time_ns),
             error.map_or("-".to_owned(), |error| format!("± {error}")),
             percent(stack.time_ns, row.thread.lifetime_ns),
-            waited(row.profile, &stack)
+            reasons::waited(row.profile, &stack)
         )?;
     }
     Ok(())

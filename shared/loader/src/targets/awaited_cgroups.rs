@@ -1,4 +1,4 @@
-//! Cgroups that are waited for, and the first in one: `include/awaited_cgroups.h`.
+//! Cgroups that are waited for, and the first in one: `include/targets/awaited_cgroups.h`.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// `CGROUP2_SUPER_MAGIC` of include/uapi/linux/magic.h.
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
 /// Cgroups that are looked at, at most, and how deep they may lie in each other:
-/// `MOST_CGROUP_LEVELS` of `include/cgroups.h`.
+/// `MOST_CGROUP_LEVELS` of `include/targets/cgroups.h`.
 const MOST: usize = 1 << 16;
 const MOST_LEVELS: usize = 64;
 /// What is read of a file at most, in bytes.

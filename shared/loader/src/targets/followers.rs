@@ -10,7 +10,7 @@ use super::{ProcessNames, Targets, living_threads};
 use crate::error::Context;
 use crate::{LoadedObject, OpenObject, Result, monotonic_ns};
 
-/// What makes targets while programs run: `include/children.h`, `include/awaited_cgroups.h`.
+/// What makes targets while programs run: `include/targets/children.h`, `include/targets/awaited_cgroups.h`.
 /// Those that are waited for come first, so that what they execute is described.
 const FOLLOWERS: [&str; 7] = [
     "await_cgroup",

@@ -1,4 +1,4 @@
-//! Targets that threads come to belong to, and cease to: `include/cgroups.h` and
+//! Targets that threads come to belong to, and cease to: `include/targets/cgroups.h` and
 //! `include/clock/moves.h`.
 
 use libbpf_rs::{MapCore, MapFlags};

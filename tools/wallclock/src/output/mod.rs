@@ -22,8 +22,6 @@ use crate::tables::{self, Limits};
 use files::Names;
 use results::Results;
 
-pub(crate) use files::role;
-
 /// Where the threads are that are not told of beside formats.
 const ELSEWHERE: &str = "`systemscope report --tables N` shows those of N processes in a capture, as -o FILE.scope makes it";
 

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use profile::{Idleness, Profile, Reason, State, Why};
 
-use super::Row;
-use super::numbers::{cut, percent, seconds};
+use crate::report::Row;
+use crate::report::numbers::{cut, percent, seconds};
 
 /// Less than so much of the time with work, in thousandths, is not told of.
 const LEAST: u64 = 10;
@@ -40,7 +40,7 @@ struct Work {
 
 /// Writes what held these threads up most; nothing if no reason is known. `of_several`: they
 /// are of several processes.
-pub(super) fn write<'a>(
+pub(in crate::report) fn write<'a>(
     rows: impl Iterator<Item = &'a Row<'a>>,
     of_several: bool,
     writer: &mut dyn Write,

@@ -3,7 +3,7 @@
 use bpf::types::{KERNEL_STACK_DEPTH, STACK_DEPTH};
 use loader::{OpenObject, Result};
 
-use crate::CallGraph;
+use super::CallGraph;
 
 /// Whose functions are shown beside native ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

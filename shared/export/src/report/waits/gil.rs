@@ -2,19 +2,22 @@
 
 use profile::{Reason, State};
 
-use super::columns::Column;
-use super::numbers::seconds;
-use super::{Process, Row};
+use crate::report::columns::Column;
+use crate::report::numbers::seconds;
+use crate::report::{Process, Row};
 
 /// What it says.
-pub(super) const COLUMN: Column = Column {
+pub(in crate::report) const COLUMN: Column = Column {
     name: "GIL",
     meaning: "seconds of these in which it waited for Python's global lock",
 };
 
 /// The column's cells: of each of these threads, and of all of the process's; `None` if
 /// nobody waited.
-pub(super) fn cells(process: &Process<'_>, shown: &[Row<'_>]) -> Option<(Vec<String>, String)> {
+pub(in crate::report) fn cells(
+    process: &Process<'_>,
+    shown: &[Row<'_>],
+) -> Option<(Vec<String>, String)> {
     let all: u64 = process.threads.iter().map(waited_ns).sum();
     let of_each = || shown.iter().map(|row| seconds(waited_ns(row))).collect();
     (all > 0).then(|| (of_each(), seconds(all)))

@@ -7,8 +7,8 @@ use std::io::{self, Write};
 
 use profile::{Profile, Reason, Sample, State, Weight, marker};
 
-use super::Row;
-use super::numbers::{count, cut, percent, seconds};
+use crate::report::Row;
+use crate::report::numbers::{count, cut, percent, seconds};
 use crate::text::frames::wakers;
 
 /// So many objects have a line of their own.
@@ -121,7 +121,7 @@ impl Objects {
 }
 
 /// Writes what these threads were blocked on longest; nothing if no object is known.
-pub(super) fn write<'a>(
+pub(in crate::report) fn write<'a>(
     rows: impl Iterator<Item = &'a Row<'a>>,
     writer: &mut dyn Write,
 ) -> io::Result<()> {

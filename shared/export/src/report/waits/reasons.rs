@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use profile::merge::StackTime;
 use profile::{Idleness, Profile, State, ThreadId};
 
-use super::Row;
-use super::numbers::{count, percent, seconds};
+use crate::report::Row;
+use crate::report::numbers::{count, percent, seconds};
 
 /// So many reasons have a line of their own.
 const LISTED: usize = 12;
@@ -41,7 +41,7 @@ impl Sum {
 
 /// Writes the reasons for which these threads were blocked, with their times, which add up
 /// to all blocked time; nothing if no reason is known.
-pub(super) fn write<'a>(
+pub(in crate::report) fn write<'a>(
     rows: impl Iterator<Item = &'a Row<'a>>,
     writer: &mut dyn Write,
 ) -> io::Result<()> {
@@ -113,7 +113,7 @@ fn meaning(idleness: Idleness) -> &'static str {
 }
 
 /// Where and why a thread waited, on one line: `[lock: mutex] futex_wait ← …`.
-pub(super) fn waited(profile: &Profile, stack: &StackTime) -> String {
+pub(in crate::report) fn waited(profile: &Profile, stack: &StackTime) -> String {
     let stack_text = profile.brief(stack.sample.stack);
     match stack.why {
         Some(why) => format!("[{}] {stack_text}", profile.told(why)),
