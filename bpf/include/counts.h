@@ -20,7 +20,7 @@ struct stack_key {
 	u64 waker;
 	/* What the thread waited on, where that is asked: an ID of waits/objects.h. */
 	u64 object;
-	/* How a wait ended: enum wait_end of clock/thread_clock.h. */
+	/* How a wait ended: enum wait_end of clock/thread_record.h. */
 	u64 wait_end;
 	/* Of intervals that were sampled: the nanoseconds that each stands for. */
 	u64 period;

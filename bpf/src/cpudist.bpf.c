@@ -3,7 +3,7 @@
  * How long threads stay on the CPU, off it, or wait for it: spans counted by
  * their length. User space loads the programs for one of these questions only.
  */
-#include "children.h"
+#include "targets/children.h"
 #include "spans/running_spans.h"
 #include "spans/waiting_spans.h"
 

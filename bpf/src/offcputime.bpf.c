@@ -5,7 +5,7 @@
 /* And who ended its last wait, where that is wanted. */
 #define THREAD_MEMBERS SHORT_TIMES u64 waker;
 
-#include "children.h"
+#include "targets/children.h"
 #include "clock/clock_events.h"
 #include "clock/intervals.h"
 #include "stacks/stack_edges.h"

@@ -2,7 +2,7 @@
 /* Blocked time by the sleeper's stack and who woke it. */
 #include "wakers.h"
 
-#include "children.h"
+#include "targets/children.h"
 #include "clock/clock_events.h"
 #include "clock/intervals.h"
 #include "stacks/stack_edges.h"

@@ -4,9 +4,9 @@
 /* A sample is to wake nobody: see can_wait(). */
 #define FIRST_DUMP_CAN_WAIT true
 
-#include "children.h"
+#include "targets/children.h"
 #include "counts.h"
-#include "filter.h"
+#include "targets/filter.h"
 #include "stacks/stack_capture.h"
 #include "window.h"
 

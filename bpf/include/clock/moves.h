@@ -13,7 +13,7 @@
 #ifndef SYSTEMSCOPE_MOVES_H
 #define SYSTEMSCOPE_MOVES_H
 
-#include "cgroups.h"
+#include "targets/cgroups.h"
 
 /* By process, CLOCK_MONOTONIC ns. What user space has long seen makes room. */
 struct {

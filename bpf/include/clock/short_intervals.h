@@ -7,7 +7,7 @@
  * in step with others as often as these (stratified sampling: Cochran, Sampling
  * Techniques, chapter 5). Each that is kept stands for a period.
  *
- * Each thread has its own: SHORT_TIMES are to be members of it (clock/thread_clock.h).
+ * Each thread has its own: SHORT_TIMES are to be members of it (clock/thread_record.h).
  */
 #ifndef SYSTEMSCOPE_SHORT_INTERVALS_H
 #define SYSTEMSCOPE_SHORT_INTERVALS_H

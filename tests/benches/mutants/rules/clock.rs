@@ -1,4 +1,4 @@
-//! The thread clock and its window: `thread_clock.h`, `clock_events.h`,
+//! The thread clock and its window: `thread_record.h`, `thread_clock.h`, `clock_events.h`,
 //! `clock_edges.h`, `window.h`, `task.h`.
 
 use crate::mutant::Expected::{Caught, SameHere};
@@ -132,7 +132,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "time is never made up: without a record, a clock starts now",
-        file: "include/clock/thread_clock.h",
+        file: "include/clock/thread_record.h",
         change: (
             "moved < now || preexisting_are_known || lost.clocks",
             "moved < now",
@@ -308,7 +308,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "-u takes user threads, -k the kernel's",
-        file: "include/clock/thread_clock.h",
+        file: "include/clock/thread_record.h",
         change: (
             "is_kernel_thread(task) == (thread_kind == KERNEL_THREADS)",
             "is_kernel_thread(task) != (thread_kind == KERNEL_THREADS)",

@@ -1,16 +1,12 @@
 //! The rules that the programs follow, each with a change that breaks it.
 
-mod cgroups;
 mod clock;
 mod counts;
 mod interrupts;
-mod kernel_stack_cache;
 mod short_intervals;
 mod spans;
 mod stacks;
 mod targets;
-mod unwind_cache;
-mod unwinding;
 mod waits;
 mod wakers;
 
@@ -21,11 +17,11 @@ pub(crate) const RULES: [&[Mutant]; 13] = [
     clock::MUTANTS,
     short_intervals::MUTANTS,
     targets::MUTANTS,
-    cgroups::MUTANTS,
+    targets::cgroups::MUTANTS,
     stacks::MUTANTS,
-    unwinding::MUTANTS,
-    unwind_cache::MUTANTS,
-    kernel_stack_cache::MUTANTS,
+    stacks::unwinding::MUTANTS,
+    stacks::unwind_cache::MUTANTS,
+    stacks::kernel_stack_cache::MUTANTS,
     wakers::MUTANTS,
     interrupts::MUTANTS,
     counts::MUTANTS,

@@ -1,6 +1,10 @@
 //! Which stack it is, and whose: `stack_capture.h`, `stack_dump.h`,
 //! `stack_edges.h`, `task.h`.
 
+pub(crate) mod kernel_stack_cache;
+pub(crate) mod unwind_cache;
+pub(crate) mod unwinding;
+
 use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 

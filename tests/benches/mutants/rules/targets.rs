@@ -1,12 +1,14 @@
 //! Who is measured: `filter.h`, `children.h`.
 
+pub(crate) mod cgroups;
+
 use crate::mutant::Expected::{Caught, SameHere};
 use crate::mutant::Mutant;
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         rule: "a target's ID that is used again is another process",
-        file: "include/filter.h",
+        file: "include/targets/filter.h",
         change: (
             "process_started(task) <= targets_named_ns;",
             "process_started(task) > 0;",
@@ -15,7 +17,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "one of several targets is a process with its start",
-        file: "include/filter.h",
+        file: "include/targets/filter.h",
         change: (
             "if (started && *started == process_started(task))",
             "if (started)",
@@ -24,19 +26,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "what a target forks is a target",
-        file: "include/children.h",
+        file: "include/targets/children.h",
         change: ("	    !make_target(child))", "	    false)"),
         expected: Caught(&["timed::trees::every_process_of_a_command_is_there_from_exec_on"]),
     },
     Mutant {
         rule: "nobody outside of the tree is a target",
-        file: "include/children.h",
+        file: "include/targets/children.h",
         change: ("!is_target(task, pid, tid) ||", ""),
         expected: Caught(&["timed::trees::a_fork_storm_is_all_there"]),
     },
     Mutant {
         rule: "a process that has been waited for makes room",
-        file: "include/children.h",
+        file: "include/targets/children.h",
         change: ("		bpf_map_delete_elem(&target_pids, &pid);\n", "		;\n"),
         expected: SameHere(
             "there is room for all IDs where pid_max is 32768, as usual with few CPUs",
@@ -44,7 +46,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a process is forgotten with its leader, which is the last",
-        file: "include/children.h",
+        file: "include/targets/children.h",
         change: (
             "	if (task->pid != task->tgid)
 		return 0;
@@ -55,7 +57,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a script that is waited for has its thread's name",
-        file: "include/children.h",
+        file: "include/targets/children.h",
         change: (
             "	if (!found)\n		return false;\n	/* Where",
             "	if (true)\n		return false;\n	/* Where",
@@ -64,7 +66,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a program that is waited for has its file's name",
-        file: "include/children.h",
+        file: "include/targets/children.h",
         change: (
             "if (bpf_map_lookup_elem(&awaited_programs, &file))",
             "if (false)",

@@ -49,7 +49,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "with --chain every thread has a clock",
-        file: "include/clock/thread_clock.h",
+        file: "include/clock/thread_record.h",
         change: (
             "measure_everything ? task->pid : is_chosen(task)",
             "is_chosen(task)",

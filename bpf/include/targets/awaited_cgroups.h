@@ -8,7 +8,7 @@
 #define SYSTEMSCOPE_AWAITED_CGROUPS_H
 
 #include "events.h"
-#include "filter.h"
+#include "targets/filter.h"
 
 /* The longest name of a cgroup that can be waited for, and a NUL. */
 #define CGROUP_NAME_LENGTH 128

@@ -7,9 +7,9 @@
 #ifndef SYSTEMSCOPE_CHILDREN_H
 #define SYSTEMSCOPE_CHILDREN_H
 
-#include "awaited_cgroups.h"
+#include "targets/awaited_cgroups.h"
 #include "events.h"
-#include "filter.h"
+#include "targets/filter.h"
 
 /* The most that is sent of a command line, a power of two. */
 #define COMMAND_LINE_LENGTH 512

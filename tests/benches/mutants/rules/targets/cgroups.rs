@@ -7,7 +7,7 @@ use crate::mutant::Mutant;
 pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         rule: "what is below a cgroup is in it",
-        file: "include/cgroups.h",
+        file: "include/targets/cgroups.h",
         change: (
             "cgroup = BPF_CORE_READ(cgroup, self.parent, cgroup);",
             "cgroup = NULL;",
@@ -16,7 +16,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "whether a cgroup is in a target is found out once",
-        file: "include/cgroups.h",
+        file: "include/targets/cgroups.h",
         change: (
             "	bpf_map_update_elem(&cgroup_membership, &id, &is_member, BPF_ANY);\n",
             "",
@@ -25,7 +25,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "bcc's filters come on top of another choice",
-        file: "include/filter.h",
+        file: "include/targets/filter.h",
         change: ("if (!is_let_through(task))", "if (false)"),
         expected: Caught(&["together::cgroups::bccs_maps_come_on_top_of_another_choice"]),
     },
@@ -55,13 +55,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a thread that comes again has another stack",
-        file: "include/clock/thread_clock.h",
+        file: "include/clock/thread_record.h",
         change: ("if (!by_membership || since == window_start)", "if (since)"),
         expected: Caught(&["timed::cgroups::who_comes_again_has_the_stack_that_it_has_then"]),
     },
     Mutant {
         rule: "whoever deletes a record tells its account",
-        file: "include/clock/thread_clock.h",
+        file: "include/clock/thread_record.h",
         change: (
             "if (bpf_map_delete_elem(&threads, &key) && by_membership)",
             "if (bpf_map_delete_elem(&threads, &key) && false)",
@@ -103,7 +103,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a cgroup that is waited for is a target from its birth",
-        file: "include/awaited_cgroups.h",
+        file: "include/targets/awaited_cgroups.h",
         change: ("	if (*below)\n		note_cgroup(", "	if (true)\n		note_cgroup("),
         expected: Caught(&[
             "together::cgroups::awaited::a_cgroup_that_is_not_there_yet_is_waited_for",
@@ -111,7 +111,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "what leads to a cgroup that is waited for counts at its own level alone",
-        file: "include/awaited_cgroups.h",
+        file: "include/targets/awaited_cgroups.h",
         change: (
             "level = bpf_map_lookup_elem(&awaited_below, &above);",
             "level = bpf_map_lookup_elem(&awaited_below, &id);",
@@ -122,7 +122,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a unit lies below slices and users' systemd alone",
-        file: "include/awaited_cgroups.h",
+        file: "include/targets/awaited_cgroups.h",
         change: (
             "if (bpf_map_lookup_elem(&holding_units, &above)) {",
             "if (true) {",
@@ -133,7 +133,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "a slice that comes holds units, too",
-        file: "include/awaited_cgroups.h",
+        file: "include/targets/awaited_cgroups.h",
         change: ("			note_cgroup(&holding_units, id, 1);\n", "			;\n"),
         expected: Caught(&[
             "together::cgroups::awaited::a_unit_is_waited_for_wherever_systemd_puts_it",
@@ -141,7 +141,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "the first who moves to a cgroup that is waited for begins the window",
-        file: "include/awaited_cgroups.h",
+        file: "include/targets/awaited_cgroups.h",
         change: ("	note_first((void *)ctx[2]);\n", ""),
         expected: Caught(&[
             "together::cgroups::awaited::the_first_in_an_empty_cgroup_is_waited_for",
@@ -149,7 +149,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         rule: "who is born in a cgroup that is waited for is a member",
-        file: "include/awaited_cgroups.h",
+        file: "include/targets/awaited_cgroups.h",
         change: ("	note_first((void *)ctx[0]);\n", ""),
         expected: Caught(&[
             "together::cgroups::awaited::who_is_born_in_an_empty_cgroup_is_waited_for",

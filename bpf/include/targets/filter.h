@@ -3,7 +3,7 @@
 #ifndef SYSTEMSCOPE_FILTER_H
 #define SYSTEMSCOPE_FILTER_H
 
-#include "cgroups.h"
+#include "targets/cgroups.h"
 #include "task.h"
 
 /*
