@@ -1,22 +1,17 @@
 //! Programs that are run: ours, those of others, and workloads whose truth is known.
 
 pub mod binaries;
-pub mod browser;
-pub mod cgroup;
 pub mod compiling;
-pub mod container;
+mod confined;
 pub mod control;
-pub mod django;
-pub mod mariadb;
-pub mod nginx;
-pub mod peers;
-pub mod pinned_map;
-pub mod podman;
+mod others;
 pub mod process;
-pub mod pythons;
-pub mod quota;
 pub mod simple;
+pub mod sources;
 pub mod tool;
 pub mod wallclock;
 pub mod watch;
 pub mod workload;
+
+pub use confined::{cgroup, container, pinned_map, quota};
+pub use others::{browser, django, mariadb, nginx, peers, podman, pythons};

@@ -11,7 +11,10 @@ use systemscope_tests::truth::statistics::{Program, cost_of};
 use systemscope_tests::{Workload, WorkloadBuilder, cpus_online};
 
 use crate::figures::{BPF_TIME, CPU_TIME, in_turn, shown};
-use crate::memory::Loads;
+
+mod memory;
+
+use memory::Loads;
 
 const ROUNDS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(1000);

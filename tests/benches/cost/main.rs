@@ -4,18 +4,13 @@
 //! one of them in their name.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod building;
-mod commands;
 mod database;
 mod figures;
-mod formats;
 mod hooks;
-mod memory;
 mod python;
 mod sampling;
-mod start_and_end;
 mod switches;
-mod tables;
+mod tool;
 mod wallclock;
 
 use std::process::ExitCode;
@@ -35,12 +30,12 @@ const PARTS: [Part; 18] = [
     ("transactions of MariaDB", database::transactions),
     ("requests to a server in Python", python::requests),
     ("a program that computes", sampling::throughput),
-    ("the tools' own time", building::own_time),
+    ("the tools' own time", tool::building::own_time),
     ("wallclock", wallclock::share_of_a_cpu),
-    ("start and end", start_and_end::times),
-    ("a command from start to end", commands::times),
-    ("unwind tables", tables::build),
-    ("formats", formats::written),
+    ("start and end", tool::start_and_end::times),
+    ("a command from start to end", tool::commands::times),
+    ("unwind tables", tool::tables::build),
+    ("formats", tool::formats::written),
 ];
 
 fn main() -> ExitCode {

@@ -1,6 +1,5 @@
 //! What functions of Python cost: a thread that has them, one that has none, and a server.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use systemscope_tests::printed::output::median;
 use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::programs::peers::{Profiler, beside};
 use systemscope_tests::programs::pythons::some_pythons;
+use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::statistics::cost_of;
 use systemscope_tests::{Account, Running, Workload, cpus_online};
@@ -37,7 +37,7 @@ pub(crate) fn frames(table: &mut Table) {
         let start = |functions: u64| {
             let mut command = Command::new("taskset");
             command.args(["-c", "1"]).arg(&python.path);
-            command.arg(script("deep.py")).arg(functions.to_string());
+            command.arg(source("deep.py")).arg(functions.to_string());
             Workload::run(command, python.path.clone(), scratch())
         };
         let (few, many) = (start(FEW), start(MANY));
@@ -130,7 +130,7 @@ pub(crate) fn without_python(table: &mut Table) {
 pub(crate) fn requests(table: &mut Table) {
     let python = &some_pythons()[0].path;
     let mut command = Command::new(python);
-    command.arg(script("asyncio_server.py"));
+    command.arg(source("asyncio_server.py"));
     let server = Workload::run(command, python.clone(), scratch());
     let contenders = [
         Profiler::ours("offcputime", "-p PID -m 1000"),
@@ -195,10 +195,4 @@ fn requests_per_second(server: &Workload) -> f64 {
         .lines()
         .find_map(|line| line.strip_prefix("Requests/sec:")?.trim().parse().ok());
     rate.unwrap_or_else(|| panic!("no requests in:\n{text}"))
-}
-
-fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("workloads")
-        .join(name)
 }

@@ -5,18 +5,15 @@
 //! choose the claims that have one of them in their name.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod blocked;
 mod books;
 mod changes;
-mod idleness;
 mod machine_wide;
+mod off_cpu;
 mod peers;
 mod programs;
 mod python;
 mod real;
-mod runnable;
 mod shares;
-mod short_waits;
 mod wakers;
 
 use std::process::ExitCode;
@@ -26,15 +23,18 @@ use systemscope_tests::parts::{self, Part};
 const CLAIMS: [Part; 17] = [
     ("time on CPU by function", shares::rows),
     ("samples of each process", machine_wide::rows),
-    ("time blocked by function", blocked::rows),
-    ("time waiting for a CPU", runnable::rows),
-    ("time in short waits", short_waits::rows),
+    ("time blocked by function", off_cpu::blocked::rows),
+    ("time waiting for a CPU", off_cpu::runnable::rows),
+    ("time in short waits", off_cpu::short_waits::rows),
     ("time running", books::rows),
     ("who woke whom", wakers::rows),
     ("what changed", changes::rows),
     ("time by Python function", python::rows),
-    ("idle time of threads made for it", idleness::scenarios),
-    ("idle time of servers", idleness::servers),
+    (
+        "idle time of threads made for it",
+        off_cpu::idleness::scenarios,
+    ),
+    ("idle time of servers", off_cpu::idleness::servers),
     ("MariaDB", |table| real::rows(table, &programs::mariadb())),
     ("nginx", |table| real::rows(table, &programs::nginx())),
     ("Redis", |table| real::rows(table, &programs::redis())),

@@ -2,13 +2,14 @@
 
 use std::any::Any;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
 use systemscope_tests::programs::mariadb::Server;
 use systemscope_tests::programs::peers::installed;
+use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Running, Workload};
 use tempfile::TempDir;
@@ -98,15 +99,9 @@ pub(crate) fn redis() -> Program {
     program("Redis under redis-benchmark", pid, parts)
 }
 
-/// A script of those that the tests run.
-pub(crate) fn script(name: &str) -> PathBuf {
-    let workloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
-    workloads.join(name)
-}
-
 pub(crate) fn python() -> Program {
     let mut interpreter = command("python3");
-    interpreter.arg(script("busy.py")).arg("run");
+    interpreter.arg(source("busy.py")).arg("run");
     talking("Python, threads", interpreter, scratch())
 }
 
@@ -116,7 +111,7 @@ pub(crate) fn node() -> Program {
     // It leaves a log where it runs.
     interpreter
         .arg("--perf-basic-prof")
-        .arg(script("busy.js"))
+        .arg(source("busy.js"))
         .current_dir(folder.path());
     let mut program = talking("node", interpreter, folder);
     let map = RemovedWhenDropped::map_of(program.pid);
@@ -130,7 +125,7 @@ pub(crate) fn java() -> Program {
     compiler
         .arg("-d")
         .arg(folder.path())
-        .arg(script("Busy.java"));
+        .arg(source("Busy.java"));
     let compiled = Running::spawn(compiler, true).finish_within(Duration::from_secs(60));
     compiled.succeeded();
     let mut machine = command("java");
@@ -143,13 +138,13 @@ pub(crate) fn java() -> Program {
 
 pub(crate) fn asyncio_server() -> Program {
     let mut interpreter = command("python3");
-    interpreter.arg(script("asyncio_server.py"));
+    interpreter.arg(source("asyncio_server.py"));
     server("asyncio's server under wrk", interpreter)
 }
 
 pub(crate) fn node_server() -> Program {
     let mut interpreter = command("node");
-    interpreter.arg(script("http_server.js"));
+    interpreter.arg(source("http_server.js"));
     server("node's server under wrk", interpreter)
 }
 

@@ -7,12 +7,13 @@ use systemscope_tests::printed::folded::bare;
 use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::programs::pythons::{Python, some_pythons};
+use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::account::stolen_ns;
 use systemscope_tests::{Folded, Watch, Workload};
 
 use crate::peers::{Peers, say};
-use crate::programs::{RemovedWhenDropped, script};
+use crate::programs::RemovedWhenDropped;
 use crate::shares::{Error, SYSTEMATIC};
 
 const SECONDS: &str = "4";
@@ -139,7 +140,7 @@ fn lock_row(table: &mut Table, program: &Workload, off_cpu: &Folded, stolen_ns: 
 
 fn start(python: &Python, flags: &[&str]) -> Workload {
     let mut command = Command::new(&python.path);
-    command.args(flags).arg(script("phases.py")).arg(SECONDS);
+    command.args(flags).arg(source("phases.py")).arg(SECONDS);
     Workload::run(command, python.path.clone(), scratch())
 }
 

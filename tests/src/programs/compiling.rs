@@ -1,12 +1,12 @@
 //! A machine that is busy with many short processes: a C compiler, over and over.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cpus_online;
+use crate::programs::sources;
 use crate::programs::workload::scratch;
 use crate::truth::account::children_ns;
 
@@ -31,12 +31,8 @@ pub struct Compiled {
 /// Without a compiler.
 pub fn compile_for(length: Duration) -> Compiled {
     let folder = scratch();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
-    let sources = fs::read_dir(&sources).expect("the workloads");
-    let sources: Vec<PathBuf> = sources
-        .map(|entry| entry.expect("the workloads").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
-        .collect();
+    let mut sources = sources::all();
+    sources.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
     let before = children_ns();
     let end = Instant::now() + length;
     let times = thread::scope(|scope| {
@@ -65,7 +61,9 @@ pub fn compile_for(length: Duration) -> Compiled {
 fn compile(source: &Path, object: &Path) {
     // Some ask for libraries' headers that may not be there, and fail sooner.
     Command::new("cc")
-        .args(["-O2", "-c", "-o"])
+        .args(["-O2", "-c", "-I"])
+        .arg(sources::folder())
+        .arg("-o")
         .arg(object)
         .arg(source)
         .stderr(Stdio::null())

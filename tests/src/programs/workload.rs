@@ -17,6 +17,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::programs::process::Running;
+use crate::programs::sources;
 
 /// What a workload is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,10 +141,9 @@ impl WorkloadBuilder {
             (_, true) => &C_FLAGS[..],
             (_, false) => &C_FLAGS_WITHOUT[..],
         };
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
-        let source = sources.join(format!("{}.{extension}", self.name));
+        let source = sources::source(&format!("{}.{extension}", self.name));
         let mut hasher = DefaultHasher::new();
-        for path in [&source, &sources.join("workload.h")] {
+        for path in [&source, &sources::folder().join("workload.h")] {
             fs::read(path)
                 .unwrap_or_else(|error| panic!("read {}: {error}", path.display()))
                 .hash(&mut hasher);
@@ -171,6 +171,9 @@ impl WorkloadBuilder {
             command.env("GOCACHE", folder.join("go-cache"));
             command.env("GOPATH", unfinished.path());
             command.env("CGO_ENABLED", "0");
+        }
+        if matches!(self.language, Language::C | Language::Cpp) {
+            command.arg("-I").arg(sources::folder());
         }
         let output = command
             .args(flags)
@@ -378,9 +381,7 @@ mod tests {
     /// what was built along, to where there is no compiler.
     #[test]
     fn every_workload_in_c_is_built_with_frame_pointers_and_without() {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
-        for entry in fs::read_dir(sources).unwrap() {
-            let path = entry.unwrap().path();
+        for path in sources::all() {
             let name = path.file_stem().unwrap().to_str().unwrap();
             // A library is built as one.
             if path.extension().is_none_or(|extension| extension != "c") || name == "plugin" {

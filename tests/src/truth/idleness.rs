@@ -1,4 +1,4 @@
-//! Who had work while it was blocked: the threads of `tests/workloads/idle.c`.
+//! Who had work while it was blocked: the threads of `tests/workloads/waits/idle.c`.
 
 use crate::printed::folded::{Folded, Line, bare};
 

@@ -3,12 +3,10 @@
 
 mod cgroups;
 mod clock;
-mod global_lock;
 mod idleness;
 mod locks;
 mod objects;
 mod reasons;
-mod runtime_locks;
 mod sampling;
 mod scale;
 mod spans;

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::workload::{Language, scratch};
 use systemscope_tests::{Tool, Turn, Workload, WorkloadBuilder};
 
@@ -73,8 +74,10 @@ fn source_lines_and_inlined_functions_are_listed() {
         .arg(&file)
         .run();
     finished.succeeded();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
-    let path = format!("-source_path={}", sources.display());
+    let path = format!(
+        "-source_path={}",
+        source("inlined.c").with_file_name("").display()
+    );
     let list = pprof(&file, &["-list", "^innermost$", &path]);
     assert!(
         list.contains("ROUTINE ======================== innermost"),

@@ -16,6 +16,7 @@ use rustix::process::Signal;
 use serde::Deserialize;
 use systemscope_tests::printed::python::{Call, Stack, stacks};
 use systemscope_tests::programs::pythons::{Python, pythons, some_pythons};
+use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Finished, Folded, Tool, Turn, Workload, accounts_at_rest};
@@ -61,7 +62,7 @@ fn told(path: &Path) -> Vec<Row> {
 }
 
 fn nesting() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads/nesting.py")
+    source("nesting.py")
 }
 
 /// A run of `nesting.py` from its beginning to its end: what it tells, and what was seen.

@@ -3,12 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
 use systemscope_tests::printed::folded::bare;
+use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{
     Chain, Seen, Turn, UserStacks, Watch, Workload, accounts_at_rest, truth::gdb,
@@ -17,7 +18,7 @@ use systemscope_tests::{
 /// Threads of Python that sleep below calls nested 0 to 3 deep, and main 5.
 fn doze(seconds: &str) -> Workload {
     let mut command = Command::new("/usr/bin/python3");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads/busy.py");
+    let script = source("busy.py");
     command.arg(script).args(["doze", seconds]);
     Workload::run(command, PathBuf::from("/usr/bin/python3"), scratch())
 }

@@ -5,12 +5,13 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use systemscope_tests::printed::folded::bare;
 use systemscope_tests::printed::user_stacks::{assert_most, starts_a_thread};
 use systemscope_tests::programs::mariadb::Server;
+use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::known_chains::{MAIN, Program, THREAD, turned};
 use systemscope_tests::{
@@ -43,17 +44,12 @@ fn calls(line: &Line, function: &str) -> bool {
     frames.any(|frame| frame.split('(').next() == Some(function))
 }
 
-fn script(name: &str) -> PathBuf {
-    let workloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
-    workloads.join(name)
-}
-
 #[test]
 fn python() {
     let _turn = Turn::share();
     let python = PathBuf::from("/usr/bin/python3");
     let mut command = Command::new(&python);
-    command.arg(script("busy.py")).arg("run");
+    command.arg(source("busy.py")).arg("run");
     let busy = Workload::run(command, python, scratch());
     for tool in ["oncputime", "offcputime"] {
         let folded = stacks(tool, busy.pid(), starts_a_thread);
@@ -82,7 +78,7 @@ fn node_with_code_made_at_run_time() {
     let _turn = Turn::share();
     let node = PathBuf::from("/usr/bin/node");
     let mut command = Command::new(&node);
-    command.arg("--perf-basic-prof").arg(script("busy.js"));
+    command.arg("--perf-basic-prof").arg(source("busy.js"));
     // It leaves a log where it runs.
     let folder = scratch();
     command.current_dir(folder.path());

@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::Command;
 
 use rustix::process::Signal;
 use systemscope_tests::programs::pythons::{Python, some_pythons};
+use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::tries::patiently;
@@ -22,7 +22,7 @@ type Waited = BTreeMap<(u32, u32), u64>;
 
 /// What the threads of `global_lock.py` say, and what offcputime does.
 fn waited(python: &Python) -> (Waited, Folded) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads/global_lock.py");
+    let path = source("global_lock.py");
     let mut command = Command::new(&python.path);
     command.arg(path).arg(ROUNDS);
     let mut workload = Workload::run(command, python.path.clone(), scratch());

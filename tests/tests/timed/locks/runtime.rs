@@ -1,11 +1,12 @@
 //! Locks of languages' own: why their threads wait, and where they are let go.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use systemscope_tests::printed::folded;
 use systemscope_tests::programs::pythons::some_pythons;
+use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::workload::{Language, scratch};
 use systemscope_tests::tries::patiently;
 use systemscope_tests::{Folded, Line, Tool, Turn, Workload, WorkloadBuilder};
@@ -157,7 +158,7 @@ fn assert_told(table: &str, lock: &str, let_go: &str) {
 #[test]
 fn locks_of_pythons_are_told_with_who_let_them_go() {
     let _turn = Turn::share();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads/locks.py");
+    let script = source("locks.py");
     for python in some_pythons() {
         let mut command = Command::new(&python.path);
         command.arg(&script);
@@ -180,7 +181,7 @@ fn locks_of_javas_are_told_with_who_let_them_go() {
     let folder = scratch();
     let mut compiler = Command::new("javac");
     compiler.arg("-d").arg(folder.path());
-    compiler.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads/Locks.java"));
+    compiler.arg(source("Locks.java"));
     assert!(compiler.status().expect("javac").success());
     let mut machine = Command::new("java");
     machine.arg("-cp").arg(folder.path()).arg("Locks");

@@ -1,6 +1,9 @@
 //! Which locks held threads up, who had them, and where they were released.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod global;
+mod runtime;
+
 use std::collections::BTreeMap;
 
 use systemscope_tests::programs::workload::scratch;

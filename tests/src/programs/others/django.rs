@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use crate::Running;
 use crate::programs::nginx::{free_port, wait_until};
+use crate::programs::sources::source;
 use crate::programs::workload::scratch;
 
 /// A master of gunicorn and its two workers of two threads each.
@@ -44,8 +45,8 @@ impl Site {
         command.args(["--workers=2", "--worker-class=gthread", "--threads=2"]);
         command.args(["--log-level=warning", "--no-control-socket"]);
         command.arg(format!("--bind=127.0.0.1:{port}"));
-        let workloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
-        command.arg("--pythonpath").arg(workloads);
+        let site = source("django_site.py");
+        command.arg("--pythonpath").arg(site.with_file_name(""));
         command.arg("django_site:application");
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         command.current_dir(folder.path());

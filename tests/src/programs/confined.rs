@@ -1,0 +1,6 @@
+//! What processes are kept in: cgroups, with their quotas, and containers.
+
+pub mod cgroup;
+pub mod container;
+pub mod pinned_map;
+pub mod quota;

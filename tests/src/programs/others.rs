@@ -1,0 +1,9 @@
+//! Programs of others.
+
+pub mod browser;
+pub mod django;
+pub mod mariadb;
+pub mod nginx;
+pub mod peers;
+pub mod podman;
+pub mod pythons;
