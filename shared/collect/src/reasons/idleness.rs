@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use bpf::types::{SocketSide, WaitEnd};
-use profile::{Idleness, Name, Profile, Reason, Sample, StackId, ThreadId};
+use profile::{Idleness, Name, Profile, Reason, Sample, StackId, ThreadId, Why};
 
 /// Of what is known of the waits at a place so many in a hundred must agree.
 const AGREEING: u64 = 95;
@@ -103,48 +103,44 @@ impl Evidence {
 
     /// Decides of the blocked samples of which nothing was told.
     pub(super) fn judge(&self, profile: &mut Profile) {
-        let verdicts: HashMap<(Who, Site), Idleness> = (self.of.iter())
-            .flat_map(|(who, sites)| {
-                let of_site = |site: &Site| judged(sites, site).map(|told| ((*who, *site), told));
-                sites.keys().filter_map(of_site)
-            })
+        let habits: HashMap<Who, Habits> = (self.of.iter())
+            .map(|(who, places)| (*who, Habits::of(places.values())))
             .collect();
-        if verdicts.is_empty() {
+        if habits.is_empty() {
             return;
         }
         for (sample, weight) in std::mem::take(&mut profile.samples).into_rows() {
-            let judged = judged_sample(profile, &verdicts, sample);
-            profile.add(judged, weight);
+            let judged = self.judged(profile, &habits, sample);
+            profile.add(judged.unwrap_or(sample), weight);
         }
     }
-}
 
-fn judged_sample(
-    profile: &mut Profile,
-    verdicts: &HashMap<(Who, Site), Idleness>,
-    sample: Sample,
-) -> Sample {
-    let why = profile.why(&sample);
-    let Some(mut why) = why.filter(|why| why.idleness == Idleness::Unknown) else {
-        return sample;
-    };
-    let who = Who {
-        thread: sample.thread,
-        comm: sample.comm,
-    };
-    let site = Site {
-        reason: why.reason,
-        detail: why.detail,
-        user: sample.stack.user,
-    };
-    let Some(&verdict) = verdicts.get(&(who, site)) else {
-        return sample;
-    };
-    why.idleness = verdict;
-    let is_sampled = profile.is_sampled(&sample);
-    Sample {
-        labels: profile.labels_of(Some(why), is_sampled),
-        ..sample
+    /// The sample with what the other waits of its thread tell; `None` if nothing is to be
+    /// told, or they tell nothing.
+    fn judged(
+        &self,
+        profile: &mut Profile,
+        habits: &HashMap<Who, Habits>,
+        sample: Sample,
+    ) -> Option<Sample> {
+        let why = profile.why(&sample);
+        let why = why.filter(|why| why.idleness == Idleness::Unknown)?;
+        let who = Who {
+            thread: sample.thread,
+            comm: sample.comm,
+        };
+        let site = Site {
+            reason: why.reason,
+            detail: why.detail,
+            user: sample.stack.user,
+        };
+        let waits = self.of.get(&who)?.get(&site)?;
+        let idleness = habits.get(&who)?.judge(site.reason, waits)?;
+        let is_sampled = profile.is_sampled(&sample);
+        Some(Sample {
+            labels: profile.labels_of(Some(Why { idleness, ..why }), is_sampled),
+            ..sample
+        })
     }
 }
 
@@ -161,43 +157,67 @@ fn can_time_out(reason: Reason) -> bool {
     )
 }
 
-/// What the waits at a place were whose own end does not tell, by the others of the thread.
+/// What all waits of a thread tell of it, at however many places.
 ///
 /// A thread waits for new work at one place, its home. Where what comes there says so by
 /// itself that is known. Else it is the only place at which it was given new work: at a
 /// second one it may be in the middle of what it was given at the first. (A few waits
 /// elsewhere, such as those whose stacks were missed, are no place.) Who was given none, and
 /// waits for the time, works by the clock, and has nothing to do between.
-fn judged(sites: &HashMap<Site, Waits>, site: &Site) -> Option<Idleness> {
-    let waits = sites[site];
-    let has_home = sites.values().any(|other| other.idle > 0);
-    let begins: u64 = (sites.values())
-        .map(|other| other.new_work + other.timed)
-        .sum();
-    let is_given = |waits: &Waits| waits.new_work * 100 > begins * (100 - AGREEING);
-    let given = sites.values().filter(|other| is_given(other)).count();
-    let is_home = match given {
-        _ if has_home => waits.idle > 0,
-        0 => waits.timed > 0 && waits.waiting == 0,
-        1 => is_given(&waits),
-        _ => false,
-    };
-    let known = waits.waiting + waits.idle + waits.new_work;
-    let agree = |share: u64| share * 100 >= known * AGREEING;
-    // Who lets go of a lock owes nothing either, and a futex may be one.
-    let can_be_lock = site.reason == Reason::Unknown;
-    let new_work = if can_be_lock { 0 } else { waits.new_work };
-    match is_home {
-        true if agree(waits.idle + new_work) => Some(Idleness::Idle),
-        false if waits.waiting > 0 && agree(waits.waiting) => Some(Idleness::Waiting),
-        _ => None,
+#[derive(Clone, Copy)]
+struct Habits {
+    /// Whether its home says so by itself.
+    has_home: bool,
+    /// Waits after which it may have begun something new.
+    begins: u64,
+    /// Places at which it was given new work.
+    given: usize,
+}
+
+impl Habits {
+    fn of<'a>(places: impl Iterator<Item = &'a Waits> + Clone) -> Habits {
+        let begins = places.clone().map(|waits| waits.new_work + waits.timed);
+        let mut habits = Habits {
+            has_home: places.clone().any(|waits| waits.idle > 0),
+            begins: begins.sum(),
+            given: 0,
+        };
+        habits.given = places.filter(|waits| habits.is_given(waits)).count();
+        habits
+    }
+
+    fn is_given(&self, waits: &Waits) -> bool {
+        waits.new_work * 100 > self.begins * (100 - AGREEING)
+    }
+
+    fn is_home(&self, waits: &Waits) -> bool {
+        match self.given {
+            _ if self.has_home => waits.idle > 0,
+            0 => waits.timed > 0 && waits.waiting == 0,
+            1 => self.is_given(waits),
+            _ => false,
+        }
+    }
+
+    /// What the waits at a place were whose own end does not tell.
+    fn judge(&self, reason: Reason, waits: &Waits) -> Option<Idleness> {
+        let known = waits.waiting + waits.idle + waits.new_work;
+        let agree = |share: u64| share * 100 >= known * AGREEING;
+        // Who lets go of a lock owes nothing either, and a futex may be one.
+        let can_be_lock = reason == Reason::Unknown;
+        let new_work = if can_be_lock { 0 } else { waits.new_work };
+        match self.is_home(waits) {
+            true if agree(waits.idle + new_work) => Some(Idleness::Idle),
+            false if waits.waiting > 0 && agree(waits.waiting) => Some(Idleness::Waiting),
+            _ => None,
+        }
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use profile::{Sample, Stack, Unit, Weight, Why};
+    use profile::{Stack, Unit, Weight};
 
     use super::*;
 
@@ -280,18 +300,7 @@ mod tests {
 
     /// What is judged of the first of the places of a thread.
     fn of_first(reason: Reason, all: &[Waits]) -> Option<Idleness> {
-        let mut profile = Profile::new(Unit::Nanoseconds);
-        let sites = all.iter().enumerate().map(|(at, waits)| {
-            let site = Site {
-                reason,
-                detail: profile.names.text(&format!("{at}")),
-                user: StackId::default(),
-            };
-            (site, *waits)
-        });
-        let sites: Vec<(Site, Waits)> = sites.collect();
-        let first = sites[0].0;
-        judged(&sites.into_iter().collect(), &first)
+        Habits::of(all.iter()).judge(reason, &all[0])
     }
 
     #[test]
@@ -375,5 +384,44 @@ mod tests {
             .collect();
         let expected = [Idleness::Idle, Idleness::Waiting].map(|idleness| (why(idleness), true));
         assert_eq!(now, expected);
+    }
+
+    /// A look at all of a thread's places for each of them would never end.
+    #[test]
+    fn a_thread_may_wait_at_very_many_places() {
+        const PLACES: usize = 1 << 18;
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        let comm = profile.names.text("wanders");
+        let who = Who { thread: None, comm };
+        let mut evidence = Evidence::default();
+        for at in 0..PLACES {
+            let why = Why {
+                reason: Reason::Sleep,
+                detail: profile.names.text(&format!("{at}")),
+                object: None,
+                holder: None,
+                ended_by: None,
+                idleness: Idleness::Unknown,
+            };
+            let site = Site {
+                reason: why.reason,
+                detail: why.detail,
+                user: StackId::default(),
+            };
+            evidence.add(who, site, None, WaitEnd::WAIT_END_INTERRUPT, 1);
+            let sample = Sample {
+                comm,
+                thread: None,
+                stack: Stack::default(),
+                state: None,
+                wakers: None,
+                labels: profile.labels_of(Some(why), false),
+            };
+            profile.add(sample, Weight::default());
+        }
+        evidence.judge(&mut profile);
+        let idle = (profile.samples.keys())
+            .filter(|sample| profile.why(sample).unwrap().idleness == Idleness::Idle);
+        assert_eq!(idle.count(), PLACES);
     }
 }
