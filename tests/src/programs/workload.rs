@@ -148,7 +148,8 @@ impl WorkloadBuilder {
                 .unwrap_or_else(|error| panic!("read {}: {error}", path.display()))
                 .hash(&mut hasher);
         }
-        (compiler, flags, &self.flags).hash(&mut hasher);
+        // What is built names its source.
+        (compiler, flags, &self.flags, &source).hash(&mut hasher);
         // target/debug/deps/accounting-0123456789abcdef
         let test = env::current_exe().expect("the path of this test");
         let folder = test

@@ -389,7 +389,7 @@ mod tests {
     /// A look at all of a thread's places for each of them would never end.
     #[test]
     fn a_thread_may_wait_at_very_many_places() {
-        const PLACES: usize = 1 << 18;
+        const PLACES: usize = 1 << 16;
         let mut profile = Profile::new(Unit::Nanoseconds);
         let comm = profile.names.text("wanders");
         let who = Who { thread: None, comm };
