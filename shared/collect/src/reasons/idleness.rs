@@ -164,7 +164,6 @@ fn can_time_out(reason: Reason) -> bool {
 /// second one it may be in the middle of what it was given at the first. (A few waits
 /// elsewhere, such as those whose stacks were missed, are no place.) Who was given none, and
 /// waits for the time, works by the clock, and has nothing to do between.
-#[derive(Clone, Copy)]
 struct Habits {
     /// Whether its home says so by itself.
     has_home: bool,
