@@ -6,6 +6,8 @@ use std::process::{ExitCode, Termination};
 
 use thiserror::Error;
 
+use crate::memory;
+
 /// Exit status for anything that failed.
 const FAILED: u8 = 1;
 /// Exit status for a wrong command line.
@@ -48,6 +50,7 @@ pub fn run<Status: Termination>(
     tool: &str,
     body: impl FnOnce() -> anyhow::Result<Status>,
 ) -> ExitCode {
+    memory::give_back_large_pieces();
     let error = match body() {
         Ok(status) => return status.report(),
         Err(error) => error,

@@ -40,6 +40,7 @@ mod control;
 mod destinations;
 mod error;
 mod flags;
+mod memory;
 mod meta;
 mod output;
 mod parse;

@@ -517,7 +517,7 @@ impl Collected {
             objects: &self.objects,
         };
         self.sums.settle(arrived, |_, _| true);
-        self.stacks.forget_ids();
+        self.stacks.are_all_there();
         self.sums.take_settled()
     }
 }

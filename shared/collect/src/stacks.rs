@@ -373,9 +373,10 @@ impl Stacks {
             .forget(|process| !living.has(process.pid) || symbolizer.has_been_replaced(process));
     }
 
-    /// Forgets all IDs.
-    pub(crate) fn forget_ids(&mut self) {
+    /// Forgets all IDs, and what finds stacks by their frames: no more will come.
+    pub(crate) fn are_all_there(&mut self) {
         self.ids = HashMap::default();
+        self.tree.forget_places();
     }
 
     /// What is told of the processes with these IDs, of which some are threads of the

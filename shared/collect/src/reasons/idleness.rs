@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use bpf::types::{SocketSide, WaitEnd};
-use profile::{Idleness, Name, Profile, Reason, Sample, StackId, ThreadId, Why};
+use profile::{Idleness, Name, Profile, Reason, RowMap, Sample, StackId, ThreadId, Why};
 
 /// Of what is known of the waits at a place so many in a hundred must agree.
 const AGREEING: u64 = 95;
@@ -25,21 +25,22 @@ pub(super) struct Site {
     pub(super) user: StackId,
 }
 
-/// How many waits at a place were of which kind.
+/// How many waits at a place were of which kind, each up to four billions: there may be a
+/// million places.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waits {
-    waiting: u64,
-    idle: u64,
+    waiting: u32,
+    idle: u32,
     /// Ended by somebody who had not been set to work.
-    new_work: u64,
+    new_work: u32,
     /// Ended by the time.
-    timed: u64,
+    timed: u32,
 }
 
 /// What is known of all waits.
 #[derive(Default)]
 pub(super) struct Evidence {
-    of: HashMap<Who, HashMap<Site, Waits>>,
+    of: HashMap<Who, RowMap<Site, Waits>>,
 }
 
 /// What a wait tells by itself.
@@ -90,7 +91,7 @@ impl Evidence {
         end: WaitEnd,
         events: u64,
     ) {
-        let waits = self.of.entry(who).or_default().entry(site).or_default();
+        let waits = self.of.entry(who).or_default().entry(site);
         let sum = match (told, end) {
             (Some(Idleness::Waiting), _) => &mut waits.waiting,
             (Some(Idleness::Idle), _) => &mut waits.idle,
@@ -98,7 +99,7 @@ impl Evidence {
             (None, WaitEnd::WAIT_END_INTERRUPT) if can_time_out(site.reason) => &mut waits.timed,
             _ => return,
         };
-        *sum += events;
+        *sum = sum.saturating_add(u32::try_from(events).unwrap_or(u32::MAX));
     }
 
     /// Decides of the blocked samples of which nothing was told.
@@ -109,10 +110,9 @@ impl Evidence {
         if habits.is_empty() {
             return;
         }
-        for (sample, weight) in std::mem::take(&mut profile.samples).into_rows() {
-            let judged = self.judged(profile, &habits, sample);
-            profile.add(judged.unwrap_or(sample), weight);
-        }
+        let mut samples = std::mem::take(&mut profile.samples);
+        samples.replace_keys(|sample| self.judged(profile, &habits, *sample).unwrap_or(*sample));
+        profile.samples = samples;
     }
 
     /// The sample with what the other waits of its thread tell; `None` if nothing is to be
@@ -175,7 +175,7 @@ struct Habits {
 
 impl Habits {
     fn of<'a>(places: impl Iterator<Item = &'a Waits> + Clone) -> Habits {
-        let begins = places.clone().map(|waits| waits.new_work + waits.timed);
+        let begins = (places.clone()).map(|waits| sum(&[waits.new_work, waits.timed]));
         let mut habits = Habits {
             has_home: places.clone().any(|waits| waits.idle > 0),
             begins: begins.sum(),
@@ -186,7 +186,7 @@ impl Habits {
     }
 
     fn is_given(&self, waits: &Waits) -> bool {
-        waits.new_work * 100 > self.begins * (100 - AGREEING)
+        sum(&[waits.new_work]) * 100 > self.begins * (100 - AGREEING)
     }
 
     fn is_home(&self, waits: &Waits) -> bool {
@@ -200,17 +200,21 @@ impl Habits {
 
     /// What the waits at a place were whose own end does not tell.
     fn judge(&self, reason: Reason, waits: &Waits) -> Option<Idleness> {
-        let known = waits.waiting + waits.idle + waits.new_work;
-        let agree = |share: u64| share * 100 >= known * AGREEING;
+        let known = sum(&[waits.waiting, waits.idle, waits.new_work]);
+        let agree = |kinds: &[u32]| sum(kinds) * 100 >= known * AGREEING;
         // Who lets go of a lock owes nothing either, and a futex may be one.
         let can_be_lock = reason == Reason::Unknown;
         let new_work = if can_be_lock { 0 } else { waits.new_work };
         match self.is_home(waits) {
-            true if agree(waits.idle + new_work) => Some(Idleness::Idle),
-            false if waits.waiting > 0 && agree(waits.waiting) => Some(Idleness::Waiting),
+            true if agree(&[waits.idle, new_work]) => Some(Idleness::Idle),
+            false if waits.waiting > 0 && agree(&[waits.waiting]) => Some(Idleness::Waiting),
             _ => None,
         }
     }
+}
+
+fn sum(counts: &[u32]) -> u64 {
+    counts.iter().copied().map(u64::from).sum()
 }
 
 #[cfg(test)]
@@ -288,7 +292,7 @@ mod tests {
         }
     }
 
-    fn waits(waiting: u64, idle: u64, new_work: u64, timed: u64) -> Waits {
+    fn waits(waiting: u32, idle: u32, new_work: u32, timed: u32) -> Waits {
         Waits {
             waiting,
             idle,

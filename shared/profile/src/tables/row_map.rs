@@ -1,6 +1,7 @@
 //! Values by key, in the order in which the keys first came.
 
 use std::hash::{BuildHasher, Hash};
+use std::ops::AddAssign;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -62,11 +63,46 @@ impl<Key: Eq + Hash, Value> RowMap<Key, Value> {
         }
     }
 
+    /// Replaces the keys. Rows whose keys are the same then become one, where the first of
+    /// them is; no second map is held meanwhile.
+    pub fn replace_keys(&mut self, mut key: impl FnMut(&Key) -> Key)
+    where
+        Value: AddAssign + Default,
+    {
+        self.places.clear();
+        let RowMap {
+            rows,
+            places,
+            hasher,
+        } = self;
+        let mut kept = 0;
+        for row in 0..rows.len() {
+            let key = key(&rows[row].0);
+            let value = std::mem::take(&mut rows[row].1);
+            let is_it = |&place: &u32| rows[place as usize].0 == key;
+            let hash = |&place: &u32| hasher.hash_one(&rows[place as usize].0);
+            let entry = places.entry(hasher.hash_one(&key), is_it, hash);
+            let next = u32::try_from(kept).unwrap_or(u32::MAX);
+            let place = *entry.or_insert(next).get();
+            if place == next {
+                rows[kept].0 = key;
+                kept += 1;
+            }
+            rows[place as usize].1 += value;
+        }
+        rows.truncate(kept);
+    }
+
     /// The place of a key, counted from 0, if it is there.
     pub fn place(&self, key: &Key) -> Option<usize> {
         let is_it = |&place: &u32| self.rows[place as usize].0 == *key;
         let place = self.places.find(self.hasher.hash_one(key), is_it)?;
         Some(*place as usize)
+    }
+
+    /// The value of a key, if it is there.
+    pub fn get(&self, key: &Key) -> Option<&Value> {
+        self.place(key).map(|place| &self.rows[place].1)
     }
 }
 
@@ -82,7 +118,7 @@ impl<Key, Value> RowMap<Key, Value> {
     }
 
     /// Values alone.
-    pub fn values(&self) -> impl ExactSizeIterator<Item = &Value> {
+    pub fn values(&self) -> impl ExactSizeIterator<Item = &Value> + Clone {
         self.rows.iter().map(|(_, value)| value)
     }
 
@@ -134,6 +170,23 @@ mod tests {
         );
         assert_eq!([10, 11].map(|key| map.place(&key)), [Some(1), None]);
         assert_eq!((*map.entry(94), *map.entry(95), map.len()), (95, 0, 15));
+    }
+
+    #[test]
+    fn rows_whose_keys_become_the_same_are_one() {
+        let mut map: RowMap<u32, u32> = RowMap::default();
+        (0..100).for_each(|key| *map.entry(key) = 1);
+        let mut asked = 0;
+        map.replace_keys(|key| {
+            asked += 1;
+            100 - key % 3
+        });
+        assert!(map.iter().eq([(&100, &34), (&99, &33), (&98, &33)]));
+        assert_eq!((asked, map.get(&99), map.get(&7)), (100, Some(&33), None));
+        // A new key may be another row's old one.
+        map.replace_keys(|key| key - 1);
+        assert!(map.keys().eq(&[99, 98, 97]));
+        assert_eq!((*map.entry(97), *map.entry(100), map.len()), (33, 0, 4));
     }
 
     #[test]

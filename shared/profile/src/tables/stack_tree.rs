@@ -110,6 +110,12 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
         frames.fold(callers, |callers, frame| self.called(callers, frame))
     }
 
+    /// Frees half of the memory, once no stack is to be added or asked for by its frames any
+    /// more: from now on it would be a new one.
+    pub fn forget_places(&mut self) {
+        self.places = HashTable::new();
+    }
+
     /// The stacks, once none is to be added any more: they take half of the memory then.
     #[must_use]
     pub fn into_stacks(self) -> Stacks<Frame> {
