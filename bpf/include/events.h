@@ -43,6 +43,7 @@ enum event_kind {
 	EVENT_OBJECT,
 	EVENT_MIXED_STACK,
 	EVENT_PYTHON_FUNCTION,
+	EVENT_NEWCOMER,
 };
 
 USER_SPACE_KNOWS(enum, event_kind);

@@ -7,6 +7,7 @@
 #include "targets/children.h"
 #include "counts.h"
 #include "targets/filter.h"
+#include "targets/newcomers.h"
 #include "stacks/stack_capture.h"
 #include "window.h"
 

@@ -30,7 +30,7 @@
 //!         // … attach …
 //!         let start = window.begin(false)?;
 //!         let (events, _) = std::io::pipe()?;
-//!         let stop = window.follow(&events, None, |_stop| Ok(true))?;
+//!         let stop = window.follow(&events, None, |_stop| Ok(Some(cli::Window::LONGEST_PATIENCE)))?;
 //!         output.write(|writer| writeln!(writer, "{}", stop - start))
 //!     })
 //! }

@@ -226,13 +226,12 @@ fn measure<Tool: StackTool>(
     let started = session.begin(start, let_go)?;
     started.context("cannot let the command run")?;
     let readiness = session.readiness()?;
-    window.look_every(session.take_interval());
     if targets.are_awaited() {
         if !window.is_controlled() {
             eprintln!("Waiting for {}... Hit Ctrl-C to give up.", tool.subject());
         }
         let first = targets.first_awaited(&object)?;
-        start = window.await_first(&readiness, || {
+        start = window.await_first(&readiness, session.take_interval(), || {
             session.take(None)?;
             Ok(first.get())
         })?;
@@ -245,7 +244,7 @@ fn measure<Tool: StackTool>(
     let mut watch = TargetWatch::new(&targets, &object);
     let stop = window.follow(&readiness, end, |stop| {
         session.take(stop)?;
-        Ok(watch.lives()?)
+        Ok(watch.lives()?.then(|| session.take_interval()))
     })?;
     meta.targets = tool.subject();
     meta.window = meta::window(start, stop);

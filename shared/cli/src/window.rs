@@ -11,9 +11,6 @@ use rustix::io::Errno;
 use crate::control::{Control, Order};
 use crate::signals::Signals;
 
-/// The longest sleep between two questions to [`Window::ended`].
-const LONGEST_PATIENCE: Duration = Duration::from_millis(100);
-
 /// How long before it comes the start of the window is announced: enough to
 /// read what is there beforehand.
 const START_NOTICE_NS: u64 = 10_000_000;
@@ -33,8 +30,6 @@ pub struct Window {
     stop: Option<u64>,
     /// Whether the parent knows that nothing is left to measure.
     has_told: bool,
-    /// The longest sleep.
-    patience: Duration,
 }
 
 /// Who ends the window, beside the duration.
@@ -45,6 +40,9 @@ enum Ender {
 }
 
 impl Window {
+    /// The longest sleep between two looks whether it is over.
+    pub const LONGEST_PATIENCE: Duration = Duration::from_millis(100);
+
     /// Starts to watch for signals; or, where a parent holds the other end of
     /// the socket `control_fd`, ignores them and watches that.
     ///
@@ -65,14 +63,7 @@ impl Window {
             start: 0,
             stop: None,
             has_told: false,
-            patience: LONGEST_PATIENCE,
         })
-    }
-
-    /// Has [`Window::follow`] and [`Window::await_first`] look so often, if that is more
-    /// often than they do by themselves.
-    pub fn look_every(&mut self, interval: Duration) {
-        self.patience = interval.min(LONGEST_PATIENCE);
     }
 
     /// Call once everything is attached: returns the time the window starts,
@@ -102,14 +93,15 @@ impl Window {
     }
 
     /// Sleeps until `first` says when the first target came, if not 0, asking it whenever
-    /// `source` is readable. The window begins then, unless that was before programs could
-    /// measure. Tells the parent.
+    /// `source` is readable, and `patience` later, at most [`Window::LONGEST_PATIENCE`]. The
+    /// window begins then, unless that was before programs could measure. Tells the parent.
     ///
     /// # Errors
     /// The window ended before that, or those of `first` and of [`Window::ended`].
     pub fn await_first(
         &mut self,
         source: impl AsFd,
+        patience: Duration,
         mut first: impl FnMut() -> anyhow::Result<u64>,
     ) -> anyhow::Result<u64> {
         loop {
@@ -125,7 +117,7 @@ impl Window {
             if self.ended()?.is_some() {
                 bail!("nobody came; nothing was measured");
             }
-            self.wait(source.as_fd(), None)?;
+            self.wait(source.as_fd(), None, patience)?;
         }
     }
 
@@ -176,10 +168,10 @@ impl Window {
     }
 
     /// Sleeps until the window is over, and calls `tick` with the time it will
-    /// stop, once known: every 100 ms at least, or as [`Window::look_every`] says, whenever
-    /// `source` is readable, and once when `end`, a process's, is. `tick` says whether there
-    /// is anything left to measure; once there is not, the window ends, unless that is the
-    /// parent's to say. Returns the time it stopped.
+    /// stop, once known: whenever `source` is readable, and once when `end`, a process's, is.
+    /// `tick` says how soon to call it again, [`Window::LONGEST_PATIENCE`] at most, if
+    /// there is anything left to measure; once there is not, the window ends, unless that is
+    /// the parent's to say. Returns the time it stopped.
     ///
     /// Whatever ends the window does so a little later than now, so that
     /// `tick` can pass the time on before it has come.
@@ -190,18 +182,19 @@ impl Window {
         &mut self,
         source: impl AsFd,
         mut end: Option<BorrowedFd<'_>>,
-        mut tick: impl FnMut(Option<u64>) -> anyhow::Result<bool>,
+        mut tick: impl FnMut(Option<u64>) -> anyhow::Result<Option<Duration>>,
     ) -> anyhow::Result<u64> {
         loop {
             let ended = self.ended()?;
-            let alive = tick(self.stop())?;
-            if !alive && self.notes_the_end()? {
+            let patience = tick(self.stop())?;
+            if patience.is_none() && self.notes_the_end()? {
                 continue;
             }
             if let Some(stop) = ended {
                 return Ok(stop);
             }
-            if self.wait(source.as_fd(), end)? {
+            let patience = patience.unwrap_or(Window::LONGEST_PATIENCE);
+            if self.wait(source.as_fd(), end, patience)? {
                 end = None;
             }
         }
@@ -229,8 +222,13 @@ impl Window {
     }
 
     /// Sleeps until `source` or `end` is readable, a signal or an order comes, the
-    /// window may be over, or it is time to look again. Whether it is `end`.
-    fn wait(&self, source: BorrowedFd<'_>, end: Option<BorrowedFd<'_>>) -> anyhow::Result<bool> {
+    /// window may be over, or `patience` has run out. Whether it is `end`.
+    fn wait(
+        &self,
+        source: BorrowedFd<'_>,
+        end: Option<BorrowedFd<'_>>,
+        patience: Duration,
+    ) -> anyhow::Result<bool> {
         let ender = match &self.ender {
             Ender::Signals(signals) => signals.as_fd(),
             Ender::Parent(control) => control.as_fd(),
@@ -238,7 +236,7 @@ impl Window {
         let patience = self
             .stop
             .map_or(u64::MAX, |stop| stop.saturating_sub(monotonic_ns()))
-            .min(self.patience.as_nanos() as u64);
+            .min(patience.min(Window::LONGEST_PATIENCE).as_nanos() as u64);
         let patience = Timespec {
             tv_sec: 0,
             tv_nsec: patience as i64,
@@ -305,7 +303,6 @@ mod tests {
                 start: 0,
                 stop: None,
                 has_told: false,
-                patience: LONGEST_PATIENCE,
             },
         )
     }
@@ -320,7 +317,6 @@ mod tests {
             start: 0,
             stop: None,
             has_told: false,
-            patience: LONGEST_PATIENCE,
         }
     }
 
@@ -331,7 +327,7 @@ mod tests {
         let mut announced = Vec::new();
         let stop = window.follow(&events, None, |stop| {
             announced.extend(stop.map(|stop| (stop, monotonic_ns())));
-            Ok(alive())
+            Ok(alive().then_some(Duration::MAX))
         });
         let stop = stop.unwrap();
         assert!(
@@ -376,7 +372,7 @@ mod tests {
         let mut rounds = 0;
         let count = |_| {
             rounds += 1;
-            Ok(true)
+            Ok(Some(Duration::MAX))
         };
         window.follow(&events, Some(ended.as_fd()), count).unwrap();
         assert!(rounds < 10, "{rounds}");

@@ -61,7 +61,7 @@ impl Inbox<'_> {
             Some(EventKind::EVENT_OBJECT) => copy(message)
                 .iter()
                 .for_each(|event| self.objects.add(event, &mut self.stacks.symbolizer)),
-            // EVENT_COUNTS_FILLING and EVENT_MOVED only wake us.
+            // EVENT_COUNTS_FILLING, EVENT_MOVED and EVENT_NEWCOMER only wake us.
             _ => {}
         }
     }

@@ -22,7 +22,7 @@ pub use sampling::SamplingSession;
 
 /// An object that is attached, until it is known what it counted.
 pub trait Session {
-    /// How often [`Session::take`] is to be called. Few events wake user space: see
+    /// How soon [`Session::take`] is to be called again. Few events wake user space: see
     /// `can_wait()` of `bpf/include/events.h`.
     fn take_interval(&self) -> Duration;
 
@@ -42,7 +42,7 @@ pub trait Session {
     fn readiness(&self) -> Result<OwnedFd>;
 
     /// Takes what has arrived, and moves the window's end if `stop` says so. To be
-    /// called every [`Session::take_interval`].
+    /// called again within [`Session::take_interval`].
     fn take(&mut self, stop: Option<u64>) -> Result<()>;
 
     /// Ends the session, the window having closed at `stop`.

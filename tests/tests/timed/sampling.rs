@@ -1,6 +1,7 @@
 //! How often oncputime samples, and at which event: -F, -c, -e.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -47,6 +48,50 @@ fn a_program_in_step_with_the_samples_is_seen_for_what_it_runs() {
         let (seen, cpu_time) = sampled.close();
         cpu_time.assert_sampled("samples", seen.folded.total(), HERTZ);
     });
+}
+
+/// Looks cost a CPU that was idle more than all else does.
+#[test]
+fn a_sampler_looks_seldom_while_nobody_is_new() {
+    const WATCHED: Duration = Duration::from_secs(2);
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    // Of one CPU: where there are many, samples in new code could soon be too many.
+    let mut watch = Watch::oncputime(simple.pid(), "--children -C 0");
+    watch.open();
+    // It has just begun itself.
+    sleep(Duration::from_millis(600));
+    let tool = watch.pid();
+    let before = Account::read(tool, tool).unwrap();
+    sleep(WATCHED);
+    let slept = Account::read(tool, tool).unwrap().since(before).voluntary;
+    let looks = WATCHED.as_millis() as u64 / 50;
+    assert!(slept <= looks * 2, "{slept} times awake for {looks} looks");
+}
+
+/// As long as each lives its mappings can be read, and no longer.
+#[test]
+fn whoever_lives_25_ms_is_looked_at_in_time() {
+    let _turn = Turn::share();
+    // Both those that are forked, and those that execute a program long after that.
+    for executes in [0, 1] {
+        patiently(|| assert_children_are_looked_at(executes));
+    }
+}
+
+fn assert_children_are_looked_at(executes: u64) {
+    const CHILDREN: u64 = 6;
+    let mut brief = Workload::start("brief", &[CHILDREN, 25, 600, executes]);
+    let mut watch = Watch::oncputime(brief.pid(), "-F 99 --children");
+    watch.open();
+    brief.go();
+    brief.wait_done();
+    let seen = watch.close();
+    let lives = seen.folded.under("brief_life");
+    let lives: BTreeSet<_> = lives.lines.iter().map(|line| line.thread).collect();
+    assert!(lives.len() as u64 > CHILDREN / 2, "{}", seen.folded);
+    let late = "ended before their mappings could be read";
+    assert!(!seen.stderr.contains(late), "{}", seen.stderr);
 }
 
 /// Samples must be as many as the CPU time that the process had in a window

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use anyhow::Context;
 use bpf::types::Losses;
-use cli::HeldCommand;
+use cli::{HeldCommand, Window};
 use collect::{NEVER, SpanCollector};
 use loader::{Kernel, OpenObject, TargetWatch};
 use profile::spans::{Distribution, Kind};
@@ -15,7 +15,7 @@ use crate::intervals::Intervals;
 /// Measures for the length of `window`, and hands each interval to `print`.
 pub(crate) fn run(
     arguments: &Arguments,
-    window: &mut cli::Window,
+    window: &mut Window,
     mut command: Option<&mut HeldCommand>,
     mut print: impl FnMut(Distribution) -> anyhow::Result<()>,
 ) -> anyhow::Result<Losses> {
@@ -53,7 +53,7 @@ pub(crate) fn run(
             arguments.target.subject()
         );
         let came = targets.first_awaited(&object)?;
-        let first = window.await_first(&intervals, || {
+        let first = window.await_first(&intervals, Window::LONGEST_PATIENCE, || {
             collector.take()?;
             Ok(came.get())
         })?;
@@ -79,7 +79,7 @@ pub(crate) fn run(
         }
         intervals.wake_at(collector.end())?;
         collector.take()?;
-        Ok(watch.lives()?)
+        Ok(watch.lives()?.then_some(Window::LONGEST_PATIENCE))
     })?;
     // It ends a little after the window where there was not enough notice.
     cli::sleep_until(collector.end());

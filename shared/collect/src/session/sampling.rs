@@ -4,7 +4,10 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use libbpf_rs::Link;
-use loader::{Event, Kernel, LoadedObject, Result, Samplers, Targets, online_cpus, sleep_until};
+use loader::{
+    Event, Kernel, LoadedObject, Result, Samplers, Targets, Variable, monotonic_ns, online_cpus,
+    sleep_until,
+};
 use profile::Rate;
 
 use crate::unwinding::MOST_DUMPS;
@@ -14,10 +17,20 @@ use crate::{Collected, Collector, Session, StackChoice};
 pub struct SamplingSession<'a> {
     collector: Collector<'a>,
     samplers: Samplers<'a>,
-    /// What follows children.
+    /// What follows children, and what sees newcomers.
     followers: Vec<Link>,
-    take_interval: Duration,
+    /// When the last newcomer came that was told of, CLOCK_MONOTONIC, nanoseconds.
+    newcomer: Variable<'a, u64>,
+    /// How often to look once nobody is new.
+    unhurried: Duration,
 }
+
+/// How often to look while somebody is new: a process has to live so much longer for its
+/// mappings to be read.
+const HURRIED: Duration = Duration::from_millis(5);
+/// For how long one is that was told of: twice NEWCOMER_TOLD_NS of
+/// `bpf/include/targets/newcomers.h`, nanoseconds.
+const NEW_NS: u64 = 500_000_000;
 
 impl<'a> SamplingSession<'a> {
     /// Names the targets to the programs, attaches them as [`Samplers::attach`] does, and
@@ -31,7 +44,11 @@ impl<'a> SamplingSession<'a> {
         rate: Rate,
         only_cpu: Option<u32>,
     ) -> Result<Self> {
-        let followers = targets.fill(object, kernel)?;
+        let mut followers = targets.fill(object, kernel)?;
+        // After what makes targets of them.
+        if !targets.are_all_there() {
+            followers.extend(object.attach(&["see_fork", "see_exec"])?);
+        }
         let samplers = Samplers::attach(object, event, rate, only_cpu)?;
         let mut collector = Collector::new(object, &stacks)?;
         collector.prepare(targets)?;
@@ -39,7 +56,8 @@ impl<'a> SamplingSession<'a> {
             collector,
             samplers,
             followers,
-            take_interval: take_interval(targets, rate, only_cpu)?,
+            newcomer: object.variable("newcomer_ns")?,
+            unhurried: unhurried(rate, only_cpu)?,
         })
     }
 
@@ -49,12 +67,10 @@ impl<'a> SamplingSession<'a> {
     }
 }
 
-/// How often to look. A process that is new has to live so much longer for its mappings to be
-/// read. Where all are there, they may map more code: until its tables are there, some looks
-/// later, each sample in it is a dump, for which there is room.
-fn take_interval(targets: &Targets, rate: Rate, only_cpu: Option<u32>) -> Result<Duration> {
-    const HURRIED: Duration = Duration::from_millis(5);
-    const UNHURRIED: Duration = Duration::from_millis(50);
+/// How often to look at processes that have been there. They may map more code: until its
+/// tables are there, some looks later, each sample in it is a dump, for which there is room.
+fn unhurried(rate: Rate, only_cpu: Option<u32>) -> Result<Duration> {
+    const SELDOM: Duration = Duration::from_millis(50);
     const LOOKS: u32 = 8;
     let Rate::Frequency(frequency) = rate else {
         return Ok(HURRIED);
@@ -66,15 +82,15 @@ fn take_interval(targets: &Targets, rate: Rate, only_cpu: Option<u32>) -> Result
     let in_a_second = frequency.saturating_mul(cpus as u64).max(1);
     let room = Duration::from_secs(1) * MOST_DUMPS as u32 / LOOKS;
     let room = room.div_f64(in_a_second as f64);
-    Ok(match targets.are_all_there() {
-        true => room.clamp(HURRIED, UNHURRIED),
-        false => HURRIED,
-    })
+    Ok(room.clamp(HURRIED, SELDOM))
 }
 
 impl Session for SamplingSession<'_> {
     fn take_interval(&self) -> Duration {
-        self.take_interval
+        match monotonic_ns().saturating_sub(self.newcomer.get()) < NEW_NS {
+            true => HURRIED,
+            false => self.unhurried,
+        }
     }
 
     fn open_window(&mut self, start: u64, stop: Option<u64>) {

@@ -1,4 +1,4 @@
-//! Who is measured: `filter.h`, `children.h`.
+//! Who is measured, and who is new: `filter.h`, `children.h`, `newcomers.h`.
 
 pub(crate) mod cgroups;
 
@@ -72,5 +72,17 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (false)",
         ),
         expected: Caught(&["together::commands::the_first_of_a_name_is_waited_for"]),
+    },
+    Mutant {
+        rule: "what a target forks is looked at soon",
+        file: "include/targets/newcomers.h",
+        change: ("if (child->pid == child->tgid &&", "if (false &&"),
+        expected: Caught(&["timed::sampling::whoever_lives_25_ms_is_looked_at_in_time"]),
+    },
+    Mutant {
+        rule: "what a target executes is looked at soon",
+        file: "include/targets/newcomers.h",
+        change: ("if (is_target(task, task->tgid, task->pid))", "if (false)"),
+        expected: Caught(&["timed::sampling::whoever_lives_25_ms_is_looked_at_in_time"]),
     },
 ];
