@@ -9,6 +9,7 @@
 #include "clock/clock_events.h"
 #include "clock/intervals.h"
 #include "stacks/stack_edges.h"
+#include "targets/newcomers.h"
 #include "waits/quota.h"
 #include "waker_hops.h"
 

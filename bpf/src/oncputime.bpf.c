@@ -2,7 +2,7 @@
 /* Samples of what runs, counted by stack. */
 
 /* A sample is to wake nobody: see can_wait(). */
-#define FIRST_DUMP_CAN_WAIT true
+#define DUMPS_CAN_WAIT true
 
 #include "targets/children.h"
 #include "counts.h"

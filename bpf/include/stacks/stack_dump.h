@@ -7,15 +7,16 @@
 #ifndef SYSTEMSCOPE_STACK_DUMP_H
 #define SYSTEMSCOPE_STACK_DUMP_H
 
-#include "events.h"
+#include "news.h"
 #include "stacks/unwind.h"
 
 /*
  * A process that is new may not live for long: its first dump has user space read its
- * mappings at once, unless the program that includes this says that it can wait.
+ * mappings at once. That of new code has it look often. Unless the program that includes
+ * this says that they can wait.
  */
-#ifndef FIRST_DUMP_CAN_WAIT
-#define FIRST_DUMP_CAN_WAIT false
+#ifndef DUMPS_CAN_WAIT
+#define DUMPS_CAN_WAIT false
 #endif
 
 #define STACK_DUMP_PAGE 4096
@@ -163,7 +164,7 @@ static __always_inline u64 dump_stack(struct stack_scratch *room, u32 kind)
 	u32 index = instance & (DUMP_BUDGETS - 1);
 	struct stack_event *event = &room->event;
 	struct dump_budget *budget;
-	bool is_first;
+	bool at_once;
 	u64 hash;
 
 	budget = bpf_map_lookup_elem(&dump_budgets, &index);
@@ -178,8 +179,9 @@ static __always_inline u64 dump_stack(struct stack_scratch *room, u32 kind)
 
 	hash = hash_word(event->instance, bpf_ktime_get_ns());
 	event->hash = stack_id(hash_word(hash, bpf_get_current_pid_tgid()));
-	is_first = budget->left == DUMPS_OF_A_PROCESS;
-	if (!send_stack_dump(kind, is_first && !FIRST_DUMP_CAN_WAIT))
+	at_once = !DUMPS_CAN_WAIT &&
+		  (is_news() || budget->left == DUMPS_OF_A_PROCESS);
+	if (!send_stack_dump(kind, at_once))
 		return STACK_MISSED;
 	__sync_fetch_and_add(&dumps_allowed, -1);
 	__sync_fetch_and_add(&budget->left, -1);

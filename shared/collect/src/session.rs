@@ -2,6 +2,7 @@
 
 pub(crate) mod accounts;
 mod clock;
+mod looks;
 pub(crate) mod moves;
 pub(crate) mod pre_existing;
 mod returns;

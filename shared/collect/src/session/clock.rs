@@ -9,6 +9,7 @@ use libbpf_rs::{Link, Map, ProgramMut};
 use loader::{Kernel, LoadedObject, Result, Targets, Variable, sleep_until};
 
 use crate::session::accounts::{Account, Charge, ThreadClocks, close_record};
+use crate::session::looks::Looks;
 use crate::session::moves::Moves;
 use crate::session::pre_existing::{EarlyStacks, find_preexisting};
 use crate::session::returns::Returns;
@@ -22,11 +23,15 @@ const HOOKS: [&str; 4] = [
     "sched_process_exec",
 ];
 
+/// How often to look after something new. The first stack of a process wakes user space.
+const OFTEN: Duration = Duration::from_millis(20);
+
 /// An object that is attached.
 pub struct ClockSession<'a, Record> {
     collector: Collector<'a>,
     threads: Map<'a>,
     links: Vec<Link>,
+    looks: Looks<'a>,
     find_preexisting: ProgramMut<'a>,
     read_open_intervals: ProgramMut<'a>,
     preexisting_are_known: Variable<'a, u8>,
@@ -53,6 +58,7 @@ impl<'a, Record> ClockSession<'a, Record> {
         let returns = Returns::attach(object, &mut links)?;
         let mut session = ClockSession {
             links,
+            looks: Looks::new(object, targets, OFTEN..Looks::SELDOM)?,
             collector: Collector::new(object, &stacks)?,
             threads: object.map("threads")?,
             find_preexisting: object.program("find_preexisting")?,
@@ -113,9 +119,8 @@ impl<Record: ClockRecord> ClockSession<'_, Record> {
 }
 
 impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
-    /// The first stack of a process wakes user space.
     fn take_interval(&self) -> Duration {
-        Duration::from_millis(20)
+        self.looks.interval()
     }
 
     fn open_window(&mut self, start: u64, stop: Option<u64>) {

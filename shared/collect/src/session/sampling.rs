@@ -4,12 +4,10 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use libbpf_rs::Link;
-use loader::{
-    Event, Kernel, LoadedObject, Result, Samplers, Targets, Variable, monotonic_ns, online_cpus,
-    sleep_until,
-};
+use loader::{Event, Kernel, LoadedObject, Result, Samplers, Targets, online_cpus, sleep_until};
 use profile::Rate;
 
+use crate::session::looks::Looks;
 use crate::unwinding::MOST_DUMPS;
 use crate::{Collected, Collector, Session, StackChoice};
 
@@ -17,20 +15,14 @@ use crate::{Collected, Collector, Session, StackChoice};
 pub struct SamplingSession<'a> {
     collector: Collector<'a>,
     samplers: Samplers<'a>,
-    /// What follows children, and what sees newcomers.
+    /// What follows children.
     followers: Vec<Link>,
-    /// When the last newcomer came that was told of, CLOCK_MONOTONIC, nanoseconds.
-    newcomer: Variable<'a, u64>,
-    /// How often to look once nobody is new.
-    unhurried: Duration,
+    looks: Looks<'a>,
 }
 
-/// How often to look while somebody is new: a process has to live so much longer for its
+/// How often to look after something new: a process has to live so much longer for its
 /// mappings to be read.
-const HURRIED: Duration = Duration::from_millis(5);
-/// For how long one is that was told of: twice NEWCOMER_TOLD_NS of
-/// `bpf/include/targets/newcomers.h`, nanoseconds.
-const NEW_NS: u64 = 500_000_000;
+const OFTEN: Duration = Duration::from_millis(5);
 
 impl<'a> SamplingSession<'a> {
     /// Names the targets to the programs, attaches them as [`Samplers::attach`] does, and
@@ -44,11 +36,7 @@ impl<'a> SamplingSession<'a> {
         rate: Rate,
         only_cpu: Option<u32>,
     ) -> Result<Self> {
-        let mut followers = targets.fill(object, kernel)?;
-        // After what makes targets of them.
-        if !targets.are_all_there() {
-            followers.extend(object.attach(&["see_fork", "see_exec"])?);
-        }
+        let followers = targets.fill(object, kernel)?;
         let samplers = Samplers::attach(object, event, rate, only_cpu)?;
         let mut collector = Collector::new(object, &stacks)?;
         collector.prepare(targets)?;
@@ -56,8 +44,7 @@ impl<'a> SamplingSession<'a> {
             collector,
             samplers,
             followers,
-            newcomer: object.variable("newcomer_ns")?,
-            unhurried: unhurried(rate, only_cpu)?,
+            looks: Looks::new(object, targets, OFTEN..seldom(rate, only_cpu)?)?,
         })
     }
 
@@ -69,11 +56,10 @@ impl<'a> SamplingSession<'a> {
 
 /// How often to look at processes that have been there. They may map more code: until its
 /// tables are there, some looks later, each sample in it is a dump, for which there is room.
-fn unhurried(rate: Rate, only_cpu: Option<u32>) -> Result<Duration> {
-    const SELDOM: Duration = Duration::from_millis(50);
+fn seldom(rate: Rate, only_cpu: Option<u32>) -> Result<Duration> {
     const LOOKS: u32 = 8;
     let Rate::Frequency(frequency) = rate else {
-        return Ok(HURRIED);
+        return Ok(OFTEN);
     };
     let cpus = match only_cpu {
         Some(_) => 1,
@@ -82,15 +68,12 @@ fn unhurried(rate: Rate, only_cpu: Option<u32>) -> Result<Duration> {
     let in_a_second = frequency.saturating_mul(cpus as u64).max(1);
     let room = Duration::from_secs(1) * MOST_DUMPS as u32 / LOOKS;
     let room = room.div_f64(in_a_second as f64);
-    Ok(room.clamp(HURRIED, SELDOM))
+    Ok(room.clamp(OFTEN, Looks::SELDOM))
 }
 
 impl Session for SamplingSession<'_> {
     fn take_interval(&self) -> Duration {
-        match monotonic_ns().saturating_sub(self.newcomer.get()) < NEW_NS {
-            true => HURRIED,
-            false => self.unhurried,
-        }
+        self.looks.interval()
     }
 
     fn open_window(&mut self, start: u64, stop: Option<u64>) {
@@ -122,7 +105,7 @@ impl Session for SamplingSession<'_> {
     }
 
     fn close(self, _stop: u64) -> Result<Collected> {
-        drop((self.samplers, self.followers));
+        drop((self.samplers, self.followers, self.looks));
         self.collector.finish()
     }
 }

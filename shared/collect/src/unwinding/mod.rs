@@ -455,7 +455,7 @@ impl<'a> Unwinder<'a> {
     /// Gives back the tables of processes that have ended or run another
     /// program by now.
     fn sweep(&mut self) {
-        let Some(living) = Living::read() else {
+        let Some(living) = Living::among(self.newest.keys()) else {
             return;
         };
         let newest = &self.newest;
