@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What is new: a process, or code that has no tables yet. User space looks often for a
+ * What is new: a program, or code that has no tables yet. User space looks often for a
  * while then, and seldom else, as each look costs a CPU that was idle more than what is
  * there to be taken.
  */

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Forks children that compute and end, one after the other, each after a pause.
+ * Forks children, one after the other, each of which pauses, and then executes this
+ * program with no children, which computes and ends. Its chain is main, brief_life.
  *
- * usage: brief CHILDREN LIFE_MS PAUSE_MS EXECUTE
- * With EXECUTE 1 each pauses itself, and then executes this program with no children,
- * which computes and ends. A child's chain is main, brief_life.
+ * usage: brief CHILDREN LIFE_MS PAUSE_MS
  */
 #include <sys/wait.h>
 
@@ -24,7 +23,6 @@ int main(int argc, char **argv)
 	unsigned long children = argument_or(argc, argv, 1, 6);
 	uint64_t life_ns = argument_or(argc, argv, 2, 25) * NS_PER_MS;
 	uint64_t pause_ns = argument_or(argc, argv, 3, 600) * NS_PER_MS;
-	unsigned long executes = argument_or(argc, argv, 4, 0);
 	pid_t child;
 
 	if (!children) {
@@ -34,19 +32,13 @@ int main(int argc, char **argv)
 	tell("ready");
 	await_test();
 	for (unsigned long n = 0; n < children; n++) {
-		if (!executes)
-			sleep_ns(pause_ns);
 		child = fork();
 		check(child < 0, "fork");
 		if (!child) {
-			if (executes) {
-				sleep_ns(pause_ns);
-				check(execl("/proc/self/exe", argv[0], "0",
-					    argv[2], NULL) < 0,
-				      "execute itself");
-			}
-			brief_life(life_ns);
-			_exit(0);
+			sleep_ns(pause_ns);
+			check(execl("/proc/self/exe", argv[0], "0", argv[2],
+				    NULL) < 0,
+			      "execute itself");
 		}
 		check(waitpid(child, NULL, 0) != child, "waitpid");
 	}

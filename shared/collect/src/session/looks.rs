@@ -13,7 +13,7 @@ pub(super) struct Looks<'a> {
     news_ns: Variable<'a, u64>,
     often: Duration,
     seldom: Duration,
-    /// What sees processes that begin.
+    /// What sees programs that begin.
     _links: Vec<Link>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Looks<'a> {
     ) -> Result<Looks<'a>> {
         let programs: &[&str] = match targets.are_all_there() {
             true => &[],
-            false => &["see_fork", "see_exec"],
+            false => &["see_exec"],
         };
         Ok(Looks {
             news_ns: object.variable("news_ns")?,

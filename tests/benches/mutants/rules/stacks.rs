@@ -212,6 +212,17 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         expected: SameHere("it costs time only: more copies come than there could"),
     },
     Mutant {
+        rule: "code that has no tables yet has user space look often",
+        file: "include/stacks/stack_dump.h",
+        change: (
+            "(is_news() || budget->left == DUMPS_OF_A_PROCESS)",
+            "(budget->left == DUMPS_OF_A_PROCESS)",
+        ),
+        expected: SameHere(
+            "of waits that take milliseconds there are not more copies until the next look than may be sent",
+        ),
+    },
+    Mutant {
         rule: "who is off the CPU at the window's end has its kernel stack read",
         file: "include/stacks/stack_edges.h",
         change: (

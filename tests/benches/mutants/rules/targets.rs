@@ -33,7 +33,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         rule: "nobody outside of the tree is a target",
         file: "include/targets/children.h",
-        change: ("!is_target(task, pid, tid) ||", ""),
+        change: (
+            "!is_target(task, pid, tid) ||",
+            "(!is_target(task, pid, tid) && !child) ||",
+        ),
         expected: Caught(&["timed::trees::a_fork_storm_is_all_there"]),
     },
     Mutant {
@@ -74,15 +77,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         expected: Caught(&["together::commands::the_first_of_a_name_is_waited_for"]),
     },
     Mutant {
-        rule: "what a target forks is looked at soon",
-        file: "include/targets/newcomers.h",
-        change: ("if (child->pid == child->tgid &&", "if (false &&"),
-        expected: Caught(&["timed::sampling::whoever_lives_25_ms_is_looked_at_in_time"]),
-    },
-    Mutant {
         rule: "what a target executes is looked at soon",
         file: "include/targets/newcomers.h",
-        change: ("if (is_target(task, task->tgid, task->pid))", "if (false)"),
-        expected: Caught(&["timed::sampling::whoever_lives_25_ms_is_looked_at_in_time"]),
+        change: (
+            "if (!is_target(task, task->tgid, task->pid) || !is_news())",
+            "if (is_target(task, task->tgid, task->pid) || !is_news())",
+        ),
+        expected: Caught(&["timed::sampling::a_program_that_runs_for_25_ms_is_looked_at_in_time"]),
     },
 ];
