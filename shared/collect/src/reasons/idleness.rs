@@ -111,7 +111,10 @@ impl Evidence {
             return;
         }
         let mut samples = std::mem::take(&mut profile.samples);
-        samples.replace_keys(|sample| self.judged(profile, &habits, *sample).unwrap_or(*sample));
+        samples.replace_keys(|sample| {
+            let judged = self.judged(profile, &habits, *sample);
+            Some(judged.unwrap_or(*sample))
+        });
         profile.samples = samples;
     }
 

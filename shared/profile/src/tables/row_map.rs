@@ -49,35 +49,31 @@ impl<Key: Eq + Hash, Value: Default> RowMap<Key, Value> {
 
 impl<Key: Eq + Hash, Value> RowMap<Key, Value> {
     /// Leaves the rows whose keys are wanted.
-    pub fn retain(&mut self, is_wanted: impl Fn(&Key) -> bool) {
-        self.rows.retain(|(key, _)| is_wanted(key));
-        self.places.clear();
-        let RowMap {
-            rows,
-            places,
-            hasher,
-        } = self;
-        let hash = |&place: &u32| hasher.hash_one(&rows[place as usize].0);
-        for place in (0..).take(rows.len()) {
-            places.insert_unique(hash(&place), place, hash);
-        }
+    pub fn retain(&mut self, is_wanted: impl Fn(&Key) -> bool)
+    where
+        Key: Copy,
+        Value: AddAssign + Default,
+    {
+        self.replace_keys(|key| is_wanted(key).then_some(*key));
     }
 
-    /// Replaces the keys. Rows whose keys are the same then become one, where the first of
-    /// them is; no second map is held meanwhile.
-    pub fn replace_keys(&mut self, mut key: impl FnMut(&Key) -> Key)
+    /// Replaces the keys; a row for which there is none goes. Rows whose keys are the same
+    /// then become one, where the first of them is; no second map is held meanwhile.
+    pub fn replace_keys(&mut self, mut key: impl FnMut(&Key) -> Option<Key>)
     where
         Value: AddAssign + Default,
     {
-        self.places.clear();
         let RowMap {
             rows,
             places,
             hasher,
         } = self;
+        places.clear();
         let mut kept = 0;
         for row in 0..rows.len() {
-            let key = key(&rows[row].0);
+            let Some(key) = key(&rows[row].0) else {
+                continue;
+            };
             let value = std::mem::take(&mut rows[row].1);
             let is_it = |&place: &u32| rows[place as usize].0 == key;
             let hash = |&place: &u32| hasher.hash_one(&rows[place as usize].0);
@@ -85,10 +81,11 @@ impl<Key: Eq + Hash, Value> RowMap<Key, Value> {
             let next = u32::try_from(kept).unwrap_or(u32::MAX);
             let place = *entry.or_insert(next).get();
             if place == next {
-                rows[kept].0 = key;
+                rows[kept] = (key, value);
                 kept += 1;
+            } else {
+                rows[place as usize].1 += value;
             }
-            rows[place as usize].1 += value;
         }
         rows.truncate(kept);
     }
@@ -179,12 +176,12 @@ mod tests {
         let mut asked = 0;
         map.replace_keys(|key| {
             asked += 1;
-            100 - key % 3
+            Some(100 - key % 3)
         });
         assert!(map.iter().eq([(&100, &34), (&99, &33), (&98, &33)]));
         assert_eq!((asked, map.get(&99), map.get(&7)), (100, Some(&33), None));
         // A new key may be another row's old one.
-        map.replace_keys(|key| key - 1);
+        map.replace_keys(|key| Some(key - 1));
         assert!(map.keys().eq(&[99, 98, 97]));
         assert_eq!((*map.entry(97), *map.entry(100), map.len()), (33, 0, 4));
     }
