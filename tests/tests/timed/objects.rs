@@ -30,6 +30,7 @@ fn blocked(folded: &Folded, name: &str, is_it: impl Fn(&str) -> bool) -> (u64, u
 }
 
 /// Its descriptor is that of /dev/zero when its wait ends: nobody knows then what it was.
+/// Its stack may name that file, as it has read it before.
 #[test]
 fn a_file_that_takes_the_place_of_another_is_not_what_was_waited_on() {
     let _turn = Turn::share();

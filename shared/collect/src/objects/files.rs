@@ -36,6 +36,11 @@ pub(super) fn name(event: &ObjectEvent) -> String {
     })
 }
 
+/// Whether a file is a pipe, with a name or without.
+pub(super) fn is_pipe(event: &ObjectEvent) -> bool {
+    FileType::from_raw_mode(event.mode) == FileType::Fifo
+}
+
 /// What a file without an inode of its own is: `eventfd`.
 pub(super) fn anonymous(event: &ObjectEvent) -> String {
     let name = String::from_utf8_lossy(last_name(event));

@@ -34,6 +34,8 @@ pub(crate) struct Objects {
 pub(crate) enum Object {
     /// What its system call is about, in words.
     Called(Box<str>),
+    /// So is this, and it is a pipe, with a name or without.
+    Pipe(Box<str>),
     /// So is this, and it is a socket.
     Socket {
         /// In words.
@@ -75,6 +77,9 @@ impl Objects {
         }
         let object = match ObjectKind(event.object) {
             ObjectKind::OBJECT_FUTEX => Object::Futex(self.places.see(event, symbolizer)),
+            ObjectKind::OBJECT_FILE if files::is_pipe(event) => {
+                Object::Pipe(files::name(event).into())
+            }
             ObjectKind::OBJECT_FILE => Object::Called(files::name(event).into()),
             ObjectKind::OBJECT_MAPPED => Object::Mapped(files::name(event).into()),
             ObjectKind::OBJECT_SOCKET => Object::Socket {

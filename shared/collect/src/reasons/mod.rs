@@ -108,8 +108,11 @@ impl Reasons {
         };
         let told = idleness::told((reason, detail), side, place.end);
         let object = object.and_then(|object| match object {
+            Object::Pipe(name) => is_of_call(reason).then(|| name.to_string()),
+            // A call may be given another file besides the pipe that it waits for, and a
+            // descriptor may be another file's by now.
             Object::Called(name) | Object::Socket { name, .. } => {
-                is_of_call(reason).then(|| name.to_string())
+                (is_of_call(reason) && !is_of_pipe(detail)).then(|| name.to_string())
             }
             Object::Mapped(name) => (reason == Reason::PageFault).then(|| name.to_string()),
             Object::Child(name) => (reason == Reason::Child).then(|| name.to_string()),
@@ -193,6 +196,11 @@ fn is_of_call(reason: Reason) -> bool {
             | Reason::Kernel
             | Reason::Unknown
     )
+}
+
+/// Whether what a wait was in particular is said by the functions of pipes alone.
+fn is_of_pipe(detail: &str) -> bool {
+    detail.starts_with("pipe, ")
 }
 
 /// What a futex is called: the variable that it is in, or who waits there.
