@@ -214,6 +214,14 @@ static __always_inline enum walk_end step_by_rule(struct walk *walk,
 		break;
 	case CFA_ROOT:
 		return WALK_REACHED_ROOT;
+	case CFA_CLONED:
+		if (!walk->at_leaf)
+			return WALK_NO_RULE;
+		notes->complete = false;
+		if (!walk->registers.ax)
+			return WALK_REACHED_ROOT;
+		cfa = walk->sp + offset;
+		break;
 	default:
 		number = rule->cfa % 16;
 		if (!walk->at_leaf || rule->cfa >= CFA_HANDED_OVER)

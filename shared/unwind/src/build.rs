@@ -1,5 +1,6 @@
 //! From an ELF image to its [`Table`].
 
+pub(crate) mod cloned;
 pub(crate) mod go;
 pub(crate) mod handover;
 pub(crate) mod pages;
@@ -125,6 +126,8 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
     };
     let mut pages = Pages::new(spans.start());
     let mut rows = Vec::new();
+    // Where the code before ends, and its last rule.
+    let mut before = (0, Rule::NONE);
     for span in spans.iter() {
         rows.clear();
         let mut emit = |address, rule| {
@@ -143,10 +146,16 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
             }
         }
         handover::cut(&mut rows, &mut code);
+        if rows.first() == Some(&(span.start, Rule::ROOT))
+            && let Some(rule) = cloned::between(before, span.start, &mut code)
+        {
+            pages.push(before.0, rule)?;
+        }
         for &(address, rule) in &rows {
             pages.push(address, rule)?;
         }
         pages.push(span.end, Rule::NONE)?;
+        before = (span.end, rows.last().map_or(Rule::NONE, |row| row.1));
     }
     let table = pages.finish()?;
     Ok(Built {

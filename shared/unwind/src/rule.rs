@@ -43,6 +43,10 @@ pub mod cfa {
     pub const ROOT: u8 = 7;
     /// The frame pointer + `cfa_offset`, which may be on another stack.
     pub const SWITCHED_STACK: u8 = 8;
+    /// Behind the system call that starts a thread. The new one, which has 0 in rax,
+    /// has no caller; in the other the CFA is the stack pointer + `cfa_offset`. Which
+    /// it is is known at a leaf only.
+    pub const CLONED: u8 = 9;
     /// This plus n: the DWARF register n (0 to 15) + `cfa_offset`. Known at a
     /// leaf only.
     pub const REGISTER: u8 = 16;

@@ -11,6 +11,10 @@ use crate::{Memory, Registers, Rule, Table, cfa, frame_pointer};
 /// ABI for x86-64, section 3.2.2).
 const RETURN_ADDRESS_AT_CFA: u64 = 0u64.wrapping_sub(8);
 
+/// The DWARF number of what a system call returns its result in (System V ABI for
+/// x86-64, figure 3.36).
+const RAX: u8 = 0;
+
 /// `struct sigcontext_64` of arch/x86/include/uapi/asm/sigcontext.h: where a
 /// signal frame holds rbp, rsp and rip.
 const SIGNAL_FRAME_BP: u64 = 80;
@@ -155,10 +159,11 @@ impl<M: Memory> Stepper<'_, M> {
         self.memory.word(address).ok_or(End::ReadFailed)
     }
 
-    /// The register that a rule names, at a leaf.
-    fn register(&self, cfa: u8) -> Result<u64, End> {
-        let number = usize::from(cfa % 16);
-        self.leaf.map(|leaf| leaf[number]).ok_or(End::NoRule)
+    /// A register by its DWARF number, at a leaf.
+    fn register(&self, number: u8) -> Result<u64, End> {
+        self.leaf
+            .map(|leaf| leaf[usize::from(number)])
+            .ok_or(End::NoRule)
     }
 
     /// From one frame to its caller's.
@@ -173,6 +178,8 @@ impl<M: Memory> Stepper<'_, M> {
             cfa::ROOT => return Err(End::Root),
             cfa::SIGNAL_FRAME => return self.leave_signal_frame(self.sp.wrapping_add(offset)),
             cfa::STACK_POINTER => self.sp.wrapping_add(offset),
+            cfa::CLONED if self.register(RAX)? == 0 => return Err(End::Root),
+            cfa::CLONED => self.sp.wrapping_add(offset),
             cfa::FRAME_POINTER | cfa::SWITCHED_STACK => self.bp.wrapping_add(offset),
             cfa::PLT => {
                 let pushed = self.ip & 15 >= offset;
@@ -186,9 +193,11 @@ impl<M: Memory> Stepper<'_, M> {
                 let word = self.word(self.bp.wrapping_add(word_offset))?;
                 word.wrapping_add(addend)
             }
-            cfa::REGISTER..cfa::RETURN_IN_REGISTER => self.register(rule.cfa)?.wrapping_add(offset),
+            cfa::REGISTER..cfa::RETURN_IN_REGISTER => {
+                self.register(rule.cfa % 16)?.wrapping_add(offset)
+            }
             cfa::RETURN_IN_REGISTER..cfa::HANDED_OVER => {
-                return_address = Some(self.register(rule.cfa)?);
+                return_address = Some(self.register(rule.cfa % 16)?);
                 self.sp.wrapping_add(offset)
             }
             _ => return Err(End::NoRule),

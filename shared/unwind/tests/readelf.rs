@@ -208,7 +208,7 @@ fn the_special_case_of_the_unwinder() {
     assert_eq!(compared.handed_over, 4 * 7, "{compared:?}");
 }
 
-/// It has a signal frame, a procedure linkage table and vfork.
+/// It has a signal frame, a procedure linkage table, vfork and clone.
 #[test]
 fn the_special_cases_of_the_c_library() {
     let (compared, table) = compare(Path::new("/lib/x86_64-linux-gnu/libc.so.6"));
@@ -226,6 +226,8 @@ fn the_special_cases_of_the_c_library() {
             .contains(&Rule::at(cfa::RETURN_IN_REGISTER + 5, 0))
     );
     assert!(table.rules.contains(&Rule::ROOT));
+    // Nothing describes what is behind the system call in clone().
+    assert!(table.rules.contains(&Rule::at(cfa::CLONED, 8)));
 }
 
 #[test]

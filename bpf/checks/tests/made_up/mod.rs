@@ -59,6 +59,7 @@ pub(crate) fn rules() -> Vec<Rule> {
         Rule::at(cfa::REGISTER + 10, 16),
         Rule::at(cfa::RETURN_IN_REGISTER + 5, 0),
         Rule::at(cfa::HANDED_OVER, 0),
+        Rule::at(cfa::CLONED, 16),
         Rule::NONE,
     ]
 }

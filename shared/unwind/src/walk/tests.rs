@@ -133,6 +133,26 @@ fn a_leaf_may_need_any_register() {
     assert_eq!(end(0x10010, 5, 0x10015).end, End::NoRule);
 }
 
+#[test]
+fn a_new_thread_has_no_caller_and_who_started_it_has() {
+    let space = space(&[
+        (0, Rule::at(cfa::CLONED, 8)),
+        (0x100, sp_plus(8)),
+        (0x200, Rule::ROOT),
+    ]);
+    let from = |ip, result| {
+        let mut start = registers(ip, 0x800, 0);
+        start.general[0] = result;
+        let mut memory = HashMap::from([(0x800, if ip == 0x10010 { 0x10205 } else { 0x10015 })]);
+        let walk = walk(start, true, Mode::Auto, &space, &mut memory, 127);
+        (walk.addresses, walk.end)
+    };
+    assert_eq!(from(0x10010, 0), (vec![0x10010], End::Root));
+    assert_eq!(from(0x10010, 77), (vec![0x10010, 0x10205], End::Root));
+    // Beyond the leaf nobody knows which of both it is.
+    assert_eq!(from(0x10110, 0), (vec![0x10110, 0x10015], End::NoRule));
+}
+
 /// Where a rule leads from an instruction pointer, a stack pointer and a frame
 /// pointer: to such.
 fn stepped(rule: Rule, from: [u64; 3], memory: &[(u64, u64)]) -> Result<[u64; 3], End> {
@@ -164,7 +184,7 @@ fn frames_are_by_the_pointers_or_a_word_at_them() {
     assert_eq!(step(word), Ok([8, 0x950, 0x900]));
     let word = rule(cfa::WORD_AT_FRAME_POINTER, Rule::with_halves(-8, -56));
     assert_eq!(step(word), Err(End::ReadFailed));
-    for kind in [cfa::SWITCHED_STACK + 1, cfa::HANDED_OVER] {
+    for kind in [cfa::CLONED + 1, cfa::HANDED_OVER] {
         assert_eq!(step(rule(kind, 16)), Err(End::NoRule));
     }
 }

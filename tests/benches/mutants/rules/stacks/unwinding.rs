@@ -157,6 +157,17 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
     },
     Mutant {
+        rule: "a new thread has no caller behind the system call that started it",
+        file: "include/stacks/unwind.h",
+        change: (
+            "		if (!walk->registers.ax)
+			return WALK_REACHED_ROOT;
+",
+            "",
+        ),
+        expected: Caught(&["checks/walk::walks_in_bpf_and_in_rust_agree"]),
+    },
+    Mutant {
         rule: "an entry of the linkage table has pushed its number or not yet",
         file: "include/arch_x86_64.h",
         change: ("(ip & 15) >= pushed", "(ip & 15) > pushed"),
