@@ -64,6 +64,37 @@ fn python() {
     }
 }
 
+/// It starts a thread, waits for it, and starts the next.
+const STARTS: &str = "
+import threading
+print('ready', flush=True)
+while True:
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+";
+
+/// Both are often where the system call ends, from which both return: the thread that
+/// starts another, and the new one.
+#[test]
+fn python_that_starts_threads() {
+    let _turn = Turn::share();
+    let python = PathBuf::from("/usr/bin/python3");
+    let mut command = Command::new(&python);
+    command.args(["-c", STARTS]);
+    let starts = Workload::run(command, python, scratch());
+    // The new one has called nothing yet, and one that ends has no stack any more.
+    let folded = stacks("oncputime", starts.pid(), |line| {
+        starts_a_thread(line) || line.frames.len() < 2
+    });
+    let starting = folded.only(|line| calls(line, "PyThread_start_new_thread"));
+    let (part, all) = (starting.total(), folded.total());
+    assert!(part * 20 > all, "{part} of {all} samples: {folded:.20}");
+    assert_most("who starts them", &starting, WHOLE, |line| {
+        calls(line, "Py_BytesMain") || bare(&line.frames[0]) != "_start"
+    });
+}
+
 /// The map that node leaves in /tmp, removed when dropped.
 struct NodesMap(PathBuf);
 
