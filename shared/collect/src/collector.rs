@@ -12,7 +12,7 @@ use bpf::types::{
     CodeChanged, EventKind, Losses, MixedStack, ProcessEvent, PythonFunction, PythonLink,
     STACK_DEPTH, StackDump, StackEvent, StackKey, Tally, ThreadEnd,
 };
-use libbpf_rs::{Map, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{AsRawLibbpf, Map, RingBuffer, RingBufferBuilder, libbpf_sys};
 use loader::iterators::{copy, copy_start};
 use loader::maps::{for_each_value, take_all};
 use loader::{Context, Error, LoadedObject, Result, Targets, Variable, monotonic_ns};
@@ -32,6 +32,8 @@ use crate::wakers::Wakers;
 
 /// How often to look what nobody needs any more.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+/// Messages that are taken between two looks at how many that were.
+const MESSAGES_AT_ONCE: usize = 64;
 
 /// What has arrived from a program and is not yet dealt with.
 struct Inbox<'a> {
@@ -304,7 +306,7 @@ impl<'a> Collector<'a> {
     /// Takes what has arrived, and moves the window's end if `stop` says so.
     pub fn take(&mut self, stop: Option<u64>) -> Result<()> {
         self.close_window(stop);
-        self.ring.consume().context("read the ring buffer")?;
+        consume(&self.ring)?;
         let stack_of = |task| stack_of(self.threads.as_ref()?, task);
         if let Some(dumps) = self.inbox.borrow_mut().unwind(false, stack_of) {
             self.dumps_allowed.set(dumps);
@@ -414,7 +416,7 @@ impl<'a> Collector<'a> {
     fn drain(&mut self) -> Result<()> {
         let full = self.counts.swap()?;
         // The stacks first, and then what was counted under their IDs.
-        self.ring.consume().context("read the ring buffer")?;
+        consume(&self.ring)?;
         let inbox = &mut *self.inbox.borrow_mut();
         inbox.wakers.settle(&inbox.stacks, |_, _| false);
         let (sums, parts, names) = (&mut self.sums, &mut self.parts, &mut self.thread_names);
@@ -520,4 +522,27 @@ impl Collected {
         self.stacks.are_all_there();
         self.sums.take_settled()
     }
+}
+
+/// Takes the messages that are there now. More may come faster than they are taken, on
+/// a machine that gives little of its CPUs to us.
+fn consume(messages: &RingBuffer<'_>) -> Result<()> {
+    // SAFETY: it is open as long as it is, and has the ring of `events`.
+    let ring = unsafe { libbpf_sys::ring_buffer__ring(messages.as_libbpf_object().as_ptr(), 0) };
+    // SAFETY: as before.
+    let end = unsafe { libbpf_sys::ring__producer_pos(ring) };
+    // SAFETY: as before.
+    while unsafe { libbpf_sys::ring__consumer_pos(ring) } < end {
+        match messages.consume_raw_n(MESSAGES_AT_ONCE) {
+            // Who has room for the next has not filled it yet.
+            0 => break,
+            error @ ..0 => {
+                let source = io::Error::from_raw_os_error(-error);
+                let action = "cannot read the ring buffer".into();
+                return Err(Error::System { action, source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }

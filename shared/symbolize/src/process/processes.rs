@@ -1,6 +1,7 @@
 //! The mappings of every process seen.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
@@ -18,7 +19,9 @@ const MOST_PROCESSES: usize = 4096;
 /// a new mapping, but also what a walk through code without frame pointers
 /// yields.
 const REREAD_SHARE: u32 = 50;
-/// Time for reading again that a process can save up.
+/// The same of all processes together.
+const REREAD_SHARE_OF_ALL: u32 = 10;
+/// Time for reading again that can be saved up.
 const MOST_SAVED: Duration = Duration::from_millis(5);
 
 /// An executable mapping.
@@ -41,8 +44,8 @@ struct Known {
     started: Option<u64>,
     mappings: Vec<Mapping>,
     used: u64,
-    read_at: Instant,
-    saved: Duration,
+    /// From when on it may be read again.
+    again_at: Instant,
 }
 
 /// The mappings of every process seen.
@@ -52,6 +55,8 @@ pub(crate) struct Processes {
     /// The newest instance seen of each PID: only that one can be read.
     newest: HashMap<u32, u64>,
     clock: u64,
+    /// From when on any may be read again.
+    again_at: Option<Instant>,
 }
 
 impl Processes {
@@ -63,7 +68,7 @@ impl Processes {
         let begun = Instant::now();
         let before = self.known.get(&process);
         let expected = before.and_then(|known| known.started);
-        let saved = before.map_or(MOST_SAVED, |known| known.saved);
+        let payable = before.map(|known| known.again_at);
         let read = Proc::open(process.pid).and_then(|proc| {
             let started = proc.started()?;
             let (proc, entries) = proc.mappings()?;
@@ -82,8 +87,7 @@ impl Processes {
                     started: Some(started),
                     mappings: mappings.collect(),
                     used: self.clock,
-                    read_at: now,
-                    saved: saved.saturating_sub(now - begun),
+                    again_at: again_at(payable, begun..now, REREAD_SHARE),
                 };
                 self.known.insert(process, known);
             }
@@ -91,7 +95,7 @@ impl Processes {
             // it stays true.
             _ if before.is_some_and(|known| known.started.is_some()) => {
                 if let Some(known) = self.known.get_mut(&process) {
-                    (known.read_at, known.saved) = (now, Duration::ZERO);
+                    known.again_at = again_at(Some(now), begun..now, REREAD_SHARE);
                 }
             }
             Ok(_) => {}
@@ -104,8 +108,7 @@ impl Processes {
                     started: None,
                     mappings: Vec::new(),
                     used: self.clock,
-                    read_at: now,
-                    saved: Duration::ZERO,
+                    again_at: now,
                 };
                 self.known.insert(process, gone);
             }
@@ -128,11 +131,17 @@ impl Processes {
             if let Some(mapping) = known.find(address) {
                 return Some(mapping);
             }
-            if !known.may_read_again() {
+            let begun = Instant::now();
+            let is_paid = self.again_at.is_none_or(|at| at <= begun);
+            if !is_paid || !known.may_read_again(begun) {
                 return None;
             }
+            self.read(process, images, losses);
+            let taken = begun..Instant::now();
+            self.again_at = Some(again_at(self.again_at, taken, REREAD_SHARE_OF_ALL));
+        } else {
+            self.read(process, images, losses);
         }
-        self.read(process, images, losses);
         self.known.get(&process)?.find(address)
     }
 
@@ -200,16 +209,17 @@ impl Known {
         (address < mapping.end).then_some(*mapping)
     }
 
-    fn may_read_again(&mut self) -> bool {
-        if self.started.is_none() {
-            return false;
-        }
-        let now = Instant::now();
-        let earned = (now - self.read_at) / REREAD_SHARE;
-        self.saved = (self.saved + earned).min(MOST_SAVED);
-        self.read_at = now;
-        self.saved > Duration::ZERO
+    fn may_read_again(&self, now: Instant) -> bool {
+        self.started.is_some() && self.again_at <= now
     }
+}
+
+/// From when on there may be another reading after one that took as long as `taken`: it
+/// is paid for with `share` times as long. Before, that was `payable`.
+fn again_at(payable: Option<Instant>, taken: Range<Instant>, share: u32) -> Instant {
+    let saved = taken.start.checked_sub(MOST_SAVED * share);
+    let saved = saved.unwrap_or(taken.start);
+    payable.map_or(saved, |at| at.max(saved)) + (taken.end - taken.start) * share
 }
 
 #[cfg(test)]
@@ -217,7 +227,7 @@ impl Known {
 mod tests {
     use super::*;
 
-    fn known(saved: Duration) -> Known {
+    fn known(again_at: Instant) -> Known {
         Known {
             started: Some(1),
             mappings: vec![
@@ -235,14 +245,13 @@ mod tests {
                 },
             ],
             used: 0,
-            read_at: Instant::now(),
-            saved,
+            again_at,
         }
     }
 
     #[test]
     fn a_mapping_has_its_first_address_and_not_its_end() {
-        let known = known(Duration::ZERO);
+        let known = known(Instant::now());
         let starts =
             [9, 10, 19, 20, 29, 30, 39, 40].map(|address| known.find(address).map(|m| m.start));
         let expected = [
@@ -260,14 +269,50 @@ mod tests {
 
     #[test]
     fn time_for_reading_again_is_earned() {
-        let mut spent = known(Duration::ZERO);
-        spent.read_at = Instant::now() + Duration::from_secs(1);
-        assert!(!spent.may_read_again());
-        spent.read_at = Instant::now() - Duration::from_millis(10);
-        assert!(spent.may_read_again());
-        assert!(spent.saved < Duration::from_millis(1));
-        spent.started = None;
-        assert!(!spent.may_read_again());
+        let (now, ms) = (Instant::now(), Duration::from_millis);
+        let mut known = known(now);
+        assert!(!known.may_read_again(now - ms(1)));
+        assert!(known.may_read_again(now));
+        known.started = None;
+        assert!(!known.may_read_again(now));
+    }
+
+    /// Also what was more than there was saved.
+    #[test]
+    fn each_reading_is_paid_for() {
+        let (now, ms) = (Instant::now(), Duration::from_millis);
+        let after = |payable, taken| again_at(payable, now..now + ms(taken), 50);
+        // 250 ms are saved at most.
+        for payable in [None, Some(now - ms(300))] {
+            assert_eq!(after(payable, 1), now - ms(200));
+            assert_eq!(after(payable, 60), now + ms(2750));
+        }
+        assert_eq!(after(Some(now - ms(20)), 1), now + ms(30));
+        assert_eq!(after(Some(now - ms(20)), 60), now + ms(2980));
+    }
+
+    /// Addresses that are nowhere, as a walk through code that a JIT compiler made has them.
+    #[test]
+    fn all_processes_together_have_a_share_of_the_time() {
+        let mut processes = Processes::default();
+        let (mut images, mut losses) = (Images::new(10), Losses::default());
+        let process = |instance| Process {
+            pid: std::process::id(),
+            instance,
+        };
+        let (begun, mut longest) = (Instant::now(), Duration::ZERO);
+        for instance in 1.. {
+            // Each is a later one, of which nothing was read again yet.
+            processes.mapping(process(instance), 0, &mut images, &mut losses);
+            let before = Instant::now();
+            processes.mapping(process(instance), 0, &mut images, &mut losses);
+            longest = longest.max(before.elapsed());
+            if begun.elapsed() > Duration::from_millis(300) {
+                break;
+            }
+        }
+        let again_at = processes.again_at.unwrap();
+        assert!(again_at < Instant::now() + longest * REREAD_SHARE_OF_ALL);
     }
 
     #[test]
@@ -295,12 +340,12 @@ mod tests {
             let process = Process { pid, instance: 1 };
             let mut processes = Processes::default();
             let mut losses = Losses::default();
-            let spare = Duration::from_millis(1);
-            processes.known.insert(process, known(spare));
+            let begun = Instant::now();
+            processes.known.insert(process, known(begun));
             processes.read(process, &mut Images::new(10), &mut losses);
             let starts = processes.mappings(process).iter().map(|m| m.start);
             assert_eq!(starts.collect::<Vec<_>>(), [10, 30]);
-            assert_eq!(processes.known[&process].saved, Duration::ZERO);
+            assert!(processes.known[&process].again_at > begun);
             assert_eq!(losses, Losses::default());
         }
     }
@@ -312,7 +357,7 @@ mod tests {
         let most = MOST_PROCESSES as u32;
         for pid in 1..=most {
             processes.is_newest(process(pid));
-            processes.known.insert(process(pid), known(Duration::ZERO));
+            processes.known.insert(process(pid), known(Instant::now()));
         }
         let (mut images, mut losses) = (Images::new(10), Losses::default());
         // Used in this order.
@@ -321,7 +366,7 @@ mod tests {
         }
         processes.forget();
         assert_eq!(processes.known.len(), MOST_PROCESSES);
-        let mut last = known(Duration::ZERO);
+        let mut last = known(Instant::now());
         last.used = u64::MAX;
         processes.known.insert(process(most + 1), last);
         processes.forget();
