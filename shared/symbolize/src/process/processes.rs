@@ -214,12 +214,12 @@ impl Known {
     }
 }
 
-/// From when on there may be another reading after one that took as long as `taken`: it
-/// is paid for with `share` times as long. Before, that was `payable`.
-fn again_at(payable: Option<Instant>, taken: Range<Instant>, share: u32) -> Instant {
+/// From when on there may be another reading, after one that took as long as `taken` and
+/// might have been from `before` on: it is paid for with `share` times as long.
+fn again_at(before: Option<Instant>, taken: Range<Instant>, share: u32) -> Instant {
     let saved = taken.start.checked_sub(MOST_SAVED * share);
     let saved = saved.unwrap_or(taken.start);
-    payable.map_or(saved, |at| at.max(saved)) + (taken.end - taken.start) * share
+    before.map_or(saved, |before| before.max(saved)) + (taken.end - taken.start) * share
 }
 
 #[cfg(test)]
@@ -281,11 +281,11 @@ mod tests {
     #[test]
     fn each_reading_is_paid_for() {
         let (now, ms) = (Instant::now(), Duration::from_millis);
-        let after = |payable, taken| again_at(payable, now..now + ms(taken), 50);
+        let after = |before, taken| again_at(before, now..now + ms(taken), 50);
         // 250 ms are saved at most.
-        for payable in [None, Some(now - ms(300))] {
-            assert_eq!(after(payable, 1), now - ms(200));
-            assert_eq!(after(payable, 60), now + ms(2750));
+        for before in [None, Some(now - ms(300))] {
+            assert_eq!(after(before, 1), now - ms(200));
+            assert_eq!(after(before, 60), now + ms(2750));
         }
         assert_eq!(after(Some(now - ms(20)), 1), now + ms(30));
         assert_eq!(after(Some(now - ms(20)), 60), now + ms(2980));
