@@ -29,8 +29,8 @@ fn blocked(folded: &Folded, name: &str, is_it: impl Fn(&str) -> bool) -> (u64, u
     sums
 }
 
-/// Its descriptor is that of /dev/zero when its wait ends: nobody knows then what it was.
-/// Its stack may name that file, as it has read it before.
+/// Its descriptor is another file's when its wait ends: nobody knows then what it was. If it
+/// is that of /dev/zero, which it has read before, its stack may name it.
 #[test]
 fn a_file_that_takes_the_place_of_another_is_not_what_was_waited_on() {
     let _turn = Turn::share();
@@ -42,6 +42,9 @@ fn a_file_that_takes_the_place_of_another_is_not_what_was_waited_on() {
     let (_, pipes) = blocked(&folded, "o_swapped", |said| said.starts_with(told));
     assert!(nothing > all / 2, "{nothing} of {all}: {folded}");
     assert!((nothing + pipes) as f64 >= all as f64 * 0.99, "{folded}");
+    let other = format!("{}]", swap.told("other"));
+    let (_, others) = blocked(&folded, "o_swapped", |said| said.ends_with(&other));
+    assert_eq!(others, 0, "{other}: {folded}");
 }
 
 #[test]

@@ -40,25 +40,34 @@ static void *reader(void *unused)
 	return NULL;
 }
 
-/* While the reader waits on a pipe its descriptor becomes that of /dev/zero. */
+/*
+ * While the reader waits on a pipe its descriptor becomes that of /dev/zero, or, in
+ * turn, of another pipe, which has something for a reader that comes late.
+ */
 static void swap(void)
 {
-	int zero = open("/dev/zero", O_RDONLY), pair[2];
+	int zero = open("/dev/zero", O_RDONLY), pair[2], other[2], becomes;
+	static char much[4096];
+	struct stat status;
 
 	check(zero < 0 || pipe(woken) || pipe(resume) || pipe(pair), "pipe");
+	check(pipe(other) || fstat(other[0], &status), "pipe");
+	check(write(other[1], much, sizeof(much)) < 0, "write");
 	reads = pair[0];
 	start_thread_of(reader, NULL);
 	sleep_ns(20 * NS_PER_MS);
+	tell("other %lu", status.st_ino);
 	tell("ready");
-	for (;;) {
+	for (becomes = zero;; becomes = becomes == zero ? other[0] : zero) {
 		/* The reader waits by now. */
 		sleep_ns(5 * NS_PER_MS);
-		check(dup2(zero, reads) != reads, "dup2");
+		check(dup2(becomes, reads) != reads, "dup2");
 		sleep_ns(5 * NS_PER_MS);
 		give(pair[1]);
 		take(woken[0]);
 		close(pair[1]);
 		/* It reads /dev/zero: what it leaves on its stack names that file. */
+		check(dup2(zero, reads) != reads, "dup2");
 		give(resume[1]);
 		take(woken[0]);
 		check(pipe(pair) || dup2(pair[0], reads) != reads, "pipe");

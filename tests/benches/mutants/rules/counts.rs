@@ -18,7 +18,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "half of the room being taken wakes user space",
         file: "include/events.h",
         change: ("waiting < EVENTS_BYTES / 2 ?", "waiting <= EVENTS_BYTES ?"),
-        expected: SameHere("it looks every 5 ms, and 400 MB a second are not sent"),
+        expected: SameHere("it looks every 50 ms, and 80 MB a second are not sent"),
     },
     Mutant {
         rule: "-m leaves out what is shorter",
