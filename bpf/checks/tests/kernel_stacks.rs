@@ -111,6 +111,16 @@ fn taken() -> impl Strategy<Value = Taken> {
     })
 }
 
+impl Taken {
+    fn way(&self, ways: &[Way]) -> Way {
+        let (mut calls, number) = self.way.get(ways).clone();
+        if let Some((call, place)) = &self.place {
+            call.get_mut(&mut calls).take_place(*place);
+        }
+        (calls, number)
+    }
+}
+
 /// Ways that are taken over and over.
 #[derive(Clone, Debug)]
 struct Case {
@@ -131,12 +141,7 @@ struct Waiting {
     is_interrupted: bool,
 }
 
-fn wait(memory: &mut [u64], ways: &[Way], taken: &Taken) -> Waiting {
-    let (mut calls, number) = taken.way.get(ways).clone();
-    if let Some((call, place)) = &taken.place {
-        call.get_mut(&mut calls).take_place(*place);
-    }
-    let (entry, offset) = (ENTRY + 0x100 * taken.entry, taken.offset);
+fn wait(memory: &mut [u64], (calls, number): Way, entry: u64, offset: usize) -> Waiting {
     let mut frames = Vec::new();
     let mut is_interrupted = false;
     memory[FIRST] = SCHEDULE;
@@ -166,8 +171,8 @@ fn wait(memory: &mut [u64], ways: &[Way], taken: &Taken) -> Waiting {
     let called = CODE + 8 * FUNCTION;
     memory[at] = called;
     at += 2 + offset;
-    memory[at] = entry;
-    frames.extend([called, entry]);
+    memory[at] = ENTRY + 0x100 * entry;
+    frames.extend([called, memory[at]]);
     memory[at + 1 + SYSTEM_CALL] = number;
     memory[at + 1 + IP] = 0x40_0000;
     Waiting {
@@ -215,7 +220,8 @@ fn what_is_cached_is_the_stack() {
         let (mut parts, mut memory) = (parts.borrow_mut(), memory.borrow_mut());
         let mut ids = ids.borrow_mut();
         for taken in &case.taken {
-            let waiting = wait(&mut memory[..], &case.ways, taken);
+            let way = taken.way(&case.ways);
+            let waiting = wait(&mut memory[..], way, taken.entry, taken.offset);
             let next = ids.len() as u64 + 2;
             let id = *ids.entry(waiting.frames.clone()).or_insert(next);
             let found = look_up(&mut parts, &memory[..], &waiting, id);
@@ -232,4 +238,24 @@ fn what_is_cached_is_the_stack() {
     println!("{hits} of {waits} were cached");
     assert_eq!(checked.map_err(|error| error.to_string()), Ok(()));
     assert!(hits * 4 > waits, "{hits} of {waits} were cached");
+}
+
+/// A kernel probe at the return of a function puts its own address in the place of the
+/// return address, which the helper tells all the same.
+#[test]
+fn a_stack_with_another_address_in_a_return_addresss_place_is_not_cached() {
+    let mut object = MaybeUninit::uninit();
+    let mut parts = parts(&mut object);
+    let mut memory = [0; 512 + REGISTERS];
+    let calls = [0, 2, 4].map(|function| Call::Function(function, 0));
+    let waiting = wait(&mut memory, (calls.to_vec(), 0), 0, 3);
+    let is_second = |&word: &u64| word == calls[1].address();
+    let probed = memory.iter().position(is_second).unwrap();
+    memory[probed] = CODE - FUNCTION;
+    assert_eq!(look_up(&mut parts, &memory, &waiting, 2), 0);
+    assert_eq!(look_up(&mut parts, &memory, &waiting, 2), 0);
+    // It would have been cached without the probe.
+    memory[probed] = calls[1].address();
+    assert_eq!(look_up(&mut parts, &memory, &waiting, 2), 0);
+    assert_eq!(look_up(&mut parts, &memory, &waiting, 2), 2);
 }

@@ -37,7 +37,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "	if (stack->found &&
 	    word == event",
         ),
-        expected: Caught(&[IS_THE_STACK]),
+        expected: Caught(&[
+            "checks/kernel_stacks::a_stack_with_another_address_in_a_return_addresss_place_is_not_cached",
+        ]),
     },
     Mutant {
         rule: "and wherever they lie",
@@ -68,7 +70,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if (!stack->complete || may_be_scheduler(stack, word) ||",
             "if (may_be_scheduler(stack, word) ||",
         ),
-        expected: Caught(&[IS_THE_STACK]),
+        expected: SameHere(
+            "where two stacks with the same frames first differ is one of the scheduler's",
+        ),
     },
     Mutant {
         rule: "what has changed there is forgotten",
