@@ -144,6 +144,44 @@ fn who_is_inside_from_the_start_or_to_the_end_has_that_part() {
     });
 }
 
+/// A process moves as a whole to where its leader is already.
+#[test]
+fn threads_that_move_to_where_their_leader_is_count_from_then_on() {
+    let _turn = Turn::share();
+    patiently(|| {
+        let processes = Cgroup::new("processes");
+        let cgroup = processes.of_threads_inside("inside");
+        let outside = processes.of_threads_inside("outside");
+        let mut spinners = Workload::start("spinners", &[1, 60]);
+        spinners.go();
+        let leader = spinners.pid();
+        outside.take(leader);
+        cgroup.take_thread(leader);
+        let mut watch = offcputime_of(&cgroup);
+        watch.open();
+        sleep(Duration::from_millis(100));
+        let begun = cgroup.take(leader);
+        sleep(Duration::from_millis(500));
+        let left = outside.take_thread(leader);
+        sleep(Duration::from_millis(100));
+        let ended = outside.take(leader);
+        sleep(Duration::from_millis(100));
+        let threads = threads_of(leader);
+        let seen = watch.close();
+
+        let spinner = threads.iter().find(|&&tid| tid != leader).unwrap();
+        let [spinner] = rows(&seen, *spinner)[..] else {
+            panic!("{:#?}", seen.clocks)
+        };
+        Stay { begun, ended }.assert_is(spinner);
+        let [leader] = rows(&seen, leader)[..] else {
+            panic!("{:#?}", seen.clocks)
+        };
+        assert_eq!(leader.started_ns, seen.started_ns);
+        assert!((left.from_ns..=left.to_ns).contains(&leader.ended_ns));
+    });
+}
+
 /// Whoever is killed right after it left has no more time than it had inside; who forks
 /// inside has its child there.
 #[test]

@@ -58,6 +58,17 @@ impl Cgroup {
         Cgroup::at(format!("{}/{name}", self.path))
     }
 
+    /// One inside, which threads are put into, each for itself.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be made.
+    pub fn of_threads_inside(&self, name: &str) -> Cgroup {
+        let cgroup = self.inside(name);
+        fs::write(cgroup.folder.join("cgroup.type"), "threaded").expect("one of threads");
+        cgroup
+    }
+
     fn at(path: String) -> Cgroup {
         let folder = mount().join(path.trim_start_matches('/'));
         fs::create_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -85,7 +96,16 @@ impl Cgroup {
     ///
     /// When the process is gone.
     pub fn take(&self, pid: u32) -> Moved {
-        put(&self.folder, pid)
+        put(&self.folder, "cgroup.procs", pid)
+    }
+
+    /// Moves a thread into it, whose process is in the same cgroup of processes.
+    ///
+    /// # Panics
+    ///
+    /// When the thread is gone.
+    pub fn take_thread(&self, tid: u32) -> Moved {
+        put(&self.folder, "cgroup.threads", tid)
     }
 
     /// Moves a process to where the test is.
@@ -94,7 +114,7 @@ impl Cgroup {
     ///
     /// When the process is gone.
     pub fn release(&self, pid: u32) -> Moved {
-        put(&home(), pid)
+        put(&home(), "cgroup.procs", pid)
     }
 }
 
@@ -105,10 +125,10 @@ fn home() -> PathBuf {
     mount().join(path.expect("one of version 2").trim_start_matches('/'))
 }
 
-fn put(folder: &Path, pid: u32) -> Moved {
+fn put(folder: &Path, file: &str, id: u32) -> Moved {
     let from_ns = now_ns();
-    fs::write(folder.join("cgroup.procs"), pid.to_string())
-        .unwrap_or_else(|error| panic!("move {pid} to {}: {error}", folder.display()));
+    fs::write(folder.join(file), id.to_string())
+        .unwrap_or_else(|error| panic!("move {id} to {}: {error}", folder.display()));
     Moved {
         from_ns,
         to_ns: now_ns(),

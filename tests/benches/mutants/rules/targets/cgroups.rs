@@ -81,7 +81,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "BPF_CORE_READ(task, signal, nr_threads) == 1) &&",
             "true) &&",
         ),
-        expected: SameHere("the threads of a process would have to be in several cgroups"),
+        expected: Caught(&[
+            "timed::cgroups::threads_that_move_to_where_their_leader_is_count_from_then_on",
+        ]),
     },
     Mutant {
         rule: "where a thread is off the CPU is known if it has not run since",
