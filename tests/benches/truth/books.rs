@@ -144,7 +144,8 @@ pub(crate) fn held_against(table: &mut Table, name: &str, seen: &Seen, booked: &
     };
     let both = booked.running_ns + booked.runnable_ns;
     let claim = "time running and runnable, all threads";
-    row(claim, running + runnable, both, 0, took.arriving_ns);
+    let (less, more) = (took.moved_asleep_ns, took.arriving_ns);
+    row(claim, running + runnable, both, less, more);
     let claim = "time running, all threads";
     row(
         claim,

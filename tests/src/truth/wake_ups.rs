@@ -1,7 +1,8 @@
-//! What lies between the wake-up of a thread and the switch to it.
+//! What lies between the wake-up of a thread and the switch to it, and what the kernel
+//! takes for that.
 //!
-//! The kernel's books and the clock of the tools differ by three parts of that, and
-//! each of them on one side only:
+//! The kernel's books and the clock of the tools differ by four parts, and each of them on
+//! one side only:
 //!
 //! - *arriving*: runnable begins in the tools at the wake-up, in schedstat when the
 //!   thread has been put on a run queue.
@@ -11,9 +12,13 @@
 //!   to leave idle. In the tools it begins at the switch.
 //! - *preempted*: for the same reason the kernel books a thread as running only until
 //!   the wake-up that has it preempted. In the tools it runs until the switch.
+//! - *moved asleep*: since 6.12 a thread that falls asleep may stay on its run queue for a
+//!   while (`DELAY_DEQUEUE`). If another CPU takes it from there, `enqueue_task()` has
+//!   `sched_info_enqueue()` note that it waits for that CPU from then on, and nothing takes
+//!   that back until it runs. So the kernel books the rest of its sleep as *runnable*.
 //!
-//! Measured without the tools, by the kernel's own tracing, of the same threads at
-//! the same time: `sched_waking`, `sched_wakeup` and `sched_switch`. A machine that
+//! Measured without the tools, by the kernel's own tracing, of the same threads at the same
+//! time: `sched_waking`, `sched_wakeup`, `sched_switch`, `sched_migrate_task`. A machine that
 //! hides context switches from the tools hides them from the tracing, too, and at
 //! times all of a CPU's: a wake-up of which a part was not seen counts there as the
 //! median of the others.
@@ -42,6 +47,8 @@ pub struct Delays {
     pub preempting_ns: u64,
     /// From wake-ups of others that had this thread preempted to the switch.
     pub preempted_ns: u64,
+    /// From moves of the sleeping thread to another CPU until it was woken.
+    pub moved_asleep_ns: u64,
 }
 
 impl WakeUps {
@@ -58,6 +65,7 @@ impl WakeUps {
                 ("sched/sched_waking", &["pid"]),
                 ("sched/sched_wakeup", &["pid", "common_pid"]),
                 ("sched/sched_switch", &["next_pid", "prev_pid"]),
+                ("sched/sched_migrate_task", &["pid"]),
             ],
         );
         WakeUps {
@@ -89,6 +97,7 @@ pub fn all(delays: &BTreeMap<u32, Delays>) -> Delays {
         arriving_ns: sum.arriving_ns + of.arriving_ns,
         preempting_ns: sum.preempting_ns + of.preempting_ns,
         preempted_ns: sum.preempted_ns + of.preempted_ns,
+        moved_asleep_ns: sum.moved_asleep_ns + of.moved_asleep_ns,
     })
 }
 
@@ -150,6 +159,7 @@ fn delays(trace: &str, threads: &[u32], since_ns: u64) -> BTreeMap<u32, Delays> 
     let mut account = Account {
         threads,
         ways: BTreeMap::new(),
+        asleep: BTreeMap::new(),
         to_be_preempted: BTreeMap::new(),
         delays: BTreeMap::new(),
         arriving: Vec::new(),
@@ -162,6 +172,7 @@ fn delays(trace: &str, threads: &[u32], since_ns: u64) -> BTreeMap<u32, Delays> 
         match event.what.split_once(':') {
             Some(("waking", _)) => account.waking(&event),
             Some(("wakeup", _)) => account.wakeup(&event),
+            Some(("migrate_task", _)) => account.moved(&event),
             _ => account.switch(&event),
         }
     }
@@ -172,6 +183,8 @@ fn delays(trace: &str, threads: &[u32], since_ns: u64) -> BTreeMap<u32, Delays> 
 struct Account<'a> {
     threads: &'a [u32],
     ways: BTreeMap<u32, Way>,
+    /// Who sleeps, and since when on another CPU, if it was moved there.
+    asleep: BTreeMap<u32, Option<u64>>,
     /// Since when those are that run.
     to_be_preempted: BTreeMap<u32, u64>,
     delays: BTreeMap<u32, Delays>,
@@ -198,6 +211,17 @@ impl Account<'_> {
         };
         self.has_left(tid);
         self.ways.insert(tid, Way::Woken { ns: event.ns });
+        if let Some(Some(moved)) = self.asleep.remove(&tid) {
+            let moved_asleep_ns = event.ns.saturating_sub(moved);
+            self.delays.entry(tid).or_default().moved_asleep_ns += moved_asleep_ns;
+        }
+    }
+
+    fn moved(&mut self, event: &Event<'_>) {
+        let asleep = self.thread(event, "pid=");
+        if let Some(moved) = asleep.and_then(|tid| self.asleep.get_mut(&tid)) {
+            moved.get_or_insert(event.ns);
+        }
     }
 
     fn wakeup(&mut self, event: &Event<'_>) {
@@ -226,10 +250,14 @@ impl Account<'_> {
                 self.delays.entry(tid).or_default().preempted_ns += preempted_ns;
             }
             self.has_left(tid);
+            if !event.what.contains("prev_state=R") {
+                self.asleep.insert(tid, None);
+            }
         }
         let Some(tid) = self.thread(event, "next_pid=") else {
             return;
         };
+        self.asleep.remove(&tid);
         self.to_be_preempted.remove(&tid);
         let (arrived, preempts) = match self.ways.remove(&tid) {
             Some(Way::Arrived { ns, preempts }) => (ns, preempts),
@@ -318,7 +346,7 @@ mod tests {
                 Delays {
                     arriving_ns,
                     preempting_ns,
-                    preempted_ns: 0,
+                    ..Delays::default()
                 },
             )])
         };
@@ -339,6 +367,18 @@ mod tests {
         let of_it = |flags| delays(&trace(flags, 19), &[19], 0);
         assert_eq!(of_it("dNh3."), BTreeMap::from([(19, delays_of_it)]));
         assert_eq!(of_it("d.h3."), BTreeMap::new());
+    }
+
+    #[test]
+    fn who_is_moved_asleep_is_not_until_it_is_woken() {
+        let asleep = "a b-7 [000] d..2.   932.765000: sched_switch: prev_comm=x: y prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=a b next_pid=19 next_prio=120\n";
+        let moved = "a b-19 [001] d..3.   932.765060: sched_migrate_task: comm=x: y pid=7 prio=120 orig_cpu=0 dest_cpu=1\n";
+        let woken = trace("d.h3.", 19);
+        let moved_asleep = |trace: &str| delays(trace, &[7], 0)[&7].moved_asleep_ns;
+        assert_eq!(moved_asleep(&format!("{asleep}{moved}{woken}")), 40_000);
+        assert_eq!(moved_asleep(&format!("{asleep}{woken}")), 0);
+        let preempted = asleep.replace("prev_state=S", "prev_state=R+");
+        assert_eq!(moved_asleep(&format!("{preempted}{moved}{woken}")), 0);
     }
 
     #[test]

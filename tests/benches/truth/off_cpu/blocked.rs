@@ -105,11 +105,12 @@ fn accounts(table: &mut Table, measured: &Measured) {
                 let Delays {
                     arriving_ns,
                     preempting_ns,
+                    moved_asleep_ns,
                     ..
                 } = delays(row.tid);
                 beyond(
                     row.runnable_ns,
-                    account.runnable_ns,
+                    account.runnable_ns.saturating_sub(moved_asleep_ns),
                     arriving_ns + preempting_ns,
                 )
             }),
