@@ -17,6 +17,8 @@ pub struct Stack {
     pub tid: u32,
     /// Nanoseconds, or samples.
     pub value: u64,
+    /// Running, runnable or blocked, where these are told apart.
+    pub state: Option<String>,
     /// The user frames, root first.
     pub frames: Vec<Frame>,
 }
@@ -59,6 +61,7 @@ struct Sample {
     tid: Option<u32>,
     user: Vec<usize>,
     value: u64,
+    state: Option<String>,
 }
 
 /// The user stacks of a file; what is of no process, such as idle time, is left out.
@@ -82,6 +85,7 @@ fn read(text: &[u8]) -> Vec<Stack> {
             pid: sample.pid?,
             tid: sample.tid?,
             value: sample.value,
+            state: sample.state,
             frames: frames.collect(),
         })
     });

@@ -1,5 +1,7 @@
 //! How a tool must refuse what cannot be done.
 
+use std::fs;
+
 use crate::{Finished, Tool};
 
 /// Those that show stacks.
@@ -13,6 +15,16 @@ pub const WRONG_COMMAND_LINE: i32 = 2;
 
 /// Exit status of anything that failed.
 pub const FAILED: i32 = 1;
+
+/// A number that is no process's and no thread's: the lowest that there cannot be.
+///
+/// # Panics
+///
+/// Without /proc.
+pub fn nobody() -> String {
+    let limit = fs::read_to_string("/proc/sys/kernel/pid_max").expect("the limit of IDs");
+    limit.trim().to_owned()
+}
 
 /// One line from the tool on stderr that has all of `words`, no data, and one
 /// of these exit statuses.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use systemscope_tests::printed::output::files_below;
 use systemscope_tests::printed::refusal::{
-    FAILED, WRONG_COMMAND_LINE, assert_ended_with_error, assert_refused,
+    FAILED, WRONG_COMMAND_LINE, assert_ended_with_error, assert_refused, nobody,
 };
 use systemscope_tests::printed::samples::running_ns;
 use systemscope_tests::printed::spans::Spans;
@@ -371,11 +371,9 @@ fn wrong_command_lines_are_refused() {
 #[test]
 fn what_is_not_there_or_not_writable_is_named_before_anything_is_measured() {
     let _turn = Turn::share();
-    let limit = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
-    let nobody = (limit.trim().parse::<u32>().unwrap() - 1).to_string();
     for flag in ["-p", "-t"] {
-        let finished = cpudist("1 1").arg(flag).arg(&nobody).run();
-        assert_refused("cpudist", &finished, &[FAILED], &[&nobody]);
+        let finished = cpudist("1 1").arg(flag).arg(nobody()).run();
+        assert_refused("cpudist", &finished, &[FAILED], &[&nobody()]);
     }
     let folder = scratch();
     let missing = folder.path().join("missing/turns.hgrm");

@@ -50,7 +50,7 @@ fn the_processes_of_a_pool_have_their_frames() {
             // They are born in the window, and end in it.
             let what = format!("{}, {start}", python.path.display());
             Tool::new("offcputime")
-                .args("--format json -o run.json --")
+                .args("--states --format json -o run.json --")
                 .arg(&python.path)
                 .args("pool.py")
                 .args(start)
@@ -127,7 +127,7 @@ fn assert_lives(start: &str) {
         let folder = scratch();
         fs::write(folder.path().join("lives.py"), LIVES).unwrap();
         let finished = Tool::new("offcputime")
-            .args("--children --format json -o run.json --")
+            .args("--children --states --format json -o run.json --")
             .arg(&python.path)
             .args("lives.py")
             .arg(start)

@@ -2,22 +2,11 @@
 //! a target that is not there exit status 1.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::fs;
-use std::path::Path;
-
 use systemscope_tests::printed::refusal::{
-    FAILED, FOLDING, WRONG_COMMAND_LINE, assert_refused, on_target,
+    FAILED, FOLDING, WRONG_COMMAND_LINE, assert_refused, nobody, on_target,
 };
 use systemscope_tests::programs::tool::TOOLS;
 use systemscope_tests::{Tool, Turn, Workload};
-
-/// A number that is no process's and no thread's: the highest there can be.
-fn nobody() -> String {
-    let limit = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
-    let highest = limit.trim().parse::<u32>().unwrap() - 1;
-    assert!(!Path::new(&format!("/proc/{highest}")).exists());
-    highest.to_string()
-}
 
 #[test]
 fn what_is_no_pid_is_refused() {
