@@ -22,7 +22,7 @@ fn inlined_functions_are_frames_with_their_lines() {
     let pid = workload.pid();
     // To the symbols there is nothing but the function into which all goes.
     let plain = folded(pid, "");
-    assert!(plain.total() > 100 && !plain.lines.iter().any(|line| line.has("innermost")));
+    assert!(plain.total() > 0 && !plain.lines.iter().any(|line| line.has("innermost")));
     let inlined = folded(pid, "--inline -a");
     let whole = inlined.only(|line| {
         let names: Vec<&str> = line.frames.iter().map(String::as_str).collect();
