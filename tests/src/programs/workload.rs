@@ -251,8 +251,8 @@ const RUST_FLAGS_WITHOUT: [&str; 7] = [
     "strip=debuginfo",
 ];
 
-/// How long a workload may be silent.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a workload may be silent: what computes for 8 s may get a tenth of a CPU.
+const PATIENCE: Duration = Duration::from_secs(200);
 
 impl Workload {
     /// A C workload by name, with arguments, ready.
