@@ -42,15 +42,13 @@ fn assert_agrees(row: &ClockRow, kernel: &Account, delays: Delays, stolen_ns: u6
     // blocked after the wake-up, the clock has as runnable; what the kernel books as
     // runnable of one that was moved asleep, the clock has as blocked.
     let (arriving, preempting) = (delays.arriving_ns, delays.preempting_ns);
-    let moved = delays.moved_asleep_ns;
     let running = kernel.running_ns;
     let least = running.saturating_sub(preempting);
     assert_within("running", row.running_ns, [least, running]);
-    let runnable = kernel.runnable_ns;
-    let least = runnable.saturating_sub(moved);
-    let most = least + arriving + preempting;
-    assert_within("runnable", row.runnable_ns, [least, most]);
-    let blocked = lifetime - kernel.running_ns - least;
+    let runnable = kernel.runnable_ns.saturating_sub(delays.moved_asleep_ns);
+    let most = runnable + arriving + preempting;
+    assert_within("runnable", row.runnable_ns, [runnable, most]);
+    let blocked = lifetime - kernel.running_ns - runnable;
     let least = blocked.saturating_sub(arriving);
     assert_within("blocked", row.blocked_ns, [least, blocked]);
     let switches = |truth: u64| per_mille(truth, 10).max(2);
