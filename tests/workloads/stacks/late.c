@@ -6,6 +6,10 @@
  * usage: late LIBRARY wait|hold|burn
  * Main's chain is main, plugin_outer, plugin_inner, then host_wait or
  * host_burn; that of a second thread has thread_root in place of main.
+ *
+ * A tool takes 16 copies of a process's stacks until it has read what was
+ * mapped (dump_budget in bpf/): two threads need 240 ms for as many waits, and
+ * by then the tool has had a CPU, whatever else wants them.
  */
 #include <dlfcn.h>
 
@@ -14,7 +18,7 @@
 typedef uint64_t (*outer_fn)(uint64_t (*call_back)(uint64_t),
 			     unsigned int salt);
 
-static uint64_t wait_ns = 3 * NS_PER_MS;
+static uint64_t wait_ns = 30 * NS_PER_MS;
 static uint64_t (*call_back)(uint64_t);
 static volatile unsigned int salt;
 
