@@ -6,10 +6,11 @@
 //! next. So there are two samples of each stack, at the ends of a span that is as long as
 //! the stack's time, each with half of it; the spans follow one another.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use profile::folded::state_suffix;
-use profile::{Profile, Sample, marker};
+use profile::{Frame, Id, Profile, Sample, marker};
 
 use crate::format::{Format, Needs};
 use crate::measure::Measure;
@@ -56,10 +57,11 @@ impl Format for PerfScript {
         // A thread's samples follow one another.
         samples.sort_by_key(|(sample, _)| (sample.thread, sample.comm));
         let mut written = Written::default();
+        let mut lines = Lines::new();
         let mut now = profile.meta.window.start_ns / 1_000;
         for (sample, value) in samples {
             let who = who(profile, &sample);
-            let frames = frames(profile, &sample);
+            let frames = frames(profile, &sample, &mut lines);
             let end = now + (value / 1_000).max(2);
             for (time, period) in [(now, value - value / 2), (end - 1, value / 2)] {
                 let (seconds, micros) = (time / 1_000_000, time % 1_000_000);
@@ -83,51 +85,54 @@ fn who(profile: &Profile, sample: &Sample) -> String {
     format!("{name:_<2} {}/{}", thread.pid, thread.tid)
 }
 
+/// The lines of frames: stacks share them.
+type Lines = HashMap<Id<Frame>, String>;
+
 /// The lines of a stack, leaf first.
-fn frames(profile: &Profile, sample: &Sample) -> String {
-    let mut names: Vec<(u64, String, &str)> = drawn(profile, sample)
-        .into_iter()
-        .map(|drawn| match drawn {
-            Drawn::Text(text) => (0, text.into_string(), UNKNOWN),
+fn frames(profile: &Profile, sample: &Sample, lines: &mut Lines) -> String {
+    let drawn = drawn(profile, sample);
+    // On top are wakers, if there are any; the leaf is below them.
+    let depth = |stack| profile.stacks.leaf_first(stack).count();
+    let frames = depth(sample.stack.user) + depth(sample.stack.kernel);
+    let state = sample.state.map_or("", state_suffix);
+    let mut text = String::new();
+    for (place, drawn) in drawn.iter().enumerate().rev() {
+        match drawn {
+            Drawn::Text(name) => text.push_str(&line(0, name, UNKNOWN)),
+            Drawn::Frame(frame) if place + 1 == frames => {
+                text.push_str(&frame_line(profile, *frame, state));
+            }
             Drawn::Frame(frame) => {
-                let frame = &profile.frames[frame];
-                let mut name = profile::text::frame(profile.name(frame)).into_owned();
-                if let Some(offset) = frame.offset {
-                    name.push_str(&format!("+{offset:#x}"));
-                }
-                let module = frame.module.map(|module| &profile.modules[module]);
-                let module = module.map_or(UNKNOWN, |module| &profile.names[module.path]);
-                (frame.address.unwrap_or(0), name, module)
-            }
-        })
-        .collect();
-    if let Some(state) = sample.state {
-        // On top are wakers, if there are any; the leaf is below them.
-        let depth = |stack| profile.stacks.leaf_first(stack).count();
-        let leaf = depth(sample.stack.user) + depth(sample.stack.kernel);
-        match leaf.checked_sub(1).and_then(|leaf| names.get_mut(leaf)) {
-            Some((_, name, _)) => {
-                // Behind an offset it would not be taken for one.
-                let end = name.rfind("+0x").unwrap_or(name.len());
-                name.insert_str(end, state_suffix(state));
-            }
-            None => {
-                let name = format!("{}{}", marker::NO_STACK, state_suffix(state));
-                names.insert(0, (0, name, UNKNOWN));
+                let known = lines.entry(*frame);
+                text.push_str(known.or_insert_with(|| frame_line(profile, *frame, "")));
             }
         }
     }
-    if names.is_empty() {
-        // Readers drop the time of what has no line.
-        names.push((0, marker::NO_STACK.to_owned(), UNKNOWN));
+    // Readers drop the time of what has no line.
+    if drawn.is_empty() || (frames == 0 && sample.state.is_some()) {
+        let name = format!("{}{state}", marker::NO_STACK);
+        text.push_str(&line(0, &name, UNKNOWN));
     }
-    let lines = names.iter().rev();
-    // A file's name with a blank would end before it.
-    lines
-        .map(|(address, name, module)| {
-            format!("\t{address:16x} {name} ({})\n", module.replace(' ', "_"))
-        })
-        .collect()
+    text
+}
+
+/// The line of a frame, with its thread's state if it is the leaf.
+fn frame_line(profile: &Profile, frame: Id<Frame>, state: &str) -> String {
+    let frame = &profile.frames[frame];
+    let mut name = profile::text::frame(profile.name(frame)).into_owned();
+    // Behind an offset it would not be taken for one.
+    name.push_str(state);
+    if let Some(offset) = frame.offset {
+        name.push_str(&format!("+{offset:#x}"));
+    }
+    let module = frame.module.map(|module| &profile.modules[module]);
+    let module = module.map_or(UNKNOWN, |module| &profile.names[module.path]);
+    line(frame.address.unwrap_or(0), &name, module)
+}
+
+/// A line. A file's name with a blank would end before it.
+fn line(address: u64, name: &str, module: &str) -> String {
+    format!("\t{address:16x} {name} ({})\n", module.replace(' ', "_"))
 }
 
 #[cfg(test)]
@@ -135,7 +140,7 @@ fn frames(profile: &Profile, sample: &Sample) -> String {
 mod tests {
     use inferno::collapse::Collapse;
     use inferno::collapse::perf::{Folder, Options as PerfOptions};
-    use profile::{Frame, FrameKind, Module, ModuleKind, Name, Rate, Sampling, State, Unit};
+    use profile::{FrameKind, Module, ModuleKind, Name, Rate, Sampling, State, Unit};
 
     use super::*;
     use crate::fixture::{blocked, sample, weight, woken, written};
