@@ -12,6 +12,7 @@ use systemscope_tests::programs::simple::on;
 use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::wallclock::start_measuring;
 use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::truth::account::stolen_ns;
 use systemscope_tests::{Account, Folded, Running, Tool, Turn, Workload};
 
 const ENDING: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
@@ -40,20 +41,26 @@ fn offcputime_and_offwaketime_print_what_they_have() {
         for signal in ENDING {
             let running = Tool::new(tool).pid(simple.pid()).start_measuring();
             let account = || Account::read(simple.pid(), simple.pid()).unwrap();
-            let (begun, before) = (Instant::now(), account());
+            let (begun, before, stolen) = (Instant::now(), account(), stolen_ns());
             sleep(TIME);
-            let (inside, booked) = (begun.elapsed(), account().since(before));
+            let (inside, until) = (begun.elapsed(), account());
             running.signal(signal);
+            // While it is awake the kernel has not booked all of that yet.
+            while account().voluntary == until.voluntary {
+                sleep(Duration::from_millis(1));
+            }
+            let booked = account().since(before);
+            let stolen = stolen_ns() - stolen;
             let finished = running.finish_within(PATIENCE).succeeded();
             let slept = Folded::parse(&finished.stdout).under("known_sleep").total();
-            // All of the time in which it neither ran nor waited for a CPU, less
-            // what ticks hide.
-            let awake = Duration::from_nanos(booked.running_ns + booked.runnable_ns);
-            let least = inside.saturating_sub(awake + Duration::from_millis(20));
+            // All of the time in which it neither ran nor waited for a CPU, and the
+            // hypervisor took none.
+            let awake = Duration::from_nanos(booked.running_ns + booked.runnable_ns + stolen);
+            let least = inside.saturating_sub(awake);
             let least = least.as_micros() as u64;
             assert!(
                 slept >= per_mille(least, 900),
-                "{tool}: {slept} of {least} us after {signal:?}"
+                "{tool}: {slept} of {least} us after {signal:?}, {inside:?} long, {stolen} ns stolen: {booked:?}"
             );
         }
     }

@@ -39,10 +39,11 @@ fn assert_off_cpu_stacks_are_the_chains(program: &Program) {
     let chains = program.chains(&program.hold());
     let workload = program.start("wait");
     let seen = watch(&workload, Watch::offcputime, "-U", 1500);
-    // All that blocked do, which is asserted below. One that was preempted may
-    // be at an instruction of which GCC's own tables are wrong: after the
-    // `pop %rbp` of a realigned frame.
-    UserStacks::read(&seen.stderr).assert_reached(999);
+    // All that blocked reach the root, which is asserted below. One that was preempted
+    // may be where no rule leads on: GCC's own tables are wrong after the `pop %rbp` of
+    // a realigned frame, and its unwinder writes over frames of its own.
+    let said = UserStacks::read(&seen.stderr);
+    assert_eq!(said.cut_short(), said.no_rule, "{said:?}");
 
     let folded = seen.folded_but_missed();
     let blocked = folded.marked("_[o]");

@@ -15,6 +15,7 @@ use systemscope_tests::printed::spans::Spans;
 use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::account::idle_ticks;
+use systemscope_tests::truth::account::stolen_ns;
 use systemscope_tests::{Account, Finished, Tool, Turn, Workload, binary, cpus_online};
 
 /// Busy and sleepy for as long as any test takes.
@@ -92,7 +93,7 @@ fn the_default_is_bccs_layout_on_stdout_alone() {
 fn time_unit_and_summary_are_added_on_request() {
     let _turn = Turn::share();
     let naps = naps();
-    let before = running_ns(naps.pid());
+    let (before, stolen) = (running_ns(naps.pid()), stolen_ns());
     let finished = cpudist("-O -T -m -e 0.5 1")
         .pid(naps.pid())
         .run()
@@ -112,9 +113,11 @@ fn time_unit_and_summary_are_added_on_request() {
         ["avg", "=", "msecs", "total:", "msecs", "count:"],
     );
     assert_eq!(words[10], count.to_string());
-    // Off the CPU for as much of half a second as the kernel did not book.
+    // Off the CPU for as much of half a second as the kernel did not book, and the
+    // hypervisor did not take.
     let total: u64 = words[6].parse().unwrap();
-    let running_ms = (running_ns(naps.pid()) - before).div_ceil(1_000_000);
+    let running_ns = running_ns(naps.pid()) - before + (stolen_ns() - stolen);
+    let running_ms = running_ns.div_ceil(1_000_000);
     let least = 500_u64.saturating_sub(running_ms + 20);
     assert!(
         (least..=500).contains(&total),
@@ -192,7 +195,7 @@ fn a_container_sees_its_own_threads_by_its_own_numbers() {
 fn percentiles_come_as_a_table() {
     let _turn = Turn::share();
     let naps = naps();
-    let before = running_ns(naps.pid());
+    let (before, stolen) = (running_ns(naps.pid()), stolen_ns());
     let finished = cpudist("-L --percentiles -O 0.5 1")
         .pid(naps.pid())
         .run()
@@ -213,12 +216,14 @@ fn percentiles_come_as_a_table() {
     let number = |column: usize| rows[2][column].parse::<f64>().unwrap();
     assert!((2..6).all(|column| number(column) <= number(column + 1)));
     // Half of the spans are at least as long as the median; and all of them
-    // together are the window, less what the kernel booked as running.
+    // together are the window, less what the kernel booked as running and what the
+    // hypervisor took.
     assert!(
         number(2) <= 2.0 * number(7) && number(7) <= number(6),
         "{text}"
     );
-    let running_us = (running_ns(naps.pid()) - before) as f64 / 1e3 + 20_000.0;
+    let running_ns = running_ns(naps.pid()) - before + (stolen_ns() - stolen);
+    let running_us = running_ns as f64 / 1e3 + 20_000.0;
     assert!(
         number(8) <= 500_000.0 && number(8) >= 500_000.0 - running_us,
         "{running_us} us running: {text}"
