@@ -8,6 +8,7 @@ use bpf::Object;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{OpenObject, ProgramInput, ProgramMut};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 
 include!(concat!(env!("OUT_DIR"), "/programs.rs"));
 
@@ -43,17 +44,6 @@ pub fn stay_on_a_cpu() -> usize {
     first
 }
 
-/// Has this thread go before most others on its CPU.
-///
-/// # Panics
-///
-/// Without root.
-pub fn be_preferred() {
-    // SAFETY: a system call without pointers, about this thread.
-    let set = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
-    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
-}
-
 /// Has this thread go before all others on its CPU, by a scheduler of its own.
 ///
 /// # Panics
@@ -64,6 +54,13 @@ pub fn go_first() {
     // SAFETY: this thread, and a valid pointer.
     let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &first) };
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// How long this thread has run in all its life, in ns: the scheduler's own account, which
+/// it brings up to date for whoever asks.
+pub fn time_run() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    u64::try_from(time.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap()
 }
 
 /// Runs a part once, here and now.

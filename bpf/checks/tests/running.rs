@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use bpf::cpudist::{CpudistSkel, CpudistSkelBuilder};
-use checks::{be_preferred, run, stay_on_a_cpu};
+use checks::{run, stay_on_a_cpu, time_run};
 use cli::monotonic_ns;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
@@ -99,29 +99,45 @@ fn nobody_who_is_measured_runs_since_the_window_opened() {
     assert_eq!(cpu.visited(), (start, 0));
 }
 
-/// The scheduler knows when that was, but for what it has not booked since the last
-/// tick.
+/// How often this thread has left its CPU.
+fn switches() -> i64 {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: a valid pointer to as much as the kernel writes, which it does if it returns 0.
+    let usage = unsafe {
+        assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()), 0);
+        usage.assume_init()
+    };
+    usage.ru_nvcsw + usage.ru_nivcsw
+}
+
+/// The scheduler knows for how long the thread has run since. If something takes its CPU
+/// away meanwhile, it got it later than it can tell.
 #[test]
 fn a_hidden_arrival_was_when_the_thread_got_its_cpu() {
-    const TICK: u64 = 10_000_000;
     let mut object = MaybeUninit::uninit();
     let mut cpu = Cpu::new(&mut object, Some(std::process::id()));
-    be_preferred();
-    // If something takes its CPU away all the same, it got it later. Other tests that are
-    // preferred, too, may for seconds.
-    let in_time = (1..400).any(|turn| {
+    let undisturbed = (1..400).any(|turn| {
+        let (departures, before) = (switches(), time_run());
         let asleep = monotonic_ns();
         // The interval ends while this thread sleeps, and somebody else runs.
         cpu.open_window(asleep - SECOND, asleep + 1_000_000);
         cpu.set((asleep, SOMEBODY));
         sleep(Duration::from_millis(5));
-        let awake = monotonic_ns();
-        while monotonic_ns() < awake + 4 * TICK {}
+        let awake = time_run();
+        while time_run() < awake + 2_000_000 {}
+        let (now, ran_at_least) = (monotonic_ns(), time_run() - awake);
         let (since, task) = cpu.visited();
+        let (later, ran_at_most) = (monotonic_ns(), time_run() - before);
         assert_ne!(task, SOMEBODY);
         assert!(since >= asleep + 5_000_000, "{since}, asleep from {asleep}");
         assert_eq!(cpu.hidden(), turn);
-        since < awake + 2 * TICK
+        let undisturbed = switches() == departures + 1;
+        let (earliest, latest) = (now - ran_at_most, later - ran_at_least);
+        assert!(
+            !undisturbed || (earliest..=latest).contains(&since),
+            "{since}, {earliest} to {latest}"
+        );
+        undisturbed
     });
-    assert!(in_time);
+    assert!(undisturbed);
 }

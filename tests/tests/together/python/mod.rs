@@ -121,13 +121,17 @@ fn has_gaps(stack: &&Stack) -> bool {
     stack.unknown().any(|mark| mark != NOT_PLACED)
 }
 
+/// Whether a thread did not have to give up the CPU there, but waited.
+fn waits(stack: &Stack) -> bool {
+    stack.state.as_deref() != Some("runnable")
+}
+
 /// Of threads that had to give up the CPU while their frames were changing something may be
 /// missing, for as long as others have it: that is not counted where it is told apart. Of
 /// those that wait it is in next to no time. So it may be in an interpreter's first moments.
 fn assert_all_known(what: &str, stacks: &[Stack]) {
     let total = |stacks: &[&Stack]| -> u64 { stacks.iter().map(|stack| stack.value).sum() };
-    let waits = |stack: &&Stack| stack.state.as_deref() != Some("runnable");
-    let waits: Vec<&Stack> = stacks.iter().filter(waits).collect();
+    let waits: Vec<&Stack> = stacks.iter().filter(|stack| waits(stack)).collect();
     let all = total(&waits);
     let with_gaps = waits.into_iter().filter(has_gaps);
     let (early, late): (Vec<&Stack>, Vec<&Stack>) =
@@ -267,7 +271,10 @@ fn functions_in_c_are_between_those_that_they_are_between() {
                     false => callee.rsplit('.').next().unwrap(),
                 };
                 let calls = row.calls();
-                let is_it = |stack: &&Stack| stack.tid == row.thread && stack.calls() == calls;
+                // Who had to give up the CPU may have a native frame more than Python has.
+                let is_it = |stack: &&Stack| {
+                    stack.tid == row.thread && stack.calls() == calls && waits(stack)
+                };
                 let stack = stacks.iter().find(is_it);
                 let stack = stack.unwrap_or_else(|| panic!("{python:?}: {row:?}"));
                 let [caller, callee] = [scene, callee].map(|name| format!("nesting.py:{name}"));
