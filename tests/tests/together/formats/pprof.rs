@@ -36,7 +36,9 @@ fn functions_threads_and_means_are_there() {
     );
     assert!(top.contains("Type: wall"), "{top}");
     assert!(top.contains("File: phases"), "{top}");
-    for function in ["main", "g", "h"] {
+    // All that wait, however seldom they get a CPU: a worker that comes late finds
+    // its lock free.
+    for function in ["main", "g", "drive"] {
         assert!(
             top.lines()
                 .any(|line| line.ends_with(&format!(" {function}"))),
