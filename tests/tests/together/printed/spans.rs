@@ -14,8 +14,7 @@ use systemscope_tests::printed::samples::running_ns;
 use systemscope_tests::printed::spans::Spans;
 use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::workload::scratch;
-use systemscope_tests::truth::account::idle_ticks;
-use systemscope_tests::truth::account::stolen_ns;
+use systemscope_tests::truth::account::{idle_ticks, stolen_ns};
 use systemscope_tests::{Account, Finished, Tool, Turn, Workload, binary, cpus_online};
 
 /// Busy and sleepy for as long as any test takes.
