@@ -154,7 +154,11 @@ mod tests {
                 let hits = times.iter().filter(hit).count() as f64;
                 let expected = times.len() as f64 / 5.0;
                 let off = (hits - expected).abs();
-                assert!(off < 6.0 * expected.sqrt(), "{period}: {hits}, {expected}");
+                // A clock that makes up for what it owes keeps to the moments of its own
+                // frequency a little.
+                let kept_to = expected / 20.0;
+                let allowed = kept_to + 6.0 * expected.sqrt();
+                assert!(off < allowed, "{period}: {hits}, {expected}");
             }
         }
     }
