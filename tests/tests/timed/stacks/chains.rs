@@ -12,7 +12,7 @@ use systemscope_tests::printed::samples::running_ns;
 use systemscope_tests::printed::user_stacks::assert_most;
 use systemscope_tests::truth::known_chains::{MAIN, Program, THREAD, turned};
 use systemscope_tests::{
-    Chain, Folded, Seen, Turn, UserStacks, Watch, Workload, WorkloadBuilder, truth::gdb,
+    Chain, Folded, Line, Seen, Turn, UserStacks, Watch, Workload, WorkloadBuilder, truth::gdb,
 };
 
 /// A window in which a workload that computes gets so much CPU time.
@@ -156,13 +156,16 @@ fn samples_anywhere_in_c_are_of_its_chain() {
     let workload = Program::c().start("burn");
     // Of each of the three some 1,000 samples.
     let seen = watch_computing(&workload, "-U -F 499", 6000);
-    UserStacks::read(&seen.stderr).assert_reached(995);
     for comm in chains.keys() {
         let of_thread = seen.folded.only(|line| line.comm == *comm);
         assert!(of_thread.total() > 100, "{comm}: {of_thread}");
     }
-    // Some of what is allowed for goes to in_aligned: what GCC says of it is
-    // wrong for the last instruction but one.
+    // After the `pop %rbp` of a realigned frame GCC's own tables lose its caller's. How many
+    // samples find its last two instructions is the CPU's doing: a layout may slow them down.
+    let is_of_gcc = |line: &Line| line.frames == ["in_vla", "in_aligned"];
+    let of_gcc = seen.folded.only(is_of_gcc).total();
+    let at_end = seen.folded.only(|line| line.leaf() == "in_aligned").total();
+    assert!(of_gcc * 2 <= at_end, "{of_gcc} of {at_end}");
     assert_most("samples", &seen.folded, 995, |line| {
         // Two threads more all but sleep.
         let Some([whole, leaving]) = chains.get(&line.comm) else {
@@ -170,8 +173,15 @@ fn samples_anywhere_in_c_are_of_its_chain() {
         };
         // The clock is read by libc, in the kernel's own library.
         let in_clock = line.has("end_clock") && line.frames.len() <= whole.len() + 3;
-        whole.begins(line) || leaving.is(line) || (in_clock && whole.is_root_of(line))
+        whole.begins(line)
+            || leaving.is(line)
+            || (in_clock && whole.is_root_of(line))
+            || is_of_gcc(line)
     });
+    let mut said = UserStacks::read(&seen.stderr);
+    assert!(of_gcc <= said.no_rule, "{of_gcc}: {said:?}");
+    said.no_rule -= of_gcc;
+    said.assert_reached(995);
 }
 
 /// Samples of calls by way of the procedure linkage table, and the chain of
