@@ -15,6 +15,7 @@ use libbpf_rs::MapType;
 use systemscope_tests::printed::refusal::{FAILED, FOLDING, WRONG_COMMAND_LINE, assert_refused};
 use systemscope_tests::programs::cgroup::mount;
 use systemscope_tests::programs::tool::{PATIENCE, TOOLS};
+use systemscope_tests::programs::wallclock::start_measuring;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Cgroup, Container, Folded, PinnedMap, Tool, Turn, Workload, binary};
 
@@ -296,8 +297,8 @@ fn wallclock_shows_whoever_is_inside() {
     cgroup.take(first.pid());
     let folder = scratch();
     let tool = Tool::new("wallclock").args("-d 2 -o out --cgroup");
-    let running = tool.arg(cgroup.path()).in_folder(folder.path()).start();
-    sleep(Duration::from_millis(1500));
+    let running = start_measuring(tool.arg(cgroup.path()).in_folder(folder.path()));
+    sleep(Duration::from_millis(500));
     let second = Workload::plain("simple");
     cgroup.take(second.pid());
     let finished = running.finish_within(PATIENCE).succeeded();
