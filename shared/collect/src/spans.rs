@@ -10,7 +10,7 @@ use bpf::types::{
 use libbpf_rs::{Link, Map, MapCore, MapFlags, ProgramMut};
 use loader::iterators::{self, copy};
 use loader::maps::take_all;
-use loader::{Context, LoadedObject, OpenObject, Result, Targets, Variable, run_on_each};
+use loader::{Context, LoadedObject, OpenObject, Result, Targets, Variable, run_here, run_on_each};
 use profile::spans::{Apart, Bucket, Distribution, Histogram, Kind, Owner, Row, Scale};
 
 use crate::counts::DoubleBuffer;
@@ -121,9 +121,7 @@ pub struct SpanCollector<'a> {
     find_preexisting: ProgramMut<'a>,
     read_waiting: ProgramMut<'a>,
     window: WindowVariables<'a>,
-    interval_start: Variable<'a, u64>,
-    /// The interval's end << 1 | its slot.
-    interval: Variable<'a, u64>,
+    begin_interval: ProgramMut<'a>,
     preexisting_are_known: Variable<'a, u8>,
     moves: Option<Moves<'a>>,
     /// Threads that left after the interval's end: the rest counts in the next one.
@@ -155,8 +153,7 @@ impl<'a> SpanCollector<'a> {
             find_preexisting: object.program("find_preexisting")?,
             read_waiting: object.program("read_waiting")?,
             window: WindowVariables::new(object)?,
-            interval_start: object.variable("interval_start")?,
-            interval: object.variable("interval")?,
+            begin_interval: object.program("begin_interval")?,
             preexisting_are_known: object.variable("preexisting_are_known")?,
             moves,
             left_late: Vec::new(),
@@ -167,11 +164,12 @@ impl<'a> SpanCollector<'a> {
         })
     }
 
-    /// Opens the window at `start`, its first interval to end at `end`; both
-    /// CLOCK_MONOTONIC ns.
-    pub fn open_window(&mut self, start: u64, end: u64) {
-        self.begin(start, end);
+    /// Opens the window at `start`, its first interval to end when `next_end` says, as
+    /// [`SpanCollector::end_at`] has it; both CLOCK_MONOTONIC ns.
+    pub fn open_window(&mut self, start: u64, next_end: impl Fn() -> u64) -> Result<()> {
+        self.begin(start, next_end)?;
         self.window.start.set(start);
+        Ok(())
     }
 
     /// Right after the window's start: notes who is on the CPU, or off it.
@@ -189,15 +187,22 @@ impl<'a> SpanCollector<'a> {
         self.end
     }
 
-    /// Has the interval end at `end`, which is yet to come.
-    pub fn end_at(&mut self, end: u64) {
-        self.begin(self.start, end);
+    /// Has the interval end when `next_end` says, by the time at which it is asked: a
+    /// millisecond after that at least. It is asked again if that has come before programs
+    /// know of it.
+    pub fn end_at(&mut self, next_end: impl Fn() -> u64) -> Result<()> {
+        self.begin(self.start, next_end)
     }
 
-    fn begin(&mut self, start: u64, end: u64) {
-        (self.start, self.end) = (start, end);
-        self.interval_start.set(start);
-        self.interval.set(end << 1 | self.slot as u64);
+    fn begin(&mut self, start: u64, next_end: impl Fn() -> u64) -> Result<()> {
+        loop {
+            let end = next_end();
+            let word = end << 1 | self.slot as u64;
+            if run_here(&self.begin_interval, &[start, word])? == 0 {
+                (self.start, self.end) = (start, end);
+                return Ok(());
+            }
+        }
     }
 
     /// Makes room in the kernel where that runs short. To be called often.
@@ -238,8 +243,7 @@ impl<'a> SpanCollector<'a> {
     }
 
     /// The spans of the interval, once it has ended. When the next one ends
-    /// `next_end` says, by the time at which it is asked: that end must be yet
-    /// to come, however long reading took.
+    /// `next_end` says, as [`SpanCollector::end_at`] has it.
     pub fn next_interval(&mut self, next_end: impl Fn() -> u64) -> Result<Distribution> {
         self.follow_moves()?;
         // What began before the end is over then, and runs that did not end are
@@ -258,12 +262,7 @@ impl<'a> SpanCollector<'a> {
         // Before names are looked for, which takes its time.
         let (slot, start_ns, end_ns) = (self.slot, self.start, self.end);
         self.slot = 1 - slot;
-        self.begin(end_ns, next_end());
-        // It may be past where we had no CPU before it was set.
-        let later = next_end();
-        if later > self.end {
-            self.end_at(later);
-        }
+        self.begin(end_ns, next_end)?;
         let left_late = std::mem::take(&mut self.left_late);
         self.count_departed(left_late);
         let rows = self.rows(slot);

@@ -42,6 +42,23 @@ pub fn run_on_each(program: &ProgramMut<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Runs `program` once, here, with these arguments: what it returns. Nobody takes the CPU
+/// away from it.
+pub fn run_here(program: &ProgramMut<'_>, arguments: &[u64]) -> Result<u32> {
+    let mut bytes: Vec<u8> = arguments
+        .iter()
+        .flat_map(|word| word.to_ne_bytes())
+        .collect();
+    let input = ProgramInput {
+        context_in: Some(&mut bytes),
+        ..ProgramInput::default()
+    };
+    let ran = program
+        .test_run(input)
+        .context(format!("run {}", lossy(program.name())))?;
+    Ok(ran.return_value)
+}
+
 /// The CPUs that are online.
 pub fn online_cpus() -> Result<Vec<u32>> {
     const ONLINE: &str = "/sys/devices/system/cpu/online";

@@ -16,7 +16,7 @@ mod sampling;
 mod targets;
 mod time;
 
-pub use cpus::{online_cpus, run_on_each};
+pub use cpus::{online_cpus, run_here, run_on_each};
 pub use error::{Context, Error, Result};
 pub use kernel::{Feature, Kernel, kernel_calls, kernel_names};
 pub use object::{Constant, LoadedObject, OpenObject, Variable};

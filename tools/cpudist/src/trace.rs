@@ -37,11 +37,10 @@ pub(crate) fn run(
     let are_awaited = targets.are_awaited();
     let start = window.begin(are_awaited)?;
     let mut intervals = Intervals::new(start, arguments.interval)?;
-    let first_end = match are_awaited {
+    collector.open_window(start, || match are_awaited {
         true => NEVER,
-        false => intervals.next_end(start, window.stop()),
-    };
-    collector.open_window(start, first_end);
+        false => intervals.next_end(start.max(cli::monotonic_ns()), window.stop()),
+    })?;
     cli::sleep_until(start);
     if let Some(command) = &mut command {
         command.let_go().context("cannot let the command run")?;
@@ -59,7 +58,7 @@ pub(crate) fn run(
         })?;
         // Nobody was measured before.
         intervals = Intervals::new(first, arguments.interval)?;
-        collector.end_at(intervals.next_end(cli::monotonic_ns(), window.stop()));
+        collector.end_at(|| intervals.next_end(cli::monotonic_ns(), window.stop()))?;
     }
     eprintln!("{}", header(question.kind));
 
@@ -68,9 +67,8 @@ pub(crate) fn run(
     window.follow(&intervals, end, |stop| {
         let next_end = || intervals.next_end(cli::monotonic_ns(), stop);
         // As soon as it is known when the window stops.
-        let sooner = next_end();
-        if sooner < collector.end() {
-            collector.end_at(sooner);
+        if next_end() < collector.end() {
+            collector.end_at(next_end)?;
         }
         let is_over = collector.end() <= cli::monotonic_ns();
         let is_last = stop.is_some_and(|stop| stop <= collector.end());

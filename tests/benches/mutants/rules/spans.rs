@@ -133,6 +133,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         expected: Caught(&["checks/running::a_hidden_arrival_was_when_the_thread_got_its_cpu"]),
     },
     Mutant {
+        rule: "an end that has come is refused",
+        file: "include/spans/span_intervals.h",
+        change: ("INTERVAL_NOTICE_NS > interval_end(word)", "0 > word"),
+        expected: Caught(&["checks/intervals::an_end_that_has_come_is_refused"]),
+    },
+    Mutant {
         rule: "a thread that was off the CPU at an interval's end leaves a note",
         file: "include/spans/waiting_spans.h",
         change: (
