@@ -18,6 +18,12 @@ pub fn start_measuring(wallclock: Tool) -> Running {
     running
 }
 
+fn prefixed(pids: &str, arguments: &str, folder: &TempDir) -> Tool {
+    fs::create_dir(folder.path().join("out")).unwrap();
+    let tool = Tool::new("wallclock").arg(pids).args(arguments);
+    tool.args("-o out/base").in_folder(folder.path())
+}
+
 /// A run of wallclock in a folder of its own.
 #[derive(Debug)]
 pub struct Run {
@@ -33,23 +39,26 @@ impl Run {
     /// wallclock with `-o out/base` in front of `arguments`.
     pub fn with_prefix(pids: &str, arguments: &str) -> Run {
         let folder = scratch();
-        fs::create_dir(folder.path().join("out")).unwrap();
-        Run::finish(
-            Tool::new("wallclock")
-                .arg(pids)
-                .args(arguments)
-                .args("-o out/base"),
-            folder,
-        )
+        Run::of(prefixed(pids, arguments, &folder).run(), folder)
+    }
+
+    /// The same, on a terminal, with what `meanwhile` does once it measures.
+    pub fn meanwhile(pids: &str, arguments: &str, meanwhile: impl FnOnce()) -> Run {
+        let folder = scratch();
+        let running = start_measuring(prefixed(pids, arguments, &folder));
+        meanwhile();
+        Run::of(running.finish_within(PATIENCE), folder)
     }
 
     /// wallclock without -o.
     pub fn without_prefix(pids: &str, arguments: &str) -> Run {
-        Run::finish(Tool::new("wallclock").arg(pids).args(arguments), scratch())
+        let folder = scratch();
+        let tool = Tool::new("wallclock").arg(pids).args(arguments);
+        Run::of(tool.in_folder(folder.path()).run(), folder)
     }
 
-    fn finish(tool: Tool, folder: TempDir) -> Run {
-        let finished = tool.in_folder(folder.path()).run().succeeded();
+    fn of(finished: Finished, folder: TempDir) -> Run {
+        let finished = finished.succeeded();
         let files = files_below(folder.path());
         Run {
             folder,

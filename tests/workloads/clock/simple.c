@@ -2,7 +2,7 @@
 /*
  * One thread that burns in known_burn and sleeps 4 to 6 ms in known_sleep.
  *
- * usage: simple [SECONDS] (0: until the test lets go; else it exits by itself)
+ * usage: simple [SECONDS] (0: until the test lets go; else so long from then on)
  */
 #include "workload.h"
 
@@ -29,11 +29,15 @@ NOINLINE void known_work(void)
 int main(int argc, char **argv)
 {
 	uint64_t seconds = argument_or(argc, argv, 1, 0);
-	uint64_t end = seconds ? now_ns() + seconds * NS_PER_S : UINT64_MAX;
+	uint64_t end = UINT64_MAX;
 
 	if (!seconds)
 		start_thread_of(leave_with_test, NULL);
 	tell("ready");
+	if (seconds) {
+		await_test();
+		end = now_ns() + seconds * NS_PER_S;
+	}
 	while (now_ns() < end)
 		known_work();
 	return 0;
