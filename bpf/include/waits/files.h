@@ -11,6 +11,7 @@
 
 /* include/uapi/linux/stat.h */
 #define S_IFMT 0170000
+#define S_IFIFO 0010000
 #define S_IFSOCK 0140000
 
 /* The file that @task has as @fd now; NULL if there is none. */

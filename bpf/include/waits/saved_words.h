@@ -50,25 +50,51 @@ static __always_inline u64 end_of_stack(struct task_struct *task)
 	return as_number(regs_at_stack_top(BPF_CORE_READ(task, stack)));
 }
 
+/* Whether @task, which is off the CPU, has one of two pointers on its stack. */
+static __always_inline bool holds(struct task_struct *task, const void *one,
+				  const void *other)
+{
+	return find_on_stack(as_number(one), as_number(other),
+			     BPF_CORE_READ(task, thread.sp),
+			     end_of_stack(task));
+}
+
+/* What every call that waits in @file, a pipe or a socket, goes on with; else NULL. */
+static __always_inline void *used_behind(struct file *file)
+{
+	void *behind = BPF_CORE_READ(file, private_data);
+
+	switch (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) {
+	case S_IFIFO:
+		return behind;
+	case S_IFSOCK:
+		return BPF_CORE_READ((struct socket *)behind, sk);
+	default:
+		return NULL;
+	}
+}
+
 /*
  * The file that @task, which is off the CPU, has as @fd in its system call; NULL if
  * that is not known. The call holds its file to the end, while another thread may
  * close the descriptor and open another file there: what it waits on it has on its
- * stack, or what stands behind it.
+ * stack, or what stands behind it. Earlier calls leave words there as well, so one
+ * is not enough where the code that waits has two.
  */
 static __always_inline struct file *held_file(struct task_struct *task, u32 fd)
 {
 	struct file *file = file_of(task, fd);
-	u64 behind = (u64)BPF_CORE_READ(file, private_data);
+	void *behind = BPF_CORE_READ(file, private_data);
+	void *used = used_behind(file);
 
 	/* What is 0 is anywhere. */
-	if (!behind)
-		behind = (u64)file;
-	if (file &&
-	    find_on_stack((u64)file, behind, BPF_CORE_READ(task, thread.sp),
-			  end_of_stack(task)))
-		return file;
-	return NULL;
+	if (!behind || behind == used)
+		behind = file;
+	if (!file || !holds(task, file, behind))
+		return NULL;
+	if (used && !holds(task, used, used))
+		return NULL;
+	return file;
 }
 
 /* The next place from @at on where @task has itself on its stack; 0 if none. */

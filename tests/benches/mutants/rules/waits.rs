@@ -12,8 +12,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a descriptor's file counts if the thread has it on its stack",
         file: "include/waits/saved_words.h",
         change: (
-            "	if (file &&\n	    find_on_stack(",
-            "	if (file)\n		return file;\n	if (file &&\n	    find_on_stack(",
+            "	if (!file || !holds(task, file, behind))",
+            "	if (file)\n		return file;\n	if (!file || !holds(task, file, behind))",
         ),
         expected: Caught(&[
             "timed::objects::a_file_that_takes_the_place_of_another_is_not_what_was_waited_on",
