@@ -165,7 +165,7 @@ impl<'a> SpanCollector<'a> {
     }
 
     /// Opens the window at `start`, its first interval to end when `next_end` says, as
-    /// [`SpanCollector::end_at`] has it; both CLOCK_MONOTONIC ns.
+    /// [`SpanCollector::end_sooner`] has it; both CLOCK_MONOTONIC ns.
     pub fn open_window(&mut self, start: u64, next_end: impl Fn() -> u64) -> Result<()> {
         self.begin(start, next_end)?;
         self.window.start.set(start);
@@ -187,22 +187,31 @@ impl<'a> SpanCollector<'a> {
         self.end
     }
 
-    /// Has the interval end when `next_end` says, by the time at which it is asked: a
-    /// millisecond after that at least. It is asked again if that has come before programs
-    /// know of it.
-    pub fn end_at(&mut self, next_end: impl Fn() -> u64) -> Result<()> {
-        self.begin(self.start, next_end)
-    }
-
-    fn begin(&mut self, start: u64, next_end: impl Fn() -> u64) -> Result<()> {
+    /// Has the interval end when `next_end` says, where that is sooner. It says so by the
+    /// time at which it is asked, a millisecond after that at least, and is asked again
+    /// if that has come before programs know of it.
+    pub fn end_sooner(&mut self, next_end: impl Fn() -> u64) -> Result<()> {
         loop {
             let end = next_end();
-            let word = end << 1 | self.slot as u64;
-            if run_here(&self.begin_interval, &[start, word])? == 0 {
-                (self.start, self.end) = (start, end);
+            if end >= self.end || self.try_to_begin(self.start, end)? {
                 return Ok(());
             }
         }
+    }
+
+    fn begin(&mut self, start: u64, next_end: impl Fn() -> u64) -> Result<()> {
+        while !self.try_to_begin(start, next_end())? {}
+        Ok(())
+    }
+
+    /// Whether programs know of the interval in time.
+    fn try_to_begin(&mut self, start: u64, end: u64) -> Result<bool> {
+        let word = end << 1 | self.slot as u64;
+        let is_begun = run_here(&self.begin_interval, &[start, word])? == 0;
+        if is_begun {
+            (self.start, self.end) = (start, end);
+        }
+        Ok(is_begun)
     }
 
     /// Makes room in the kernel where that runs short. To be called often.
@@ -243,7 +252,7 @@ impl<'a> SpanCollector<'a> {
     }
 
     /// The spans of the interval, once it has ended. When the next one ends
-    /// `next_end` says, as [`SpanCollector::end_at`] has it.
+    /// `next_end` says, as [`SpanCollector::end_sooner`] has it.
     pub fn next_interval(&mut self, next_end: impl Fn() -> u64) -> Result<Distribution> {
         self.follow_moves()?;
         // What began before the end is over then, and runs that did not end are

@@ -58,7 +58,7 @@ pub(crate) fn run(
         })?;
         // Nobody was measured before.
         intervals = Intervals::new(first, arguments.interval)?;
-        collector.end_at(|| intervals.next_end(cli::monotonic_ns(), window.stop()))?;
+        collector.end_sooner(|| intervals.next_end(cli::monotonic_ns(), window.stop()))?;
     }
     eprintln!("{}", header(question.kind));
 
@@ -67,9 +67,7 @@ pub(crate) fn run(
     window.follow(&intervals, end, |stop| {
         let next_end = || intervals.next_end(cli::monotonic_ns(), stop);
         // As soon as it is known when the window stops.
-        if next_end() < collector.end() {
-            collector.end_at(next_end)?;
-        }
+        collector.end_sooner(next_end)?;
         let is_over = collector.end() <= cli::monotonic_ns();
         let is_last = stop.is_some_and(|stop| stop <= collector.end());
         if is_over && !is_last {
