@@ -3,3 +3,26 @@
 #include "../../src/offcputime.bpf.c"
 
 #include "end_wait.h"
+
+/* How often the current thread left its CPU since its interval was counted. */
+u64 left_since;
+/* Of which task the interval was; 0 for the current one. */
+u64 returning_task;
+
+/* An interval waits here for its user stack, and the current thread is back. */
+SEC("raw_tp")
+int come_back(void *ctx)
+{
+	struct task_struct *task = current_task();
+	struct returning *returning;
+	u32 zero = 0;
+
+	returning = bpf_map_lookup_elem(&returning_here, &zero);
+	if (!returning)
+		return 1;
+	returning->task = returning_task ?: (u64)task;
+	returning->switches = switch_count(untrusted(task)) - left_since;
+	returning->weight.events = 1;
+	count_who_is_back(ctx, task);
+	return 0;
+}

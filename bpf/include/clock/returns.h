@@ -23,6 +23,8 @@ const volatile bool stacks_at_return = false;
 struct returning {
 	/* 0 if there is none. */
 	u64 task;
+	/* How often the task had left a CPU by then: see switch_count(). */
+	u64 switches;
 	u64 instance;
 	struct stack_key key;
 	struct tally weight;
@@ -91,27 +93,42 @@ static __always_inline void count_at_return(struct task_struct *task,
 	returning->instance = thread->instance;
 	returning->key = *key;
 	returning->weight = *weight;
+	returning->switches = switch_count(task);
 	returning->task = (u64)task;
+	/* It came back unseen, and is about to leave from elsewhere. */
+	if (returning->task == bpf_get_current_task())
+		count_returned(returning, STACK_MISSED);
 }
 
-/* Loaded where it is asked for: kernels before 6.15 have no such event. */
-SEC("?tp_btf/sched_exit_tp")
-int thread_is_back(u64 *ctx)
+/*
+ * Counts what waits on this CPU for @task, which is current. Of another thread, or if this
+ * one has left again since, the return was not shown to us, and the stack is not that of
+ * the interval.
+ */
+static __always_inline void count_who_is_back(void *ctx,
+					      struct task_struct *task)
 {
-	struct task_struct *task = current_task();
 	struct returning *returning;
 	u32 zero = 0;
 	u64 user;
 
 	returning = bpf_map_lookup_elem(&returning_here, &zero);
 	if (!returning || !returning->task)
-		return 0;
+		return;
 	user = STACK_MISSED;
-	if (returning->task == (u64)task)
+	if (returning->task == (u64)task &&
+	    returning->switches == switch_count(untrusted(task)))
 		user = capture_user_stack(ctx, SCRATCH_RETURN, task,
 					  returning->instance,
 					  returning->key.pid);
 	count_returned(returning, user);
+}
+
+/* Loaded where it is asked for: kernels before 6.15 have no such event. */
+SEC("?tp_btf/sched_exit_tp")
+int thread_is_back(u64 *ctx)
+{
+	count_who_is_back(ctx, current_task());
 	return 0;
 }
 

@@ -20,10 +20,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "a stack taken at the return is that of the thread whose interval it is",
         file: "include/clock/returns.h",
         change: (
-            "if (returning->task == (u64)task)",
-            "if (returning->task != (u64)task)",
+            "if (returning->task == (u64)task &&",
+            "if (returning->task != (u64)task &&",
         ),
         expected: Caught(&[RETURNS]),
+    },
+    Mutant {
+        rule: "a stack taken at the return is that of the return from the interval",
+        file: "include/clock/returns.h",
+        change: (
+            "returning->switches == switch_count(untrusted(task)))",
+            "returning->switches)",
+        ),
+        expected: Caught(&[
+            "checks/returns::a_return_that_was_not_shown_leaves_its_interval_without_a_stack",
+        ]),
     },
     Mutant {
         rule: "what counts waits for its thread's return",
