@@ -9,6 +9,7 @@
 //! of [`TIMED`], one for each CPU, and those of [`ALONE`], one at a time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod kernel_log;
 mod outcome;
 mod programs;
 mod report;

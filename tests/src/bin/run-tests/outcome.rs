@@ -6,10 +6,13 @@ use std::time::{Duration, Instant};
 use systemscope_tests::Running;
 use systemscope_tests::tries::TRIED_AGAIN;
 
+use crate::kernel_log::KernelLog;
 use crate::programs::Test;
 
 /// Longer than any test takes on any machine; one that hangs ends here.
 const LONGEST: Duration = Duration::from_secs(600);
+/// How often a test is run where the kernel kept threads from their CPUs meanwhile.
+const TRIES: usize = 3;
 
 /// What came of a test.
 #[derive(Debug)]
@@ -23,8 +26,26 @@ pub(crate) struct Outcome {
     pub(crate) said: String,
 }
 
+/// Runs a test, and once more if it failed while the kernel, by its own account, kept
+/// threads from their CPUs: no tool ends then, nor does anything else.
+pub(crate) fn of(test: &Test) -> Outcome {
+    let mut tried_again = Vec::new();
+    let mut outcome = loop {
+        let mut log = KernelLog::from_now();
+        let outcome = once(test);
+        match log.stall() {
+            Some(message) if !outcome.passed && tried_again.len() + 1 < TRIES => {
+                tried_again.push(format!("all of the test, as the kernel says: {message}"));
+            }
+            _ => break outcome,
+        }
+    };
+    outcome.tried_again.splice(..0, tried_again);
+    outcome
+}
+
 /// Runs a test in a process of its own.
-pub(crate) fn of(test: Test) -> Outcome {
+fn once(test: &Test) -> Outcome {
     let mut command = Command::new(&test.executable);
     command
         .args(["--exact", "--nocapture", "--test-threads=1", &test.path])
@@ -51,6 +72,6 @@ pub(crate) fn of(test: Test) -> Outcome {
         took,
         tried_again: tried_again.collect(),
         said: stdout + &stderr,
-        name: test.name,
+        name: test.name.clone(),
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn run(tests: Vec<Test>, at_once: usize) -> Vec<Outcome> {
         for _ in 0..at_once {
             scope.spawn(|| {
                 while let Some(test) = take() {
-                    let outcome = outcome::of(test);
+                    let outcome = outcome::of(&test);
                     tell(&outcome);
                     ended.lock().unwrap().push(outcome);
                 }

@@ -1,0 +1,71 @@
+//! What the kernel says of threads that it kept from its CPUs for half a minute or
+//! longer, while they could have run: its own among them, so none is the tests' fault.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::fs::OFlags;
+
+/// kernel/workqueue.c, kernel/rcu/tree_stall.h, kernel/watchdog.c
+const STALLS: [&str; 3] = ["workqueue lockup", "kthread starved for", "soft lockup"];
+
+/// The kernel's log from some time on: Documentation/ABI/testing/dev-kmsg.
+pub(crate) struct KernelLog(Option<File>);
+
+impl KernelLog {
+    /// From now on. Empty where nobody may read it.
+    pub(crate) fn from_now() -> KernelLog {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+        let file = options.open("/dev/kmsg").and_then(|mut file| {
+            file.seek(SeekFrom::End(0))?;
+            Ok(file)
+        });
+        KernelLog(file.ok())
+    }
+
+    /// The next message about such threads.
+    pub(crate) fn stall(&mut self) -> Option<String> {
+        let file = self.0.as_mut()?;
+        let mut record = [0; 8192];
+        loop {
+            match file.read(&mut record) {
+                Ok(length) => {
+                    let record = String::from_utf8_lossy(&record[..length]);
+                    if let Some(message) = stall_in(&record) {
+                        return Some(message.to_owned());
+                    }
+                }
+                // What came next was overwritten.
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// The message of a record, `priority,number,time,flags;message`, if it is about them.
+fn stall_in(record: &str) -> Option<&str> {
+    let message = record.split_once(';')?.1.lines().next()?;
+    STALLS
+        .iter()
+        .any(|stall| message.contains(stall))
+        .then_some(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_kept_from_their_cpus_are_told_from_other_news() {
+        let starved = "rcu: rcu_preempt kthread starved for 14752 jiffies! g1216573 ->cpu=1";
+        let record = format!("3,2345,5980471185,-;{starved}\n SUBSYSTEM=rcu\n");
+        assert_eq!(stall_in(&record), Some(starved));
+        let other = "6,2346,5980471186,-;audit: a program is called soft\n COMM=soft lockup\n";
+        assert_eq!(stall_in(other), None);
+        assert_eq!(stall_in("soft lockup"), None);
+    }
+}
