@@ -26,8 +26,8 @@ pub(crate) struct Outcome {
     pub(crate) said: String,
 }
 
-/// Runs a test, and once more if it failed while the kernel, by its own account, kept
-/// threads from their CPUs: no tool ends then, nor does anything else.
+/// Runs a test, and again if it failed while the kernel, by its own account, kept
+/// threads from their CPUs. Why it did that is not asked.
 pub(crate) fn of(test: &Test) -> Outcome {
     let mut tried_again = Vec::new();
     let mut outcome = loop {
