@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use systemscope_tests::printed::user_stacks::{assert_most, starts_a_thread};
 use systemscope_tests::printed::wakers::{TIMER, Waker};
+use systemscope_tests::tries::undisturbed;
 use systemscope_tests::{
     Folded, Line, Seen, Tool, Turn, UserStacks, Watch, Workload, WorkloadBuilder, cpus_online,
 };
@@ -22,11 +23,14 @@ fn spinners() -> Workload {
 
 fn offwaketime_on(pids: &[u64], arguments: &str) -> Seen {
     let pids: Vec<String> = pids.iter().map(u64::to_string).collect();
-    let tool = Tool::new("offwaketime").arg("-p").arg(pids.join(","));
-    let mut watch = Watch::apart(tool.args(arguments));
-    watch.open();
-    sleep(WINDOW);
-    watch.close()
+    undisturbed(|| {
+        let tool = Tool::new("offwaketime").arg("-p").arg(pids.join(","));
+        let mut watch = Watch::apart(tool.args(arguments));
+        watch.open();
+        sleep(WINDOW);
+        let seen = watch.close();
+        seen.misses_what_was_hidden().then_some(seen)
+    })
 }
 
 /// Two threads of two processes that wake each other.
