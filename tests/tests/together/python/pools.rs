@@ -6,10 +6,9 @@ use std::process::Command;
 
 use serde::Deserialize;
 use systemscope_tests::programs::pythons::{pythons, some_pythons};
-use systemscope_tests::programs::workload::scratch;
-use systemscope_tests::{Tool, Turn, Workload};
+use systemscope_tests::{Turn, Workload};
 
-use super::{Stack, assert_all_known, stacks, watched};
+use super::{Stack, assert_all_known, from_the_beginning, watched};
 
 /// Four processes that sleep in a function, over and over.
 const POOL: &str = "
@@ -44,25 +43,18 @@ fn the_processes_of_a_pool_have_their_frames() {
     let _turn = Turn::share();
     for python in some_pythons() {
         for start in ["fork", "spawn", "forkserver"] {
-            let folder = scratch();
-            let path = folder.path().join("pool.py");
-            fs::write(&path, POOL).unwrap();
             // They are born in the window, and end in it.
             let what = format!("{}, {start}", python.path.display());
-            Tool::new("offcputime")
-                .args("--states --format json -o run.json --")
-                .arg(&python.path)
-                .args("pool.py")
-                .args(start)
-                .arg("20")
-                .in_folder(folder.path())
-                .run()
-                .succeeded();
-            assert_pool(&what, &stacks(&folder.path().join("run.json")));
+            let program = [python.path.to_str().unwrap(), "pool.py", start, "20"];
+            let files = [("pool.py", POOL)];
+            let (folder, _, stacks) = from_the_beginning("--states --", &program, &files);
+            assert_pool(&what, &stacks);
 
             // They were there before, and stay.
             let mut command = Command::new(&python.path);
-            command.arg(&path).args([start, "100000"]);
+            command
+                .arg(folder.path().join("pool.py"))
+                .args([start, "100000"]);
             let pool = Workload::run(command, python.path.clone(), folder);
             let (_, stacks) = watched(pool.pid(), pool.folder(), "--children");
             assert_pool(&what, &stacks);
@@ -124,23 +116,16 @@ fn assert_lives(start: &str) {
     pythons.drain(1..pythons.len().max(2) - 1);
     for python in &pythons {
         let what = format!("{}, {start}", python.path.display());
-        let folder = scratch();
-        fs::write(folder.path().join("lives.py"), LIVES).unwrap();
-        let finished = Tool::new("offcputime")
-            .args("--children --states --format json -o run.json --")
-            .arg(&python.path)
-            .args("lives.py")
-            .arg(start)
-            .in_folder(folder.path())
-            .run()
-            .succeeded();
+        let program = [python.path.to_str().unwrap(), "lives.py", start];
+        let files = [("lives.py", LIVES)];
+        let (folder, finished, all) =
+            from_the_beginning("--children --states --", &program, &files);
         let said = String::from_utf8(finished.stdout).unwrap();
         let said: Vec<(u32, u64, u64)> = said.lines().map(slept).collect();
         assert_eq!(said.len(), 8, "{what}: {said:?}");
 
         let path = folder.path().join("run.json");
         let lives: Lives = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-        let all = stacks(&path);
         let parent = |pid| {
             let process = lives.processes.iter().find(|process| process.pid == pid);
             process.map(|process| process.parent)
