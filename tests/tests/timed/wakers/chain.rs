@@ -28,7 +28,12 @@ fn with_offcputime(pid: u32, arguments: &str) -> (Seen, Seen) {
 }
 
 fn chain_of(pid: u32, arguments: &str) -> Folded {
-    let mut watch = Watch::apart(Tool::new("offwaketime").pid(pid).args(arguments));
+    chain_in(Watch::apart(
+        Tool::new("offwaketime").pid(pid).args(arguments),
+    ))
+}
+
+fn chain_in(mut watch: Watch) -> Folded {
     watch.open();
     std::thread::sleep(WINDOW);
     // With chains every thread of the machine has a clock.
@@ -133,5 +138,19 @@ fn nobody_comes_twice_in_a_chain() {
     // The answerer's own waker is the asker, who waits.
     assert_most("the chain of two", &folded.of_thread(asker), 990, |line| {
         line.wakers().len() == 1 && line.waker().thread.unwrap().1 == answerer
+    });
+}
+
+/// Who comes again is a thread, whatever the lines have of it.
+#[test]
+fn nobody_comes_twice_where_threads_of_a_name_are_taken_together() {
+    let _turn = Turn::share();
+    let mut pair = Workload::plain("wake_pairs");
+    pair.go();
+    let asker = u32::try_from(pair.told("asker")).unwrap();
+    let tool = Tool::new("offwaketime").pid(asker).args("--chain 8");
+    let folded = chain_in(Watch::together(tool));
+    assert_most("the chain of two", &folded, 990, |line| {
+        line.comm == "asker" && line.waker_comms() == ["answerer"]
     });
 }
