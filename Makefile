@@ -15,8 +15,10 @@ MINUTES   ?= 5
 TABLES    ?= truth bench abuse soak kernels
 # For `make fuzz`:
 SECONDS   ?= 600
-# For `make mutants`: words of rules, files or packages; all unless given.
+# For `make mutants`: words of rules, files or packages; all unless given. And of what a
+# package's own tests miss, how many changes are held against those that run the tools.
 WHAT      ?=
+MISSED    ?= 20
 
 TOOLS := $(notdir $(wildcard tools/*))
 
@@ -120,6 +122,8 @@ mutants: build
 	@echo '==> Breaking the rules of the BPF programs, as root' >&2
 	@$(RUNNER) $(CARGO) bench --quiet --locked -p systemscope-tests --bench mutants -- $(WHAT)
 	@TARGET='$(TARGET)' scripts/mutants.sh $(WHAT)
+	@echo '==> Holding what was missed against the tools, as root' >&2
+	@TARGET='$(TARGET)' scripts/missed-mutants.sh '$(MISSED)' $(WHAT)
 
 fuzz: packages
 	@scripts/fuzz.sh '$(SECONDS)'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # cargo-mutants over the packages of shared/ and tools/, or those named, one after
 # the other: what is missed, and how many of each. Its reports are kept in
-# TARGET/mutants/PACKAGE.
+# TARGET/mutants/packages/PACKAGE.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

@@ -1,9 +1,10 @@
-//! `run-tests PROGRAMS [WORD…]`: runs every test of the programs that cargo has
+//! `run-tests PROGRAMS [--until-failure] [WORD…]`: runs every test of the programs that cargo has
 //! built, each in a process of its own, and says at the end what machine it was,
 //! which tests took longest, and which had to try again.
 //!
 //! PROGRAMS is what `cargo test --no-run --message-format json` printed. Words
-//! choose the tests that have one of them in their name.
+//! choose the tests that have one of them in their name. With `--until-failure` none begins
+//! once one has failed.
 //!
 //! Most tests wait most of the time, and run side by side. When they are done come those
 //! of [`TIMED`], one for each CPU, and those of [`ALONE`], one at a time.
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 use systemscope_tests::cpus_online;
 
 use programs::Test;
+use schedule::Schedule;
 
 /// The programs whose tests hold times against others.
 const TIMED: [&str; 1] = ["timed"];
@@ -32,7 +34,9 @@ const SIDE_BY_SIDE: usize = 3;
 fn main() -> ExitCode {
     let mut arguments = env::args().skip(1);
     let path = arguments.next().expect("what cargo printed, as a file");
-    let words: Vec<String> = arguments.collect();
+    let (flags, words): (Vec<String>, Vec<String>) =
+        arguments.partition(|argument| argument.starts_with("--"));
+    let until_failure = flags.iter().any(|flag| flag == "--until-failure");
     let is_wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word));
 
     let mut tests = programs::tests(path.as_ref());
@@ -42,8 +46,9 @@ fn main() -> ExitCode {
     let (timed, together): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|test| is_of(test, &TIMED));
 
-    let mut outcomes = schedule::run(together, SIDE_BY_SIDE * cpus_online());
-    outcomes.extend(schedule::run(timed, cpus_online()));
-    outcomes.extend(schedule::run(alone, 1));
-    report::print(&outcomes)
+    let schedule = Schedule::new(until_failure);
+    schedule.run(together, SIDE_BY_SIDE * cpus_online());
+    schedule.run(timed, cpus_online());
+    schedule.run(alone, 1);
+    report::print(&schedule.outcomes())
 }

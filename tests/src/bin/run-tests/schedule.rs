@@ -7,23 +7,49 @@ use std::thread;
 use crate::outcome::{self, Outcome};
 use crate::programs::Test;
 
-/// Runs tests, at most `at_once` side by side, and tells of each as it ends.
-pub(crate) fn run(tests: Vec<Test>, at_once: usize) -> Vec<Outcome> {
-    let waiting = Mutex::new(VecDeque::from(tests));
-    let ended = Mutex::new(Vec::new());
-    let take = || waiting.lock().unwrap().pop_front();
-    thread::scope(|scope| {
-        for _ in 0..at_once {
-            scope.spawn(|| {
-                while let Some(test) = take() {
-                    let outcome = outcome::of(&test);
-                    tell(&outcome);
-                    ended.lock().unwrap().push(outcome);
-                }
-            });
+/// What came of the tests that have run.
+pub(crate) struct Schedule {
+    outcomes: Mutex<Vec<Outcome>>,
+    /// None begins once one has failed.
+    until_failure: bool,
+}
+
+impl Schedule {
+    pub(crate) fn new(until_failure: bool) -> Schedule {
+        Schedule {
+            outcomes: Mutex::default(),
+            until_failure,
         }
-    });
-    ended.into_inner().unwrap()
+    }
+
+    /// Runs tests, at most `at_once` side by side, and tells of each as it ends.
+    pub(crate) fn run(&self, tests: Vec<Test>, at_once: usize) {
+        let waiting = Mutex::new(VecDeque::from(tests));
+        let take = || match self.is_over() {
+            true => None,
+            false => waiting.lock().unwrap().pop_front(),
+        };
+        thread::scope(|scope| {
+            for _ in 0..at_once {
+                scope.spawn(|| {
+                    while let Some(test) = take() {
+                        let outcome = outcome::of(&test);
+                        tell(&outcome);
+                        self.outcomes.lock().unwrap().push(outcome);
+                    }
+                });
+            }
+        });
+    }
+
+    fn is_over(&self) -> bool {
+        let outcomes = self.outcomes.lock().unwrap();
+        self.until_failure && outcomes.iter().any(|outcome| !outcome.passed)
+    }
+
+    pub(crate) fn outcomes(self) -> Vec<Outcome> {
+        self.outcomes.into_inner().unwrap()
+    }
 }
 
 fn tell(outcome: &Outcome) {
