@@ -28,7 +28,7 @@ first_of() {
 	case $1 in
 	cpudist) echo spans ;;
 	oncputime) echo sampling printed::stacks ;;
-	offcputime) echo printed:: thread_states thresholds reasons ;;
+	offcputime) echo refused printed:: thread_states thresholds reasons ;;
 	offwaketime) echo wakers reasons ;;
 	wallclock | systemscope) echo "$1" ;;
 	loader) echo targets cgroups namespaces sampling ;;
