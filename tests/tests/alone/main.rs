@@ -1,3 +1,4 @@
-//! What the tools cost: each test has the machine to itself.
+//! What the tools cost, and what is to be seen of a machine at rest: each test has it to itself.
 
 mod cost;
+mod idle;

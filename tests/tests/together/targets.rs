@@ -1,4 +1,4 @@
-//! Whom the tools look at: -p, -t, -L, -u, -k, --state, -C, -I.
+//! Whom the tools look at: -p, -t, -L, -u, -k, --state, -C.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
@@ -10,10 +10,8 @@ use systemscope_tests::printed::refusal::FOLDING;
 use systemscope_tests::printed::samples::Sampled;
 use systemscope_tests::programs::simple::known;
 use systemscope_tests::programs::workload::scratch;
-use systemscope_tests::truth::account::{idle_ticks, threads_of};
-use systemscope_tests::{
-    Folded, Line, Tool, Turn, Watch, Workload, WorkloadBuilder, cpus_online, now_ns,
-};
+use systemscope_tests::truth::account::threads_of;
+use systemscope_tests::{Line, Tool, Turn, Watch, Workload, WorkloadBuilder, cpus_online, now_ns};
 
 #[test]
 fn p_takes_several_processes_and_no_others() {
@@ -192,32 +190,6 @@ fn a_state_mask_chooses_intervals() {
         uninterruptible.under("known_sleep").total(),
         0,
         "{uninterruptible:#?}"
-    );
-}
-
-#[test]
-fn idle_is_shown_on_request_only() {
-    let _turn = Turn::share();
-    let idle = |folded: &Folded| {
-        folded
-            .comms()
-            .iter()
-            .any(|comm| comm.starts_with("swapper"))
-    };
-    let without = Tool::new("oncputime").args("-F 199").folded(0.5);
-    assert!(!idle(&without), "{without:#?}");
-    let before = idle_ticks();
-    let with = Tool::new("oncputime").args("-F 199 -I").folded(2.0);
-    // A machine that has enough to do is never idle. Some virtual machines hide
-    // from everyone what an idle CPU does; one shows.
-    if idle_ticks() - before > 50 * cpus_online() as u64 {
-        assert!(idle(&with), "{with:#?}");
-    }
-    let (one, all) = (2 * 199, 2 * 199 * cpus_online() as u64);
-    let total = with.total();
-    assert!(
-        total * 10 >= one * 8 && total * 100 <= all * 110,
-        "{total} of {one} to {all}"
     );
 }
 

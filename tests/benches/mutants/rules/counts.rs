@@ -79,7 +79,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rule: "the idle task is sampled on request",
         file: "src/oncputime.bpf.c",
         change: (": !include_idle)", ": include_idle)"),
-        expected: Caught(&["together::targets::idle_is_shown_on_request_only"]),
+        expected: Caught(&["alone::idle::idle_is_shown_on_request_only"]),
     },
     Mutant {
         rule: "threads are told apart on request",
