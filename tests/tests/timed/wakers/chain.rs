@@ -19,6 +19,15 @@ fn pipeline() -> (Workload, u32) {
     (pipeline, d)
 }
 
+/// Two processes that wake each other, going.
+fn wake_pair() -> (Workload, u32, u32) {
+    let mut pair = Workload::plain("wake_pairs");
+    pair.go();
+    let [asker, answerer] =
+        ["asker", "answerer"].map(|name| u32::try_from(pair.told(name)).unwrap());
+    (pair, asker, answerer)
+}
+
 /// offwaketime and offcputime on the same process in the same window.
 fn with_offcputime(pid: u32, arguments: &str) -> (Seen, Seen) {
     let mut wakes = Watch::apart(Tool::new("offwaketime").pid(pid).args(arguments));
@@ -124,10 +133,7 @@ fn a_chain_is_as_long_as_asked_for_and_ends_in_the_timer() {
 #[test]
 fn nobody_comes_twice_in_a_chain() {
     let _turn = Turn::share();
-    let mut pair = Workload::plain("wake_pairs");
-    pair.go();
-    let asker = u32::try_from(pair.told("asker")).unwrap();
-    let answerer = u32::try_from(pair.told("answerer")).unwrap();
+    let (_pair, asker, answerer) = wake_pair();
     let folded = chain_of(asker, "--chain 8");
     for line in &folded.lines {
         let mut seen = HashSet::from([line.thread]);
@@ -145,9 +151,7 @@ fn nobody_comes_twice_in_a_chain() {
 #[test]
 fn nobody_comes_twice_where_threads_of_a_name_are_taken_together() {
     let _turn = Turn::share();
-    let mut pair = Workload::plain("wake_pairs");
-    pair.go();
-    let asker = u32::try_from(pair.told("asker")).unwrap();
+    let (_pair, asker, _) = wake_pair();
     let tool = Tool::new("offwaketime").pid(asker).args("--chain 8");
     let folded = chain_in(Watch::together(tool));
     assert_most("the chain of two", &folded, 990, |line| {

@@ -2,15 +2,15 @@
 //! the interrupt, and never a bystander.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::thread::sleep;
 use std::time::Duration;
 
 use systemscope_tests::printed::user_stacks::{assert_most, starts_a_thread};
 use systemscope_tests::printed::wakers::{TIMER, Waker};
-use systemscope_tests::tries::undisturbed;
 use systemscope_tests::{
-    Folded, Line, Seen, Tool, Turn, UserStacks, Watch, Workload, WorkloadBuilder, cpus_online,
+    Folded, Line, Seen, Turn, UserStacks, Workload, WorkloadBuilder, cpus_online,
 };
+
+use super::seen_in;
 
 const WINDOW: Duration = Duration::from_secs(2);
 
@@ -19,18 +19,6 @@ fn spinners() -> Workload {
     let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
     spinners.go();
     spinners
-}
-
-fn offwaketime_on(pids: &[u64], arguments: &str) -> Seen {
-    let pids: Vec<String> = pids.iter().map(u64::to_string).collect();
-    undisturbed(|| {
-        let tool = Tool::new("offwaketime").arg("-p").arg(pids.join(","));
-        let mut watch = Watch::apart(tool.args(arguments));
-        watch.open();
-        sleep(WINDOW);
-        let seen = watch.close();
-        seen.misses_what_was_hidden().then_some(seen)
-    })
 }
 
 /// Two threads of two processes that wake each other.
@@ -54,7 +42,8 @@ impl Pair {
 
     /// The waits of its two threads that ended, under a tool with `arguments`.
     fn seen(&self, arguments: &str) -> (Seen, Folded, Folded) {
-        let seen = offwaketime_on(
+        let seen = seen_in(
+            WINDOW,
             &[self.workload.told("asker"), self.workload.told("answering")],
             arguments,
         );
@@ -139,7 +128,7 @@ fn two_that_wake_each_other_on_a_busy_machine() {
 fn a_waker_of_another_process_has_its_whole_stack() {
     let _turn = Turn::share();
     let pair = Pair::start(wake_pairs().without_frame_pointers());
-    let seen = offwaketime_on(&[pair.workload.told("asker")], "");
+    let seen = seen_in(WINDOW, &[pair.workload.told("asker")], "");
     let waits = seen.waits_but_missed().ended();
     assert_most("who wakes the asker", &waits, 990, |line| {
         is_thread(&line.waker(), "answerer", pair.answerer)
@@ -150,7 +139,7 @@ fn a_waker_of_another_process_has_its_whole_stack() {
 fn assert_timers_end_the_naps() {
     let mut naps = Workload::start("naps", &[60, 200]);
     naps.go();
-    let seen = offwaketime_on(&[naps.pid().into()], "-d");
+    let seen = seen_in(WINDOW, &[naps.pid()], "-d");
     let waits = seen.waits_but_missed().ended();
     assert_most("what ends a nap", &waits, 990, |line| {
         let waker = line.waker();
@@ -186,7 +175,7 @@ fn what_interrupts_a_thread_is_not_its_doing() {
     let mut naps = Workload::start("naps", &[60, 200]);
     naps.go();
     let wakers = format!("--waker-pid {}", spinners.pid());
-    let seen = offwaketime_on(&[naps.pid().into()], &wakers);
+    let seen = seen_in(WINDOW, &[naps.pid()], &wakers);
     assert_eq!(seen.folded.total(), 0, "{}", seen.folded);
 }
 

@@ -5,3 +5,23 @@ mod chain;
 mod each_other;
 mod early;
 mod told_apart;
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::tries::undisturbed;
+use systemscope_tests::{Seen, Tool, Watch};
+
+/// What offwaketime sees of processes in a window in which no more is missing than the
+/// machine hid.
+fn seen_in(window: Duration, pids: &[impl ToString], arguments: &str) -> Seen {
+    let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
+    undisturbed(|| {
+        let tool = Tool::new("offwaketime").arg("-p").arg(pids.join(","));
+        let mut watch = Watch::apart(tool.args(arguments));
+        watch.open();
+        sleep(window);
+        let seen = watch.close();
+        seen.misses_what_was_hidden().then_some(seen)
+    })
+}

@@ -2,27 +2,19 @@
 //! taken for one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::thread::sleep;
 use std::time::Duration;
 
 use systemscope_tests::printed::user_stacks::assert_most;
 use systemscope_tests::printed::wakers::{TIMER, unseen_wake_ups};
-use systemscope_tests::tries::undisturbed;
 use systemscope_tests::{Folded, Tool, Turn, Watch, Workload, cpus_online};
+
+use super::seen_in;
 
 /// Where a softirq stands for the waker.
 const SOFTIRQ: &str = "[softirq]";
 
 fn offwaketime(pids: &[u32], arguments: &str) -> Folded {
-    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
-    undisturbed(|| {
-        let tool = Tool::new("offwaketime").arg("-p").arg(pids.join(","));
-        let mut watch = Watch::apart(tool.args(arguments));
-        watch.open();
-        sleep(Duration::from_secs(1));
-        let seen = watch.close();
-        (seen.misses_what_was_hidden()).then(|| seen.waits_but_missed())
-    })
+    seen_in(Duration::from_secs(1), pids, arguments).waits_but_missed()
 }
 
 /// Stages of a pipeline do the same in the kernel, and only there.
