@@ -14,7 +14,8 @@ static PARKING_MUTEX: parking_lot::Mutex<u64> = parking_lot::Mutex::new(0);
 static PARKING_RWLOCK: parking_lot::RwLock<u64> = parking_lot::RwLock::new(0);
 
 const HELD: Duration = Duration::from_millis(10);
-const FREE: Duration = Duration::from_micros(200);
+/// So that those who want a lock leave it to the one who has all.
+const PAUSE: Duration = Duration::from_millis(1);
 
 #[inline(never)]
 fn want_mutex() {
@@ -50,7 +51,6 @@ fn hold_all() {
     );
     sleep(HELD);
     let_go(locks);
-    sleep(FREE);
 }
 
 fn main() {
@@ -67,6 +67,7 @@ fn main() {
             .spawn(move || {
                 loop {
                     work();
+                    sleep(PAUSE);
                 }
             })
             .unwrap();
