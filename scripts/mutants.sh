@@ -37,6 +37,6 @@ for package in "${packages[@]##*/}"; do
 	mkdir -p "$out/$package"
 	echo "==> Mutants of $package" >&2
 	# What is missed is to be read, not to end this.
-	cargo mutants --package "$package" --output "$out/$package" --timeout 60 \
+	cargo mutants --package "$package" --output "$out/$package" \
 		--no-shuffle -- "${tests[@]}" || [[ $? == [23] ]]
 done

@@ -252,3 +252,17 @@ fn read_words(stderr: impl Read) -> Vec<String> {
 fn join<T>(handle: Option<JoinHandle<T>>) -> Option<T> {
     handle?.join().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_a_file_that_can_be_executed() {
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert!(is_executable(Path::new("/bin/sh")));
+        assert!(!is_executable(package));
+        assert!(!is_executable(&package.join("Cargo.toml")));
+        assert!(!is_executable(&package.join("nothing")));
+    }
+}
