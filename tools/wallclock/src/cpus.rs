@@ -163,8 +163,13 @@ ctxt 77
             at_ns,
             cpus: parse(text),
         };
-        let earlier = reading(1_000, STAT_OF_TWO);
-        let later = "cpu0 150 0 20 240 11 2 8 4 0 0\ncpu3 1 1 1 1 1 1 1 1 0 0\n";
+        let earlier = reading(1_000, &format!("{STAT_OF_TWO}cpu13 1 1 1 1 1 1 1 1 0 0\n"));
+        let later = "\
+cpu0 150 0 20 240 11 2 8 4 0 0
+cpu3 1 1 1 1 1 1 1 1 0 0
+cpu4 1 1 1 1 1 1 1 1 0 0
+cpu12 200 0 40 307 10 4 5 2 0 0
+";
         let cpus = reading(1_001_000, later).since(&earlier);
         let expected = Cpu {
             number: 0,
@@ -173,8 +178,13 @@ ctxt 77
             interrupts_ns: 30_000_000,
             stolen_ns: 30_000_000,
         };
-        assert_eq!(cpus.each, [expected]);
-        assert_eq!((cpus.length_ns, cpus.left_out), (1_000_000, 2));
+        let other = Cpu {
+            number: 12,
+            idle_ns: 70_000_000,
+            ..Cpu::default()
+        };
+        assert_eq!(cpus.each, [expected, other]);
+        assert_eq!((cpus.length_ns, cpus.left_out), (1_000_000, 3));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 const PREAMBLE: &str = r#"#!/bin/bash
 name=${0##*/}
 echo "$$" > "${0%/*}/$name.pid"
+echo "$*" > "${0%/*}/$name.arguments.pid"
 while [ $# -gt 0 ]; do
     case $1 in
         --control-fd) control=$2; shift ;;
@@ -25,6 +26,8 @@ while [ $# -gt 0 ]; do
 done
 say() { echo "$*" >&"$control"; }
 hear() { read -r -u "$control" verb time || exit 1; }
+hears_nothing() { ! read -t 0 -u "$control"; }
+fail() { echo "$name: $*" >&2; exit 1; }
 # Makes a capture, in samples or nanoseconds, of what is in two files.
 capture() {
     UNIT=$1 FILES=$0.made "$MAKER" --exact makes_a_capture --ignored > "$0.maker.pid"
@@ -34,11 +37,19 @@ trap '' INT TERM HUP
 now() { read -r up _ < /proc/uptime; echo "${up/./}0000000"; }
 "#;
 
-/// Follows the protocol to its end, the stop that was heard last included.
-const MEASURE: &str = r#"
+/// Hears when to measure. A stop that is never is too much for bash's arithmetic.
+const READY: &str = r#"
+sleep 0.1
+hears_nothing || fail 'told something before it was ready'
+ready=$(now)
 say ready
-hear; [ "$verb" = start ] || { echo "$name: start expected" >&2; exit 1; }; start=$time
-hear; [ "$verb" = stop ] || { echo "$name: stop expected" >&2; exit 1; }; stop=$time
+hear; [ "$verb" = start ] || fail 'start expected'; start=$time
+[ "$start" -ge "$ready" ] || fail 'told to start before it was ready'
+hear; [ "$verb" = stop ] || fail 'stop expected'; stop=${time/18446744073709551615/9223372036854775807}
+"#;
+
+/// Measures until the stop that it heard last.
+const MEASURE: &str = r#"
 while [ "$(now)" -lt "$stop" ]; do
     if read -r -t 0.05 -u "$control" verb time; then stop=$time; fi
 done
@@ -119,8 +130,8 @@ impl Stage {
 
     fn whole(threads: &str) -> Stage {
         Stage::new(
-            &format!("{MEASURE}{ON_CPU}"),
-            &format!("{MEASURE}threads='{threads}'{OFF_CPU}"),
+            &format!("{READY}{MEASURE}{ON_CPU}"),
+            &format!("{READY}{MEASURE}threads='{threads}'{OFF_CPU}"),
         )
     }
 
@@ -129,10 +140,15 @@ impl Stage {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
+        let target = self.target.id().to_string();
+        self.untargeted(&[&[&target[..]], arguments].concat())
+    }
+
+    /// Not told to measure the process.
+    fn untargeted(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.path("wallclock"));
         command
             .current_dir(self.folder.path())
-            .arg(self.target.id().to_string())
             .args(arguments)
             .env("MAKER", env::current_exe().unwrap())
             .stdout(Stdio::piped())
@@ -234,6 +250,129 @@ fn one_thread_gives_three_files() {
 }
 
 #[test]
+fn children_keep_what_can_be_said_shortly() {
+    let stage = Stage::whole("");
+    for (shortest, samples) in [("0", false), ("1", true)] {
+        let output = stage.run(&["-d", "0.1", "-o", "run", "-m", shortest]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let told = |name| fs::read_to_string(stage.path(name)).unwrap();
+        let on_cpu = told("oncputime.arguments.pid");
+        let off_cpu = told("offcputime.arguments.pid");
+        assert!(off_cpu.contains(&format!("-m {shortest} ")), "{off_cpu}");
+        assert_eq!(off_cpu.contains("--sample-short"), samples, "{off_cpu}");
+        assert!(
+            !on_cpu.contains("-m ") && !on_cpu.contains("--sample-short"),
+            "{on_cpu}"
+        );
+    }
+}
+
+#[test]
+fn formats_go_to_stdout_and_what_is_told_beside_them_to_stderr() {
+    let stage = Stage::whole("");
+    let output = stage.run(&["-d", "0.1", "--format", "folded"]);
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("main"), "{said}");
+    let folded = text(&output.stdout);
+    assert!(
+        folded.contains(";burn") && !folded.contains("Flame graph"),
+        "{folded}"
+    );
+    assert!(stage.new_files().is_empty());
+}
+
+#[test]
+fn of_what_the_children_say_the_last_hundred_lines_are_kept() {
+    let many = "for i in {1..150}; do echo \"line $i\" >&2; done\n";
+    let stage = Stage::new(
+        &format!("{many}{READY}{MEASURE}{ON_CPU}"),
+        &format!("{READY}{MEASURE}{OFF_CPU}"),
+    );
+    let output = stage.run(&["-d", "0.1", "-o", "run", "-v"]);
+    let said = text(&output.stderr);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 100, "{said}");
+    assert_eq!([lines[0], lines[98]], ["line 52", "line 150"]);
+    assert_eq!(lines[99], "oncputime: 3 samples, 0 lost");
+}
+
+#[test]
+fn a_target_that_ends_after_the_window_did_not_end_it() {
+    let lingers = "kill \"$pid\"; sleep 0.3\n";
+    let stage = Stage::new(
+        &format!("{READY}{MEASURE}{lingers}{ON_CPU}"),
+        &format!("{READY}{MEASURE}{OFF_CPU}"),
+    );
+    let output = stage.run(&["-d", "0.1", "-o", "run"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(!said.contains("since every process had ended"), "{said}");
+}
+
+#[test]
+fn a_command_begins_once_both_children_measure_and_is_over_when_they_see_nobody() {
+    let open = "sleep 0.3
+[ ! -e begun.pid ] || fail 'the command ran before this measured'
+say open
+sleep 0.5
+say gone
+";
+    let stage = Stage::new(
+        &format!("{READY}{open}{MEASURE}{ON_CPU}"),
+        &format!("{READY}{open}{MEASURE}{OFF_CPU}"),
+    );
+    let command = ["-o", "run", "--", "sh", "-c", ": > begun.pid; echo said"];
+    let output = stage.untargeted(&command).output().unwrap();
+    let told = text(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("since every process had ended"), "{told}");
+    // The command's standard output is its own.
+    assert_eq!(text(&output.stdout), "said\n");
+    assert!(stage.path("begun.pid").exists());
+    let measured = sum(&stage.path("run.folded"));
+    // The children were told 20 ms before the start, at the earliest.
+    assert!(measured >= 780_000, "{measured} µs");
+}
+
+#[test]
+fn the_window_of_a_name_that_is_waited_for_begins_when_the_first_came() {
+    // Both saw it, at times of their own: the earlier one counts.
+    let script = |came: u32, patience: &str| {
+        format!(
+            "{READY}
+[ \"$stop\" = 9223372036854775807 ] || fail 'an end before the start'
+sleep {patience}
+hears_nothing || fail 'told something before both children knew'
+say first $((start + {came}000000))
+hear
+start=$((start + 200000000))
+stop=$time
+[ \"$verb\" = stop ] || fail 'stop expected'
+pid=4321
+{MEASURE}"
+        )
+    };
+    let stage = Stage::new(
+        &format!("{}{ON_CPU}", script(200, "0.3")),
+        &format!("{}{OFF_CPU}", script(250, "0.1")),
+    );
+    let waiting = [
+        "-n",
+        "nobody-is-called-this",
+        "--wait",
+        "-d",
+        "0.5",
+        "-o",
+        "run",
+    ];
+    let output = stage.untargeted(&waiting).output().unwrap();
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(sum(&stage.path("run.folded")), 500_000);
+}
+
+#[test]
 fn several_threads_give_a_folder() {
     let stage = Stage::whole("71 72");
     let output = stage.run(&["-d", "0.2", "-o", "run", "--thread-files", "2", "-v"]);
@@ -305,7 +444,7 @@ fn a_child_that_dies_midway_ends_the_run() {
     ] {
         let stage = Stage::new(
             &format!("say ready; hear; hear; {death}"),
-            &format!("{MEASURE}{OFF_CPU}"),
+            &format!("{READY}{MEASURE}{OFF_CPU}"),
         );
         let output = stage.run(&["-d", "100", "-o", "run"]);
         assert_eq!(output.status.code(), Some(1));
@@ -323,8 +462,8 @@ fn a_child_that_dies_midway_ends_the_run() {
 #[test]
 fn nonsense_from_a_child_is_told() {
     let stage = Stage::new(
-        &format!("{MEASURE}echo nonsense;{ON_CPU}"),
-        &format!("{MEASURE}{OFF_CPU}"),
+        &format!("{READY}{MEASURE}echo nonsense;{ON_CPU}"),
+        &format!("{READY}{MEASURE}{OFF_CPU}"),
     );
     let output = stage.run(&["-d", "0.1", "-o", "run"]);
     assert_eq!(output.status.code(), Some(1));
@@ -332,10 +471,9 @@ fn nonsense_from_a_child_is_told() {
     assert!(stage.new_files().is_empty());
 }
 
-/// Waits until both children measure, which they say by a file.
-fn measuring(folder: &str) -> Stage {
-    let mark = format!("echo > {folder}${{0##*/}}.going.pid\n");
-    let measure = MEASURE.replace("while [", &format!("{mark}while ["));
+/// Children that say by a file that they measure.
+fn measuring() -> Stage {
+    let measure = format!("{READY}echo > ${{0##*/}}.going.pid\n{MEASURE}");
     Stage::new(
         &format!("{measure}{ON_CPU}"),
         &format!("{measure}{OFF_CPU}"),
@@ -351,7 +489,7 @@ fn await_measuring(stage: &Stage) {
 #[test]
 fn each_ending_signal_gives_full_output() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let stage = measuring("");
+        let stage = measuring();
         let running = stage.command(&["-d", "1000", "-o", "run"]).spawn().unwrap();
         await_measuring(&stage);
         kill_process(Pid::from_child(&running), signal).unwrap();
@@ -387,7 +525,7 @@ fn a_second_signal_quits_at_once_and_takes_the_children_along() {
 
 #[test]
 fn a_target_that_ends_early_gives_what_was_seen() {
-    let mut stage = measuring("");
+    let mut stage = measuring();
     let running = stage.command(&["-d", "1000", "-o", "run"]).spawn().unwrap();
     await_measuring(&stage);
     stage.target.kill().unwrap();
