@@ -4,3 +4,4 @@ mod content;
 mod files;
 mod machine;
 mod processes;
+mod progress;

@@ -1,0 +1,27 @@
+//! The bar that wallclock draws on a terminal.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use systemscope_tests::programs::wallclock::Run;
+use systemscope_tests::{Turn, Workload};
+
+/// What takes a line off a terminal: "erase in line" of ECMA-48.
+const ERASED: &str = "\x1b[2K";
+
+#[test]
+fn a_bar_moves_while_wallclock_measures_and_is_taken_off() {
+    let _turn = Turn::share();
+    let simple = Workload::plain("simple");
+    let run = Run::meanwhile(&simple.pid().to_string(), "-d 3", || {});
+    let drawn = run.finished.succeeded().stderr;
+    let shown = drawn.split("measuring ").skip(1);
+    let mut times: Vec<f64> = shown
+        .map(|rest| rest.split_once(" of 3.0 s [").expect("a time of all").0)
+        .map(|time| time.parse().unwrap())
+        .collect();
+    assert!(times.is_sorted(), "{times:?}");
+    times.dedup();
+    // Every 200 ms, where the loop would have it look once a second.
+    assert!(times.len() > 6, "{times:?}");
+    let (_, end) = drawn.rsplit_once("naming the stacks [").expect("its end");
+    assert!(end.contains(ERASED), "{drawn:?}");
+}
