@@ -248,6 +248,7 @@ mod tests {
     fn of_one_process_there_is_its_table_alone() {
         let text = written(&merged(&[(7, 3)]), &[(7, "serve")], Limits::default());
         assert!(text.starts_with("Process 7: serve\n"), "{text}");
+        assert!(!text.ends_with("\n\n"), "{text:?}");
         assert!(
             !text.contains("in a file") && !text.contains("parent"),
             "{text}"
@@ -263,17 +264,54 @@ mod tests {
         };
         let text = written(&merged, &[(1, "init")], limits);
         assert!(text.starts_with("5 processes\n"), "{text}");
-        let tables: Vec<&str> = text
-            .lines()
+        let paragraphs = text.split("\n\n").filter_map(|text| text.lines().next());
+        let tables: Vec<&str> = paragraphs
             .filter(|line| line.starts_with("Process "))
             .collect();
         // What they were forked from has a command line.
         assert_eq!(tables, ["Process 2: init", "Process 4: init"]);
         assert!(text.contains("  2 other processes\n"), "{text}");
         assert!(
-            text.ends_with("\n(the threads of 3 more processes: in a file)\n"),
+            text.ends_with("\n\n(the threads of 3 more processes: in a file)\n"),
             "{text}"
         );
+        let limits = Limits {
+            tables: 4,
+            ..limits
+        };
+        let text = written(&merged, &[], limits);
+        assert!(
+            text.ends_with("\n\n(the threads of 1 more process: in a file)\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn threads_come_in_the_order_that_is_asked_for() {
+        let mut merged = merged(&[(7, 1)]);
+        // Runnable is busy, too.
+        for (tid, running_ns, runnable_ns, lifetime_ns) in [
+            (8, 0, 5_000_000_000, 6_000_000_000),
+            (9, 3_000_000_000, 0, 10_000_000_000),
+        ] {
+            let mut other = merged.threads[0].clone();
+            other.thread.id.tid = tid;
+            other.thread.clock.running_ns = running_ns;
+            other.thread.clock.runnable_ns = runnable_ns;
+            other.lifetime_ns = lifetime_ns;
+            merged.threads.push(other);
+        }
+        let before = BTreeMap::new();
+        let known = Known::new(&merged.profile, &before);
+        let mut parts = parts(&merged, &known);
+        let order = |part: &Part<'_>| -> Vec<u32> {
+            let threads = part.threads.iter();
+            threads.map(|(thread, _)| thread.thread.id.tid).collect()
+        };
+        parts[0].busiest_first();
+        assert_eq!(order(&parts[0]), [8, 9, 7]);
+        parts[0].longest_lived_first();
+        assert_eq!(order(&parts[0]), [9, 7, 8]);
     }
 
     #[test]

@@ -148,9 +148,22 @@ mod tests {
         let given = [Processes::Given(child.id())];
         let message = Targets::of(given.iter()).err().unwrap().to_string();
         assert!(message.contains("already ended"), "{message}");
+        // Of those that were found by name it is no more than one fewer.
+        let found = [Processes::Found {
+            pids: vec![child.id(), std::process::id(), u32::MAX >> 1],
+            since_ns: cli::monotonic_ns(),
+        }];
+        let found = Targets::of(found.iter()).unwrap();
+        assert_eq!(found.pids, [std::process::id()]);
         assert!(!targets.all_gone());
         assert_eq!(targets.handles().count(), 1);
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_machine_is_never_empty() {
+        let mut machine = Targets::whoever(&CgroupFlags::default(), &WaitFlags::default());
+        assert!(!machine.all_gone() && !machine.are_awaited());
     }
 
     #[test]

@@ -4,12 +4,13 @@
 
 use std::env;
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use profile::{Clock, Thread, ThreadId, Unit, capture, folded};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use tempfile::TempDir;
 
 /// Reads its own flags: `$control` is the socket, `$pid` the (first) process.
@@ -144,9 +145,13 @@ impl Stage {
         self.untargeted(&[&[&target[..]], arguments].concat())
     }
 
-    /// Not told to measure the process.
+    /// Not told to measure the process. Ends with its test, which may be killed.
     fn untargeted(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.path("wallclock"));
+        // SAFETY: between fork and exec there is one system call.
+        unsafe {
+            command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
+        }
         command
             .current_dir(self.folder.path())
             .args(arguments)
@@ -243,6 +248,7 @@ fn one_thread_gives_three_files() {
         "{said}"
     );
     assert!(said.contains("do_nanosleep ← g ← main"), "{said}");
+    assert!(said.contains("0.500 s measured"), "{said}");
     // Files may be replaced.
     assert!(stage.run(&["-d", "0.1", "-o", "run"]).status.success());
     assert_eq!(sum(&stage.path("run.folded")), 100_000);
@@ -333,6 +339,19 @@ say gone
     let measured = sum(&stage.path("run.folded"));
     // The children were told 20 ms before the start, at the earliest.
     assert!(measured >= 780_000, "{measured} µs");
+}
+
+#[test]
+fn of_a_command_without_its_children_the_window_ends_with_it() {
+    let stage = Stage::new(
+        &format!("{READY}say open\n{MEASURE}{ON_CPU}"),
+        &format!("{READY}say open\n{MEASURE}{OFF_CPU}"),
+    );
+    let command = ["-o", "run", "--no-children", "--", "sleep", "0.5"];
+    let output = stage.untargeted(&command).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let measured = sum(&stage.path("run.folded"));
+    assert!(measured >= 500_000, "{measured} µs");
 }
 
 #[test]
