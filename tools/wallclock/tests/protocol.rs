@@ -411,6 +411,12 @@ fn several_threads_give_a_folder() {
         assert!(stage.path("run").join(file).is_file(), "{file}");
     }
     assert!(!stage.path("run/thread_72_a_b.svg").exists());
+    assert!(text(&output.stdout).contains("Some threads   run/thread_<TID>"));
+    let folded = fs::read_to_string(stage.path("run/combined.folded")).unwrap();
+    for tid in [stage.target.id(), 71, 72] {
+        let thread = format!("a/b-{}/{tid};", stage.target.id());
+        assert!(folded.contains(&thread), "{thread} {folded}");
+    }
     assert_eq!(sum(&stage.path("run/combined.folded")), 600_000);
     assert_eq!(sum(&stage.path("run/thread_71_a_b.folded")), 200_000);
     assert_eq!(sum(&stage.path(&format!("run/{main}.folded"))), 200_000);
@@ -419,6 +425,12 @@ fn several_threads_give_a_folder() {
         analysis.contains("the 2 threads that lived longest"),
         "{analysis}"
     );
+    for (most, told) in [("3", true), ("0", false)] {
+        let output = stage.run(&["-d", "0.1", "-o", most, "--thread-files", most]);
+        let said = text(&output.stdout);
+        assert_eq!(said.contains("Each thread    "), told, "{said}");
+        assert!(!said.contains("Some threads"), "{said}");
+    }
     // Nothing is overwritten, and nothing measured in vain.
     let again = stage.run(&["-d", "100", "-o", "run"]);
     assert_eq!(again.status.code(), Some(1));
