@@ -175,6 +175,8 @@ mod tests {
         assert_eq!(shown(passed_on), shown(ExitCode::from(7)));
         assert_eq!(shown(run("tool", || Ok(()))), shown(ExitCode::SUCCESS));
         assert_eq!(shown(failed), shown(ExitCode::from(FAILED)));
+        let misused = run("tool", || Err::<(), _>(usage("so is this")));
+        assert_eq!(shown(misused), shown(ExitCode::from(MISUSED)));
     }
 
     #[test]

@@ -46,6 +46,7 @@ mod tests {
     fn a_run_knows_where_it_is() {
         let meta = of_this_run();
         assert!(!meta.host.is_empty() && meta.kernel.contains('.') && meta.cpus > 0);
+        assert!(meta.tool_version.contains('.'));
         assert_eq!(meta.command_line.first(), env::args().next().as_ref());
     }
 

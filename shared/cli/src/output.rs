@@ -373,6 +373,54 @@ mod tests {
     }
 
     #[test]
+    fn a_file_whose_name_nobody_chose_replaces_nothing() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("out");
+        let new = || Output::create_new(path.clone());
+        let text = |text: &'static str| move |writer: &mut dyn Write| write!(writer, "{text}");
+        let too_late = new().unwrap();
+        new().unwrap().write(text("first")).unwrap();
+        assert!(too_late.write(text("second")).is_err());
+        let error = new().unwrap_err().to_string();
+        assert!(error.contains("it is there already"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first");
+        fs::remove_file(&path).unwrap();
+        symlink("nowhere", &path).unwrap();
+        assert!(new().is_err());
+    }
+
+    #[test]
+    fn only_what_has_no_path_is_standard_output() {
+        assert!(Output::new(None).unwrap().is_stdout());
+        assert!(!Output::new(Some("out".into())).unwrap().is_stdout());
+    }
+
+    #[test]
+    fn a_files_folder_is_this_one_if_none_is_named() {
+        let folder = |path| folder_of(Path::new(path)).to_str().unwrap();
+        assert_eq!(
+            [folder("out"), folder("a/out"), folder("/out")],
+            [".", "a", "/"]
+        );
+    }
+
+    #[test]
+    fn what_to_do_is_said_of_each_error() {
+        let remedy = |kind: ErrorKind| remedy(&kind.into());
+        for kind in [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem] {
+            assert_eq!(
+                remedy(kind),
+                "name a file in a folder that you may write to"
+            );
+        }
+        assert_eq!(
+            remedy(ErrorKind::BrokenPipe),
+            "keep its reader running until the end"
+        );
+        assert_eq!(remedy(ErrorKind::InvalidFilename), "name another file");
+    }
+
+    #[test]
     fn devices_are_written_directly() {
         let folder = TempDir::new().unwrap();
         let (null, full) = (device(&folder, "null", 3), device(&folder, "full", 7));

@@ -172,6 +172,11 @@ mod tests {
     }
 
     #[test]
+    fn a_program_is_called_as_it_was_named() {
+        assert_eq!(CommandLine::new("tool part", ["-x"]).called(), "tool part");
+    }
+
+    #[test]
     fn every_error_is_one_line() {
         for arguments in [&["a", "b\nc"][..], &["f", "-p", "1\n2"], &["f", "-z"]] {
             assert!(!error(arguments).contains('\n'));

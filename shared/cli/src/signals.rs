@@ -101,24 +101,40 @@ mod tests {
     /// The test binary as a process of its own, since signals are per process.
     /// Runs the `#[ignore]`d test named, which prints a line when it is ready.
     fn spawn(name: &str) -> (Child, BufReader<std::process::ChildStdout>) {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        spawn_as(name, libc::SIG_DFL)
+    }
+
+    /// The same, with what its caller has SIGHUP do.
+    fn spawn_as(
+        name: &str,
+        hangup: libc::sighandler_t,
+    ) -> (Child, BufReader<std::process::ChildStdout>) {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
             .args(["--ignored", "--exact", "--nocapture", name])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .unwrap();
+            .process_group(0);
+        // SAFETY: signal(2) is safe between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                libc::signal(SIGHUP, hangup);
+                Ok(())
+            });
+        }
+        let mut child = command.spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         await_line(&mut output, "ready");
         (child, output)
     }
 
-    fn await_line(output: &mut impl BufRead, wanted: &str) {
+    fn await_line(output: &mut impl BufRead, wanted: &str) -> String {
         let mut line = String::new();
         while !line.contains(wanted) {
             line.clear();
             assert_ne!(output.read_line(&mut line).unwrap(), 0, "no {wanted}");
         }
+        line
     }
 
     fn signal(child: &Child, signal: Signal) {
@@ -140,7 +156,14 @@ mod tests {
             let _ = poll(&mut fds, Some(&forever));
         }
         assert_eq!(poll(&mut fds, Some(&forever)), Ok(1));
-        println!("arrived");
+        println!(
+            "arrived{}",
+            if signals.asks_to_end() {
+                ", asks to end"
+            } else {
+                ""
+            }
+        );
         io::stdout().flush().unwrap();
         // Ends when the test closes our input.
         let _ = io::stdin().read_line(&mut String::new());
@@ -159,10 +182,26 @@ mod tests {
         for ending in [Signal::INT, Signal::TERM, Signal::HUP] {
             let (mut child, mut output) = spawn("signals::tests::helper_watches");
             signal(&child, ending);
-            await_line(&mut output, "arrived");
+            let line = await_line(&mut output, "arrived");
+            assert_eq!(
+                line.contains("asks to end"),
+                ending == Signal::TERM,
+                "{line}"
+            );
             drop(child.stdin.take());
             assert!(child.wait().unwrap().success());
         }
+    }
+
+    #[test]
+    fn a_hangup_that_is_ignored_stays_so() {
+        let (mut child, mut output) = spawn_as("signals::tests::helper_watches", libc::SIG_IGN);
+        // The second one that counts would end it.
+        signal(&child, Signal::HUP);
+        signal(&child, Signal::INT);
+        await_line(&mut output, "arrived");
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
     }
 
     #[test]

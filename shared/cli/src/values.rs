@@ -207,6 +207,9 @@ mod tests {
         assert_eq!(microseconds("0"), Ok(0));
         assert_eq!(microseconds("1000"), Ok(1000));
         assert!(LONGEST_MICROSECONDS.checked_mul(1000).is_some());
+        // 3,650 days.
+        assert_eq!(microseconds("315360000000000"), Ok(LONGEST_MICROSECONDS));
+        assert!(microseconds("315360000000001").is_err());
         for text in ["-1", "1.5", "18446744073709551615", ""] {
             assert!(microseconds(text).is_err(), "{text}");
         }
@@ -220,5 +223,8 @@ mod tests {
         assert!(refused.is_err_and(|message| message.contains("100000 samples per second")));
         assert!(frequency_up_to("0", 100_000).is_err());
         assert!(frequency_up_to("-5", 100_000).is_err());
+        assert_eq!(frequency("1"), Ok(1));
+        // The kernel's limit is a signed number of 32 bits.
+        assert!(frequency("2147483648").is_err());
     }
 }

@@ -351,6 +351,53 @@ mod tests {
     }
 
     #[test]
+    fn a_window_begins_in_a_moment() {
+        let before = monotonic_ns();
+        let start = plain(None).begin(false).unwrap();
+        assert!(start >= before + START_NOTICE_NS);
+        assert!(start <= monotonic_ns() + START_NOTICE_NS);
+    }
+
+    #[test]
+    fn a_window_begins_with_the_first_who_comes() {
+        let (events, _writer) = io::pipe().unwrap();
+        let second = Duration::from_secs(1);
+        for is_late in [true, false] {
+            let mut window = plain(Some(second));
+            let start = window.begin(true).unwrap();
+            assert_eq!(window.stop(), None);
+            let came = if is_late { start + 7 } else { start - 7 };
+            let mut answers = [0, 0, came].into_iter();
+            let first = window.await_first(&events, Duration::from_millis(1), || {
+                Ok(answers.next().unwrap())
+            });
+            let begun = came.max(start);
+            assert_eq!(first.unwrap(), begun);
+            assert_eq!(window.stop(), Some(begun + 1_000_000_000));
+        }
+    }
+
+    #[test]
+    fn the_parent_is_told_who_comes_first_and_that_nobody_came() {
+        let (events, _writer) = io::pipe().unwrap();
+        let (mut parent, mut window) = controlled(None);
+        parent.write_all(b"start 10\n").unwrap();
+        window.begin(true).unwrap();
+        let first = window.await_first(&events, Duration::ZERO, || Ok(15));
+        assert_eq!(first.unwrap(), 15);
+        drop(window);
+        let mut said = String::new();
+        parent.read_to_string(&mut said).unwrap();
+        assert_eq!(said, "ready\nfirst 15\n");
+
+        let (mut parent, mut window) = controlled(None);
+        parent.write_all(b"start 10\nstop 20\n").unwrap();
+        window.begin(true).unwrap();
+        let first = window.await_first(&events, Duration::ZERO, || Ok(0));
+        assert!(first.unwrap_err().to_string().contains("nobody came"));
+    }
+
+    #[test]
     fn the_window_ends_early_when_nothing_is_left() {
         let mut window = plain(Some(Duration::from_secs(3600)));
         let start = window.begin(false).unwrap();

@@ -217,6 +217,9 @@ mod tests {
         assert!(choice("").thread_names.is_none());
         assert!(choice("--thread-name a").thread_names.is_some());
         assert_eq!(choice("").detail, Detail::Names);
+        assert!(!choice("").objects && !choice("-K").objects);
+        assert!(choice("--reasons").objects && choice("--reasons -K").objects);
+        assert!(!choice("--reasons -U").objects);
         let scope = choice("--format scope");
         assert!(scope.per_thread && scope.per_process && scope.detail == Detail::Addresses);
         for flag in ["-s", "--addresses"] {
