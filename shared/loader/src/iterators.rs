@@ -43,3 +43,17 @@ pub fn copy<T: Plain + Copy + Default>(bytes: &[u8]) -> Option<T> {
     plain::copy_from_bytes(&mut value, bytes).ok()?;
     Some(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_whole_or_as_far_as_they_go() {
+        let bytes = [1, 2, 0, 0, 9];
+        assert_eq!(copy::<u32>(&bytes), Some(u32::from_ne_bytes([1, 2, 0, 0])));
+        assert_eq!(copy::<u64>(&bytes), None);
+        assert_eq!(copy_start::<u32>(&bytes[..1]).to_ne_bytes(), [1, 0, 0, 0]);
+        assert_eq!(copy_start::<u32>(&bytes).to_ne_bytes(), [1, 2, 0, 0]);
+    }
+}

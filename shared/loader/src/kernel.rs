@@ -205,11 +205,79 @@ pub(crate) fn lossy(name: &OsStr) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use std::sync::Barrier;
+
     use super::*;
 
     #[test]
-    fn counts_at_least_this_thread() {
-        assert!(threads_alive() >= 1);
+    fn counts_at_least_these_threads() {
+        let all_are_there = Barrier::new(21);
+        let counted = std::thread::scope(|scope| {
+            for _ in 0..20 {
+                scope.spawn(|| all_are_there.wait());
+            }
+            let counted = threads_alive();
+            all_are_there.wait();
+            counted
+        });
+        assert!(counted > 20, "{counted}");
+    }
+
+    #[test]
+    fn what_a_kernel_lacks_is_told() {
+        let newest = Kernel {
+            switch_arguments: SwitchArguments::SWITCH_STATE_LAST.0,
+            pid_namespace: 0,
+            preempt_count_from_runqueue: -8,
+            shows_returns: true,
+            task_type: 7,
+        };
+        let oldest = Kernel {
+            switch_arguments: SwitchArguments::SWITCH_WITHOUT_STATE.0,
+            pid_namespace: 5,
+            preempt_count_from_runqueue: 0,
+            shows_returns: false,
+            task_type: 0,
+        };
+        assert!(!newest.is_nested() && oldest.is_nested());
+        let start = |kernel: Kernel| {
+            let words = |feature: Feature| feature.here.split(' ').take(2).collect::<Vec<_>>();
+            kernel.features().map(|feature| words(feature).join(" "))
+        };
+        assert_eq!(
+            start(newest),
+            [
+                "there",
+                "told at",
+                "told from",
+                "shown: user",
+                "the initial"
+            ]
+        );
+        assert_eq!(
+            start(oldest),
+            [
+                "there",
+                "not told",
+                "not told:",
+                "not shown:",
+                "nested: PIDs"
+            ]
+        );
+    }
+
+    #[test]
+    fn this_kernels_switches_are_known() {
+        let kernel = Kernel::probe().unwrap();
+        let own = fs::metadata("/proc/self/ns/pid").unwrap().ino();
+        let expected = if kernel.is_nested() {
+            own
+        } else {
+            INITIAL_PID_NAMESPACE
+        };
+        assert_eq!(own, expected);
+        assert!(kernel.task_type > 1);
     }
 }

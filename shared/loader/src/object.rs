@@ -292,3 +292,16 @@ impl<T: Plain + Copy> Variable<'_, T> {
         unsafe { ptr::write_volatile(self.at.as_ptr(), value) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_as_c_has_them() {
+        assert_eq!([true.bytes(), false.bytes()], [[1], [0]]);
+        assert_eq!(0x0102_0304_u32.bytes(), 0x0102_0304_u32.to_ne_bytes());
+        assert_eq!((1_u64 << 40).bytes(), (1_u64 << 40).to_ne_bytes());
+        assert_eq!((-2_i64).bytes(), (-2_i64).to_ne_bytes());
+    }
+}

@@ -74,6 +74,7 @@ fn missing_capabilities(status: &str) -> Option<String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -99,5 +100,23 @@ mod tests {
             Some("capability CAP_PERFMON is")
         );
         assert_eq!(missing_capabilities("").as_deref(), missing(0).as_deref());
+    }
+
+    #[test]
+    fn knows_which_capabilities_this_program_has() {
+        let own = capabilities();
+        let numbers = [39, 38, 19, 34, 21];
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+        let mask = status.split("CapEff:\t").nth(1).unwrap();
+        let mask = u64::from_str_radix(&mask[..16], 16).unwrap();
+        assert_eq!(
+            own.map(|(_, has)| has),
+            numbers.map(|bit| mask >> bit & 1 == 1)
+        );
+        let names = own.map(|(name, _)| name.trim_start_matches("CAP_"));
+        let all = ["BPF", "PERFMON", "SYS_PTRACE", "SYSLOG", "SYS_ADMIN"];
+        assert_eq!(names, all);
+        let is_refused = !own[4].1 && !(own[0].1 && own[1].1);
+        assert_eq!(check_privileges().is_err(), is_refused);
     }
 }

@@ -201,3 +201,25 @@ fn open(event: Event, rate: Rate, cpu: u32) -> io::Result<OwnedFd> {
     // SAFETY: the kernel just gave us this descriptor.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_do_is_said_where_the_kernel_refuses() {
+        let told = |number| {
+            let error = io::Error::from_raw_os_error(number);
+            refused(Event::CPU_CYCLES, Rate::Frequency(49), 3, error).to_string()
+        };
+        for number in [libc::ENOENT, libc::EOPNOTSUPP, libc::ENODEV] {
+            assert!(told(number).contains("-e cpu-clock works everywhere"));
+        }
+        assert!(told(libc::EMFILE).contains("ulimit -n"));
+        assert!(
+            told(libc::EACCES).contains("on CPU 3: "),
+            "{}",
+            told(libc::EACCES)
+        );
+    }
+}

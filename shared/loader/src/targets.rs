@@ -284,6 +284,13 @@ fn is_alive(folder: &Path) -> bool {
 mod tests {
     use super::*;
 
+    /// One whose callers are in this PID namespace.
+    fn kernel(pid_namespace: u32) -> Kernel {
+        let mut kernel = Kernel::probe().unwrap();
+        kernel.pid_namespace = pid_namespace;
+        kernel
+    }
+
     #[test]
     fn a_cgroup_is_not_everything_and_never_gone() {
         let cgroup = Cgroup {
@@ -302,6 +309,106 @@ mod tests {
         };
         assert!(!mapped.is_everything() && mapped.by_membership());
         assert!(!mapped.can_end());
+    }
+
+    #[test]
+    fn who_is_named_decides_who_is_looked_for_and_how_long() {
+        let cgroup = || Cgroup {
+            path: "/a".to_owned(),
+            id: 1,
+        };
+        let awaited_cgroup = || AwaitedCgroup::At("/b".to_owned());
+        let nobody = Targets::default;
+        let process = || Targets::new(vec![1], vec![]);
+        let thread = || Targets::new(vec![], vec![1]);
+        let awaited = || vec!["a".to_owned()];
+        let initial = kernel(0);
+        // Everything, all are there, there can be nobody left, nobody is there yet,
+        // programs judge alone, programs compare with one ID.
+        for (targets, expected) in [
+            (nobody(), [true, false, false, false, false, false]),
+            (process(), [false, true, true, false, false, true]),
+            (thread(), [false, true, true, false, false, false]),
+            (
+                Targets {
+                    children: true,
+                    ..process()
+                },
+                [false, false, true, false, true, false],
+            ),
+            (
+                Targets {
+                    children: true,
+                    ..nobody()
+                },
+                [true, false, false, false, false, false],
+            ),
+            (
+                Targets {
+                    awaited: awaited(),
+                    ..nobody()
+                },
+                [false, false, true, true, true, false],
+            ),
+            (
+                Targets {
+                    awaited: awaited(),
+                    ..thread()
+                },
+                [false, false, true, false, true, false],
+            ),
+            (
+                Targets {
+                    cgroups: vec![cgroup()],
+                    ..nobody()
+                },
+                [false, false, false, false, false, false],
+            ),
+            (
+                Targets {
+                    cgroups: vec![cgroup()],
+                    awaited: awaited(),
+                    ..process()
+                },
+                [false, false, false, false, true, false],
+            ),
+            (
+                Targets {
+                    cgroups: vec![cgroup()],
+                    awaited: awaited(),
+                    ..nobody()
+                },
+                [false, false, false, false, true, false],
+            ),
+            (
+                Targets {
+                    awaited_cgroups: vec![awaited_cgroup()],
+                    await_members: true,
+                    ..nobody()
+                },
+                [false, false, false, true, false, false],
+            ),
+            (
+                Targets {
+                    mount_namespace_map: Some("/sys/fs/bpf/a".into()),
+                    ..process()
+                },
+                [false, false, true, false, false, false],
+            ),
+        ] {
+            let found = [
+                targets.is_everything(),
+                targets.are_all_there(),
+                targets.can_end(),
+                targets.are_awaited(),
+                targets.are_judged_by_programs(),
+                targets.only_pid(&initial) == Some(1),
+            ];
+            assert_eq!(found, expected, "{targets:?}");
+        }
+        // Programs know the initial namespace's IDs.
+        assert_eq!(process().only_pid(&kernel(5)), None);
+        assert_eq!(Targets::LONGEST_AWAITED, 63);
     }
 
     #[test]
