@@ -181,6 +181,9 @@ mod tests {
     fn knows_perfs_names() {
         assert_eq!(Event::by_name("cpu-clock"), Ok(Event::CPU_CLOCK));
         assert_eq!(Event::CPU_CLOCK.name, "cpu-clock");
+        let clocks = EVENTS.iter().filter(|event| event.is_clock());
+        let clocks: Vec<_> = clocks.map(|event| event.name).collect();
+        assert_eq!(clocks, ["cpu-clock", "task-clock"]);
         assert_eq!(
             Event::by_name("cycles").unwrap().config,
             Event::CPU_CYCLES.config

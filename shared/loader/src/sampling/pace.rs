@@ -127,6 +127,32 @@ mod tests {
     }
 
     #[test]
+    fn a_period_is_kept_for_some_samples_and_not_for_too_short_a_time() {
+        for (frequency, lengths) in [
+            (1, 3.0..6.0),
+            (49, 3.0 / 49.0..6.0 / 49.0),
+            (9999, 0.05..0.1),
+        ] {
+            let mut pace = Pace::new(frequency, 0);
+            let mut now = 0;
+            let mut kept = Vec::new();
+            for _ in 0..200 {
+                pace.next(now);
+                kept.push((pace.until() - now) as f64 / SECOND as f64);
+                now = pace.until();
+            }
+            kept.sort_by(f64::total_cmp);
+            assert!(
+                kept.iter().all(|length| lengths.contains(length)),
+                "{frequency}: {kept:?}"
+            );
+            // They are anywhere in between.
+            let quarter = (lengths.end - lengths.start) / 4.0;
+            assert!(kept[0] < lengths.start + quarter && kept[199] > lengths.end - quarter);
+        }
+    }
+
+    #[test]
     fn whenever_a_window_ends_it_has_its_samples() {
         const WINDOWS: u64 = 4000;
         let mut off = 0.0;

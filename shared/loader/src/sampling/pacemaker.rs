@@ -131,3 +131,52 @@ impl Clocks {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::time::Instant;
+
+    use super::*;
+
+    /// Whether something that is no clock is given another period, soon.
+    fn is_attended_to(pacemaker: &Pacemaker) -> bool {
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_secs(5) {
+            if let Some(failure) = pacemaker.take_failure() {
+                assert_eq!(failure.raw_os_error(), Some(libc::ENOTTY));
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        false
+    }
+
+    #[test]
+    fn clocks_are_attended_to_from_when_they_come_until_they_go() {
+        let no_clock = File::open("/dev/null").unwrap();
+        let pacemaker = Pacemaker::start(1).unwrap();
+        pacemaker.add(0, no_clock.as_raw_fd());
+        assert!(is_attended_to(&pacemaker));
+        // One sample a second: by itself it is due again in three seconds at the earliest.
+        pacemaker.begin();
+        assert!(pacemaker.take_failure().is_some());
+        pacemaker.remove(0);
+        pacemaker.take_failure();
+        pacemaker.begin();
+        assert!(pacemaker.take_failure().is_none());
+        let shared = Arc::downgrade(&pacemaker.shared);
+        drop(pacemaker);
+        assert!(shared.upgrade().is_none(), "its thread goes on");
+    }
+
+    #[test]
+    fn clocks_are_attended_to_again_and_again() {
+        let no_clock = File::open("/dev/null").unwrap();
+        let pacemaker = Pacemaker::start(1000).unwrap();
+        pacemaker.add(0, no_clock.as_raw_fd());
+        assert!((0..3).all(|_| is_attended_to(&pacemaker)));
+    }
+}

@@ -300,5 +300,6 @@ mod tests {
         assert!(path.is(&cgroup("/a/b")) && !path.is(&cgroup("/b")));
         let long = AwaitedCgroup::At(format!("/a/{}", "b".repeat(127)));
         assert!(path.can_come() && !long.can_come());
+        assert!(AwaitedCgroup::At(format!("/a/{}", "b".repeat(126))).can_come());
     }
 }
