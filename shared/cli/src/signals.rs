@@ -47,6 +47,19 @@ impl Signals {
         })
     }
 
+    /// Watches nothing, so that a test leaves the process's signals alone.
+    #[cfg(test)]
+    pub(crate) fn that_never_come() -> io::Result<Signals> {
+        let (wake, waker) = UnixStream::pair()?;
+        // Closed, it would be readable.
+        std::mem::forget(waker);
+        Ok(Signals {
+            arrived: Arc::default(),
+            asks_to_end: Arc::default(),
+            wake,
+        })
+    }
+
     /// Ignores the ending signals, for a process whose parent decides when to end.
     pub fn ignore() {
         for signal in ENDING {
@@ -115,9 +128,11 @@ mod tests {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .process_group(0);
-        // SAFETY: signal(2) is safe between fork and exec.
+        // SAFETY: signal(2) and prctl(2) are safe between fork and exec.
         unsafe {
             command.pre_exec(move || {
+                // It is in no group that would be ended with the test.
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 libc::signal(SIGHUP, hangup);
                 Ok(())
             });

@@ -308,9 +308,7 @@ mod tests {
     }
 
     fn plain(duration: Option<Duration>) -> Window {
-        // Installed for the rest of the test run; the first Ctrl-C is then
-        // noted by each, and ends the run as a second one would.
-        let ender = Ender::Signals(Signals::install().unwrap());
+        let ender = Ender::Signals(Signals::that_never_come().unwrap());
         Window {
             duration,
             ender,
