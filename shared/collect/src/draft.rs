@@ -168,3 +168,130 @@ impl Draft {
         self.profile.frame(name, FrameKind::Marker)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use profile::ModuleKind;
+    use symbolize::Source;
+
+    use super::*;
+
+    /// A function at an address, in whose place the compiler has put others.
+    fn frame(name: &str, address: u64, inlined: &[&str]) -> symbolize::Frame {
+        let source = |line| {
+            let file = "a.c".into();
+            Some(Source { file, line })
+        };
+        let inlined = inlined.iter().zip(20..).map(|(name, line)| Inlined {
+            name: (*name).into(),
+            system_name: Some(format!("_{name}").into()),
+            source: source(line),
+        });
+        symbolize::Frame {
+            name: name.into(),
+            has_symbol: true,
+            system_name: Some(format!("_{name}").into()),
+            offset: Some(address % 16),
+            module: Some(Arc::new(symbolize::Module {
+                path: "/lib/a.so".into(),
+                name: "a.so".into(),
+                build_id: Some("0a".into()),
+                kind: ModuleKind::File,
+            })),
+            address: Some(address),
+            kind: FrameKind::User,
+            source: source(10),
+            first_line: 9,
+            inlined: inlined.collect(),
+        }
+    }
+
+    fn names(draft: &Draft, stack: StackId) -> Vec<&str> {
+        let profile = &draft.profile;
+        let frames = profile.frames_of(stack);
+        frames.map(|frame| &*profile.names[frame.name]).collect()
+    }
+
+    #[test]
+    fn a_place_is_named_once_with_what_is_inlined_there() {
+        let mut draft = Draft::new(Unit::Samples, Detail::Addresses);
+        let main = draft.called(StackId::EMPTY, 1, || frame("main", 16, &[]));
+        let leaf = draft.called(main, 5, || frame("read", 32, &["parse", "next"]));
+        assert_eq!(names(&draft, leaf), ["main", "read", "parse", "next"]);
+        let again = draft.called(main, 5, || unreachable!());
+        assert_eq!(again, leaf);
+        let by_frame = draft.called_frame(main, &frame("read", 32, &["parse", "next"]));
+        assert_eq!(by_frame, leaf);
+        let other = draft.called(leaf, 3, || frame("free", 48, &[]));
+        assert_eq!(names(&draft, other).last(), Some(&"free"));
+    }
+
+    #[test]
+    fn as_much_is_told_of_frames_as_was_asked_for() {
+        for detail in [Detail::Names, Detail::Addresses] {
+            let mut draft = Draft::new(Unit::Samples, detail);
+            let stacks = [32, 33].map(|address| {
+                draft.called_frame(StackId::EMPTY, &frame("read", address, &["parse"]))
+            });
+            assert_eq!(stacks[0] == stacks[1], detail == Detail::Names);
+            let Profile {
+                functions,
+                modules,
+                names,
+                ..
+            } = &draft.profile;
+            let told: Vec<&Frame> = draft.profile.frames_of(stacks[1]).collect();
+            let module = &modules[told[0].module.unwrap()];
+            assert_eq!(&*names[module.path], "/lib/a.so");
+            assert_eq!(&*names[module.build_id.unwrap()], "0a");
+            let lines: Vec<_> = (told.iter())
+                .map(|frame| frame.line.map(NonZeroU32::get))
+                .collect();
+            let system = |at: usize| {
+                let function = functions[told[at].function.unwrap()];
+                let file = &*names[function.file.unwrap()];
+                let first_line = function.line.map(NonZeroU32::get);
+                (&*names[function.system_name.unwrap()], file, first_line)
+            };
+            assert_eq!([told[0].is_inlined, told[1].is_inlined], [false, true]);
+            assert_eq!(system(1), ("_parse", "a.c", None));
+            match detail {
+                Detail::Names => {
+                    assert_eq!(lines, [None, Some(20)]);
+                    assert_eq!((told[0].address, told[0].offset), (None, None));
+                    assert!(told[0].function.is_none());
+                }
+                Detail::Addresses => {
+                    assert_eq!(lines, [Some(10), Some(20)]);
+                    assert_eq!((told[0].address, told[0].offset), (Some(33), Some(1)));
+                    assert_eq!(system(0), ("_read", "a.c", Some(9)));
+                    assert_eq!(told[1].address, Some(33));
+                    assert_eq!(told[1].offset, None);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn threads_of_one_name_have_it_once() {
+        let mut draft = Draft::new(Unit::Samples, Detail::Names);
+        let mut raw = [0; COMM_LENGTH];
+        raw[..2].copy_from_slice(b"ab");
+        let name = draft.comm(&raw);
+        assert_eq!(&*draft.profile.names[name], "ab");
+        assert_eq!(draft.comm(&raw), name);
+        raw[2] = b'c';
+        assert_ne!(draft.comm(&raw), name);
+    }
+
+    #[test]
+    fn a_marker_is_no_code() {
+        let mut draft = Draft::new(Unit::Samples, Detail::Addresses);
+        let marker = draft.marker("[cut]");
+        assert_eq!(draft.profile.frames[marker].kind, FrameKind::Marker);
+        assert_eq!(draft.marker("[cut]"), marker);
+    }
+}

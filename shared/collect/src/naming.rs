@@ -315,3 +315,75 @@ impl Named {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(losses: Losses, missed_wakers: u64, unnamed: symbolize::Losses) -> Named {
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        profile.losses = losses;
+        Named {
+            profile,
+            walks: Walks::default(),
+            missed_wakers,
+            notes: Vec::new(),
+            python: Vec::new(),
+            unnamed,
+            sent: 0,
+            drains: 0,
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_told_in_one_line() {
+        let none = named(Losses::default(), 0, symbolize::Losses::default());
+        assert_eq!(
+            none.summary(),
+            "0 stacks; lost: 0 events, 0 stacks, 0 threads; 0 cut short"
+        );
+        let losses = Losses {
+            events: 1,
+            stacks: 2,
+            threads: 3,
+            incomplete_user: 4,
+        };
+        let unnamed = symbolize::Losses {
+            processes: 6,
+            unopened_files: 7,
+            unread_files: 8,
+            kernel_hidden: true,
+            ..symbolize::Losses::default()
+        };
+        assert_eq!(
+            named(losses, 5, unnamed).summary(),
+            "0 stacks; lost: 1 events, 2 stacks, 3 threads; 4 cut short; \
+             5 wake-ups were not seen; \
+             6 processes ended before their mappings could be read; \
+             7 mapped files could not be opened; 8 files had no readable symbols; \
+             kernel symbols are hidden (kernel.kptr_restrict)"
+        );
+    }
+
+    #[test]
+    fn what_stacks_are_worth_is_counted_by_their_events() {
+        let stack = |quality, outcome| NamedStack {
+            stack: profile::Stack::default(),
+            quality,
+            outcome,
+            last_module: None,
+        };
+        let mut worth = Worth::default();
+        worth.judge(&stack(Quality::Whole, None), 1);
+        assert!(!worth.walks.any());
+        worth.judge(&stack(Quality::Truncated, None), 20);
+        worth.judge(&stack(Quality::Truncated, None), 30);
+        worth.judge(&stack(Quality::Missing, None), 400);
+        let lost = Losses {
+            stacks: 400,
+            incomplete_user: 50,
+            ..Losses::default()
+        };
+        assert_eq!(worth.losses, lost);
+    }
+}

@@ -167,6 +167,57 @@ fn descendants<'a>(threads: &'a [ThreadIds], bystanders: &[u32]) -> Vec<&'a Thre
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::AwaitedCgroup;
+
+    #[test]
+    fn only_what_makes_targets_is_loaded() {
+        let nobody = Targets::default;
+        let followers = |targets: Targets| targets.followers();
+        assert!(followers(nobody()).is_empty());
+        assert!(followers(Targets::new(vec![1], vec![])).is_empty());
+        let everybodys_children = Targets {
+            children: true,
+            ..nobody()
+        };
+        assert!(followers(everybodys_children).is_empty());
+        let tree = Targets {
+            children: true,
+            ..Targets::new(vec![1], vec![])
+        };
+        assert_eq!(
+            followers(tree),
+            ["follow_fork", "describe_program", "forget_process"]
+        );
+        let awaited = Targets {
+            awaited: vec!["a".to_owned()],
+            ..nobody()
+        };
+        assert_eq!(
+            followers(awaited),
+            ["await_program", "describe_program", "forget_process"]
+        );
+        let unit = Targets {
+            awaited_cgroups: vec![AwaitedCgroup::OfUnit("a.service".to_owned())],
+            ..nobody()
+        };
+        assert_eq!(
+            followers(unit.clone()),
+            ["await_cgroup", "describe_program"]
+        );
+        let first_in_unit = Targets {
+            await_members: true,
+            ..unit
+        };
+        assert_eq!(
+            followers(first_in_unit),
+            [
+                "await_cgroup",
+                "await_member",
+                "await_birth",
+                "describe_program"
+            ]
+        );
+    }
 
     #[test]
     fn descendants_are_found_whatever_their_order() {
