@@ -241,6 +241,14 @@ mod tests {
     }
 
     #[test]
+    fn a_command_is_what_comes_last() {
+        let target = parse("-- true -p 1").unwrap().target;
+        assert_eq!(target.command().subject().as_deref(), Some("`true -p 1`"));
+        assert!(target.pids().is_empty());
+        assert!(!parse("-p 1").unwrap().target.command().is_given());
+    }
+
+    #[test]
     fn exclusive_flags_exclude_each_other() {
         assert!(parse("-U -K").is_err());
         assert!(parse("-p 1 -t 1").is_err());

@@ -278,6 +278,15 @@ mod tests {
         assert!(needs.processes && !needs.threads);
         let needs = flags("--format folded,speedscope -o x").needs();
         assert!(needs.threads && !needs.addresses);
+        assert!(flags("--reasons").needs().reasons && !flags("-s").needs().reasons);
+        for (flag, sources) in [
+            ("", Sources::None),
+            ("--srcline", Sources::Lines),
+            ("--inline", Sources::Inlined),
+        ] {
+            assert_eq!(flags(flag).frames.sources(), sources);
+            assert_eq!(flags(flag).needs().addresses, sources != Sources::None);
+        }
     }
 
     #[test]

@@ -268,3 +268,141 @@ fn passed_on(status: ExitStatus) -> u8 {
     let code = status.code().or_else(signal);
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use export::folded::Folded;
+
+    use super::*;
+
+    fn start(line: &str) -> anyhow::Result<HeldCommand> {
+        let words: Vec<OsString> = line.splitn(3, ' ').map(OsString::from).collect();
+        HeldCommand::start(&words, None)
+    }
+
+    /// How a command ends that is let go.
+    fn ended(line: &str, outcome: anyhow::Result<()>) -> String {
+        let mut command = start(line).unwrap();
+        command.let_go().unwrap();
+        let signals = Signals::that_never_come().unwrap();
+        let status = conclude("tool", outcome, Some(command), Some(&signals));
+        shown(status.unwrap())
+    }
+
+    /// It says what it is only to those who debug.
+    fn shown(status: ExitCode) -> String {
+        format!("{status:?}")
+    }
+
+    #[test]
+    fn a_command_does_nothing_until_it_is_let_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        let mut command = start(&format!("sh -c echo>{}", file.display())).unwrap();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", command.pid())).unwrap();
+        let (_, state) = stat.rsplit_once(") ").unwrap();
+        assert!(
+            state.starts_with('t'),
+            "not stopped by who traces it: {stat}"
+        );
+        assert!(!file.exists());
+        for _ in 0..2 {
+            command.let_go().unwrap();
+        }
+        let signals = Signals::that_never_come().unwrap();
+        assert_eq!(command.finish(&signals).unwrap(), 0);
+        assert!(file.exists());
+    }
+
+    #[test]
+    fn one_that_is_not_let_go_is_killed() {
+        let command = start("sleep 60").unwrap();
+        let folder = format!("/proc/{}", command.pid());
+        assert!(Path::new(&folder).exists());
+        drop(command);
+        assert!(!Path::new(&folder).exists());
+    }
+
+    #[test]
+    fn its_exit_status_is_passed_on() {
+        let failed = || Err(anyhow::anyhow!("this is to be seen in a test"));
+        let status = |number: u8| shown(ExitCode::from(number));
+        assert_eq!(ended("sh -c exit 7", Ok(())), status(7));
+        assert_eq!(ended("sh -c kill -9 $$", Ok(())), status(137));
+        assert_eq!(ended("sh -c exit 7", failed()), status(7));
+        assert_eq!(ended("true", Ok(())), status(0));
+        assert_eq!(ended("true", failed()), status(1));
+        // One that was never let go has none.
+        let signals = Signals::that_never_come().unwrap();
+        let held = Some(start("true").unwrap());
+        assert!(conclude("tool", failed(), held, Some(&signals)).is_err());
+        assert!(conclude("tool", failed(), None, Some(&signals)).is_err());
+        let none = conclude("tool", Ok(()), None, None).unwrap();
+        assert_eq!(shown(none), status(0));
+    }
+
+    #[test]
+    fn what_cannot_be_run_has_a_shells_status() {
+        for (line, status, told) in [
+            (
+                "/no/such",
+                127,
+                "cannot run `/no/such`: No such file or directory; give its path",
+            ),
+            (
+                "/etc/passwd",
+                126,
+                "cannot run `/etc/passwd`: Permission denied",
+            ),
+        ] {
+            let error = start(line).unwrap_err();
+            assert!(error.to_string().starts_with(told), "{error}");
+            match error.downcast_ref() {
+                Some(Ending::NotRun { status: found, .. }) => assert_eq!(*found, status),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(HeldCommand::start(&[], None).is_err());
+    }
+
+    #[test]
+    fn what_would_go_to_its_standard_output_has_a_file() {
+        let command = start("sleep 60").unwrap();
+        let planned = |path: Option<&str>| Planned {
+            format: &Folded,
+            path: path.map(PathBuf::from),
+            is_new: false,
+        };
+        let mut plan = [planned(Some("a")), planned(None)];
+        let files = command.plan_files("tool", &mut plan);
+        let name = files[0].to_str().unwrap();
+        let start = format!("tool_sleep_{}_", command.pid());
+        let seconds = name
+            .strip_prefix(&start)
+            .and_then(|rest| rest.strip_suffix(".folded"));
+        assert!(seconds.unwrap().parse::<u64>().unwrap() > 1_700_000_000);
+        assert_eq!(files.len(), 1);
+        assert_eq!(plan[1].path.as_ref(), files.first());
+        assert_eq!([plan[0].is_new, plan[1].is_new], [false, true]);
+        assert_eq!(plan[0].path.as_deref(), Some(Path::new("a")));
+    }
+
+    #[test]
+    fn names_of_programs_are_safe_in_those_of_files() {
+        let name = |program| name_of(Path::new(program));
+        assert_eq!(name("/usr/bin/python3.11"), "python3.11");
+        assert_eq!(name("a_b-c+d e$;é"), "a_b-c+d_e___");
+    }
+
+    #[test]
+    fn users_are_known_by_their_names() {
+        let root = User::named("root").unwrap();
+        assert_eq!((root.uid.as_raw(), root.gid.as_raw()), (0, 0));
+        assert!(root.groups.contains(&root.gid));
+        let error = User::named("no such user").unwrap_err();
+        assert!(error.contains("getent passwd"), "{error}");
+    }
+}

@@ -385,6 +385,20 @@ mod tests {
     }
 
     #[test]
+    fn containers_on_file_are_found_by_their_names() {
+        let root = state();
+        let ids = |name| ids_of_name(name, root.path());
+        assert_eq!(ids("web"), [id('a')]);
+        assert_eq!(ids("db"), [id('b')]);
+        assert!(ids("cache").is_empty());
+        // Docker has other folders there, too.
+        let other = root.path().join(DOCKER[0]).join("abc");
+        fs::create_dir_all(&other).unwrap();
+        fs::write(other.join("config.v2.json"), r#"{"Name": "/web"}"#).unwrap();
+        assert_eq!(ids("web"), [id('a')]);
+    }
+
+    #[test]
     fn only_files_of_some_size_are_read() {
         let root = state();
         let path = root.path().join("large.json");

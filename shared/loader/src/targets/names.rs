@@ -110,6 +110,17 @@ mod tests {
             }
         };
         child.kill().unwrap();
+        // It has ended, and waits for its parent: nobody has its names any more.
+        while process_lives(pid) {
+            std::thread::yield_now();
+        }
+        assert!(Path::new(&format!("/proc/{pid}")).exists());
+        assert!(
+            ProcessNames::of_all()
+                .unwrap()
+                .iter()
+                .all(|names| names.pid != pid)
+        );
         child.wait().unwrap();
         assert!(names.has("sleep"));
         assert!(!names.has("slee") && !names.has("sleepy") && !names.has(""));
