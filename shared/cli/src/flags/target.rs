@@ -318,6 +318,17 @@ mod tests {
     }
 
     #[test]
+    fn very_many_processes_are_not_listed() {
+        let subject = |count: usize| {
+            let pids: Vec<String> = (1..=count).map(|pid| pid.to_string()).collect();
+            let line = format!("-p {}", pids.join(","));
+            parse(&line).unwrap().target.subject()
+        };
+        assert!(subject(MOST_LISTED).ends_with(",31,32"));
+        assert_eq!(subject(MOST_LISTED + 1), "33 processes");
+    }
+
+    #[test]
     fn children_are_those_of_whoever_is_measured() {
         let targets = |line: &str| parse(line).unwrap().target.targets(None);
         let subject = |line: &str| parse(line).unwrap().target.subject();

@@ -360,10 +360,8 @@ mod tests {
         ] {
             let error = start(line).unwrap_err();
             assert!(error.to_string().starts_with(told), "{error}");
-            match error.downcast_ref() {
-                Some(Ending::NotRun { status: found, .. }) => assert_eq!(*found, status),
-                other => panic!("{other:?}"),
-            }
+            let is_told = |ending: &Ending| matches!(ending, Ending::NotRun { status: told, .. } if *told == status);
+            assert!(error.downcast_ref().is_some_and(is_told));
         }
         assert!(HeldCommand::start(&[], None).is_err());
     }
