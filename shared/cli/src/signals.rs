@@ -60,6 +60,12 @@ impl Signals {
         })
     }
 
+    /// Has a test see one.
+    #[cfg(test)]
+    pub(crate) fn arrive(&self) {
+        self.arrived.store(true, Ordering::Relaxed);
+    }
+
     /// Ignores the ending signals, for a process whose parent decides when to end.
     pub fn ignore() {
         for signal in ENDING {

@@ -408,6 +408,15 @@ mod tests {
     }
 
     #[test]
+    fn a_signal_ends_the_window_in_a_moment() {
+        let mut window = plain(None);
+        let start = window.begin(false).unwrap();
+        window.signals().unwrap().arrive();
+        let (_, stop) = follow(&mut window, || true);
+        assert!(stop >= start && stop <= monotonic_ns());
+    }
+
+    #[test]
     fn an_end_is_heard_of_once() {
         let mut window = plain(Some(Duration::from_millis(250)));
         window.begin(false).unwrap();
@@ -430,6 +439,7 @@ mod tests {
         parent
             .write_all(format!("start {start}\n").as_bytes())
             .unwrap();
+        assert!(window.is_controlled() && window.signals().is_none());
         assert_eq!(window.begin(false).unwrap(), start);
         assert_eq!(window.ended().unwrap(), None);
         let far = start + 3_600_000_000_000;

@@ -245,6 +245,7 @@ mod tests {
         let target = parse("-- true -p 1").unwrap().target;
         assert_eq!(target.command().subject().as_deref(), Some("`true -p 1`"));
         assert!(target.pids().is_empty());
+        assert!(target.command().start().unwrap().is_some());
         assert!(!parse("-p 1").unwrap().target.command().is_given());
     }
 
