@@ -257,8 +257,9 @@ mod tests {
             "{told}"
         );
         assert!(check("-n no-such-name-1 --wait").is_ok());
-        let long = format!("-p {} --wait", "long".repeat(16));
-        assert!(check(&long).is_err());
+        let of_length = |length: usize| format!("-p {} --wait", "x".repeat(length));
+        assert!(check(&of_length(63)).is_ok());
+        assert!(check(&of_length(64)).is_err());
         assert!(parse("--name-regex . --wait").is_err());
         let target = parse("-n no-such-name-1 -p 1 --wait").unwrap().target;
         assert_eq!(target.targets(None).awaited, ["no-such-name-1"]);

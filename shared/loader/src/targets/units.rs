@@ -61,6 +61,7 @@ mod tests {
             ),
             ("/lxc.payload.a/system.slice/nginx.service", false),
             ("/system.slice/nginx.service/worker", false),
+            ("/system.slice/nginx.service/worker.service", false),
             ("/", false),
         ] {
             assert_eq!(is_unit(path), is_one, "{path}");
