@@ -238,6 +238,15 @@ mod tests {
         assert_eq!(walking("--language python").languages, Languages::Python);
         assert_eq!(walking("--language none").languages, Languages::None);
         assert!(parse("--language cobol").is_err());
+        // What a child is told it understands.
+        let told = |line: &str| parse(line).unwrap().stacks.walk.arguments().join(" ");
+        let all = "--call-graph=dwarf --max-stack=30 --language=python --native-python";
+        assert_eq!(told(all), all);
+        assert_eq!(
+            told(""),
+            "--call-graph=auto --max-stack=1024 --language=all"
+        );
+        assert!(walking("--native-python").native_python && !walking("").native_python);
     }
 
     #[test]

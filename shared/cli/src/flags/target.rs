@@ -270,6 +270,20 @@ mod tests {
     }
 
     #[test]
+    fn another_tool_measures_and_awaits_the_same_cgroups() {
+        let arguments = |line: &str, awaits_members| {
+            let target = parse(line).unwrap().target;
+            target.wait.arguments(&target.cgroups, awaits_members)
+        };
+        assert!(arguments("-n no-such --wait", false).is_empty());
+        assert_eq!(arguments("--cgroup /", false), ["--cgroup", "/"]);
+        assert_eq!(
+            arguments("--cgroup no-such --wait", true),
+            ["--cgroup", "no-such", "--wait", "--await-members", "true"]
+        );
+    }
+
+    #[test]
     fn targets_that_do_not_exist_are_refused() {
         let own = std::process::id();
         let validate = |line: String| parse(&line).unwrap().target.validate();

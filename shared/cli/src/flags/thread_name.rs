@@ -64,6 +64,11 @@ mod tests {
         let told = pool.subject("PID 7".to_owned());
         assert_eq!(told, "PID 7, threads named /^pool-[0-9]/");
         assert!(names("--thread-name -7$").unwrap().expression().is_some());
+        let nobody = nobody_named("^pool-[0-9]");
+        assert!(
+            nobody.contains("whose name `^pool-[0-9]` is found"),
+            "{nobody}"
+        );
         let all = names("").unwrap();
         assert!(all.expression().is_none());
         assert_eq!(all.subject("all threads".to_owned()), "all threads");
