@@ -34,9 +34,11 @@ wanted() {
 for package in "${packages[@]##*/}"; do
 	wanted "$package" "$@" || continue
 	read -ra tests < <(tests_of "$package")
+	# No others are built, either.
+	tests=("${tests[@]/#/--cargo-arg=}")
 	mkdir -p "$out/$package"
 	echo "==> Mutants of $package" >&2
 	# What is missed is to be read, not to end this.
 	cargo mutants --package "$package" --output "$out/$package" \
-		--no-shuffle -- "${tests[@]}" || [[ $? == [23] ]]
+		--no-shuffle "${tests[@]}" || [[ $? == [23] ]]
 done
