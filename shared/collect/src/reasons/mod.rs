@@ -300,8 +300,217 @@ fn of_kernel<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Seen> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use std::array;
+
+    use bpf::types::{ObjectEvent, ObjectKind};
+    use profile::{Frame as ProfileFrame, FrameKind, Unit};
+    use symbolize::Symbolizer;
+
     use super::*;
+
+    const THREAD: ThreadId = ThreadId { pid: 7, tid: 8 };
+
+    /// What a program tells of an object of a process that has ended.
+    fn object(kind: ObjectKind, name: &str) -> ObjectEvent {
+        ObjectEvent {
+            id: 100,
+            object: kind.0,
+            pid: 7,
+            instance: 1,
+            fd: u32::MAX,
+            name_length: name.len() as u32,
+            name: array::from_fn(|at| name.as_bytes().get(at).copied().unwrap_or(0)),
+            ..ObjectEvent::default()
+        }
+    }
+
+    fn file(mode: u32, name: &str) -> ObjectEvent {
+        ObjectEvent {
+            mode,
+            inode: 5,
+            ..object(ObjectKind::OBJECT_FILE, name)
+        }
+    }
+
+    fn futex(value: u32) -> ObjectEvent {
+        ObjectEvent {
+            address: 0x1000,
+            value,
+            ..object(ObjectKind::OBJECT_FUTEX, "")
+        }
+    }
+
+    /// Why a thread was blocked in these functions, leaf first, those of the kernel and then
+    /// the user's, on an object: the reason, and what the object is called.
+    fn why(stack: &str, event: &ObjectEvent) -> (String, Option<String>) {
+        let (kernel, user) = stack.split_once('|').unwrap_or((stack, ""));
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        let mut part = |functions: &str| {
+            let functions = functions.split_whitespace().rev();
+            functions.fold(StackId::EMPTY, |callers, function| {
+                let name = profile.names.text(function);
+                let frame = ProfileFrame::named(name, FrameKind::User);
+                let frame = profile.frames.id(frame);
+                profile.stacks.called(callers, frame)
+            })
+        };
+        let stack = Stack {
+            user: part(user),
+            kernel: part(kernel),
+        };
+        let (mut objects, mut symbolizer) = (Objects::new(false), Symbolizer::new());
+        objects.add(event, &mut symbolizer);
+        let comm = profile.names.text("sleeper");
+        let place = Place {
+            stack,
+            kernel: Captured::Nothing,
+            object: event.id,
+            objects: &objects,
+            thread: THREAD,
+            comm,
+            end: WaitEnd::WAIT_END_UNKNOWN,
+        };
+        let threads = [(THREAD, "worker".to_owned())];
+        let mut reasons = Reasons::new(threads.into_iter());
+        let why = reasons.why(&mut profile, &place, || None, 3).unwrap();
+        let told = format!("{}: {}", why.reason.name(), &*profile.names[why.detail]);
+        (told, why.object.map(|name| profile.names[name].to_string()))
+    }
+
+    #[test]
+    fn what_was_waited_on_is_told_where_the_wait_was_for_that() {
+        const FIFO: u32 = 0o010_000;
+        const REGULAR: u32 = 0o100_000;
+        let read = "schedule anon_pipe_read vfs_read";
+        let lock = "schedule rwsem_down_read_slowpath down_read";
+        let disk = "io_schedule folio_wait_bit_common filemap_get_pages filemap_read vfs_read";
+        let fault = "io_schedule folio_wait_bit_common filemap_fault handle_mm_fault";
+        let poll = "schedule ep_poll do_epoll_wait";
+        let wait = "schedule do_wait kernel_wait4";
+        let mapped = object(ObjectKind::OBJECT_MAPPED, "lib.so");
+        let child = object(ObjectKind::OBJECT_CHILD, "make");
+        let anonymous = object(ObjectKind::OBJECT_ANONYMOUS, "[eventfd]");
+        for (stack, event, reason, name) in [
+            (
+                read,
+                file(FIFO, ""),
+                "local IPC: pipe, read",
+                Some("pipe:[5]"),
+            ),
+            (lock, file(FIFO, ""), "kernel lock: rwsem", None),
+            (
+                disk,
+                file(REGULAR, "data"),
+                "disk read: page cache",
+                Some("…/data"),
+            ),
+            // The call was given another file than the pipe that it waits for.
+            (read, file(REGULAR, "data"), "local IPC: pipe, read", None),
+            (lock, file(REGULAR, "data"), "kernel lock: rwsem", None),
+            (fault, mapped, "page fault: file", Some("…/lib.so")),
+            (disk, mapped, "disk read: page cache", None),
+            (wait, child, "child: process", Some("make")),
+            (poll, child, "events: epoll", None),
+            (poll, anonymous, "events: epoll", Some("eventfd")),
+        ] {
+            let expected = (reason.to_owned(), name.map(str::to_owned));
+            assert_eq!(why(stack, &event), expected, "{stack}");
+        }
+    }
+
+    #[test]
+    fn futexes_are_called_what_is_known_of_them() {
+        let kernel = "schedule futex_do_wait do_futex";
+        for (user, value, reason, name) in [
+            ("pthread_mutex_lock work", 0, "lock: mutex", Some("in work")),
+            (
+                "pthread_cond_wait run",
+                0,
+                "condition: condition variable",
+                Some("in run"),
+            ),
+            // The arguments say so where no function does.
+            ("syscall own_lock", 2, "lock: mutex", None),
+            (
+                "syscall own_join",
+                THREAD.tid,
+                "child: thread",
+                Some("worker"),
+            ),
+            (
+                "pthread_join main",
+                THREAD.tid,
+                "child: thread",
+                Some("worker"),
+            ),
+            ("pthread_join main", 99, "child: thread", None),
+            ("syscall own_wait", 99, "unknown: futex", None),
+        ] {
+            let expected = (reason.to_owned(), name.map(str::to_owned));
+            let found = why(&format!("{kernel}|{user}"), &futex(value));
+            assert_eq!(found, expected, "{user}");
+        }
+    }
+
+    #[test]
+    fn what_nothing_is_known_of_is_noted() {
+        let mut reasons = Reasons::default();
+        assert_eq!(reasons.note(), None);
+        let mut wait = |function: &str, captured, events| {
+            let mut profile = Profile::new(Unit::Nanoseconds);
+            let name = profile.names.text(function);
+            let frame = profile
+                .frames
+                .id(ProfileFrame::named(name, FrameKind::Kernel));
+            let kernel = profile.stacks.called(StackId::EMPTY, frame);
+            let objects = Objects::new(false);
+            let place = Place {
+                stack: Stack {
+                    user: StackId::EMPTY,
+                    kernel,
+                },
+                kernel: captured,
+                object: 0,
+                objects: &objects,
+                thread: THREAD,
+                comm: name,
+                end: WaitEnd::WAIT_END_UNKNOWN,
+            };
+            let why = reasons.why(&mut profile, &place, || None, events);
+            assert_eq!(why.unwrap().reason, Reason::Unknown);
+            let nowhere = Place {
+                stack: Stack::default(),
+                ..place
+            };
+            assert!(reasons.why(&mut profile, &nowhere, || None, 1).is_none());
+        };
+        wait("some_wait", Captured::Nothing, 3);
+        wait("some_wait", Captured::Nothing, 4);
+        wait("another", Captured::Missed, 1);
+        let note = reasons.note().unwrap();
+        assert_eq!(
+            note,
+            "no reason is known of waits in another (1), some_wait (7)"
+        );
+        for at in 0..20 {
+            reasons.unmatched.insert(format!("x{at:02}"), 1);
+        }
+        assert!(reasons.note().unwrap().ends_with("x17 (1) and 2 more"));
+    }
+
+    #[test]
+    fn a_quota_is_why_a_thread_that_could_run_did_not() {
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        let why = of_delay(&mut profile, WaitEnd::WAIT_END_QUOTA).unwrap();
+        assert_eq!(
+            (why.reason, why.idleness),
+            (Reason::Throttle, Idleness::Waiting)
+        );
+        assert_eq!(&*profile.names[why.detail], "CPU quota");
+        assert!(of_delay(&mut profile, WaitEnd::WAIT_END_UNKNOWN).is_none());
+    }
 
     /// Of functions in a line, leaf first, the user's after a `|`.
     fn told(stack: &str) -> String {
