@@ -332,6 +332,7 @@ fn context(names: &[&str]) -> Context {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use bpf::types::STACK_MISSED;
     use profile::Unit;
@@ -439,6 +440,37 @@ mod tests {
             }
             assert_eq!(wakers.first(11), expected);
         }
+    }
+
+    #[test]
+    fn hops_go_with_their_processes_unless_chains_refer_to_them() {
+        let stacks = Stacks::new();
+        let mut wakers = Wakers::new(false);
+        for (id, pid) in [(10, std::process::id()), (11, u32::MAX)] {
+            assert!(!wakers.has(id));
+            wakers.add(WakerEvent {
+                id,
+                pid,
+                ..WakerEvent::default()
+            });
+            wakers.settle(&stacks, |_, _| false);
+        }
+        let living = Living::read().unwrap();
+        let unused: HashSet<u64> = wakers.unused(&living).collect();
+        assert_eq!(unused, HashSet::from([11]));
+        wakers.forget(&unused);
+        assert_eq!([10, 11].map(|id| wakers.first(id)), [Some(10), None]);
+        wakers.add(WakerEvent {
+            id: 11,
+            pid: u32::MAX,
+            ..WakerEvent::default()
+        });
+        wakers.settle(&stacks, |_, _| false);
+        wakers.add_chain(&WakerChainEvent {
+            id: 20,
+            ..WakerChainEvent::default()
+        });
+        assert_eq!(wakers.unused(&living).count(), 0);
     }
 
     #[test]

@@ -110,7 +110,8 @@ mod tests {
         let mut parts = Parts::new();
         parts.begin(0);
         for now in 1..=4 {
-            parts.end(now * SHORTEST_NS, 0);
+            // As much as it may take.
+            parts.end(now * SHORTEST_NS, SHORTEST_NS / COST);
         }
         parts.add(&of(1));
         // A fiftieth; of five parts the first stays alone.

@@ -141,11 +141,38 @@ mod tests {
     }
 
     #[test]
+    fn a_device_is_found_by_any_descriptor() {
+        let file = File::open("/dev/null").unwrap();
+        let event = ObjectEvent {
+            fd: NO_DESCRIPTOR,
+            ..event(&file, &fstat(&file).unwrap())
+        };
+        assert_eq!(name(&event), "/dev/null");
+        assert!(!is_pipe(&event));
+        let gone = ObjectEvent {
+            inode: event.inode + 1,
+            name_length: 4,
+            ..event
+        };
+        assert!(name(&gone).starts_with("…/"));
+    }
+
+    #[test]
+    fn devices_have_two_numbers() {
+        let event = ObjectEvent {
+            device: 259 << MINOR_BITS | 0xf_fff1,
+            ..ObjectEvent::default()
+        };
+        assert_eq!(device(&event), (259, 0xf_fff1));
+    }
+
+    #[test]
     fn what_has_no_path_is_called_by_what_it_is() {
         let (reader, _writer) = std::io::pipe().unwrap();
         let stat = fstat(&reader).unwrap();
         let mut event = event(&reader, &stat);
         let pipe = format!("pipe:[{}]", stat.st_ino);
+        assert!(is_pipe(&event));
         assert_eq!(name(&event), pipe);
         event.fd = u32::MAX - 1;
         assert_eq!(name(&event), pipe);

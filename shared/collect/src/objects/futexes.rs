@@ -152,6 +152,9 @@ impl FutexPlaces {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::sync::atomic::AtomicU32;
+    use std::thread::Builder;
+
     use super::*;
 
     const PROCESS: Process = Process {
@@ -166,6 +169,99 @@ mod tests {
             address,
             value,
             ..ObjectEvent::default()
+        }
+    }
+
+    /// A futex of this process's own, in an array.
+    static FUTEXES: [AtomicU32; 64] = [const { AtomicU32::new(0) }; 64];
+
+    /// What the kernel would tell of one that is so many words into it.
+    fn own(at: usize) -> ObjectEvent {
+        ObjectEvent {
+            pid: std::process::id(),
+            address: FUTEXES[at].as_ptr() as u64,
+            ..event(0, 1)
+        }
+    }
+
+    #[test]
+    fn a_futex_is_called_by_the_variable_that_it_is_in() {
+        let (mut places, mut symbolizer) = (FutexPlaces::default(), Symbolizer::new());
+        let futexes = [0, 3, 4, 11, 12].map(|at| places.see(&own(at), &mut symbolizer));
+        places.resolve(&mut symbolizer);
+        let far_in = |reason| {
+            let far_in = |futex: &Futex| {
+                let variable = places.variable(futex, reason).unwrap();
+                assert!(variable.contains("FUTEXES"), "{variable}");
+                let (_, offset) = variable.split_once('+')?;
+                Some(offset.to_owned())
+            };
+            futexes.each_ref().map(far_in)
+        };
+        let at = |offset: &str| Some(offset.to_owned());
+        // As far as a lock or a condition variable reaches it is the variable itself.
+        assert_eq!(
+            far_in(Reason::Lock),
+            [None, None, at("0x10"), at("0x2c"), at("0x30")]
+        );
+        assert_eq!(
+            far_in(Reason::Condition),
+            [None, None, None, None, at("0x30")]
+        );
+        assert!(!places.is_gil(&futexes[0]));
+        let runtime = Variable {
+            symbol: Some(PYTHON_RUNTIME.to_owned()),
+            offset: 40,
+            module: "libpython3.11.so".to_owned(),
+        };
+        places.variables.insert(futexes[1].data.unwrap(), runtime);
+        assert!(places.is_gil(&futexes[1]) && !places.is_gil(&futexes[0]));
+        let stripped = Variable {
+            symbol: None,
+            offset: 40,
+            module: "libm.so.6".to_owned(),
+        };
+        places.variables.insert(futexes[1].data.unwrap(), stripped);
+        let variable = places.variable(&futexes[1], Reason::Lock);
+        assert_eq!(variable.as_deref(), Some("libm.so.6+0x28"));
+    }
+
+    #[test]
+    fn a_lock_tells_who_holds_it() {
+        let thread = Builder::new().name("holder".to_owned());
+        thread.spawn(who_holds_a_lock).unwrap().join().unwrap();
+    }
+
+    /// On a thread that is called otherwise than its process.
+    fn who_holds_a_lock() {
+        let pid = std::process::id();
+        let process = comm(&format!("/proc/{pid}/comm")).unwrap();
+        let tid = rustix::thread::gettid().as_raw_nonzero().get();
+        for per_thread in [false, true] {
+            let mut places = FutexPlaces::new(per_thread);
+            let mut symbolizer = Symbolizer::new();
+            let mut held_by = |tid, operation| {
+                let held = ObjectEvent {
+                    tid,
+                    operation,
+                    ..own(0)
+                };
+                places.see(&held, &mut symbolizer)
+            };
+            // The first thread is called as the process is.
+            let first = match per_thread {
+                true => format!("{process}/{pid}"),
+                false => process.clone(),
+            };
+            assert_eq!(held_by(pid, 0).holder(false), Some(&*first));
+            assert_eq!(held_by(pid, 0).holder(true), None);
+            // The mutex of a condition tells nothing by itself, and the other way round.
+            assert_eq!(held_by(pid, WAIT_BITSET).holder(true), Some(&*first));
+            assert_eq!(held_by(pid, WAIT_BITSET).holder(false), None);
+            let holder = held_by(tid.cast_unsigned(), 0);
+            assert_eq!(holder.holder(false), Some("holder"));
+            assert_eq!(held_by(0, 0).holder(false), None);
+            assert_eq!(held_by(u32::MAX, 0).holder(false), None);
         }
     }
 

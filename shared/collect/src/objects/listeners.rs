@@ -96,6 +96,16 @@ mod tests {
         assert_eq!(side(1, port), SocketSide::SIDE_ASKS);
         assert_eq!(side(1, 2), SocketSide::SIDE_UNKNOWN);
         assert_eq!(side(port, 0), SocketSide::SIDE_UNKNOWN);
+        assert_eq!(side(0, port), SocketSide::SIDE_UNKNOWN);
+        // A program that knows is not asked again.
+        let told = ObjectEvent {
+            pid: std::process::id(),
+            local_port: port,
+            remote_port: 1,
+            side: SocketSide::SIDE_ASKS.0 as u16,
+            ..ObjectEvent::default()
+        };
+        assert_eq!(listeners.side(&told), SocketSide::SIDE_ASKS);
     }
 
     #[test]
