@@ -137,6 +137,7 @@ mod tests {
             (listening, "tcp listening on 10.0.0.1:80"),
             (unconnected, "udp on 10.0.0.1:53"),
             (v6, "tcp to [::1]:443"),
+            (tcp(0, 0), "tcp socket"),
         ] {
             assert_eq!(name(&event), expected);
         }
@@ -158,6 +159,22 @@ mod tests {
         assert_eq!(of(b"\0abstract"), "unix @abstract");
         assert_eq!(of(b"/\xff"), "unix /\u{fffd}");
         assert_eq!(of(b""), "unix socket");
+        let on = |socket_type, side: SocketSide| {
+            let mut event = ObjectEvent {
+                family: AF_UNIX,
+                socket_type,
+                side: side.0 as u16,
+                name_length: 2,
+                ..ObjectEvent::default()
+            };
+            event.name[..2].copy_from_slice(b"/a");
+            name(&event)
+        };
+        let unknown = SocketSide::SIDE_UNKNOWN;
+        assert_eq!(on(SOCK_DGRAM, unknown), "unix datagrams /a");
+        assert_eq!(on(5, unknown), "unix packets /a");
+        let listens = SocketSide::SIDE_LISTENS;
+        assert_eq!(on(SOCK_STREAM, listens), "unix listening on /a");
         let endless = ObjectEvent {
             name_length: u32::MAX,
             name: [b'x'; 112],
@@ -170,5 +187,10 @@ mod tests {
     fn ports_that_are_given_are_a_range() {
         let (first, last) = given_ports();
         assert!(first > 0 && first <= last);
+        let path = "/proc/sys/net/ipv4/ip_local_port_range";
+        if let Ok(range) = std::fs::read_to_string(path) {
+            let range: Vec<&str> = range.split_whitespace().collect();
+            assert_eq!([first.to_string(), last.to_string()], range[..]);
+        }
     }
 }

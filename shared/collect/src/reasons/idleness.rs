@@ -290,6 +290,25 @@ mod tests {
                 Some(Waiting),
             ),
             ((Reason::Stopped, "until a signal"), NO_SIDE, unknown, None),
+            (
+                (Reason::Kernel, "kernel thread"),
+                NO_SIDE,
+                unknown,
+                Some(Idle),
+            ),
+            (
+                (Reason::Kernel, "kernel thread"),
+                NO_SIDE,
+                WaitEnd::WAIT_END_NONE,
+                Some(Dormant),
+            ),
+            ((Reason::Kernel, "console"), NO_SIDE, unknown, None),
+            (
+                (Reason::Unknown, "futex"),
+                SocketSide::SIDE_ASKS,
+                unknown,
+                Some(Waiting),
+            ),
         ] {
             assert_eq!(told(kind, side, end), expected, "{kind:?} {side:?} {end:?}");
         }
@@ -351,6 +370,39 @@ mod tests {
         let by_the_clock = waits(0, 0, 0, 9);
         let idle = Some(Idleness::Idle);
         assert_eq!(of_first(Reason::Unknown, &[by_the_clock]), idle);
+    }
+
+    #[test]
+    fn waits_are_counted_by_how_they_ended() {
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        let comm = profile.names.text("pool");
+        let who = Who { thread: None, comm };
+        let counted = |reason, told, end| {
+            let mut evidence = Evidence::default();
+            let site = Site {
+                reason,
+                detail: comm,
+                user: StackId::default(),
+            };
+            for _ in 0..2 {
+                evidence.add(who, site, told, end, 3);
+            }
+            let waits = evidence.of.get(&who).and_then(|places| places.get(&site));
+            let waits = waits.copied().unwrap_or_default();
+            [waits.waiting, waits.idle, waits.new_work, waits.timed]
+        };
+        let (asked, timer) = (WaitEnd::WAIT_END_NEW_WORK, WaitEnd::WAIT_END_INTERRUPT);
+        let told = |idleness, end| counted(Reason::Events, Some(idleness), end);
+        assert_eq!(told(Idleness::Waiting, asked), [6, 0, 0, 0]);
+        assert_eq!(told(Idleness::Idle, timer), [0, 6, 0, 0]);
+        let untold = |reason, end| counted(reason, None, end);
+        assert_eq!(untold(Reason::Events, asked), [0, 0, 6, 0]);
+        assert_eq!(untold(Reason::Events, timer), [0, 0, 0, 6]);
+        // What an interrupt brings there is no end of time.
+        assert_eq!(untold(Reason::Network, timer), [0, 0, 0, 0]);
+        let unknown = WaitEnd::WAIT_END_UNKNOWN;
+        assert_eq!(untold(Reason::Events, unknown), [0, 0, 0, 0]);
+        assert_eq!(told(Idleness::Dormant, unknown), [0, 0, 0, 0]);
     }
 
     #[test]
