@@ -307,8 +307,12 @@ impl Account {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use symbolize::Sources;
+
     use super::*;
+    use crate::{Detail, Walking};
 
     const RUNNING: u64 = 0;
     const RUNNABLE: u64 = 1;
@@ -389,6 +393,176 @@ mod tests {
             close_at(&mut unseen, Some(&open), 200).map(|tally| tally.runnable),
             Some(100)
         );
+    }
+
+    fn stacks() -> StackChoice {
+        StackChoice {
+            user: true,
+            kernel: true,
+            walking: Walking::default(),
+            per_thread: true,
+            per_process: true,
+            detail: Detail::Names,
+            sources: Sources::None,
+            objects: false,
+            of_anyone: false,
+            thread_names: None,
+        }
+    }
+
+    /// What a thread's record comes to at 1,100 ns that off the CPU since 100 ns.
+    fn closed(record: Thread, open: Option<OpenInterval>, stacks: &StackChoice) -> StackKey {
+        let charge: Charge<'_, Thread> = Box::new(|_, tally, _| Some((tally, 7)));
+        let (_, interval) = close_record(&record, record, open.as_ref(), 1100, stacks, &charge);
+        interval.unwrap().0
+    }
+
+    #[test]
+    fn an_open_interval_is_of_who_was_read_then() {
+        let record = Thread {
+            pid: 3,
+            tid: 4,
+            user: 5,
+            ..thread(100, BLOCKED, 100, 0)
+        };
+        let open = |off_since| OpenInterval {
+            off_since,
+            kernel: 6,
+            object: 9,
+            task_state: 1,
+            ..OpenInterval::default()
+        };
+        let expected = StackKey {
+            pid: 3,
+            tid: 4,
+            user: 5,
+            kernel: 6,
+            waker: 7,
+            object: 9,
+            wait_end: WaitEnd::WAIT_END_NONE.0.into(),
+            ..StackKey::default()
+        };
+        assert_eq!(closed(record, Some(open(100)), &stacks()), expected);
+        // It was read in another interval.
+        let missed = StackKey {
+            kernel: STACK_MISSED,
+            object: NO_OBJECT,
+            ..expected
+        };
+        assert_eq!(closed(record, Some(open(99)), &stacks()), missed);
+        let none = StackChoice {
+            user: false,
+            kernel: false,
+            per_thread: false,
+            ..stacks()
+        };
+        let unwanted = StackKey {
+            tid: 0,
+            user: 0,
+            kernel: 0,
+            ..expected
+        };
+        assert_eq!(closed(record, Some(open(100)), &none), unwanted);
+    }
+
+    #[test]
+    fn a_wait_that_lasts_is_none_that_never_began() {
+        let end = |running, runnable, end: WaitEnd| {
+            let mut record = Thread {
+                running,
+                runnable,
+                ..thread(100, BLOCKED, 100, 0)
+            };
+            record.work.end = end.0 as _;
+            WaitEnd(closed(record, None, &stacks()).wait_end as u32)
+        };
+        let [none, unknown, quota] = [
+            WaitEnd::WAIT_END_NONE,
+            WaitEnd::WAIT_END_UNKNOWN,
+            WaitEnd::WAIT_END_QUOTA,
+        ];
+        assert_eq!(end(0, 0, unknown), none);
+        assert_eq!(end(0, 0, quota), none);
+        for (running, runnable) in [(1, 0), (0, 1), (2, 3)] {
+            assert_eq!(end(running, runnable, unknown), unknown);
+            assert_eq!(end(running, runnable, quota), quota);
+        }
+    }
+
+    #[test]
+    fn every_thread_has_an_account_in_order() {
+        let record = |tid, user| Thread {
+            pid: 3,
+            tid,
+            user,
+            instance: 1,
+            ..thread(100, BLOCKED, 100, 0)
+        };
+        let clocks = ThreadClocks {
+            threads: vec![
+                (10, record(9, STACK_AT_RETURN)),
+                (11, record(7, STACK_AT_RETURN)),
+                (12, record(8, 5)),
+            ],
+            open: HashMap::new(),
+            unreturned: HashMap::from([(10, 50), (12, 60)]),
+            stop: 1100,
+        };
+        let ended = ThreadEnd {
+            thread: Thread {
+                started: 40,
+                instance: 0,
+                comm: [b'k'; COMM_LENGTH],
+                ..record(6, 0)
+            },
+            ended: 90,
+            ..ThreadEnd::default()
+        };
+        let departed = Account::new(&record(5, 0), 80);
+        let charge: Charge<'_, Thread> = Box::new(|_, tally, _| Some((tally, 0)));
+        let mut added = Vec::new();
+        let add = |key: StackKey, tally: &Tally| added.push((key.tid, key.user, tally.blocked));
+        let (accounts, left_unseen) =
+            clocks.close(&[ended], vec![departed], &stacks(), &charge, add);
+        assert_eq!(left_unseen, 0);
+        let told = |account: &Account| {
+            (
+                account.id().tid,
+                account.clock.ended_ns,
+                account.clock.blocked_ns,
+            )
+        };
+        let told: Vec<_> = accounts.iter().map(told).collect();
+        assert_eq!(
+            told,
+            [
+                (5, 80, 0),
+                (6, 90, 0),
+                (7, 1100, 1000),
+                (8, 1100, 1000),
+                (9, 1100, 1000)
+            ]
+        );
+        added.sort_unstable();
+        // What is taken when a thread is back was read of one, and of one it was not.
+        assert_eq!(
+            added,
+            [(7, STACK_MISSED, 1000), (8, 5, 1000), (9, 50, 1000)]
+        );
+        assert_eq!(accounts[1].comm(), &[b'k'; COMM_LENGTH]);
+        let kernel: Vec<_> = accounts.iter().map(Account::kernel_thread).collect();
+        assert_eq!(kernel, [None, Some(3), None, None, None]);
+    }
+
+    #[test]
+    fn programs_are_told_which_threads_are_chosen() {
+        for (kind, chosen) in [
+            (ThreadKind::All, bpf::types::ThreadKind::ALL_THREADS),
+            (ThreadKind::User, bpf::types::ThreadKind::USER_THREADS),
+            (ThreadKind::Kernel, bpf::types::ThreadKind::KERNEL_THREADS),
+        ] {
+            assert_eq!(kind.of_programs(), chosen);
+        }
     }
 
     #[test]
