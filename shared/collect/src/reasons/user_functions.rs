@@ -402,5 +402,9 @@ mod tests {
         ] {
             assert_eq!(user(functions.split(' ')), expected, "{functions}");
         }
+        // As deep as locks are looked for.
+        let mut deep = vec!["inner"; DEEPEST - 1];
+        deep.extend(["pthread_mutex_lock", "work"]);
+        assert_eq!(user(deep.into_iter()), Some("work"));
     }
 }

@@ -279,6 +279,49 @@ mod tests {
     }
 
     #[test]
+    fn what_is_seen_is_added_to_what_was_told_of_the_same_process() {
+        let pid = std::process::id();
+        let found = look(pid).unwrap();
+        for (is_it, started) in [(true, found.start_ticks), (false, found.start_ticks + 1)] {
+            let event = ProcessEvent {
+                pid,
+                parent: 4_194_301,
+                instance: 5,
+                started: started * NANOSECONDS_A_TICK + 3,
+                ..ProcessEvent::default()
+            };
+            let mut processes = Processes::default();
+            processes.tell(&event, b"told\0");
+            processes.see(Process { pid, instance: 5 });
+            let told = processes.told(&BTreeSet::from([pid]), &BTreeSet::new());
+            let [process] = &told[..] else {
+                unreachable!("one was told of: {told:?}")
+            };
+            assert_eq!((process.parent, process.start_ticks), (4_194_301, started));
+            assert_eq!(process.command_line, ["told"]);
+            let executable = if is_it { &*found.executable } else { "" };
+            assert_eq!(process.executable, executable);
+        }
+    }
+
+    #[test]
+    fn those_that_find_no_room_are_counted() {
+        let mut processes = Processes::default();
+        for pid in 0..MOST as u32 + 3 {
+            let event = ProcessEvent {
+                pid: 10_000_000 + pid,
+                ..ProcessEvent::default()
+            };
+            processes.tell(&event, b"");
+        }
+        assert_eq!((processes.seen.len(), processes.left_out()), (MOST, 3));
+        // Nor is another one looked at.
+        let pid = std::process::id();
+        processes.see(Process { pid, instance: 1 });
+        assert_eq!(processes.seen.len(), MOST);
+    }
+
+    #[test]
     fn a_name_cannot_shift_the_fields_of_stat() {
         let stat = "7 (a) R 1) S 42 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20";
         assert_eq!(parse_stat(stat), Some((42, 4242)));

@@ -128,6 +128,7 @@ mod tests {
     #[test]
     fn every_walk_is_in_one_share() {
         let mut walks = Walks::default();
+        assert!(!walks.any() && walks.at_fault().is_none());
         let end = |end, by_frame_pointer| Outcome {
             end,
             by_frame_pointer,
@@ -142,6 +143,15 @@ mod tests {
             "user stacks: 7 (70.0 %) reached the root, 1 (10.0 %) of them by frame pointer in part; \
              cut short: 0 (0.0 %) no mapping, 0 (0.0 %) read failed, 1 (10.0 %) too deep, 2 (20.0 %) no rule"
         );
+        assert!(walks.any());
+        let ends = WalkEnds {
+            root: 7,
+            by_frame_pointer: 1,
+            too_deep: 1,
+            no_rule: 2,
+            ..WalkEnds::default()
+        };
+        assert_eq!(walks.ends(), ends);
         let at_fault = walks.at_fault();
         assert_eq!(
             at_fault.as_deref(),
@@ -163,6 +173,20 @@ mod tests {
             by_frame_pointer: true,
         };
         assert_eq!(outcome, Some(expected));
+        for (word, end) in [
+            (ProgramsEnd::WALK_REACHED_ROOT, End::Root),
+            (ProgramsEnd::WALK_NO_MAPPING, End::NoMapping),
+            (ProgramsEnd::WALK_READ_FAILED, End::ReadFailed),
+            (ProgramsEnd::WALK_TOO_DEEP, End::TooDeep),
+            (ProgramsEnd::WALK_NO_RULE, End::NoRule),
+        ] {
+            let outcome = Outcome::from_program(word.0);
+            let expected = Outcome {
+                end,
+                by_frame_pointer: false,
+            };
+            assert_eq!(outcome, Some(expected));
+        }
         assert_eq!(Outcome::from_program(not_known), None);
     }
 }

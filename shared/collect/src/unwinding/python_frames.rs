@@ -64,3 +64,59 @@ pub(crate) fn layout_of(minor: u32) -> Option<&'static Layout> {
         free_threaded: false,
     })
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_as_a_program_sent_them() {
+        let links = [
+            PythonLink {
+                code: 0x1000,
+                instruction: 7,
+                checksum: 9,
+            },
+            PythonLink {
+                code: 0x7ff0,
+                instruction: PYTHON_ANCHOR,
+                checksum: 0,
+            },
+        ];
+        let event = |end: u32, layout| MixedStack {
+            pid: 3,
+            instance: 4,
+            layout,
+            end,
+            ..MixedStack::default()
+        };
+        for (end, expected) in [
+            (PythonEnd::PYTHON_WHOLE, End::Whole),
+            (PythonEnd::PYTHON_READ_FAILED, End::ReadFailed),
+            (PythonEnd::PYTHON_TOO_DEEP, End::TooDeep),
+            (PythonEnd::PYTHON_BROKEN, End::Broken),
+        ] {
+            let frames = PythonFrames::from_event(&event(end.0, 11), &links).unwrap();
+            let process = Process {
+                pid: 3,
+                instance: 4,
+            };
+            assert_eq!(frames.process, process);
+            assert_eq!((frames.layout.minor, frames.chain.end), (11, expected));
+            let frame = Frame {
+                code: 0x1000,
+                instruction: 7,
+                checksum: 9,
+            };
+            let expected = [Link::Frame(frame), Link::Anchor(0x7ff0)];
+            assert_eq!(frames.chain.links, expected);
+        }
+        // What it should not send.
+        assert!(PythonFrames::from_event(&event(99, 11), &links).is_none());
+        for layout in [3, 300] {
+            let event = event(PythonEnd::PYTHON_WHOLE.0, layout);
+            assert!(PythonFrames::from_event(&event, &links).is_none());
+        }
+    }
+}

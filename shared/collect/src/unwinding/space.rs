@@ -160,3 +160,96 @@ impl AddressSpace for Space {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    const START: u64 = 0x7f00_0000_0000;
+    const FILE: CodeSource = CodeSource::File(3);
+
+    /// A process that maps code of this test's own file, and some of no file right behind.
+    fn space() -> (Space, Arc<Built>, u64) {
+        let built = Arc::new(unwind::build(&File::open("/proc/self/exe").unwrap()).unwrap());
+        let segment = built.segments[0];
+        let code = vec![
+            CodeMapping {
+                start: START,
+                end: START + segment.size,
+                offset: segment.offset,
+                source: FILE,
+            },
+            CodeMapping {
+                start: START + segment.size,
+                end: START + segment.size + 16,
+                offset: 0,
+                source: CodeSource::Other,
+            },
+        ];
+        let python = Interpreter {
+            runtime: segment.address + 100,
+            version: Version {
+                major: 3,
+                minor: 11,
+                free_threaded: false,
+            },
+            evaluation: Default::default(),
+        };
+        let file = || FileTable {
+            built: Arc::clone(&built),
+            python: Some(python),
+            first_page: 5,
+            page_count: 6,
+        };
+        let space = Space::new(code, |source| (source == FILE).then(file));
+        (space, built, segment.size)
+    }
+
+    #[test]
+    fn an_address_is_in_the_mapping_around_it() {
+        let (space, built, size) = space();
+        let address = built.segments[0].address;
+        let code = |at: u64| AddressSpace::code(&space, at);
+        let in_table = |at: u64| match code(at) {
+            Code::Table { address, .. } => Some(address),
+            Code::Bare | Code::Unmapped => None,
+        };
+        assert_eq!(in_table(START), Some(address));
+        assert_eq!(in_table(START + size - 1), Some(address + size - 1));
+        for at in [START + size, START + size + 15] {
+            assert!(matches!(code(at), Code::Bare));
+        }
+        for at in [0, START - 1, START + size + 16, u64::MAX] {
+            assert!(matches!(code(at), Code::Unmapped));
+        }
+        assert_eq!(space.code().len(), 2);
+    }
+
+    #[test]
+    fn programs_find_the_same() {
+        let (space, built, size) = space();
+        let mappings = space.for_kernel();
+        assert_eq!(mappings.len(), 2);
+        let (file, other) = (&mappings[0], &mappings[1]);
+        assert_eq!((file.start, file.end), (START, START + size));
+        assert_eq!((file.first_page, file.page_count), (5, 6));
+        // An address less the bias is how far into the table it is.
+        let into_table = built.segments[0].address - built.table.base;
+        assert_eq!(file.start.wrapping_sub(file.bias), into_table);
+        assert_eq!((other.start, other.page_count), (START + size, 0));
+    }
+
+    #[test]
+    fn an_interpreter_is_where_its_file_is() {
+        let (mut space, ..) = space();
+        let python = space.python().unwrap();
+        assert_eq!((python.source, python.runtime), (FILE, START + 100));
+        let (runtime, layout) = space.readable_python().unwrap();
+        assert_eq!((runtime, layout.minor), (START + 100, 11));
+        space.forget_languages();
+        assert!(space.python().is_none() && space.readable_python().is_none());
+    }
+}

@@ -60,3 +60,31 @@ fn of(layout: &Layout) -> PythonLayout {
         other_data: layout.other_data,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_checksum_is_made_of_is_read_at_once() {
+        for layout in LAYOUTS {
+            let of = of(layout);
+            let end = of.code_start + of.code_bytes;
+            for (at, in_read) in [
+                (layout.code_filename, of.code_filename),
+                (layout.code_qualname, of.code_name),
+                (layout.code_first_line, of.code_first_line),
+            ] {
+                assert_eq!(of.code_start + in_read, at, "3.{}", layout.minor);
+                assert!(at + 8 <= end, "3.{}", layout.minor);
+            }
+            let nearest = [of.code_filename, of.code_name, of.code_first_line];
+            assert_eq!(nearest.iter().min(), Some(&0));
+            assert_eq!(
+                nearest.iter().max().map(|last| last + 8),
+                Some(of.code_bytes)
+            );
+            assert_eq!(of.frame_previous, layout.frame_previous);
+        }
+    }
+}
