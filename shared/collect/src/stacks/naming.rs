@@ -226,6 +226,60 @@ mod tests {
     use crate::Detail;
 
     #[test]
+    fn how_a_walk_ended_says_what_a_stack_is_worth() {
+        let mut stacks = Stacks::new();
+        let code = Location::Vdso { offset: 8 };
+        let kernel = Location::Kernel { address: 16 };
+        let mut draft = Draft::new(profile::Unit::Samples, Detail::Names);
+        let (user_depth, kernel_depth) = (stacks.depths.user, stacks.depths.kernel);
+        let mut next_id = 10;
+        let mut worth = |locations: Vec<Location>, end| {
+            next_id += 1;
+            let outcome = Option::map(end, |end| Outcome {
+                end,
+                by_frame_pointer: false,
+            });
+            stacks.keep(next_id, locations, outcome, None);
+            let captured = stacks.captured(next_id).unwrap_or(Captured::Missed);
+            let named = stacks.named(captured, Captured::Nothing, &mut draft);
+            assert_eq!(named.outcome, outcome);
+            (named.quality, named.last_module.is_some())
+        };
+        let whole = (Quality::Whole, false);
+        let cut_in_vdso = (Quality::Truncated, true);
+        assert_eq!(worth(vec![code], Some(WalkEnd::Root)), whole);
+        for end in [WalkEnd::NoRule, WalkEnd::TooDeep, WalkEnd::ReadFailed] {
+            assert_eq!(worth(vec![code], Some(end)), cut_in_vdso, "{end:?}");
+        }
+        // Of a walk by the kernel its depth tells, and where it ended.
+        assert_eq!(worth(vec![code], None), whole);
+        assert_eq!(worth(vec![code; user_depth - 1], None), whole);
+        assert_eq!(worth(vec![code; user_depth], None), cut_in_vdso);
+        assert_eq!(
+            worth(vec![code, Location::Unknown], None).0,
+            Quality::Truncated
+        );
+        assert_eq!(worth(vec![kernel; kernel_depth - 1], None), whole);
+        assert_eq!(
+            worth(vec![kernel; kernel_depth], None).0,
+            Quality::Truncated
+        );
+    }
+
+    #[test]
+    fn what_was_missed_is_marked_and_what_was_not_there_is_not() {
+        let stacks = Stacks::new();
+        let mut draft = Draft::new(profile::Unit::Samples, Detail::Names);
+        let mut named = |user, kernel| stacks.named(user, kernel, &mut draft);
+        let nothing = named(Captured::Nothing, Captured::Nothing);
+        assert!(nothing.stack.user.is_empty() && nothing.stack.kernel.is_empty());
+        assert_eq!(nothing.quality, Quality::Whole);
+        let missed = named(Captured::Nothing, Captured::Missed);
+        assert!(missed.stack.user.is_empty() && !missed.stack.kernel.is_empty());
+        assert_eq!(missed.quality, Quality::Missing);
+    }
+
+    #[test]
     fn only_a_stack_that_is_too_deep_has_a_mark() {
         let mut stacks = Stacks::new();
         let [root, caller, leaf] = [8, 16, 24].map(|offset| Location::Vdso { offset });
