@@ -192,6 +192,7 @@ mod tests {
             "{instead}"
         );
         assert!(nobody.as_slice().is_empty());
+        assert!(none_named("sleeep", &[]).contains("`ps -e` lists them"));
     }
 
     #[test]
