@@ -177,14 +177,11 @@ mod tests {
             let _ = poll(&mut fds, Some(&forever));
         }
         assert_eq!(poll(&mut fds, Some(&forever)), Ok(1));
-        println!(
-            "arrived{}",
-            if signals.asks_to_end() {
-                ", asks to end"
-            } else {
-                ""
-            }
-        );
+        let more = match signals.asks_to_end() {
+            true => ", asks to end",
+            false => "",
+        };
+        println!("arrived{more}");
         io::stdout().flush().unwrap();
         // Ends when the test closes our input.
         let _ = io::stdin().read_line(&mut String::new());

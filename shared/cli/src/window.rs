@@ -396,16 +396,16 @@ mod tests {
         let mut window = plain(Some(Duration::from_secs(3600)));
         let start = window.begin(false).unwrap();
         let mut rounds = 3;
-        let mut last_seen = 0;
+        let mut gone = None;
         let (_, stop) = follow(&mut window, || {
             rounds -= 1;
-            if rounds > 0 {
-                last_seen = monotonic_ns();
+            if rounds <= 0 {
+                gone.get_or_insert_with(monotonic_ns);
             }
             rounds > 0
         });
         // Announced a little before it comes.
-        assert!(stop > last_seen + NOTICE_NS && stop > start);
+        assert!(stop >= gone.unwrap() + NOTICE_NS && stop > start);
         assert!(stop <= monotonic_ns());
     }
 

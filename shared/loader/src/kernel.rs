@@ -101,6 +101,18 @@ impl Kernel {
         })
     }
 
+    /// The newest there is, whose callers are not nested.
+    #[cfg(test)]
+    pub(crate) fn of_tests() -> Kernel {
+        Kernel {
+            switch_arguments: SwitchArguments::SWITCH_STATE_LAST.0,
+            pid_namespace: 0,
+            preempt_count_from_runqueue: -8,
+            shows_returns: true,
+            task_type: 7,
+        }
+    }
+
     /// Whether the caller's PIDs differ from the kernel's, as in a container.
     pub fn is_nested(&self) -> bool {
         self.pid_namespace != 0
@@ -227,13 +239,7 @@ mod tests {
 
     #[test]
     fn what_a_kernel_lacks_is_told() {
-        let newest = Kernel {
-            switch_arguments: SwitchArguments::SWITCH_STATE_LAST.0,
-            pid_namespace: 0,
-            preempt_count_from_runqueue: -8,
-            shows_returns: true,
-            task_type: 7,
-        };
+        let newest = Kernel::of_tests();
         let oldest = Kernel {
             switch_arguments: SwitchArguments::SWITCH_WITHOUT_STATE.0,
             pid_namespace: 5,

@@ -286,7 +286,7 @@ mod tests {
 
     /// One whose callers are in this PID namespace.
     fn kernel(pid_namespace: u32) -> Kernel {
-        let mut kernel = Kernel::probe().unwrap();
+        let mut kernel = Kernel::of_tests();
         kernel.pid_namespace = pid_namespace;
         kernel
     }
