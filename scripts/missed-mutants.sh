@@ -74,7 +74,11 @@ judge() {
 	cp "$here/before" "$tree/$file"
 }
 
-mkdir -p "$here/unchanged"
+mkdir -p "$here/unchanged" "$tree"
+# What is no longer here is not to be built there.
+(cd "$tree" && find . -type f -print0) | while read -rd '' name; do
+	[[ -e $name ]] || rm "$tree/$name"
+done
 # What is the same keeps its time, and is not built again.
 git ls-files -z --cached --others --exclude-standard | while read -rd '' name; do
 	cmp --quiet "$name" "$tree/$name" || install -D "$name" "$tree/$name"
