@@ -223,5 +223,9 @@ fn exporting_later_gives_what_is_written_at_once() {
             assert!(!at_once.is_empty(), "{tool} {format}");
             assert_eq!(later, at_once, "{tool} {format}");
         }
+        let json = fs::read(base.with_extension("json")).unwrap();
+        let meta = &serde_json::from_slice::<Value>(&json).unwrap()["meta"];
+        assert_eq!(meta["tool"], tool);
+        assert_eq!(meta["targets"], format!("PID {}", phases.pid()));
     }
 }
