@@ -189,6 +189,14 @@ mod tests {
         stacks
     }
 
+    fn of<'a>(stacks: &'a Stacks, wakers: &'a Wakers, objects: &'a Objects) -> Arrived<'a> {
+        Arrived {
+            stacks,
+            wakers,
+            objects,
+        }
+    }
+
     #[test]
     fn tallies_add_up() {
         let other = Tally {
@@ -218,11 +226,7 @@ mod tests {
     fn what_is_lost_of_a_sum_is_missed_and_the_rest_is_waited_for() {
         let (stacks, wakers) = (two_of_the_same(), Wakers::new(false));
         let objects = Objects::new(false);
-        let arrived = Arrived {
-            stacks: &stacks,
-            wakers: &wakers,
-            objects: &objects,
-        };
+        let arrived = of(&stacks, &wakers, &objects);
         let awaited = StackKey {
             kernel: 20,
             waker: 30,
@@ -248,11 +252,7 @@ mod tests {
     fn processes_that_do_the_same_have_one_sum() {
         let (stacks, wakers) = (two_of_the_same(), Wakers::new(false));
         let objects = Objects::new(false);
-        let arrived = Arrived {
-            stacks: &stacks,
-            wakers: &wakers,
-            objects: &objects,
-        };
+        let arrived = of(&stacks, &wakers, &objects);
         for (per_process, expected) in [(false, 1), (true, 2)] {
             let mut sums = Sums::new(per_process);
             sums.add(key(1, 10), &ONE, arrived);
@@ -270,13 +270,6 @@ mod tests {
         let (mut stacks, wakers) = (two_of_the_same(), Wakers::new(false));
         let objects = Objects::new(false);
         let mut sums = Sums::new(false);
-        fn of<'a>(stacks: &'a Stacks, wakers: &'a Wakers, objects: &'a Objects) -> Arrived<'a> {
-            Arrived {
-                stacks,
-                wakers,
-                objects,
-            }
-        }
         for (pid, user) in [(1, 12), (2, 13)] {
             sums.add(key(pid, user), &ONE, of(&stacks, &wakers, &objects));
         }
