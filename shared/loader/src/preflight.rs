@@ -37,7 +37,10 @@ pub fn check_privileges() -> Result<()> {
 #[must_use]
 pub fn capabilities() -> [(&'static str, bool); 5] {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = effective_capabilities(&status);
+    capabilities_of(effective_capabilities(&status))
+}
+
+fn capabilities_of(effective: u64) -> [(&'static str, bool); 5] {
     [
         ("CAP_BPF", CAP_BPF),
         ("CAP_PERFMON", CAP_PERFMON),
@@ -100,6 +103,15 @@ mod tests {
             Some("capability CAP_PERFMON is")
         );
         assert_eq!(missing_capabilities("").as_deref(), missing(0).as_deref());
+    }
+
+    #[test]
+    fn each_capability_is_had_without_the_others() {
+        for (at, bit) in [39, 38, 19, 34, 21].into_iter().enumerate() {
+            let has = capabilities_of(1 << bit).map(|(_, has)| has);
+            let only: [bool; 5] = std::array::from_fn(|other| other == at);
+            assert_eq!(has, only, "bit {bit}");
+        }
     }
 
     #[test]

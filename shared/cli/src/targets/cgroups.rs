@@ -93,19 +93,11 @@ impl Cgroups {
             found if found.is_empty() => (found, Some(none_runs(&running, name, &mount))),
             found => (found, None),
         };
-        let later = match (found.is_empty(), is_whole_id(name)) {
-            (false, _) => found.iter().map(|container| again(container)).collect(),
-            (_, true) => vec![AwaitedCgroup::OfContainer(name.to_owned())],
-            _ => {
-                let ids = ids_of_name(name, root).into_iter();
-                ids.map(AwaitedCgroup::OfContainer).collect()
-            }
-        };
         let cgroups = found.iter().map(|container| container.cgroup.clone());
         Ok(Cgroups {
             word: name.to_owned(),
             found: cgroups.collect(),
-            later,
+            later: containers_later(&found, name, root),
             missing,
         })
     }
@@ -113,6 +105,19 @@ impl Cgroups {
 
 fn mount() -> Result<CgroupMount, String> {
     CgroupMount::find().map_err(|error| error.to_string())
+}
+
+/// The containers of a name that may be started, or started again: those found, or else
+/// those of which the runtimes know below a root folder.
+fn containers_later(found: &[&Container], name: &str, root: &Path) -> Vec<AwaitedCgroup> {
+    if !found.is_empty() {
+        return found.iter().map(|container| again(container)).collect();
+    }
+    if is_whole_id(name) {
+        return vec![AwaitedCgroup::OfContainer(name.to_owned())];
+    }
+    let ids = ids_of_name(name, root).into_iter();
+    ids.map(AwaitedCgroup::OfContainer).collect()
 }
 
 /// What a container is when it is started again.
@@ -257,13 +262,22 @@ mod tests {
         assert!(error.contains("a, b: give more of it"), "{error}");
         let missing = none_runs(&[], "web", &mount);
         assert!(missing.contains("no such running container"), "{missing}");
-        assert_eq!(
-            [&running[0], &running[3]].map(again),
-            [
-                AwaitedCgroup::OfContainer("abcd1111".to_owned()),
-                AwaitedCgroup::At("/docker/abcd".to_owned()),
-            ]
-        );
+    }
+
+    #[test]
+    fn a_container_that_is_started_again_is_the_one_that_was_found() {
+        let nothing = tempfile::tempdir().unwrap();
+        let later = |found: &[&Container], name| containers_later(found, name, nothing.path());
+        let of = |id: &str| AwaitedCgroup::OfContainer(id.to_owned());
+        let whole = "ab".repeat(32);
+        let running = [container(&whole, "web"), container("", "abcd")];
+        // By its name or the start of its ID, of which no runtime knows any longer.
+        assert_eq!(later(&[&running[0]], "web"), [of(&whole)]);
+        assert_eq!(later(&[&running[0]], "abab"), [of(&whole)]);
+        let at = AwaitedCgroup::At("/docker/abcd".to_owned());
+        assert_eq!(later(&[&running[1]], "abcd"), [at]);
+        assert_eq!(later(&[], &whole), [of(&whole)]);
+        assert_eq!(later(&[], "abab"), []);
     }
 
     #[test]
