@@ -18,7 +18,7 @@ use systemscope_tests::programs::wallclock::start_measuring;
 use systemscope_tests::programs::workload::{install, scratch};
 use systemscope_tests::truth::account::state_of;
 use systemscope_tests::truth::bpf_objects::{loaded, new_since};
-use systemscope_tests::{Finished, Folded, Tool, Turn, WorkloadBuilder, binary, now_ns};
+use systemscope_tests::{Finished, Folded, Running, Tool, Turn, WorkloadBuilder, binary, now_ns};
 
 /// `TOOL -- sh -c SCRIPT`, in a folder.
 fn shell(tool: &str, script: &str) -> Tool {
@@ -295,6 +295,50 @@ fn the_first_of_a_name_is_waited_for() {
             "{row:?}"
         );
     }
+}
+
+/// As a parent says that nobody had the name when it looked, and somebody has it since.
+#[test]
+fn whoever_has_the_name_already_is_the_first() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    let program = folder.path().join("awaited-and-here");
+    install(Path::new("/bin/sleep"), &program);
+    let sleepers = [(); 2].map(|()| {
+        let mut sleep = Command::new(&program);
+        sleep.arg("1000");
+        Running::spawn(sleep, true)
+    });
+    let mut pids = sleepers.each_ref().map(Running::pid);
+    pids.sort_unstable();
+    let flags = "--await awaited-and-here --duration 0.3 --clocks clocks -o folded";
+    let tool = Tool::new("offcputime").args(flags).in_folder(folder.path());
+    tool.start().finish_within(PATIENCE).succeeded();
+    let rows = clocks::read(&folder.path().join("clocks"));
+    let mut measured: Vec<u32> = rows.iter().map(|row| row.pid).collect();
+    measured.sort_unstable();
+    assert_eq!(measured, pids);
+}
+
+#[test]
+fn many_long_names_are_waited_for() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    let names = ["first", "second", "third", "fourth", "fifth"];
+    let names = names.map(|name| format!("{name}-of-five-long-names"));
+    let program = folder.path().join(&names[4]);
+    install(Path::new("/bin/sleep"), &program);
+    let mut tool = Tool::new("offcputime").args("--wait --clocks clocks -o folded");
+    for name in &names {
+        tool = tool.arg("-n").arg(name);
+    }
+    let mut tool = tool.in_folder(folder.path()).start();
+    tool.wait_until_said("Waiting for", PATIENCE);
+    let status = Command::new(&program).arg("0.3").status().unwrap();
+    assert!(status.success());
+    tool.finish_within(PATIENCE).succeeded();
+    let rows = clocks::read(&folder.path().join("clocks"));
+    assert_eq!(rows.len(), 1, "{rows:#?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use systemscope_tests::printed::refusal::{FAILED, WRONG_COMMAND_LINE, assert_refused};
 use systemscope_tests::programs::tool::{EVERYTHING, TOOLS};
 use systemscope_tests::programs::workload::scratch;
-use systemscope_tests::{Folded, Tool, Turn, Workload, binary};
+use systemscope_tests::{Folded, Tool, Turn, Workload, binary, cpus_online};
 
 fn systemscope(arguments: &str) -> Tool {
     Tool::new(EVERYTHING).args(arguments)
@@ -303,6 +303,40 @@ fn the_machine_completions_and_pages_are_told() {
     let info = stdout_of(systemscope("info"));
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     assert!(info.contains(release.trim()), "{info}");
+    let line_of = |path: &str, start: &str| {
+        let text = fs::read_to_string(path).unwrap();
+        let line = text.lines().find(|line| line.starts_with(start)).unwrap();
+        line[start.len()..]
+            .trim_matches([' ', '\t', ':', '"'])
+            .to_owned()
+    };
+    let machine = format!(
+        "{}, {} CPUs: {}",
+        std::env::consts::ARCH,
+        cpus_online(),
+        line_of("/proc/cpuinfo", "model name")
+    );
+    for (name, value) in [
+        ("machine", machine),
+        ("distribution", line_of("/etc/os-release", "PRETTY_NAME=")),
+        ("privileges", "enough".to_owned()),
+        (
+            "kptr_restrict",
+            line_of("/proc/sys/kernel/kptr_restrict", ""),
+        ),
+        (
+            "threads at most",
+            line_of("/proc/sys/kernel/threads-max", ""),
+        ),
+    ] {
+        assert!(
+            info.lines().any(|line| {
+                let found = line.strip_prefix(name);
+                found.is_some_and(|found| found.trim() == value)
+            }),
+            "{name} is not {value}: {info}"
+        );
+    }
     for name in ["BTF", "privileges", "formats", "open files"] {
         assert!(info.lines().any(|line| line.starts_with(name)), "{info}");
     }
@@ -316,6 +350,11 @@ fn the_machine_completions_and_pages_are_told() {
         said("capabilities").contains("CAP_BPF, CAP_PERFMON"),
         "{info}"
     );
+    let functions = said("kernel's functions");
+    assert!(
+        functions.contains("by the kernel") || functions.contains("/proc/kallsyms"),
+        "{info}"
+    );
     // What oncputime says drives its samples where no event is named.
     let oncputime = Tool::new("oncputime").args("-F 49 --duration 1");
     let told = oncputime.run().succeeded().stderr;
@@ -326,10 +365,14 @@ fn the_machine_completions_and_pages_are_told() {
         "{info}"
     );
     for program in TOOLS.into_iter().chain([EVERYTHING]) {
-        for shell in ["bash", "zsh", "fish"] {
+        for (shell, own) in [
+            ("bash", "complete -F _"),
+            ("zsh", "#compdef "),
+            ("fish", "complete -c "),
+        ] {
             let text = stdout_of(systemscope("completions").arg(shell).arg(program));
             assert!(
-                text.contains(program) && text.contains("help"),
+                text.contains(program) && text.contains("help") && text.contains(own),
                 "{shell} {program}"
             );
         }

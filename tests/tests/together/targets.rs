@@ -11,7 +11,9 @@ use systemscope_tests::printed::samples::Sampled;
 use systemscope_tests::programs::simple::known;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::account::threads_of;
-use systemscope_tests::{Line, Tool, Turn, Watch, Workload, WorkloadBuilder, cpus_online, now_ns};
+use systemscope_tests::{
+    Line, Running, Tool, Turn, Watch, Workload, WorkloadBuilder, cpus_online, now_ns,
+};
 
 #[test]
 fn p_takes_several_processes_and_no_others() {
@@ -63,6 +65,32 @@ fn names_are_as_good_as_ids() {
             );
         }
     }
+}
+
+#[test]
+fn a_process_without_its_leader_has_its_name() {
+    let _turn = Turn::share();
+    let program = "
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(1000,)).start()
+open('/proc/self/comm', 'w').write('left-by-leader')
+ctypes.CDLL(None).pthread_exit(0)
+";
+    let mut python = Command::new("/usr/bin/python3");
+    python.args(["-c", program]);
+    let python = Running::spawn(python, true);
+    let stat = format!("/proc/{}/stat", python.pid());
+    while !std::fs::read_to_string(&stat).unwrap().contains(") Z ") {
+        sleep(Duration::from_millis(1));
+    }
+    let tool = Tool::new("offcputime").args("-n left-by-leader");
+    let folded = tool.folded_per_thread(0.3);
+    let pids: HashSet<u32> = folded
+        .lines
+        .iter()
+        .map(|line| line.thread.unwrap().0)
+        .collect();
+    assert_eq!(pids, HashSet::from([python.pid()]), "{folded}");
 }
 
 #[test]

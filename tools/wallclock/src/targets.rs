@@ -125,7 +125,10 @@ mod tests {
     use std::process::Command;
     use std::time::{Duration, Instant};
 
+    use clap::Parser;
+
     use super::*;
+    use crate::Arguments;
 
     #[test]
     fn an_ended_process_is_noticed_and_refused() {
@@ -164,6 +167,16 @@ mod tests {
     fn a_machine_is_never_empty() {
         let mut machine = Targets::whoever(&CgroupFlags::default(), &WaitFlags::default());
         assert!(!machine.all_gone() && !machine.are_awaited());
+    }
+
+    #[test]
+    fn the_first_in_a_cgroup_is_waited_for_where_a_parent_says_so() {
+        let are_awaited = |whether| {
+            let words = ["wallclock", "--cgroup", "/", "--await-members", whether];
+            let arguments = Arguments::parse_from(words);
+            Targets::whoever(&arguments.cgroups, &arguments.wait).are_awaited()
+        };
+        assert!(are_awaited("true") && !are_awaited("false"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use systemscope_tests::printed::clocks;
@@ -10,7 +11,7 @@ use systemscope_tests::printed::refusal::{WRONG_COMMAND_LINE, assert_refused};
 use systemscope_tests::programs::tool::{MEASURING, PATIENCE};
 use systemscope_tests::programs::wallclock::start_measuring;
 use systemscope_tests::programs::workload::scratch;
-use systemscope_tests::{Cgroup, ClockRow, Tool, Turn, Workload, now_ns};
+use systemscope_tests::{Cgroup, ClockRow, Running, Tool, Turn, Workload, now_ns};
 
 use super::among;
 
@@ -91,6 +92,23 @@ fn the_first_in_an_empty_cgroup_is_waited_for() {
     assert_slept(&rows, slept.unwrap());
 }
 
+/// However long nobody came.
+#[test]
+fn the_window_begins_with_the_first() {
+    let _turn = Turn::share();
+    let cgroup = Cgroup::new("late");
+    let folder = scratch();
+    let tool = Tool::new("offcputime").arg("--cgroup").arg(cgroup.folder());
+    let tool = tool.args("--wait --duration 0.2 --clocks clocks -o folded");
+    let mut running = tool.in_folder(folder.path()).start();
+    running.wait_until_said("Waiting for", PATIENCE);
+    std::thread::sleep(Duration::from_millis(500));
+    let (pid, _) = sleep_inside(&cgroup);
+    running.finish_within(PATIENCE).succeeded();
+    let rows = clocks::read(&folder.path().join("clocks"));
+    assert!(rows.iter().any(|row| row.pid == pid), "{pid}: {rows:#?}");
+}
+
 /// clone3(2) puts a process into a cgroup without moving it there.
 #[test]
 fn who_is_born_in_an_empty_cgroup_is_waited_for() {
@@ -105,6 +123,25 @@ fn who_is_born_in_an_empty_cgroup_is_waited_for() {
     });
     assert_eq!(rows.len(), 1, "{rows:#?}");
     assert_slept(&rows, slept.unwrap());
+}
+
+/// As a parent says that nobody was inside when it looked, and somebody came since.
+#[test]
+fn who_is_inside_already_is_the_first() {
+    let _turn = Turn::share();
+    let cgroup = Cgroup::new("member");
+    let mut sleep = Command::new("sleep");
+    sleep.arg("1000");
+    let sleep = Running::spawn(sleep, true);
+    cgroup.take(sleep.pid());
+    let folder = scratch();
+    let tool = Tool::new("offcputime").arg("--cgroup").arg(cgroup.folder());
+    let tool = tool.args("--wait --await-members true --duration 0.3 --clocks clocks -o folded");
+    let running = tool.in_folder(folder.path()).start();
+    running.finish_within(PATIENCE).succeeded();
+    let rows = clocks::read(&folder.path().join("clocks"));
+    let pids: Vec<u32> = rows.iter().map(|row| row.pid).collect();
+    assert_eq!(pids, [sleep.pid()]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What wallclock says of several processes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -8,7 +9,7 @@ use systemscope_tests::programs::process::children_of;
 use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::wallclock::{Run, assert_marked};
 use systemscope_tests::programs::workload::scratch;
-use systemscope_tests::{Folded, Running, Tool, Turn};
+use systemscope_tests::{Folded, Running, Tool, Turn, Workload};
 
 /// A shell with so many children, all asleep.
 fn family(children: usize) -> (Running, Vec<u32>) {
@@ -84,6 +85,48 @@ fn children_stand_below_their_parents_and_the_busiest_have_tables() {
     assert_eq!(together.marked("_[o]").total() / 1_000_000, 8, "{together}");
     let first = format!("sleep-{}", children[0]);
     assert!(together.comms().contains(first.as_str()), "{together}");
+}
+
+#[test]
+fn a_hundred_processes_have_files_and_of_more_those_that_are_busiest() {
+    let _turn = Turn::share();
+    let (shell, children) = family(100);
+    let mut pids: Vec<String> = children.iter().map(u32::to_string).collect();
+    let told_of = |pids: &[String]| {
+        let run = Run::with_prefix(&pids.join(","), "-d 1");
+        let told = String::from_utf8(run.finished.stdout.clone()).unwrap();
+        let is_folder = |path: &&PathBuf| path.ends_with("combined.folded");
+        let folders = run.files.iter().filter(is_folder).count() - 1;
+        (told, folders, run.text("base_processes", ".txt"))
+    };
+    let (told, folders, report) = told_of(&pids);
+    assert_eq!(folders, 100);
+    assert!(told.contains("\nEach process "), "{told}");
+    assert!(!report.contains("Files of their own"), "{report}");
+    pids.push(shell.pid().to_string());
+    let (told, folders, report) = told_of(&pids);
+    assert_eq!(folders, 100);
+    assert!(told.contains("\nSome processes "), "{told}");
+    assert!(
+        report.contains("Files of their own: the 100 processes that"),
+        "{report}"
+    );
+}
+
+#[test]
+fn stacks_of_all_are_under_the_names_of_processes_and_not_of_threads() {
+    let _turn = Turn::share();
+    let (first, second) = (Workload::plain("births"), Workload::plain("simple"));
+    let pids = [&first, &second].map(|workload| workload.pid().to_string());
+    let run = Run::with_prefix(&pids.join(","), "-d 1");
+    let is_together = |path: &&PathBuf| path.ends_with("base/combined.folded");
+    let together = run.files.iter().find(is_together).unwrap();
+    let together = Folded::parse(&std::fs::read(together).unwrap());
+    let [first, second] = pids;
+    let wanted = [format!("births-{first}"), format!("simple-{second}")];
+    let mut comms: Vec<&str> = together.comms().into_iter().collect();
+    comms.sort_unstable();
+    assert_eq!(comms, wanted);
 }
 
 #[test]
