@@ -323,6 +323,17 @@ mod tests {
         let [g, h] = ["g", "h"].map(|name| change(&diff.functions, name));
         assert!(!g.is_significant() && !h.is_significant());
         assert_eq!(g.difference(), 0.0);
+        // What never varies has not changed if it is as it was.
+        let certain = Rate {
+            deviation: 0.0,
+            ..g.before
+        };
+        let same = Change {
+            before: certain,
+            after: certain,
+            ..g.clone()
+        };
+        assert!(!same.is_significant());
         let order: Vec<&str> = diff
             .functions
             .iter()

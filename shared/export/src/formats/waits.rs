@@ -91,8 +91,11 @@ mod tests {
             };
             profile.add(waits, weight);
         }
-        let other = sample(&mut profile, "reader", &["rest"], &["wait"], None);
-        profile.add(other, weight(1_000_000_000));
+        // Time that is not blocked is none of it.
+        for (state, value) in [(State::Blocked, 1_000_000_000), (State::Runnable, 1 << 40)] {
+            let other = sample(&mut profile, "reader", &["rest"], &["wait"], Some(state));
+            profile.add(other, weight(value));
+        }
         let text = written(|writer| {
             let written = Waits.write(&profile, &Options::default(), writer);
             written.map(|_| ())

@@ -115,6 +115,17 @@ mod tests {
     }
 
     #[test]
+    fn the_last_of_an_id_names_it_in_whatever_order_they_are() {
+        for names in [["first", "last"], ["last", "first"]] {
+            let mut profile = Profile::new(Unit::Nanoseconds);
+            for name in names {
+                thread(&mut profile, ID, name, 5 + u64::from(name == "last"));
+            }
+            assert_eq!(LastNames::of(&profile).get(ID), Some("last"));
+        }
+    }
+
+    #[test]
     fn a_thread_stays_whole_whatever_it_was_called_before() {
         let mut profile = times();
         let last = LastNames::of(&profile);
