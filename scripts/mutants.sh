@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
-# cargo-mutants over the packages of shared/ and tools/, or those named, one after
-# the other: what is missed, and how many of each. Its reports are kept in
-# TARGET/mutants/packages/PACKAGE.
+# mutants.sh [PACKAGE...]: holds the changes that cargo-mutants makes to the packages of
+# shared/ and tools/, or to those named, against all tests: scripts/mutants/ has how. Those
+# that cannot be built in beside others are held against the packages' own tests, one at a
+# time. Their reports are kept in TARGET/mutants/packages/apart/PACKAGE.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-out=${TARGET:-target}/mutants/packages
+cargo=${CARGO:-cargo}
+out=$(realpath "${TARGET:-target}")/mutants/packages
 # Half of the time goes into linking otherwise.
 export CARGO_PROFILE_TEST_DEBUG=0
-packages=(shared/* tools/*)
 
-if ! cargo mutants --version >/dev/null 2>&1; then
-	cargo install cargo-mutants --locked
+if ! "$cargo" mutants --version >/dev/null 2>&1; then
+	"$cargo" install cargo-mutants --locked
 fi
 
-# The tests that judge a package: those that neither need root nor take long.
-tests_of() {
+# A package's own tests: those that neither need root nor take long.
+own_tests() {
 	case $1 in
 	unwind) echo --lib --test fixtures --test readelf ;;
 	symbolize) echo --lib --test names --test debug_files --test hostile ;;
@@ -25,20 +26,20 @@ tests_of() {
 	esac
 }
 
-wanted() {
-	local name=$1
-	shift
-	[[ $# == 0 || " $* " == *" $name "* ]]
-}
+mkdir -p "$out"
+"$cargo" mutants --workspace --list --json >"$out/listed.json"
+scripts/as-root.sh python3 -B scripts/mutants "$out/listed.json" "$out" "$@"
 
-for package in "${packages[@]##*/}"; do
-	wanted "$package" "$@" || continue
-	read -ra tests < <(tests_of "$package")
+for package in shared/* tools/*; do
+	mapfile -t apart < <(sed -n "s|^$package/|--re=$package/|p" "$out/apart.txt")
+	package=${package##*/}
+	((${#apart[@]})) || continue
+	read -ra tests < <(own_tests "$package")
 	# No others are built, either.
 	tests=("${tests[@]/#/--cargo-arg=}")
-	mkdir -p "$out/$package"
-	echo "==> Mutants of $package" >&2
+	mkdir -p "$out/apart/$package"
+	echo "==> ${#apart[@]} changes of $package, one at a time" >&2
 	# What is missed is to be read, not to end this.
-	cargo mutants --package "$package" --output "$out/$package" \
-		--no-shuffle "${tests[@]}" || [[ $? == [23] ]]
+	"$cargo" mutants --package "$package" --output "$out/apart/$package" \
+		--no-shuffle "${apart[@]}" "${tests[@]}" || [[ $? == [23] ]]
 done
