@@ -50,15 +50,15 @@ class Build:
         """Brings the copy up to date; what is the same keeps its time."""
         command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         listing = subprocess.run(command, cwd=self.repository, check=True, stdout=subprocess.PIPE)
-        self.files = [name for name in os.fsdecode(listing.stdout).split("\0") if name]
-        self.files = [name for name in self.files if (self.repository / name).exists()]
-        known = set(self.files) | set(FETCHED)
+        files = [name for name in os.fsdecode(listing.stdout).split("\0") if name]
+        files = [name for name in files if (self.repository / name).exists()]
+        known = set(files) | set(FETCHED)
         for path in self.tree.rglob("*") if self.tree.exists() else ():
             name = str(path.relative_to(self.tree))
             if not path.is_dir() and name not in known:
                 path.unlink()
         changed = {change["file"] for change in self.wanted}
-        for name in set(self.files) - changed:
+        for name in set(files) - changed:
             self.put(name, (self.repository / name).read_bytes())
             shutil.copymode(self.repository / name, self.tree / name)
         for name in FETCHED:
