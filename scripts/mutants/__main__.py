@@ -3,11 +3,14 @@ tools/, or to those named, against all tests.
 
 LIST is what `cargo mutants --list --json` printed. All changes are built in at once, in FOLDER,
 and a variable says which is made: to build one takes longer than most tests do. FOLDER/apart.txt
-gets a regular expression for each that cannot be built in so.
+gets a regular expression for each that cannot be built in so. FOLDER/judged.jsonl gets a line for
+each that was held against tests: a later run asks no test again that did not notice, and none
+about what was noticed. Who changed a test removes the file.
 """
 
 import collections
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -25,15 +28,27 @@ BUDGETS = (20, int(os.environ.get("PATIENCE", "120")))
 class Judge:
     """Which changes are noticed, by which test."""
 
-    def __init__(self, build, runner, tests):
-        self.build, self.runner = build, runner
+    def __init__(self, build, runner, tests, journal):
+        self.build, self.runner, self.journal = build, runner, journal
         self.reaching = collections.defaultdict(list)
         for test in tests:
             for function in test.reaches:
                 self.reaching[function].append(test)
-        self.noticed = {}
+        self.noticed, self.asked = {}, collections.defaultdict(set)
         self.by_file = collections.defaultdict(collections.Counter)
         self.lock = threading.Lock()
+        numbers = {change["name"]: number for number, change in build.numbered.items()}
+        for line in journal.read_text(encoding="utf-8").splitlines() if journal.exists() else ():
+            name, by, how, asked = json.loads(line)
+            if name in numbers:
+                self.note(numbers[name], by, how, asked)
+
+    def note(self, number, by, how, asked):
+        """Takes down that a test noticed a change, if one did, and which did not."""
+        self.asked[number].update(asked)
+        if by is not None:
+            self.noticed[number] = (by, how)
+            self.by_file[self.build.numbered[number]["file"]][by] += 1
 
     def order(self, change):
         """Which tests come first: what noticed other changes in the file, then the quick."""
@@ -44,18 +59,27 @@ class Judge:
     def judge(self, number, budget, is_wanted):
         """Holds a change against tests, those for which is_wanted, until one notices."""
         change = self.build.numbered[number]
-        tests = [test for test in self.reaching[change["function"]] if is_wanted(test)]
+        tests = [
+            test for test in self.reaching[change["function"]]
+            if is_wanted(test) and test.name not in self.asked[number]
+        ]
         tests.sort(key=self.order(change))
-        test, how = self.runner.quick_that_notices([t for t in tests if t.is_quick()], number)
-        for candidate in (t for t in tests if not t.is_quick()):
+        quick = [test for test in tests if test.is_quick()]
+        by, how = self.runner.quick_that_notices(quick, number)
+        asked = [] if how else [test.name for test in quick]
+        for test in (t for t in tests if not t.is_quick()):
             if how or budget < 0:
                 break
-            budget -= candidate.took
-            test, how = candidate, self.runner.notices(candidate, number)
-        if how:
-            with self.lock:
-                self.noticed[number] = (test.name, how)
-                self.by_file[change["file"]][test.name] += 1
+            budget -= test.took
+            how = self.runner.notices(test, number)
+            if how:
+                by = test
+            else:
+                asked.append(test.name)
+        by = by and by.name
+        with self.lock, self.journal.open("a", encoding="utf-8") as journal:
+            self.note(number, by, how, asked)
+            print(json.dumps([change["name"], by, how, asked]), file=journal)
 
     def judge_all(self, cpus):
         """Quick tests first, many at a time; then those that hold times, in peace."""
@@ -113,7 +137,7 @@ def main():
     cpus = len(os.sched_getaffinity(0))
     passed = runner.reach(tests, cpus)
     print(f"Of {len(tests)} tests {len(passed)} are of use here", file=sys.stderr)
-    judge = Judge(build, runner, passed)
+    judge = Judge(build, runner, passed, pathlib.Path(folder) / "judged.jsonl")
     judge.judge_all(cpus)
     judge.report()
     apart.write_text("".join(f"{re.escape(name)}\n" for name in build.apart), encoding="utf-8")

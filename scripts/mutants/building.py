@@ -75,13 +75,16 @@ class Build:
             path.write_bytes(content)
 
     def set_apart(self):
-        """Those changes that are in no function, or in one that cannot ask."""
+        """Those changes that are in no function, or in one that cannot ask. And those that
+        yield what is borrowed for changing where it is not: the compiler would blame them all."""
         sources = {}
         for change in self.wanted:
             text = (self.repository / change["file"]).read_text(encoding="utf-8")
             source = sources.setdefault(change["file"], changes.Source(text, [], 1))
             if not source.can_ask(change):
                 self.apart.append(change["name"])
+            elif changes.is_iterator(change) and "Box::leak(" in change["replacement"]:
+                self.unviable.append(change["name"])
 
     def build_in(self):
         """Writes the sources with all changes but those apart or unviable."""

@@ -10,6 +10,8 @@ it is:
             _ => { self.second() + 1 }
         }
     }
+
+One that returns an iterator of a type that only the compiler can name returns one of several.
 """
 
 import collections
@@ -61,13 +63,11 @@ class Source:
         return tuple(self.lines[end["line"] - 1] + end["column"] - 1 for end in ends)
 
     def can_ask(self, change):
-        """Whether the change is in the body of a function that can ask whether it is made. One
-        that returns what only the compiler can name cannot have several bodies."""
+        """Whether the change is in the body of a function that can ask whether it is made."""
         if change["function"] is None:
             return False
         begin, _ = self.span(change["function"])
-        signature = self.text[begin : opening_brace(self.text, begin)]
-        return not CONSTANT.search(signature) and "impl " not in change["function"]["return_type"]
+        return not CONSTANT.search(self.text[begin : opening_brace(self.text, begin)])
 
     def within(self, begin, end):
         """The text from one place to another, with the functions in it changed."""
@@ -83,13 +83,30 @@ class Source:
 
     def changed(self, function, body):
         """The body of a function that asks which of its changes is made."""
-        first, arms = self.next, ""
+        first, bodies = self.next, []
         for change in self.functions[function]:
             begin, end = self.span(change)
             whole = self.text[body:begin] + change["replacement"] + self.text[end : function[1]]
-            arms += f"{self.next} => {whole}\n"
+            bodies.append((self.next, whole))
             self.numbered[self.next] = dict(change, function=first)
             self.next += 1
-        unchanged = self.within(body, function[1])
-        return f"{{ match crate::mutants::made({first}) {{\n{arms}_ => {unchanged}\n}} }}"
+        bodies.append(("_", self.within(body, function[1])))
+        if is_iterator(self.functions[function][0]):
+            bodies = one_type(bodies)
+        arms = ",\n".join(f"{number} => {whole}" for number, whole in bodies)
+        return f"{{ match crate::mutants::made({first}) {{\n{arms}\n}} }}"
+
+
+def is_iterator(change):
+    """Whether the change's function returns an iterator of a type that has no name."""
+    return "impl Iterator" in change["function"]["return_type"]
+
+
+def one_type(bodies):
+    """Bodies that each have a type of their own, made one type."""
+    last = len(bodies) - 1
+    for depth, (number, whole) in enumerate(bodies):
+        for which in ["First"] * (depth < last) + ["Second"] * depth:
+            whole = f"crate::mutants::One::{which}({whole})"
+        yield number, whole
 

@@ -40,3 +40,21 @@ pub(crate) fn made(first: u32) -> u32 {
     }
     *number
 }
+
+/// An iterator that is one of two.
+#[derive(Clone)]
+pub(crate) enum One<A, B> {
+    First(A),
+    Second(B),
+}
+
+impl<A: Iterator, B: Iterator<Item = A::Item>> Iterator for One<A, B> {
+    type Item = A::Item;
+
+    fn next(&mut self) -> Option<A::Item> {
+        match self {
+            One::First(iterator) => iterator.next(),
+            One::Second(iterator) => iterator.next(),
+        }
+    }
+}
