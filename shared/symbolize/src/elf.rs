@@ -405,6 +405,8 @@ mod tests {
         assert_eq!(addresses, expected);
         let data = [0x40_2000, 0x40_3000, 0x40_47ff, 0x40_4800].map(|at| elf.has_data(at));
         assert_eq!(data, [false, true, true, false]);
+        let mapped = [0, 0x1000, 0x2000].map(|offset| elf.mapped_address(offset));
+        assert_eq!(mapped, [None, Some(0x40_1000), None]);
         let elf = with(
             &file,
             vec![segment(PT_LOAD, PF_R | PF_X, 0x1234, 0x40_1234, 0x1000)],

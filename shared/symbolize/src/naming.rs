@@ -55,13 +55,12 @@ impl Symbolizer {
         });
         match read {
             Ok((module, found)) => {
-                let module = Arc::new(module);
-                self.images.set_module(index, Arc::clone(&module));
+                self.images.set_module(index, Arc::new(module));
                 let location = |offset| Location::File {
                     file: index,
                     offset,
                 };
-                self.keep_found(found, location, &module);
+                self.keep_found(found, location);
             }
             Err(error) => {
                 self.losses.unread_files += 1;
@@ -104,8 +103,7 @@ impl Symbolizer {
         match read {
             Ok((build_id, found)) => {
                 self.vdso = Arc::new(self.vdso.with_build_id(build_id));
-                let module = Arc::clone(&self.vdso);
-                self.keep_found(found, |offset| Location::Vdso { offset }, &module);
+                self.keep_found(found, |offset| Location::Vdso { offset });
             }
             Err(error) => self.losses.note("[vdso]", error),
         }
@@ -155,17 +153,11 @@ impl Symbolizer {
         }
     }
 
-    /// Keeps what was found in a file.
-    fn keep_found(
-        &mut self,
-        found: HashMap<u64, Found>,
-        location: impl Fn(u64) -> Location,
-        module: &Arc<Module>,
-    ) {
+    /// Keeps what was found in a file, of which all is known but that.
+    fn keep_found(&mut self, found: HashMap<u64, Found>, location: impl Fn(u64) -> Location) {
         for (offset, found) in found {
             let location = location(offset);
             let frame = Frame {
-                module: Some(Arc::clone(module)),
                 address: Some(found.address),
                 source: found.place.source,
                 inlined: found.place.inlined,
@@ -252,4 +244,48 @@ pub(crate) fn find_at_offsets(
         (offset, found)
     });
     Ok(found.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a kernel tells that there is not.
+    fn tell(addresses: &[u64]) -> Option<Vec<String>> {
+        let told = addresses.iter().map(|address| match address {
+            0x1001 => "__traceiter_sched_switch+0x1/0x60",
+            _ => "schedule+0x20/0x140",
+        });
+        Some(told.map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn kernel_functions_are_what_the_kernel_tells() {
+        let mut symbolizer = Symbolizer::new();
+        symbolizer.ask_kernel(tell);
+        let located = symbolizer.locate_kernel(&[0x1001, 0x2021], true);
+        let unnamed = symbolizer.frame(located[1]);
+        assert_eq!((&*unnamed.name, unnamed.has_symbol), ("[unknown]", false));
+        symbolizer.resolve(located.iter().copied());
+        let frames = symbolizer.frames(&located);
+        // The tracer's own frame is none of them.
+        assert_eq!(frames.len(), 1);
+        let (name, place) = (&*frames[0].name, (frames[0].address, frames[0].offset));
+        assert_eq!((name, place), ("schedule", (Some(0x2020), Some(0x20))));
+        assert_eq!(frames[0].kind, FrameKind::Kernel);
+        // It is not asked for what is named.
+        symbolizer.ask_kernel(|addresses| Some(vec!["other+0x1/0x2".to_owned(); addresses.len()]));
+        symbolizer.resolve(located.iter().copied());
+        assert_eq!(symbolizer.frames(&located), frames);
+    }
+
+    #[test]
+    fn a_kernel_that_hides_its_addresses_is_asked_no_more() {
+        let mut symbolizer = Symbolizer::new();
+        symbolizer.ask_kernel(tell);
+        symbolizer.losses.kernel_hidden = true;
+        let located = symbolizer.locate_kernel(&[0x2021], true);
+        symbolizer.resolve(located.iter().copied());
+        assert!(!symbolizer.frame(located[0]).has_symbol);
+    }
 }

@@ -295,6 +295,20 @@ mod tests {
     }
 
     #[test]
+    fn below_all_code_nothing_is_looked_up() {
+        let process = Process {
+            pid: std::process::id(),
+            instance: 1,
+        };
+        let mut symbolizer = Symbolizer::new();
+        let located = symbolizer.locate(process, &[0, LOWEST_ADDRESS - 1], true);
+        assert_eq!(located, [Location::Unknown; 2]);
+        assert_eq!(symbolizer.code(process), []);
+        symbolizer.locate(process, &[LOWEST_ADDRESS], true);
+        assert_ne!(symbolizer.code(process), []);
+    }
+
+    #[test]
     fn a_later_program_has_taken_the_place_of_an_earlier_one() {
         let pid = std::process::id();
         let process = |instance| Process { pid, instance };

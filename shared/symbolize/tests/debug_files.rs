@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{Running, Workshop, run, symbolizer};
+use symbolize::{Frame, Sources};
 
 const SOURCE: &str = r#"
 #include <stdio.h>
@@ -20,6 +21,10 @@ int main(void) {
     pause();
 }
 "#;
+
+/// A build ID, and where the debug file of it is looked for.
+const BUILD_ID: &str = "-Wl,--build-id=0xabcdef0123456789abcdef0123456789abcdef01";
+const BY_BUILD_ID: &str = "debug/.build-id/ab/cdef0123456789abcdef0123456789abcdef01.debug";
 
 fn objcopy(arguments: &[&str], paths: &[&Path]) {
     run(Command::new("objcopy").args(arguments).args(paths));
@@ -56,9 +61,7 @@ fn without_its_debug_file_a_stripped_program_has_no_names() {
 #[test]
 fn by_build_id() {
     let workshop = Workshop::new();
-    let id = "-Wl,--build-id=0xabcdef0123456789abcdef0123456789abcdef01";
-    let debug = workshop.path("debug/.build-id/ab/cdef0123456789abcdef0123456789abcdef01.debug");
-    let program = split(&workshop, &debug, id);
+    let program = split(&workshop, &workshop.path(BY_BUILD_ID), BUILD_ID);
     let mut symbolizer = symbolizer(&[&workshop.path("debug")]);
     assert_eq!(Running::start(&program).names(&mut symbolizer), ["hidden"]);
 }
@@ -114,4 +117,81 @@ fn a_debug_file_of_the_same_build_may_have_been_changed_since() {
     objcopy(&["--remove-section=.debug_str"], &[&debug]);
     let found = Running::start(&program).names(&mut symbolizer(&[]));
     assert_eq!(found, ["hidden"]);
+}
+
+#[test]
+fn what_a_program_has_itself_is_not_looked_for_elsewhere() {
+    for (flag, sources) in [("-g0", Sources::None), ("-g", Sources::Lines)] {
+        let workshop = Workshop::new();
+        let flags = ["-O1", flag, BUILD_ID];
+        let program = workshop.build("cc", SOURCE, "program", &flags);
+        // A shorter name would be preferred.
+        let other = workshop.build("cc", &SOURCE.replace("hidden", "bad"), "other", &flags);
+        let debug = workshop.path(BY_BUILD_ID);
+        std::fs::create_dir_all(debug.parent().unwrap()).unwrap();
+        objcopy(&["--only-keep-debug"], &[&other, &debug]);
+        let mut symbolizer = symbolizer(&[&workshop.path("debug")]);
+        symbolizer.look_up_sources(sources);
+        let found = Running::start(&program).names(&mut symbolizer);
+        assert_eq!(found, ["hidden"], "{flag}");
+    }
+}
+
+/// Prints an address in `inner`, which is inlined into `outer`.
+const INLINED: &str = r#"
+#include <stdio.h>
+#include <unistd.h>
+extern char here;
+static inline __attribute__((always_inline)) void inner(void) {
+    __asm__ volatile(".globl here\nhere: nop");
+}
+__attribute__((noinline)) void outer(void) {
+    inner();
+}
+int main(void) {
+    printf("%p\n", (void *)&here);
+    fflush(stdout);
+    outer();
+    pause();
+}
+"#;
+
+#[test]
+fn source_lines_are_in_the_program_or_in_its_debug_file() {
+    let workshop = Workshop::new();
+    let flags = ["-O1", "-g", BUILD_ID];
+    let program = workshop.build("cc", INLINED, "program", &flags);
+    let frame = |sources: Sources| {
+        let running = Running::start(&program);
+        let mut symbolizer = symbolizer(&[&workshop.path("debug")]);
+        symbolizer.look_up_sources(sources);
+        let located = running.locate(&mut symbolizer);
+        symbolizer.resolve(located.iter().copied());
+        symbolizer.frame(located[0])
+    };
+    let lines_in = |frame: &Frame| {
+        let inlined = frame.inlined.iter();
+        let sources = inlined.map(|inlined| (&inlined.name, &inlined.source));
+        let sources = [(&frame.name, &frame.source)].into_iter().chain(sources);
+        let lines = sources.filter_map(|(name, source)| {
+            let source = source.as_ref()?;
+            assert!(source.file.ends_with("/program.c"), "{source:?}");
+            Some(format!("{name}:{}", source.line))
+        });
+        lines.collect::<Vec<_>>()
+    };
+    let are_right = || {
+        let asked = [Sources::None, Sources::Lines, Sources::Inlined];
+        let [none, lines, inlined] = asked.map(|sources| lines_in(&frame(sources)));
+        assert!(none.is_empty(), "{none:?}");
+        assert_eq!(lines, ["outer:9"]);
+        assert_eq!(inlined, ["outer:9", "inner:6"]);
+    };
+    are_right();
+    // Only the symbols stay.
+    let debug = workshop.path(BY_BUILD_ID);
+    std::fs::create_dir_all(debug.parent().unwrap()).unwrap();
+    objcopy(&["--only-keep-debug"], &[&program, &debug]);
+    objcopy(&["--strip-debug"], &[&program]);
+    are_right();
 }

@@ -83,3 +83,84 @@ fn take(room: &mut u64, size: u64) -> Result<()> {
         .ok_or_else(|| invalid("too much debug information"))?;
     Ok(())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::{ErrorKind, Write};
+
+    use super::*;
+
+    const PROGRAM_BITS: u32 = 1;
+
+    /// Asks a file that has the section's name and then its contents.
+    fn ask<T>(section: Section, contents: &[u8], question: impl FnOnce(&Elf<'_>) -> T) -> T {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[b"name\0", contents].concat()).unwrap();
+        let mut names = section_of(3, 0, 5);
+        names.offset = 0;
+        let elf = Elf {
+            file: &file,
+            wide: true,
+            segments: Vec::new(),
+            sections: vec![section, names],
+            section_names: 1,
+        };
+        question(&elf)
+    }
+
+    fn section_of(kind: u32, flags: u64, size: usize) -> Section {
+        Section {
+            name: 0,
+            kind,
+            flags,
+            offset: 5,
+            size: size as u64,
+            link: 0,
+        }
+    }
+
+    #[test]
+    fn only_a_section_with_bytes_in_the_file_has_contents() {
+        let has = |kind: u32, size: usize, name: &[u8]| {
+            let section = section_of(kind, 0, size);
+            ask(section, b"some", |elf| elf.has_contents(name))
+        };
+        assert!(has(PROGRAM_BITS, 4, b"name\0"));
+        assert!(!has(PROGRAM_BITS, 4, b"other\0"));
+        assert!(!has(PROGRAM_BITS, 0, b"name\0"));
+        assert!(!has(NO_BITS, 4, b"name\0"));
+    }
+
+    #[test]
+    fn contents_are_read_up_to_the_end_of_the_file_if_there_is_room() {
+        let read = |kind: u32, size: usize, mut room: u64| {
+            let section = section_of(kind, 0, size);
+            let read = ask(section, b"some", |elf| elf.contents(b"name\0", &mut room));
+            read.map_err(|error| error.kind()).map(|read| (read, room))
+        };
+        assert_eq!(read(PROGRAM_BITS, 4, 6), Ok((b"some".to_vec(), 2)));
+        assert_eq!(read(PROGRAM_BITS, 4, 4), Ok((b"some".to_vec(), 0)));
+        assert_eq!(read(PROGRAM_BITS, 4, 3), Err(ErrorKind::InvalidData));
+        assert_eq!(read(PROGRAM_BITS, 5, 6), Err(ErrorKind::InvalidData));
+        assert_eq!(read(PROGRAM_BITS, 6, 6), Err(ErrorKind::InvalidData));
+        assert_eq!(read(NO_BITS, 4, 6), Ok((Vec::new(), 6)));
+    }
+
+    #[test]
+    fn contents_are_unpacked() {
+        let text = b"text ".repeat(100);
+        let read = |kind: u32, packed: &[u8]| {
+            let header = [u64::from(kind), text.len() as u64, 1].map(u64::to_le_bytes);
+            let contents = [&header.concat(), packed].concat();
+            let section = section_of(PROGRAM_BITS, COMPRESSED, contents.len());
+            let room = &mut (1 << 20);
+            ask(section, &contents, |elf| elf.contents(b"name\0", room)).ok()
+        };
+        let zlib = miniz_oxide::deflate::compress_to_vec_zlib(&text, 6);
+        let zstd = zstd::bulk::compress(&text, 0).unwrap();
+        assert_eq!(read(ZLIB, &zlib), Some(text.clone()));
+        assert_eq!(read(ZSTD, &zstd), Some(text.clone()));
+        assert_eq!(read(3, &text), None);
+    }
+}

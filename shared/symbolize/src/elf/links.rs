@@ -2,9 +2,9 @@
 
 use super::{Elf, Fields, read};
 
-/// Longest section or segment read here.
+/// Longest section or segment of notes read here.
 const MOST_BYTES: u64 = 64 << 10;
-/// Sections and segments of notes looked at.
+/// How many of them are looked at.
 const MOST_PLACES: usize = 64;
 
 const PT_NOTE: u32 = 4;
@@ -29,9 +29,6 @@ impl Elf<'_> {
     /// The `.gnu_debuglink` section: name and CRC-32 of the debug file.
     pub(crate) fn debug_link(&self) -> Option<(String, u32)> {
         let section = self.section(b".gnu_debuglink\0")?;
-        if section.size > MOST_BYTES {
-            return None;
-        }
         let name = self.name(section.offset)?;
         // The checksum follows the name and its zero byte, 4-aligned.
         let at = (name.len() + 1).next_multiple_of(4) as u64;

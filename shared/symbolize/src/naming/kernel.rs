@@ -123,7 +123,12 @@ mod tests {
                 told(program, Some("bpf"), 0x101f)
             );
         }
-        for function in ["bpf_prog_run_xdp", "bpf_prog_put", "bpf_trampoline_enter"] {
+        for function in [
+            "bpf_prog_run_xdp",
+            "bpf_prog_put",
+            "bpf_prog_add",
+            "bpf_trampoline_enter",
+        ] {
             assert_eq!(
                 named(&format!("{function}+0x1/0x9")),
                 told(function, None, 0x101f)
@@ -162,5 +167,15 @@ mod tests {
         assert_eq!(names(tell_none), [None, read(), None]);
         assert_eq!(names(tell_one), [Some("f".to_owned()), read(), None]);
         assert_eq!(names(|_| None), [None, read(), None]);
+    }
+
+    #[test]
+    fn the_build_id_is_that_of_a_note() {
+        let notes = std::fs::read("/sys/kernel/notes").unwrap();
+        let build_id = build_id(None).unwrap();
+        let sizes_and_kind = [4, build_id.len() as u32, 3].map(u32::to_le_bytes).concat();
+        let note = [&sizes_and_kind, &b"GNU\0"[..], &build_id].concat();
+        assert!(notes.windows(note.len()).any(|part| part == note));
+        assert_eq!(super::build_id(Some("no such module")), None);
     }
 }

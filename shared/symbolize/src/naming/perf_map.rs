@@ -229,12 +229,13 @@ mod tests {
         let wanted = Wanted::new((0..ADDRESSES as u64).collect());
         let read = |lines: usize| {
             let mut file = tempfile::tempfile().unwrap();
-            let map = "0 ffffff all\n".repeat(lines);
+            let map = "0 ffffff all\n".repeat(lines - 1) + "0 ffffff last\n";
             file.write_all(map.as_bytes()).unwrap();
-            parse(&file, &wanted).is_ok()
+            let names = parse(&file, &wanted).ok()?;
+            names[0].clone()
         };
-        assert!(read(MOST_MATCHES / ADDRESSES));
-        assert!(!read(MOST_MATCHES / ADDRESSES + 1));
+        assert_eq!(read(MOST_MATCHES / ADDRESSES).as_deref(), Some("last"));
+        assert_eq!(read(MOST_MATCHES / ADDRESSES + 1), None);
     }
 
     /// A map of this process, which is there as long as this is.

@@ -103,7 +103,7 @@ impl Looker<'_> {
                 return None;
             }
             let source = frame.location.and_then(|location| {
-                let line = location.line.filter(|line| *line > 0)?;
+                let line = location.line?;
                 Some((location.file?.to_owned(), line))
             });
             let name = frame.function.and_then(|function| {
@@ -172,4 +172,102 @@ fn depth(dwarf: &Dwarf<Slice<'_>>, unit: &UnitHeader<Slice<'_>>) -> gimli::Resul
         }
     }
     Ok(deepest)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const UNIT: u8 = 1;
+    const FUNCTION: u8 = 2;
+    const INLINED: u8 = 3;
+    const BLOCK: u8 = 4;
+    const LAST_BLOCK: u8 = 5;
+    /// Each with its tag, whether others are in it, its attributes and their forms:
+    /// DW_AT_low_pc, DW_AT_high_pc as a size, DW_AT_linkage_name.
+    const ABBREVIATIONS: [&[u8]; 5] = [
+        &[UNIT, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0],
+        &[FUNCTION, 0x2e, 1, 0x11, 0x01, 0x12, 0x06, 0, 0],
+        &[INLINED, 0x1d, 1, 0x11, 0x01, 0x12, 0x06, 0x6e, 0x08, 0, 0],
+        &[BLOCK, 0x0b, 1, 0, 0],
+        &[LAST_BLOCK, 0x0b, 0, 0, 0],
+    ];
+
+    /// An entry that takes 16 bytes from the address 0x1000 on.
+    fn placed(abbreviation: u8) -> Vec<u8> {
+        let place = [&0x1000_u64.to_le_bytes()[..], &16_u32.to_le_bytes()].concat();
+        [vec![abbreviation], place].concat()
+    }
+
+    /// Asks debug information of one unit, in which these entries are.
+    fn ask<T>(entries: &[u8], question: impl FnOnce(Dwarf<Slice<'_>>) -> T) -> T {
+        // Its version, where its abbreviations are, the size of addresses.
+        let header = [4, 0, 0, 0, 0, 0, 8];
+        let unit = [&header[..], &placed(UNIT), entries, &[0]].concat();
+        let info = [&(unit.len() as u32).to_le_bytes()[..], &unit].concat();
+        let load = |id: SectionId| -> Result<Vec<u8>> {
+            Ok(match id {
+                SectionId::DebugInfo => info.clone(),
+                SectionId::DebugAbbrev => [&ABBREVIATIONS.concat()[..], &[0]].concat(),
+                _ => Vec::new(),
+            })
+        };
+        let sections = DwarfSections::load(load).unwrap();
+        question(sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian)))
+    }
+
+    /// What is known of an address in a function into which functions are inlined that have
+    /// these names, each into the one before it.
+    fn place(inlined: &[&str]) -> Option<Place> {
+        let inlined_entries = inlined
+            .iter()
+            .flat_map(|name| [placed(INLINED), [name.as_bytes(), b"\0"].concat()].concat());
+        let mut entries = placed(FUNCTION);
+        entries.extend(inlined_entries);
+        entries.extend(vec![0; inlined.len() + 1]);
+        ask(&entries, |dwarf| {
+            let mut looker = Looker {
+                context: Context::from_dwarf(dwarf).unwrap(),
+                sources: Sources::Inlined,
+                texts: HashMap::new(),
+            };
+            looker.place(0x1008)
+        })
+    }
+
+    #[test]
+    fn inlined_functions_have_the_names_that_a_programmer_knows() {
+        let inlined = |name: &str, system_name: Option<&str>| Inlined {
+            name: name.into(),
+            system_name: system_name.map(Arc::from),
+            source: None,
+        };
+        let place = place(&["outer", "_ZN5space5innerEv"]).unwrap();
+        let expected = [
+            inlined("outer", None),
+            inlined("space::inner()", Some("_ZN5space5innerEv")),
+        ];
+        assert_eq!(*place.inlined, expected);
+    }
+
+    #[test]
+    fn inlined_functions_are_bounded() {
+        let count = |count: usize| place(&vec!["f"; count]).map(|place| place.inlined.len());
+        assert_eq!(count(MOST_INLINED), Some(MOST_INLINED));
+        assert_eq!(count(MOST_INLINED + 1), None);
+        assert_eq!(count(MOST_INLINED + 2), None);
+    }
+
+    #[test]
+    fn entries_that_are_too_deep_in_others_are_not_followed() {
+        let nest_little = |depth: isize| {
+            let depth = depth as usize;
+            let opened = vec![BLOCK; depth - 1];
+            let entries = [opened, vec![LAST_BLOCK], vec![0; depth - 1]].concat();
+            ask(&entries, |dwarf| nests_little(&dwarf).unwrap())
+        };
+        assert!(nest_little(1) && nest_little(DEEPEST));
+        assert!(!nest_little(DEEPEST + 1) && !nest_little(DEEPEST + 2));
+    }
 }

@@ -179,10 +179,11 @@ fn disjoint(covering: Covering, wanted: &Wanted) -> Vec<Piece> {
         let next = starts.partition_point(|other| *other <= start);
         let next = starts.get(next).copied().unwrap_or(u64::MAX);
         let (begin, end) = (start.max(reached), next.min(start + size));
-        if begin < end && !wanted.covered(begin, end - begin).is_empty() {
+        let size = end.saturating_sub(begin);
+        if !wanted.covered(begin, size).is_empty() {
             pieces.push(Piece {
                 begin,
-                size: end - begin,
+                size,
                 start,
                 aliases,
             });
@@ -229,53 +230,50 @@ fn best_name(aliases: &[Alias], name: impl Fn(&Alias) -> Option<String>) -> Opti
 
 /// Writes symbols, in ascending order, into an ELF file in memory.
 fn extract(symbols: impl Iterator<Item = (u64, u64, String)>) -> Result<File> {
-    const HEADER: usize = 64;
+    /// The header and four sections are before it.
+    const TABLE_AT: usize = 5 * 64;
     const SECTION_NAMES: &[u8] = b"\0.symtab\0.strtab\0.shstrtab\0";
     let mut table = vec![0; 24];
     let mut names = vec![0];
     for (address, size, name) in symbols {
         table.extend((names.len() as u32).to_le_bytes());
-        // A global function of section 1.
-        table.extend([1 << 4 | STT_FUNC, 0, 1, 0]);
+        table.extend([0x12, 0, 1, 0]); // a global function of section 1
         table.extend(address.to_le_bytes());
         table.extend(size.to_le_bytes());
         names.extend(name.as_bytes());
         names.push(0);
     }
-    let names_at = HEADER + table.len();
+    let names_at = TABLE_AT + table.len();
     let section_names_at = names_at + names.len();
-    let sections_at = (section_names_at + SECTION_NAMES.len()).next_multiple_of(8);
 
-    let mut elf = Vec::with_capacity(sections_at + 4 * 64);
-    elf.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
-    elf.extend([3, 0, 62, 0, 1, 0, 0, 0]); // ET_DYN, EM_X86_64, version
-    elf.extend([0; 16]); // no entry point, no segments
-    elf.extend((sections_at as u64).to_le_bytes());
-    elf.extend([0, 0, 0, 0, 64, 0, 0, 0, 0, 0, 64, 0, 4, 0, 3, 0]);
-    elf.extend(&table);
-    elf.extend(&names);
-    elf.extend(SECTION_NAMES);
-    elf.resize(sections_at + 64, 0);
+    let mut headers = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    headers.extend([3, 0, 62, 0, 1, 0, 0, 0]); // ET_DYN, EM_X86_64, version
+    headers.extend([0; 16]); // no entry point, no segments
+    headers.extend([64, 0, 0, 0, 0, 0, 0, 0]); // where sections begin
+    headers.extend([0, 0, 0, 0, 64, 0, 0, 0, 0, 0, 64, 0, 4, 0, 3, 0]);
+    headers.extend([0; 64]); // the first section is none
     let mut section = |name: u32, kind: u32, at: usize, size: usize, link: u32, entry: u64| {
         for word in [name, kind] {
-            elf.extend(word.to_le_bytes());
+            headers.extend(word.to_le_bytes());
         }
         for word in [0, 0, at as u64, size as u64] {
-            elf.extend(word.to_le_bytes());
+            headers.extend(word.to_le_bytes());
         }
         for word in [link, 0] {
-            elf.extend(word.to_le_bytes());
+            headers.extend(word.to_le_bytes());
         }
         for word in [8, entry] {
-            elf.extend(word.to_le_bytes());
+            headers.extend(word.to_le_bytes());
         }
     };
-    section(1, SHT_SYMTAB, HEADER, table.len(), 2, 24);
+    section(1, SHT_SYMTAB, TABLE_AT, table.len(), 2, 24);
     section(9, 3, names_at, names.len(), 0, 0);
     section(17, 3, section_names_at, SECTION_NAMES.len(), 0, 0);
 
     let mut file = File::from(rustix::fs::memfd_create("symbols", MemfdFlags::CLOEXEC)?);
-    file.write_all(&elf)?;
+    for part in [&headers[..], &table, &names, SECTION_NAMES] {
+        file.write_all(part)?;
+    }
     Ok(file)
 }
 
@@ -304,7 +302,6 @@ fn look_up(
     let mut room = MOST_NAMES;
     let names = found.iter().map(|symbol| {
         let symbol = symbol.as_sym()?;
-        symbol.size.filter(|size| symbol.offset < *size)?;
         let symbol = demangled.entry(symbol.addr).or_insert_with(|| {
             let name = match room {
                 0 => Cow::Borrowed(&*symbol.name),

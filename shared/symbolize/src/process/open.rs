@@ -90,7 +90,7 @@ pub(crate) fn allow_open_files() -> usize {
         Err(_) => limit.current,
     };
     // Without a limit the kernel still has one, fs.nr_open.
-    let current = current.unwrap_or(1 << 20).min(1 << 20);
+    let current = current.unwrap_or(u64::MAX).min(1 << 20);
     (current / 2) as usize
 }
 

@@ -34,7 +34,12 @@ pub(crate) struct Identity {
 impl Proc {
     /// Opens the folder of a process, by its PID in our namespace.
     pub(crate) fn open(pid: u32) -> Result<Self> {
-        let folder = open::directory(CWD, format!("/proc/{pid}"))?;
+        Self::at(format!("/proc/{pid}"))
+    }
+
+    /// Opens a folder that is laid out like that of a process.
+    pub(crate) fn at(path: impl AsRef<Path>) -> Result<Self> {
+        let folder = open::directory(CWD, path)?;
         Ok(Self { folder })
     }
 
@@ -77,7 +82,6 @@ impl Proc {
         let link = format!("map_files/{:x}-{:x}", entry.start, entry.end);
         let refused = match open::regular(self.folder.as_fd(), link) {
             Ok(opened) => return Ok(opened),
-            Err(error) if error.kind() == ErrorKind::InvalidInput => return Err(error),
             Err(error) => error,
         };
         // Without CAP_CHECKPOINT_RESTORE map_files is closed to us, and a
@@ -118,8 +122,7 @@ impl Proc {
     }
 
     fn threads(&self) -> Result<Vec<u32>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(&self.folder, "task", flags, Mode::empty())?;
+        let folder = self.file("task")?;
         let mut buffer = Vec::with_capacity(4096);
         let mut entries = RawDir::new(folder, buffer.spare_capacity_mut());
         let mut threads = Vec::new();

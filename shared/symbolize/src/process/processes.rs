@@ -316,6 +316,29 @@ mod tests {
     }
 
     #[test]
+    fn a_process_is_read_again_once_there_is_time_for_it() {
+        let pid = std::process::id();
+        let process = Process { pid, instance: 1 };
+        let started = Proc::open(pid).unwrap().started().ok();
+        let here = again_at as fn(_, _, _) -> _ as usize as u64;
+        let is_found = |again_at: Instant| {
+            let mut processes = Processes::default();
+            let known = Known {
+                started,
+                ..known(Instant::now())
+            };
+            processes.known.insert(process, known);
+            processes.again_at = Some(again_at);
+            let (mut images, mut losses) = (Images::new(10), Losses::default());
+            let found = processes.mapping(process, here, &mut images, &mut losses);
+            found.is_some()
+        };
+        let now = Instant::now();
+        assert!(is_found(now));
+        assert!(!is_found(now + Duration::from_secs(3600)));
+    }
+
+    #[test]
     fn a_later_instance_ends_the_reading_of_an_earlier_one() {
         let mut processes = Processes::default();
         let process = |instance| Process { pid: 1, instance };
