@@ -119,7 +119,8 @@ mod tests {
     #[test]
     fn it_reads_as_before() {
         let read = |text: &str| folded::read(text.as_bytes(), Unit::Samples, true).unwrap();
-        let mut into = read("a-1/2;main;f;-;wait_[o] 1\n");
+        // Whose waker is where the other's is there.
+        let mut into = read("a-1/2;main;f;-;wait_[o];--;f;main;d-7/8 1\n");
         let from = read("b-3/4;main;f;g;-;wait_[o];--;wake;main;c-5/6 2\n");
         let import = Import::new(&mut into, &from);
         let (sample, value) = from.values().next().unwrap();
@@ -146,6 +147,12 @@ mod tests {
         let read = |text: &str| folded::read(text.as_bytes(), Unit::Samples, true).unwrap();
         // Numbers differ there.
         let mut into = read("libc-1/2;main 1\n");
+        let libc = into.names.text("libc");
+        let label = Label {
+            key: libc,
+            value: libc,
+        };
+        into.labels.id([label].into());
         let mut from = read("b-3/4;main 2\n");
         let mut name = |text: &str| from.names.text(text);
         let [path, build_id, demangled, mangled, file] =

@@ -403,26 +403,25 @@ impl Account {
         let mut stacks = scaled(self.running, clock.running_ns, order);
         stacks.extend(runnable.stacks);
         stacks.extend(blocked.stacks);
+        // Those of no time go where all are rounded.
         for (stack, state, time) in [
             (markers.running, State::Running, unseen.running_ns),
             (markers.runnable, State::Runnable, unseen.runnable_ns),
             (markers.blocked, State::Blocked, unseen.blocked_ns),
         ] {
-            if time > 0 {
-                let sample = Sample {
-                    comm: self.thread.comm,
-                    thread: Some(self.thread.id),
-                    stack,
-                    state: Some(state),
-                    wakers: None,
-                    labels: None,
-                };
-                let weight = Weight {
-                    value: time,
-                    ..Weight::default()
-                };
-                stacks.push((sample, weight));
-            }
+            let sample = Sample {
+                comm: self.thread.comm,
+                thread: Some(self.thread.id),
+                stack,
+                state: Some(state),
+                wakers: None,
+                labels: None,
+            };
+            let weight = Weight {
+                value: time,
+                ..Weight::default()
+            };
+            stacks.push((sample, weight));
         }
         ThreadProfile {
             thread: self.thread,

@@ -63,7 +63,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use profile::folded::WAKER_DELIMITER;
-    use profile::{Stack, StackId, State, ThreadId, Unit, Waker, Weight};
+    use profile::{Idleness, Reason, Stack, StackId, State, ThreadId, Unit, Waker, Weight, Why};
     use proptest::prelude::*;
 
     use super::*;
@@ -189,6 +189,29 @@ mod tests {
             folded(&profile, options),
             "t;[no stack]_[r] 2\nt;f;g_[k]_[o] 1\n"
         );
+    }
+
+    #[test]
+    fn reasons_are_on_top_where_they_are_asked_for() {
+        let mut profile = Profile::new(Unit::Samples);
+        let state = Some(State::Blocked);
+        let mut blocked = sample(&mut profile, "t", &["f"], &["g"], state);
+        let why = Why {
+            reason: Reason::Lock,
+            detail: profile.names.text("mutex"),
+            object: None,
+            holder: None,
+            ended_by: None,
+            idleness: Idleness::Waiting,
+        };
+        blocked.labels = profile.labels_of(Some(why), false);
+        profile.add(blocked, weight(1));
+        let options = Options {
+            reasons: true,
+            ..Options::default()
+        };
+        assert_eq!(folded(&profile, options), "t;f;g;[lock: mutex]_[o] 1\n");
+        assert_eq!(folded(&profile, Options::default()), "t;f;g_[o] 1\n");
     }
 
     #[test]

@@ -392,6 +392,34 @@ mod tests {
     }
 
     #[test]
+    fn what_calls_others_is_a_warm_grey_in_every_shade() {
+        for number in 0..100 {
+            let shade = colour(&format!("f{number}"));
+            assert!(shade.r > shade.g && shade.g > shade.b, "{shade:?}");
+        }
+    }
+
+    /// Among the test vectors that its authors publish.
+    #[test]
+    fn names_are_hashed_by_fnv_1a() {
+        assert_eq!(hash("foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn functions_of_pythons_are_green() {
+        let mut profile = Profile::new(Unit::Samples);
+        let mut sample = sample(&mut profile, "t", &[], &[], None);
+        let frame = profile.frame("main", FrameKind::Python);
+        sample.stack.user = profile.stacks.add([frame]);
+        profile.add(sample, weight(1));
+        let svg = written(|writer| {
+            let written = Svg.write(&profile, &Options::default(), writer);
+            written.map(|_| ())
+        });
+        assert!(matches!(fill(&svg, "main"), Some([r, g, b]) if g > r + 20 && g > b + 20));
+    }
+
+    #[test]
     fn widths_and_captions_are_told() {
         let svg = graph(&STATES);
         assert!(svg.contains("<title>main (10,000 µs, 100.00%)</title>"));

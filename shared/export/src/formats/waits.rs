@@ -57,7 +57,20 @@ mod tests {
     use profile::{Idleness, Reason, Unit, Waker, Weight, Why, marker};
 
     use super::*;
-    use crate::fixture::{sample, stack, weight, written};
+    use crate::fixture::{blocked, sample, stack, weight, written};
+
+    fn waits(profile: &Profile) -> String {
+        written(|writer| {
+            let written = Waits.write(profile, &Options::default(), writer);
+            written.map(|_| ())
+        })
+    }
+
+    #[test]
+    fn where_nothing_is_known_it_says_so() {
+        let expected = "It is not known what anything was blocked on.\n";
+        assert_eq!(waits(&blocked()), expected);
+    }
 
     /// 3 s for a lock, of which one thread releases it for 2, and 1 s for an unknown reason.
     #[test]
@@ -96,12 +109,8 @@ mod tests {
             let other = sample(&mut profile, "reader", &["rest"], &["wait"], Some(state));
             profile.add(other, weight(value));
         }
-        let text = written(|writer| {
-            let written = Waits.write(&profile, &Options::default(), writer);
-            written.map(|_| ())
-        });
         assert_eq!(
-            text,
+            waits(&profile),
             "What it was blocked on, idle time last: seconds, % of all blocked time, waits from -m on, the longest (s), what\n     \
              3.000   75.0         4     2.000  lock: mutex, ledger; held by writer (100.0 %)\n                                        \
              66.7 % released by writer in unlock ← book ← main\n                                        \

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use profile::merge::{Excess, Sampled, Unseen};
 use profile::{
-    Clock, Lengths, Profile, Reason, Sample, Sampling, State, Thread, ThreadId, Unit, Weight, Why,
-    marker,
+    Clock, Idleness, Lengths, Profile, Reason, Sample, Sampling, State, Thread, ThreadId, Unit,
+    Weight, Why, marker,
 };
 
 use super::*;
@@ -307,6 +307,147 @@ fn waiting_for_pythons_lock_has_a_column_where_anybody_did() {
         assert!(row.trim_end().ends_with("7.000"), "{text}");
         assert!(text.contains("GIL       seconds of these"), "{text}");
     }
+}
+
+/// A wait: in which state, for which reason, whether there was work, and for how many seconds.
+type Wait<'a> = (State, Reason, &'a str, Idleness, u64);
+
+/// A thread that ran for a second, and waited so.
+fn waiting(profile: &mut Profile, like: &ThreadProfile, waits: &[Wait<'_>]) -> ThreadProfile {
+    let second = 1_000_000_000;
+    let mut thread = like.clone();
+    thread.unseen = Unseen::default();
+    thread.stacks.clear();
+    let clock = &mut thread.thread.clock;
+    *clock = Clock {
+        running_ns: second,
+        ..Clock::default()
+    };
+    for &(state, reason, detail, idleness, time) in waits {
+        let why = Why {
+            reason,
+            detail: profile.names.text(detail),
+            object: None,
+            holder: None,
+            ended_by: None,
+            idleness,
+        };
+        let waits = Sample {
+            state: Some(state),
+            labels: profile.labels_of(Some(why), false),
+            ..like.stacks[0].0
+        };
+        thread.stacks.push((waits, weight(time * second)));
+        match state {
+            State::Running => clock.running_ns += time * second,
+            State::Runnable => clock.runnable_ns += time * second,
+            State::Blocked => clock.blocked_ns += time * second,
+        }
+    }
+    thread
+}
+
+/// The analysis of a process of one such thread.
+fn of_waiting(waits: &[Wait<'_>]) -> String {
+    let (mut profile, thread) = worker();
+    let threads = [waiting(&mut profile, &thread, waits)];
+    written(|writer| write_process(&run(), &process(&profile, &threads), writer))
+}
+
+#[test]
+fn what_is_not_pythons_lock_has_no_column() {
+    let mutex = (State::Blocked, Reason::Lock, "mutex", Idleness::Waiting, 7);
+    let text = of_waiting(&[mutex]);
+    assert!(!text.contains("GIL"), "{text}");
+}
+
+#[test]
+fn what_waits_for_a_cpu_for_a_reason_waits_for_its_quota() {
+    let quota = |time| {
+        let (state, reason) = (State::Runnable, Reason::Throttle);
+        (state, reason, "CPU quota", Idleness::Waiting, time)
+    };
+    let text = of_waiting(&[quota(2), quota(3)]);
+    let expected = "\nHeld up most by the CPU quota of its cgroup: 5.000 s (83.3 %) of the 6.000 s";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn where_nothing_tells_whether_there_was_work_that_is_told() {
+    let unknown = |time| {
+        let (state, reason) = (State::Blocked, Reason::Unknown);
+        (state, reason, "blocked", Idleness::Unknown, time)
+    };
+    let text = of_waiting(&[unknown(2), unknown(1)]);
+    assert!(
+        text.contains("(Whether they had work in 3.000 s more,"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_waits_for_somebody_who_is_measured_is_not_held_up_by_that() {
+    let child = |detail| (State::Blocked, Reason::Child, detail, Idleness::Waiting, 8);
+    let by_child = "Held up most by child: process: 8.000 s";
+    assert!(of_waiting(&[child("process")]).contains(by_child));
+    let text = of_waiting(&[child("thread")]);
+    assert!(text.contains("Nothing held it up"), "{text}");
+    // Of several processes one may be the other's child.
+    let (mut profile, thread) = worker();
+    let threads = [waiting(&mut profile, &thread, &[child("process")])];
+    let mut other = process(&profile, &threads);
+    other.pid = 9;
+    let processes = [process(&profile, &threads), other];
+    let before = BTreeMap::new();
+    let known = Known::new(&profile, &before);
+    let text = |processes| written(|writer| write_processes(&run(), &known, processes, 5, writer));
+    assert!(text(&processes[..1]).contains(by_child));
+    assert!(text(&processes).contains("Nothing held it up"));
+}
+
+#[test]
+fn of_a_process_the_longest_wait_with_work_comes_before_idle_ones() {
+    let (mut profile, idle) = worker();
+    let mutex = (State::Blocked, Reason::Lock, "mutex", Idleness::Waiting, 1);
+    let threads = [waiting(&mut profile, &idle, &[mutex]), idle];
+    let before = BTreeMap::new();
+    let known = Known::new(&profile, &before);
+    let processes = [process(&profile, &threads)];
+    let text = written(|writer| write_processes(&run(), &known, &processes, 5, writer));
+    let longest = text.contains("     1.000  [lock: mutex] ");
+    assert!(longest && !text.contains("[sleep"), "{text}");
+}
+
+#[test]
+fn reasons_that_are_not_listed_are_one_row_with_their_sums() {
+    let details: Vec<String> = (1..=14).map(|number| format!("lock {number}")).collect();
+    let waits = details.iter().zip(1..).map(|(detail, time)| {
+        let (state, reason) = (State::Blocked, Reason::Lock);
+        (state, reason, detail.as_str(), Idleness::Waiting, time)
+    });
+    let text = of_waiting(&waits.collect::<Vec<_>>());
+    // Of 105 s the two shortest, 1 s and 2 s; all of it has stacks.
+    assert!(
+        text.contains("     3.000    2.9      1  2 other reasons\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("     0.000    0.0      0  without a stack\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn where_nobody_says_how_long_that_is_not_told() {
+    let run = Run {
+        requested: Duration::from_secs(10),
+        ..run()
+    };
+    let told = numbers::settings(&run);
+    assert!(
+        told.starts_with("10.000 s measured, ended by the user;"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -108,17 +108,10 @@ fn read_one(reader: &mut impl BufRead) -> Result<Partial, Error> {
 }
 
 fn read_head(reader: &mut impl Read) -> Result<(), Error> {
-    let mut magic = [0; MAGIC.len()];
-    let mut length = 0;
-    while length < magic.len() {
-        match reader.read(&mut magic[length..]) {
-            Ok(0) => break,
-            Ok(more) => length += more,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::Read(error)),
-        }
-    }
-    if magic[..length] != MAGIC[..length] {
+    let mut magic = Vec::new();
+    let mut first = reader.by_ref().take(MAGIC.len() as u64);
+    first.read_to_end(&mut magic).map_err(Error::Read)?;
+    if !MAGIC.starts_with(&magic) {
         return Err(Error::NotACapture);
     }
     let mut version = [0];
@@ -168,10 +161,10 @@ fn record_length(reader: &mut impl Read) -> Result<u64, Error> {
 }
 
 /// Nothing comes after the last record.
-fn end(reader: &mut impl Read) -> Result<(), Error> {
-    let mut byte = [0];
-    match reader.read(&mut byte).map_err(told)? {
-        0 => Ok(()),
-        _ => Err(Error::Damaged("something comes after its end")),
+fn end(reader: &mut impl BufRead) -> Result<(), Error> {
+    match reader.bytes().next() {
+        None => Ok(()),
+        Some(Ok(_)) => Err(Error::Damaged("something comes after its end")),
+        Some(Err(error)) => Err(told(error)),
     }
 }

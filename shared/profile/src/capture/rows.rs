@@ -385,3 +385,16 @@ fn same_length<const N: usize>(count: usize, columns: [usize; N]) -> Result<(), 
         false => Err(Error::Damaged("columns differ in length")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_the_most_rows_and_no_more() {
+        assert!(room(MOST_ROWS - 1, 1).is_ok() && room(0, MOST_ROWS).is_ok());
+        for (rows, more) in [(MOST_ROWS, 1), (1, MOST_ROWS), (1, usize::MAX)] {
+            assert!(room(rows, more).is_err());
+        }
+    }
+}

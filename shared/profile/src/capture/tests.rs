@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use std::io::{BufRead, ErrorKind, Read};
+
 use prost::Message;
 
 use super::proto::{self, record::Kind};
@@ -308,6 +310,50 @@ fn a_length_is_only_a_claim() {
     // As long as it may be, and not there.
     let longest = [0x80, 0x80, 0x80, 0x08];
     assert!(matches!(read(&of_bytes(&longest)[..]), Err(Error::CutOff)));
+}
+
+#[test]
+fn a_record_that_is_cut_off_is_not_called_damaged() {
+    let names = vec!["name".to_owned()];
+    let record = proto::Record {
+        kind: Some(Kind::Names(proto::Names { names })),
+    };
+    let bytes = record.encode_length_delimited_to_vec();
+    let cut = &bytes[..bytes.len() - 1];
+    assert!(matches!(read(&of_bytes(cut)[..]), Err(Error::CutOff)));
+}
+
+/// Fails once, and then ends.
+struct Fails(Option<ErrorKind>);
+
+impl Read for Fails {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.fill_buf().map(<[u8]>::len)
+    }
+}
+
+impl BufRead for Fails {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        match self.0.take() {
+            Some(kind) => Err(kind.into()),
+            None => Ok(&[]),
+        }
+    }
+
+    fn consume(&mut self, _: usize) {}
+}
+
+#[test]
+fn a_reader_that_fails_is_told_and_one_that_is_interrupted_goes_on() {
+    let bytes = capture(&profile());
+    for at in 0..=bytes.len() {
+        let (before, after) = bytes.split_at(at);
+        let read = |kind| read(before.chain(Fails(Some(kind))).chain(after));
+        let told = read(ErrorKind::PermissionDenied);
+        assert!(matches!(told, Err(Error::Read(_))), "{at}");
+        let told = read(ErrorKind::Interrupted).err();
+        assert!(told.is_none(), "{at}: {told:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Clock, Frame, FrameKind, Lengths, Module, ModuleKind, Weight};
+use crate::{
+    Clock, Frame, FrameKind, Idleness, Lengths, Module, ModuleKind, Rate, Reason, Sampling, Weight,
+};
 
 const ID: ThreadId = ThreadId { pid: 10, tid: 11 };
 
@@ -134,6 +136,103 @@ fn time_without_a_stack_is_not_the_longest_stack() {
 }
 
 #[test]
+fn time_without_a_stack_is_in_the_order_of_names() {
+    let (runnable, blocked) = (State::Runnable, State::Blocked);
+    let merged = merge(
+        vec![thread(ID, "t", 0, [1_000, 5_000, 7_000])],
+        samples(&[]),
+        // Capitals come before brackets.
+        times(&[
+            (ID, "Wait", Some(runnable), 2_000),
+            (ID, "Wait", Some(blocked), 3_000),
+        ]),
+    );
+    assert_eq!(
+        widths(&merged),
+        [
+            (marker::NO_SAMPLE, State::Running, 1),
+            ("Wait", runnable, 2),
+            (marker::RUNNABLE_BELOW, runnable, 3),
+            ("Wait", blocked, 3),
+            (marker::BLOCKED_BELOW, blocked, 4),
+        ]
+    );
+}
+
+#[test]
+fn a_stack_of_no_samples_has_no_time() {
+    let merged = merge(
+        vec![thread(ID, "t", 0, [1_000, 0, 0])],
+        samples(&[(ID, "f", None, 0)]),
+        times(&[]),
+    );
+    assert_eq!(widths(&merged), [(marker::NO_SAMPLE, State::Running, 1)]);
+}
+
+#[test]
+fn the_longest_stack_is_one_with_work_if_there_is_any() {
+    let blocked = Some(State::Blocked);
+    let mut off_cpu = times(&[(ID, "poll", blocked, 6_000_000)]);
+    let why = Why {
+        reason: Reason::Events,
+        detail: off_cpu.names.text("poll"),
+        object: None,
+        holder: None,
+        ended_by: None,
+        idleness: Idleness::Idle,
+    };
+    let labels = off_cpu.labels_of(Some(why), false);
+    off_cpu
+        .samples
+        .replace_keys(|sample| Some(Sample { labels, ..*sample }));
+    let longest = |off_cpu: &Profile| {
+        let clocks = vec![thread(ID, "t", 0, [0, 0, 7_000_000])];
+        let merged = merge(clocks, samples(&[]), off_cpu.clone());
+        let longest = merged.threads[0].longest_blocked(&merged.profile).unwrap();
+        leaf(&merged, longest.sample).to_owned()
+    };
+    assert_eq!(longest(&off_cpu), "poll");
+    let (poll, _) = off_cpu.values().next().unwrap();
+    let lock = off_cpu.frame("lock", FrameKind::User);
+    let lock = Sample {
+        stack: Stack {
+            user: off_cpu.stacks.add([lock]),
+            ..Stack::default()
+        },
+        labels: None,
+        ..poll
+    };
+    let value = 1_000_000;
+    let weight = Weight {
+        value,
+        ..Weight::default()
+    };
+    off_cpu.add(lock, weight);
+    assert_eq!(longest(&off_cpu), "lock");
+}
+
+#[test]
+fn what_is_said_of_both_is_what_each_says() {
+    let (mut on_cpu, mut off_cpu) = (samples(&[]), times(&[]));
+    let sampling = Some(Sampling {
+        event: "cpu-clock".to_owned(),
+        rate: Rate::Frequency(49),
+    });
+    on_cpu.meta.sampling.clone_from(&sampling);
+    off_cpu.meta.tool = "offcputime".to_owned();
+    let bursts = |state, percent| Bursts { state, percent };
+    on_cpu.meta.bursts = vec![bursts(None, 150)];
+    let runnable = bursts(Some(State::Runnable), 200);
+    off_cpu.meta.bursts = vec![runnable, bursts(None, 300)];
+    let meta = merge(Vec::new(), on_cpu, off_cpu).profile.meta;
+    assert_eq!((&*meta.tool, meta.sampling), ("wallclock", sampling));
+    // Where states are not told apart one runs, or is blocked.
+    let running = bursts(Some(State::Running), 150);
+    let blocked = bursts(Some(State::Blocked), 300);
+    assert_eq!(meta.bursts, [running, runnable, blocked]);
+}
+
+#[test]
 fn a_reused_id_is_one_account_over_the_sum_of_its_lives() {
     let first = thread(ID, "old", 0, [1_000_000, 0, 0]);
     let second = thread(ID, "new", 9_000_000, [500_000, 400_000, 100_000]);
@@ -254,6 +353,39 @@ fn samples_of_short_waits_make_up_what_the_others_leave() {
     );
     let longest = thread.longest_blocked(&merged.profile);
     assert_eq!(longest, Some(*read));
+}
+
+#[test]
+fn functions_of_one_name_are_one_however_they_were_measured() {
+    let (ms, blocked) = (1_000_000, State::Blocked);
+    let mut off_cpu = sampled_times(&[("read", blocked, 3 * ms, 0), ("read", blocked, ms, 1)]);
+    let [path, name] = ["m", "read"].map(|text| off_cpu.names.text(text));
+    let module = Some(off_cpu.modules.id(Module {
+        path,
+        build_id: None,
+        kind: ModuleKind::File,
+    }));
+    let of_module = off_cpu.frames.id(Frame {
+        module,
+        ..Frame::named(name, FrameKind::User)
+    });
+    let user = off_cpu.stacks.add([of_module]);
+    // That of the intervals that were sampled.
+    off_cpu.samples.replace_keys(|sample| {
+        let mut sample = *sample;
+        if sample.labels.is_some() {
+            sample.stack.user = user;
+        }
+        Some(sample)
+    });
+    let merged = merge(
+        vec![thread(ID, "t", 0, [0, 0, 4 * ms])],
+        samples(&[]),
+        off_cpu,
+    );
+    let times = merged.threads[0].stack_times(&merged.profile);
+    let times: Vec<u64> = times.iter().map(|stack| stack.time_ns).collect();
+    assert_eq!(times, [4 * ms]);
 }
 
 #[test]

@@ -157,6 +157,16 @@ mod tests {
         assert_eq!(percent(&burst, 1_000_000), Some(8000));
     }
 
+    /// Text does not say of how many intervals a time is.
+    #[test]
+    fn where_nobody_knows_what_chance_there_is_there_are_no_bursts() {
+        let profile = folded::read(&b"a;f 80\n"[..], Unit::Nanoseconds, false).unwrap();
+        let mut burst = vec![(5, 0); 8];
+        burst[3] = (5, 80);
+        let bursts = Bursts::of(None, &profile, &burst, &[]).unwrap();
+        assert_eq!(bursts.percent, 100);
+    }
+
     #[test]
     fn intervals_vary_as_their_squares() {
         let weight = |value, squares| Weight {

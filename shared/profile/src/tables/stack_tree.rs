@@ -27,7 +27,7 @@ impl StackId {
 
     /// That of a place in [`Stacks`].
     fn new(place: u32) -> StackId {
-        StackId(NonZeroU32::MIN.saturating_add(place + 1))
+        StackId(NonZeroU32::MIN.saturating_add(place).saturating_add(1))
     }
 
     /// Whether it has no frame.
@@ -79,7 +79,7 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
         let hash = |&place: &u32| hasher.hash_one(nodes[place as usize]);
         let entry = places.entry(hasher.hash_one(node), is_it, hash);
         // A tree of 2^32 stacks has no room in the memory that profiles may take.
-        let next = u32::try_from(nodes.len()).unwrap_or(u32::MAX - 1);
+        let next = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
         let place = *entry.or_insert(next).get();
         if place == next {
             nodes.push(node);
@@ -271,6 +271,15 @@ mod tests {
         assert_eq!(tree.add([]), StackId::EMPTY);
         assert!(StackId::EMPTY.is_empty());
         assert_eq!(tree.node(StackId::EMPTY), None);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_still_there_and_not_found() {
+        let mut tree = StackTree::default();
+        let stack = tree.add([1, 2]);
+        tree.forget_places();
+        assert_eq!(tree.root_first(stack), [1, 2]);
+        assert_eq!(tree.get(StackId::EMPTY, 1), None);
     }
 
     #[test]

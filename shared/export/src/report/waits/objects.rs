@@ -109,7 +109,6 @@ impl Objects {
                 .into_iter()
                 .fold(Sum::default(), |all, (_, sum)| Sum {
                     time_ns: all.time_ns + sum.time_ns,
-                    idle_ns: all.idle_ns + sum.idle_ns,
                     waits: all.waits + sum.waits,
                     longest_ns: all.longest_ns.max(sum.longest_ns),
                     ..all
@@ -207,6 +206,47 @@ mod tests {
             told("lock: mutex, ledger", &sum),
             "lock: mutex, ledger; held by b (25.0 %), c (15.0 %), a (5.0 %), …"
         );
+    }
+
+    #[test]
+    fn three_holders_are_all_there_are() {
+        let sum = Sum {
+            time_ns: 20,
+            holders: ["a", "b", "c"].map(|name| (name.to_owned(), 5)).into(),
+            ..Sum::default()
+        };
+        let expected = "lock: mutex; held by a (25.0 %), b (25.0 %), c (25.0 %)";
+        assert_eq!(told("lock: mutex", &sum), expected);
+    }
+
+    #[test]
+    fn what_is_not_listed_is_one_row_with_its_sums() {
+        let second = 1_000_000_000;
+        let sum = |time, waits, longest| Sum {
+            time_ns: time * second,
+            waits,
+            longest_ns: longest * second,
+            ..Sum::default()
+        };
+        let listed = (0..LISTED).map(|number| (format!("listed {number}"), sum(10, 1, 10)));
+        let others = [("a", sum(3, 4, 2)), ("b", sum(2, 5, 1))];
+        let others = others.map(|(name, sum)| (name.to_owned(), sum));
+        let objects = Objects {
+            sums: listed.chain(others).collect(),
+            blocked_ns: 125 * second,
+        };
+        let mut text = Vec::new();
+        objects.write(&mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let expected = "     5.000    4.0         9     2.000  2 other objects";
+        assert_eq!(text.lines().last(), Some(expected));
+    }
+
+    #[test]
+    fn where_no_object_is_known_there_is_no_table() {
+        let mut text = Vec::new();
+        super::write(std::iter::empty(), &mut text).unwrap();
+        assert!(text.is_empty());
     }
 
     #[test]
