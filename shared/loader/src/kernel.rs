@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use bpf::types::SwitchArguments;
 use libbpf_rs::btf::types::{DataSec, FuncProto, Ptr, Struct, Typedef};
@@ -80,7 +81,7 @@ impl Kernel {
     /// Asks the running kernel.
     pub fn probe() -> Result<Kernel> {
         let btf = Btf::from_vmlinux().context("read the kernel's BTF")?;
-        if is_realtime() && ring_buffer_may_sleep(&btf) {
+        if ring_buffer_may_sleep(is_realtime(), &btf) {
             return Err(Error::Unsupported(
                 "this PREEMPT_RT kernel's BPF ring buffer takes a sleeping lock and cannot be used in the scheduler: boot 6.12 or later, or a kernel without PREEMPT_RT".into(),
             ));
@@ -88,17 +89,22 @@ impl Kernel {
         let namespace = fs::metadata("/proc/self/ns/pid")
             .context("read /proc/self/ns/pid")?
             .ino();
+        Ok(Kernel::described_by(&btf, namespace))
+    }
+
+    /// The one with these types, for whom is in a PID namespace with this inode number.
+    fn described_by(btf: &Btf<'_>, namespace: u64) -> Kernel {
         let nested = namespace != INITIAL_PID_NAMESPACE;
-        let distance = preempt_count_from_runqueue(&btf);
+        let distance = preempt_count_from_runqueue(btf);
         let returns = btf.type_by_name::<Typedef<'_>>("btf_trace_sched_exit_tp");
-        Ok(Kernel {
-            switch_arguments: switch_arguments(&btf).0,
+        Kernel {
+            switch_arguments: switch_arguments(btf).0,
             pid_namespace: if nested { namespace as u32 } else { 0 },
             preempt_count_from_runqueue: distance.unwrap_or(0),
             // A wake-up in an interrupt must be known as one, so as not to meet them.
             shows_returns: returns.is_some() && distance.is_some(),
-            task_type: task_type(&btf).unwrap_or(0),
-        })
+            task_type: task_type(btf).unwrap_or(0),
+        }
     }
 
     /// The newest there is, whose callers are not nested.
@@ -125,21 +131,22 @@ impl Kernel {
     }
 }
 
+/// Whether it is a PREEMPT_RT kernel: others have no such file.
 fn is_realtime() -> bool {
-    fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1")
+    Path::new("/sys/kernel/realtime").exists()
 }
 
 /// Before 6.12 (kernel commit 8b62645b09f8) the lock of `struct bpf_ringbuf`
 /// was a `spinlock_t`, which under PREEMPT_RT sleeps.
-fn ring_buffer_may_sleep(btf: &Btf<'_>) -> bool {
+fn ring_buffer_may_sleep(is_realtime: bool, btf: &Btf<'_>) -> bool {
     let Some(ring_buffer) = btf.type_by_name::<Struct<'_>>("bpf_ringbuf") else {
         return false;
     };
-    ring_buffer
+    let mut locks = ring_buffer
         .iter()
         .filter(|member| member.name.is_some_and(|name| name == "spinlock"))
-        .filter_map(|member| btf.type_by_id::<BtfType<'_>>(member.ty))
-        .any(|lock| lock.name().is_some_and(|name| name == "spinlock_t"))
+        .filter_map(|member| btf.type_by_id::<BtfType<'_>>(member.ty));
+    is_realtime && locks.any(|lock| lock.name().is_some_and(|name| name == "spinlock_t"))
 }
 
 /// `enum switch_arguments` of `include/clock/clock_events.h`, from the type of the
@@ -219,9 +226,181 @@ pub(crate) fn lossy(name: &OsStr) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::io::Write;
     use std::sync::Barrier;
 
     use super::*;
+
+    /// Made-up types, as the kernel's Documentation/bpf/btf.rst has them.
+    struct Types {
+        words: Vec<u32>,
+        strings: Vec<u8>,
+        count: u32,
+    }
+
+    impl Types {
+        fn new() -> Types {
+            Types {
+                words: Vec::new(),
+                strings: vec![0],
+                count: 0,
+            }
+        }
+
+        fn name(&mut self, name: &str) -> u32 {
+            let offset = self.strings.len() as u32;
+            self.strings.extend_from_slice(name.as_bytes());
+            self.strings.push(0);
+            offset
+        }
+
+        /// Adds one with so many parts, which follow. Its ID.
+        fn add(&mut self, kind: BtfKind, name: &str, of: u32, parts: usize, rest: &[u32]) -> u32 {
+            let name = self.name(name);
+            let info = (kind as u32) << 24 | parts as u32;
+            self.words.extend([name, info, of]);
+            self.words.extend(rest);
+            self.count += 1;
+            self.count
+        }
+
+        fn int(&mut self) -> u32 {
+            self.add(BtfKind::Int, "int", 4, 0, &[32])
+        }
+
+        fn typedef(&mut self, name: &str, of: u32) -> u32 {
+            self.add(BtfKind::Typedef, name, of, 0, &[])
+        }
+
+        /// With members by name and type.
+        fn structure(&mut self, name: &str, members: &[(&str, u32)]) {
+            let mut rest = Vec::new();
+            for (member, of) in members {
+                rest.extend([self.name(member), *of, 0]);
+            }
+            self.add(BtfKind::Struct, name, 0, members.len(), &rest);
+        }
+
+        /// Those of each CPU, by name and offset.
+        fn variables(&mut self, variables: &[(&str, u32)]) {
+            let int = self.int();
+            let mut rest = Vec::new();
+            for (name, offset) in variables {
+                let variable = self.add(BtfKind::Var, name, int, 0, &[1]);
+                rest.extend([variable, *offset, 4]);
+            }
+            let count = variables.len();
+            self.add(BtfKind::DataSec, ".data..percpu", 4096, count, &rest);
+        }
+
+        fn read(&self) -> Btf<'static> {
+            let length = self.words.len() as u32 * 4;
+            let header = [0x1_eb9f, 24, 0, length, length, self.strings.len() as u32];
+            let words = header.iter().chain(&self.words);
+            let mut bytes: Vec<u8> = words.flat_map(|word| word.to_ne_bytes()).collect();
+            bytes.extend(&self.strings);
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(&bytes).unwrap();
+            Btf::from_path(file.path()).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_switch_is_known_by_what_it_is_told_with() {
+        let arguments = |are_pointers: &[bool]| {
+            let mut types = Types::new();
+            let int = types.int();
+            let pointer = types.add(BtfKind::Ptr, "", int, 0, &[]);
+            let types_of = are_pointers
+                .iter()
+                .map(|is| if *is { pointer } else { int });
+            let rest: Vec<u32> = types_of.flat_map(|of| [0, of]).collect();
+            let count = are_pointers.len();
+            let function = types.add(BtfKind::FuncProto, "", 0, count, &rest);
+            let pointer = types.add(BtfKind::Ptr, "", function, 0, &[]);
+            types.typedef("btf_trace_sched_switch", pointer);
+            switch_arguments(&types.read())
+        };
+        // Whose tracepoint it is, whether it was preempted, who leaves, who comes.
+        let before_5_18 = [true, false, true, true];
+        let in_5_18 = [true, false, false, true, true];
+        let since = [true, false, true, true, false];
+        assert_eq!(
+            arguments(&before_5_18),
+            SwitchArguments::SWITCH_WITHOUT_STATE
+        );
+        assert_eq!(arguments(&in_5_18), SwitchArguments::SWITCH_STATE_SECOND);
+        assert_eq!(arguments(&since), SwitchArguments::SWITCH_STATE_LAST);
+        let untold = switch_arguments(&Types::new().read());
+        assert_eq!(untold, SwitchArguments::SWITCH_STATE_LAST);
+    }
+
+    #[test]
+    fn a_ring_buffer_may_sleep_where_its_lock_does() {
+        let may_sleep = |is_realtime, spinlock: &str, other: &str| {
+            let mut types = Types::new();
+            let int = types.int();
+            let [spinlock, other] = [spinlock, other].map(|name| types.typedef(name, int));
+            types.structure("bpf_ringbuf", &[("other", other), ("spinlock", spinlock)]);
+            ring_buffer_may_sleep(is_realtime, &types.read())
+        };
+        let (sleeps, spins) = ("spinlock_t", "raw_spinlock_t");
+        assert!(may_sleep(true, sleeps, spins));
+        assert!(!may_sleep(false, sleeps, spins));
+        assert!(!may_sleep(true, spins, sleeps));
+        assert!(!ring_buffer_may_sleep(true, &Types::new().read()));
+    }
+
+    #[test]
+    fn a_kernel_that_is_not_called_realtime_is_none() {
+        let version = fs::read_to_string("/proc/version").unwrap();
+        let is_called_so = ["PREEMPT_RT", "PREEMPT RT"].map(|name| version.contains(name));
+        assert!(!is_realtime() || is_called_so.contains(&true), "{version}");
+    }
+
+    /// A kernel whose entities of the scheduler have this member, and their queues that.
+    fn made_up(entity: &str, queue: &str, variables: &[(&str, u32)], typedef: &str) -> Kernel {
+        let mut types = Types::new();
+        let int = types.int();
+        types.typedef(typedef, int);
+        types.structure("sched_entity", &[(entity, int)]);
+        types.structure("cfs_rq", &[(queue, int)]);
+        types.variables(variables);
+        Kernel::described_by(&types.read(), 5)
+    }
+
+    #[test]
+    fn the_preemption_count_is_known_by_its_distance_from_the_run_queue() {
+        let both = [("other", 4), ("__preempt_count", 40), ("runqueues", 100)];
+        let in_hot = [("runqueues", 100), ("pcpu_hot", 8)];
+        for (entity, queue, variables, distance) in [
+            ("cfs_rq", "rq", &both[..], -60),
+            ("cfs_rq", "rq", &in_hot, -92),
+            ("cfs_rq", "rq", &both[..2], 0),
+            ("cfs_rq", "rq", &both[2..], 0),
+            ("other", "rq", &both, 0),
+            ("cfs_rq", "other", &both, 0),
+        ] {
+            let kernel = made_up(entity, queue, variables, "btf_trace_sched_exit_tp");
+            assert_eq!(kernel.preempt_count_from_runqueue, distance);
+            // Where it is unknown they could be met in an interrupt.
+            assert_eq!(kernel.shows_returns, distance != 0);
+        }
+        let kernel = made_up("cfs_rq", "rq", &both, "btf_trace_other");
+        assert_eq!(kernel.preempt_count_from_runqueue, -60);
+        assert!(!kernel.shows_returns);
+    }
+
+    #[test]
+    fn types_and_namespaces_are_told_by_their_numbers() {
+        let mut types = Types::new();
+        types.int();
+        types.structure("task_struct", &[]);
+        let kernel = Kernel::described_by(&types.read(), 5);
+        assert_eq!((kernel.task_type, kernel.pid_namespace), (2, 5));
+        let kernel = Kernel::described_by(&Types::new().read(), INITIAL_PID_NAMESPACE);
+        assert_eq!((kernel.task_type, kernel.pid_namespace), (0, 0));
+    }
 
     #[test]
     fn counts_at_least_these_threads() {

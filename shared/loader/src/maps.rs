@@ -49,14 +49,14 @@ where
         let batch = map
             .lookup_and_delete_batch(BATCH, MapFlags::ANY, MapFlags::ANY)
             .context(format!("read {what}"))?;
-        let mut taken = 0;
+        let mut is_empty = true;
         for (key, value) in batch {
-            taken += 1;
+            is_empty = false;
             if let (Some(key), Some(value)) = (copy(&key), copy(&value)) {
                 receive(key, value);
             }
         }
-        if taken == 0 {
+        if is_empty {
             return Err(unreturned(what));
         }
     }
@@ -67,4 +67,62 @@ fn unreturned(what: &str) -> Error {
     let source = io::Error::other("the kernel returns none of its entries");
     let action = format!("cannot read {what}");
     Error::System { action, source }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use libbpf_rs::{MapHandle, MapType, libbpf_sys};
+
+    use super::*;
+
+    /// More than are asked for at once.
+    const MANY: u32 = 3 * BATCH;
+
+    /// A map of numbers to as many. To make one needs root.
+    fn map(entries: u32) -> MapHandle {
+        crate::check_privileges().unwrap();
+        let options = libbpf_sys::bpf_map_create_opts {
+            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
+            ..Default::default()
+        };
+        let map = MapHandle::create(MapType::Hash, Some("numbers"), 4, 4, 2 * MANY, &options);
+        let map = map.unwrap();
+        for number in 0..entries {
+            let bytes = number.to_ne_bytes();
+            map.update(&bytes, &bytes, MapFlags::ANY).unwrap();
+        }
+        map
+    }
+
+    #[test]
+    fn each_value_is_handed_over_and_left_there() {
+        for entries in [0, 1, MANY] {
+            let map = map(entries);
+            let mut values = BTreeSet::new();
+            for_each_value(&map, "numbers", |value| {
+                assert!(values.insert(copy::<u32>(value).unwrap()));
+            })
+            .unwrap();
+            assert!(values.into_iter().eq(0..entries), "{entries}");
+            assert_eq!(map.keys().count(), entries as usize);
+        }
+    }
+
+    #[test]
+    fn each_entry_is_taken_out_once() {
+        for entries in [0, 1, MANY] {
+            let map = map(entries);
+            let mut taken = BTreeSet::new();
+            take_all(&map, "numbers", |key: u32, value: u32| {
+                assert_eq!(key, value);
+                assert!(taken.insert(value));
+            })
+            .unwrap();
+            assert!(taken.into_iter().eq(0..entries), "{entries}");
+            assert_eq!(map.keys().count(), 0);
+        }
+    }
 }

@@ -151,6 +151,19 @@ impl OpenObject {
 }
 
 impl LoadedObject {
+    /// A tool's. To load it needs root: tests do not skip themselves.
+    #[cfg(test)]
+    #[allow(clippy::unwrap_used)]
+    pub(crate) fn of_tests(
+        object: &bpf::Object,
+        configure: impl FnOnce(&mut OpenObject) -> Result<()>,
+    ) -> LoadedObject {
+        crate::check_privileges().unwrap();
+        let mut object = OpenObject::new(object).unwrap();
+        configure(&mut object).unwrap();
+        object.load().unwrap()
+    }
+
     /// A map.
     pub fn map(&self, name: &str) -> Result<Map<'_>> {
         let mut maps = self.object.maps();
@@ -294,8 +307,39 @@ impl<T: Plain + Copy> Variable<'_, T> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_has_the_programs_of_its_source() {
+        let object = OpenObject::new(&bpf::offcputime::OBJECT).unwrap();
+        assert!(object.has_program("note_move") && !object.has_program("sample"));
+    }
+
+    #[test]
+    fn programs_are_loaded_if_they_are_chosen() {
+        for is_wanted in [true, false] {
+            let object = LoadedObject::of_tests(&bpf::offcputime::OBJECT, |object| {
+                object.choose("note_move", is_wanted)
+            });
+            assert_eq!(object.is_chosen("note_move").unwrap(), is_wanted);
+        }
+    }
+
+    #[test]
+    fn what_is_found_is_of_the_section_and_the_size_that_are_asked_for() {
+        let place = Place {
+            section: CONSTANTS,
+            offset: 8,
+            size: 4,
+        };
+        let places = Places(HashMap::from([("a".to_owned(), place)]));
+        assert_eq!(places.find("a", CONSTANTS, 4).unwrap().offset, 8);
+        assert!(places.find("a", VARIABLES, 4).is_err());
+        assert!(places.find("a", CONSTANTS, 8).is_err());
+        assert!(places.find("b", CONSTANTS, 4).is_err());
+    }
 
     #[test]
     fn constants_are_as_c_has_them() {

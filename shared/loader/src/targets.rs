@@ -220,33 +220,41 @@ impl Targets {
 
     /// The processes that are measured, each with the program that it runs.
     pub fn processes(&self, object: &LoadedObject) -> Result<Vec<Process>> {
-        let mut processes: Vec<Process> = (self.threads(object)?.iter())
-            .filter(|ids| ids.instance != 0 && ids.namespace_pid != 0)
-            .map(|ids| Process {
-                pid: ids.namespace_pid,
-                instance: ids.instance,
-            })
-            .collect();
-        processes.sort_unstable();
-        processes.dedup();
-        Ok(processes)
+        Ok(processes_of(&self.threads(object)?))
     }
 
     /// The threads that are measured and have not ended.
     fn threads(&self, object: &LoadedObject) -> Result<Vec<ThreadIds>> {
         let mut threads = living_threads(object)?;
-        threads.retain(
-            |ids| match self.are_judged_by_programs() || self.by_membership() {
-                true => ids.is_target != 0,
-                false => {
-                    self.is_everything()
-                        || self.pids.contains(&ids.namespace_pid)
-                        || self.tids.contains(&ids.namespace_tid)
-                }
-            },
-        );
+        threads.retain(|ids| self.are_of(ids));
         Ok(threads)
     }
+
+    /// Whether a thread is measured.
+    fn are_of(&self, ids: &ThreadIds) -> bool {
+        match self.are_judged_by_programs() || self.by_membership() {
+            true => ids.is_target != 0,
+            false => {
+                self.is_everything()
+                    || self.pids.contains(&ids.namespace_pid)
+                    || self.tids.contains(&ids.namespace_tid)
+            }
+        }
+    }
+}
+
+/// The processes of threads, but for the kernel's and those that have no ID here.
+fn processes_of(threads: &[ThreadIds]) -> Vec<Process> {
+    let mut processes: Vec<Process> = (threads.iter())
+        .filter(|ids| ids.instance != 0 && ids.namespace_pid != 0)
+        .map(|ids| Process {
+            pid: ids.namespace_pid,
+            instance: ids.instance,
+        })
+        .collect();
+    processes.sort_unstable();
+    processes.dedup();
+    processes
 }
 
 /// Every thread that our PID namespace shows.
@@ -282,6 +290,8 @@ fn is_alive(folder: &Path) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     /// One whose callers are in this PID namespace.
@@ -409,6 +419,73 @@ mod tests {
         // Programs know the initial namespace's IDs.
         assert_eq!(process().only_pid(&kernel(5)), None);
         assert_eq!(Targets::LONGEST_AWAITED, 63);
+    }
+
+    #[test]
+    fn the_processes_of_threads_are_those_that_run_a_program_and_have_an_id() {
+        let ids = |namespace_pid, instance| ThreadIds {
+            namespace_pid,
+            instance,
+            ..ThreadIds::default()
+        };
+        let threads = [ids(6, 2), ids(5, 1), ids(6, 2), ids(7, 0), ids(0, 3)];
+        let process = |pid, instance| Process { pid, instance };
+        assert_eq!(processes_of(&threads), [process(5, 1), process(6, 2)]);
+    }
+
+    #[test]
+    fn threads_are_measured_by_their_ids_or_by_what_programs_say() {
+        let ids = |namespace_pid, namespace_tid, is_target| ThreadIds {
+            namespace_pid,
+            namespace_tid,
+            is_target,
+            ..ThreadIds::default()
+        };
+        let threads = [ids(5, 5, 0), ids(5, 6, 0), ids(7, 8, 1)];
+        let measured = |targets: Targets| threads.each_ref().map(|ids| targets.are_of(ids));
+        assert_eq!(measured(Targets::default()), [true; 3]);
+        let process = || Targets::new(vec![5], vec![]);
+        assert_eq!(measured(process()), [true, true, false]);
+        let thread = Targets::new(vec![], vec![6]);
+        assert_eq!(measured(thread), [false, true, false]);
+        let tree = Targets {
+            children: true,
+            ..process()
+        };
+        assert_eq!(measured(tree), [false, false, true]);
+        let mapped = Targets {
+            cgroup_map: Some("/sys/fs/bpf/a".into()),
+            ..process()
+        };
+        assert_eq!(measured(mapped), [false, false, true]);
+    }
+
+    #[test]
+    fn this_process_is_listed_with_its_program() {
+        let kernel = Kernel::probe().unwrap();
+        let object =
+            LoadedObject::of_tests(&bpf::oncputime::OBJECT, |object| kernel.configure(object));
+        let own = std::process::id();
+        let processes = Targets::new(vec![own], vec![]).processes(&object).unwrap();
+        assert!(matches!(processes[..], [Process { pid, .. }] if pid == own));
+    }
+
+    #[test]
+    fn programs_are_told_all_wakers_that_count() {
+        let kernel = Kernel::probe().unwrap();
+        let own = std::process::id();
+        let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+        let wakers = Targets::new(vec![own, other.id()], vec![own]);
+        let object = LoadedObject::of_tests(&bpf::offwaketime::OBJECT, |object| {
+            kernel.configure(object)?;
+            wakers.configure_wakers(object)
+        });
+        wakers.fill_wakers(&object).unwrap();
+        other.kill().unwrap();
+        other.wait().unwrap();
+        for (map, count) in [("waker_pids", 2), ("waker_tids", 1)] {
+            assert_eq!(object.map(map).unwrap().keys().count(), count, "{map}");
+        }
     }
 
     #[test]

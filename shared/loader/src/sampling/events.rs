@@ -184,6 +184,7 @@ mod tests {
         let clocks = EVENTS.iter().filter(|event| event.is_clock());
         let clocks: Vec<_> = clocks.map(|event| event.name).collect();
         assert_eq!(clocks, ["cpu-clock", "task-clock"]);
+        assert!(Event::CPU_CLOCK.is_counted() || crate::check_privileges().is_err());
         assert_eq!(
             Event::by_name("cycles").unwrap().config,
             Event::CPU_CYCLES.config

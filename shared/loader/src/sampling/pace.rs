@@ -114,6 +114,21 @@ mod tests {
     }
 
     #[test]
+    fn chance_is_as_its_authors_have_it() {
+        // What their program of 2015 prints for this seed.
+        let numbers: [u64; 3] = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+        ];
+        let mut chance = Chance(1_234_567);
+        for number in numbers {
+            let part = (number >> 11) as f64 / (1_u64 << 53) as f64;
+            assert_eq!(chance.within(0.0..1.0), part);
+        }
+    }
+
+    #[test]
     fn as_many_samples_are_taken_as_were_asked_for() {
         for (frequency, look) in [(1, 5), (49, 5), (49, 100), (99, 5), (999, 5), (9999, 5)] {
             let seconds = 200;

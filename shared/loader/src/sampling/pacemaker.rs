@@ -173,6 +173,16 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_is_not_due_is_left_alone() {
+        let no_clock = File::open("/dev/null").unwrap();
+        let pace = Pace::new(1, u64::MAX);
+        let mut clocks = Clocks::default();
+        clocks.paces.insert(0, (no_clock.as_raw_fd(), pace));
+        clocks.attend();
+        assert!(clocks.failure.is_none());
+    }
+
+    #[test]
     fn clocks_are_attended_to_again_and_again() {
         let no_clock = File::open("/dev/null").unwrap();
         let pacemaker = Pacemaker::start(1000).unwrap();

@@ -240,8 +240,73 @@ impl Targets {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::Kernel;
+
+    /// Programs for targets.
+    fn object(targets: &Targets) -> LoadedObject {
+        let kernel = Kernel::probe().unwrap();
+        LoadedObject::of_tests(&bpf::offcputime::OBJECT, |object| {
+            kernel.configure(object)?;
+            targets.configure(object, &kernel)
+        })
+    }
+
+    fn root() -> Cgroup {
+        CgroupMount::find().unwrap().cgroup("/").unwrap()
+    }
+
+    #[test]
+    fn a_cgroup_that_came_before_programs_could_see_it_is_a_target() {
+        // The root is there, as one is that was made meanwhile.
+        let awaiting = |cgroups| Targets {
+            cgroups,
+            awaited_cgroups: vec![AwaitedCgroup::At("/".to_owned())],
+            ..Targets::default()
+        };
+        let targets = awaiting(vec![]);
+        let object = object(&targets);
+        let ids = object.map("target_cgroups").unwrap();
+        // That which was known before programs were told of when they were loaded.
+        let known = awaiting(vec![root()]);
+        known.look_for_cgroups(&object).unwrap();
+        assert_eq!(ids.keys().count(), 0);
+
+        // What programs have decided before they decide anew, once.
+        let decided = object.map("cgroup_membership").unwrap();
+        for left in [0, 1] {
+            decided.update(&[7; 8], &[0], MapFlags::ANY).unwrap();
+            targets.look_for_cgroups(&object).unwrap();
+            assert!(ids.keys().eq([root().id.to_ne_bytes()]));
+            assert_eq!(decided.keys().count(), left);
+        }
+    }
+
+    #[test]
+    fn whoever_is_inside_is_the_first_if_nobody_was_before() {
+        let targets = |await_members| Targets {
+            cgroups: vec![root()],
+            await_members,
+            ..Targets::default()
+        };
+        let all = targets(true);
+        let object = object(&all);
+        let first = all.first_variable(&object).unwrap();
+        // Nobody is in a target yet.
+        all.look_for_members(&object).unwrap();
+        assert_eq!(first.get(), 0);
+        all.add_cgroup(&root(), &object).unwrap();
+        targets(false).look_for_members(&object).unwrap();
+        assert_eq!(first.get(), 0);
+        let before = monotonic_ns();
+        all.look_for_members(&object).unwrap();
+        assert!(first.get() >= before);
+        first.set(1);
+        all.look_for_members(&object).unwrap();
+        assert_eq!(first.get(), 1);
+    }
 
     fn route(awaited: &[AwaitedCgroup]) -> Vec<(u64, String, u64)> {
         let places = Route::to(awaited).places.into_iter();

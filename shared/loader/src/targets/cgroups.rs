@@ -291,6 +291,46 @@ mod tests {
         assert!(pids.contains(&std::process::id()) && pids.is_sorted());
     }
 
+    /// A cgroup with others in it, each in the one before.
+    struct Chain(Vec<PathBuf>);
+
+    impl Chain {
+        fn new(folder: &Path, levels: usize) -> Chain {
+            let mut chain = Chain(Vec::new());
+            let mut folder = folder.to_owned();
+            for _ in 0..levels {
+                fs::create_dir(&folder).unwrap();
+                chain.0.push(folder.clone());
+                folder.push("a");
+            }
+            chain
+        }
+    }
+
+    impl Drop for Chain {
+        fn drop(&mut self) {
+            for folder in self.0.iter().rev() {
+                let _ = fs::remove_dir(folder);
+            }
+        }
+    }
+
+    #[test]
+    fn cgroups_are_found_as_deep_as_programs_look() {
+        crate::check_privileges().unwrap();
+        let mount = CgroupMount::find().unwrap();
+        let name = format!("systemscope-{}-chain", std::process::id());
+        let _chain = Chain::new(&mount.folder().join(&name), MOST_LEVELS + 2);
+        let found = mount.below(&name);
+        assert_eq!(found.len(), MOST_LEVELS + 1);
+        assert_eq!(found[0].path, format!("/{name}"));
+        assert_eq!(found[2].path, format!("/{name}/a/a"));
+        // The root is a level more.
+        let all = mount.all().into_iter();
+        let found = all.filter(|cgroup| cgroup.path.starts_with(&format!("/{name}")));
+        assert_eq!(found.count(), MOST_LEVELS);
+    }
+
     #[test]
     fn octal_numbers_in_mounts_are_characters() {
         for (text, path) in [

@@ -256,7 +256,7 @@ fn annotated(annotations: &HashMap<String, String>) -> Vec<String> {
 /// A JSON file; `None` if it is not there, is no such one, or is too large.
 fn parse<T: DeserializeOwned>(path: &Path, most: u64) -> Option<T> {
     // A FIFO is not waited for.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(open(path, flags, Mode::empty()).ok()?);
     let metadata = file.metadata().ok()?;
     if !metadata.is_file() || metadata.len() > most {
@@ -405,9 +405,11 @@ mod tests {
         fs::write(&path, "[1, 2, 3]").unwrap();
         assert_eq!(parse::<Vec<u32>>(&path, 9), Some(vec![1, 2, 3]));
         assert_eq!(parse::<Vec<u32>>(&path, 8), None);
+        fs::write(&path, "[1, 2, 3] ").unwrap();
+        assert_eq!(parse::<Vec<u32>>(&path, 9), None);
         let link = root.path().join("link.json");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert_eq!(parse::<Vec<u32>>(&link, 9), None);
+        assert_eq!(parse::<Vec<u32>>(&link, 10), None);
         assert_eq!(parse::<Vec<u32>>(root.path(), 9), None);
         let fifo = root.path().join("fifo");
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, Mode::RWXU).unwrap();

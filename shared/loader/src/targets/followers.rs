@@ -96,13 +96,12 @@ impl Targets {
         let all = ProcessNames::of_all().context("list the processes")?;
         let came = (all.iter()).filter(|names| self.awaited.iter().any(|name| names.has(name)));
         let came: HashSet<u32> = came.map(|names| names.pid).collect();
-        let threads = living_threads(object)?;
-        let mut threads = threads.iter();
-        let mut is_first = true;
-        while let Some(ids) = threads.find(|ids| came.contains(&ids.namespace_pid)) {
+        let first = self.first_variable(object)?;
+        let mut threads = living_threads(object)?;
+        threads.retain(|ids| came.contains(&ids.namespace_pid));
+        for ids in &threads {
             make_target(ids, object)?;
-            let first = self.first_variable(object)?;
-            if std::mem::take(&mut is_first) && first.get() == 0 {
+            if first.get() == 0 {
                 first.set(monotonic_ns());
             }
         }
@@ -113,15 +112,7 @@ impl Targets {
 /// Names to programs a program that is waited for.
 fn wait_for(name: &str, object: &LoadedObject) -> Result<()> {
     let awaited = object.map("awaited_programs")?;
-    let whole = AwaitedName::AWAITED_NAME.0 as u8;
-    let cut = AwaitedName::AWAITED_NAME_CUT.0 as u8;
-    let mut entries = vec![(name.as_bytes(), whole)];
-    if let Some(start) = name.as_bytes().get(..COMM_LENGTH - 1)
-        && name.len() >= COMM_LENGTH
-    {
-        entries.push((start, cut));
-    }
-    for (text, kind) in entries {
+    for (text, kind) in awaited_names(name) {
         let mut key = ProgramName::default();
         let text = text.iter().take(Targets::LONGEST_AWAITED);
         for (to, from) in key.text.iter_mut().zip(text) {
@@ -130,10 +121,21 @@ fn wait_for(name: &str, object: &LoadedObject) -> Result<()> {
         // SAFETY: bytes alone.
         let key = unsafe { plain::as_bytes(&key) };
         awaited
-            .update(key, &[kind], MapFlags::ANY)
+            .update(key, &[kind.0 as u8], MapFlags::ANY)
             .context(format!("wait for {name}"))?;
     }
     Ok(())
+}
+
+/// What a thread of the name may be called.
+fn awaited_names(name: &str) -> Vec<(&[u8], AwaitedName)> {
+    let mut names = vec![(name.as_bytes(), AwaitedName::AWAITED_NAME)];
+    if let Some(start) = name.as_bytes().get(..COMM_LENGTH - 1)
+        && name.len() >= COMM_LENGTH
+    {
+        names.push((start, AwaitedName::AWAITED_NAME_CUT));
+    }
+    names
 }
 
 /// Makes a target of a thread's process.
@@ -165,9 +167,108 @@ fn descendants<'a>(threads: &'a [ThreadIds], bystanders: &[u32]) -> Vec<&'a Thre
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use std::process::{Child, Command};
+
     use super::*;
-    use crate::AwaitedCgroup;
+    use crate::{AwaitedCgroup, Kernel};
+
+    /// Loads programs for targets, and names these to them.
+    fn filled(targets: &Targets) -> (LoadedObject, Vec<Link>) {
+        let kernel = Kernel::probe().unwrap();
+        let object = LoadedObject::of_tests(&bpf::offcputime::OBJECT, |object| {
+            kernel.configure(object)?;
+            targets.configure(object, &kernel)
+        });
+        let links = targets.fill(&object, &kernel).unwrap();
+        (object, links)
+    }
+
+    struct Sleep(Child);
+
+    impl Sleep {
+        /// Once it runs the program of this name.
+        fn start() -> Sleep {
+            let child = Command::new("sleep").arg("1000").spawn().unwrap();
+            let comm = format!("/proc/{}/comm", child.id());
+            while std::fs::read_to_string(&comm).unwrap() != "sleep\n" {
+                std::thread::yield_now();
+            }
+            Sleep(child)
+        }
+
+        fn is_a_target(&self, object: &LoadedObject) -> bool {
+            let threads = living_threads(object).unwrap();
+            let mut own = threads
+                .iter()
+                .filter(|ids| ids.namespace_pid == self.0.id());
+            let key = own.next().unwrap().pid.to_ne_bytes();
+            let targets = object.map("target_pids").unwrap();
+            targets.lookup(&key, MapFlags::ANY).unwrap().is_some()
+        }
+    }
+
+    impl Drop for Sleep {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn who_was_forked_before_is_a_target_if_children_are() {
+        let child = Sleep::start();
+        let own = std::process::id();
+        for (children, tids) in [(true, vec![]), (false, vec![]), (true, vec![own])] {
+            let are_followed = children && tids.is_empty();
+            let targets = Targets {
+                children,
+                ..Targets::new(vec![own], tids)
+            };
+            let (object, _links) = filled(&targets);
+            assert_eq!(child.is_a_target(&object), are_followed, "{targets:?}");
+        }
+    }
+
+    #[test]
+    fn who_came_before_programs_could_see_it_is_a_target() {
+        let child = Sleep::start();
+        let before = monotonic_ns();
+        for (name, came) in [("sleep", true), ("no-such-program", false)] {
+            let targets = Targets {
+                awaited: vec![name.to_owned()],
+                ..Targets::default()
+            };
+            let (object, _links) = filled(&targets);
+            assert_eq!(child.is_a_target(&object), came, "{name}");
+            let first = targets.first_variable(&object).unwrap().get();
+            assert_eq!(first > before, came, "{name}");
+        }
+    }
+
+    #[test]
+    fn there_is_room_for_all_names_that_are_waited_for() {
+        let long = |number| format!("{number}-no-such-program");
+        let targets = Targets {
+            awaited: (0..5).map(long).collect(),
+            ..Targets::default()
+        };
+        let (object, _links) = filled(&targets);
+        // Each whole, and as far as the kernel has it.
+        let names = object.map("awaited_programs").unwrap();
+        assert_eq!(names.keys().count(), 10);
+    }
+
+    #[test]
+    fn a_name_that_the_kernel_cuts_off_is_waited_for_twice() {
+        let whole = AwaitedName::AWAITED_NAME;
+        let fits = "a".repeat(15);
+        assert_eq!(awaited_names(&fits), [(fits.as_bytes(), whole)]);
+        let long = "a".repeat(16);
+        let cut = (fits.as_bytes(), AwaitedName::AWAITED_NAME_CUT);
+        assert_eq!(awaited_names(&long), [(long.as_bytes(), whole), cut]);
+    }
 
     #[test]
     fn only_what_makes_targets_is_loaded() {

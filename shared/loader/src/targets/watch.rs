@@ -197,6 +197,19 @@ mod tests {
     }
 
     #[test]
+    fn a_tree_is_not_listed_again_at_once() {
+        let mut ended = Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let nobody = || Ok(Vec::new());
+        let mut watch = over(vec![ended.id()], vec![], Some(Box::new(nobody)));
+        // As if it had been listed just now, for as long as this takes.
+        watch.listed = Some(Instant::now() + 1000 * LOOK_INTERVAL);
+        assert!(watch.lives().unwrap());
+        watch.listed = Some(Instant::now() - LOOK_INTERVAL);
+        assert!(!watch.lives().unwrap());
+    }
+
+    #[test]
     fn this_process_has_ancestors() {
         let line = this_and_its_ancestors();
         assert_eq!(line[0], std::process::id());

@@ -122,7 +122,7 @@ impl<'a> Types<'a> {
     }
 
     fn get(&self, id: u32) -> Option<Type<'a>> {
-        self.at(*self.places.get(id as usize).filter(|_| id > 0)?)
+        self.at(*self.places.get(id as usize)?)
     }
 
     fn string(&self, offset: u32) -> Option<&'a [u8]> {
