@@ -2,14 +2,14 @@
 //! `stop NS` (`CLOCK_MONOTONIC` nanoseconds), we say `open` once programs know, and at
 //! the end what was lost.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 use anyhow::{Context, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
-use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::io::{Errno, FdFlags, fcntl_setfd, read, retry_on_intr};
 
 use crate::error::{Ending, usage};
 
@@ -95,13 +95,13 @@ impl Control {
 
     fn receive(&mut self) -> anyhow::Result<()> {
         let mut bytes = [0; LONGEST_LINE];
-        match self.stream.read(&mut bytes) {
-            Ok(0) => return Err(Ending::Orphaned.into()),
-            Ok(length) => self.unread.extend(&bytes[..length]),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(_) => return Err(Ending::Orphaned.into()),
+        match retry_on_intr(|| read(&self.stream, &mut bytes)) {
+            Ok(0) | Err(_) => Err(Ending::Orphaned.into()),
+            Ok(length) => {
+                self.unread.extend(&bytes[..length]);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     fn next(&mut self) -> anyhow::Result<Option<Order>> {
@@ -156,6 +156,7 @@ fn is_readable(fd: BorrowedFd<'_>) -> anyhow::Result<bool> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::fs::File;
+    use std::io::Read;
     use std::os::fd::{AsRawFd, IntoRawFd};
 
     use super::*;

@@ -14,3 +14,28 @@ pub(crate) fn give_back_large_pieces() {
         unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
     }
 }
+
+#[cfg(all(test, target_env = "gnu"))]
+mod tests {
+    use super::*;
+
+    /// Whether so many bytes are mapped for themselves, and so go back as soon as they are
+    /// free.
+    fn are_mapped(bytes: usize) -> bool {
+        // SAFETY: it only counts.
+        let mapped = || unsafe { libc::mallinfo() }.hblkhd as usize;
+        let before = mapped();
+        let piece = std::hint::black_box(vec![1_u8; bytes]);
+        let after = mapped();
+        drop(piece);
+        after >= before + bytes
+    }
+
+    #[test]
+    fn large_pieces_go_back_and_small_ones_stay() {
+        give_back_large_pieces();
+        // Without, a piece below what has come and gone would be kept.
+        assert!(are_mapped(16 << 20) && are_mapped(4 << 20));
+        assert!(!are_mapped(512 << 10));
+    }
+}

@@ -28,6 +28,9 @@ impl Signals {
     pub fn install() -> io::Result<Signals> {
         let arrived = Arc::new(AtomicBool::new(false));
         let (wake, waker) = UnixStream::pair()?;
+        // First: whoever sees that one has arrived asks once which it was.
+        let asks_to_end = Arc::new(AtomicBool::new(false));
+        flag::register(SIGTERM, Arc::clone(&asks_to_end))?;
         for signal in ENDING {
             if signal == SIGHUP && is_ignored(signal) {
                 continue;
@@ -38,8 +41,6 @@ impl Signals {
             flag::register(signal, Arc::clone(&arrived))?;
             low_level::pipe::register(signal, waker.try_clone()?)?;
         }
-        let asks_to_end = Arc::new(AtomicBool::new(false));
-        flag::register(SIGTERM, Arc::clone(&asks_to_end))?;
         Ok(Signals {
             arrived,
             asks_to_end,
@@ -60,10 +61,13 @@ impl Signals {
         })
     }
 
-    /// Has a test see one.
+    /// Has a test see a SIGTERM.
     #[cfg(test)]
     pub(crate) fn arrive(&self) {
+        self.asks_to_end.store(true, Ordering::Relaxed);
         self.arrived.store(true, Ordering::Relaxed);
+        // What nothing more can come from is readable.
+        let _ = self.wake.shutdown(std::net::Shutdown::Read);
     }
 
     /// Ignores the ending signals, for a process whose parent decides when to end.

@@ -95,9 +95,7 @@ pub trait StackTool: clap::Parser {
     }
 
     /// Leaves out of what was measured what is not to be shown.
-    fn retain(&self, profile: &mut Profile) {
-        let _ = profile;
-    }
+    fn retain(&self, _profile: &mut Profile) {}
 
     /// What else is written.
     fn more_outputs(&self) -> Vec<Planned> {

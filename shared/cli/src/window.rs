@@ -205,12 +205,9 @@ impl Window {
     fn notes_the_end(&mut self) -> anyhow::Result<bool> {
         match &mut self.ender {
             Ender::Signals(_) => {
-                let soon = monotonic_ns() + NOTICE_NS;
-                let is_sooner = self.stop.is_none_or(|stop| stop > soon);
-                if is_sooner {
-                    self.stop_by(soon);
-                }
-                Ok(is_sooner)
+                let before = self.stop;
+                self.stop_by(monotonic_ns() + NOTICE_NS);
+                Ok(self.stop != before)
             }
             Ender::Parent(control) => {
                 if !std::mem::replace(&mut self.has_told, true) {

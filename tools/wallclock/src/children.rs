@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::env;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -160,10 +160,9 @@ impl Child {
             match self.control.read(&mut bytes) {
                 Ok(0) => self.closed = true,
                 Ok(length) => self.unread.extend(&bytes[..length]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // A child that died with our words unread resets the line.
-                Err(_) => self.closed = true,
+                // There is no more yet. Or a child died with our words unread, which resets
+                // the line: that is told once, and next that it has ended.
+                Err(_) => break,
             }
         }
         while let Some(end) = self.unread.iter().position(|&byte| byte == b'\n') {
@@ -254,8 +253,45 @@ fn join<T>(handle: Option<JoinHandle<T>>) -> Option<T> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
+
+    fn child() -> Child {
+        Child::spawn("sh", &["-c", "exec sleep 60"]).unwrap()
+    }
+
+    #[test]
+    fn a_child_that_is_dropped_is_killed() {
+        let child = child();
+        let folder = format!("/proc/{}", child.process.id());
+        assert!(Path::new(&folder).exists());
+        drop(child);
+        assert!(!Path::new(&folder).exists());
+    }
+
+    #[test]
+    fn a_child_that_died_with_our_words_unread_has_hung_up() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut child = child();
+        child.control = ours;
+        child.listen();
+        assert!(!child.has_hung_up());
+        theirs.write_all(b"ready\nfirst 5\n").unwrap();
+        child.tell("stop 7");
+        drop(theirs);
+        // What another test has just forked holds the line until it executes something.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !child.has_hung_up() {
+            assert!(Instant::now() < deadline);
+            child.listen();
+        }
+        assert!(child.is_ready());
+        assert_eq!(child.first(), Some(5));
+    }
 
     #[test]
     fn a_program_is_a_file_that_can_be_executed() {

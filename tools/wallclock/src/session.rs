@@ -17,6 +17,8 @@ use crate::targets::Targets;
 
 /// How long the children may take to attach.
 const ATTACH_LIMIT: Duration = Duration::from_secs(60);
+/// The longest sleep between two looks at all that may have changed.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
 /// How far ahead the start is set, and an end that comes early: so that both
 /// children hear of it in time, and can read what stands before the start.
 const LEAD_NS: u64 = 20_000_000;
@@ -137,14 +139,13 @@ impl Session<'_> {
             if self.signals.arrived() {
                 bail!("interrupted before measuring began; nothing was written");
             }
-            let now = monotonic_ns();
-            if now >= deadline {
+            if monotonic_ns() >= deadline {
                 bail!(
                     "oncputime and offcputime were not {so_far} after {} s; is the machine overloaded?",
                     ATTACH_LIMIT.as_secs()
                 );
             }
-            self.wait(Duration::from_nanos(deadline - now), true)?;
+            self.wait(LONGEST_PATIENCE, true)?;
         }
         Ok(())
     }
@@ -179,7 +180,8 @@ impl Session<'_> {
                 stop = end(start);
                 self.tell_stop(stop);
             }
-            if ending == Ending::Elapsed && now < stop {
+            let may_end_early = ending == Ending::Elapsed && now < stop;
+            if may_end_early {
                 if self.signals.arrived() {
                     ending = Ending::Interrupted;
                 } else if !are_awaited && self.all_gone() {
@@ -190,19 +192,18 @@ impl Session<'_> {
                     self.tell_stop(stop);
                 }
             }
-            let passed = if now < stop {
+            let passed = if may_end_early {
                 now.saturating_sub(start)
             } else {
                 u64::MAX
             };
             self.progress.advance(Duration::from_nanos(passed));
             let patience = self.look_at_cpus(start, stop)?;
-            // After the stop only the children matter.
-            self.wait(patience, now < stop)?;
+            // Where nothing can end it sooner only the children matter.
+            self.wait(patience, may_end_early)?;
             self.collect()?;
         }
         self.look_at_cpus(start, stop)?;
-        self.progress.clear();
         Ok((Duration::from_nanos(stop - start), ending))
     }
 
@@ -227,12 +228,12 @@ impl Session<'_> {
     /// Looks at the CPUs at the window's edges, where that is asked; for how long nothing has
     /// to be done.
     fn look_at_cpus(&mut self, start: u64, stop: u64) -> anyhow::Result<Duration> {
-        let most = Duration::from_secs(1);
         let Some(cpus) = &mut self.cpus else {
-            return Ok(most);
+            return Ok(LONGEST_PATIENCE);
         };
         cpus.look(start, stop)?;
-        Ok(cpus.patience(monotonic_ns(), start, stop).min(most))
+        let patience = cpus.patience(monotonic_ns(), start, stop);
+        Ok(patience.min(LONGEST_PATIENCE))
     }
 
     /// Takes the results of the children that have hung up. One that failed

@@ -188,8 +188,8 @@ pub fn write(
     let rest = parts.len() - shown.len();
     let several = parts.len() > 1;
     parts.retain(|part| shown.contains(&part.pid));
-    for (index, part) in parts.iter_mut().enumerate() {
-        if several || index > 0 {
+    for part in &mut parts {
+        if several {
             writeln!(writer)?;
         }
         part.busiest_first();

@@ -53,17 +53,15 @@ impl Targets {
         for pid in Processes::ids(chosen) {
             let handle = ProcessHandle::open(pid)
                 .with_context(|| format!("cannot watch process {pid}; does it still exist?"));
-            let is_given = given.contains(&pid);
             match handle {
                 Ok(handle) if !handle.has_ended() => {
                     targets.pids.push(pid);
                     targets.alive.push(handle);
                 }
-                Ok(_) if is_given => {
-                    bail!("process {pid} has already ended (a zombie); give one that runs")
-                }
-                Err(error) if is_given => return Err(error),
-                _ => {}
+                // Of those that were found by name it is no more than one fewer.
+                _ if !given.contains(&pid) => {}
+                Ok(_) => bail!("process {pid} has already ended (a zombie); give one that runs"),
+                Err(error) => return Err(error),
             }
         }
         Ok(targets)

@@ -273,6 +273,8 @@ fn passed_on(status: ExitStatus) -> u8 {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::fs;
+    use std::thread;
+    use std::time::Duration;
 
     use export::folded::Folded;
 
@@ -342,6 +344,22 @@ mod tests {
         assert!(conclude("tool", failed(), None, Some(&signals)).is_err());
         let none = conclude("tool", Ok(()), None, None).unwrap();
         assert_eq!(shown(none), status(0));
+    }
+
+    #[test]
+    fn one_that_is_waited_for_is_told_to_end_as_soon_as_the_tool_is() {
+        let mut command = start("sleep 60").unwrap();
+        command.let_go().unwrap();
+        let signals = Signals::that_never_come().unwrap();
+        let status = thread::scope(|scope| {
+            scope.spawn(|| {
+                // By now it most likely waits.
+                thread::sleep(Duration::from_millis(200));
+                signals.arrive();
+            });
+            command.finish(&signals)
+        });
+        assert_eq!(status.unwrap(), 128 + 15);
     }
 
     #[test]

@@ -44,16 +44,16 @@ impl Results<'_> {
     pub(crate) fn write(&self, names: &Names, terminal: &mut dyn Write) -> anyhow::Result<()> {
         let known = Known::new(&self.merged.profile, self.commands);
         let mut parts = parts(self.merged, &known);
-        // There may be others that came later.
-        let one_process = self.commands.len() <= 1 && parts.len() == 1;
+        // Of several that were asked for each has a folder, whoever of them was seen.
+        let is_alone = self.commands.len() <= 1;
         match &mut parts[..] {
             [] => bail!("no thread was seen; did the process end before measuring began?"),
             parts if self.cpus.is_some() => self.write_machine(&known, parts, names, terminal)?,
-            [part] if one_process && part.threads.len() == 1 => {
+            [part] if is_alone && part.threads.len() == 1 => {
                 let placed = self.write_single(part, names)?;
                 self.tell(part, &placed, terminal)?;
             }
-            [part] if one_process => {
+            [part] if is_alone => {
                 let staging = Staging::new(&names.folder)?;
                 self.write_part(part, &staging, Path::new(""), names)?;
                 staging.put_folder(&names.folder)?;
@@ -379,4 +379,69 @@ fn analysis_name(names: &Names) -> PathBuf {
 fn samples_of(thread: &ThreadProfile) -> impl Iterator<Item = (Sample, u64)> {
     let stacks = thread.stacks.iter();
     stacks.map(|(sample, weight)| (*sample, weight.value))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use profile::merge::merge;
+    use profile::{Clock, Profile, Thread, ThreadId, Unit};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// What is written with the prefix `run` of processes of one thread each, of those that
+    /// were asked for.
+    fn written(seen: &[u32], asked_for: &[u32], cpus: Option<&Cpus>) -> TempDir {
+        let mut times = Profile::new(Unit::Nanoseconds);
+        for &pid in seen {
+            let second = 1_000_000_000;
+            let clock = Clock {
+                ended_ns: second,
+                blocked_ns: second,
+                ..Clock::default()
+            };
+            let id = ThreadId { pid, tid: pid };
+            let comm = times.names.text("program");
+            times.threads.push(Thread { id, comm, clock });
+        }
+        let merged = merge(&Profile::new(Unit::Samples), &times);
+        let commands = asked_for.iter().map(|pid| (*pid, String::new())).collect();
+        let folder = TempDir::new().unwrap();
+        let names = Names::new(Some(&folder.path().join("run")), asked_for, 0).unwrap();
+        let results = Results {
+            run: &Run::of(&merged),
+            merged: &merged,
+            commands: &commands,
+            thread_files: 1,
+            limits: Limits::default(),
+            cpus,
+            options: Options::default(),
+        };
+        results.write(&names, &mut io::sink()).unwrap();
+        folder
+    }
+
+    #[test]
+    fn one_process_with_one_thread_has_three_files() {
+        let folder = written(&[7], &[7], None);
+        for ending in SINGLE_ENDINGS {
+            assert!(folder.path().join(format!("run{ending}")).is_file());
+        }
+    }
+
+    #[test]
+    fn one_of_several_that_were_asked_for_has_its_folder_among_those_of_others() {
+        let folder = written(&[7], &[7, 8], None);
+        assert!(folder.path().join("run/combined.svg").is_file());
+        assert!(folder.path().join("run/pid7/combined.svg").is_file());
+    }
+
+    #[test]
+    fn a_machine_has_three_files() {
+        let folder = written(&[7, 8], &[], Some(&Cpus::default()));
+        for ending in MACHINE_ENDINGS {
+            assert!(folder.path().join(format!("run{ending}")).is_file());
+        }
+    }
 }
