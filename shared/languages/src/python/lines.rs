@@ -51,7 +51,7 @@ fn by_steps(table: &[u8], mut line: i64, instruction: i64) -> i64 {
 /// `advance` in Objects/codeobject.c of 3.10.
 fn by_ranges(table: &[u8], mut line: i64, instruction: i64) -> Option<i64> {
     /// In the place of lines: there is none.
-    const NO_LINE: i8 = -128;
+    const NO_LINE: i8 = i8::MIN;
 
     let mut end = 0;
     for &[bytes, lines] in table.as_chunks().0 {

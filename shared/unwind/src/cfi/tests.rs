@@ -1,6 +1,7 @@
 //! Sections written by hand: what no assembler writes.
 
 use super::*;
+use crate::{cfa, frame_pointer};
 
 /// Without augmentation, factors of 1 and -8, and the return address in column 16;
 /// the call's frame.
@@ -49,7 +50,7 @@ fn spans_of_debug_frame(section: &[u8]) -> (usize, u64, u64) {
 }
 
 /// The rows of the only description, of which `length` addresses are asked for.
-fn rows(instructions: &[u8], length: u64) -> Vec<(u64, i32)> {
+fn rules(instructions: &[u8], length: u64) -> Vec<(u64, Rule)> {
     let section = eh_frame(&COMMON, &[], instructions);
     let mut frames = Frames::eh_frame(&section, 0);
     let spans = frames.spans().unwrap_or_default();
@@ -62,11 +63,19 @@ fn rows(instructions: &[u8], length: u64) -> Vec<(u64, i32)> {
     let end = span.start + length;
     let mut rows = Vec::new();
     let read = frames.rows(&Span { end, ..span }, offset, &mut |address, rule| {
-        rows.push((address, rule.cfa_offset));
+        rows.push((address, rule));
         Ok(())
     });
     assert!(read.is_ok());
     rows
+}
+
+/// The same, of each the offset of its CFA.
+fn rows(instructions: &[u8], length: u64) -> Vec<(u64, i32)> {
+    let rules = rules(instructions, length).into_iter();
+    rules
+        .map(|(address, rule)| (address, rule.cfa_offset))
+        .collect()
 }
 
 #[test]
@@ -105,6 +114,19 @@ fn rows_end_where_others_begin() {
 fn what_holds_for_no_address_is_no_row() {
     let moves = [&[0x0e, 16], &STAY[..], &[0x0e, 24, FOUR_ON, 0x0e, 32]].concat();
     assert_eq!(rows(&moves, 16), [(0x1000, 24), (0x1004, 32)]);
+}
+
+#[test]
+fn registers_are_saved_below_the_frames_address_or_above() {
+    // DW_CFA_offset_extended_sf: rbp at 2 times the factor, and at -2 times.
+    for (factored, offset) in [(2, -16), (0x7e, 16)] {
+        let saved = Rule {
+            frame_pointer: frame_pointer::AT_CFA,
+            frame_pointer_offset: offset,
+            ..Rule::at(cfa::STACK_POINTER, 8)
+        };
+        assert_eq!(rules(&[0x11, 6, factored], 16), [(0x1000, saved)]);
+    }
 }
 
 #[test]

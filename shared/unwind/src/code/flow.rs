@@ -249,15 +249,13 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Where a direct jump or call goes, if it is in this code.
+    /// Where a direct jump or call goes, which need not be in this code.
     fn target(&self, instruction: &Instruction) -> Option<usize> {
         if instruction.op0_kind() != OpKind::NearBranch64 {
             return None;
         }
         let offset = instruction.near_branch64().wrapping_sub(self.address);
-        usize::try_from(offset)
-            .ok()
-            .filter(|&offset| offset < self.code.len())
+        usize::try_from(offset).ok()
     }
 
     /// What was found at `offset` cannot be.

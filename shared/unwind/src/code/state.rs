@@ -274,12 +274,9 @@ impl State {
         i32::try_from(i64::from(place?).checked_sub(offset)?).ok()
     }
 
-    /// Where the memory operand of `instruction` is.
+    /// Where the memory operand of `instruction` is. Without one it has no base, either.
     fn memory(&self, instruction: &Instruction) -> Option<i32> {
-        let has_one = (0..instruction.op_count())
-            .any(|operand| instruction.op_kind(operand) == OpKind::Memory);
-        let plain = has_one
-            && instruction.memory_index() == Register::None
+        let plain = instruction.memory_index() == Register::None
             && instruction.segment_prefix() == Register::None;
         plain.then(|| {
             let displacement = instruction.memory_displacement64() as i64;

@@ -138,3 +138,78 @@ fn gnu_hash(name: &[u8]) -> u32 {
         hash.wrapping_mul(33).wrapping_add(u32::from(byte))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io;
+
+    use super::*;
+
+    /// Both bits of "a" in a filter of one word: its hash is 177670, by 64 that leaves
+    /// 6, and 24 if it is shifted by 6 before.
+    const FILTER: u64 = 1 << 6 | 1 << 24;
+
+    /// An image of nothing but a hash table: of one bucket, which begins with the
+    /// symbol `begin`, and of the hashes of symbols from 1 on.
+    fn image(filter: u64, begin: u32, hashes: &[u32]) -> Vec<u8> {
+        let words = |words: &[u32]| -> Vec<u8> {
+            words.iter().flat_map(|word| word.to_le_bytes()).collect()
+        };
+        let header = words(&[1, 1, 1, 6]);
+        let filter = filter.to_le_bytes().to_vec();
+        let table = [header, filter, words(&[begin]), words(hashes)].concat();
+        let mut bytes = vec![0; 64];
+        bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        bytes[18] = 62;
+        // One section header, behind the table.
+        bytes[40..48].copy_from_slice(&(64 + table.len() as u64).to_le_bytes());
+        (bytes[58], bytes[60]) = (64, 1);
+        let mut section = vec![0; 64];
+        section[4..8].copy_from_slice(&SHT_GNU_HASH.to_le_bytes());
+        section[24] = 64;
+        section[32..40].copy_from_slice(&(table.len() as u64).to_le_bytes());
+        [bytes, table, section].concat()
+    }
+
+    /// Counts how often it is read.
+    struct Counted(Vec<u8>, Cell<usize>);
+
+    impl Source for Counted {
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1.set(self.1.get() + 1);
+            self.0.read_at(offset, buffer)
+        }
+
+        fn size(&self) -> io::Result<u64> {
+            self.0.size()
+        }
+    }
+
+    /// How many reads it takes to find that "a" is not there.
+    fn reads(image: Vec<u8>) -> usize {
+        let counted = Counted(image, Cell::new(0));
+        let objects = Objects::new(&counted).ok();
+        let before = counted.1.take();
+        assert!(before > 0 && objects.is_some_and(|objects| objects.find("a").is_none()));
+        counted.1.get()
+    }
+
+    #[test]
+    fn what_the_filter_does_not_have_is_not_looked_up() {
+        // The header and the filter; the bucket and a hash.
+        assert_eq!(reads(image(FILTER, 1, &[1])), 4);
+        for one_missing in [0, 1 << 6, 1 << 24, !(1 << 6), !(1 << 24)] {
+            assert_eq!(reads(image(one_missing, 1, &[1])), 2, "{one_missing:#x}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_ends_with_its_last_symbol() {
+        assert_eq!(reads(image(FILTER, 1, &[0, 2, 7, 0, 2])), 3 + 3);
+        assert_eq!(reads(image(FILTER, 2, &[1, 2, 1, 0, 2])), 3 + 2);
+        // This one has none.
+        let endless = vec![2; 3 * CHAIN_LIMIT as usize];
+        assert_eq!(reads(image(FILTER, 3, &endless)), 3 + CHAIN_LIMIT as usize);
+    }
+}

@@ -133,6 +133,24 @@ fn what_is_another_object_by_now_is_not_read() {
 }
 
 #[test]
+fn lines_are_read_if_there_are_not_too_many() {
+    let layout = &LAYOUTS[0];
+    for (size, are_read) in [(0, true), (1 << 20, true), ((1 << 20) + 1, false)] {
+        let code = Made::new(layout, &vec![0; size]).read(layout).unwrap();
+        assert_eq!(code.has_lines(), are_read, "{size}");
+    }
+}
+
+#[test]
+fn size_is_that_of_all_parts() {
+    let layout = &LAYOUTS[0];
+    let code = Made::new(layout, &[0; 6]).read(layout).unwrap();
+    let texts = code.name.len() + code.file.len();
+    assert_eq!(texts, 4 + 8);
+    assert_eq!(code.size(), size_of::<CodeObject>() + texts + 6);
+}
+
+#[test]
 fn tampered_objects_do_no_harm() {
     let mut random = tamper::Random::new(1);
     let mut read = 0;

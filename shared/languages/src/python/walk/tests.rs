@@ -128,6 +128,40 @@ fn frames_of_every_version_are_read() {
 }
 
 #[test]
+fn a_function_that_has_not_begun_is_before_its_first_instruction() {
+    for layout in LAYOUTS {
+        let (before, expected) = match layout.instruction_unit {
+            0 => (CODE + u64::from(layout.code_instructions) - 2, -2),
+            // -1, an int.
+            unit => (u64::from(u32::MAX), -i32::from(unit)),
+        };
+        let mut made = thread(layout, 3);
+        made.put(frame_at(0), layout.frame_instruction, before);
+        let found = chain(layout, made);
+        assert_eq!(found.end, End::Whole, "3.{}", layout.minor);
+        let first = match found.links[0] {
+            Link::Frame(frame) => Some(frame.instruction),
+            Link::Anchor(_) => None,
+        };
+        assert_eq!(first, Some(expected), "3.{}", layout.minor);
+    }
+}
+
+#[test]
+fn what_the_interpreter_owns_runs_nothing() {
+    let has_owner = |layout: &&Layout| layout.anchoring == Anchoring::BoundaryFrames;
+    for layout in LAYOUTS.iter().filter(has_owner) {
+        for owner in [3, 4] {
+            let mut made = thread(layout, 3);
+            made.write(frame_at(2) + u64::from(layout.frame_owner), &[owner]);
+            let found = chain(layout, made);
+            let last = Some(&Link::Anchor(frame_at(2)));
+            assert_eq!((found.end, found.links.last()), (End::Whole, last));
+        }
+    }
+}
+
+#[test]
 fn what_no_interpreter_leaves_is_broken() {
     for layout in LAYOUTS {
         let first = frame_at(0);
@@ -185,6 +219,15 @@ fn a_thread_that_is_not_the_interpreters_has_no_frames() {
         ] {
             assert_eq!(end(&|made| made.put(RUNTIME, key, other)), End::NoThread);
         }
+        // What lies behind the values of the last key is none.
+        let behind = |made: &mut Made| {
+            made.put(RUNTIME, key, 1 | 1024 << 32);
+            made.put(SELF + 0x610, 0, SELF + 0x800);
+            made.put(SELF + 0x800, 8, THREAD);
+        };
+        assert_eq!(end(&behind), End::NoThread);
+        let nowhere = walk(&mut whole.clone(), layout, RUNTIME, 0, 100);
+        assert_eq!(nowhere.end, End::NoThread);
         let id = layout.thread_id;
         assert_eq!(end(&|made| made.put(THREAD, id, SELF + 8)), End::NoThread);
         let none = |made: &mut Made| made.put(SELF + 0x310, 88, 0);

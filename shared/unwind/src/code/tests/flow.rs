@@ -35,6 +35,20 @@ fn paths_that_disagree_leave_nothing() {
 }
 
 #[test]
+fn what_is_found_before_a_call_holds_after_it() {
+    // test %eax, %eax; je 12; 4: call 0x100; nop; ud2; 12: push %rax; jmp 4
+    let code = b"\x85\xc0\x74\x08\xe8\xf7\x00\x00\x00\x90\x0f\x0b\x50\xeb\xf5";
+    let expected = [
+        (0, stack(8)),
+        (4, Rule::NONE),
+        (12, stack(8)),
+        (13, stack(16)),
+        (15, Rule::NONE),
+    ];
+    assert_eq!(rows(code), expected);
+}
+
+#[test]
 fn return_that_cannot_be() {
     // push %rax; ret
     assert_eq!(rows(b"\x50\xc3"), []);
@@ -172,6 +186,23 @@ fn table_jumps_in_several_states() {
 }
 
 #[test]
+fn a_call_that_fits_in_one_state_of_several_returns() {
+    // push %rbx; test %eax, %eax; je 7; jmp *%rax; 7: push %r12; test %eax, %eax;
+    // je 20; jmp *%rax; call 0x100; 20: pop %r12; pop %rbx; ret
+    let code = b"\x53\x85\xc0\x74\x02\xff\xe0\x41\x54\x85\xc0\x74\x07\xff\xe0\
+        \xe8\xec\x00\x00\x00\x41\x5c\x5b\xc3";
+    let expected = [
+        (0, stack(8)),
+        (1, stack(16)),
+        (9, stack(24)),
+        (22, stack(16)),
+        (23, stack(8)),
+        (24, Rule::NONE),
+    ];
+    assert_eq!(rows(code), expected);
+}
+
+#[test]
 fn no_more_than_four_states_are_tried() {
     // push %rbx; test %eax, %eax; je 7; jmp *%rax; 7: …
     let jump = b"\x53\x85\xc0\x74\x02\xff\xe0";
@@ -227,6 +258,17 @@ fn by_the_frame_pointer_where_a_table_leads_in_another_state() {
         (1, saved(stack(16), -16)),
         (14, framed),
         (21, stack(8)),
+        (22, saved(stack(16), -16)),
+        (24, Rule::NONE),
+    ];
+    assert_eq!(rows(code), expected);
+    // The same with ud2 instead of leave; ret.
+    let code = b"\x55\x48\x89\xe5\x85\xc0\x74\x02\xff\xe0\
+        \x48\x83\xe4\xe0\x85\xc0\x74\x02\xff\xe0\x0f\x0b\xeb\xfc";
+    let expected = [
+        (0, stack(8)),
+        (1, saved(stack(16), -16)),
+        (14, framed),
         (22, saved(stack(16), -16)),
         (24, Rule::NONE),
     ];

@@ -33,6 +33,16 @@ fn functions_end_where_they_are_said_to() {
 }
 
 #[test]
+fn functions_behind_the_code_are_none_of_it() {
+    // push %rbx; jmp *%rax; jmp 5
+    let code = b"\x53\xff\xe0\xeb\x00";
+    let expected = [(0, stack(8)), (1, stack(16)), (5, Rule::NONE)];
+    for behind in [5, 6, 100] {
+        assert_eq!(rows_of(code, &[0, behind]), expected, "{behind}");
+    }
+}
+
+#[test]
 fn tail_calls_and_padding() {
     // sub $8, %rsp; add $8, %rsp; jmp 16; nopl 0(%rax, %rax); nop; 16: push %rax; ud2
     let code = b"\x48\x83\xec\x08\x48\x83\xc4\x08\xeb\x06\x0f\x1f\x44\x00\x00\x90\x50\x0f\x0b";
