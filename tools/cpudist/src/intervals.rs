@@ -77,6 +77,8 @@ fn next_multiple(start: u64, length: u64, soonest: u64) -> u64 {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use rustix::time::timerfd_gettime;
+
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -111,5 +113,18 @@ mod tests {
         ] {
             assert_eq!(intervals.next_end(S, Some(stop)), end);
         }
+    }
+
+    #[test]
+    fn the_timer_ends_when_the_interval_does() {
+        let intervals = every_second();
+        let before = loader::monotonic_ns();
+        // A second has a part of itself left.
+        let end = before + 3600 * S + 5;
+        intervals.wake_at(end).unwrap();
+        let left = timerfd_gettime(&intervals.timer).unwrap().it_value;
+        let left = left.tv_sec as u64 * S + left.tv_nsec as u64;
+        let soonest = end - loader::monotonic_ns();
+        assert!((soonest..=end - before).contains(&left), "{left} ns");
     }
 }

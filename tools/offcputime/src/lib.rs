@@ -51,12 +51,8 @@ impl StackTool for Arguments {
 
     fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         object.set("switch_arguments", kernel.switch_arguments)?;
-        let stacks = self.stacks();
-        stacks.configure_objects(object, kernel)?;
-        // A joined thread is known by its account.
-        let wants_accounts =
-            self.clocks.is_some() || self.output.needs().accounts || stacks.objects;
-        object.set("want_thread_ends", wants_accounts)?;
+        self.stacks().configure_objects(object, kernel)?;
+        object.set("want_thread_ends", self.wants_thread_ends())?;
         self.intervals.filter().configure(object, kernel)?;
         object.set("sample_short", self.sample_short)?;
         object.set("want_wakers", self.output.needs().wakers)?;
@@ -117,5 +113,57 @@ impl StackTool for Arguments {
             is_new: false,
         });
         clocks.collect()
+    }
+}
+
+impl Arguments {
+    /// Whether the accounts of threads that ended are wanted. A joined thread is known by its
+    /// own.
+    fn wants_thread_ends(&self) -> bool {
+        self.clocks.is_some() || self.output.needs().accounts || self.stacks().objects
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    fn parse(flags: &str) -> Arguments {
+        let words = flags.split_whitespace();
+        Arguments::parse_from(["offcputime"].into_iter().chain(words))
+    }
+
+    #[test]
+    fn what_was_waited_on_is_found_out_where_that_is_asked_of_waits() {
+        let objects = |flags| parse(flags).stacks().objects;
+        assert!(!objects("") && objects("--reasons") && objects("--reason lock"));
+    }
+
+    #[test]
+    fn accounts_of_threads_that_ended_are_wanted_for_themselves_and_for_joins() {
+        let wanted = |flags| parse(flags).wants_thread_ends();
+        assert!(!wanted("") && wanted("--clocks file") && wanted("--reason child"));
+        // Without the kernel's stacks nothing tells what was waited on.
+        assert!(wanted("-U --format json"));
+    }
+
+    #[test]
+    fn blocked_and_runnable_are_together_unless_states_are_told() {
+        let tally = Tally {
+            events: 2,
+            blocked: 70,
+            runnable: 30,
+            ..Tally::default()
+        };
+        let weighed = |flags| {
+            let weights = parse(flags).weigh(&tally).into_iter();
+            let values = weights.map(|(state, weight)| (state, weight.value));
+            values.collect::<Vec<_>>()
+        };
+        assert_eq!(weighed(""), [(None, 100)]);
+        let apart = [(Some(State::Blocked), 70), (Some(State::Runnable), 30)];
+        assert_eq!(weighed("--states"), apart);
     }
 }

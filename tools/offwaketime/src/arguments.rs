@@ -111,4 +111,9 @@ impl Arguments {
     pub(crate) fn wakers(&self) -> Targets {
         Targets::new(self.waker_pids.clone(), self.waker_tids.clone())
     }
+
+    /// Whether it is asked who had woken the waker.
+    pub(crate) fn follows_chain(&self) -> bool {
+        self.chain > 1
+    }
 }

@@ -52,6 +52,15 @@ fn each_tools_object_is_what_the_schema_says() {
             "{tool}: {names}"
         );
     }
+    // They say how they measured.
+    for (tool, measure, told) in [
+        ("oncputime", ".meta.sampling.frequency", "199"),
+        ("offcputime", ".meta.lengths.least_ns", "1000"),
+        ("offwaketime", ".meta.lengths.least_ns", "1000"),
+    ] {
+        let file = folder.path().join(format!("{tool}.json"));
+        assert_eq!(jq(measure, &file).trim(), told, "{tool}");
+    }
     let off = folder.path().join("offcputime.json");
     // Every sleep of these threads is longer than a millisecond, and some are that short.
     let sums = jq(

@@ -234,6 +234,23 @@ fn v_says_more_and_only_on_stderr() {
             "{tool} -v:\n{}",
             verbose.stderr
         );
+        // Twice at the end, whatever came before.
+        let drained = |line: &str| {
+            let (_, times) = line.split_once("the counts were drained ")?;
+            times.strip_suffix(" times")?.parse::<u64>().ok()
+        };
+        let drains = verbose.stderr.lines().find_map(drained);
+        assert!(drains >= Some(2), "{tool} -v:\n{}", verbose.stderr);
+        let measured = match tool {
+            "oncputime" => "Sampling at 999 Hertz (",
+            _ => "Tracing off-CPU time (us) of ",
+        };
+        let whom = format!(" of PID {} by user + kernel stack", simple.pid());
+        let first = quiet.stderr.lines().next().unwrap_or_default();
+        assert!(
+            first.starts_with(measured) && first.contains(&whom),
+            "{tool}: {first}"
+        );
         let mut last = quiet.stderr.lines().rev();
         let user_stacks = last.next().unwrap_or_default();
         let lost = last.next().unwrap_or_default();

@@ -387,7 +387,13 @@ fn v_says_more_and_only_on_stderr() {
         "{}",
         verbose.stderr
     );
-    for words in ["lost: ", "reached the root", "waiting for a CPU"] {
+    let measured = format!("Tracing blocked time (us) of PID {} by ", pair.pids());
+    for words in [
+        measured.as_str(),
+        "lost: ",
+        "reached the root",
+        "waiting for a CPU",
+    ] {
         assert!(quiet.stderr.contains(words), "{}", quiet.stderr);
     }
 }
