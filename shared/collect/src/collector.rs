@@ -546,3 +546,7 @@ fn consume(messages: &RingBuffer<'_>) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(crate) mod tests;

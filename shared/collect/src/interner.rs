@@ -119,6 +119,18 @@ mod tests {
     }
 
     #[test]
+    fn after_a_storm_of_ids_no_large_table_is_left() {
+        const STORM: usize = 10_000;
+        let mut interner = Interner::new();
+        for id in 0..STORM as u64 {
+            interner.insert(id, "main;read", ());
+        }
+        interner.forget(&(10..STORM as u64).collect());
+        assert_eq!(interner.id_count(), 10);
+        assert!(interner.aliases.capacity() < STORM / 10);
+    }
+
+    #[test]
     fn an_id_keeps_what_it_stood_for_first() {
         let mut interner = Interner::new();
         interner.insert(1, "main;read", ());

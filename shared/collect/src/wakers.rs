@@ -23,6 +23,7 @@ pub(crate) struct Wakers {
     /// Those of which a stack has not come yet.
     new: HashMap<u64, WakerEvent>,
     chains: HashMap<u64, Box<[u64]>>,
+    most_kept: usize,
 }
 
 /// One who ended a wait.
@@ -59,19 +60,20 @@ impl Wakers {
             hops: Interner::new(),
             new: HashMap::new(),
             chains: HashMap::new(),
+            most_kept: MOST_KEPT,
         }
     }
 
     /// Keeps a hop that a program sent.
     pub(crate) fn add(&mut self, event: WakerEvent) {
-        if self.hops.id_count() + self.new.len() < MOST_KEPT {
+        if self.hops.id_count() + self.new.len() < self.most_kept {
             self.new.insert(event.id, event);
         }
     }
 
     /// Keeps a chain that a program sent.
     pub(crate) fn add_chain(&mut self, event: &WakerChainEvent) {
-        if self.chains.len() < MOST_KEPT {
+        if self.chains.len() < self.most_kept {
             let hops = event.hops.iter().take(event.hop_count as usize);
             self.chains.insert(event.id, hops.copied().collect());
         }
@@ -335,7 +337,7 @@ fn context(names: &[&str]) -> Context {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use bpf::types::STACK_MISSED;
-    use profile::Unit;
+    use profile::{FrameKind, Unit};
 
     use super::*;
     use crate::Detail;
@@ -384,6 +386,42 @@ mod tests {
             of(&[&signal[..], &[entry, "f"]].concat()),
             Context::CONTEXT_INTERRUPT
         );
+    }
+
+    #[test]
+    fn names_are_those_of_the_kernels_part_root_first() {
+        let mut draft = Draft::new(Unit::Nanoseconds, Detail::Names);
+        let mut stack = |names: &[&str]| {
+            let profile = &mut draft.profile;
+            let frames: Vec<_> = names
+                .iter()
+                .map(|name| profile.frame(name, FrameKind::Kernel))
+                .collect();
+            profile.stacks.add(frames)
+        };
+        let stack = Stack {
+            user: stack(&["main"]),
+            kernel: stack(&["asm_common_interrupt", "hrtimer_interrupt"]),
+        };
+        let names = kernel_names(stack, &draft);
+        assert_eq!(names, ["asm_common_interrupt", "hrtimer_interrupt"]);
+    }
+
+    #[test]
+    fn hops_that_have_settled_and_those_that_have_not_share_the_room() {
+        let hop = |id, user| WakerEvent {
+            id,
+            user,
+            ..WakerEvent::default()
+        };
+        let mut wakers = Wakers::new(false);
+        wakers.most_kept = 2;
+        wakers.add(hop(10, STACK_MISSED));
+        wakers.settle(&Stacks::new(), |_, _| false);
+        for id in [11, 12] {
+            wakers.add(hop(id, 99));
+        }
+        assert_eq!([10, 11, 12].map(|id| wakers.has(id)), [true, true, false]);
     }
 
     #[test]

@@ -341,6 +341,7 @@ mod tests {
             // Too few for a place.
             (&[waits(0, 0, 99, 0), waits(0, 0, 1, 0)], Some(Idle)),
             (&[waits(0, 0, 1, 0), waits(0, 0, 99, 0)], None),
+            (&[waits(0, 0, 999, 0), waits(0, 0, 11, 0)], Some(Idle)),
             // It is another one.
             (&[work, waits(0, 5, 0, 0)], None),
             (&[waits(0, 9, 1, 3), waits(0, 0, 3, 0)], Some(Idle)),
@@ -356,6 +357,9 @@ mod tests {
             (&[waits(0, 0, 0, 9), waits(0, 0, 1, 0)], None),
             (&[waits(0, 0, 0, 99), waits(0, 0, 1, 0)], Some(Idle)),
             (&[waits(0, 0, 0, 9), waits(0, 1, 0, 0)], None),
+            // It is not known how any of these ended.
+            (&[waits(0, 0, 0, 0)], None),
+            (&[waits(0, 0, 0, 0), waits(0, 0, 0, 9)], None),
         ] {
             assert_eq!(of_first(Reason::Condition, all), expected, "{all:?}");
         }

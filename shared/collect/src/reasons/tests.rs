@@ -1,7 +1,7 @@
 use std::array;
 
 use bpf::types::{ObjectEvent, ObjectKind};
-use profile::{Frame as ProfileFrame, FrameKind, Unit};
+use profile::{Frame as ProfileFrame, FrameKind, Sample, Unit, Weight};
 use symbolize::Symbolizer;
 
 use super::*;
@@ -38,23 +38,23 @@ fn futex(value: u32) -> ObjectEvent {
     }
 }
 
+/// The part of a stack that these functions are, leaf first.
+fn part(profile: &mut Profile, functions: &str) -> StackId {
+    let functions = functions.split_whitespace().rev();
+    let frames: Vec<_> = functions
+        .map(|function| profile.frame(function, FrameKind::User))
+        .collect();
+    profile.stacks.add(frames)
+}
+
 /// Why a thread was blocked in these functions, leaf first, those of the kernel and then
 /// the user's, on an object: the reason, and what the object is called.
 fn why(stack: &str, event: &ObjectEvent) -> (String, Option<String>) {
     let (kernel, user) = stack.split_once('|').unwrap_or((stack, ""));
     let mut profile = Profile::new(Unit::Nanoseconds);
-    let mut part = |functions: &str| {
-        let functions = functions.split_whitespace().rev();
-        functions.fold(StackId::EMPTY, |callers, function| {
-            let name = profile.names.text(function);
-            let frame = ProfileFrame::named(name, FrameKind::User);
-            let frame = profile.frames.id(frame);
-            profile.stacks.called(callers, frame)
-        })
-    };
     let stack = Stack {
-        user: part(user),
-        kernel: part(kernel),
+        user: part(&mut profile, user),
+        kernel: part(&mut profile, kernel),
     };
     let (mut objects, mut symbolizer) = (Objects::new(false), Symbolizer::new());
     objects.add(event, &mut symbolizer);
@@ -148,6 +148,64 @@ fn futexes_are_called_what_is_known_of_them() {
         let found = why(&format!("{kernel}|{user}"), &futex(value));
         assert_eq!(found, expected, "{user}");
     }
+}
+
+/// Whether a thread that waited for events had work, by what it waited on and how that ended,
+/// before others of its waits are asked and after.
+fn idleness(event: &ObjectEvent, end: WaitEnd) -> [Idleness; 2] {
+    let mut profile = Profile::new(Unit::Nanoseconds);
+    let stack = Stack {
+        user: StackId::EMPTY,
+        kernel: part(&mut profile, "schedule ep_poll do_epoll_wait"),
+    };
+    let (mut objects, mut symbolizer) = (Objects::new(false), Symbolizer::new());
+    objects.add(event, &mut symbolizer);
+    let comm = profile.names.text("worker");
+    let place = Place {
+        stack,
+        kernel: Captured::Nothing,
+        object: event.id,
+        objects: &objects,
+        thread: THREAD,
+        comm,
+        end,
+    };
+    let mut reasons = Reasons::default();
+    let why = reasons.why(&mut profile, &place, || None, 3).unwrap();
+    let sample = Sample {
+        comm,
+        thread: Some(THREAD),
+        stack,
+        state: None,
+        wakers: None,
+        labels: profile.labels_of(Some(why), false),
+    };
+    profile.add(sample, Weight::default());
+    reasons.judge_idleness(&mut profile);
+    let judged = profile.samples.keys().next().unwrap();
+    [why, profile.why(judged).unwrap()].map(|why| why.idleness)
+}
+
+#[test]
+fn the_side_of_a_socket_tells_whether_there_was_work() {
+    let socket = |side: SocketSide| ObjectEvent {
+        side: side.0 as u16,
+        ..object(ObjectKind::OBJECT_SOCKET, "")
+    };
+    for (side, expected) in [
+        (SocketSide::SIDE_ANSWERS, Idleness::Idle),
+        (SocketSide::SIDE_ASKS, Idleness::Waiting),
+        (SocketSide::SIDE_UNKNOWN, Idleness::Unknown),
+    ] {
+        let found = idleness(&socket(side), WaitEnd::WAIT_END_UNKNOWN);
+        assert_eq!(found, [expected; 2], "{side:?}");
+    }
+}
+
+#[test]
+fn whether_there_was_work_is_judged_once_all_waits_are_there() {
+    let found = idleness(&file(0, "data"), WaitEnd::WAIT_END_NEW_WORK);
+    assert_eq!(found, [Idleness::Unknown, Idleness::Idle]);
 }
 
 #[test]

@@ -44,6 +44,12 @@ impl EarlyStacks {
         }
         Ok(stacks)
     }
+
+    /// The stack of a thread that has not left a CPU since it was read.
+    fn take(&mut self, thread: &PreexistingThread) -> Option<PreexistingStack> {
+        let (switches, stack) = self.0.remove(&thread.owner.task)?;
+        (switches == thread.switches).then_some(stack)
+    }
 }
 
 /// Gives a clock to every thread that has none, right after the window opened,
@@ -57,7 +63,7 @@ pub(crate) fn find_preexisting(
     collector: &mut Collector<'_>,
 ) -> Result<()> {
     let found: Vec<PreexistingThread> = iterators::run(iterator)?;
-    let Some(EarlyStacks(mut early)) = early else {
+    let Some(mut early) = early else {
         return Ok(());
     };
     let mut reader = Reader::default();
@@ -65,15 +71,11 @@ pub(crate) fn find_preexisting(
         if index % STACKS_AT_ONCE == STACKS_AT_ONCE - 1 {
             collector.take(None)?;
         }
-        let stack = early
-            .remove(&thread.owner.task)
-            .filter(|(switches, _)| *switches == thread.switches)
-            .map(|(_, stack)| stack)
-            .or_else(|| {
-                let stack = reader.read(&thread, collector)?;
-                let id = stack_of(threads, thread.owner.task)?;
-                (id & STACK_TO_READ != 0).then(|| stack.with_id(id))
-            });
+        let stack = early.take(&thread).or_else(|| {
+            let stack = reader.read(&thread, collector)?;
+            let id = stack_of(threads, thread.owner.task)?;
+            (id & STACK_TO_READ != 0).then(|| stack.with_id(id))
+        });
         if let Some(stack) = stack {
             collector.with_stacks(|stacks, unwinder| stack.keep(stacks, unwinder));
         }
@@ -217,4 +219,40 @@ pub(crate) fn stack_of(threads: &Map<'_>, task: u64) -> Option<u64> {
     let record = threads.lookup(&task.to_ne_bytes(), MapFlags::ANY);
     let thread = copy::<Thread>(&record.ok().flatten()?)?;
     (thread.state() != ThreadState::Running).then_some(thread.user)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_early_stack_stands_until_its_thread_leaves_a_cpu() {
+        let thread = |switches| {
+            let mut thread = PreexistingThread::default();
+            (thread.owner.task, thread.switches) = (7, switches);
+            thread
+        };
+        let taken = |switches| {
+            let stack = PreexistingStack::Walked {
+                id: 7,
+                process: Process {
+                    pid: 1,
+                    instance: 1,
+                },
+                walk: Walk {
+                    addresses: Vec::new(),
+                    cfas: Vec::new(),
+                    end: End::NoRule,
+                    by_frame_pointer: false,
+                },
+                stack_pointer: 0,
+                leaf_is_exact: false,
+                outcome: None,
+                python: None,
+            };
+            let mut early = EarlyStacks(HashMap::from([(7, (3, stack))]));
+            early.take(&thread(switches)).is_some()
+        };
+        assert_eq!([2, 3, 4].map(taken), [false, true, false]);
+    }
 }

@@ -221,9 +221,42 @@ impl NamedPart {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use bpf::types::StackEvent;
+
     use super::*;
     use crate::Detail;
+
+    /// Where a function of the kernel's is, by its list.
+    fn address_of(wanted: &str) -> u64 {
+        let list = std::fs::read_to_string("/proc/kallsyms").unwrap();
+        let mut lines = list.lines();
+        let line = lines.find(|line| line.split(' ').nth(2) == Some(wanted));
+        u64::from_str_radix(line.unwrap().split(' ').next().unwrap(), 16).unwrap()
+    }
+
+    /// schedule_timeout() sleeps by calling schedule(). Needs root.
+    #[test]
+    fn what_a_leaf_called_to_sleep_has_a_name() {
+        let from = address_of("schedule_timeout");
+        let schedule = Some(address_of("schedule"));
+        let returns: Vec<u64> = (from + 5..from + 400).collect();
+        let calls = loader::kernel_calls(&returns).unwrap();
+        let index = calls.iter().position(|called| *called == schedule);
+        let event = StackEvent {
+            hash: 10,
+            ..StackEvent::default()
+        };
+        let mut stacks = Stacks::new();
+        stacks.add(&event, &[returns[index.unwrap()]]);
+        let slept = stacks.captured(10).unwrap();
+        stacks.look_up_sleeps([slept, Captured::Missed].into_iter());
+        stacks.resolve([].into_iter());
+        let called = stacks.sleep(slept);
+        assert_eq!(&*called.unwrap().name, "schedule");
+        assert_eq!(stacks.sleep(Captured::Missed), None);
+    }
 
     #[test]
     fn how_a_walk_ended_says_what_a_stack_is_worth() {

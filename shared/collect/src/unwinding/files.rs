@@ -247,3 +247,90 @@ fn start_builders() -> (Sender<Job>, Receiver<Outcome>) {
     }
     (jobs, outcomes)
 }
+
+#[cfg(test)]
+mod tests {
+    use bpf::types::StackDump;
+    use unwind::{Notes as BuildNotes, Segment, Table};
+
+    use super::*;
+    use crate::unwinding::Dumped;
+    use crate::unwinding::tests::{loaded, unwinder};
+
+    const FILE: CodeSource = CodeSource::File(3);
+
+    #[test]
+    fn a_file_without_a_table_is_named() {
+        let mut files = Files::new();
+        files.names.insert(FILE, "libx.so".into());
+        files.without(FILE, &"it is too large");
+        let note = "libx.so: unwound by frame pointers only: it is too large";
+        assert_eq!(files.notes.as_slice(), [note]);
+    }
+
+    #[test]
+    fn a_file_is_settled_once_it_is_not_being_built() {
+        let mut files = Files::new();
+        assert!(files.is_settled(FILE));
+        for (state, is_settled) in [(State::Building, false), (State::Without, true)] {
+            let entry = Entry {
+                state,
+                holds: 1,
+                unheld: Instant::now(),
+            };
+            files.entries.insert(FILE, entry);
+            assert_eq!(files.is_settled(FILE), is_settled);
+        }
+    }
+
+    /// Files of which one is built, and nobody has heard of that.
+    fn just_built() -> Files {
+        let built = Built {
+            table: Table::default(),
+            segments: vec![Segment {
+                offset: 0,
+                address: 0,
+                size: 4096,
+            }],
+            notes: BuildNotes::default(),
+        };
+        let read = Read {
+            built,
+            python: None,
+        };
+        let ((jobs, _), (done, outcomes)) = (mpsc::channel(), mpsc::channel());
+        assert!(done.send((FILE, Ok(read))).is_ok());
+        let entry = Entry {
+            state: State::Building,
+            holds: 1,
+            unheld: Instant::now(),
+        };
+        Files {
+            entries: HashMap::from([(FILE, entry)]),
+            builders: Some((jobs, outcomes)),
+            building: 1,
+            ..Files::new()
+        }
+    }
+
+    /// Needs root.
+    #[test]
+    fn at_the_end_copies_alone_wait_for_tables() {
+        let (object, mut symbolizer) = (loaded(), Symbolizer::new());
+        let mut unwinder = unwinder(&object);
+        unwinder.files = just_built();
+        assert!(unwinder.finish(&mut symbolizer).is_empty());
+        assert!(unwinder.files.is_building() && unwinder.files.table(FILE).is_none());
+        // Of a process that is not there.
+        let event = StackDump {
+            hash: 10,
+            pid: 10_000_000,
+            ..StackDump::default()
+        };
+        unwinder.add_dump(Dumped::from_event(&event, &[]));
+        let walked = unwinder.finish(&mut symbolizer);
+        assert_eq!(walked.first().map(|(dumped, _)| dumped.id), Some(10));
+        assert!(unwinder.wanted.is_empty(), "it was looked at");
+        assert!(!unwinder.files.is_building() && unwinder.files.table(FILE).is_some());
+    }
+}

@@ -344,3 +344,6 @@ fn write_all<T: Plain>(map: &Map<'_>, first: u32, values: &[T], what: &str) -> R
     map.update_batch(keys, values, count, MapFlags::ANY, MapFlags::ANY)
         .context(format!("write {what}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -249,7 +249,7 @@ impl<'a> Unwinder<'a> {
         let begun = Instant::now();
         self.wanted.retain(|_, has_dump| *has_dump);
         while begun.elapsed() < LONGEST
-            && let Some(process) = self.most_wanted(begun + LONGEST)
+            && let Some(process) = self.most_wanted(begun)
         {
             self.scan(process, symbolizer);
         }
@@ -489,3 +489,6 @@ fn cpu_ticks(pid: u32) -> u64 {
     let ticks = fields.split(' ').skip(11).take(2);
     ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
 }
+
+#[cfg(test)]
+mod tests;

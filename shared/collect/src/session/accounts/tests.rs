@@ -1,3 +1,7 @@
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
 use symbolize::Sources;
 
 use super::*;
@@ -240,6 +244,34 @@ fn every_thread_has_an_account_in_order() {
     assert_eq!(accounts[1].comm(), &[b'k'; COMM_LENGTH]);
     let kernel: Vec<_> = accounts.iter().map(Account::kernel_thread).collect();
     assert_eq!(kernel, [None, Some(3), None, None, None]);
+}
+
+#[test]
+fn who_left_a_cpu_out_of_sight_is_counted() {
+    let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+    let pid = child.id();
+    let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    while !stat().contains("(sleep) S ") {
+        sleep(Duration::from_millis(1));
+    }
+    let record = |pid, state| Thread {
+        pid,
+        tid: pid,
+        instance: 1,
+        ..thread(100, state, 100, 0)
+    };
+    let clocks = ThreadClocks {
+        threads: vec![(10, record(pid, RUNNING)), (11, record(pid, BLOCKED))],
+        open: HashMap::new(),
+        unreturned: HashMap::new(),
+        // It has not run for that long.
+        stop: 3_600_000_000_000,
+    };
+    let charge: Charge<'_, Thread> = Box::new(|_, tally, _| Some((tally, 0)));
+    let (_, left_unseen) = clocks.close(&[], Vec::new(), &stacks(), &charge, |_, _| ());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(left_unseen, 1);
 }
 
 #[test]

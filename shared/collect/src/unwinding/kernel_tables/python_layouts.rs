@@ -62,8 +62,21 @@ fn of(layout: &Layout) -> PythonLayout {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::unwinding::tests::{found, loaded};
+
+    /// Needs root.
+    #[test]
+    fn programs_find_each_version() {
+        let object = loaded();
+        write(&object.map("python_layouts").unwrap()).unwrap();
+        for layout in LAYOUTS {
+            let found = found(&object, "python_layouts", layout.minor.into());
+            assert_eq!(found, Some(of(layout)), "3.{}", layout.minor);
+        }
+    }
 
     #[test]
     fn what_a_checksum_is_made_of_is_read_at_once() {

@@ -81,5 +81,6 @@ mod tests {
         ranges.wake(Instant::now() + REST);
         assert_eq!(ranges.free, BTreeMap::from([(1, 9)]));
         assert_eq!(ranges.take(9), Some(1));
+        assert_eq!(ranges.free, BTreeMap::new());
     }
 }

@@ -1,0 +1,159 @@
+//! What programs find in their maps. These tests need root.
+#![allow(clippy::unwrap_used)]
+
+use libbpf_rs::MapHandle;
+use symbolize::{CodeMapping, CodeSource};
+use unwind::{Page, cfa};
+
+use super::*;
+use crate::unwinding::tests::{found, loaded};
+
+/// A row: the offset in the page, and how far from the stack pointer the frame's end is.
+type Row = (u16, i32);
+
+fn rule(offset: i32) -> Rule {
+    Rule::at(cfa::STACK_POINTER, offset)
+}
+
+fn table(pages: &[&[Row]]) -> Table {
+    let mut table = Table::default();
+    for rows in pages {
+        table.pages.push(Page {
+            first: table.rows.len() as u32,
+            count: rows.len() as u32,
+        });
+        for &(offset, rule_offset) in *rows {
+            let rule = rule(rule_offset);
+            let index = table.rules.iter().position(|known| *known == rule);
+            let index = index.unwrap_or_else(|| {
+                table.rules.push(rule);
+                table.rules.len() - 1
+            });
+            table.rows.push(u32::from(offset) << 16 | index as u32);
+        }
+    }
+    table
+}
+
+/// The map of a shard, by its ID.
+fn shard(object: &LoadedObject, index: u16) -> Option<u32> {
+    found(object, "unwind_shards", index.into())
+}
+
+fn rows(object: &LoadedObject, page: u32) -> Vec<Row> {
+    let page: UnwindPage = found(object, "unwind_pages", page).unwrap();
+    let Some(shard) = shard(object, page.shard).filter(|_| page.count > 0) else {
+        return Vec::new();
+    };
+    let shard = MapHandle::from_map_id(shard).unwrap();
+    let bytes = shard.lookup(&[0; 4], MapFlags::ANY).unwrap().unwrap();
+    let (words, _) = bytes.as_chunks();
+    let words = &words[page.first as usize..][..page.count.into()];
+    let rows = words.iter().map(|word| {
+        let row = u32::from_ne_bytes(*word);
+        let rule: u64 = found(object, "unwind_rules", row & 0xffff).unwrap();
+        assert_eq!(rule as u8, cfa::STACK_POINTER);
+        ((row >> 16) as u16, (rule >> 32) as i32)
+    });
+    rows.collect()
+}
+
+#[test]
+fn rows_and_rules_are_those_of_the_tables() {
+    let object = loaded();
+    let mut tables = KernelTables::new(&object).unwrap();
+    let one: [&[Row]; 3] = [&[(0, 8), (16, 24)], &[], &[(0, 24), (8, 40), (30, 8)]];
+    let other: [&[Row]; 1] = [&[(0, 40), (4, 56)]];
+    let placed = [&one[..], &other].map(|pages| {
+        let placed = tables.place(&table(pages)).unwrap();
+        assert_eq!(placed.shards, [0]);
+        (placed.first_page, pages)
+    });
+    for (first, pages) in placed {
+        for (page, expected) in (first..).zip(pages) {
+            assert_eq!(rows(&object, page), *expected);
+        }
+    }
+    assert_eq!(tables.users, HashMap::from([(0, 2)]));
+    // Four, and the one that says that nothing is known.
+    assert_eq!(tables.rules.len(), 5);
+}
+
+#[test]
+fn a_shard_that_is_full_goes_with_its_last_table() {
+    const MOST_ROWS: u16 = u16::MAX;
+    let object = loaded();
+    let mut tables = KernelTables::new(&object).unwrap();
+    let page: Vec<Row> = (0..MOST_ROWS).map(|offset| (offset, 8)).collect();
+    let pages = vec![&page[..]; SHARD_ROWS / page.len()];
+    // One more than there is room for behind these.
+    let next = &page[..=SHARD_ROWS % page.len()];
+    let full = tables.place(&table(&pages)).unwrap();
+    let open = tables.place(&table(&[next])).unwrap();
+    assert_eq!((&full.shards[..], &open.shards[..]), (&[0][..], &[1][..]));
+    let are_there = || [0, 1].map(|index| shard(&object, index).is_some());
+    assert_eq!(are_there(), [true, true]);
+    tables.remove(full);
+    assert_eq!(are_there(), [false, true]);
+    // Rows are still added to that one.
+    tables.remove(open);
+    assert_eq!(are_there(), [false, true]);
+    let placed = tables.place(&table(&[next])).unwrap();
+    assert_eq!(placed.shards, [1]);
+    assert_eq!(rows(&object, placed.first_page), next);
+}
+
+#[test]
+fn there_is_room_for_as_many_rules_as_have_numbers() {
+    let object = loaded();
+    let mut tables = KernelTables::new(&object).unwrap();
+    let most = i32::from(u16::MAX);
+    let mut place = |from: i32, to: i32| {
+        let table = Table {
+            rules: (from..to).map(rule).collect(),
+            ..Table::default()
+        };
+        tables.place(&table).map_err(|error| error.to_string())
+    };
+    place(0, 1000).unwrap();
+    // Those that are there already take none.
+    place(500, most).unwrap();
+    let error = place(most, most + 1).unwrap_err();
+    assert!(error.contains("no room for its rules"), "{error}");
+}
+
+#[test]
+fn a_process_has_its_mappings_and_its_dumps_until_it_is_removed() {
+    let object = loaded();
+    let mut tables = KernelTables::new(&object).unwrap();
+    let process = Process {
+        pid: 10_000_000,
+        instance: 5,
+    };
+    let mapping = |start| CodeMapping {
+        start,
+        end: start + 0x1000,
+        offset: 0,
+        source: CodeSource::Other,
+    };
+    let space = Space::new(vec![mapping(0x1000), mapping(0x4000)], |_| None);
+    let placed = tables.place_process(process, &space).unwrap();
+    let entry = || found(&object, "unwind_processes", process.pid);
+    let expected = UnwindProcess::new(process.instance, placed.first, 2, 1);
+    assert_eq!(entry(), Some(expected));
+    for (index, mapping) in (placed.first..).zip(space.for_kernel()) {
+        assert_eq!(found(&object, "unwind_mappings", index), Some(mapping));
+    }
+    let budget: DumpBudget = found(&object, "dump_budgets", process.instance as u32).unwrap();
+    let left = DumpLimits::DUMPS_OF_A_PROCESS.0.cast_signed();
+    assert_eq!((budget.instance, budget.left), (process.instance, left));
+    // What the process ran before.
+    let before = Process {
+        instance: 4,
+        ..process
+    };
+    tables.remove_process(before, placed);
+    assert_eq!(entry(), Some(expected));
+    tables.remove_process(process, placed);
+    assert_eq!(entry(), None);
+}
