@@ -307,8 +307,8 @@ impl<'a> Flow<'a> {
             return self.fits(to);
         }
         match (node.call, call) {
-            (_, Some(_)) if trial => return,
-            (_, None) if trial => match node.state.with_frame_pointer(&state) {
+            (None, Some(_)) if trial => return,
+            _ if trial => match node.state.with_frame_pointer(&state) {
                 Some(either) if either == node.state => return self.fits(to),
                 Some(either) => node.state = either,
                 None => return self.misfit(from),

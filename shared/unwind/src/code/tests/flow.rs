@@ -203,6 +203,20 @@ fn a_call_that_fits_in_one_state_of_several_returns() {
 }
 
 #[test]
+fn what_follows_a_call_behind_a_table_is_known_by_the_frame_pointer_if_the_call_is() {
+    // push %rbp; mov %rsp, %rbp; jmp *%rax; 6: call 0x100; push %rax; jmp 6
+    let code = b"\x55\x48\x89\xe5\xff\xe0\xe8\xf5\x00\x00\x00\x50\xeb\xf8";
+    let framed = saved(Rule::at(cfa::FRAME_POINTER, 16), -16);
+    let expected = [
+        (0, stack(8)),
+        (1, saved(stack(16), -16)),
+        (6, framed),
+        (14, Rule::NONE),
+    ];
+    assert_eq!(rows(code), expected);
+}
+
+#[test]
 fn no_more_than_four_states_are_tried() {
     // push %rbx; test %eax, %eax; je 7; jmp *%rax; 7: …
     let jump = b"\x53\x85\xc0\x74\x02\xff\xe0";
