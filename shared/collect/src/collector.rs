@@ -341,10 +341,11 @@ impl<'a> Collector<'a> {
     fn end_part(&mut self) -> Result<()> {
         let now = monotonic_ns();
         if self.parts.is_over(now) {
+            let begun = Instant::now();
             if self.counts.used() > 0 {
                 self.drain()?;
             }
-            self.parts.end(now, monotonic_ns() - now);
+            self.parts.end(now, begun.elapsed());
         }
         Ok(())
     }

@@ -177,36 +177,6 @@ fn a_part_of_the_window_ends_with_what_was_counted_in_it() {
     assert_eq!(get(&object, "counts_are_odd"), 1);
 }
 
-/// Whether a part is over after 300 ms, 50 more than a part is long at first, if so much was
-/// counted in the one before it. `None` if the machine took too long.
-fn next_part_is_short(counts: u32) -> Option<bool> {
-    let object = sampling();
-    let mut collector = Collector::new(&object, &STACKS).unwrap();
-    for pid in 1..=counts {
-        count(&object, "counts_even", pid);
-    }
-    set(&object, "counts_used", counts.into());
-    collector.begin_parts(monotonic_ns() - SECOND);
-    let begun = Instant::now();
-    collector.take(None).unwrap();
-    let were_odd = get(&object, "counts_are_odd");
-    sleep(Duration::from_millis(300));
-    set(&object, "counts_used", 1);
-    collector.take(None).unwrap();
-    // One of twice the length would be over, too.
-    let is_in_time = begun.elapsed() < Duration::from_millis(500);
-    is_in_time.then(|| get(&object, "counts_are_odd") != were_odd)
-}
-
-#[test]
-fn parts_become_longer_where_it_takes_long_to_end_one() {
-    const TRIES: usize = 20;
-    let mut tries = (0..TRIES).map(|_| next_part_is_short(0));
-    assert!(tries.any(|is_short| is_short == Some(true)));
-    let is_short = (0..TRIES).find_map(|_| next_part_is_short(12_000));
-    assert_ne!(is_short, Some(true));
-}
-
 /// Every 10 seconds IDs are forgotten. What was counted under them is taken before.
 #[test]
 fn stacks_of_a_process_that_ended_stay_when_ids_are_forgotten() {

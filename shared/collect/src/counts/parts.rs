@@ -1,5 +1,7 @@
 //! The window in parts: how much was counted in each, stacks apart.
 
+use std::time::Duration;
+
 use bpf::types::Tally;
 
 use super::sums::add;
@@ -9,7 +11,7 @@ const SHORTEST_NS: u64 = 250_000_000;
 /// So many parts are joined in pairs.
 const MOST: usize = 64;
 /// A part takes this many times as long as it takes to end it.
-const COST: u64 = 200;
+const COST: u32 = 200;
 
 /// What was counted in each part of the window.
 pub(crate) struct Parts {
@@ -48,11 +50,11 @@ impl Parts {
 
     /// Ends a part at `now`. What it took to find out what was counted in it makes those
     /// that follow longer, so that it costs nobody anything.
-    pub(crate) fn end(&mut self, now: u64, took: u64) {
+    pub(crate) fn end(&mut self, now: u64, took: Duration) {
         let length = now.saturating_sub(self.since);
         self.ended.push((length, std::mem::take(&mut self.current)));
         self.since = now;
-        if self.ended.len() >= MOST || took.saturating_mul(COST) > self.length {
+        if self.ended.len() >= MOST || took.saturating_mul(COST) > Duration::from_nanos(self.length) {
             self.length *= 2;
             let odd = self.ended.len() % 2;
             // The first stays alone where they have no pairs.
@@ -97,7 +99,7 @@ mod tests {
             assert!(!parts.is_over(now + SHORTEST_NS - 1) && parts.is_over(now + SHORTEST_NS));
             now += SHORTEST_NS;
             parts.add(&of(turn));
-            parts.end(now, 0);
+            parts.end(now, Duration::ZERO);
         }
         assert!(!parts.is_over(now + SHORTEST_NS));
         let ended = parts.ended();
@@ -107,17 +109,18 @@ mod tests {
 
     #[test]
     fn what_is_dear_is_done_seldom() {
+        const SHORTEST: Duration = Duration::from_nanos(SHORTEST_NS);
         let mut parts = Parts::new();
         parts.begin(0);
         for now in 1..=4 {
             // As much as it may take.
-            parts.end(now * SHORTEST_NS, SHORTEST_NS / COST);
+            parts.end(now * SHORTEST_NS, SHORTEST / COST);
         }
         parts.add(&of(1));
         // A fiftieth; of five parts the first stays alone.
-        parts.end(5 * SHORTEST_NS, SHORTEST_NS / 50);
+        parts.end(5 * SHORTEST_NS, SHORTEST / 50);
         assert!(!parts.is_over(7 * SHORTEST_NS - 1) && parts.is_over(7 * SHORTEST_NS));
-        parts.end(7 * SHORTEST_NS, SHORTEST_NS / 50);
+        parts.end(7 * SHORTEST_NS, SHORTEST / 50);
         assert!(!parts.is_over(11 * SHORTEST_NS - 1) && parts.is_over(11 * SHORTEST_NS));
         let lengths: Vec<u64> = parts
             .ended
