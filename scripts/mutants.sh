@@ -15,7 +15,7 @@ if ! "$cargo" mutants --version >/dev/null 2>&1; then
 	"$cargo" install cargo-mutants --locked
 fi
 
-# A package's own tests: those that neither need root nor take long.
+# A package's own tests: those that do not take long.
 own_tests() {
 	case $1 in
 	unwind) echo --lib --test fixtures --test readelf ;;

@@ -208,33 +208,80 @@ fn stacks_of_a_process_that_ended_stay_when_ids_are_forgotten() {
     assert!(missed < events, "{missed} of {events}");
 }
 
-#[test]
-fn a_target_is_told_of_that_ends_before_its_first_stack_comes() {
-    let stacks = StackChoice {
-        walking: Walking::default(),
-        detail: Detail::Addresses,
-        ..STACKS
-    };
-    let mut target = Target::start("sleep", &["1000"]);
-    let pid = target.0.id();
-    // Not before it has its command line.
-    while !fs::read_to_string(format!("/proc/{pid}/stat"))
-        .unwrap()
-        .contains("(sleep) S ")
-    {
+/// User stacks by tables.
+const WALKED: StackChoice = StackChoice {
+    walking: Walking {
+        call_graph: CallGraph::Auto,
+        ..STACKS.walking
+    },
+    detail: Detail::Addresses,
+    ..STACKS
+};
+
+/// One that has its command line.
+fn sleeper() -> Target {
+    let sleeper = Target::start("sleep", &["1000"]);
+    let stat = format!("/proc/{}/stat", sleeper.0.id());
+    while !fs::read_to_string(&stat).unwrap().contains("(sleep) S ") {
         sleep(Duration::from_millis(1));
     }
-    let targets = target.targets();
-    let object = load(&bpf::oncputime::OBJECT, &targets, &stacks);
-    let mut collector = Collector::new(&object, &stacks).unwrap();
+    sleeper
+}
+
+/// The processes that are told of, with their command lines.
+fn told(profile: &Profile) -> Vec<(u32, String)> {
+    let processes = profile.processes.iter();
+    processes
+        .map(|process| (process.pid, process.command_line.join(" ")))
+        .collect()
+}
+
+#[test]
+fn a_target_is_told_of_that_ends_before_its_first_stack_comes() {
+    let mut target = sleeper();
+    let (pid, targets) = (target.0.id(), target.targets());
+    let object = load(&bpf::oncputime::OBJECT, &targets, &WALKED);
+    let mut collector = Collector::new(&object, &WALKED).unwrap();
     collector.prepare(&targets).unwrap();
     target.end();
     count(&object, "counts_even", pid);
     let profile = profile(collector.finish().unwrap());
-    let lines: Vec<_> = (profile.processes.iter())
-        .map(|process| (process.pid, process.command_line.join(" ")))
-        .collect();
-    assert_eq!(lines, [(pid, "sleep 1000".to_owned())]);
+    assert_eq!(told(&profile), [(pid, "sleep 1000".to_owned())]);
+}
+
+fn session<'a>(
+    object: &'a LoadedObject,
+    targets: &Targets,
+    stacks: StackChoice,
+) -> ClockSession<'a, Thread> {
+    let kernel = Kernel::probe().unwrap();
+    let charge = Box::new(|_: &Thread, tally, _: Option<&_>| Some((tally, 0)));
+    ClockSession::attach(object, &kernel, targets, stacks, charge).unwrap()
+}
+
+#[test]
+fn a_session_knows_its_targets_before_the_window() {
+    let mut target = sleeper();
+    let (pid, targets) = (target.0.id(), target.targets());
+    let object = load(&bpf::offcputime::OBJECT, &targets, &WALKED);
+    let mut session = session(&object, &targets, WALKED);
+    target.end();
+    session.open_window(monotonic_ns(), None);
+    count(&object, "counts_even", pid);
+    let profile = profile(session.close(monotonic_ns()).unwrap());
+    assert_eq!(told(&profile), [(pid, "sleep 1000".to_owned())]);
+}
+
+#[test]
+fn it_looks_more_often_while_there_is_news() {
+    let ours = Targets::new(vec![std::process::id()], vec![]);
+    let object = load(&bpf::offcputime::OBJECT, &ours, &STACKS);
+    let session = session(&object, &ours, STACKS);
+    set(&object, "news_ns", 0);
+    let seldom = session.take_interval();
+    set(&object, "news_ns", NEVER);
+    let often = session.take_interval();
+    assert!(!often.is_zero() && often < seldom, "{often:?} {seldom:?}");
 }
 
 #[test]
@@ -242,10 +289,7 @@ fn switches_that_programs_missed_are_counted_with_those_found_at_the_end() {
     let target = Target::start("sleep", &["1000"]);
     let targets = target.targets();
     let object = load(&bpf::offcputime::OBJECT, &targets, &STACKS);
-    let kernel = Kernel::probe().unwrap();
-    let charge = Box::new(|_: &Thread, tally, _: Option<&_>| Some((tally, 0)));
-    let mut session =
-        ClockSession::<Thread>::attach(&object, &kernel, &targets, STACKS, charge).unwrap();
+    let mut session = session(&object, &targets, STACKS);
     session.open_window(monotonic_ns(), None);
     let lost = object.variable("lost").unwrap();
     lost.set(Losses {

@@ -109,6 +109,28 @@ mod tests {
     }
 
     #[test]
+    fn a_port_that_was_not_found_is_looked_for_again_after_a_while() {
+        let own = std::process::id();
+        let mut listeners = Listeners::default();
+        // Longer than this takes; that of another process, too, is kept.
+        let fresh = Instant::now() + 1000 * FRESH;
+        listeners.0.insert(own, (fresh, HashSet::new()));
+        listeners.0.insert(0, (fresh, HashSet::from([1])));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(!listeners.has(own, port) && listeners.has(0, 1));
+        let make_old = |listeners: &mut Listeners| {
+            listeners.0.get_mut(&own).unwrap().0 = Instant::now() - FRESH;
+        };
+        make_old(&mut listeners);
+        assert!(listeners.has(own, port) && listeners.has(0, 1));
+        // One that was found is taken for what it was.
+        drop(listener);
+        make_old(&mut listeners);
+        assert!(listeners.has(own, port));
+    }
+
+    #[test]
     fn connections_end_the_list() {
         let text = "  sl  local_address rem_address   st tx_queue\n\
             0: 0100007F:0050 00000000:0000 0A 0:0\n\

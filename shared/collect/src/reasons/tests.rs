@@ -388,6 +388,11 @@ fn disks_by_whose_sake_they_are_read_for() {
             "schedule_timeout reclaim_throttle shrink_node try_to_free_pages",
             "memory: reclaim",
         ),
+        // A lock that is waited for on the way stays one.
+        (
+            "schedule rwsem_down_read_slowpath down_read shrink_node try_to_free_pages",
+            "kernel lock: rwsem",
+        ),
     ] {
         assert_eq!(told(stack), expected, "{stack}");
     }
