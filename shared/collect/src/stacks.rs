@@ -515,10 +515,10 @@ mod tests {
                 by_frame_pointer,
             })
         });
-        for (id, outcome) in (10..).zip(outcomes) {
-            stacks.keep(id, vec![Location::Unknown], Some(outcome), None);
+        for (id, outcome) in (10..).zip(outcomes.map(Some).chain([None])) {
+            stacks.keep(id, vec![Location::Unknown], outcome, None);
         }
-        assert_eq!(stacks.count(), 10);
+        assert_eq!(stacks.count(), 11);
     }
 
     #[test]
@@ -536,6 +536,41 @@ mod tests {
                 .flat_map(|process| &process.command_line)
                 .collect::<Vec<_>>();
             assert_eq!(words, told, "{detail:?}");
+        }
+    }
+
+    #[test]
+    fn processes_that_there_is_no_room_for_are_counted() {
+        let mut stacks = Stacks::with_detail(Detail::Addresses, Sources::None);
+        for pid in 0..=1 << 16 {
+            assert_eq!(stacks.note(), None);
+            let event = ProcessEvent {
+                pid,
+                ..ProcessEvent::default()
+            };
+            stacks.tell(&event, b"true\0");
+        }
+        let note = stacks.note().unwrap_or_default();
+        assert!(
+            note.starts_with("1 processes more than are described"),
+            "{note}"
+        );
+    }
+
+    #[test]
+    fn a_process_is_looked_at_where_addresses_are_asked_for() {
+        let own = std::process::id();
+        let event = StackEvent {
+            hash: 10,
+            pid: own,
+            instance: 1,
+            ..StackEvent::default()
+        };
+        for (detail, count) in [(Detail::Addresses, 1), (Detail::Names, 0)] {
+            let mut stacks = Stacks::with_detail(detail, Sources::None);
+            stacks.add(&event, &[]);
+            let processes = stacks.processes(&BTreeSet::from([own]), &BTreeSet::new());
+            assert_eq!(processes.len(), count, "{detail:?}");
         }
     }
 

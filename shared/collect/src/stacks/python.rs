@@ -461,6 +461,25 @@ mod tests {
     }
 
     #[test]
+    fn functions_are_kept_while_there_is_room() {
+        let (event, lines) = sent(NOBODY);
+        let functions = |bytes, times| {
+            let mut functions = Functions {
+                bytes,
+                ..Functions::default()
+            };
+            (0..times).for_each(|_| functions.add(&event, &lines));
+            functions
+        };
+        let size = functions(0, 1).bytes;
+        // One that comes again is there once.
+        assert_eq!(functions(0, 2).bytes, size);
+        for (bytes, kept) in [(MOST_BYTES - size, 1), (MOST_BYTES - size + 1, 0)] {
+            assert_eq!(functions(bytes, 1).known.len(), kept);
+        }
+    }
+
+    #[test]
     fn stacks_are_counted_by_how_their_frames_ended() {
         let mut functions = Functions::default();
         assert_eq!(functions.notes(), [""; 0]);

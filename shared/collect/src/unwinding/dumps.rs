@@ -177,6 +177,18 @@ mod tests {
     }
 
     #[test]
+    fn a_leaf_is_exact_if_a_program_says_so() {
+        let is_exact = |leaf_is_exact| {
+            let event = StackDump {
+                leaf_is_exact,
+                ..StackDump::default()
+            };
+            Dumped::from_event(&event, &[]).leaf_is_exact
+        };
+        assert!(is_exact(1) && !is_exact(0));
+    }
+
+    #[test]
     fn copies_wait_while_there_is_room() {
         let half = vec![0; MOST_BYTES / 2];
         let mut dumps = Dumps::default();
