@@ -59,6 +59,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_last_aligned_word_is_an_edge() {
+        let is_last = |edge: &u64| edge.is_multiple_of(8) && edge.checked_add(8).is_none();
+        assert!(EDGES.iter().any(is_last));
+    }
+
+    #[test]
     fn inputs_are_changed_in_one_place_in_every_way() {
         let seed: Vec<u8> = (0..=255).collect();
         let mut random = Random::new(1);

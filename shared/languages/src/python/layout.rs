@@ -256,15 +256,17 @@ mod tests {
         for layout in LAYOUTS {
             let frame = usize::from(layout.frame_bytes);
             assert!(frame.is_multiple_of(8) && frame <= 128, "{layout:?}");
-            for at in [
+            let fields = [
                 layout.frame_previous,
                 layout.frame_code,
                 layout.frame_instruction,
                 layout.frame_owner & !7,
                 layout.frame_is_entry & !7,
-            ] {
-                assert!(usize::from(at) + 8 <= frame, "{layout:?}");
-            }
+            ];
+            let ends = fields.map(|at| usize::from(at) + 8);
+            assert!(ends.iter().all(|end| *end <= frame), "{layout:?}");
+            // And no more.
+            assert!(ends.contains(&frame), "{layout:?}");
             let code = [
                 layout.code_filename,
                 layout.code_qualname,
@@ -274,6 +276,42 @@ mod tests {
             ];
             let last = code.into_iter().max().unwrap_or(0);
             assert!(usize::from(last) + 8 <= Layout::CODE_BYTES, "{layout:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_version_does_not_have_is_at_0() {
+        for layout in LAYOUTS {
+            for (versions, offset) in [
+                (10..=12, layout.thread_cframe),
+                (10..=12, layout.cframe_previous),
+                (8..=10, layout.instruction_unit),
+                (11..=14, layout.frame_owner),
+                (11..=11, layout.frame_is_entry),
+                (11..=14, layout.code_first_traceable),
+                (11..=14, layout.code_instructions),
+            ] {
+                let is_there = versions.contains(&layout.minor);
+                assert_eq!(offset != 0, is_there, "{layout:?}");
+            }
+            let is_in_cframe = (11..=12).contains(&layout.minor);
+            assert_eq!(layout.thread_frame == 0, is_in_cframe, "{layout:?}");
+        }
+    }
+
+    #[test]
+    fn what_ends_a_structure_is_behind_the_rest_of_it() {
+        for layout in LAYOUTS {
+            // Behind `current_frame`, or an `int` with what aligns it.
+            if layout.cframe_previous != 0 {
+                let before = layout.cframe_current_frame;
+                assert_eq!(layout.cframe_previous, before + 8, "{layout:?}");
+            }
+            // Between them there is `co_extra`, a pointer.
+            if layout.code_instructions != 0 {
+                let before = layout.code_first_traceable;
+                assert_eq!(layout.code_instructions, before + 16, "{layout:?}");
+            }
         }
     }
 }

@@ -205,6 +205,16 @@ mod tests {
     }
 
     #[test]
+    fn some_clocks_begin_faster_than_others() {
+        let periods = (0..2000).map(|_| Pace::new(49, 0).next(0));
+        let mut periods: Vec<u64> = periods.collect();
+        periods.sort_unstable();
+        let ratio = periods[1999] as f64 / periods[0] as f64;
+        // What they owe, of three to six samples, makes a tenth.
+        assert!(ratio > 1.25, "{ratio}");
+    }
+
+    #[test]
     fn clocks_are_out_of_step_with_each_other() {
         let (one, other) = (fired(49, 5_000_000, 100), fired(49, 5_000_000, 100));
         let near = |time: &&u64| {

@@ -196,6 +196,21 @@ mod tests {
     }
 
     #[test]
+    fn bytes_are_those_that_the_file_has_for_an_address() {
+        let mut image = vec![0; 64 + 56];
+        image[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        image[18] = 62;
+        // One program header, which has all of this at 0x1000.
+        (image[32], image[54], image[56]) = (64, 56, 1);
+        (image[64], image[64 + 17], image[64 + 32]) = (1, 0x10, 120);
+        let objects = Objects::new(&image).ok();
+        let bytes = |address| objects.as_ref()?.bytes(address, 4);
+        assert_eq!(bytes(0x1000), Some(b"\x7fELF".to_vec()));
+        // Some of these are not there.
+        assert_eq!([0xfff, 0x1075].map(bytes), [None, None]);
+    }
+
+    #[test]
     fn what_the_filter_does_not_have_is_not_looked_up() {
         // The header and the filter; the bucket and a hash.
         assert_eq!(reads(image(FILTER, 1, &[1])), 4);

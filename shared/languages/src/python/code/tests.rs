@@ -142,6 +142,19 @@ fn lines_are_read_if_there_are_not_too_many() {
 }
 
 #[test]
+fn what_can_be_suspended_has_always_begun() {
+    let layout = LAYOUTS.last().unwrap();
+    // CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR, and all others.
+    for (flags, has_begun) in [(0x20, true), (0x80, true), (0x200, true), (!0x2a0, false)] {
+        let mut made = Made::new(layout, &[]);
+        let at = usize::from(layout.code_flags);
+        made.code[at..at + 4].copy_from_slice(&u32::to_le_bytes(flags));
+        let code = made.read(layout).unwrap();
+        assert_eq!(code.is_begun(-1), has_begun, "{flags:#x}");
+    }
+}
+
+#[test]
 fn size_is_that_of_all_parts() {
     let layout = &LAYOUTS[0];
     let code = Made::new(layout, &[0; 6]).read(layout).unwrap();

@@ -198,6 +198,22 @@ fn what_no_interpreter_leaves_is_broken() {
 }
 
 #[test]
+fn references_to_code_have_tags_from_3_14_on() {
+    for layout in LAYOUTS {
+        for tag in 1..4 {
+            let mut made = thread(layout, 3);
+            made.put(frame_at(0), layout.frame_code, CODE | tag);
+            let expected = match layout.minor {
+                14.. => End::Whole,
+                _ => End::Broken,
+            };
+            let found = chain(layout, made);
+            assert_eq!(found.end, expected, "3.{}: {tag}", layout.minor);
+        }
+    }
+}
+
+#[test]
 fn a_thread_that_is_not_the_interpreters_has_no_frames() {
     for layout in LAYOUTS {
         let whole = thread(layout, 3);
