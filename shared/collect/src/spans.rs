@@ -468,6 +468,11 @@ mod tests {
     }
 
     #[test]
+    fn an_end_that_never_comes_fits_beside_a_bit() {
+        assert_eq!(NEVER << 1 >> 1, NEVER);
+    }
+
+    #[test]
     fn parts_lie_in_the_interval_and_join() {
         let thread = |off_since, woken| {
             let mut thread = Waiting::default();

@@ -283,8 +283,9 @@ mod tests {
         }
     }
 
-    /// Files of which one is built, and nobody has heard of that.
-    fn just_built() -> Files {
+    /// Files of which one is built, and nobody has heard of that. Of its three descriptions
+    /// so many have no meaning.
+    fn just_built(unreadable: u64) -> Files {
         let built = Built {
             table: Table::default(),
             segments: vec![Segment {
@@ -292,7 +293,10 @@ mod tests {
                 address: 0,
                 size: 4096,
             }],
-            notes: BuildNotes::default(),
+            notes: BuildNotes {
+                descriptions: 3,
+                unreadable,
+            },
         };
         let read = Read {
             built,
@@ -318,7 +322,7 @@ mod tests {
     fn at_the_end_copies_alone_wait_for_tables() {
         let (object, mut symbolizer) = (loaded(), Symbolizer::new());
         let mut unwinder = unwinder(&object);
-        unwinder.files = just_built();
+        unwinder.files = just_built(0);
         assert!(unwinder.finish(&mut symbolizer).is_empty());
         assert!(unwinder.files.is_building() && unwinder.files.table(FILE).is_none());
         // Of a process that is not there.
@@ -332,5 +336,20 @@ mod tests {
         assert_eq!(walked.first().map(|(dumped, _)| dumped.id), Some(10));
         assert!(unwinder.wanted.is_empty(), "it was looked at");
         assert!(!unwinder.files.is_building() && unwinder.files.table(FILE).is_some());
+    }
+
+    /// Needs root.
+    #[test]
+    fn descriptions_that_have_no_meaning_are_told() {
+        let object = loaded();
+        let mut unwinder = unwinder(&object);
+        for (unreadable, notes) in [(0, 0), (2, 1)] {
+            let mut files = just_built(unreadable);
+            files.collect(&mut unwinder.kernel, Duration::ZERO);
+            let told = files.notes.as_slice().iter();
+            let told =
+                told.filter(|note| note.ends_with("2 of 3 frame descriptions have no meaning"));
+            assert_eq!((told.count(), files.notes.as_slice().len()), (notes, notes));
+        }
     }
 }

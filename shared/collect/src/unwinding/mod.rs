@@ -215,7 +215,7 @@ impl<'a> Unwinder<'a> {
     /// Goes on with what is to be done. Returns stacks that could be walked.
     pub(crate) fn work(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Dumped, Walk)> {
         let begun = Instant::now();
-        self.saved = (self.saved + (begun - self.worked) / SCAN_SHARE).min(MOST_SAVED);
+        self.saved = saved(self.saved, begun - self.worked);
         self.worked = begun;
 
         self.want_begun();
@@ -479,6 +479,11 @@ impl<'a> Unwinder<'a> {
         self.wanted.retain(|process, _| living.has(process.pid));
         self.files.forget(&mut self.kernel);
     }
+}
+
+/// The time in which processes may be looked at, if so much was left and so much has passed.
+fn saved(left: Duration, passed: Duration) -> Duration {
+    (left + passed / SCAN_SHARE).min(MOST_SAVED)
 }
 
 /// CPU time that a process has used: its `utime` and `stime` in proc(5), the

@@ -210,6 +210,21 @@ fn what_a_process_runs_now_is_wanted() {
         unwinder.want(process);
     }
     assert!(unwinder.wanted.keys().eq([&newer]));
+    // A copy of it still waits when it is wanted again.
+    unwinder.add_dump(dumped(10, newer));
+    unwinder.want(newer);
+    assert!(unwinder.wanted[&newer]);
+}
+
+/// A process that was looked at, which took so long.
+fn scanned(scanned: Instant, cost: Duration) -> Known {
+    Known {
+        space: None,
+        placed: None,
+        awaited: None,
+        scanned,
+        cost,
+    }
 }
 
 #[test]
@@ -217,14 +232,7 @@ fn a_process_is_looked_at_again_after_a_pause_or_for_a_copy() {
     let object = loaded();
     let mut unwinder = unwinder(&object);
     let (now, cost) = (Instant::now(), Duration::from_secs(1));
-    let known = Known {
-        space: None,
-        placed: None,
-        awaited: None,
-        scanned: now,
-        cost,
-    };
-    unwinder.processes.insert(NOBODY, known);
+    unwinder.processes.insert(NOBODY, scanned(now, cost));
     unwinder.want(NOBODY);
     assert_eq!(unwinder.most_wanted(now + cost), None);
     let later = now + cost * RESCAN_PAUSE;
@@ -246,12 +254,38 @@ fn programs_that_begin_are_looked_at_when_it_is_time() {
     unwinder.want_begun();
     assert_eq!(unwinder.begun, [(later, other)]);
     assert!(unwinder.wanted.keys().eq([&NOBODY]));
-    // No more than there is room for.
+    // No more than there is room for, and not before they begin.
     for _ in 0..MOST_FIRST_LOOKS {
         unwinder.begins(other);
     }
+    assert!(unwinder.begun.iter().all(|(at, _)| *at >= now));
     let looks = unwinder.begun.len();
     assert!(looks <= MOST_FIRST_LOOKS && looks + FIRST_LOOKS.len() > MOST_FIRST_LOOKS);
+}
+
+#[test]
+fn programs_that_have_used_no_time_begin_when_they_are_let_go() {
+    let object = loaded();
+    let mut unwinder = unwinder(&object);
+    let ours = Process {
+        pid: std::process::id(),
+        instance: 1,
+    };
+    while cpu_ticks(ours.pid) == 0 {}
+    for process in [NOBODY, ours] {
+        let known = scanned(Instant::now(), Duration::ZERO);
+        unwinder.processes.insert(process, known);
+    }
+    unwinder.are_let_go();
+    let begun: HashSet<Process> = unwinder.begun.iter().map(|(_, process)| *process).collect();
+    assert_eq!(begun, HashSet::from([NOBODY]));
+}
+
+#[test]
+fn time_to_look_at_processes_is_a_share_of_all_and_bounded() {
+    let ms = Duration::from_millis(1);
+    assert_eq!(saved(3 * ms, SCAN_SHARE * ms), 4 * ms);
+    assert_eq!(saved(MOST_SAVED, SCAN_SHARE * ms), MOST_SAVED);
 }
 
 /// A process that has mapped an interpreter of this version, and nothing else.

@@ -123,6 +123,31 @@ fn there_is_room_for_as_many_rules_as_have_numbers() {
 }
 
 #[test]
+fn there_is_more_room_for_everything_than_for_some_processes() {
+    let room = |everything| {
+        let mut object = OpenObject::new(&bpf::oncputime::OBJECT).unwrap();
+        make_room_for_tables(&mut object, everything).unwrap();
+        let object = object.load().unwrap();
+        let maps = ["unwind_pages", "unwind_mappings", "unwind_processes"];
+        maps.map(|map| object.map(map).unwrap().max_entries())
+    };
+    for (few, many) in room(false).into_iter().zip(room(true)) {
+        assert!(few < many, "{few}, {many}");
+    }
+}
+
+/// Two mappings of something that is no file.
+fn space() -> Space {
+    let mapping = |start| CodeMapping {
+        start,
+        end: start + 0x1000,
+        offset: 0,
+        source: CodeSource::Other,
+    };
+    Space::new(vec![mapping(0x1000), mapping(0x4000)], |_| None)
+}
+
+#[test]
 fn a_process_has_its_mappings_and_its_dumps_until_it_is_removed() {
     let object = loaded();
     let mut tables = KernelTables::new(&object).unwrap();
@@ -130,13 +155,7 @@ fn a_process_has_its_mappings_and_its_dumps_until_it_is_removed() {
         pid: 10_000_000,
         instance: 5,
     };
-    let mapping = |start| CodeMapping {
-        start,
-        end: start + 0x1000,
-        offset: 0,
-        source: CodeSource::Other,
-    };
-    let space = Space::new(vec![mapping(0x1000), mapping(0x4000)], |_| None);
+    let space = space();
     let placed = tables.place_process(process, &space).unwrap();
     let entry = || found(&object, "unwind_processes", process.pid);
     let expected = UnwindProcess::new(process.instance, placed.first, 2, 1);
@@ -156,4 +175,18 @@ fn a_process_has_its_mappings_and_its_dumps_until_it_is_removed() {
     assert_eq!(entry(), Some(expected));
     tables.remove_process(process, placed);
     assert_eq!(entry(), None);
+}
+
+#[test]
+fn others_have_room_where_mappings_of_a_process_were_a_second_ago() {
+    let object = loaded();
+    let mut tables = KernelTables::new(&object).unwrap();
+    let process = |pid| Process { pid, instance: 1 };
+    let [one, other] = [10_000_000, 10_000_001].map(process);
+    let placed = tables.place_process(one, &space()).unwrap();
+    tables.remove_process(one, placed);
+    // No walk that began before reads them by then.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let next = tables.place_process(other, &space()).unwrap();
+    assert_eq!(next.first, placed.first);
 }
