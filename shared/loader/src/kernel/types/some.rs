@@ -134,14 +134,13 @@ impl<'a> Types<'a> {
 impl Type<'_> {
     /// Where in it the offsets of names are: its own, and its parts'.
     fn names(&self) -> impl Iterator<Item = usize> + use<> {
-        let step = match self.kind {
-            STRUCT | UNION | ENUM64 => 12,
-            ENUM => 8,
-            _ => 0,
+        let (step, count) = match self.kind {
+            STRUCT | UNION | ENUM64 => (12, self.parts),
+            ENUM => (8, self.parts),
+            _ => (1, 0),
         };
-        let parts = if step > 0 { self.parts } else { 0 };
         [0].into_iter()
-            .chain((0..parts).map(move |index| TYPE + step * index))
+            .chain((0..count).map(move |index| TYPE + step * index))
     }
 
     /// Where in it the IDs are of what is inside of it.
