@@ -501,12 +501,13 @@ mod tests {
 
     #[test]
     fn who_ended_a_wait_is_told_with_its_reason() {
-        let ended = |shown| {
+        let ended = |shown, kernel| {
             let mut collected = collected();
             collected.wakers.add(WakerEvent {
                 id: 30,
                 pid: 1,
                 tid: 2,
+                kernel,
                 comm: *b"writer\0\0\0\0\0\0\0\0\0\0",
                 ..WakerEvent::default()
             });
@@ -514,9 +515,11 @@ mod tests {
             blocked(&mut collected, 30);
             ender(&collected.name(Unit::Nanoseconds, shown, off_cpu))
         };
-        assert_eq!(ended(WakersShown::No), None);
-        let ender = ended(WakersShown::WithReasons).unwrap();
+        assert_eq!(ended(WakersShown::No, 0), None);
+        let ender = ended(WakersShown::WithReasons, 0).unwrap();
         assert!(ender.starts_with("writer in "), "{ender}");
+        // Where it was is not known.
+        assert_eq!(ended(WakersShown::WithReasons, STACK_MISSED), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ fn thread(id: ThreadId, comm: &'static str, started_ns: u64, states: [u64; 3]) -
         runnable_ns,
         blocked_ns,
         voluntary: 1,
-        involuntary: 2,
+        involuntary: 3,
     };
     (id, comm, clock)
 }
@@ -250,7 +250,7 @@ fn a_reused_id_is_one_account_over_the_sum_of_its_lives() {
             [clock.running_ns, clock.runnable_ns, clock.blocked_ns],
             [1_500_000, 400_000, 100_000]
         );
-        assert_eq!((clock.voluntary, clock.involuntary), (2, 4));
+        assert_eq!((clock.voluntary, clock.involuntary), (2, 6));
         assert_eq!(thread.coverage(), Some(1.0));
     }
 }
