@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use bpf::types::{Losses, StackKey, Tally, Thread};
 use collect::{
-    CallGraph, ClockSession, Collected, Collector, Detail, Languages, Question, Session, Sources,
-    SpanCollector, StackChoice, WakersShown, Walking,
+    CallGraph, ClockSession, Collected, Collector, Detail, Languages, Question, SamplingSession,
+    Session, Sources, SpanCollector, StackChoice, WakersShown, Walking,
 };
 use libbpf_rs::{MapCore, MapFlags};
 use loader::{Kernel, LoadedObject, OpenObject, Samplers, Targets, monotonic_ns};
@@ -273,15 +273,27 @@ fn a_session_knows_its_targets_before_the_window() {
 }
 
 #[test]
-fn it_looks_more_often_while_there_is_news() {
+fn sessions_look_more_often_while_there_is_news_and_have_parts_from_the_first_target_on() {
+    fn looks(object: &LoadedObject, session: &mut impl Session) {
+        set(object, "news_ns", 0);
+        let seldom = session.take_interval();
+        set(object, "news_ns", NEVER);
+        let often = session.take_interval();
+        assert!(!often.is_zero() && often < seldom, "{often:?} {seldom:?}");
+        set(object, "counts_used", 1);
+        for (came, parts_are_over) in [(NEVER, 0), (monotonic_ns() - SECOND, 1)] {
+            session.first_came(came);
+            session.take(None).unwrap();
+            assert_eq!(get(object, "counts_are_odd"), parts_are_over);
+        }
+    }
     let ours = Targets::new(vec![std::process::id()], vec![]);
     let object = load(&bpf::offcputime::OBJECT, &ours, &STACKS);
-    let session = session(&object, &ours, STACKS);
-    set(&object, "news_ns", 0);
-    let seldom = session.take_interval();
-    set(&object, "news_ns", NEVER);
-    let often = session.take_interval();
-    assert!(!often.is_zero() && often < seldom, "{often:?} {seldom:?}");
+    looks(&object, &mut session(&object, &ours, STACKS));
+    let (object, kernel) = (sampling(), Kernel::probe().unwrap());
+    let rate = Rate::Frequency(1);
+    let session = SamplingSession::attach(&object, &kernel, &ours, STACKS, None, rate, None);
+    looks(&object, &mut session.unwrap());
 }
 
 #[test]
