@@ -312,7 +312,7 @@ mod tests {
 
     use super::*;
     use crate::living::Living;
-    use crate::stacks::{Captured, Outcome, Stacks, WalkEnd};
+    use crate::stacks::{Captured, Outcome, Stacks, UserStack, WalkEnd};
 
     const MINOR: u32 = 11;
     /// Of a process that is not there: nothing can be read of it.
@@ -429,6 +429,61 @@ mod tests {
         stacks.add_mixed(&event, &links, &[]);
         let expected = ["[vdso]", "[python: not placed]", "a.py:f"];
         assert_eq!(names(&stacks, 11), expected.map(Arc::from));
+    }
+
+    #[test]
+    fn the_same_holds_for_what_was_walked_from_outside() {
+        for (end, count) in [(WalkEnd::Root, 1), (WalkEnd::NoRule, 3)] {
+            let (mut stacks, event, links) = mixed(end);
+            let python = PythonFrames::from_event(&event, &links).unwrap();
+            let outcome = Outcome {
+                end,
+                by_frame_pointer: false,
+            };
+            let user = UserStack {
+                frames: &[8],
+                is_exact: true,
+                outcome: Some(outcome),
+                stack_pointer: event.stack_pointer,
+                cfas: &[],
+                python: Some(&python),
+            };
+            stacks.add_user(12, python.process, user);
+            let names = names(&stacks, 12);
+            assert_eq!(names.len(), count, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn frames_without_anchors_are_one_by_one_unless_all_are_there_and_not_as_many() {
+        const FILE: u32 = 3;
+        let native = [5, 7].map(|offset| Location::File { file: FILE, offset });
+        let mut functions = Functions::default();
+        functions.evaluators.insert(FILE, vec![(0, 10)]);
+        for (reached_root, end, is_whole) in [
+            (true, End::Whole, true),
+            (true, End::TooDeep, false),
+            (false, End::Whole, false),
+        ] {
+            let frames = PythonFrames {
+                process: Process {
+                    pid: NOBODY,
+                    instance: 1,
+                },
+                layout: layout_of(9).unwrap(),
+                chain: Chain {
+                    links: vec![Link::Frame(function_at(0))],
+                    end,
+                },
+            };
+            let extent = Extent {
+                stack_pointer: 0,
+                cfas: &[],
+                reached_root,
+            };
+            let mixed = functions.mix(&native, &extent, &frames, &mut Symbolizer::new());
+            assert_eq!(mixed.contains(&native[0]), is_whole, "{mixed:?}");
+        }
     }
 
     #[test]
