@@ -523,6 +523,18 @@ mod tests {
     }
 
     #[test]
+    fn how_time_varied_from_part_to_part_is_told() {
+        let mut collected = collected();
+        blocked(&mut collected, 0);
+        let mut parts = vec![(5, Tally::default()); 8];
+        parts[3].1.blocked = 50;
+        collected.parts = parts;
+        let named = collected.name(Unit::Nanoseconds, WakersShown::No, off_cpu);
+        let states = named.profile.meta.bursts.iter().map(|bursts| bursts.state);
+        assert!(states.eq([Some(State::Blocked), Some(State::Runnable)]));
+    }
+
+    #[test]
     fn wake_ups_that_were_not_seen_are_counted() {
         for (waker, missed) in [(WAKER_MISSED, 3), (WAKER_STILL_BLOCKED, 0)] {
             let mut collected = collected();

@@ -420,6 +420,7 @@ fn drop_strays(locations: &mut Vec<Location>) {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::stacks::WalkEnd;
@@ -559,18 +560,21 @@ mod tests {
 
     #[test]
     fn a_process_is_looked_at_where_addresses_are_asked_for() {
-        let own = std::process::id();
-        let event = StackEvent {
-            hash: 10,
-            pid: own,
-            instance: 1,
-            ..StackEvent::default()
-        };
-        for (detail, count) in [(Detail::Addresses, 1), (Detail::Names, 0)] {
+        for (detail, is_known) in [(Detail::Addresses, true), (Detail::Names, false)] {
+            let mut child = std::process::Command::new("sleep");
+            let mut child = child.arg("1000").spawn().unwrap();
+            let event = StackEvent {
+                hash: 10,
+                pid: child.id(),
+                instance: 1,
+                ..StackEvent::default()
+            };
             let mut stacks = Stacks::with_detail(detail, Sources::None);
             stacks.add(&event, &[]);
-            let processes = stacks.processes(&BTreeSet::from([own]), &BTreeSet::new());
-            assert_eq!(processes.len(), count, "{detail:?}");
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let processes = stacks.processes(&BTreeSet::from([event.pid]), &BTreeSet::new());
+            assert_eq!(!processes.is_empty(), is_known, "{detail:?}");
         }
     }
 

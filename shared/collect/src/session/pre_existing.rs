@@ -222,8 +222,47 @@ pub(crate) fn stack_of(threads: &Map<'_>, task: u64) -> Option<u64> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::stack_choice::StackChoice;
+    use crate::{CallGraph, Detail, Languages, Sources, Walking};
+
+    /// Needs root.
+    #[test]
+    fn who_is_off_the_cpu_in_user_space_has_a_stack() {
+        let choice = StackChoice {
+            user: true,
+            kernel: false,
+            walking: Walking {
+                call_graph: CallGraph::Fp,
+                languages: Languages::None,
+                ..Walking::default()
+            },
+            per_thread: false,
+            per_process: false,
+            detail: Detail::Names,
+            sources: Sources::None,
+            objects: false,
+            of_anyone: false,
+            thread_names: None,
+        };
+        let object = loader::OpenObject::new(&bpf::oncputime::OBJECT).unwrap();
+        let object = object.load().unwrap();
+        let collector = Collector::new(&object, &choice).unwrap();
+        let exact = |ip, is_running, leaf_is_exact| {
+            let mut thread = PreexistingThread::default();
+            thread.registers.ip = ip;
+            (thread.is_running, thread.leaf_is_exact) = (is_running, leaf_is_exact);
+            match Reader::default().read(&thread, &collector)? {
+                PreexistingStack::Walked { leaf_is_exact, .. } => Some(leaf_is_exact),
+                PreexistingStack::Dumped(_) => None,
+            }
+        };
+        assert_eq!(exact(5, 0, 0), Some(false));
+        assert_eq!(exact(5, 0, 1), Some(true));
+        assert_eq!([exact(5, 1, 0), exact(0, 0, 0)], [None; 2]);
+    }
 
     #[test]
     fn an_early_stack_stands_until_its_thread_leaves_a_cpu() {

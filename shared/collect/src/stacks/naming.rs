@@ -224,9 +224,11 @@ impl NamedPart {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use bpf::types::StackEvent;
+    use profile::Unit;
 
     use super::*;
     use crate::Detail;
+    use crate::unwinding::Depths;
 
     /// Where a function of the kernel's is, by its list.
     fn address_of(wanted: &str) -> u64 {
@@ -234,6 +236,25 @@ mod tests {
         let mut lines = list.lines();
         let line = lines.find(|line| line.split(' ').nth(2) == Some(wanted));
         u64::from_str_radix(line.unwrap().split(' ').next().unwrap(), 16).unwrap()
+    }
+
+    #[test]
+    fn a_stack_of_as_many_frames_as_the_kernel_tells_may_have_more() {
+        let event = StackEvent {
+            hash: 10,
+            ..StackEvent::default()
+        };
+        let shown = |kernel: usize| {
+            let mut stacks = Stacks::new();
+            stacks.depths = Depths { user: 3, kernel };
+            stacks.add(&event, &[address_of("schedule") + 5; 3]);
+            stacks.resolve([].into_iter());
+            let mut draft = Draft::new(Unit::Nanoseconds, Detail::Names);
+            let captured = stacks.captured(10).unwrap();
+            let named = stacks.named(Captured::Nothing, captured, &mut draft);
+            draft.profile.stacks.leaf_first(named.stack.kernel).count()
+        };
+        assert_eq!([shown(3), shown(4)], [4, 3]);
     }
 
     /// schedule_timeout() sleeps by calling schedule(). Needs root.

@@ -283,6 +283,48 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_file_is_held_as_often_as_it_is_mapped() {
+        let mut files = Files::new();
+        files.entries.insert(FILE, entry(State::Without, 1, KEPT));
+        files.hold(FILE, &Symbolizer::new());
+        assert_eq!(files.entries[&FILE].holds, 2);
+        for holds in [1, 0] {
+            files.release(FILE);
+            assert_eq!(files.entries[&FILE].holds, holds);
+        }
+        assert!(files.entries[&FILE].unheld.elapsed() < KEPT);
+    }
+
+    /// Needs root.
+    #[test]
+    fn what_nobody_has_held_for_a_while_is_given_back() {
+        let object = loaded();
+        let mut unwinder = unwinder(&object);
+        let mut files = Files::new();
+        for (file, entry) in (0..).zip([
+            entry(State::Without, 0, KEPT),
+            entry(State::Building, 0, KEPT),
+            entry(State::Without, 1, KEPT),
+            entry(State::Without, 0, Duration::ZERO),
+        ]) {
+            files.entries.insert(CodeSource::File(file), entry);
+        }
+        files.forget(&mut unwinder.kernel);
+        let left: Vec<bool> = (0..4)
+            .map(|file| files.entries.contains_key(&CodeSource::File(file)))
+            .collect();
+        assert_eq!(left, [false, true, true, true]);
+    }
+
+    fn entry(state: State, holds: usize, unheld: Duration) -> Entry {
+        Entry {
+            state,
+            holds,
+            unheld: Instant::now() - unheld,
+        }
+    }
+
     /// Files of which one is built, and nobody has heard of that. Of its three descriptions
     /// so many have no meaning.
     fn just_built(unreadable: u64) -> Files {

@@ -144,6 +144,32 @@ fn a_process_whose_mappings_change_stays_in_force() {
 }
 
 #[test]
+fn a_process_that_runs_something_else_by_now_has_no_tables() {
+    let (object, sleeper) = (loaded(), Sleeper::start());
+    let process = sleeper.process();
+    let mut unwinder = unwinder(&object);
+    unwinder.prepare(&[process], &mut Symbolizer::new(), PATIENCE);
+    unwinder.newest.insert(process.pid, process.instance + 1);
+    let known = unwinder.processes.get_mut(&process).unwrap();
+    known.awaited = Some(Vec::new());
+    unwinder.is_any_awaited = true;
+    unwinder.publish(true);
+    assert_eq!(entry(&object, process), None);
+}
+
+#[test]
+fn what_is_known_of_a_process_stays_when_it_ends() {
+    let (object, sleeper) = (loaded(), Sleeper::start());
+    let (process, mut symbolizer) = (sleeper.process(), Symbolizer::new());
+    let mut unwinder = unwinder(&object);
+    unwinder.prepare(&[process], &mut symbolizer, PATIENCE);
+    drop(sleeper);
+    unwinder.scan(process, &mut symbolizer);
+    unwinder.publish(true);
+    assert!(has_tables(unwinder.space(process).unwrap()));
+}
+
+#[test]
 fn tables_of_a_process_are_given_back_when_it_has_ended() {
     let (object, mut symbolizer) = (loaded(), Symbolizer::new());
     let [lives, ends, with_dump] = [(); 3].map(|()| Sleeper::start());
