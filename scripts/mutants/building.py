@@ -62,7 +62,7 @@ class Build:
             self.put(name, (self.repository / name).read_bytes())
             shutil.copymode(self.repository / name, self.tree / name)
         for name in FETCHED:
-            if not (self.tree / name).exists():
+            if not (self.tree / name).is_symlink():
                 (self.tree / name).symlink_to(self.repository / name)
 
     def put(self, name, content):
