@@ -109,6 +109,21 @@ impl FutexPlaces {
         self.variables = symbolizer.variables(located);
     }
 
+    /// Has all futexes be in a variable of this name.
+    #[cfg(test)]
+    pub(super) fn call_all(&mut self, symbol: &str) {
+        let located = self.located.values().flatten().copied();
+        let variable = |data| {
+            let variable = Variable {
+                symbol: Some(symbol.to_owned()),
+                offset: 40,
+                module: String::new(),
+            };
+            (data, variable)
+        };
+        self.variables = located.map(variable).collect();
+    }
+
     /// What a futex is for by its arguments, as some libraries use it. `lived` says which
     /// threads there were.
     pub(crate) fn says(

@@ -111,6 +111,12 @@ impl Objects {
         self.places.resolve(symbolizer);
     }
 
+    /// Has all futexes be in a variable of this name.
+    #[cfg(test)]
+    pub(crate) fn call_all_futexes(&mut self, symbol: &str) {
+        self.places.call_all(symbol);
+    }
+
     /// Where futexes are.
     pub(crate) fn places(&self) -> &FutexPlaces {
         &self.places

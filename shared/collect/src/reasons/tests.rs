@@ -1,4 +1,5 @@
 use std::array;
+use std::sync::atomic::AtomicU32;
 
 use bpf::types::{ObjectEvent, ObjectKind};
 use profile::{Frame as ProfileFrame, FrameKind, Sample, Unit, Weight};
@@ -58,6 +59,7 @@ fn why(stack: &str, event: &ObjectEvent) -> (String, Option<String>) {
     };
     let (mut objects, mut symbolizer) = (Objects::new(false), Symbolizer::new());
     objects.add(event, &mut symbolizer);
+    objects.call_all_futexes(PYTHON_RUNTIME);
     let comm = profile.names.text("sleeper");
     let place = Place {
         stack,
@@ -146,6 +148,24 @@ fn futexes_are_called_what_is_known_of_them() {
     ] {
         let expected = (reason.to_owned(), name.map(str::to_owned));
         let found = why(&format!("{kernel}|{user}"), &futex(value));
+        assert_eq!(found, expected, "{user}");
+    }
+}
+
+#[test]
+fn the_lock_of_an_interpreter_is_known_by_its_variable() {
+    // In a variable, as every futex is here that this program has.
+    static FUTEX: AtomicU32 = AtomicU32::new(0);
+    let futex = ObjectEvent {
+        pid: std::process::id(),
+        address: FUTEX.as_ptr() as u64,
+        ..futex(0)
+    };
+    let kernel = "schedule futex_do_wait do_futex";
+    // The second is stripped, and the third knows the C library's functions alone.
+    for user in ["take_gil eval", "eval", "pthread_cond_timedwait eval"] {
+        let found = why(&format!("{kernel}|{user}"), &futex);
+        let expected = ("lock: GIL".to_owned(), Some(PYTHON_RUNTIME.to_owned()));
         assert_eq!(found, expected, "{user}");
     }
 }
