@@ -13,7 +13,7 @@ use collect::{
     Session, Sources, SpanCollector, StackChoice, WakersShown, Walking,
 };
 use libbpf_rs::{MapCore, MapFlags};
-use loader::{Kernel, LoadedObject, OpenObject, Samplers, Targets, monotonic_ns};
+use loader::{CgroupMount, Kernel, LoadedObject, OpenObject, Samplers, Targets, monotonic_ns};
 use plain::Plain;
 use profile::spans::{Apart, Kind, Scale};
 use profile::{Profile, Rate, Unit, Weight};
@@ -294,6 +294,22 @@ fn sessions_look_more_often_while_there_is_news_and_have_parts_from_the_first_ta
     let rate = Rate::Frequency(1);
     let session = SamplingSession::attach(&object, &kernel, &ours, STACKS, None, rate, None);
     looks(&object, &mut session.unwrap());
+}
+
+#[test]
+fn moves_that_are_noted_are_followed_up_to_now() {
+    let root = CgroupMount::find().unwrap().cgroup("/").unwrap();
+    let targets = Targets {
+        cgroups: vec![root],
+        ..Targets::default()
+    };
+    let object = load(&bpf::offcputime::OBJECT, &targets, &STACKS);
+    let mut session = session(&object, &targets, STACKS);
+    let before = monotonic_ns();
+    // Whatever else moves on the machine.
+    set(&object, "moves", 1 << 32);
+    session.take(None).unwrap();
+    assert!((before..=monotonic_ns()).contains(&get(&object, "moves_followed")));
 }
 
 #[test]
