@@ -54,7 +54,8 @@ impl Parts {
         let length = now.saturating_sub(self.since);
         self.ended.push((length, std::mem::take(&mut self.current)));
         self.since = now;
-        if self.ended.len() >= MOST || took.saturating_mul(COST) > Duration::from_nanos(self.length) {
+        let most = Duration::from_nanos(self.length) / COST;
+        if self.ended.len() >= MOST || took > most {
             self.length *= 2;
             let odd = self.ended.len() % 2;
             // The first stays alone where they have no pairs.
