@@ -15,15 +15,18 @@ MINUTES   ?= 5
 TABLES    ?= truth bench abuse soak kernels
 # For `make fuzz`:
 SECONDS   ?= 600
-# For `make mutants`: words of rules, files or packages; all unless given.
+# For `make mutants`: words of rules or paths; all unless given.
 WHAT      ?=
+# For `make install`: 1 also installs line tables of the tools, for debuggers.
+DEBUG     ?=
 
 TOOLS := $(notdir $(wildcard tools/*))
 
 # rustup's cargo, also where a shell has not been told of it.
 CARGO  := $(or $(shell command -v cargo),$(HOME)/.cargo/bin/cargo)
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
-BIN    := $(TARGET)/release
+# systemscope is every tool under that tool's name: one program with a link for each.
+BIN    := $(TARGET)/suite
 export CARGO
 
 # cargo runs each test binary through this, as CARGO_TARGET_<TRIPLE>_RUNNER.
@@ -33,16 +36,18 @@ RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
 C_FILES = $(shell find bpf tests -name '*.[ch]' | sort)
 SHELL_FILES = $(wildcard scripts/*.sh scripts/*/*.sh) scripts/kernels/init .ci/run
 
-.PHONY: help packages build install run test test-kernels truth bench abuse soak tables mutants \
-	fuzz lint clean
+.PHONY: help packages build install run test test-all test-kernels truth bench abuse soak tables mutants \
+	fuzz lint deny proto clean
 .NOTPARALLEL:
 
 help:
 	@echo 'make run                     profile the bundled demo program for 10 s'
 	@echo 'make run PID=1234            profile a process of yours; also DURATION=60 (s),'
 	@echo '                             FREQ=99 (samples a second), MIN_BLOCK=5000 (us)'
-	@echo 'make test                    the whole test suite, BPF on this kernel included'
-	@echo 'make test-kernels            a choice of it on Debian 11, 12, 13 and sid, in an emulator'
+	@echo 'make test                    the quick tests of every promise, BPF on this kernel included'
+	@echo 'make test-all                all tests, also those that take long or need a quiet machine,'
+	@echo '                             and make test-kernels'
+	@echo 'make test-kernels            a choice of them on Debian 11, 12, 13 and sid, in an emulator'
 	@echo 'make truth                   what the tools say against what is known otherwise'
 	@echo 'make bench                   what the tools cost, beside others that do the same'
 	@echo 'make abuse                   faults with a stated outcome, and whether it came'
@@ -51,8 +56,10 @@ help:
 	@echo '                             their tables into docs/; also TABLES="truth bench"'
 	@echo 'make mutants                 whether the tests notice small changes; also WHAT=waker'
 	@echo 'make fuzz SECONDS=600        tampered ELF files, perf maps, stacks (needs nightly)'
+	@echo 'make deny                    licences, duplicates and known faults of all crates'
+	@echo 'make proto                   generates the messages of capture files'
 	@echo 'make install                 $(TOOLS)'
-	@echo '                             into PREFIX=$(PREFIX)'
+	@echo '                             into PREFIX=$(PREFIX); with DEBUG=1 also their line tables'
 	@echo 'make build, lint, clean      as the names say'
 	@echo 'Missing system packages are installed first; sudo is asked where root is needed.'
 
@@ -61,10 +68,13 @@ packages:
 
 build: packages
 	@echo '==> Building' >&2
-	@$(CARGO) build --release --workspace --exclude systemscope-tests --exclude checks --locked
+	@$(CARGO) build --release -p systemscope -p demo --locked
+	@scripts/link.sh '$(TARGET)/release' '$(BIN)' $(TOOLS)
 
 install: build
-	@scripts/install.sh '$(BIN)' '$(DESTDIR)$(PREFIX)' $(TOOLS)
+	@$(if $(DEBUG),$(CARGO) build --profile debuggable -p systemscope --locked)
+	@DEBUG='$(if $(DEBUG),$(TARGET)/debuggable)' \
+		scripts/install.sh '$(BIN)' '$(DESTDIR)$(PREFIX)' $(TOOLS)
 
 run: build
 	@PID='$(PID)' DURATION='$(DURATION)' FREQ='$(FREQ)' MIN_BLOCK='$(MIN_BLOCK)' BIN='$(BIN)' \
@@ -73,54 +83,58 @@ run: build
 test: build
 	@scripts/packages.sh test
 	@echo '==> Testing, as root' >&2
-	@SYSTEMSCOPE_BIN_DIR='$(BIN)' CARGO_TARGET_DIR='$(TARGET)' scripts/test.sh $(TESTS)
+	@SYSTEMSCOPE_BIN_DIR='$(BIN)' CARGO_TARGET_DIR='$(TARGET)' scripts/test.sh quick $(TESTS)
+
+test-all: build
+	@scripts/packages.sh test
+	@echo '==> Testing, as root' >&2
+	@SYSTEMSCOPE_BIN_DIR='$(BIN)' CARGO_TARGET_DIR='$(TARGET)' scripts/test.sh all $(TESTS)
+	@$(MAKE) --no-print-directory test-kernels TESTS=
 
 # The workloads are built first, as the guests have no compiler.
 test-kernels: build
 	@scripts/packages.sh kernels
 	@echo '==> Building workloads, as root as the tests do' >&2
-	@$(RUNNER) $(CARGO) test --quiet --locked -p systemscope-tests --lib workload::
-	@$(CARGO) build --quiet --locked -p systemscope-tests --bins
+	@$(RUNNER) $(CARGO) test --profile bench --quiet --locked -p systemscope-tests --lib workload:: \
+		-- --include-ignored
+	@$(CARGO) build --profile bench --quiet --locked -p systemscope-tests --bins
 	@CARGO_TARGET_DIR='$(TARGET)' scripts/kernels/run.sh $(TESTS)
 
 truth: build
 	@scripts/packages.sh truth
 	@echo '==> Comparing with the truth, as root' >&2
-	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) bench --locked -p systemscope-tests --bench truth
+	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) bench --profile release --locked -p systemscope-tests --bench truth
 
 bench: build
 	@scripts/packages.sh bench
 	@echo '==> Measuring, as root' >&2
-	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) bench --locked --no-fail-fast -p systemscope-tests
+	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) bench --profile release --locked --no-fail-fast \
+		-p systemscope-tests -p library-bench
 
 abuse: build
 	@scripts/packages.sh test
 	@echo '==> Abusing the tools, as root' >&2
-	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) bench --locked -p systemscope-tests --bench abuse
+	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' $(CARGO) bench --profile release --locked -p systemscope-tests --bench abuse
 
 soak: build
 	@scripts/packages.sh test
 	@echo '==> Soaking for $(MINUTES) minutes, as root' >&2
 	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' MINUTES='$(MINUTES)' \
-		$(CARGO) bench --locked -p systemscope-tests --bench soak
+		$(CARGO) bench --profile release --locked -p systemscope-tests --bench soak
 
 # Each table goes in whether or not a row was missed. That of a run whose output
-# was kept: $(TARGET)/debug/tables truth <FILE
+# was kept: $(TARGET)/release/tables truth <FILE
 tables: build
-	@$(CARGO) build --locked -p systemscope-tests --bin tables
+	@$(CARGO) build --profile bench --locked -p systemscope-tests --bin tables
 	@for table in $(TABLES); do \
 		case $$table in kernels) target=test-kernels ;; *) target=$$table ;; esac; \
-		$(MAKE) --no-print-directory "$$target" | '$(TARGET)/debug/tables' "$$table" || exit 1; \
+		$(MAKE) --no-print-directory "$$target" | '$(TARGET)/release/tables' "$$table" || exit 1; \
 	done
 
-# The tests are built first: they are run on tools that are built elsewhere.
 mutants: build
 	@scripts/packages.sh test
-	@$(CARGO) test --quiet --workspace --locked --no-run
 	@echo '==> Breaking the rules of the BPF programs, as root' >&2
-	@$(RUNNER) $(CARGO) bench --quiet --locked -p systemscope-tests --bench mutants -- $(WHAT)
-	@echo '==> Changing the libraries and tools, as root' >&2
-	@TARGET='$(TARGET)' scripts/mutants.sh $(WHAT)
+	@CARGO_TARGET_DIR='$(TARGET)' scripts/mutants.sh $(WHAT)
 
 fuzz: packages
 	@scripts/fuzz.sh '$(SECONDS)'
@@ -130,16 +144,25 @@ lint: packages
 	@echo '==> rustfmt' >&2
 	@$(CARGO) fmt --all --check
 	@echo '==> clippy' >&2
-	@$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
+	@$(CARGO) clippy --release --quiet --workspace --all-targets --locked -- -D warnings
 	@echo '==> rustdoc' >&2
-	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --quiet --workspace --no-deps \
+	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --quiet --workspace --no-deps \
 		--document-private-items --lib --locked
 	@echo '==> shellcheck' >&2
 	@shellcheck $(SHELL_FILES)
 	@echo '==> clang-format' >&2
 	@clang-format --dry-run -Werror $(C_FILES)
-	@echo '==> cargo-deny' >&2
+	@echo '==> mutants apply' >&2
+	@scripts/mutants.sh --check
+	@echo '==> generated files' >&2
+	@scripts/proto.sh --check
+
+# It compiles cargo-deny first where that is missing, which takes minutes.
+deny:
 	@CARGO='$(CARGO)' scripts/deny.sh
+
+proto:
+	@CARGO='$(CARGO)' scripts/proto.sh
 
 clean:
 	@$(CARGO) clean --quiet

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# install.sh FROM PREFIX NAME...: installs binaries, their manual pages and completions
-# for shells, as root where the folder needs it.
+# install.sh FROM PREFIX NAME...: installs systemscope and a link to it for each other tool,
+# with manual pages and completions for shells, as root where the folder needs it. With
+# DEBUG, a folder that holds the program with its line tables, it installs that program and
+# puts the line tables where debuggers look.
 set -euo pipefail
 from=$1 prefix=$2
 shift 2
@@ -14,7 +16,7 @@ as_root=()
 [[ -w $existing ]] || as_root=("$(dirname "$0")/as-root.sh")
 
 made=$(mktemp -d)
-trap 'rm -rf "$made"' EXIT
+trap 'rm -rf "$made" "$made.debug" "$made.program"' EXIT
 
 # print_to FILE ARGUMENT...: what systemscope prints, into a file to be installed.
 print_to() {
@@ -24,8 +26,25 @@ print_to() {
 	"$from/systemscope" "$@" >"$file"
 }
 
+program=$from/systemscope
+if [[ -n ${DEBUG:-} ]]; then
+	id=$(readelf --notes "$DEBUG/systemscope" | sed -n 's/^ *Build ID: //p')
+	[[ -n $id ]] || {
+		echo "install: $DEBUG/systemscope has no build ID: pass -Wl,--build-id to the linker" >&2
+		exit 1
+	}
+	objcopy --only-keep-debug "$DEBUG/systemscope" "$made.debug"
+	program=$made.program
+	objcopy --strip-debug "$DEBUG/systemscope" "$program"
+	"${as_root[@]}" install -D -m 644 "$made.debug" \
+		"$prefix/lib/debug/.build-id/${id:0:2}/${id:2}.debug"
+fi
+
+"${as_root[@]}" install -D -m 755 "$program" "$prefix/bin/systemscope"
 for name in "$@"; do
-	"${as_root[@]}" install -D -m 755 "$from/$name" "$prefix/bin/$name"
+	# A tool that was a program of its own is replaced as a whole.
+	[[ $name == systemscope ]] ||
+		"${as_root[@]}" ln -sfn systemscope "$prefix/bin/$name"
 	print_to "bash-completion/completions/$name" completions bash "$name"
 	print_to "zsh/site-functions/_$name" completions zsh "$name"
 	print_to "fish/vendor_completions.d/$name.fish" completions fish "$name"

@@ -75,6 +75,7 @@ has clang || need clang clang clang
 has pkg-config || need pkg-config pkgconf-pkg-config pkgconf
 has_header gelf.h || need libelf-dev elfutils-libelf-devel libelf
 has_header zlib.h || need zlib1g-dev zlib-devel zlib
+has_header zstd.h || need libzstd-dev libzstd-devel zstd
 if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	has c++ || need g++ gcc-c++ gcc
 	has objcopy || need binutils binutils binutils

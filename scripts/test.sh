@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
-# test.sh [WORD...]: builds all tests and runs them as root, or those that have
-# one of the words in their name. The tools are in SYSTEMSCOPE_BIN_DIR.
+# test.sh quick|all [WORD...]: builds the tests in the profile of the tools and runs them as
+# root: the quick ones, or all; with words those that have one of them in their name. The
+# tools are in SYSTEMSCOPE_BIN_DIR.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$(realpath "${CARGO_TARGET_DIR:-target}")
+choice=$1
+shift
 
 programs=$(mktemp)
 trap 'rm -f "$programs"' EXIT
-"${CARGO:-cargo}" test --quiet --workspace --locked --no-run \
-	--message-format json-render-diagnostics >"$programs"
+build() {
+	"${CARGO:-cargo}" test --profile bench --quiet --locked --workspace --exclude library-bench "$@"
+}
+build --no-run --lib --test '*' --bin systemscope --bin run-tests --bin tables --message-format json-render-diagnostics >"$programs"
 # Examples in documents are compiled by rustdoc.
-"${CARGO:-cargo}" test --quiet --workspace --locked --doc
+[[ $choice == quick ]] || build --doc
 status=0
-scripts/as-root.sh "$target/debug/run-tests" "$programs" "$@" || status=$?
+scripts/as-root.sh "$target/release/run-tests" "$programs" "--$choice" "$@" || status=$?
 
 # What these versions do is not known, as those that passed are of others.
 scripts/pythons/missing.sh | while read -r version suite; do

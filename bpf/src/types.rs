@@ -59,8 +59,6 @@ pub const SHARD_ROWS: usize = length(|shard: &UnwindRows| &shard.rows);
 pub const CGROUP_NAME_LENGTH: usize = length(|place: &CgroupPlace| &place.name);
 /// The longest chain of wakers.
 pub const MOST_HOPS: usize = length(|chain: &WakerChainEvent| &chain.hops);
-/// How many buckets the lengths of spans are sorted into.
-pub const SPAN_BUCKETS: usize = length(|counts: &SpanCounts| &counts.buckets);
 /// How many intervals of spans are counted apart in the kernel.
 pub const SPAN_SLOTS: usize = SpanLimits::SPAN_SLOTS.0 as usize;
 

@@ -16,7 +16,7 @@ die() {
 
 # Everyone must be able to enter the guest's root folder.
 chmod 755 "$stage"
-mkdir -p "$stage"/{bin,usr/bin,dev,etc,proc,root,sys,tmp,target/debug/deps}
+mkdir -p "$stage"/{bin,usr/bin,dev,etc,proc,root,sys,tmp,target/release/deps}
 chmod 1777 "$stage/tmp"
 install -m 755 scripts/kernels/init "$stage/init"
 cp "$tests" "$stage/tests"
@@ -27,19 +27,21 @@ for program in nsenter taskset unshare; do
 done
 printf '%s:/bin/sh\n' root:x:0:0::/root nobody:x:65534:65534::/ >"$stage/etc/passwd"
 
+strip -o "$stage/bin/systemscope" "$target/release/systemscope"
 for tool in tools/*; do
 	tool=${tool##*/}
-	strip -o "$stage/bin/$tool" "$target/release/$tool"
+	[[ $tool == systemscope ]] || ln -s systemscope "$stage/bin/$tool"
 done
 
 # Where the test programs lie, "accounting /…/deps/accounting-0123456789abcdef".
-programs=$("${CARGO:-cargo}" test --quiet --no-run --locked --package systemscope-tests --message-format json |
+programs=$("${CARGO:-cargo}" test --profile bench --quiet --no-run --locked --package systemscope-tests \
+	--lib --test '*' --message-format json |
 	sed -n 's|.*"executable":"\([^"]*/\([^/"]*\)-[0-9a-f]*\)".*|\2 \1|p')
 mapfile -t needed < <(cut -d ' ' -f 2 "$tests" | sort -u)
 for program in "${needed[@]}"; do
 	path=$(sed -n "s|^$program ||p" <<<"$programs")
 	[[ -n $path ]] || die "there is no test program $program"
-	strip -o "$stage/target/debug/deps/$program" "$path"
+	strip -o "$stage/target/release/deps/$program" "$path"
 	there=$("$path" --list)
 	# A name that is none would pass as no test at all.
 	while read -r test; do
@@ -50,8 +52,8 @@ done
 # They are found by what their sources hold, where those were.
 mkdir -p "$stage$PWD/tests"
 cp -r tests/workloads "$stage$PWD/tests/"
-mkdir "$stage/target/debug/workloads"
-find "$target/debug/workloads" -maxdepth 1 -type f -exec cp {} "$stage/target/debug/workloads/" \;
+mkdir "$stage/target/release/workloads"
+find "$target/release/workloads" -maxdepth 1 -type f -exec cp {} "$stage/target/release/workloads/" \;
 
 # The distribution's Python with its standard library, but for what few programs import and
 # what the guest compiles itself.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# run.sh [WORD...]: runs what is in scripts/kernels/tests, or those lines of it that
-# have one of the words in them, on kernels of Debian's in virtual machines, prints
-# a table of what works on each, and fails if something does not. KERNELS names the
-# releases, all unless told. See docs/kernels.md.
+# run.sh [WORD...]: runs the tests of scripts/kernels/tests, or its lines that have one of the
+# words in them, on kernels of Debian's in virtual machines, prints a table of what works on
+# each, and fails if something does not. KERNELS names the releases, all unless given; SMOKE
+# chooses the few tests of scripts/kernels/smoke. See docs/kernels.md.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -32,8 +32,10 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 # What runs in the background hears no Ctrl-C.
 trap 'trap "" TERM; kill 0; exit 1' INT TERM
-grep -v '^#' scripts/kernels/tests | grep -F "$(printf '%s\n' "${@:-}")" >"$folder/tests" || {
-	echo "kernels: no line of scripts/kernels/tests has one of these in it: $*" >&2
+list=scripts/kernels/tests
+[[ -z ${SMOKE:-} ]] || list=scripts/kernels/smoke
+grep -v '^#' "$list" | grep -F "$(printf '%s\n' "${@:-}")" >"$folder/tests" || {
+	echo "kernels: no line of $list has one of these in it: $*" >&2
 	exit 2
 }
 count=$(wc -l <"$folder/tests")
@@ -135,7 +137,7 @@ done
 
 columns=$(awk '!seen[$1]++ { print $1 }' "$folder/tests" | paste -sd '|' | sed 's/|/ | /g')
 emulator=$(qemu-system-x86_64 --version | sed -n 's/.* version \([^ ]*\).*/\1/p')
-echo "$("${CARGO_TARGET_DIR:-target}/debug/tables" machine); guests in qemu $emulator without KVM"
+echo "$("${CARGO_TARGET_DIR:-target}/release/tables" machine); guests in qemu $emulator without KVM"
 echo
 header="| kernel | $columns | tried again | boots | |"
 echo "$header"

@@ -77,19 +77,6 @@ const SOMEBODY: u64 = 0x1000;
 const SECOND: u64 = 1_000_000_000;
 
 #[test]
-fn who_runs_when_the_window_opens_runs_since_then() {
-    let mut object = MaybeUninit::uninit();
-    let mut cpu = Cpu::new(&mut object, Some(std::process::id()));
-    let start = monotonic_ns();
-    cpu.open_window(start, start + 1000 * SECOND);
-    cpu.set(NOBODY);
-    let (since, task) = cpu.visited();
-    assert_eq!(since, start);
-    assert_ne!(task, 0);
-    assert_eq!(cpu.hidden(), 0);
-}
-
-#[test]
 fn nobody_who_is_measured_runs_since_the_window_opened() {
     let mut object = MaybeUninit::uninit();
     let mut cpu = Cpu::new(&mut object, Some(1));

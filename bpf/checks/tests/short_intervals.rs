@@ -162,13 +162,3 @@ fn what_is_not_asked_for_is_not_sampled() {
     assert_eq!(kept.keys().copied().collect::<Vec<_>>(), [(1, PERIOD)]);
     assert_eq!(kept[&(1, PERIOD)].blocked / PERIOD, WAITS / 20);
 }
-
-#[test]
-fn unless_asked_short_waits_are_left_out() {
-    let mut object = MaybeUninit::uninit();
-    let mut parts = load(OffcputimeSkelBuilder::default(), &mut object, |open| {
-        open.maps.rodata_data.as_deref_mut().unwrap().min_interval = PERIOD;
-    });
-    end_waits(&mut parts, &[(7, 900, 50)].repeat(50));
-    assert!(counted(&parts).is_empty());
-}

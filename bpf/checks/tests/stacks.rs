@@ -143,6 +143,7 @@ fn a_stack_is_sent_once_and_again_when_another_pushed_it_out() {
 }
 
 #[test]
+#[ignore = "fills the table of stacks"]
 fn a_stack_that_found_no_room_is_sent_when_next_seen() {
     let mut object = MaybeUninit::uninit();
     let mut walker = Walker::of_a_process(&mut object);

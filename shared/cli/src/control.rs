@@ -156,7 +156,6 @@ fn is_readable(fd: BorrowedFd<'_>) -> anyhow::Result<bool> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::fs::File;
-    use std::io::Read;
     use std::os::fd::{AsRawFd, IntoRawFd};
 
     use super::*;
@@ -180,28 +179,6 @@ mod tests {
     }
 
     #[test]
-    fn we_say_lines() {
-        let (mut parent, mut control) = pair();
-        control.say("ready").unwrap();
-        let mut bytes = [0; 6];
-        parent.read_exact(&mut bytes).unwrap();
-        assert_eq!(&bytes, b"ready\n");
-    }
-
-    #[test]
-    fn parents_death_is_an_orphans_error() {
-        let (parent, mut control) = pair();
-        drop(parent);
-        for error in [
-            control.poll().unwrap_err(),
-            control.wait().unwrap_err(),
-            control.say("x").unwrap_err(),
-        ] {
-            assert!(matches!(error.downcast_ref(), Some(Ending::Orphaned)));
-        }
-    }
-
-    #[test]
     fn nonsense_is_refused() {
         for text in [
             &b"begin 5\n"[..],
@@ -214,18 +191,6 @@ mod tests {
             parent.write_all(text).unwrap();
             assert!(control.wait().is_err());
         }
-    }
-
-    #[test]
-    fn a_line_may_be_as_long_as_it_may_be() {
-        let (mut parent, mut control) = pair();
-        // Over half of it is zeros before the number.
-        let line = format!("start {:0>1$}", 7, LONGEST_LINE - "start ".len());
-        assert_eq!(line.len(), LONGEST_LINE);
-        parent.write_all(line.as_bytes()).unwrap();
-        assert_eq!(control.poll().unwrap(), None);
-        parent.write_all(b"\n").unwrap();
-        assert_eq!(control.poll().unwrap(), Some(Order::Start(7)));
     }
 
     #[test]

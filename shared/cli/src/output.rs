@@ -264,23 +264,9 @@ fn remedy(error: &io::Error) -> &'static str {
 mod tests {
     use std::os::unix::fs::{MetadataExt, symlink};
 
-    use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
     use tempfile::TempDir;
 
     use super::*;
-
-    /// One of the kernel's memory devices. Root, who could replace the system's by
-    /// a file, gets one of its own.
-    fn device(folder: &TempDir, name: &str, minor: u32) -> PathBuf {
-        let own = folder.path().join(name);
-        let (kind, mode) = (FileType::CharacterDevice, Mode::from(0o666));
-        let made = mknodat(CWD, &own, kind, mode, makedev(1, minor)).is_ok();
-        if made && fs::File::options().write(true).open(&own).is_ok() {
-            own
-        } else {
-            Path::new("/dev").join(name)
-        }
-    }
 
     fn names(folder: &TempDir) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(folder)
@@ -387,47 +373,6 @@ mod tests {
         fs::remove_file(&path).unwrap();
         symlink("nowhere", &path).unwrap();
         assert!(new().is_err());
-    }
-
-    #[test]
-    fn only_what_has_no_path_is_standard_output() {
-        assert!(Output::new(None).unwrap().is_stdout());
-        assert!(!Output::new(Some("out".into())).unwrap().is_stdout());
-    }
-
-    #[test]
-    fn a_files_folder_is_this_one_if_none_is_named() {
-        let folder = |path| folder_of(Path::new(path)).to_str().unwrap();
-        assert_eq!(
-            [folder("out"), folder("a/out"), folder("/out")],
-            [".", "a", "/"]
-        );
-    }
-
-    #[test]
-    fn what_to_do_is_said_of_each_error() {
-        let remedy = |kind: ErrorKind| remedy(&kind.into());
-        for kind in [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem] {
-            assert_eq!(
-                remedy(kind),
-                "name a file in a folder that you may write to"
-            );
-        }
-        assert_eq!(
-            remedy(ErrorKind::BrokenPipe),
-            "keep its reader running until the end"
-        );
-        assert_eq!(remedy(ErrorKind::InvalidFilename), "name another file");
-    }
-
-    #[test]
-    fn devices_are_written_directly() {
-        let folder = TempDir::new().unwrap();
-        let (null, full) = (device(&folder, "null", 3), device(&folder, "full", 7));
-        write(&null, "gone").unwrap();
-        let error = write(&full, "too much").unwrap_err();
-        assert!(error.to_string().contains("No space left on device"));
-        assert!(!fs::metadata(&null).unwrap().is_file());
     }
 
     #[test]

@@ -172,26 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_called_as_it_was_named() {
-        assert_eq!(CommandLine::new("tool part", ["-x"]).called(), "tool part");
-    }
-
-    #[test]
     fn every_error_is_one_line() {
         for arguments in [&["a", "b\nc"][..], &["f", "-p", "1\n2"], &["f", "-z"]] {
             assert!(!error(arguments).contains('\n'));
-        }
-    }
-
-    #[test]
-    fn help_is_no_failure() {
-        for flag in ["--help", "--version"] {
-            let line = CommandLine::new("tool", [flag]);
-            let error = line.parse::<Arguments>().unwrap_err();
-            assert!(matches!(
-                error.downcast_ref::<Ending>(),
-                Some(Ending::Finished)
-            ));
         }
     }
 }

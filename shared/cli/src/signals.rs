@@ -61,15 +61,6 @@ impl Signals {
         })
     }
 
-    /// Has a test see a SIGTERM.
-    #[cfg(test)]
-    pub(crate) fn arrive(&self) {
-        self.asks_to_end.store(true, Ordering::Relaxed);
-        self.arrived.store(true, Ordering::Relaxed);
-        // What nothing more can come from is readable.
-        let _ = self.wake.shutdown(std::net::Shutdown::Read);
-    }
-
     /// Ignores the ending signals, for a process whose parent decides when to end.
     pub fn ignore() {
         for signal in ENDING {
@@ -192,14 +183,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "a process that other tests start"]
-    fn helper_ignores() {
-        Signals::ignore();
-        println!("ready");
-        let _ = io::stdin().read_line(&mut String::new());
-    }
-
-    #[test]
     fn first_signal_is_noted_and_wakes_a_poll() {
         for ending in [Signal::INT, Signal::TERM, Signal::HUP] {
             let (mut child, mut output) = spawn("signals::tests::helper_watches");
@@ -237,15 +220,5 @@ mod tests {
             (status.code(), status.signal()),
             (Some(128 + SIGTERM), None)
         );
-    }
-
-    #[test]
-    fn ignored_signals_do_nothing() {
-        let (mut child, _output) = spawn("signals::tests::helper_ignores");
-        for ending in [Signal::INT, Signal::TERM, Signal::HUP] {
-            signal(&child, ending);
-        }
-        drop(child.stdin.take());
-        assert!(child.wait().unwrap().success());
     }
 }

@@ -281,12 +281,11 @@ impl Window {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::io::{self, Read, Write};
+    use std::io::{self, Write};
     use std::os::fd::IntoRawFd;
     use std::os::unix::net::UnixStream;
 
     use super::*;
-    use crate::error::Ending;
 
     /// A window under control, without ignoring the test runner's signals.
     fn controlled(duration: Option<Duration>) -> (UnixStream, Window) {
@@ -342,84 +341,6 @@ mod tests {
     }
 
     #[test]
-    fn a_window_begins_in_a_moment() {
-        let before = monotonic_ns();
-        let start = plain(None).begin(false).unwrap();
-        assert!(start >= before + START_NOTICE_NS);
-        assert!(start <= monotonic_ns() + START_NOTICE_NS);
-    }
-
-    #[test]
-    fn a_window_begins_with_the_first_who_comes() {
-        let (events, _writer) = io::pipe().unwrap();
-        let second = Duration::from_secs(1);
-        for is_late in [true, false] {
-            let mut window = plain(Some(second));
-            let start = window.begin(true).unwrap();
-            assert_eq!(window.stop(), None);
-            let came = if is_late { start + 7 } else { start - 7 };
-            let mut answers = [0, 0, came].into_iter();
-            let first = window.await_first(&events, Duration::from_millis(1), || {
-                Ok(answers.next().unwrap())
-            });
-            let begun = came.max(start);
-            assert_eq!(first.unwrap(), begun);
-            assert_eq!(window.stop(), Some(begun + 1_000_000_000));
-        }
-    }
-
-    #[test]
-    fn the_parent_is_told_who_comes_first_and_that_nobody_came() {
-        let (events, _writer) = io::pipe().unwrap();
-        let (mut parent, mut window) = controlled(None);
-        parent.write_all(b"start 10\n").unwrap();
-        window.begin(true).unwrap();
-        let first = window.await_first(&events, Duration::ZERO, || Ok(15));
-        assert_eq!(first.unwrap(), 15);
-        drop(window);
-        let mut said = String::new();
-        parent.read_to_string(&mut said).unwrap();
-        assert_eq!(said, "ready\nfirst 15\n");
-
-        let (mut parent, mut window) = controlled(None);
-        parent.write_all(b"start 10\nstop 20\n").unwrap();
-        window.begin(true).unwrap();
-        let first = window.await_first(&events, Duration::ZERO, || Ok(0));
-        assert!(first.unwrap_err().to_string().contains("nobody came"));
-    }
-
-    #[test]
-    fn the_window_ends_early_when_nothing_is_left() {
-        let mut window = plain(Some(Duration::from_secs(3600)));
-        let start = window.begin(false).unwrap();
-        let mut rounds = 3;
-        let mut gone = None;
-        let (_, stop) = follow(&mut window, || {
-            rounds -= 1;
-            if rounds <= 0 {
-                gone.get_or_insert_with(monotonic_ns);
-            }
-            rounds > 0
-        });
-        // Announced a little before it comes.
-        assert!(stop >= gone.unwrap() + NOTICE_NS && stop > start);
-        assert!(stop <= monotonic_ns());
-    }
-
-    #[test]
-    fn a_signal_ends_the_window_in_a_moment() {
-        let mut window = plain(None);
-        window.begin(false).unwrap();
-        // Past the start, before which it does not end.
-        loader::sleep_until(window.start);
-        let before = monotonic_ns();
-        window.signals().unwrap().arrive();
-        let (_, stop) = follow(&mut window, || true);
-        // Announced a little before it comes.
-        assert!(stop >= before + NOTICE_NS && stop <= monotonic_ns());
-    }
-
-    #[test]
     fn an_end_is_heard_of_once() {
         let mut window = plain(Some(Duration::from_millis(250)));
         window.begin(false).unwrap();
@@ -436,61 +357,10 @@ mod tests {
     }
 
     #[test]
-    fn the_parent_starts_and_stops() {
-        let (mut parent, mut window) = controlled(None);
-        let start = monotonic_ns() - 5;
-        parent
-            .write_all(format!("start {start}\n").as_bytes())
-            .unwrap();
-        assert!(window.is_controlled() && window.signals().is_none());
-        assert_eq!(window.begin(false).unwrap(), start);
-        assert_eq!(window.ended().unwrap(), None);
-        let far = start + 3_600_000_000_000;
-        parent
-            .write_all(format!("stop {far}\n").as_bytes())
-            .unwrap();
-        assert_eq!(window.ended().unwrap(), None);
-        parent
-            .write_all(format!("stop {}\n", start + 3).as_bytes())
-            .unwrap();
-        assert_eq!(window.ended().unwrap(), Some(start + 3));
-        window.report("lost events=0").unwrap();
-        drop(window);
-        let mut said = String::new();
-        parent.read_to_string(&mut said).unwrap();
-        assert_eq!(said, "ready\nlost events=0\n");
-    }
-
-    #[test]
-    fn the_parent_is_told_once_that_nothing_is_left() {
-        let (mut parent, mut window) = controlled(Some(Duration::from_millis(250)));
-        let start = monotonic_ns();
-        parent
-            .write_all(format!("start {start}\n").as_bytes())
-            .unwrap();
-        window.begin(false).unwrap();
-        follow(&mut window, || false);
-        drop(window);
-        let mut said = String::new();
-        parent.read_to_string(&mut said).unwrap();
-        assert_eq!(said, "ready\ngone\n");
-    }
-
-    #[test]
     fn a_stop_before_the_start_gives_an_empty_window() {
         let (mut parent, mut window) = controlled(None);
         parent.write_all(b"stop 5\nstart 10\n").unwrap();
         assert_eq!(window.begin(false).unwrap(), 10);
         assert_eq!(window.ended().unwrap(), Some(10));
-    }
-
-    #[test]
-    fn parents_death_ends_the_child() {
-        let (mut parent, mut window) = controlled(None);
-        parent.write_all(b"start 1\n").unwrap();
-        window.begin(false).unwrap();
-        drop(parent);
-        let error = window.ended().unwrap_err();
-        assert!(matches!(error.downcast_ref(), Some(Ending::Orphaned)));
     }
 }

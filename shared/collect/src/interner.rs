@@ -90,20 +90,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thing_is_kept_once_and_under_its_first_id() {
-        let mut interner = Interner::new();
-        interner.insert(1, "main;read", 100);
-        interner.insert(2, "main;read", 200);
-        interner.insert(3, "main;write", 200);
-        assert_eq!((interner.things().len(), interner.id_count()), (2, 3));
-        assert_eq!(
-            [1, 2, 3, 4].map(|id| interner.first(id)),
-            [Some(1), Some(1), Some(3), None]
-        );
-        assert_eq!(interner.get(2), Some(&"main;read"));
-    }
-
-    #[test]
     fn ids_go_with_their_owners_and_things_stay() {
         let mut interner = Interner::new();
         for (id, owner) in [(1, 100), (2, 200), (3, 300)] {
@@ -116,26 +102,5 @@ mod tests {
             [1, 2, 3].map(|id| interner.first(id)),
             [Some(1), None, Some(1)]
         );
-    }
-
-    #[test]
-    fn after_a_storm_of_ids_no_large_table_is_left() {
-        const STORM: usize = 10_000;
-        let mut interner = Interner::new();
-        for id in 0..STORM as u64 {
-            interner.insert(id, "main;read", ());
-        }
-        interner.forget(&(10..STORM as u64).collect());
-        assert_eq!(interner.id_count(), 10);
-        assert!(interner.aliases.capacity() < STORM / 10);
-    }
-
-    #[test]
-    fn an_id_keeps_what_it_stood_for_first() {
-        let mut interner = Interner::new();
-        interner.insert(1, "main;read", ());
-        interner.insert(1, "main;write", ());
-        assert_eq!(interner.get(1), Some(&"main;read"));
-        assert_eq!(interner.things().len(), 1);
     }
 }

@@ -317,5 +317,4 @@ impl Named {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests;

@@ -452,27 +452,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_question_takes_runs() {
-        let hooks = |kind, apart| {
-            let scale = Scale::Microseconds;
-            Question { kind, apart, scale }.hooks()
-        };
-        let switches = ["sched_switch", "sched_wakeup_new", "sched_process_exec"];
-        assert_eq!(hooks(Kind::Running, None), ["switch_running"]);
-        assert_eq!(hooks(Kind::OffCpu, None), switches);
-        for kind in [Kind::Blocked, Kind::Runnable] {
-            let hooks = hooks(kind, Some(Apart::Threads));
-            assert_eq!(hooks[..3], switches);
-            assert_eq!(hooks[3..], ["sched_waking", "note_name"]);
-        }
-    }
-
-    #[test]
-    fn an_end_that_never_comes_fits_beside_a_bit() {
-        assert_eq!(NEVER << 1 >> 1, NEVER);
-    }
-
-    #[test]
     fn parts_lie_in_the_interval_and_join() {
         let thread = |off_since, woken| {
             let mut thread = Waiting::default();

@@ -420,5 +420,4 @@ fn drop_strays(locations: &mut Vec<Location>) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests;

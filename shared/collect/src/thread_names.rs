@@ -75,13 +75,6 @@ mod tests {
     }
 
     #[test]
-    fn without_an_expression_all_are_wanted() {
-        let mut names = ThreadNames::default();
-        assert!(names.include(&comm("anything")) && names.unseen().is_none());
-        assert!(names.known.is_empty());
-    }
-
-    #[test]
     fn what_is_remembered_has_a_bound() {
         let mut names = ThreadNames::new(Some(Regex::new("9$").unwrap()));
         for number in 0..=MOST_KNOWN {

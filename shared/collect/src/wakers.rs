@@ -23,7 +23,6 @@ pub(crate) struct Wakers {
     /// Those of which a stack has not come yet.
     new: HashMap<u64, WakerEvent>,
     chains: HashMap<u64, Box<[u64]>>,
-    most_kept: usize,
 }
 
 /// One who ended a wait.
@@ -60,20 +59,19 @@ impl Wakers {
             hops: Interner::new(),
             new: HashMap::new(),
             chains: HashMap::new(),
-            most_kept: MOST_KEPT,
         }
     }
 
     /// Keeps a hop that a program sent.
     pub(crate) fn add(&mut self, event: WakerEvent) {
-        if self.hops.id_count() + self.new.len() < self.most_kept {
+        if self.hops.id_count() + self.new.len() < MOST_KEPT {
             self.new.insert(event.id, event);
         }
     }
 
     /// Keeps a chain that a program sent.
     pub(crate) fn add_chain(&mut self, event: &WakerChainEvent) {
-        if self.chains.len() < self.most_kept {
+        if self.chains.len() < MOST_KEPT {
             let hops = event.hops.iter().take(event.hop_count as usize);
             self.chains.insert(event.id, hops.copied().collect());
         }
@@ -336,11 +334,7 @@ fn context(names: &[&str]) -> Context {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use bpf::types::STACK_MISSED;
-    use profile::{FrameKind, Unit};
-
     use super::*;
-    use crate::Detail;
 
     #[test]
     fn what_was_interrupted_is_cut_off() {
@@ -389,98 +383,6 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_kernels_part_root_first() {
-        let mut draft = Draft::new(Unit::Nanoseconds, Detail::Names);
-        let mut stack = |names: &[&str]| {
-            let profile = &mut draft.profile;
-            let frames: Vec<_> = names
-                .iter()
-                .map(|name| profile.frame(name, FrameKind::Kernel))
-                .collect();
-            profile.stacks.add(frames)
-        };
-        let stack = Stack {
-            user: stack(&["main"]),
-            kernel: stack(&["asm_common_interrupt", "hrtimer_interrupt"]),
-        };
-        let names = kernel_names(stack, &draft);
-        assert_eq!(names, ["asm_common_interrupt", "hrtimer_interrupt"]);
-    }
-
-    #[test]
-    fn hops_that_have_settled_and_those_that_have_not_share_the_room() {
-        let hop = |id, user| WakerEvent {
-            id,
-            user,
-            ..WakerEvent::default()
-        };
-        let mut wakers = Wakers::new(false);
-        wakers.most_kept = 2;
-        wakers.add(hop(10, STACK_MISSED));
-        wakers.settle(&Stacks::new(), |_, _| false);
-        for id in [11, 12] {
-            wakers.add(hop(id, 99));
-        }
-        assert_eq!([10, 11, 12].map(|id| wakers.has(id)), [true, true, false]);
-    }
-
-    #[test]
-    fn a_cycle_ends_the_chain() {
-        let mut wakers = Wakers::new(true);
-        let stacks = Stacks::new();
-        let mut draft = Draft::new(Unit::Nanoseconds, Detail::Names);
-        for (id, tid) in [(10, 1), (11, 2), (12, 3)] {
-            wakers.add(WakerEvent {
-                id,
-                pid: 1,
-                tid,
-                ..WakerEvent::default()
-            });
-        }
-        let mut chain = WakerChainEvent {
-            id: 20,
-            hop_count: 4,
-            ..WakerChainEvent::default()
-        };
-        chain.hops[..4].copy_from_slice(&[10, 11, 10, 12]);
-        wakers.add_chain(&chain);
-        wakers.settle(&stacks, |_, _| false);
-        let mut tids = |id, sleeper| -> Vec<u32> {
-            let sleeper = ThreadId {
-                pid: 1,
-                tid: sleeper,
-            };
-            let named = wakers.named(id, sleeper, true, &stacks, &mut draft);
-            let thread = |named: &NamedWaker| named.waker.thread.map_or(0, |thread| thread.tid);
-            named.iter().map(thread).collect()
-        };
-        assert_eq!(tids(20, 9), [1, 2]);
-        assert_eq!(tids(20, 2), [1]);
-        assert_eq!(tids(12, 9), [3]);
-        // Not seen: its place is marked.
-        assert_eq!(tids(13, 9), [0]);
-    }
-
-    #[test]
-    fn a_hop_of_processes_that_are_not_told_apart_is_kept_once() {
-        let stacks = Stacks::new();
-        let hop = |id, pid, user| WakerEvent {
-            id,
-            pid,
-            user,
-            ..WakerEvent::default()
-        };
-        for (per_process, expected) in [(false, Some(10)), (true, Some(11))] {
-            let mut wakers = Wakers::new(per_process);
-            for event in [hop(10, 1, STACK_MISSED), hop(11, 2, STACK_MISSED)] {
-                wakers.add(event);
-                wakers.settle(&stacks, |_, _| false);
-            }
-            assert_eq!(wakers.first(11), expected);
-        }
-    }
-
-    #[test]
     fn hops_go_with_their_processes_unless_chains_refer_to_them() {
         let stacks = Stacks::new();
         let mut wakers = Wakers::new(false);
@@ -509,23 +411,5 @@ mod tests {
             ..WakerChainEvent::default()
         });
         assert_eq!(wakers.unused(&living).count(), 0);
-    }
-
-    #[test]
-    fn a_hop_waits_for_its_stack_unless_that_is_lost() {
-        let stacks = Stacks::new();
-        let mut wakers = Wakers::new(false);
-        wakers.add(WakerEvent {
-            id: 10,
-            pid: 1,
-            user: 99,
-            ..WakerEvent::default()
-        });
-        wakers.settle(&stacks, |_, _| false);
-        assert_eq!((wakers.first(10), wakers.has(10)), (None, true));
-        assert!(wakers.open_ids().any(|id| id == 99));
-        wakers.settle(&stacks, |pid, id| (pid, id) == (1, 99));
-        assert_eq!(wakers.first(10), Some(10));
-        assert_eq!(wakers.stacks().next(), Some(Captured::Missed));
     }
 }

@@ -144,68 +144,9 @@ fn ending(file: &str) -> Option<(&'static dyn Format, &'static str)> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
-    use crate::clocks::Clocks;
+
     use crate::fixture::blocked;
-
-    /// Names and endings are those of the table in README.md; clocks have no row there.
-    #[test]
-    fn each_format_is_what_it_says_of_itself() {
-        let processes = Needs {
-            processes: true,
-            ..Needs::NAMES
-        };
-        let threads = Needs {
-            threads: true,
-            ..Needs::NAMES
-        };
-        let all_but_accounts = Needs {
-            addresses: true,
-            reasons: true,
-            ..threads
-        };
-        let reasons = Needs {
-            reasons: true,
-            wakers: true,
-            ..Needs::NAMES
-        };
-        let accounts = Needs {
-            accounts: true,
-            ..Needs::NAMES
-        };
-        let (text, binary) = (false, true);
-        let expected: [(&str, &[&str], bool, Needs); 10] = [
-            ("folded", &[".folded"], text, Needs::NAMES),
-            ("classic", &[], text, processes),
-            ("svg", &[".svg"], text, Needs::NAMES),
-            ("pprof", &[".pb.gz", ".pprof"], binary, all_but_accounts),
-            ("speedscope", &[".speedscope.json"], text, threads),
-            ("perf-script", &[".perf"], text, all_but_accounts),
-            ("json", &[".json"], text, Needs::ALL),
-            ("waits", &[".waits"], text, reasons),
-            ("scope", &[".scope"], binary, Needs::ALL),
-            ("clocks", &[".tsv"], text, accounts),
-        ];
-        let formats = FORMATS.iter().copied().chain([&Clocks as &dyn Format]);
-        let said = formats.map(|format| {
-            let (name, endings) = (format.name(), format.endings());
-            (name, endings, format.is_binary(), format.needs())
-        });
-        let said: Vec<_> = said.collect();
-        assert_eq!(said, expected);
-    }
-
-    #[test]
-    fn names_and_endings_are_ones_own() {
-        let names: BTreeSet<_> = FORMATS.iter().map(|format| format.name()).collect();
-        assert_eq!(names.len(), FORMATS.len());
-        let endings = FORMATS.iter().flat_map(|format| format.endings());
-        let distinct: BTreeSet<_> = endings.clone().collect();
-        assert_eq!(distinct.len(), endings.clone().count());
-        assert!(endings.clone().all(|ending| ending.starts_with('.')));
-    }
 
     #[test]
     fn a_format_is_found_by_its_name_and_its_ending() {
@@ -222,12 +163,6 @@ mod tests {
         assert_eq!(without_ending("a.speedscope.json"), "a");
         assert_eq!(without_ending("dir/run.pb.gz"), "dir/run");
         assert_eq!(without_ending("run.2"), "run.2");
-    }
-
-    #[test]
-    fn needs_add_up() {
-        let [none, all] = [Needs::NAMES, Needs::ALL];
-        assert_eq!((none | none, none | all, all | none), (none, all, all));
     }
 
     #[test]

@@ -81,80 +81,13 @@ fn parse_cpus(text: &str) -> Vec<u32> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    use libbpf_rs::{MapCore, MapFlags, MapHandle, num_possible_cpus};
-
     use super::*;
-    use crate::LoadedObject;
-
-    const KEY: [u8; 4] = [0; 4];
 
     #[test]
     fn parses_the_kernels_cpu_lists() {
         assert_eq!(parse_cpus("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
         assert_eq!(parse_cpus("0\n"), [0]);
         assert_eq!(parse_cpus("\n"), [] as [u32; 0]);
-    }
-
-    #[test]
-    fn what_is_online_is_what_the_kernel_describes() {
-        let text = fs::read_to_string("/proc/cpuinfo").unwrap();
-        let lines = text.lines().filter(|line| line.starts_with("processor"));
-        let described: Vec<u32> = lines
-            .map(|line| line.rsplit(' ').next().unwrap().parse().unwrap())
-            .collect();
-        assert_eq!(online_cpus().unwrap(), described);
-    }
-
-    #[test]
-    fn a_program_is_run_on_each_cpu() {
-        let object = LoadedObject::of_tests(&bpf::cpudist::OBJECT, |_| Ok(()));
-        let start = 1_u64;
-        object.variable("window_start").unwrap().set(start);
-        object.variable("interval").unwrap().set(u64::MAX);
-        run_on_each(&object.program("visit_cpu").unwrap()).unwrap();
-        // What it notes of its CPU begins with since when that is.
-        let running = object.map("running").unwrap();
-        let noted = running.lookup_percpu(&KEY, MapFlags::ANY).unwrap().unwrap();
-        for cpu in online_cpus().unwrap() {
-            assert_eq!(noted[cpu as usize][..8], start.to_ne_bytes(), "CPU {cpu}");
-        }
-    }
-
-    #[test]
-    fn a_program_is_run_until_it_returns_0() {
-        let object = LoadedObject::of_tests(&bpf::oncputime::OBJECT, |_| Ok(()));
-        // It returns what is there of its CPU.
-        let counting = MapHandle::try_from(&object.map("counting").unwrap()).unwrap();
-        let set = |value: u32| {
-            let values = vec![value.to_ne_bytes().to_vec(); num_possible_cpus().unwrap()];
-            counting
-                .update_percpu(&KEY, &values, MapFlags::ANY)
-                .unwrap();
-        };
-        set(1);
-        let is_over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                sleep(Duration::from_millis(100));
-                is_over.store(true, Ordering::SeqCst);
-                set(0);
-            });
-            run_on_each(&object.program("visit_cpu").unwrap()).unwrap();
-            assert!(is_over.load(Ordering::SeqCst));
-        });
-    }
-
-    #[test]
-    fn a_program_that_cannot_be_run_is_told() {
-        let object = LoadedObject::of_tests(&bpf::oncputime::OBJECT, |_| Ok(()));
-        let error = run_on_each(&object.program("list_threads").unwrap()).unwrap_err();
-        assert!(
-            error.to_string().contains("run list_threads on CPU"),
-            "{error}"
-        );
     }
 }

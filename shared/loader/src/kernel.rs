@@ -107,18 +107,6 @@ impl Kernel {
         }
     }
 
-    /// The newest there is, whose callers are not nested.
-    #[cfg(test)]
-    pub(crate) fn of_tests() -> Kernel {
-        Kernel {
-            switch_arguments: SwitchArguments::SWITCH_STATE_LAST.0,
-            pid_namespace: 0,
-            preempt_count_from_runqueue: -8,
-            shows_returns: true,
-            task_type: 7,
-        }
-    }
-
     /// Whether the caller's PIDs differ from the kernel's, as in a container.
     pub fn is_nested(&self) -> bool {
         self.pid_namespace != 0
@@ -227,7 +215,6 @@ pub(crate) fn lossy(name: &OsStr) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::io::Write;
-    use std::sync::Barrier;
 
     use super::*;
 
@@ -351,13 +338,6 @@ mod tests {
         assert!(!ring_buffer_may_sleep(true, &Types::new().read()));
     }
 
-    #[test]
-    fn a_kernel_that_is_not_called_realtime_is_none() {
-        let version = fs::read_to_string("/proc/version").unwrap();
-        let is_called_so = ["PREEMPT_RT", "PREEMPT RT"].map(|name| version.contains(name));
-        assert!(!is_realtime() || is_called_so.contains(&true), "{version}");
-    }
-
     /// A kernel whose entities of the scheduler have this member, and their queues that.
     fn made_up(entity: &str, queue: &str, variables: &[(&str, u32)], typedef: &str) -> Kernel {
         let mut types = Types::new();
@@ -389,80 +369,5 @@ mod tests {
         let kernel = made_up("cfs_rq", "rq", &both, "btf_trace_other");
         assert_eq!(kernel.preempt_count_from_runqueue, -60);
         assert!(!kernel.shows_returns);
-    }
-
-    #[test]
-    fn types_and_namespaces_are_told_by_their_numbers() {
-        let mut types = Types::new();
-        types.int();
-        types.structure("task_struct", &[]);
-        let kernel = Kernel::described_by(&types.read(), 5);
-        assert_eq!((kernel.task_type, kernel.pid_namespace), (2, 5));
-        let kernel = Kernel::described_by(&Types::new().read(), INITIAL_PID_NAMESPACE);
-        assert_eq!((kernel.task_type, kernel.pid_namespace), (0, 0));
-    }
-
-    #[test]
-    fn counts_at_least_these_threads() {
-        let all_are_there = Barrier::new(21);
-        let counted = std::thread::scope(|scope| {
-            for _ in 0..20 {
-                scope.spawn(|| all_are_there.wait());
-            }
-            let counted = threads_alive();
-            all_are_there.wait();
-            counted
-        });
-        assert!(counted > 20, "{counted}");
-    }
-
-    #[test]
-    fn what_a_kernel_lacks_is_told() {
-        let newest = Kernel::of_tests();
-        let oldest = Kernel {
-            switch_arguments: SwitchArguments::SWITCH_WITHOUT_STATE.0,
-            pid_namespace: 5,
-            preempt_count_from_runqueue: 0,
-            shows_returns: false,
-            task_type: 0,
-        };
-        assert!(!newest.is_nested() && oldest.is_nested());
-        let start = |kernel: Kernel| {
-            let words = |feature: Feature| feature.here.split(' ').take(2).collect::<Vec<_>>();
-            kernel.features().map(|feature| words(feature).join(" "))
-        };
-        assert_eq!(
-            start(newest),
-            [
-                "there",
-                "told at",
-                "told from",
-                "shown: user",
-                "the initial"
-            ]
-        );
-        assert_eq!(
-            start(oldest),
-            [
-                "there",
-                "not told",
-                "not told:",
-                "not shown:",
-                "nested: PIDs"
-            ]
-        );
-    }
-
-    #[test]
-    fn this_kernels_switches_are_known() {
-        let kernel = Kernel::probe().unwrap();
-        let own = fs::metadata("/proc/self/ns/pid").unwrap().ino();
-        let expected = if kernel.is_nested() {
-            own
-        } else {
-            INITIAL_PID_NAMESPACE
-        };
-        assert_eq!(own, expected);
-        assert!(kernel.task_type > 1);
     }
 }

@@ -312,22 +312,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_has_the_programs_of_its_source() {
-        let object = OpenObject::new(&bpf::offcputime::OBJECT).unwrap();
-        assert!(object.has_program("note_move") && !object.has_program("sample"));
-    }
-
-    #[test]
-    fn programs_are_loaded_if_they_are_chosen() {
-        for is_wanted in [true, false] {
-            let object = LoadedObject::of_tests(&bpf::offcputime::OBJECT, |object| {
-                object.choose("note_move", is_wanted)
-            });
-            assert_eq!(object.is_chosen("note_move").unwrap(), is_wanted);
-        }
-    }
-
-    #[test]
     fn what_is_found_is_of_the_section_and_the_size_that_are_asked_for() {
         let place = Place {
             section: CONSTANTS,
@@ -339,13 +323,5 @@ mod tests {
         assert!(places.find("a", VARIABLES, 4).is_err());
         assert!(places.find("a", CONSTANTS, 8).is_err());
         assert!(places.find("b", CONSTANTS, 4).is_err());
-    }
-
-    #[test]
-    fn constants_are_as_c_has_them() {
-        assert_eq!([true.bytes(), false.bytes()], [[1], [0]]);
-        assert_eq!(0x0102_0304_u32.bytes(), 0x0102_0304_u32.to_ne_bytes());
-        assert_eq!((1_u64 << 40).bytes(), (1_u64 << 40).to_ne_bytes());
-        assert_eq!((-2_i64).bytes(), (-2_i64).to_ne_bytes());
     }
 }

@@ -205,9 +205,6 @@ fn open(event: Event, rate: Rate, cpu: u32) -> io::Result<OwnedFd> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::fs::File;
-    use std::os::fd::AsRawFd;
-
     use super::*;
 
     fn object() -> LoadedObject {
@@ -215,32 +212,6 @@ mod tests {
     }
 
     const RATE: Rate = Rate::Frequency(1);
-
-    #[test]
-    fn every_cpu_is_sampled_or_one() {
-        let object = object();
-        let online = online_cpus().unwrap();
-        let clock = Some(Event::CPU_CLOCK);
-        let all = Samplers::attach(&object, clock, RATE, None).unwrap();
-        assert_eq!(all.cpus(), online.len());
-        let last = *online.last().unwrap();
-        let one = Samplers::attach(&object, clock, RATE, Some(last)).unwrap();
-        assert!(one.links.keys().eq([&last]) && one.cpus() == 1);
-    }
-
-    #[test]
-    fn only_clocks_that_have_a_frequency_are_paced() {
-        let object = object();
-        let faults = Event::by_name("page-faults").unwrap();
-        for (event, rate, is_paced) in [
-            (Event::CPU_CLOCK, RATE, true),
-            (Event::CPU_CLOCK, Rate::Period(1_000_000_000), false),
-            (faults, RATE, false),
-        ] {
-            let samplers = Samplers::attach(&object, Some(event), rate, None).unwrap();
-            assert_eq!(samplers.pacemaker.is_some(), is_paced, "{event:?} {rate:?}");
-        }
-    }
 
     #[test]
     fn cpus_are_followed_as_they_come_and_go() {
@@ -260,33 +231,6 @@ mod tests {
         samplers.looked = Instant::now() - HOTPLUG_INTERVAL;
         samplers.follow_hotplug().unwrap();
         assert!(samplers.links.keys().eq(&online));
-    }
-
-    #[test]
-    fn an_event_that_does_not_exist_is_refused() {
-        let object = object();
-        let event = Event {
-            config: 1000,
-            ..Event::CPU_CLOCK
-        };
-        assert!(Samplers::attach(&object, Some(event), RATE, None).is_err());
-    }
-
-    #[test]
-    fn clocks_begin_anew_with_the_window_and_it_is_told_if_they_cannot() {
-        let object = object();
-        let event = Some(Event::CPU_CLOCK);
-        let no_clock = File::open("/dev/null").unwrap();
-        let mut samplers = Samplers::attach(&object, event, RATE, None).unwrap();
-        let pacemaker = Pacemaker::start(1).unwrap();
-        pacemaker.add(0, no_clock.as_raw_fd());
-        // Its thread has begun, and looks after it again in three seconds at the earliest.
-        while pacemaker.take_failure().is_none() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        samplers.pacemaker = Some(pacemaker);
-        samplers.begin();
-        assert!(samplers.follow_hotplug().is_err());
     }
 
     #[test]

@@ -349,74 +349,10 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_stands_for_as_many_events_as_there_are_between_two() {
-        let mut before = samples("a;f 2\n", 1);
-        before.meta.sampling = Some(Sampling {
-            event: "cache-misses".to_owned(),
-            rate: Often::Period(9),
-        });
-        let diff = diff(&before, &before).unwrap();
-        assert_eq!(change(&diff.functions, "f").before.value, 18.0);
-    }
-
-    #[test]
-    fn a_few_samples_are_chance() {
-        let none = samples("a;g 1\n", 1);
-        for (count, is_found) in [(7, false), (9, true)] {
-            let after = samples(&format!("a;g 1\na;f {count}\n"), 1);
-            let diff = diff(&none, &after).unwrap();
-            assert_eq!(change(&diff.functions, "f").is_significant(), is_found);
-        }
-    }
-
-    #[test]
     fn a_function_that_calls_itself_has_its_time_once() {
         let before = samples("a;f;f;g 100\n", 1);
         let diff = diff(&before, &before).unwrap();
         assert_eq!(change(&diff.functions, "f").before.value, 100e6);
-    }
-
-    #[test]
-    fn intervals_vary_as_their_squares_say() {
-        let mut before = folded::read(&b"a;f_[o] 1\n"[..], Unit::Nanoseconds, false).unwrap();
-        before.meta.window.length_ns = 1_000_000_000;
-        let (sample, _) = before.values().next().unwrap();
-        before.samples = crate::RowMap::default();
-        before.add(
-            sample,
-            Weight {
-                value: 4 << 20,
-                events: 2,
-                squares: 3 << 20,
-                ..Weight::default()
-            },
-        );
-        let mut after = before.clone();
-        let diff = diff(&before, &after).unwrap();
-        let f = change(&diff.functions, "f");
-        // Of two, and of one more like these.
-        assert_eq!(f.before.deviation, ((9_u64 << 39) as f64).sqrt());
-        assert_eq!(f.state, Some(State::Blocked));
-        // Time in intervals too short to be kept.
-        after.samples = crate::RowMap::default();
-        after.meta.lengths = Some(Lengths {
-            least: 1_000,
-            most: u64::MAX,
-            short_are_sampled: false,
-        });
-        before.meta.lengths = after.meta.lengths;
-        let value = 1_000_000;
-        after.add(
-            sample,
-            Weight {
-                value,
-                ..Weight::default()
-            },
-        );
-        let diff = super::diff(&before, &after).unwrap();
-        let (two, short) = ((3_u64 << 40) as f64, 1e9);
-        let after = change(&diff.functions, "f").after;
-        assert_eq!(after.deviation, (short + (two + short) / 3.0).sqrt());
     }
 
     #[test]

@@ -240,60 +240,6 @@ mod tests {
     }
 
     #[test]
-    fn inlined_frames() {
-        let (profile, sample, _) = one("a;main;f_[i];schedule_[k]_[i]_[o] 1\n", false);
-        let frames = [sample.stack.user, sample.stack.kernel];
-        let frames = frames.map(|stack| {
-            let frames = profile.frames_of(stack);
-            let read = frames.map(|frame| (profile.name(frame), frame.is_inlined));
-            read.collect::<Vec<_>>()
-        });
-        let [user, kernel] = frames;
-        assert_eq!(user, [("main", false), ("f", true)]);
-        assert_eq!(kernel, [("schedule", true)]);
-    }
-
-    #[test]
-    fn thread_state_and_kernel_frames() {
-        let (profile, sample, value) =
-            one("a-b/c-12/34;main;f(int, int);schedule_[k]_[o] 1500\n", true);
-        assert_eq!(value, 1500);
-        assert_eq!(&*profile.names[sample.comm], "a-b/c");
-        assert_eq!(sample.thread, Some(ThreadId { pid: 12, tid: 34 }));
-        assert_eq!(sample.state, Some(State::Blocked));
-        assert_eq!(
-            kinds(&profile, sample.stack.user),
-            [("main", FrameKind::User), ("f(int, int)", FrameKind::User)]
-        );
-        let kernel = kinds(&profile, sample.stack.kernel);
-        assert_eq!(kernel, [("schedule", FrameKind::Kernel)]);
-    }
-
-    #[test]
-    fn wakers_are_read_from_the_leaf_on() {
-        let (profile, sample, _) = one(
-            "a-1/2;main;-;wait_[o];--;wake;-;put;main;b-3/4;--;tick;[timer] 5",
-            true,
-        );
-        assert_eq!(sample.state, Some(State::Blocked));
-        let [waker, timer] = &*profile.wakers[sample.wakers.unwrap()] else {
-            unreachable!("two wakers: {profile:?}")
-        };
-        assert_eq!(
-            (&*profile.names[waker.comm], waker.thread),
-            ("b", Some(ThreadId { pid: 3, tid: 4 }))
-        );
-        let user = kinds(&profile, waker.stack.user);
-        assert_eq!(user, [("main", FrameKind::User), ("put", FrameKind::User)]);
-        let kernel = kinds(&profile, waker.stack.kernel);
-        assert_eq!(kernel, [("wake", FrameKind::Kernel)]);
-        assert_eq!(
-            (&*profile.names[timer.comm], timer.thread),
-            ("[timer]", None)
-        );
-    }
-
-    #[test]
     fn delimiter_and_markers() {
         let (profile, sample, _) = one("x;[Missed User Stack];-;vfs_read;schedule_[r] 1", false);
         assert_eq!(sample.state, Some(State::Runnable));
@@ -324,19 +270,6 @@ mod tests {
         let (profile, sample, value) = one("my thread 2 7", false);
         assert_eq!((&*profile.names[sample.comm], value), ("my thread 2", 7));
         assert!(sample.stack == Stack::default() && sample.state.is_none());
-    }
-
-    #[test]
-    fn equal_lines_add_up_and_samples_are_events() {
-        let text = "x;f 2\n\nx;f 3\nx;g 1";
-        let profile = read(text.as_bytes(), Unit::Samples, false).unwrap();
-        assert_eq!(profile.samples.len(), 2);
-        let weights: Vec<_> = profile.samples.values().collect();
-        assert!(
-            weights
-                .iter()
-                .any(|weight| weight.value == 5 && weight.events == 5)
-        );
     }
 
     #[test]

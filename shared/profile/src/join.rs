@@ -231,32 +231,6 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_the_same_is_added_up() {
-        let captures = vec![
-            sampled("a-1/2;main 3\n", "cpu-clock"),
-            sampled("a-1/2;main 1\nb-3/4;main 2\n", "cpu-clock"),
-        ];
-        let profile = join(captures).unwrap().into_profile();
-        assert_eq!(values(&profile), [(None, 2), (None, 4)]);
-        let process = |pid| Process {
-            pid,
-            ..Process::default()
-        };
-        let mut twice = vec![timed("a-1/2;main 5\n"), timed("a-1/2;main 5\n")];
-        twice[0].processes = vec![process(1)];
-        twice[1].processes = vec![process(1), process(2)];
-        twice[0].meta.targets = "PID 1".to_owned();
-        twice[1].meta.targets = "PID 2".to_owned();
-        let profile = join(twice).unwrap().into_profile();
-        assert_eq!(profile.processes, [process(1), process(2)]);
-        assert_eq!(profile.meta.targets, "PID 1, PID 2");
-        assert_eq!(
-            (values(&profile), profile.threads.len()),
-            (vec![(None, 10)], 1)
-        );
-    }
-
-    #[test]
     fn what_is_not_of_one_window_or_counts_something_else_is_refused() {
         let error = |captures| join(captures).unwrap_err().to_string();
         assert!(error(Vec::new()).contains("no capture"));

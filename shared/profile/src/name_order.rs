@@ -120,22 +120,4 @@ mod tests {
         let expected = (0..ordered.len()).rev().map(Some);
         assert!(places.eq(expected));
     }
-
-    #[test]
-    fn labels_tell_samples_apart() {
-        let mut profile = folded::read(&b"a-1/1;b 1"[..], Unit::Samples, true).unwrap();
-        let (plain, _) = profile.values().next().unwrap();
-        let [reason, disk, lock] = ["reason", "disk", "lock"].map(|text| profile.names.text(text));
-        let mut labelled = |value| {
-            let labels = [Label { key: reason, value }];
-            let labels = Some(profile.labels.id(labels.into()));
-            Sample { labels, ..plain }
-        };
-        let [lock, disk] = [lock, disk].map(&mut labelled);
-        let order = NameOrder::new(&profile, [plain.stack]);
-        for (one, other) in [(plain, disk), (plain, lock), (disk, lock)] {
-            assert!(order.compare(&one, &other).is_lt() && order.compare(&other, &one).is_gt());
-        }
-        assert!(order.compare(&lock, &lock).is_eq());
-    }
 }

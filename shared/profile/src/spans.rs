@@ -281,43 +281,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn powers_of_two_begin_with_a_bucket() {
-        for scale in SCALES {
-            for power in 0..20 {
-                let begin = scale.unit_ns() << power;
-                let bucket = scale.bucket(begin);
-                assert_eq!(scale.bounds_ns(bucket).0, begin, "{scale:?} {power}");
-                assert_eq!(scale.units(bucket), 1 << power);
-                let before = scale.units(scale.bucket(begin - 1));
-                assert!(before < 1 << power && before >= (1 << power) / 2);
-            }
-        }
-    }
-
-    #[test]
-    fn sums_are_exact_where_buckets_are_not() {
-        let mut counts = vec![0; 2880];
-        for length in [700, 5_000, 5_001] {
-            counts[Scale::Microseconds.bucket(length) as usize] += 1;
-        }
-        let mut histogram = Histogram::new(Scale::Microseconds);
-        histogram.add_counts(&counts, 10_701, 5_001);
-        histogram.add(9_000_000);
-        let mut twice = histogram.clone();
-        twice.merge(&histogram);
-        assert_eq!(
-            (twice.spans(), twice.total_ns(), twice.longest_ns()),
-            (8, 18_021_402, 9_000_000)
-        );
-        // Empty ones are none.
-        let buckets: Vec<_> = twice.buckets().collect();
-        let bucket = |length| Scale::Microseconds.bucket(length);
-        let numbers: Vec<u32> = buckets.iter().map(|(number, _)| *number).collect();
-        assert_eq!(numbers, [bucket(700), bucket(5_000), bucket(9_000_000)]);
-        let spans: Vec<u64> = buckets.iter().map(|(_, bucket)| bucket.spans).collect();
-        assert_eq!(spans, [2, 4, 2]);
-        assert_eq!(buckets[2].1.total_ns, 18_000_000);
-    }
 }

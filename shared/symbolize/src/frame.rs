@@ -133,13 +133,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_last_components_without_brackets() {
-        assert_eq!(&*file_name(b"/usr/lib/libc.so.6"), "libc.so.6");
-        assert_eq!(&*file_name(b"[vsyscall]"), "vsyscall");
-        assert_eq!(&*file_name(b""), "");
-    }
-
-    #[test]
     fn a_build_id_is_digits_and_not_endless() {
         let module = Module::mapped(b"/usr/bin/a");
         let digits = |bytes: Vec<u8>| module.with_build_id(Some(bytes)).build_id;

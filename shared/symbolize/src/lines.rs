@@ -55,14 +55,6 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_split_and_an_unfinished_one_is_left_out() {
-        assert_eq!(
-            lines(b"one\n\ntwo\nthr", 99, 99),
-            [&b"one"[..], b"", b"two"]
-        );
-    }
-
-    #[test]
     fn long_lines_are_cut_and_the_next_is_whole() {
         let text = [vec![b'a'; 200_000], b"\nnext\n".to_vec()].concat();
         assert_eq!(

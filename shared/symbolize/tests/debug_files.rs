@@ -45,28 +45,6 @@ fn link(program: &Path, debug: &Path) {
 }
 
 #[test]
-fn without_its_debug_file_a_stripped_program_has_no_names() {
-    let workshop = Workshop::new();
-    let program = split(
-        &workshop,
-        &workshop.path("elsewhere/program.debug"),
-        "-Wl,--build-id",
-    );
-    assert_eq!(
-        Running::start(&program).names(&mut symbolizer(&[])),
-        ["[program]"]
-    );
-}
-
-#[test]
-fn by_build_id() {
-    let workshop = Workshop::new();
-    let program = split(&workshop, &workshop.path(BY_BUILD_ID), BUILD_ID);
-    let mut symbolizer = symbolizer(&[&workshop.path("debug")]);
-    assert_eq!(Running::start(&program).names(&mut symbolizer), ["hidden"]);
-}
-
-#[test]
 fn by_debug_link_in_each_place() {
     // The checksum follows names of 12 and 13 bytes at different places.
     for place in ["program.debug", ".debug/program.debug", "progra.debug"] {
@@ -117,24 +95,6 @@ fn a_debug_file_of_the_same_build_may_have_been_changed_since() {
     objcopy(&["--remove-section=.debug_str"], &[&debug]);
     let found = Running::start(&program).names(&mut symbolizer(&[]));
     assert_eq!(found, ["hidden"]);
-}
-
-#[test]
-fn what_a_program_has_itself_is_not_looked_for_elsewhere() {
-    for (flag, sources) in [("-g0", Sources::None), ("-g", Sources::Lines)] {
-        let workshop = Workshop::new();
-        let flags = ["-O1", flag, BUILD_ID];
-        let program = workshop.build("cc", SOURCE, "program", &flags);
-        // A shorter name would be preferred.
-        let other = workshop.build("cc", &SOURCE.replace("hidden", "bad"), "other", &flags);
-        let debug = workshop.path(BY_BUILD_ID);
-        std::fs::create_dir_all(debug.parent().unwrap()).unwrap();
-        objcopy(&["--only-keep-debug"], &[&other, &debug]);
-        let mut symbolizer = symbolizer(&[&workshop.path("debug")]);
-        symbolizer.look_up_sources(sources);
-        let found = Running::start(&program).names(&mut symbolizer);
-        assert_eq!(found, ["hidden"], "{flag}");
-    }
 }
 
 /// Prints an address in `inner`, which is inlined into `outer`.

@@ -54,22 +54,6 @@ impl Drop for PerfMap {
 }
 
 #[test]
-fn jit_code_is_named_by_the_perf_map() {
-    let workshop = Workshop::new();
-    let mut running = Running::start(&workshop.build("cc", JIT, "jit", &[]));
-    let map = PerfMap::of(&running);
-    map.write(&running);
-    let mut symbolizer = symbolizer(&[]);
-    let located = running.locate(&mut symbolizer);
-    running.kill();
-    drop(map);
-    assert_eq!(
-        common::names(&mut symbolizer, &located),
-        ["jitted", "[unknown]"]
-    );
-}
-
-#[test]
 fn jit_code_without_a_map_is_unknown_until_the_map_is_written() {
     let workshop = Workshop::new();
     let mut running = Running::start(&workshop.build("cc", JIT, "jit", &[]));
@@ -123,45 +107,6 @@ fn maps_that_are_not_the_process_s_own_are_ignored() {
 
     map.write(&running);
     assert_eq!(running.names(&mut symbolizer(&[])), ["jitted", "[unknown]"]);
-}
-
-#[test]
-fn a_container_s_map_is_read_in_the_container() {
-    let workshop = Workshop::new();
-    let program = workshop.build("cc", JIT, "jit", &[]);
-    // The container's /tmp hides the folder that the program is in.
-    let home = tempfile::tempdir_in("/var/tmp").unwrap();
-    let inside = home.path().join("jit");
-    // By another process: see `ExecutableFileBusy`.
-    let copied = Command::new("cp").arg(program).arg(&inside).status();
-    assert!(copied.unwrap().success());
-    let script = "mount -t tmpfs tmpfs /tmp && exec \"$0\" map";
-    let mut command = Command::new("unshare");
-    command
-        .args([
-            "--mount",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "sh",
-            "-c",
-            script,
-        ])
-        .arg(inside);
-    let mut running = Running::spawn(&mut command);
-    let children = format!("/proc/{0}/task/{0}/children", running.pid);
-    running.pid = std::fs::read_to_string(children)
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
-    let mut symbolizer = symbolizer(&[]);
-    let located = running.locate(&mut symbolizer);
-    running.kill();
-    assert_eq!(
-        common::names(&mut symbolizer, &located),
-        ["jit function", "[unknown]"]
-    );
 }
 
 /// Maps a file's first page as code.

@@ -86,18 +86,3 @@ unsafe impl GlobalAlloc for Measured {
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn work_costs_what_its_thread_used() {
-        let some = Duration::from_millis(5);
-        let begun = cpu_time();
-        let ((), cost) = cost(|| while cpu_time() < begun + some {});
-        assert!((some / 2..some * 20).contains(&cost.time), "{cost:?}");
-        // Not Measured.
-        assert_eq!(cost.bytes, 0);
-    }
-}

@@ -24,33 +24,3 @@ impl Random {
         ((u128::from(self.next_u64()) * limit as u128) >> 64) as usize
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_sequence_is_that_of_the_papers() {
-        let mut random = Random::new(1);
-        // By hand, of the three shifts and the factor.
-        let expected = [
-            0x47e4_ce4b_896c_dd1d,
-            0xabcf_a6a8_e079_651d,
-            0xb9d1_0d8f_eb73_1f57,
-        ];
-        assert_eq!(expected.map(|_| random.next_u64()), expected);
-    }
-
-    #[test]
-    fn numbers_below_a_limit_are_as_likely_one_as_the_other() {
-        let mut random = Random::new(1);
-        let mut counts = [0; 10];
-        for _ in 0..10_000 {
-            counts[random.below(10)] += 1;
-        }
-        assert!(
-            counts.iter().all(|count| (900..1100).contains(count)),
-            "{counts:?}"
-        );
-    }
-}

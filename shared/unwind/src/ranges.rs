@@ -177,45 +177,4 @@ mod tests {
             prop_assert_eq!(gaps, left);
         }
     }
-
-    #[test]
-    fn what_is_covered_has_no_gap() {
-        let mut spans = Spans::default();
-        let code = 0..1000;
-        let covered = vec![span(10, 20, 0), span(20, 30, 1)];
-        spans.fill(covered, std::slice::from_ref(&code));
-        assert_eq!(spans.start(), 10);
-        let gaps = |range| spans.gaps(range).collect::<Vec<_>>();
-        assert_eq!(gaps(10..30), []);
-        assert_eq!(gaps(5..40), [5..10, 30..40]);
-        assert_eq!(gaps(0..10).as_slice(), std::slice::from_ref(&(0..10)));
-    }
-
-    #[test]
-    fn the_second_fills_what_the_first_leaves() {
-        let mut spans = Spans::default();
-        let code = 0..1000;
-        spans.fill(
-            vec![span(10, 20, 0), span(30, 40, 1)],
-            std::slice::from_ref(&code),
-        );
-        let new = vec![
-            span(0, 15, 2),
-            span(16, 50, 3),
-            span(35, 60, 4),
-            span(70, 80, 5),
-        ];
-        spans.fill(new, std::slice::from_ref(&code));
-        assert_eq!(
-            spans.0,
-            [
-                span(0, 10, 2),
-                span(10, 20, 0),
-                span(20, 30, 3),
-                span(30, 40, 1),
-                span(40, 60, 4),
-                span(70, 80, 5),
-            ]
-        );
-    }
 }

@@ -91,14 +91,3 @@ impl Rule {
         (addend as i32) << 16 | (offset as u16 as i32)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_numbers_share_a_word() {
-        assert_eq!(Rule::with_halves(-8, 16), 0x0010_fff8);
-        assert_eq!(Rule::with_halves(144, -1), -0x1_0000 + 0x90);
-    }
-}

@@ -55,19 +55,3 @@ impl Table {
         size_of_val(&*self.pages) + size_of_val(&*self.rows) + size_of_val(&*self.rules)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn size_is_that_of_all_parts() {
-        let table = Table {
-            base: 0,
-            pages: vec![Page::default(); 3],
-            rows: vec![0; 5],
-            rules: vec![Rule::NONE; 2],
-        };
-        assert_eq!(table.size(), 3 * 8 + 5 * 4 + 2 * 8);
-    }
-}

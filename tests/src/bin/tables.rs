@@ -1,5 +1,5 @@
-//! `make tables`: puts the table that a command prints into the documents, where
-//! there is one for each kind of machine.
+//! `make tables`: writes the table that a command prints to a file below
+//! `docs/results`, one for each table and kind of machine.
 //!
 //! usage: `tables NAME < OUTPUT`, or `tables machine`, which prints the line that
 //! a table begins with.
@@ -7,19 +7,50 @@
 use std::env;
 use std::fs;
 use std::io::{self, BufRead};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use systemscope_tests::machine;
 
-/// What a table is called, and the documents that have it between
-/// `<!-- NAME -->` and `<!-- /NAME -->`.
-const TABLES: [(&str, &[&str]); 5] = [
-    ("truth", &["docs/truth.md"]),
-    ("bench", &["docs/bench.md"]),
-    ("abuse", &["docs/abuse.md"]),
-    ("soak", &["docs/abuse.md"]),
-    ("kernels", &["docs/kernels.md", "README.md"]),
+/// A command whose table is kept, and the document that explains it.
+struct Source {
+    name: &'static str,
+    title: &'static str,
+    command: &'static str,
+    document: &'static str,
+}
+
+const SOURCES: [Source; 5] = [
+    Source {
+        name: "truth",
+        title: "Figures of the tools against independent measurements",
+        command: "make truth",
+        document: "truth.md",
+    },
+    Source {
+        name: "bench",
+        title: "Cost of the tools and of comparable tools",
+        command: "make bench",
+        document: "bench.md",
+    },
+    Source {
+        name: "abuse",
+        title: "Faults and their outcomes",
+        command: "make abuse",
+        document: "abuse.md",
+    },
+    Source {
+        name: "soak",
+        title: "Memory of the tools in long runs",
+        command: "make soak",
+        document: "abuse.md",
+    },
+    Source {
+        name: "kernels",
+        title: "Tests on the kernels of four Debian releases",
+        command: "make test-kernels",
+        document: "kernels.md",
+    },
 ];
 
 fn main() -> ExitCode {
@@ -28,7 +59,7 @@ fn main() -> ExitCode {
         println!("{}", machine::line());
         return ExitCode::SUCCESS;
     }
-    match put(&name) {
+    match write_table(&name) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tables: {error}");
@@ -37,35 +68,60 @@ fn main() -> ExitCode {
     }
 }
 
-/// Shows what is on stdin, and puts the table in it where it belongs.
-fn put(name: &str) -> Result<(), String> {
-    let found = TABLES.iter().find(|(table, _)| *table == name);
-    let (_, documents) = found.ok_or_else(|| {
-        let names = TABLES.map(|(table, _)| table);
+/// Copies stdin to stdout, and writes the table in it to the file of its machine.
+fn write_table(name: &str) -> Result<(), String> {
+    let source = SOURCES.iter().find(|source| source.name == name);
+    let source = source.ok_or_else(|| {
+        let names = SOURCES.map(|source| source.name);
         format!("usage: tables machine|{} < OUTPUT", names.join("|"))
     })?;
     let mut output = String::new();
     for line in io::stdin().lock().lines() {
-        let line = line.map_err(|error| format!("stdin: {error}"))?;
+        let line = line.map_err(|error| format!("cannot read stdin: {error}"))?;
         println!("{line}");
         output += &line;
         output += "\n";
     }
-    let table = Table::find(&output).ok_or("no table was printed: the documents are as before")?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for document in *documents {
-        let failed = |error: io::Error| format!("{document}: {error}");
-        let path = root.join(document);
-        let text = fs::read_to_string(&path).map_err(failed)?;
-        let text = exchanged(&text, name, &table);
-        let text = text.ok_or_else(|| format!("{document}: no marks of {name}"))?;
-        fs::write(&path, text).map_err(failed)?;
-        eprintln!("tables: {document} has that of {}", table.kind);
-    }
+    let table = Table::find(&output)
+        .ok_or("stdin has no complete table: no file was changed; see the output above")?;
+    let path = source.folder().join(file_name(&table.kind));
+    let failed = |error: io::Error| format!("cannot write {}: {error}", path.display());
+    fs::create_dir_all(source.folder()).map_err(failed)?;
+    fs::write(&path, source.to_document(&table)).map_err(failed)?;
+    eprintln!("tables: wrote {}", path.display());
     Ok(())
 }
 
-/// What a command printed of a machine.
+impl Source {
+    fn folder(&self) -> PathBuf {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        root.join("docs/results").join(self.name)
+    }
+
+    fn heading(&self) -> String {
+        format!("# {}: result of `{}`\n", self.title, self.command)
+    }
+
+    fn to_document(&self, table: &Table) -> String {
+        let (heading, text) = (self.heading(), &table.text);
+        let (name, document) = (self.name, self.document);
+        format!(
+            "{heading}\n{text}\n[{document}](../../{document}) explains the columns; \
+             `make tables TABLES={name}` rewrites this file.\n"
+        )
+    }
+}
+
+/// File name for a kind of machine: its words in lower case, joined by `-`, without
+/// those that CPUs of all models have.
+fn file_name(kind: &str) -> String {
+    let kind = kind.to_lowercase().replace("(r)", "").replace("(tm)", "");
+    let words = kind.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let telling = words.filter(|word| !["", "cpu", "processor"].contains(word));
+    telling.collect::<Vec<&str>>().join("-") + ".md"
+}
+
+/// Table that a command printed on one kind of machine.
 #[derive(Debug, PartialEq, Eq)]
 struct Table {
     kind: String,
@@ -73,8 +129,8 @@ struct Table {
 }
 
 impl Table {
-    /// Those lines of a command's output: from the line that names the machine to
-    /// the one that says how much was missed.
+    /// Returns the lines from the one that names the machine to the one that counts
+    /// missed rows.
     fn find(output: &str) -> Option<Table> {
         let is_head = |line: &&str| line.contains("; clock source ") && !line.starts_with('|');
         let mut lines = output.lines().skip_while(|line| !is_head(line));
@@ -92,57 +148,19 @@ impl Table {
     }
 }
 
-/// A document with a table in place of the one of the same kind of machine, or
-/// after the others; none if it has no marks.
-fn exchanged(document: &str, name: &str, table: &Table) -> Option<String> {
-    let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
-    let (before, rest) = document.split_once(&begin)?;
-    let (between, after) = rest.split_once(&end)?;
-    let mut tables: Vec<String> = Vec::new();
-    for line in between.lines() {
-        if line.starts_with("**") {
-            tables.push(String::new());
-        }
-        if let Some(table) = tables.last_mut() {
-            *table += line;
-            *table += "\n";
-        }
-    }
-    let head = format!("**{}**;", table.kind);
-    match tables.iter_mut().find(|other| other.starts_with(&head)) {
-        Some(same) => same.clone_from(&table.text),
-        None => tables.push(table.text.clone()),
-    }
-    let tables: Vec<&str> = tables.iter().map(|table| table.trim_end()).collect();
-    let between = tables.join("\n\n");
-    Some(format!("{before}{begin}\n{between}\n\n{end}{after}"))
-}
-
 #[cfg(test)]
 #[allow(clippy::expect_used)]
 mod tests {
     use super::*;
 
-    fn output(kind: &str, cell: &str) -> String {
-        format!(
-            "noise\n{kind}; 2 CPUs; clock source tsc\n\n| {cell} |\n\n1 of 2 missed\nmore noise\n"
-        )
-    }
-
     #[test]
-    fn a_table_replaces_that_of_its_kind_alone() {
-        let mut document = "a\n<!-- x -->\n<!-- /x -->\nz\n".to_owned();
-        for (kind, cell) in [("one", "1"), ("two", "2"), ("one", "3")] {
-            let table = Table::find(&output(kind, cell)).expect("a table");
-            document = exchanged(&document, "x", &table).expect("marks");
-        }
-        let block = |kind, cell| {
-            format!("**{kind}**; 2 CPUs; clock source tsc\n\n| {cell} |\n\n1 of 2 missed\n\n")
-        };
-        let (one, two) = (block("one", "3"), block("two", "2"));
+    fn a_table_is_found_among_other_output() {
+        let output = "noise\none; 2 CPUs; clock source tsc\n\n| 1 |\n\n1 of 2 missed\nnoise\n";
+        let table = Table::find(output).expect("a table");
+        assert_eq!(table.kind, "one");
         assert_eq!(
-            document,
-            format!("a\n<!-- x -->\n\n{one}{two}<!-- /x -->\nz\n")
+            table.text,
+            "**one**; 2 CPUs; clock source tsc\n\n| 1 |\n\n1 of 2 missed\n"
         );
     }
 
@@ -156,16 +174,35 @@ mod tests {
     }
 
     #[test]
-    fn every_document_has_its_marks() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let table = Table::find(&output("one", "1")).expect("a table");
-        for (name, documents) in TABLES {
-            for document in documents {
-                let text = fs::read_to_string(root.join(document)).expect("a document");
-                assert!(
-                    exchanged(&text, name, &table).is_some(),
-                    "{name} in {document}"
-                );
+    fn a_file_is_named_after_the_kind_of_machine() {
+        for (kind, name) in [
+            ("AMD EPYC, KVM", "amd-epyc-kvm.md"),
+            ("Intel(R) Xeon(R) Processor, KVM", "intel-xeon-kvm.md"),
+            (
+                "Intel(R) Core(TM) i7-10700 CPU @ 2.90GHz, no hypervisor told",
+                "intel-core-i7-10700-2-90ghz-no-hypervisor-told.md",
+            ),
+            ("../../A/B", "a-b.md"),
+        ] {
+            assert_eq!(file_name(kind), name);
+        }
+    }
+
+    #[test]
+    fn every_file_of_results_is_where_its_table_is_written() {
+        for source in &SOURCES {
+            let document = source.folder().join("../..").join(source.document);
+            assert!(document.exists(), "{}", source.document);
+            let files = fs::read_dir(source.folder()).expect("a folder of results");
+            for file in files {
+                let path = file.expect("a file").path();
+                let text = fs::read_to_string(&path).expect("a document");
+                assert!(text.starts_with(&source.heading()), "{path:?}");
+                let machine = text.lines().find_map(|line| line.strip_prefix("**"));
+                let kind = machine.and_then(|line| line.split_once("**; "));
+                let (kind, _) = kind.expect("a line that names the machine");
+                let name = path.file_name().expect("a name");
+                assert_eq!(name.to_str(), Some(file_name(kind).as_str()));
             }
         }
     }

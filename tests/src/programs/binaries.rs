@@ -13,7 +13,7 @@ pub fn folder() -> PathBuf {
     if let Some(folder) = env::var_os("SYSTEMSCOPE_BIN_DIR") {
         return folder.into();
     }
-    // target/debug/deps/accounting-0123456789abcdef
+    // target/release/deps/accounting-0123456789abcdef
     let test = env::current_exe().expect("the path of this test");
     let target = test.ancestors().nth(3).expect("a target folder");
     target.join("release")

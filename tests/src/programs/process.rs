@@ -12,13 +12,20 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal,
+    Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open,
+    set_parent_process_death_signal,
 };
-
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::accounts_at_rest;
+
+/// How often the memory of a process is looked at. Looking takes CPU time from what is tested.
+const LOOK_AGAIN: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
 
 /// A process of its own group, killed with all of the group when dropped.
 #[derive(Debug)]
@@ -172,7 +179,7 @@ impl Running {
                 let stderr = stderr.unwrap_or_default();
                 return Err(String::from_utf8_lossy(&stderr).into_owned());
             }
-            sleep(Duration::from_millis(2));
+            self.wait_a_moment();
         };
         let name = self.name.clone();
         let take = |reader: Option<JoinHandle<Vec<u8>>>| {
@@ -195,6 +202,14 @@ impl Running {
             stderr: String::from_utf8_lossy(&take(self.stderr.take())).into_owned(),
             peak_rss_kib,
         })
+    }
+
+    /// Waits until it ends, but not longer than [`LOOK_AGAIN`].
+    fn wait_a_moment(&self) {
+        let process = pidfd_open(self.pid, PidfdFlags::empty()).expect("a child's descriptor");
+        let mut ends = [PollFd::new(&process, PollFlags::IN)];
+        // An interrupted wait is a short one.
+        let _ = poll(&mut ends, Some(&LOOK_AGAIN));
     }
 
     /// The most memory it has held since it was executed, 0 once it is gone.

@@ -150,7 +150,7 @@ impl WorkloadBuilder {
         }
         // What is built names its source.
         (compiler, flags, &self.flags, &source).hash(&mut hasher);
-        // target/debug/deps/accounting-0123456789abcdef
+        // target/release/deps/accounting-0123456789abcdef
         let test = env::current_exe().expect("the path of this test");
         let folder = test
             .ancestors()
@@ -381,6 +381,7 @@ mod tests {
     /// Also those that no test of this machine needs: `make test-kernels` takes
     /// what was built along, to where there is no compiler.
     #[test]
+    #[ignore = "compiles every workload twice, which other tests do as they need them"]
     fn every_workload_in_c_is_built_with_frame_pointers_and_without() {
         for path in sources::all() {
             let name = path.file_stem().unwrap().to_str().unwrap();

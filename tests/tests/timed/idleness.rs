@@ -25,6 +25,7 @@ fn attached(scenario: &Scenario, busy: u32) -> Times {
 /// Nobody knows who asks and who answers of two that take turns, unless that is seen from the
 /// beginning; all else is told.
 #[test]
+#[ignore = "holds many programs against a trace of their wake-ups, one after another"]
 fn what_is_shown_as_idle_was() {
     let _turn = Turn::share();
     for scenario in &Scenario::ALL {

@@ -199,6 +199,7 @@ fn connecting_and_rings_have_theirs() {
 }
 
 #[test]
+#[ignore = "makes a disk image and writes to it slowly"]
 fn waits_for_a_disk_have_theirs() {
     let _turn = Turn::share();
     let folder = on_disk();
@@ -219,6 +220,7 @@ fn waits_for_a_disk_have_theirs() {
 
 /// The function names of stripped programs are those that libraries export.
 #[test]
+#[ignore = "compiles the waits again, optimized"]
 fn optimized_programs_wait_for_the_same() {
     let _turn = Turn::share();
     let reasons = WorkloadBuilder::new("reasons")

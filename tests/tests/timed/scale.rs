@@ -92,6 +92,7 @@ fn all_of_4096_paths_are_seen_off_cpu() {
 }
 
 #[test]
+#[ignore = "4,096 waits of several ms, a second time"]
 fn all_of_4096_paths_are_seen_with_threads_taken_together() {
     let _turn = Turn::share();
     let attach = |pid| Watch::together(Tool::new("offcputime").pid(pid));
@@ -100,6 +101,7 @@ fn all_of_4096_paths_are_seen_with_threads_taken_together() {
 }
 
 #[test]
+#[ignore = "samples for many seconds"]
 fn thousands_of_paths_are_sampled_without_a_loss() {
     let _turn = Turn::share();
     // Longer than from one sample to the next: the timer that samples may fall
@@ -139,6 +141,7 @@ fn assert_slept(lives: &Workload, shown_ns: u64) {
 }
 
 #[test]
+#[ignore = "starts thousands of threads"]
 fn many_short_lives_invent_no_time() {
     const THREADS: usize = 45_000;
     const ALIVE: u64 = 16;
@@ -196,6 +199,7 @@ fn many_short_lives_invent_no_time() {
 }
 
 #[test]
+#[ignore = "starts 20,000 threads"]
 fn a_sleeper_after_20000_exits_is_there() {
     let _turn = Turn::share();
     let mut lives = Workload::start("short_lives", &[20_000]);

@@ -99,6 +99,7 @@ fn one_threads_spans_are_its_switches() {
 }
 
 #[test]
+#[ignore = "traces every switch beside the tool: needs a quiet machine"]
 fn the_spans_of_64_threads_are_their_switches() {
     let _turn = Turn::share();
     patiently(|| {
@@ -111,6 +112,7 @@ fn the_spans_of_64_threads_are_their_switches() {
 }
 
 #[test]
+#[ignore = "counts thousands of threads, in a quiet machine"]
 fn threads_that_come_and_go_are_counted_to_their_last_turn() {
     // So many at once that no CPU is idle.
     let (threads, at_once) = (30 * cpus_online(), 4 * cpus_online());

@@ -334,6 +334,7 @@ if __name__ == "__main__":
 "#;
 
 #[test]
+#[ignore = "starts pools of processes several times"]
 fn a_pool_of_processes_is_whole() {
     let _turn = Turn::share();
     for start in ["fork", "spawn"] {
@@ -389,6 +390,7 @@ fn lives(profile: &Value, pid: u32) -> Vec<Life> {
 
 /// Workers that were there before, that came, and that were there at the end, under load.
 #[test]
+#[ignore = "loads nginx for seconds"]
 fn nginx_is_whole_while_its_workers_are_replaced() {
     let _turn = Turn::share();
     patiently(|| {

@@ -188,6 +188,7 @@ fn measuring_may_end_before_the_command() {
 }
 
 #[test]
+#[ignore = "starts 200 tools one after another: minutes"]
 fn two_hundred_commands_are_all_seen_and_leave_nothing_behind() {
     let turn = Turn::share();
     let folder = scratch();

@@ -2,7 +2,7 @@
 
 usage: nesting.py TRUTH        each scene blocks twice: run for the first time, and run
                                often enough for the interpreter to have specialised it
-       nesting.py TRUTH busy   it says ready, waits for a line, computes 0.2 s in each scene,
+       nesting.py TRUTH busy   it says ready, waits for a line, computes 50 ms in each scene,
                                says done, and waits for another line
        nesting.py TRUTH gil    one thread holds the interpreter's lock, two wait for it
        nesting.py TRUTH hold   each scene blocks for ever, in a thread of its own; it says
@@ -82,7 +82,7 @@ def innermost():
     if action == "hold":
         tell(sys._getframe(), 0, 0); time.sleep(FOREVER)
     began, cpu = clock(), time.thread_time()
-    end = cpu + 0.2
+    end = cpu + 0.05
     if action == "loop":
         total = 0
         while time.thread_time() < end:

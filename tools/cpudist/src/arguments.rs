@@ -194,30 +194,3 @@ impl Arguments {
         self.interval?.checked_mul(count)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_asked_of_spans() {
-        let question = |line: &str| Arguments::parse_from(line.split(' ')).question();
-        for (line, kind) in [
-            ("cpudist", Kind::Running),
-            ("cpudist -O", Kind::OffCpu),
-            ("cpudist --blocked", Kind::Blocked),
-            ("cpudist --runq", Kind::Runnable),
-        ] {
-            assert_eq!(question(line).kind, kind, "{line}");
-        }
-        for (line, apart) in [
-            ("cpudist", None),
-            ("cpudist -P", Some(Apart::Processes)),
-            ("cpudist -L", Some(Apart::Threads)),
-            // Their names are known afterwards.
-            ("cpudist --thread-name a", Some(Apart::Threads)),
-        ] {
-            assert_eq!(question(line).apart, apart, "{line}");
-        }
-    }
-}

@@ -76,25 +76,3 @@ impl StackTool for Arguments {
         vec![(None, weight)]
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    #[test]
-    fn a_sample_is_a_sample_and_no_time() {
-        let tally = Tally {
-            events: 5,
-            ..Tally::default()
-        };
-        let weight = Weight {
-            value: 5,
-            events: 5,
-            ..Weight::default()
-        };
-        let flags = Arguments::parse_from(["oncputime"]);
-        assert_eq!(flags.weigh(&tally), [(None, weight)]);
-    }
-}

@@ -158,20 +158,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_tool_is_one_and_names_are_their_own() {
-        overview().debug_assert();
-        for program in PROGRAMS {
-            let found = by_name(program.name).map(|found| found.name);
-            assert_eq!(found, Some(program.name));
-            if let Some(tool) = program.tool {
-                assert_eq!(by_name(tool).map(|found| found.name), Some(program.name));
-                assert_eq!((program.command)().get_name(), tool);
-            }
-        }
-        assert!(by_name("systemscope").is_none());
-    }
-
-    #[test]
     fn each_program_is_found() {
         for program in PROGRAMS {
             let command = flags_of(program.tool.unwrap_or(program.name)).unwrap();

@@ -140,18 +140,3 @@ impl Arguments {
         self.duration.or(usual)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_is_measured_to_its_end_and_processes_for_a_usual_time() {
-        let duration = |line: &str| Arguments::parse_from(line.split(' ')).duration();
-        assert_eq!(duration("wallclock 1"), Some(USUAL_DURATION));
-        assert_eq!(duration("wallclock -- true"), None);
-        let two = Some(Duration::from_secs(2));
-        assert_eq!(duration("wallclock -d 2 1"), two);
-        assert_eq!(duration("wallclock -d 2 -- true"), two);
-    }
-}

@@ -58,29 +58,3 @@ impl Progress {
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bar_moves_five_times_a_second() {
-        let progress = Progress(Some(ProgressBar::hidden()));
-        assert_eq!(progress.patience(), Some(Duration::from_millis(200)));
-        assert_eq!(Progress(None).patience(), None);
-    }
-
-    #[test]
-    fn it_says_how_much_has_passed_and_then_what_takes_the_rest() {
-        let bar = ProgressBar::hidden();
-        let progress = Progress(Some(bar.clone()));
-        progress.begin(Duration::from_secs(3));
-        progress.advance(Duration::from_millis(1500));
-        assert_eq!(bar.message(), "measuring 1.5 of 3.0 s");
-        for seconds in [3, 4] {
-            progress.advance(Duration::from_secs(seconds));
-            assert_eq!(bar.message(), "naming the stacks");
-            assert_eq!(bar.position(), 3000);
-        }
-    }
-}

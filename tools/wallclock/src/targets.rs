@@ -123,10 +123,7 @@ mod tests {
     use std::process::Command;
     use std::time::{Duration, Instant};
 
-    use clap::Parser;
-
     use super::*;
-    use crate::Arguments;
 
     #[test]
     fn an_ended_process_is_noticed_and_refused() {
@@ -159,34 +156,5 @@ mod tests {
         assert!(!targets.all_gone());
         assert_eq!(targets.handles().count(), 1);
         child.wait().unwrap();
-    }
-
-    #[test]
-    fn a_machine_is_never_empty() {
-        let mut machine = Targets::whoever(&CgroupFlags::default(), &WaitFlags::default());
-        assert!(!machine.all_gone() && !machine.are_awaited());
-    }
-
-    #[test]
-    fn the_first_in_a_cgroup_is_waited_for_where_a_parent_says_so() {
-        let are_awaited = |whether| {
-            let words = ["wallclock", "--cgroup", "/", "--await-members", whether];
-            let arguments = Arguments::parse_from(words);
-            Targets::whoever(&arguments.cgroups, &arguments.wait).are_awaited()
-        };
-        assert!(are_awaited("true") && !are_awaited("false"));
-    }
-
-    #[test]
-    fn command_lines() {
-        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-        // Between fork and exec it is still called as we are.
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while command_line_of(child.id()) != "sleep 1000" {
-            assert!(Instant::now() < deadline);
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(command_line_of(u32::MAX), "[unnamed]");
     }
 }

@@ -159,25 +159,6 @@ mod tests {
     }
 
     #[test]
-    fn cgroups_are_targets_of_their_own() {
-        let target = parse("--cgroup / --cgroup /").unwrap();
-        let targets = target.targets(None);
-        assert_eq!(targets.cgroups.len(), 1);
-        assert!(targets.pids.is_empty() && !targets.is_everything());
-        assert_eq!(target.subject(), "cgroup /");
-        assert_eq!(target.cgroups.paths(), ["--cgroup", "/"]);
-        for line in ["--cgroup / -p 1", "--cgroup / -t 1", "-n x --cgroup /"] {
-            assert!(parse(line).is_err(), "{line}");
-        }
-        assert!(parse("--cgroup /proc").is_err());
-        for line in ["--cgroup no-such", "--unit no-such", "--container no-such"] {
-            let told = parse(line).unwrap().validate().unwrap_err().to_string();
-            let words: Vec<&str> = line.split(' ').collect();
-            assert!(words.iter().all(|word| told.contains(word)), "{told}");
-        }
-    }
-
-    #[test]
     fn cgroups_can_be_waited_for() {
         let id = "0a".repeat(32);
         for line in [
@@ -205,21 +186,5 @@ mod tests {
         let root = parse("--cgroup / --wait").unwrap();
         assert!(root.validate().is_ok() && !root.targets(None).are_awaited());
         assert!(parse("--wait -- true").is_err() && parse("--wait -t 1").is_err());
-    }
-
-    #[test]
-    fn pinned_maps_come_on_top() {
-        let target = parse("-p 1 --cgroupmap /a --mntnsmap /b").unwrap();
-        let targets = target.targets(None);
-        assert_eq!(targets.pids, [1]);
-        assert_eq!(targets.cgroup_map, Some("/a".into()));
-        assert_eq!(targets.mount_namespace_map, Some("/b".into()));
-        assert_eq!(
-            target.subject(),
-            "PID 1 in the cgroups of /a in the mount namespaces of /b"
-        );
-        let target = parse("--mntnsmap /b").unwrap();
-        assert_eq!(target.maps.arguments(), ["--mntnsmap", "/b"]);
-        assert!(!target.targets(None).is_everything());
     }
 }

@@ -166,7 +166,6 @@ impl IntervalFlags {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use clap::Parser;
-    use profile::{Idleness, Sample, Stack, Unit, Weight, Why};
 
     use super::*;
     use crate::flags::StackFlags;
@@ -189,28 +188,6 @@ mod tests {
     fn subject(line: &str) -> String {
         let arguments: Arguments = parse_line(line).unwrap();
         arguments.intervals.subject(&arguments.target)
-    }
-
-    #[test]
-    fn bounds_are_in_microseconds() {
-        let lengths = |line| {
-            let filter = parse(line).unwrap().filter();
-            (filter.min_ns, filter.max_ns)
-        };
-        assert_eq!(lengths(""), (1000, u64::MAX));
-        assert_eq!(lengths("-m 0"), (0, u64::MAX));
-        assert_eq!(lengths("-m 20 -M 3000"), (20_000, 3_000_000));
-    }
-
-    #[test]
-    fn bounds_between_which_nothing_lies_are_refused() {
-        for line in ["", "-m 5", "-m 5 -M 6", "-M 2"] {
-            assert!(parse(line).unwrap().validate().is_ok(), "{line}");
-        }
-        for line in ["-m 5 -M 5", "-m 6 -M 5", "-M 1"] {
-            let error = parse(line).unwrap().validate().unwrap_err();
-            assert!(error.to_string().contains("is not below -M"), "{line}");
-        }
     }
 
     #[test]
@@ -251,51 +228,6 @@ mod tests {
             error.contains("the reasons are lock, kernel-lock, "),
             "{error}"
         );
-    }
-
-    #[test]
-    fn only_the_time_that_was_asked_for_stays() {
-        let left = |line: &str| {
-            let mut profile = Profile::new(Unit::Nanoseconds);
-            let comm = profile.names.text("a");
-            for (reason, idleness, value) in [
-                (Reason::Lock, Idleness::Waiting, 1),
-                (Reason::Lock, Idleness::Idle, 2),
-                (Reason::Sleep, Idleness::Idle, 4),
-                (Reason::Sleep, Idleness::Waiting, 8),
-            ] {
-                let why = Why {
-                    reason,
-                    idleness,
-                    detail: comm,
-                    object: None,
-                    holder: None,
-                    ended_by: None,
-                };
-                let sample = Sample {
-                    comm,
-                    thread: None,
-                    stack: Stack::default(),
-                    state: None,
-                    wakers: None,
-                    labels: profile.labels_of(Some(why), false),
-                };
-                let weight = Weight {
-                    value,
-                    ..Weight::default()
-                };
-                profile.add(sample, weight);
-            }
-            let flags = parse(line).unwrap();
-            flags.retain(&mut profile);
-            let sum: u64 = profile.values().map(|(_, value)| value).sum();
-            (sum, flags.need_objects())
-        };
-        assert_eq!(left(""), (15, false));
-        assert_eq!(left("--reason lock"), (3, true));
-        assert_eq!(left("--idle hide"), (9, true));
-        assert_eq!(left("--idle only"), (6, true));
-        assert_eq!(left("--idle only --reason sleep"), (4, true));
     }
 
     #[test]

@@ -118,7 +118,6 @@ pub struct ControlFlags {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use clap::Parser;
-    use collect::{CallGraph, Languages, Walking};
 
     use super::*;
     use crate::parse::parse_line;
@@ -193,69 +192,6 @@ mod tests {
         assert_eq!(stacks(""), "user + kernel");
         assert_eq!(stacks("-U"), "user");
         assert_eq!(stacks("-K"), "kernel");
-    }
-
-    #[test]
-    fn what_is_asked_for_is_what_is_chosen() {
-        let targets = parse("-p 12,34").unwrap().target.targets(None);
-        assert_eq!((&*targets.pids, &*targets.tids), (&[12, 34][..], &[][..]));
-        let targets = parse("-t 12,34").unwrap().target.targets(None);
-        assert_eq!((&*targets.pids, &*targets.tids), (&[][..], &[12, 34][..]));
-        let choice = |line: &str| {
-            let arguments = parse(line).unwrap();
-            arguments
-                .stacks
-                .choice(&arguments.output, &arguments.target)
-        };
-        assert!(choice("").user && choice("").kernel);
-        assert!(choice("-U").user && !choice("-U").kernel);
-        assert!(!choice("-K").user && choice("-K").kernel);
-        assert!(!choice("").per_thread && !choice("").per_process);
-        assert!(!choice("--classic").per_thread && choice("--classic").per_process);
-        assert!(choice("--per-thread").per_thread && choice("--per-thread").per_process);
-        assert!(!choice("--per-process").per_thread && choice("--per-process").per_process);
-        assert!(choice("").thread_names.is_none());
-        assert!(choice("--thread-name a").thread_names.is_some());
-        assert_eq!(choice("").detail, Detail::Names);
-        assert!(!choice("").objects && !choice("-K").objects);
-        assert!(choice("--reasons").objects && choice("--reasons -K").objects);
-        assert!(!choice("--reasons -U").objects);
-        let scope = choice("--format scope");
-        assert!(scope.per_thread && scope.per_process && scope.detail == Detail::Addresses);
-        for flag in ["-s", "--addresses"] {
-            assert_eq!(choice(flag).detail, Detail::Addresses);
-        }
-        let walking = |line: &str| choice(line).walking;
-        assert_eq!(walking("").call_graph, CallGraph::Auto);
-        assert_eq!(walking("--call-graph fp").call_graph, CallGraph::Fp);
-        assert!(parse("--call-graph lbr").is_err());
-        assert_eq!(walking("").max_stack, Walking::MOST_FRAMES);
-        assert_eq!(walking("--max-stack 30").max_stack, 30);
-        for wrong in ["0", "1025", "-1", "all"] {
-            assert!(parse(&format!("--max-stack {wrong}")).is_err(), "{wrong}");
-        }
-        assert_eq!(walking("").languages, Languages::Known);
-        assert_eq!(walking("--language python").languages, Languages::Python);
-        assert_eq!(walking("--language none").languages, Languages::None);
-        assert!(parse("--language cobol").is_err());
-        // What a child is told it understands.
-        let told = |line: &str| parse(line).unwrap().stacks.walk.arguments().join(" ");
-        let all = "--call-graph=dwarf --max-stack=30 --language=python --native-python";
-        assert_eq!(told(all), all);
-        assert_eq!(
-            told(""),
-            "--call-graph=auto --max-stack=1024 --language=all"
-        );
-        assert!(walking("--native-python").native_python && !walking("").native_python);
-    }
-
-    #[test]
-    fn a_command_is_what_comes_last() {
-        let target = parse("-- true -p 1").unwrap().target;
-        assert_eq!(target.command().subject().as_deref(), Some("`true -p 1`"));
-        assert!(target.pids().is_empty());
-        assert!(target.command().start().unwrap().is_some());
-        assert!(!parse("-p 1").unwrap().target.command().is_given());
     }
 
     #[test]

@@ -204,7 +204,6 @@ fn process_of(tid: u32) -> anyhow::Result<Option<u32>> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::process::Command;
     use std::sync::mpsc;
     use std::thread;
 
@@ -221,31 +220,6 @@ mod tests {
 
     fn parse(line: &str) -> anyhow::Result<Arguments> {
         parse_line(line)
-    }
-
-    #[test]
-    fn processes_are_named_as_well() {
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let pid = child.id();
-        while fs::read_to_string(format!("/proc/{pid}/comm")).unwrap() != "sleep\n" {
-            thread::yield_now();
-        }
-        let ids = |line: &str| parse(line).map(|arguments| arguments.target.pids());
-        let lines = [
-            "-p sleep",
-            "-p 1,sleep",
-            "-n sleep -p 1",
-            "--name-regex ^slee",
-        ];
-        let chosen = lines.map(|line| ids(line).unwrap());
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(chosen.iter().all(|ids| ids.contains(&pid)), "{chosen:?}");
-        assert_eq!(
-            chosen.map(|ids| ids.contains(&1)),
-            [false, true, true, false]
-        );
-        assert!(ids("-n sleep -t 1").is_err());
     }
 
     #[test]
@@ -267,30 +241,6 @@ mod tests {
         let target = parse("-n no-such-name-1 --wait").unwrap().target;
         assert!(target.targets(None).are_awaited());
         assert_eq!(target.subject(), "`no-such-name-1`");
-    }
-
-    #[test]
-    fn another_tool_measures_and_awaits_the_same_cgroups() {
-        let arguments = |line: &str, awaits_members| {
-            let target = parse(line).unwrap().target;
-            target.wait.arguments(&target.cgroups, awaits_members)
-        };
-        assert!(arguments("-n no-such --wait", false).is_empty());
-        assert_eq!(arguments("--cgroup /", false), ["--cgroup", "/"]);
-        assert_eq!(
-            arguments("--cgroup no-such --wait", true),
-            ["--cgroup", "no-such", "--wait", "--await-members", "true"]
-        );
-    }
-
-    #[test]
-    fn targets_that_do_not_exist_are_refused() {
-        let own = std::process::id();
-        let validate = |line: String| parse(&line).unwrap().target.validate();
-        for flag in ["-p", "-t"] {
-            assert!(validate(format!("{flag} {own}")).is_ok());
-            assert!(validate(format!("{flag} {own},4194304")).is_err());
-        }
     }
 
     #[test]
@@ -330,17 +280,6 @@ mod tests {
         );
         drop(finish);
         thread.join().unwrap();
-    }
-
-    #[test]
-    fn very_many_processes_are_not_listed() {
-        let subject = |count: usize| {
-            let pids: Vec<String> = (1..=count).map(|pid| pid.to_string()).collect();
-            let line = format!("-p {}", pids.join(","));
-            parse(&line).unwrap().target.subject()
-        };
-        assert!(subject(MOST_LISTED).ends_with(",31,32"));
-        assert_eq!(subject(MOST_LISTED + 1), "33 processes");
     }
 
     #[test]

@@ -272,10 +272,6 @@ fn passed_on(status: ExitStatus) -> u8 {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::fs;
-    use std::thread;
-    use std::time::Duration;
-
     use export::folded::Folded;
 
     use super::*;
@@ -297,26 +293,6 @@ mod tests {
     /// It says what it is only to those who debug.
     fn shown(status: ExitCode) -> String {
         format!("{status:?}")
-    }
-
-    #[test]
-    fn a_command_does_nothing_until_it_is_let_go() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("file");
-        let mut command = start(&format!("sh -c echo>{}", file.display())).unwrap();
-        let stat = fs::read_to_string(format!("/proc/{}/stat", command.pid())).unwrap();
-        let (_, state) = stat.rsplit_once(") ").unwrap();
-        assert!(
-            state.starts_with('t'),
-            "not stopped by who traces it: {stat}"
-        );
-        assert!(!file.exists());
-        for _ in 0..2 {
-            command.let_go().unwrap();
-        }
-        let signals = Signals::that_never_come().unwrap();
-        assert_eq!(command.finish(&signals).unwrap(), 0);
-        assert!(file.exists());
     }
 
     #[test]
@@ -347,44 +323,6 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_waited_for_is_told_to_end_as_soon_as_the_tool_is() {
-        let mut command = start("sleep 60").unwrap();
-        command.let_go().unwrap();
-        let signals = Signals::that_never_come().unwrap();
-        let status = thread::scope(|scope| {
-            scope.spawn(|| {
-                // By now it most likely waits.
-                thread::sleep(Duration::from_millis(200));
-                signals.arrive();
-            });
-            command.finish(&signals)
-        });
-        assert_eq!(status.unwrap(), 128 + 15);
-    }
-
-    #[test]
-    fn what_cannot_be_run_has_a_shells_status() {
-        for (line, status, told) in [
-            (
-                "/no/such",
-                127,
-                "cannot run `/no/such`: No such file or directory; give its path",
-            ),
-            (
-                "/etc/passwd",
-                126,
-                "cannot run `/etc/passwd`: Permission denied",
-            ),
-        ] {
-            let error = start(line).unwrap_err();
-            assert!(error.to_string().starts_with(told), "{error}");
-            let is_told = |ending: &Ending| matches!(ending, Ending::NotRun { status: told, .. } if *told == status);
-            assert!(error.downcast_ref().is_some_and(is_told));
-        }
-        assert!(HeldCommand::start(&[], None).is_err());
-    }
-
-    #[test]
     fn what_would_go_to_its_standard_output_has_a_file() {
         let command = start("sleep 60").unwrap();
         let planned = |path: Option<&str>| Planned {
@@ -411,14 +349,5 @@ mod tests {
         let name = |program| name_of(Path::new(program));
         assert_eq!(name("/usr/bin/python3.11"), "python3.11");
         assert_eq!(name("a_b-c+d e$;é"), "a_b-c+d_e___");
-    }
-
-    #[test]
-    fn users_are_known_by_their_names() {
-        let root = User::named("root").unwrap();
-        assert_eq!((root.uid.as_raw(), root.gid.as_raw()), (0, 0));
-        assert!(root.groups.contains(&root.gid));
-        let error = User::named("no such user").unwrap_err();
-        assert!(error.contains("getent passwd"), "{error}");
     }
 }

@@ -150,50 +150,9 @@ pub(crate) fn likeness(wanted: &str, name: &str) -> f64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use std::process::{Child, Command};
-    use std::thread;
-
     use super::*;
-
-    /// `sleep`, once it is that.
-    fn sleep() -> Child {
-        let child = Command::new("sleep").arg("60").spawn().unwrap();
-        while !Processes::named("sleep").is_ok_and(|named| named.as_slice().contains(&child.id())) {
-            thread::yield_now();
-        }
-        child
-    }
-
-    #[test]
-    fn a_name_is_all_that_are_called_so() {
-        let mut children = [sleep(), sleep()];
-        let pids = children.each_ref().map(Child::id);
-        for chosen in [
-            Processes::of("sleep"),
-            Processes::named("sleep"),
-            Processes::matching("^sl.{2}p$"),
-        ] {
-            let ids = Processes::ids(&[chosen.unwrap()]);
-            assert!(pids.iter().all(|pid| ids.contains(pid)), "{ids:?}");
-        }
-        let nobody = Processes::of("sleeep").unwrap();
-        for child in &mut children {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
-        let Processes::Nobody { name, instead } = &nobody else {
-            panic!("{nobody:?}");
-        };
-        assert_eq!(name, "sleeep");
-        assert!(
-            instead.contains("there are") && instead.contains("sleep ("),
-            "{instead}"
-        );
-        assert!(nobody.as_slice().is_empty());
-        assert!(none_named("sleeep", &[]).contains("`ps -e` lists them"));
-    }
 
     #[test]
     fn numbers_are_ids_and_ids_come_once() {

@@ -150,7 +150,6 @@ pub(super) fn add(sum: &mut Tally, tally: &Tally) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use symbolize::Process;
 
@@ -195,57 +194,6 @@ mod tests {
             wakers,
             objects,
         }
-    }
-
-    #[test]
-    fn tallies_add_up() {
-        let other = Tally {
-            events: 2,
-            blocked: 10,
-            runnable: 20,
-            longest: 4,
-            shortest: 3,
-            squares: u64::MAX,
-        };
-        let mut sum = Tally::default();
-        add(&mut sum, &ONE);
-        assert_eq!(sum, ONE);
-        add(&mut sum, &other);
-        let expected = Tally {
-            events: 3,
-            blocked: 15,
-            runnable: 22,
-            longest: 7,
-            shortest: 3,
-            squares: u64::MAX,
-        };
-        assert_eq!(sum, expected);
-    }
-
-    #[test]
-    fn what_is_lost_of_a_sum_is_missed_and_the_rest_is_waited_for() {
-        let (stacks, wakers) = (two_of_the_same(), Wakers::new(false));
-        let objects = Objects::new(false);
-        let arrived = of(&stacks, &wakers, &objects);
-        let awaited = StackKey {
-            kernel: 20,
-            waker: 30,
-            object: 40,
-            ..key(1, 10)
-        };
-        let settled = |lost: &[u64]| {
-            let mut sums = Sums::new(false);
-            sums.add(awaited, &ONE, arrived);
-            sums.settle(arrived, |_, id| lost.contains(&id));
-            sums.take_settled().sums.into_rows().pop().map(|row| row.0)
-        };
-        for some in [&[][..], &[20, 30], &[20, 40], &[30, 40]] {
-            assert!(settled(some).is_none(), "{some:?}");
-        }
-        let key = settled(&[20, 30, 40]).unwrap();
-        assert_eq!(Some(key.user), stacks.captured(10));
-        assert_eq!(key.kernel, Captured::Missed);
-        assert_eq!((key.waker, key.object), (WAKER_MISSED, NO_OBJECT));
     }
 
     #[test]

@@ -109,21 +109,6 @@ impl FutexPlaces {
         self.variables = symbolizer.variables(located);
     }
 
-    /// Has all futexes be in a variable of this name.
-    #[cfg(test)]
-    pub(super) fn call_all(&mut self, symbol: &str) {
-        let located = self.located.values().flatten().copied();
-        let variable = |data| {
-            let variable = Variable {
-                symbol: Some(symbol.to_owned()),
-                offset: 40,
-                module: String::new(),
-            };
-            (data, variable)
-        };
-        self.variables = located.map(variable).collect();
-    }
-
     /// What a futex is for by its arguments, as some libraries use it. `lived` says which
     /// threads there were.
     pub(crate) fn says(
@@ -165,11 +150,7 @@ impl FutexPlaces {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
-    use std::sync::atomic::AtomicU32;
-    use std::thread::Builder;
-
     use super::*;
 
     const PROCESS: Process = Process {
@@ -184,100 +165,6 @@ mod tests {
             address,
             value,
             ..ObjectEvent::default()
-        }
-    }
-
-    /// A futex of this process's own, in an array.
-    static FUTEXES: [AtomicU32; 64] = [const { AtomicU32::new(0) }; 64];
-
-    /// What the kernel would tell of one that is so many words into it.
-    fn own(at: usize) -> ObjectEvent {
-        ObjectEvent {
-            pid: std::process::id(),
-            address: FUTEXES[at].as_ptr() as u64,
-            ..event(0, 1)
-        }
-    }
-
-    #[test]
-    fn a_futex_is_called_by_the_variable_that_it_is_in() {
-        let (mut places, mut symbolizer) = (FutexPlaces::default(), Symbolizer::new());
-        let words = [0, 3, 4, 11, 12];
-        let futexes = words.map(|at| places.see(&own(at), &mut symbolizer));
-        places.resolve(&mut symbolizer);
-        // Whether it has a symbol is the linker's to decide.
-        assert!(places.variable(&futexes[0], Reason::Lock).is_some());
-        let variable = |symbol: Option<&str>, offset| Variable {
-            symbol: symbol.map(str::to_owned),
-            offset,
-            module: "libpool.so".to_owned(),
-        };
-        for (futex, at) in futexes.iter().zip(words) {
-            let data = futex.data.unwrap();
-            assert!(places.variables.contains_key(&data));
-            let offset = 4 * at as u64;
-            places
-                .variables
-                .insert(data, variable(Some("pool"), offset));
-        }
-        let called = |reason| {
-            let called = |futex: &Futex| places.variable(futex, reason).unwrap();
-            futexes.each_ref().map(called)
-        };
-        // As far as a lock or a condition variable reaches it is the variable itself.
-        let in_lock = ["pool", "pool", "pool+0x10", "pool+0x2c", "pool+0x30"];
-        assert_eq!(called(Reason::Lock), in_lock);
-        let in_condition = ["pool", "pool", "pool", "pool", "pool+0x30"];
-        assert_eq!(called(Reason::Condition), in_condition);
-
-        let data = futexes[1].data.unwrap();
-        assert!(!places.is_gil(&futexes[1]));
-        places
-            .variables
-            .insert(data, variable(Some(PYTHON_RUNTIME), 40));
-        assert!(places.is_gil(&futexes[1]) && !places.is_gil(&futexes[0]));
-        places.variables.insert(data, variable(None, 40));
-        let stripped = places.variable(&futexes[1], Reason::Lock);
-        assert_eq!(stripped.as_deref(), Some("libpool.so+0x28"));
-        assert!(!places.is_gil(&futexes[1]));
-    }
-
-    #[test]
-    fn a_lock_tells_who_holds_it() {
-        let thread = Builder::new().name("holder".to_owned());
-        thread.spawn(who_holds_a_lock).unwrap().join().unwrap();
-    }
-
-    /// On a thread that is called otherwise than its process.
-    fn who_holds_a_lock() {
-        let pid = std::process::id();
-        let process = comm(&format!("/proc/{pid}/comm")).unwrap();
-        let tid = rustix::thread::gettid().as_raw_nonzero().get();
-        for per_thread in [false, true] {
-            let mut places = FutexPlaces::new(per_thread);
-            let mut symbolizer = Symbolizer::new();
-            let mut held_by = |tid, operation| {
-                let held = ObjectEvent {
-                    tid,
-                    operation,
-                    ..own(0)
-                };
-                places.see(&held, &mut symbolizer)
-            };
-            // The first thread is called as the process is.
-            let first = match per_thread {
-                true => format!("{process}/{pid}"),
-                false => process.clone(),
-            };
-            assert_eq!(held_by(pid, 0).holder(false), Some(&*first));
-            assert_eq!(held_by(pid, 0).holder(true), None);
-            // The mutex of a condition tells nothing by itself, and the other way round.
-            assert_eq!(held_by(pid, WAIT_BITSET).holder(true), Some(&*first));
-            assert_eq!(held_by(pid, WAIT_BITSET).holder(false), None);
-            let holder = held_by(tid.cast_unsigned(), 0);
-            assert_eq!(holder.holder(false), Some("holder"));
-            assert_eq!(held_by(0, 0).holder(false), None);
-            assert_eq!(held_by(u32::MAX, 0).holder(false), None);
         }
     }
 

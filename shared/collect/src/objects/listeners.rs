@@ -73,62 +73,8 @@ fn listed(list: impl Read) -> Vec<u16> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
-    use std::net::TcpListener;
-
     use super::*;
-
-    #[test]
-    fn who_listens_answers() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let mut listeners = Listeners::default();
-        let mut side = |local_port, remote_port| {
-            listeners.side(&ObjectEvent {
-                pid: std::process::id(),
-                local_port,
-                remote_port,
-                ..ObjectEvent::default()
-            })
-        };
-        assert_eq!(side(port, 1), SocketSide::SIDE_ANSWERS);
-        assert_eq!(side(1, port), SocketSide::SIDE_ASKS);
-        assert_eq!(side(1, 2), SocketSide::SIDE_UNKNOWN);
-        assert_eq!(side(port, 0), SocketSide::SIDE_UNKNOWN);
-        assert_eq!(side(0, port), SocketSide::SIDE_UNKNOWN);
-        // A program that knows is not asked again.
-        let told = ObjectEvent {
-            pid: std::process::id(),
-            local_port: port,
-            remote_port: 1,
-            side: SocketSide::SIDE_ASKS.0 as u16,
-            ..ObjectEvent::default()
-        };
-        assert_eq!(listeners.side(&told), SocketSide::SIDE_ASKS);
-    }
-
-    #[test]
-    fn a_port_that_was_not_found_is_looked_for_again_after_a_while() {
-        let own = std::process::id();
-        let mut listeners = Listeners::default();
-        // Longer than this takes; that of another process, too, is kept.
-        let fresh = Instant::now() + 1000 * FRESH;
-        listeners.0.insert(own, (fresh, HashSet::new()));
-        listeners.0.insert(0, (fresh, HashSet::from([1])));
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        assert!(!listeners.has(own, port) && listeners.has(0, 1));
-        let make_old = |listeners: &mut Listeners| {
-            listeners.0.get_mut(&own).unwrap().0 = Instant::now() - FRESH;
-        };
-        make_old(&mut listeners);
-        assert!(listeners.has(own, port) && listeners.has(0, 1));
-        // One that was found is taken for what it was.
-        drop(listener);
-        make_old(&mut listeners);
-        assert!(listeners.has(own, port));
-    }
 
     #[test]
     fn connections_end_the_list() {

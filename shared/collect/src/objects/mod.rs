@@ -111,12 +111,6 @@ impl Objects {
         self.places.resolve(symbolizer);
     }
 
-    /// Has all futexes be in a variable of this name.
-    #[cfg(test)]
-    pub(crate) fn call_all_futexes(&mut self, symbol: &str) {
-        self.places.call_all(symbol);
-    }
-
     /// Where futexes are.
     pub(crate) fn places(&self) -> &FutexPlaces {
         &self.places
@@ -159,44 +153,4 @@ fn owner(event: &ObjectEvent) -> Process {
 /// What an event has for a name: bytes that the target chose.
 fn name(event: &ObjectEvent) -> &[u8] {
     &event.name[..event.name.len().min(event.name_length as usize)]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn child(id: u64) -> ObjectEvent {
-        let name = format!("child {id}").into_bytes();
-        ObjectEvent {
-            id,
-            object: ObjectKind::OBJECT_CHILD.0,
-            name_length: 16,
-            name: std::array::from_fn(|at| name.get(at).copied().unwrap_or(0)),
-            ..ObjectEvent::default()
-        }
-    }
-
-    #[test]
-    fn what_finds_no_room_is_one_of_the_others() {
-        let (mut objects, mut symbolizer) = (Objects::new(false), Symbolizer::new());
-        assert_eq!(objects.first(NO_OBJECT), Some(NO_OBJECT));
-        assert_eq!(objects.get(NO_OBJECT), None);
-        for at in 1..MOST_KEPT as u64 {
-            assert_eq!(objects.first(100 + at), None);
-            objects.add(&child(100 + at), &mut symbolizer);
-        }
-        assert_eq!(objects.first(7), None);
-        objects.add(&child(7), &mut symbolizer);
-        assert_eq!(objects.first(7), Some(OTHER));
-        assert_eq!(objects.get(OTHER), Some(&Object::Other));
-        assert_eq!(objects.first(101), Some(101));
-        let expected = Object::Child("child 101".into());
-        assert_eq!(objects.get(101), Some(&expected));
-    }
-
-    #[test]
-    fn a_process_has_its_name_while_it_lives() {
-        let ours = process(std::process::id());
-        assert!(ours.ends_with(')') && ours.contains(" ("), "{ours}");
-    }
 }

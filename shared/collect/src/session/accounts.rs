@@ -308,5 +308,4 @@ impl Account {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests;

@@ -109,19 +109,3 @@ impl Session for SamplingSession<'_> {
         self.collector.finish()
     }
 }
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn looks_are_so_often_that_there_is_room_for_dumps() {
-        let seldom = |rate| seldom(rate, Some(0)).unwrap();
-        let eighth = Duration::from_secs(MOST_DUMPS as u64) / 8;
-        assert_eq!(seldom(Rate::Frequency(400)), eighth / 400);
-        assert_eq!(seldom(Rate::Frequency(1)), Looks::SELDOM);
-        assert_eq!(seldom(Rate::Frequency(u64::MAX)), OFTEN);
-        assert_eq!(seldom(Rate::Period(400)), OFTEN);
-    }
-}

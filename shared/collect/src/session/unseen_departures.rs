@@ -119,16 +119,6 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_of_the_kernels_has_no_user_stack_to_miss() {
-        for (instance, user) in [(0, STACK_NONE), (1, STACK_MISSED)] {
-            let mut thread = running(1);
-            thread.instance = instance;
-            depart(&mut thread, SINCE + MS);
-            assert_eq!((thread.user, thread.running), (user, MS));
-        }
-    }
-
-    #[test]
     fn what_the_account_may_lag_behind_is_no_departure() {
         let (thread, stop) = (running(1), SINCE + 100 * MS);
         assert_eq!(departure(&thread, 80 * MS, stop), None);

@@ -213,42 +213,8 @@ fn parse_stat(stat: &str) -> Option<(u32, u64)> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
-
-    #[test]
-    fn a_process_is_told_of_though_it_has_ended() {
-        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
-        let pid = child.id();
-        let mut processes = Processes::default();
-        // Not before it sleeps, and so has its command line.
-        let asleep = || {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-            stat.contains("(sleep) S ")
-        };
-        while !asleep() {
-            std::thread::yield_now();
-        }
-        processes.see(Process { pid, instance: 1 });
-        child.kill().unwrap();
-        child.wait().unwrap();
-        processes.see(Process { pid, instance: 1 });
-        let ours = std::process::id();
-        let ended = u32::MAX - 1;
-        let wanted = BTreeSet::from([pid, ours, ended, u32::MAX]);
-        let told = processes.told(&wanted, &BTreeSet::from([ended]));
-        let of = |pid| told.iter().find(|process| process.pid == pid).unwrap();
-        assert_eq!(told.len(), 3);
-        assert_eq!(of(pid).command_line, ["sleep", "100"]);
-        assert_eq!(of(pid).parent, ours);
-        assert!(of(pid).executable.starts_with('/'));
-        assert!(of(pid).start_ticks >= of(ours).start_ticks);
-        assert!(of(ended).is_kernel_thread && !of(pid).is_kernel_thread);
-        assert_eq!((of(ended).parent, &*of(ended).executable), (2, ""));
-    }
 
     #[test]
     fn what_is_told_is_of_whoever_had_the_id() {
@@ -276,49 +242,6 @@ mod tests {
             told,
             expected.map(|(parent, line)| (parent, line.to_owned()))
         );
-    }
-
-    #[test]
-    fn what_is_seen_is_added_to_what_was_told_of_the_same_process() {
-        let pid = std::process::id();
-        let found = look(pid).unwrap();
-        for (is_it, started) in [(true, found.start_ticks), (false, found.start_ticks + 1)] {
-            let event = ProcessEvent {
-                pid,
-                parent: 4_194_301,
-                instance: 5,
-                started: started * NANOSECONDS_A_TICK + 3,
-                ..ProcessEvent::default()
-            };
-            let mut processes = Processes::default();
-            processes.tell(&event, b"told\0");
-            processes.see(Process { pid, instance: 5 });
-            let told = processes.told(&BTreeSet::from([pid]), &BTreeSet::new());
-            let [process] = &told[..] else {
-                unreachable!("one was told of: {told:?}")
-            };
-            assert_eq!((process.parent, process.start_ticks), (4_194_301, started));
-            assert_eq!(process.command_line, ["told"]);
-            let executable = if is_it { &*found.executable } else { "" };
-            assert_eq!(process.executable, executable);
-        }
-    }
-
-    #[test]
-    fn those_that_find_no_room_are_counted() {
-        let mut processes = Processes::default();
-        for pid in 0..MOST as u32 + 3 {
-            let event = ProcessEvent {
-                pid: 10_000_000 + pid,
-                ..ProcessEvent::default()
-            };
-            processes.tell(&event, b"");
-        }
-        assert_eq!((processes.seen.len(), processes.left_out()), (MOST, 3));
-        // Nor is another one looked at.
-        let pid = std::process::id();
-        processes.see(Process { pid, instance: 1 });
-        assert_eq!(processes.seen.len(), MOST);
     }
 
     #[test]

@@ -158,35 +158,4 @@ mod tests {
             Some("user stacks cut short in: libc.so.6 (2)")
         );
     }
-
-    #[test]
-    fn a_programs_word_is_understood() {
-        let [no_rule, by_frame_pointer, not_known] = [
-            ProgramsEnd::WALK_NO_RULE,
-            ProgramsEnd::WALK_BY_FRAME_POINTER,
-            ProgramsEnd::WALK_NOT_KNOWN,
-        ]
-        .map(|end| end.0);
-        let outcome = Outcome::from_program(no_rule | by_frame_pointer);
-        let expected = Outcome {
-            end: End::NoRule,
-            by_frame_pointer: true,
-        };
-        assert_eq!(outcome, Some(expected));
-        for (word, end) in [
-            (ProgramsEnd::WALK_REACHED_ROOT, End::Root),
-            (ProgramsEnd::WALK_NO_MAPPING, End::NoMapping),
-            (ProgramsEnd::WALK_READ_FAILED, End::ReadFailed),
-            (ProgramsEnd::WALK_TOO_DEEP, End::TooDeep),
-            (ProgramsEnd::WALK_NO_RULE, End::NoRule),
-        ] {
-            let outcome = Outcome::from_program(word.0);
-            let expected = Outcome {
-                end,
-                by_frame_pointer: false,
-            };
-            assert_eq!(outcome, Some(expected));
-        }
-        assert_eq!(Outcome::from_program(not_known), None);
-    }
 }

@@ -48,21 +48,3 @@ impl CallGraph {
         mode.0
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn modes_have_perfs_names() {
-        for (name, mode, code) in [
-            ("auto", CallGraph::Auto, Mode::CALL_GRAPH_AUTO),
-            ("fp", CallGraph::Fp, Mode::CALL_GRAPH_FP),
-            ("dwarf", CallGraph::Dwarf, Mode::CALL_GRAPH_DWARF),
-        ] {
-            assert_eq!(CallGraph::by_name(name), Ok(mode));
-            assert_eq!((mode.name(), mode.code()), (name, code.0));
-        }
-        assert!(CallGraph::by_name("lbr").is_err());
-    }
-}

@@ -152,15 +152,6 @@ impl Dumps {
 mod tests {
     use super::*;
 
-    fn dumped(id: u64, pid: u32, stack: &[u8]) -> Dumped {
-        let event = StackDump {
-            hash: id,
-            pid,
-            ..StackDump::default()
-        };
-        Dumped::from_event(&event, stack)
-    }
-
     #[test]
     fn a_copy_is_of_the_stack_that_a_program_sent() {
         let mut event = StackDump::default();
@@ -174,34 +165,5 @@ mod tests {
         let words = [0xff8, 0x1000, 0x1008, 0x1010].map(|address| dumped.stack.word(address));
         let [first, second] = [[1; 8], [2; 8]].map(u64::from_ne_bytes);
         assert_eq!(words, [None, Some(first), Some(second), None]);
-    }
-
-    #[test]
-    fn a_leaf_is_exact_if_a_program_says_so() {
-        let is_exact = |leaf_is_exact| {
-            let event = StackDump {
-                leaf_is_exact,
-                ..StackDump::default()
-            };
-            Dumped::from_event(&event, &[]).leaf_is_exact
-        };
-        assert!(is_exact(1) && !is_exact(0));
-    }
-
-    #[test]
-    fn copies_wait_while_there_is_room() {
-        let half = vec![0; MOST_BYTES / 2];
-        let mut dumps = Dumps::default();
-        assert!(dumps.add(dumped(10, 1, &half)).is_none());
-        assert!(dumps.add(dumped(11, 2, &half)).is_none());
-        let refused = dumps.add(dumped(12, 3, &half));
-        assert_eq!(refused.map(|dumped| dumped.id), Some(12));
-        assert_eq!(dumps.len(), 2);
-        let waits = |dumps: &Dumps| [10, 11, 12].map(|id| dumps.any(|dumped| dumped.id == id));
-        assert_eq!(waits(&dumps), [true, true, false]);
-        // What is walked makes room.
-        assert_eq!(dumps.take(|process| process.pid == 1).len(), 1);
-        assert!(dumps.add(dumped(12, 3, &half)).is_none());
-        assert_eq!(waits(&dumps), [false, true, true]);
     }
 }

@@ -99,21 +99,3 @@ impl Depths {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn languages_have_names() {
-        for (name, languages) in [
-            ("all", Languages::Known),
-            ("python", Languages::Python),
-            ("none", Languages::None),
-        ] {
-            assert_eq!(Languages::by_name(name), Ok(languages));
-            assert_eq!(languages.name(), name);
-        }
-        assert!(Languages::by_name("cobol").is_err());
-    }
-}

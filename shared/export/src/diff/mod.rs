@@ -126,24 +126,4 @@ mod tests {
             "{svg}"
         );
     }
-
-    #[test]
-    fn rates_of_events_are_called_by_the_event() {
-        let [before, after] = profiles().map(|mut profile| {
-            profile.meta.sampling = Some(Sampling {
-                event: "cache-misses".to_owned(),
-                rate: Rate::Period(1),
-            });
-            profile
-        });
-        let changes = diff(&before, &after).unwrap();
-        let table = written(|writer| {
-            let shown = Shown::Functions;
-            write_table(&before, &after, &changes, shown, 20, writer)
-        });
-        assert!(table.contains("In cache-misses per second"), "{table}");
-        let text = written(|writer| write_json(&before, &after, &changes, writer));
-        let object: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(object["unit"], "cache-misses per second");
-    }
 }

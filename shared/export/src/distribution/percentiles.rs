@@ -91,20 +91,3 @@ fn number(value: f64) -> String {
     };
     format!("{value:.decimals$}")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::number;
-
-    #[test]
-    fn three_digits_count() {
-        for (value, written) in [
-            (1234.5, "1234"),
-            (12.34, "12.3"),
-            (0.0123, "0.0123"),
-            (0.0, "0"),
-        ] {
-            assert_eq!(number(value), written);
-        }
-    }
-}

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used)]
-use profile::spans::{Apart, Bucket, Distribution, Histogram, Kind, Owner, Row, Scale};
+use profile::spans::{Apart, Distribution, Histogram, Kind, Owner, Row, Scale};
 
 use super::*;
 use crate::fixture::written;
@@ -74,41 +74,6 @@ fn more_than_32_rows_are_wider() {
         log2_of(&long, None, false),
         include_str!("golden/log2_wide.txt")
     );
-}
-
-/// bcc has the narrow layout for up to 32 rows.
-#[test]
-fn exactly_32_rows_are_narrow() {
-    // 2^31 µs.
-    let long = distribution(Scale::Microseconds, None, &[&[2_147_483_648_000]]);
-    let text = log2_of(&long, None, false);
-    let stars = "*".repeat(40);
-    let last = format!("2147483648 -> 4294967295 : 1        |{stars}|");
-    assert_eq!(text.lines().next_back(), Some(&*last));
-}
-
-#[test]
-fn a_bucket_without_spans_changes_nothing() {
-    let few = distribution(Scale::Microseconds, None, &[FEW]);
-    let mut more = few.clone();
-    let far = Scale::Microseconds.bucket(5_000_000_000_000);
-    more.rows[0].histogram.add_bucket(far, Bucket::default(), 0);
-    assert_eq!(log2_of(&more, None, true), log2_of(&few, None, true));
-    assert_eq!(percentiles_of(&more, None), percentiles_of(&few, None));
-}
-
-#[test]
-fn spans_that_share_a_bucket_count_as_their_mean() {
-    let one = distribution(Scale::Microseconds, None, &[&[1_000, 1_000, 1_000, 9_000]]);
-    let text = written(|writer| json::write(&one, None, writer));
-    assert!(text.contains("\"p50_ns\":1000,"), "{text}");
-}
-
-#[test]
-fn nothing_prints_as_bcc_prints_it() {
-    let none = distribution(Scale::Microseconds, None, &[&[]]);
-    assert_eq!(log2_of(&none, None, true), "\n");
-    assert_eq!(log2_of(&none, Some("12:34:56"), false), "\n12:34:56\n");
 }
 
 #[test]

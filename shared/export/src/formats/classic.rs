@@ -161,31 +161,6 @@ mod tests {
     }
 
     #[test]
-    fn golden_with_everything() {
-        let options = Options {
-            per_thread: true,
-            delimited: true,
-            annotate: true,
-            nanoseconds: true,
-            ..Options::default()
-        };
-        let text = classic(options);
-        assert!(text.starts_with(
-            "    main
-    -                worker (7/8)
-        999
-
-    schedule_[k]
-    --
-    [Missed User Stack]
-    -                my:thread (7/8)
-        1000
-
-"
-        ));
-    }
-
-    #[test]
     fn golden_with_wakers() {
         let options = Options {
             delimited: true,
@@ -216,21 +191,5 @@ mod tests {
 
 "
         );
-    }
-
-    #[test]
-    fn wakers_and_targets_have_thread_ids_where_threads_are_told_apart() {
-        let options = Options {
-            per_thread: true,
-            ..Options::default()
-        };
-        let text = written(|writer| Classic.write(&woken(), &options, writer).map(|_| ()));
-        for line in [
-            "    waker:           [timer]\n",
-            "    waker:           b 5/6\n",
-            "    target:          a 7/8\n",
-        ] {
-            assert!(text.contains(line), "{line}{text}");
-        }
     }
 }

@@ -62,13 +62,12 @@ pub fn write_samples(
 mod tests {
     use std::collections::BTreeMap;
 
-    use profile::folded::WAKER_DELIMITER;
-    use profile::{Idleness, Reason, Stack, StackId, State, ThreadId, Unit, Waker, Weight, Why};
+    use profile::{Stack, StackId, State, ThreadId, Unit, Waker, Weight};
     use proptest::prelude::*;
 
     use super::*;
     use crate::fixture::{blocked, sample, stack, weight, woken, written};
-    use crate::text::frames::{frame_names, thread_field, wakers};
+    use crate::text::frames::wakers;
 
     fn folded(profile: &Profile, options: Options) -> String {
         written(|writer| Folded.write(profile, &options, writer).map(|_| ()))
@@ -115,54 +114,6 @@ mod tests {
     }
 
     #[test]
-    fn processes_are_told_apart_where_threads_are_not() {
-        let mut profile = Profile::new(Unit::Samples);
-        for (comm, pid, tid) in [("t", 1, 2), ("t", 1, 3), ("t", 4, 0), ("u", 1, 2)] {
-            let mut sample = sample(&mut profile, comm, &["f"], &[], None);
-            sample.thread = Some(ThreadId { pid, tid });
-            profile.add(sample, weight(1));
-        }
-        let options = Options {
-            per_process: true,
-            ..Options::default()
-        };
-        assert_eq!(folded(&profile, options), "t-1;f 2\nt-4;f 1\nu-1;f 1\n");
-        let woken = folded(
-            &woken(),
-            Options {
-                nanoseconds: true,
-                ..options
-            },
-        );
-        assert_eq!(
-            woken,
-            "a-7;--;[still blocked] 1000\n\
-             a-7;main;wait_[o];--;wake;put;main;b-5;--;tick;[timer] 7000\n"
-        );
-        let both = Options {
-            per_thread: true,
-            ..options
-        };
-        assert!(folded(&profile, both).starts_with("t-1/2;f 1\nt-1/3;f 1\n"));
-    }
-
-    #[test]
-    fn what_is_too_short_is_told() {
-        let mut sink = Vec::new();
-        let written = Folded
-            .write(&blocked(), &Options::default(), &mut sink)
-            .unwrap();
-        assert_eq!(
-            written,
-            Written {
-                lines: 3,
-                dropped_lines: 1,
-                dropped_ns: 999
-            }
-        );
-    }
-
-    #[test]
     fn lines_equal_as_text_are_summed_before_the_division() {
         let mut profile = Profile::new(Unit::Nanoseconds);
         for tid in [1, 2] {
@@ -171,47 +122,6 @@ mod tests {
             profile.add(sample, weight(600));
         }
         assert_eq!(folded(&profile, Options::default()), "t;f 1\n");
-    }
-
-    #[test]
-    fn states_are_on_the_leaf_after_the_kernel_mark() {
-        let mut profile = Profile::new(Unit::Samples);
-        let blocked = Some(State::Blocked);
-        let blocked = sample(&mut profile, "t", &["f"], &["g"], blocked);
-        profile.add(blocked, weight(1));
-        let runnable = sample(&mut profile, "t", &[], &[], Some(State::Runnable));
-        profile.add(runnable, weight(2));
-        let options = Options {
-            annotate: true,
-            ..Options::default()
-        };
-        assert_eq!(
-            folded(&profile, options),
-            "t;[no stack]_[r] 2\nt;f;g_[k]_[o] 1\n"
-        );
-    }
-
-    #[test]
-    fn reasons_are_on_top_where_they_are_asked_for() {
-        let mut profile = Profile::new(Unit::Samples);
-        let state = Some(State::Blocked);
-        let mut blocked = sample(&mut profile, "t", &["f"], &["g"], state);
-        let why = Why {
-            reason: Reason::Lock,
-            detail: profile.names.text("mutex"),
-            object: None,
-            holder: None,
-            ended_by: None,
-            idleness: Idleness::Waiting,
-        };
-        blocked.labels = profile.labels_of(Some(why), false);
-        profile.add(blocked, weight(1));
-        let options = Options {
-            reasons: true,
-            ..Options::default()
-        };
-        assert_eq!(folded(&profile, options), "t;f;g;[lock: mutex]_[o] 1\n");
-        assert_eq!(folded(&profile, Options::default()), "t;f;g_[o] 1\n");
     }
 
     #[test]
@@ -316,74 +226,7 @@ mod tests {
         samples.collect()
     }
 
-    /// All lines, each made by itself.
-    fn one_by_one(profile: &Profile, options: &Options) -> String {
-        let field = |comm, thread| thread_field(profile, comm, thread, options.ids());
-        let names = |stack, state| frame_names(profile, stack, state, options);
-        let mut lines: BTreeMap<(String, String), u64> = BTreeMap::new();
-        for (sample, value) in profile.values() {
-            let mut path = names(sample.stack, sample.state);
-            for waker in wakers(profile, &sample) {
-                path.push(WAKER_DELIMITER.to_owned());
-                path.extend(names(waker.stack, None).into_iter().rev());
-                path.push(field(waker.comm, waker.thread));
-            }
-            let thread = field(sample.comm, sample.thread) + ";";
-            *lines.entry((thread, path.join(";"))).or_default() += value;
-        }
-        let line = |((thread, path), sum): (&(String, String), &u64)| {
-            let thread = match path.is_empty() {
-                true => thread.trim_end_matches(';'),
-                false => thread,
-            };
-            format!("{thread}{path} {sum}\n")
-        };
-        lines.iter().map(line).collect()
-    }
-
-    /// As [`samples`], of few names, which begin alike.
-    fn similar_samples() -> impl Strategy<Value = (Words, Vec<Words>)> {
-        let name = prop::sample::select(vec!["a", "a b", "a.c", "a:", "ab", "b"]);
-        let names = || prop::collection::vec(name.clone().prop_map(str::to_owned), 0..4);
-        let state = prop::sample::select(vec![None, Some(State::Running), Some(State::Blocked)]);
-        let thread = (1_u32..3).prop_map(|tid| ThreadId { pid: 1, tid });
-        let words = (name.clone(), thread, names(), names(), state).prop_map(
-            |(comm, thread, user, kernel, state)| Words {
-                comm: comm.to_owned(),
-                thread,
-                user,
-                kernel,
-                state,
-            },
-        );
-        (words.clone(), prop::collection::vec(words, 0..2))
-    }
-
     proptest! {
-        #[test]
-        fn lines_are_those_of_the_samples_and_in_order(
-            entries in prop::collection::vec((similar_samples(), 1_u64..100), 0..60),
-            per_thread: bool,
-            per_process: bool,
-            delimited: bool,
-            annotate: bool,
-        ) {
-            let mut profile = Profile::new(Unit::Nanoseconds);
-            for (words, value) in entries {
-                let sample = put(&mut profile, &words);
-                profile.add(sample, weight(value));
-            }
-            let options = Options {
-                per_thread,
-                per_process,
-                delimited,
-                annotate,
-                nanoseconds: true,
-                ..Options::default()
-            };
-            prop_assert_eq!(folded(&profile, options), one_by_one(&profile, &options));
-        }
-
         #[test]
         fn reads_back_as_written(
             entries in prop::collection::vec((samples(), 1_u64..u64::from(u32::MAX)), 0..20),

@@ -136,30 +136,15 @@ fn line(address: u64, name: &str, module: &str) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
-    use inferno::collapse::Collapse;
-    use inferno::collapse::perf::{Folder, Options as PerfOptions};
-    use profile::{FrameKind, Module, ModuleKind, Name, Rate, Sampling, State, Unit};
+    use profile::{FrameKind, Module, ModuleKind, Name, State, Unit};
 
     use super::*;
-    use crate::fixture::{blocked, sample, weight, woken, written};
-    use crate::folded::Folded;
+    use crate::fixture::{sample, weight, written};
 
     fn text(profile: &Profile) -> String {
         let options = Options::default();
         written(|writer| PerfScript.write(profile, &options, writer).map(drop))
-    }
-
-    /// What inferno makes of it.
-    fn collapsed(text: &str) -> String {
-        let mut options = PerfOptions::default();
-        options.include_tid = true;
-        let mut lines = Vec::new();
-        Folder::from(options)
-            .collapse(text.as_bytes(), &mut lines)
-            .unwrap();
-        String::from_utf8(lines).unwrap()
     }
 
     #[test]
@@ -191,67 +176,5 @@ mod tests {
              \t           f8c4f read_[o]+0x1f (/usr/lib/my_libc.so.6)\n\
              \t               0 main ([unknown])\n\n"
         );
-    }
-
-    /// All but what that reader changes: parameters of functions, short names, and stacks
-    /// without a frame.
-    #[test]
-    fn its_reader_has_our_folded_text() {
-        for profile in [blocked(), woken()] {
-            let options = Options {
-                per_thread: true,
-                nanoseconds: true,
-                ..Options::default()
-            };
-            let folded = written(|writer| Folded.write(&profile, &options, writer).map(drop));
-            let expected = folded
-                .replace("wait(int: char)", "wait")
-                .replace("[unnamed]-7/8 ", "[unnamed]-7/8;[no stack] ");
-            let mut expected: Vec<String> = expected
-                .lines()
-                .map(|line| match line.strip_prefix("a-7") {
-                    Some(rest) => format!("a_-7{rest}"),
-                    None => line.to_owned(),
-                })
-                .collect();
-            expected.sort();
-            let collapsed = collapsed(&text(&profile));
-            let mut lines: Vec<&str> = collapsed.lines().collect();
-            lines.sort_unstable();
-            assert_eq!(lines, expected);
-        }
-    }
-
-    #[test]
-    fn samples_are_time_where_they_are_of_a_clock() {
-        let mut profile = Profile::new(Unit::Samples);
-        let sample = sample(&mut profile, "aa", &["main"], &[], None);
-        profile.add(sample, weight(3));
-        assert!(collapsed(&text(&profile)).ends_with("main 3\n"));
-        profile.meta.sampling = Some(Sampling {
-            event: "cpu-clock".to_owned(),
-            rate: Rate::Frequency(1000),
-        });
-        assert!(collapsed(&text(&profile)).ends_with("main 3000000\n"));
-    }
-
-    #[test]
-    fn stacks_are_counted_once_though_they_are_two_samples() {
-        let options = Options::default();
-        let written = PerfScript.write(&blocked(), &options, &mut io::sink());
-        assert_eq!(written.unwrap().lines, 4);
-    }
-
-    #[test]
-    fn times_ascend() {
-        let text = text(&blocked());
-        let times = text.lines().filter(|line| line.contains(" [000] "));
-        let times = times.map(|line| {
-            let time = line.split(' ').nth(3).unwrap();
-            time.trim_end_matches(':').parse::<f64>().unwrap()
-        });
-        let times: Vec<f64> = times.collect();
-        assert_eq!(times.len(), 8);
-        assert!(times.is_sorted_by(|one, other| one < other), "{times:?}");
     }
 }

@@ -240,7 +240,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::fixture::{blocked, sample, weight, woken, written};
+    use crate::fixture::{sample, weight, written};
 
     fn read(profile: &Profile) -> Value {
         let options = Options::default();
@@ -324,54 +324,5 @@ mod tests {
         );
         assert_eq!(stacks(2), pairs(&[("main", 5), ("main;in", 11)]));
         assert_eq!(read["profiles"][0]["unit"], "nanoseconds");
-    }
-
-    #[test]
-    fn threads_of_one_name_are_one_among_all() {
-        let mut profile = Profile::new(profile::Unit::Nanoseconds);
-        for (tid, value) in [(8, 5), (9, 7)] {
-            let mut sample = sample(&mut profile, "a", &["main"], &[], None);
-            sample.thread = Some(ThreadId { pid: 7, tid });
-            profile.add(sample, weight(value));
-        }
-        let (name, sum, stacks) = &profiles(&read(&profile))[0];
-        assert_eq!((&**name, *sum), ("all threads", 12));
-        assert_eq!(*stacks, [("a;main".to_owned(), 12)]);
-    }
-
-    #[test]
-    fn the_file_is_called_by_the_tool_and_its_targets() {
-        let mut profile = blocked();
-        assert_eq!(read(&profile)["name"], "systemscope");
-        profile.meta.tool = "offcputime".to_owned();
-        profile.meta.targets = "PID 7".to_owned();
-        assert_eq!(read(&profile)["name"], "offcputime of PID 7");
-    }
-
-    #[test]
-    fn no_time_is_lost_and_wakers_are_on_top() {
-        let [(_, all, stacks), ..] = &profiles(&read(&blocked()))[..] else {
-            unreachable!("there is always one")
-        };
-        assert_eq!(*all, 2_500_999 + 1_000 + 999 + 3_000);
-        assert_eq!(stacks.iter().map(|(_, value)| value).sum::<u64>(), *all);
-        let [_, (name, _, stacks), ..] = &profiles(&read(&woken()))[..] else {
-            unreachable!("one of a state and one of none")
-        };
-        assert_eq!(name, "a-7/8 blocked");
-        assert_eq!(
-            stacks[0].0,
-            "main;wait;--;wake;put;main;b-5/6;--;tick;[timer]"
-        );
-    }
-
-    #[test]
-    fn samples_have_the_state_that_all_have() {
-        let mut profile = Profile::new(profile::Unit::Samples);
-        let sample = sample(&mut profile, "a", &["main"], &[], None);
-        profile.add(sample, weight(3));
-        let read = read(&profile);
-        assert_eq!(profiles(&read)[1].0, "a-7/8 running");
-        assert_eq!(read["profiles"][1]["unit"], "none");
     }
 }

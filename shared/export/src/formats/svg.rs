@@ -319,7 +319,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{sample, weight, woken, written};
+    use crate::fixture::{sample, weight, written};
 
     fn caption() -> Caption {
         Caption {
@@ -367,59 +367,6 @@ mod tests {
     }
 
     #[test]
-    fn leaves_are_coloured_by_state_and_callers_are_grey() {
-        let svg = graph(&STATES);
-        assert!(matches!(fill(&svg, "burn_[c]"), Some([r, g, b]) if r > g + 80 && r > b + 80));
-        assert!(matches!(fill(&svg, "sleep_[o]"), Some([r, _, b]) if b > r + 80));
-        assert!(matches!(fill(&svg, "burn_[r]"), Some([r, g, b]) if r > b + 80 && g > b + 80));
-        for name in ["all", "t", "main"] {
-            assert!(
-                matches!(fill(&svg, name), Some([r, g, b]) if r.abs_diff(b) < 30 && r.abs_diff(g) < 30)
-            );
-        }
-    }
-
-    #[test]
-    fn reasons_have_shades_of_blue() {
-        let [lock, sleep] = ["[lock: mutex]_[o]", "[sleep: for a time]_[o]"].map(colour);
-        for shade in [lock, sleep] {
-            assert!(shade.b > shade.g && shade.g > shade.r, "{shade:?}");
-        }
-        assert!(lock.b + 30 < sleep.b && lock.r + 30 < sleep.r);
-        assert_eq!(blue_of_reason("[luck: mutex]_[o]"), None);
-        let idle = colour("[sleep: for a time (idle)]_[o]");
-        assert!(idle.b > idle.r && idle.r > sleep.r + 10, "{idle:?}");
-    }
-
-    #[test]
-    fn what_calls_others_is_a_warm_grey_in_every_shade() {
-        for number in 0..100 {
-            let shade = colour(&format!("f{number}"));
-            assert!(shade.r > shade.g && shade.g > shade.b, "{shade:?}");
-        }
-    }
-
-    /// Among the test vectors that its authors publish.
-    #[test]
-    fn names_are_hashed_by_fnv_1a() {
-        assert_eq!(hash("foobar"), 0x8594_4171_f739_67e8);
-    }
-
-    #[test]
-    fn functions_of_pythons_are_green() {
-        let mut profile = Profile::new(Unit::Samples);
-        let mut sample = sample(&mut profile, "t", &[], &[], None);
-        let frame = profile.frame("main", FrameKind::Python);
-        sample.stack.user = profile.stacks.add([frame]);
-        profile.add(sample, weight(1));
-        let svg = written(|writer| {
-            let written = Svg.write(&profile, &Options::default(), writer);
-            written.map(|_| ())
-        });
-        assert!(matches!(fill(&svg, "main"), Some([r, g, b]) if g > r + 20 && g > b + 20));
-    }
-
-    #[test]
     fn widths_and_captions_are_told() {
         let svg = graph(&STATES);
         assert!(svg.contains("<title>main (10,000 µs, 100.00%)</title>"));
@@ -427,47 +374,6 @@ mod tests {
         assert!(svg.contains("&lt;worker&gt; &amp; co") && svg.contains("widths are µs"));
         // The controls of the interactive graph.
         assert!(svg.contains("id=\"search\"") && svg.contains("function zoom("));
-    }
-
-    #[test]
-    fn colours_and_captions_suit_what_was_measured() {
-        let profile = |unit, state| {
-            let mut profile = Profile::new(unit);
-            let sample = sample(&mut profile, "t", &["f"], &[], state);
-            profile.add(sample, weight(1));
-            profile
-        };
-        for (profile, colours, title, subtitle) in [
-            (
-                profile(Unit::Samples, None),
-                Colours::OnCpu,
-                "Where all threads run",
-                "widths: samples",
-            ),
-            (
-                profile(Unit::Nanoseconds, None),
-                Colours::OffCpu,
-                "Where all threads are off the CPU",
-                "widths: µs",
-            ),
-            (
-                profile(Unit::Nanoseconds, Some(State::Running)),
-                Colours::States,
-                "Where the time of all threads goes",
-                "widths: µs; red: on a CPU",
-            ),
-            (
-                woken(),
-                Colours::Wakeups,
-                "Who ended the waits of all threads",
-                "below the --: where it waited",
-            ),
-        ] {
-            assert_eq!(Colours::of(&profile), colours);
-            let caption = Caption::of(&profile, colours, &Measure::of(&profile));
-            assert_eq!(caption.title, title);
-            assert!(caption.subtitle.starts_with(subtitle), "{caption:?}");
-        }
     }
 
     #[test]

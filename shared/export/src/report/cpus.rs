@@ -123,12 +123,6 @@ mod tests {
     use crate::report::tests::run;
 
     #[test]
-    fn where_none_came_or_went_none_is_left_out() {
-        let text = written(|writer| write(&run(), &Cpus::default(), writer));
-        assert!(!text.contains("Left out"), "{text}");
-    }
-
-    #[test]
     fn golden() {
         let cpu = |number, idle_ns, interrupts_ns, stolen_ns| Cpu {
             number,

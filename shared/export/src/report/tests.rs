@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use profile::merge::{Excess, Sampled, Unseen};
 use profile::{
-    Clock, Idleness, Lengths, Profile, Reason, Sample, Sampling, State, Thread, ThreadId, Unit,
-    Weight, Why, marker,
+    Clock, Idleness, Profile, Reason, Sample, State, Thread, ThreadId, Unit, Why, marker,
 };
 
 use super::*;
@@ -104,62 +103,6 @@ fn golden_thread() {
     );
 }
 
-/// Half of what was blocked and all that was runnable in intervals below -m, sampled.
-#[test]
-fn golden_sampled_thread() {
-    let (mut profile, mut thread) = worker();
-    let labels = profile.labels_of(None, true);
-    let samples = |value: u64, events| Weight {
-        value,
-        events,
-        ..Weight::default()
-    };
-    let [running, runnable, below, blocked] = thread.stacks[..] else {
-        unreachable!("as above")
-    };
-    let runnable_in = Sample {
-        state: Some(State::Runnable),
-        labels,
-        ..blocked.0
-    };
-    let why = profile.why(&blocked.0);
-    let blocked_in = Sample {
-        labels: profile.labels_of(why, true),
-        ..blocked.0
-    };
-    thread.stacks = vec![
-        (running.0, samples(2_000_000_000, 98)),
-        (runnable_in, samples(400_000_000, 400)),
-        (runnable.0, weight(100_000_000)),
-        (below.0, weight(100_000_000)),
-        (blocked.0, blocked.1),
-        (blocked_in, samples(400_000_000, 400)),
-    ];
-    thread.unseen = Unseen {
-        running_ns: 0,
-        runnable_ns: 100_000_000,
-        blocked_ns: 100_000_000,
-    };
-    thread.sampled = Sampled {
-        runnable_ns: 400_000_000,
-        blocked_ns: 400_000_000,
-        intervals: 800,
-    };
-    let row = Row {
-        profile: &profile,
-        thread: &thread,
-        role: "worker",
-    };
-    let run = Run {
-        short_are_sampled: true,
-        ..run()
-    };
-    assert_eq!(
-        written(|writer| write_thread(&run, "/bin/server -x", &row, writer)),
-        include_str!("golden/sampled_thread.txt")
-    );
-}
-
 fn process<'a>(profile: &'a Profile, threads: &'a [ThreadProfile]) -> Process<'a> {
     let row = |thread| Row {
         profile,
@@ -222,58 +165,6 @@ fn everything_that_went_wrong_is_told() {
     ] {
         assert!(text.contains(said), "{said}\n{text}");
     }
-}
-
-#[test]
-fn a_run_is_what_the_merged_profiles_say() {
-    let mut profile = Profile::new(Unit::Nanoseconds);
-    profile.meta.window.length_ns = 2_000_000_000;
-    profile.meta.lengths = Some(Lengths {
-        least: 5_000,
-        most: u64::MAX,
-        short_are_sampled: false,
-    });
-    profile.meta.sampling = Some(Sampling {
-        event: "cpu-clock".to_owned(),
-        rate: Rate::Period(10_000_000),
-    });
-    let run = Run::of(&Merged {
-        profile,
-        threads: Vec::new(),
-        unclocked: Unclocked::default(),
-        on_cpu_lost: Losses::default(),
-        off_cpu_lost: Losses::default(),
-    });
-    // Nobody had said how long it was to be.
-    let two_seconds = Duration::from_secs(2);
-    assert_eq!((run.requested, run.measured), (two_seconds, two_seconds));
-    // 5,000 ns; a second has 100 periods of 10 ms.
-    assert_eq!((run.min_block_us, run.frequency), (5, 100));
-}
-
-#[test]
-fn only_what_has_a_stack_is_covered() {
-    let (_, mut thread) = worker();
-    let names = columns::COLUMNS.map(|column| column.name);
-    let place = names.iter().position(|name| *name == "covered").unwrap();
-    let covered = |thread: &ThreadProfile| columns::cells(thread, "worker")[place].clone();
-    // 2 s running and 0.5 s runnable, of 10 s.
-    thread.stacks.truncate(2);
-    assert_eq!(covered(&thread), "25.0");
-    thread.lifetime_ns = 0;
-    assert_eq!(covered(&thread), "-");
-}
-
-#[test]
-fn where_one_thread_is_all_there_are_no_sums_and_nothing_is_left_out() {
-    let (profile, thread) = worker();
-    let threads = [thread];
-    let process = process(&profile, &threads);
-    let table = written(|writer| write_table(&run(), &process, 1, writer));
-    assert!(!table.contains("1 thread"), "{table}");
-    assert!(!table.contains("more thread"), "{table}");
-    let analysis = written(|writer| write_process(&run(), &process, writer));
-    assert!(!analysis.contains("Files of their own"), "{analysis}");
 }
 
 #[test]
@@ -355,37 +246,6 @@ fn of_waiting(waits: &[Wait<'_>]) -> String {
 }
 
 #[test]
-fn what_is_not_pythons_lock_has_no_column() {
-    let mutex = (State::Blocked, Reason::Lock, "mutex", Idleness::Waiting, 7);
-    let text = of_waiting(&[mutex]);
-    assert!(!text.contains("GIL"), "{text}");
-}
-
-#[test]
-fn what_waits_for_a_cpu_for_a_reason_waits_for_its_quota() {
-    let quota = |time| {
-        let (state, reason) = (State::Runnable, Reason::Throttle);
-        (state, reason, "CPU quota", Idleness::Waiting, time)
-    };
-    let text = of_waiting(&[quota(2), quota(3)]);
-    let expected = "\nHeld up most by the CPU quota of its cgroup: 5.000 s (83.3 %) of the 6.000 s";
-    assert!(text.contains(expected), "{text}");
-}
-
-#[test]
-fn where_nothing_tells_whether_there_was_work_that_is_told() {
-    let unknown = |time| {
-        let (state, reason) = (State::Blocked, Reason::Unknown);
-        (state, reason, "blocked", Idleness::Unknown, time)
-    };
-    let text = of_waiting(&[unknown(2), unknown(1)]);
-    assert!(
-        text.contains("(Whether they had work in 3.000 s more,"),
-        "{text}"
-    );
-}
-
-#[test]
 fn what_waits_for_somebody_who_is_measured_is_not_held_up_by_that() {
     let child = |detail| (State::Blocked, Reason::Child, detail, Idleness::Waiting, 8);
     let by_child = "Held up most by child: process: 8.000 s";
@@ -403,51 +263,6 @@ fn what_waits_for_somebody_who_is_measured_is_not_held_up_by_that() {
     let text = |processes| written(|writer| write_processes(&run(), &known, processes, 5, writer));
     assert!(text(&processes[..1]).contains(by_child));
     assert!(text(&processes).contains("Nothing held it up"));
-}
-
-#[test]
-fn of_a_process_the_longest_wait_with_work_comes_before_idle_ones() {
-    let (mut profile, idle) = worker();
-    let mutex = (State::Blocked, Reason::Lock, "mutex", Idleness::Waiting, 1);
-    let threads = [waiting(&mut profile, &idle, &[mutex]), idle];
-    let before = BTreeMap::new();
-    let known = Known::new(&profile, &before);
-    let processes = [process(&profile, &threads)];
-    let text = written(|writer| write_processes(&run(), &known, &processes, 5, writer));
-    let longest = text.contains("     1.000  [lock: mutex] ");
-    assert!(longest && !text.contains("[sleep"), "{text}");
-}
-
-#[test]
-fn reasons_that_are_not_listed_are_one_row_with_their_sums() {
-    let details: Vec<String> = (1..=14).map(|number| format!("lock {number}")).collect();
-    let waits = details.iter().zip(1..).map(|(detail, time)| {
-        let (state, reason) = (State::Blocked, Reason::Lock);
-        (state, reason, detail.as_str(), Idleness::Waiting, time)
-    });
-    let text = of_waiting(&waits.collect::<Vec<_>>());
-    // Of 105 s the two shortest, 1 s and 2 s; all of it has stacks.
-    assert!(
-        text.contains("     3.000    2.9      1  2 other reasons\n"),
-        "{text}"
-    );
-    assert!(
-        text.contains("     0.000    0.0      0  without a stack\n"),
-        "{text}"
-    );
-}
-
-#[test]
-fn where_nobody_says_how_long_that_is_not_told() {
-    let run = Run {
-        requested: Duration::from_secs(10),
-        ..run()
-    };
-    let told = numbers::settings(&run);
-    assert!(
-        told.starts_with("10.000 s measured, ended by the user;"),
-        "{told}"
-    );
 }
 
 #[test]

@@ -109,66 +109,6 @@ mod tests {
         rows.iter().map(node).collect()
     }
 
-    /// IDs with their depths.
-    fn told(nodes: &[Node], limit: usize) -> Vec<(u32, usize)> {
-        let listed = listed(nodes, limit).into_iter();
-        listed
-            .map(|Listed { place, depth }| (nodes[place].pid, depth))
-            .collect()
-    }
-
-    #[test]
-    fn children_stand_below_their_parents_by_their_starts() {
-        let nodes = nodes(&[
-            (9, 1, 5, 0),
-            (1, 0, 0, 0),
-            (3, 1, 4, 0),
-            (4, 9, 6, 0),
-            (2, 77, 3, 0),
-        ]);
-        let all = [(1, 0), (3, 1), (9, 1), (4, 2), (2, 0)];
-        assert_eq!(told(&nodes, 5), all);
-        assert_eq!(told(&nodes, 99), all);
-        assert!(told(&[], 5).is_empty());
-    }
-
-    #[test]
-    fn of_one_moment_the_older_and_then_the_lower_id_is_first() {
-        let mut nodes = nodes(&[(7, 0, 0, 0), (5, 0, 0, 0), (6, 0, 0, 0)]);
-        nodes[2].start_ticks = 9;
-        assert_eq!(told(&nodes, 3), [(5, 0), (7, 0), (6, 0)]);
-    }
-
-    #[test]
-    fn the_busiest_are_listed_with_their_ancestors() {
-        let nodes = nodes(&[
-            (1, 0, 0, 1),
-            (2, 1, 1, 2),
-            (3, 2, 2, 50),
-            (4, 2, 3, 40),
-            (5, 1, 4, 3),
-        ]);
-        assert_eq!(told(&nodes, 1), [(1, 0), (2, 1), (3, 2)]);
-        assert_eq!(told(&nodes, 2), [(1, 0), (2, 1), (3, 2), (4, 2)]);
-        assert!(told(&nodes, 0).is_empty());
-    }
-
-    #[test]
-    fn long_lines_of_ancestors_are_cut() {
-        let line: Vec<_> = (1..=100_u32)
-            .map(|pid| (pid, pid - 1, u64::from(pid), u64::from(pid)))
-            .collect();
-        let told = told(&nodes(&line), 1);
-        assert_eq!(told.len(), 1 + MOST_ANCESTORS);
-        assert_eq!(told.last(), Some(&(100, MOST_ANCESTORS)));
-    }
-
-    #[test]
-    fn those_that_are_each_others_ancestors_are_listed_once() {
-        let nodes = nodes(&[(1, 3, 1, 0), (2, 1, 2, 0), (3, 2, 3, 0), (4, 4, 0, 0)]);
-        assert_eq!(told(&nodes, 4), [(4, 0), (1, 0), (2, 1), (3, 2)]);
-    }
-
     proptest! {
         #[test]
         fn each_is_listed_once_whatever_is_said_of_parents(

@@ -20,15 +20,6 @@ fn cut(chain: &[Link<u8>]) -> Vec<Mixed<u8>> {
 }
 
 #[test]
-fn native_frames_alone_stay_as_they_are() {
-    let all = [Native(0), Native(1), Native(2), Native(3)];
-    assert_eq!(both(&[]), [all, all]);
-    // What has no frames says nothing of native ones.
-    assert_eq!(both(&[Anchor(1150), Anchor(5)]), [all, all]);
-    assert_eq!(interleave::<u8>(LEAF, &[], 0, true, &[], true), []);
-}
-
-#[test]
 fn frames_stand_in_place_of_what_runs_them() {
     let chain = [Python(1), Python(2), Anchor(1100), Python(3), Anchor(1299)];
     let [replaced, shown] = both(&chain);
@@ -45,85 +36,6 @@ fn frames_stand_in_place_of_what_runs_them() {
     ];
     assert_eq!(shown, expected);
     assert_eq!(cut(&chain), replaced);
-}
-
-#[test]
-fn the_leaf_and_the_root_have_frames_too() {
-    let chain = [Python(1), Anchor(1000), Python(2), Anchor(u64::MAX)];
-    let [replaced, shown] = both(&chain);
-    assert_eq!(replaced, [Frame(1), Native(1), Native(2), Frame(2)]);
-    let expected = [
-        Frame(1),
-        Native(0),
-        Native(1),
-        Native(2),
-        Frame(2),
-        Native(3),
-    ];
-    assert_eq!(shown, expected);
-}
-
-#[test]
-fn a_native_frame_may_run_several_segments() {
-    let chain = [Python(1), Anchor(1110), Python(2), Anchor(1120)];
-    let [replaced, shown] = both(&chain);
-    let expected = [Native(0), Frame(1), Frame(2), Native(2), Native(3)];
-    assert_eq!(replaced, expected);
-    assert_eq!(shown[1..4], [Frame(1), Frame(2), Native(1)]);
-}
-
-#[test]
-fn frames_above_where_the_native_walk_ended_come_after_it() {
-    let chain = [
-        Python(1),
-        Anchor(1150),
-        Python(2),
-        Anchor(1300),
-        Python(3),
-        Anchor(1400),
-    ];
-    let expected = [
-        Native(0),
-        Frame(1),
-        Native(2),
-        Native(3),
-        Unanchored,
-        Frame(2),
-        Frame(3),
-    ];
-    assert_eq!(cut(&chain), expected);
-    // That the chain was cut short as well places no more of it.
-    assert_eq!(cut(&[&chain[..], &[Python(4)]].concat())[7..], [Frame(4)]);
-    // The last frames of a walk have no places at all.
-    let none = interleave(LEAF, &CFAS, 9, true, &chain[3..], false);
-    assert_eq!(none[9..], [Unanchored, Frame(3)]);
-}
-
-#[test]
-fn a_chain_that_was_cut_short_goes_on_where_it_was_seen_last() {
-    let chain = [Python(1), Anchor(1150), Python(2), Python(3)];
-    let [replaced, shown] = both(&chain);
-    let expected = [
-        Native(0),
-        Frame(1),
-        Frame(2),
-        Frame(3),
-        Native(2),
-        Native(3),
-    ];
-    assert_eq!(replaced, expected);
-    assert_eq!(shown[1..5], [Frame(1), Native(1), Frame(2), Frame(3)]);
-    // It was seen nowhere.
-    let expected = [
-        Native(0),
-        Native(1),
-        Native(2),
-        Native(3),
-        Unanchored,
-        Frame(2),
-        Frame(3),
-    ];
-    assert_eq!(both(&chain[2..]), [expected, expected]);
 }
 
 #[test]

@@ -121,28 +121,6 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_mapped_whole_and_not_for_longer_than_it_is_used() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(b"types").unwrap();
-        let path = file.path().to_str().unwrap();
-        let is_mapped = || {
-            fs::read_to_string("/proc/self/maps")
-                .unwrap()
-                .contains(path)
-        };
-        let mapped = Mapped::whole(file.as_file()).unwrap();
-        assert_eq!(mapped.bytes(), b"types");
-        assert!(is_mapped());
-        drop(mapped);
-        assert!(!is_mapped());
-    }
-
-    #[test]
-    fn who_names_no_types_needs_no_file() {
-        assert!(KernelTypes::named(&[]).is_none());
-    }
-
-    #[test]
     fn some_types_are_as_among_all() {
         let some = KernelTypes::named(&NAMES).unwrap();
         let length = fs::metadata(some.path()).unwrap().len();

@@ -171,28 +171,3 @@ impl Event {
             })
     }
 }
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn knows_perfs_names() {
-        assert_eq!(Event::by_name("cpu-clock"), Ok(Event::CPU_CLOCK));
-        assert_eq!(Event::CPU_CLOCK.name, "cpu-clock");
-        let clocks = EVENTS.iter().filter(|event| event.is_clock());
-        let clocks: Vec<_> = clocks.map(|event| event.name).collect();
-        assert_eq!(clocks, ["cpu-clock", "task-clock"]);
-        assert!(Event::CPU_CLOCK.is_counted() || crate::check_privileges().is_err());
-        assert_eq!(
-            Event::by_name("cycles").unwrap().config,
-            Event::CPU_CYCLES.config
-        );
-        assert!(
-            Event::by_name("cpu clock")
-                .unwrap_err()
-                .contains("page-faults")
-        );
-    }
-}

@@ -284,30 +284,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn whoever_is_inside_is_the_first_if_nobody_was_before() {
-        let targets = |await_members| Targets {
-            cgroups: vec![root()],
-            await_members,
-            ..Targets::default()
-        };
-        let all = targets(true);
-        let object = object(&all);
-        let first = all.first_variable(&object).unwrap();
-        // Nobody is in a target yet.
-        all.look_for_members(&object).unwrap();
-        assert_eq!(first.get(), 0);
-        all.add_cgroup(&root(), &object).unwrap();
-        targets(false).look_for_members(&object).unwrap();
-        assert_eq!(first.get(), 0);
-        let before = monotonic_ns();
-        all.look_for_members(&object).unwrap();
-        assert!(first.get() >= before);
-        first.set(1);
-        all.look_for_members(&object).unwrap();
-        assert_eq!(first.get(), 1);
-    }
-
     fn route(awaited: &[AwaitedCgroup]) -> Vec<(u64, String, u64)> {
         let places = Route::to(awaited).places.into_iter();
         places
@@ -335,18 +311,6 @@ mod tests {
             assert_eq!(route[0], place(first, "a", 0));
         }
         assert_eq!(route(&[at("/")]), []);
-    }
-
-    #[test]
-    fn units_and_containers_have_names_alone() {
-        let unit = AwaitedCgroup::OfUnit("nginx.service".to_owned());
-        let level = u64::from(AwaitedLevel::LEVEL_AMONG_UNITS.0);
-        assert_eq!(route(&[unit]), [(level, "nginx.service".to_owned(), 0)]);
-        let container = AwaitedCgroup::OfContainer("0a".to_owned());
-        let names = route(&[container]);
-        assert_eq!(names.len(), AROUND_ID.len());
-        let anywhere = u64::from(AwaitedLevel::LEVEL_ANYWHERE.0);
-        assert!(names.contains(&(anywhere, "docker-0a.scope".to_owned(), 0)));
     }
 
     #[test]

@@ -26,17 +26,3 @@ pub(super) fn open(path: &Path) -> Result<MapHandle> {
         ))),
     }
 }
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_pinned_map_is_named() {
-        for path in ["/no such file", "/proc/self/stat"] {
-            let error = open(Path::new(path)).err().unwrap().to_string();
-            assert!(error.contains(path), "{error}");
-        }
-    }
-}

@@ -31,11 +31,10 @@ const MOST_CAPTURES: usize = 64;
 /// The most rows of a kind.
 const MOST_ROWS: usize = 1 << 24;
 
-/// The messages, generated.
-mod proto {
-    #![allow(missing_docs, unreachable_pub, clippy::all, clippy::restriction)]
-    include!(concat!(env!("OUT_DIR"), "/systemscope.capture.rs"));
-}
+#[rustfmt::skip]
+#[allow(missing_docs, unreachable_pub, clippy::all, clippy::restriction)]
+#[path = "messages.rs"]
+mod proto;
 
 /// Why a capture could not be read.
 #[derive(Debug, Error)]

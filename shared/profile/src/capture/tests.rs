@@ -237,21 +237,6 @@ fn one_that_is_cut_off_anywhere_is_said_to_be() {
 }
 
 #[test]
-fn what_came_before_it_was_cut_off_can_be_read() {
-    let names = |names: &[&str]| {
-        let names = names.iter().map(|name| (*name).to_owned()).collect();
-        Kind::Names(proto::Names { names })
-    };
-    let bytes = of_records([names(&["a", "b"]), names(&["c"])]);
-    let partials = read_what_is_whole(&bytes[..]).unwrap();
-    let [Partial { profile, error }] = &partials[..] else {
-        unreachable!("there is one")
-    };
-    assert!(profile.names.iter().map(|name| &**name).eq(["a", "b", "c"]));
-    assert!(matches!(error, Some(Error::CutOff)));
-}
-
-#[test]
 fn captures_behind_each_other_are_read_one_by_one() {
     let first = capture(&profile());
     let mut second = Profile::new(Unit::Samples);
@@ -274,25 +259,6 @@ fn captures_behind_each_other_are_read_one_by_one() {
     assert_eq!(read_what_is_whole(&many[..]).unwrap().len(), MOST_CAPTURES);
 }
 
-#[test]
-fn what_is_no_capture_or_of_a_later_version_is_refused() {
-    for bytes in [
-        &b"#!/bin/sh\n"[..],
-        b"\x89PNG\r\n",
-        b"\x89scope\r\n\x01",
-        b"a;b 1\n",
-    ] {
-        assert!(matches!(read(bytes), Err(Error::NotACapture)));
-    }
-    let mut later = capture(&profile());
-    later[MAGIC.len()] = VERSION + 1;
-    let error = read(&later[..]).unwrap_err();
-    assert!(matches!(error, Error::LaterVersion(2)));
-    assert!(error.to_string().contains("use a later one"));
-    later[MAGIC.len()] = 0;
-    assert!(matches!(read(&later[..]), Err(Error::NotACapture)));
-}
-
 /// Why a capture is not read to its end.
 fn damage(bytes: &[u8]) -> &'static str {
     match read(bytes) {
@@ -310,17 +276,6 @@ fn a_length_is_only_a_claim() {
     // As long as it may be, and not there.
     let longest = [0x80, 0x80, 0x80, 0x08];
     assert!(matches!(read(&of_bytes(&longest)[..]), Err(Error::CutOff)));
-}
-
-#[test]
-fn a_record_that_is_cut_off_is_not_called_damaged() {
-    let names = vec!["name".to_owned()];
-    let record = proto::Record {
-        kind: Some(Kind::Names(proto::Names { names })),
-    };
-    let bytes = record.encode_length_delimited_to_vec();
-    let cut = &bytes[..bytes.len() - 1];
-    assert!(matches!(read(&of_bytes(cut)[..]), Err(Error::CutOff)));
 }
 
 /// Fails once, and then ends.

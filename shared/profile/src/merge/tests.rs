@@ -3,9 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{
-    Clock, Frame, FrameKind, Idleness, Lengths, Module, ModuleKind, Rate, Reason, Sampling, Weight,
-};
+use crate::{Clock, FrameKind, Lengths, Weight};
 
 const ID: ThreadId = ThreadId { pid: 10, tid: 11 };
 
@@ -111,125 +109,6 @@ fn samples_are_scaled_to_the_clock_and_the_rest_has_frames_of_its_own() {
     let longest = thread.longest_blocked(&merged.profile).unwrap();
     let leaf = leaf(&merged, longest.sample);
     assert_eq!((leaf, longest.time_ns), ("sleep", 6_000_000));
-}
-
-#[test]
-fn running_without_a_sample_is_shown_as_such() {
-    let merged = merge(
-        vec![thread(ID, "t", 0, [42_000, 0, 0])],
-        samples(&[]),
-        times(&[]),
-    );
-    assert_eq!(widths(&merged), [(marker::NO_SAMPLE, State::Running, 42)]);
-}
-
-#[test]
-fn time_without_a_stack_is_not_the_longest_stack() {
-    let merged = merge(
-        vec![thread(ID, "t", 0, [0, 0, 5_000_000])],
-        samples(&[]),
-        times(&[(ID, "read", Some(State::Blocked), 1_000_000)]),
-    );
-    let longest = merged.threads[0].longest_blocked(&merged.profile).unwrap();
-    let leaf = leaf(&merged, longest.sample);
-    assert_eq!((leaf, longest.time_ns), ("read", 1_000_000));
-}
-
-#[test]
-fn time_without_a_stack_is_in_the_order_of_names() {
-    let (runnable, blocked) = (State::Runnable, State::Blocked);
-    let merged = merge(
-        vec![thread(ID, "t", 0, [1_000, 5_000, 7_000])],
-        samples(&[]),
-        // Capitals come before brackets.
-        times(&[
-            (ID, "Wait", Some(runnable), 2_000),
-            (ID, "Wait", Some(blocked), 3_000),
-        ]),
-    );
-    assert_eq!(
-        widths(&merged),
-        [
-            (marker::NO_SAMPLE, State::Running, 1),
-            ("Wait", runnable, 2),
-            (marker::RUNNABLE_BELOW, runnable, 3),
-            ("Wait", blocked, 3),
-            (marker::BLOCKED_BELOW, blocked, 4),
-        ]
-    );
-}
-
-#[test]
-fn a_stack_of_no_samples_has_no_time() {
-    let merged = merge(
-        vec![thread(ID, "t", 0, [1_000, 0, 0])],
-        samples(&[(ID, "f", None, 0)]),
-        times(&[]),
-    );
-    assert_eq!(widths(&merged), [(marker::NO_SAMPLE, State::Running, 1)]);
-}
-
-#[test]
-fn the_longest_stack_is_one_with_work_if_there_is_any() {
-    let blocked = Some(State::Blocked);
-    let mut off_cpu = times(&[(ID, "poll", blocked, 6_000_000)]);
-    let why = Why {
-        reason: Reason::Events,
-        detail: off_cpu.names.text("poll"),
-        object: None,
-        holder: None,
-        ended_by: None,
-        idleness: Idleness::Idle,
-    };
-    let labels = off_cpu.labels_of(Some(why), false);
-    off_cpu
-        .samples
-        .replace_keys(|sample| Some(Sample { labels, ..*sample }));
-    let longest = |off_cpu: &Profile| {
-        let clocks = vec![thread(ID, "t", 0, [0, 0, 7_000_000])];
-        let merged = merge(clocks, samples(&[]), off_cpu.clone());
-        let longest = merged.threads[0].longest_blocked(&merged.profile).unwrap();
-        leaf(&merged, longest.sample).to_owned()
-    };
-    assert_eq!(longest(&off_cpu), "poll");
-    let (poll, _) = off_cpu.values().next().unwrap();
-    let lock = off_cpu.frame("lock", FrameKind::User);
-    let lock = Sample {
-        stack: Stack {
-            user: off_cpu.stacks.add([lock]),
-            ..Stack::default()
-        },
-        labels: None,
-        ..poll
-    };
-    let value = 1_000_000;
-    let weight = Weight {
-        value,
-        ..Weight::default()
-    };
-    off_cpu.add(lock, weight);
-    assert_eq!(longest(&off_cpu), "lock");
-}
-
-#[test]
-fn what_is_said_of_both_is_what_each_says() {
-    let (mut on_cpu, mut off_cpu) = (samples(&[]), times(&[]));
-    let sampling = Some(Sampling {
-        event: "cpu-clock".to_owned(),
-        rate: Rate::Frequency(49),
-    });
-    on_cpu.meta.sampling.clone_from(&sampling);
-    off_cpu.meta.tool = "offcputime".to_owned();
-    let bursts = |state, percent| Bursts { state, percent };
-    on_cpu.meta.bursts = vec![bursts(None, 150)];
-    let runnable = bursts(Some(State::Runnable), 200);
-    off_cpu.meta.bursts = vec![runnable, bursts(None, 300)];
-    let meta = merge(Vec::new(), on_cpu, off_cpu).profile.meta;
-    assert_eq!((&*meta.tool, meta.sampling), ("wallclock", sampling));
-    // Where states are not told apart one runs, or is blocked.
-    let running = bursts(Some(State::Running), 150);
-    let blocked = bursts(Some(State::Blocked), 300);
-    assert_eq!(meta.bursts, [running, runnable, blocked]);
 }
 
 #[test]
@@ -356,83 +235,6 @@ fn samples_of_short_waits_make_up_what_the_others_leave() {
 }
 
 #[test]
-fn functions_of_one_name_are_one_however_they_were_measured() {
-    let (ms, blocked) = (1_000_000, State::Blocked);
-    let mut off_cpu = sampled_times(&[("read", blocked, 3 * ms, 0), ("read", blocked, ms, 1)]);
-    let [path, name] = ["m", "read"].map(|text| off_cpu.names.text(text));
-    let module = Some(off_cpu.modules.id(Module {
-        path,
-        build_id: None,
-        kind: ModuleKind::File,
-    }));
-    let of_module = off_cpu.frames.id(Frame {
-        module,
-        ..Frame::named(name, FrameKind::User)
-    });
-    let user = off_cpu.stacks.add([of_module]);
-    // That of the intervals that were sampled.
-    off_cpu.samples.replace_keys(|sample| {
-        let mut sample = *sample;
-        if sample.labels.is_some() {
-            sample.stack.user = user;
-        }
-        Some(sample)
-    });
-    let merged = merge(
-        vec![thread(ID, "t", 0, [0, 0, 4 * ms])],
-        samples(&[]),
-        off_cpu,
-    );
-    let times = merged.threads[0].stack_times(&merged.profile);
-    let times: Vec<u64> = times.iter().map(|stack| stack.time_ns).collect();
-    assert_eq!(times, [4 * ms]);
-}
-
-#[test]
-fn samples_stand_for_no_more_than_they_can() {
-    let ms = 1_000_000;
-    let blocked = State::Blocked;
-    // A second was lost. Of what was sampled a period may be missing, and what was open.
-    let merged = merge(
-        vec![thread(ID, "t", 0, [0, 0, 1000 * ms])],
-        samples(&[]),
-        sampled_times(&[("lock", blocked, 4 * ms, 4)]),
-    );
-    let below = (marker::BLOCKED_BELOW, blocked, 994_000);
-    assert_eq!(widths(&merged), [below, ("lock", blocked, 6000)]);
-    assert_eq!(merged.threads[0].unseen.blocked_ns, 994 * ms);
-    // Where there is no sample there is no stack.
-    let merged = merge(
-        vec![thread(ID, "t", 0, [0, 0, 900_000])],
-        samples(&[]),
-        sampled_times(&[]),
-    );
-    let below = (marker::BLOCKED_BELOW, blocked, 900);
-    assert_eq!(widths(&merged), [below]);
-    // A sample may stand for more than there was; several of them may not.
-    for (count, excess_ns) in [(2, 0), (9, 6_500_000)] {
-        let merged = merge(
-            vec![thread(ID, "t", 0, [0, 0, 500_000])],
-            samples(&[]),
-            sampled_times(&[("lock", blocked, count * ms, count)]),
-        );
-        assert_eq!(widths(&merged), [("lock", blocked, 500)]);
-        assert_eq!(merged.threads[0].excess.off_cpu_ns, excess_ns);
-    }
-}
-
-#[test]
-fn less_than_a_microsecond_is_rounding() {
-    let excess = |samples, off_cpu_ns| Excess {
-        samples,
-        off_cpu_ns,
-    };
-    assert!(!excess(0, 999).any());
-    assert!(excess(0, 1000).any());
-    assert!(excess(1, 0).any());
-}
-
-#[test]
 fn threads_without_a_clock_are_told_and_kept_out_of_the_sums() {
     let stranger = ThreadId { pid: 10, tid: 99 };
     let merged = merge(
@@ -449,44 +251,6 @@ fn threads_without_a_clock_are_told_and_kept_out_of_the_sums() {
         }
     );
     assert_eq!(merged.threads[0].accounted_ns(), 1_000);
-}
-
-#[test]
-fn functions_of_one_name_are_one() {
-    let blocked = Some(State::Blocked);
-    let mut off_cpu = times(&[(ID, "f", blocked, 1_500), (ID, "g", blocked, 3_000)]);
-    // Of another module, and with a name that reads as that of the first.
-    let path = off_cpu.names.text("m");
-    let module = Some(off_cpu.modules.id(Module {
-        path,
-        build_id: None,
-        kind: ModuleKind::File,
-    }));
-    let [first, other] = ["f", "g"].map(|name| off_cpu.names.text(name));
-    for (name, time) in [(first, 1_700), (other, 4_000)] {
-        let frame = off_cpu.frames.id(Frame {
-            module,
-            address: Some(time),
-            ..Frame::named(name, FrameKind::User)
-        });
-        let (mut sample, _) = off_cpu.values().next().unwrap();
-        sample.stack.user = off_cpu.stacks.add([frame]);
-        let value = time;
-        let weight = Weight {
-            value,
-            ..Weight::default()
-        };
-        off_cpu.add(sample, weight);
-    }
-    let merged = merge(
-        vec![thread(ID, "t", 0, [0, 0, 10_200])],
-        samples(&[]),
-        off_cpu,
-    );
-    assert_eq!(
-        widths(&merged),
-        [("f", State::Blocked, 3), ("g", State::Blocked, 7)]
-    );
 }
 
 #[test]

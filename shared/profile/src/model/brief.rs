@@ -103,13 +103,6 @@ mod tests {
     }
 
     #[test]
-    fn frames_near_the_leaf_are_there() {
-        assert_eq!(brief(""), marker::NO_STACK);
-        assert_eq!(brief("a b c d"), "a ← b ← c ← d");
-        assert_eq!(brief("a b c d e"), "a ← b ← c ← d ← …");
-    }
-
-    #[test]
     fn functions_of_an_interpreter_are_there_however_far_they_are() {
         for (stack, expected) in [
             ("a x.py:f b", "a ← x.py:f ← b"),

@@ -140,43 +140,4 @@ mod tests {
         long[2..4].fill((5, 40));
         assert_eq!(percent(&long, 0), Some(8000));
     }
-
-    #[test]
-    fn parts_of_unequal_lengths_are_weighed() {
-        // 85 expected 50 and 5 each of: 35² + 7 × 5² of 85, and 1 - (50² + 7 × 5²) / 85².
-        let mut parts = vec![(5, 0); 8];
-        parts[0] = (50, 85);
-        let expected = (1225.0 + 175.0) / (1.0 - 2675.0 / 7225.0) / 85.0 * 100.0;
-        assert_eq!(percent(&parts, 0), Some(f64::round(expected) as u32));
-    }
-
-    #[test]
-    fn what_is_open_at_the_end_is_in_no_part() {
-        let mut burst = vec![(5, 0); 8];
-        burst[3] = (5, 80);
-        assert_eq!(percent(&burst, 1_000_000), Some(8000));
-    }
-
-    /// Text does not say of how many intervals a time is.
-    #[test]
-    fn where_nobody_knows_what_chance_there_is_there_are_no_bursts() {
-        let profile = folded::read(&b"a;f 80\n"[..], Unit::Nanoseconds, false).unwrap();
-        let mut burst = vec![(5, 0); 8];
-        burst[3] = (5, 80);
-        let bursts = Bursts::of(None, &profile, &burst, &[]).unwrap();
-        assert_eq!(bursts.percent, 100);
-    }
-
-    #[test]
-    fn intervals_vary_as_their_squares() {
-        let weight = |value, squares| Weight {
-            value,
-            squares,
-            events: 2,
-            ..Weight::default()
-        };
-        assert_eq!(weight(10, 3).variance(), Some(3.0 * SQUARE));
-        assert_eq!(weight(10, 0).variance(), Some(50.0));
-        assert_eq!(Weight::default().variance(), None);
-    }
 }

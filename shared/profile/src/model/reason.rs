@@ -208,7 +208,6 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Stack, Unit};
 
     #[test]
     fn a_word_is_a_reason_or_several() {
@@ -221,53 +220,5 @@ mod tests {
         for reason in Reason::ALL {
             assert_eq!(Reason::named(reason.name()), [reason]);
         }
-    }
-
-    #[test]
-    fn what_is_said_of_a_sample_is_found_again() {
-        let mut profile = Profile::new(Unit::Nanoseconds);
-        let detail = profile.names.text("mutex");
-        let why = Why {
-            reason: Reason::Lock,
-            detail,
-            object: None,
-            holder: None,
-            ended_by: None,
-            idleness: Idleness::Waiting,
-        };
-        let of_object = Why {
-            object: Some(profile.names.text("ledger")),
-            holder: Some(profile.names.text("writer")),
-            ended_by: Some(profile.names.text("writer in unlock")),
-            ..why
-        };
-        let idle = Why {
-            idleness: Idleness::Idle,
-            ..why
-        };
-        for (said, is_sampled) in [
-            (Some(why), true),
-            (Some(why), false),
-            (Some(of_object), true),
-            (Some(idle), false),
-            (None, true),
-        ] {
-            let sample = Sample {
-                comm: detail,
-                thread: None,
-                stack: Stack::default(),
-                state: None,
-                wakers: None,
-                labels: profile.labels_of(said, is_sampled),
-            };
-            assert_eq!(profile.why(&sample), said);
-            assert_eq!(profile.is_sampled(&sample), is_sampled);
-        }
-        assert_eq!(profile.labels_of(None, false), None);
-        assert_eq!(profile.told(why), "lock: mutex");
-        let told = profile.told(of_object);
-        assert_eq!(told, "lock: mutex, ledger, held by writer");
-        assert_eq!(profile.kind_told(of_object), "lock: mutex");
-        assert_eq!(profile.told(idle), "lock: mutex (idle)");
     }
 }

@@ -138,38 +138,3 @@ impl<Row> Index<Id<Row>> for Table<Row> {
         &self.rows[id.index()]
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::hash::BuildHasher;
-
-    use super::*;
-
-    #[test]
-    fn equal_rows_are_one() {
-        let mut table = Table::default();
-        let [a, b, again] = ["a", "b", "a"].map(|text| table.text(text));
-        assert_eq!((a, a.index(), b.index()), (again, 0, 1));
-        assert_eq!((&*table[a], &*table[b], table.len()), ("a", "b", 2));
-        assert_eq!(table.id("b".into()), b);
-        assert_eq!(table.get(&"b".into()), Some(b));
-        assert_eq!(table.get(&"c".into()), None);
-    }
-
-    #[test]
-    fn one_without_a_row_is_empty() {
-        let mut table = Table::default();
-        assert!(table.is_empty());
-        table.id(1);
-        assert!(!table.is_empty());
-    }
-
-    #[test]
-    fn numbers_are_in_the_order_of_rows_and_have_hashes_of_their_own() {
-        let mut table = Table::default();
-        let [one, other] = [1, 2].map(|row| table.id(row));
-        assert!(one < other);
-        let hasher = RandomState::default();
-        assert_ne!(hasher.hash_one(one), hasher.hash_one(other));
-    }
-}

@@ -121,18 +121,6 @@ mod tests {
     }
 
     #[test]
-    fn only_a_section_with_bytes_in_the_file_has_contents() {
-        let has = |kind: u32, size: usize, name: &[u8]| {
-            let section = section_of(kind, 0, size);
-            ask(section, b"some", |elf| elf.has_contents(name))
-        };
-        assert!(has(PROGRAM_BITS, 4, b"name\0"));
-        assert!(!has(PROGRAM_BITS, 4, b"other\0"));
-        assert!(!has(PROGRAM_BITS, 0, b"name\0"));
-        assert!(!has(NO_BITS, 4, b"name\0"));
-    }
-
-    #[test]
     fn contents_are_read_up_to_the_end_of_the_file_if_there_is_room() {
         let read = |kind: u32, size: usize, mut room: u64| {
             let section = section_of(kind, 0, size);

@@ -54,11 +54,7 @@ pub(crate) fn find_build_id(mut notes: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
-    use std::io::Write;
-
-    use super::super::{Section, Segment};
     use super::*;
 
     fn note(kind: u32, name: &[u8; 4], contents: &[u8]) -> Vec<u8> {
@@ -67,42 +63,6 @@ mod tests {
             note.extend(word.to_le_bytes());
         }
         [&note[..], name, contents].concat()
-    }
-
-    #[test]
-    fn build_id_is_in_a_section_or_a_segment_of_notes() {
-        let notes = note(3, b"GNU\0", &[0xab; 20]);
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&notes).unwrap();
-        let size = notes.len() as u64;
-        let found = |section: u32, segment: u32| {
-            let section = Section {
-                name: 0,
-                kind: section,
-                flags: 0,
-                offset: 0,
-                size,
-                link: 0,
-            };
-            let segment = Segment {
-                kind: segment,
-                flags: 0,
-                offset: 0,
-                address: 0,
-                size,
-                memory: size,
-            };
-            let elf = Elf {
-                file: &file,
-                wide: true,
-                segments: vec![segment],
-                sections: vec![section],
-                section_names: 0,
-            };
-            elf.build_id().is_some()
-        };
-        assert!(found(SHT_NOTE, 1) && found(1, PT_NOTE));
-        assert!(!found(1, 1));
     }
 
     #[test]

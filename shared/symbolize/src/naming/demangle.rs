@@ -71,16 +71,6 @@ mod tests {
     }
 
     #[test]
-    fn text_grows_up_to_its_bound() {
-        let mut text = Bounded::default();
-        assert!(text.write_str("a").is_ok());
-        assert!(text.write_str(&"a".repeat(LONGEST - 1)).is_ok());
-        assert!(text.write_str("a").is_err());
-        assert!(text.write_str(&"a".repeat(LONGEST)).is_err());
-        assert_eq!(text.0.len(), LONGEST);
-    }
-
-    #[test]
     fn a_name_that_doubles_with_every_step_stays_as_it_is() {
         let mut name = String::from("_Z1f1AIS_S_E");
         for digit in "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ".chars() {

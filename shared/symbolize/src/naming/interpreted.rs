@@ -91,34 +91,6 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_called_by_its_file_and_is_at_a_line() {
-        let mut symbolizer = Symbolizer::new();
-        let located = symbolizer.locate_interpreted(function("App.run"), Some(9));
-        let module = Module {
-            path: "/srv/app.py".into(),
-            name: "app.py".into(),
-            build_id: None,
-            kind: ModuleKind::Source,
-        };
-        let frame = Frame {
-            name: "app.py:App.run".into(),
-            has_symbol: true,
-            system_name: Some("App.run".into()),
-            offset: None,
-            module: Some(module.into()),
-            address: None,
-            kind: FrameKind::Python,
-            source: Some(Source {
-                file: "/srv/app.py".into(),
-                line: 9,
-            }),
-            first_line: 7,
-            inlined: Arc::default(),
-        };
-        assert_eq!(symbolizer.frame(located), frame);
-    }
-
-    #[test]
     fn functions_are_kept_as_long_as_there_is_room() {
         let mut symbolizer = Symbolizer::new();
         let size = size_of::<Interpreted>() + "first".len() + "/srv/app.py".len();

@@ -237,21 +237,6 @@ mod tests {
     }
 
     #[test]
-    fn inlined_functions_have_the_names_that_a_programmer_knows() {
-        let inlined = |name: &str, system_name: Option<&str>| Inlined {
-            name: name.into(),
-            system_name: system_name.map(Arc::from),
-            source: None,
-        };
-        let place = place(&["outer", "_ZN5space5innerEv"]).unwrap();
-        let expected = [
-            inlined("outer", None),
-            inlined("space::inner()", Some("_ZN5space5innerEv")),
-        ];
-        assert_eq!(*place.inlined, expected);
-    }
-
-    #[test]
     fn inlined_functions_are_bounded() {
         let count = |count: usize| place(&vec!["f"; count]).map(|place| place.inlined.len());
         assert_eq!(count(MOST_INLINED), Some(MOST_INLINED));

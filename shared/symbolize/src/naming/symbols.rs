@@ -328,35 +328,6 @@ fn look_up(
 mod tests {
     use super::*;
 
-    fn symbols() -> Vec<(u64, u64, String)> {
-        vec![
-            (0x1000, 0x10, "first".into()),
-            (0x1020, 0x10, "_ZN3foo3barEv".into()),
-        ]
-    }
-
-    #[test]
-    fn blazesym_reads_the_extract() {
-        let wanted = Wanted::new(vec![0xfff, 0x1000, 0x100f, 0x1010, 0x1025, u64::MAX]);
-        let starts = HashMap::from([(0x1000, 0x1000), (0x1020, 0x1018)]);
-        let extract = extract(symbols().into_iter()).unwrap();
-        let names = look_up(&extract, &starts, &wanted).unwrap();
-        let expected = [
-            None,
-            Some("first"),
-            Some("first"),
-            None,
-            Some("foo::bar()"),
-            None,
-        ];
-        let read: Vec<_> = names.iter().flatten().collect();
-        assert_eq!((&read[0].system_name, read[0].start), (&None, Some(0x1000)));
-        assert_eq!(read[2].start, Some(0x1018));
-        assert_eq!(read[2].system_name.as_deref(), Some("_ZN3foo3barEv"));
-        let names = names.iter().map(|symbol| Some(&*symbol.as_ref()?.name));
-        assert_eq!(names.collect::<Vec<_>>(), expected);
-    }
-
     #[test]
     fn names_that_take_long_to_demangle_use_up_the_room() {
         let last_after = |name: &str| {
@@ -370,67 +341,6 @@ mod tests {
         };
         assert_eq!(&*last_after("plain"), "foo::bar()");
         assert_eq!(&*last_after("_Zunknown"), "_ZN3foo3barEv");
-    }
-
-    #[test]
-    fn symbols_that_overlap_are_cut_as_blazesym_would_choose() {
-        let alias = |number| Alias {
-            separate: false,
-            offset: number,
-            info: 0x12,
-        };
-        let symbols = [(0, 100), (0, 200), (0, 40), (50, 100), (160, 10)];
-        let covering = (0..)
-            .zip(symbols)
-            .map(|(n, symbol)| (symbol, vec![alias(n)]));
-        let covering: Covering = covering.collect();
-        let wanted = Wanted::new((0..300).collect());
-        let pieces = disjoint(covering.clone(), &wanted);
-        let of = |address: u64| {
-            let holds = |piece: &&Piece| (piece.begin..piece.begin + piece.size).contains(&address);
-            let found: Vec<_> = pieces.iter().filter(holds).collect();
-            assert!(found.len() <= 1, "{address}");
-            let piece = found.first()?;
-            let offset = piece.aliases[0].offset;
-            assert_eq!(piece.start, symbols[offset as usize].0);
-            Some(offset)
-        };
-        assert_eq!(
-            [0, 39, 40, 49].map(of),
-            [Some(2), Some(2), Some(0), Some(0)]
-        );
-        assert_eq!(
-            [50, 149, 150, 160, 170].map(of),
-            [Some(3), Some(3), None, Some(4), None]
-        );
-        let few = disjoint(covering, &Wanted::new(vec![45, 169]));
-        assert_eq!(few.len(), 2);
-    }
-
-    #[test]
-    fn an_extract_of_nothing_names_nothing() {
-        let wanted = Wanted::new(vec![1]);
-        let extract = extract(std::iter::empty()).unwrap();
-        let names = look_up(&extract, &HashMap::new(), &wanted).unwrap();
-        assert_eq!(names, [None::<Symbol>]);
-    }
-
-    #[test]
-    fn only_defined_code_of_known_size_is_a_function() {
-        let symbol = |info, section, address, size| RawSymbol {
-            name: 0,
-            info,
-            section,
-            address,
-            size,
-        };
-        assert!(is_function(&symbol(0x12, 1, 10, 1)));
-        assert!(!is_function(&symbol(0x12, 1, 10, 0)));
-        assert!(!is_function(&symbol(0x11, 1, 10, 1)));
-        assert!(is_variable(&symbol(0x11, 1, 10, 1)));
-        assert!(!is_variable(&symbol(0x12, 1, 10, 1)));
-        assert!(!is_function(&symbol(0x12, 0, 10, 1)));
-        assert!(!is_function(&symbol(0x12, 1, u64::MAX, 1)));
     }
 
     #[test]

@@ -46,28 +46,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tracer_is_cut_off_by_name() {
-        let count = |names: &[&str]| tracer_frames(names.iter().copied());
-        let switch = [
-            "bpf_prog_1_switch",
-            "bpf_trace_run4",
-            "__traceiter_sched_switch",
-            "__schedule",
-            "schedule",
-        ];
-        assert_eq!(count(&switch), 3);
-        assert_eq!(count(&switch[1..]), 2);
-        assert_eq!(count(&["[unknown]", "bpf_trace_run4", "__schedule"]), 2);
-        assert_eq!(
-            count(&["bpf_prog_1", "bpf_trampoline_2", "do_nanosleep"]),
-            2
-        );
-        assert_eq!(count(&["do_nanosleep", "bpf_prog_1"]), 0);
-        assert_eq!(count(&switch[..3]), 3);
-        assert_eq!(count(&[]), 0);
-    }
-
-    #[test]
     fn an_interrupt_of_the_tracer_is_not_cut_off_with_it() {
         let stack = [
             "bpf_prog_2_waking",

@@ -105,33 +105,3 @@ fn find(
     });
     Ok(found.collect())
 }
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    static DECLARED: [std::sync::atomic::AtomicU64; 3] =
-        [const { std::sync::atomic::AtomicU64::new(0) }; 3];
-
-    #[test]
-    fn a_variable_of_our_own_is_found_and_the_heap_is_not() {
-        let mut symbolizer = Symbolizer::new();
-        let process = Process {
-            pid: std::process::id(),
-            instance: 1,
-        };
-        DECLARED[1].store(1, std::sync::atomic::Ordering::Relaxed);
-        let address = (&raw const DECLARED[1]) as u64;
-        let boxed = Box::new(7_u64);
-        let heap = (&raw const *boxed) as u64;
-        let [declared, heap] =
-            [address, heap].map(|address| symbolizer.locate_data(process, address));
-        let named = symbolizer.variables([declared, heap].into_iter().flatten());
-        let variable = &named[&declared.unwrap()];
-        assert_eq!(variable.offset, 8);
-        assert!(variable.symbol.as_ref().unwrap().contains("DECLARED"));
-        assert!(heap.is_none_or(|heap| !named.contains_key(&heap)));
-        assert_eq!(symbolizer.locate_data(process, 4096), None);
-    }
-}

@@ -26,23 +26,3 @@ pub(crate) fn image() -> Result<File> {
     file.write_all(&image)?;
     Ok(file)
 }
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::elf::{Elf, SHT_DYNSYM};
-
-    #[test]
-    fn the_vdso_has_a_clock() {
-        let file = image().unwrap();
-        let elf = Elf::read(&file).unwrap();
-        let mut names = Vec::new();
-        elf.symbols(SHT_DYNSYM, |symbol| {
-            names.extend(elf.name(symbol.name));
-            Ok(())
-        })
-        .unwrap();
-        assert!(names.iter().any(|name| name.ends_with("clock_gettime")));
-    }
-}

@@ -32,18 +32,3 @@ impl Wanted {
         self.first_from(start)..self.first_from(start.saturating_add(size))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_include_their_start_and_not_their_end() {
-        let wanted = Wanted::new(vec![30, 10, 20, 10]);
-        assert_eq!(wanted.addresses(), [10, 20, 30]);
-        assert_eq!(wanted.covered(10, 10), 0..1);
-        assert_eq!(wanted.covered(11, 9), 1..1);
-        assert_eq!(wanted.covered(0, u64::MAX), 0..3);
-        assert_eq!(wanted.covered(u64::MAX, u64::MAX), 3..3);
-    }
-}

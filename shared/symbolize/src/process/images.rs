@@ -253,16 +253,4 @@ mod tests {
             assert!(!is_memory(path.as_bytes()), "{path}");
         }
     }
-
-    #[test]
-    fn what_is_no_file_is_counted_once() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("map_files/1-2")).unwrap();
-        let proc = Proc::at(folder.path()).unwrap();
-        let (mut images, mut losses) = (Images::new(10), Losses::default());
-        for _ in [1, 1] {
-            let image = images.image(&proc, &entry(1, b"/dev/device"), &mut losses);
-            assert_eq!((image, losses.unopened_files), (Image::Module(0), 1));
-        }
-    }
 }

@@ -34,12 +34,7 @@ pub(crate) struct Identity {
 impl Proc {
     /// Opens the folder of a process, by its PID in our namespace.
     pub(crate) fn open(pid: u32) -> Result<Self> {
-        Self::at(format!("/proc/{pid}"))
-    }
-
-    /// Opens a folder that is laid out like that of a process.
-    pub(crate) fn at(path: impl AsRef<Path>) -> Result<Self> {
-        let folder = open::directory(CWD, path)?;
+        let folder = open::directory(CWD, format!("/proc/{pid}"))?;
         Ok(Self { folder })
     }
 
@@ -174,17 +169,6 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_pid_and_all_users_are_read() {
-        let status = "Name:\tx\nNSpid:\t4026\t17\t1\nUid:\t1000\t0\t0\t1000\n";
-        let expected = Identity {
-            inner_pid: 1,
-            users: vec![1000, 0, 0, 1000],
-        };
-        assert_eq!(identity(status), expected);
-        assert_eq!(identity(""), Identity::default());
-    }
-
-    #[test]
     fn a_path_serves_where_there_is_no_link_if_it_leads_to_the_same_file() {
         let (proc, entries) = Proc::open(std::process::id()).unwrap().mappings().unwrap();
         let own = rustix::fs::stat("/proc/self/exe").unwrap();
@@ -200,21 +184,5 @@ mod tests {
         assert_eq!((stat.st_dev, stat.st_ino), (own.st_dev, own.st_ino));
         let replaced = proc.mapped(&entry(own.st_ino + 1)).unwrap_err();
         assert_eq!(replaced.kind(), ErrorKind::NotFound);
-    }
-
-    #[test]
-    fn what_is_opened_is_not_handed_on() {
-        let proc = Proc::open(std::process::id()).unwrap();
-        let flags = rustix::io::fcntl_getfd(proc.file("stat").unwrap()).unwrap();
-        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
-    }
-
-    #[test]
-    fn a_process_that_is_gone_is_an_error() {
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        let folder = Proc::open(child.id()).unwrap();
-        child.wait().unwrap();
-        assert!(folder.mappings().is_err());
-        assert!(Proc::open(child.id()).is_err());
     }
 }

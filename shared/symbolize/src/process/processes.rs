@@ -249,48 +249,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_mapping_has_its_first_address_and_not_its_end() {
-        let known = known(Instant::now());
-        let starts =
-            [9, 10, 19, 20, 29, 30, 39, 40].map(|address| known.find(address).map(|m| m.start));
-        let expected = [
-            None,
-            Some(10),
-            Some(10),
-            None,
-            None,
-            Some(30),
-            Some(30),
-            None,
-        ];
-        assert_eq!(starts, expected);
-    }
-
-    #[test]
-    fn time_for_reading_again_is_earned() {
-        let (now, ms) = (Instant::now(), Duration::from_millis);
-        let mut known = known(now);
-        assert!(!known.may_read_again(now - ms(1)));
-        assert!(known.may_read_again(now));
-        known.started = None;
-        assert!(!known.may_read_again(now));
-    }
-
-    /// Also what was more than there was saved.
-    #[test]
-    fn each_reading_is_paid_for() {
-        let (now, ms) = (Instant::now(), Duration::from_millis);
-        let after = |before, taken| again_at(before, now..now + ms(taken), 50);
-        // 250 ms are saved at most.
-        for before in [None, Some(now - ms(300))] {
-            assert_eq!(after(before, 1), now - ms(200));
-            assert_eq!(after(before, 60), now + ms(2750));
-        }
-        assert_eq!(after(Some(now - ms(20)), 1), now + ms(30));
-        assert_eq!(after(Some(now - ms(20)), 60), now + ms(2980));
-    }
-
     /// Addresses that are nowhere, as a walk through code that a JIT compiler made has them.
     #[test]
     fn all_processes_together_have_a_share_of_the_time() {
@@ -313,45 +271,6 @@ mod tests {
         }
         let again_at = processes.again_at.unwrap();
         assert!(again_at < Instant::now() + longest * REREAD_SHARE_OF_ALL);
-    }
-
-    #[test]
-    fn a_process_is_read_again_once_there_is_time_for_it() {
-        let pid = std::process::id();
-        let process = Process { pid, instance: 1 };
-        let started = Proc::open(pid).unwrap().started().ok();
-        let here = again_at as fn(_, _, _) -> _ as usize as u64;
-        let is_found = |again_at: Instant| {
-            let mut processes = Processes::default();
-            let known = Known {
-                started,
-                ..known(Instant::now())
-            };
-            processes.known.insert(process, known);
-            processes.again_at = Some(again_at);
-            let (mut images, mut losses) = (Images::new(10), Losses::default());
-            let found = processes.mapping(process, here, &mut images, &mut losses);
-            found.is_some()
-        };
-        let now = Instant::now();
-        assert!(is_found(now));
-        assert!(!is_found(now + Duration::from_secs(3600)));
-    }
-
-    #[test]
-    fn a_later_instance_ends_the_reading_of_an_earlier_one() {
-        let mut processes = Processes::default();
-        let process = |instance| Process { pid: 1, instance };
-        assert!(processes.is_newest(process(5)));
-        assert!(processes.is_newest(process(7)));
-        assert!(!processes.is_newest(process(5)));
-        let replaced = [5, 6, 7, 8].map(|instance| processes.has_been_replaced(process(instance)));
-        assert_eq!(replaced, [true, true, false, false]);
-        let other = Process {
-            pid: 2,
-            instance: 1,
-        };
-        assert!(!processes.has_been_replaced(other));
     }
 
     #[test]

@@ -132,39 +132,6 @@ mod tests {
     }
 
     #[test]
-    fn every_page_with_rows_begins_with_one() {
-        let table = table(&[
-            (0x1_fff0, rule(8)),
-            (0x4_0000, Rule::NONE),
-            (0x4_0010, rule(8)),
-            (0x4_0020, rule(16)),
-            (0x5_0000, Rule::NONE),
-        ]);
-        assert_eq!(table.base, 0x1_0000);
-        assert_eq!(table.rules, [Rule::NONE, rule(8), rule(16)]);
-        let pages: Vec<&[u32]> = table
-            .pages
-            .iter()
-            .map(|page| &table.rows[page.first as usize..][..page.count as usize])
-            .collect();
-        let expected: [&[u32]; 5] = [
-            &[0, 0xfff0_0001],
-            &[1],
-            &[1],
-            &[0, 0x0010_0001, 0x0020_0002],
-            &[],
-        ];
-        assert_eq!(pages, expected);
-    }
-
-    #[test]
-    fn of_several_rows_for_one_address_the_last_counts() {
-        let table = table(&[(0x10, rule(8)), (0x10, rule(16)), (0x20, Rule::NONE)]);
-        assert_eq!(table.rules, [Rule::NONE, rule(16)]);
-        assert_eq!(table.rows, [0, 0x0010_0001, 0x0020_0000]);
-    }
-
-    #[test]
     fn limits_are_errors() {
         let mut pages = Pages::new(0);
         for number in 0..RULE_LIMIT - 1 {

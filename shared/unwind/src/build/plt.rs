@@ -65,13 +65,6 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_static_programs_only_jump() {
-        let rows = lazy(&PLAIN[16..], 0x1000).unwrap();
-        assert_eq!(rows, [(0x1000, CALLED)]);
-        assert_eq!(rows, direct(0x1000));
-    }
-
-    #[test]
     fn other_shapes_are_left_alone() {
         assert_eq!(lazy(b"\xff\x35", 0x1000), None);
         assert_eq!(lazy(&[PLAIN, PLAIN].concat()[..20], 0x1000), None);

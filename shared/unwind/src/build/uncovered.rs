@@ -170,27 +170,3 @@ fn is_part(name: &[u8]) -> bool {
     };
     without_number.ends_with(b".cold")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_have_the_names_that_compilers_give_them() {
-        for name in ["f.cold", "f.cold.1", "f.cold.12", "f.part.0.cold"] {
-            assert!(is_part(name.as_bytes()), "{name}");
-        }
-        for name in [
-            "",
-            "7",
-            "f",
-            "cold",
-            "f.1",
-            "f.cold1",
-            "f.cold.a",
-            "f.cold.1x",
-        ] {
-            assert!(!is_part(name.as_bytes()), "{name}");
-        }
-    }
-}

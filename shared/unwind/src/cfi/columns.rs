@@ -127,34 +127,3 @@ impl Columns {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_that_a_walk_needs_are_kept() {
-        let mut columns = Columns::EMPTY;
-        columns.set(X86_64::RBP, Saved::AtCfa(-16));
-        columns.set(X86_64::RA, Saved::AtCfa(-8));
-        columns.set(X86_64::RBX, Saved::AtCfa(-24));
-        let got = [X86_64::RBP, X86_64::RA, X86_64::RBX].map(|register| columns.get(register));
-        let expected = [Saved::AtCfa(-16), Saved::AtCfa(-8), Saved::Unspecified];
-        assert_eq!(got, expected);
-    }
-
-    #[test]
-    fn a_return_address_in_a_register_is_known_by_the_stack_pointer_alone() {
-        let rule = |register| {
-            let columns = Columns {
-                cfa: Some(Computed::Register(register, 16)),
-                return_address: Saved::InRegister(X86_64::RDI),
-                ..Columns::EMPTY
-            };
-            columns.rule(false)
-        };
-        let in_rdi = Rule::at(cfa::RETURN_IN_REGISTER + 5, 16);
-        assert_eq!(rule(X86_64::RSP), in_rdi);
-        assert_eq!(rule(X86_64::RBP), Rule::NONE);
-    }
-}

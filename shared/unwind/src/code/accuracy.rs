@@ -42,23 +42,6 @@ struct Score {
 }
 
 #[test]
-fn compiled_program() {
-    let directory = tempfile::tempdir().unwrap();
-    let source = directory.path().join("program.c");
-    fs::write(&source, PROGRAM).unwrap();
-    for options in ["-O2", "-Os", "-O1", "-O3"] {
-        let program = directory.path().join("program");
-        let status = Command::new("gcc")
-            .args([options, "-fomit-frame-pointer", "-o"])
-            .args([&program, &source])
-            .status()
-            .unwrap();
-        assert!(status.success());
-        check(&program);
-    }
-}
-
-#[test]
 fn stock_library() {
     check(Path::new("/lib/x86_64-linux-gnu/libc.so.6"));
 }
@@ -218,80 +201,3 @@ fn readelf(options: &[&str], path: &Path) -> String {
 fn number(hexadecimal: &str) -> Option<u64> {
     u64::from_str_radix(hexadecimal, 16).ok()
 }
-
-/// Functions of many shapes.
-const PROGRAM: &str = r#"
-#include <alloca.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static jmp_buf again;
-
-__attribute__((noinline, noreturn)) static void fail(const char *why) {
-    fprintf(stderr, "%s\n", why);
-    exit(1);
-}
-__attribute__((noinline)) static int saved(int n, int *out) {
-    int a = n * 3, b = n ^ 5, c = n + 7, d = n - 9, e = n | 1, f = n & 6;
-    for (int i = 0; i < n; i++) {
-        out[i] = rand();
-        a += b; b ^= c; c += d; d -= e; e |= f; f += a;
-    }
-    return a + b + c + d + e + f;
-}
-__attribute__((noinline)) static int choose(int n, int *out) {
-    switch (n) {
-    case 0: return saved(1, out);
-    case 1: return saved(out[0], out + 1) * 2;
-    case 2: out[2] = rand(); break;
-    case 3: if (out[3]) fail("three"); out[1] = rand(); break;
-    case 4: out[7] = saved(3, out) + rand(); break;
-    case 5: return rand() - saved(5, out);
-    case 6: out[rand() & 3] = 4; break;
-    case 7: fail("seven");
-    }
-    return saved(n, out) + out[n & 7];
-}
-__attribute__((noinline)) static int dynamic(int n) {
-    int *memory = alloca(n * sizeof(int));
-    memset(memory, 1, n * sizeof(int));
-    return saved(n, memory) + choose(n & 3, memory);
-}
-__attribute__((noinline)) static int aligned(int n) {
-    int memory[64] __attribute__((aligned(64)));
-    memset(memory, n, sizeof memory);
-    return saved(n & 31, memory);
-}
-__attribute__((noinline)) static int large(int n) {
-    int memory[5000];
-    memset(memory, n, sizeof memory);
-    return choose(n & 7, memory);
-}
-__attribute__((noinline)) static int many(int count, ...) {
-    va_list list;
-    int sum = 0;
-    va_start(list, count);
-    while (count--) sum += va_arg(list, int);
-    va_end(list);
-    return sum;
-}
-__attribute__((noinline)) static int recursive(int n) {
-    if (n < 2) return n;
-    if (n > 1000) longjmp(again, 1);
-    return recursive(n - 1) + recursive(n - 2);
-}
-int main(int count, char **arguments) {
-    int memory[64] = {0};
-    if (setjmp(again)) return 3;
-    int sum = many(9, 1, 2, 3, 4, 5, 6, 7, 8, 9) + recursive(count + 9);
-    for (int i = 0; i < count; i++) {
-        sum += choose(atoi(arguments[i]) & 7, memory);
-        sum += dynamic(i + 1) + aligned(i) + large(i);
-    }
-    printf("%d\n", sum);
-    return 0;
-}
-"#;

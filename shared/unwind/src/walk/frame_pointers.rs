@@ -51,13 +51,6 @@ mod tests {
     }
 
     #[test]
-    fn follows_the_chain_to_its_root() {
-        let mut memory = HashMap::from([(0x80, 0xa0), (0x88, 0x2000), (0xa0, 0), (0xa8, 0x3000)]);
-        let walked = walk_frame_pointers(registers(0x70, 0x80), &mut memory, 127);
-        assert_eq!(walked, [0x1000, 0x2000, 0x3000]);
-    }
-
-    #[test]
     fn ends_at_the_depth_and_at_a_chain_that_turns_back() {
         let mut circle = HashMap::from([(0x80, 0x80), (0x88, 0x2000)]);
         let walked = walk_frame_pointers(registers(0x70, 0x80), &mut circle, 127);

@@ -110,27 +110,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_words_of_this_process() {
-        let words = [17_u64, 0xdead_beef_0bad_cafe];
-        let mut memory = ProcessMemory::new(std::process::id());
-        let address = words.as_ptr() as u64;
-        assert_eq!(memory.word(address), Some(17));
-        assert_eq!(memory.word(address + 8), Some(0xdead_beef_0bad_cafe));
-    }
-
-    #[test]
-    fn what_was_read_is_kept_until_it_is_to_be_forgotten() {
-        let word = std::cell::Cell::new(17_u64);
-        let mut memory = ProcessMemory::new(std::process::id());
-        let address = word.as_ptr() as u64;
-        assert_eq!(memory.word(address), Some(17));
-        word.set(18);
-        assert_eq!(memory.word(address), Some(17));
-        memory.forget();
-        assert_eq!(memory.word(address), Some(18));
-    }
-
-    #[test]
     fn bytes_end_where_the_memory_does() {
         let words = vec![7_u8; 3 * PAGE as usize];
         let memory = ProcessMemory::new(std::process::id());

@@ -111,48 +111,6 @@ fn an_interrupted_function_under_a_signal_frame_is_exact() {
     assert_eq!(walk.end, End::Root);
 }
 
-#[test]
-fn a_leaf_may_need_any_register() {
-    let in_register = Rule::at(cfa::RETURN_IN_REGISTER + 5, 0);
-    let from_register = Rule::at(cfa::REGISTER + 10, 0);
-    let space = space(&[
-        (0, in_register),
-        (0x100, from_register),
-        (0x200, Rule::ROOT),
-    ]);
-    let end = |ip, number: usize, value| {
-        let mut start = registers(ip, 0x800, 0);
-        start.general[number] = value;
-        let mut memory = HashMap::from([(0x8f8, 0x10205)]);
-        walk(start, true, Mode::Auto, &space, &mut memory, 127)
-    };
-    assert_eq!(end(0x10010, 5, 0x10205).addresses, [0x10010, 0x10205]);
-    assert_eq!(end(0x10110, 10, 0x900).addresses, [0x10110, 0x10205]);
-    // Beyond the leaf they are not known.
-    assert_eq!(end(0x10110, 10, 0x700).end, End::NoRule);
-    assert_eq!(end(0x10010, 5, 0x10015).end, End::NoRule);
-}
-
-#[test]
-fn a_new_thread_has_no_caller_and_who_started_it_has() {
-    let space = space(&[
-        (0, Rule::at(cfa::CLONED, 8)),
-        (0x100, sp_plus(8)),
-        (0x200, Rule::ROOT),
-    ]);
-    let from = |ip, result| {
-        let mut start = registers(ip, 0x800, 0);
-        start.general[0] = result;
-        let mut memory = HashMap::from([(0x800, if ip == 0x10010 { 0x10205 } else { 0x10015 })]);
-        let walk = walk(start, true, Mode::Auto, &space, &mut memory, 127);
-        (walk.addresses, walk.end)
-    };
-    assert_eq!(from(0x10010, 0), (vec![0x10010], End::Root));
-    assert_eq!(from(0x10010, 77), (vec![0x10010, 0x10205], End::Root));
-    // Beyond the leaf nobody knows which of both it is.
-    assert_eq!(from(0x10110, 0), (vec![0x10110, 0x10015], End::NoRule));
-}
-
 /// Where a rule leads from an instruction pointer, a stack pointer and a frame
 /// pointer: to such.
 fn stepped(rule: Rule, from: [u64; 3], memory: &[(u64, u64)]) -> Result<[u64; 3], End> {
@@ -172,24 +130,6 @@ fn stepped(rule: Rule, from: [u64; 3], memory: &[(u64, u64)]) -> Result<[u64; 3]
 }
 
 #[test]
-fn frames_are_by_the_pointers_or_a_word_at_them() {
-    let rule = |kind, offset| Rule::at(kind, offset);
-    let memory = [(0x810, 0x900), (0x8f8, 0x940), (0x908, 7), (0x948, 8)];
-    let step = |rule| stepped(rule, [0x10000, 0x800, 0x900], &memory);
-    assert_eq!(step(rule(cfa::FRAME_POINTER, 16)), Ok([7, 0x910, 0x900]));
-    let halves = Rule::with_halves(16, 16);
-    let word = rule(cfa::WORD_AT_STACK_POINTER, halves);
-    assert_eq!(step(word), Ok([7, 0x910, 0x900]));
-    let word = rule(cfa::WORD_AT_FRAME_POINTER, Rule::with_halves(-8, 16));
-    assert_eq!(step(word), Ok([8, 0x950, 0x900]));
-    let word = rule(cfa::WORD_AT_FRAME_POINTER, Rule::with_halves(-8, -56));
-    assert_eq!(step(word), Err(End::ReadFailed));
-    for kind in [cfa::CLONED + 1, cfa::HANDED_OVER] {
-        assert_eq!(step(rule(kind, 16)), Err(End::NoRule));
-    }
-}
-
-#[test]
 fn frames_lie_ever_higher_but_where_the_stack_is_switched() {
     let memory = [(0x108, 7), (0x7f8, 8), (0x800, 9)];
     let step = |rule| stepped(rule, [0x10000, 0x800, 0x100], &memory);
@@ -202,35 +142,6 @@ fn frames_lie_ever_higher_but_where_the_stack_is_switched() {
     let in_register = cfa::RETURN_IN_REGISTER + 6;
     assert_eq!(by(in_register, 0), Ok([0x100, 0x800, 0x100]));
     assert_eq!(by(in_register, -8), Err(End::NoRule));
-}
-
-#[test]
-fn entries_of_linkage_tables_have_pushed_or_not() {
-    let memory = [(0x800, 7), (0x808, 8)];
-    let step = |ip| stepped(Rule::at(cfa::PLT, 11), [ip, 0x800, 0], &memory);
-    assert_eq!(step(0x1003a), Ok([7, 0x808, 0]));
-    assert_eq!(step(0x1003b), Ok([8, 0x810, 0]));
-}
-
-#[test]
-fn frame_pointers_are_kept_saved_or_lost() {
-    let memory = [(0x7f8, 1), (0x800, 2), (0x808, 7), (0x900, 3), (0x8f8, 4)];
-    let saved = |kind, offset| {
-        let rule = Rule {
-            frame_pointer: kind,
-            frame_pointer_offset: offset,
-            ..sp_plus(16)
-        };
-        let [_, _, bp] = stepped(rule, [0x10000, 0x800, 0x900], &memory)?;
-        Ok(bp)
-    };
-    assert_eq!(saved(frame_pointer::SAME, 0), Ok(0x900));
-    assert_eq!(saved(frame_pointer::LOST, 0), Ok(1));
-    assert_eq!(saved(frame_pointer::AT_CFA, -16), Ok(2));
-    assert_eq!(saved(frame_pointer::AT_CFA, -24), Ok(0x900));
-    assert_eq!(saved(frame_pointer::AT_CFA, 0), Err(End::ReadFailed));
-    assert_eq!(saved(frame_pointer::AT_FRAME_POINTER, 0), Ok(3));
-    assert_eq!(saved(frame_pointer::AT_FRAME_POINTER, -8), Ok(4));
 }
 
 #[test]

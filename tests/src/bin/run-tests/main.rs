@@ -1,13 +1,14 @@
-//! `run-tests PROGRAMS [--until-failure] [WORD…]`: runs every test of the programs that cargo has
-//! built, each in a process of its own, and says at the end what machine it was,
-//! which tests took longest, and which had to try again.
+//! `run-tests PROGRAMS [--quick | --all] [--until-failure] [WORD…]`: runs the tests of the
+//! programs that cargo built, each in a process of its own. At the end it prints the machine,
+//! the slowest tests, and the tests that measured again.
 //!
-//! PROGRAMS is what `cargo test --no-run --message-format json` printed. Words
-//! choose the tests that have one of them in their name. With `--until-failure` none begins
-//! once one has failed.
+//! PROGRAMS is what `cargo test --no-run --message-format json` printed. Words choose the tests
+//! that have one of them in their name. `--quick` leaves out tests marked `#[ignore]`, whose
+//! reason says why they cannot be quick; `--all` runs them too. With `--until-failure` no test
+//! begins after one has failed.
 //!
-//! Most tests wait most of the time, and run side by side. When they are done come those
-//! of [`TIMED`], one for each CPU, and those of [`ALONE`], one at a time.
+//! Most tests wait most of the time, and run side by side. The tests of [`TIMED`] run after
+//! them, one for each CPU; then the tests of [`ALONE`], one at a time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod kernel_log;
@@ -20,6 +21,7 @@ use std::env;
 use std::process::ExitCode;
 
 use systemscope_tests::cpus_online;
+use systemscope_tests::programs::pythons::ALL_VERSIONS;
 
 use programs::Test;
 use schedule::Schedule;
@@ -37,10 +39,18 @@ fn main() -> ExitCode {
     let (flags, words): (Vec<String>, Vec<String>) =
         arguments.partition(|argument| argument.starts_with("--"));
     let until_failure = flags.iter().any(|flag| flag == "--until-failure");
-    let is_wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word));
+    let quick = flags.iter().any(|flag| flag == "--quick");
+    let is_wanted = |test: &Test| {
+        let is_chosen = words.is_empty() || words.iter().any(|word| test.name.contains(word));
+        is_chosen && !(quick && test.ignored)
+    };
+    if !quick {
+        // SAFETY: no other thread runs yet.
+        unsafe { env::set_var(ALL_VERSIONS, "1") };
+    }
 
     let mut tests = programs::tests(path.as_ref());
-    tests.retain(|test| is_wanted(&test.name));
+    tests.retain(is_wanted);
     let is_of = |test: &Test, programs: &[&str]| programs.iter().any(|name| test.is_of(name));
     let (alone, others): (Vec<_>, Vec<_>) = tests.into_iter().partition(|test| is_of(test, &ALONE));
     let (timed, together): (Vec<_>, Vec<_>) =

@@ -48,7 +48,13 @@ pub(crate) fn of(test: &Test) -> Outcome {
 fn once(test: &Test) -> Outcome {
     let mut command = Command::new(&test.executable);
     command
-        .args(["--exact", "--nocapture", "--test-threads=1", &test.path])
+        .args([
+            "--exact",
+            "--nocapture",
+            "--include-ignored",
+            "--test-threads=1",
+            &test.path,
+        ])
         .current_dir(&test.folder)
         .stdin(Stdio::null());
     let begun = Instant::now();

@@ -4,6 +4,10 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Set in the environment, tests run every version of Python that is there. Otherwise they
+/// run the distribution's and the newest.
+pub const ALL_VERSIONS: &str = "SYSTEMSCOPE_ALL_VERSIONS";
+
 /// An interpreter.
 #[derive(Debug)]
 pub struct Python {
@@ -13,8 +17,8 @@ pub struct Python {
     pub has_symbols: bool,
 }
 
-/// The distribution's, and from 3.8 to 3.14 those of pyenv and those of other releases of
-/// Debian's, which scripts/pythons/fetch.sh keeps.
+/// The distribution's, and the newest of those from 3.8 to 3.14 that pyenv or
+/// scripts/pythons/fetch.sh keeps: all of these with [`ALL_VERSIONS`].
 ///
 /// # Panics
 ///
@@ -31,6 +35,9 @@ pub fn pythons() -> Vec<Python> {
     let mut others = versions(&home.join(".pyenv/versions"), true);
     others.extend(versions(&cache.join("systemscope/pythons"), false));
     others.sort_by_key(|(minor, _)| *minor);
+    if env::var_os(ALL_VERSIONS).is_none() {
+        others.drain(..others.len().saturating_sub(1));
+    }
     let others = others.into_iter().map(|(_, python)| python);
     [distributions].into_iter().chain(others).collect()
 }

@@ -158,6 +158,7 @@ fn sleep_1000_has_the_whole_window() {
 }
 
 #[test]
+#[ignore = "measures all of the machine beside other tests"]
 fn sleep_1000_is_there_among_all_of_the_machine() {
     let _turn = Turn::share();
     let target = Running::asleep();

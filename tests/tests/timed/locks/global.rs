@@ -62,6 +62,7 @@ fn held_by(holder: u32, folded: &Folded, waiter: u32) -> u64 {
 }
 
 #[test]
+#[ignore = "runs several interpreters, one after another"]
 fn waits_for_the_global_lock_are_under_who_held_it() {
     let _turn = Turn::share();
     for python in some_pythons() {

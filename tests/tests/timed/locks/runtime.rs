@@ -161,6 +161,7 @@ fn assert_told(table: &str, lock: &str, let_go: &str) {
 }
 
 #[test]
+#[ignore = "runs several interpreters, one after another"]
 fn locks_of_pythons_are_told_with_who_let_them_go() {
     let _turn = Turn::share();
     let script = source("locks.py");
@@ -181,6 +182,7 @@ fn locks_of_pythons_are_told_with_who_let_them_go() {
 }
 
 #[test]
+#[ignore = "compiles and starts a JVM"]
 fn locks_of_javas_are_told_with_who_let_them_go() {
     let _turn = Turn::share();
     let folder = scratch();

@@ -196,6 +196,7 @@ fn assert_executed_later_is_known() {
 }
 
 #[test]
+#[ignore = "needs hundreds of children that live briefly"]
 fn children_are_known_from_their_first_wait_on() {
     let _turn = Turn::share();
     patiently(assert_children_are_known);

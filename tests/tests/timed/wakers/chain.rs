@@ -102,6 +102,7 @@ fn one_chain_of_three_has_the_time_of_a_pipelines_end() {
 }
 
 #[test]
+#[ignore = "loads every CPU"]
 fn one_chain_of_three_on_a_busy_machine() {
     let _turn = Turn::share();
     let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);

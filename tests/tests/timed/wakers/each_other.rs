@@ -117,6 +117,7 @@ fn two_that_wake_each_other_are_each_others_wakers() {
 }
 
 #[test]
+#[ignore = "loads every CPU"]
 fn two_that_wake_each_other_on_a_busy_machine() {
     let _turn = Turn::share();
     let _spinners = spinners();

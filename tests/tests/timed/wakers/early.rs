@@ -22,6 +22,7 @@ fn watch_early() -> (Workload, Seen) {
 /// to wait for its CPU then, that is no blocked time: there are milliseconds of it
 /// at once. On a machine with one CPU no waker comes early.
 #[test]
+#[ignore = "provokes a race for seconds"]
 fn naps_that_never_were_are_not_blocked_time() {
     let _turn = Turn::share();
     // The machine hides the fewest events in one of some windows.

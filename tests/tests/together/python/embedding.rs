@@ -33,6 +33,7 @@ fn library(python: &Python) -> (Option<PathBuf>, String) {
 }
 
 #[test]
+#[ignore = "compiles a program against each interpreter"]
 fn a_program_that_embeds_an_interpreter_has_its_frames() {
     let _turn = Turn::share();
     let mut embedded = 0;

@@ -256,6 +256,7 @@ fn shows_its_own(shown: &[&Stack], hidden: &[&Stack]) -> bool {
 /// A thread that had to give up the CPU on its way to sleep has another stack besides. It may
 /// have had to for longer than it was to sleep, and does not then: that is tried again.
 #[test]
+#[ignore = "runs every scene twice in each interpreter"]
 fn the_interpreters_own_functions_are_shown_where_that_is_asked() {
     let _turn = Turn::share();
     for python in some_pythons() {
@@ -286,6 +287,7 @@ const THROUGH_C: [(&str, &str, &str); 4] = [
 ];
 
 #[test]
+#[ignore = "needs interpreters with symbols, and runs each"]
 fn functions_in_c_are_between_those_that_they_are_between() {
     let _turn = Turn::share();
     for python in pythons().iter().filter(|python| python.has_symbols) {
@@ -407,6 +409,14 @@ fn functions(calls: &[Call]) -> Vec<(&str, &str)> {
     functions.collect()
 }
 
+/// Whether a whole stack lies between the entry of `busy` and the call of `innermost`: the code
+/// that leads to what a scene computes, and away from it, takes about 1 % of the time.
+fn sets_up_a_scene(stack: &Stack) -> bool {
+    let calls = stack.calls();
+    let has = |function: &str| calls.iter().any(|call| call.name == function);
+    !has_gaps(stack) && has("nesting.py:busy") && !has("nesting.py:innermost")
+}
+
 #[test]
 fn what_computes_has_its_frames() {
     const HERTZ: f64 = 999.0;
@@ -426,7 +436,7 @@ fn what_computes_has_its_frames() {
         running.finish_within(PATIENCE).succeeded();
 
         let rows = told(&truth);
-        let (mut right, mut all) = (0, 0);
+        let (mut right, mut set_up, mut all) = (0, 0, 0);
         let mut of_scenes: BTreeMap<&str, u64> = BTreeMap::new();
         let mut others: Vec<(u64, Vec<Call>)> = Vec::new();
         let chains: Vec<Vec<Call>> = rows.iter().map(Row::calls).collect();
@@ -451,13 +461,15 @@ fn what_computes_has_its_frames() {
                         *of_scenes.entry(&row.scene).or_default() += stack.value;
                     }
                 }
+                None if sets_up_a_scene(&stack) => set_up += stack.value,
                 None => others.push((stack.value, calls)),
             }
         }
         assert!(
-            right * 1000 >= all * 995,
-            "{python:?}: {right} of {all}, and {others:#?}"
+            right * 1000 >= (all - set_up) * 995,
+            "{python:?}: {right} of {all}, {set_up} in set-up code, and {others:#?}"
         );
+        assert!(set_up * 20 <= all, "{python:?}: {set_up} of {all} set up");
         for row in &rows {
             let samples = of_scenes.get(&*row.scene).copied().unwrap_or_default() as f64;
             // Nobody samples while the hypervisor has the CPU.

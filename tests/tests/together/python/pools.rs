@@ -39,6 +39,7 @@ fn assert_pool(what: &str, stacks: &[Stack]) {
 }
 
 #[test]
+#[ignore = "starts pools of every interpreter"]
 fn the_processes_of_a_pool_have_their_frames() {
     let _turn = Turn::share();
     for python in some_pythons() {
@@ -165,6 +166,7 @@ fn processes_that_are_forked_in_the_window_have_their_frames_and_lives() {
 }
 
 #[test]
+#[ignore = "starts pools of every interpreter"]
 fn processes_that_are_spawned_in_the_window_have_their_frames_and_lives() {
     let _turn = Turn::share();
     assert_lives("spawn");

@@ -139,6 +139,7 @@ fn node_with_code_made_at_run_time() {
 }
 
 #[test]
+#[ignore = "loads a database for most of a minute"]
 fn mariadb_under_sysbench() {
     let _turn = Turn::share();
     let server = Server::start();

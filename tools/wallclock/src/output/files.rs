@@ -86,36 +86,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_threads_files_begin_with_its_id() {
-        let main = ThreadId { pid: 5, tid: 5 };
-        assert_eq!(thread_base(main, "main"), "thread_5_main");
-    }
-
-    #[test]
-    fn names_of_the_time() {
-        let names = Names::new(None, &[12], 99).unwrap();
-        let files: Vec<PathBuf> = names.prefixed_files().collect();
-        for ending in [
-            ".svg",
-            ".folded",
-            "_single_thread_analysis.txt",
-            "_processes.txt",
-        ] {
-            let file = format!("combined_profile_pid12_99{ending}");
-            assert!(files.contains(&PathBuf::from(file)), "{ending}");
-        }
-        assert_eq!(
-            names.folder,
-            Path::new("multithread_combined_profile_pid12_99")
-        );
-        assert_eq!(names.base, "combined_profile_pid12_99");
-        let names = Names::new(None, &[12, 13], 99).unwrap();
-        assert_eq!(names.folder, Path::new("multiprocess_combined_profile_99"));
-        let names = Names::new(None, &[], 99).unwrap();
-        assert_eq!(names.prefix, Path::new("combined_profile_all_99"));
-    }
-
-    #[test]
     fn names_asked_for() {
         let names = Names::new(Some(Path::new("out/run.1")), &[12], 99).unwrap();
         let folded = names.prefixed_files().nth(1);

@@ -226,20 +226,6 @@ mod tests {
     }
 
     #[test]
-    fn files_replace_older_ones() {
-        let folder = TempDir::new().unwrap();
-        let prefix = folder.path().join("run");
-        fs::write(with_ending(&prefix, ".svg"), "old").unwrap();
-        let staging = Staging::new(&prefix).unwrap();
-        staging
-            .write(Path::new("x.svg"), |writer| writer.write_all(b"new"))
-            .unwrap();
-        let placed = staging.put_files("x", &prefix, &[".svg"]).unwrap();
-        assert_eq!(names(&folder), ["run.svg"]);
-        assert_eq!(fs::read(&placed[0]).unwrap(), b"new");
-    }
-
-    #[test]
     fn failure_leaves_nothing() {
         let folder = TempDir::new().unwrap();
         let staging = Staging::new(&folder.path().join("run")).unwrap();

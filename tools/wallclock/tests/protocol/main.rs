@@ -56,24 +56,6 @@ fn one_thread_gives_three_files() {
 }
 
 #[test]
-fn children_keep_what_can_be_said_shortly() {
-    let stage = Stage::whole("");
-    for (shortest, samples) in [("0", false), ("1", true)] {
-        let output = stage.run(&["-d", "0.1", "-o", "run", "-m", shortest]);
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        let told = |name| fs::read_to_string(stage.path(name)).unwrap();
-        let on_cpu = told("oncputime.arguments.pid");
-        let off_cpu = told("offcputime.arguments.pid");
-        assert!(off_cpu.contains(&format!("-m {shortest} ")), "{off_cpu}");
-        assert_eq!(off_cpu.contains("--sample-short"), samples, "{off_cpu}");
-        assert!(
-            !on_cpu.contains("-m ") && !on_cpu.contains("--sample-short"),
-            "{on_cpu}"
-        );
-    }
-}
-
-#[test]
 fn formats_go_to_stdout_and_what_is_told_beside_them_to_stderr() {
     let stage = Stage::whole("");
     let output = stage.run(&["-d", "0.1", "--format", "folded"]);
@@ -136,16 +118,6 @@ say gone
     let measured = sum(&stage.path("run.folded"));
     // The children were told 20 ms before the start, at the earliest.
     assert!(measured >= 780_000, "{measured} µs");
-}
-
-#[test]
-fn of_a_command_without_its_children_the_window_ends_with_it() {
-    let stage = Stage::with("say open");
-    let command = ["-o", "run", "--no-children", "--", "sleep", "0.5"];
-    let output = stage.untargeted(&command).output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let measured = sum(&stage.path("run.folded"));
-    assert!(measured >= 500_000, "{measured} µs");
 }
 
 #[test]
@@ -297,21 +269,6 @@ fn nonsense_from_a_child_is_told() {
 }
 
 #[test]
-fn each_ending_signal_gives_full_output() {
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let stage = Stage::measuring();
-        let running = stage.command(&["-d", "1000", "-o", "run"]).spawn().unwrap();
-        stage.await_measuring();
-        kill_process(Pid::from_child(&running), signal).unwrap();
-        let output = running.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        assert!(text(&output.stdout).contains("s asked for, ended by the user"));
-        assert_eq!(stage.new_files().len(), 3);
-        stage.assert_children_ended();
-    }
-}
-
-#[test]
 fn a_second_signal_quits_at_once_and_takes_the_children_along() {
     let stage = Stage::new(
         "say ready; while :; do hear; done",
@@ -331,35 +288,6 @@ fn a_second_signal_quits_at_once_and_takes_the_children_along() {
     assert_eq!(output.status.code(), Some(130));
     assert!(stage.new_files().is_empty());
     stage.assert_children_ended();
-}
-
-#[test]
-fn a_target_that_ends_early_gives_what_was_seen() {
-    let mut stage = Stage::measuring();
-    let running = stage.command(&["-d", "1000", "-o", "run"]).spawn().unwrap();
-    stage.await_measuring();
-    stage.target.kill().unwrap();
-    let output = running.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("since every process had ended"));
-}
-
-#[test]
-fn missing_siblings_are_named_with_the_place() {
-    let stage = Stage::whole("");
-    fs::remove_file(stage.path("offcputime")).unwrap();
-    let output = stage
-        .command(&["-o", "run"])
-        .env("PATH", "/usr/bin:/bin")
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let said = text(&output.stderr);
-    assert!(
-        said.starts_with("wallclock: cannot find `offcputime`, which wallclock runs, in `"),
-        "{said}"
-    );
-    assert_eq!(said.lines().count(), 1);
 }
 
 #[test]

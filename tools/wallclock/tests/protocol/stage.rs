@@ -136,17 +136,6 @@ impl Stage {
         )
     }
 
-    /// Both say by a file that they measure.
-    pub(crate) fn measuring() -> Stage {
-        Stage::with("echo > ${0##*/}.going.pid")
-    }
-
-    pub(crate) fn await_measuring(&self) {
-        for name in ["oncputime.going.pid", "offcputime.going.pid"] {
-            await_that(|| self.path(name).exists());
-        }
-    }
-
     pub(crate) fn whole(threads: &str) -> Stage {
         Stage::new(
             &format!("{READY}{MEASURE}{ON_CPU}"),

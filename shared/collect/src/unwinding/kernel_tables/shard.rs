@@ -69,23 +69,3 @@ impl Drop for ShardMemory {
         let _ = unsafe { munmap(self.0.as_ptr().cast(), SIZE) };
     }
 }
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use libbpf_rs::MapCore;
-
-    use super::*;
-
-    /// Needs root.
-    #[test]
-    fn a_map_goes_with_its_memory() {
-        let (map, mut rows) = ShardMemory::create().unwrap();
-        let id = map.info().unwrap().info.id;
-        drop(map);
-        rows.write(0, [7].into_iter());
-        assert!(MapHandle::from_map_id(id).is_ok());
-        drop(rows);
-        assert!(MapHandle::from_map_id(id).is_err());
-    }
-}

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 use libbpf_rs::MapHandle;
-use symbolize::{CodeMapping, CodeSource};
 use unwind::{Page, cfa};
 
 use super::*;
@@ -59,27 +58,6 @@ fn rows(object: &LoadedObject, page: u32) -> Vec<Row> {
 }
 
 #[test]
-fn rows_and_rules_are_those_of_the_tables() {
-    let object = loaded();
-    let mut tables = KernelTables::new(&object).unwrap();
-    let one: [&[Row]; 3] = [&[(0, 8), (16, 24)], &[], &[(0, 24), (8, 40), (30, 8)]];
-    let other: [&[Row]; 1] = [&[(0, 40), (4, 56)]];
-    let placed = [&one[..], &other].map(|pages| {
-        let placed = tables.place(&table(pages)).unwrap();
-        assert_eq!(placed.shards, [0]);
-        (placed.first_page, pages)
-    });
-    for (first, pages) in placed {
-        for (page, expected) in (first..).zip(pages) {
-            assert_eq!(rows(&object, page), *expected);
-        }
-    }
-    assert_eq!(tables.users, HashMap::from([(0, 2)]));
-    // Four, and the one that says that nothing is known.
-    assert_eq!(tables.rules.len(), 5);
-}
-
-#[test]
 fn a_shard_that_is_full_goes_with_its_last_table() {
     const MOST_ROWS: u16 = u16::MAX;
     let object = loaded();
@@ -120,73 +98,4 @@ fn there_is_room_for_as_many_rules_as_have_numbers() {
     place(500, most).unwrap();
     let error = place(most, most + 1).unwrap_err();
     assert!(error.contains("no room for its rules"), "{error}");
-}
-
-#[test]
-fn there_is_more_room_for_everything_than_for_some_processes() {
-    let room = |everything| {
-        let mut object = OpenObject::new(&bpf::oncputime::OBJECT).unwrap();
-        make_room_for_tables(&mut object, everything).unwrap();
-        let object = object.load().unwrap();
-        let maps = ["unwind_pages", "unwind_mappings", "unwind_processes"];
-        maps.map(|map| object.map(map).unwrap().max_entries())
-    };
-    for (few, many) in room(false).into_iter().zip(room(true)) {
-        assert!(few < many, "{few}, {many}");
-    }
-}
-
-/// Two mappings of something that is no file.
-fn space() -> Space {
-    let mapping = |start| CodeMapping {
-        start,
-        end: start + 0x1000,
-        offset: 0,
-        source: CodeSource::Other,
-    };
-    Space::new(vec![mapping(0x1000), mapping(0x4000)], |_| None)
-}
-
-#[test]
-fn a_process_has_its_mappings_and_its_dumps_until_it_is_removed() {
-    let object = loaded();
-    let mut tables = KernelTables::new(&object).unwrap();
-    let process = Process {
-        pid: 10_000_000,
-        instance: 5,
-    };
-    let space = space();
-    let placed = tables.place_process(process, &space).unwrap();
-    let entry = || found(&object, "unwind_processes", process.pid);
-    let expected = UnwindProcess::new(process.instance, placed.first, 2, 1);
-    assert_eq!(entry(), Some(expected));
-    for (index, mapping) in (placed.first..).zip(space.for_kernel()) {
-        assert_eq!(found(&object, "unwind_mappings", index), Some(mapping));
-    }
-    let budget: DumpBudget = found(&object, "dump_budgets", process.instance as u32).unwrap();
-    let left = DumpLimits::DUMPS_OF_A_PROCESS.0.cast_signed();
-    assert_eq!((budget.instance, budget.left), (process.instance, left));
-    // What the process ran before.
-    let before = Process {
-        instance: 4,
-        ..process
-    };
-    tables.remove_process(before, placed);
-    assert_eq!(entry(), Some(expected));
-    tables.remove_process(process, placed);
-    assert_eq!(entry(), None);
-}
-
-#[test]
-fn others_have_room_where_mappings_of_a_process_were_a_second_ago() {
-    let object = loaded();
-    let mut tables = KernelTables::new(&object).unwrap();
-    let process = |pid| Process { pid, instance: 1 };
-    let [one, other] = [10_000_000, 10_000_001].map(process);
-    let placed = tables.place_process(one, &space()).unwrap();
-    tables.remove_process(one, placed);
-    // No walk that began before reads them by then.
-    std::thread::sleep(std::time::Duration::from_millis(1100));
-    let next = tables.place_process(other, &space()).unwrap();
-    assert_eq!(next.first, placed.first);
 }

@@ -164,31 +164,4 @@ mod tests {
         assert_eq!((stats.total_time_ns, stats.count), (950, 4));
         assert_eq!((stats.max_time_ns, stats.min_time_ns), (500, 50));
     }
-
-    #[test]
-    fn samples_are_not_time_off_the_cpu() {
-        assert_eq!(OffCpu::of(&Profile::new(Unit::Samples)), None);
-        let none = OffCpu::of(&Profile::new(Unit::Nanoseconds)).unwrap();
-        assert_eq!((none.total_events, none.avg_time_ns), (0, 0));
-        assert!(none.top_blocking_threads.is_empty());
-    }
-
-    #[test]
-    fn ten_threads_are_on_top() {
-        let mut profile = Profile::new(Unit::Nanoseconds);
-        for tid in 1..=12 {
-            let mut sample = sample(&mut profile, "t", &["wait"], &[], None);
-            sample.thread = Some(ThreadId { pid: 7, tid });
-            let weight = Weight {
-                value: u64::from(tid),
-                events: 1,
-                ..Weight::default()
-            };
-            profile.add(sample, weight);
-        }
-        let off_cpu = OffCpu::of(&profile).unwrap();
-        let top = off_cpu.top_blocking_threads.iter();
-        assert!(top.map(|top| top.tid).eq((3..=12).rev()));
-        assert_eq!(off_cpu.thread_stats.len(), 12);
-    }
 }

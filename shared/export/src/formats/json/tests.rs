@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use profile::{Clock, Sampling, State, ThreadId};
+use profile::State;
 
 use super::*;
 use crate::fixture::{blocked, sample, weight, woken, written};
@@ -68,88 +68,4 @@ fn wakers_and_labels_are_with_their_samples() {
     assert_eq!(sleeps["wakers"][0]["comm"], "[still blocked]");
     assert_eq!(labelled["labels"], json!({"reason": "throttle"}));
     assert_eq!(labelled["state"], "runnable");
-}
-
-#[test]
-fn modules_and_processes_are_told() {
-    let mut profile = Profile::new(Unit::Nanoseconds);
-    let [program, digits, vdso] =
-        ["/usr/bin/x", "ab12", "[vdso]"].map(|text| profile.names.text(text));
-    profile.modules.id(Module {
-        path: program,
-        build_id: Some(digits),
-        kind: ModuleKind::File,
-    });
-    profile.modules.id(Module {
-        path: vdso,
-        build_id: None,
-        kind: ModuleKind::Vdso,
-    });
-    profile.processes.push(Process {
-        pid: 7,
-        parent: 1,
-        start_ticks: 99,
-        executable: "/usr/bin/x".to_owned(),
-        command_line: vec!["x".to_owned(), "-v".to_owned()],
-        cgroup: "/user.slice".to_owned(),
-        is_kernel_thread: false,
-    });
-    let object = read(&profile);
-    assert_eq!(
-        object["modules"],
-        json!([
-            {"path": "/usr/bin/x", "build_id": "ab12", "kind": "file"},
-            {"path": "[vdso]", "build_id": null, "kind": "vdso"},
-        ])
-    );
-    assert_eq!(
-        object["processes"],
-        json!([{
-            "pid": 7,
-            "parent": 1,
-            "start_ticks": 99,
-            "executable": "/usr/bin/x",
-            "command_line": ["x", "-v"],
-            "cgroup": "/user.slice",
-        }])
-    );
-}
-
-#[test]
-fn what_was_measured_is_told() {
-    let mut profile = Profile::new(Unit::Samples);
-    profile.meta.tool = "oncputime".to_owned();
-    profile.meta.window.length_ns = 5;
-    profile.meta.sampling = Some(Sampling {
-        event: "cpu-clock".to_owned(),
-        rate: Rate::Frequency(100),
-    });
-    let comm = profile.names.text("t");
-    profile.threads.push(Thread {
-        id: ThreadId { pid: 1, tid: 2 },
-        comm,
-        clock: Clock {
-            blocked_ns: 6,
-            ..Clock::default()
-        },
-    });
-    profile.losses.stacks = 4;
-    profile.walk_ends.no_rule = 3;
-    let object = read(&profile);
-    let meta = &object["meta"];
-    assert_eq!(
-        (&meta["tool"], &meta["window"]["length_ns"]),
-        (&json!("oncputime"), &json!(5))
-    );
-    assert_eq!(
-        meta["sampling"],
-        json!({"event": "cpu-clock", "frequency": 100, "ns_per_sample": 10_000_000})
-    );
-    assert_eq!(object["threads"][0]["blocked_ns"], 6);
-    assert_eq!(
-        (&object["lost"]["stacks"], &object["walk_ends"]["no_rule"]),
-        (&json!(4), &json!(3))
-    );
-    assert!(object.get("ebpf").is_none());
-    assert_eq!(read(&blocked())["ebpf"]["offcpu"]["total_events"], 0);
 }

@@ -82,8 +82,6 @@ impl Column {
 
 #[cfg(test)]
 mod tests {
-    use profile::{Rate, Sampling};
-
     use super::*;
     use crate::fixture::{blocked, sample, weight, woken};
 
@@ -106,54 +104,5 @@ mod tests {
         let mut expected = expected.to_vec();
         expected.push("wall/nanoseconds");
         assert_eq!(names(&profile), expected);
-    }
-
-    #[test]
-    fn time_that_wakers_ended_is_blocked_where_states_are_not_told_apart() {
-        let mut profile = Profile::new(Unit::Nanoseconds);
-        let mut sample = sample(&mut profile, "t", &["f"], &[], None);
-        sample.wakers = Some(profile.wakers.id(Box::default()));
-        profile.add(sample, weight(1));
-        assert_eq!(names(&profile), ["samples/count", "blocked/nanoseconds"]);
-    }
-
-    #[test]
-    fn a_sample_counts_in_its_state_and_in_all() {
-        let mut profile = Profile::new(Unit::Nanoseconds);
-        for (state, value) in [(State::Running, 5), (State::Blocked, 7)] {
-            let sample = sample(&mut profile, "t", &["f"], &[], Some(state));
-            let weight = Weight {
-                value,
-                events: 2,
-                ..Weight::default()
-            };
-            profile.add(sample, weight);
-        }
-        let measure = Measure::of(&profile);
-        let columns = columns(&profile, &measure);
-        let values = |sample: &Sample, weight: &Weight| -> Vec<u64> {
-            let columns = columns.iter();
-            let values = columns.map(|column| column.value(sample, weight, &measure));
-            values.collect()
-        };
-        let samples = profile.samples.iter();
-        let rows = samples.map(|(sample, weight)| values(sample, weight));
-        // Intervals, running, blocked, and all of it.
-        assert_eq!(rows.collect::<Vec<_>>(), [[2, 5, 0, 5], [2, 0, 7, 7]]);
-    }
-
-    #[test]
-    fn samples_are_time_or_events() {
-        let names = |event: &str, rate| {
-            let mut profile = Profile::new(Unit::Samples);
-            let event = event.to_owned();
-            profile.meta.sampling = Some(Sampling { event, rate });
-            names(&profile)
-        };
-        let cpu = ["samples/count", "cpu/nanoseconds"];
-        assert_eq!(names("cpu-clock", Rate::Frequency(49)), cpu);
-        let misses = ["samples/count", "cache-misses/count"];
-        assert_eq!(names("cache-misses", Rate::Period(9)), misses);
-        assert_eq!(names("cache-misses", Rate::Frequency(9)), ["samples/count"]);
     }
 }

@@ -298,22 +298,6 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_one_cause_whoever_holds_it() {
-        let ledger = |holder, time| (Reason::Lock, "mutex", "ledger", holder, time);
-        let told = told(1, 2, 0, 0, &[ledger("a", 4), ledger("b", 3)]);
-        let expected = "Held up most by lock: mutex, ledger: 7.000 s (70.0 %) ";
-        assert!(told.starts_with(expected), "{told}");
-    }
-
-    #[test]
-    fn what_is_waited_for_in_several_ways_is_one_cause() {
-        let log = |detail, time| (Reason::DiskWrite, detail, "/db/log", "", time);
-        let told = told(1, 2, 0, 0, &[log("direct", 4), log("sync", 3)]);
-        let expected = "Held up most by disk write: direct and sync, /db/log: 7.000 s (70.0 %) ";
-        assert!(told.starts_with(expected), "{told}");
-    }
-
-    #[test]
     fn what_several_things_do_is_told_as_their_reason() {
         let table = |name, time| (Reason::DiskWrite, "sync", name, "", time);
         let waits = [

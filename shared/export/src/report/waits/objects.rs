@@ -209,67 +209,6 @@ mod tests {
     }
 
     #[test]
-    fn three_holders_are_all_there_are() {
-        let sum = Sum {
-            time_ns: 20,
-            holders: ["a", "b", "c"].map(|name| (name.to_owned(), 5)).into(),
-            ..Sum::default()
-        };
-        let expected = "lock: mutex; held by a (25.0 %), b (25.0 %), c (25.0 %)";
-        assert_eq!(told("lock: mutex", &sum), expected);
-    }
-
-    #[test]
-    fn what_is_not_listed_is_one_row_with_its_sums() {
-        let second = 1_000_000_000;
-        let sum = |time, waits, longest| Sum {
-            time_ns: time * second,
-            waits,
-            longest_ns: longest * second,
-            ..Sum::default()
-        };
-        let listed = (0..LISTED).map(|number| (format!("listed {number}"), sum(10, 1, 10)));
-        let others = [("a", sum(3, 4, 2)), ("b", sum(2, 5, 1))];
-        let others = others.map(|(name, sum)| (name.to_owned(), sum));
-        let objects = Objects {
-            sums: listed.chain(others).collect(),
-            blocked_ns: 125 * second,
-        };
-        let mut text = Vec::new();
-        objects.write(&mut text).unwrap();
-        let text = String::from_utf8(text).unwrap();
-        let expected = "     5.000    4.0         9     2.000  2 other objects";
-        assert_eq!(text.lines().last(), Some(expected));
-    }
-
-    #[test]
-    fn where_no_object_is_known_there_is_no_table() {
-        let mut text = Vec::new();
-        super::write(std::iter::empty(), &mut text).unwrap();
-        assert!(text.is_empty());
-    }
-
-    #[test]
-    fn idle_time_is_told() {
-        for (idle_ns, expected) in [
-            (0, "events: epoll, x"),
-            (5, "events: epoll, x (idle: 25.0 %)"),
-            (20, "events: epoll, x (idle)"),
-        ] {
-            let sum = Sum {
-                time_ns: 20,
-                idle_ns,
-                ..Sum::default()
-            };
-            assert_eq!(told("events: epoll, x", &sum), expected);
-        }
-        assert_eq!(
-            told("events: epoll, x", &Sum::default()),
-            "events: epoll, x"
-        );
-    }
-
-    #[test]
     fn what_held_up_is_before_what_was_idle() {
         let sum = |time_ns: u64, idle_ns: u64| Sum {
             time_ns: time_ns * 1_000_000_000,

@@ -85,23 +85,6 @@ const CHECKSUMS: [([u64; 3], u32); 4] = [
 ];
 
 #[test]
-fn objects_are_read_as_they_are() {
-    for layout in LAYOUTS {
-        let made = Made::new(layout, &[]);
-        let code = made.read(layout).unwrap();
-        assert_eq!(code.name, "f;\n\u{1b}");
-        assert_eq!(code.file, "<string>");
-        assert_eq!(code.first_line, 100);
-        // A table without entries is one of 3.8's.
-        let first = (layout.lines == Format::Steps).then_some(100);
-        assert_eq!(code.line(0), first, "3.{}", layout.minor);
-        assert_eq!(code.line(-1), Some(100));
-        assert!(code.is_begun(0));
-        assert_eq!(code.is_begun(-1), layout.code_first_traceable == 0);
-    }
-}
-
-#[test]
 fn what_is_another_object_by_now_is_not_read() {
     for layout in LAYOUTS {
         let change = |change: &dyn Fn(&mut Made)| {
@@ -130,37 +113,6 @@ fn what_is_another_object_by_now_is_not_read() {
         assert_eq!(read(&memory, layout, 0, checksum(0, 0, 0)), None);
         assert_eq!(read(&memory, layout, u64::MAX - 9, 0), None);
     }
-}
-
-#[test]
-fn lines_are_read_if_there_are_not_too_many() {
-    let layout = &LAYOUTS[0];
-    for (size, are_read) in [(0, true), (1 << 20, true), ((1 << 20) + 1, false)] {
-        let code = Made::new(layout, &vec![0; size]).read(layout).unwrap();
-        assert_eq!(code.has_lines(), are_read, "{size}");
-    }
-}
-
-#[test]
-fn what_can_be_suspended_has_always_begun() {
-    let layout = LAYOUTS.last().unwrap();
-    // CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR, and all others.
-    for (flags, has_begun) in [(0x20, true), (0x80, true), (0x200, true), (!0x2a0, false)] {
-        let mut made = Made::new(layout, &[]);
-        let at = usize::from(layout.code_flags);
-        made.code[at..at + 4].copy_from_slice(&u32::to_le_bytes(flags));
-        let code = made.read(layout).unwrap();
-        assert_eq!(code.is_begun(-1), has_begun, "{flags:#x}");
-    }
-}
-
-#[test]
-fn size_is_that_of_all_parts() {
-    let layout = &LAYOUTS[0];
-    let code = Made::new(layout, &[0; 6]).read(layout).unwrap();
-    let texts = code.name.len() + code.file.len();
-    assert_eq!(texts, 4 + 8);
-    assert_eq!(code.size(), size_of::<CodeObject>() + texts + 6);
 }
 
 #[test]

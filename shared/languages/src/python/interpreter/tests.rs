@@ -75,59 +75,6 @@ fn versions_are_what_the_file_says_first() {
 }
 
 #[test]
-fn numbers_of_versions_have_a_major_one_and_a_release_level() {
-    let version = |number: u64| hexadecimal(&number.to_le_bytes());
-    assert_eq!(version(0x030c_01f0), Some(0x030c_01f0));
-    for other in [0, 0x000c_01f0, 0x030c_0100, 0x1_030c_01f0] {
-        assert_eq!(version(other), None, "{other:#x}");
-    }
-}
-
-#[test]
-fn what_runs_functions_is_found_where_frames_do_not_tell() {
-    const SOURCE: &str = r#"
-        int _PyRuntime[100] = { 1 };
-        static __attribute__((used)) int other(void) { return 1; }
-        asm(".pushsection .evaluation, \"ax\", @progbits;"
-            ".globl _PyEval_EvalFrameDefault;"
-            ".type _PyEval_EvalFrameDefault, @function;"
-            "_PyEval_EvalFrameDefault: .fill 16, 1, 0x90;"
-            ".size _PyEval_EvalFrameDefault, 16;"
-            ".type _PyEval_EvalFrameDefault.cold, @function;"
-            "_PyEval_EvalFrameDefault.cold: .fill 8, 1, 0x90;"
-            ".size _PyEval_EvalFrameDefault.cold, 8;"
-            ".popsection");"#;
-    let library = compile(SOURCE, &["-Wl,--section-start=.evaluation=0x200000"]);
-    let evaluation = |file_name| {
-        let mut found = find(&library, file_name).unwrap().evaluation;
-        found.sort_unstable();
-        found
-    };
-    let known = [(0x20_0000, 0x20_0010), (0x20_0010, 0x20_0018)];
-    assert_eq!(evaluation("libpython3.9.so.1.0"), known);
-    assert_eq!(evaluation("libpython3.10.so.1.0"), [(0, 0); 2]);
-}
-
-#[test]
-fn names_have_versions_or_none() {
-    for (name, expected) in [
-        ("libpython3.9.so.1.0", Some((3, 9))),
-        ("libpython3.10d.so", Some((3, 10))),
-        ("/usr/bin/python3.8", Some((3, 8))),
-        ("python3.14t", Some((3, 14))),
-        ("libpython3.so", None),
-        ("python3", None),
-        ("python3.999", None),
-        ("python", None),
-        ("python.3.9", None),
-        ("/python3.9/libc.so.6", None),
-        ("", None),
-    ] {
-        assert_eq!(named(name), expected, "{name}");
-    }
-}
-
-#[test]
 fn what_belongs_to_an_interpreter_is_none() {
     // Its extension modules refer to what it has.
     let python = "import sysconfig; print(sysconfig.get_path('stdlib'))";

@@ -83,7 +83,8 @@ fn interpreter_of(pid: u32) -> Option<(Interpreter, u64)> {
     })
 }
 
-/// Those for which there is a layout, with their minor versions.
+/// Those for which there is a layout, with their minor versions: the distribution's and the
+/// newest of the others, or all with `SYSTEMSCOPE_ALL_VERSIONS`.
 fn interpreters() -> Vec<(u8, PathBuf)> {
     let home = PathBuf::from(env::var_os("HOME").unwrap_or_default());
     let cache = env::var_os("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
@@ -97,8 +98,12 @@ fn interpreters() -> Vec<(u8, PathBuf)> {
     let known = paths
         .filter(|path| path.exists())
         .filter_map(|path| Some((minor(&path)?, path)));
-    let known: Vec<_> = known.collect();
+    let mut known: Vec<_> = known.collect();
     assert!(!known.is_empty(), "python3 is none that is known");
+    if env::var_os("SYSTEMSCOPE_ALL_VERSIONS").is_none() {
+        known[1..].sort_by_key(|(minor, _)| *minor);
+        known.drain(1..known.len().max(2) - 1);
+    }
     known
 }
 

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -128,40 +126,6 @@ fn frames_of_every_version_are_read() {
 }
 
 #[test]
-fn a_function_that_has_not_begun_is_before_its_first_instruction() {
-    for layout in LAYOUTS {
-        let (before, expected) = match layout.instruction_unit {
-            0 => (CODE + u64::from(layout.code_instructions) - 2, -2),
-            // -1, an int.
-            unit => (u64::from(u32::MAX), -i32::from(unit)),
-        };
-        let mut made = thread(layout, 3);
-        made.put(frame_at(0), layout.frame_instruction, before);
-        let found = chain(layout, made);
-        assert_eq!(found.end, End::Whole, "3.{}", layout.minor);
-        let first = match found.links[0] {
-            Link::Frame(frame) => Some(frame.instruction),
-            Link::Anchor(_) => None,
-        };
-        assert_eq!(first, Some(expected), "3.{}", layout.minor);
-    }
-}
-
-#[test]
-fn what_the_interpreter_owns_runs_nothing() {
-    let has_owner = |layout: &&Layout| layout.anchoring == Anchoring::BoundaryFrames;
-    for layout in LAYOUTS.iter().filter(has_owner) {
-        for owner in [3, 4] {
-            let mut made = thread(layout, 3);
-            made.write(frame_at(2) + u64::from(layout.frame_owner), &[owner]);
-            let found = chain(layout, made);
-            let last = Some(&Link::Anchor(frame_at(2)));
-            assert_eq!((found.end, found.links.last()), (End::Whole, last));
-        }
-    }
-}
-
-#[test]
 fn what_no_interpreter_leaves_is_broken() {
     for layout in LAYOUTS {
         let first = frame_at(0);
@@ -194,22 +158,6 @@ fn what_no_interpreter_leaves_is_broken() {
         }
         let (found, _) = end(&|made| made.put(first, previous, 8));
         assert_eq!(found, End::ReadFailed);
-    }
-}
-
-#[test]
-fn references_to_code_have_tags_from_3_14_on() {
-    for layout in LAYOUTS {
-        for tag in 1..4 {
-            let mut made = thread(layout, 3);
-            made.put(frame_at(0), layout.frame_code, CODE | tag);
-            let expected = match layout.minor {
-                14.. => End::Whole,
-                _ => End::Broken,
-            };
-            let found = chain(layout, made);
-            assert_eq!(found.end, expected, "3.{}: {tag}", layout.minor);
-        }
     }
 }
 

@@ -3,46 +3,6 @@
 use super::*;
 
 #[test]
-fn functions_end_where_they_are_said_to() {
-    // push %rbx; nop | pop %rbx; ret
-    let expected = [
-        (BASE, stack(8)),
-        (BASE + 1, stack(16)),
-        (BASE + 2, Rule::NONE),
-    ];
-    let only = BASE..BASE + 2;
-    let rows = analyse(b"\x53\x90\x5b\xc3", BASE, std::slice::from_ref(&only), &[]);
-    assert_eq!(rows, expected);
-    // push %rbx; jmp *%rax | pop %rbx; ret
-    let expected = [
-        (BASE, stack(8)),
-        (BASE + 1, stack(16)),
-        (BASE + 3, Rule::NONE),
-    ];
-    let only = BASE..BASE + 3;
-    let rows = analyse(
-        b"\x53\xff\xe0\x5b\xc3",
-        BASE,
-        std::slice::from_ref(&only),
-        &[],
-    );
-    assert_eq!(rows, expected);
-    // What runs on into the next is no part of it: push %rbx | ret
-    let expected = [(0, stack(8)), (2, Rule::NONE)];
-    assert_eq!(rows_of(b"\x53\xc3", &[0, 1]), expected);
-}
-
-#[test]
-fn functions_behind_the_code_are_none_of_it() {
-    // push %rbx; jmp *%rax; jmp 5
-    let code = b"\x53\xff\xe0\xeb\x00";
-    let expected = [(0, stack(8)), (1, stack(16)), (5, Rule::NONE)];
-    for behind in [5, 6, 100] {
-        assert_eq!(rows_of(code, &[0, behind]), expected, "{behind}");
-    }
-}
-
-#[test]
 fn tail_calls_and_padding() {
     // sub $8, %rsp; add $8, %rsp; jmp 16; nopl 0(%rax, %rax); nop; 16: push %rax; ud2
     let code = b"\x48\x83\xec\x08\x48\x83\xc4\x08\xeb\x06\x0f\x1f\x44\x00\x00\x90\x50\x0f\x0b";
@@ -85,14 +45,6 @@ fn parts_elsewhere() {
         &[part],
     );
     assert_eq!(rows, [(BASE, stack(8)), (BASE + 2, Rule::NONE)]);
-}
-
-#[test]
-fn only_addresses_of_code_make_functions() {
-    // int3; lea 6(%rax), %rcx; push %rbx; 6: call *%rax; ud2
-    let code = b"\xcc\x48\x8d\x48\x06\x53\xff\xd0\x0f\x0b";
-    let expected = [(1, stack(8)), (6, stack(16)), (10, Rule::NONE)];
-    assert_eq!(analyse(code, 0, &[], &[]), expected);
 }
 
 #[test]
