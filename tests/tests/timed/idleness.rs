@@ -73,6 +73,7 @@ impl Command {
 
 /// Born in the window: it is known for whom each works.
 #[test]
+#[ignore = "runs several commands, one after another"]
 fn a_commands_threads_are_known_from_their_birth() {
     let _turn = Turn::share();
     let command = Command::build();

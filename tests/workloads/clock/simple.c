@@ -8,7 +8,7 @@
 
 NOINLINE void known_burn(void)
 {
-	for (volatile unsigned int turn = 0; turn < 3 * 1000 * 1000; turn++)
+	for (volatile unsigned int turn = 0; turn < 1000 * 1000; turn++)
 		;
 }
 

@@ -31,7 +31,7 @@ const TIMED: [&str; 1] = ["timed"];
 /// The programs whose tests have the machine to themselves.
 const ALONE: [&str; 2] = ["alone", "collect::hidden_switches"];
 /// Of the other tests, for each CPU: those that wait leave it to those that do not.
-const SIDE_BY_SIDE: usize = 3;
+const SIDE_BY_SIDE: usize = 4;
 
 fn main() -> ExitCode {
     let mut arguments = env::args().skip(1);
