@@ -149,6 +149,7 @@ fn waker_pid_and_waker_tid_choose_whose_wake_ups_count() {
 }
 
 #[test]
+#[ignore = "loads every CPU with threads that wait for it"]
 fn both_lengths_are_bounds_on_the_blocked_time() {
     let _turn = Turn::share();
     // Naps of 20 ms and rests of 400 in turn; waits for a CPU after them are of
