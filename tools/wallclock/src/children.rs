@@ -14,30 +14,35 @@ use std::thread::{self, JoinHandle};
 use anyhow::{Context, anyhow, bail};
 use profile::{Profile, capture};
 use rustix::io::FdFlags;
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Signal, geteuid, set_parent_process_death_signal};
 
 /// How many of a child's last lines on stderr are kept.
 const LINES_KEPT: usize = 100;
 /// The program that is any of the suite's under its name.
 const EVERYTHING: &str = "systemscope";
 
-/// The path of a program of the suite: beside this one, else on `PATH`, else that of
-/// systemscope, which is any of them by its name.
+/// Finds a program of the suite: beside this one, else as systemscope beside this one, which is
+/// any of them by its name, else on `PATH`. Root does not search `PATH`, where another user
+/// could have put a program of that name.
 ///
 /// # Errors
-/// It is in neither place.
+/// The program is in none of these places.
 pub(crate) fn locate(program: &str) -> anyhow::Result<PathBuf> {
     let here = env::current_exe().context("cannot tell where wallclock itself is")?;
     let folder = here.parent().unwrap_or(Path::new("/"));
-    let path = env::var_os("PATH").unwrap_or_default();
-    std::iter::once(folder.to_owned())
-        .chain(env::split_paths(&path))
-        .map(|folder| folder.join(program))
-        .chain([folder.join(EVERYTHING)])
+    let path = match geteuid().is_root() {
+        true => None,
+        false => env::var_os("PATH"),
+    };
+    let on_path = path.iter().flat_map(env::split_paths);
+    [program, EVERYTHING]
+        .map(|name| folder.join(name))
+        .into_iter()
+        .chain(on_path.map(|folder| folder.join(program)))
         .find(|candidate| is_executable(candidate))
         .ok_or_else(|| {
             anyhow!(
-                "cannot find `{program}`, which wallclock runs, in `{}` or on PATH; \
+                "cannot find `{program}`, which wallclock runs, in `{}`; \
                  install it beside wallclock",
                 folder.display()
             )

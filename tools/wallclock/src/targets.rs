@@ -1,6 +1,7 @@
 //! The processes that are measured: whether they still are, and what they are called.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use anyhow::{Context, bail};
@@ -98,10 +99,16 @@ impl Targets {
     }
 }
 
-/// A process's command line on one line; its name in brackets where it has
-/// none, as `ps` shows kernel threads.
+/// The most bytes of a command line that are read. The kernel lets a process have gigabytes.
+const LONGEST_COMMAND_LINE: u64 = 64 << 10;
+
+/// Returns a process's command line on one line, cut after [`LONGEST_COMMAND_LINE`]; its name in
+/// brackets where it has none, as `ps` shows kernel threads.
 pub(crate) fn command_line_of(pid: u32) -> String {
-    let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut arguments = Vec::new();
+    // What cannot be read is missing.
+    let _ = File::open(format!("/proc/{pid}/cmdline"))
+        .and_then(|file| file.take(LONGEST_COMMAND_LINE).read_to_end(&mut arguments));
     let text = String::from_utf8_lossy(&arguments)
         .trim_end_matches('\0')
         .replace('\0', " ")

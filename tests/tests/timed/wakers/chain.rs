@@ -151,6 +151,7 @@ fn nobody_comes_twice_in_a_chain() {
 
 /// Who comes again is a thread, whatever the lines have of it.
 #[test]
+#[ignore = "the rule of the test before it, without threads"]
 fn nobody_comes_twice_where_threads_of_a_name_are_taken_together() {
     let _turn = Turn::share();
     let (_pair, asker, _) = wake_pair();

@@ -77,12 +77,18 @@ fn a_kernel_without_btf_is_named() {
 fn wallclock_without_its_siblings_names_them() {
     let _turn = Turn::share();
     let simple = Workload::plain("simple");
+    // Root runs nothing that is found on PATH.
+    let elsewhere = scratch();
+    let trap = elsewhere.path().join("oncputime");
+    let ran = elsewhere.path().join("ran");
+    fs::write(&trap, format!("#!/bin/sh\ntouch {}\n", ran.display())).unwrap();
+    fs::set_permissions(&trap, fs::Permissions::from_mode(0o755)).unwrap();
     let run = |folder: &Path| {
         Tool::at(&folder.join("wallclock"))
             .arg(simple.pid().to_string())
             .args("-d 1")
             .in_folder(folder)
-            .env("PATH", "/nonexistent")
+            .env("PATH", elsewhere.path().to_str().unwrap())
             .run()
     };
     let alone = copies(&["wallclock"]);
@@ -91,6 +97,7 @@ fn wallclock_without_its_siblings_names_them() {
     assert_refused("wallclock", &run(half.path()), &[FAILED], &["offcputime"]);
     assert_eq!(files_below(alone.path()).len(), 1);
     assert_eq!(files_below(half.path()).len(), 2);
+    assert!(!ran.exists());
 }
 
 #[test]
