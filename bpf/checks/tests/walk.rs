@@ -12,10 +12,11 @@ use bpf::types::{STACK_DEPTH, WalkEnd};
 use checks::offwaketime::OffwaketimeSkelBuilder;
 use checks::{load, run};
 use libbpf_rs::{MapCore, MapFlags, RingBufferBuilder};
+use process::ProcessMemory;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use unwind::{End, Mode, ProcessMemory, Registers, walk};
+use unwind::{End, Mode, Registers, walk};
 
 use made_up::{
     BARE, CODE, FUNCTION, Found, PROCESSES, STACK_POINTER, Stack, WORDS, as_the_kernel_has_them,

@@ -143,6 +143,7 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
         let mut plan = tool.more_outputs();
         plan.extend(flags.plan()?);
         loader::check_privileges()?;
+        process::start_helper();
         let mut command = target.command().start()?;
         let own_files = command
             .as_ref()

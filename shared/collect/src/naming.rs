@@ -305,6 +305,10 @@ impl Named {
             "processes ended before their mappings could be read",
         );
         add(
+            process::count_unanswered() as u64,
+            "processes' memory did not answer in time and was not read",
+        );
+        add(
             self.unnamed.unopened_files,
             "mapped files could not be opened",
         );

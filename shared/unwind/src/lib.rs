@@ -20,6 +20,6 @@ pub use file::source::Source;
 pub use rule::{Rule, cfa, frame_pointer};
 pub use table::{PAGE_SIZE, Page, Table};
 pub use walk::frame_pointers::walk_frame_pointers;
-pub use walk::memory::{Memory, ProcessMemory};
+pub use walk::memory::Memory;
 pub use walk::registers::Registers;
 pub use walk::{AddressSpace, Code, End, Mode, Walk, walk};

@@ -1,7 +1,6 @@
 //! The processes that are measured: whether they still are, and what they are called.
 
 use std::fs::{self, File};
-use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use anyhow::{Context, bail};
@@ -99,16 +98,12 @@ impl Targets {
     }
 }
 
-/// The most bytes of a command line that are read. The kernel lets a process have gigabytes.
-const LONGEST_COMMAND_LINE: u64 = 64 << 10;
-
-/// Returns a process's command line on one line, cut after [`LONGEST_COMMAND_LINE`]; its name in
-/// brackets where it has none, as `ps` shows kernel threads.
+/// Returns a process's command line on one line, cut after 64 KiB; its name in brackets where it
+/// has none, as `ps` shows kernel threads.
 pub(crate) fn command_line_of(pid: u32) -> String {
-    let mut arguments = Vec::new();
-    // What cannot be read is missing.
-    let _ = File::open(format!("/proc/{pid}/cmdline"))
-        .and_then(|file| file.take(LONGEST_COMMAND_LINE).read_to_end(&mut arguments));
+    let arguments = File::open(format!("/proc/{pid}/cmdline"))
+        .and_then(|file| process::read_command_line(pid, &file))
+        .unwrap_or_default();
     let text = String::from_utf8_lossy(&arguments)
         .trim_end_matches('\0')
         .replace('\0', " ")

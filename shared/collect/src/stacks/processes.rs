@@ -168,7 +168,9 @@ fn look(pid: u32) -> io::Result<profile::Process> {
         .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
     let executable = readlinkat(&folder, "exe", Vec::new());
     let executable = executable.map(|path| path.to_string_lossy().into_owned());
-    let command_line = text(&folder, "cmdline").unwrap_or_default();
+    let command_line = open(&folder, "cmdline")
+        .and_then(|file| process::read_command_line(pid, &file))
+        .unwrap_or_default();
     let cgroup = text(&folder, "cgroup").unwrap_or_default();
     Ok(profile::Process {
         pid,
@@ -176,7 +178,7 @@ fn look(pid: u32) -> io::Result<profile::Process> {
         start_ticks,
         // A kernel thread has none.
         executable: executable.unwrap_or_default(),
-        command_line: words(&command_line),
+        command_line: words(&String::from_utf8_lossy(&command_line)),
         cgroup: cgroup
             .lines()
             .find_map(|line| line.strip_prefix("0::"))
@@ -193,12 +195,17 @@ fn words(command_line: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// The start of a file.
-fn text(folder: &OwnedFd, name: &str) -> io::Result<String> {
+fn open(folder: &OwnedFd, name: &str) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let file = File::from(openat(folder, name, flags, Mode::empty())?);
+    Ok(File::from(openat(folder, name, flags, Mode::empty())?))
+}
+
+/// Returns the start of a file.
+fn text(folder: &OwnedFd, name: &str) -> io::Result<String> {
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    open(folder, name)?
+        .take(MOST_BYTES)
+        .read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

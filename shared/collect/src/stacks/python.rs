@@ -7,9 +7,9 @@ use std::sync::Arc;
 use bpf::types::PythonFunction;
 use languages::interleave::{Mixed, interleave, interleave_each};
 use languages::python::{self, Anchoring, CodeObject, End, Frame, Pieces, Version};
+use process::ProcessMemory;
 use profile::FrameKind;
 use symbolize::{CodeSource, Interpreted, Location, Process, Symbolizer};
-use unwind::ProcessMemory;
 
 use crate::unwinding::{Python, PythonFrames, layout_of};
 

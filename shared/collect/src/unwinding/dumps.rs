@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use bpf::types::{STACK_DUMP_BYTES, StackDump, StackOwner, UserRegisters};
+use process::ProcessMemory;
 use symbolize::Process;
-use unwind::{Memory, ProcessMemory, Registers};
+use unwind::{Memory, Registers};
 
 use super::python_frames::PythonFrames;
 

@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 use bpf::types::{PYTHON_DEPTH, StackOwner};
 use languages::python::{self, End};
 use loader::{LoadedObject, Result};
+use process::ProcessMemory;
 use symbolize::{CodeMapping, Process, Symbolizer};
-use unwind::{Memory, Mode, ProcessMemory, Registers, Walk, walk};
+use unwind::{Memory, Mode, Registers, Walk, walk};
 
 use crate::living::Living;
 

@@ -1,6 +1,6 @@
 //! What a frame runs: a code object, read from the process that has it.
 
-use unwind::ProcessMemory;
+use process::ProcessMemory;
 
 use super::lines::Format;
 use super::{Layout, text};

@@ -44,7 +44,7 @@ fn character(bytes: &[u8]) -> char {
 
 #[cfg(test)]
 mod tests {
-    use unwind::ProcessMemory;
+    use process::ProcessMemory;
 
     use super::*;
     use crate::python::LAYOUTS;

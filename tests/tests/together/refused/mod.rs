@@ -3,3 +3,4 @@
 mod command_lines;
 mod machines;
 mod outputs;
+mod unserved;

@@ -4,8 +4,8 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
+use process::ProcessMemory;
 use serde::Deserialize;
-use unwind::ProcessMemory;
 
 use super::{Target, interpreters};
 use crate::interleave::Link;

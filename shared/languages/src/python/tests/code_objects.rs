@@ -1,7 +1,7 @@
 //! Code objects of the standard library, against what the interpreter says of them.
 
+use process::ProcessMemory;
 use serde::Deserialize;
-use unwind::{Memory, ProcessMemory};
 
 use super::{Target, interpreters};
 use crate::python::lines::Format;

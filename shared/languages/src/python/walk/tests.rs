@@ -1,8 +1,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use process::ProcessMemory;
 use proptest::prelude::*;
-use unwind::ProcessMemory;
 
 use super::*;
 use crate::python::LAYOUTS;

@@ -1,0 +1,249 @@
+//! The helper process and what is said over its socket.
+//!
+//! A request is three words: process, address, length. A request with a descriptor reads
+//! that file instead of memory. The answer is the number of bytes, then the bytes.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+    sendmsg, socketpair,
+};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+/// Maximum bytes of one answer.
+pub(crate) const MOST_BYTES: usize = 64 << 10;
+/// Pages are read one by one, so that what comes before an unreadable page is not lost. The
+/// smallest page size of any supported processor.
+const PAGE: usize = 4096;
+/// The word before the bytes of an answer.
+const HEADER: usize = size_of::<u64>();
+const REQUEST: usize = 3 * size_of::<u64>();
+/// Number of pages that [`MOST_BYTES`] may touch.
+const MOST_PAGES: usize = MOST_BYTES / PAGE + 1;
+
+/// A process that reads on behalf of this one. It ends with its socket.
+pub(crate) struct Helper {
+    socket: OwnedFd,
+    process: Pid,
+}
+
+/// What a helper reads.
+#[derive(Clone, Copy)]
+pub(crate) enum Source<'a> {
+    Memory { pid: u32, address: u64 },
+    File(BorrowedFd<'a>),
+}
+
+impl Helper {
+    /// Forks a helper. It inherits no descriptor but its socket, and blocks all signals.
+    ///
+    /// # Errors
+    /// The system's, of a socket or a process.
+    pub(crate) fn start() -> io::Result<Helper> {
+        let flags = SocketFlags::CLOEXEC;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        // SAFETY: a signal set is plain data, which sigfillset() writes and pthread_sigmask()
+        // reads. The child makes system calls only, as it must after a fork of one thread of
+        // several, and never returns.
+        let child = unsafe {
+            let mut all = MaybeUninit::uninit();
+            let mut before = MaybeUninit::uninit();
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+            let child = libc::fork();
+            if child == 0 {
+                serve(theirs.as_raw_fd());
+            }
+            let error = io::Error::last_os_error();
+            libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
+            Pid::from_raw(child).filter(|_| child > 0).ok_or(error)?
+        };
+        Ok(Helper {
+            socket: ours,
+            process: child,
+        })
+    }
+
+    /// Reads up to `buffer.len()` bytes, at most [`MOST_BYTES`]: returns how many there are.
+    /// Memory that cannot be read counts as 0 bytes.
+    ///
+    /// # Errors
+    /// `TimedOut` if no answer comes within `deadline`. Any other means that the helper ended.
+    pub(crate) fn read(
+        &self,
+        source: Source<'_>,
+        buffer: &mut [u8],
+        deadline: Duration,
+    ) -> io::Result<usize> {
+        let length = buffer.len().min(MOST_BYTES);
+        self.send(source, length)?;
+        self.wait(deadline)?;
+        let mut header = [0; HEADER];
+        let mut parts = [
+            IoSliceMut::new(&mut header),
+            IoSliceMut::new(&mut buffer[..length]),
+        ];
+        let mut none = RecvAncillaryBuffer::default();
+        let received = recvmsg(&self.socket, &mut parts, &mut none, RecvFlags::empty())?;
+        if received.bytes < HEADER || received.flags.contains(ReturnFlags::TRUNC) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(received.bytes - HEADER)
+    }
+
+    fn send(&self, source: Source<'_>, length: usize) -> io::Result<()> {
+        let (pid, address, file) = match source {
+            Source::Memory { pid, address } => (pid, address, None),
+            Source::File(file) => (0, 0, Some(file)),
+        };
+        let mut request = [0; REQUEST];
+        let words = [u64::from(pid), address, length as u64];
+        for (bytes, word) in request.chunks_exact_mut(8).zip(words) {
+            bytes.copy_from_slice(&word.to_ne_bytes());
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if let Some(file) = &file {
+            ancillary.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(file)));
+        }
+        let parts = [IoSlice::new(&request)];
+        sendmsg(&self.socket, &parts, &mut ancillary, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    fn wait(&self, deadline: Duration) -> io::Result<()> {
+        let end = Instant::now() + deadline;
+        let mut sources = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let timeout = Timespec::try_from(left).map_err(|_| io::ErrorKind::InvalidInput)?;
+            match poll(&mut sources, Some(&timeout)) {
+                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(_) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Drop for Helper {
+    /// Kills the helper. One that waits in the kernel stays until its read ends, as a child of
+    /// whoever adopts it.
+    fn drop(&mut self) {
+        let _ = kill_process(self.process, Signal::KILL);
+        let end = Instant::now() + Duration::from_millis(1);
+        while let Ok(None) = waitpid(Some(self.process), WaitOptions::NOHANG)
+            && Instant::now() < end
+        {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Answers requests until the socket is closed. Makes system calls only.
+fn serve(socket: i32) -> ! {
+    // SAFETY: plain system calls. The descriptors that are closed belong to the parent's copy
+    // of this memory, whose code does not run here. Descriptor 0 is the socket from here on.
+    let socket = unsafe {
+        libc::dup2(socket, 0);
+        libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
+        libc::setsid();
+        libc::chdir(c"/".as_ptr());
+        BorrowedFd::borrow_raw(0)
+    };
+    let mut answer = [0_u8; HEADER + MOST_BYTES];
+    while let Some((words, file)) = receive(socket) {
+        let length = (words[2] as usize).min(MOST_BYTES);
+        let (header, bytes) = answer.split_at_mut(HEADER);
+        let bytes = &mut bytes[..length];
+        let count = match file {
+            Some(file) => read_file(file.as_fd(), bytes),
+            None => read_memory(words[0], words[1], bytes),
+        };
+        header.copy_from_slice(&(count as u64).to_ne_bytes());
+        let sent = rustix::net::send(socket, &answer[..HEADER + count], SendFlags::NOSIGNAL);
+        if sent.is_err() {
+            break;
+        }
+    }
+    // SAFETY: ends this process and runs none of its parent's destructors.
+    unsafe { libc::_exit(0) }
+}
+
+fn receive(socket: BorrowedFd<'_>) -> Option<([u64; 3], Option<OwnedFd>)> {
+    let mut request = [0; REQUEST];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(&mut request)];
+    let received = recvmsg(socket, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC).ok()?;
+    if received.bytes != REQUEST {
+        return None;
+    }
+    let mut words = [0; 3];
+    for (word, bytes) in words.iter_mut().zip(request.as_chunks::<8>().0) {
+        *word = u64::from_ne_bytes(*bytes);
+    }
+    let mut file = None;
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(files) = message {
+            file = files.last();
+        }
+    }
+    Some((words, file))
+}
+
+/// Reads a file's start; returns the number of bytes.
+fn read_file(file: BorrowedFd<'_>, buffer: &mut [u8]) -> usize {
+    let mut count = 0;
+    while count < buffer.len() {
+        match rustix::io::read(file, &mut buffer[count..]) {
+            Ok(read @ 1..) => count += read,
+            _ => break,
+        }
+    }
+    count
+}
+
+/// Reads memory of process `pid` up to the first page that cannot be read; returns the
+/// number of bytes.
+fn read_memory(pid: u64, address: u64, buffer: &mut [u8]) -> usize {
+    let empty = libc::iovec {
+        iov_base: std::ptr::null_mut(),
+        iov_len: 0,
+    };
+    let mut pages = [empty; MOST_PAGES];
+    let mut used = 0;
+    let mut covered = 0;
+    for page in &mut pages {
+        let Some(start) = address.checked_add(covered as u64) else {
+            break;
+        };
+        let length = (PAGE - start as usize % PAGE).min(buffer.len() - covered);
+        if length == 0 {
+            break;
+        }
+        *page = libc::iovec {
+            iov_base: start as *mut libc::c_void,
+            iov_len: length,
+        };
+        covered += length;
+        used += 1;
+    }
+    let local = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: covered,
+    };
+    let Ok(pid) = i32::try_from(pid) else {
+        return 0;
+    };
+    // SAFETY: `local` is `buffer`; the kernel checks the addresses of the other process.
+    let read = unsafe { libc::process_vm_readv(pid, &local, 1, pages.as_ptr(), used, 0) };
+    usize::try_from(read).unwrap_or(0)
+}

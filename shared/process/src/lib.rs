@@ -1,0 +1,13 @@
+//! Reads the memory of other processes in a way that no process can hold up.
+//!
+//! A read of a target's memory may fault a page in. Where that page belongs to a FUSE file
+//! whose server never answers, or to a `userfaultfd` that nobody serves, the reader waits in
+//! the kernel, beyond SIGKILL. A helper process does these reads therefore, and the tool waits
+//! for it only up to a deadline. A helper that misses it is killed and left behind.
+
+mod helper;
+mod memory;
+mod reads;
+
+pub use memory::ProcessMemory;
+pub use reads::{count_unanswered, read_command_line, start_helper};

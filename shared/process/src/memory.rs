@@ -1,0 +1,108 @@
+//! The memory of one process, word by word or in pieces.
+
+use crate::helper::MOST_BYTES;
+use crate::reads::read_memory;
+
+/// The smallest page size of any supported processor.
+const PAGE: u64 = 4096;
+/// Bytes read at once for a word: most stacks lie in one such piece.
+const PIECE: usize = 4 * PAGE as usize;
+
+/// The memory of a running process. It changes while it is read: the caller must know that
+/// the thread in question did not run meanwhile.
+pub struct ProcessMemory {
+    pid: u32,
+    /// Address of `piece`, a page's start; `u64::MAX` before the first read.
+    start: u64,
+    piece: Vec<u8>,
+}
+
+impl ProcessMemory {
+    /// The memory of process `pid`. A process that does not exist reads as one without memory.
+    #[must_use]
+    pub fn new(pid: u32) -> ProcessMemory {
+        ProcessMemory {
+            pid,
+            start: u64::MAX,
+            piece: Vec::new(),
+        }
+    }
+
+    /// Forgets what was read before, as it may have changed.
+    pub fn forget(&mut self) {
+        self.start = u64::MAX;
+        self.piece.clear();
+    }
+
+    /// Reads up to `most` bytes from `start` on, up to the first page that cannot be read.
+    #[must_use]
+    pub fn bytes(&self, start: u64, most: usize) -> Vec<u8> {
+        let mut bytes = vec![0; most];
+        let mut count = 0;
+        for piece in bytes.chunks_mut(MOST_BYTES) {
+            let Some(address) = start.checked_add(count as u64) else {
+                break;
+            };
+            let read = read_memory(self.pid, address, piece);
+            count += read;
+            if read < piece.len() {
+                break;
+            }
+        }
+        bytes.truncate(count);
+        bytes
+    }
+
+    /// Returns the 64-bit word at `address`, or `None` if it cannot be read.
+    pub fn word(&mut self, address: u64) -> Option<u64> {
+        let page = address & !(PAGE - 1);
+        self.cached_word(address).or_else(|| {
+            if self.start == page {
+                return None;
+            }
+            self.start = page;
+            self.piece.resize(PIECE, 0);
+            let count = read_memory(self.pid, page, &mut self.piece);
+            self.piece.truncate(count);
+            self.cached_word(address)
+        })
+    }
+
+    fn cached_word(&self, address: u64) -> Option<u64> {
+        let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
+        let bytes = self.piece.get(offset..offset.checked_add(8)?)?;
+        Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_end_where_the_memory_does() {
+        let words = vec![7_u8; 40 * PAGE as usize];
+        let memory = ProcessMemory::new(std::process::id());
+        let start = words.as_ptr() as u64;
+        assert_eq!(memory.bytes(start, words.len()), words);
+        assert_eq!(memory.bytes(start + 1, 10), words[1..11]);
+        for from_end in [0, 1, 3, PAGE - 1, PAGE] {
+            assert_eq!(memory.bytes(u64::MAX - from_end, 100), []);
+        }
+        assert_eq!(ProcessMemory::new(0).bytes(start, 8), []);
+    }
+
+    #[test]
+    fn words_end_where_the_memory_does() {
+        let words: Vec<u64> = (0..4 * PAGE).collect();
+        let mut memory = ProcessMemory::new(std::process::id());
+        for index in [0, 1, 511, 512, 2047, 2048, 2049, words.len() - 1] {
+            let address = words[index..].as_ptr() as u64;
+            assert_eq!(memory.word(address), Some(words[index]), "{index}");
+        }
+        assert_eq!(memory.word(0), None);
+        assert_eq!(memory.word(u64::MAX - 3), None);
+        assert_eq!(ProcessMemory::new(0).word(4096), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! Reads through one helper process for the whole program, and what became of them.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::helper::{Helper, Source};
+
+/// Time within which an answer must come. A page from a busy disk takes tens of milliseconds.
+const DEADLINE: Duration = Duration::from_millis(200);
+/// Maximum helpers left behind. After that many nothing is read any more, so targets can cost
+/// this program `DEADLINE` times as many seconds at most.
+const MOST_LEFT_BEHIND: usize = 4;
+/// Maximum bytes of a command line that are read. The kernel lets a process have gigabytes.
+const LONGEST_COMMAND_LINE: usize = 64 << 10;
+
+static READS: Mutex<Reads> = Mutex::new(Reads {
+    helper: None,
+    unanswered: BTreeSet::new(),
+    left_behind: 0,
+});
+
+struct Reads {
+    helper: Option<Helper>,
+    /// Processes for whose memory a helper waited in vain; they are not read again.
+    unanswered: BTreeSet<u32>,
+    left_behind: usize,
+}
+
+/// Starts the helper process now, while this process is small. Otherwise the first read
+/// starts it.
+pub fn start_helper() {
+    let mut reads = READS.lock();
+    if reads.helper.is_none() {
+        reads.helper = Helper::start().ok();
+    }
+}
+
+/// Returns the number of processes whose memory was not read because it did not answer in time.
+#[must_use]
+pub fn count_unanswered() -> usize {
+    READS.lock().unanswered.len()
+}
+
+/// Reads the command line of process `pid` from `file`, its `/proc/PID/cmdline`: words that
+/// end in NUL, cut after 64 KiB. The kernel reads them from the process's memory.
+///
+/// # Errors
+/// `TimedOut` if that memory does not answer.
+pub fn read_command_line(pid: u32, file: &File) -> io::Result<Vec<u8>> {
+    let mut words = vec![0; LONGEST_COMMAND_LINE];
+    let count = READS
+        .lock()
+        .read(pid, Source::File(file.as_fd()), &mut words)?;
+    words.truncate(count);
+    Ok(words)
+}
+
+/// Reads memory of process `pid` up to the first page that cannot be read; returns the number
+/// of bytes.
+pub(crate) fn read_memory(pid: u32, address: u64, buffer: &mut [u8]) -> usize {
+    let source = Source::Memory { pid, address };
+    READS.lock().read(pid, source, buffer).unwrap_or(0)
+}
+
+impl Reads {
+    fn read(&mut self, pid: u32, source: Source<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.unanswered.contains(&pid) || self.left_behind >= MOST_LEFT_BEHIND {
+            self.unanswered.insert(pid);
+            return Err(ErrorKind::TimedOut.into());
+        }
+        let helper = match self.helper.take() {
+            Some(helper) => helper,
+            None => Helper::start()?,
+        };
+        let outcome = helper.read(source, buffer, DEADLINE);
+        match &outcome {
+            Err(error) if error.kind() == ErrorKind::TimedOut => {
+                self.unanswered.insert(pid);
+                self.left_behind += 1;
+            }
+            // One that was killed is replaced at the next read.
+            Err(_) => {}
+            Ok(_) => self.helper = Some(helper),
+        }
+        outcome
+    }
+}
