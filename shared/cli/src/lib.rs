@@ -57,7 +57,7 @@ pub use flags::{
     IntervalFlags, OutputFlags, PinnedMapFlags, ProcessFlags, StackFlags, TargetFlags,
     ThreadNameFlags, WaitFlags, WalkFlags, check_processes, check_threads, nobody_named,
 };
-pub use output::{Output, Spool, write_file};
+pub use output::{Output, Place, Spool, write_file};
 pub use parse::CommandLine;
 pub use signals::Signals;
 pub use stack_tool::{CommonFlags, StackTool, run_tool, weight_of};

@@ -2,11 +2,13 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use cli::Place;
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, open, renameat_with};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
@@ -35,10 +37,14 @@ pub(crate) fn check(names: &Names) -> anyhow::Result<()> {
     Staging::new(&names.folder).map(drop)
 }
 
-/// A folder beside the destination, in which everything is written first.
-/// Removed with its files unless they are put in their place.
+/// A folder beside the destination, in which everything is written first. Removed with its
+/// files unless they are put in their place. Both folders are held open: who may rename them
+/// cannot have files written elsewhere.
 pub(crate) struct Staging {
     folder: TempDir,
+    inside: OwnedFd,
+    /// The destination, in the folder around both.
+    place: Place,
 }
 
 impl Staging {
@@ -47,25 +53,36 @@ impl Staging {
     /// # Errors
     /// The folder around it is not there or cannot be written to.
     pub(crate) fn new(destination: &Path) -> anyhow::Result<Staging> {
-        let parent = match destination.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
         let mut prefix = destination.file_name().unwrap_or_default().to_owned();
         prefix.push(".tmp");
-        let folder = tempfile::Builder::new()
-            .prefix(&prefix)
-            // Less the umask, as for any new folder.
-            .permissions(Permissions::from_mode(0o777))
-            .tempdir_in(parent)
-            .map_err(|error| {
-                anyhow!(
-                    "cannot write into `{}`: {}; name a prefix in another folder with -o",
-                    parent.display(),
-                    cli::reason(error_inside(&error))
-                )
-            })?;
-        Ok(Staging { folder })
+        let make = || {
+            let place = Place::find(destination)?;
+            let folder = tempfile::Builder::new()
+                .prefix(&prefix)
+                // Less the umask, as for any new folder.
+                .permissions(Permissions::from_mode(0o777))
+                .tempdir_in(place.folder())?;
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let inside = open(folder.path(), flags, Mode::empty())?;
+            Ok(Staging {
+                folder,
+                inside,
+                place,
+            })
+        };
+        make().map_err(|error| {
+            let parent = destination.parent().filter(|path| *path != Path::new(""));
+            anyhow!(
+                "cannot write into `{}`: {}; name a prefix in another folder with -o",
+                parent.unwrap_or(Path::new(".")).display(),
+                cli::reason(error_inside(&error))
+            )
+        })
+    }
+
+    /// Path of a name inside, through the descriptor.
+    fn path_inside(&self, name: impl AsRef<Path>) -> PathBuf {
+        Path::new(&format!("/proc/self/fd/{}", self.inside.as_raw_fd())).join(name)
     }
 
     /// Makes a folder inside.
@@ -73,8 +90,7 @@ impl Staging {
     /// # Errors
     /// The system's.
     pub(crate) fn make_folder(&self, name: &Path) -> anyhow::Result<()> {
-        let path = self.folder.path().join(name);
-        fs::create_dir(&path).map_err(|error| failed(name, &error))
+        fs::create_dir(self.path_inside(name)).map_err(|error| failed(name, &error))
     }
 
     /// Writes a file inside.
@@ -87,7 +103,7 @@ impl Staging {
         body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> anyhow::Result<()> {
         let write = || {
-            let file = File::create_new(self.folder.path().join(name))?;
+            let file = File::create_new(self.path_inside(name))?;
             let mut writer = BufWriter::with_capacity(1 << 16, file);
             let outcome = body(&mut writer).and_then(|()| writer.flush());
             // After an error, dropping the buffer must not try once more.
@@ -102,11 +118,11 @@ impl Staging {
     /// # Errors
     /// Something has come to be there in the meantime, or the system's.
     pub(crate) fn put_folder(self, destination: &Path) -> anyhow::Result<()> {
-        let staged = self.folder.path();
-        match renameat_with(CWD, staged, CWD, destination, RenameFlags::NOREPLACE) {
+        let (staged, place) = (self.folder.path(), self.place.path());
+        match renameat_with(CWD, staged, CWD, &place, RenameFlags::NOREPLACE) {
             // Some file systems do not know how not to replace.
-            Err(Errno::INVAL | Errno::NOSYS) if destination.symlink_metadata().is_err() => {
-                fs::rename(staged, destination)
+            Err(Errno::INVAL | Errno::NOSYS) if place.symlink_metadata().is_err() => {
+                fs::rename(staged, place)
             }
             outcome => outcome.map_err(io::Error::from),
         }
@@ -129,9 +145,10 @@ impl Staging {
     ) -> anyhow::Result<Vec<PathBuf>> {
         let mut placed = Vec::new();
         for ending in endings {
-            let staged = self.folder.path().join(format!("{name}{ending}"));
+            let staged = self.path_inside(format!("{name}{ending}"));
             let destination = with_ending(prefix, ending);
-            fs::rename(staged, &destination).map_err(|error| failed(&destination, &error))?;
+            let placed_at = with_ending(&self.place.path(), ending);
+            fs::rename(staged, placed_at).map_err(|error| failed(&destination, &error))?;
             placed.push(destination);
         }
         self.folder

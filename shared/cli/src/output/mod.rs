@@ -1,7 +1,9 @@
 //! Where the data goes: standard output, or a file that appears only once it
 //! is whole.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+mod place;
+
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, ErrorKind, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,10 @@ use anyhow::{anyhow, bail};
 use rustix::fs::{Access, access};
 use tempfile::NamedTempFile;
 
+use self::place::Existing;
 use crate::error::{Ending, reason};
+
+pub use self::place::Place;
 
 /// The destination of a tool's data.
 #[derive(Debug)]
@@ -94,7 +99,8 @@ impl Spool {
         let Some(path) = output.path.clone() else {
             return Ok(None);
         };
-        let file = tempfile::tempfile_in(folder_of(&path));
+        let place = Place::find(&path);
+        let file = place.and_then(|place| tempfile::tempfile_in(place.folder()));
         let file = file.map_err(|error| failed_to_write(&path, &error))?;
         Ok(Some(Spool { output, path, file }))
     }
@@ -129,10 +135,11 @@ fn write_new_file(
     body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<()> {
     let failed = |error: io::Error| failed_to_write(path, &error);
-    let temporary = temporary_beside(path).map_err(failed)?;
+    let place = Place::find(path).map_err(failed)?;
+    let temporary = temporary_beside(&place).map_err(failed)?;
     buffered(temporary.as_file(), body).map_err(failed)?;
     temporary
-        .persist_noclobber(path)
+        .persist_noclobber(place.path())
         .map_err(|error| failed(error.error))?;
     Ok(())
 }
@@ -146,20 +153,13 @@ fn failed_to_write(path: &Path, error: &io::Error) -> anyhow::Error {
     )
 }
 
-/// A file that is to be renamed.
-fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
+/// Makes a file that is to be renamed to a place.
+fn temporary_beside(place: &Place) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(".systemscope-")
         // Less the umask, as for any new file.
         .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder_of(path))
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
+        .tempfile_in(place.folder())
 }
 
 /// Writes a file as [`Output::write`] does.
@@ -172,14 +172,23 @@ pub fn write_file(
 ) -> anyhow::Result<()> {
     let failed = |error: io::Error| failed_to_write(path, &error);
     match Destination::open(path)? {
-        Destination::Special => {
-            let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+        Destination::Stream(place) => {
+            let file = place.open_stream().map_err(failed)?;
             buffered(file, body).map_err(failed)
         }
-        Destination::Regular { path, temporary } => {
+        Destination::Regular {
+            place,
+            temporary,
+            mode,
+        } => {
             buffered(temporary.as_file(), body).map_err(failed)?;
+            if let Some(mode) = mode {
+                let permissions = Permissions::from_mode(mode);
+                let outcome = temporary.as_file().set_permissions(permissions);
+                outcome.map_err(failed)?;
+            }
             temporary
-                .persist(path)
+                .persist(place.path())
                 .map_err(|error| failed(error.error))?;
             Ok(())
         }
@@ -189,35 +198,41 @@ pub fn write_file(
 /// What a path leads to.
 enum Destination {
     /// A device or a pipe, written directly: there is nothing to replace.
-    Special,
-    /// A file, not there until it is renamed from the temporary beside it.
+    Stream(Place),
+    /// A file, not there until it is renamed from the temporary beside it. It keeps the `mode`
+    /// of the caller's own file that it replaces.
     Regular {
-        path: PathBuf,
         temporary: NamedTempFile,
+        mode: Option<u32>,
+        place: Place,
     },
 }
 
 impl Destination {
     fn open(path: &Path) -> anyhow::Result<Destination> {
-        let shown = path.to_owned();
-        // Through symbolic links: it is the file behind them that is replaced.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if path.file_name().is_none() || path.is_dir() {
+        let failed = |error: io::Error| failed_to_write(path, &error);
+        let place = Place::find(path).map_err(failed)?;
+        if place.what_exists() == Some(Existing::Folder) {
             bail!(
                 "cannot write `{}`: it is a folder; name a file inside it",
-                shown.display()
+                path.display()
             );
         }
-        if let Ok(metadata) = fs::metadata(&path) {
+        if place.what_exists().is_some() {
             // Renaming over a read-only file would work, and surprise its owner.
-            access(&path, Access::WRITE_OK)
-                .map_err(|error| failed_to_write(&shown, &error.into()))?;
-            if !metadata.is_file() {
-                return Ok(Destination::Special);
-            }
+            access(place.path(), Access::WRITE_OK).map_err(|error| failed(error.into()))?;
         }
-        let temporary = temporary_beside(&path).map_err(|error| failed_to_write(&shown, &error))?;
-        Ok(Destination::Regular { path, temporary })
+        let mode = match place.what_exists() {
+            Some(Existing::Stream) => return Ok(Destination::Stream(place)),
+            Some(Existing::File { mode }) => mode,
+            _ => None,
+        };
+        let temporary = temporary_beside(&place).map_err(failed)?;
+        Ok(Destination::Regular {
+            temporary,
+            mode,
+            place,
+        })
     }
 }
 
@@ -262,11 +277,14 @@ fn remedy(error: &io::Error) -> &'static str {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, chown, lchown, symlink};
 
     use tempfile::TempDir;
 
     use super::*;
+
+    const NOBODY: u32 = 65534;
 
     fn names(folder: &TempDir) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(folder)
@@ -384,6 +402,77 @@ mod tests {
         write(&link, "new").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn a_link_of_another_user_is_not_followed() {
+        let folder = TempDir::new().unwrap();
+        let secret = folder.path().join("secret");
+        write(&secret, "root's").unwrap();
+        let (file, inside) = (folder.path().join("file"), folder.path().join("inside"));
+        symlink(&secret, &file).unwrap();
+        symlink(folder.path(), &inside).unwrap();
+        for link in [&file, &inside] {
+            lchown(link, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        for path in [&file, &inside.join("secret"), &inside.join("new")] {
+            let error = write(path, "overwritten").unwrap_err().to_string();
+            assert!(error.contains("a link of another user, whose ID is 65534; name another"));
+            assert!(Output::create_new(path.clone()).is_err());
+        }
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "root's");
+        assert_eq!(names(&folder), ["file", "inside", "secret"]);
+    }
+
+    /// Opening it would wait for a reader.
+    #[test]
+    fn a_pipe_of_another_user_is_refused_at_once() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("pipe");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        chown(&path, Some(NOBODY), None).unwrap();
+        let error = write(&path, "x").unwrap_err().to_string();
+        assert!(error.contains("a pipe of another user"), "{error}");
+        chown(&path, Some(0), None).unwrap();
+        let reader = std::thread::spawn({
+            let path = path.clone();
+            move || fs::read_to_string(path).unwrap()
+        });
+        write(&path, "one's own").unwrap();
+        assert_eq!(reader.join().unwrap(), "one's own");
+    }
+
+    #[test]
+    fn a_folder_that_is_swapped_for_a_link_changes_nothing() {
+        let folder = TempDir::new().unwrap();
+        let (chosen, moved, other) = (
+            folder.path().join("chosen"),
+            folder.path().join("moved"),
+            folder.path().join("other"),
+        );
+        fs::create_dir(&chosen).unwrap();
+        fs::create_dir(&other).unwrap();
+        let Destination::Regular {
+            temporary, place, ..
+        } = Destination::open(&chosen.join("out")).unwrap()
+        else {
+            panic!("a file is no stream");
+        };
+        fs::rename(&chosen, &moved).unwrap();
+        symlink(&other, &chosen).unwrap();
+        temporary.persist(place.path()).unwrap();
+        assert!(moved.join("out").exists());
+        assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_keeps_its_mode() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("out");
+        write(&path, "old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        write(&path, "new").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
     }
 
     #[test]
