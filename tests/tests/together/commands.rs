@@ -109,6 +109,122 @@ fn somebody_else_can_run_it() {
     assert_eq!(lines.next(), Some("kept"));
 }
 
+/// Says what a command gets: variables, open files, its session keyring, and the error number
+/// of putting a character into a terminal of its own.
+const WHAT_IT_GETS: &str = "
+import ctypes, fcntl, os, pty, termios
+print(*[os.environ.get(name) for name in ('HOME', 'USER', 'LOGNAME', 'SHELL')])
+print(*sorted(int(name) for name in os.listdir('/proc/self/fd'))[:-1])
+libc = ctypes.CDLL(None)
+print(libc.syscall(int(os.environ['KEYCTL']), 0, -3, 0))
+controller, terminal = pty.openpty()
+if os.fork():
+    os.wait()
+else:
+    os.setsid()
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+    for request in (termios.TIOCSTI, 0x541c):
+        try:
+            fcntl.ioctl(terminal, request, b'x')
+        except OSError as error:
+            print(error.errno)
+";
+
+#[test]
+fn what_somebody_else_runs_gets_nothing_of_roots() {
+    const GET_KEYRING_ID: libc::c_long = 0;
+    const SESSION_KEYRING: libc::c_long = -3;
+    let _turn = Turn::share();
+    // SAFETY: a plain system call.
+    let ours = unsafe { libc::syscall(libc::SYS_keyctl, GET_KEYRING_ID, SESSION_KEYRING, 0) };
+    let folder = scratch();
+    let tool = binary("offcputime");
+    let line = format!(
+        "exec 7</etc/shadow; exec {} --user nobody -o seen -- python3 -c \"$SCRIPT\"",
+        tool.display()
+    );
+    let finished = Tool::at(Path::new("sh"))
+        .args("-c")
+        .arg(line)
+        .env("SCRIPT", WHAT_IT_GETS)
+        .env("KEYCTL", libc::SYS_keyctl.to_string())
+        .in_folder(folder.path())
+        .run()
+        .succeeded();
+    let stdout = String::from_utf8(finished.stdout).unwrap();
+    let lines: Vec<&str> = stdout.lines().collect();
+    let [identity, files, keyring, refusals @ ..] = &lines[..] else {
+        panic!("{stdout}{}", finished.stderr);
+    };
+    let passwd = fs::read_to_string("/etc/passwd").unwrap();
+    let entry = passwd.lines().find(|line| line.starts_with("nobody:"));
+    let entry: Vec<&str> = entry.unwrap().split(':').collect();
+    assert_eq!(
+        *identity,
+        format!("{} nobody nobody {}", entry[5], entry[6])
+    );
+    assert_eq!(*files, "0 1 2");
+    let theirs: i64 = keyring.parse().unwrap();
+    assert!(theirs > 0 && theirs != ours, "{theirs}, ours {ours}");
+    // TIOCSTI by the rule of the kernel would succeed, or be an input/output error.
+    assert_eq!(refusals, [libc::EPERM.to_string(), libc::EPERM.to_string()]);
+}
+
+/// Another process of the user sends signals all the time. Each start either succeeds, or
+/// says which signal ended it.
+#[test]
+fn signals_before_the_command_is_executed_hold_nobody_up() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    let spammer = "
+import os, signal, time
+end = time.monotonic() + 30
+while time.monotonic() < end:
+    for name in os.listdir('/proc'):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                if os.stat('/proc/' + name).st_uid == os.getuid():
+                    os.kill(int(name), signal.SIGSTOP)
+                    os.kill(int(name), signal.SIGWINCH)
+            except OSError:
+                pass
+";
+    let mut spam = Command::new("setpriv")
+        .args("--reuid=65533 --regid=65533 --clear-groups python3 -c".split(' '))
+        .arg(spammer)
+        .spawn()
+        .unwrap();
+    let passwd = folder.path().join("passwd");
+    let known = fs::read_to_string("/etc/passwd").unwrap();
+    fs::write(
+        &passwd,
+        format!("{known}spammed:x:65533:65533::/:/bin/sh\n"),
+    )
+    .unwrap();
+    for _ in 0..8 {
+        let line = format!(
+            "mount --bind {} /etc/passwd && exec {} --user spammed -o {} -- sleep 5",
+            passwd.display(),
+            binary("cpudist").display(),
+            folder.path().join("seen").display()
+        );
+        let running = Tool::at(Path::new("unshare"))
+            .args("--mount sh -c")
+            .arg(line)
+            .start();
+        let begun = Instant::now();
+        while !children_of(running.pid()).iter().any(|child| {
+            fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|comm| comm == "sleep\n")
+        }) {
+            assert!(begun.elapsed() < PATIENCE, "the command was not executed");
+        }
+        running.signal(Signal::KILL);
+        let _ = running.finish_within(PATIENCE);
+    }
+    spam.kill().unwrap();
+    spam.wait().unwrap();
+}
+
 #[test]
 fn everything_runs_commands_as_well() {
     let _turn = Turn::share();

@@ -1,24 +1,29 @@
 //! A command that is run to be measured.
 
-use std::ffi::{CString, OsString};
+mod spawn;
+mod user;
+
+use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use loader::ProcessHandle;
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{self, Gid, Pid, Uid};
+use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
+use self::spawn::spawn_held;
 use crate::error::{Ending, tell};
 use crate::{Planned, Signals, reason};
+
+pub(crate) use self::user::User;
 
 /// Exit status for a command that was found and cannot be executed, as in a shell.
 const NOT_EXECUTABLE: u8 = 126;
@@ -27,112 +32,43 @@ const NOT_FOUND: u8 = 127;
 /// What a shell adds to the signal that ended a command.
 const ENDED_BY_SIGNAL: i32 = 128;
 
-/// Somebody to run a command as.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
-    name: String,
-    uid: Uid,
-    gid: Gid,
-    groups: Vec<Gid>,
-}
-
-impl User {
-    /// The user of this name, with all groups.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn named(name: &str) -> Result<User, String> {
-        let find = || -> nix::Result<Option<User>> {
-            let Some(found) = unistd::User::from_name(name)? else {
-                return Ok(None);
-            };
-            let text = CString::new(name).map_err(|_| nix::Error::EINVAL)?;
-            Ok(Some(User {
-                name: name.to_owned(),
-                uid: found.uid,
-                gid: found.gid,
-                groups: unistd::getgrouplist(&text, found.gid)?,
-            }))
-        };
-        match find() {
-            Ok(Some(user)) => Ok(user),
-            Ok(None) => Err("there is no such user; `getent passwd` lists them".to_owned()),
-            Err(error) => Err(format!("cannot look the user up: {}", error.desc())),
-        }
-    }
-
-    /// Makes this process, which is about to execute, that user's.
-    fn take_over(&self) -> nix::Result<()> {
-        unistd::setgroups(&self.groups)?;
-        unistd::setgid(self.gid)?;
-        unistd::setuid(self.uid)
-    }
-}
-
 /// A command that was started, and is held before its first instruction until it is let
 /// go. Killed when dropped before that.
 #[derive(Debug)]
 pub struct HeldCommand {
     name: String,
-    child: Child,
+    process: Pid,
     handle: ProcessHandle,
     is_held: bool,
 }
 
 impl HeldCommand {
     /// Starts a command, as `user` if there is one. It keeps the standard streams, the
-    /// environment, the folder and the terminal.
+    /// folder, the terminal and the environment but for the variables of a user.
     ///
     /// To be let go by the thread that started it: ptrace(2) knows threads.
     ///
     /// # Errors
     /// It cannot be executed: exit status 127 if it is not there, else 126.
     pub fn start(words: &[OsString], user: Option<&User>) -> anyhow::Result<HeldCommand> {
-        let (program, arguments) = words.split_first().context("there is no command")?;
-        let mut command = Command::new(program);
-        command.args(arguments);
-        let other = user.cloned();
-        // SAFETY: between fork and exec only system calls are made.
-        unsafe {
-            command.pre_exec(move || {
-                if let Some(user) = &other {
-                    user.take_over()?;
-                }
-                Ok(ptrace::traceme()?)
-            });
-        }
-        let mut child = command
-            .spawn()
-            .map_err(|error| not_run(Path::new(program), user, &error))?;
-        let handle = ProcessHandle::open(child.id()).inspect_err(|_| {
-            let _ = child.kill();
-            let _ = child.wait();
+        let program = words.first().context("there is no command")?;
+        let name = Path::new(program);
+        let process = spawn_held(words, user).map_err(|error| not_run(name, user, &error))?;
+        let handle = ProcessHandle::open(process.as_raw().cast_unsigned()).inspect_err(|_| {
+            kill_and_wait(process);
         });
-        let command = HeldCommand {
-            name: name_of(Path::new(program)),
-            child,
+        Ok(HeldCommand {
+            name: name_of(name),
+            process,
             handle: handle.context("cannot watch the command")?,
             is_held: true,
-        };
-        // The kernel stops it as soon as it has executed.
-        match waitpid(command.process(), None).context("cannot wait for the command")? {
-            WaitStatus::Stopped(_, Signal::SIGTRAP) => {}
-            other => bail!("the command did not stop before its first instruction: {other:?}"),
-        }
-        ptrace::setoptions(command.process(), ptrace::Options::PTRACE_O_EXITKILL)
-            .context("cannot hold the command")?;
-        Ok(command)
+        })
     }
 
     /// Its process ID.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    fn process(&self) -> Pid {
-        // The kernel's IDs are far below.
-        Pid::from_raw(self.child.id().cast_signed())
+        self.process.as_raw().cast_unsigned()
     }
 
     /// Lets it run.
@@ -143,7 +79,7 @@ impl HeldCommand {
         if !std::mem::take(&mut self.is_held) {
             return Ok(());
         }
-        match ptrace::detach(self.process(), None) {
+        match ptrace::detach(self.process, None) {
             Ok(()) | Err(nix::Error::ESRCH) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -151,14 +87,14 @@ impl HeldCommand {
 
     /// Waits for its end, and passes SIGTERM, which asks this process to end, on to it.
     /// Its exit status: 128 + n if signal n ended it.
-    fn finish(mut self, signals: &Signals) -> anyhow::Result<u8> {
+    fn finish(self, signals: &Signals) -> anyhow::Result<u8> {
         let mut is_told = false;
         while !self.handle.has_ended() {
             // Asked first: a signal that comes in between is then waited for no more.
             let has_arrived = signals.arrived();
             if signals.asks_to_end() && !std::mem::replace(&mut is_told, true) {
                 // One that has just ended need not be told.
-                let _ = kill(self.process(), Signal::SIGTERM);
+                let _ = kill(self.process, Signal::SIGTERM);
             }
             let mut sources = vec![PollFd::from_borrowed_fd(self.handle.as_fd(), PollFlags::IN)];
             // Readable from the first signal on; the second one ends this process.
@@ -170,8 +106,16 @@ impl HeldCommand {
                 Err(error) => return Err(error).context("cannot wait for the command"),
             }
         }
-        let status = self.child.wait().context("cannot wait for the command")?;
-        Ok(passed_on(status))
+        loop {
+            match waitpid(self.process, None) {
+                Ok(WaitStatus::Exited(_, code)) => return Ok(u8::try_from(code).unwrap_or(1)),
+                Ok(WaitStatus::Signaled(_, signal, _)) => {
+                    return Ok(u8::try_from(ENDED_BY_SIGNAL + signal as i32).unwrap_or(1));
+                }
+                Ok(_) | Err(nix::Error::EINTR) => {}
+                Err(error) => return Err(error).context("cannot wait for the command"),
+            }
+        }
     }
 
     /// Gives what would go to standard output, which is the command's, files of its own;
@@ -231,15 +175,14 @@ impl AsFd for HeldCommand {
 impl Drop for HeldCommand {
     fn drop(&mut self) {
         if self.is_held {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+            kill_and_wait(self.process);
         }
     }
 }
 
 /// That a command cannot be run, with the exit status of a shell.
 fn not_run(program: &Path, user: Option<&User>, error: &io::Error) -> anyhow::Error {
-    let whose = user.map_or(String::new(), |user| format!(" as {}", user.name));
+    let whose = user.map_or(String::new(), |user| format!(" as {}", user.name()));
     let (status, remedy) = match error.kind() {
         ErrorKind::NotFound => (NOT_FOUND, "; give its path, or put it on PATH"),
         _ => (NOT_EXECUTABLE, ""),
@@ -263,10 +206,9 @@ fn name_of(program: &Path) -> String {
     name.collect()
 }
 
-fn passed_on(status: ExitStatus) -> u8 {
-    let signal = || status.signal().map(|signal| ENDED_BY_SIGNAL + signal);
-    let code = status.code().or_else(signal);
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+fn kill_and_wait(process: Pid) {
+    let _ = kill(process, Signal::SIGKILL);
+    let _ = waitpid(process, None);
 }
 
 #[cfg(test)]

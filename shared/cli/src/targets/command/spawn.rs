@@ -1,0 +1,143 @@
+//! Forks a command that stops right after it has executed.
+
+use std::env;
+use std::ffi::{CString, OsString, c_char};
+use std::io::{self, PipeWriter, Read, Write, pipe};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStringExt;
+use std::ptr;
+
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::{Signal, raise};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork};
+
+use super::user::{User, open_files};
+
+/// Starts a command under ptrace and returns its process once it has executed; it is stopped
+/// before its first instruction, and killed if this process ends before it is detached. The
+/// calling thread is its tracer.
+///
+/// Another process of `user` may send signals meanwhile. Those that would stop the command are
+/// dropped, the others reach it.
+///
+/// # Errors
+/// The command cannot be executed, or a signal ended it before.
+pub(super) fn spawn_held(words: &[OsString], user: Option<&User>) -> io::Result<Pid> {
+    let arguments = strings(words.iter().cloned())?;
+    let environment = strings(environment(user).into_iter().map(|(mut name, value)| {
+        name.push("=");
+        name.push(value);
+        name
+    }))?;
+    let (arguments, environment) = (pointers(&arguments), pointers(&environment));
+    let files = user.map(|_| open_files()).unwrap_or_default();
+    let (mut failure, their_failure) = pipe()?;
+    // SAFETY: the child makes system calls only, with what was prepared before.
+    let child = match unsafe { fork() }? {
+        ForkResult::Parent { child } => child,
+        ForkResult::Child => execute(&arguments, &environment, user, &files, their_failure),
+    };
+    drop(their_failure);
+    let outcome = await_execution(child);
+    if outcome.is_err() {
+        let _ = nix::sys::signal::kill(child, Signal::SIGKILL);
+        let _ = waitpid(child, None);
+    }
+    // What failed in the child says more than how the child ended.
+    let mut error = [0; size_of::<i32>()];
+    if outcome.is_err() && failure.read_exact(&mut error).is_ok() {
+        return Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error)));
+    }
+    outcome.map(|()| child)
+}
+
+/// The command's environment: this process's own, with what differs for the user.
+fn environment(user: Option<&User>) -> Vec<(OsString, OsString)> {
+    let theirs = user.map(User::environment).into_iter().flatten();
+    let theirs: Vec<_> = theirs.collect();
+    let is_theirs = |name: &OsString| theirs.iter().any(|(own, _)| own == name);
+    let ours = env::vars_os().filter(|(name, _)| !is_theirs(name));
+    ours.chain(theirs.iter().cloned()).collect()
+}
+
+fn strings(words: impl Iterator<Item = OsString>) -> io::Result<Vec<CString>> {
+    let strings = words.map(|word| CString::new(word.into_vec()));
+    strings.collect::<Result<_, _>>().map_err(io::Error::from)
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    let pointers = strings.iter().map(|string| string.as_ptr());
+    pointers.chain([ptr::null()]).collect()
+}
+
+/// Continues the child until it has executed.
+fn await_execution(child: Pid) -> io::Result<()> {
+    let mut is_watched = false;
+    loop {
+        let status = match waitpid(child, Some(WaitPidFlag::__WALL)) {
+            Err(nix::Error::EINTR) => continue,
+            status => status?,
+        };
+        let signal = match status {
+            WaitStatus::PtraceEvent(_, _, libc::PTRACE_EVENT_EXEC) => return Ok(()),
+            // The child is still root's: nobody else can have sent this.
+            WaitStatus::Stopped(_, Signal::SIGSTOP) if !is_watched => {
+                is_watched = true;
+                let options = Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACEEXEC;
+                ptrace::setoptions(child, options)?;
+                None
+            }
+            WaitStatus::Stopped(_, signal) => Some(signal).filter(|signal| !stops(*signal)),
+            WaitStatus::Signaled(_, signal, _) => {
+                let text = format!("{signal} ended it before it was executed");
+                return Err(io::Error::other(text));
+            }
+            WaitStatus::Exited(..) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => None,
+        };
+        match ptrace::cont(child, signal) {
+            // It was killed; the next wait says so.
+            Ok(()) | Err(nix::Error::ESRCH) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn stops(signal: Signal) -> bool {
+    use Signal::{SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
+    matches!(signal, SIGSTOP | SIGTSTP | SIGTTIN | SIGTTOU)
+}
+
+/// Becomes the command, or tells why that failed.
+fn execute(
+    arguments: &[*const c_char],
+    environment: &[*const c_char],
+    user: Option<&User>,
+    files: &[i32],
+    mut failure: PipeWriter,
+) -> ! {
+    let become_command = || -> nix::Result<()> {
+        // As for a command of a shell: Rust ignores SIGPIPE, and a caller may block signals.
+        // SAFETY: a signal set is plain data, which sigemptyset() writes.
+        unsafe {
+            let mut none = MaybeUninit::uninit();
+            libc::sigemptyset(none.as_mut_ptr());
+            libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        }
+        ptrace::traceme()?;
+        raise(Signal::SIGSTOP)?;
+        if let Some(user) = user {
+            user.take_over(files)?;
+        }
+        // SAFETY: both are lists of strings that end in a null pointer.
+        unsafe { libc::execvpe(arguments[0], arguments.as_ptr(), environment.as_ptr()) };
+        Err(nix::Error::last())
+    };
+    if let Err(error) = become_command() {
+        let _ = failure.write_all(&(error as i32).to_ne_bytes());
+    }
+    // SAFETY: ends this process and runs none of its parent's destructors.
+    unsafe { libc::_exit(1) }
+}
