@@ -20,6 +20,8 @@ pub enum Detail {
 pub(crate) struct Draft {
     pub(crate) profile: Profile,
     detail: Detail,
+    /// Whether kernel frames keep their addresses.
+    shows_kernel_addresses: bool,
     comms: HashMap<[u8; COMM_LENGTH], Name>,
     /// Frames by the places of their locations.
     frames: Vec<Option<Id<Frame>>>,
@@ -34,6 +36,7 @@ impl Draft {
         Draft {
             profile: Profile::new(unit),
             detail,
+            shows_kernel_addresses: loader::are_kernel_addresses_public(),
             comms: HashMap::new(),
             frames: Vec::new(),
             inlined: HashMap::new(),
@@ -154,8 +157,9 @@ impl Draft {
                 line: NonZeroU32::new(frame.first_line),
             })
         });
+        let is_shown = self.shows_kernel_addresses || frame.kind != FrameKind::Kernel;
         frames.id(Frame {
-            address: frame.address,
+            address: frame.address.filter(|_| is_shown),
             function,
             line: source.and_then(|source| NonZeroU32::new(source.line)),
             offset: frame.offset,

@@ -194,6 +194,17 @@ fn preempt_count_from_runqueue(btf: &Btf<'_>) -> Option<i64> {
     Some(count - offset("runqueues")?)
 }
 
+/// Returns whether the kernel shows its addresses to every user: kallsyms_show_value() in
+/// kernel/ksyms_common.c.
+#[must_use]
+pub fn are_kernel_addresses_public() -> bool {
+    let read = |name: &str| -> Option<i32> {
+        let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
+        text.trim().parse().ok()
+    };
+    read("kptr_restrict") == Some(0) && read("perf_event_paranoid").is_some_and(|level| level <= 1)
+}
+
 /// The threads alive now, for sizing maps.
 pub(crate) fn threads_alive() -> u32 {
     // Fourth field of /proc/loadavg: runnable/total scheduling entities.

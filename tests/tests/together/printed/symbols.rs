@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use systemscope_tests::printed::samples::running_ns;
 use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::workload::{install, scratch};
-use systemscope_tests::{Folded, Language, Tool, Turn, Workload, WorkloadBuilder};
+use systemscope_tests::{Folded, Language, Running, Tool, Turn, Workload, WorkloadBuilder};
 
 fn on_cpu(pid: u32) -> Folded {
     Tool::new("oncputime").pid(pid).args("-F 499").folded(0.5)
@@ -328,4 +328,49 @@ fn kernel_functions_are_named() {
         frames.iter().all(|frame| !frame.contains("[unknown]")),
         "{frames:?}"
     );
+}
+
+/// A setting below `/proc/sys/kernel` that is as it was once this is dropped.
+struct Setting {
+    path: PathBuf,
+    before: String,
+}
+
+impl Setting {
+    fn set(name: &str, value: &str) -> Setting {
+        let path = Path::new("/proc/sys/kernel").join(name);
+        let before = fs::read_to_string(&path).unwrap();
+        fs::write(&path, value).unwrap();
+        Setting { path, before }
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        fs::write(&self.path, &self.before).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "changes what the kernel shows to everybody"]
+fn kernel_addresses_are_written_only_where_everybody_may_read_them() {
+    let _turn = Turn::take();
+    let sleeper = Running::asleep();
+    for (restrict, paranoid, are_public) in [("0", "1", true), ("0", "2", false), ("2", "1", false)]
+    {
+        let _restrict = Setting::set("kptr_restrict", restrict);
+        let _paranoid = Setting::set("perf_event_paranoid", paranoid);
+        for (format, mark) in [("json", "\"0xffffffff"), ("perf-script", "\tffffffff")] {
+            let output = Tool::new("offcputime")
+                .pid(sleeper.pid())
+                .args("1 --format")
+                .arg(format)
+                .run()
+                .succeeded();
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert!(text.contains("hrtimer_nanosleep"), "{text}");
+            let setting = format!("{restrict} {paranoid} {format}");
+            assert_eq!(text.contains(mark), are_public, "{setting}: {text}");
+        }
+    }
 }
