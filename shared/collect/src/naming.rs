@@ -313,6 +313,10 @@ impl Named {
             "mapped files could not be opened",
         );
         add(self.unnamed.unread_files, "files had no readable symbols");
+        add(
+            self.unnamed.costly_files,
+            "files take too much work to name all that is in them",
+        );
         if self.unnamed.kernel_hidden {
             text.push_str("; kernel symbols are hidden (kernel.kptr_restrict)");
         }

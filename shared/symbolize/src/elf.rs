@@ -14,6 +14,8 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::FileExt;
 
+use crate::budget::Allowance;
+
 const MOST_SEGMENTS: u64 = 4 << 10;
 const MOST_SECTIONS: u64 = 64 << 10;
 const MOST_SYMBOLS: u64 = 32 << 20;
@@ -68,6 +70,8 @@ pub(crate) struct RawSymbol {
 /// An ELF file's headers.
 pub(crate) struct Elf<'f> {
     file: &'f File,
+    /// What reading it is charged to.
+    pub(crate) allowance: &'f Allowance,
     wide: bool,
     segments: Vec<Segment>,
     sections: Vec<Section>,
@@ -107,19 +111,13 @@ fn invalid(what: &'static str) -> Error {
     Error::new(ErrorKind::InvalidData, what)
 }
 
-/// Reads `size` bytes, of which the caller has made sure that they are few.
-fn read(file: &File, offset: u64, size: u64) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; size as usize];
-    file.read_exact_at(&mut bytes, offset)?;
-    Ok(bytes)
-}
-
 impl<'f> Elf<'f> {
     /// Reads the headers.
     ///
     /// # Errors
     /// If the file cannot be read, or is not a little-endian ELF file.
-    pub(crate) fn read(file: &'f File) -> Result<Self> {
+    pub(crate) fn read(file: &'f File, allowance: &'f Allowance) -> Result<Self> {
+        allowance.take(0)?;
         let mut header = [0; 64];
         file.read_exact_at(&mut header[..52], 0)?;
         if header[..4] != *b"\x7fELF" || header[5] != 1 {
@@ -133,6 +131,7 @@ impl<'f> Elf<'f> {
         let counts = if wide { 56 } else { 44 };
         let mut elf = Self {
             file,
+            allowance,
             wide,
             segments: Vec::new(),
             sections: Vec::new(),
@@ -148,10 +147,18 @@ impl<'f> Elf<'f> {
         Ok(elf)
     }
 
+    /// Reads `size` bytes, of which the caller has made sure that there is memory for them.
+    fn bytes(&self, offset: u64, size: u64) -> Result<Vec<u8>> {
+        self.allowance.take(size)?;
+        let mut bytes = vec![0; size as usize];
+        self.file.read_exact_at(&mut bytes, offset)?;
+        Ok(bytes)
+    }
+
     fn read_segments(&mut self, offset: u64, count: u64) -> Result<()> {
         let wide = self.wide;
         let size = if wide { 56 } else { 32 };
-        for fields in read(self.file, offset, count * size)?.chunks(size as usize) {
+        for fields in self.bytes(offset, count * size)?.chunks(size as usize) {
             let fields = Fields(fields);
             self.segments.push(Segment {
                 kind: fields.word(0),
@@ -180,7 +187,7 @@ impl<'f> Elf<'f> {
             }
         };
         // The first section holds the numbers that the header has no room for.
-        let first = parse(&read(self.file, offset, size)?);
+        let first = parse(&self.bytes(offset, size)?);
         let count = if count == 0 { first.size } else { count };
         if self.section_names == 0xffff {
             self.section_names = first.link as usize;
@@ -188,7 +195,7 @@ impl<'f> Elf<'f> {
         if count > MOST_SECTIONS {
             return Err(invalid("too many sections"));
         }
-        let bytes = read(self.file, offset, count * size)?;
+        let bytes = self.bytes(offset, count * size)?;
         self.sections = bytes.chunks(size as usize).map(parse).collect();
         Ok(())
     }
@@ -265,7 +272,7 @@ impl<'f> Elf<'f> {
             let here = BATCH.min(count - first);
             let offset = table.offset.checked_add(first * size);
             let offset = offset.ok_or_else(|| invalid("symbols beyond the end of the file"))?;
-            for fields in read(self.file, offset, here * size)?.chunks(size as usize) {
+            for fields in self.bytes(offset, here * size)?.chunks(size as usize) {
                 visit(self.symbol(&Fields(fields), names.offset))?;
             }
         }
@@ -291,6 +298,7 @@ impl<'f> Elf<'f> {
         let mut piece = [0; 256];
         while bytes.len() < LONGEST_NAME {
             let at = offset.checked_add(bytes.len() as u64)?;
+            self.allowance.take(piece.len() as u64).ok()?;
             let read = self.file.read_at(&mut piece, at).ok()?;
             let piece = piece[..read].split(|&byte| byte == 0).next()?;
             bytes.extend_from_slice(piece);
@@ -324,7 +332,7 @@ mod tests {
         for (at, value) in [(0, 0), (5, 2)] {
             let mut other = head.clone();
             other[at] = value;
-            assert!(Elf::read(&file(&other)).is_err());
+            assert!(Elf::read(&file(&other), &Allowance::alone()).is_err());
         }
     }
 
@@ -338,7 +346,8 @@ mod tests {
             head[64 + 32..][..8].copy_from_slice(&count.to_le_bytes());
             let file = file(&head);
             file.set_len(64 + 64 * count).unwrap();
-            Elf::read(&file).map(|elf| elf.sections.len() as u64)
+            let allowance = Allowance::alone();
+            Elf::read(&file, &allowance).map(|elf| elf.sections.len() as u64)
         };
         assert_eq!(sections(MOST_SECTIONS).unwrap(), MOST_SECTIONS);
         assert!(sections(MOST_SECTIONS + 1).is_err());
@@ -346,11 +355,12 @@ mod tests {
     }
 
     /// An ELF file of 64 bits with these headers.
-    fn with(file: &File, segments: Vec<Segment>, sections: Vec<Section>) -> Elf<'_> {
+    fn with<'f>(file: &'f File, allowance: &'f Allowance, sections: Vec<Section>) -> Elf<'f> {
         Elf {
             file,
+            allowance,
             wide: true,
-            segments,
+            segments: Vec::new(),
             sections,
             section_names: 0,
         }
@@ -372,7 +382,8 @@ mod tests {
         let file = file(b"");
         let refused = |count: u64| {
             let table = section(SHT_SYMTAB, 0, 24 * count, 1);
-            let elf = with(&file, Vec::new(), vec![table, section(3, 0, 0, 0)]);
+            let allowance = Allowance::alone();
+            let elf = with(&file, &allowance, vec![table, section(3, 0, 0, 0)]);
             elf.symbols(SHT_SYMTAB, |_| Ok(())).unwrap_err().kind()
         };
         // The file has none of them.
@@ -385,7 +396,7 @@ mod tests {
     fn names_are_bounded() {
         let named = |length: usize| {
             let file = file(&[vec![b'a'; length], vec![0]].concat());
-            let name = with(&file, Vec::new(), Vec::new()).name(0);
+            let name = with(&file, &Allowance::alone(), Vec::new()).name(0);
             name.map(|name| name.len())
         };
         assert_eq!(named(0), None);

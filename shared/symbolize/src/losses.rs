@@ -15,6 +15,9 @@ pub struct Losses {
     pub unopened_files: u64,
     /// Files whose symbols could not be read.
     pub unread_files: u64,
+    /// Files of which names or source lines were left out, as reading them takes too much work
+    /// or memory.
+    pub costly_files: u64,
     /// `/proc/kallsyms` could not be read or hides its addresses, so that
     /// kernel frames have no names.
     pub kernel_hidden: bool,

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use profile::{FrameKind, ModuleKind};
 
+use crate::budget::Allowance;
 use crate::elf::{Elf, SHT_SYMTAB};
 use crate::frame::Module;
 use crate::naming::sources::{Place, Sources, has_debug_information, places};
@@ -37,22 +38,27 @@ pub(crate) struct Found {
 }
 
 impl Symbolizer {
-    pub(crate) fn resolve_file(&mut self, index: u32, offsets: Vec<u64>) {
+    /// Names what is at offsets in a file, which processes with these IDs map.
+    pub(crate) fn resolve_file(&mut self, index: u32, offsets: Vec<u64>, pids: &[u32]) {
         let Some(mapped) = self.images.file(index) else {
             return;
         };
         let path = mapped.path.to_string_lossy().into_owned();
-        let read = Elf::read(&mapped.file).and_then(|elf| {
+        let allowance = self.budget.allow(pids);
+        let read = Elf::read(&mapped.file, &allowance).and_then(|elf| {
             let has_all = elf.has(SHT_SYMTAB)
                 && (self.sources == Sources::None || has_debug_information(&elf));
             let separate = match has_all {
                 true => None,
                 false => debug_files::find(&elf, &mapped.path, &self.debug_directories),
             };
-            let separate = separate.as_ref().and_then(|file| Elf::read(file).ok());
+            let separate = separate
+                .as_ref()
+                .and_then(|file| Elf::read(file, &allowance).ok());
             let found = find_at_offsets(&elf, separate.as_ref(), &offsets, self.sources)?;
             Ok((mapped.module.with_build_id(elf.build_id()), found))
         });
+        let is_left_out = self.settle(&allowance, &path);
         match read {
             Ok((module, found)) => {
                 self.images.set_module(index, Arc::new(module));
@@ -62,11 +68,23 @@ impl Symbolizer {
                 };
                 self.keep_found(found, location);
             }
+            Err(_) if is_left_out => {}
             Err(error) => {
                 self.losses.unread_files += 1;
                 self.losses.note(&path, error);
             }
         }
+    }
+
+    /// Subtracts what a file took from the budget, and returns whether some of the file was left
+    /// out for it, which is counted.
+    pub(crate) fn settle(&mut self, allowance: &Allowance, path: &str) -> bool {
+        self.budget.settle(allowance);
+        if let Some(why) = allowance.refused() {
+            self.losses.costly_files += 1;
+            self.losses.note(path, why);
+        }
+        allowance.refused().is_some()
     }
 
     pub(crate) fn resolve_jit(&mut self, process: u32, addresses: Vec<u64>) {
@@ -75,7 +93,10 @@ impl Symbolizer {
         };
         maps.look_last();
         let wanted = Wanted::new(addresses);
-        let names = maps.names(&wanted);
+        let allowance = self.budget.allow(&[maps.pid()]);
+        let names = maps.names(&wanted, &allowance);
+        let path = format!("/tmp/perf-{}.map", maps.pid());
+        self.settle(&allowance, &path);
         for (&address, name) in wanted.addresses().iter().zip(names) {
             let location = Location::Jit { process, address };
             if let Some(name) = name {
@@ -94,7 +115,8 @@ impl Symbolizer {
             return;
         }
         let read = vdso::image().and_then(|file| {
-            let elf = Elf::read(&file)?;
+            let allowance = Allowance::alone();
+            let elf = Elf::read(&file, &allowance)?;
             Ok((
                 elf.build_id(),
                 find_at_offsets(&elf, None, &offsets, Sources::None)?,

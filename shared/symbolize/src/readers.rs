@@ -7,6 +7,7 @@ use std::io::Result;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::budget::Allowance;
 use crate::elf::Elf;
 use crate::naming::sources::Sources;
 use crate::naming::wanted::Wanted;
@@ -19,10 +20,12 @@ use crate::{naming, naming::debug_files, naming::perf_map};
 /// # Errors
 /// If the file is not an ELF file, or a symbol table cannot be read.
 pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
-    let elf = Elf::read(file)?;
+    let allowance = Allowance::alone();
+    let elf = Elf::read(file, &allowance)?;
     let nowhere = Path::new("/dev/null/nowhere");
     let separate = debug_files::find(&elf, nowhere, &[nowhere.to_owned()]);
-    let separate = separate.as_ref().map(Elf::read).transpose()?;
+    let separate = separate.as_ref().map(|file| Elf::read(file, &allowance));
+    let separate = separate.transpose()?;
     let found = naming::find_at_offsets(&elf, separate.as_ref(), offsets, Sources::None)?;
     let named = found.into_iter();
     Ok(named
@@ -39,7 +42,8 @@ pub type Line = (Arc<str>, u32);
 /// # Errors
 /// If the file is not an ELF file, or a symbol table cannot be read.
 pub fn sources(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Vec<Line>>> {
-    let elf = Elf::read(file)?;
+    let allowance = Allowance::alone();
+    let elf = Elf::read(file, &allowance)?;
     let found = naming::find_at_offsets(&elf, None, offsets, Sources::Inlined)?;
     let placed = found.into_iter().map(|(offset, found)| {
         let inlined = found.place.inlined.iter().map(|inlined| &inlined.source);
@@ -58,7 +62,7 @@ pub fn sources(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Vec<Line>>> 
 /// If the file cannot be read, or covers the same addresses too often.
 pub fn perf_map(file: &File, addresses: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
     let wanted = Wanted::new(addresses.to_vec());
-    let names = perf_map::parse(file, &wanted)?;
+    let names = perf_map::parse(file, &wanted, &Allowance::alone())?;
     let named = wanted.addresses().iter().zip(names);
     Ok(named
         .filter_map(|(address, name)| Some((*address, name?)))

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use profile::{FrameKind, ModuleKind, Table};
 
+use crate::budget::Budget;
 use crate::frame::Module;
 use crate::naming::kernel::AskKernel;
 use crate::naming::perf_map::PerfMaps;
@@ -30,6 +31,7 @@ pub struct Symbolizer {
     perf_map_indexes: HashMap<Process, u32>,
     pub(crate) debug_directories: Vec<PathBuf>,
     pub(crate) sources: Sources,
+    pub(crate) budget: Budget,
     pub(crate) ask_kernel: Option<AskKernel>,
     texts: HashSet<Arc<str>>,
     pub(crate) interpreted: Table<Interpreted>,
@@ -64,6 +66,7 @@ impl Symbolizer {
             perf_map_indexes: HashMap::new(),
             debug_directories: directories,
             sources: Sources::None,
+            budget: Budget::new(false),
             ask_kernel: None,
             texts: HashSet::new(),
             interpreted: Table::default(),
@@ -79,6 +82,7 @@ impl Symbolizer {
     /// Has source lines looked up, too.
     pub fn look_up_sources(&mut self, sources: Sources) {
         self.sources = sources;
+        self.budget = Budget::new(sources != Sources::None);
     }
 
     /// Has the kernel asked for the names of its functions, which it gives sooner than it
@@ -216,9 +220,13 @@ impl Symbolizer {
                 Location::Module { .. } | Location::Interpreted { .. } | Location::Unknown => {}
             }
         }
-        for (file, offsets) in files {
-            self.resolve_file(file, offsets);
+        let pids = self.processes.pids();
+        for file in self.images.by_size(files.keys().copied()) {
+            let pids = pids.get(&file).map_or(&[][..], Vec::as_slice);
+            self.resolve_file(file, files.remove(&file).unwrap_or_default(), pids);
         }
+        let mut jits: Vec<_> = jits.into_iter().collect();
+        jits.sort_by_key(|(process, _)| self.perf_maps.get(*process as usize).map(PerfMaps::size));
         for (process, addresses) in jits {
             self.resolve_jit(process, addresses);
         }

@@ -155,3 +155,59 @@ fn source_lines_are_in_the_program_or_in_its_debug_file() {
     objcopy(&["--strip-debug"], &[&program]);
     are_right();
 }
+
+/// Maps files, and prints an address in each.
+const MAPPER: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    for (int file = 1; file < argc; file++)
+        printf("%p ", mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, open(argv[file], O_RDONLY), 0));
+    printf("\n");
+    fflush(stdout);
+    pause();
+}
+"#;
+
+#[test]
+fn sparse_debug_files_take_no_names_from_other_processes() {
+    const FILES: usize = 8;
+    let workshop = Workshop::new();
+    let honest = split(
+        &workshop,
+        &workshop.path("program.debug"),
+        "-Wl,--build-id=none",
+    );
+    link(&honest, &workshop.path("program.debug"));
+    // Each has symbols in its debug file, of which the checksum is sought.
+    let hostile = workshop.path("hostile");
+    std::fs::create_dir(&hostile).unwrap();
+    let paths: Vec<PathBuf> = (0..FILES)
+        .map(|number| {
+            let [path, debug] = ["", ".debug"].map(|end| hostile.join(format!("{number}{end}")));
+            std::fs::copy(&honest, &path).unwrap();
+            std::fs::copy(workshop.path("program.debug"), &debug).unwrap();
+            objcopy(&["--remove-section=.gnu_debuglink"], &[&path]);
+            link(&path, &debug);
+            let debug = std::fs::File::options().write(true).open(&debug);
+            debug.unwrap().set_len(1 << 30).unwrap();
+            path
+        })
+        .collect();
+    let mapper = workshop.build("cc", MAPPER, "mapper", &[]);
+    let mapping = Running::spawn(Command::new(mapper).args(&paths));
+    let running = Running::start(&honest);
+
+    let mut symbolizer = symbolizer(&[]);
+    let mut located = mapping.locate(&mut symbolizer);
+    located.extend(running.locate(&mut symbolizer));
+    let names = common::names(&mut symbolizer, &located);
+    assert_eq!(names[FILES], "hidden");
+    // The checksum of one is as much as the files of a process may take.
+    let losses = symbolizer.losses();
+    assert_eq!(losses.costly_files as usize, FILES - 1, "{losses:?}");
+    let is_told = |note: &String| note.contains("/hostile/") && note.ends_with("too much work");
+    assert!(losses.notes.iter().all(is_told), "{losses:?}");
+}

@@ -164,3 +164,37 @@ fn a_program_that_shrinks_is_no_danger() {
     assert_eq!(common::names(&mut symbolizer, &located), ["[victim]"]);
     assert_eq!(symbolizer.losses().unread_files, 1);
 }
+
+/// Runs as if JIT-compiled code were at a known address, and has a line of a perf map for a name.
+const NAMED_AS_MAP: &str = r#"
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void) {
+    mmap((void *)0x10000000, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    prctl(PR_SET_NAME, "10000000 10 eat");
+    printf("0x10000000\n");
+    fflush(stdout);
+    pause();
+}
+"#;
+
+#[test]
+fn a_map_that_the_kernel_makes_up_is_not_read() {
+    let workshop = Workshop::new();
+    let program = workshop.build("cc", NAMED_AS_MAP, "program", &[]);
+    let start = |mount: &str| {
+        let script = format!(
+            "echo 10000000 10 plain >/tmp/perf-$$.map; {mount}; exec {}",
+            program.display()
+        );
+        let running = Running::spawn(Command::new("unshare").args(["-m", "sh", "-c", &script]));
+        let _map = PerfMap::of(&running);
+        running.names(&mut symbolizer(&[]))
+    };
+    assert_eq!(start("true"), ["plain"]);
+    // There the process sees its own name in the map's place, and we see the map.
+    let made_up = "mount --bind /proc/$$/comm /tmp/perf-$$.map";
+    assert_eq!(start(made_up), ["plain"]);
+}

@@ -6,7 +6,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Reading failed.
-    #[error("cannot read {size} bytes at offset {offset:#x} ({what})")]
+    #[error("cannot read {size} bytes at offset {offset:#x} ({what}): {source}")]
     Read {
         /// What was read.
         what: &'static str,

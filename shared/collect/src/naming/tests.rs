@@ -35,6 +35,7 @@ fn what_is_missing_is_told_in_one_line() {
         processes: 6,
         unopened_files: 7,
         unread_files: 8,
+        costly_files: 9,
         kernel_hidden: true,
         ..symbolize::Losses::default()
     };
@@ -44,6 +45,7 @@ fn what_is_missing_is_told_in_one_line() {
          5 wake-ups were not seen; \
          6 processes ended before their mappings could be read; \
          7 mapped files could not be opened; 8 files had no readable symbols; \
+         9 files take too much work to name all that is in them; \
          kernel symbols are hidden (kernel.kptr_restrict)"
     );
 }

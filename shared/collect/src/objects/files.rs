@@ -13,8 +13,9 @@ use super::name as last_name;
 const MINOR_BITS: u32 = 20;
 /// Descriptors that are looked at for a file.
 const MOST_DESCRIPTORS: usize = 4096;
-/// What is read of a process's mappings, in bytes.
-const MOST_MAPS: u64 = 16 << 20;
+/// Bytes of a process's mappings that are read: of 65,530 of them, the kernel's limit unless it
+/// is raised, 512 for each.
+const MOST_MAPS: u64 = 32 << 20;
 
 /// The descriptor of a file for which no descriptor is known: `NO_FILE_DESCRIPTOR` of
 /// `include/waits/object_event.h`.

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use languages::python::{self, Interpreter};
 use symbolize::{CodeSource, Symbolizer};
-use unwind::Built;
+use unwind::{Built, Source};
 
 use super::kernel_tables::{KernelTables, Placed};
 use super::notes::Notes;
@@ -23,6 +25,45 @@ const MOST_BUILDERS: usize = 4;
 /// How long a table that nobody uses is kept: libraries are closed and opened
 /// again, programs run one after the other.
 const KEPT: Duration = Duration::from_secs(10);
+
+/// Bytes that are read of one process's files for their tables, whatever these files say of their
+/// sizes. A browser's take a tenth of it.
+const MOST_READ: u64 = 1 << 30;
+
+/// Bytes that may still be read of the files that one process was the first to map.
+#[derive(Clone)]
+pub(crate) struct Allowance(Arc<AtomicU64>);
+
+impl Default for Allowance {
+    fn default() -> Allowance {
+        Allowance(Arc::new(MOST_READ.into()))
+    }
+}
+
+/// A file whose reads are taken from an allowance.
+struct Counted {
+    file: File,
+    allowance: Allowance,
+}
+
+impl Source for Counted {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let size = buffer.len() as u64;
+        let left = &self.allowance.0;
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(size)
+        })
+        .map_err(|_| {
+            let why = "the files of its process take too much work";
+            io::Error::new(ErrorKind::QuotaExceeded, why)
+        })?;
+        self.file.read_at(offset, buffer)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+}
 
 /// A file that processes map.
 struct Entry {
@@ -41,7 +82,7 @@ enum State {
     Without,
 }
 
-type Job = (CodeSource, File, String);
+type Job = (CodeSource, Counted, String);
 type Outcome = (CodeSource, std::result::Result<Read, unwind::Error>);
 
 /// What was read of a file.
@@ -72,9 +113,14 @@ impl Files {
         }
     }
 
-    /// Holds a file for one more mapping, and has its table built if it is not
-    /// yet.
-    pub(crate) fn hold(&mut self, source: CodeSource, symbolizer: &Symbolizer) {
+    /// Holds a file for one more mapping, and has its table built if it is not yet, for which a
+    /// process's allowance is used up.
+    pub(crate) fn hold(
+        &mut self,
+        source: CodeSource,
+        symbolizer: &Symbolizer,
+        allowance: &Allowance,
+    ) {
         if let Some(entry) = self.entries.get_mut(&source) {
             entry.holds += 1;
             return;
@@ -82,7 +128,8 @@ impl Files {
         let state = match symbolizer.code_file(source) {
             Ok(Some((file, name))) => {
                 self.names.insert(source, name.clone());
-                self.start(source, file, name)
+                let allowance = allowance.clone();
+                self.start(source, Counted { file, allowance }, name)
             }
             Ok(None) => State::Without,
             Err(error) => self.without(source, &error),
@@ -117,7 +164,7 @@ impl Files {
         }
     }
 
-    fn start(&mut self, source: CodeSource, file: File, name: String) -> State {
+    fn start(&mut self, source: CodeSource, file: Counted, name: String) -> State {
         let (jobs, _) = self.builders.get_or_insert_with(start_builders);
         if jobs.send((source, file, name)).is_ok() {
             self.building += 1;
@@ -246,4 +293,31 @@ fn start_builders() -> (Sender<Job>, Receiver<Outcome>) {
             });
     }
     (jobs, outcomes)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    use super::*;
+
+    #[test]
+    fn the_files_of_a_process_are_read_up_to_a_bound_for_all_of_them() {
+        let allowance = Allowance::default();
+        let read = |size: u64| {
+            let file = File::from(memfd_create("sparse", MemfdFlags::CLOEXEC).unwrap());
+            file.set_len(size).unwrap();
+            let allowance = allowance.clone();
+            let counted = Counted { file, allowance };
+            counted.read_at(0, &mut vec![0; size as usize])
+        };
+        let size = MOST_READ / 4;
+        for _ in 0..3 {
+            assert_eq!(read(size).unwrap() as u64, size);
+        }
+        assert_eq!(read(size + 1).unwrap_err().kind(), ErrorKind::QuotaExceeded);
+        assert_eq!(read(size).unwrap() as u64, size);
+        assert_eq!(read(1).unwrap_err().kind(), ErrorKind::QuotaExceeded);
+    }
 }

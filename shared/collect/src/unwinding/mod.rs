@@ -28,7 +28,7 @@ use crate::living::Living;
 pub use call_graph::CallGraph;
 use dumps::Dumps;
 pub(crate) use dumps::{Dumped, process_of, registers};
-use files::Files;
+use files::{Allowance, Files};
 pub(crate) use kernel_tables::make_room_for_tables;
 use kernel_tables::{KernelTables, PlacedMappings};
 use notes::Notes;
@@ -70,6 +70,8 @@ struct Known {
     awaited: Option<Vec<CodeMapping>>,
     scanned: Instant,
     cost: Duration,
+    /// What may still be read of its files for tables.
+    allowance: Allowance,
 }
 
 /// Keeps a program's unwind tables.
@@ -366,6 +368,7 @@ impl<'a> Unwinder<'a> {
             awaited: None,
             scanned: begun,
             cost: Duration::ZERO,
+            allowance: Allowance::default(),
         });
         let is_news = known
             .space
@@ -374,7 +377,8 @@ impl<'a> Unwinder<'a> {
         // A process that is gone has none, and keeps what is known of it.
         let awaited = (!code.is_empty() && is_news).then_some(code);
         for mapping in awaited.iter().flatten() {
-            self.files.hold(mapping.source, symbolizer);
+            self.files
+                .hold(mapping.source, symbolizer, &known.allowance);
         }
         for mapping in known.awaited.iter().flatten() {
             self.files.release(mapping.source);
@@ -490,7 +494,9 @@ fn saved(left: Duration, passed: Duration) -> Duration {
 /// CPU time that a process has used: its `utime` and `stime` in proc(5), the
 /// 12th and 13th field after its name, in clock ticks.
 fn cpu_ticks(pid: u32) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Not text: the name is any bytes. The kernel bounds it.
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
     let ticks = fields.split(' ').skip(11).take(2);
     ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum()

@@ -2,7 +2,7 @@
 
 use std::io::Result;
 
-use super::{Elf, Fields, Section, invalid, read};
+use super::{Elf, Fields, Section, invalid};
 
 /// `SHF_COMPRESSED`.
 const COMPRESSED: u64 = 1 << 11;
@@ -11,6 +11,9 @@ const NO_BITS: u32 = 8;
 /// `ch_type`: how it is compressed.
 const ZLIB: u32 = 1;
 const ZSTD: u32 = 2;
+/// Bytes that one packed byte becomes at most, a bound above which there is no debug
+/// information: compilers' becomes 3 to 20.
+const MOST_UNPACKED: u64 = 100;
 
 impl Elf<'_> {
     /// The section of a name, which ends in a zero byte here.
@@ -26,7 +29,8 @@ impl Elf<'_> {
     /// Whether this text is at an offset in the file. Of a name in a file there
     /// may be thousands of sections: no more of it is read than this takes.
     fn has_text(&self, offset: u64, text: &[u8]) -> bool {
-        read(self.file, offset, text.len() as u64).is_ok_and(|read| read == text)
+        self.bytes(offset, text.len() as u64)
+            .is_ok_and(|read| read == text)
     }
 
     /// Whether there is a section of this name with bytes in the file; the name ends in a
@@ -54,7 +58,7 @@ impl Elf<'_> {
         {
             return Err(invalid("a section beyond the end of the file"));
         }
-        let bytes = read(self.file, section.offset, section.size)?;
+        let bytes = self.bytes(section.offset, section.size)?;
         if section.flags & COMPRESSED == 0 {
             return Ok(bytes);
         }
@@ -63,7 +67,11 @@ impl Elf<'_> {
             .ok_or_else(|| invalid("a packed section without a header"))?;
         let header = Fields(header);
         let size = header.address(self.wide, (8, 4));
+        if size / MOST_UNPACKED > packed.len() as u64 {
+            return Err(self.allowance.refuse("a section is packed too well"));
+        }
         take(room, size)?;
+        self.allowance.take(size)?;
         let unpacked = match header.word(0) {
             ZLIB => miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(packed, size as usize)
                 .map_err(|_| invalid("a packed section that is not zlib's"))?,
@@ -90,6 +98,7 @@ mod tests {
     use std::io::{ErrorKind, Write};
 
     use super::*;
+    use crate::budget::Allowance;
 
     const PROGRAM_BITS: u32 = 1;
 
@@ -99,8 +108,10 @@ mod tests {
         file.write_all(&[b"name\0", contents].concat()).unwrap();
         let mut names = section_of(3, 0, 5);
         names.offset = 0;
+        let allowance = Allowance::alone();
         let elf = Elf {
             file: &file,
+            allowance: &allowance,
             wide: true,
             segments: Vec::new(),
             sections: vec![section, names],

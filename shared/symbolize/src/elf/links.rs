@@ -1,6 +1,6 @@
 //! What leads from a program to its debug file: build ID and debug link.
 
-use super::{Elf, Fields, read};
+use super::{Elf, Fields};
 
 /// Longest section or segment of notes read here.
 const MOST_BYTES: u64 = 64 << 10;
@@ -22,7 +22,7 @@ impl Elf<'_> {
         places
             .filter(|(_, size)| *size <= MOST_BYTES)
             .take(MOST_PLACES)
-            .filter_map(|(offset, size)| read(self.file, offset, size).ok())
+            .filter_map(|(offset, size)| self.bytes(offset, size).ok())
             .find_map(|notes| find_build_id(&notes))
     }
 
@@ -32,7 +32,7 @@ impl Elf<'_> {
         let name = self.name(section.offset)?;
         // The checksum follows the name and its zero byte, 4-aligned.
         let at = (name.len() + 1).next_multiple_of(4) as u64;
-        let checksum = read(self.file, section.offset.checked_add(at)?, 4).ok()?;
+        let checksum = self.bytes(section.offset.checked_add(at)?, 4).ok()?;
         Some((name, Fields(&checksum).word(0)))
     }
 }

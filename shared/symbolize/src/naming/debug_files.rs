@@ -9,6 +9,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
+use crate::budget::Allowance;
 use crate::elf::{Elf, SHT_SYMTAB};
 use crate::process::open;
 
@@ -21,7 +22,7 @@ pub(crate) fn find(elf: &Elf<'_>, path: &Path, directories: &[PathBuf]) -> Optio
     if let Some(place) = build_id.as_deref().and_then(build_id_path) {
         let mut places = directories.iter().map(|directory| directory.join(&place));
         let matching = |debug: &Elf<'_>, _: &File| debug.build_id() == build_id;
-        if let Some(found) = places.find_map(|place| open_matching(&place, matching)) {
+        if let Some(found) = places.find_map(|place| open_matching(elf, &place, matching)) {
             return Some(found);
         }
     }
@@ -37,17 +38,23 @@ pub(crate) fn find(elf: &Elf<'_>, path: &Path, directories: &[PathBuf]) -> Optio
         .iter()
         .map(|directory| directory.join(below).join(&name));
     beside.into_iter().chain(central).find_map(|place| {
-        open_matching(&place, |debug, file| match (&build_id, debug.build_id()) {
-            (Some(ours), Some(theirs)) => *ours == theirs,
-            _ => checksum_of(file) == Some(checksum),
+        open_matching(elf, &place, |debug, file| {
+            match (&build_id, debug.build_id()) {
+                (Some(ours), Some(theirs)) => *ours == theirs,
+                _ => checksum_of(file, elf.allowance) == Some(checksum),
+            }
         })
     })
 }
 
 /// Opens a file that has a symbol table and passes a check.
-fn open_matching(path: &Path, matching: impl Fn(&Elf<'_>, &File) -> bool) -> Option<File> {
+fn open_matching(
+    program: &Elf<'_>,
+    path: &Path,
+    matching: impl Fn(&Elf<'_>, &File) -> bool,
+) -> Option<File> {
     let (file, _) = open::regular_here(path).ok()?;
-    let elf = Elf::read(&file).ok()?;
+    let elf = Elf::read(&file, program.allowance).ok()?;
     (elf.has(SHT_SYMTAB) && matching(&elf, &file)).then_some(file)
 }
 
@@ -61,13 +68,19 @@ fn build_id_path(build_id: &[u8]) -> Option<PathBuf> {
     Some(format!(".build-id/{first:02x}/{rest}.debug").into())
 }
 
-/// The CRC-32 of a whole file.
-fn checksum_of(file: &File) -> Option<u32> {
+/// Returns the CRC-32 of a whole file, as far as the allowance goes.
+fn checksum_of(file: &File, allowance: &Allowance) -> Option<u32> {
     const MOST_BYTES: u64 = 1 << 30;
+    let size = file.metadata().ok()?.len();
+    if size > MOST_BYTES {
+        allowance.refuse("its debug file is too large for a checksum");
+        return None;
+    }
+    allowance.take(size).ok()?;
     let mut hasher = crc32fast::Hasher::new();
     let mut piece = vec![0; 256 << 10];
     let mut offset = 0;
-    while offset < MOST_BYTES {
+    while offset <= size {
         let read = file.read_at(&mut piece, offset).ok()?;
         if read == 0 {
             return Some(hasher.finalize());

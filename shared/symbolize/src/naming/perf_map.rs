@@ -13,6 +13,7 @@ use rustix::fs::{CWD, Stat};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::Process;
+use crate::budget::Allowance;
 use crate::lines::{for_each_line, hexadecimal};
 use crate::naming::wanted::Wanted;
 use crate::process::open;
@@ -109,11 +110,22 @@ impl PerfMaps {
         owned && began(self.started).is_some_and(|began| stat.st_mtime as u64 >= began)
     }
 
+    /// The process whose maps these are.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid
+    }
+
+    /// The bytes of all maps.
+    pub(crate) fn size(&self) -> u64 {
+        let metadata = self.files.iter().flat_map(File::metadata);
+        metadata.map(|metadata| metadata.len()).sum()
+    }
+
     /// Names addresses, by the first map that has them.
-    pub(crate) fn names(&self, wanted: &Wanted) -> Vec<Option<Arc<str>>> {
+    pub(crate) fn names(&self, wanted: &Wanted, allowance: &Allowance) -> Vec<Option<Arc<str>>> {
         let mut names = vec![None; wanted.addresses().len()];
         for file in &self.files {
-            let Ok(found) = parse(file, wanted) else {
+            let Ok(found) = parse(file, wanted, allowance) else {
                 continue;
             };
             for (name, found) in names.iter_mut().zip(found) {
@@ -136,12 +148,18 @@ fn began(ticks: u64) -> Option<u64> {
 }
 
 /// Finds the latest name of each address.
-pub(crate) fn parse(file: &File, wanted: &Wanted) -> Result<Vec<Option<Arc<str>>>> {
+pub(crate) fn parse(
+    file: &File,
+    wanted: &Wanted,
+    allowance: &Allowance,
+) -> Result<Vec<Option<Arc<str>>>> {
+    let size = file.metadata()?.len().min(LARGEST);
+    allowance.take(size)?;
     let mut names = vec![None; wanted.addresses().len()];
     let mut matches = 0;
     // Not through the descriptor's own position: names may be asked for twice.
     let reader = ReadFrom { file, offset: 0 };
-    for_each_line(reader, LONGEST_LINE, LARGEST, |line| {
+    for_each_line(reader, LONGEST_LINE, size, |line| {
         let Some((start, size, name)) = parse_line(line) else {
             return;
         };
@@ -190,7 +208,7 @@ mod tests {
     fn names(map: &[u8], addresses: &[u64]) -> Vec<Option<String>> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(map).unwrap();
-        let found = parse(&file, &Wanted::new(addresses.to_vec())).unwrap();
+        let found = parse(&file, &Wanted::new(addresses.to_vec()), &Allowance::alone()).unwrap();
         found
             .iter()
             .map(|name| name.as_deref().map(str::to_owned))

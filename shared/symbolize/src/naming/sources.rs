@@ -1,17 +1,16 @@
 //! Source lines and inlined functions, from debug information (DWARF).
 //!
-//! The file may be of the profiled program's making: its sections are read with a bound,
-//! and what nests too deeply is not looked at.
+//! The file may be of the profiled program's making: its sections are read with a bound, and
+//! [`size`] refuses what addr2line would take too long or too much memory for.
+
+mod size;
 
 use std::collections::HashMap;
-use std::io::{Error, ErrorKind, Result};
+use std::io::{Error, Result};
 use std::sync::Arc;
 
 use addr2line::Context;
-use addr2line::gimli::{
-    self, AbbreviationsCacheStrategy, Dwarf, DwarfSections, EndianSlice, LittleEndian, SectionId,
-    UnitHeader,
-};
+use addr2line::gimli::{DwarfSections, EndianSlice, LittleEndian, SectionId};
 
 use crate::elf::Elf;
 use crate::frame::{Inlined, Source};
@@ -32,8 +31,6 @@ pub enum Sources {
 
 /// Bytes of debug information of one file, unpacked.
 const MOST_BYTES: u64 = 1 << 29;
-/// Levels of entries in each other; compilers' have dozens.
-const DEEPEST: isize = 1_000;
 /// Functions inlined at one address.
 const MOST_INLINED: usize = 64;
 /// Addresses that are looked up in one file; names are only as many.
@@ -62,17 +59,16 @@ pub(crate) fn has_debug_information(elf: &Elf<'_>) -> bool {
 pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result<Vec<Place>> {
     let mut room = MOST_BYTES;
     let load = |id: SectionId| -> Result<Vec<u8>> {
+        // Units say where they are themselves; addr2line would read what else says so.
+        if id == SectionId::DebugAranges {
+            return Ok(Vec::new());
+        }
         let name = [id.name().as_bytes(), b"\0"].concat();
         elf.contents(&name, &mut room)
     };
     let sections = DwarfSections::load(load)?;
     let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
-    // Units may share them.
-    dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
-    if !nests_little(&dwarf).map_err(Error::other)? {
-        let what = "debug information that nests too deeply";
-        return Err(Error::new(ErrorKind::InvalidData, what));
-    }
+    size::check(&mut dwarf, wanted, elf.allowance)?;
     let context = Context::from_dwarf(dwarf).map_err(Error::other)?;
     let mut looker = Looker {
         context,
@@ -82,8 +78,8 @@ pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result
     let addresses = wanted.addresses().iter().enumerate();
     let places = addresses.map(|(index, &address)| match index < MOST_ADDRESSES {
         // What makes no sense says nothing of one address.
-        true => looker.place(address).unwrap_or_default(),
-        false => Place::default(),
+        true if elf.allowance.check_time().is_ok() => looker.place(address).unwrap_or_default(),
+        _ => Place::default(),
     });
     Ok(places.collect())
 }
@@ -147,37 +143,14 @@ impl Looker<'_> {
     }
 }
 
-/// Whether entries are not too deep in each other: addr2line follows them by calling
-/// itself, and does so before it says which unit an address is in.
-fn nests_little(dwarf: &Dwarf<Slice<'_>>) -> gimli::Result<bool> {
-    let mut units = dwarf.units();
-    while let Some(unit) = units.next()? {
-        // Of a unit that cannot be read to its end addr2line follows nothing.
-        if depth(dwarf, &unit).is_ok_and(|depth| depth > DEEPEST) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// How deep the deepest entry of a unit is in others.
-fn depth(dwarf: &Dwarf<Slice<'_>>, unit: &UnitHeader<Slice<'_>>) -> gimli::Result<isize> {
-    let abbreviations = dwarf.abbreviations(unit)?;
-    let mut entries = unit.entries_raw(&abbreviations, None)?;
-    let mut deepest = 0;
-    while !entries.is_empty() {
-        deepest = deepest.max(entries.next_depth());
-        if let Some(abbreviation) = entries.read_abbreviation()? {
-            entries.skip_attributes(abbreviation.attributes())?;
-        }
-    }
-    Ok(deepest)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use addr2line::gimli::Dwarf;
+
+    use super::size::DEEPEST;
     use super::*;
+    use crate::budget::Allowance;
 
     const UNIT: u8 = 1;
     const FUNCTION: u8 = 2;
@@ -250,7 +223,10 @@ mod tests {
             let depth = depth as usize;
             let opened = vec![BLOCK; depth - 1];
             let entries = [opened, vec![LAST_BLOCK], vec![0; depth - 1]].concat();
-            ask(&entries, |dwarf| nests_little(&dwarf).unwrap())
+            ask(&entries, |mut dwarf| {
+                let wanted = Wanted::new(vec![0x1008]);
+                size::check(&mut dwarf, &wanted, &Allowance::alone()).is_ok()
+            })
         };
         assert!(nest_little(1) && nest_little(DEEPEST));
         assert!(!nest_little(DEEPEST + 1) && !nest_little(DEEPEST + 2));

@@ -54,19 +54,27 @@ impl Symbolizer {
             files.entry(data.file).or_default().push(data);
         }
         let mut variables = HashMap::new();
-        for (file, located) in files {
+        let pids = self.processes.pids();
+        for file in self.images.by_size(files.keys().copied()) {
+            let located = files.remove(&file).unwrap_or_default();
             let Some(mapped) = self.images.file(file) else {
                 continue;
             };
             let module = mapped.module.name.to_string();
-            let read = Elf::read(&mapped.file).and_then(|elf| {
+            let allowance = self
+                .budget
+                .allow(pids.get(&file).map_or(&[], Vec::as_slice));
+            let read = Elf::read(&mapped.file, &allowance).and_then(|elf| {
                 let separate = match elf.has(SHT_SYMTAB) {
                     true => None,
                     false => debug_files::find(&elf, &mapped.path, &self.debug_directories),
                 };
-                let separate = separate.as_ref().and_then(|file| Elf::read(file).ok());
+                let separate = separate
+                    .as_ref()
+                    .and_then(|file| Elf::read(file, &allowance).ok());
                 find(&elf, separate.as_ref(), &located)
             });
+            let is_left_out = self.settle(&allowance, &module);
             match read {
                 Ok(found) => variables.extend(found.into_iter().map(|(data, address, symbol)| {
                     let start = symbol.as_ref().and_then(|symbol| symbol.start);
@@ -77,6 +85,7 @@ impl Symbolizer {
                     };
                     (data, variable)
                 })),
+                Err(_) if is_left_out => {}
                 Err(error) => self.losses.note(&module, error),
             }
         }

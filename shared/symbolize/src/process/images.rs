@@ -68,6 +68,17 @@ impl Images {
         self.files.get(index as usize)
     }
 
+    /// Sorts files by their sizes: one that is costly to read keeps no other from being read.
+    pub(crate) fn by_size(&self, files: impl Iterator<Item = u32>) -> Vec<u32> {
+        let size = |index: &u32| {
+            let metadata = self.file(*index).map(|mapped| mapped.file.metadata());
+            metadata.and_then(Result::ok).map(|metadata| metadata.len())
+        };
+        let mut files: Vec<u32> = files.collect();
+        files.sort_by_cached_key(|file| (size(file), *file));
+        files
+    }
+
     /// Says what is told of the file of an [`Image::File`].
     pub(crate) fn set_module(&mut self, index: u32, module: Arc<Module>) {
         if let Some(file) = self.files.get_mut(index as usize) {

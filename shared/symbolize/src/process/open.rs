@@ -2,7 +2,9 @@
 //!
 //! Opening a FIFO waits for its writer and opening a device acts on it, so
 //! everything is first opened with `O_PATH`, which does neither, and opened
-//! for reading only once it is known to be a regular file.
+//! for reading only once it is known to be a regular file with bytes of its own:
+//! reading a file of procfs may act, too, as it takes messages from `/proc/kmsg`,
+//! and a process can mount any of them where a file of its own is looked for.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -12,19 +14,50 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+/// Types of file systems whose files the kernel makes up when they are read, from
+/// `include/uapi/linux/magic.h` and, where named, elsewhere in Linux 6.16.
+const MADE_UP: [u32; 21] = [
+    0x9fa0,      // procfs
+    0x6265_6572, // sysfs
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x7363_6673, // securityfs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0xcafe_4a11, // bpf
+    0x6165_676c, // pstore
+    0xf97c_ff8c, // selinuxfs
+    0x4341_5d53, // smackfs
+    0x5a3c_69f0, // apparmorfs: security/apparmor/apparmorfs.c
+    0x6265_6570, // configfs: fs/configfs/mount.c
+    0xde5e_81e4, // efivarfs
+    0x4249_4e4d, // binfmt_misc
+    0x0765_5821, // resctrl
+    0x6573_5543, // fusectl: fs/fuse/control.c
+    0x6e66_7364, // nfsd: fs/nfsd/nfsctl.c
+    0x6759_6969, // rpc_pipefs: net/sunrpc/rpc_pipe.c
+    0xabba_1974, // xenfs
+    0x9fa1,      // openpromfs
+];
+
 /// Opens for reading what an `O_PATH` descriptor names.
 ///
 /// # Errors
-/// If it is no regular file, or may not be read.
+/// If it is no regular file, if the kernel makes up what is in it, or if it may not be read.
 pub(crate) fn reopen(path: &OwnedFd) -> Result<(File, Stat)> {
     let stat = rustix::fs::fstat(path)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Error::new(ErrorKind::InvalidInput, "not a regular file"));
     }
+    // The type has 32 bits, in a field that is wider and signed.
+    if MADE_UP.contains(&(rustix::fs::fstatfs(path)?.f_type as u32)) {
+        let why = "the kernel makes up what is in it";
+        return Err(Error::new(ErrorKind::InvalidInput, why));
+    }
     // NONBLOCK: a lease on the file must not make us wait for its holder.
     let file = rustix::fs::open(
         format!("/proc/self/fd/{}", path.as_raw_fd()),
-        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK,
+        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY,
         Mode::empty(),
     )?;
     Ok((File::from(file), stat))
@@ -102,11 +135,15 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn a_fifo_and_a_device_are_refused_without_waiting() {
+    fn what_is_no_file_with_bytes_of_its_own_is_refused_without_waiting() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("fifo");
         rustix::fs::mkfifoat(CWD, &fifo, Mode::RWXU).unwrap();
-        for path in [fifo.as_path(), Path::new("/dev/zero"), folder.path()] {
+        let made_up = ["/proc/version", "/sys/kernel/notes"].map(Path::new);
+        for path in [fifo.as_path(), Path::new("/dev/zero"), folder.path()]
+            .into_iter()
+            .chain(made_up)
+        {
             assert_eq!(
                 regular_here(path).unwrap_err().kind(),
                 ErrorKind::InvalidInput

@@ -166,6 +166,19 @@ impl Processes {
         known.map_or(&[], |known| &known.mappings)
     }
 
+    /// The IDs of the processes that map each file, as their mappings were last read.
+    pub(crate) fn pids(&self) -> HashMap<u32, Vec<u32>> {
+        let mut pids: HashMap<u32, Vec<u32>> = HashMap::new();
+        for (process, known) in &self.known {
+            for mapping in &known.mappings {
+                if let Image::File(file) = mapping.image {
+                    pids.entry(file).or_default().push(process.pid);
+                }
+            }
+        }
+        pids
+    }
+
     /// When the process started, in ticks since boot, if it was ever read.
     pub(crate) fn started(&self, process: Process) -> Option<u64> {
         self.known.get(&process)?.started

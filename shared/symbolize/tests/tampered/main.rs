@@ -140,3 +140,75 @@ fn a_perf_map_that_covers_everything_again_and_again_is_given_up() {
     check::bounded(cost, bytes.len());
     assert!(named.is_err());
 }
+
+/// A whole table of 100 KiB, that each unit or function of a debug file refers to.
+const SHARED: usize = 100 << 10;
+
+/// A DWARF 4 unit for all addresses whose lines begin at 0, with these entries in it.
+fn unit(entries: &[u8]) -> Vec<u8> {
+    let all = [0_u64, 1 << 47].map(u64::to_le_bytes).concat();
+    let header = [&[4, 0, 0, 0, 0, 0, 8, 1][..], &all, &[0; 4]].concat();
+    let unit = [&header[..], entries, &[0]].concat();
+    [&(unit.len() as u32).to_le_bytes()[..], &unit].concat()
+}
+
+/// Lines of one file, one for each byte of the program but its last three.
+fn lines() -> Vec<u8> {
+    let tables = [1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1];
+    let tables = [&tables[..], b"\0a\0\0\0\0\0"].concat();
+    // The next address, the same line.
+    let program = [vec![32; SHARED], vec![0, 1, 1]].concat();
+    let header = (tables.len() as u32).to_le_bytes();
+    let rest = [&[4, 0][..], &header, &tables, &program].concat();
+    [&(rest.len() as u32).to_le_bytes()[..], &rest].concat()
+}
+
+#[test]
+fn debug_information_that_grows_is_refused_before_it_does() {
+    // A unit, a function whose ranges are listed, and a unit of nothing.
+    let abbreviations: [&[u8]; 3] = [
+        &[1, 0x11, 1, 0x11, 0x01, 0x12, 0x07, 0x10, 0x17, 0, 0],
+        &[2, 0x2e, 0, 0x55, 0x17, 0, 0],
+        &[3, 0x11, 0, 0, 0],
+    ];
+    let abbreviations = [&abbreviations.concat()[..], &[0]].concat();
+    let empty_unit = [8, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 3];
+    let ranges = [0x1000_u64, 0x2000].map(u64::to_le_bytes).concat();
+    let ranges = [ranges.repeat(SHARED / 16), vec![0; 16]].concat();
+    let functions = [2, 0, 0, 0, 0].repeat(SHARED / 5);
+    for (name, information, packing) in [
+        ("packed units", empty_unit.repeat(2_000_000), "zlib-gabi"),
+        ("units with the same lines", unit(&[]).repeat(3_000), "none"),
+        ("functions with the same ranges", unit(&functions), "none"),
+    ] {
+        let bytes = seeds::with_sections(
+            &[
+                (".debug_info", &information),
+                (".debug_abbrev", &abbreviations),
+                (".debug_line", &lines()),
+                (".debug_ranges", &ranges),
+            ],
+            packing,
+        );
+        let offsets: Vec<u64> = (0..bytes.len().min(8192) as u64).collect();
+        let file = check::file(&bytes);
+        let (found, cost) = tamper::cost(|| readers::sources(&file, &offsets));
+        println!("{name}: {} bytes, {cost:?}", bytes.len());
+        check::bounded(cost, bytes.len());
+        let found = found.unwrap();
+        assert!(
+            !found.is_empty() && found.values().all(Vec::is_empty),
+            "{name}"
+        );
+    }
+    // As a control: a single one is read.
+    let sections: [(&str, &[u8]); 4] = [
+        (".debug_info", &unit(&[2, 0, 0, 0, 0])),
+        (".debug_abbrev", &abbreviations),
+        (".debug_line", &lines()),
+        (".debug_ranges", &ranges),
+    ];
+    let file = check::file(&seeds::with_sections(&sections, "none"));
+    let found = readers::sources(&file, &(0..8192).collect::<Vec<_>>()).unwrap();
+    assert!(found.values().any(|lines| !lines.is_empty()));
+}

@@ -74,6 +74,36 @@ pub(crate) fn sources() -> Vec<Vec<u8>> {
     ]
 }
 
+/// A program with these sections beside its own, packed by `objcopy` in this way. Its code is
+/// where a static program's is that asks for address 0.
+pub(crate) fn with_sections(sections: &[(&str, &[u8])], packing: &str) -> Vec<u8> {
+    let workshop = Workshop::new();
+    let program = workshop.path("program");
+    let source = workshop.path("program.c");
+    std::fs::write(&source, INLINED).unwrap();
+    let mut cc = std::process::Command::new("cc");
+    cc.args([
+        "-nostdlib",
+        "-static",
+        "-no-pie",
+        "-Wl,-n,-Ttext-segment=0",
+        "-O2",
+    ]);
+    crate::common::run(cc.arg("-o").arg(&program).arg(&source));
+    let objcopy = || std::process::Command::new("objcopy");
+    let mut add = objcopy();
+    for (name, contents) in sections {
+        let path = workshop.path(&name[1..]);
+        std::fs::write(&path, contents).unwrap();
+        add.arg("--add-section")
+            .arg(format!("{name}={}", path.display()));
+    }
+    crate::common::run(add.arg(&program));
+    let packing = format!("--compress-debug-sections={packing}");
+    crate::common::run(objcopy().arg(packing).arg(&program));
+    std::fs::read(&program).unwrap()
+}
+
 /// Maps as JIT compilers write them.
 pub(crate) fn perf_map() -> Vec<Vec<u8>> {
     let maps = [

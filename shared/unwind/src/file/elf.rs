@@ -8,6 +8,8 @@ use crate::{Error, Segment, Source};
 /// Bytes of one section that are accepted. The largest `.eh_frame` of a
 /// browser built with all debugging aids has about 60 MiB.
 const SECTION_LIMIT: u64 = 256 << 20;
+/// Bytes that are accepted for each compressed one; frame descriptions have 2 to 5.
+const UNPACKED_LIMIT: u64 = 100;
 /// Bytes of section names that are accepted; links have a few hundred.
 const NAMES_LIMIT: u64 = 1 << 20;
 /// Executable segments that are accepted; links have one or two.
@@ -310,6 +312,10 @@ impl Section {
 /// zlib data that is to have `size` bytes when decompressed.
 fn inflate(what: &'static str, data: &[u8], size: u64) -> Result<Vec<u8>, Error> {
     Error::limit(what, size, SECTION_LIMIT)?;
+    if size / UNPACKED_LIMIT > data.len() as u64 {
+        let reason = "its header gives a size to which no such section unpacks";
+        return Err(Error::Compressed { what, reason });
+    }
     miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(data, size as usize).map_err(|_| {
         let reason = "its data are not zlib data of the size that its header gives";
         Error::Compressed { what, reason }

@@ -1,0 +1,173 @@
+//! How much work naming does for the files of targets, over a whole run.
+//!
+//! A target chooses its files, and so how long it takes to read them: sparse files of any
+//! size, symbol tables of any length, sections that unpack to thousands of times their size.
+//! So one [`Budget`] is for all files of a run, and each file is read with an [`Allowance`] of
+//! it, from which readers take before they read. A unit of work is a byte that is read or
+//! unpacked, or a nanosecond of CPU time, whichever is more.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io::{Error, ErrorKind, Result};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Work for the names of a run: 4 GiB and 4 seconds. The symbols of a browser with 2 GB of debug
+/// information take 100 MiB of it, and the checksum of a debug file as much as that has bytes.
+const FOR_NAMES: u64 = 4 << 30;
+/// Work where source lines are looked up, too. 512 MiB of debug information take 5 seconds.
+const FOR_SOURCES: u64 = 16 << 30;
+/// Work that any file takes: a hundred thousand empty ones take seconds, too.
+const EACH_FILE: u64 = 32 << 10;
+/// Work that any read takes, in addition to what it reads.
+const EACH_READ: u64 = 256;
+
+/// Work that is left for naming.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    left: u64,
+    /// What the files of each process took.
+    taken: HashMap<u32, u64>,
+}
+
+/// Work that one file may take.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    /// Process to which it is charged.
+    pid: u32,
+    work: u64,
+    taken: Cell<u64>,
+    refused: Cell<Option<&'static str>>,
+    begun: Duration,
+}
+
+impl Budget {
+    /// Returns the budget of a run, which is larger `with_sources`.
+    pub(crate) fn new(with_sources: bool) -> Self {
+        Self {
+            left: if with_sources { FOR_SOURCES } else { FOR_NAMES },
+            taken: HashMap::new(),
+        }
+    }
+
+    /// Returns what the next file may take that these processes map. It is charged to the one
+    /// whose files took least.
+    ///
+    /// The files of a process take at most as much as is left then for all others, so no
+    /// process takes the names of others away.
+    pub(crate) fn allow(&self, pids: &[u32]) -> Allowance {
+        let taken = |pid: &u32| self.taken.get(pid).copied().unwrap_or(0);
+        let pid = pids.iter().copied().min_by_key(taken).unwrap_or(0);
+        Allowance::new(pid, self.left.saturating_sub(taken(&pid)) / 2)
+    }
+
+    /// Subtracts what a file took.
+    pub(crate) fn settle(&mut self, allowance: &Allowance) {
+        let taken = allowance.taken();
+        self.left = self.left.saturating_sub(taken);
+        *self.taken.entry(allowance.pid).or_default() += taken;
+    }
+}
+
+impl Allowance {
+    fn new(pid: u32, work: u64) -> Self {
+        Self {
+            pid,
+            work,
+            taken: Cell::new(EACH_FILE),
+            refused: Cell::new(None),
+            begun: cpu_time(),
+        }
+    }
+
+    /// Returns one for what no target chooses, or for a reader by itself: half of a run's.
+    pub(crate) fn alone() -> Self {
+        Budget::new(true).allow(&[])
+    }
+
+    /// Takes the work of a read of so many bytes, before it is done.
+    ///
+    /// # Errors
+    /// `QuotaExceeded` if that is more than there is.
+    pub(crate) fn take(&self, bytes: u64) -> Result<()> {
+        let charged = self.taken.get().saturating_add(EACH_READ);
+        let charged = charged.saturating_add(bytes);
+        if charged > self.work {
+            return Err(self.refuse("it takes too much work"));
+        }
+        self.taken.set(charged);
+        self.check_time()
+    }
+
+    /// Checks that there is CPU time left.
+    ///
+    /// # Errors
+    /// `QuotaExceeded` if there is none.
+    pub(crate) fn check_time(&self) -> Result<()> {
+        if self.cpu_nanoseconds() > self.work {
+            return Err(self.refuse("it takes too much time"));
+        }
+        Ok(())
+    }
+
+    /// Notes that something of the file is left out, and why.
+    pub(crate) fn refuse(&self, why: &'static str) -> Error {
+        self.refused.set(Some(why));
+        Error::new(ErrorKind::QuotaExceeded, why)
+    }
+
+    /// Returns why something of the file was left out, if so.
+    pub(crate) fn refused(&self) -> Option<&'static str> {
+        self.refused.get()
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken.get().max(self.cpu_nanoseconds())
+    }
+
+    fn cpu_nanoseconds(&self) -> u64 {
+        cpu_time().saturating_sub(self.begun).as_nanos() as u64
+    }
+}
+
+/// CPU time of this thread: a slow disk or a busy machine takes no names away.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_takes_at_most_what_is_left_for_others() {
+        let mut budget = Budget::new(false);
+        let mut taken_by = |pids: &[u32]| {
+            let mut total = 0;
+            loop {
+                let allowance = budget.allow(pids);
+                let refused = (0..8).any(|_| allowance.take(64 << 20).is_err());
+                assert_eq!(allowance.refused().is_some(), refused);
+                budget.settle(&allowance);
+                if refused {
+                    return (total, budget.left);
+                }
+                total += allowance.taken();
+            }
+        };
+        let (greedy, left) = taken_by(&[1]);
+        assert!(
+            greedy <= left && greedy > FOR_NAMES / 4,
+            "{greedy} of {left}"
+        );
+        // A file that both map is charged to the other one.
+        let (shared, left) = taken_by(&[1, 2]);
+        assert!(
+            shared <= left && shared > FOR_NAMES / 8,
+            "{shared} of {left}"
+        );
+    }
+}

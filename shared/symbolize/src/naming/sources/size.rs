@@ -1,0 +1,241 @@
+//! What addr2line would make of debug information, counted before it does.
+//!
+//! addr2line keeps a record of every unit, and of every function and line of the units that
+//! have a wanted address. Tables may be shared, by many units or functions, so a small file can
+//! say to have any number of them. And it follows entries in each other by calling itself.
+
+use std::collections::HashSet;
+use std::io::{Error, ErrorKind, Result};
+
+use addr2line::gimli::{
+    AbbreviationsCacheStrategy, AttributeValue, DebugAbbrevOffset, DebugLineOffset, Dwarf, Reader,
+    Section, Unit, UnitHeader, constants,
+};
+
+use super::Slice;
+use crate::budget::Allowance;
+use crate::naming::wanted::Wanted;
+
+/// Levels of entries in each other; compilers' have dozens.
+pub(super) const DEEPEST: isize = 1_000;
+/// Memory for the records of one file, in bytes. 512 MiB of debug information from compilers
+/// take a quarter of it.
+const MOST_BYTES: u64 = 512 << 20;
+
+/// Bytes of memory that addr2line and gimli take for each.
+const UNIT: u64 = 640;
+const ABBREVIATION: u64 = 128;
+const ATTRIBUTE: u64 = 16;
+const RANGE: u64 = 32;
+const FUNCTION: u64 = 160;
+const LINE: u64 = 24;
+/// For each byte of the list of files in front of lines, of which each takes five at least.
+const FILE_BYTE: u64 = 24;
+
+/// Steps between two looks at the CPU time.
+const STEPS: usize = 4096;
+
+/// Counts what is in debug information.
+struct Count<'a> {
+    wanted: &'a Wanted,
+    allowance: &'a Allowance,
+    /// Memory that is left, in bytes.
+    left: u64,
+    steps: usize,
+}
+
+/// Checks that what addr2line makes of debug information is not too large and not too deep, and
+/// reads the abbreviations that units share.
+///
+/// # Errors
+/// `QuotaExceeded` if it is too much, and any of debug information whose units make no sense.
+pub(super) fn check(
+    dwarf: &mut Dwarf<Slice<'_>>,
+    wanted: &Wanted,
+    allowance: &Allowance,
+) -> Result<()> {
+    let mut count = Count {
+        wanted,
+        allowance,
+        left: MOST_BYTES,
+        steps: 0,
+    };
+    let mut tables = HashSet::new();
+    let mut units = dwarf.units();
+    while let Some(unit) = units.next().map_err(Error::other)? {
+        count.add(UNIT)?;
+        if tables.insert(unit.debug_abbrev_offset().0) {
+            is_affordable(count.abbreviations(dwarf, unit.debug_abbrev_offset()))?;
+        }
+    }
+    dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+    let mut units = dwarf.units();
+    while let Some(unit) = units.next().map_err(Error::other)? {
+        // Of a unit that cannot be read to its end addr2line follows nothing.
+        is_affordable(count.unit(dwarf, unit))?;
+    }
+    Ok(())
+}
+
+/// Passes on that there is too much; what makes no sense counts as far as it was read.
+fn is_affordable(counted: Result<()>) -> Result<()> {
+    match counted {
+        Err(error) if error.kind() == ErrorKind::QuotaExceeded => Err(error),
+        _ => Ok(()),
+    }
+}
+
+impl Count<'_> {
+    /// Takes memory for so many bytes.
+    fn add(&mut self, bytes: u64) -> Result<()> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.ok_or_else(|| {
+            let why = "its debug information takes too much memory";
+            self.allowance.refuse(why)
+        })?;
+        self.step(1)
+    }
+
+    fn step(&mut self, steps: usize) -> Result<()> {
+        self.steps += steps;
+        if self.steps >= STEPS {
+            self.steps = 0;
+            self.allowance.check_time()?;
+        }
+        Ok(())
+    }
+
+    /// Counts the abbreviations of a table: a code, a tag, whether others are in it, and names
+    /// and forms of attributes (DWARF 5, section 7.5.3).
+    fn abbreviations(&mut self, dwarf: &Dwarf<Slice<'_>>, offset: DebugAbbrevOffset) -> Result<()> {
+        let mut table = *dwarf.debug_abbrev.reader();
+        table.skip(offset.0).map_err(Error::other)?;
+        while table.read_uleb128().map_err(Error::other)? != 0 {
+            self.add(ABBREVIATION)?;
+            table.read_uleb128().map_err(Error::other)?;
+            table.read_u8().map_err(Error::other)?;
+            loop {
+                let name = table.read_uleb128().map_err(Error::other)?;
+                let form = table.read_uleb128().map_err(Error::other)?;
+                if (name, form) == (0, 0) {
+                    break;
+                }
+                if form == u64::from(constants::DW_FORM_implicit_const.0) {
+                    table.read_sleb128().map_err(Error::other)?;
+                }
+                self.add(ATTRIBUTE)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn unit(&mut self, dwarf: &Dwarf<Slice<'_>>, header: UnitHeader<Slice<'_>>) -> Result<()> {
+        self.files(dwarf, &header)?;
+        let unit = dwarf.unit(header).map_err(Error::other)?;
+        let mut ranges = dwarf.unit_ranges(&unit).map_err(Error::other)?;
+        let (mut is_placed, mut is_wanted) = (false, false);
+        while let Some(range) = ranges.next().map_err(Error::other)? {
+            self.add(RANGE)?;
+            let size = range.end.saturating_sub(range.begin);
+            is_placed |= size > 0;
+            is_wanted |= !self.wanted.covered(range.begin, size).is_empty();
+        }
+        // Then its lines say where it is.
+        is_wanted |= !is_placed;
+        if is_wanted {
+            self.lines(dwarf, &unit)?;
+        }
+        self.entries(dwarf, &unit, is_wanted)
+    }
+
+    /// Counts the files that a unit's lines may be in, which gimli reads with the unit.
+    fn files(&mut self, dwarf: &Dwarf<Slice<'_>>, header: &UnitHeader<Slice<'_>>) -> Result<()> {
+        let abbreviations = dwarf.abbreviations(header).map_err(Error::other)?;
+        let mut entries = (header.entries_raw(&abbreviations, None)).map_err(Error::other)?;
+        let Some(root) = entries.read_abbreviation().map_err(Error::other)? else {
+            return Ok(());
+        };
+        for attribute in root.attributes() {
+            self.step(1)?;
+            let attribute = entries.read_attribute(*attribute).map_err(Error::other)?;
+            if attribute.name() == constants::DW_AT_stmt_list
+                && let AttributeValue::DebugLineRef(DebugLineOffset(offset)) = attribute.value()
+            {
+                // DWARF 5, section 6.2.4.
+                let mut lines = *dwarf.debug_line.reader();
+                lines.skip(offset).map_err(Error::other)?;
+                let (_, format) = lines.read_initial_length().map_err(Error::other)?;
+                if lines.read_u16().map_err(Error::other)? >= 5 {
+                    lines.skip(2).map_err(Error::other)?;
+                }
+                let size = lines.read_length(format).map_err(Error::other)?;
+                self.add(FILE_BYTE * size.min(lines.len()) as u64)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the lines of a unit, and the paths of its files.
+    fn lines(&mut self, dwarf: &Dwarf<Slice<'_>>, unit: &Unit<Slice<'_>>) -> Result<()> {
+        let Some(program) = unit.line_program.clone() else {
+            return Ok(());
+        };
+        let folder = unit.comp_dir.as_ref().map_or(0, |folder| folder.len());
+        let header = program.header();
+        for file in header.file_names() {
+            let directory = file.directory(header).unwrap_or(file.path_name());
+            let names = [directory, file.path_name()].map(|name| dwarf.attr_string(unit, name));
+            let names = names.iter().flatten().map(|name| name.len());
+            self.add((folder + names.sum::<usize>()) as u64)?;
+        }
+        let mut rows = program.rows();
+        while rows.next_row().map_err(Error::other)?.is_some() {
+            self.add(LINE)?;
+        }
+        Ok(())
+    }
+
+    /// Counts the functions of a unit if that has wanted addresses, and checks that no entry is
+    /// too deep in others.
+    fn entries(
+        &mut self,
+        dwarf: &Dwarf<Slice<'_>>,
+        unit: &Unit<Slice<'_>>,
+        is_wanted: bool,
+    ) -> Result<()> {
+        let mut entries = unit.entries_raw(None).map_err(Error::other)?;
+        while !entries.is_empty() {
+            if entries.next_depth() > DEEPEST {
+                return Err(self
+                    .allowance
+                    .refuse("its debug information nests too deeply"));
+            }
+            let Some(entry) = entries.read_abbreviation().map_err(Error::other)? else {
+                self.step(1)?;
+                continue;
+            };
+            self.step(1 + entry.attributes().len())?;
+            let is_function = matches!(
+                entry.tag(),
+                constants::DW_TAG_subprogram | constants::DW_TAG_inlined_subroutine
+            );
+            if !is_wanted || !is_function {
+                let skipped = entries.skip_attributes(entry.attributes());
+                skipped.map_err(Error::other)?;
+                continue;
+            }
+            self.add(FUNCTION)?;
+            for attribute in entry.attributes() {
+                let attribute = entries.read_attribute(*attribute).map_err(Error::other)?;
+                if attribute.name() == constants::DW_AT_ranges
+                    && let Ok(Some(mut ranges)) = dwarf.attr_ranges(unit, attribute.value())
+                {
+                    while ranges.next().map_err(Error::other)?.is_some() {
+                        self.add(RANGE)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
