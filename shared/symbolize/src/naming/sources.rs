@@ -59,8 +59,18 @@ pub(crate) fn has_debug_information(elf: &Elf<'_>) -> bool {
 pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result<Vec<Place>> {
     let mut room = MOST_BYTES;
     let load = |id: SectionId| -> Result<Vec<u8>> {
-        // Units say where they are themselves; addr2line would read what else says so.
-        if id == SectionId::DebugAranges {
+        // Units say where they are themselves; addr2line would read what else says so. It has
+        // no use for the others.
+        if matches!(
+            id,
+            SectionId::DebugAranges
+                | SectionId::DebugLoc
+                | SectionId::DebugLocLists
+                | SectionId::DebugMacinfo
+                | SectionId::DebugMacro
+                | SectionId::DebugNames
+                | SectionId::DebugTypes
+        ) {
             return Ok(Vec::new());
         }
         let name = [id.name().as_bytes(), b"\0"].concat();
@@ -68,7 +78,7 @@ pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result
     };
     let sections = DwarfSections::load(load)?;
     let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
-    size::check(&mut dwarf, wanted, elf.allowance)?;
+    size::check(&mut dwarf, MOST_BYTES - room, wanted, elf.allowance)?;
     let context = Context::from_dwarf(dwarf).map_err(Error::other)?;
     let mut looker = Looker {
         context,
@@ -225,7 +235,7 @@ mod tests {
             let entries = [opened, vec![LAST_BLOCK], vec![0; depth - 1]].concat();
             ask(&entries, |mut dwarf| {
                 let wanted = Wanted::new(vec![0x1008]);
-                size::check(&mut dwarf, &wanted, &Allowance::alone()).is_ok()
+                size::check(&mut dwarf, 0, &wanted, &Allowance::alone()).is_ok()
             })
         };
         assert!(nest_little(1) && nest_little(DEEPEST));
