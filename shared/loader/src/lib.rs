@@ -26,4 +26,4 @@ pub use targets::{
     AwaitedCgroup, Cgroup, CgroupMount, Container, ProcessHandle, ProcessNames, TargetWatch,
     Targets, containers, ids_of_name, is_hexadecimal, is_whole_id, unit_name, units,
 };
-pub use time::{monotonic_ns, sleep_until};
+pub use time::{boottime_offset_ns, monotonic_ns, sleep_until};

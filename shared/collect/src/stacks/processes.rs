@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 
 use bpf::types::ProcessEvent;
+use loader::boottime_offset_ns;
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
 use symbolize::Process;
 
@@ -172,10 +173,11 @@ fn look(pid: u32) -> io::Result<profile::Process> {
         .and_then(|file| process::read_command_line(pid, &file))
         .unwrap_or_default();
     let cgroup = text(&folder, "cgroup").unwrap_or_default();
+    let ahead = boottime_offset_ns() / NANOSECONDS_A_TICK.cast_signed();
     Ok(profile::Process {
         pid,
         parent,
-        start_ticks,
+        start_ticks: start_ticks.saturating_add_signed(-ahead),
         // A kernel thread has none.
         executable: executable.unwrap_or_default(),
         command_line: words(&String::from_utf8_lossy(&command_line)),
