@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use export::capture::Capture;
-use export::{Format, Options, Written, by_ending, without_ending};
+use export::{FORMATS, Format, Options, Written, by_ending, without_ending};
 use profile::Profile;
 
 use crate::{Output, usage};
@@ -28,12 +28,34 @@ pub fn format_of_file(path: &Path) -> Option<&'static dyn Format> {
     by_ending(path.file_name()?.to_str()?)
 }
 
-/// Formats with their files: as many of each, each format with the next file; or several
+/// Returns the format of a file that comes without one: by its ending, or `usual` for names
+/// without an ending, for text and for standard output.
+fn format_or(usual: &'static dyn Format, file: &Path) -> anyhow::Result<&'static dyn Format> {
+    if let Some(format) = format_of_file(file) {
+        return Ok(format);
+    }
+    let ending = file.extension().unwrap_or_default().to_string_lossy();
+    let is_ending = ending.contains(char::is_alphabetic) && ending != "txt";
+    if !is_ending {
+        return Ok(usual);
+    }
+    let known: Vec<&str> = FORMATS
+        .iter()
+        .flat_map(|format| format.endings().iter().copied())
+        .collect();
+    Err(usage(format!(
+        "no format has the ending of `{}`: give one of {}, or choose with --format",
+        file.display(),
+        known.join(", ")
+    )))
+}
+
+/// Pairs formats with their files: as many of each, each format with the next file; or several
 /// formats with one file, to whose name their endings are added; or files alone, whose
-/// endings say the formats, or none does and it is `usual`.
+/// endings say the formats, or there is none and it is `usual`. The file `-` is standard output.
 ///
 /// # Errors
-/// Neither of these: a wrong command line.
+/// Neither of these, or an ending of no format: a wrong command line.
 pub fn pair(
     formats: &[&'static dyn Format],
     files: &[PathBuf],
@@ -41,17 +63,15 @@ pub fn pair(
 ) -> anyhow::Result<Vec<Planned>> {
     let planned = |format, path: Option<&PathBuf>| Planned {
         format,
-        path: path.cloned(),
+        path: path.filter(|path| !is_stdout(path)).cloned(),
         is_new: false,
     };
     Ok(match (formats, files) {
         ([], []) => vec![planned(usual, None)],
         ([], files) => {
-            let format = |file: &PathBuf| format_of_file(file).unwrap_or(usual);
             let files = files.iter();
-            files
-                .map(|file| planned(format(file), Some(file)))
-                .collect()
+            let planned = files.map(|file| Ok(planned(format_or(usual, file)?, Some(file))));
+            planned.collect::<anyhow::Result<_>>()?
         }
         ([format], []) => vec![planned(*format, None)],
         (formats, files) if formats.len() == files.len() => {
@@ -60,13 +80,13 @@ pub fn pair(
                 .map(|(format, file)| planned(*format, Some(file)))
                 .collect()
         }
-        (formats, [file]) => {
+        (formats, [file]) if !is_stdout(file) => {
             let files = formats.iter();
             files
                 .map(|format| planned(*format, Some(&with_ending_of(*format, file))))
                 .collect()
         }
-        (formats, []) => {
+        (formats, [] | [_]) => {
             return Err(usage(format!(
                 "{} formats cannot all go to standard output: give -o a name that their endings are added to, or -o once for each",
                 formats.len()
@@ -80,6 +100,10 @@ pub fn pair(
             )));
         }
     })
+}
+
+fn is_stdout(file: &Path) -> bool {
+    file == Path::new("-")
 }
 
 /// The file with this format's ending, in place of another format's if it has one.
@@ -248,6 +272,14 @@ mod tests {
                 &["a.svg", "b.pb.gz"],
                 &[("svg", "a.svg"), ("pprof", "b.pb.gz")],
             ),
+            (&[], &["-"], &[("folded", "")]),
+            (
+                &[],
+                &["a.JSON", "b.txt"],
+                &[("json", "a.JSON"), ("folded", "b.txt")],
+            ),
+            (&["json"], &["-"], &[("json", "")]),
+            (&["json"], &["a.html"], &[("json", "a.html")]),
             (&["json"], &[], &[("json", "")]),
             (&["json"], &["a.svg"], &[("json", "a.svg")]),
             (
@@ -281,6 +313,12 @@ mod tests {
         assert!(
             error(&["svg", "json"], &[]).contains("2 formats cannot all go to standard output")
         );
+        assert!(error(&["svg", "json"], &["-"]).contains("cannot all go to standard output"));
+        for name in ["x.pb", "x.html", "x.json.gz"] {
+            let message = error(&[], &[name]);
+            assert!(message.contains(&format!("no format has the ending of `{name}`")));
+            assert!(message.contains(".pb.gz"), "{message}");
+        }
         assert!(error(&["svg"], &["a", "b"]).contains("1 formats and 2 files"));
         assert!(error(&["svg", "json", "scope"], &["a", "b"]).contains("3 formats and 2 files"));
     }

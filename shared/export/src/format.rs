@@ -138,7 +138,14 @@ fn ending(file: &str) -> Option<(&'static dyn Format, &'static str)> {
         endings.map(move |ending| (*format, *ending))
     });
     pairs
-        .filter(|(_, ending)| file.len() > ending.len() && file.ends_with(ending))
+        .filter(|(_, ending)| {
+            let start = file
+                .len()
+                .checked_sub(ending.len())
+                .filter(|start| *start > 0);
+            let own = start.and_then(|start| file.get(start..));
+            own.is_some_and(|own| own.eq_ignore_ascii_case(ending))
+        })
         .max_by_key(|(_, ending)| ending.len())
 }
 

@@ -26,12 +26,13 @@ pub struct Output {
 }
 
 impl Output {
-    /// Standard output, or the file at `path`, which is checked to be writable
-    /// at once, before anything is measured.
+    /// Standard output, which `-` is, too, or the file at `path`, which is checked to be
+    /// writable at once, before anything is measured.
     ///
     /// # Errors
     /// The file cannot be written: why, and what to do.
     pub fn new(path: Option<PathBuf>) -> anyhow::Result<Output> {
+        let path = path.filter(|path| path != Path::new("-"));
         if let Some(path) = &path {
             // A temporary that is made and dropped again: nothing to leave
             // behind if the tool is killed while it measures.
