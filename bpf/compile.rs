@@ -18,6 +18,7 @@ mod relocations;
 /// Compiles each `src/NAME.bpf.c` to `NAME.bpf.o`, and generates a skeleton of it, and
 /// `programs.rs` with a module for each and a list of them all. `bpf` is the folder of
 /// the tools' programs, which these may include.
+#[allow(clippy::print_stderr)]
 pub(crate) fn compile(bpf: &str) -> ExitCode {
     for folder in ["src", &format!("{bpf}/src"), &format!("{bpf}/include")] {
         println!("cargo:rerun-if-changed={folder}");

@@ -1,7 +1,12 @@
 //! `make soak MINUTES=5`: the tools that can run for long do so on the whole
 //! machine, where processes, threads and mappings come and go. What they hold
 //! must not grow. One table; exit status 1 when something does.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr
+)]
 
 use std::collections::BTreeMap;
 use std::env;

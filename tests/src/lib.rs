@@ -4,7 +4,12 @@
 //! The readers are written from the documented formats and share no code with
 //! the tools. Everything here panics when something is not as it should be:
 //! that is how a test fails.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr
+)]
 
 pub mod machine;
 pub mod parts;

@@ -1,10 +1,12 @@
 //! Errors and exit statuses: one line on stderr, 1 for what failed, 2 for a
 //! wrong command line.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::panic;
 use std::process::{self, ExitCode, Termination};
 
+use profile::text::clean;
 use thiserror::Error;
 
 use crate::memory;
@@ -74,10 +76,16 @@ fn abort_on_panic() {
 pub(crate) fn tell(tool: &str, error: &anyhow::Error) -> u8 {
     let (status, line) = verdict(tool, error);
     if let Some(line) = line {
-        // When stderr is closed too there is nobody left to tell.
-        let _ = writeln!(io::stderr(), "{line}");
+        say(line);
     }
     status
+}
+
+/// Writes a line to stderr. What it quotes may be a target's choice, such as the name of a
+/// cgroup: it is [cleaned](clean) here, as all that is said on stderr comes this way.
+pub fn say(line: impl Display) {
+    // When stderr is closed there is nobody left to tell.
+    let _ = writeln!(io::stderr(), "{}", clean(&line.to_string()));
 }
 
 /// An error that means a wrong command line: [`run`] exits with status 2.
@@ -120,11 +128,10 @@ fn line(tool: &str, error: &anyhow::Error) -> String {
     text
 }
 
-/// The text with each run of white space squeezed to one space and other
-/// control characters shown as `?`.
+/// Returns the text with each run of white space squeezed to one space.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").replace(char::is_control, "?")
+    words.join(" ")
 }
 
 #[cfg(test)]
@@ -136,12 +143,12 @@ mod tests {
 
     #[test]
     fn failure_is_one_line_with_its_causes_and_status_1() {
-        let error = Err::<(), _>(anyhow!("no such\nfile\u{1b}"))
+        let error = Err::<(), _>(anyhow!("no such\nfile"))
             .context("cannot open `x`\n")
             .unwrap_err();
         assert_eq!(
             verdict("tool", &error),
-            (1, Some("tool: cannot open `x`: no such file?".into()))
+            (1, Some("tool: cannot open `x`: no such file".into()))
         );
     }
 

@@ -51,12 +51,13 @@ pub mod values;
 mod window;
 
 pub use destinations::{Destinations, Planned, format_of_file, pair};
-pub use error::{reason, run, usage};
+pub use error::{reason, run, say, usage};
 pub use flags::{
     CgroupFlags, Chosen, CommandFlags, ControlFlags, DurationFlags, FormatFlags, FrameFlags,
     IntervalFlags, OutputFlags, PinnedMapFlags, ProcessFlags, StackFlags, TargetFlags,
     ThreadNameFlags, WaitFlags, WalkFlags, check_processes, check_threads, nobody_named,
 };
+pub use meta::own_command_line;
 pub use output::{Output, Place, Spool, write_file};
 pub use parse::CommandLine;
 pub use signals::Signals;

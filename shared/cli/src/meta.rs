@@ -5,23 +5,29 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use loader::monotonic_ns;
-use profile::{Meta, Window};
+use profile::{Meta, Text, Window};
 
 /// The command line and the machine.
 pub(crate) fn of_this_run() -> Meta {
     let fact = |name: &str| {
         let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
-        text.trim_end().to_owned()
+        text.trim_end().into()
     };
-    let arguments = env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     Meta {
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        command_line: arguments.collect(),
+        tool_version: env!("CARGO_PKG_VERSION").into(),
+        command_line: own_command_line(),
         host: fact("hostname"),
         kernel: fact("osrelease"),
         cpus: loader::online_cpus().map_or(0, |cpus| cpus.len() as u32),
         ..Meta::default()
     }
+}
+
+/// The words of this program's command line, its own name first.
+#[must_use]
+pub fn own_command_line() -> Vec<Text> {
+    let words = env::args_os().map(|word| Text::from(&*word.to_string_lossy()));
+    words.collect()
 }
 
 /// A window that has closed, both ends on CLOCK_MONOTONIC, nanoseconds.

@@ -11,6 +11,7 @@ use export::Written;
 use loader::{Kernel, LoadedObject, OpenObject, TargetWatch, Targets};
 use profile::{Meta, Profile, State, Unit, Weight};
 
+use crate::error::say;
 use crate::meta;
 use crate::{
     CommandLine, ControlFlags, Destinations, DurationFlags, HeldCommand, OutputFlags, Planned,
@@ -154,7 +155,7 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
         let outcome = measure_and_write(&tool, destinations, &mut window, command.as_mut());
         if outcome.is_ok() {
             for file in own_files.iter().flatten() {
-                eprintln!("{}: wrote `{}`", Tool::NAME, file.display());
+                say(format_args!("{}: wrote `{}`", Tool::NAME, file.display()));
             }
         }
         conclude(command_line.called(), outcome, command, window.signals())
@@ -174,7 +175,7 @@ fn measure_and_write<Tool: StackTool>(
         ..
     } = tool.common();
     let mut meta = Meta {
-        tool: Tool::NAME.to_owned(),
+        tool: Tool::NAME.into(),
         ..meta::of_this_run()
     };
     let collected = measure(tool, window, command, &mut meta)?;
@@ -189,10 +190,10 @@ fn measure_and_write<Tool: StackTool>(
     window.report(&named.profile.losses.to_string())?;
     let options = flags.options(nanoseconds);
     let written = destinations.write(&named.profile, &options)?;
-    named.report(flags.verbose);
     let left_out = written.iter().filter_map(Written::left_out);
-    for line in remark.into_iter().chain(nobody).chain(left_out) {
-        eprintln!("{}: {line}", Tool::NAME);
+    let remarks = named.remarks(flags.verbose).into_iter().chain(remark);
+    for line in remarks.chain(nobody).chain(left_out) {
+        say(format_args!("{}: {line}", Tool::NAME));
     }
     Ok(())
 }
@@ -227,7 +228,10 @@ fn measure<Tool: StackTool>(
     let readiness = session.readiness()?;
     if targets.are_awaited() {
         if !window.is_controlled() {
-            eprintln!("Waiting for {}... Hit Ctrl-C to give up.", tool.subject());
+            say(format_args!(
+                "Waiting for {}... Hit Ctrl-C to give up.",
+                tool.subject()
+            ));
         }
         let first = targets.first_awaited(&object)?;
         start = window.await_first(&readiness, session.take_interval(), || {
@@ -237,7 +241,10 @@ fn measure<Tool: StackTool>(
         session.first_came(start);
     }
     if !window.is_controlled() {
-        eprintln!("{}... Hit Ctrl-C to end.", tool.header(&session));
+        say(format_args!(
+            "{}... Hit Ctrl-C to end.",
+            tool.header(&session)
+        ));
     }
     let end = command.as_deref().map(AsFd::as_fd);
     let mut watch = TargetWatch::new(&targets, &object);
@@ -245,7 +252,7 @@ fn measure<Tool: StackTool>(
         session.take(stop)?;
         Ok(watch.lives()?.then(|| session.take_interval()))
     })?;
-    meta.targets = tool.subject();
+    meta.targets = tool.subject().into();
     meta.window = meta::window(start, stop);
     Ok(session.close(stop)?)
 }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 
 use bpf::types::COMM_LENGTH;
-use profile::{Frame, FrameKind, Function, Id, Module, Name, Profile, StackId, Translation, Unit};
+use profile::{
+    Frame, FrameKind, Function, Id, Module, Name, Profile, StackId, Translation, Unit, marker, text,
+};
 use symbolize::Inlined;
 
 /// What is told of frames, and of processes.
@@ -47,7 +49,7 @@ impl Draft {
     /// The thread's name that the kernel keeps as `raw`, printable.
     pub(crate) fn comm(&mut self, raw: &[u8; COMM_LENGTH]) -> Name {
         let names = &mut self.profile.names;
-        let new = || names.text(&profile::text::comm(raw));
+        let new = || names.id(profile::text::comm(raw));
         *self.comms.entry(*raw).or_insert_with(new)
     }
 
@@ -103,7 +105,10 @@ impl Draft {
             frames,
             ..
         } = &mut self.profile;
-        let name = names.text(&inlined.name);
+        let name = match &inlined.name {
+            Some(name) => names.text(&text::function(name)),
+            None => names.text(marker::INLINED),
+        };
         let system_name = inlined.system_name.as_ref().map(|name| names.text(name));
         let source = inlined.source.as_ref();
         let function = functions.id(Function {
@@ -130,7 +135,10 @@ impl Draft {
             frames,
             ..
         } = &mut self.profile;
-        let name = names.text(&frame.name);
+        let name = match frame.has_symbol {
+            true => names.text(&text::function(&frame.name)),
+            false => names.text(&frame.name),
+        };
         let named = Frame {
             module: frame.module.as_ref().map(|module| {
                 let path = names.text(&module.path);

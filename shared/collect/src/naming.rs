@@ -6,7 +6,6 @@ use std::fmt::Write;
 use bpf::types::Tally;
 use profile::{
     Bursts, Losses, Name, Profile, Reason, Sample, State, ThreadId, Unit, Waker, Weight, Why,
-    marker,
 };
 
 use crate::Collected;
@@ -70,10 +69,11 @@ impl Collected {
         self.objects.resolve(&mut self.stacks.symbolizer);
 
         let mut draft = Draft::new(unit, self.stacks.detail());
-        let mut reasons = Reasons::new(self.accounts.iter().map(|account| {
-            let name = profile::text::comm(account.comm());
-            (account.id(), name)
-        }));
+        let mut reasons = Reasons::new(
+            self.accounts
+                .iter()
+                .map(|account| (account.id(), profile::text::comm(account.comm()))),
+        );
         // Where there are millions, the sums go as the samples come.
         let mut sums = sums.into_rows();
         sums.reverse();
@@ -208,8 +208,7 @@ impl Collected {
         let NamedWaker { waker, seen } = named.first()?;
         let profile = &mut draft.profile;
         let is_seen = matches!(seen, Seen::At(stack) if stack.quality != Quality::Missing);
-        let told = (is_seen && !marker::is_no_waker(&profile.names[waker.comm]))
-            .then(|| profile.told_of_waker(waker))?;
+        let told = (is_seen && waker.thread.is_some()).then(|| profile.told_of_waker(waker))?;
         Some(profile.names.text(&told))
     }
 
@@ -258,28 +257,24 @@ impl Worth {
 }
 
 impl Named {
-    /// Says on stderr what the data are worth; with `verbose` also why.
-    pub fn report(&self, verbose: bool) {
-        let tool = &self.profile.meta.tool;
-        eprintln!("{tool}: {}", self.summary());
+    /// Returns lines that say what the data are worth; with `verbose` also why.
+    #[must_use]
+    pub fn remarks(&self, verbose: bool) -> Vec<String> {
+        let mut lines = vec![self.summary()];
         if self.walks.any() {
-            eprintln!("{tool}: {}", self.walks);
+            lines.push(self.walks.to_string());
         }
-        for line in &self.python {
-            eprintln!("{tool}: {line}");
-        }
+        lines.extend_from_slice(&self.python);
         if verbose {
-            for note in self.walks.at_fault().iter().chain(&self.notes) {
-                eprintln!("{tool}: {note}");
-            }
-            eprintln!(
-                "{tool}: {} different user and kernel stacks were captured; the counts were drained {} times",
+            lines.extend(self.walks.at_fault());
+            lines.extend_from_slice(&self.notes);
+            lines.push(format!(
+                "{} different user and kernel stacks were captured; the counts were drained {} times",
                 self.sent, self.drains
-            );
-            for note in &self.unnamed.notes {
-                eprintln!("{tool}: {note}");
-            }
+            ));
+            lines.extend_from_slice(&self.unnamed.notes);
         }
+        lines
     }
 
     fn summary(&self) -> String {

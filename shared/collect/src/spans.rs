@@ -402,7 +402,7 @@ impl<'a> SpanCollector<'a> {
                     .ok()
                     .flatten()
             })?;
-        Some(profile::text::comm(&raw))
+        Some(profile::text::comm(&raw).into())
     }
 }
 

@@ -1,6 +1,11 @@
 //! The walk in BPF, the same walk in Rust and an independent unwinder agree on
 //! the same stacks: those of a busy Debian python3. Needs root.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr
+)]
 
 mod checked;
 

@@ -24,7 +24,7 @@ pub(crate) fn sample(
     state: Option<State>,
 ) -> Sample {
     Sample {
-        comm: profile.names.text(comm),
+        comm: profile.names.id(profile::text::comm(comm.as_bytes())),
         thread: Some(ThreadId { pid: 7, tid: 8 }),
         stack: stack(profile, user, kernel),
         state,

@@ -21,7 +21,7 @@ impl Measure {
         let each = sampling.each();
         match (sampling.nanoseconds(), sampling.rate) {
             (Some(_), _) => Measure::Time(each),
-            (None, Rate::Period(_)) => Measure::Events(sampling.event.clone(), each),
+            (None, Rate::Period(_)) => Measure::Events(sampling.event.to_string(), each),
             (None, Rate::Frequency(_)) => Measure::Events("samples".to_owned(), each),
         }
     }
@@ -73,7 +73,7 @@ mod tests {
     fn samples_of_clocks_are_time() {
         let measure = |event: &str, rate| {
             let mut profile = Profile::new(Unit::Samples);
-            let event = event.to_owned();
+            let event = event.into();
             profile.meta.sampling = Some(Sampling { event, rate });
             Measure::of(&profile)
         };

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use thiserror::Error;
 
-use crate::{Id, Name, Profile, Rate as Often, Sample, Sampling, State, Unit, Weight};
+use crate::{Name, Profile, Rate as Often, Sample, Sampling, State, Unit, Weight};
 
 /// Beyond so many standard deviations a change is not chance at the level of 99 %
 /// (two-sided, normal distribution).
@@ -112,7 +112,7 @@ fn check(before: &Profile, after: &Profile) -> Result<(), Error> {
     }
     let event = |profile: &Profile| {
         let sampling = profile.meta.sampling.as_ref();
-        sampling.map_or("nothing".to_owned(), |sampling| sampling.event.clone())
+        sampling.map_or("nothing".to_owned(), |sampling| sampling.event.to_string())
     };
     if event(before) != event(after) {
         let (one, other) = (event(before), event(after));
@@ -236,7 +236,7 @@ impl<'a> Adder<'a> {
         let stack = sample.stack;
         let frames = [stack.user, stack.kernel].into_iter();
         let frames = frames.flat_map(|part| self.profile.frames_of(part));
-        let comm: Id<Box<str>> = sample.comm;
+        let comm: Name = sample.comm;
         let comm = std::iter::once(self.profile.names[comm].to_string());
         comm.chain(frames.map(|frame| self.profile.name(frame).to_owned()))
             .collect()
@@ -296,7 +296,7 @@ mod tests {
         let mut profile = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
         profile.meta.window.length_ns = seconds * 1_000_000_000;
         profile.meta.sampling = Some(Sampling {
-            event: "cpu-clock".to_owned(),
+            event: "cpu-clock".into(),
             rate: Often::Frequency(1000),
         });
         profile
@@ -377,7 +377,7 @@ mod tests {
         let error =
             |before: &Profile, after: &Profile| diff(before, after).unwrap_err().to_string();
         let mut misses = clock.clone();
-        misses.meta.sampling.as_mut().unwrap().event = "cache-misses".to_owned();
+        misses.meta.sampling.as_mut().unwrap().event = "cache-misses".into();
         assert!(error(&clock, &misses).contains("one samples cpu-clock, the other cache-misses"));
         misses.meta.sampling.as_mut().unwrap().rate = Often::Period(9);
         let mut often = misses.clone();

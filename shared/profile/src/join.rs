@@ -85,7 +85,7 @@ impl Joined {
 /// What a profile counts, in words.
 fn counted(profile: &Profile) -> String {
     match (&profile.meta.sampling, profile.unit) {
-        (Some(sampling), _) => sampling.event.clone(),
+        (Some(sampling), _) => sampling.event.to_string(),
         (None, Unit::Samples) => "samples".to_owned(),
         (None, Unit::Nanoseconds) => "time off the CPU".to_owned(),
     }
@@ -154,7 +154,7 @@ fn add(sum: &mut Profile, profile: &Profile) {
     sum.walk_ends += profile.walk_ends;
     sum.meta.bursts.extend(&profile.meta.bursts);
     if sum.meta.targets != profile.meta.targets {
-        sum.meta.targets = format!("{}, {}", sum.meta.targets, profile.meta.targets);
+        sum.meta.targets = format!("{}, {}", sum.meta.targets, profile.meta.targets).into();
     }
 }
 
@@ -173,7 +173,7 @@ mod tests {
     fn sampled(text: &str, event: &str) -> Profile {
         let mut profile = profile(text, Unit::Samples);
         profile.meta.sampling = Some(Sampling {
-            event: event.to_owned(),
+            event: event.into(),
             rate: Rate::Frequency(1000),
         });
         profile

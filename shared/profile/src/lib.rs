@@ -30,9 +30,10 @@ pub use model::{
 };
 pub use name_order::NameOrder;
 pub use tables::{Id, RowMap, StackId, StackTree, Stacks, Table, Translation};
+pub use text::Text;
 
 /// A text, which is in the profile's table of names.
-pub type Name = Id<Box<str>>;
+pub type Name = Id<Text>;
 
 /// What a tool measured.
 #[derive(Clone, Debug)]
@@ -45,8 +46,8 @@ pub struct Profile {
     pub losses: Losses,
     /// How the walks along user stacks ended.
     pub walk_ends: WalkEnds,
-    /// Every text.
-    pub names: Table<Box<str>>,
+    /// Every text, safe to print.
+    pub names: Table<Text>,
     /// What code was loaded from.
     pub modules: Table<Module>,
     /// Every function that has a symbol.

@@ -1,4 +1,7 @@
-//! Names of the frames that are not code.
+//! Names of the frames that are not code, and what stands for names that are not known.
+//!
+//! All are in brackets. No name of a target's thread or function begins with one: see
+//! [`text::function`](crate::text::function).
 
 /// The user stack could not be captured.
 pub const MISSED_USER: &str = "[Missed User Stack]";
@@ -25,10 +28,36 @@ pub const STILL_BLOCKED: &str = "[still blocked]";
 /// In place of a waker: one came and was not seen.
 pub const MISSED_WAKER: &str = "[Missed Waker]";
 
-/// Whether a waker's name stands for one that is no thread.
+/// In place of a thread's name: it has none.
+pub const UNNAMED: &str = "[unnamed]";
+/// In place of a function's name: nothing names it, nor the file that it is in.
+pub const UNKNOWN: &str = "[unknown]";
+/// In place of the name of an inlined function: it has none.
+pub const INLINED: &str = "[inlined]";
+/// In place of the name of a function of the vDSO.
+pub const VDSO: &str = "[vdso]";
+
+/// Whether a text stands for a waker that is no thread.
 #[must_use]
-pub fn is_no_waker(name: &str) -> bool {
-    [TIMER, INTERRUPT, SOFTIRQ, STILL_BLOCKED, MISSED_WAKER].contains(&name)
+pub fn is_waker(text: &str) -> bool {
+    [TIMER, INTERRUPT, SOFTIRQ, STILL_BLOCKED, MISSED_WAKER].contains(&text)
+}
+
+/// Whether a text stands for what has no name, or is no code or no thread.
+#[must_use]
+pub(crate) fn is_ours(text: &str) -> bool {
+    is_marker(text)
+        || is_waker(text)
+        || [
+            UNNAMED,
+            UNKNOWN,
+            INLINED,
+            VDSO,
+            "[running]",
+            "[runnable]",
+            "[blocked]",
+        ]
+        .contains(&text)
 }
 
 /// Whether a frame name is one of this module's.

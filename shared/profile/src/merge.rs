@@ -275,7 +275,7 @@ fn describe(profile: &mut Profile, on_cpu: &Profile, off_cpu: &Profile) {
         told.collect()
     };
     profile.meta = Meta {
-        tool: "wallclock".to_owned(),
+        tool: "wallclock".into(),
         sampling: on_cpu.meta.sampling.clone(),
         bursts: [
             bursts(on_cpu, State::Running),

@@ -7,7 +7,7 @@ use profile::{FrameKind, ModuleKind};
 /// A location with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Function, or `[module]` or `[unknown]` where no symbol covers the address.
+    /// Function, or `[file]` or `[unknown]` where no symbol covers the address.
     pub name: Arc<str>,
     /// Whether a symbol covers the address.
     pub has_symbol: bool,
@@ -59,8 +59,8 @@ pub struct Source {
 /// A function that the compiler put into another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inlined {
-    /// As a programmer knows it.
-    pub name: Arc<str>,
+    /// As a programmer knows it, if it has a name.
+    pub name: Option<Arc<str>>,
     /// Mangled, where that differs.
     pub system_name: Option<Arc<str>>,
     /// Where it is.

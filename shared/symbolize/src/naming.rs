@@ -17,6 +17,8 @@ use std::collections::HashMap;
 use std::io::Result;
 use std::sync::Arc;
 
+use profile::marker::UNKNOWN;
+use profile::text::unnamed_part;
 use profile::{FrameKind, ModuleKind};
 
 use crate::budget::Allowance;
@@ -216,10 +218,9 @@ impl Symbolizer {
             Location::Interpreted { .. } | Location::Unknown => None,
         };
         let name = match module {
-            Some(module) if matches!(module.kind, ModuleKind::File | ModuleKind::Vdso) => {
-                format!("[{}]", module.name).into()
-            }
-            _ => "[unknown]".into(),
+            Some(module) if module.kind == ModuleKind::File => unnamed_part(&module.name).into(),
+            Some(module) if module.kind == ModuleKind::Vdso => format!("[{}]", module.name).into(),
+            _ => UNKNOWN.into(),
         };
         let address = match location {
             Location::Jit { address, .. } | Location::Kernel { address } => Some(address),

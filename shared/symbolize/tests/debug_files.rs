@@ -131,8 +131,11 @@ fn source_lines_are_in_the_program_or_in_its_debug_file() {
     };
     let lines_in = |frame: &Frame| {
         let inlined = frame.inlined.iter();
-        let sources = inlined.map(|inlined| (&inlined.name, &inlined.source));
-        let sources = [(&frame.name, &frame.source)].into_iter().chain(sources);
+        let unnamed = |name: &Option<std::sync::Arc<str>>| name.clone().unwrap_or_default();
+        let sources = inlined.map(|inlined| (unnamed(&inlined.name), &inlined.source));
+        let sources = [(frame.name.clone(), &frame.source)]
+            .into_iter()
+            .chain(sources);
         let lines = sources.filter_map(|(name, source)| {
             let source = source.as_ref()?;
             assert!(source.file.ends_with("/program.c"), "{source:?}");

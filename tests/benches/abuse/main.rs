@@ -1,7 +1,12 @@
 //! `make abuse`: faults with a stated outcome, and what came of them, as one
 //! table. Exit status 1 when an outcome is another. Words on the command line
 //! choose the faults that have one of them in their name.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr
+)]
 
 mod containers;
 mod deaths;

@@ -3,7 +3,12 @@
 //! Beside it what other profilers say of the same program. One table; exit
 //! status 1 when a figure is further off than stated. Words on the command line
 //! choose the claims that have one of them in their name.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr
+)]
 
 mod books;
 mod changes;

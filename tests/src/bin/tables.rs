@@ -4,6 +4,8 @@
 //! usage: `tables NAME < OUTPUT`, or `tables machine`, which prints the line that
 //! a table begins with.
 
+#![allow(clippy::print_stderr)]
+
 use std::env;
 use std::fs;
 use std::io::{self, BufRead};

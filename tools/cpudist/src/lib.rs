@@ -62,15 +62,15 @@ fn measure(
     }
     sink.finish()?;
     for line in names.remarks() {
-        eprintln!("cpudist: {line}");
+        cli::say(format_args!("cpudist: {line}"));
     }
-    eprintln!(
+    cli::say(format_args!(
         "cpudist: {} spans; lost: {} spans, {} switches, {} threads",
         all.spans(),
         losses.counts,
         losses.switches,
         losses.clocks + losses.children
-    );
+    ));
     Ok(())
 }
 

@@ -64,7 +64,7 @@ impl Sink {
         };
         spool.finish()?;
         if let Some(file) = own {
-            eprintln!("cpudist: wrote `{}`", file.display());
+            cli::say(format_args!("cpudist: wrote `{}`", file.display()));
         }
         Ok(())
     }

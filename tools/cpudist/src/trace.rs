@@ -47,10 +47,10 @@ pub(crate) fn run(
     }
     collector.seed()?;
     if are_awaited {
-        eprintln!(
+        cli::say(format_args!(
             "Waiting for {}... Hit Ctrl-C to give up.",
             arguments.target.subject()
-        );
+        ));
         let came = targets.first_awaited(&object)?;
         let first = window.await_first(&intervals, Window::LONGEST_PATIENCE, || {
             collector.take()?;
@@ -60,7 +60,7 @@ pub(crate) fn run(
         intervals = Intervals::new(first, arguments.interval)?;
         collector.end_sooner(|| intervals.next_end(cli::monotonic_ns(), window.stop()))?;
     }
-    eprintln!("{}", header(question.kind));
+    cli::say(header(question.kind));
 
     let end = command.as_deref().map(AsFd::as_fd);
     let mut watch = TargetWatch::new(&targets, &object);

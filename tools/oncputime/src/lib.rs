@@ -62,7 +62,7 @@ impl StackTool for Arguments {
 
     fn describe(&self, session: &SamplingSession<'_>, meta: &mut Meta) {
         meta.sampling = Some(Sampling {
-            event: session.samplers().event().name.to_owned(),
+            event: session.samplers().event().name.into(),
             rate: self.rate(),
         });
     }

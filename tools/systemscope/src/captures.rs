@@ -79,10 +79,10 @@ impl CaptureFlags {
         let profiles = partials.into_iter().map(|Partial { profile, error }| {
             if let Some(error) = error {
                 let samples = profile.samples.len();
-                eprintln!(
+                cli::say(format_args!(
                     "systemscope: `{}`: {error}; {samples} samples could be read",
                     path.display()
-                );
+                ));
             }
             profile
         });

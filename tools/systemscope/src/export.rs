@@ -54,7 +54,7 @@ pub(crate) fn run(command_line: &CommandLine) -> ExitCode {
         let whole = join(profiles)?.into_profile();
         let written = destinations.write_with_parts(&whole, &parts, &options)?;
         for line in written.iter().filter_map(Written::left_out) {
-            eprintln!("{}: {line}", command_line.called());
+            cli::say(format_args!("{}: {line}", command_line.called()));
         }
         Ok(())
     })

@@ -13,12 +13,12 @@ mod targets;
 mod thread_names;
 
 use std::collections::BTreeMap;
-use std::env;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cli::{HeldCommand, Signals};
+use profile::Text;
 use profile::merge::merge;
 
 pub use crate::arguments::Arguments;
@@ -44,7 +44,7 @@ pub fn run(command_line: &cli::CommandLine) -> ExitCode {
         // While they live: an ended process has no command line.
         let pids = targets.pids.iter().copied();
         let pids = pids.chain(arguments.cgroups.processes());
-        let commands: BTreeMap<u32, String> = pids.map(|pid| (pid, command_line_of(pid))).collect();
+        let commands: BTreeMap<u32, Text> = pids.map(|pid| (pid, command_line_of(pid))).collect();
 
         let signals = Signals::install().context("cannot watch for signals")?;
         let outcome = measure(
@@ -65,14 +65,14 @@ fn measure(
     arguments: &Arguments,
     targets: Targets,
     outputs: Outputs,
-    commands: &BTreeMap<u32, String>,
+    commands: &BTreeMap<u32, Text>,
     command: Option<&mut HeldCommand>,
     signals: &Signals,
 ) -> anyhow::Result<()> {
     let mut measurement = session::measure(arguments, targets, command, signals)?;
     if arguments.verbose {
         for words in measurement.outcomes().iter().flat_map(|it| &it.words) {
-            eprintln!("{words}");
+            cli::say(words);
         }
     }
     for (tool, outcome) in ["oncputime", "offcputime"]
@@ -81,7 +81,9 @@ fn measure(
     {
         let losses = outcome.profile.losses;
         if losses.any() {
-            eprintln!("wallclock: {tool} {losses}; the reports say what that means");
+            cli::say(format_args!(
+                "wallclock: {tool} {losses}; the reports say what that means"
+            ));
         }
     }
     describe(&mut measurement, arguments);
@@ -106,11 +108,9 @@ fn describe(measurement: &mut Measurement, arguments: &Arguments) {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     for outcome in [&mut measurement.on_cpu, &mut measurement.off_cpu] {
         let meta = &mut outcome.profile.meta;
-        let line = env::args_os().map(|word| word.to_string_lossy().into_owned());
-        meta.command_line = line.collect();
-        meta.targets = arguments
-            .thread_name
-            .subject(std::mem::take(&mut meta.targets));
+        meta.command_line = cli::own_command_line();
+        let targets = arguments.thread_name.subject(meta.targets.to_string());
+        meta.targets = targets.into();
         meta.window.length_ns = nanoseconds(measured);
         meta.window.requested_ns = arguments.duration().map_or(0, nanoseconds);
         meta.window.ending = ending;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 
 use export::report::{self, Cpus, Known, Process, Row, Run};
-use profile::Name;
 use profile::merge::{Merged, ThreadProfile};
+use profile::{Name, Text};
 
 use crate::roles::role;
 
@@ -174,7 +174,7 @@ pub(crate) fn write_rest(rest: usize, place: &str, writer: &mut dyn Write) -> io
 pub fn write(
     run: &Run,
     merged: &Merged,
-    before: &BTreeMap<u32, String>,
+    before: &BTreeMap<u32, Text>,
     limits: Limits,
     place: &str,
     writer: &mut dyn Write,

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use anyhow::{Context, bail};
 use cli::{CgroupFlags, HeldCommand, ProcessFlags, Processes, WaitFlags};
 use loader::ProcessHandle;
+use profile::Text;
 
 /// The processes that are measured.
 #[derive(Default)]
@@ -100,22 +101,21 @@ impl Targets {
 
 /// Returns a process's command line on one line, cut after 64 KiB; its name in brackets where it
 /// has none, as `ps` shows kernel threads.
-pub(crate) fn command_line_of(pid: u32) -> String {
+pub(crate) fn command_line_of(pid: u32) -> Text {
     let arguments = File::open(format!("/proc/{pid}/cmdline"))
         .and_then(|file| process::read_command_line(pid, &file))
         .unwrap_or_default();
     let text = String::from_utf8_lossy(&arguments)
         .trim_end_matches('\0')
-        .replace('\0', " ")
-        .replace(char::is_control, "?");
+        .replace('\0', " ");
     if !text.is_empty() {
-        return text;
+        return profile::text::function(&text).as_ref().into();
     }
     let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     let name = name.strip_suffix(b"\n").unwrap_or(&name);
     match name {
         [] => profile::text::comm(name),
-        name => format!("[{}]", profile::text::comm(name)),
+        name => format!("[{}]", profile::text::comm(name)).into(),
     }
 }
 

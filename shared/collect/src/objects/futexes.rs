@@ -99,7 +99,7 @@ impl FutexPlaces {
         let tells_nothing = || comm(&format!("/proc/{pid}/comm")).as_ref() == Some(&name);
         Some(match self.per_thread && tells_nothing() {
             true => format!("{name}/{tid}"),
-            false => name,
+            false => name.into(),
         })
     }
 

@@ -8,6 +8,7 @@ mod sockets;
 
 use bpf::types::{NO_OBJECT, ObjectEvent, ObjectKind, SocketSide};
 use loader::{Kernel, OpenObject, Result};
+use profile::Text;
 use symbolize::{Process, Symbolizer};
 
 use crate::interner::Interner;
@@ -46,7 +47,7 @@ pub(crate) enum Object {
     /// The file of a page that it touched, by its path.
     Mapped(Box<str>),
     /// A child, by its name.
-    Child(Box<str>),
+    Child(Text),
     /// A futex.
     Futex(Futex),
     /// One that found no room.
@@ -87,7 +88,7 @@ impl Objects {
                 side: self.listeners.side(event),
             },
             ObjectKind::OBJECT_ANONYMOUS => Object::Called(files::anonymous(event).into()),
-            _ => Object::Child(profile::text::comm(&event.name).into()),
+            _ => Object::Child(profile::text::comm(&event.name)),
         };
         self.known.insert(event.id, object, ());
     }
@@ -137,7 +138,7 @@ fn process(pid: u32) -> String {
 }
 
 /// The name of a thread or a process, of which `path` is the file `comm`.
-fn comm(path: &str) -> Option<String> {
+fn comm(path: &str) -> Option<Text> {
     let name = std::fs::read(path).ok()?;
     Some(profile::text::comm(name.trim_ascii_end()))
 }

@@ -8,7 +8,7 @@ mod user_functions;
 use std::collections::{BTreeMap, HashMap};
 
 use bpf::types::{SocketSide, WaitEnd};
-use profile::{Idleness, Name, Profile, Reason, Stack, StackId, ThreadId, Why};
+use profile::{Idleness, Name, Profile, Reason, Stack, StackId, Text, ThreadId, Why};
 use symbolize::Frame;
 
 use crate::objects::{Futex, Object, Objects, PYTHON_RUNTIME};
@@ -33,7 +33,7 @@ const FUTEX_OF_NO_KIND: (Reason, &str) = (Reason::Unknown, "futex");
 pub(crate) struct Reasons {
     of_kernel: HashMap<Captured, Option<Seen>>,
     /// The names of the threads that there were.
-    threads: HashMap<ThreadId, String>,
+    threads: HashMap<ThreadId, Text>,
     /// Whether they had work.
     evidence: Evidence,
     /// How often each function was where a thread slept that no row says anything of.
@@ -56,7 +56,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl Reasons {
-    pub(crate) fn new(threads: impl Iterator<Item = (ThreadId, String)>) -> Reasons {
+    pub(crate) fn new(threads: impl Iterator<Item = (ThreadId, Text)>) -> Reasons {
         Reasons {
             threads: threads.collect(),
             ..Reasons::default()
@@ -118,7 +118,7 @@ impl Reasons {
             Object::Child(name) => (reason == Reason::Child).then(|| name.to_string()),
             Object::Other => Some(OTHER.to_owned()),
             Object::Futex(futex) if reason == Reason::Child => {
-                self.threads.get(&futex.joined()).cloned()
+                self.threads.get(&futex.joined()).map(Text::to_string)
             }
             Object::Futex(futex) => told_futex(profile, stack, futex, place.objects, reason),
         });

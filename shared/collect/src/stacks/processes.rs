@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 
 use bpf::types::ProcessEvent;
 use loader::boottime_offset_ns;
+use profile::Text;
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
 use symbolize::Process;
 
@@ -97,9 +98,9 @@ impl Processes {
             pid: event.pid,
             parent,
             start_ticks,
-            executable: String::new(),
+            executable: Text::default(),
             command_line,
-            cgroup: String::new(),
+            cgroup: Text::default(),
             is_kernel_thread: false,
         };
         // What it was before it executed this is of no use any more.
@@ -179,22 +180,22 @@ fn look(pid: u32) -> io::Result<profile::Process> {
         parent,
         start_ticks: start_ticks.saturating_add_signed(-ahead),
         // A kernel thread has none.
-        executable: executable.unwrap_or_default(),
+        executable: executable.unwrap_or_default().into(),
         command_line: words(&String::from_utf8_lossy(&command_line)),
         cgroup: cgroup
             .lines()
             .find_map(|line| line.strip_prefix("0::"))
             .unwrap_or_default()
-            .to_owned(),
+            .into(),
         // The kernel's programs say that of a thread.
         is_kernel_thread: false,
     })
 }
 
 /// The arguments of a command line, each with a NUL at its end.
-fn words(command_line: &str) -> Vec<String> {
+fn words(command_line: &str) -> Vec<Text> {
     let words = command_line.split_terminator('\0');
-    words.map(str::to_owned).collect()
+    words.map(Text::from).collect()
 }
 
 fn open(folder: &OwnedFd, name: &str) -> io::Result<File> {

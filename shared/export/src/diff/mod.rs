@@ -43,7 +43,7 @@ mod tests {
         let mut profile = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
         profile.meta.window.length_ns = seconds * 1_000_000_000;
         profile.meta.sampling = Some(Sampling {
-            event: "cpu-clock".to_owned(),
+            event: "cpu-clock".into(),
             rate: Rate::Frequency(1000),
         });
         profile

@@ -80,7 +80,7 @@ mod tests {
     fn golden() {
         let mut profile = Profile::new(Unit::Nanoseconds);
         let id = ThreadId { pid: 1, tid: 2 };
-        let comm = profile.names.text("a\tb c;d");
+        let comm = profile.names.id(profile::text::comm(b"a\tb c;d"));
         let clock = CLOCK;
         profile.threads.push(Thread { id, comm, clock });
         let options = Options::default();

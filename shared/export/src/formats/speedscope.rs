@@ -66,7 +66,7 @@ impl Format for Speedscope {
 /// What the file is called in the viewer.
 fn name(profile: &Profile) -> String {
     let meta = &profile.meta;
-    match meta.tool.as_str() {
+    match &*meta.tool {
         "" => "systemscope".to_owned(),
         tool => format!("{tool} of {}", meta.targets),
     }

@@ -97,7 +97,7 @@ impl Colours {
 impl Caption {
     /// What there is to say of a profile.
     fn of(profile: &Profile, colours: Colours, measure: &Measure) -> Caption {
-        let whose = match profile.meta.targets.as_str() {
+        let whose = match &*profile.meta.targets {
             "" => "all threads",
             targets => targets,
         };

@@ -92,7 +92,7 @@ mod tests {
             let mut waits = sample(&mut profile, "reader", &["read"], &["futex"], None);
             let waker = Waker {
                 comm: profile.names.text(comm),
-                thread: None,
+                thread: (comm != marker::TIMER).then(profile::ThreadId::default),
                 stack: stack(&mut profile, user, &["wake"]),
             };
             waits.wakers = Some(profile.wakers.id([waker].into()));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use profile::{Process, Profile, text};
+use profile::{Process, Profile, Text, text};
 
 /// So many parents are asked at most for what a process runs: a file can say that they are
 /// each other's.
@@ -12,7 +12,7 @@ const MOST_PARENTS: usize = 32;
 pub struct Known<'a> {
     by_pid: HashMap<u32, Entry<'a>>,
     /// Command lines that were read before measuring.
-    before: &'a BTreeMap<u32, String>,
+    before: &'a BTreeMap<u32, Text>,
 }
 
 /// The processes that had one ID.
@@ -28,7 +28,7 @@ impl<'a> Known<'a> {
     /// Those of a profile. `before` has the command lines of processes that may have ended
     /// before anyone looked at them.
     #[must_use]
-    pub fn new(profile: &'a Profile, before: &'a BTreeMap<u32, String>) -> Known<'a> {
+    pub fn new(profile: &'a Profile, before: &'a BTreeMap<u32, Text>) -> Known<'a> {
         let mut by_pid: HashMap<u32, Entry<'a>> = HashMap::new();
         for process in &profile.processes {
             let entry = by_pid.entry(process.pid).or_insert_with(|| Entry {
@@ -64,18 +64,20 @@ impl<'a> Known<'a> {
                 _ => break,
             }
         }
-        format!("[{}]", text::comm(name.as_bytes()))
+        format!("[{name}]")
     }
 
     fn own_command_line(&self, pid: u32) -> Option<String> {
         let process = self.by_pid.get(&pid).map(|entry| entry.last);
         let words = process.map(|process| process.command_line.join(" "));
+        // Brackets are for those that have no command line.
+        let words = words.map(|words| text::function(&words).into_owned());
         let known = words
             .into_iter()
-            .chain(self.before.get(&pid).cloned())
-            .chain(process.map(|process| process.executable.clone()));
+            .chain(self.before.get(&pid).map(Text::to_string))
+            .chain(process.map(|process| process.executable.to_string()));
         known
-            .map(|text| text.trim_end().replace(char::is_control, "?"))
+            .map(|text| text.trim_end().to_owned())
             .find(|text| !text.is_empty())
     }
 
@@ -115,7 +117,7 @@ mod tests {
             pid,
             parent,
             start_ticks,
-            command_line: words.iter().map(|word| (*word).to_owned()).collect(),
+            command_line: words.iter().map(|word| (*word).into()).collect(),
             ..Process::default()
         }
     }
@@ -138,7 +140,7 @@ mod tests {
             process(5, 6, 9, &[]),
             process(6, 5, 9, &[]),
             Process {
-                executable: "/bin/x".to_owned(),
+                executable: "/bin/x".into(),
                 ..process(7, 1, 9, &[])
             },
             Process {
@@ -146,7 +148,7 @@ mod tests {
                 ..process(8, 1, 9, &[])
             },
         ]);
-        let before = BTreeMap::from([(4, "sh -c\nx".to_owned()), (10, "early".to_owned())]);
+        let before = BTreeMap::from([(4, "sh -c\nx".into()), (10, "early".into())]);
         let known = Known::new(&profile, &before);
         for (pid, command_line) in [
             (1, "make -j2"),
@@ -159,7 +161,7 @@ mod tests {
             (9, "[a:b]"),
             (10, "early"),
         ] {
-            assert_eq!(known.command_line(pid, "a;b"), command_line, "{pid}");
+            assert_eq!(known.command_line(pid, "a:b"), command_line, "{pid}");
         }
         assert!(known.is_kernel_thread(8) && !known.is_kernel_thread(7));
         assert_eq!([3, 9].map(|pid| known.parent(pid)), [2, 0]);

@@ -26,7 +26,7 @@ pub(crate) fn thread_field(
 
 /// The thread's name.
 pub(crate) fn thread_name(profile: &Profile, comm: Name) -> String {
-    text::comm(profile.names[comm].as_bytes())
+    profile.names[comm].to_string()
 }
 
 /// The wakers of a sample, the one who ended the wait first.

@@ -1,5 +1,6 @@
 //! From the records of a capture to a profile: every reference and length is checked.
 
+use std::borrow::Cow;
 use std::num::NonZeroU32;
 
 use super::proto::{self, record::Kind};
@@ -7,7 +8,7 @@ use super::{Error, MOST_ROWS};
 use crate::{
     Bursts, Clock, Ending, Frame, FrameKind, Function, Id, Label, Labels, Lengths, Losses, Meta,
     Module, ModuleKind, Name, Process, Profile, Rate, Sample, Sampling, Stack, StackId, State,
-    Thread, ThreadId, Unit, Waker, Wakers, WalkEnds, Weight, Window,
+    Text, Thread, ThreadId, Unit, Waker, Wakers, WalkEnds, Weight, Window, marker, text,
 };
 
 /// Whether more records come.
@@ -21,6 +22,8 @@ pub(super) enum More {
 pub(super) struct Rows {
     pub(super) profile: Profile,
     names: Vec<Name>,
+    /// What they are as the names of threads, as far as they are any.
+    threads: Vec<Option<Name>>,
     modules: Vec<Id<Module>>,
     functions: Vec<Id<Function>>,
     frames: Vec<Id<Frame>>,
@@ -34,6 +37,7 @@ impl Default for Rows {
         Rows {
             profile: Profile::new(Unit::Nanoseconds),
             names: Vec::new(),
+            threads: Vec::new(),
             modules: Vec::new(),
             functions: Vec::new(),
             frames: Vec::new(),
@@ -54,6 +58,7 @@ impl Rows {
                 for name in &names.names {
                     self.names.push(self.profile.names.text(name));
                 }
+                self.threads.resize(self.names.len(), None);
             }
             Some(Kind::Modules(modules)) => {
                 room(self.modules.len(), modules.modules.len())?;
@@ -130,11 +135,11 @@ impl Rows {
         };
         let window = meta.window.unwrap_or_default();
         self.profile.meta = Meta {
-            tool: meta.tool,
-            tool_version: meta.tool_version,
-            command_line: meta.command_line,
-            host: meta.host,
-            kernel: meta.kernel,
+            tool: meta.tool.into(),
+            tool_version: meta.tool_version.into(),
+            command_line: texts(meta.command_line),
+            host: meta.host.into(),
+            kernel: meta.kernel.into(),
             cpus: meta.cpus,
             window: Window {
                 start_ns: window.start_ns,
@@ -147,9 +152,9 @@ impl Rows {
                     proto::Ending::TargetGone => Ending::TargetGone,
                 },
             },
-            targets: meta.targets,
+            targets: meta.targets.into(),
             sampling: meta.sampling.map(|sampling| Sampling {
-                event: sampling.event,
+                event: sampling.event.into(),
                 rate: match sampling.frequency {
                     0 => Rate::Period(sampling.period),
                     frequency => Rate::Frequency(frequency),
@@ -198,6 +203,24 @@ impl Rows {
         })
     }
 
+    /// The name of a thread: it does not read as one of ours.
+    fn thread_name(&mut self, number: u32) -> Result<Name, Error> {
+        let name = row(&self.names, number)?;
+        let known = &mut self.threads[number as usize];
+        if let Some(known) = known {
+            return Ok(*known);
+        }
+        let names = &mut self.profile.names;
+        let thread = match &*names[name] {
+            marker::UNNAMED | "" => names.text(marker::UNNAMED),
+            text => match text::thread(text) {
+                Cow::Borrowed(_) => name,
+                Cow::Owned(distinct) => names.text(&distinct),
+            },
+        };
+        Ok(*known.insert(thread))
+    }
+
     fn frame(&self, frame: &proto::Frame) -> Result<Frame, Error> {
         let kind = match frame.kind() {
             proto::FrameKind::FrameUser => FrameKind::User,
@@ -239,10 +262,13 @@ impl Rows {
         })
     }
 
-    fn waker(&self, waker: &proto::Waker) -> Result<Waker, Error> {
+    fn waker(&mut self, waker: &proto::Waker) -> Result<Waker, Error> {
         let (pid, tid) = (waker.pid, waker.tid);
         Ok(Waker {
-            comm: row(&self.names, waker.comm)?,
+            comm: match row(&self.names, waker.comm)? {
+                name if !waker.is_thread && marker::is_waker(&self.profile.names[name]) => name,
+                _ => self.thread_name(waker.comm)?,
+            },
             thread: waker.is_thread.then_some(ThreadId { pid, tid }),
             stack: self.stack(waker.user, waker.kernel)?,
         })
@@ -286,7 +312,7 @@ impl Rows {
             let bits = samples.states[index];
             let wakers = optional(&self.wakers, samples.chains[index])?;
             let sample = Sample {
-                comm: row(&self.names, samples.comms[index])?,
+                comm: self.thread_name(samples.comms[index])?,
                 thread: (bits & 4 != 0).then_some(thread),
                 stack: self.stack(samples.users[index], samples.kernels[index])?,
                 state: state(bits),
@@ -308,13 +334,13 @@ impl Rows {
         Ok(())
     }
 
-    fn thread(&self, thread: &proto::Thread) -> Result<Thread, Error> {
+    fn thread(&mut self, thread: &proto::Thread) -> Result<Thread, Error> {
         Ok(Thread {
             id: ThreadId {
                 pid: thread.pid,
                 tid: thread.tid,
             },
-            comm: row(&self.names, thread.comm)?,
+            comm: self.thread_name(thread.comm)?,
             clock: Clock {
                 started_ns: thread.started_ns,
                 ended_ns: thread.ended_ns,
@@ -337,14 +363,18 @@ fn state(number: u32) -> Option<State> {
     }
 }
 
+fn texts(texts: Vec<String>) -> Vec<Text> {
+    texts.into_iter().map(Text::from).collect()
+}
+
 fn process(process: proto::Process) -> Process {
     Process {
         pid: process.pid,
         parent: process.parent,
         start_ticks: process.start_ticks,
-        executable: process.executable,
-        command_line: process.command_line,
-        cgroup: process.cgroup,
+        executable: process.executable.into(),
+        command_line: texts(process.command_line),
+        cgroup: process.cgroup.into(),
         is_kernel_thread: process.is_kernel_thread,
     }
 }

@@ -10,8 +10,8 @@ use std::num::NonZeroU32;
 
 use crate::{
     Bursts, Clock, Ending, Frame, FrameKind, Function, Label, Lengths, Losses, Meta, Module,
-    ModuleKind, Process, Profile, Rate, Sampling, State, Thread, ThreadId, Unit, WalkEnds, Window,
-    folded,
+    ModuleKind, Name, Process, Profile, Rate, Sampling, State, Text, Thread, ThreadId, Unit,
+    WalkEnds, Window, folded,
 };
 
 /// All that a profile can hold.
@@ -61,9 +61,9 @@ fn profile() -> Profile {
         pid: 1,
         parent: 2,
         start_ticks: 3,
-        executable: "/usr/bin/a".to_owned(),
-        command_line: ["a", "", "b"].map(str::to_owned).to_vec(),
-        cgroup: "/system.slice/a.service".to_owned(),
+        executable: "/usr/bin/a".into(),
+        command_line: ["a", "", "b"].map(Text::from).to_vec(),
+        cgroup: "/system.slice/a.service".into(),
         is_kernel_thread: true,
     });
     profile.losses = Losses {
@@ -117,11 +117,11 @@ fn all_that_is_known(profile: &mut Profile) -> crate::StackId {
 
 fn meta() -> Meta {
     Meta {
-        tool: "offcputime".to_owned(),
-        tool_version: "1.2.3".to_owned(),
-        command_line: ["offcputime", "-p", "1"].map(str::to_owned).to_vec(),
-        host: "here".to_owned(),
-        kernel: "6.1.0".to_owned(),
+        tool: "offcputime".into(),
+        tool_version: "1.2.3".into(),
+        command_line: ["offcputime", "-p", "1"].map(Text::from).to_vec(),
+        host: "here".into(),
+        kernel: "6.1.0".into(),
         cpus: 2,
         window: Window {
             start_ns: 3,
@@ -130,9 +130,9 @@ fn meta() -> Meta {
             requested_ns: 8,
             ending: Ending::TargetGone,
         },
-        targets: "PID 1".to_owned(),
+        targets: "PID 1".into(),
         sampling: Some(Sampling {
-            event: "cpu-clock".to_owned(),
+            event: "cpu-clock".into(),
             rate: Rate::Frequency(49),
         }),
         lengths: Some(Lengths {
@@ -191,7 +191,7 @@ fn it_is_read_as_it_was_written() {
     assert_same(&read(&capture(&profile)[..]).unwrap(), &profile);
     let mut empty = Profile::new(Unit::Samples);
     empty.meta.sampling = Some(Sampling {
-        event: "cycles".to_owned(),
+        event: "cycles".into(),
         rate: Rate::Period(1000),
     });
     assert_same(&read(&capture(&empty)[..]).unwrap(), &empty);
@@ -441,4 +441,71 @@ fn equal_rows_do_not_shift_those_after_them() {
     ]);
     let profile = read(&bytes[..]).unwrap();
     assert_eq!(&*profile.names[profile.threads[0].comm], "b");
+}
+
+#[test]
+fn hostile_texts_are_cleaned_and_threads_are_no_markers() {
+    const HOSTILE: &str = "\u{1b}]0;x\u{7}\n\u{202e}\u{2028}\u{9b}";
+    let text = |word: &str| format!("{word}{HOSTILE}");
+    let meta = proto::Meta {
+        unit: proto::Unit::Nanoseconds.into(),
+        tool: text("tool"),
+        tool_version: text("1"),
+        command_line: vec![text("word")],
+        host: text("host"),
+        kernel: text("kernel"),
+        targets: text("targets"),
+        sampling: Some(proto::Sampling {
+            event: text("event"),
+            ..proto::Sampling::default()
+        }),
+        ..proto::Meta::default()
+    };
+    let process = proto::Process {
+        executable: text("/exe"),
+        command_line: vec![text("word")],
+        cgroup: text("/cgroup"),
+        ..proto::Process::default()
+    };
+    let names = ["[timer]", "", &text("name")].map(str::to_owned).to_vec();
+    let thread = |comm| proto::Thread {
+        comm,
+        ..proto::Thread::default()
+    };
+    let waker = |comm, is_thread| proto::Waker {
+        comm,
+        is_thread,
+        ..proto::Waker::default()
+    };
+    let wakers = vec![waker(0, false), waker(0, true), waker(1, false)];
+    let bytes = of_records([
+        Kind::Meta(meta),
+        Kind::Names(proto::Names { names }),
+        Kind::Threads(proto::Threads {
+            threads: [0, 1, 2].map(thread).to_vec(),
+        }),
+        Kind::Wakers(proto::Wakers {
+            chains: vec![proto::Chain { wakers }],
+        }),
+        Kind::Processes(proto::Processes {
+            processes: vec![process],
+        }),
+        Kind::End(proto::End::default()),
+    ]);
+    let profile = read(&bytes[..]).unwrap();
+
+    let told = format!("{profile:?}");
+    for piece in HOSTILE.chars().filter(|piece| !piece.is_ascii_graphic()) {
+        let debug = piece.escape_debug().to_string();
+        assert!(
+            !told.contains(piece) && !told.contains(&debug),
+            "{debug} in {told}"
+        );
+    }
+    let name = |name: Name| &*profile.names[name];
+    let threads: Vec<&str> = (profile.threads.iter()).map(|it| name(it.comm)).collect();
+    assert_eq!(threads, ["(timer)", "[unnamed]", "name?]0:x?????"]);
+    let chain = profile.wakers.iter().next().unwrap();
+    let wakers: Vec<&str> = chain.iter().map(|it| name(it.comm)).collect();
+    assert_eq!(wakers, ["[timer]", "(timer)", "[unnamed]"]);
 }

@@ -195,18 +195,18 @@ fn meta(profile: &Profile) -> proto::Meta {
             Rate::Period(period) => (0, period),
         };
         proto::Sampling {
-            event: sampling.event,
+            event: sampling.event.into(),
             frequency,
             period,
         }
     });
     proto::Meta {
-        tool,
-        tool_version,
+        tool: tool.into(),
+        tool_version: tool_version.into(),
         unit: unit.into(),
-        command_line,
-        host,
-        kernel,
+        command_line: command_line.into_iter().map(String::from).collect(),
+        host: host.into(),
+        kernel: kernel.into(),
         cpus,
         window: Some(proto::Window {
             start_ns: window.start_ns,
@@ -220,7 +220,7 @@ fn meta(profile: &Profile) -> proto::Meta {
             }
             .into(),
         }),
-        targets,
+        targets: targets.into(),
         sampling,
         lengths: lengths.map(|lengths| proto::Lengths {
             least: lengths.least,
@@ -303,9 +303,9 @@ fn process(process: &crate::Process) -> proto::Process {
         pid,
         parent,
         start_ticks,
-        executable,
-        command_line,
-        cgroup,
+        executable: executable.into(),
+        command_line: command_line.into_iter().map(String::from).collect(),
+        cgroup: cgroup.into(),
         is_kernel_thread,
     }
 }

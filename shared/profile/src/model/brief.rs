@@ -47,7 +47,7 @@ impl Profile {
     #[must_use]
     pub fn told_of_waker(&self, waker: &Waker) -> String {
         let comm = &self.names[waker.comm];
-        if marker::is_no_waker(comm) {
+        if waker.thread.is_none() {
             return comm.to_string();
         }
         // What it called in the kernel is the same for all of a kind.

@@ -1,6 +1,6 @@
 //! What was measured, when, where and with what.
 
-use crate::Bursts;
+use crate::{Bursts, Text};
 
 /// What a profile's values count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Unit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sampling {
     /// The event, by perf's name.
-    pub event: String,
+    pub event: Text,
     /// How often a sample was taken.
     pub rate: Rate,
 }
@@ -27,11 +27,11 @@ impl Sampling {
     /// CPU is.
     #[must_use]
     pub fn nanoseconds(&self) -> Option<u64> {
-        let is_clock = matches!(self.event.as_str(), "cpu-clock" | "task-clock");
+        let is_clock = matches!(&*self.event, "cpu-clock" | "task-clock");
         match self.rate {
             Rate::Period(period) => is_clock.then_some(period),
             Rate::Frequency(frequency) => {
-                let is_time = is_clock || matches!(self.event.as_str(), "cpu-cycles" | "cycles");
+                let is_time = is_clock || matches!(&*self.event, "cpu-cycles" | "cycles");
                 1_000_000_000_u64.checked_div(frequency).filter(|_| is_time)
             }
         }
@@ -101,21 +101,21 @@ pub struct Window {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// The program that measured.
-    pub tool: String,
+    pub tool: Text,
     /// Its version.
-    pub tool_version: String,
+    pub tool_version: Text,
     /// Its command line, its own name first.
-    pub command_line: Vec<String>,
+    pub command_line: Vec<Text>,
     /// The machine's name.
-    pub host: String,
+    pub host: Text,
     /// The kernel's release.
-    pub kernel: String,
+    pub kernel: Text,
     /// How many CPUs were online; 0 if that is not known.
     pub cpus: u32,
     /// When.
     pub window: Window,
     /// Who, in words.
-    pub targets: String,
+    pub targets: Text,
     /// What drove the samples, if these are samples.
     pub sampling: Option<Sampling>,
     /// Which intervals count, if these are intervals.

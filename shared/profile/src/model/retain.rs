@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::{Name, Profile, Reason, Sample, Thread, ThreadId};
+use crate::{Name, Profile, Reason, Sample, Text, Thread, ThreadId};
 
 /// The name that each thread had last.
 #[derive(Clone, Debug, Default)]
-pub struct LastNames(HashMap<ThreadId, Box<str>>);
+pub struct LastNames(HashMap<ThreadId, Text>);
 
 impl LastNames {
     /// Those of the threads that have accounts. Where an ID was used more than once the last

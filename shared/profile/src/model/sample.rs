@@ -30,7 +30,8 @@ pub struct Stack {
 /// One who ended a wait, and where it was when it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waker {
-    /// The thread's name at the time, or one of [`marker`](crate::marker)'s for wakers.
+    /// The thread's name at the time; where there was no thread, one of
+    /// [`marker`](crate::marker)'s for wakers.
     pub comm: Name,
     /// The thread, if it was one.
     pub thread: Option<ThreadId>,

@@ -1,5 +1,6 @@
 //! Rows that are each kept once, and referred to by number.
 
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -119,9 +120,9 @@ impl<Row: Eq + Hash> Table<Row> {
     }
 }
 
-impl Table<Box<str>> {
-    /// The number of a text, which is added if it is new.
-    pub fn text(&mut self, text: &str) -> Id<Box<str>> {
+impl<Row: Borrow<str> + Eq + Hash + for<'a> From<&'a str>> Table<Row> {
+    /// The number of a text, which is added if it is new; [`Text`](crate::Text) is cleaned.
+    pub fn text(&mut self, text: &str) -> Id<Row> {
         match self.rows.get_index_of(text) {
             Some(index) => Id::new(index),
             None => self.id(text.into()),

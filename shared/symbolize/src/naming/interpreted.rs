@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use profile::marker::UNKNOWN;
 use profile::{FrameKind, ModuleKind};
 
 use crate::frame::{Frame, Module, Source};
@@ -45,7 +46,7 @@ impl Symbolizer {
     /// The frame of one that was located.
     pub(crate) fn interpreted_frame(&self, function: u32, line: u32) -> Frame {
         let Some(function) = self.interpreted.iter().nth(function as usize) else {
-            return Frame::without_symbol("[unknown]".into(), FrameKind::User);
+            return Frame::without_symbol(UNKNOWN.into(), FrameKind::User);
         };
         let Some(file) = &function.file else {
             return Frame::without_symbol(Arc::clone(&function.name), function.kind);

@@ -126,11 +126,14 @@ impl Looker<'_> {
         };
         let inlined = inlined.map(|(name, source)| {
             let source = source.map(|source| self.source(source));
-            let raw = name.unwrap_or_else(|| "[inlined]".to_owned());
-            let name = demangle(&raw).into_owned();
-            let system_name = (name != raw).then(|| self.text(raw));
+            let mut system_name = None;
+            let name = name.map(|raw| {
+                let name = demangle(&raw).into_owned();
+                system_name = (name != raw).then(|| self.text(raw));
+                self.text(name)
+            });
             Inlined {
-                name: self.text(name),
+                name,
                 system_name,
                 source,
             }

@@ -1,5 +1,6 @@
 //! Names, flags and forms.
 
+mod hostile;
 mod names;
 mod own_frames;
 mod spans;

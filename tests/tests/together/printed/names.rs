@@ -23,7 +23,7 @@ const PRINTED: [&str; 15] = [
     "tab?here",
     "1 2 3",
     "a-1/2:x 9",
-    "[brackets]",
+    "(brackets)",
     "bell??[31m",
     "<&\"'>",
     "Жук",

@@ -14,8 +14,8 @@ use cli::{Destinations, HeldCommand, Output, format_of_file, pair};
 use export::Options;
 use export::folded::Folded;
 use export::report::{Cpus, Run};
-use profile::Profile;
 use profile::merge::Merged;
+use profile::{Profile, Text};
 
 use crate::arguments::Arguments;
 use crate::tables::{self, Limits};
@@ -94,7 +94,7 @@ impl Outputs {
         self,
         merged: Merged,
         parts: [&Profile; 2],
-        commands: &BTreeMap<u32, String>,
+        commands: &BTreeMap<u32, Text>,
         cpus: Option<&Cpus>,
     ) -> anyhow::Result<()> {
         let run = Run::of(&merged);

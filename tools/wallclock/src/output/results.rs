@@ -8,8 +8,8 @@ use anyhow::bail;
 use export::report::{self, Cpus, Known, Process, Row, Run};
 use export::svg::{self, Caption, Colours, STATE_COLOURS};
 use export::{Options, folded};
-use profile::Sample;
 use profile::merge::{Merged, ThreadProfile};
+use profile::{Sample, Text};
 
 use super::files::{MACHINE_ENDINGS, Names, SINGLE_ENDINGS, thread_base, with_ending};
 use super::publish::Staging;
@@ -25,7 +25,7 @@ pub(crate) struct Results<'a> {
     pub(crate) run: &'a Run,
     pub(crate) merged: &'a Merged,
     /// The command line of each process that was asked for.
-    pub(crate) commands: &'a BTreeMap<u32, String>,
+    pub(crate) commands: &'a BTreeMap<u32, Text>,
     /// How many threads may have files of their own.
     pub(crate) thread_files: usize,
     /// How much is told of many processes.

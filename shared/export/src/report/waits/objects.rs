@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use profile::{Profile, Reason, Sample, State, Weight, marker};
+use profile::{Profile, Reason, Sample, State, Weight};
 
 use crate::report::Row;
 use crate::report::numbers::{count, cut, percent, seconds};
@@ -70,13 +70,13 @@ impl Objects {
             let holder = profile.names[holder].to_string();
             *sum.holders.entry(holder).or_default() += weight.value;
         }
-        let waker = wakers(profile, sample).first();
-        let told = waker.map(|waker| profile.told_of_waker(waker));
-        if let Some(by) = told.or(why.ended_by.map(|by| profile.names[by].to_string())) {
-            let told = match marker::is_no_waker(&by) {
-                true => by,
-                false => format!("{} by {by}", how_ended(why.reason)),
-            };
+        let by = |by: &str| format!("{} by {by}", how_ended(why.reason));
+        let told = match wakers(profile, sample).first() {
+            Some(waker) if waker.thread.is_none() => Some(profile.told_of_waker(waker)),
+            Some(waker) => Some(by(&profile.told_of_waker(waker))),
+            None => why.ended_by.map(|name| by(&profile.names[name])),
+        };
+        if let Some(told) = told {
             *sum.wakers.entry(told).or_default() += weight.value;
         }
     }
