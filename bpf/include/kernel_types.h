@@ -250,10 +250,25 @@ struct mm_struct {
 	unsigned long arg_end;
 };
 
-/* Its ID is its own for as long as the machine runs. */
+typedef struct {
+	u32 val;
+} kuid_t;
+
+typedef struct {
+	u32 val;
+} kgid_t;
+
+struct kernfs_iattrs {
+	kuid_t ia_uid;
+	kgid_t ia_gid;
+};
+
+/* Its ID is its own for as long as the machine runs; one without attributes is root's. */
 struct kernfs_node {
 	u64 id;
 	const char *name;
+	unsigned short mode;
+	struct kernfs_iattrs *iattr;
 };
 
 struct cgroup;

@@ -2,7 +2,8 @@
 /*
  * Cgroups that are not there yet. One that is made as it is waited for becomes a
  * target before anybody can be in it; whoever is the first in any of the targets
- * is noted.
+ * is noted. Names of units and containers count only where root alone can make
+ * cgroups.
  */
 #ifndef SYSTEMSCOPE_AWAITED_CGROUPS_H
 #define SYSTEMSCOPE_AWAITED_CGROUPS_H
@@ -43,6 +44,10 @@ struct {
 	__type(value, u64);
 } awaited_below SEC(".maps"), holding_units SEC(".maps");
 
+/* include/uapi/linux/stat.h */
+#define S_IWGRP 00020
+#define S_IWOTH 00002
+
 /* Another cgroup that matters has come. */
 static __always_inline void note_cgroup(void *map, u64 id, u64 value)
 {
@@ -64,20 +69,40 @@ static __always_inline bool are_same(const char *text, const char *wanted,
 	return true;
 }
 
-/* Whether systemd puts units into a cgroup called so, which is @length bytes long. */
-static __always_inline bool holds_units(const char *name, u32 length)
+/* Whether a cgroup called so, which is @length bytes long, is a slice of systemd's. */
+static __always_inline bool is_slice(const char *name, u32 length)
 {
 	const char slice[] = { '.', 's', 'l', 'i', 'c', 'e' };
-	const char user[] = { 'u', 's', 'e', 'r', '@' };
-	const char service[] = { '.', 's', 'e', 'r', 'v', 'i', 'c', 'e' };
 
-	if (length < sizeof(slice))
-		return false;
-	if (are_same(name + length - sizeof(slice), slice, sizeof(slice)))
-		return true;
-	return length > sizeof(service) && are_same(name, user, sizeof(user)) &&
-	       are_same(name + length - sizeof(service), service,
-			sizeof(service));
+	return length >= sizeof(slice) &&
+	       are_same(name + length - sizeof(slice), slice, sizeof(slice));
+}
+
+/*
+ * Whether others than root can make cgroups in @cgroup. Attributes that are not
+ * there read as 0, which is root.
+ */
+static __always_inline bool is_delegated(struct cgroup *cgroup)
+{
+	struct kernfs_node *node = BPF_CORE_READ(cgroup, kn);
+	u32 user = BPF_CORE_READ(node, iattr, ia_uid.val);
+	u32 group = BPF_CORE_READ(node, iattr, ia_gid.val);
+	u32 writers = S_IWOTH | (group ? S_IWGRP : 0);
+
+	return user || BPF_CORE_READ(node, mode) & writers;
+}
+
+/* Whether a cgroup above @cgroup is delegated: its name is then anybody's choice. */
+static __noinline bool is_below_delegated(struct cgroup *cgroup)
+{
+	for (u32 level = 0; level < MOST_CGROUP_LEVELS; level++) {
+		cgroup = BPF_CORE_READ(cgroup, self.parent, cgroup);
+		if (!cgroup)
+			return false;
+		if (is_delegated(cgroup))
+			return true;
+	}
+	return true;
 }
 
 /* Runs before the cgroup can be seen in the file system. */
@@ -86,7 +111,7 @@ int await_cgroup(u64 *ctx)
 {
 	struct cgroup *cgroup = (void *)ctx[0];
 	struct cgroup_place wanted = { .level = LEVEL_ANYWHERE };
-	u64 id = cgroup_id(cgroup), above, *level, *below;
+	u64 id = cgroup_id(cgroup), above, *level, *below = NULL;
 	const char *name = BPF_CORE_READ(cgroup, kn, name);
 	u8 is_target = 1;
 	long size;
@@ -101,13 +126,16 @@ int await_cgroup(u64 *ctx)
 		return 0;
 	above = cgroup_id(BPF_CORE_READ(cgroup, self.parent, cgroup));
 
-	below = bpf_map_lookup_elem(&awaited_cgroups, &wanted);
-	if (bpf_map_lookup_elem(&holding_units, &above)) {
-		if (holds_units(name, size - 1))
-			note_cgroup(&holding_units, id, 1);
-		wanted.level = LEVEL_AMONG_UNITS;
-		if (!below)
-			below = bpf_map_lookup_elem(&awaited_cgroups, &wanted);
+	if (!is_below_delegated(cgroup)) {
+		below = bpf_map_lookup_elem(&awaited_cgroups, &wanted);
+		if (bpf_map_lookup_elem(&holding_units, &above)) {
+			if (is_slice(name, size - 1))
+				note_cgroup(&holding_units, id, 1);
+			wanted.level = LEVEL_AMONG_UNITS;
+			if (!below)
+				below = bpf_map_lookup_elem(&awaited_cgroups,
+							    &wanted);
+		}
 	}
 	level = bpf_map_lookup_elem(&awaited_below, &above);
 	if (level && !below) {

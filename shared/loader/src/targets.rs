@@ -27,7 +27,7 @@ pub use cgroups::{Cgroup, CgroupMount};
 pub use containers::{Container, containers, ids_of_name, is_hexadecimal, is_whole_id};
 pub use names::ProcessNames;
 pub use process_handle::ProcessHandle;
-pub use units::{unit_name, units};
+pub use units::{is_unit_of_system, unit_name, units};
 pub use watch::TargetWatch;
 
 /// The kernel's IDs of processes or threads, each with when that started, CLOCK_MONOTONIC.

@@ -16,12 +16,14 @@ pub struct CgroupFlags {
     #[arg(long = "cgroup", value_name = "PATH", value_parser = Cgroups::at)]
     cgroup_paths: Vec<Cgroups>,
 
-    /// Only this systemd unit: nginx, or nginx.service
+    /// Only this unit of the system's systemd: nginx, or nginx.service; give a user's
+    /// with --cgroup
     #[arg(long = "unit", value_name = "NAME", value_parser = Cgroups::of_unit)]
     units: Vec<Cgroups>,
 
     /// Only this container of Docker, Podman, containerd, CRI-O, LXC or
-    /// systemd-nspawn, by its name or the first digits of its ID
+    /// systemd-nspawn, by its name or the first digits of its ID; one that a user
+    /// runs without root by its whole ID
     #[arg(long = "container", value_name = "NAME|ID", value_parser = Cgroups::of_container)]
     containers: Vec<Cgroups>,
 }

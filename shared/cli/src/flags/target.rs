@@ -63,7 +63,8 @@ pub struct ProcessFlags {
     )]
     chosen: Vec<Processes>,
 
-    /// Only processes called so, by their first thread or their executable
+    /// Only processes called so, by their first thread or their executable; any user can
+    /// call one so
     #[arg(short = 'n', long = "name", value_name = "NAME", value_parser = Processes::named)]
     named: Vec<Processes>,
 

@@ -6,7 +6,7 @@ use bpf::types::{AwaitedLevel, CGROUP_NAME_LENGTH, CgroupPlace};
 use libbpf_rs::{MapCore, MapFlags};
 
 use super::cgroups::{Cgroup, CgroupMount};
-use super::units::{may_hold_units, units};
+use super::units::{holds_units_of_system, is_unit_of_system, units};
 use super::{Targets, living_threads};
 use crate::error::Context;
 use crate::{LoadedObject, OpenObject, Result, monotonic_ns};
@@ -27,12 +27,13 @@ const AROUND_ID: [(&str, &str); 7] = [
     ("nerdctl-", ".scope"),
 ];
 
-/// A cgroup that is not there yet, or is to be measured when it comes again.
+/// A cgroup that is not there yet, or is to be measured when it comes again. Names and IDs are
+/// those of cgroups that root alone can make: a user can call others so, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AwaitedCgroup {
     /// The one at a path below the mount.
     At(String),
-    /// That of the systemd unit with this name.
+    /// That of the system's unit with this name.
     OfUnit(String),
     /// That of the container with this ID.
     OfContainer(String),
@@ -71,9 +72,11 @@ impl AwaitedCgroup {
         match self {
             AwaitedCgroup::At(path) => cgroup.path == *path,
             AwaitedCgroup::OfUnit(name) => {
-                cgroup.name() == name && units([cgroup]).next().is_some()
+                cgroup.name() == name && units([cgroup]).any(is_unit_of_system)
             }
-            AwaitedCgroup::OfContainer(_) => self.names().iter().any(|it| it == cgroup.name()),
+            AwaitedCgroup::OfContainer(_) => {
+                !cgroup.below_delegated && self.names().iter().any(|it| it == cgroup.name())
+            }
         }
     }
 }
@@ -191,7 +194,7 @@ impl Targets {
         let is_unit = |awaited: &AwaitedCgroup| matches!(awaited, AwaitedCgroup::OfUnit(_));
         if self.awaited_cgroups.iter().any(is_unit) {
             for cgroup in mount.all() {
-                if may_hold_units(&cgroup.path) {
+                if holds_units_of_system(&cgroup) {
                     put("holding_units", &cgroup, &1_u64.to_ne_bytes())?;
                 }
             }
@@ -318,15 +321,23 @@ mod tests {
         let cgroup = |path: &str| Cgroup {
             path: path.to_owned(),
             id: 1,
+            below_delegated: false,
+        };
+        let users = |path: &str| Cgroup {
+            below_delegated: true,
+            ..cgroup(path)
         };
         let unit = AwaitedCgroup::OfUnit("a.service".to_owned());
         assert!(unit.is(&cgroup("/system.slice/a.service")));
         assert!(!unit.is(&cgroup("/lxc.payload.b/system.slice/a.service")));
+        assert!(!unit.is(&users("/user.slice/user@1.service/a.service")));
         let container = AwaitedCgroup::OfContainer("0a".to_owned());
         assert!(container.is(&cgroup("/docker/0a")));
         assert!(!container.is(&cgroup("/docker/0ab")));
+        assert!(!container.is(&users("/docker/0a")));
         let path = AwaitedCgroup::At("/a/b".to_owned());
         assert!(path.is(&cgroup("/a/b")) && !path.is(&cgroup("/b")));
+        assert!(path.is(&users("/a/b")));
         let long = AwaitedCgroup::At(format!("/a/{}", "b".repeat(127)));
         assert!(path.can_come() && !long.can_come());
         assert!(AwaitedCgroup::At(format!("/a/{}", "b".repeat(126))).can_come());

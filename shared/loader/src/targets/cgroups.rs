@@ -1,9 +1,11 @@
 //! Cgroups of version 2: where they are, and what tells one from another.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::Mode;
 
 use crate::error::Context;
 use crate::{Error, Result};
@@ -25,6 +27,9 @@ pub struct Cgroup {
     /// What the kernel calls it, and nothing else as long as the machine runs: `id` of
     /// its `struct kernfs_node` (include/linux/kernfs.h), the number of its folder's inode.
     pub id: u64,
+    /// Whether a cgroup above it is delegated (cgroup-v2.rst, "Delegation"): others than root
+    /// can make cgroups there, and give them any name.
+    pub below_delegated: bool,
 }
 
 impl Cgroup {
@@ -139,15 +144,32 @@ impl CgroupMount {
     #[must_use]
     pub fn cgroup(&self, path: &str) -> Option<Cgroup> {
         let below = path.trim_start_matches('/');
+        let found = self.metadata(below)?;
+        Some(Cgroup {
+            path: format!("/{below}"),
+            id: found.ino(),
+            below_delegated: self.is_below_delegated(below),
+        })
+    }
+
+    /// Metadata of the folder of a cgroup, by a path without a `/` before it.
+    fn metadata(&self, below: &str) -> Option<Metadata> {
         let folder = self.folder.join(below);
         let found = fs::symlink_metadata(&folder)
             .ok()
-            .filter(fs::Metadata::is_dir)?;
+            .filter(Metadata::is_dir)?;
         let system = rustix::fs::statfs(&folder).ok()?;
         // What is mounted on a cgroup is none.
-        (system.f_type.cast_unsigned() == CGROUP2_MAGIC).then(|| Cgroup {
-            path: format!("/{below}"),
-            id: found.ino(),
+        (system.f_type.cast_unsigned() == CGROUP2_MAGIC).then_some(found)
+    }
+
+    /// Whether a folder above the one at a path, which has no `/` before it, is delegated.
+    fn is_below_delegated(&self, below: &str) -> bool {
+        let mut above = Path::new(below).ancestors().skip(1);
+        above.any(|above| {
+            let metadata = fs::symlink_metadata(self.folder.join(above));
+            // One that is gone meanwhile proves nothing.
+            !metadata.is_ok_and(|metadata| !is_delegated(&metadata))
         })
     }
 
@@ -161,17 +183,34 @@ impl CgroupMount {
     fn below(&self, path: &str) -> Vec<Cgroup> {
         let mut found = Vec::new();
         let mut waiting = vec![(path.to_owned(), 0)];
-        while let Some((path, level)) = waiting.pop() {
-            let Some(cgroup) = self.cgroup(&path).filter(|_| found.len() < MOST) else {
+        // Users can make so many cgroups that those of root's would not be reached.
+        let mut waiting_delegated = Vec::new();
+        if self.is_below_delegated(path) {
+            std::mem::swap(&mut waiting, &mut waiting_delegated);
+        }
+        while found.len() < MOST {
+            let below_delegated = waiting.is_empty();
+            let Some((path, level)) = waiting.pop().or_else(|| waiting_delegated.pop()) else {
+                break;
+            };
+            let Some(metadata) = self.metadata(&path) else {
                 continue;
             };
-            found.push(cgroup);
+            found.push(Cgroup {
+                path: format!("/{path}"),
+                id: metadata.ino(),
+                below_delegated,
+            });
             if level < MOST_LEVELS {
                 let inside = folders_in(&self.folder.join(&path));
-                waiting.extend(inside.map(|name| match path.is_empty() {
+                let inside = inside.map(|name| match path.is_empty() {
                     true => (name, level + 1),
                     false => (format!("{path}/{name}"), level + 1),
-                }));
+                });
+                match below_delegated || is_delegated(&metadata) {
+                    true => waiting_delegated.extend(inside),
+                    false => waiting.extend(inside),
+                }
             }
         }
         found.sort_unstable();
@@ -195,6 +234,13 @@ impl CgroupMount {
         pids.dedup();
         pids
     }
+}
+
+/// Whether others than root can make cgroups in the one whose folder this is, as
+/// `is_below_delegated` of `include/targets/awaited_cgroups.h` has it.
+fn is_delegated(folder: &Metadata) -> bool {
+    let by_group = folder.mode() & Mode::WGRP.bits() != 0 && folder.gid() != 0;
+    folder.uid() != 0 || by_group || folder.mode() & Mode::WOTH.bits() != 0
 }
 
 /// The names of the folders in a folder.
@@ -236,6 +282,9 @@ fn unescaped(path: &str) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, chown};
+
     use super::*;
 
     const OLD: &str = "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n";
@@ -257,6 +306,48 @@ mod tests {
         let told = |mounts| CgroupMount::among(mounts).unwrap_err().to_string();
         assert!(told(OLD).contains("version 1 only"), "{}", told(OLD));
         assert!(told("").contains("mount -t cgroup2"), "{}", told(""));
+    }
+
+    /// Folders stand for cgroups: what counts of these is whose they are.
+    #[test]
+    fn a_cgroup_is_below_a_delegated_one_where_others_than_root_can_make_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = CgroupMount {
+            folder: folder.path().to_owned(),
+            others: vec![],
+            old: vec![],
+        };
+        let place = |path: &str, uid: u32, gid: u32, mode: u32| {
+            let path = folder.path().join(path);
+            fs::create_dir(&path).unwrap();
+            chown(&path, Some(uid), Some(gid)).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        };
+        for (path, uid, gid, mode) in [
+            ("root", 0, 0, 0o775),
+            ("root/user", 1000, 1000, 0o555),
+            ("root/user/any", 0, 0, 0o755),
+            ("root/user/any/root", 0, 0, 0o755),
+            ("group", 0, 1000, 0o775),
+            ("readers", 0, 1000, 0o755),
+            ("all", 0, 0, 0o757),
+        ] {
+            place(path, uid, gid, mode);
+        }
+        for (path, expected) in [
+            ("", false),
+            ("root", false),
+            // A container's own, which is given to the root of its user namespace.
+            ("root/user", false),
+            ("root/user/any", true),
+            ("root/user/any/root", true),
+            ("group/any", true),
+            ("readers/any", false),
+            ("all/any", true),
+            ("gone/any", true),
+        ] {
+            assert_eq!(mount.is_below_delegated(path), expected, "{path}");
+        }
     }
 
     #[test]

@@ -363,6 +363,7 @@ mod tests {
         let cgroup = |digit| Cgroup {
             path: format!("/docker/{}", id(digit)),
             id: 1,
+            below_delegated: false,
         };
         let all: Vec<Cgroup> = "abcdef".chars().map(cgroup).collect();
         let found = containers(&all, root.path());

@@ -5,13 +5,21 @@ use super::cgroups::Cgroup;
 /// What the names of units end in that have cgroups: systemd.unit(5).
 const KINDS: [&str; 6] = [".service", ".scope", ".slice", ".socket", ".mount", ".swap"];
 
-/// The cgroups of this machine's units among all there are. Units of other machines, as
-/// of containers that run a systemd of their own, are not among them.
+/// The cgroups of this machine's units among all there are, those of users' service managers
+/// included. Units of other machines, as of containers that run a systemd of their own, are
+/// not among them.
 pub fn units<'a, All>(all: All) -> impl Iterator<Item = &'a Cgroup> + Clone
 where
     All: IntoIterator<Item = &'a Cgroup, IntoIter: Clone>,
 {
     all.into_iter().filter(|cgroup| is_unit(&cgroup.path))
+}
+
+/// Whether a unit is the system's: none that a user's service manager started, nor one that a
+/// user can have made up.
+#[must_use]
+pub fn is_unit_of_system(unit: &Cgroup) -> bool {
+    !unit.below_delegated && parts_above(&unit.path).is_some_and(|mut parts| parts.all(is_slice))
 }
 
 /// What a unit is called in full: `nginx` means `nginx.service`.
@@ -23,21 +31,29 @@ pub fn unit_name(name: &str) -> String {
     }
 }
 
-/// Whether systemd puts units into the cgroup at a path: slices lie in each other, and the
-/// rest lies in them, or in the service that is a user's systemd.
-pub(super) fn may_hold_units(path: &str) -> bool {
-    let holds_units = |part: &str| {
-        part.ends_with(".slice") || part.starts_with("user@") && part.ends_with(".service")
-    };
-    let mut parts = path.split('/').filter(|part| !part.is_empty());
-    parts.all(holds_units)
+/// Whether the system's systemd puts units into a cgroup: slices lie in each other, and the
+/// rest lies in them.
+pub(super) fn holds_units_of_system(cgroup: &Cgroup) -> bool {
+    let mut parts = cgroup.path.split('/').filter(|part| !part.is_empty());
+    !cgroup.below_delegated && parts.all(is_slice)
 }
 
+fn is_slice(part: &str) -> bool {
+    part.ends_with(".slice")
+}
+
+/// The names of the cgroups above one; `None` for the root.
+fn parts_above(path: &str) -> Option<impl Iterator<Item = &str>> {
+    let (above, _) = path.rsplit_once('/')?;
+    Some(above.split('/').filter(|part| !part.is_empty()))
+}
+
+/// A user's systemd is a service, and holds units as slices do.
 fn is_unit(path: &str) -> bool {
-    let Some((above, name)) = path.rsplit_once('/') else {
-        return false;
-    };
-    KINDS.iter().any(|kind| name.ends_with(kind)) && may_hold_units(above)
+    let holds_units =
+        |part: &str| is_slice(part) || part.starts_with("user@") && part.ends_with(".service");
+    KINDS.iter().any(|kind| path.ends_with(kind))
+        && parts_above(path).is_some_and(|mut parts| parts.all(holds_units))
 }
 
 #[cfg(test)]
@@ -69,9 +85,34 @@ mod tests {
         let all = ["/", "/a.slice", "/a.slice/b"].map(|path| Cgroup {
             path: path.to_owned(),
             id: 1,
+            below_delegated: false,
         });
         let found: Vec<_> = units(&all).map(Cgroup::name).collect();
         assert_eq!(found, ["a.slice"]);
+    }
+
+    #[test]
+    fn units_below_a_users_systemd_or_a_delegated_cgroup_are_not_the_systems() {
+        for (path, below_delegated, is_of_system) in [
+            ("/system.slice/nginx.service", false, true),
+            ("/system.slice/nginx.service", true, false),
+            // The system's systemd starts a user's.
+            ("/user.slice/user-1000.slice/user@1000.service", false, true),
+            ("/user.slice/user-1000.slice/session-3.scope", false, true),
+            // Root has one, too.
+            (
+                "/user.slice/user-0.slice/user@0.service/app.slice/web.service",
+                false,
+                false,
+            ),
+        ] {
+            let unit = Cgroup {
+                path: path.to_owned(),
+                id: 1,
+                below_delegated,
+            };
+            assert_eq!(is_unit_of_system(&unit), is_of_system, "{unit:?}");
+        }
     }
 
     #[test]

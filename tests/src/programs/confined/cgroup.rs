@@ -2,13 +2,18 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::now_ns;
 use crate::programs::tool::PATIENCE;
+
+/// ID of `nobody` and its group, which every machine has.
+const USER: u32 = 65534;
 
 /// A cgroup of version 2, removed when dropped. Whoever is in it then goes to where the
 /// test is.
@@ -67,6 +72,29 @@ impl Cgroup {
         let cgroup = self.inside(name);
         fs::write(cgroup.folder.join("cgroup.type"), "threaded").expect("one of threads");
         cgroup
+    }
+
+    /// Has an ordinary user make cgroups in it, as systemd has a user's service manager.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be given away.
+    pub fn delegate(&self) {
+        chown(&self.folder, Some(USER), Some(USER)).expect("give the cgroup to a user");
+    }
+
+    /// One inside that the ordinary user makes, whom this one was delegated to.
+    ///
+    /// # Panics
+    ///
+    /// When the user may not.
+    pub fn inside_by_user(&self, name: &str) -> Cgroup {
+        let folder = self.folder.join(name);
+        let mut mkdir = Command::new("mkdir");
+        let made = mkdir.arg(&folder).uid(USER).gid(USER).status();
+        assert!(made.is_ok_and(|status| status.success()), "make {name}");
+        let path = format!("{}/{name}", self.path);
+        Cgroup { folder, path }
     }
 
     fn at(path: String) -> Cgroup {

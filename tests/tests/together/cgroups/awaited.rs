@@ -158,12 +158,43 @@ fn a_unit_is_waited_for_wherever_systemd_puts_it() {
         let of_others = others.inside(&name);
         sleep_inside(&of_others);
         let slice = Cgroup::new("late.slice");
-        let user = slice.inside(&format!("user@{id}.service"));
-        let service = user.inside(&name);
+        let inner = slice.inside("late-inner.slice");
+        let service = inner.inside(&name);
         slept = Some(sleep_inside(&service));
     });
     assert_eq!(rows.len(), 1, "{rows:#?}");
     assert_slept(&rows, slept.unwrap());
+}
+
+/// A slice that is a user's is none where the system's units are looked for.
+#[test]
+fn a_user_cannot_pose_as_a_unit_or_a_container_that_is_waited_for() {
+    let _turn = Turn::share();
+    let id = std::process::id();
+    let unit = format!("systemscope-posed-{id}.service");
+    let digits = format!("{:064x}", 0xfab0_0000_u64 + u64::from(id));
+    let scope = format!("docker-{digits}.scope");
+    for (flag, word, name) in [("--unit", &unit, &unit), ("--container", &digits, &scope)] {
+        let tool = Tool::new("offcputime").arg(flag).arg(word);
+        let mut slept = None;
+        let rows = measured_when(tool, || {
+            let slice = Cgroup::new("posed.slice");
+            let manager = slice.inside("user@65534.service");
+            manager.delegate();
+            let own_slice = manager.inside_by_user("app.slice");
+            for above in [&manager, &own_slice] {
+                sleep_inside(&above.inside_by_user(name));
+            }
+            // What root makes in the user's cgroup has a path of the user's choice, too.
+            sleep_inside(&own_slice.inside(name));
+            let of_user = Cgroup::new("users.slice");
+            of_user.delegate();
+            sleep_inside(&of_user.inside_by_user(name));
+            slept = Some(sleep_inside(&slice.inside(name)));
+        });
+        assert_eq!(rows.len(), 1, "{flag}: {rows:#?}");
+        assert_slept(&rows, slept.unwrap());
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ use systemscope_tests::programs::tool::{PATIENCE, TOOLS};
 use systemscope_tests::programs::wallclock::start_measuring;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Cgroup, Container, Folded, PinnedMap, Tool, Turn, Workload, binary};
+use tempfile::TempDir;
 
 fn processes(folded: &Folded) -> HashSet<u32> {
     let threads = folded.lines.iter().map(|line| line.thread.unwrap());
@@ -139,19 +140,27 @@ fn among(state: &Path, tool: &str) -> Tool {
         .arg(binary(tool))
 }
 
+/// Docker's file about a container.
+fn docker_state(id: &str, name: &str) -> TempDir {
+    let state = scratch();
+    let files = state.path().join("docker/containers").join(id);
+    fs::create_dir_all(&files).unwrap();
+    let config = format!(r#"{{"ID": "…", "Name": "/{name}"}}"#);
+    fs::write(files.join("config.v2.json"), config).unwrap();
+    state
+}
+
+/// The ID of a container, of this process's own from its first digits on.
+fn container_id(kind: u64) -> String {
+    let id = format!("{:064x}", kind + u64::from(std::process::id()));
+    id.chars().rev().collect()
+}
+
 #[test]
 fn a_container_is_its_cgroup() {
     let _turn = Turn::share();
-    let id = format!(
-        "{:064x}",
-        0xabc0_0000_0000_u64 + u64::from(std::process::id())
-    );
-    let id: String = id.chars().rev().collect();
-    let state = scratch();
-    let files = state.path().join("docker/containers").join(&id);
-    fs::create_dir_all(&files).unwrap();
-    let config = r#"{"ID": "…", "Name": "/systemscope-web"}"#;
-    fs::write(files.join("config.v2.json"), config).unwrap();
+    let id = container_id(0xabc0_0000_0000);
+    let state = docker_state(&id, "systemscope-web");
     let slice = Cgroup::new("docker.slice");
     let cgroup = slice.inside(&format!("docker-{id}.scope"));
     let simple = Workload::plain("simple");
@@ -171,6 +180,77 @@ fn a_container_is_its_cgroup() {
     let finished = tool.arg("systemscope-wbe").run();
     let told = ["--container", "systemscope-wbe", "systemscope-web"];
     assert_refused("offcputime", &finished, &[WRONG_COMMAND_LINE], &told);
+}
+
+/// A user reads the IDs of all containers and the names of all units, and makes cgroups of
+/// the same names where systemd lets users make cgroups.
+#[test]
+fn a_user_cannot_pose_as_a_unit_or_a_container() {
+    let _turn = Turn::share();
+    let id = container_id(0xabd0_0000_0000);
+    let unit = format!("systemscope-posed-{}.service", std::process::id());
+    let state = docker_state(&id, "systemscope-posed");
+    let slice = Cgroup::new("posed.slice");
+    let manager = slice.inside("user@65534.service");
+    manager.delegate();
+    let escape = manager.inside_by_user("\u{1b}[31m.slice");
+    let scope = format!("docker-{id}.scope");
+    let posed = [&unit, &scope].map(|name| {
+        let cgroup = escape.inside_by_user(name);
+        let simple = Workload::plain("simple");
+        cgroup.take(simple.pid());
+        (cgroup, simple)
+    });
+    let measured = |flag: &str, word: &str| {
+        let tool = among(state.path(), "offcputime").arg(flag).arg(word);
+        processes(&tool.folded_per_thread(0.5))
+    };
+    let words = [
+        ("--unit", &*unit),
+        ("--container", "systemscope-posed"),
+        ("--container", &id[..12]),
+    ];
+    for (flag, word) in words {
+        let tool = among(state.path(), "offcputime").args("--duration 1");
+        let finished = tool.arg(flag).arg(word).run();
+        let told = [flag, word, "with --cgroup", "posed.slice"];
+        assert_refused("offcputime", &finished, &[WRONG_COMMAND_LINE], &told);
+        assert!(!finished.stderr.contains('\u{1b}'), "{}", finished.stderr);
+    }
+    let [(of_unit, in_unit), (_, in_container)] = &posed;
+    let only = |simple: &Workload| HashSet::from([simple.pid()]);
+    assert_eq!(measured("--cgroup", of_unit.path()), only(in_unit));
+    assert_eq!(measured("--container", &id), only(in_container));
+
+    // Once the system has them, they alone are meant.
+    let simple = Workload::plain("simple");
+    for (flag, word) in words.into_iter().chain([("--container", &*id)]) {
+        let cgroup = slice.inside(if flag == "--unit" { &unit } else { &scope });
+        cgroup.take(simple.pid());
+        assert_eq!(measured(flag, word), only(&simple), "{flag} {word}");
+    }
+}
+
+#[test]
+fn a_name_of_several_cgroups_is_refused_with_their_paths() {
+    let _turn = Turn::share();
+    let unit = format!("systemscope-twice-{}.service", std::process::id());
+    let digits = &container_id(0xabe0_0000_0000)[..60];
+    let [one, other] = ["one.slice", "other.slice"].map(Cgroup::new);
+    let cgroups = [
+        one.inside(&unit),
+        other.inside(&unit),
+        one.inside(&format!("docker-{digits}0000.scope")),
+        other.inside(&format!("docker-{digits}1111.scope")),
+    ];
+    for (flag, word, cgroups) in [
+        ("--unit", &*unit, &cgroups[..2]),
+        ("--container", digits, &cgroups[2..]),
+    ] {
+        let finished = brief("offcputime").arg(flag).arg(word).run();
+        let told = [flag, cgroups[0].path(), cgroups[1].path()];
+        assert_refused("offcputime", &finished, &[WRONG_COMMAND_LINE], &told);
+    }
 }
 
 #[test]
