@@ -83,11 +83,18 @@ impl Child {
     /// # Errors
     /// The program is not there or cannot be started.
     pub(crate) fn spawn(name: &'static str, arguments: &[&str]) -> anyhow::Result<Child> {
-        let program = locate(name)?;
+        Child::spawn_program(&locate(name)?, name, arguments)
+    }
+
+    fn spawn_program(
+        program: &Path,
+        name: &'static str,
+        arguments: &[&str],
+    ) -> anyhow::Result<Child> {
         let (control, theirs) = UnixStream::pair().context("cannot make a control socket")?;
         control.set_nonblocking(true)?;
         let control_fd = theirs.as_raw_fd();
-        let mut command = Command::new(&program);
+        let mut command = Command::new(program);
         if program.ends_with(EVERYTHING) {
             command.arg0(name);
         }
@@ -265,7 +272,7 @@ mod tests {
     use super::*;
 
     fn child() -> Child {
-        Child::spawn("sh", &["-c", "exec sleep 60"]).unwrap()
+        Child::spawn_program(Path::new("/bin/sh"), "sh", &["-c", "exec sleep 60"]).unwrap()
     }
 
     #[test]
