@@ -27,10 +27,10 @@
 //!
 //! ```
 
-use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 
-use profile::{Profile, Sample, ThreadId};
+use profile::{NameOrder, Profile, RowMap, Sample, ThreadId};
 
 use crate::format::{Format, Needs};
 use crate::text::frames::{frame_names, part_names, reason_frame, thread_name, wakers};
@@ -63,19 +63,29 @@ impl Format for Classic {
         options: &Options,
         writer: &mut dyn Write,
     ) -> io::Result<Written> {
-        let mut records: BTreeMap<String, u64> = BTreeMap::new();
+        // Records can be long: one is told from others by 128 bits of a keyed hash, and made
+        // once more where it is written.
+        let hashers = [RandomState::new(), RandomState::new()];
+        let mut sums: RowMap<[u64; 2], u64> = RowMap::default();
+        let mut samples: Vec<Sample> = Vec::new();
         for (sample, value) in profile.values() {
             let record = record(profile, &sample, options);
-            *records.entry(record).or_default() += value;
+            let key = hashers.each_ref().map(|hasher| hasher.hash_one(&record));
+            *sums.entry(key) += value;
+            if sums.len() > samples.len() {
+                samples.push(sample);
+            }
         }
-        let mut records: Vec<(u64, String)> = records
-            .into_iter()
-            .map(|(record, value)| (value, record))
-            .collect();
-        records.sort();
+        let order = NameOrder::new(profile);
+        let mut records: Vec<(u64, Sample)> = sums.values().copied().zip(samples).collect();
+        records.sort_by(|(one_sum, one), (other_sum, other)| {
+            let by_sum = one_sum.cmp(other_sum);
+            by_sum.then_with(|| order.compare(one, other))
+        });
         let mut written = Written::default();
-        for (sum, record) in records {
+        for (sum, sample) in records {
             if let Some(value) = written.take(sum, profile.unit, options) {
+                let record = record(profile, &sample, options);
                 writeln!(writer, "{record}        {value}\n")?;
             }
         }

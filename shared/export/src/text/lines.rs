@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use profile::folded::{DELIMITER, WAKER_DELIMITER, state_suffix};
 use profile::{
-    Id, Name, Profile, Sample, StackId, StackTree, Stacks, State, Table, ThreadId, Translation,
-    Wakers, Why, marker,
+    Id, Name, Profile, Sample, StackId, StackOrder, StackTree, Stacks, State, Table, ThreadId,
+    Translation, Wakers, Why, marker,
 };
 
 use super::frames::{frame_name, frame_names, part_names, reason_frame, thread_field, wakers};
@@ -238,10 +238,7 @@ struct Order<'a> {
     /// The places of texts among all, with a `;` at their ends and without.
     followed: Vec<u32>,
     places: Vec<u32>,
-    /// The places of stacks among all, each before those that it calls; and of the
-    /// last of these.
-    first: Vec<u32>,
-    last: Vec<u32>,
+    stacks: StackOrder,
 }
 
 impl<'a> Order<'a> {
@@ -252,46 +249,13 @@ impl<'a> Order<'a> {
             followed(one).cmp(followed(other))
         });
         let places = places(&all, |one, other| one.cmp(other));
-        let mut order = Order {
+        let stacks = StackOrder::new(callers, |leaf| followed[leaf.index()]);
+        Order {
             texts,
             callers,
             followed,
             places,
-            first: vec![0; callers.len()],
-            last: vec![0; callers.len()],
-        };
-        order.number_stacks();
-        order
-    }
-
-    fn number_stacks(&mut self) {
-        // How many there are of it and what it calls is first put where its last goes.
-        // Callers come first: from the end on, each has counted all that it calls.
-        let sizes = &mut self.last;
-        sizes.fill(1);
-        for (stack, (callers, _)) in (1..sizes.len()).zip(self.callers.nodes()).rev() {
-            sizes[callers.index()] += sizes[stack];
-        }
-        let mut stacks: Vec<StackId> = self.callers.ids().skip(1).collect();
-        stacks.sort_unstable_by_key(|&stack| {
-            let node = self.callers.node(stack);
-            node.map(|(callers, leaf)| (callers, self.followed[leaf.index()]))
-        });
-        // A caller comes before what it calls, so it has its number by then. What it
-        // calls comes together: the next of these is after all of the one before.
-        self.last[0] -= 1;
-        let (mut of, mut next) = (StackId::EMPTY, 1);
-        for stack in stacks {
-            let Some((callers, _)) = self.callers.node(stack) else {
-                continue;
-            };
-            if callers != of {
-                (of, next) = (callers, self.first[callers.index()] + 1);
-            }
-            let (size, stack) = (self.last[stack.index()], stack.index());
-            self.first[stack] = next;
-            next += size;
-            self.last[stack] = next - 1;
+            stacks,
         }
     }
 
@@ -302,28 +266,22 @@ impl<'a> Order<'a> {
     }
 
     fn compare_paths(&self, one: &Line, other: &Line) -> Ordering {
-        let first = |line: &Line| self.first[line.callers.index()];
+        let first = |line: &Line| self.stacks.place(line.callers);
         let place = |line: &Line| self.places[line.tail.index()];
         if one.callers == other.callers {
             place(one).cmp(&place(other))
-        } else if self.calls(one.callers, other.callers) {
+        } else if self.stacks.calls(one.callers, other.callers) {
             self.texts[one.tail]
                 .as_bytes()
                 .iter()
                 .copied()
                 .cmp(self.rest(one.callers, other))
-        } else if self.calls(other.callers, one.callers) {
+        } else if self.stacks.calls(other.callers, one.callers) {
             let tail = self.texts[other.tail].as_bytes().iter().copied();
             self.rest(other.callers, one).cmp(tail)
         } else {
             first(one).cmp(&first(other))
         }
-    }
-
-    /// Whether `stack` is that of callers of `of`, or the same.
-    fn calls(&self, stack: StackId, of: StackId) -> bool {
-        let [stack, of] = [stack, of].map(StackId::index);
-        (self.first[stack]..=self.last[stack]).contains(&self.first[of])
     }
 
     /// What of a line follows the callers `after`.
