@@ -6,7 +6,7 @@
 //! next. So there are two samples of each stack, at the ends of a span that is as long as
 //! the stack's time, each with half of it; the spans follow one another.
 
-use std::fmt::Write as _;
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use profile::folded::state_suffix;
@@ -57,10 +57,11 @@ impl Format for PerfScript {
         // A thread's samples follow one another.
         samples.sort_by_key(|(sample, _)| (sample.thread, sample.comm));
         let mut written = Written::default();
+        let mut lines = Lines::new();
         let mut now = profile.meta.window.start_ns / 1_000;
         for (sample, value) in samples {
             let who = who(profile, &sample);
-            let frames = frames(profile, &sample);
+            let frames = frames(profile, &sample, &mut lines);
             let end = now + (value / 1_000).max(2);
             for (time, period) in [(now, value - value / 2), (end - 1, value / 2)] {
                 let (seconds, micros) = (time / 1_000_000, time % 1_000_000);
@@ -84,8 +85,11 @@ fn who(profile: &Profile, sample: &Sample) -> String {
     format!("{name:_<2} {}/{}", thread.pid, thread.tid)
 }
 
+/// The lines of frames: stacks share them.
+type Lines = HashMap<Id<Frame>, String>;
+
 /// The lines of a stack, leaf first.
-fn frames(profile: &Profile, sample: &Sample) -> String {
+fn frames(profile: &Profile, sample: &Sample, lines: &mut Lines) -> String {
     let drawn = drawn(profile, sample);
     // On top are wakers, if there are any; the leaf is below them.
     let depth = |stack| profile.stacks.leaf_first(stack).count();
@@ -94,45 +98,41 @@ fn frames(profile: &Profile, sample: &Sample) -> String {
     let mut text = String::new();
     for (place, drawn) in drawn.iter().enumerate().rev() {
         match drawn {
-            Drawn::Text(name) => add_line(&mut text, 0, name, "", UNKNOWN),
+            Drawn::Text(name) => text.push_str(&line(0, name, UNKNOWN)),
+            Drawn::Frame(frame) if place + 1 == frames => {
+                text.push_str(&frame_line(profile, *frame, state));
+            }
             Drawn::Frame(frame) => {
-                let is_leaf = place + 1 == frames;
-                add_frame(&mut text, profile, *frame, if is_leaf { state } else { "" });
+                let known = lines.entry(*frame);
+                text.push_str(known.or_insert_with(|| frame_line(profile, *frame, "")));
             }
         }
     }
     // Readers drop the time of what has no line.
     if drawn.is_empty() || (frames == 0 && sample.state.is_some()) {
-        add_line(&mut text, 0, marker::NO_STACK, state, UNKNOWN);
+        let name = format!("{}{state}", marker::NO_STACK);
+        text.push_str(&line(0, &name, UNKNOWN));
     }
     text
 }
 
-/// Adds the line of a frame, with its thread's state if it is the leaf.
-fn add_frame(text: &mut String, profile: &Profile, frame: Id<Frame>, state: &str) {
+/// The line of a frame, with its thread's state if it is the leaf.
+fn frame_line(profile: &Profile, frame: Id<Frame>, state: &str) -> String {
     let frame = &profile.frames[frame];
-    let name = profile::text::frame(profile.name(frame));
-    // Behind an offset the state would not be taken for one.
-    let offset = frame.offset.map(|offset| format!("{state}+{offset:#x}"));
+    let mut name = profile::text::frame(profile.name(frame)).into_owned();
+    // Behind an offset it would not be taken for one.
+    name.push_str(state);
+    if let Some(offset) = frame.offset {
+        name.push_str(&format!("+{offset:#x}"));
+    }
     let module = frame.module.map(|module| &profile.modules[module]);
     let module = module.map_or(UNKNOWN, |module| &profile.names[module.path]);
-    let address = frame.address.unwrap_or(0);
-    add_line(
-        text,
-        address,
-        &name,
-        offset.as_deref().unwrap_or(state),
-        module,
-    );
+    line(frame.address.unwrap_or(0), &name, module)
 }
 
-/// Adds a line. A file's name with a blank would end before it.
-fn add_line(text: &mut String, address: u64, name: &str, suffix: &str, module: &str) {
-    // Writing to a string does not fail.
-    let _ = write!(text, "\t{address:16x} {name}{suffix} (");
-    let module = module.chars();
-    text.extend(module.map(|character| if character == ' ' { '_' } else { character }));
-    text.push_str(")\n");
+/// A line. A file's name with a blank would end before it.
+fn line(address: u64, name: &str, module: &str) -> String {
+    format!("\t{address:16x} {name} ({})\n", module.replace(' ', "_"))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! what follows. Threads, frames and tails are few, and lines share their callers, so
 //! that each line takes a few numbers. They are ordered as their texts are.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ use profile::{
     Translation, Wakers, Why, marker,
 };
 
-use super::frames::{frame_name, frame_names, part_names, reason_frame, thread_field, wakers};
+use super::frames::{FrameNames, reason_frame, thread_field, wakers};
 use super::options::Options;
 
 type Text = Id<Box<str>>;
@@ -110,7 +111,8 @@ struct Builder<'a> {
     callers: StackTree<Text>,
     threads: HashMap<(Name, Option<ThreadId>), Text>,
     tails: HashMap<Tail, Text>,
-    /// Those of user frames, by their places in the profile, and of user stacks.
+    names: FrameNames<'a>,
+    /// The texts of user frames, by their places in the profile, and of user stacks.
     frames: Vec<Option<Text>>,
     stacks: Translation,
 }
@@ -124,6 +126,7 @@ impl<'a> Builder<'a> {
             callers: StackTree::default(),
             threads: HashMap::new(),
             tails: HashMap::new(),
+            names: FrameNames::new(profile, options),
             frames: vec![None; profile.frames.len()],
             stacks: Translation::default(),
         }
@@ -183,17 +186,16 @@ impl<'a> Builder<'a> {
     fn stack(&mut self, stack: StackId) -> StackId {
         let Builder {
             profile,
-            options,
             texts,
             callers: tree,
+            names,
             frames,
             stacks,
             ..
         } = self;
         stacks.stack(&profile.stacks, stack, |callers, leaf| {
-            let text = frames[leaf.index()].get_or_insert_with(|| {
-                texts.text(&frame_name(profile, &profile.frames[leaf], options))
-            });
+            let known = &mut frames[leaf.index()];
+            let text = known.get_or_insert_with(|| texts.text(names.name(leaf)));
             tree.called(callers, *text)
         })
     }
@@ -203,29 +205,30 @@ impl<'a> Builder<'a> {
             return known;
         }
         let options = self.options;
-        let mut names = Vec::new();
-        names.extend(tail.leaf.map(|leaf| self.texts[leaf].to_string()));
+        let mut names: Vec<Cow<'_, str>> = Vec::new();
+        names.extend(tail.leaf.map(|leaf| (&*self.texts[leaf]).into()));
         if options.delimited && tail.has_user && !tail.kernel.is_empty() {
-            names.push(DELIMITER.to_owned());
+            names.push(DELIMITER.into());
         }
-        names.extend(part_names(self.profile, tail.kernel, options));
-        names.extend(reason_frame(self.profile, sample, options));
+        names.extend(self.names.part(tail.kernel).map(Cow::from));
+        names.extend(reason_frame(self.profile, sample, options).map(Cow::from));
         if let Some(state) = tail.state {
             if names.is_empty() {
-                names.push(marker::NO_STACK.to_owned());
+                names.push(marker::NO_STACK.into());
             }
             if let Some(leaf) = names.last_mut() {
-                leaf.push_str(state_suffix(state));
+                leaf.to_mut().push_str(state_suffix(state));
             }
         }
         for waker in wakers(self.profile, sample) {
-            names.push(WAKER_DELIMITER.to_owned());
-            let frames = frame_names(self.profile, waker.stack, None, options);
-            names.extend(frames.into_iter().rev());
+            names.push(WAKER_DELIMITER.into());
+            let frames = self.names.stack(waker.stack).into_iter();
+            names.extend(frames.rev().map(Cow::from));
             let (comm, thread) = (waker.comm, waker.thread);
-            names.push(thread_field(self.profile, comm, thread, options.ids()));
+            names.push(thread_field(self.profile, comm, thread, options.ids()).into());
         }
-        let text = self.texts.text(&names.join(";"));
+        let text = names.join(";");
+        let text = self.texts.text(&text);
         self.tails.insert(tail, text);
         text
     }
