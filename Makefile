@@ -55,7 +55,8 @@ help:
 	@echo 'make tables                  runs $(TABLES), and puts'
 	@echo '                             their tables into docs/; also TABLES="truth bench"'
 	@echo 'make mutants                 whether the tests notice small changes; also WHAT=waker'
-	@echo 'make fuzz SECONDS=600        tampered ELF files, perf maps, stacks (needs nightly)'
+	@echo 'make fuzz SECONDS=600        tampered ELF files, perf maps, stacks (needs nightly), and'
+	@echo '                             then as long mutated captures, as root'
 	@echo 'make deny                    licences, duplicates and known faults of all crates'
 	@echo 'make proto                   generates the messages of capture files'
 	@echo 'make install                 $(TOOLS)'
@@ -136,8 +137,12 @@ mutants: build
 	@echo '==> Breaking the rules of the BPF programs, as root' >&2
 	@CARGO_TARGET_DIR='$(TARGET)' scripts/mutants.sh $(WHAT)
 
-fuzz: packages
+fuzz: build
 	@scripts/fuzz.sh '$(SECONDS)'
+	@echo '==> Feeding mutated captures to every command, as root' >&2
+	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' SYSTEMSCOPE_FUZZ_SECONDS='$(SECONDS)' \
+		$(CARGO) test --profile bench --quiet --locked -p systemscope-tests --test captures \
+		-- --ignored --nocapture
 
 lint: packages
 	@scripts/packages.sh lint

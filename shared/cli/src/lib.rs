@@ -57,6 +57,7 @@ pub use flags::{
     IntervalFlags, OutputFlags, PinnedMapFlags, ProcessFlags, StackFlags, TargetFlags,
     ThreadNameFlags, WaitFlags, WalkFlags, check_processes, check_threads, nobody_named,
 };
+pub use memory::{Limited, limit_memory};
 pub use meta::own_command_line;
 pub use output::{Output, Place, Spool, write_file};
 pub use parse::CommandLine;

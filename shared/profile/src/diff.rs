@@ -5,11 +5,14 @@
 //! regular than chance, as in a loop, that is more than it varies: what is called changed
 //! then is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use thiserror::Error;
 
-use crate::{Name, Profile, Rate as Often, Sample, Sampling, State, Unit, Weight};
+use crate::{
+    Name, Profile, Rate as Often, RowMap, Sampling, Stack, StackTree, State, Table, Text,
+    Translation, Unit, Weight,
+};
 
 /// Beyond so many standard deviations a change is not chance at the level of 99 %
 /// (two-sided, normal distribution).
@@ -24,11 +27,20 @@ pub struct Rate {
     pub deviation: f64,
 }
 
+/// A function or a stack, in the numbers of a [`Diff`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// A function, by its name.
+    Function(Name),
+    /// The name of a thread and its stack.
+    Stack(Name, Stack),
+}
+
 /// What became of a function or a stack.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// The function, or the thread's name and the frames of a stack, root first.
-    pub names: Vec<String>,
+    /// The function or the stack.
+    pub subject: Subject,
     /// The state, where states are told apart.
     pub state: Option<State>,
     /// What it was.
@@ -44,6 +56,24 @@ pub struct Diff {
     pub functions: Vec<Change>,
     /// Of stacks.
     pub stacks: Vec<Change>,
+    /// Names in either profile.
+    names: Table<Text>,
+    /// Stacks in either profile. Frames of one name are one.
+    tree: StackTree<Name>,
+}
+
+impl Diff {
+    /// Returns the function's name, or the thread's name and those of the frames, root first.
+    #[must_use]
+    pub fn names(&self, subject: Subject) -> Vec<&str> {
+        let (first, stack) = match subject {
+            Subject::Function(name) => (name, Stack::default()),
+            Subject::Stack(comm, stack) => (comm, stack),
+        };
+        let parts = [stack.user, stack.kernel].map(|part| self.tree.root_first(part));
+        let names = [first].into_iter().chain(parts.into_iter().flatten());
+        names.map(|name| &*self.names[name]).collect()
+    }
 }
 
 /// Why two profiles cannot be held against each other.
@@ -83,23 +113,45 @@ impl Change {
 /// They measure different things.
 pub fn diff(before: &Profile, after: &Profile) -> Result<Diff, Error> {
     check(before, after)?;
+    let mut diff = Diff::default();
     let mut functions = Sums::default();
     let mut stacks = Sums::default();
     for (side, profile) in [before, after].into_iter().enumerate() {
+        let Diff { names, tree, .. } = &mut diff;
+        let known: Vec<Name> = profile.names.iter().map(|name| names.text(name)).collect();
+        let mut parts = Translation::default();
+        let mut part = |part| {
+            parts.stack(&profile.stacks, part, |callers, leaf| {
+                tree.called(callers, known[profile.frames[leaf].name.index()])
+            })
+        };
+        let samples = profile.samples.iter().map(|(sample, weight)| {
+            let stack = Stack {
+                user: part(sample.stack.user),
+                kernel: part(sample.stack.kernel),
+            };
+            (known[sample.comm.index()], stack, sample.state, weight)
+        });
+        let samples: Vec<_> = samples.collect();
         let adder = Adder::new(profile);
-        for (sample, weight) in profile.samples.iter() {
-            let total = adder.total(sample.state, weight);
-            for name in adder.functions(sample) {
-                functions.add(vec![name], sample.state, side, total);
+        // The last sample that each function was found in, counted from 1.
+        let mut found = vec![0; names.len()];
+        for (at, (comm, stack, state, weight)) in (1..).zip(samples) {
+            let total = adder.total(state, weight);
+            for part in [stack.user, stack.kernel] {
+                for name in tree.leaf_first(part) {
+                    if std::mem::replace(&mut found[name.index()], at) != at {
+                        functions.add(Subject::Function(name), state, side, total);
+                    }
+                }
             }
-            stacks.add(adder.stack(sample), sample.state, side, total);
+            stacks.add(Subject::Stack(comm, stack), state, side, total);
         }
     }
     let seconds = [before, after].map(|profile| profile.meta.window.length_ns as f64 / 1e9);
-    Ok(Diff {
-        functions: functions.changes(seconds),
-        stacks: stacks.changes(seconds),
-    })
+    diff.functions = functions.changes(seconds);
+    diff.stacks = stacks.changes(seconds);
+    Ok(diff)
 }
 
 fn check(before: &Profile, after: &Profile) -> Result<(), Error> {
@@ -171,8 +223,7 @@ struct Total {
 }
 
 /// Totals of one profile's samples.
-struct Adder<'a> {
-    profile: &'a Profile,
+struct Adder {
     /// Nanoseconds, or events, to a value.
     each: f64,
     /// The longest interval that has no stack.
@@ -181,8 +232,8 @@ struct Adder<'a> {
     overdispersion: HashMap<Option<State>, f64>,
 }
 
-impl<'a> Adder<'a> {
-    fn new(profile: &'a Profile) -> Adder<'a> {
+impl Adder {
+    fn new(profile: &Profile) -> Adder {
         let sampling = profile.meta.sampling.as_ref();
         let each = match profile.unit {
             Unit::Nanoseconds => 1.0,
@@ -194,7 +245,6 @@ impl<'a> Adder<'a> {
             *most = most.max(f64::from(bursts.percent) / 100.0);
         }
         Adder {
-            profile,
             each,
             overdispersion,
             least_ns: profile
@@ -218,46 +268,23 @@ impl<'a> Adder<'a> {
             events,
         }
     }
-
-    /// The functions on a sample's stack, each once.
-    fn functions(&self, sample: &Sample) -> Vec<String> {
-        let mut seen: HashSet<Name> = HashSet::new();
-        let stack = sample.stack;
-        let frames = [stack.user, stack.kernel].into_iter();
-        let frames = frames.flat_map(|part| self.profile.frames_of(part));
-        let names = frames.filter(|frame| seen.insert(frame.name));
-        names
-            .map(|frame| self.profile.name(frame).to_owned())
-            .collect()
-    }
-
-    /// The thread's name and the frames, root first.
-    fn stack(&self, sample: &Sample) -> Vec<String> {
-        let stack = sample.stack;
-        let frames = [stack.user, stack.kernel].into_iter();
-        let frames = frames.flat_map(|part| self.profile.frames_of(part));
-        let comm: Name = sample.comm;
-        let comm = std::iter::once(self.profile.names[comm].to_string());
-        comm.chain(frames.map(|frame| self.profile.name(frame).to_owned()))
-            .collect()
-    }
 }
 
 /// Totals before and after, by what they are of.
 #[derive(Default)]
-struct Sums(HashMap<(Vec<String>, Option<State>), [Total; 2]>);
+struct Sums(RowMap<(Subject, Option<State>), [Total; 2]>);
 
 impl Sums {
-    fn add(&mut self, names: Vec<String>, state: Option<State>, side: usize, total: Total) {
-        let sum = &mut self.0.entry((names, state)).or_default()[side];
+    fn add(&mut self, subject: Subject, state: Option<State>, side: usize, total: Total) {
+        let sum = &mut self.0.entry((subject, state))[side];
         sum.value += total.value;
         sum.variance += total.variance;
         sum.events += total.events;
     }
 
     fn changes(self, seconds: [f64; 2]) -> Vec<Change> {
-        let changes = self.0.into_iter();
-        let changes = changes.map(|((names, state), [before, after])| {
+        let changes = self.0.into_rows().into_iter();
+        let changes = changes.map(|((subject, state), [before, after])| {
             // A few events more or less are no normal variable: one more of each, as long
             // as they are on the whole, makes up for it. 7 to none is chance so, as it
             // is to the binomial test, and 9 to none is not.
@@ -268,7 +295,7 @@ impl Sums {
                 deviation: (total.variance + one_more).sqrt() / seconds,
             };
             Change {
-                names,
+                subject,
                 state,
                 before: rate(before, seconds[0]),
                 after: rate(after, seconds[1]),
@@ -278,9 +305,8 @@ impl Sums {
         changes.sort_by(|one, other| {
             let by_chance = other.is_significant().cmp(&one.is_significant());
             let size = |change: &Change| change.difference().abs();
-            by_chance
-                .then(size(other).total_cmp(&size(one)))
-                .then_with(|| (&one.names, one.state).cmp(&(&other.names, other.state)))
+            // Those that are the same stay in the order of samples.
+            by_chance.then(size(other).total_cmp(&size(one)))
         });
         changes
     }
@@ -302,10 +328,10 @@ mod tests {
         profile
     }
 
-    fn change<'a>(changes: &'a [Change], name: &str) -> &'a Change {
+    fn change<'a>(diff: &Diff, changes: &'a [Change], name: &str) -> &'a Change {
         let mut changes = changes.iter();
         changes
-            .find(|change| change.names.last().is_some_and(|last| last == name))
+            .find(|change| diff.names(change.subject).last() == Some(&name))
             .unwrap()
     }
 
@@ -315,12 +341,12 @@ mod tests {
         let after = samples("a;main;f 2400\na;main;g 10000\na;main;h 210\n", 20);
         let diff = diff(&before, &after).unwrap();
         // 90 and 120 ms a second; 500 and 500; 10 and 10.5.
-        let f = change(&diff.functions, "f");
+        let f = change(&diff, &diff.functions, "f");
         assert_eq!((f.before.value, f.after.value), (90e6, 120e6));
         // One more of each than there were.
         assert_eq!(f.before.deviation, 901_f64.sqrt() * 1e6 / 10.0);
         assert!(f.is_significant());
-        let [g, h] = ["g", "h"].map(|name| change(&diff.functions, name));
+        let [g, h] = ["g", "h"].map(|name| change(&diff, &diff.functions, name));
         assert!(!g.is_significant() && !h.is_significant());
         assert_eq!(g.difference(), 0.0);
         // What never varies has not changed if it is as it was.
@@ -337,14 +363,14 @@ mod tests {
         let order: Vec<&str> = diff
             .functions
             .iter()
-            .map(|change| &*change.names[0])
+            .map(|change| diff.names(change.subject)[0])
             .collect();
         assert!(
             order[..2].contains(&"f") && order[2..].contains(&"h"),
             "{order:?}"
         );
-        let stack = change(&diff.stacks, "f");
-        assert_eq!(stack.names, ["a", "main", "f"]);
+        let stack = change(&diff, &diff.stacks, "f");
+        assert_eq!(diff.names(stack.subject), ["a", "main", "f"]);
         assert_eq!(stack.difference(), f.difference());
     }
 
@@ -352,7 +378,7 @@ mod tests {
     fn a_function_that_calls_itself_has_its_time_once() {
         let before = samples("a;f;f;g 100\n", 1);
         let diff = diff(&before, &before).unwrap();
-        assert_eq!(change(&diff.functions, "f").before.value, 100e6);
+        assert_eq!(change(&diff, &diff.functions, "f").before.value, 100e6);
     }
 
     #[test]
@@ -361,7 +387,7 @@ mod tests {
         let mut after = samples("a;g 100\na;f 160\n", 1);
         let is_found = |after: &Profile| {
             let diff = diff(&before, after).unwrap();
-            change(&diff.functions, "f").is_significant()
+            change(&diff, &diff.functions, "f").is_significant()
         };
         assert!(is_found(&after));
         let bursts = |state, percent| Bursts { state, percent };

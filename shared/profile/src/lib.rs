@@ -29,7 +29,7 @@ pub use model::{
     Thread, ThreadId, Unit, Waker, Wakers, WalkEnds, Weight, Why, Window,
 };
 pub use name_order::NameOrder;
-pub use tables::{Id, RowMap, StackId, StackTree, Stacks, Table, Translation};
+pub use tables::{Id, RowMap, StackId, StackOrder, StackTree, Stacks, Table, Translation};
 pub use text::Text;
 
 /// A text, which is in the profile's table of names.

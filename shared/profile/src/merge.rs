@@ -249,8 +249,7 @@ pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
     }
     unclocked.threads = strangers.len() as u64;
     let unseen = UnseenStacks::new(&mut profile);
-    let stacks = accounts.values().flat_map(Account::stacks);
-    let order = NameOrder::new(&profile, stacks.chain(unseen.all()));
+    let order = NameOrder::new(&profile);
     let accounts = accounts.into_values();
     let threads = accounts
         .map(|account| account.settle(period_ns, unseen, &order))
@@ -325,10 +324,6 @@ impl UnseenStacks {
             blocked: profile.marker(marker::BLOCKED_BELOW),
         }
     }
-
-    fn all(self) -> [Stack; 3] {
-        [self.running, self.runnable, self.blocked]
-    }
 }
 
 /// What was collected of one thread ID before it is settled.
@@ -368,13 +363,6 @@ impl Account {
         sum.blocked_ns += other.blocked_ns;
         sum.voluntary += other.voluntary;
         sum.involuntary += other.involuntary;
-    }
-
-    fn stacks(&self) -> impl Iterator<Item = Stack> {
-        let running = self.running.iter().map(|(sample, _)| sample.stack);
-        running
-            .chain(self.runnable.stacks())
-            .chain(self.blocked.stacks())
     }
 
     /// `period_ns` is what each interval stands for that was sampled.

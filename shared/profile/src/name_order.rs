@@ -3,51 +3,49 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 use crate::{
-    FrameKind, Id, Label, Labels, Name, Profile, Sample, Stack, ThreadId, Waker, Wakers, text,
+    Id, Label, Labels, Name, Profile, Sample, Stack, StackId, StackOrder, StackTree, ThreadId,
+    Waker, Wakers, text,
 };
 
-/// The place of a name among all, and what kind of frame has it.
-type NamedFrame = (usize, FrameKind);
 /// What is read of a waker.
-type NamedWaker<'a> = (usize, Option<ThreadId>, &'a [NamedFrame]);
+type NamedWaker = (usize, Option<ThreadId>, [u32; 2]);
 
 /// Compares the samples of one profile.
 pub struct NameOrder<'a> {
     profile: &'a Profile,
-    places: Vec<usize>,
-    paths: HashMap<Stack, Vec<NamedFrame>>,
+    /// The places of names among all, and those of stacks.
+    names: Vec<usize>,
+    stacks: Vec<u32>,
 }
 
 impl<'a> NameOrder<'a> {
-    /// An order of samples with these stacks, and with any wakers.
-    pub fn new(profile: &'a Profile, stacks: impl IntoIterator<Item = Stack>) -> NameOrder<'a> {
+    /// An order of samples with any stacks and wakers.
+    #[must_use]
+    pub fn new(profile: &'a Profile) -> NameOrder<'a> {
         let texts: Vec<_> = profile.names.iter().map(|name| text::frame(name)).collect();
         let mut sorted: Vec<&str> = texts.iter().map(|text| &**text).collect();
         sorted.sort_unstable();
         let place = |text: &Cow<'_, str>| sorted.partition_point(|other| **other < **text);
-        let places: Vec<usize> = texts.iter().map(place).collect();
-        let wakers = profile.wakers.iter().flat_map(|wakers| wakers.iter());
-        let all = stacks.into_iter().chain(wakers.map(|waker| waker.stack));
-        let mut paths = HashMap::new();
-        for stack in all {
-            paths.entry(stack).or_insert_with(|| {
-                let user = profile.frames_of(stack.user);
-                let frames = user.chain(profile.frames_of(stack.kernel));
-                let named = frames.map(|frame| (places[frame.name.index()], frame.kind));
-                named.collect()
-            });
+        let names: Vec<usize> = texts.iter().map(place).collect();
+        // Frames that read alike are one.
+        let mut tree = StackTree::default();
+        let mut named = vec![StackId::EMPTY];
+        for (callers, leaf) in profile.stacks.nodes() {
+            let frame = &profile.frames[leaf];
+            let frame = (names[frame.name.index()], frame.kind);
+            named.push(tree.called(named[callers.index()], frame));
         }
+        let order = StackOrder::new(&tree, |frame| frame);
         NameOrder {
             profile,
-            places,
-            paths,
+            names,
+            stacks: named.into_iter().map(|stack| order.place(stack)).collect(),
         }
     }
 
-    /// By thread, stack from its root on, state, wakers and labels.
+    /// By thread, user stack from its root on, kernel stack, state, wakers and labels.
     #[must_use]
     pub fn compare(&self, one: &Sample, other: &Sample) -> Ordering {
         let key = |sample: &Sample| {
@@ -73,14 +71,14 @@ impl<'a> NameOrder<'a> {
     }
 
     fn place(&self, name: Name) -> usize {
-        self.places[name.index()]
+        self.names[name.index()]
     }
 
-    fn path(&self, stack: Stack) -> &[NamedFrame] {
-        self.paths.get(&stack).map_or(&[], Vec::as_slice)
+    fn path(&self, stack: Stack) -> [u32; 2] {
+        [stack.user, stack.kernel].map(|part| self.stacks[part.index()])
     }
 
-    fn wakers(&self, wakers: Option<Id<Wakers>>) -> impl Iterator<Item = NamedWaker<'_>> {
+    fn wakers(&self, wakers: Option<Id<Wakers>>) -> impl Iterator<Item = NamedWaker> {
         let wakers = wakers.map_or(&[][..], |wakers| &self.profile.wakers[wakers]);
         wakers.iter().map(|waker: &Waker| {
             let place = self.place(waker.comm);
@@ -113,8 +111,7 @@ mod tests {
         let text = lines.join("\n");
         let profile = folded::read(text.as_bytes(), Unit::Samples, true).unwrap();
         let mut samples: Vec<Sample> = profile.samples.keys().copied().collect();
-        let stacks = samples.iter().map(|sample| sample.stack);
-        let order = NameOrder::new(&profile, stacks);
+        let order = NameOrder::new(&profile);
         samples.sort_by(|one, other| order.compare(one, other));
         let places = samples.iter().map(|sample| profile.samples.place(sample));
         let expected = (0..ordered.len()).rev().map(Some);

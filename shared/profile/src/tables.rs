@@ -5,5 +5,5 @@ mod stack_tree;
 mod table;
 
 pub use row_map::RowMap;
-pub use stack_tree::{StackId, StackTree, Stacks, Translation};
+pub use stack_tree::{StackId, StackOrder, StackTree, Stacks, Translation};
 pub use table::{Id, Table};

@@ -4,6 +4,7 @@
 //! whatever the bytes are; `fuzz/` has the same checks as targets of libFuzzer.
 
 mod measured;
+mod messages;
 mod mutate;
 mod random;
 
@@ -11,6 +12,7 @@ use std::env;
 use std::time::{Duration, Instant};
 
 pub use measured::{Cost, Measured, cost};
+pub use messages::mutate_messages;
 pub use random::Random;
 
 /// For how long [`tamper`] tries unless `SYSTEMSCOPE_FUZZ_SECONDS` says.
@@ -22,13 +24,22 @@ const SECONDS: u64 = 2;
 ///
 /// # Panics
 /// If the check does, or `SYSTEMSCOPE_FUZZ_SECONDS` is no number.
-#[allow(clippy::expect_used)]
 pub fn tamper(kind: &str, seeds: &[Vec<u8>], check: impl Fn(&[u8])) {
-    let seconds = env::var("SYSTEMSCOPE_FUZZ_SECONDS").map_or(SECONDS, |text| {
+    let tried = tamper_for(time(SECONDS), seeds, check);
+    println!("{tried} {kind}");
+}
+
+/// For how long to try: `SYSTEMSCOPE_FUZZ_SECONDS`, or else so many seconds.
+///
+/// # Panics
+/// `SYSTEMSCOPE_FUZZ_SECONDS` is no number.
+#[must_use]
+#[allow(clippy::expect_used)]
+pub fn time(unless_said: u64) -> Duration {
+    let seconds = env::var("SYSTEMSCOPE_FUZZ_SECONDS").map_or(unless_said, |text| {
         text.parse().expect("SYSTEMSCOPE_FUZZ_SECONDS in seconds")
     });
-    let tried = tamper_for(Duration::from_secs(seconds), seeds, check);
-    println!("{tried} {kind}");
+    Duration::from_secs(seconds)
 }
 
 /// The same for so long; how many changed inputs were checked.

@@ -10,16 +10,35 @@ use profile::Profile;
 use profile::capture::{self, Partial};
 use profile::join::{Joined, join};
 
-/// One file, as a profile of all that is in it.
+/// Bytes of memory that a command may have, however small its captures are.
+const LEAST_MEMORY: u64 = 512 << 20;
+/// Bytes of memory for each byte of its captures, where that is more. A command takes some 20
+/// times the size of its captures, and a flame graph up to 200 times.
+const MEMORY_OF_A_BYTE: u64 = 512;
+
+/// Two files, each as a profile of all that is in it.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn one(path: &Path) -> anyhow::Result<Profile> {
+/// One cannot be read.
+pub(crate) fn pair(before: &Path, after: &Path) -> anyhow::Result<(Profile, Profile)> {
     let flags = CaptureFlags {
-        captures: vec![path.to_owned()],
+        captures: vec![before.to_owned(), after.to_owned()],
         partial: false,
     };
-    Ok(flags.joined()?.into_profile())
+    let files = flags.files()?.into_iter();
+    let joined = files.map(|file| Ok(join(file)?.into_profile()));
+    let joined: Vec<Profile> = joined.collect::<anyhow::Result<_>>()?;
+    let joined: [Profile; 2] = joined
+        .try_into()
+        .map_err(|_| anyhow!("a capture is lacking"))?;
+    Ok(joined.into())
+}
+
+/// Bounds the memory of what is made of captures of so many bytes.
+fn limit_memory(bytes: u64) {
+    let most = bytes.saturating_mul(MEMORY_OF_A_BYTE).max(LEAST_MEMORY);
+    let refusal = "systemscope: this takes more memory than with any capture of this size that our tools write: do not trust the file; folded, pprof and json take the least";
+    cli::limit_memory(most, refusal);
 }
 
 /// Which captures.
@@ -41,13 +60,20 @@ impl CaptureFlags {
     /// # Errors
     /// The first that cannot be read, and why.
     pub(crate) fn read(&self) -> anyhow::Result<Vec<Profile>> {
-        let mut profiles = Vec::new();
-        for path in &self.captures {
+        Ok(self.files()?.into_iter().flatten().collect())
+    }
+
+    /// Reads them all, file by file, and bounds the memory that is taken from then on.
+    fn files(&self) -> anyhow::Result<Vec<Vec<Profile>>> {
+        let mut bytes = 0;
+        let files = self.captures.iter().map(|path| {
             let shown = path.display();
-            let read = self.read_one(path);
-            profiles.extend(read.with_context(|| format!("cannot read `{shown}`"))?);
-        }
-        Ok(profiles)
+            let read = self.read_one(path, &mut bytes);
+            read.with_context(|| format!("cannot read `{shown}`"))
+        });
+        let files = files.collect::<anyhow::Result<_>>()?;
+        limit_memory(bytes);
+        Ok(files)
     }
 
     /// Reads them all, and puts them together.
@@ -58,7 +84,8 @@ impl CaptureFlags {
         Ok(join(self.read()?)?)
     }
 
-    fn read_one(&self, path: &Path) -> anyhow::Result<Vec<Profile>> {
+    /// Reads a file, and adds its size to `bytes`.
+    fn read_one(&self, path: &Path, bytes: &mut u64) -> anyhow::Result<Vec<Profile>> {
         let source: Box<dyn Read> = match path.as_os_str() == "-" {
             true => Box::new(stdin().lock()),
             false => {
@@ -66,16 +93,24 @@ impl CaptureFlags {
                 Box::new(file)
             }
         };
-        let source = BufReader::with_capacity(1 << 16, source);
-        if !self.partial {
-            return capture::read_all(source).map_err(|error| match error {
-                capture::Error::CutOff | capture::Error::Damaged(_) => {
-                    anyhow!("{error}; --partial takes what can be read")
-                }
-                error => error.into(),
-            });
-        }
-        let partials = capture::read_what_is_whole(source)?;
+        let mut source = BufReader::with_capacity(1 << 16, source.take(u64::MAX));
+        let read = if self.partial {
+            capture::read_what_is_whole(&mut source)
+        } else {
+            let whole = |profile| Partial {
+                profile,
+                error: None,
+            };
+            let profiles = capture::read_all(&mut source);
+            profiles.map(|profiles| profiles.into_iter().map(whole).collect())
+        };
+        *bytes = bytes.saturating_add(u64::MAX - source.get_ref().limit());
+        let partials = read.map_err(|error| match error {
+            capture::Error::CutOff | capture::Error::Damaged(_) if !self.partial => {
+                anyhow!("{error}; --partial takes what can be read")
+            }
+            error => error.into(),
+        })?;
         let profiles = partials.into_iter().map(|Partial { profile, error }| {
             if let Some(error) = error {
                 let samples = profile.samples.len();

@@ -76,8 +76,7 @@ pub(crate) fn run(command_line: &CommandLine) -> ExitCode {
     cli::run(command_line.called(), || {
         let arguments: Arguments = command_line.parse()?;
         let output = Output::new(arguments.output.clone())?;
-        let before = captures::one(&arguments.before)?;
-        let after = captures::one(&arguments.after)?;
+        let (before, after) = captures::pair(&arguments.before, &arguments.after)?;
         let changes = diff(&before, &after)?;
         let shown = match arguments.stacks {
             true => Shown::Stacks,

@@ -17,6 +17,9 @@ use cli::CommandLine;
 
 use crate::programs::{PROGRAMS, Program, by_name, overview};
 
+#[global_allocator]
+static ALLOCATOR: cli::Limited = cli::Limited;
+
 fn main() -> ExitCode {
     let mut words = env::args_os();
     let called = words.next().unwrap_or_default();

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use profile::Profile;
-use profile::diff::{Change, Diff, LEVEL};
-use serde::Serialize;
+use profile::diff::{Change, Diff, LEVEL, Subject};
+use serde::{Serialize, Serializer};
 
 use super::{state, unit};
 
@@ -36,7 +36,7 @@ struct Row<'a> {
     function: Option<&'a str>,
     /// The thread's name and the frames, root first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    stack: Option<&'a [String]>,
+    stack: Option<Names<'a>>,
     state: &'static str,
     before: f64,
     after: f64,
@@ -59,25 +59,33 @@ impl<'a> Window<'a> {
     }
 }
 
+/// The names of a stack, which are looked up as they are written.
+struct Names<'a>(&'a Diff, Subject);
+
+impl Serialize for Names<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.names(self.1))
+    }
+}
+
 impl<'a> Row<'a> {
-    fn of_stack(after: &Profile, change: &'a Change) -> Row<'a> {
+    fn new(after: &Profile, diff: &'a Diff, change: &Change) -> Row<'a> {
+        let subject = change.subject;
         Row {
-            function: None,
-            stack: Some(&change.names),
+            function: match subject {
+                Subject::Function(_) => diff.names(subject).first().copied(),
+                Subject::Stack(..) => None,
+            },
+            stack: match subject {
+                Subject::Function(_) => None,
+                Subject::Stack(..) => Some(Names(diff, subject)),
+            },
             state: state(after, change.state),
             before: change.before.value,
             after: change.after.value,
             difference: change.difference(),
             deviation: change.deviation(),
             significant: change.is_significant(),
-        }
-    }
-
-    fn of_function(after: &Profile, change: &'a Change) -> Row<'a> {
-        Row {
-            function: change.names.first().map(String::as_str),
-            stack: None,
-            ..Row::of_stack(after, change)
         }
     }
 }
@@ -92,8 +100,12 @@ pub fn write(
     diff: &Diff,
     writer: &mut dyn Write,
 ) -> io::Result<()> {
-    let functions = diff.functions.iter();
-    let stacks = diff.stacks.iter();
+    let rows = |changes: &[Change]| {
+        let changes = changes.iter();
+        changes
+            .map(|change| Row::new(after, diff, change))
+            .collect()
+    };
     let object = Object {
         version: 1,
         unit: match unit(after) {
@@ -103,10 +115,8 @@ pub fn write(
         level: LEVEL,
         before: Window::of(before),
         after: Window::of(after),
-        functions: functions
-            .map(|change| Row::of_function(after, change))
-            .collect(),
-        stacks: stacks.map(|change| Row::of_stack(after, change)).collect(),
+        functions: rows(&diff.functions),
+        stacks: rows(&diff.stacks),
     };
     serde_json::to_writer(&mut *writer, &object)?;
     writeln!(writer)

@@ -63,7 +63,7 @@ pub fn write(
     )?;
     for change in changes.iter().take(rows) {
         let Change {
-            names,
+            subject,
             state: in_state,
             before,
             after: now,
@@ -80,7 +80,7 @@ pub fn write(
             before.value / scale,
             now.value / scale,
             state(after, *in_state),
-            text(names)
+            text(&diff.names(*subject))
         )?;
     }
     if changes.len() > rows {
@@ -95,7 +95,7 @@ pub fn write(
     Ok(())
 }
 
-fn text(names: &[String]) -> String {
+fn text(names: &[&str]) -> String {
     let names = names.iter().map(|name| profile::text::frame(name));
     names.collect::<Vec<_>>().join(";")
 }

@@ -27,13 +27,14 @@
 //!
 //! ```
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 
-use profile::{Profile, Sample, ThreadId};
+use profile::{NameOrder, Profile, RowMap, Sample, ThreadId};
 
 use crate::format::{Format, Needs};
-use crate::text::frames::{frame_names, part_names, reason_frame, thread_name, wakers};
+use crate::text::frames::{FrameNames, reason_frame, thread_name, wakers};
 use crate::text::options::{Options, Written};
 
 /// The format: the lightest stack first so that the heaviest stands next to the prompt.
@@ -63,19 +64,30 @@ impl Format for Classic {
         options: &Options,
         writer: &mut dyn Write,
     ) -> io::Result<Written> {
-        let mut records: BTreeMap<String, u64> = BTreeMap::new();
+        // Records can be long: one is told from others by 128 bits of a keyed hash, and made
+        // once more where it is written.
+        let names = FrameNames::new(profile, options);
+        let hashers = [RandomState::new(), RandomState::new()];
+        let mut sums: RowMap<[u64; 2], u64> = RowMap::default();
+        let mut samples: Vec<Sample> = Vec::new();
         for (sample, value) in profile.values() {
-            let record = record(profile, &sample, options);
-            *records.entry(record).or_default() += value;
+            let record = record(profile, &names, &sample, options);
+            let key = hashers.each_ref().map(|hasher| hasher.hash_one(&record));
+            *sums.entry(key) += value;
+            if sums.len() > samples.len() {
+                samples.push(sample);
+            }
         }
-        let mut records: Vec<(u64, String)> = records
-            .into_iter()
-            .map(|(record, value)| (value, record))
-            .collect();
-        records.sort();
+        let order = NameOrder::new(profile);
+        let mut records: Vec<(u64, Sample)> = sums.values().copied().zip(samples).collect();
+        records.sort_by(|(one_sum, one), (other_sum, other)| {
+            let by_sum = one_sum.cmp(other_sum);
+            by_sum.then_with(|| order.compare(one, other))
+        });
         let mut written = Written::default();
-        for (sum, record) in records {
+        for (sum, sample) in records {
             if let Some(value) = written.take(sum, profile.unit, options) {
+                let record = record(profile, &names, &sample, options);
                 writeln!(writer, "{record}        {value}\n")?;
             }
         }
@@ -83,24 +95,26 @@ impl Format for Classic {
     }
 }
 
-fn record(profile: &Profile, sample: &Sample, options: &Options) -> String {
+fn record(profile: &Profile, names: &FrameNames<'_>, sample: &Sample, options: &Options) -> String {
     let wakers = wakers(profile, sample);
     let titled = |title, comm, thread| titled(title, &thread_name(profile, comm), thread, options);
-    let mut lines = Vec::new();
+    let mut text = String::new();
+    let mut add = |line: &str| text.extend(["    ", line, "\n"]);
     for waker in wakers.iter().rev() {
-        lines.push(titled("waker:", waker.comm, waker.thread));
-        lines.extend(frame_names(profile, waker.stack, None, options));
-        lines.push(format!("{:<16} --", "--"));
+        add(&titled("waker:", waker.comm, waker.thread));
+        names.stack(waker.stack).into_iter().for_each(&mut add);
+        add(&format!("{:<16} --", "--"));
     }
-    lines.extend(leaf_first(profile, sample, options));
+    let frames = leaf_first(profile, names, sample, options);
+    frames.iter().for_each(|frame| add(frame));
     let comm = thread_name(profile, sample.comm);
-    lines.push(match sample.thread {
+    add(&match sample.thread {
         _ if !wakers.is_empty() => titled("target:", sample.comm, sample.thread),
         Some(id) if options.per_thread => format!("{:<16} {comm} ({}/{})", "-", id.pid, id.tid),
         Some(id) => format!("{:<16} {comm} ({})", "-", id.pid),
         None => format!("{:<16} {comm}", "-"),
     });
-    lines.iter().map(|line| format!("    {line}\n")).collect()
+    text
 }
 
 /// Who wakes or is woken: the name, and the process or `PID/TID`.
@@ -113,20 +127,26 @@ fn titled(title: &str, comm: &str, thread: Option<ThreadId>, options: &Options) 
 }
 
 /// The frames' names, with the state at the first.
-fn leaf_first(profile: &Profile, sample: &Sample, options: &Options) -> Vec<String> {
-    let part = |part| part_names(profile, part, options).into_iter();
-    let mut names: Vec<String> = part(sample.stack.kernel).rev().collect();
-    names.splice(..0, reason_frame(profile, sample, options));
-    if options.delimited && !names.is_empty() && !sample.stack.user.is_empty() {
+fn leaf_first<'a>(
+    profile: &Profile,
+    names: &'a FrameNames<'_>,
+    sample: &Sample,
+    options: &Options,
+) -> Vec<Cow<'a, str>> {
+    let part = |part| names.part(part).rev().map(Cow::from);
+    let reason = reason_frame(profile, sample, options).map(Cow::from);
+    let mut frames: Vec<Cow<'_, str>> = reason.into_iter().collect();
+    frames.extend(part(sample.stack.kernel));
+    if options.delimited && !frames.is_empty() && !sample.stack.user.is_empty() {
         // As bcc's offcputime and offwaketime each have it.
         let delimiter = if sample.wakers.is_none() { "--" } else { "-" };
-        names.push(delimiter.to_owned());
+        frames.push(delimiter.into());
     }
-    names.extend(part(sample.stack.user).rev());
-    if let (Some(leaf), Some(state)) = (names.first_mut(), sample.state) {
-        leaf.push_str(profile::folded::state_suffix(state));
+    frames.extend(part(sample.stack.user));
+    if let (Some(leaf), Some(state)) = (frames.first_mut(), sample.state) {
+        leaf.to_mut().push_str(profile::folded::state_suffix(state));
     }
-    names
+    frames
 }
 
 #[cfg(test)]

@@ -5,14 +5,17 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use profile::{FrameKind, Profile, Sample, State, Table, ThreadId};
-use serde::Serialize;
+use profile::folded::WAKER_DELIMITER;
+use profile::{
+    FrameKind, Id, Profile, Sample, StackId, StackOrder, StackTree, State, Table, ThreadId,
+    Translation, Wakers,
+};
+use serde::{Serialize, Serializer};
 
 use crate::format::{Format, Needs};
 use crate::measure::{Measure, implied_state, state_name};
-use crate::text::drawn::{Drawn, drawn};
-use crate::text::frames::{file_name, source, thread_name};
-use crate::text::options::{Options, Written};
+use crate::text::frames::{file_name, source, thread_field, thread_name, wakers};
+use crate::text::options::{Ids, Options, Written};
 
 /// The format.
 pub struct Speedscope;
@@ -41,18 +44,20 @@ impl Format for Speedscope {
     ) -> io::Result<Written> {
         let measure = Measure::of(profile);
         let mut rows = Rows::new(profile);
-        let mut groups: BTreeMap<Group, Vec<Row>> = BTreeMap::new();
+        let mut groups: BTreeMap<Group, Vec<(Row, u64)>> = BTreeMap::new();
         for (sample, value) in measure.values(profile) {
-            let row = rows.row(&sample, value);
-            groups.entry(rows.group(&sample)).or_default().push(row);
+            let row = rows.row(&sample);
+            let group = groups.entry(rows.group(&sample)).or_default();
+            group.push((row, value));
         }
         let profiles = rows.profiles(groups, &measure);
+        let profiles = profiles.iter().map(|sampled| sampled.shown(&rows));
         let file = File {
             schema: "https://www.speedscope.app/file-format-schema.json",
             exporter: concat!("systemscope ", env!("CARGO_PKG_VERSION")),
             name: name(profile),
             active_profile_index: 0,
-            profiles,
+            profiles: profiles.collect(),
             shared: Shared {
                 frames: rows.frames.iter().collect(),
             },
@@ -80,7 +85,7 @@ struct File<'a> {
     exporter: &'static str,
     name: String,
     active_profile_index: usize,
-    profiles: Vec<Sampled>,
+    profiles: Vec<Shown<'a>>,
     shared: Shared<'a>,
 }
 
@@ -103,17 +108,61 @@ struct Frame {
 /// of their weights.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase", tag = "type", rename = "sampled")]
-struct Sampled {
-    name: String,
+struct Shown<'a> {
+    name: &'a str,
     unit: &'static str,
     start_value: u64,
     end_value: u64,
-    samples: Vec<Vec<u32>>,
+    samples: Vec<Frames<'a>>,
     weights: Vec<u64>,
 }
 
-/// Frames from the root on, and the weight.
-type Row = (Vec<u32>, u64);
+/// The frames of a sample, which are gone through as they are written.
+struct Frames<'a>(&'a Rows<'a>, Row);
+
+impl Serialize for Frames<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.frames_of(&self.1))
+    }
+}
+
+/// The same with its rows.
+struct Sampled {
+    name: String,
+    unit: &'static str,
+    end_value: u64,
+    rows: Vec<(Row, u64)>,
+}
+
+impl Sampled {
+    fn shown<'a>(&'a self, rows: &'a Rows<'a>) -> Shown<'a> {
+        Shown {
+            name: &self.name,
+            unit: self.unit,
+            start_value: 0,
+            end_value: self.end_value,
+            samples: self
+                .rows
+                .iter()
+                .map(|(row, _)| Frames(rows, *row))
+                .collect(),
+            weights: self.rows.iter().map(|(_, weight)| *weight).collect(),
+        }
+    }
+}
+
+/// A sample's stacks in their order: what is above all of a group's, user frames, kernel
+/// frames and the chain of wakers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Row {
+    above: [Option<u32>; 2],
+    user: StackId,
+    kernel: StackId,
+    wakers: Option<Id<Chain>>,
+}
+
+/// What is drawn of each waker: its stacks, and its name.
+type Chain = Box<[(StackId, StackId, u32)]>;
 
 /// Whose samples make a profile: a thread's name and IDs, and a state.
 type Group = (String, Option<ThreadId>, Option<State>);
@@ -121,8 +170,15 @@ type Group = (String, Option<ThreadId>, Option<State>);
 struct Rows<'a> {
     profile: &'a Profile,
     frames: Table<Frame>,
-    /// By the places of the profile's frames.
+    /// Stacks of places in `frames`.
+    stacks: StackTree<u32>,
+    translation: Translation,
+    chains: Table<Chain>,
+    /// The place of what is between a sleeper and its wakers.
+    delimiter: u32,
+    /// By the places of the profile's frames and chains of wakers.
     known: Vec<Option<u32>>,
+    known_chains: Vec<Option<Id<Chain>>>,
 }
 
 impl<'a> Rows<'a> {
@@ -130,7 +186,12 @@ impl<'a> Rows<'a> {
         Rows {
             profile,
             frames: Table::default(),
+            stacks: StackTree::default(),
+            translation: Translation::default(),
+            chains: Table::default(),
+            delimiter: 0,
             known: vec![None; profile.frames.len()],
+            known_chains: vec![None; profile.wakers.len()],
         }
     }
 
@@ -143,16 +204,57 @@ impl<'a> Rows<'a> {
         self.frames.id(frame).index() as u32
     }
 
-    fn row(&mut self, sample: &Sample, value: u64) -> Row {
-        let boxes = drawn(self.profile, sample).into_iter();
-        let stack = boxes.map(|drawn| match drawn {
-            Drawn::Frame(frame) => self.frame(frame),
-            Drawn::Text(text) => self.text(&text),
-        });
-        (stack.collect(), value)
+    fn row(&mut self, sample: &Sample) -> Row {
+        Row {
+            above: [None; 2],
+            user: self.stack(sample.stack.user),
+            kernel: self.stack(sample.stack.kernel),
+            wakers: sample.wakers.map(|wakers| self.chain(sample, wakers)),
+        }
     }
 
-    fn frame(&mut self, id: profile::Id<profile::Frame>) -> u32 {
+    fn stack(&mut self, stack: StackId) -> StackId {
+        let profile = self.profile;
+        let mut translation = std::mem::take(&mut self.translation);
+        let is = translation.stack(&profile.stacks, stack, |callers, leaf| {
+            let frame = self.frame(leaf);
+            self.stacks.called(callers, frame)
+        });
+        self.translation = translation;
+        is
+    }
+
+    fn chain(&mut self, sample: &Sample, id: Id<Wakers>) -> Id<Chain> {
+        if let Some(known) = self.known_chains[id.index()] {
+            return known;
+        }
+        let profile = self.profile;
+        self.delimiter = self.text(WAKER_DELIMITER);
+        let chain = wakers(profile, sample).iter().map(|waker| {
+            let [user, kernel] = [waker.stack.user, waker.stack.kernel];
+            let name = thread_field(profile, waker.comm, waker.thread, Ids::Thread);
+            (self.stack(user), self.stack(kernel), self.text(&name))
+        });
+        let chain: Chain = chain.collect();
+        let new = self.chains.id(chain);
+        self.known_chains[id.index()] = Some(new);
+        new
+    }
+
+    /// The places of a row's frames, root first; of each waker from the leaf on.
+    fn frames_of(&self, row: &Row) -> impl Iterator<Item = u32> {
+        let own = [row.user, row.kernel].map(|part| self.stacks.root_first(part));
+        let chain = row.wakers.map_or(&[][..], |wakers| &self.chains[wakers]);
+        let chain = chain.iter().flat_map(|&(user, kernel, name)| {
+            let parts = [kernel, user].into_iter();
+            let frames = parts.flat_map(|part| self.stacks.leaf_first(part));
+            [self.delimiter].into_iter().chain(frames).chain([name])
+        });
+        let above = row.above.into_iter().flatten();
+        above.chain(own.into_iter().flatten()).chain(chain)
+    }
+
+    fn frame(&mut self, id: Id<profile::Frame>) -> u32 {
         if let Some(known) = self.known[id.index()] {
             return known;
         }
@@ -184,53 +286,60 @@ impl<'a> Rows<'a> {
     }
 
     /// All of it, and then each group, the heaviest first.
-    fn profiles(&mut self, groups: BTreeMap<Group, Vec<Row>>, measure: &Measure) -> Vec<Sampled> {
+    fn profiles(
+        &mut self,
+        groups: BTreeMap<Group, Vec<(Row, u64)>>,
+        measure: &Measure,
+    ) -> Vec<Sampled> {
+        let order = StackOrder::new(&self.stacks, |frame| frame);
         let mut all = Vec::new();
         let mut each = Vec::new();
         for ((comm, thread, state), rows) in groups {
-            let mut above = vec![self.text(&comm)];
+            let mut above = [Some(self.text(&comm)), None];
             let mut name = match thread {
                 Some(id) => format!("{comm}-{}/{}", id.pid, id.tid),
                 None => comm,
             };
             if let Some(state) = state {
-                above.push(self.text(&format!("[{}]", state_name(state))));
+                above[1] = Some(self.text(&format!("[{}]", state_name(state))));
                 name = format!("{name} {}", state_name(state));
             }
             let below = rows.iter();
-            all.extend(below.map(|(stack, value)| {
-                let stack = above.iter().chain(stack).copied().collect();
-                (stack, *value)
-            }));
-            each.push(sampled(name, rows, measure));
+            all.extend(below.map(|(row, value)| (Row { above, ..*row }, *value)));
+            each.push(sampled(name, rows, &order, measure));
         }
         each.sort_by_key(|profile| Reverse(profile.end_value));
-        let mut profiles = vec![sampled("all threads".to_owned(), all, measure)];
+        let mut profiles = vec![sampled("all threads".to_owned(), all, &order, measure)];
         profiles.append(&mut each);
         profiles
     }
 }
 
-fn sampled(name: String, mut rows: Vec<Row>, measure: &Measure) -> Sampled {
-    rows.sort_unstable();
-    rows.dedup_by(|(stack, value), (kept, sum)| {
-        let is_same = stack == kept;
-        *sum += if is_same { *value } else { 0 };
+fn sampled(
+    name: String,
+    mut rows: Vec<(Row, u64)>,
+    order: &StackOrder,
+    measure: &Measure,
+) -> Sampled {
+    rows.sort_unstable_by_key(|(row, _)| {
+        let [user, kernel] = [row.user, row.kernel].map(|part| order.place(part));
+        (row.above, user, kernel, row.wakers)
+    });
+    rows.dedup_by(|(row, value), (kept, sum)| {
+        let is_same = row == kept;
+        *sum = sum.saturating_add(if is_same { *value } else { 0 });
         is_same
     });
     // An empty stack has no box to be drawn, and its time is kept all the same.
-    let end_value = rows.iter().map(|(_, value)| value).sum();
-    let (samples, weights) = rows.into_iter().unzip();
+    let values = rows.iter().map(|(_, value)| *value);
     Sampled {
+        end_value: values.fold(0, u64::saturating_add),
         name,
         unit: match measure {
             Measure::Time(_) => "nanoseconds",
             Measure::Events(..) => "none",
         },
-        start_value: 0,
-        end_value,
-        samples,
-        weights,
+        rows,
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
-use profile::State;
+use profile::folded::DELIMITER;
+use profile::{Stack, State};
 
 use super::numbers::{count, coverage, percent, seconds, settings};
 use super::waits::{held_up, objects, reasons};
 use super::{Row, Run, summary};
-use crate::text::frames::frame_names;
+use crate::text::frames::frame_name;
 use crate::text::options::Options;
 
 /// How many of the heaviest stacks are listed.
@@ -95,11 +96,14 @@ fn write_longest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
         seconds(longest.time_ns),
         percent(longest.time_ns, row.thread.thread.clock.blocked_ns)
     )?;
-    let options = Options {
-        delimited: true,
-        ..Options::default()
-    };
-    for name in frame_names(row.profile, longest.sample.stack, None, &options) {
+    let options = Options::default();
+    let Stack { user, kernel } = longest.sample.stack;
+    let name = |frame| frame_name(row.profile, frame, &options);
+    let [user, kernel] = [user, kernel].map(|part| row.profile.frames_of(part).map(name));
+    let (mut user, mut kernel) = (user.peekable(), kernel.peekable());
+    let is_delimited = user.peek().is_some() && kernel.peek().is_some();
+    let names = user.chain(is_delimited.then(|| DELIMITER.to_owned()));
+    for name in names.chain(kernel) {
         writeln!(writer, "    {name}")?;
     }
     Ok(())

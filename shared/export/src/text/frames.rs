@@ -1,11 +1,10 @@
 //! How a stack's parts read.
 
+use std::cell::OnceCell;
 use std::fmt::Write;
 
-use profile::folded::{DELIMITER, INLINED_SUFFIX, KERNEL_SUFFIX, state_suffix};
-use profile::{
-    Frame, FrameKind, Name, Profile, Sample, Stack, StackId, State, ThreadId, Waker, marker, text,
-};
+use profile::folded::{DELIMITER, INLINED_SUFFIX, KERNEL_SUFFIX};
+use profile::{Frame, FrameKind, Id, Name, Profile, Sample, Stack, StackId, ThreadId, Waker, text};
 
 use super::options::{Ids, Options};
 
@@ -90,34 +89,43 @@ pub(crate) fn reason_frame(
     Some(text::frame(&format!("[{}]", profile.told(why))).into_owned())
 }
 
-/// The names of user frames or of kernel frames from root to leaf.
-pub(crate) fn part_names(profile: &Profile, part: StackId, options: &Options) -> Vec<String> {
-    let frames = profile.frames_of(part);
-    frames
-        .map(|frame| frame_name(profile, frame, options))
-        .collect()
+/// The names of frames, each made once.
+pub(crate) struct FrameNames<'a> {
+    profile: &'a Profile,
+    options: &'a Options,
+    /// By the places of frames.
+    names: Vec<OnceCell<Box<str>>>,
 }
 
-/// The frames' names from root to leaf, with what is asked for. A stack with a state but
-/// no frame gets one to carry the state.
-pub(crate) fn frame_names(
-    profile: &Profile,
-    stack: Stack,
-    state: Option<State>,
-    options: &Options,
-) -> Vec<String> {
-    let mut names = part_names(profile, stack.user, options);
-    if options.delimited && !stack.user.is_empty() && !stack.kernel.is_empty() {
-        names.push(DELIMITER.to_owned());
-    }
-    names.extend(part_names(profile, stack.kernel, options));
-    if let Some(state) = state {
-        if names.is_empty() {
-            names.push(marker::NO_STACK.to_owned());
-        }
-        if let Some(leaf) = names.last_mut() {
-            leaf.push_str(state_suffix(state));
+impl<'a> FrameNames<'a> {
+    pub(crate) fn new(profile: &'a Profile, options: &'a Options) -> FrameNames<'a> {
+        FrameNames {
+            profile,
+            options,
+            names: vec![OnceCell::new(); profile.frames.len()],
         }
     }
-    names
+
+    /// Returns a frame's name, with what is asked for.
+    pub(crate) fn name(&self, frame: Id<Frame>) -> &str {
+        let known = &self.names[frame.index()];
+        known.get_or_init(|| {
+            frame_name(self.profile, &self.profile.frames[frame], self.options).into()
+        })
+    }
+
+    /// Returns the names of user frames or of kernel frames from root to leaf.
+    pub(crate) fn part(&self, part: StackId) -> impl DoubleEndedIterator<Item = &str> {
+        let frames = self.profile.stacks.root_first(part).into_iter();
+        frames.map(|frame| self.name(frame))
+    }
+
+    /// Returns those of a stack from root to leaf.
+    pub(crate) fn stack(&self, stack: Stack) -> Vec<&str> {
+        let is_delimited =
+            self.options.delimited && !stack.user.is_empty() && !stack.kernel.is_empty();
+        let names = self.part(stack.user);
+        let names = names.chain(is_delimited.then_some(DELIMITER));
+        names.chain(self.part(stack.kernel)).collect()
+    }
 }

@@ -4,16 +4,17 @@
 //! what follows. Threads, frames and tails are few, and lines share their callers, so
 //! that each line takes a few numbers. They are ordered as their texts are.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use profile::folded::{DELIMITER, WAKER_DELIMITER, state_suffix};
 use profile::{
-    Id, Name, Profile, Sample, StackId, StackTree, Stacks, State, Table, ThreadId, Translation,
-    Wakers, Why, marker,
+    Id, Name, Profile, Sample, StackId, StackOrder, StackTree, Stacks, State, Table, ThreadId,
+    Translation, Wakers, Why, marker,
 };
 
-use super::frames::{frame_name, frame_names, part_names, reason_frame, thread_field, wakers};
+use super::frames::{FrameNames, reason_frame, thread_field, wakers};
 use super::options::Options;
 
 type Text = Id<Box<str>>;
@@ -110,7 +111,8 @@ struct Builder<'a> {
     callers: StackTree<Text>,
     threads: HashMap<(Name, Option<ThreadId>), Text>,
     tails: HashMap<Tail, Text>,
-    /// Those of user frames, by their places in the profile, and of user stacks.
+    names: FrameNames<'a>,
+    /// The texts of user frames, by their places in the profile, and of user stacks.
     frames: Vec<Option<Text>>,
     stacks: Translation,
 }
@@ -124,6 +126,7 @@ impl<'a> Builder<'a> {
             callers: StackTree::default(),
             threads: HashMap::new(),
             tails: HashMap::new(),
+            names: FrameNames::new(profile, options),
             frames: vec![None; profile.frames.len()],
             stacks: Translation::default(),
         }
@@ -183,17 +186,16 @@ impl<'a> Builder<'a> {
     fn stack(&mut self, stack: StackId) -> StackId {
         let Builder {
             profile,
-            options,
             texts,
             callers: tree,
+            names,
             frames,
             stacks,
             ..
         } = self;
         stacks.stack(&profile.stacks, stack, |callers, leaf| {
-            let text = frames[leaf.index()].get_or_insert_with(|| {
-                texts.text(&frame_name(profile, &profile.frames[leaf], options))
-            });
+            let known = &mut frames[leaf.index()];
+            let text = known.get_or_insert_with(|| texts.text(names.name(leaf)));
             tree.called(callers, *text)
         })
     }
@@ -203,29 +205,30 @@ impl<'a> Builder<'a> {
             return known;
         }
         let options = self.options;
-        let mut names = Vec::new();
-        names.extend(tail.leaf.map(|leaf| self.texts[leaf].to_string()));
+        let mut names: Vec<Cow<'_, str>> = Vec::new();
+        names.extend(tail.leaf.map(|leaf| (&*self.texts[leaf]).into()));
         if options.delimited && tail.has_user && !tail.kernel.is_empty() {
-            names.push(DELIMITER.to_owned());
+            names.push(DELIMITER.into());
         }
-        names.extend(part_names(self.profile, tail.kernel, options));
-        names.extend(reason_frame(self.profile, sample, options));
+        names.extend(self.names.part(tail.kernel).map(Cow::from));
+        names.extend(reason_frame(self.profile, sample, options).map(Cow::from));
         if let Some(state) = tail.state {
             if names.is_empty() {
-                names.push(marker::NO_STACK.to_owned());
+                names.push(marker::NO_STACK.into());
             }
             if let Some(leaf) = names.last_mut() {
-                leaf.push_str(state_suffix(state));
+                leaf.to_mut().push_str(state_suffix(state));
             }
         }
         for waker in wakers(self.profile, sample) {
-            names.push(WAKER_DELIMITER.to_owned());
-            let frames = frame_names(self.profile, waker.stack, None, options);
-            names.extend(frames.into_iter().rev());
+            names.push(WAKER_DELIMITER.into());
+            let frames = self.names.stack(waker.stack).into_iter();
+            names.extend(frames.rev().map(Cow::from));
             let (comm, thread) = (waker.comm, waker.thread);
-            names.push(thread_field(self.profile, comm, thread, options.ids()));
+            names.push(thread_field(self.profile, comm, thread, options.ids()).into());
         }
-        let text = self.texts.text(&names.join(";"));
+        let text = names.join(";");
+        let text = self.texts.text(&text);
         self.tails.insert(tail, text);
         text
     }
@@ -238,10 +241,7 @@ struct Order<'a> {
     /// The places of texts among all, with a `;` at their ends and without.
     followed: Vec<u32>,
     places: Vec<u32>,
-    /// The places of stacks among all, each before those that it calls; and of the
-    /// last of these.
-    first: Vec<u32>,
-    last: Vec<u32>,
+    stacks: StackOrder,
 }
 
 impl<'a> Order<'a> {
@@ -252,46 +252,13 @@ impl<'a> Order<'a> {
             followed(one).cmp(followed(other))
         });
         let places = places(&all, |one, other| one.cmp(other));
-        let mut order = Order {
+        let stacks = StackOrder::new(callers, |leaf| followed[leaf.index()]);
+        Order {
             texts,
             callers,
             followed,
             places,
-            first: vec![0; callers.len()],
-            last: vec![0; callers.len()],
-        };
-        order.number_stacks();
-        order
-    }
-
-    fn number_stacks(&mut self) {
-        // How many there are of it and what it calls is first put where its last goes.
-        // Callers come first: from the end on, each has counted all that it calls.
-        let sizes = &mut self.last;
-        sizes.fill(1);
-        for (stack, (callers, _)) in (1..sizes.len()).zip(self.callers.nodes()).rev() {
-            sizes[callers.index()] += sizes[stack];
-        }
-        let mut stacks: Vec<StackId> = self.callers.ids().skip(1).collect();
-        stacks.sort_unstable_by_key(|&stack| {
-            let node = self.callers.node(stack);
-            node.map(|(callers, leaf)| (callers, self.followed[leaf.index()]))
-        });
-        // A caller comes before what it calls, so it has its number by then. What it
-        // calls comes together: the next of these is after all of the one before.
-        self.last[0] -= 1;
-        let (mut of, mut next) = (StackId::EMPTY, 1);
-        for stack in stacks {
-            let Some((callers, _)) = self.callers.node(stack) else {
-                continue;
-            };
-            if callers != of {
-                (of, next) = (callers, self.first[callers.index()] + 1);
-            }
-            let (size, stack) = (self.last[stack.index()], stack.index());
-            self.first[stack] = next;
-            next += size;
-            self.last[stack] = next - 1;
+            stacks,
         }
     }
 
@@ -302,28 +269,22 @@ impl<'a> Order<'a> {
     }
 
     fn compare_paths(&self, one: &Line, other: &Line) -> Ordering {
-        let first = |line: &Line| self.first[line.callers.index()];
+        let first = |line: &Line| self.stacks.place(line.callers);
         let place = |line: &Line| self.places[line.tail.index()];
         if one.callers == other.callers {
             place(one).cmp(&place(other))
-        } else if self.calls(one.callers, other.callers) {
+        } else if self.stacks.calls(one.callers, other.callers) {
             self.texts[one.tail]
                 .as_bytes()
                 .iter()
                 .copied()
                 .cmp(self.rest(one.callers, other))
-        } else if self.calls(other.callers, one.callers) {
+        } else if self.stacks.calls(other.callers, one.callers) {
             let tail = self.texts[other.tail].as_bytes().iter().copied();
             self.rest(other.callers, one).cmp(tail)
         } else {
             first(one).cmp(&first(other))
         }
-    }
-
-    /// Whether `stack` is that of callers of `of`, or the same.
-    fn calls(&self, stack: StackId, of: StackId) -> bool {
-        let [stack, of] = [stack, of].map(StackId::index);
-        (self.first[stack]..=self.last[stack]).contains(&self.first[of])
     }
 
     /// What of a line follows the callers `after`.

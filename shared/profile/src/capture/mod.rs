@@ -3,8 +3,10 @@
 //! A file is [`MAGIC`], a byte that is the version, and a zstd stream of the messages
 //! that `capture.proto` describes. Files may be put one behind the other: one holds then
 //! what several did. A file comes from anywhere: whatever is in it is checked when it is
-//! read, and a reader's memory follows what it has read, never what the file claims.
+//! read, and a reader's memory follows what it has read, never what the file claims. All
+//! parts of a file share one [`Budget`](budget::Budget), which follows the file's size.
 
+mod budget;
 mod read;
 mod rows;
 mod write;
@@ -22,14 +24,17 @@ pub const MAGIC: [u8; 7] = *b"\x89scope\n";
 /// The version that is written, and the latest that is read.
 pub const VERSION: u8 = 1;
 
-/// The most bytes of one record; writers make them far shorter.
-const LONGEST_RECORD: usize = 1 << 24;
-/// The most bytes of all records.
-const MOST_BYTES: u64 = 1 << 31;
-/// The most captures in one file; wallclock puts two.
+/// Maximum bytes of one record. Writers split what is longer.
+const LONGEST_RECORD: usize = 1 << 22;
+/// Maximum fields of one record. Writers put [`ROWS`] rows into one.
+const MOST_FIELDS: usize = 4 * ROWS;
+/// Rows that a writer puts into a record.
+const ROWS: usize = 4096;
+/// Maximum captures in one file; wallclock writes two.
 const MOST_CAPTURES: usize = 64;
-/// The most rows of a kind.
-const MOST_ROWS: usize = 1 << 24;
+/// Maximum frames of a stack. Recorders write up to 1024 native frames and 1024 of Python;
+/// this leaves eight for each with the functions that are inlined there.
+pub const MOST_DEPTH: usize = 1 << 14;
 
 #[rustfmt::skip]
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::restriction)]

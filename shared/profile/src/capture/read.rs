@@ -1,12 +1,15 @@
 //! From the bytes of captures to records, whoever wrote them.
 
+use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
 use prost::Message;
+use prost::encoding::{WireType, decode_key, decode_varint};
 use zstd::Decoder;
 
+use super::budget::{Budget, Counted};
 use super::rows::{More, Rows};
-use super::{Error, LONGEST_RECORD, MAGIC, MOST_BYTES, MOST_CAPTURES, VERSION, proto};
+use super::{Error, LONGEST_RECORD, MAGIC, MOST_CAPTURES, MOST_FIELDS, VERSION, proto};
 use crate::Profile;
 
 /// What could be read of a capture, and why it is not all.
@@ -22,8 +25,10 @@ pub struct Partial {
 ///
 /// # Errors
 /// It cannot be read, is none, is of a later version, or is not whole.
-pub fn read(mut reader: impl BufRead) -> Result<Profile, Error> {
-    let profile = whole(read_one(&mut reader)?)?;
+pub fn read(reader: impl BufRead) -> Result<Profile, Error> {
+    let packed = Cell::new(0);
+    let mut reader = Counted::new(reader, &packed);
+    let profile = whole(read_one(&mut reader, &mut Budget::new(&packed))?)?;
     match has_more(&mut reader)? {
         true => Err(Error::Damaged("something comes after its end")),
         false => Ok(profile),
@@ -34,13 +39,16 @@ pub fn read(mut reader: impl BufRead) -> Result<Profile, Error> {
 ///
 /// # Errors
 /// One cannot be read, is none, is of a later version, or is not whole.
-pub fn read_all(mut reader: impl BufRead) -> Result<Vec<Profile>, Error> {
+pub fn read_all(reader: impl BufRead) -> Result<Vec<Profile>, Error> {
+    let packed = Cell::new(0);
+    let mut reader = Counted::new(reader, &packed);
+    let mut budget = Budget::new(&packed);
     let mut profiles = Vec::new();
     while profiles.is_empty() || has_more(&mut reader)? {
         if profiles.len() == MOST_CAPTURES {
             return Err(Error::Damaged("it has too many parts"));
         }
-        profiles.push(whole(read_one(&mut reader)?)?);
+        profiles.push(whole(read_one(&mut reader, &mut budget)?)?);
     }
     Ok(profiles)
 }
@@ -49,13 +57,16 @@ pub fn read_all(mut reader: impl BufRead) -> Result<Vec<Profile>, Error> {
 ///
 /// # Errors
 /// The first is none, or is of a later version.
-pub fn read_what_is_whole(mut reader: impl BufRead) -> Result<Vec<Partial>, Error> {
-    let mut partials = vec![read_one(&mut reader)?];
+pub fn read_what_is_whole(reader: impl BufRead) -> Result<Vec<Partial>, Error> {
+    let packed = Cell::new(0);
+    let mut reader = Counted::new(reader, &packed);
+    let mut budget = Budget::new(&packed);
+    let mut partials = vec![read_one(&mut reader, &mut budget)?];
     while partials.last().is_some_and(|last| last.error.is_none())
         && partials.len() < MOST_CAPTURES
         && has_more(&mut reader)?
     {
-        match read_one(&mut reader) {
+        match read_one(&mut reader, &mut budget) {
             Ok(partial) => partials.push(partial),
             Err(error) => {
                 if let Some(last) = partials.last_mut() {
@@ -86,13 +97,14 @@ fn has_more(reader: &mut impl BufRead) -> Result<bool, Error> {
 }
 
 /// Reads one capture as far as it is whole, and to where the next one would begin.
-fn read_one(reader: &mut impl BufRead) -> Result<Partial, Error> {
+fn read_one(reader: &mut impl BufRead, budget: &mut Budget<'_>) -> Result<Partial, Error> {
     read_head(reader)?;
     let decoder = Decoder::with_buffer(reader).map_err(Error::Read)?;
-    let mut records = BufReader::new(decoder.single_frame().take(MOST_BYTES));
+    let mut records = BufReader::new(decoder.single_frame());
     let mut rows = Rows::default();
     let error = loop {
-        let taken = next_record(&mut records).and_then(|record| rows.take(record));
+        let record = next_record(&mut records, budget);
+        let taken = record.and_then(|record| rows.take(record, budget));
         match taken {
             Ok(More::Records) => {}
             Ok(More::None) => break None,
@@ -132,18 +144,56 @@ fn told(error: io::Error) -> Error {
     }
 }
 
-fn next_record(reader: &mut impl BufRead) -> Result<proto::Record, Error> {
+fn next_record(reader: &mut impl BufRead, budget: &mut Budget<'_>) -> Result<proto::Record, Error> {
     let length = record_length(reader)?;
     if length > LONGEST_RECORD as u64 {
         return Err(Error::Damaged("a record is too long"));
     }
+    budget.take_unpacked(length)?;
     // Grows with what comes, not with what the length claims.
     let mut bytes = Vec::new();
     let read = reader.take(length).read_to_end(&mut bytes).map_err(told)?;
     if (read as u64) < length {
         return Err(Error::CutOff);
     }
+    // A field of two bytes can take a hundred in memory.
+    if count_fields(&bytes) > MOST_FIELDS {
+        return Err(Error::Damaged("a record has too many rows"));
+    }
     proto::Record::decode(&bytes[..]).map_err(|_| Error::Damaged("a record is no message"))
+}
+
+/// Counts the fields of the messages in a record, which are rows or columns, as far as they
+/// are fields.
+fn count_fields(mut record: &[u8]) -> usize {
+    let mut fields = 0;
+    while let Some((mut message, rest)) = next_field(record) {
+        record = rest;
+        while fields <= MOST_FIELDS
+            && let Some((_, rest)) = next_field(message)
+        {
+            message = rest;
+            fields += 1;
+        }
+    }
+    fields
+}
+
+/// Returns what is in the first field, if that has a length, and what follows the field.
+fn next_field(mut bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (_, kind) = decode_key(&mut bytes).ok()?;
+    let length = match kind {
+        WireType::LengthDelimited => decode_varint(&mut bytes).ok()?,
+        WireType::Varint => {
+            decode_varint(&mut bytes).ok()?;
+            0
+        }
+        WireType::ThirtyTwoBit => 4,
+        WireType::SixtyFourBit => 8,
+        // The fields between them follow.
+        WireType::StartGroup | WireType::EndGroup => 0,
+    };
+    bytes.split_at_checked(usize::try_from(length).ok()?)
 }
 
 /// A varint of up to ten bytes.

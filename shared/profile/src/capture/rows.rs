@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 
+use super::budget::Budget;
 use super::proto::{self, record::Kind};
-use super::{Error, MOST_ROWS};
+use super::{Error, MOST_DEPTH};
 use crate::{
     Bursts, Clock, Ending, Frame, FrameKind, Function, Id, Label, Labels, Lengths, Losses, Meta,
     Module, ModuleKind, Name, Process, Profile, Rate, Sample, Sampling, Stack, StackId, State,
@@ -27,10 +28,23 @@ pub(super) struct Rows {
     modules: Vec<Id<Module>>,
     functions: Vec<Id<Function>>,
     frames: Vec<Id<Frame>>,
-    stacks: Vec<StackId>,
-    wakers: Vec<Id<Wakers>>,
-    labels: Vec<Id<Labels>>,
+    stacks: Vec<Known<StackId>>,
+    wakers: Vec<Known<Id<Wakers>>>,
+    labels: Vec<Known<Id<Labels>>>,
 }
+
+/// A row, and what it comes to where it is written out.
+#[derive(Clone, Copy)]
+struct Known<Row> {
+    row: Row,
+    /// Bytes of text.
+    text: u64,
+    /// Frames of a stack.
+    depth: u32,
+}
+
+/// Bytes that a frame takes beside its name: its address, or what separates it from the next.
+const FRAME_BYTES: u64 = 16;
 
 impl Default for Rows {
     fn default() -> Self {
@@ -41,7 +55,11 @@ impl Default for Rows {
             modules: Vec::new(),
             functions: Vec::new(),
             frames: Vec::new(),
-            stacks: vec![StackId::EMPTY],
+            stacks: vec![Known {
+                row: StackId::EMPTY,
+                text: 0,
+                depth: 0,
+            }],
             wakers: Vec::new(),
             labels: Vec::new(),
         }
@@ -50,64 +68,83 @@ impl Default for Rows {
 
 impl Rows {
     /// Takes a record; whether more come.
-    pub(super) fn take(&mut self, record: proto::Record) -> Result<More, Error> {
+    pub(super) fn take(
+        &mut self,
+        record: proto::Record,
+        budget: &mut Budget<'_>,
+    ) -> Result<More, Error> {
         match record.kind {
             Some(Kind::Meta(meta)) => self.take_meta(meta)?,
-            Some(Kind::Names(names)) => {
-                room(self.names.len(), names.names.len())?;
-                for name in &names.names {
+            Some(Kind::Names(proto::Names { names })) => {
+                budget.take_rows::<Box<str>>(names.len(), names.iter().map(String::len).sum())?;
+                for name in &names {
                     self.names.push(self.profile.names.text(name));
                 }
                 self.threads.resize(self.names.len(), None);
             }
-            Some(Kind::Modules(modules)) => {
-                room(self.modules.len(), modules.modules.len())?;
-                for module in modules.modules {
+            Some(Kind::Modules(proto::Modules { modules })) => {
+                budget.take_rows::<Module>(modules.len(), 0)?;
+                for module in modules {
                     let module = self.module(&module)?;
+                    budget.take_rows::<()>(0, self.name_length(module.path))?;
                     self.modules.push(self.profile.modules.id(module));
                 }
             }
-            Some(Kind::Functions(functions)) => {
-                room(self.functions.len(), functions.functions.len())?;
-                for function in functions.functions {
+            Some(Kind::Functions(proto::Functions { functions })) => {
+                budget.take_rows::<Function>(functions.len(), 0)?;
+                for function in functions {
                     let function = self.function(&function)?;
                     self.functions.push(self.profile.functions.id(function));
                 }
             }
-            Some(Kind::Frames(frames)) => {
-                room(self.frames.len(), frames.frames.len())?;
-                for frame in frames.frames {
+            Some(Kind::Frames(proto::Frames { frames })) => {
+                budget.take_rows::<Frame>(frames.len(), 0)?;
+                for frame in frames {
                     let frame = self.frame(&frame)?;
+                    // Formats write each with its name and its files.
+                    let function = frame.function.map(|id| &self.profile.functions[id]);
+                    let file = function.and_then(|function| function.file);
+                    let names = [Some(frame.name), file, self.path(&frame)];
+                    let names = names.into_iter().flatten();
+                    let texts = names.map(|name| self.name_length(name)).sum();
+                    budget.take_rows::<()>(0, texts)?;
                     self.frames.push(self.profile.frames.id(frame));
                 }
             }
-            Some(Kind::Stacks(stacks)) => self.take_stacks(&stacks)?,
-            Some(Kind::Wakers(wakers)) => {
-                room(self.wakers.len(), wakers.chains.len())?;
-                for chain in wakers.chains {
-                    let wakers = chain.wakers.iter().map(|waker| self.waker(waker));
-                    let wakers = wakers.collect::<Result<Wakers, Error>>()?;
-                    self.wakers.push(self.profile.wakers.id(wakers));
+            Some(Kind::Stacks(stacks)) => self.take_stacks(&stacks, budget)?,
+            Some(Kind::Wakers(proto::Wakers { chains })) => {
+                let wakers = chains.iter().map(|chain| chain.wakers.len()).sum();
+                budget.take_rows::<Wakers>(chains.len(), 0)?;
+                budget.take_rows::<Waker>(wakers, 0)?;
+                for chain in chains {
+                    self.take_chain(&chain)?;
                 }
             }
-            Some(Kind::Labels(labels)) => {
-                room(self.labels.len(), labels.sets.len())?;
-                for set in labels.sets {
-                    let labels = self.label_set(&set)?;
-                    self.labels.push(self.profile.labels.id(labels));
+            Some(Kind::Labels(proto::Labels { sets })) => {
+                let labels = sets.iter().map(|set| set.keys.len()).sum();
+                budget.take_rows::<Labels>(sets.len(), 0)?;
+                budget.take_rows::<Label>(labels, 0)?;
+                for set in sets {
+                    self.take_label_set(&set)?;
                 }
             }
-            Some(Kind::Samples(samples)) => self.take_samples(&samples)?,
-            Some(Kind::Threads(threads)) => {
-                room(self.profile.threads.len(), threads.threads.len())?;
-                for thread in threads.threads {
+            Some(Kind::Samples(samples)) => self.take_samples(&samples, budget)?,
+            Some(Kind::Threads(proto::Threads { threads })) => {
+                budget.take_rows::<Thread>(threads.len(), 0)?;
+                for thread in threads {
                     let thread = self.thread(&thread)?;
+                    budget.take_rows::<()>(0, self.name_length(thread.comm))?;
                     self.profile.threads.push(thread);
                 }
             }
-            Some(Kind::Processes(processes)) => {
-                room(self.profile.processes.len(), processes.processes.len())?;
-                let processes = processes.processes.into_iter().map(process);
+            Some(Kind::Processes(proto::Processes { processes })) => {
+                budget.take_rows::<Process>(processes.len(), 0)?;
+                for process in &processes {
+                    let words = &process.command_line;
+                    let texts = words.iter().chain([&process.executable, &process.cgroup]);
+                    budget.take_rows::<String>(words.len(), texts.map(String::len).sum())?;
+                }
+                let processes = processes.into_iter().map(process);
                 self.profile.processes.extend(processes);
             }
             Some(Kind::End(end)) => {
@@ -243,50 +280,109 @@ impl Rows {
         })
     }
 
-    fn take_stacks(&mut self, stacks: &proto::Stacks) -> Result<(), Error> {
+    fn take_stacks(
+        &mut self,
+        stacks: &proto::Stacks,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Error> {
         let proto::Stacks { callers, leaves } = stacks;
         same_length(callers.len(), [leaves.len()])?;
-        room(self.stacks.len(), callers.len())?;
+        budget.take_rows::<Known<StackId>>(callers.len(), 0)?;
         for (&callers, &leaf) in callers.iter().zip(leaves) {
             let callers = row(&self.stacks, callers)?;
             let leaf = row(&self.frames, leaf)?;
-            self.stacks.push(self.profile.stacks.called(callers, leaf));
+            let depth = callers.depth + 1;
+            if depth as usize > MOST_DEPTH {
+                return Err(Error::Damaged("a stack is deeper than any recorder writes"));
+            }
+            let frame = &self.profile.frames[leaf];
+            // Only `perf-script` writes paths beside names. Paths count less, as they are
+            // longer than names and few captures are written so.
+            let path = self.path(frame).map_or(0, |path| self.name_length(path));
+            let text = self.name_length(frame.name) + path / 4;
+            self.stacks.push(Known {
+                row: self.profile.stacks.called(callers.row, leaf),
+                text: callers.text + FRAME_BYTES + text as u64,
+                depth,
+            });
         }
         Ok(())
     }
 
-    fn stack(&self, user: u32, kernel: u32) -> Result<Stack, Error> {
-        Ok(Stack {
-            user: row(&self.stacks, user)?,
-            kernel: row(&self.stacks, kernel)?,
-        })
+    fn path(&self, frame: &Frame) -> Option<Name> {
+        frame.module.map(|module| self.profile.modules[module].path)
     }
 
-    fn waker(&mut self, waker: &proto::Waker) -> Result<Waker, Error> {
-        let (pid, tid) = (waker.pid, waker.tid);
-        Ok(Waker {
-            comm: match row(&self.names, waker.comm)? {
-                name if !waker.is_thread && marker::is_waker(&self.profile.names[name]) => name,
-                _ => self.thread_name(waker.comm)?,
-            },
-            thread: waker.is_thread.then_some(ThreadId { pid, tid }),
-            stack: self.stack(waker.user, waker.kernel)?,
-        })
+    /// The name of a waker: of a thread, or the tools' own words.
+    fn waker_name(&mut self, waker: &proto::Waker) -> Result<Name, Error> {
+        match row(&self.names, waker.comm)? {
+            name if !waker.is_thread && marker::is_waker(&self.profile.names[name]) => Ok(name),
+            _ => self.thread_name(waker.comm),
+        }
     }
 
-    fn label_set(&self, set: &proto::LabelSet) -> Result<Labels, Error> {
+    fn name_length(&self, name: Name) -> usize {
+        self.profile.names[name].len()
+    }
+
+    /// A stack, and the bytes of its text.
+    fn stack(&self, user: u32, kernel: u32) -> Result<(Stack, u64), Error> {
+        let [user, kernel] = [row(&self.stacks, user)?, row(&self.stacks, kernel)?];
+        let stack = Stack {
+            user: user.row,
+            kernel: kernel.row,
+        };
+        Ok((stack, user.text + kernel.text))
+    }
+
+    fn take_chain(&mut self, chain: &proto::Chain) -> Result<(), Error> {
+        let mut text = 0_u64;
+        let mut wakers = Vec::with_capacity(chain.wakers.len());
+        for waker in &chain.wakers {
+            let (pid, tid) = (waker.pid, waker.tid);
+            let comm = self.waker_name(waker)?;
+            let (stack, of_stack) = self.stack(waker.user, waker.kernel)?;
+            let own = FRAME_BYTES + self.name_length(comm) as u64;
+            text = text.saturating_add(of_stack).saturating_add(own);
+            wakers.push(Waker {
+                comm,
+                thread: waker.is_thread.then_some(ThreadId { pid, tid }),
+                stack,
+            });
+        }
+        let wakers: Wakers = wakers.into();
+        self.wakers.push(Known {
+            row: self.profile.wakers.id(wakers),
+            text,
+            depth: 0,
+        });
+        Ok(())
+    }
+
+    fn take_label_set(&mut self, set: &proto::LabelSet) -> Result<(), Error> {
         same_length(set.keys.len(), [set.values.len()])?;
+        let mut text = 0_u64;
         let labels = set.keys.iter().zip(&set.values);
         let labels = labels.map(|(&key, &value)| {
-            Ok(Label {
-                key: row(&self.names, key)?,
-                value: row(&self.names, value)?,
-            })
+            let [key, value] = [row(&self.names, key)?, row(&self.names, value)?];
+            let names = self.name_length(key) + self.name_length(value);
+            text = text.saturating_add(FRAME_BYTES + names as u64);
+            Ok(Label { key, value })
         });
-        labels.collect()
+        let labels = labels.collect::<Result<Labels, Error>>()?;
+        self.labels.push(Known {
+            row: self.profile.labels.id(labels),
+            text,
+            depth: 0,
+        });
+        Ok(())
     }
 
-    fn take_samples(&mut self, samples: &proto::Samples) -> Result<(), Error> {
+    fn take_samples(
+        &mut self,
+        samples: &proto::Samples,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Error> {
         let count = samples.comms.len();
         let columns = [
             &samples.pids,
@@ -303,24 +399,34 @@ impl Rows {
         let weights = [&samples.values, &samples.events];
         same_length(count, lengths.map(Vec::len))?;
         same_length(count, weights.map(Vec::len))?;
-        room(self.profile.samples.len(), count)?;
+        budget.take_rows::<(Sample, Weight)>(count, 0)?;
         for index in 0..count {
             let thread = ThreadId {
                 pid: samples.pids[index],
                 tid: samples.tids[index],
             };
             let bits = samples.states[index];
+            let comm = self.thread_name(samples.comms[index])?;
+            let (stack, of_stack) = self.stack(samples.users[index], samples.kernels[index])?;
             let wakers = optional(&self.wakers, samples.chains[index])?;
+            let labels = match samples.labels.get(index) {
+                Some(&labels) => optional(&self.labels, labels)?,
+                None => None,
+            };
+            let texts = [
+                FRAME_BYTES + self.name_length(comm) as u64,
+                of_stack,
+                wakers.map_or(0, |wakers| wakers.text),
+                labels.map_or(0, |labels| labels.text),
+            ];
+            budget.take_written(texts.into_iter().fold(0, u64::saturating_add))?;
             let sample = Sample {
-                comm: self.thread_name(samples.comms[index])?,
+                comm,
                 thread: (bits & 4 != 0).then_some(thread),
-                stack: self.stack(samples.users[index], samples.kernels[index])?,
+                stack,
                 state: state(bits),
-                wakers,
-                labels: match samples.labels.get(index) {
-                    Some(&labels) => optional(&self.labels, labels)?,
-                    None => None,
-                },
+                wakers: wakers.map(|wakers| wakers.row),
+                labels: labels.map(|labels| labels.row),
             };
             let weight = Weight {
                 value: samples.values[index],
@@ -402,29 +508,9 @@ fn row<Id: Copy>(rows: &[Id], number: u32) -> Result<Id, Error> {
     id.ok_or(Error::Damaged("it refers to what is not there"))
 }
 
-fn room(rows: usize, more: usize) -> Result<(), Error> {
-    match rows.saturating_add(more) > MOST_ROWS {
-        true => Err(Error::Damaged("it has too many rows")),
-        false => Ok(()),
-    }
-}
-
 fn same_length<const N: usize>(count: usize, columns: [usize; N]) -> Result<(), Error> {
     match columns.iter().all(|&column| column == count) {
         true => Ok(()),
         false => Err(Error::Damaged("columns differ in length")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn there_is_room_for_the_most_rows_and_no_more() {
-        assert!(room(MOST_ROWS - 1, 1).is_ok() && room(0, MOST_ROWS).is_ok());
-        for (rows, more) in [(MOST_ROWS, 1), (1, MOST_ROWS), (1, usize::MAX)] {
-            assert!(room(rows, more).is_err());
-        }
     }
 }

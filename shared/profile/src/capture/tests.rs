@@ -237,6 +237,115 @@ fn one_that_is_cut_off_anywhere_is_said_to_be() {
 }
 
 #[test]
+fn rows_too_long_for_one_record_are_read_as_they_were_written() {
+    let mut profile = Profile::new(Unit::Samples);
+    for number in 0..40 {
+        profile
+            .names
+            .text(&format!("{number}{}", "x".repeat(200_000)));
+    }
+    assert_same(&read(&capture(&profile)[..]).unwrap(), &profile);
+}
+
+fn meta_record() -> Kind {
+    Kind::Meta(proto::Meta {
+        unit: proto::Unit::Nanoseconds.into(),
+        ..proto::Meta::default()
+    })
+}
+
+fn processes(count: usize) -> Kind {
+    let processes = vec![proto::Process::default(); count];
+    Kind::Processes(proto::Processes { processes })
+}
+
+#[test]
+fn more_rows_than_the_size_allows_are_damage_over_all_parts_of_a_file() {
+    let end = || Kind::End(proto::End::default());
+    let part = |records| {
+        let records = (0..records).map(|_| processes(ROWS));
+        let records = [meta_record()].into_iter().chain(records).chain([end()]);
+        of_records(records)
+    };
+    let told = "it has far more rows than its size allows";
+    assert_eq!(damage(&part(400)), told);
+    assert!(read(&part(40)[..]).is_ok());
+    let parts = part(40).repeat(20);
+    assert!(matches!(read_all(&parts[..]), Err(Error::Damaged(why)) if why == told));
+    let partials = read_what_is_whole(&parts[..]).unwrap();
+    assert!((2..20).contains(&partials.len()));
+    // Each field of a record can take a hundred bytes.
+    let crowded = of_records([processes(MOST_FIELDS + 1)]);
+    assert_eq!(damage(&crowded), "a record has too many rows");
+    // A field of a later writer's, of a megabyte of nothing.
+    let mut later = vec![0xf2, 0x01, 0x80, 0x80, 0x40];
+    later.resize(later.len() + (1 << 20), 0);
+    let later = [&[0x85, 0x80, 0x40][..], &later].concat().repeat(64);
+    let told = "it unpacks to far more than its size allows";
+    assert_eq!(damage(&of_bytes(&later)), told);
+}
+
+/// A capture of a stack of so many frames, and of samples in it.
+fn deep(depth: u32, samples: usize) -> Vec<u8> {
+    let names = vec!["f".to_owned()];
+    let frame = proto::Frame {
+        kind: proto::FrameKind::FrameUser.into(),
+        ..proto::Frame::default()
+    };
+    let stacks = (0..depth).collect::<Vec<u32>>();
+    let stacks = stacks.chunks(ROWS).map(|callers| {
+        Kind::Stacks(proto::Stacks {
+            callers: callers.to_vec(),
+            leaves: vec![0; callers.len()],
+        })
+    });
+    let column = |value: u32| vec![value; samples];
+    let weights = || vec![1; samples];
+    let samples = proto::Samples {
+        comms: column(0),
+        pids: column(0),
+        tids: column(0),
+        users: column(depth),
+        kernels: column(0),
+        states: column(0),
+        chains: column(0),
+        values: weights(),
+        events: weights(),
+        longest: weights(),
+        shortest: weights(),
+        squares: weights(),
+        labels: Vec::new(),
+    };
+    let head = [
+        meta_record(),
+        Kind::Names(proto::Names { names }),
+        Kind::Frames(proto::Frames {
+            frames: vec![frame],
+        }),
+    ];
+    let tail = [Kind::Samples(samples), Kind::End(proto::End::default())];
+    of_records(head.into_iter().chain(stacks).chain(tail))
+}
+
+#[test]
+fn stacks_deeper_than_a_recorder_writes_are_damage() {
+    let most = u32::try_from(MOST_DEPTH).unwrap();
+    assert!(read(&deep(most, 1)[..]).is_ok());
+    let told = "a stack is deeper than any recorder writes";
+    assert_eq!(damage(&deep(most + 1, 1)), told);
+}
+
+/// 17 bytes a frame.
+#[test]
+fn samples_whose_stacks_come_to_more_text_than_the_size_allows_are_damage() {
+    let bytes = deep(10_000, 4_000);
+    assert!(bytes.len() < 50_000, "{}", bytes.len());
+    let told = "its stacks are far deeper than its size allows";
+    assert_eq!(damage(&bytes), told);
+    assert!(read(&deep(10_000, 400)[..]).is_ok());
+}
+
+#[test]
 fn captures_behind_each_other_are_read_one_by_one() {
     let first = capture(&profile());
     let mut second = Profile::new(Unit::Samples);
@@ -274,7 +383,7 @@ fn a_length_is_only_a_claim() {
     assert_eq!(damage(&of_bytes(&terabyte)), "a record is too long");
     assert_eq!(damage(&of_bytes(&[0xff; 11])), "a record has no length");
     // As long as it may be, and not there.
-    let longest = [0x80, 0x80, 0x80, 0x08];
+    let longest = [0x80, 0x80, 0x80, 0x02];
     assert!(matches!(read(&of_bytes(&longest)[..]), Err(Error::CutOff)));
 }
 

@@ -7,13 +7,11 @@ use prost::Message;
 use zstd::Encoder;
 
 use super::proto::{self, record::Kind};
-use super::{MAGIC, VERSION};
+use super::{LONGEST_RECORD, MAGIC, ROWS, VERSION};
 use crate::{
     Ending, FrameKind, Id, Meta, ModuleKind, Profile, Rate, Sample, State, ThreadId, Unit,
 };
 
-/// Rows in a record.
-const ROWS: usize = 4096;
 /// Of zstd: fast, and half of what more effort would save.
 const LEVEL: i32 = 1;
 
@@ -143,23 +141,43 @@ struct Records<'a, W: Write> {
 
 impl<W: Write> Records<'_, W> {
     fn put(&mut self, kind: Kind) -> io::Result<()> {
-        let record = proto::Record { kind: Some(kind) };
-        self.encoder
-            .write_all(&record.encode_length_delimited_to_vec())
+        self.encoder.write_all(&encoded(kind))
     }
 
     /// Puts so many rows into a record as it holds.
-    fn put_rows<Row>(
+    fn put_rows<Row: Clone>(
         &mut self,
-        rows: impl Iterator<Item = Row>,
+        mut rows: impl Iterator<Item = Row>,
         record: impl Fn(&mut dyn Iterator<Item = Row>) -> Kind,
     ) -> io::Result<()> {
-        let mut rows = rows.peekable();
-        while rows.peek().is_some() {
-            self.put(record(&mut rows.by_ref().take(ROWS)))?;
+        loop {
+            let some: Vec<Row> = rows.by_ref().take(ROWS).collect();
+            if some.is_empty() {
+                return Ok(());
+            }
+            self.put_some(&some, &record)?;
         }
-        Ok(())
     }
+
+    /// Puts rows into a record, or into several where they are too long for one.
+    fn put_some<Row: Clone>(
+        &mut self,
+        rows: &[Row],
+        record: &impl Fn(&mut dyn Iterator<Item = Row>) -> Kind,
+    ) -> io::Result<()> {
+        let bytes = encoded(record(&mut rows.iter().cloned()));
+        if bytes.len() <= LONGEST_RECORD || rows.len() == 1 {
+            return self.encoder.write_all(&bytes);
+        }
+        let (first, second) = rows.split_at(rows.len() / 2);
+        self.put_some(first, record)?;
+        self.put_some(second, record)
+    }
+}
+
+fn encoded(kind: Kind) -> Vec<u8> {
+    let record = proto::Record { kind: Some(kind) };
+    record.encode_length_delimited_to_vec()
 }
 
 fn number<Row>(id: Id<Row>) -> u32 {

@@ -2,7 +2,7 @@
 
 use super::MICROSECOND;
 use crate::name_order::NameOrder;
-use crate::{Sample, Stack, Weight};
+use crate::{Sample, Weight};
 
 pub(super) type Weighted = Vec<(Sample, Weight)>;
 
@@ -33,11 +33,6 @@ impl Waits {
             true => &mut self.sampled,
             false => &mut self.measured,
         }
-    }
-
-    pub(super) fn stacks(&self) -> impl Iterator<Item = Stack> {
-        let all = self.measured.iter().chain(&self.sampled);
-        all.map(|(sample, _)| sample.stack)
     }
 
     /// Scales what was measured down to the clock's time if it is more, and what was

@@ -176,6 +176,65 @@ impl<Frame: Copy> Stacks<Frame> {
     }
 }
 
+/// The places of stacks when each is followed by those that it calls.
+#[derive(Clone, Debug)]
+pub struct StackOrder {
+    first: Vec<u32>,
+    /// The places of the last stacks that are called.
+    last: Vec<u32>,
+}
+
+impl StackOrder {
+    /// Orders the stacks that have the same callers by `key` of their leaves.
+    pub fn new<Frame: Copy, Key: Ord>(
+        stacks: &Stacks<Frame>,
+        key: impl Fn(Frame) -> Key,
+    ) -> StackOrder {
+        let mut first = vec![0; stacks.len()];
+        // How many there are of it and what it calls is first put where its last goes.
+        // Callers come first: from the end on, each has counted all that it calls.
+        let mut last = vec![1; stacks.len()];
+        for (stack, (callers, _)) in (1..last.len()).zip(stacks.nodes()).rev() {
+            last[callers.index()] += last[stack];
+        }
+        let mut ordered: Vec<StackId> = stacks.ids().skip(1).collect();
+        ordered.sort_unstable_by_key(|&stack| {
+            let node = stacks.node(stack);
+            node.map(|(callers, leaf)| (callers, key(leaf)))
+        });
+        // A caller comes before what it calls, so it has its number by then. What it
+        // calls comes together: the next of these is after all of the one before.
+        last[0] -= 1;
+        let (mut of, mut next) = (StackId::EMPTY, 1);
+        for stack in ordered {
+            let Some((callers, _)) = stacks.node(stack) else {
+                continue;
+            };
+            if callers != of {
+                (of, next) = (callers, first[callers.index()] + 1);
+            }
+            let (size, stack) = (last[stack.index()], stack.index());
+            first[stack] = next;
+            next += size;
+            last[stack] = next - 1;
+        }
+        StackOrder { first, last }
+    }
+
+    /// Returns a stack's place, counted from 0.
+    #[must_use]
+    pub fn place(&self, stack: StackId) -> u32 {
+        self.first[stack.index()]
+    }
+
+    /// Whether `stack` is that of callers of `of`, or the same.
+    #[must_use]
+    pub fn calls(&self, stack: StackId, of: StackId) -> bool {
+        let stack = stack.index();
+        (self.first[stack]..=self.last[stack]).contains(&self.place(of))
+    }
+}
+
 /// What stacks of one tree are in another, as far as that was asked.
 #[derive(Clone, Debug, Default)]
 pub struct Translation(Vec<Option<StackId>>);

@@ -1,0 +1,128 @@
+//! Bounds on what a file may unpack to, over all captures in it.
+//!
+//! Each grows with the bytes of the file that were read. Captures of busy machines, of deep
+//! Python stacks and of short waits unpack to 3 times their size, take 10 times it in memory,
+//! and up to 1,000 times it where each sample's stack is written out.
+
+use std::cell::Cell;
+use std::io::{self, BufRead, Read};
+
+use super::Error;
+
+/// Maximum rows of all kinds.
+const MOST_ROWS: u64 = 1 << 26;
+
+/// A bound that grows with a file.
+#[derive(Clone, Copy)]
+struct Bound {
+    /// Bytes that any file may take.
+    least: u64,
+    /// Bytes beyond `least` for each byte of the file.
+    each: u64,
+    /// What is wrong where that is not enough.
+    error: &'static str,
+}
+
+/// Bytes of records.
+const UNPACKED: Bound = Bound {
+    least: 32 << 20,
+    each: 64,
+    error: "it unpacks to far more than its size allows",
+};
+/// Bytes of rows in memory.
+const HELD: Bound = Bound {
+    least: 32 << 20,
+    each: 64,
+    error: "it has far more rows than its size allows",
+};
+/// Bytes of the samples' stacks, each written out.
+const WRITTEN: Bound = Bound {
+    least: 256 << 20,
+    each: 2048,
+    error: "its stacks are far deeper than its size allows",
+};
+
+/// What the captures of a file have taken so far.
+pub(super) struct Budget<'a> {
+    /// Bytes of the file that were read.
+    packed: &'a Cell<u64>,
+    unpacked: u64,
+    rows: u64,
+    held: u64,
+    written: u64,
+}
+
+impl Budget<'_> {
+    pub(super) fn new(packed: &Cell<u64>) -> Budget<'_> {
+        Budget {
+            packed,
+            unpacked: 0,
+            rows: 0,
+            held: 0,
+            written: 0,
+        }
+    }
+
+    /// Takes a record of so many bytes.
+    pub(super) fn take_unpacked(&mut self, bytes: u64) -> Result<(), Error> {
+        self.unpacked = self.unpacked.saturating_add(bytes);
+        self.check(UNPACKED, self.unpacked)
+    }
+
+    /// Takes rows of `Row`, which hold so many bytes beside.
+    pub(super) fn take_rows<Row>(&mut self, rows: usize, beside: usize) -> Result<(), Error> {
+        // Each is found by its content in a hash table, and its place is kept.
+        let each = size_of::<Row>() + 24;
+        self.rows = self.rows.saturating_add(rows as u64);
+        self.held = (self.held).saturating_add((rows * each + beside) as u64);
+        if self.rows > MOST_ROWS {
+            return Err(Error::Damaged("it has too many rows"));
+        }
+        self.check(HELD, self.held)
+    }
+
+    /// Takes a sample whose stacks have so many bytes of text.
+    pub(super) fn take_written(&mut self, bytes: u64) -> Result<(), Error> {
+        self.written = self.written.saturating_add(bytes);
+        self.check(WRITTEN, self.written)
+    }
+
+    fn check(&self, bound: Bound, taken: u64) -> Result<(), Error> {
+        let most = bound.each.saturating_mul(self.packed.get());
+        match taken > most.saturating_add(bound.least) {
+            true => Err(Error::Damaged(bound.error)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A reader that counts what is taken from it.
+pub(super) struct Counted<'a, R> {
+    reader: R,
+    taken: &'a Cell<u64>,
+}
+
+impl<'a, R> Counted<'a, R> {
+    pub(super) fn new(reader: R, taken: &'a Cell<u64>) -> Counted<'a, R> {
+        Counted { reader, taken }
+    }
+}
+
+impl<R: BufRead> Read for Counted<'_, R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(bytes)?;
+        self.taken.set(self.taken.get() + read as u64);
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for Counted<'_, R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.reader.fill_buf()
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.taken.set(self.taken.get() + bytes as u64);
+        self.reader.consume(bytes);
+    }
+}

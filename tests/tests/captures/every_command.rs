@@ -1,0 +1,80 @@
+//! What commands do with captures, in this process, so that thousands can be tried.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use export::report::Run;
+use export::{Options, by_name, diff as changes};
+use profile::capture::{Partial, read_all, read_what_is_whole};
+use profile::diff::diff;
+use profile::join::{Joined, join};
+use profile::merge::merge;
+use profile::{Profile, Unit};
+use wallclock::Limits;
+
+/// Formats that captures are exported to.
+pub(crate) const FORMATS: [&str; 9] = [
+    "folded",
+    "classic",
+    "svg",
+    "pprof",
+    "speedscope",
+    "perf-script",
+    "json",
+    "waits",
+    "scope",
+];
+/// Forms of what changed.
+pub(crate) const DIFFS: [&str; 4] = [
+    "diff",
+    "diff --stacks",
+    "diff --format json",
+    "diff --format svg",
+];
+
+/// What a command reads of a file, with `--partial` or without; nothing where it refuses it.
+pub(crate) fn read(file: &[u8], is_partial: bool) -> Vec<Profile> {
+    if !is_partial {
+        return read_all(file).unwrap_or_default();
+    }
+    let partials = read_what_is_whole(file).unwrap_or_default().into_iter();
+    partials.map(|Partial { profile, .. }| profile).collect()
+}
+
+/// `systemscope export`.
+pub(crate) fn export(profiles: Vec<Profile>, format: &str) {
+    let Ok(joined) = join(profiles) else { return };
+    let format = by_name(format).unwrap();
+    let options = Options::default();
+    let profile = joined.into_profile();
+    format.write(&profile, &options, &mut io::sink()).unwrap();
+}
+
+/// `systemscope report`.
+pub(crate) fn report(profiles: Vec<Profile>) {
+    let merged = match join(profiles) {
+        Ok(Joined::Merged(merged)) => *merged,
+        Ok(Joined::One(times)) => merge(&Profile::new(Unit::Samples), &times),
+        Err(_) => return,
+    };
+    let run = Run::of(&merged);
+    let (before, limits) = (BTreeMap::new(), Limits::default());
+    wallclock::write_tables(&run, &merged, &before, limits, "", &mut io::sink()).unwrap();
+}
+
+/// `systemscope diff`, in all of its forms.
+pub(crate) fn diff_of(before: Vec<Profile>, after: Vec<Profile>) {
+    let [Ok(before), Ok(after)] = [before, after].map(join) else {
+        return;
+    };
+    let [before, after] = [before, after].map(Joined::into_profile);
+    let Ok(all) = diff(&before, &after) else {
+        return;
+    };
+    let sink = &mut io::sink();
+    for shown in [changes::Shown::Functions, changes::Shown::Stacks] {
+        changes::write_table(&before, &after, &all, shown, 30, sink).unwrap();
+    }
+    changes::write_json(&before, &after, &all, sink).unwrap();
+    changes::write_svg(&before, &after, sink).unwrap();
+}

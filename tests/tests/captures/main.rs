@@ -1,0 +1,11 @@
+//! Captures that somebody made to do harm: every command ends on them within stated bounds of
+//! memory and time.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bombs;
+mod every_command;
+mod mutated;
+mod written;
+
+#[global_allocator]
+static ALLOCATOR: tamper::Measured = tamper::Measured;

@@ -1,0 +1,94 @@
+//! Real captures with numbers, fields and records changed: no command panics on one, or takes
+//! more memory and time than its size warrants.
+
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use systemscope_tests::programs::tool::EVERYTHING;
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::{Tool, Turn, Workload};
+use tamper::{Random, mutate_messages};
+
+use crate::every_command::{DIFFS, FORMATS, diff_of, export, read, report};
+use crate::written::{pack, unpack};
+
+/// Seconds unless `SYSTEMSCOPE_FUZZ_SECONDS` says.
+const SECONDS: u64 = 60;
+/// Bytes that any command may take on a small file.
+const MOST_BYTES: usize = 256 << 20;
+/// CPU time that any command may take on a small file. Tests are compiled without
+/// optimization.
+const MOST_TIME: Duration = Duration::from_secs(20);
+
+/// Captures of threads that wait for locks, of samples, and of both on the whole machine.
+fn seeds() -> Vec<Vec<u8>> {
+    let folder = scratch();
+    let mut waits = Workload::start("reasons", &[folder.path().display()]);
+    waits.go();
+    let pid = waits.pid().to_string();
+    let commands = [
+        format!("offwaketime --duration 1 --per-thread -p {pid}"),
+        format!("offcputime --duration 1 --states --per-thread -p {pid}"),
+        format!("oncputime --duration 1 --per-thread -p {pid}"),
+        "wallclock --all -d 0.5".to_owned(),
+    ];
+    let captures = commands.iter().enumerate().map(|(at, command)| {
+        let file = folder.path().join(format!("{at}.scope"));
+        let run = Tool::new(EVERYTHING).args(command).arg("-o").arg(&file);
+        run.run().succeeded();
+        fs::read(&file).unwrap()
+    });
+    captures.collect()
+}
+
+/// A capture that is kept if the test fails on it.
+struct Kept(Vec<u8>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let path = env::temp_dir().join("systemscope-mutated.scope");
+            let written = fs::write(&path, &self.0);
+            eprintln!("the capture is {}: {written:?}", path.display());
+        }
+    }
+}
+
+#[test]
+#[ignore = "feeds mutated captures to every command for a minute"]
+fn mutated_captures_do_no_harm() {
+    let _turn = Turn::share();
+    let sound = seeds();
+    for capture in &sound {
+        assert!(!read(capture, false).is_empty());
+    }
+    let streams: Vec<Vec<u8>> = sound.iter().map(|capture| unpack(capture)).collect();
+    let mut random = Random::new(0x5ca1_ab1e);
+    let end = Instant::now() + tamper::time(SECONDS);
+    let (mut tried, mut taken) = (0_u64, 0_u64);
+    while Instant::now() < end {
+        let at = random.below(streams.len());
+        let donor = random.below(streams.len());
+        let stream = mutate_messages(&streams[at], &streams[donor], &mut random);
+        let kept = Kept(pack(&stream));
+        let Kept(capture) = &kept;
+        let is_partial = random.below(2) == 0;
+        let commands = FORMATS.len() + DIFFS.len() + 2;
+        let command = random.below(commands);
+        let ((), cost) = tamper::cost(|| {
+            let profiles = read(capture, is_partial);
+            taken += u64::from(!profiles.is_empty());
+            match FORMATS.get(command) {
+                Some(format) => export(profiles, format),
+                None if command % 3 == 0 => diff_of(read(&sound[at], false), profiles),
+                None if command % 3 == 1 => diff_of(profiles, read(&sound[at], false)),
+                None => report(profiles),
+            }
+        });
+        let is_cheap = cost.time < MOST_TIME && cost.bytes < MOST_BYTES;
+        assert!(is_cheap, "{cost:?} for command {command}");
+        tried += 1;
+    }
+    println!("{tried} mutated captures, of which {taken} were read");
+    assert!(taken > tried / 8, "{taken} of {tried}");
+}

@@ -1,0 +1,132 @@
+//! Captures record by record, written without the code that reads them.
+
+/// The head of a file.
+const HEAD: &[u8] = b"\x89scope\n\x01";
+/// Rows in a record, as the tools write them.
+const ROWS: usize = 4096;
+
+pub(crate) fn varint(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number > 0x7f {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}
+
+pub(crate) fn number(field: u64, value: u64) -> Vec<u8> {
+    [varint(field << 3), varint(value)].concat()
+}
+
+pub(crate) fn bytes(field: u64, value: &[u8]) -> Vec<u8> {
+    let length = varint(value.len() as u64);
+    [varint(field << 3 | 2), length, value.to_vec()].concat()
+}
+
+/// A column of numbers.
+fn column(field: u64, values: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    let values: Vec<u8> = values.into_iter().flat_map(varint).collect();
+    bytes(field, &values)
+}
+
+/// A record after its length.
+pub(crate) fn record(kind: u64, body: &[u8]) -> Vec<u8> {
+    let record = bytes(kind, body);
+    [varint(record.len() as u64), record].concat()
+}
+
+/// The same row so many times, in records as long as the tools write.
+pub(crate) fn same_rows(kind: u64, row: &[u8], count: usize) -> Vec<u8> {
+    record(kind, &row.repeat(ROWS)).repeat(count / ROWS)
+}
+
+/// Of times off the CPU in a window of a second.
+pub(crate) fn meta() -> Vec<u8> {
+    let window = [(1, 1_000), (2, 1_000), (3, 1_000_000_000)];
+    let window = window.map(|(field, value)| number(field, value)).concat();
+    let lengths = [number(1, 1_000), number(2, u64::MAX)].concat();
+    let meta = [
+        bytes(1, b"offcputime"),
+        number(3, 2),
+        bytes(8, &window),
+        bytes(11, &lengths),
+    ];
+    record(1, &meta.concat())
+}
+
+/// Names of one character each, and a user frame of each name.
+pub(crate) fn frames(count: usize) -> Vec<u8> {
+    let names = (0..count).map(|at| bytes(1, &[b'a' + at as u8]));
+    let frames = (0..count as u64).map(|at| bytes(1, &[number(1, at), number(2, 1)].concat()));
+    let [names, frames] = [names.collect::<Vec<_>>(), frames.collect()];
+    [record(2, &names.concat()), record(4, &frames.concat())].concat()
+}
+
+/// A stack of so many frames of eight names, and so all less deep ones.
+pub(crate) fn stacks(depth: u64) -> Vec<u8> {
+    let callers: Vec<u64> = (0..depth).collect();
+    let records = callers.chunks(ROWS).map(|callers| {
+        let leaves = callers.iter().map(|caller| caller % 8);
+        let columns = [column(1, callers.iter().copied()), column(2, leaves)];
+        record(5, &columns.concat())
+    });
+    records.collect::<Vec<_>>().concat()
+}
+
+/// A chain of one waker for each of these stacks.
+pub(crate) fn chains(stacks: &[u64]) -> Vec<u8> {
+    let chains = stacks.iter().map(|stack| {
+        let waker = [number(2, 1), number(3, 1), number(4, 1), number(5, *stack)];
+        bytes(1, &bytes(1, &waker.concat()))
+    });
+    record(6, &chains.collect::<Vec<_>>().concat())
+}
+
+/// Samples of one blocked thread: the numbers of user stack, kernel stack and chain.
+pub(crate) fn samples(rows: &[[u64; 3]]) -> Vec<u8> {
+    let same = |value| rows.iter().map(move |_| value);
+    let each = |at: usize| rows.iter().map(move |row| row[at]);
+    let columns = [
+        column(1, same(0)),
+        column(2, same(1)),
+        column(3, same(1)),
+        column(4, each(0)),
+        column(5, each(1)),
+        column(6, same(7)),
+        column(7, each(2)),
+        column(8, same(500_000)),
+        column(9, same(1)),
+        column(10, same(500_000)),
+        column(12, same(500_000)),
+        column(13, same(1)),
+    ];
+    record(7, &columns.concat())
+}
+
+/// The account of the thread that samples are of.
+pub(crate) fn thread() -> Vec<u8> {
+    let fields = [(1, 1), (2, 1), (5, 1 << 40), (8, 1 << 40)];
+    let fields = fields.map(|(field, value)| number(field, value));
+    record(8, &bytes(1, &fields.concat()))
+}
+
+/// A capture of these records and of the last.
+pub(crate) fn capture(records: &[Vec<u8>]) -> Vec<u8> {
+    pack(&[records.concat(), record(15, b"")].concat())
+}
+
+/// A capture with these bytes where records should be.
+pub(crate) fn pack(records: &[u8]) -> Vec<u8> {
+    [HEAD, &zstd::encode_all(records, 1).unwrap()].concat()
+}
+
+/// What is packed in the first capture of a file.
+pub(crate) fn unpack(file: &[u8]) -> Vec<u8> {
+    let mut reader = zstd::Decoder::new(&file[HEAD.len()..])
+        .unwrap()
+        .single_frame();
+    let mut records = Vec::new();
+    std::io::Read::read_to_end(&mut reader, &mut records).unwrap();
+    records
+}
