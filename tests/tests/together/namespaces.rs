@@ -7,7 +7,7 @@ use std::path::Path;
 use systemscope_tests::printed::clocks;
 use systemscope_tests::printed::output::{assert_close, files_below};
 use systemscope_tests::programs::workload::scratch;
-use systemscope_tests::{Container, Folded, Tool, Turn, Workload, binary, patiently};
+use systemscope_tests::{Container, Folded, Running, Tool, Turn, Workload, binary, patiently};
 
 #[track_caller]
 fn assert_is_simple(folded: &Folded, function: &str) {
@@ -203,32 +203,24 @@ fn in_time_namespace(tool: &str, shift: &str) -> Tool {
 #[test]
 fn a_shifted_clock_changes_no_number() {
     let _turn = Turn::share();
-    let simple = Workload::plain("simple");
-    let whole = 1_000_000;
+    let (sleeper, simple) = (Running::asleep(), Workload::plain("simple"));
     for shift in ["100000", "-100"] {
-        let off = in_time_namespace("offcputime", shift).pid(simple.pid());
-        let folded = off.folded(1.0);
-        assert_is_simple(&folded, "known_sleep");
-        assert!(folded.total() <= whole, "{folded:#?}");
+        let off = in_time_namespace("offcputime", shift).pid(sleeper.pid());
+        assert_close("us asleep", off.folded(1.0).total(), 1_000_000, 1);
         let on = in_time_namespace("oncputime", shift).pid(simple.pid());
         assert_is_simple(&on.args("-F 499").folded(1.0), "known_burn");
-        let output = in_time_namespace("cpudist", shift)
-            .pid(simple.pid())
-            .args("1 1")
-            .run()
-            .succeeded();
+        let distribution = in_time_namespace("cpudist", shift).pid(simple.pid());
+        let output = distribution.args("1 1").run().succeeded();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.contains('*'), "{text}");
         let folder = scratch();
-        let output = in_time_namespace("wallclock", shift)
-            .arg(simple.pid().to_string())
+        in_time_namespace("wallclock", shift)
+            .arg(sleeper.pid().to_string())
             .args("-d 1 -o run")
             .in_folder(folder.path())
             .run()
             .succeeded();
-        let folded = fs::read(folder.path().join("run.folded")).unwrap();
-        let (folded, lines) = (Folded::parse(&folded), 40);
-        assert_close("us, all states", folded.total(), whole, lines);
-        assert!(!output.stdout.is_empty());
+        let folded = Folded::parse(&fs::read(folder.path().join("run.folded")).unwrap());
+        assert_close("us in all states", folded.total(), 1_000_000, 1);
     }
 }
