@@ -357,7 +357,7 @@ mod tests {
         let same = Change {
             before: certain,
             after: certain,
-            ..g.clone()
+            ..*g
         };
         assert!(!same.is_significant());
         let order: Vec<&str> = diff

@@ -83,8 +83,14 @@ pub(crate) fn chains(stacks: &[u64]) -> Vec<u8> {
     record(6, &chains.collect::<Vec<_>>().concat())
 }
 
-/// Samples of one blocked thread: the numbers of user stack, kernel stack and chain.
+/// Samples of half a millisecond of one blocked thread: the numbers of user stack, kernel
+/// stack and chain.
 pub(crate) fn samples(rows: &[[u64; 3]]) -> Vec<u8> {
+    weighted_samples(rows, 7, 500_000, 1)
+}
+
+/// The same in another state, of other values and numbers of events.
+pub(crate) fn weighted_samples(rows: &[[u64; 3]], state: u64, value: u64, events: u64) -> Vec<u8> {
     let same = |value| rows.iter().map(move |_| value);
     let each = |at: usize| rows.iter().map(move |row| row[at]);
     let columns = [
@@ -93,22 +99,36 @@ pub(crate) fn samples(rows: &[[u64; 3]]) -> Vec<u8> {
         column(3, same(1)),
         column(4, each(0)),
         column(5, each(1)),
-        column(6, same(7)),
+        column(6, same(state)),
         column(7, each(2)),
-        column(8, same(500_000)),
-        column(9, same(1)),
-        column(10, same(500_000)),
-        column(12, same(500_000)),
-        column(13, same(1)),
+        column(8, same(value)),
+        column(9, same(events)),
+        column(10, same(value)),
+        column(12, same(value)),
+        column(13, same(events)),
     ];
     record(7, &columns.concat())
 }
 
 /// The account of the thread that samples are of.
 pub(crate) fn thread() -> Vec<u8> {
-    let fields = [(1, 1), (2, 1), (5, 1 << 40), (8, 1 << 40)];
-    let fields = fields.map(|(field, value)| number(field, value));
-    record(8, &bytes(1, &fields.concat()))
+    thread_of(0, 1 << 40)
+}
+
+/// One with so many nanoseconds of its life in each other state, and so many blocked.
+pub(crate) fn thread_of(other: u64, blocked: u64) -> Vec<u8> {
+    let own = [
+        (1, 1),
+        (2, 1),
+        (5, blocked),
+        (6, other),
+        (7, other),
+        (8, blocked),
+    ];
+    let switches = [(9, other), (10, other)];
+    let fields = [&own[..], &switches].concat();
+    let fields = fields.iter().map(|&(field, value)| number(field, value));
+    record(8, &bytes(1, &fields.collect::<Vec<_>>().concat()))
 }
 
 /// A capture of these records and of the last.

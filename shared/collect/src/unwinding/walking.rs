@@ -1,9 +1,12 @@
 //! How user stacks are walked, and how far.
 
-use bpf::types::{KERNEL_STACK_DEPTH, STACK_DEPTH};
+use bpf::types::{KERNEL_STACK_DEPTH, PYTHON_DEPTH, STACK_DEPTH};
 use loader::{OpenObject, Result};
 
 use super::CallGraph;
+
+// Readers of captures refuse deeper stacks: there is room for functions that are inlined.
+const _: () = assert!(8 * (STACK_DEPTH + PYTHON_DEPTH) <= profile::capture::MOST_DEPTH);
 
 /// Whose functions are shown beside native ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

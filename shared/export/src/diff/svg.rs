@@ -28,7 +28,8 @@ pub fn write(before: &Profile, after: &Profile, writer: &mut dyn Write) -> io::R
         let scale = length(after) / length(profile);
         Lines::new(profile, measure.values(profile), &options).for_each(|line, value| {
             let value = (value as f64 * scale) as u64 / divisor;
-            lines.entry(not_a_comment(line).into_owned()).or_default()[side] += value;
+            let sum = &mut lines.entry(not_a_comment(line).into_owned()).or_default()[side];
+            *sum = sum.saturating_add(value);
             Ok::<_, io::Error>(())
         })?;
     }

@@ -62,7 +62,7 @@ impl Format for PerfScript {
         for (sample, value) in samples {
             let who = who(profile, &sample);
             let frames = frames(profile, &sample, &mut lines);
-            let end = now + (value / 1_000).max(2);
+            let end = now.saturating_add((value / 1_000).max(2));
             for (time, period) in [(now, value - value / 2), (end - 1, value / 2)] {
                 let (seconds, micros) = (time / 1_000_000, time % 1_000_000);
                 writeln!(

@@ -11,6 +11,9 @@ use super::Error;
 
 /// Maximum rows of all kinds.
 const MOST_ROWS: u64 = 1 << 26;
+/// Maximum sum of all values, events and times of threads: that of 20,000 threads for a day is
+/// a third of it. Sums of several files do not overflow either.
+const MOST_COUNTED: u64 = 1 << 62;
 
 /// A bound that grows with a file.
 #[derive(Clone, Copy)]
@@ -50,6 +53,7 @@ pub(super) struct Budget<'a> {
     rows: u64,
     held: u64,
     written: u64,
+    counted: u64,
 }
 
 impl Budget<'_> {
@@ -60,6 +64,7 @@ impl Budget<'_> {
             rows: 0,
             held: 0,
             written: 0,
+            counted: 0,
         }
     }
 
@@ -85,6 +90,17 @@ impl Budget<'_> {
     pub(super) fn take_written(&mut self, bytes: u64) -> Result<(), Error> {
         self.written = self.written.saturating_add(bytes);
         self.check(WRITTEN, self.written)
+    }
+
+    /// Takes numbers that are added up.
+    pub(super) fn take_counts<const N: usize>(&mut self, counts: [u64; N]) -> Result<(), Error> {
+        self.counted = counts.into_iter().fold(self.counted, u64::saturating_add);
+        match self.counted > MOST_COUNTED {
+            true => Err(Error::Damaged(
+                "its times add up to more than threads can live",
+            )),
+            false => Ok(()),
+        }
     }
 
     fn check(&self, bound: Bound, taken: u64) -> Result<(), Error> {

@@ -134,6 +134,15 @@ impl Rows {
                 for thread in threads {
                     let thread = self.thread(&thread)?;
                     budget.take_rows::<()>(0, self.name_length(thread.comm))?;
+                    let clock = thread.clock;
+                    budget.take_counts([
+                        clock.lifetime_ns(),
+                        clock.running_ns,
+                        clock.runnable_ns,
+                        clock.blocked_ns,
+                        clock.voluntary,
+                        clock.involuntary,
+                    ])?;
                     self.profile.threads.push(thread);
                 }
             }
@@ -435,6 +444,7 @@ impl Rows {
                 shortest: samples.shortest[index],
                 squares: samples.squares[index],
             };
+            budget.take_counts([weight.value, weight.events])?;
             self.profile.add(sample, weight);
         }
         Ok(())

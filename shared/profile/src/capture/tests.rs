@@ -18,7 +18,7 @@ use crate::{
 fn profile() -> Profile {
     let text = "a-1/2;main;f;-;wait_[o];--;wake;-;put;main;b-3/4;--;tick;[timer] 5000\n\
                 a-1/2;main;[Missed Kernel Stack]_[r] 70\n\
-                c-8/9;main;f_[c] 18446744073709551615\n";
+                c-8/9;main;f_[c] 9007199254740993\n";
     let mut profile = folded::read(text.as_bytes(), Unit::Nanoseconds, true).unwrap();
     let user = all_that_is_known(&mut profile);
     let (mut sample, mut weight) = profile

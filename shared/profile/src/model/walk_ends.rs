@@ -34,6 +34,12 @@ impl WalkEnds {
     /// How many there are in all.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.root + self.no_mapping + self.read_failed + self.too_deep + self.no_rule
+        let others = [
+            self.no_mapping,
+            self.read_failed,
+            self.too_deep,
+            self.no_rule,
+        ];
+        others.into_iter().fold(self.root, u64::saturating_add)
     }
 }
