@@ -11,7 +11,7 @@ mod links;
 pub(crate) use links::find_build_id;
 
 use std::fs::File;
-use std::io::{Error, ErrorKind, Result};
+use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::FileExt;
 
 use crate::budget::Allowance;
@@ -23,6 +23,9 @@ const MOST_SYMBOLS: u64 = 32 << 20;
 const LONGEST_NAME: usize = 4 << 10;
 /// Symbols read at a time.
 const BATCH: u64 = 4 << 10;
+
+/// Offset at which unpacked sections begin. No file is as long.
+const UNPACKED_AT: u64 = 1 << 63;
 
 const PT_LOAD: u32 = 1;
 const PF_X: u32 = 1;
@@ -76,6 +79,8 @@ pub(crate) struct Elf<'f> {
     segments: Vec<Segment>,
     sections: Vec<Section>,
     section_names: usize,
+    /// Unpacked sections, which are at [`UNPACKED_AT`] as if the file had them there.
+    unpacked: Vec<u8>,
 }
 
 /// Fixed-size fields of a header in memory.
@@ -136,6 +141,7 @@ impl<'f> Elf<'f> {
             segments: Vec::new(),
             sections: Vec::new(),
             section_names: header.half(counts + 6).into(),
+            unpacked: Vec::new(),
         };
         let segments = u64::from(header.half(counts)).min(MOST_SEGMENTS);
         elf.read_segments(header.address(wide, (32, 28)), segments)?;
@@ -143,6 +149,7 @@ impl<'f> Elf<'f> {
         let sections = header.address(wide, (40, 32));
         if sections != 0 {
             elf.read_sections(sections, header.half(counts + 4).into())?;
+            elf.unpack_symbols()?;
         }
         Ok(elf)
     }
@@ -151,8 +158,16 @@ impl<'f> Elf<'f> {
     fn bytes(&self, offset: u64, size: u64) -> Result<Vec<u8>> {
         self.allowance.take(size)?;
         let mut bytes = vec![0; size as usize];
-        self.file.read_exact_at(&mut bytes, offset)?;
+        match offset.checked_sub(UNPACKED_AT) {
+            Some(at) => self.unpacked_from(at).read_exact(&mut bytes)?,
+            None => self.file.read_exact_at(&mut bytes, offset)?,
+        }
         Ok(bytes)
+    }
+
+    fn unpacked_from(&self, at: u64) -> &[u8] {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        self.unpacked.get(at..).unwrap_or_default()
     }
 
     fn read_segments(&mut self, offset: u64, count: u64) -> Result<()> {
@@ -299,7 +314,10 @@ impl<'f> Elf<'f> {
         while bytes.len() < LONGEST_NAME {
             let at = offset.checked_add(bytes.len() as u64)?;
             self.allowance.take(piece.len() as u64).ok()?;
-            let read = self.file.read_at(&mut piece, at).ok()?;
+            let read = match at.checked_sub(UNPACKED_AT) {
+                Some(at) => self.unpacked_from(at).read(&mut piece).ok()?,
+                None => self.file.read_at(&mut piece, at).ok()?,
+            };
             let piece = piece[..read].split(|&byte| byte == 0).next()?;
             bytes.extend_from_slice(piece);
             if piece.len() < read {
@@ -363,6 +381,7 @@ mod tests {
             segments: Vec::new(),
             sections,
             section_names: 0,
+            unpacked: Vec::new(),
         }
     }
 

@@ -47,12 +47,17 @@ impl Symbolizer {
         };
         let path = mapped.path.to_string_lossy().into_owned();
         let allowance = self.budget.allow(pids);
+        let mut unread = None;
         let read = Elf::read(&mapped.file, &allowance).and_then(|elf| {
             let has_all = elf.has(SHT_SYMTAB)
                 && (self.sources == Sources::None || has_debug_information(&elf));
             let separate = match has_all {
                 true => None,
-                false => debug_files::find(&elf, &mapped.path, &self.debug_directories),
+                false => debug_files::find(&elf, &mapped.path, &self.debug_directories)
+                    .unwrap_or_else(|error| {
+                        unread = Some(error);
+                        None
+                    }),
             };
             let separate = separate
                 .as_ref()
@@ -61,6 +66,10 @@ impl Symbolizer {
             Ok((mapped.module.with_build_id(elf.build_id()), found))
         });
         let is_left_out = self.settle(&allowance, &path);
+        if let Some(error) = unread.filter(|_| !is_left_out) {
+            self.losses.unread_files += 1;
+            self.losses.note(&path, format!(".gnu_debugdata: {error}"));
+        }
         match read {
             Ok((module, found)) => {
                 self.images.set_module(index, Arc::new(module));

@@ -23,7 +23,7 @@ pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
     let allowance = Allowance::alone();
     let elf = Elf::read(file, &allowance)?;
     let nowhere = Path::new("/dev/null/nowhere");
-    let separate = debug_files::find(&elf, nowhere, &[nowhere.to_owned()]);
+    let separate = debug_files::find(&elf, nowhere, &[nowhere.to_owned()]).unwrap_or_default();
     let separate = separate.as_ref().map(|file| Elf::read(file, &allowance));
     let separate = separate.transpose()?;
     let found = naming::find_at_offsets(&elf, separate.as_ref(), offsets, Sources::None)?;

@@ -69,6 +69,114 @@ fn by_debug_link_in_each_place() {
     assert_eq!(Running::start(&program).names(&mut symbolizer), ["hidden"]);
 }
 
+/// Puts the symbols of `debug` into a stripped program as distributions do, with xz. The
+/// sections that the frames of a program need are among them if it has them for debuggers only.
+fn add_mini_debug_information(workshop: &Workshop, program: &Path, debug: &Path) {
+    let mini = workshop.path("mini");
+    objcopy(
+        &["--strip-debug", "--remove-section=.comment"],
+        &[debug, &mini],
+    );
+    run(Command::new("xz").arg("--force").arg(&mini));
+    let option = format!(
+        "--add-section=.gnu_debugdata={}",
+        workshop.path("mini.xz").display()
+    );
+    objcopy(&[&option], &[program]);
+}
+
+#[test]
+fn symbols_in_the_stripped_program_itself_name_what_no_debug_file_does() {
+    let workshop = Workshop::new();
+    let debug = workshop.path(BY_BUILD_ID);
+    let program = split(&workshop, &debug, BUILD_ID);
+    add_mini_debug_information(&workshop, &program, &debug);
+    let names = |directories: &[&Path]| {
+        let mut symbolizer = symbolizer(directories);
+        let names = Running::start(&program).names(&mut symbolizer);
+        (names, symbolizer.losses().clone())
+    };
+    assert_eq!(names(&[]).0, ["hidden"]);
+    // The debug file has more to say, and is preferred.
+    objcopy(&["--redefine-sym=hidden=separate"], &[&debug]);
+    assert_eq!(names(&[&workshop.path("debug")]).0, ["separate"]);
+    // As a control: what is no xz file is said and costs no other name.
+    std::fs::write(workshop.path("mini.xz"), "neither").unwrap();
+    let option = format!(
+        "--update-section=.gnu_debugdata={}",
+        workshop.path("mini.xz").display()
+    );
+    objcopy(&[&option], &[&program]);
+    let (found, losses) = names(&[]);
+    assert_eq!(found, ["[program]"]);
+    assert_eq!(losses.unread_files, 1, "{losses:?}");
+    assert!(losses.notes[0].contains(".gnu_debugdata"), "{losses:?}");
+}
+
+/// Packs a section of a file of 64 bits with zlib, as `elfcompress` does: all of its bytes are
+/// at the end of the file afterwards.
+fn pack_section(program: &Path, wanted: u32) {
+    let mut bytes = std::fs::read(program).unwrap();
+    let number = |bytes: &[u8], at: usize| {
+        u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
+    };
+    let header = number(&bytes, 40) + 64 * wanted as usize;
+    let (offset, size) = (number(&bytes, header + 24), number(&bytes, header + 32));
+    let packed = miniz_oxide::deflate::compress_to_vec_zlib(&bytes[offset..offset + size], 6);
+    let start = [1, size as u64, 8].map(u64::to_le_bytes).concat();
+    let place = [bytes.len(), start.len() + packed.len()];
+    bytes[offset..offset + size].fill(0);
+    bytes[header + 8..][..8].copy_from_slice(&(1_u64 << 11).to_le_bytes());
+    bytes[header + 24..][..16]
+        .copy_from_slice(&place.map(|n| n as u64).map(u64::to_le_bytes).concat());
+    bytes.extend(start);
+    bytes.extend(packed);
+    std::fs::write(program, bytes).unwrap();
+}
+
+#[test]
+fn symbols_and_source_lines_are_read_however_their_sections_are_packed() {
+    let workshop = Workshop::new();
+    let program = workshop.build("cc", SOURCE, "program", &["-O1", "-g"]);
+    let frame = || {
+        let mut symbolizer = symbolizer(&[]);
+        symbolizer.look_up_sources(Sources::Lines);
+        let located = Running::start(&program).locate(&mut symbolizer);
+        symbolizer.resolve(located.iter().copied());
+        let frame = symbolizer.frame(located[0]);
+        (
+            frame.name.to_string(),
+            frame.source.map(|source| source.line),
+        )
+    };
+    for packing in ["zlib-gabi", "zlib-gnu", "zstd"] {
+        objcopy(
+            &[&format!("--compress-debug-sections={packing}")],
+            &[&program],
+        );
+        assert_eq!(frame(), ("hidden".to_owned(), Some(4)), "{packing}");
+    }
+    let sections = Command::new("readelf")
+        .args(["-SW"])
+        .arg(&program)
+        .output()
+        .unwrap();
+    let sections = String::from_utf8(sections.stdout).unwrap();
+    for name in [".symtab", ".strtab"] {
+        let line = sections
+            .lines()
+            .find(|line| line.contains(&format!(" {name} ")))
+            .unwrap();
+        let number = line
+            .trim_start_matches([' ', '['])
+            .split(']')
+            .next()
+            .unwrap();
+        pack_section(&program, number.parse().unwrap());
+        assert_eq!(frame(), ("hidden".to_owned(), Some(4)), "{name}");
+    }
+}
+
 #[test]
 fn a_debug_file_of_another_build_is_not_used() {
     for build_id in ["-Wl,--build-id", "-Wl,--build-id=none"] {

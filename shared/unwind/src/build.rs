@@ -88,13 +88,11 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
         .collect();
 
     let (address, eh_frame) = eh_frame(&elf)?;
-    let debug_frame = match elf.section(".debug_frame") {
-        None => Vec::new(),
-        Some(section) => match elf.contents(".debug_frame", section) {
-            // It is for debuggers; programs run by what .eh_frame says.
-            Err(_) if !eh_frame.is_empty() => Vec::new(),
-            contents => contents?,
-        },
+    let debug_frame = match elf.debug_frame() {
+        // It is for debuggers; programs run by what .eh_frame says.
+        Err(_) if !eh_frame.is_empty() => Vec::new(),
+        Ok(None) if eh_frame.is_empty() => mini_debug_frame(&elf)?,
+        found => found?.unwrap_or_default(),
     };
     let mut eh_frame = Frames::eh_frame(&eh_frame, address);
     let mut debug_frame = Frames::debug_frame(&debug_frame);
@@ -190,6 +188,14 @@ fn linkage_tables<S: Source + ?Sized>(elf: &Elf<'_, S>) -> Vec<Ready> {
             })
         });
     lazy.into_iter().chain(direct).collect()
+}
+
+/// `.debug_frame` of the ELF file in `.gnu_debugdata`.
+fn mini_debug_frame<S: Source + ?Sized>(elf: &Elf<'_, S>) -> Result<Vec<u8>, Error> {
+    match elf.mini_debug_information()? {
+        Some(mini) => Ok(Elf::new(&mini)?.debug_frame()?.unwrap_or_default()),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// `.eh_frame` and its address.

@@ -1,19 +1,22 @@
 //! Sections by their names, and what is in them.
 
-use std::io::Result;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read, Result, Write};
 
-use super::{Elf, Fields, Section, invalid};
+use packed::Header;
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::{Elf, SHT_DYNSYM, SHT_SYMTAB, Section, UNPACKED_AT, invalid};
+
+/// Maximum bytes of a symbol table, or of its names, that are unpacked.
+const MOST_SYMBOL_BYTES: u64 = 256 << 20;
+/// Maximum bytes of the ELF file in `.gnu_debugdata`. A browser's has 30 MB.
+const MOST_MINI: u64 = 128 << 20;
 
 /// `SHF_COMPRESSED`.
 const COMPRESSED: u64 = 1 << 11;
 /// `SHT_NOBITS`: the file has no bytes for it.
 const NO_BITS: u32 = 8;
-/// `ch_type`: how it is compressed.
-const ZLIB: u32 = 1;
-const ZSTD: u32 = 2;
-/// Bytes that one packed byte becomes at most, a bound above which there is no debug
-/// information: compilers' becomes 3 to 20.
-const MOST_UNPACKED: u64 = 100;
 
 impl Elf<'_> {
     /// The section of a name, which ends in a zero byte here.
@@ -33,11 +36,36 @@ impl Elf<'_> {
             .is_ok_and(|read| read == text)
     }
 
+    /// The section of this name that has bytes in the file, which end in a zero byte, and
+    /// how it is packed: a `.debug_…` section may be there as `.zdebug_…`.
+    fn stored(&self, name: &[u8]) -> Option<(&Section, Option<Header>)> {
+        let is_stored = |section: &&Section| section.kind != NO_BITS && section.size > 0;
+        if let Some(section) = self.section(name).filter(is_stored) {
+            return Some((section, self.header(section)));
+        }
+        let packed = [
+            b".z",
+            name.strip_prefix(b".")
+                .filter(|rest| rest.starts_with(b"debug_"))?,
+        ];
+        let section = self.section(&packed.concat()).filter(is_stored)?;
+        Some((section, Some(Header::Gnu)))
+    }
+
+    /// What precedes the bytes of a section, if it is packed.
+    fn header(&self, section: &Section) -> Option<Header> {
+        let header = if self.wide {
+            Header::Elf64
+        } else {
+            Header::Elf32
+        };
+        (section.flags & COMPRESSED != 0).then_some(header)
+    }
+
     /// Whether there is a section of this name with bytes in the file; the name ends in a
     /// zero byte.
     pub(crate) fn has_contents(&self, name: &[u8]) -> bool {
-        let section = self.section(name);
-        section.is_some_and(|section| section.kind != NO_BITS && section.size > 0)
+        self.stored(name).is_some()
     }
 
     /// The bytes of a section, unpacked; none if there is none. They are taken from `room`.
@@ -45,10 +73,18 @@ impl Elf<'_> {
     /// # Errors
     /// They cannot be read, there is no room for them, or they are not what they claim.
     pub(crate) fn contents(&self, name: &[u8], room: &mut u64) -> Result<Vec<u8>> {
-        let section = match self.section(name) {
-            Some(section) if section.kind != NO_BITS => section,
-            _ => return Ok(Vec::new()),
-        };
+        match self.stored(name) {
+            Some((section, header)) => self.read_section(section, header, room),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn read_section(
+        &self,
+        section: &Section,
+        header: Option<Header>,
+        room: &mut u64,
+    ) -> Result<Vec<u8>> {
         take(room, section.size)?;
         let length = self.file.metadata()?.len();
         if section
@@ -59,30 +95,78 @@ impl Elf<'_> {
             return Err(invalid("a section beyond the end of the file"));
         }
         let bytes = self.bytes(section.offset, section.size)?;
-        if section.flags & COMPRESSED == 0 {
+        let Some(header) = header else {
             return Ok(bytes);
-        }
-        let header = if self.wide { 24 } else { 12 };
-        let (header, packed) = (bytes.split_at_checked(header))
-            .ok_or_else(|| invalid("a packed section without a header"))?;
-        let header = Fields(header);
-        let size = header.address(self.wide, (8, 4));
-        if size / MOST_UNPACKED > packed.len() as u64 {
+        };
+        let packed = packed::Section::parse(&bytes, header).map_err(cannot_unpack)?;
+        if packed.is_implausible() {
             return Err(self.allowance.refuse("a section is packed too well"));
         }
-        take(room, size)?;
-        self.allowance.take(size)?;
-        let unpacked = match header.word(0) {
-            ZLIB => miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(packed, size as usize)
-                .map_err(|_| invalid("a packed section that is not zlib's"))?,
-            ZSTD => zstd::bulk::decompress(packed, size as usize)?,
-            _ => return Err(invalid("a section packed in an unknown way")),
+        take(room, packed.size())?;
+        self.allowance.take(packed.size())?;
+        packed.unpack().map_err(cannot_unpack)
+    }
+
+    /// Unpacks symbol tables and their names, and has their sections refer to the unpacked
+    /// bytes: see [`Elf::unpacked`].
+    ///
+    /// # Errors
+    /// They cannot be read, or are not what they claim.
+    pub(super) fn unpack_symbols(&mut self) -> Result<()> {
+        for kind in [SHT_SYMTAB, SHT_DYNSYM] {
+            let table = self.sections.iter().position(|table| table.kind == kind);
+            let Some(table) = table else { continue };
+            for index in [table, self.sections[table].link as usize] {
+                let Some(section) = self.sections.get(index) else {
+                    continue;
+                };
+                let Some(header) = self.header(section) else {
+                    continue;
+                };
+                let bytes =
+                    self.read_section(section, Some(header), &mut MOST_SYMBOL_BYTES.clone())?;
+                let offset = UNPACKED_AT + self.unpacked.len() as u64;
+                self.unpacked.extend_from_slice(&bytes);
+                let section = &mut self.sections[index];
+                section.flags &= !COMPRESSED;
+                section.offset = offset;
+                section.size = bytes.len() as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// The ELF file that `.gnu_debugdata` holds, with the symbols that `.dynsym` lacks:
+    /// distributions ship stripped programs with it ("MiniDebugInfo" in gdb's manual).
+    ///
+    /// # Errors
+    /// It cannot be read or unpacked, or takes too much work.
+    pub(crate) fn mini_debug_information(&self) -> Result<Option<File>> {
+        let Some((section, None)) = self.stored(b".gnu_debugdata\0") else {
+            return Ok(None);
         };
-        match unpacked.len() as u64 == size {
-            true => Ok(unpacked),
-            false => Err(invalid("a packed section of another size than it says")),
+        let packed = self.read_section(section, None, &mut MOST_MINI.clone())?;
+        let mut file = File::from(memfd_create("symbols", MemfdFlags::CLOEXEC)?);
+        let mut reader = packed::read_xz(packed);
+        let mut piece = vec![0; 64 << 10];
+        let mut left = MOST_MINI;
+        loop {
+            let read = reader.read(&mut piece)?;
+            if read == 0 {
+                return Ok(Some(file));
+            }
+            self.allowance.take(read as u64)?;
+            take(&mut left, read as u64)?;
+            file.write_all(&piece[..read])?;
         }
     }
+}
+
+fn cannot_unpack(why: &'static str) -> Error {
+    Error::new(
+        ErrorKind::InvalidData,
+        format!("a section cannot be unpacked: {why}"),
+    )
 }
 
 fn take(room: &mut u64, size: u64) -> Result<()> {
@@ -95,8 +179,6 @@ fn take(room: &mut u64, size: u64) -> Result<()> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::io::{ErrorKind, Write};
-
     use super::*;
     use crate::budget::Allowance;
 
@@ -115,6 +197,7 @@ mod tests {
             wide: true,
             segments: Vec::new(),
             sections: vec![section, names],
+            unpacked: Vec::new(),
             section_names: 1,
         };
         question(&elf)
@@ -144,22 +227,5 @@ mod tests {
         assert_eq!(read(PROGRAM_BITS, 5, 6), Err(ErrorKind::InvalidData));
         assert_eq!(read(PROGRAM_BITS, 6, 6), Err(ErrorKind::InvalidData));
         assert_eq!(read(NO_BITS, 4, 6), Ok((Vec::new(), 6)));
-    }
-
-    #[test]
-    fn contents_are_unpacked() {
-        let text = b"text ".repeat(100);
-        let read = |kind: u32, packed: &[u8]| {
-            let header = [u64::from(kind), text.len() as u64, 1].map(u64::to_le_bytes);
-            let contents = [&header.concat(), packed].concat();
-            let section = section_of(PROGRAM_BITS, COMPRESSED, contents.len());
-            let room = &mut (1 << 20);
-            ask(section, &contents, |elf| elf.contents(b"name\0", room)).ok()
-        };
-        let zlib = miniz_oxide::deflate::compress_to_vec_zlib(&text, 6);
-        let zstd = zstd::bulk::compress(&text, 0).unwrap();
-        assert_eq!(read(ZLIB, &zlib), Some(text.clone()));
-        assert_eq!(read(ZSTD, &zstd), Some(text.clone()));
-        assert_eq!(read(3, &text), None);
     }
 }

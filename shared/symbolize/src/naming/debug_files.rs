@@ -6,6 +6,7 @@
 //! debug link beside the program and under the debug directories.
 
 use std::fs::File;
+use std::io::Result;
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -13,11 +14,22 @@ use crate::budget::Allowance;
 use crate::elf::{Elf, SHT_SYMTAB};
 use crate::process::open;
 
-/// Finds the debug file of a program that was mapped from `path`.
+/// Finds the debug file of a program that was mapped from `path`; without one, the symbols
+/// that the program itself has in `.gnu_debugdata`.
 ///
 /// A file is taken only if it is of the same build: it has the same build ID,
 /// or the checksum that the program names.
-pub(crate) fn find(elf: &Elf<'_>, path: &Path, directories: &[PathBuf]) -> Option<File> {
+///
+/// # Errors
+/// The program's `.gnu_debugdata` cannot be read or unpacked.
+pub(crate) fn find(elf: &Elf<'_>, path: &Path, directories: &[PathBuf]) -> Result<Option<File>> {
+    match find_separate(elf, path, directories) {
+        Some(file) => Ok(Some(file)),
+        None => elf.mini_debug_information(),
+    }
+}
+
+fn find_separate(elf: &Elf<'_>, path: &Path, directories: &[PathBuf]) -> Option<File> {
     let build_id = elf.build_id();
     if let Some(place) = build_id.as_deref().and_then(build_id_path) {
         let mut places = directories.iter().map(|directory| directory.join(&place));

@@ -67,7 +67,9 @@ impl Symbolizer {
             let read = Elf::read(&mapped.file, &allowance).and_then(|elf| {
                 let separate = match elf.has(SHT_SYMTAB) {
                     true => None,
-                    false => debug_files::find(&elf, &mapped.path, &self.debug_directories),
+                    // The names of functions in it say so if it cannot be read.
+                    false => debug_files::find(&elf, &mapped.path, &self.debug_directories)
+                        .unwrap_or_default(),
                 };
                 let separate = separate
                     .as_ref()

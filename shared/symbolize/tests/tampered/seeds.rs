@@ -1,5 +1,7 @@
 //! Small files to begin with, one for each path through the readers.
 
+use std::process::Command;
+
 use crate::common::Workshop;
 
 const ASSEMBLY: &str = ".text
@@ -34,10 +36,24 @@ pub(crate) fn elf() -> Vec<Vec<u8>> {
         crate::common::run(cc.arg(&source));
         std::fs::read(&path).unwrap()
     };
+    let library = build("library", &["-shared"]);
+    let run = crate::common::run;
+    run(Command::new("xz")
+        .arg("--keep")
+        .arg(workshop.path("library")));
+    let mut add = Command::new("objcopy");
+    let packed = workshop.path("library.xz").display().to_string();
+    let mini = workshop.path("mini");
+    add.args([
+        "--strip-all",
+        &format!("--add-section=.gnu_debugdata={packed}"),
+    ]);
+    run(add.arg(workshop.path("library")).arg(&mini));
     vec![
         build("static", &["-static", "-no-pie"]),
-        build("library", &["-shared"]),
+        library,
         build("stripped", &["-shared", "-s"]),
+        std::fs::read(mini).unwrap(),
     ]
 }
 

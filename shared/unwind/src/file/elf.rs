@@ -1,15 +1,18 @@
 //! Finding the parts of an ELF image (System V ABI, chapters 4 and 5), with
 //! every offset and size checked against the file.
 
-use std::{io, ops::Range};
+use std::io::{self, Read};
+use std::ops::Range;
+
+use packed::Header;
 
 use crate::{Error, Segment, Source};
 
 /// Bytes of one section that are accepted. The largest `.eh_frame` of a
 /// browser built with all debugging aids has about 60 MiB.
 const SECTION_LIMIT: u64 = 256 << 20;
-/// Bytes that are accepted for each compressed one; frame descriptions have 2 to 5.
-const UNPACKED_LIMIT: u64 = 100;
+/// Bytes of the ELF file in `.gnu_debugdata` that are accepted.
+const MINI_LIMIT: u64 = 64 << 20;
 /// Bytes of section names that are accepted; links have a few hundred.
 const NAMES_LIMIT: u64 = 1 << 20;
 /// Executable segments that are accepted; links have one or two.
@@ -25,8 +28,6 @@ const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const PF_X: u32 = 1;
 const SHT_NOBITS: u32 = 8;
 const SHF_COMPRESSED: u64 = 1 << 11;
-const COMPRESSED_HEADER_SIZE: usize = 24;
-const ELFCOMPRESS_ZLIB: u32 = 1;
 
 /// The headers of an ELF image.
 pub(crate) struct Elf<'a, S: Source + ?Sized> {
@@ -186,16 +187,38 @@ impl<'a, S: Source + ?Sized> Elf<'a, S> {
         if section.flags & SHF_COMPRESSED == 0 {
             return Ok(bytes);
         }
-        let Some((header, data)) = bytes.split_at_checked(COMPRESSED_HEADER_SIZE) else {
-            let reason = "it ends within its header";
-            return Err(Error::Compressed { what, reason });
+        unpack(what, &bytes, Header::Elf64)
+    }
+
+    /// `.debug_frame`, which may be packed as GNU tools once did it, or be in the ELF file that
+    /// `.gnu_debugdata` holds; `None` if there is none.
+    pub(crate) fn debug_frame(&self) -> Result<Option<Vec<u8>>, Error> {
+        if let Some(section) = self.section(".debug_frame") {
+            return self.contents(".debug_frame", section).map(Some);
+        }
+        let what = ".zdebug_frame";
+        let Some(section) = self.section(what) else {
+            return Ok(None);
         };
-        let header = Fields(header);
-        if header.u32(0) != ELFCOMPRESS_ZLIB {
-            let reason = "its algorithm is not zlib";
+        let bytes = self.contents(what, section)?;
+        unpack(what, &bytes, Header::Gnu).map(Some)
+    }
+
+    /// The ELF file that `.gnu_debugdata` holds; `None` if there is none.
+    pub(crate) fn mini_debug_information(&self) -> Result<Option<Vec<u8>>, Error> {
+        let what = ".gnu_debugdata";
+        let Some(section) = self.section(what) else {
+            return Ok(None);
+        };
+        let packed = self.contents(what, section)?;
+        let mut bytes = Vec::new();
+        let mut reader = packed::read_xz(packed).take(MINI_LIMIT + 1);
+        if reader.read_to_end(&mut bytes).is_err() {
+            let reason = "its data are not xz data";
             return Err(Error::Compressed { what, reason });
         }
-        inflate(what, data, header.u64(8))
+        Error::limit(what, bytes.len() as u64, MINI_LIMIT)?;
+        Ok(Some(bytes))
     }
 
     /// `.eh_frame` by way of the program header for `.eh_frame_hdr`: its
@@ -309,17 +332,15 @@ impl Section {
     }
 }
 
-/// zlib data that is to have `size` bytes when decompressed.
-fn inflate(what: &'static str, data: &[u8], size: u64) -> Result<Vec<u8>, Error> {
-    Error::limit(what, size, SECTION_LIMIT)?;
-    if size / UNPACKED_LIMIT > data.len() as u64 {
+fn unpack(what: &'static str, bytes: &[u8], header: Header) -> Result<Vec<u8>, Error> {
+    let compressed = |reason| Error::Compressed { what, reason };
+    let section = packed::Section::parse(bytes, header).map_err(compressed)?;
+    if section.is_implausible() {
         let reason = "its header gives a size to which no such section unpacks";
-        return Err(Error::Compressed { what, reason });
+        return Err(compressed(reason));
     }
-    miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(data, size as usize).map_err(|_| {
-        let reason = "its data are not zlib data of the size that its header gives";
-        Error::Compressed { what, reason }
-    })
+    Error::limit(what, section.size(), SECTION_LIMIT)?;
+    section.unpack().map_err(compressed)
 }
 
 /// Little-endian numbers at byte offsets; 0 past the end.

@@ -71,7 +71,7 @@ pub(crate) fn for_each<S: Source + ?Sized>(
 ) {
     let read = |section: &Section| {
         let small = section.size <= SYMBOLS_LIMIT;
-        small.then(|| elf.read("symbols", section.offset, section.size).ok())?
+        small.then(|| elf.contents("symbols", section).ok())?
     };
     let table = read(section).unwrap_or_default();
     let names = elf.sections().get(section.link as usize).and_then(read);
