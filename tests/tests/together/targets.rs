@@ -129,7 +129,10 @@ fn a_process_whose_leader_has_ended_is_shown_as_any_other() {
     let wallclock = Tool::new("wallclock").pid(workload.pid()).args("-d 0.5");
     let report = wallclock.run().succeeded().stdout;
     let command_line = format!("left_by_leader {path}");
-    assert!(String::from_utf8_lossy(&report).contains(&command_line), "{report:?}");
+    assert!(
+        String::from_utf8_lossy(&report).contains(&command_line),
+        "{report:?}"
+    );
 }
 
 #[test]
