@@ -110,7 +110,7 @@ fn a_process_whose_leader_has_ended_is_shown_as_any_other() {
         sleep(Duration::from_millis(1));
     }
     let tool = Tool::new("offcputime").pid(workload.pid());
-    let finished = tool.args("-U --reasons --duration 1").run().succeeded();
+    let finished = tool.args("--reasons --duration 1").run().succeeded();
     let folded = Folded::parse(&finished.stdout);
     let sleeper = folded.only(|line| line.comm == "sleeper");
     let [asleep] = &sleeper.lines[..] else {
@@ -123,11 +123,14 @@ fn a_process_whose_leader_has_ended_is_shown_as_any_other() {
     );
     UserStacks::read(&finished.stderr).assert_reached(1000);
     let object = format!("pipe, read, {path}");
-    let reads = folded.only(|line| line.comm == "reader" && line.leaf().contains(&object));
+    let reads = folded.only(|line| line.frames.iter().any(|frame| frame.contains(&object)));
     assert!(reads.total() > 500_000, "{folded}");
 
-    let wallclock = Tool::new("wallclock").pid(workload.pid()).args("-d 0.5");
+    let wallclock = Tool::new("wallclock")
+        .arg(workload.pid().to_string())
+        .args("-d 0.5");
     let report = wallclock.run().succeeded().stdout;
+    let report = String::from_utf8(report).unwrap();
     let command_line = format!("left_by_leader {path}");
     assert!(
         String::from_utf8_lossy(&report).contains(&command_line),
