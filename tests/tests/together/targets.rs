@@ -132,10 +132,7 @@ fn a_process_whose_leader_has_ended_is_shown_as_any_other() {
     let report = wallclock.run().succeeded().stdout;
     let report = String::from_utf8(report).unwrap();
     let command_line = format!("left_by_leader {path}");
-    assert!(
-        String::from_utf8_lossy(&report).contains(&command_line),
-        "{report:?}"
-    );
+    assert!(report.contains(&command_line), "{report}");
 }
 
 #[test]

@@ -276,7 +276,7 @@ fn remedy(error: &io::Error) -> &'static str {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::{MetadataExt, chown, lchown, symlink};

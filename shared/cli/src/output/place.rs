@@ -6,7 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -196,5 +196,5 @@ fn foreign(what: &str, found: &Stat) -> io::Error {
         "there is {what} of another user, whose ID is {}",
         found.st_uid
     );
-    io::Error::new(ErrorKind::Other, text)
+    io::Error::other(text)
 }
