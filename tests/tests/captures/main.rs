@@ -1,6 +1,11 @@
 //! Captures that somebody made to do harm: every command ends on them within stated bounds of
 //! memory and time.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr
+)]
 
 mod bombs;
 mod every_command;

@@ -104,7 +104,7 @@ fn a_process_whose_leader_has_ended_is_shown_as_any_other() {
     let _turn = Turn::share();
     let folder = scratch();
     let path = folder.path().join("fifo").display().to_string();
-    let workload = Workload::start("left_by_leader", &[path.clone()]);
+    let workload = Workload::start("left_by_leader", std::slice::from_ref(&path));
     let stat = format!("/proc/{}/stat", workload.pid());
     while !std::fs::read_to_string(&stat).unwrap().contains(") Z ") {
         sleep(Duration::from_millis(1));
