@@ -12,11 +12,11 @@ mod process_handle;
 mod units;
 mod watch;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use bpf::types::{ProgramName, ThreadIds};
 use libbpf_rs::{Link, MapCore, MapFlags};
+use process::{is_alive, living_thread};
 use symbolize::Process;
 
 use crate::error::Context;
@@ -263,28 +263,11 @@ fn living_threads(object: &LoadedObject) -> Result<Vec<ThreadIds>> {
 }
 
 fn process_lives(pid: u32) -> bool {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return false;
-    };
-    threads.flatten().any(|thread| is_alive(&thread.path()))
+    living_thread(pid).is_some()
 }
 
 fn thread_lives(tid: u32) -> bool {
     is_alive(Path::new(&format!("/proc/{tid}/task/{tid}")))
-}
-
-/// Whether the thread with this folder in /proc exists and is no zombie: the
-/// state follows the name, which ends at the last `)`.
-fn is_alive(folder: &Path) -> bool {
-    // Not text: the name is any bytes.
-    fs::read(folder.join("stat"))
-        .ok()
-        .and_then(|stat| {
-            let stat = String::from_utf8_lossy(&stat);
-            stat.rsplit_once(") ")
-                .map(|(_, rest)| !rest.starts_with(['Z', 'X']))
-        })
-        .unwrap_or(false)
 }
 
 #[cfg(test)]

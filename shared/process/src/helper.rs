@@ -1,6 +1,6 @@
 //! The helper process and what is said over its socket.
 //!
-//! A request is three words: process, address, length. A request with a descriptor reads
+//! A request is three words: thread, address, length. A request with a descriptor reads
 //! that file instead of memory. The answer is the number of bytes, then the bytes.
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -36,7 +36,7 @@ pub(crate) struct Helper {
 /// What a helper reads.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
-    Memory { pid: u32, address: u64 },
+    Memory { tid: u32, address: u64 },
     File(BorrowedFd<'a>),
 }
 
@@ -98,12 +98,12 @@ impl Helper {
     }
 
     fn send(&self, source: Source<'_>, length: usize) -> io::Result<()> {
-        let (pid, address, file) = match source {
-            Source::Memory { pid, address } => (pid, address, None),
+        let (tid, address, file) = match source {
+            Source::Memory { tid, address } => (tid, address, None),
             Source::File(file) => (0, 0, Some(file)),
         };
         let mut request = [0; REQUEST];
-        let words = [u64::from(pid), address, length as u64];
+        let words = [u64::from(tid), address, length as u64];
         for (bytes, word) in request.chunks_exact_mut(8).zip(words) {
             bytes.copy_from_slice(&word.to_ne_bytes());
         }
@@ -211,9 +211,9 @@ fn read_file(file: BorrowedFd<'_>, buffer: &mut [u8]) -> usize {
     count
 }
 
-/// Reads memory of process `pid` up to the first page that cannot be read; returns the
+/// Reads memory of thread `tid` up to the first page that cannot be read; returns the
 /// number of bytes.
-fn read_memory(pid: u64, address: u64, buffer: &mut [u8]) -> usize {
+fn read_memory(tid: u64, address: u64, buffer: &mut [u8]) -> usize {
     let empty = libc::iovec {
         iov_base: std::ptr::null_mut(),
         iov_len: 0,
@@ -240,10 +240,10 @@ fn read_memory(pid: u64, address: u64, buffer: &mut [u8]) -> usize {
         iov_base: buffer.as_mut_ptr().cast(),
         iov_len: covered,
     };
-    let Ok(pid) = i32::try_from(pid) else {
+    let Ok(tid) = i32::try_from(tid) else {
         return 0;
     };
     // SAFETY: `local` is `buffer`; the kernel checks the addresses of the other process.
-    let read = unsafe { libc::process_vm_readv(pid, &local, 1, pages.as_ptr(), used, 0) };
+    let read = unsafe { libc::process_vm_readv(tid, &local, 1, pages.as_ptr(), used, 0) };
     usize::try_from(read).unwrap_or(0)
 }

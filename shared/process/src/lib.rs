@@ -8,6 +8,8 @@
 mod helper;
 mod memory;
 mod reads;
+mod threads;
 
 pub use memory::ProcessMemory;
 pub use reads::{count_unanswered, read_command_line, start_helper};
+pub use threads::{is_alive, living_folder, living_thread};

@@ -1,7 +1,10 @@
 //! The memory of one process, word by word or in pieces.
 
+use std::cell::Cell;
+
 use crate::helper::MOST_BYTES;
 use crate::reads::read_memory;
+use crate::threads::living_thread;
 
 /// The smallest page size of any supported processor.
 const PAGE: u64 = 4096;
@@ -12,6 +15,8 @@ const PIECE: usize = 4 * PAGE as usize;
 /// the thread in question did not run meanwhile.
 pub struct ProcessMemory {
     pid: u32,
+    /// A thread of it that had not ended when memory was last read through it.
+    tid: Cell<u32>,
     /// Address of `piece`, a page's start; `u64::MAX` before the first read.
     start: u64,
     piece: Vec<u8>,
@@ -23,6 +28,7 @@ impl ProcessMemory {
     pub fn new(pid: u32) -> ProcessMemory {
         ProcessMemory {
             pid,
+            tid: Cell::new(pid),
             start: u64::MAX,
             piece: Vec::new(),
         }
@@ -43,7 +49,7 @@ impl ProcessMemory {
             let Some(address) = start.checked_add(count as u64) else {
                 break;
             };
-            let read = read_memory(self.pid, address, piece);
+            let read = read(self.pid, &self.tid, address, piece);
             count += read;
             if read < piece.len() {
                 break;
@@ -62,7 +68,7 @@ impl ProcessMemory {
             }
             self.start = page;
             self.piece.resize(PIECE, 0);
-            let count = read_memory(self.pid, page, &mut self.piece);
+            let count = read(self.pid, &self.tid, page, &mut self.piece);
             self.piece.truncate(count);
             self.cached_word(address)
         })
@@ -72,6 +78,21 @@ impl ProcessMemory {
         let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
         let bytes = self.piece.get(offset..offset.checked_add(8)?)?;
         Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+    }
+}
+
+/// Reads through the thread `tid`, or another one if that has ended, which has no memory.
+fn read(pid: u32, tid: &Cell<u32>, address: u64, buffer: &mut [u8]) -> usize {
+    let count = read_memory(pid, tid.get(), address, buffer);
+    if count > 0 || buffer.is_empty() {
+        return count;
+    }
+    match living_thread(pid) {
+        Some(living) if living != tid.get() => {
+            tid.set(living);
+            read_memory(pid, living, address, buffer)
+        }
+        _ => 0,
     }
 }
 

@@ -60,10 +60,10 @@ pub fn read_command_line(pid: u32, file: &File) -> io::Result<Vec<u8>> {
     Ok(words)
 }
 
-/// Reads memory of process `pid` up to the first page that cannot be read; returns the number
-/// of bytes.
-pub(crate) fn read_memory(pid: u32, address: u64, buffer: &mut [u8]) -> usize {
-    let source = Source::Memory { pid, address };
+/// Reads memory of process `pid` through its thread `tid` up to the first page that cannot be
+/// read; returns the number of bytes.
+pub(crate) fn read_memory(pid: u32, tid: u32, address: u64, buffer: &mut [u8]) -> usize {
+    let source = Source::Memory { tid, address };
     READS.lock().read(pid, source, buffer).unwrap_or(0)
 }
 

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use systemscope_tests::printed::refusal::FOLDING;
 use systemscope_tests::printed::samples::Sampled;
+use systemscope_tests::printed::user_stacks::starts_a_thread;
 use systemscope_tests::programs::simple::known;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::account::threads_of;
 use systemscope_tests::{
-    Line, Running, Tool, Turn, Watch, Workload, WorkloadBuilder, cpus_online, now_ns,
+    Folded, Line, Running, Tool, Turn, UserStacks, Watch, Workload, WorkloadBuilder, cpus_online,
+    now_ns,
 };
 
 #[test]
@@ -92,6 +94,45 @@ ctypes.CDLL(None).pthread_exit(0)
         .map(|line| line.thread.unwrap().0)
         .collect();
     assert_eq!(pids, HashSet::from([python.pid()]), "{folded}");
+}
+
+/// The memory, the files and the command line of a process are there as long as one of its
+/// threads is, though `/proc` shows none under the leader's ID. One thread sleeps from before
+/// the window until after it.
+#[test]
+fn a_process_whose_leader_has_ended_is_shown_as_any_other() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    let path = folder.path().join("fifo").display().to_string();
+    let workload = Workload::start("left_by_leader", &[path.clone()]);
+    let stat = format!("/proc/{}/stat", workload.pid());
+    while !std::fs::read_to_string(&stat).unwrap().contains(") Z ") {
+        sleep(Duration::from_millis(1));
+    }
+    let tool = Tool::new("offcputime").pid(workload.pid());
+    let finished = tool.args("--reasons --duration 1").run().succeeded();
+    let folded = Folded::parse(&finished.stdout);
+    let sleeper = folded.only(|line| line.comm == "sleeper");
+    let [asleep] = &sleeper.lines[..] else {
+        panic!("{folded}");
+    };
+    assert!(starts_a_thread(asleep), "{asleep:?}");
+    assert!(
+        asleep.has("outer_sleep") && asleep.has("inner_sleep"),
+        "{asleep:?}"
+    );
+    UserStacks::read(&finished.stderr).assert_reached(1000);
+    let object = format!("pipe, read, {path}");
+    let reads = folded.only(|line| line.frames.iter().any(|frame| frame.contains(&object)));
+    assert!(reads.total() > 500_000, "{folded}");
+
+    let wallclock = Tool::new("wallclock")
+        .arg(workload.pid().to_string())
+        .args("-d 0.5");
+    let report = wallclock.run().succeeded().stdout;
+    let report = String::from_utf8(report).unwrap();
+    let command_line = format!("left_by_leader {path}");
+    assert!(report.contains(&command_line), "{report}");
 }
 
 #[test]

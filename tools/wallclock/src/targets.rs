@@ -101,7 +101,7 @@ impl Targets {
 /// Returns a process's command line on one line, cut after 64 KiB; its name in brackets where it
 /// has none, as `ps` shows kernel threads.
 pub(crate) fn command_line_of(pid: u32) -> String {
-    let arguments = File::open(format!("/proc/{pid}/cmdline"))
+    let arguments = File::open(format!("{}/cmdline", process::living_folder(pid)))
         .and_then(|file| process::read_command_line(pid, &file))
         .unwrap_or_default();
     let text = String::from_utf8_lossy(&arguments)

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use bpf::types::ObjectEvent;
+use process::living_folder;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, major, minor, openat, readlinkat};
 
 use super::name as last_name;
@@ -50,7 +51,7 @@ pub(super) fn anonymous(event: &ObjectEvent) -> String {
 
 /// The path of a file by whichever descriptor the process has it open.
 fn some_path(event: &ObjectEvent) -> Option<String> {
-    let folder = std::fs::read_dir(format!("/proc/{}/fd", event.pid)).ok()?;
+    let folder = std::fs::read_dir(format!("{}/fd", living_folder(event.pid))).ok()?;
     let descriptors = folder.take(MOST_DESCRIPTORS).flatten();
     let mut paths = descriptors.filter_map(|fd| path(event, fd.file_name().to_str()?));
     paths.next()
@@ -58,7 +59,7 @@ fn some_path(event: &ObjectEvent) -> Option<String> {
 
 /// The path of a file by a descriptor of the process.
 fn path(event: &ObjectEvent, fd: &str) -> Option<String> {
-    let link = format!("/proc/{}/fd/{fd}", event.pid);
+    let link = format!("{}/fd/{fd}", living_folder(event.pid));
     // It is not opened, and nobody is asked: what is got is a handle of this very file.
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let file: OwnedFd = openat(CWD, link, flags, Mode::empty()).ok()?;
@@ -72,7 +73,7 @@ fn path(event: &ObjectEvent, fd: &str) -> Option<String> {
 
 /// The path of a file that the process has mapped.
 fn mapped_path(event: &ObjectEvent) -> Option<String> {
-    let maps = File::open(format!("/proc/{}/maps", event.pid)).ok()?;
+    let maps = File::open(format!("{}/maps", living_folder(event.pid))).ok()?;
     let (major, minor) = device(event);
     // proc_pid_maps(5): what is before the path ends in the device and the inode.
     let place = format!(" {major:02x}:{minor:02x} {} ", event.inode);

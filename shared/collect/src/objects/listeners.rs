@@ -53,7 +53,8 @@ impl Listeners {
 
 /// The ports of listening sockets in the network namespace of a process.
 fn ports(pid: u32) -> HashSet<u16> {
-    let lists = ["tcp", "tcp6"].map(|name| format!("/proc/{pid}/net/{name}"));
+    let folder = process::living_folder(pid);
+    let lists = ["tcp", "tcp6"].map(|name| format!("{folder}/net/{name}"));
     let lists = lists.iter().filter_map(|path| File::open(path).ok());
     lists.flat_map(listed).collect()
 }

@@ -167,9 +167,13 @@ fn look(pid: u32) -> io::Result<profile::Process> {
     let folder = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty())?;
     let (parent, start_ticks) = parse_stat(&text(&folder, "stat")?)
         .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-    let executable = readlinkat(&folder, "exe", Vec::new());
+    let living = process::living_thread(pid).filter(|tid| *tid != pid);
+    let living = living.map(|tid| openat(CWD, format!("/proc/{tid}"), flags, Mode::empty()));
+    let living = living.transpose()?;
+    let living = living.as_ref().unwrap_or(&folder);
+    let executable = readlinkat(living, "exe", Vec::new());
     let executable = executable.map(|path| path.to_string_lossy().into_owned());
-    let command_line = open(&folder, "cmdline")
+    let command_line = open(living, "cmdline")
         .and_then(|file| process::read_command_line(pid, &file))
         .unwrap_or_default();
     let cgroup = text(&folder, "cgroup").unwrap_or_default();

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::{is_alive, process_lives};
+use process::living_thread;
 
 /// What a process is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,12 +47,10 @@ impl ProcessNames {
 
     fn read(pid: u32, folder: &Path) -> Option<ProcessNames> {
         // One that has ended and waits for its parent has a name still.
-        if !is_alive(folder) && !process_lives(pid) {
-            return None;
-        }
+        let living = living_thread(pid)?;
         let comm = fs::read(folder.join("comm")).ok()?;
         let comm = String::from_utf8_lossy(&comm);
-        let executable = fs::read_link(folder.join("exe")).ok();
+        let executable = fs::read_link(format!("/proc/{living}/exe")).ok();
         let executable = executable.and_then(|path| {
             let name = path.file_name()?.to_string_lossy().into_owned();
             Some(

@@ -5,21 +5,21 @@
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags, RawDir};
+use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::process::maps::{self, Entry};
 use crate::process::open;
 
-/// Threads tried in place of a main thread that has exited.
-const MOST_THREADS: usize = 64;
-
 /// A process's folder under `/proc`.
 pub(crate) struct Proc {
     folder: OwnedFd,
+    /// The folder of another thread where the main thread has exited, whose own has neither
+    /// mappings nor a root then.
+    living: Option<OwnedFd>,
 }
 
 /// Who a process is, from its `status`.
@@ -35,20 +35,24 @@ impl Proc {
     /// Opens the folder of a process, by its PID in our namespace.
     pub(crate) fn open(pid: u32) -> Result<Self> {
         let folder = open::directory(CWD, format!("/proc/{pid}"))?;
-        Ok(Self { folder })
+        let living = ::process::living_thread(pid).filter(|tid| *tid != pid);
+        let living = living.map(|tid| open::directory(CWD, format!("/proc/{tid}")));
+        Ok(Self {
+            folder,
+            living: living.transpose()?,
+        })
     }
 
-    /// Opens one file of the folder.
-    fn file(&self, name: &str) -> Result<File> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.folder, name, flags, Mode::empty())?;
-        Ok(File::from(file))
+    /// The folder of a thread that has not exited.
+    fn living(&self) -> BorrowedFd<'_> {
+        self.living.as_ref().unwrap_or(&self.folder).as_fd()
     }
 
     /// Reads the start of one file of the folder.
     fn text(&self, name: &str) -> Result<String> {
         let mut text = Vec::new();
-        self.file(name)?.take(64 << 10).read_to_end(&mut text)?;
+        let file = file(self.folder.as_fd(), name)?;
+        file.take(64 << 10).read_to_end(&mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
@@ -65,7 +69,7 @@ impl Proc {
 
     /// The process's root directory.
     pub(crate) fn root(&self) -> Result<OwnedFd> {
-        open::directory(self.folder.as_fd(), "root")
+        open::directory(self.living(), "root")
     }
 
     /// Opens the file behind a mapping, whatever its path leads to by now.
@@ -75,7 +79,7 @@ impl Proc {
     /// `NotFound`.
     pub(crate) fn mapped(&self, entry: &Entry) -> Result<(File, rustix::fs::Stat)> {
         let link = format!("map_files/{:x}-{:x}", entry.start, entry.end);
-        let refused = match open::regular(self.folder.as_fd(), link) {
+        let refused = match open::regular(self.living(), link) {
             Ok(opened) => return Ok(opened),
             Err(error) => error,
         };
@@ -94,42 +98,20 @@ impl Proc {
         Ok((file, stat))
     }
 
-    /// The executable mappings, and the folder to open their files through.
-    ///
-    /// That is another thread's if the main thread has exited, since its own
-    /// has no mappings then.
+    /// The executable mappings.
     ///
     /// # Errors
     /// If the process is gone or may not be looked into.
-    pub(crate) fn mappings(self) -> Result<(Self, Vec<Entry>)> {
-        if let Some(entries) = maps::executable(self.file("maps")?)? {
-            return Ok((self, entries));
-        }
-        for thread in self.threads()? {
-            let Ok(thread) = Self::open(thread) else {
-                continue;
-            };
-            if let Ok(Some(entries)) = thread.file("maps").and_then(maps::executable) {
-                return Ok((thread, entries));
-            }
-        }
-        Err(Error::new(ErrorKind::NotFound, "the process has exited"))
+    pub(crate) fn mappings(&self) -> Result<Vec<Entry>> {
+        let entries = maps::executable(file(self.living(), "maps")?)?;
+        entries.ok_or_else(|| Error::new(ErrorKind::NotFound, "the process has exited"))
     }
+}
 
-    fn threads(&self) -> Result<Vec<u32>> {
-        let folder = self.file("task")?;
-        let mut buffer = Vec::with_capacity(4096);
-        let mut entries = RawDir::new(folder, buffer.spare_capacity_mut());
-        let mut threads = Vec::new();
-        while let Some(entry) = entries.next() {
-            let entry = entry?;
-            threads.extend(entry.file_name().to_str().ok().and_then(number));
-            if threads.len() == MOST_THREADS {
-                break;
-            }
-        }
-        Ok(threads)
-    }
+/// Opens one file of a folder.
+fn file(folder: BorrowedFd<'_>, name: &str) -> Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(folder, name, flags, Mode::empty())?.into())
 }
 
 fn number(text: &str) -> Option<u32> {
@@ -170,7 +152,8 @@ mod tests {
 
     #[test]
     fn a_path_serves_where_there_is_no_link_if_it_leads_to_the_same_file() {
-        let (proc, entries) = Proc::open(std::process::id()).unwrap().mappings().unwrap();
+        let proc = Proc::open(std::process::id()).unwrap();
+        let entries = proc.mappings().unwrap();
         let own = rustix::fs::stat("/proc/self/exe").unwrap();
         let is_own = |entry: &&Entry| (entry.device, entry.inode) == (own.st_dev, own.st_ino);
         let entry = |inode| Entry {

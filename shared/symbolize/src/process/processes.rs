@@ -71,7 +71,7 @@ impl Processes {
         let payable = before.map(|known| known.again_at);
         let read = Proc::open(process.pid).and_then(|proc| {
             let started = proc.started()?;
-            let (proc, entries) = proc.mappings()?;
+            let entries = proc.mappings()?;
             Ok((proc, started, entries))
         });
         let now = Instant::now();
