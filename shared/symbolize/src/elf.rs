@@ -12,6 +12,7 @@ pub(crate) use links::find_build_id;
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use crate::budget::Allowance;
@@ -53,6 +54,51 @@ struct Section {
     offset: u64,
     size: u64,
     link: u32,
+}
+
+/// How a file is loaded: which address each offset gets.
+pub(crate) struct CodePlaces(Vec<Segment>);
+
+impl CodePlaces {
+    /// The addresses at which the file may have been loaded if an offset in it is mapped at an
+    /// address: how much is added to the virtual addresses. Segments may share a page of the
+    /// file.
+    pub(crate) fn biases(&self, offset: u64, start: u64) -> impl Iterator<Item = u64> {
+        self.0.iter().filter_map(move |segment| {
+            let (file, address) = segment.pages();
+            let into = offset
+                .checked_sub(file.start)
+                .filter(|_| offset < file.end)?;
+            Some(start.wrapping_sub(address.wrapping_add(into)))
+        })
+    }
+
+    /// The offset of the code that is at all of these virtual addresses, if the file has it.
+    pub(crate) fn code_offset(&self, addresses: Range<u64>) -> Option<u64> {
+        let code = self.0.iter().filter(|segment| segment.flags & PF_X != 0);
+        code.filter(|_| addresses.start < addresses.end)
+            .find_map(|segment| {
+                let (file, address) = segment.pages();
+                let into = addresses.start.checked_sub(address)?;
+                let end = addresses.end.checked_sub(address)?;
+                (end <= file.end - file.start).then(|| file.start.checked_add(into))?
+            })
+    }
+}
+
+impl Segment {
+    /// The pages of the file that it takes, and the virtual address of the first.
+    fn pages(&self) -> (Range<u64>, u64) {
+        const PAGE: u64 = 4096;
+        let before = self.offset % PAGE;
+        let start = self.offset - before;
+        let size = self
+            .size
+            .saturating_add(before)
+            .checked_next_multiple_of(PAGE);
+        let end = start.saturating_add(size.unwrap_or(0));
+        (start..end, self.address.wrapping_sub(before))
+    }
 }
 
 /// A symbol table entry, its name still unread.
@@ -122,6 +168,20 @@ impl<'f> Elf<'f> {
     /// # Errors
     /// If the file cannot be read, or is not a little-endian ELF file.
     pub(crate) fn read(file: &'f File, allowance: &'f Allowance) -> Result<Self> {
+        let (mut elf, header) = Self::read_loaded(file, allowance)?;
+        let (wide, counts) = if elf.wide { (true, 56) } else { (false, 44) };
+        let header = Fields(&header);
+        // A file without section headers has no symbols, but is no less valid.
+        let sections = header.address(wide, (40, 32));
+        if sections != 0 {
+            elf.read_sections(sections, header.half(counts + 4).into())?;
+            elf.unpack_symbols()?;
+        }
+        Ok(elf)
+    }
+
+    /// Reads what says how the file is loaded, and returns the first header, too.
+    fn read_loaded(file: &'f File, allowance: &'f Allowance) -> Result<(Self, [u8; 64])> {
         allowance.take(0)?;
         let mut header = [0; 64];
         file.read_exact_at(&mut header[..52], 0)?;
@@ -132,7 +192,7 @@ impl<'f> Elf<'f> {
         if wide {
             file.read_exact_at(&mut header, 0)?;
         }
-        let header = Fields(&header);
+        let fields = Fields(&header);
         let counts = if wide { 56 } else { 44 };
         let mut elf = Self {
             file,
@@ -140,18 +200,25 @@ impl<'f> Elf<'f> {
             wide,
             segments: Vec::new(),
             sections: Vec::new(),
-            section_names: header.half(counts + 6).into(),
+            section_names: fields.half(counts + 6).into(),
             unpacked: Vec::new(),
         };
-        let segments = u64::from(header.half(counts)).min(MOST_SEGMENTS);
-        elf.read_segments(header.address(wide, (32, 28)), segments)?;
-        // A file without section headers has no symbols, but is no less valid.
-        let sections = header.address(wide, (40, 32));
-        if sections != 0 {
-            elf.read_sections(sections, header.half(counts + 4).into())?;
-            elf.unpack_symbols()?;
-        }
-        Ok(elf)
+        let segments = u64::from(fields.half(counts)).min(MOST_SEGMENTS);
+        elf.read_segments(fields.address(wide, (32, 28)), segments)?;
+        Ok((elf, header))
+    }
+
+    /// Reads which of its code a file has mapped where. See [`CodePlaces`].
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is not a little-endian ELF file.
+    pub(crate) fn code_places(file: &File) -> Result<CodePlaces> {
+        let allowance = Allowance::alone();
+        let (elf, _) = Elf::read_loaded(file, &allowance)?;
+        let loaded = elf.segments.into_iter();
+        Ok(CodePlaces(
+            loaded.filter(|segment| segment.kind == PT_LOAD).collect(),
+        ))
     }
 
     /// Reads `size` bytes, of which the caller has made sure that there is memory for them.

@@ -1,5 +1,6 @@
 //! What processes map, and the files behind it.
 
+pub(crate) mod copies;
 pub(crate) mod images;
 pub(crate) mod maps;
 pub(crate) mod open;

@@ -17,8 +17,8 @@ const LARGEST: u64 = 1 << 20;
 /// # Errors
 /// If this process has none, or cannot read itself.
 pub(crate) fn image() -> Result<File> {
-    let entries = maps::executable(File::open("/proc/self/maps")?)?.unwrap_or_default();
-    let vdso = entries.iter().find(|entry| entry.path == b"[vdso]");
+    let maps = maps::executable(File::open("/proc/self/maps")?)?.unwrap_or_default();
+    let vdso = maps.code.iter().find(|entry| entry.path == b"[vdso]");
     let vdso = vdso.ok_or_else(|| Error::new(ErrorKind::NotFound, "no vDSO"))?;
     let mut image = vec![0; (vdso.end - vdso.start).min(LARGEST) as usize];
     File::open("/proc/self/mem")?.read_exact_at(&mut image, vdso.start)?;

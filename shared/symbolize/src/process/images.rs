@@ -234,7 +234,11 @@ mod tests {
     fn what_cannot_be_opened_is_counted() {
         let proc = Proc::open(std::process::id()).unwrap();
         let own = || {
-            let entries = Proc::open(std::process::id()).unwrap().mappings().unwrap();
+            let entries = Proc::open(std::process::id())
+                .unwrap()
+                .mappings()
+                .unwrap()
+                .code;
             let file = |entry: &Entry| entry.path.starts_with(b"/");
             entries.into_iter().find(file).unwrap()
         };

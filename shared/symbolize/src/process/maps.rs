@@ -1,4 +1,5 @@
-//! `/proc/PID/maps`: the executable mappings of a process.
+//! `/proc/PID/maps`: the executable mappings of a process, and what lies around those that
+//! are of no file.
 //!
 //! The format is in proc_pid_maps(5).
 
@@ -13,8 +14,18 @@ const LONGEST_LINE: usize = 17 << 10;
 /// Reading stops here, however many mappings the process has made.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// One executable mapping.
-#[derive(Debug, PartialEq, Eq)]
+/// The executable mappings of a process.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Maps {
+    /// In ascending order.
+    pub(crate) code: Vec<Entry>,
+    /// Mappings of files, executable or not, that are the last before and the first after code
+    /// that is in no file; in ascending order.
+    pub(crate) around: Vec<Entry>,
+}
+
+/// One mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// First address.
     pub(crate) start: u64,
@@ -31,30 +42,62 @@ pub(crate) struct Entry {
     pub(crate) path: Vec<u8>,
 }
 
-/// Reads the executable mappings in ascending order.
+/// Reads the executable mappings.
 ///
 /// `None` when there are no mappings at all, as of a process that is exiting.
-pub(crate) fn executable(reader: impl Read) -> Result<Option<Vec<Entry>>> {
-    let mut entries = Vec::new();
+pub(crate) fn executable(reader: impl Read) -> Result<Option<Maps>> {
+    let mut maps = Maps::default();
     let mut empty = true;
+    // The last mapping of a file, and whether the next one comes after code in no file.
+    let mut last_file = Vec::new();
+    let mut is_next_wanted = false;
     for_each_line(reader, LONGEST_LINE, MOST_BYTES, |line| {
         empty = false;
-        if entries.len() < MOST_ENTRIES {
-            entries.extend(parse(line));
+        if maps.code.len() >= MOST_ENTRIES {
+            return;
         }
+        let entry = parse(line, true);
+        if line.contains(&b'/') && !entry.as_ref().is_some_and(Entry::is_memory) {
+            if is_next_wanted {
+                maps.around.extend(parse(line, false));
+            }
+            is_next_wanted = false;
+            last_file.clear();
+            last_file.extend_from_slice(line);
+        } else if entry.as_ref().is_some_and(Entry::is_memory) && !is_next_wanted {
+            maps.around.extend(parse(&last_file, false));
+            is_next_wanted = true;
+        }
+        maps.code.extend(entry);
     })?;
     // The kernel writes them in order, but a page at a time: what is unmapped
     // and mapped meanwhile may come twice.
-    entries.sort_by_key(|entry| entry.start);
-    entries.dedup_by_key(|entry| entry.start);
-    Ok((!empty).then_some(entries))
+    for entries in [&mut maps.code, &mut maps.around] {
+        entries.sort_by_key(|entry| entry.start);
+        entries.dedup_by_key(|entry| entry.start);
+    }
+    Ok((!empty).then_some(maps))
 }
 
-/// Reads one line; `None` if it is not an executable mapping.
-fn parse(line: &[u8]) -> Option<Entry> {
+impl Entry {
+    /// Whether it is memory, with or without a name, and no file.
+    pub(crate) fn is_memory(&self) -> bool {
+        let memory = [&b"[anon"[..], b"/memfd:", b"/anon_hugepage"];
+        self.path.is_empty() || memory.iter().any(|prefix| self.path.starts_with(prefix))
+    }
+
+    /// Whether both are mappings of one file.
+    pub(crate) fn has_file_of(&self, other: &Entry) -> bool {
+        let file = |entry: &Entry| (entry.device, entry.inode);
+        file(self) == file(other) && self.path == other.path
+    }
+}
+
+/// Reads one line; `None` if it is no mapping, or not executable and that is asked for.
+fn parse(line: &[u8], is_code: bool) -> Option<Entry> {
     let mut fields = line.splitn(6, |&byte| byte == b' ');
     let (start, end) = split(fields.next()?, b'-')?;
-    if fields.next()?.get(2) != Some(&b'x') {
+    if fields.next()?.get(2) != Some(&b'x') && is_code {
         return None;
     }
     let offset = hexadecimal(fields.next()?)?;
@@ -106,7 +149,12 @@ mod tests {
 7fe608700000-7fe608701000 rwxp 00000000 00:00 0 \n\
 7fe608745000-7fe608747000 r-xp 00000000 00:00 0                          [vdso]\n\
 7fe608800000-7fe608801000 r-xs 00000000 00:01 1030                       /a b\\012c (deleted)\n";
-        let entries = executable(&text[..]).unwrap().unwrap();
+        let Maps {
+            code: entries,
+            around,
+        } = executable(&text[..]).unwrap().unwrap();
+        let around: Vec<_> = around.iter().map(|entry| entry.start).collect();
+        assert_eq!(around, [0x7fe608552000, 0x7fe608800000]);
         assert_eq!(entries.len(), 4);
         assert_eq!(
             entries[0],
@@ -137,7 +185,7 @@ mod tests {
         ] {
             assert_eq!(
                 executable(format!("{garbage}\n").as_bytes()).unwrap(),
-                Some(vec![])
+                Some(Maps::default())
             );
         }
         assert_eq!(executable(&b""[..]).unwrap(), None);
@@ -147,7 +195,7 @@ mod tests {
     fn mappings_are_bounded() {
         let line = |at: usize| format!("{at:x}-{:x} r-xp 0 0:0 0\n", at + 1);
         let text: String = (0..MOST_ENTRIES + 2).map(line).collect();
-        let entries = executable(text.as_bytes()).unwrap().unwrap();
-        assert_eq!(entries.len(), MOST_ENTRIES);
+        let maps = executable(text.as_bytes()).unwrap().unwrap();
+        assert_eq!(maps.code.len(), MOST_ENTRIES);
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags};
 
-use crate::process::maps::{self, Entry};
+use crate::process::maps::{self, Entry, Maps};
 use crate::process::open;
 
 /// A process's folder under `/proc`.
@@ -102,9 +102,9 @@ impl Proc {
     ///
     /// # Errors
     /// If the process is gone or may not be looked into.
-    pub(crate) fn mappings(&self) -> Result<Vec<Entry>> {
-        let entries = maps::executable(file(self.living(), "maps")?)?;
-        entries.ok_or_else(|| Error::new(ErrorKind::NotFound, "the process has exited"))
+    pub(crate) fn mappings(&self) -> Result<Maps> {
+        let maps = maps::executable(file(self.living(), "maps")?)?;
+        maps.ok_or_else(|| Error::new(ErrorKind::NotFound, "the process has exited"))
     }
 }
 
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_path_serves_where_there_is_no_link_if_it_leads_to_the_same_file() {
         let proc = Proc::open(std::process::id()).unwrap();
-        let entries = proc.mappings().unwrap();
+        let entries = proc.mappings().unwrap().code;
         let own = rustix::fs::stat("/proc/self/exe").unwrap();
         let is_own = |entry: &&Entry| (entry.device, entry.inode) == (own.st_dev, own.st_ino);
         let entry = |inode| Entry {

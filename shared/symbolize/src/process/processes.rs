@@ -8,6 +8,7 @@ use foldhash::fast::RandomState;
 
 use crate::Process;
 use crate::losses::Losses;
+use crate::process::copies;
 use crate::process::images::{Image, Images};
 use crate::process::proc::Proc;
 
@@ -71,21 +72,31 @@ impl Processes {
         let payable = before.map(|known| known.again_at);
         let read = Proc::open(process.pid).and_then(|proc| {
             let started = proc.started()?;
-            let entries = proc.mappings()?;
-            Ok((proc, started, entries))
+            let maps = proc.mappings()?;
+            Ok((proc, started, maps))
         });
         let now = Instant::now();
         match read {
-            Ok((proc, started, entries)) if expected.is_none_or(|before| before == started) => {
-                let mappings = entries.iter().map(|entry| Mapping {
+            Ok((proc, started, maps)) if expected.is_none_or(|before| before == started) => {
+                let copies = copies::find(process.pid, &proc, &maps, images);
+                let mappings = maps.code.iter().map(|entry| Mapping {
                     start: entry.start,
                     end: entry.end,
                     offset: entry.offset,
                     image: images.image(&proc, entry, losses),
                 });
+                let mut mappings: Vec<Mapping> = mappings.collect();
+                for (index, image, offset) in copies {
+                    let copy = Mapping {
+                        image,
+                        offset,
+                        ..mappings[index]
+                    };
+                    mappings[index] = copy;
+                }
                 let known = Known {
                     started: Some(started),
-                    mappings: mappings.collect(),
+                    mappings,
                     used: self.clock,
                     again_at: again_at(payable, begun..now, REREAD_SHARE),
                 };

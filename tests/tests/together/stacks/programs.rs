@@ -64,6 +64,34 @@ fn python() {
     }
 }
 
+/// Some programs copy their code over itself, to have it in huge pages: it is their file's as
+/// long as it is what the file has.
+#[test]
+fn a_program_that_copied_its_code_into_memory_of_no_file() {
+    let _turn = Turn::share();
+    let copied = Workload::plain("copied");
+    let starts = |line: &Line| bare(&line.frames[0]) == "_start" || starts_a_thread(line);
+    let measure = |tool: &str, pid: u32| Tool::new(tool).pid(pid).args("-U").folded(1.0);
+    let spinning = measure("oncputime", copied.pid());
+    assert_most("spins", &spinning, 900, |line| {
+        starts(line) && line.has("spin_outer") && line.has("spin_inner")
+    });
+    let sleeping = measure("offcputime", copied.pid());
+    assert_most("sleeps or waits for a CPU", &sleeping, WHOLE, |line| {
+        let mut known = ["sleep_outer", "spin_outer", "leave_with_test"].iter();
+        starts(line) && known.any(|function| line.has(function))
+    });
+    assert!(sleeping.only(|line| line.has("sleep_outer")).total() > 0);
+    // As a control: other code at the same place is not the file's.
+    let changed = Workload::start("copied", &["changed"]);
+    let spinning = Tool::new("oncputime")
+        .pid(changed.pid())
+        .args("-U")
+        .folded(1.0);
+    let named = spinning.only(|line| line.has("spin_inner") || line.has("main"));
+    assert!(spinning.total() > 0 && named.total() == 0, "{spinning}");
+}
+
 /// It starts a thread, waits for it, and starts the next.
 const STARTS: &str = "
 import threading

@@ -1,0 +1,112 @@
+//! Code of a file that a process runs from a copy in memory.
+//!
+//! Some programs copy their code over itself, to have it in huge pages: node with
+//! `--use-largepages`, ClickHouse, HHVM, and what BOLT links with `--hugify`. The copy is in no
+//! file by `/proc/PID/maps`, but in a hole between mappings of one.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use ::process::ProcessMemory;
+
+use crate::elf::{CodePlaces, Elf};
+use crate::losses::Losses;
+use crate::process::images::{Image, Images};
+use crate::process::maps::{Entry, Maps};
+use crate::process::proc::Proc;
+
+/// Copies of one process that are looked for: each costs a few reads of memory.
+const MOST_COPIES: usize = 64;
+/// Bytes that are compared at the beginning, in the middle and at the end.
+const COMPARED: usize = 4096;
+
+/// Finds the executable mappings that are copies: their indexes, the images of their files and
+/// the offsets in these.
+///
+/// A copy lies between two mappings of its file that agree on where the file was loaded. By
+/// its program headers the file has executable code at the same place, and what memory has
+/// there is what the file has.
+pub(crate) fn find(
+    pid: u32,
+    proc: &Proc,
+    maps: &Maps,
+    images: &mut Images,
+) -> Vec<(usize, Image, u64)> {
+    let mut found = Vec::new();
+    let mut compared = 0;
+    let mut last: Option<(&Entry, Option<Loaded>)> = None;
+    let memory = ProcessMemory::new(pid);
+    for (index, entry) in maps.code.iter().enumerate() {
+        if !entry.is_memory() {
+            continue;
+        }
+        let after = maps
+            .around
+            .partition_point(|other| other.start < entry.start);
+        let (Some(before), Some(behind)) = (maps.around[..after].last(), maps.around.get(after))
+        else {
+            continue;
+        };
+        if !before.has_file_of(behind) {
+            continue;
+        }
+        if last.as_ref().is_none_or(|(known, _)| *known != before) {
+            last = Some((before, Loaded::read(proc, before, behind, images)));
+        }
+        let Some((_, Some(loaded))) = &last else {
+            continue;
+        };
+        let addresses = [entry.start, entry.end].map(|end| end.wrapping_sub(loaded.bias));
+        let Some(offset) = loaded.places.code_offset(addresses[0]..addresses[1]) else {
+            continue;
+        };
+        compared += 1;
+        if compared > MOST_COPIES {
+            break;
+        }
+        let file = images.file(loaded.file).map(|mapped| &mapped.file);
+        if file.is_some_and(|file| is_copy(&memory, entry, file, offset)) {
+            found.push((index, Image::File(loaded.file), offset));
+        }
+    }
+    found
+}
+
+/// A file that two mappings agree on.
+struct Loaded {
+    file: u32,
+    places: CodePlaces,
+    /// What is added to the file's virtual addresses.
+    bias: u64,
+}
+
+impl Loaded {
+    fn read(proc: &Proc, before: &Entry, behind: &Entry, images: &mut Images) -> Option<Loaded> {
+        // A file next to other code in no file is none of the process's code that is missing.
+        let mut unsaid = Losses::default();
+        let Image::File(file) = images.image(proc, before, &mut unsaid) else {
+            return None;
+        };
+        let places = Elf::code_places(&images.file(file)?.file).ok()?;
+        let bias = places.biases(before.offset, before.start).find(|bias| {
+            let mut others = places.biases(behind.offset, behind.start);
+            others.any(|other| other == *bias)
+        })?;
+        Some(Loaded { file, places, bias })
+    }
+}
+
+/// Whether memory has what the file has, at the beginning, in the middle and at the end.
+fn is_copy(memory: &ProcessMemory, entry: &Entry, file: &File, offset: u64) -> bool {
+    let length = entry.end - entry.start;
+    let most = COMPARED as u64;
+    let last = length.saturating_sub(most);
+    [0, last / 2, last].into_iter().all(|at| {
+        let mut expected = [0; COMPARED];
+        let Ok(read) = file.read_at(&mut expected, offset.saturating_add(at)) else {
+            return false;
+        };
+        // The last page may have less of the file than of memory.
+        read > 0 && memory.bytes(entry.start + at, read) == expected[..read]
+    })
+}
