@@ -22,8 +22,8 @@
 
 static char *map_userfaultfd(void)
 {
-	struct uffdio_api api = {.api = UFFD_API};
-	struct uffdio_register range = {.mode = UFFDIO_REGISTER_MODE_MISSING};
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
 	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
 	char *memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -82,7 +82,7 @@ static void serve(int fd)
 		.attr_valid = 3600,
 		.attr = attributes_of(2),
 	};
-	struct fuse_attr_out attributes = {.attr_valid = 3600};
+	struct fuse_attr_out attributes = { .attr_valid = 3600 };
 	struct fuse_open_out opened = {};
 
 	while (read(fd, message, sizeof(message)) > 0) {
@@ -170,7 +170,7 @@ static void *sleep_on(void *memory)
 	char *middle = (char *)memory + SIZE / 2;
 
 	name_thread("unserved");
-	*duration = (struct timespec){.tv_sec = 100000};
+	*duration = (struct timespec){ .tv_sec = 100000 };
 #if defined(__x86_64__)
 	asm volatile("mov %1, %%rdi\n\t"
 		     "mov %0, %%rsp\n\t"

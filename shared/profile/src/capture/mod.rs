@@ -4,7 +4,7 @@
 //! that `capture.proto` describes. Files may be put one behind the other: one holds then
 //! what several did. A file comes from anywhere: whatever is in it is checked when it is
 //! read, and a reader's memory follows what it has read, never what the file claims. All
-//! parts of a file share one [`Budget`](budget::Budget), which follows the file's size.
+//! parts of a file share one budget (`budget.rs`), which follows the file's size.
 
 mod budget;
 mod read;
