@@ -11,5 +11,5 @@ mod reads;
 mod threads;
 
 pub use memory::ProcessMemory;
-pub use reads::{count_unanswered, read_command_line, start_helper};
+pub use reads::{count_unanswered, read_command_line, start_helper, stop_helper};
 pub use threads::{is_alive, living_folder, living_thread};

@@ -40,6 +40,11 @@ pub fn start_helper() {
     }
 }
 
+/// Ends the helper process. A later read starts another.
+pub fn stop_helper() {
+    READS.lock().helper = None;
+}
+
 /// Returns the number of processes whose memory was not read because it did not answer in time.
 #[must_use]
 pub fn count_unanswered() -> usize {

@@ -45,6 +45,7 @@ pub fn run(command_line: &cli::CommandLine) -> ExitCode {
         let pids = targets.pids.iter().copied();
         let pids = pids.chain(arguments.cgroups.processes());
         let commands: BTreeMap<u32, Text> = pids.map(|pid| (pid, command_line_of(pid))).collect();
+        process::stop_helper();
 
         let signals = Signals::install().context("cannot watch for signals")?;
         let outcome = measure(
