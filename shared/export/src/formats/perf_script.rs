@@ -4,7 +4,8 @@
 //! Readers that fold stacks add up periods. speedscope goes by the times instead: a sample
 //! lasts from the middle between it and the one before to the middle between it and the
 //! next. So there are two samples of each stack, at the ends of a span that is as long as
-//! the stack's time, each with half of it; the spans follow one another.
+//! the stack's time, each with half of it; the spans of a thread follow one another from the
+//! window's start on, so that readers show threads side by side.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -58,8 +59,13 @@ impl Format for PerfScript {
         samples.sort_by_key(|(sample, _)| (sample.thread, sample.comm));
         let mut written = Written::default();
         let mut lines = Lines::new();
-        let mut now = profile.meta.window.start_ns / 1_000;
+        let start = profile.meta.window.start_ns / 1_000;
+        let mut now = start;
+        let mut thread = None;
         for (sample, value) in samples {
+            if std::mem::replace(&mut thread, sample.thread) != sample.thread {
+                now = start;
+            }
             let who = who(profile, &sample);
             let frames = frames(profile, &sample, &mut lines);
             let end = now.saturating_add((value / 1_000).max(2));
@@ -136,8 +142,9 @@ fn line(address: u64, name: &str, module: &str) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use profile::{FrameKind, Module, ModuleKind, Name, State, Unit};
+    use profile::{FrameKind, Module, ModuleKind, Name, State, ThreadId, Unit};
 
     use super::*;
     use crate::fixture::{sample, weight, written};
@@ -176,5 +183,31 @@ mod tests {
              \t           f8c4f read_[o]+0x1f (/usr/lib/my_libc.so.6)\n\
              \t               0 main ([unknown])\n\n"
         );
+    }
+
+    #[test]
+    fn threads_are_side_by_side() {
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        profile.meta.window.start_ns = 81_000_000_000_000;
+        for tid in [8, 9] {
+            for function in ["read", "write"] {
+                let mut waits = sample(&mut profile, "a", &[function], &[], Some(State::Blocked));
+                waits.thread = Some(ThreadId { pid: 7, tid });
+                profile.add(waits, weight(500_000_000));
+            }
+        }
+        let text = text(&profile);
+        for tid in [8, 9] {
+            let own = format!("a_ 7/{tid} [000] ");
+            let times = text.lines().filter_map(|line| line.strip_prefix(&own));
+            let times: Vec<&str> = times.map(|line| line.split(':').next().unwrap()).collect();
+            let expected = [
+                "81000.000000",
+                "81000.499999",
+                "81000.500000",
+                "81000.999999",
+            ];
+            assert_eq!(times, expected, "{text}");
+        }
     }
 }
