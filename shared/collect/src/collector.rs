@@ -238,6 +238,8 @@ pub struct Collected {
     pub(crate) lost: Losses,
     /// What is to be said of the unwind tables.
     pub(crate) notes: Vec<String>,
+    /// Processes whose unwind tables had no capacity left.
+    pub(crate) crowded_out: usize,
 }
 
 impl<'a> Collector<'a> {
@@ -475,6 +477,7 @@ impl<'a> Collector<'a> {
             accounts: Vec::new(),
             drains: counts.swaps(),
             lost,
+            crowded_out: (unwinder.as_ref()).map_or(0, Unwinder::count_crowded_out),
             notes: unwinder.map_or(Vec::new(), |unwinder| unwinder.notes()),
         })
     }

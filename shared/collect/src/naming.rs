@@ -23,6 +23,8 @@ pub struct Named {
     walks: Walks,
     missed_wakers: u64,
     notes: Vec<String>,
+    /// Processes whose unwind tables had no capacity left.
+    crowded_out: usize,
     /// How the Python part of stacks ended, if there was one.
     python: Vec<String>,
     unnamed: symbolize::Losses,
@@ -170,6 +172,7 @@ impl Collected {
             profile: draft.profile,
             walks: worth.walks,
             missed_wakers: worth.missed_wakers,
+            crowded_out: self.crowded_out,
             notes: (self.stacks.note().into_iter())
                 .chain(reasons.note())
                 .chain(self.notes)
@@ -298,6 +301,10 @@ impl Named {
         add(
             self.unnamed.processes,
             "processes ended before their mappings could be read",
+        );
+        add(
+            self.crowded_out as u64,
+            "processes had no room for their unwind tables (-v names them)",
         );
         add(
             process::count_unanswered() as u64,

@@ -40,6 +40,7 @@ pub(crate) fn collected() -> Collected {
         drains: 0,
         lost: Losses::default(),
         notes: Vec::new(),
+        crowded_out: 0,
     }
 }
 

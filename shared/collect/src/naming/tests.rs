@@ -10,6 +10,7 @@ fn named(losses: Losses, missed_wakers: u64, unnamed: symbolize::Losses) -> Name
         profile,
         walks: Walks::default(),
         missed_wakers,
+        crowded_out: 0,
         notes: Vec::new(),
         python: Vec::new(),
         unnamed,

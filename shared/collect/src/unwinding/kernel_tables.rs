@@ -34,8 +34,9 @@ struct Maps<'a> {
 
 /// Room for tables: 64 KiB of addresses each, for a few processes or many.
 const PAGES: (u32, u32) = (1 << 15, 1 << 17);
-/// Room for executable mappings.
-const MAPPINGS: (u32, u32) = (1 << 14, 1 << 17);
+/// Capacity for executable mappings: a process may have 65,530 (`vm.max_map_count`), and has
+/// the old ones beside the new ones while they change.
+const MAPPINGS: (u32, u32) = (1 << 17, 1 << 17);
 /// Room for processes.
 const PROCESSES: (u32, u32) = (1 << 10, 1 << 15);
 

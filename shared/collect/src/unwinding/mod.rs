@@ -12,7 +12,7 @@ mod space;
 mod walking;
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -93,6 +93,8 @@ pub struct Unwinder<'a> {
     dumps: Dumps,
     /// What could not be done.
     notes: Notes,
+    /// Processes for whose mappings the kernel's tables had no capacity left.
+    crowded_out: HashSet<Process>,
     /// Whether a process may be waiting for tables.
     is_any_awaited: bool,
     saved: Duration,
@@ -122,6 +124,7 @@ impl<'a> Unwinder<'a> {
             interpreters: Vec::new(),
             dumps: Dumps::default(),
             notes: Notes::default(),
+            crowded_out: HashSet::new(),
             is_any_awaited: false,
             saved: MOST_SAVED,
             worked: now,
@@ -274,6 +277,11 @@ impl<'a> Unwinder<'a> {
         notes
     }
 
+    /// Returns the number of processes whose unwind tables had no capacity left.
+    pub(crate) fn count_crowded_out(&self) -> usize {
+        self.crowded_out.len()
+    }
+
     /// The code of a process, if its tables are there.
     pub fn space(&self, process: Process) -> Option<&Space> {
         self.processes.get(&process)?.space.as_ref()
@@ -414,7 +422,10 @@ impl<'a> Unwinder<'a> {
             if is_newest {
                 match self.kernel.place_process(*process, &space) {
                     Ok(placed) => known.placed = Some(placed),
-                    Err(error) => self.notes.add(format!("process {}: {error}", process.pid)),
+                    Err(error) => {
+                        self.crowded_out.insert(*process);
+                        self.notes.add(format!("process {}: {error}", process.pid));
+                    }
                 }
             }
             match before {
