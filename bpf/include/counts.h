@@ -63,8 +63,11 @@ struct counts_map {
 	__type(value, struct tally);
 } counts_even SEC(".maps"), counts_odd SEC(".maps");
 
-/* Which of the two is counted into. */
-volatile u64 counts_are_odd = 0;
+/*
+ * How often user space has swapped the two: odd while the second is counted into. One word
+ * tells map, keys and shares, so that none of them is another turn's.
+ */
+volatile u64 counts_turn = 0;
 
 /*
  * How many count on a CPU now. Most have interrupts off, and cannot be met; a
@@ -79,20 +82,26 @@ struct {
 
 const volatile bool per_thread = false;
 
-/*
- * Keys put into the current map, and whether user space was asked to drain
- * it. User space looks at the first and sets both to 0 when it swaps.
- */
-volatile u64 counts_used = 0;
+/* Keys put into each map. User space sets it to 0 before it has programs use the map. */
+volatile u64 counts_used_even = 0;
+volatile u64 counts_used_odd = 0;
+/* Whether user space was asked to drain the current one; it sets this to 0 when it swaps. */
 volatile u64 drain_asked = 0;
 
-/* Asks for a drain once three quarters are used. */
-static __always_inline void note_new_count(void)
+static __always_inline volatile u64 *keys_used(u64 turn)
+{
+	return turn & 1 ? &counts_used_odd : &counts_used_even;
+}
+
+struct shares count_shares SEC(".maps");
+
+/* Asks for a drain once half is used, before any process has used up its share. */
+static __always_inline void note_new_count(u64 turn)
 {
 	u32 *event;
 
-	__sync_fetch_and_add(&counts_used, 1);
-	if (counts_used < COUNTS_ENTRIES / 4 * 3 || drain_asked)
+	__sync_fetch_and_add(keys_used(turn), 1);
+	if (*keys_used(turn) < COUNTS_ENTRIES / 2 || drain_asked)
 		return;
 	event = bpf_ringbuf_reserve(&events, sizeof(u32), 0);
 	if (!event)
@@ -102,15 +111,65 @@ static __always_inline void note_new_count(void)
 	bpf_ringbuf_submit(event, CANNOT_WAIT);
 }
 
-static __always_inline void count_in(void *map, struct stack_key *key,
+/*
+ * Whether @process may put another key into the map of @turn, which then counts to its share.
+ * Global, for the verifier's sake: see unwind_frame().
+ */
+__noinline int may_add_key(u32 process, u64 turn)
+{
+	struct share *share = find_share(&count_shares, process, turn);
+
+	if (!share ||
+	    !may_take_more(share->taken, *keys_used(turn), COUNTS_ENTRIES))
+		return false;
+	__sync_fetch_and_add(&share->taken, 1);
+	return true;
+}
+
+/*
+ * The same of a key without stacks. These are few, unless a process has many threads that
+ * are told apart, or many names. They get a sixteenth of what is left.
+ */
+__noinline int may_add_key_without_stacks(u32 process, u64 turn)
+{
+	struct share *share = find_share(&count_shares, process, turn);
+
+	if (!share ||
+	    *keys_used(turn) + share->without_stacks * 16ULL >= COUNTS_ENTRIES)
+		return false;
+	__sync_fetch_and_add(&share->without_stacks, 1);
+	return true;
+}
+
+/* Makes @key one that all intervals of the thread have in common. */
+static __always_inline void leave_out_stacks(struct stack_key *key)
+{
+	if (key->user != STACK_NONE)
+		key->user = STACK_MISSED;
+	if (key->kernel != STACK_NONE)
+		key->kernel = STACK_MISSED;
+	key->waker = 0;
+	key->object = 0;
+	key->wait_end = 0;
+}
+
+static __always_inline void count_in(void *map, u64 turn, struct stack_key *key,
 				     const struct tally *weight)
 {
 	struct tally *tally;
 
 	tally = bpf_map_lookup_elem(map, key);
+	if (!tally && !may_add_key(key->pid, turn)) {
+		leave_out_stacks(key);
+		tally = bpf_map_lookup_elem(map, key);
+		if (!tally && !may_add_key_without_stacks(key->pid, turn)) {
+			__sync_fetch_and_add(&lost.counts, weight->events);
+			return;
+		}
+	}
 	if (!tally) {
 		if (!bpf_map_update_elem(map, key, weight, BPF_NOEXIST)) {
-			note_new_count();
+			note_new_count(turn);
 			return;
 		}
 		/* Another CPU was first, or there is no room. */
@@ -141,11 +200,13 @@ static __always_inline void count(struct stack_key *key,
 				  const struct tally *weight)
 {
 	volatile u32 *here = counting_here();
+	u64 turn;
 
 	if (!here)
 		return;
 	*here += 1;
-	count_in(counts_are_odd ? &counts_odd : &counts_even, key, weight);
+	turn = counts_turn;
+	count_in(turn & 1 ? &counts_odd : &counts_even, turn, key, weight);
 	*here -= 1;
 }
 

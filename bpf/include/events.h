@@ -60,7 +60,8 @@ struct stack_event {
 	u32 leaf_is_exact;
 	/* How the walk ended: enum walk_end of unwind.h. */
 	u32 walk_end;
-	u32 unused;
+	/* The process to whose share it counts, in the initial PID namespace. */
+	u32 payer;
 	u64 frames[STACK_DEPTH];
 };
 
@@ -79,6 +80,8 @@ static __always_inline u64 stack_id(u64 hash)
 	hash &= ~STACK_OF_PREEXISTING;
 	return hash > STACK_AT_RETURN ? hash : STACK_AT_RETURN + 1;
 }
+
+#include "shares.h"
 
 #define EVENTS_BYTES (4 << 20)
 
@@ -104,6 +107,43 @@ static __always_inline u64 can_wait(void)
 
 /* The flags of what user space is to act upon at once. */
 #define CANNOT_WAIT BPF_RB_FORCE_WAKEUP
+
+struct shares event_shares SEC(".maps");
+
+/* User space adds 1 when it begins to take all that was sent before. */
+volatile u64 events_turn = 0;
+
+/*
+ * Whether @process may send @bytes, which then count to its share. What it sent in the turn
+ * before may not have been taken yet.
+ */
+static __always_inline bool take_share(u32 process, u32 bytes)
+{
+	u64 waiting = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
+	struct share *share = find_share(&event_shares, process, events_turn);
+
+	if (!share)
+		return false;
+	if (!may_take_more((u64)share->taken + share->taken_before + bytes,
+			   waiting, EVENTS_BYTES))
+		return false;
+	__sync_fetch_and_add(&share->taken, bytes);
+	return true;
+}
+
+/* The same as a call, for the verifier's sake: see unwind_frame(). */
+__noinline int may_send(u32 process, u32 bytes)
+{
+	return take_share(process, bytes);
+}
+
+/* Sends an event on behalf of @process. Returns 0 if it was sent. */
+static __always_inline long send(u32 process, void *event, u64 bytes, u64 flags)
+{
+	if (!may_send(process, bytes))
+		return -1;
+	return bpf_ringbuf_output(&events, event, bytes, flags);
+}
 
 /* What could not be kept. User space reports each. */
 struct losses {

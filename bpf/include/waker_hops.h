@@ -41,20 +41,27 @@ static __always_inline u64 waker_id(u64 hash)
 	return hash > WAKER_UNWANTED ? hash : WAKER_UNWANTED + 1;
 }
 
-static __always_inline void send_waker(u64 *slot, void *event, u32 size, u64 id)
+/* Sends a hop or a chain, which counts to the share of the process @payer. */
+static __always_inline void send_waker(u64 *slot, void *event, u32 size, u64 id,
+				       u32 payer)
 {
-	if (bpf_ringbuf_output(&events, event, size, can_wait()))
+	if (send(payer, event, size, can_wait()))
 		__sync_fetch_and_add(&lost.stack_frames, 1);
 	else
 		*slot = id;
 }
 
 /*
- * The hop that the current context is. Returns its ID. Out of line, so that its
- * event is not on the stack of all that sched_waking does.
+ * The hop that the current context is, which wakes @sleeper. Returns its ID. In an
+ * interrupt it counts to the share of the sleeper's process, as the current one is a
+ * bystander. Out of line, so that its event is not on the stack of all that sched_waking
+ * does.
  */
-static __noinline u64 capture_waker(void *ctx, enum context context)
+static __noinline u64 capture_waker(void *ctx, struct task_struct *sleeper,
+				    enum context context)
 {
+	u32 payer = may_be_task(context) ? bpf_get_current_pid_tgid() >> 32 :
+					   sleeper->tgid;
 	struct task_struct *task = current_task();
 	struct waker_event waker = {
 		.kind = EVENT_WAKER,
@@ -74,14 +81,14 @@ static __noinline u64 capture_waker(void *ctx, enum context context)
 	}
 	/* What kind of interrupt it is, if it is one, is read off its stack. */
 	if (want_kernel_stacks || context != CONTEXT_TASK)
-		waker.kernel = capture_kernel_stack(ctx, false);
+		waker.kernel = capture_kernel_stack(ctx, payer, false);
 
 	for (u32 i = 0; i < sizeof(waker) / sizeof(u64); i++)
 		hash = hash_word(hash, words[i]);
 	waker.id = waker_id(hash);
 	slot = unseen(waker.id);
 	if (slot)
-		send_waker(slot, &waker, sizeof(waker), waker.id);
+		send_waker(slot, &waker, sizeof(waker), waker.id, payer);
 	return waker.id;
 }
 

@@ -81,7 +81,8 @@ static __noinline u64 publish_chain(struct wake *wake)
 	chain.id = waker_id(hash);
 	slot = unseen(chain.id);
 	if (slot)
-		send_waker(slot, &chain, sizeof(chain), chain.id);
+		send_waker(slot, &chain, sizeof(chain), chain.id,
+			   bpf_get_current_pid_tgid() >> 32);
 	return chain.id;
 }
 

@@ -44,7 +44,7 @@ static __always_inline void thread_woken(void *ctx, struct task_struct *task,
 	    thread->instance != process_instance(current_task()) ||
 	    !waits_for_futex(task))
 		return;
-	thread->waker = capture_waker(ctx, context);
+	thread->waker = capture_waker(ctx, task, context);
 }
 
 static __always_inline void off_cpu_interval(struct task_struct *task,

@@ -44,7 +44,7 @@ static __always_inline void thread_woken(void *ctx, struct task_struct *task,
 	if (!counts && chain_length == 1)
 		return;
 
-	waker = capture_waker(ctx, context);
+	waker = capture_waker(ctx, task, context);
 	if (chain_length > 1 && may_be_task(context))
 		waking = find_thread((void *)bpf_get_current_task());
 	follow_chain(&thread->wake, waker, waking ? &waking->wake : NULL);

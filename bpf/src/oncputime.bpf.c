@@ -41,7 +41,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	key.user = capture_user_stack(ctx, SCRATCH_HOOK, task,
 				      process_instance(task), key.pid);
 	if (want_kernel_stacks)
-		key.kernel = capture_kernel_stack(ctx, true);
+		key.kernel = capture_kernel_stack(ctx, pid, true);
 	count(&key, &weight);
 	return 0;
 }

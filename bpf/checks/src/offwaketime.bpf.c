@@ -16,6 +16,8 @@ u64 walk_registers[REGISTERS];
 u32 walk_pid;
 u32 walk_is_exact;
 u64 walk_instance;
+/* To whose share the stack counts. */
+u32 walk_payer;
 /* The ID of the stack that was found. */
 u64 walk_found;
 
@@ -32,6 +34,7 @@ int walk_stack(void *ctx)
 	if (!walk_pid)
 		walk_instance = process_instance(task);
 	event->pid = walk_pid ? walk_pid : namespace_pid(task);
+	event->payer = walk_payer;
 	event->instance = walk_instance;
 	event->leaf_is_exact = walk_is_exact;
 	event->walk_end = WALK_NOT_KNOWN;

@@ -4,7 +4,7 @@
 
 use std::mem::MaybeUninit;
 
-use bpf::types::{EventKind, StackKey, Tally};
+use bpf::types::{EventKind, STACK_MISSED, StackKey, Tally};
 use checks::offwaketime::{OffwaketimeSkel, OffwaketimeSkelBuilder};
 use checks::{load, run};
 use libbpf_rs::{MapCore, MapFlags, ProgramInput, RingBufferBuilder};
@@ -13,7 +13,12 @@ use libbpf_rs::{MapCore, MapFlags, ProgramInput, RingBufferBuilder};
 const ROOM: u64 = 16384;
 
 fn count(parts: &mut OffwaketimeSkel<'_>, user: u64, weight: Tally) {
+    count_for(parts, 0, user, weight);
+}
+
+fn count_for(parts: &mut OffwaketimeSkel<'_>, pid: u32, user: u64, weight: Tally) {
     let shared = parts.maps.bss_data.as_deref_mut().unwrap();
+    shared.count_key.pid = pid;
     shared.count_key.user = user;
     shared.count_weight.events = weight.events;
     shared.count_weight.blocked = weight.blocked;
@@ -25,7 +30,12 @@ fn count(parts: &mut OffwaketimeSkel<'_>, user: u64, weight: Tally) {
 }
 
 fn counted(map: &impl MapCore, user: u64) -> Option<Tally> {
+    counted_for(map, 0, user)
+}
+
+fn counted_for(map: &impl MapCore, pid: u32, user: u64) -> Option<Tally> {
     let key = StackKey {
+        pid,
         user,
         ..StackKey::default()
     };
@@ -73,7 +83,7 @@ fn programs_count_where_user_space_does_not_drain() {
     let mut object = MaybeUninit::uninit();
     let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
     count(&mut parts, 1, ONE);
-    parts.maps.bss_data.as_deref_mut().unwrap().counts_are_odd = 1;
+    parts.maps.bss_data.as_deref_mut().unwrap().counts_turn = 1;
     count(&mut parts, 2, ONE);
     let (even, odd) = (&parts.maps.counts_even, &parts.maps.counts_odd);
     assert_eq!((counted(even, 1), counted(even, 2)), (Some(ONE), None));
@@ -81,16 +91,18 @@ fn programs_count_where_user_space_does_not_drain() {
 }
 
 #[test]
-fn a_map_three_quarters_full_asks_to_be_drained_and_a_full_one_says_what_is_lost() {
+fn a_map_half_full_asks_to_be_drained_and_a_full_one_says_what_is_lost() {
     let mut object = MaybeUninit::uninit();
     let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
     let mut lost_before = 0;
     for user in 0..ROOM + 100 {
-        count(&mut parts, user, ONE);
+        // Each has its share in a turn of its own.
+        parts.maps.bss_data.as_deref_mut().unwrap().counts_turn = 2 * user;
+        count(&mut parts, STACK_MISSED + 1 + user, ONE);
         let shared = parts.maps.bss_data.as_deref().unwrap();
-        assert_eq!(shared.drain_asked != 0, user + 1 >= ROOM / 4 * 3, "{user}");
+        assert_eq!(shared.drain_asked != 0, user + 1 >= ROOM / 2, "{user}");
         // Kernels keep room for some more on each CPU.
-        let fits = counted(&parts.maps.counts_even, user).is_some();
+        let fits = counted(&parts.maps.counts_even, STACK_MISSED + 1 + user).is_some();
         assert!(fits || user >= ROOM, "{user}");
         assert_eq!(shared.lost.counts - lost_before, u64::from(!fits), "{user}");
         lost_before = shared.lost.counts;
@@ -106,6 +118,54 @@ fn a_map_three_quarters_full_asks_to_be_drained_and_a_full_one_says_what_is_lost
     .unwrap();
     ring.build().unwrap().consume().unwrap();
     assert_eq!(asked, 1);
+}
+
+/// One process puts three quarters of the keys there, and others have room for theirs. Its time
+/// is kept, without stacks.
+#[test]
+fn a_process_that_floods_the_counts_leaves_room_for_others() {
+    const FLOOD: u64 = ROOM + 100;
+    let mut object = MaybeUninit::uninit();
+    let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
+    for user in 2..2 + FLOOD {
+        count_for(&mut parts, 1, user, ONE);
+    }
+    let others = 2..=ROOM as u32 / 8;
+    for pid in others.clone() {
+        count_for(&mut parts, pid, 2, ONE);
+    }
+    let map = &parts.maps.counts_even;
+    assert_eq!(parts.maps.bss_data.as_deref().unwrap().lost.counts, 0);
+    // But for the few whose place is that of the flood.
+    let are_there = |user| {
+        let there = others.clone().filter_map(|pid| counted_for(map, pid, user));
+        there.count()
+    };
+    let (with_stack, without) = (are_there(2), are_there(STACK_MISSED));
+    assert_eq!(with_stack + without, others.clone().count());
+    assert!(without < 8, "{without}");
+    let with_stack = (2..2 + FLOOD).filter_map(|user| counted_for(map, 1, user));
+    let with_stack = with_stack.count() as u64;
+    assert!(with_stack.abs_diff(ROOM / 4 * 3) < 4, "{with_stack}");
+    let missed = counted_for(map, 1, STACK_MISSED).unwrap();
+    assert_eq!(missed.events + with_stack, FLOOD);
+    assert_eq!(missed.blocked, missed.events * ONE.blocked);
+}
+
+/// Names without end are keys without end, with stacks or without.
+#[test]
+fn a_process_that_floods_the_counts_with_names_leaves_room_for_others() {
+    let mut object = MaybeUninit::uninit();
+    let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
+    for user in 0..2 * ROOM {
+        let shared = parts.maps.bss_data.as_deref_mut().unwrap();
+        shared.count_key.comm[..8].copy_from_slice(&user.to_ne_bytes().map(|byte| byte as _));
+        count_for(&mut parts, 1, 2, ONE);
+    }
+    let used = parts.maps.bss_data.as_deref().unwrap().counts_used_even;
+    assert!(used < ROOM / 16 * 13, "{used}");
+    let lost = parts.maps.bss_data.as_deref().unwrap().lost.counts;
+    assert_eq!(used + lost, 2 * ROOM);
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn spans_of_many_owners_add_up_in_their_interval() {
 
     // User space drains that map: what is pushed out goes to the other.
     let before = parts.maps.sums_even.keys().count();
-    parts.maps.bss_data.as_deref_mut().unwrap().sums_are_odd = 1;
+    parts.maps.bss_data.as_deref_mut().unwrap().sums_turn = 1;
     count_all(&mut parts, 0);
     assert_eq!(parts.maps.sums_even.keys().count(), before);
     let counted = sums(&parts, &parts.maps.sums_odd, 0);

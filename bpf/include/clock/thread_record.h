@@ -274,7 +274,9 @@ static __always_inline void report_end(struct task_struct *task,
 	u64 key = (u64)task;
 
 	BPF_CORE_READ_STR_INTO(&thread->comm, task, comm);
-	end = bpf_ringbuf_reserve(&events, sizeof(*end), 0);
+	end = may_send(task->tgid, sizeof(*end)) ?
+		      bpf_ringbuf_reserve(&events, sizeof(*end), 0) :
+		      NULL;
 	if (!end) {
 		__sync_fetch_and_add(&lost.thread_ends, 1);
 		bpf_map_delete_elem(&threads, &key);

@@ -89,11 +89,20 @@ struct span_sums {
 	__type(value, struct span_sum);
 } sums_even SEC(".maps"), sums_odd SEC(".maps");
 
-/* Which of the two is counted into. */
-volatile u64 sums_are_odd = 0;
+/* How often user space has swapped the two: odd while the second is counted into. */
+volatile u64 sums_turn = 0;
 
-/* Keys put into that one; user space sets it to 0 when it swaps. */
-volatile u64 sums_used = 0;
+/* Keys put into each. User space sets it to 0 before it has programs use the map. */
+volatile u64 sums_used_even = 0;
+volatile u64 sums_used_odd = 0;
+
+static __always_inline volatile u64 *sums_used(u64 turn)
+{
+	return turn & 1 ? &sums_used_odd : &sums_used_even;
+}
+
+/* By owner: each process or thread has a share of its own. */
+struct shares sum_shares SEC(".maps");
 
 /*
  * What a CPU counted last, before it goes to the sums: a place for a key is
@@ -153,15 +162,31 @@ static __always_inline u32 span_bucket(u64 length)
 	return (shift << SUB_BUCKET_BITS) + (length >> shift);
 }
 
-static __always_inline void add_to_map(void *map, struct recent_sum *recent)
+/* Whether @owner may put another key into the map of @turn, which then counts to its share. */
+static __always_inline bool may_add_sum(u32 owner, u64 turn)
+{
+	struct share *share = find_share(&sum_shares, owner, turn);
+
+	if (!share || !may_take_more(share->taken, *sums_used(turn), SPAN_SUMS))
+		return false;
+	__sync_fetch_and_add(&share->taken, 1);
+	return true;
+}
+
+static __always_inline void add_to_map(void *map, u64 turn,
+				       struct recent_sum *recent)
 {
 	struct span_sum *sum;
 
 	sum = bpf_map_lookup_elem(map, &recent->key);
+	if (!sum && !may_add_sum(recent->key.owner, turn)) {
+		__sync_fetch_and_add(&lost.counts, recent->sum.spans);
+		return;
+	}
 	if (!sum) {
 		if (!bpf_map_update_elem(map, &recent->key, &recent->sum,
 					 BPF_NOEXIST)) {
-			__sync_fetch_and_add(&sums_used, 1);
+			__sync_fetch_and_add(sums_used(turn), 1);
 			return;
 		}
 		/* Another CPU was first, or there is no room. */
@@ -181,8 +206,10 @@ static __always_inline void add_to_map(void *map, struct recent_sum *recent)
 /* Adds to the sums of @slot what is in a place, to make room there. */
 static __noinline int add_to_sums(u32 slot, struct recent_sum *recent)
 {
+	u64 turn = sums_turn;
+
 	recent->key.slot = slot;
-	add_to_map(sums_are_odd ? &sums_odd : &sums_even, recent);
+	add_to_map(turn & 1 ? &sums_odd : &sums_even, turn, recent);
 	return 0;
 }
 

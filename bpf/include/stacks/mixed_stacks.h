@@ -54,7 +54,8 @@ __noinline int publish_python_function(u32 kind, u32 index)
 	function->layout = room->python.layout;
 	size = PYTHON_FUNCTION_HEADER + function->lines.bytes;
 	barrier_var(size);
-	if (size <= sizeof(*function) &&
+	/* Older kernels have no stack for another call. */
+	if (size <= sizeof(*function) && take_share(room->event.payer, size) &&
 	    !bpf_ringbuf_output(&events, function, size, can_wait()))
 		*slot = hash;
 	return 0;
@@ -78,18 +79,24 @@ __noinline int publish_some_functions(u32 kind, u32 first)
 }
 
 /* The same of all of them. */
-__noinline int publish_python_functions(u32 kind)
+static __always_inline void publish_all_functions(u32 kind)
 {
 	struct mixed_stack *stack = mixed_room(kind);
 
 	if (!stack)
-		return 0;
+		return;
 	for (u32 first = 0; first < PYTHON_DEPTH;
 	     first += PYTHON_FUNCTIONS_AT_ONCE) {
 		if (first >= stack->count)
 			break;
 		publish_some_functions(kind, first);
 	}
+}
+
+/* The same as a call, where a dump is sent. */
+__noinline int publish_python_functions(u32 kind)
+{
+	publish_all_functions(kind);
 	return 0;
 }
 
@@ -121,8 +128,8 @@ __noinline int send_mixed_stack(u32 kind, u64 hash, u64 native)
 	if (links <= sizeof(stack->links) && cfas <= sizeof(stack->cfas) &&
 	    !bpf_probe_read_kernel((u8 *)stack->links + links, cfas,
 				   room->cfas) &&
-	    !bpf_ringbuf_output(&events, stack,
-				MIXED_STACK_HEADER + links + cfas, can_wait()))
+	    !send(room->event.payer, stack, MIXED_STACK_HEADER + links + cfas,
+		  can_wait()))
 		return true;
 	__sync_fetch_and_add(&lost.stack_frames, 1);
 	return false;
@@ -144,7 +151,7 @@ __noinline u64 publish_mixed_stack(u32 kind, u64 native)
 	/* What the native stack is must have come before. */
 	if (!slot || unseen(native))
 		return id;
-	publish_python_functions(kind);
+	publish_all_functions(kind);
 	if (send_mixed_stack(kind, id, native))
 		*slot = id;
 	return id;

@@ -52,7 +52,8 @@ __noinline u64 hash_frames(u32 kind, u64 hash, u32 first, u32 depth)
 
 /*
  * Names the stack whose frames, @bytes of them, are in the room of @kind, and
- * hands it to user space if it may be new there. Returns its ID.
+ * hands it to user space if it may be new there. Returns its ID, or STACK_MISSED if there
+ * was no room for it.
  *
  * Global, and so with scalars only: the verifier looks at it once, and not at
  * its loop again for every path that leads here.
@@ -62,7 +63,7 @@ __noinline u64 publish_stack(u32 kind, int bytes)
 	struct stack_scratch *room = scratch_room(kind);
 	struct stack_event *event;
 	u64 hash, *slot;
-	u32 depth;
+	u32 depth, size;
 
 	if (!room || bytes <= 0)
 		return STACK_MISSED;
@@ -88,12 +89,12 @@ __noinline u64 publish_stack(u32 kind, int bytes)
 
 	event->kind = EVENT_STACK;
 	event->depth = depth;
-	if (bpf_ringbuf_output(&events, event,
-			       STACK_EVENT_HEADER + depth * sizeof(u64),
-			       can_wait()))
+	size = STACK_EVENT_HEADER + depth * sizeof(u64);
+	if (send(event->payer, event, size, can_wait())) {
 		__sync_fetch_and_add(&lost.stack_frames, 1);
-	else
-		*slot = hash;
+		return STACK_MISSED;
+	}
+	*slot = hash;
 	return hash;
 }
 
@@ -183,7 +184,7 @@ static __always_inline void report_code_change(struct stack_event *event)
 		.instance = event->instance,
 	};
 
-	bpf_ringbuf_output(&events, &changed, sizeof(changed), can_wait());
+	send(event->payer, &changed, sizeof(changed), can_wait());
 }
 
 /* Starts a walk where its registers were. */
@@ -302,13 +303,15 @@ __noinline u64 walk_by_tables(u32 kind)
 	}
 	event->walk_end = end;
 	id = publish_stack(kind, walk->depth * sizeof(u64));
-	if ((end & 0xff) == WALK_REACHED_ROOT)
+	if ((end & 0xff) == WALK_REACHED_ROOT && id != STACK_MISSED)
 		cache_walk(&walk->notes, id);
 	if (dump_every_stack) {
 		check_cache_hit(cached, id);
 		send_stack_dump(kind, false);
 	}
-	return room->python.hash ? publish_mixed_stack(kind, id) : id;
+	if (!room->python.hash || id == STACK_MISSED)
+		return id;
+	return publish_mixed_stack(kind, id);
 }
 
 /*
@@ -341,6 +344,7 @@ static __always_inline u64 capture_user_stack(void *ctx, enum scratch kind,
 	if (!regs->ip)
 		return STACK_NONE;
 	event->pid = pid;
+	event->payer = bpf_get_current_pid_tgid() >> 32;
 	event->instance = instance;
 	event->leaf_is_exact = !entered_by_syscall(regs->orig_ax);
 	event->walk_end = WALK_NOT_KNOWN;
@@ -365,9 +369,10 @@ static __always_inline u64 capture_user_stack(void *ctx, enum scratch kind,
 #define KERNEL_STACK_BYTES (KERNEL_STACK_DEPTH * sizeof(u64))
 
 static __always_inline void prepare_kernel_stack(struct stack_event *event,
-						 bool leaf_is_exact)
+						 u32 payer, bool leaf_is_exact)
 {
 	event->pid = 0;
+	event->payer = payer;
 	event->instance = 0;
 	event->leaf_is_exact = leaf_is_exact;
 	event->walk_end = WALK_NOT_KNOWN;
@@ -375,17 +380,18 @@ static __always_inline void prepare_kernel_stack(struct stack_event *event,
 
 /*
  * The kernel stack of the current context, or STACK_NONE if there is none, as
- * where a sample interrupts user space. @leaf_is_exact: of a sample, not of a
- * tracepoint.
+ * where a sample interrupts user space. It counts to the share of the process @payer.
+ * @leaf_is_exact: of a sample, not of a tracepoint.
  */
-static __always_inline u64 capture_kernel_stack(void *ctx, bool leaf_is_exact)
+static __always_inline u64 capture_kernel_stack(void *ctx, u32 payer,
+						bool leaf_is_exact)
 {
 	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
 	int bytes;
 
 	if (!room)
 		return STACK_MISSED;
-	prepare_kernel_stack(&room->event, leaf_is_exact);
+	prepare_kernel_stack(&room->event, payer, leaf_is_exact);
 	bytes = bpf_get_stack(ctx, room->event.frames, KERNEL_STACK_BYTES, 0);
 	return bytes ? publish_stack(SCRATCH_HOOK, bytes) : STACK_NONE;
 }
@@ -423,7 +429,7 @@ static __always_inline u64 capture_saved_kernel_stack(struct task_struct *task,
 	room = scratch_room(kind);
 	if (!room)
 		return STACK_MISSED;
-	prepare_kernel_stack(&room->event, false);
+	prepare_kernel_stack(&room->event, task->tgid, false);
 	bytes = bpf_get_task_stack(task, room->event.frames, KERNEL_STACK_BYTES,
 				   0);
 	id = publish_stack(kind, bytes);

@@ -149,8 +149,8 @@ __noinline int send_stack_dump(u32 kind, u32 at_once)
 	barrier_var(size);
 	if (size > sizeof(*dump))
 		return 0;
-	return !bpf_ringbuf_output(&events, dump, size,
-				   at_once ? CANNOT_WAIT : can_wait());
+	return !send(room->event.payer, dump, size,
+		     at_once ? CANNOT_WAIT : can_wait());
 }
 
 /*

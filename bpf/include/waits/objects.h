@@ -109,7 +109,7 @@ __noinline u64 find_object(u64 address, u32 kind)
 		read_name(event, first_alias(inode));
 	else if (event->object == OBJECT_FILE)
 		read_name(event, BPF_CORE_READ(file, f_path.dentry));
-	if (bpf_ringbuf_output(&events, event, sizeof(*event), can_wait()))
+	if (send(BPF_CORE_READ(task, tgid), event, sizeof(*event), can_wait()))
 		__sync_fetch_and_add(&lost.stack_frames, 1);
 	else
 		*slot = event->id;

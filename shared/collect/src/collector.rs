@@ -170,9 +170,12 @@ impl Inbox<'_> {
         stacks.chain(self.wakers.unused(living)).collect()
     }
 
-    fn forget(&mut self, unused: &HashSet<u64>) {
+    fn forget(&mut self, unused: &HashSet<u64>, living: &Living) {
         self.stacks.forget(unused);
         self.wakers.forget(unused);
+        self.stacks.forget_ended(living);
+        self.wakers.forget_ended(living);
+        self.objects.forget_ended(living);
     }
 
     /// What IDs stand for.
@@ -185,11 +188,14 @@ impl Inbox<'_> {
     }
 
     /// Has the sums settle that can. Where `living` are known, those that have
-    /// ended send nothing more: only dumps of theirs may still wait.
+    /// ended send nothing more: only dumps of theirs may still wait. Nor does anything come that
+    /// was refused.
     fn settle(&mut self, sums: &mut Sums, living: Option<&Living>) {
         let unwinder = self.unwinder.as_ref();
         let waits = |id| unwinder.is_some_and(|unwinder| unwinder.has_dump(id));
-        let is_lost = |pid, id| living.is_some_and(|living| !living.has(pid)) && !waits(id);
+        let has_refused = self.stacks.has_refused() || self.wakers.has_refused();
+        let is_lost =
+            |pid, id| living.is_some_and(|living| has_refused || !living.has(pid)) && !waits(id);
         self.wakers.settle(&self.stacks, is_lost);
         sums.settle(self.arrived(), is_lost);
     }
@@ -202,6 +208,8 @@ pub struct Collector<'a> {
     window: WindowVariables<'a>,
     /// How many more stacks may be sent as dumps.
     dumps_allowed: Variable<'a, i64>,
+    /// How often what was sent was taken: each time, every process has its share again.
+    turn: Variable<'a, u64>,
     ring: RingBuffer<'a>,
     inbox: Rc<RefCell<Inbox<'a>>>,
     sums: Sums,
@@ -270,6 +278,7 @@ impl<'a> Collector<'a> {
             counts: DoubleBuffer::new(object, "counts")?,
             window: WindowVariables::new(object)?,
             dumps_allowed: object.variable("dumps_allowed")?,
+            turn: object.variable("events_turn")?,
             ring,
             inbox,
             sums: Sums::new(choice.per_process),
@@ -308,13 +317,13 @@ impl<'a> Collector<'a> {
     /// Takes what has arrived, and moves the window's end if `stop` says so.
     pub fn take(&mut self, stop: Option<u64>) -> Result<()> {
         self.close_window(stop);
-        consume(&self.ring)?;
+        consume(&self.ring, &self.turn)?;
         let stack_of = |task| stack_of(self.threads.as_ref()?, task);
         if let Some(dumps) = self.inbox.borrow_mut().unwind(false, stack_of) {
             self.dumps_allowed.set(dumps);
         }
-        // Three quarters, which is also when programs ask for it.
-        if self.counts.used() >= self.counts.room() / 4 * 3 {
+        // Half, which is also when programs ask for it.
+        if self.counts.used() >= self.counts.room() / 2 {
             self.drain()?;
         }
         self.end_part()?;
@@ -376,8 +385,7 @@ impl<'a> Collector<'a> {
         for id in self.sums.open_ids().chain(inbox.wakers.open_ids()) {
             unused.remove(&id);
         }
-        inbox.forget(&unused);
-        inbox.stacks.forget_functions(&living);
+        inbox.forget(&unused, &living);
         Ok(())
     }
 
@@ -419,7 +427,7 @@ impl<'a> Collector<'a> {
     fn drain(&mut self) -> Result<()> {
         let full = self.counts.swap()?;
         // The stacks first, and then what was counted under their IDs.
-        consume(&self.ring)?;
+        consume(&self.ring, &self.turn)?;
         let inbox = &mut *self.inbox.borrow_mut();
         inbox.wakers.settle(&inbox.stacks, |_, _| false);
         let (sums, parts, names) = (&mut self.sums, &mut self.parts, &mut self.thread_names);
@@ -529,8 +537,10 @@ impl Collected {
 }
 
 /// Takes the messages that are there now. More may come faster than they are taken, on
-/// a machine that gives little of its CPUs to us.
-fn consume(messages: &RingBuffer<'_>) -> Result<()> {
+/// a machine that gives little of its CPUs to us. A new `turn` begins: see
+/// `bpf/include/shares.h`.
+fn consume(messages: &RingBuffer<'_>, turn: &Variable<'_, u64>) -> Result<()> {
+    turn.set(turn.get() + 1);
     // SAFETY: it is open as long as it is, and has the ring of `events`.
     let ring = unsafe { libbpf_sys::ring_buffer__ring(messages.as_libbpf_object().as_ptr(), 0) };
     // SAFETY: as before.

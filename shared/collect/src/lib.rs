@@ -15,6 +15,7 @@ mod naming;
 mod objects;
 mod reasons;
 mod session;
+mod shares;
 mod spans;
 mod stack_choice;
 mod stacks;

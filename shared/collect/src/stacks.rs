@@ -17,6 +17,7 @@ use symbolize::{Location, Process, Sources, Symbolizer};
 
 use crate::draft::Detail;
 use crate::living::Living;
+use crate::shares::Shares;
 use crate::stacks::processes::Processes;
 use crate::stacks::python::{Extent, Functions};
 use crate::unwinding::{Depths, Languages, Python, PythonFrames, Walking};
@@ -26,8 +27,8 @@ pub(crate) use walks::{Outcome, WalkEnd, Walks};
 
 /// Frames kept at most, each once where stacks share their callers: 20 bytes each.
 /// What comes after them is counted as missing. A target that forges frame pointers
-/// can make every stack a new one.
-const MOST_FRAMES: usize = 8 << 20;
+/// can make every stack a new one: a process alone gets three quarters, [`Shares`].
+const MOST_FRAMES: usize = 11 << 20;
 /// What a stack's ID counts for, in frames.
 const FRAMES_OF_A_STACK: usize = 4;
 
@@ -99,6 +100,8 @@ pub(crate) struct Stacks {
     /// What the leaves of kernel stacks call to sleep, where that was asked.
     sleeps: HashMap<Id<Location>, Location>,
     most_frames: usize,
+    /// Frames that each process's stacks take.
+    shares: Shares,
     /// How many frames stacks have that the kernel cut.
     pub(crate) depths: Depths,
     /// Whether one found no room.
@@ -121,6 +124,7 @@ impl Stacks {
             count: 0,
             sleeps: HashMap::new(),
             most_frames: MOST_FRAMES,
+            shares: Shares::default(),
             depths: Depths::of_kernel(&Walking::default()),
             is_full: false,
         }
@@ -289,17 +293,31 @@ impl Stacks {
         outcome: Option<Outcome>,
         owner: Option<Process>,
     ) {
-        let of_ids = (self.ids.len() + 1) * FRAMES_OF_A_STACK;
-        let before = self.tree.len() + of_ids;
+        let before = self.tree.len() + self.ids.len() * FRAMES_OF_A_STACK;
+        let most = self.most_frames;
+        let may_keep = |frames| match owner {
+            Some(process) => self.shares.may_take(process.pid, frames, before, most),
+            // Rationed by programs.
+            None => before + frames <= most,
+        };
         // Most have room if all of their frames are new.
-        self.is_full = before + locations.len() > self.most_frames
-            && before + self.new_frames(&locations) > self.most_frames;
-        if self.is_full {
-            return;
+        if !may_keep(locations.len() + FRAMES_OF_A_STACK) {
+            let new = self.new_frames(&locations) + FRAMES_OF_A_STACK;
+            if !may_keep(new) {
+                self.is_full = before + new > most;
+                self.shares.refuse();
+                return;
+            }
         }
+        self.is_full = false;
+        let frames_before = self.tree.len();
         let (tree, table) = (&mut self.tree, &mut self.locations);
         let root_first = locations.into_iter().rev();
         let stack = tree.add(root_first.map(|location| table.id(location)));
+        if let Some(process) = owner {
+            let new = self.tree.len() - frames_before;
+            self.shares.take(process.pid, new + FRAMES_OF_A_STACK);
+        }
         let owner = owner.map(|owner| self.owners.id(owner));
         self.count_outcome(stack, outcome);
         let walked = Walked { stack, outcome };
@@ -366,8 +384,14 @@ impl Stacks {
         self.is_full = false;
     }
 
-    /// Forgets the Python functions of programs that have ended.
-    pub(crate) fn forget_functions(&mut self, living: &Living) {
+    /// Whether a stack was not kept as there was no room, or its process had its share.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.shares.has_refused()
+    }
+
+    /// Forgets the Python functions of programs that have ended, and their shares.
+    pub(crate) fn forget_ended(&mut self, living: &Living) {
+        self.shares.forget_ended(living);
         let symbolizer = &self.symbolizer;
         (self.python)
             .forget(|process| !living.has(process.pid) || symbolizer.has_been_replaced(process));

@@ -10,6 +10,7 @@ use profile::{Stack, ThreadId, Waker, marker};
 use crate::draft::Draft;
 use crate::interner::Interner;
 use crate::living::Living;
+use crate::shares::Shares;
 use crate::stacks::{Captured, NamedStack, Quality, Stacks};
 
 /// Hops and chains kept at most; what comes after them counts as missing.
@@ -23,6 +24,8 @@ pub(crate) struct Wakers {
     /// Those of which a stack has not come yet.
     new: HashMap<u64, WakerEvent>,
     chains: HashMap<u64, Box<[u64]>>,
+    /// Hops of each process.
+    shares: Shares,
 }
 
 /// One who ended a wait.
@@ -59,13 +62,18 @@ impl Wakers {
             hops: Interner::new(),
             new: HashMap::new(),
             chains: HashMap::new(),
+            shares: Shares::default(),
         }
     }
 
     /// Keeps a hop that a program sent.
     pub(crate) fn add(&mut self, event: WakerEvent) {
-        if self.hops.id_count() + self.new.len() < MOST_KEPT {
+        let kept = self.hops.id_count() + self.new.len();
+        if self.shares.may_take(event.pid, 1, kept, MOST_KEPT) {
+            self.shares.take(event.pid, 1);
             self.new.insert(event.id, event);
+        } else {
+            self.shares.refuse();
         }
     }
 
@@ -128,6 +136,16 @@ impl Wakers {
         let keeps_all = !self.chains.is_empty();
         self.hops
             .ownerless(move |pid| keeps_all || living.has(*pid))
+    }
+
+    /// Whether a hop was not kept as there was no room, or its process had its share.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.shares.has_refused()
+    }
+
+    /// Forgets the shares of processes that have ended.
+    pub(crate) fn forget_ended(&mut self, living: &Living) {
+        self.shares.forget_ended(living);
     }
 
     /// Forgets these IDs of hops that have another.

@@ -122,18 +122,18 @@ fn stacks_of_a_process_that_ended_stay_when_ids_are_forgotten() {
     collector.open_window(1, None);
     collector.begin_parts(NEVER);
     let samplers = Samplers::attach(&object, None, Rate::Frequency(997), None).unwrap();
-    while get(&object, "counts_used") == 0 {
+    while get(&object, "counts_used_even") == 0 {
         sleep(Duration::from_millis(1));
     }
     drop(samplers);
     target.end();
     collector.take(None).unwrap();
     if begun.elapsed() < SWEEP_INTERVAL {
-        assert_eq!(get(&object, "counts_are_odd"), 0);
+        assert_eq!(get(&object, "counts_turn"), 0);
     }
     sleep(SWEEP_INTERVAL);
     collector.take(None).unwrap();
-    assert_eq!(get(&object, "counts_are_odd"), 1);
+    assert_eq!(get(&object, "counts_turn"), 1);
     let collected = collector.finish().unwrap();
     let events = collected.total().events;
     let missed = profile(collected).losses.stacks;

@@ -1,4 +1,5 @@
 //! What the tools cost, and what is to be seen of a machine at rest: each test has it to itself.
 
 mod cost;
+mod floods;
 mod idle;

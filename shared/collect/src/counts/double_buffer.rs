@@ -8,10 +8,11 @@ pub(crate) struct DoubleBuffer<'a> {
     even: Map<'a>,
     odd: Map<'a>,
     visit_cpu: ProgramMut<'a>,
-    /// Which one programs count into: 1 for `odd`.
-    is_odd: Variable<'a, u64>,
-    /// How many keys are in it.
-    used: Variable<'a, u64>,
+    /// How often they were swapped, which tells programs where to count: odd for `odd`. They
+    /// see map, keys and shares change at once.
+    turn: Variable<'a, u64>,
+    /// How many keys are in each.
+    used: [Variable<'a, u64>; 2],
     /// Whether programs have asked for it to be drained, where they do.
     drain_asked: Option<Variable<'a, u64>>,
     taken: u64,
@@ -25,8 +26,11 @@ impl<'a> DoubleBuffer<'a> {
             even: object.map(&format!("{name}_even"))?,
             odd: object.map(&format!("{name}_odd"))?,
             visit_cpu: object.program("visit_cpu")?,
-            is_odd: object.variable(&format!("{name}_are_odd"))?,
-            used: object.variable(&format!("{name}_used"))?,
+            turn: object.variable(&format!("{name}_turn"))?,
+            used: [
+                object.variable(&format!("{name}_used_even"))?,
+                object.variable(&format!("{name}_used_odd"))?,
+            ],
             drain_asked: object.variable("drain_asked").ok(),
             taken: 0,
         })
@@ -37,12 +41,12 @@ impl<'a> DoubleBuffer<'a> {
     pub(crate) fn swap(&mut self) -> Result<&Map<'a>> {
         let full_is_odd = self.taken % 2 == 1;
         self.taken += 1;
-        // Keys that yet go into the full map then have the other drained early.
-        self.used.set(0);
+        // Nobody counts into the other one yet.
+        self.used[(self.taken % 2) as usize].set(0);
+        self.turn.set(self.taken);
         if let Some(drain_asked) = &self.drain_asked {
             drain_asked.set(0);
         }
-        self.is_odd.set((!full_is_odd).into());
         // Some may still count into the first: until a visit to their CPU returns 0.
         run_on_each(&self.visit_cpu)?;
         Ok(match full_is_odd {
@@ -53,7 +57,7 @@ impl<'a> DoubleBuffer<'a> {
 
     /// How many keys are in the map that programs count into.
     pub(crate) fn used(&self) -> u64 {
-        self.used.get()
+        self.used[(self.taken % 2) as usize].get()
     }
 
     /// How many keys there is room for.

@@ -12,6 +12,8 @@ use profile::Text;
 use symbolize::{Process, Symbolizer};
 
 use crate::interner::Interner;
+use crate::living::Living;
+use crate::shares::Shares;
 use listeners::Listeners;
 
 pub(crate) use futexes::{Futex, FutexPlaces, PYTHON_RUNTIME};
@@ -26,8 +28,8 @@ pub(crate) struct Objects {
     known: Interner<Object, ()>,
     places: FutexPlaces,
     listeners: Listeners,
-    /// Whether one found no room.
-    is_full: bool,
+    /// Objects of each process.
+    shares: Shares,
 }
 
 /// What a thread waited on.
@@ -63,7 +65,7 @@ impl Objects {
             known,
             places: FutexPlaces::new(per_thread),
             listeners: Listeners::default(),
-            is_full: false,
+            shares: Shares::default(),
         }
     }
 
@@ -72,10 +74,12 @@ impl Objects {
         if self.known.first(event.id).is_some() {
             return;
         }
-        self.is_full |= self.known.id_count() >= MOST_KEPT;
-        if self.is_full {
+        let kept = self.known.id_count();
+        if !self.shares.may_take(event.pid, 1, kept, MOST_KEPT) {
+            self.shares.refuse();
             return;
         }
+        self.shares.take(event.pid, 1);
         let object = match ObjectKind(event.object) {
             ObjectKind::OBJECT_FUTEX => Object::Futex(self.places.see(event, symbolizer)),
             ObjectKind::OBJECT_FILE if files::is_pipe(event) => {
@@ -97,9 +101,14 @@ impl Objects {
     pub(crate) fn first(&self, id: u64) -> Option<u64> {
         match self.known.first(id) {
             None if id == NO_OBJECT => Some(id),
-            None => self.is_full.then_some(OTHER),
+            None => self.shares.has_refused().then_some(OTHER),
             first => first,
         }
+    }
+
+    /// Forgets the shares of processes that have ended.
+    pub(crate) fn forget_ended(&mut self, living: &Living) {
+        self.shares.forget_ended(living);
     }
 
     /// What an ID stands for.

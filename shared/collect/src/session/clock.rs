@@ -164,6 +164,8 @@ impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
 
     fn close(mut self, stop: u64) -> Result<Collected> {
         self.follow_moves()?;
+        // So that no process has used up its share of the ring buffer when stacks are read.
+        self.collector.take(None)?;
         let open = ThreadClocks::<Record>::read_open_intervals(&self.read_open_intervals)?;
         let unreturned = match &self.returns {
             Some(returns) => returns.read_stacks(&mut self.collector)?,

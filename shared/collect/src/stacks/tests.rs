@@ -19,6 +19,23 @@ fn without_room_others_are_missed_until_ids_are_forgotten() {
 }
 
 #[test]
+fn a_process_that_floods_the_stacks_leaves_room_for_others() {
+    let mut stacks = Stacks::new();
+    stacks.most_frames = 10_000;
+    let mut add = |pid, id| {
+        let code = vec![Location::Vdso { offset: id }];
+        stacks.keep(id, code, None, Some(Process { pid, instance: 1 }));
+        stacks.captured(id).is_some()
+    };
+    let kept = (100..).find(|&id| !add(1, id)).unwrap_or_default() - 100;
+    // Each takes a frame and an ID; the tree's root is nobody's.
+    assert_eq!(kept, (7_500 - 1) / (1 + FRAMES_OF_A_STACK as u64));
+    assert!((1_000_000..1_000_100).all(|id| add(2, id)));
+    assert!(!add(1, 2_000_000));
+    assert!(stacks.has_refused());
+}
+
+#[test]
 fn walks_that_ended_in_other_ways_are_others() {
     let mut stacks = Stacks::new();
     let code = Location::Vdso { offset: 8 };

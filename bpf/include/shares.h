@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Fair shares of what all processes use together: the ring buffer, and the maps that count.
+ * A process may take three times as much as it leaves to all others. So nobody is held back
+ * before three quarters are used. Of N processes that take all they can get, each gets
+ * 3 / (3 N + 1), and 1 / (3 N + 1) is left for everybody else.
+ *
+ * User space empties what is shared, and a new turn begins with that.
+ */
+#ifndef SYSTEMSCOPE_SHARES_H
+#define SYSTEMSCOPE_SHARES_H
+
+#include "kernel_types.h"
+#include <bpf/bpf_helpers.h>
+#include "window.h"
+
+/* What a process took. Two processes with the same place have one share together. */
+struct share {
+	/* The turn in which the process last took something. */
+	u64 turn;
+	/* What it took in that turn, and in the turn before. */
+	u32 taken;
+	u32 taken_before;
+	/* Keys of intervals whose stacks were left out, in that turn. */
+	u32 without_stacks;
+	u32 unused;
+};
+
+#define SHARES 4096
+
+struct shares {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SHARES);
+	__type(key, u32);
+	__type(value, struct share);
+};
+
+/*
+ * The share of @process in @shares. Its place depends on the window's start, so that no
+ * process can choose to have the place of another one.
+ */
+static __always_inline struct share *find_share(void *shares, u32 process,
+						u64 turn)
+{
+	u32 place = hash_word(window_start, process) & (SHARES - 1);
+	struct share *share = bpf_map_lookup_elem(shares, &place);
+
+	if (share && share->turn != turn) {
+		share->taken_before = share->turn + 1 == turn ? share->taken :
+								0;
+		share->taken = 0;
+		share->without_stacks = 0;
+		share->turn = turn;
+	}
+	return share;
+}
+
+/* Whether who has @taken so much may take more of @all, of which @used is in use. */
+static __always_inline bool may_take_more(u64 taken, u64 used, u64 all)
+{
+	return used < all / 4 * 3 || (used < all && taken / 3 < all - used);
+}
+
+#endif

@@ -1,0 +1,80 @@
+//! Fair shares of what is kept of all processes. `bpf/include/shares.h` has the same rule for
+//! what programs send and count.
+
+use std::collections::HashMap;
+
+use crate::living::Living;
+
+/// What each process takes of something that is bounded.
+#[derive(Default)]
+pub(crate) struct Shares {
+    /// By process ID.
+    taken: HashMap<u32, usize>,
+    has_refused: bool,
+}
+
+impl Shares {
+    /// Whether a process may take `more`, where `used` of `all` are in use: at most three times
+    /// what it leaves to the others. Nobody is held back before three quarters are used.
+    pub(crate) fn may_take(&self, pid: u32, more: usize, used: usize, all: usize) -> bool {
+        let taken = self.taken.get(&pid).copied().unwrap_or(0) + more;
+        let left = all.checked_sub(used + more);
+        left.is_some_and(|left| left >= all / 4 || taken / 3 <= left)
+    }
+
+    /// Adds `amount` to what a process has taken.
+    pub(crate) fn take(&mut self, pid: u32, amount: usize) {
+        *self.taken.entry(pid).or_default() += amount;
+    }
+
+    /// Notes that something was refused, and will not be kept.
+    pub(crate) fn refuse(&mut self) {
+        self.has_refused = true;
+    }
+
+    /// Whether anything was refused.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.has_refused
+    }
+
+    /// Forgets processes that have ended: another one may have the ID next.
+    pub(crate) fn forget_ended(&mut self, living: &Living) {
+        self.taken.retain(|pid, _| living.has(*pid));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each of `processes` takes all it gets, in turn.
+    fn flood(shares: &mut Shares, processes: u32, all: usize) -> usize {
+        let mut used = 0;
+        loop {
+            let before = used;
+            for pid in 1..=processes {
+                if shares.may_take(pid, 1, used, all) {
+                    shares.take(pid, 1);
+                    used += 1;
+                }
+            }
+            if used == before {
+                return used;
+            }
+        }
+    }
+
+    #[test]
+    fn floods_leave_room_for_others() {
+        const ALL: usize = 10_000;
+        for processes in [1, 3, 100] {
+            let mut shares = Shares::default();
+            let used = flood(&mut shares, processes, ALL);
+            let left = ALL / (3 * processes as usize + 1);
+            assert!((ALL - used).abs_diff(left) < 4, "{processes}: {used}");
+            assert!(!shares.may_take(1, 4, used, ALL));
+            assert!(shares.may_take(u32::MAX, left / 2, used, ALL));
+            assert!(!shares.may_take(u32::MAX, ALL, used, ALL));
+        }
+    }
+}

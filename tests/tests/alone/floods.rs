@@ -1,0 +1,87 @@
+//! Processes that never do the same twice: what that costs others.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use systemscope_tests::{ClockRow, Seen, Tool, Turn, Watch, Workload};
+
+/// How long each of the sleeper's naps is, microseconds.
+const NAP_US: u64 = 1000;
+const SECONDS: u64 = 6;
+
+/// What `tool` saw of the machine with three floods of new stacks, and a thread that takes
+/// naps; the floods. It is measured once: what was lost is no reason to measure again.
+#[track_caller]
+fn watch_floods(attach: fn(Tool) -> Watch, tool: &str) -> (Seen, Vec<Workload>) {
+    let _turn = Turn::take();
+    let mut floods: Vec<Workload> = (0..3).map(|_| Workload::plain("flood")).collect();
+    let mut naps = Workload::start("naps", &[SECONDS, NAP_US]);
+    let mut watch = attach(Tool::new(tool));
+    watch.open();
+    floods.iter_mut().for_each(Workload::go);
+    // Until all that is shared is in use.
+    sleep(Duration::from_secs(2));
+    naps.go();
+    naps.wait_done();
+    floods.iter_mut().for_each(Workload::go);
+    floods.iter_mut().for_each(Workload::wait_done);
+    let (seen, _) = watch.close_however_big();
+    assert_floods_paid(&seen, &floods);
+    assert_whole(&seen, &naps);
+    (seen, floods)
+}
+
+/// All naps are there, but for one in a thousand.
+#[track_caller]
+fn assert_whole(seen: &Seen, naps: &Workload) {
+    let of_naps = seen.folded.of_thread(naps.pid());
+    let is_missed = |name: &String| name.starts_with("[Missed");
+    let missed = of_naps.only(|line| line.frames.iter().any(is_missed));
+    let shown = of_naps.under("nap").total();
+    // A nap begins some microseconds before its thread is blocked.
+    let least = naps.told("count") * (NAP_US - 10) * 1000;
+    let figures = format!(
+        "missed {} ns, shown {shown} ns of at least {least}, lost {:?}",
+        missed.total(),
+        seen.lost
+    );
+    println!("{figures}");
+    assert!(
+        missed.total() * 1000 < shown && shown >= least,
+        "{figures}{missed}"
+    );
+}
+
+/// The floods had more stacks than there is room for. What is missing is said.
+#[track_caller]
+fn assert_floods_paid(seen: &Seen, floods: &[Workload]) {
+    let sleeps: u64 = floods.iter().map(|flood| flood.told("count")).sum();
+    let stacks = seen.lost["stacks"];
+    assert!(stacks * 10 > sleeps, "{stacks} of {sleeps}: no flood");
+    let said = format!(" {stacks} stacks");
+    assert!(seen.stderr.contains(&said), "{}", seen.stderr);
+}
+
+#[test]
+#[ignore = "floods the machine for 8 s"]
+fn a_flood_of_stacks_costs_other_processes_nothing() {
+    let (seen, floods) = watch_floods(Watch::with_clocks, "offcputime");
+    // All of the time of the floods, too, is there, with a stack or without.
+    let pids: Vec<u32> = floods.iter().map(Workload::pid).collect();
+    let of_floods = |clock: &&ClockRow| pids.contains(&clock.pid);
+    for clock in seen.clocks.iter().filter(of_floods) {
+        let booked = clock.blocked_ns + clock.runnable_ns;
+        let shown = seen.folded.of_thread(clock.tid).total();
+        assert!(
+            shown.abs_diff(booked) * 1000 <= seen.window_ns(),
+            "{shown} of {booked} ns of {clock:?}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "floods the machine for 8 s"]
+fn a_flood_of_stacks_costs_others_no_wakers() {
+    watch_floods(Watch::apart, "offwaketime");
+}
