@@ -64,7 +64,7 @@ fn assert_floods_paid(seen: &Seen, floods: &[Workload]) {
 }
 
 #[test]
-#[ignore = "floods the machine for 8 s"]
+#[ignore = "floods the machine for 8 s, and needs a quiet one: a switch that is hidden costs a nap"]
 fn a_flood_of_stacks_costs_other_processes_nothing() {
     let (seen, floods) = watch_floods(Watch::with_clocks, "offcputime");
     // All of the time of the floods, too, is there, with a stack or without.
@@ -81,7 +81,7 @@ fn a_flood_of_stacks_costs_other_processes_nothing() {
 }
 
 #[test]
-#[ignore = "floods the machine for 8 s"]
+#[ignore = "floods the machine for 8 s, and needs a quiet one: a switch that is hidden costs a nap"]
 fn a_flood_of_stacks_costs_others_no_wakers() {
     watch_floods(Watch::apart, "offwaketime");
 }
