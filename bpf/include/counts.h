@@ -64,8 +64,8 @@ struct counts_map {
 } counts_even SEC(".maps"), counts_odd SEC(".maps");
 
 /*
- * How often user space has swapped the two: odd while the second is counted into. One word
- * tells map, keys and shares, so that none of them is another turn's.
+ * Number of swaps by user space: odd while programs count into the second map. The map, its
+ * keys and the shares follow from this one word, so all three are of one turn.
  */
 volatile u64 counts_turn = 0;
 

@@ -14,11 +14,11 @@
 #include <bpf/bpf_helpers.h>
 #include "window.h"
 
-/* What a process took. Two processes with the same place have one share together. */
+/* Usage of one process. Two processes with the same place have one share together. */
 struct share {
 	/* The turn in which the process last took something. */
 	u64 turn;
-	/* What it took in that turn, and in the turn before. */
+	/* Units taken in that turn, and in the turn before. */
 	u32 taken;
 	u32 taken_before;
 	/* Keys of intervals whose stacks were left out, in that turn. */

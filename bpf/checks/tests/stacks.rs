@@ -93,13 +93,13 @@ impl Walker<'_> {
         self.parts.maps.bss_data.as_deref_mut().unwrap().walk_payer = payer;
     }
 
-    /// Has every process have its share again, as when user space has taken all.
+    /// Begins a turn: every process has its share again, as after a drain by user space.
     fn begin_turn(&mut self) {
         let shared = self.parts.maps.bss_data.as_deref_mut().unwrap();
         shared.events_turn += 2;
     }
 
-    /// Has another stack be walked, the `turn`th, that is sent whenever it comes.
+    /// Unwinds the `turn`th of many stacks, each of which is sent; returns its ID.
     fn walk_another(&mut self, turn: u64) -> u64 {
         self.stack.set(ROOT, CODE + 1 + turn % (FUNCTION - 1));
         let id = self.walk();
@@ -207,7 +207,7 @@ fn a_process_that_floods_the_ring_buffer_leaves_room_for_others() {
     assert_eq!(walker.walk_another(1), STACK_MISSED);
     let sent = walker.sent().stacks.len() as u64;
     assert_eq!(sent, flood.unwrap() - 1 + others);
-    // What was refused comes again, and is sent then.
+    // A refused stack is sent when it comes again.
     walker.begin_turn();
     let (id, times) = walker.sends();
     assert!(id > STACK_MISSED && times == 1, "{id} {times}");

@@ -89,7 +89,7 @@ struct span_sums {
 	__type(value, struct span_sum);
 } sums_even SEC(".maps"), sums_odd SEC(".maps");
 
-/* How often user space has swapped the two: odd while the second is counted into. */
+/* Number of swaps by user space: odd while programs count into the second map. */
 volatile u64 sums_turn = 0;
 
 /* Keys put into each. User space sets it to 0 before it has programs use the map. */

@@ -1,4 +1,4 @@
-//! What a tool does with memory that it no longer needs, and how much it may have.
+//! Releases unused memory to the kernel, and limits how much a tool may have.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::OnceLock;
@@ -32,7 +32,7 @@ pub fn limit_memory(bytes: u64, refusal: &'static str) {
         current: Some(current),
         ..limit
     };
-    // Where that is refused the limit is as it was.
+    // If the kernel refuses, the limit stays as it was.
     if setrlimit(Resource::Data, limit).is_ok() {
         let _ = REFUSAL.set(refusal);
     }

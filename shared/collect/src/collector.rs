@@ -208,7 +208,7 @@ pub struct Collector<'a> {
     window: WindowVariables<'a>,
     /// How many more stacks may be sent as dumps.
     dumps_allowed: Variable<'a, i64>,
-    /// How often what was sent was taken: each time, every process has its share again.
+    /// Number of drains of the ring buffer. Each gives every process its share again.
     turn: Variable<'a, u64>,
     ring: RingBuffer<'a>,
     inbox: Rc<RefCell<Inbox<'a>>>,

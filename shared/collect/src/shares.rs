@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::living::Living;
 
-/// What each process takes of something that is bounded.
+/// Usage of a bounded resource, by process.
 #[derive(Default)]
 pub(crate) struct Shares {
     /// By process ID.

@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// How far the clocks of this process's time namespace are ahead of the kernel's, in ns.
+/// Offsets of the clocks of this process's time namespace from the kernel's, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Offsets {
     monotonic: i64,

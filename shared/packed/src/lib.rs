@@ -18,7 +18,7 @@ const MOST_DICTIONARY: usize = 32 << 20;
 const ELFCOMPRESS_ZLIB: u32 = 1;
 const ELFCOMPRESS_ZSTD: u32 = 2;
 
-/// What precedes the packed bytes of a section.
+/// Header before the packed bytes of a section.
 #[derive(Clone, Copy, Debug)]
 pub enum Header {
     /// `Elf64_Chdr`: the section has `SHF_COMPRESSED` in a file of 64 bits.

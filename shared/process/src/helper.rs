@@ -1,4 +1,4 @@
-//! The helper process and what is said over its socket.
+//! The helper process and the protocol of its socket.
 //!
 //! A request is three words: thread, address, length. A request with a descriptor reads
 //! that file instead of memory. The answer is the number of bytes, then the bytes.
@@ -18,9 +18,9 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 /// Maximum bytes of one answer.
 pub(crate) const MOST_BYTES: usize = 64 << 10;
-/// Pages are read one by one, so that what comes before an unreadable page is not lost. The
-/// smallest page size of any supported processor.
-const PAGE: usize = 4096;
+/// The smallest page size of any supported processor. Pages are read one by one, so that the
+/// bytes before an unreadable page are not lost.
+pub(crate) const PAGE: usize = 4096;
 /// The word before the bytes of an answer.
 const HEADER: usize = size_of::<u64>();
 const REQUEST: usize = 3 * size_of::<u64>();
@@ -36,7 +36,7 @@ pub(crate) struct Helper {
     process: Pid,
 }
 
-/// What a helper reads.
+/// Source of the bytes that a helper reads.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
     Memory { tid: u32, address: u64 },
@@ -139,9 +139,7 @@ impl Helper {
             }
         }
     }
-}
 
-impl Helper {
     /// Whether the helper runs or waits for a CPU: the state of proc_pid_stat(5).
     fn is_runnable(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process));

@@ -2,14 +2,12 @@
 
 use std::cell::Cell;
 
-use crate::helper::MOST_BYTES;
+use crate::helper::{MOST_BYTES, PAGE};
 use crate::reads::read_memory;
 use crate::threads::living_thread;
 
-/// The smallest page size of any supported processor.
-const PAGE: u64 = 4096;
 /// Bytes read at once for a word: most stacks lie in one such piece.
-const PIECE: usize = 4 * PAGE as usize;
+const PIECE: usize = 4 * PAGE;
 
 /// The memory of a running process. It changes while it is read: the caller must know that
 /// the thread in question did not run meanwhile.
@@ -61,7 +59,7 @@ impl ProcessMemory {
 
     /// Returns the 64-bit word at `address`, or `None` if it cannot be read.
     pub fn word(&mut self, address: u64) -> Option<u64> {
-        let page = address & !(PAGE - 1);
+        let page = address & !(PAGE as u64 - 1);
         self.cached_word(address).or_else(|| {
             if self.start == page {
                 return None;
@@ -103,12 +101,12 @@ mod tests {
 
     #[test]
     fn bytes_end_where_the_memory_does() {
-        let words = vec![7_u8; 40 * PAGE as usize];
+        let words = vec![7_u8; 40 * PAGE];
         let memory = ProcessMemory::new(std::process::id());
         let start = words.as_ptr() as u64;
         assert_eq!(memory.bytes(start, words.len()), words);
         assert_eq!(memory.bytes(start + 1, 10), words[1..11]);
-        for from_end in [0, 1, 3, PAGE - 1, PAGE] {
+        for from_end in [0, 1, 3, PAGE as u64 - 1, PAGE as u64] {
             assert_eq!(memory.bytes(u64::MAX - from_end, 100), []);
         }
         assert_eq!(ProcessMemory::new(0).bytes(start, 8), []);
@@ -116,7 +114,7 @@ mod tests {
 
     #[test]
     fn words_end_where_the_memory_does() {
-        let words: Vec<u64> = (0..4 * PAGE).collect();
+        let words: Vec<u64> = (0..4 * PAGE as u64).collect();
         let mut memory = ProcessMemory::new(std::process::id());
         for index in [0, 1, 511, 512, 2047, 2048, 2049, words.len() - 1] {
             let address = words[index..].as_ptr() as u64;

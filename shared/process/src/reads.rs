@@ -1,4 +1,4 @@
-//! Reads through one helper process for the whole program, and what became of them.
+//! The one helper process of this program, and the processes that did not answer it.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,8 +12,8 @@ use crate::helper::{Helper, Source};
 
 /// Time within which an answer must come. A page from a busy disk takes tens of milliseconds.
 const DEADLINE: Duration = Duration::from_millis(200);
-/// Maximum helpers left behind. After that many nothing is read any more, so targets can cost
-/// this program `DEADLINE` times as many seconds at most.
+/// Maximum helpers left behind. After that many nothing is read any more, so targets delay this
+/// program by at most this many times `DEADLINE`.
 const MOST_LEFT_BEHIND: usize = 4;
 /// Maximum bytes of a command line that are read. The kernel lets a process have gigabytes.
 const LONGEST_COMMAND_LINE: usize = 64 << 10;
@@ -88,7 +88,7 @@ impl Reads {
                 self.unanswered.insert(pid);
                 self.left_behind += 1;
             }
-            // One that was killed is replaced at the next read.
+            // The next read replaces a helper that was killed.
             Err(_) => {}
             Ok(_) => self.helper = Some(helper),
         }

@@ -305,7 +305,7 @@ impl Sums {
         changes.sort_by(|one, other| {
             let by_chance = other.is_significant().cmp(&one.is_significant());
             let size = |change: &Change| change.difference().abs();
-            // Those that are the same stay in the order of samples.
+            // Equal changes stay in the order of samples.
             by_chance.then(size(other).total_cmp(&size(one)))
         });
         changes

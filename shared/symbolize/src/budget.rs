@@ -1,4 +1,4 @@
-//! How much work naming does for the files of targets, over a whole run.
+//! The budget of work that naming spends on the files of targets, over a whole run.
 //!
 //! A target chooses its files, and so how long it takes to read them: sparse files of any
 //! size, symbol tables of any length, sections that unpack to thousands of times their size.
@@ -29,7 +29,7 @@ const EACH_READ: u64 = 256;
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: u64,
-    /// What the files of each process took.
+    /// Work spent on the files of each process.
     taken: HashMap<u32, u64>,
 }
 

@@ -56,7 +56,7 @@ struct Section {
     link: u32,
 }
 
-/// How a file is loaded: which address each offset gets.
+/// Segments of a loaded file: they map offsets to addresses.
 pub(crate) struct CodePlaces(Vec<Segment>);
 
 impl CodePlaces {
@@ -119,7 +119,7 @@ pub(crate) struct RawSymbol {
 /// An ELF file's headers.
 pub(crate) struct Elf<'f> {
     file: &'f File,
-    /// What reading it is charged to.
+    /// Allowance that pays for reading the file.
     pub(crate) allowance: &'f Allowance,
     wide: bool,
     segments: Vec<Segment>,

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use systemscope_tests::{ClockRow, Seen, Tool, Turn, Watch, Workload};
 
-/// How long each of the sleeper's naps is, microseconds.
+/// Length of each nap of the sleeper, in µs.
 const NAP_US: u64 = 1000;
 const SECONDS: u64 = 6;
 
-/// What `tool` saw of the machine with three floods of new stacks, and a thread that takes
-/// naps; the floods. It is measured once: what was lost is no reason to measure again.
+/// Runs `tool` on the whole machine beside three floods of new stacks and a thread that takes
+/// naps; returns what it saw, and the floods. A loss is no reason to measure again.
 #[track_caller]
 fn watch_floods(attach: fn(Tool) -> Watch, tool: &str) -> (Seen, Vec<Workload>) {
     let _turn = Turn::take();

@@ -38,7 +38,7 @@ fn assert_refused(capture: &[u8], why: &str) {
         assert_eq!(output.status.code(), Some(1), "{arguments}: {told}");
         assert!(told.contains(why) && told.lines().count() == 1, "{told}");
         assert!(output.stdout.is_empty());
-        // What can be read of it is within the bounds, too.
+        // The part that is read stays within the bounds, too.
         let arguments = "export --partial --format json";
         let output = run(arguments, &[&path], FEW_BYTES);
         let told = String::from_utf8(output.stderr).unwrap();

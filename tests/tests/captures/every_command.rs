@@ -1,4 +1,4 @@
-//! What commands do with captures, in this process, so that thousands can be tried.
+//! Runs the commands on captures in this process, so that thousands can be tried.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,7 +32,7 @@ pub(crate) const DIFFS: [&str; 4] = [
     "diff --format svg",
 ];
 
-/// What a command reads of a file, with `--partial` or without; nothing where it refuses it.
+/// Reads a file as a command does, with `--partial` or without; nothing if it is refused.
 pub(crate) fn read(file: &[u8], is_partial: bool) -> Vec<Profile> {
     if !is_partial {
         return read_all(file).unwrap_or_default();

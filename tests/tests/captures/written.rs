@@ -41,7 +41,7 @@ pub(crate) fn same_rows(kind: u64, row: &[u8], count: usize) -> Vec<u8> {
     record(kind, &row.repeat(ROWS)).repeat(count / ROWS)
 }
 
-/// Of times off the CPU in a window of a second.
+/// Metadata of times off the CPU in a window of a second.
 pub(crate) fn meta() -> Vec<u8> {
     let window = [(1, 1_000), (2, 1_000), (3, 1_000_000_000)];
     let window = window.map(|(field, value)| number(field, value)).concat();
@@ -141,7 +141,7 @@ pub(crate) fn pack(records: &[u8]) -> Vec<u8> {
     [HEAD, &zstd::encode_all(records, 1).unwrap()].concat()
 }
 
-/// What is packed in the first capture of a file.
+/// Unpacks the first capture of a file.
 pub(crate) fn unpack(file: &[u8]) -> Vec<u8> {
     let mut reader = zstd::Decoder::new(&file[HEAD.len()..])
         .unwrap()

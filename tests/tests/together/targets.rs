@@ -128,7 +128,8 @@ fn a_process_whose_leader_has_ended_is_shown_as_any_other() {
 
     let wallclock = Tool::new("wallclock")
         .arg(workload.pid().to_string())
-        .args("-d 0.5");
+        .args("-d 0.5")
+        .in_folder(workload.folder());
     let report = wallclock.run().succeeded().stdout;
     let report = String::from_utf8(report).unwrap();
     let command_line = format!("left_by_leader {path}");

@@ -30,7 +30,7 @@ pub struct Place {
     existing: Option<Existing>,
 }
 
-/// What has the name already.
+/// Kind of file that has the name already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Existing {
     Folder,

@@ -55,7 +55,7 @@ impl Cgroups {
         })
     }
 
-    /// That of a unit of the system's systemd: `nginx` means `nginx.service`. A user can start
+    /// Finds the cgroup of a unit of the system's systemd: `nginx` means `nginx.service`. A user can start
     /// units of any name: those count by their paths alone.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Cgroups {
         })
     }
 
-    /// That of a container, by its name or the beginning of its ID; where users can make
+    /// Finds the cgroup of a container, by its name or the beginning of its ID; where users can make
     /// cgroups, by all of the ID.
     ///
     /// # Errors

@@ -8,10 +8,10 @@ pub(crate) struct DoubleBuffer<'a> {
     even: Map<'a>,
     odd: Map<'a>,
     visit_cpu: ProgramMut<'a>,
-    /// How often they were swapped, which tells programs where to count: odd for `odd`. They
-    /// see map, keys and shares change at once.
+    /// Number of swaps. Programs count into `odd` while it is odd, and see map, keys and
+    /// shares change at once.
     turn: Variable<'a, u64>,
-    /// How many keys are in each.
+    /// Number of keys in each map.
     used: [Variable<'a, u64>; 2],
     /// Whether programs have asked for it to be drained, where they do.
     drain_asked: Option<Variable<'a, u64>>,

@@ -70,7 +70,7 @@ struct Known {
     awaited: Option<Vec<CodeMapping>>,
     scanned: Instant,
     cost: Duration,
-    /// What may still be read of its files for tables.
+    /// Bytes of its files that may still be read for tables.
     allowance: Allowance,
 }
 

@@ -161,7 +161,7 @@ struct Row {
     wakers: Option<Id<Chain>>,
 }
 
-/// What is drawn of each waker: its stacks, and its name.
+/// The wakers of a sample: each with its stacks and its name.
 type Chain = Box<[(StackId, StackId, u32)]>;
 
 /// Whose samples make a profile: a thread's name and IDs, and a state.

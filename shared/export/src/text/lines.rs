@@ -70,7 +70,7 @@ impl Lines {
         self.lines.sort_unstable_by(compare);
         self.lines.dedup_by(|line, kept| {
             let is_same = compare(line, kept).is_eq();
-            // What samples stand for may be any number.
+            // Sample values may be any number.
             kept.sum = (kept.sum).saturating_add(if is_same { line.sum } else { 0 });
             is_same
         });

@@ -33,9 +33,9 @@ const AROUND_ID: [(&str, &str); 7] = [
 pub enum AwaitedCgroup {
     /// The one at a path below the mount.
     At(String),
-    /// That of the system's unit with this name.
+    /// The cgroup of the system's unit with this name.
     OfUnit(String),
-    /// That of the container with this ID.
+    /// The cgroup of the container with this ID.
     OfContainer(String),
 }
 

@@ -22,7 +22,7 @@ struct Bound {
     least: u64,
     /// Bytes beyond `least` for each byte of the file.
     each: u64,
-    /// What is wrong where that is not enough.
+    /// Error text if the bound is exceeded.
     error: &'static str,
 }
 
@@ -45,7 +45,7 @@ const WRITTEN: Bound = Bound {
     error: "its stacks are far deeper than its size allows",
 };
 
-/// What the captures of a file have taken so far.
+/// Usage of the bounds by all captures of a file so far.
 pub(super) struct Budget<'a> {
     /// Bytes of the file that were read.
     packed: &'a Cell<u64>,

@@ -23,7 +23,7 @@ pub(super) enum More {
 pub(super) struct Rows {
     pub(super) profile: Profile,
     names: Vec<Name>,
-    /// What they are as the names of threads, as far as they are any.
+    /// The names cleaned as names of threads; `None` until one is used so.
     threads: Vec<Option<Name>>,
     modules: Vec<Id<Module>>,
     functions: Vec<Id<Function>>,

@@ -191,8 +191,8 @@ impl StackOrder {
         key: impl Fn(Frame) -> Key,
     ) -> StackOrder {
         let mut first = vec![0; stacks.len()];
-        // How many there are of it and what it calls is first put where its last goes.
-        // Callers come first: from the end on, each has counted all that it calls.
+        // `last` first holds the size of each subtree. Callers come before callees, so a pass
+        // from the end sees each subtree whole.
         let mut last = vec![1; stacks.len()];
         for (stack, (callers, _)) in (1..last.len()).zip(stacks.nodes()).rev() {
             last[callers.index()] += last[stack];

@@ -52,7 +52,7 @@ impl Elf<'_> {
         Some((section, Some(Header::Gnu)))
     }
 
-    /// What precedes the bytes of a section, if it is packed.
+    /// Returns the header before the bytes of a section, if it is packed.
     fn header(&self, section: &Section) -> Option<Header> {
         let header = if self.wide {
             Header::Elf64

@@ -76,7 +76,7 @@ pub(crate) fn find(
 struct Loaded {
     file: u32,
     places: CodePlaces,
-    /// What is added to the file's virtual addresses.
+    /// Difference between addresses in memory and the file's virtual addresses.
     bias: u64,
 }
 

@@ -74,7 +74,7 @@ impl Cgroup {
         cgroup
     }
 
-    /// Has an ordinary user make cgroups in it, as systemd has a user's service manager.
+    /// Lets an ordinary user make cgroups in it, as systemd lets a user's service manager.
     ///
     /// # Panics
     ///

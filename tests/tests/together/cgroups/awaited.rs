@@ -185,7 +185,7 @@ fn a_user_cannot_pose_as_a_unit_or_a_container_that_is_waited_for() {
             for above in [&manager, &own_slice] {
                 sleep_inside(&above.inside_by_user(name));
             }
-            // What root makes in the user's cgroup has a path of the user's choice, too.
+            // The user chooses the path of root's cgroups in the user's own, too.
             sleep_inside(&own_slice.inside(name));
             let of_user = Cgroup::new("users.slice");
             of_user.delegate();

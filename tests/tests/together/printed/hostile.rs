@@ -27,7 +27,7 @@ const SEQUENCES: [&[u8]; 5] = [
 /// All formats that people read; a capture is none.
 const FORMATS: &str = "folded,classic,svg,pprof,speedscope,perf-script,json,waits";
 
-/// What is there of each source, so that nothing passes because it is not seen.
+/// One cleaned name from each source, so that no source passes unseen.
 const SOURCES: [&str; 13] = [
     "t?]0:P??:x",
     "folder?]0;P??;???/program?]0;P??;???",
@@ -118,7 +118,7 @@ fn assert_clean_files(folder: &Path) {
     }
 }
 
-/// What `systemscope` makes of a capture.
+/// Asserts that all output of `systemscope` on a capture is clean.
 #[track_caller]
 fn assert_clean_capture(capture: &Path, folder: &Path) {
     let everything = |arguments: &str| {

@@ -44,7 +44,7 @@ pub(super) fn spawn_held(words: &[OsString], user: Option<&User>) -> io::Result<
         let _ = nix::sys::signal::kill(child, Signal::SIGKILL);
         let _ = waitpid(child, None);
     }
-    // What failed in the child says more than how the child ended.
+    // The child's own error says more than the status with which it ended.
     let mut error = [0; size_of::<i32>()];
     if outcome.is_err() && failure.read_exact(&mut error).is_ok() {
         return Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error)));

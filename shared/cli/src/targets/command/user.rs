@@ -91,8 +91,8 @@ pub(super) fn open_files() -> Vec<RawFd> {
     numbers.filter(|file| *file > libc::STDERR_FILENO).collect()
 }
 
-/// Has the kernel refuse `TIOCSTI` and `TIOCLINUX` to this process and all that it starts: they
-/// put characters into the terminal, which root's shell reads later. Needs `CAP_SYS_ADMIN`, and
+/// Installs a seccomp filter that refuses `TIOCSTI` and `TIOCLINUX` to this process and its
+/// children: both put characters into the terminal, which root's shell reads later. Needs `CAP_SYS_ADMIN`, and
 /// does without `no_new_privs`, so that the command may run set-user-ID programs.
 fn deny_terminal_input() -> nix::Result<()> {
     // From linux/seccomp.h: struct seccomp_data.

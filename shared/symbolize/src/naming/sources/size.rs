@@ -1,4 +1,4 @@
-//! What addr2line would make of debug information, counted before it does.
+//! Counts the records that addr2line would make of debug information, before it makes them.
 //!
 //! addr2line keeps a record of every unit, and of every function and line of the units that
 //! have a wanted address. Tables may be shared, by many units or functions, so a small file can
@@ -76,7 +76,7 @@ pub(super) fn check(
     dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
     let mut units = dwarf.units();
     while let Some(unit) = units.next().map_err(Error::other)? {
-        // Of a unit that cannot be read to its end addr2line follows nothing.
+        // addr2line skips a unit that cannot be read to its end.
         is_affordable(count.unit(dwarf, unit))?;
     }
     Ok(())
