@@ -7,6 +7,7 @@
 
 mod flow;
 mod functions;
+mod returns;
 mod state;
 
 #[cfg(test)]
@@ -14,37 +15,51 @@ mod accuracy;
 #[cfg(test)]
 mod tests;
 
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use iced_x86::Mnemonic;
 
 use crate::Rule;
 use flow::Flow;
-use functions::{find, within};
+pub(crate) use functions::{find_called, find_taken};
+use functions::{first_instruction, within};
+use returns::trace_returns;
 
 /// Rows (address, rule) for code that no call-frame information describes,
 /// ascending; each holds up to the next.
 ///
 /// `code` is what lies at `address`. `functions` are the addresses of the
 /// functions in it as far as they are known; an empty one ends where the next
-/// begins, and if there are none they are found by the calls to them. `parts`
-/// are pieces that compilers move out of functions (`name.cold`), which are
-/// entered by jumps.
+/// begins. `called` are addresses that are called, as [`find_called`] finds them. `parts` are pieces that compilers
+/// move out of functions (`name.cold`), which are entered by jumps.
+///
+/// A function whose beginning is known is followed from there. Elsewhere the return ahead
+/// is the better witness.
 pub(crate) fn analyse(
     code: &[u8],
     address: u64,
     functions: &[Range<u64>],
     parts: &[Range<u64>],
+    called: &BTreeSet<u64>,
 ) -> Vec<(u64, Rule)> {
-    let found = if functions.is_empty() {
-        find(code, address)
-    } else {
-        Vec::new()
-    };
-    let ranges = within(code, address, functions.iter().chain(&found).chain(parts));
+    let known = || functions.iter().chain(parts);
+    let sized = within(code, address, known().filter(|range| !range.is_empty()));
+    let first = first_instruction(code, address);
+    let found: Vec<_> = called
+        .range(address..)
+        .chain(&first)
+        .filter(|start| !is_in(&sized, start.wrapping_sub(address)))
+        .map(|&start| start..start)
+        .collect();
+    let ranges = within(code, address, known().chain(&found));
+    let starts: HashSet<u64> = known().map(|function| function.start).collect();
+    let mut sure = ranges.clone();
+    sure.retain(|range| starts.contains(&address.wrapping_add(range.start as u64)));
     let parts = within(code, address, parts.iter());
     let parts = parts.into_iter().map(|part| part.start).collect();
     let flow = Flow::new(code, address, &ranges, parts);
+    let returns = trace_returns(code, address);
 
     let mut rows: Vec<(u64, Rule)> = Vec::new();
     let mut push = |offset: usize, rule| {
@@ -53,18 +68,42 @@ pub(crate) fn analyse(
         }
     };
     let mut end = 0;
-    for offset in 0..code.len() {
-        let Some(node) = flow.node(offset) else {
-            continue;
+    for (offset, ahead) in returns.into_iter().enumerate() {
+        let reached = flow.node(offset).map(|node| Told {
+            length: node.length,
+            rule: flow.state(offset).rule(),
+        });
+        let from_entry = reached.filter(|told| told.rule != Rule::NONE);
+        let is_sure = is_in(&sure, offset as u64) || flow.state(offset).has_no_return();
+        let told = match (from_entry, ahead) {
+            (Some(_), Some(_)) if is_sure => from_entry,
+            (_, Some(_)) => ahead,
+            (_, None) => reached,
         };
+        let Some(told) = told else { continue };
         if offset > end && !is_padding(&flow, end..offset) {
             push(end, Rule::NONE);
         }
-        push(offset, flow.state(offset).rule());
-        end = end.max(offset + usize::from(node.length));
+        push(offset, told.rule);
+        end = end.max(offset + usize::from(told.length));
     }
     push(end, Rule::NONE);
     rows
+}
+
+/// What is known of an instruction.
+#[derive(Clone, Copy)]
+struct Told {
+    /// Bytes of the instruction.
+    length: u8,
+    rule: Rule,
+}
+
+/// Whether `offset` is in one of the `ranges`, which are ascending and apart.
+fn is_in(ranges: &[Range<usize>], offset: u64) -> bool {
+    let index = ranges.partition_point(|range| range.start as u64 <= offset);
+    let range = index.checked_sub(1).and_then(|index| ranges.get(index));
+    range.is_some_and(|range| offset < range.end as u64)
 }
 
 /// Whether there is nothing but padding within a function. That is never run,

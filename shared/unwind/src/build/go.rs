@@ -1,6 +1,7 @@
 //! Where Go's runtime leaves one stack for another, which the frame
 //! information of its assembly does not say.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::code::analyse;
@@ -65,7 +66,8 @@ pub(crate) fn switches<S: Source + ?Sized>(elf: &Elf<'_, S>) -> Vec<Ready> {
                 let Some(code) = code(elf, &range) else {
                     return;
                 };
-                let rows = analyse(&code, range.start, std::slice::from_ref(&range), &[]);
+                let known = std::slice::from_ref(&range);
+                let rows = analyse(&code, range.start, known, &[], &BTreeSet::new());
                 (range, rows.into_iter().map(on_either_stack).collect())
             }
         };

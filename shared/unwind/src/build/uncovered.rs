@@ -1,11 +1,13 @@
 //! Code that no call frame information covers: where it is, and what symbols
 //! say about it.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
+use std::rc::Rc;
 
 use crate::{
     Rule, Source,
-    code::analyse,
+    code::{analyse, find_called},
     file::elf::{Elf, Section},
     file::symbols::for_each_function,
     ranges::Spans,
@@ -38,6 +40,8 @@ pub(crate) struct Gap {
     functions: Vec<Range<u64>>,
     /// Pieces that compilers moved out of functions.
     parts: Vec<Range<u64>>,
+    /// Addresses that code without a description calls.
+    called: Rc<BTreeSet<u64>>,
 }
 
 /// A symbol for code.
@@ -81,9 +85,18 @@ pub(crate) fn gaps<S: Source + ?Sized>(elf: &Elf<'_, S>, spans: &Spans) -> Vec<G
             .get(index)
             .is_some_and(|(_, gap)| gap.contains(&address))
     });
-    let gaps = found.into_iter().filter_map(|(offset, gap)| {
+    let codes = found.into_iter().filter_map(|(offset, gap)| {
         let what = "code without call frame information";
         let code = elf.read(what, offset, gap.end - gap.start).ok()?;
+        Some((gap, code))
+    });
+    let codes: Vec<_> = codes.collect();
+    let mut called = BTreeSet::new();
+    for (gap, code) in &codes {
+        find_called(code, gap.start, &mut called);
+    }
+    let called = Rc::new(called);
+    let gaps = codes.into_iter().map(|(gap, code)| {
         let first = symbols.partition_point(|symbol| symbol.range.start < gap.start);
         let within = || {
             symbols[first..]
@@ -94,12 +107,13 @@ pub(crate) fn gaps<S: Source + ?Sized>(elf: &Elf<'_, S>, spans: &Spans) -> Vec<G
             let symbols = within().filter(|symbol| symbol.part == part);
             symbols.map(|symbol| symbol.range.clone()).collect()
         };
-        Some(Gap {
+        Gap {
             functions: ranges(false),
             parts: ranges(true),
+            called: Rc::clone(&called),
             code,
             range: gap.clone(),
-        })
+        }
     });
     gaps.collect()
 }
@@ -107,7 +121,8 @@ pub(crate) fn gaps<S: Source + ?Sized>(elf: &Elf<'_, S>, spans: &Spans) -> Vec<G
 impl Gap {
     /// Its rows. The function at `entry` has no caller: the kernel starts it.
     pub(crate) fn rows(&self, entry: u64) -> Vec<(u64, Rule)> {
-        let rows = analyse(&self.code, self.range.start, &self.functions, &self.parts);
+        let (start, functions) = (self.range.start, &self.functions);
+        let rows = analyse(&self.code, start, functions, &self.parts, &self.called);
         if !self.range.contains(&entry) {
             return rows;
         }

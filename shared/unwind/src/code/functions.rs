@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
 /// The functions' offsets in `code`, ascending and apart from each other.
 pub(super) fn within<'a>(
@@ -33,26 +33,38 @@ pub(super) fn within<'a>(
     found
 }
 
-/// The functions that calls go to or whose addresses are taken, and the one
-/// that `code` begins with. Their ends are not known.
-pub(super) fn find(code: &[u8], address: u64) -> Vec<Range<u64>> {
-    let mut starts = BTreeSet::new();
-    let mut first = None;
+/// Returns the addresses that `code` takes.
+pub(crate) fn find_taken(code: &[u8], address: u64) -> Vec<u64> {
+    let instructions = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let taken = instructions.into_iter().filter_map(|one| taken(&one));
+    taken.collect()
+}
+
+/// The address that an instruction takes.
+fn taken(instruction: &Instruction) -> Option<u64> {
+    let takes = instruction.mnemonic() == Mnemonic::Lea && instruction.is_ip_rel_memory_operand();
+    takes.then(|| instruction.ip_rel_memory_address())
+}
+
+/// Adds the addresses to which calls in `code` go, or that it takes.
+pub(crate) fn find_called(code: &[u8], address: u64, called: &mut BTreeSet<u64>) {
     for instruction in &mut Decoder::with_ip(64, code, address, DecoderOptions::NONE) {
         let target = match instruction.mnemonic() {
-            Mnemonic::Nop | Mnemonic::Int3 => continue,
             Mnemonic::Call if instruction.op0_kind() == OpKind::NearBranch64 => {
                 Some(instruction.near_branch64())
             }
-            Mnemonic::Lea if instruction.is_ip_rel_memory_operand() => {
-                Some(instruction.ip_rel_memory_address())
-            }
-            _ => None,
+            _ => taken(&instruction),
         };
-        first.get_or_insert(instruction.ip());
         // A call to what follows only reads its own address.
-        starts.extend(target.filter(|&target| target != instruction.next_ip()));
+        called.extend(target.filter(|&target| target != instruction.next_ip()));
     }
-    starts.extend(first);
-    starts.into_iter().map(|start| start..start).collect()
+}
+
+/// Returns the address of the first instruction that is no padding.
+pub(super) fn first_instruction(code: &[u8], address: u64) -> Option<u64> {
+    let instructions = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let is_padding = |mnemonic| matches!(mnemonic, Mnemonic::Nop | Mnemonic::Int3);
+    let mut rest = instructions.into_iter();
+    rest.find(|instruction| !is_padding(instruction.mnemonic()))
+        .map(|instruction| instruction.ip())
 }

@@ -137,6 +137,11 @@ impl State {
         (self.stack, self.caller) == (Some(8), Caller::Stack) && self.frame == Frame::Caller
     }
 
+    /// Whether no return is ahead: a signal handler returns here, or a thread starts.
+    pub(super) fn has_no_return(&self) -> bool {
+        matches!(self.caller, Caller::SignalFrame | Caller::Nowhere)
+    }
+
     /// At a call. Code that took its return address off the stack and calls
     /// now does not mean to return: it is the start of a thread.
     pub(super) fn calling(mut self) -> State {
@@ -322,7 +327,7 @@ fn dwarf_number(register: Register) -> u8 {
 }
 
 /// Whether any part of `register` changes.
-fn writes(info: &InstructionInfo, register: Register) -> bool {
+pub(super) fn writes(info: &InstructionInfo, register: Register) -> bool {
     info.used_registers().iter().any(|used| {
         used.register().full_register() == register
             && !matches!(used.access(), OpAccess::Read | OpAccess::CondRead)

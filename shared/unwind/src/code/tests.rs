@@ -2,13 +2,27 @@ mod flow;
 mod frame;
 mod functions;
 mod return_address;
+mod returns;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::analyse;
+use super::find_called;
 use crate::{Rule, cfa, frame_pointer};
 
 const BASE: u64 = 0x40_1000;
+
+/// Returns the rows of code that only itself calls.
+pub(super) fn analyse(
+    code: &[u8],
+    address: u64,
+    functions: &[Range<u64>],
+    parts: &[Range<u64>],
+) -> Vec<(u64, Rule)> {
+    let mut called = BTreeSet::new();
+    find_called(code, address, &mut called);
+    super::analyse(code, address, functions, parts, &called)
+}
 
 /// Rows of one function, by offset.
 fn rows(code: &[u8]) -> Vec<(u64, Rule)> {
@@ -68,7 +82,7 @@ fn hostile_input_is_survived() {
     }
     let backwards = Range { start: 5, end: 2 };
     assert_eq!(analyse(&[], 0, &[0..1, backwards.clone()], &[]), []);
-    let last = (7, Rule::NONE);
+    let last = (9, Rule::NONE);
     assert_eq!(
         analyse(&[0xc3; 9], 0, &[backwards, 6..7], &[]).last(),
         Some(&last)

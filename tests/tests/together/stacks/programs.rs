@@ -217,67 +217,92 @@ fn a_go_program() {
     });
 }
 
-/// `chains` as a static program with musl, whose own functions have neither
-/// tables nor frame pointers.
-fn with_musl(program: &Program, mode: &str) -> Workload {
-    let flags = [
-        "-static",
+/// `chains` with musl, whose own functions have neither tables nor frame pointers.
+fn with_musl(program: &Program, mode: &str, linked: &[&str]) -> Workload {
+    let headers = [
         "-idirafter",
         "/usr/include",
         "-idirafter",
         "/usr/include/x86_64-linux-gnu",
     ];
     let builder = program.builder(mode).compiler("musl-gcc");
-    let with_flags = flags
-        .iter()
-        .fold(builder, |builder, flag| builder.flag(flag));
+    let flags = headers.iter().chain(linked);
+    let with_flags = flags.fold(builder, |builder, flag| builder.flag(flag));
     with_flags.start()
 }
 
-/// Musl's first functions are assembly, and have a name in some of its
-/// versions.
-fn starts_in_musl(line: &Line) -> bool {
-    let frame = |index: usize| line.frames.get(index).map_or("", |frame| bare(frame));
-    ["[chains]", "_start", "__clone"].contains(&frame(0))
-        && ["start", "libc_start_main_stage2"].contains(&frame(1))
+/// The program's own functions in a stack.
+fn own_calls(program: &Program, line: &Line) -> Vec<String> {
+    let own: HashSet<&str> = program.calls.values().flatten().copied().collect();
+    let calls = line
+        .frames
+        .iter()
+        .filter(|name| own.contains(name.as_str()));
+    calls.cloned().collect()
 }
 
-#[test]
-fn a_static_program_with_musl() {
-    let _turn = Turn::share();
+/// `chains`, whose stacks begin as `starts` says and have all of its calls.
+fn assert_chains_with_musl(linked: &[&str], starts: impl Fn(&Line) -> bool) {
     let program = Program::c();
-    let own: HashSet<&str> = program.calls.values().flatten().copied().collect();
-    let calls_of = |line: &Line| -> Vec<String> {
-        let frames = line
-            .frames
-            .iter()
-            .filter(|name| own.contains(name.as_str()));
-        frames.cloned().collect()
-    };
-
-    let waits = with_musl(&program, "wait");
-    let off_cpu = stacks("offcputime", waits.pid(), starts_in_musl);
+    let waits = with_musl(&program, "wait", linked);
+    let off_cpu = stacks("offcputime", waits.pid(), &starts);
     assert_eq!(off_cpu.comms().len(), program.calls.len(), "{off_cpu}");
     assert_most("where it waits", &off_cpu, WHOLE, |line| {
         let known = &program.calls[line.comm.as_str()];
-        let calls = calls_of(line);
+        let calls = own_calls(&program, line);
         // Before its signal comes, that one waits below where it will.
         calls == *known || (line.comm == "interrupted" && begins(known, &calls))
     });
 
-    let burns = with_musl(&program, "burn");
-    let on_cpu = stacks("oncputime", burns.pid(), starts_in_musl);
+    let burns = with_musl(&program, "burn", linked);
+    let on_cpu = stacks("oncputime", burns.pid(), &starts);
     let (of_main, of_thread) = (turned(MAIN, 0, &[]), turned(THREAD, 1, &[]));
     for (comm, links) in [("chains", of_main), ("burn", of_thread)] {
         let samples = on_cpu.only(|line| line.comm == comm);
         assert!(samples.total() > 50, "{on_cpu}");
         assert_most(comm, &samples, WHOLE, |line| {
-            begins(&links, &calls_of(line))
+            begins(&links, &own_calls(&program, line))
         });
         assert_most(comm, &samples.under("burn_leaf"), WHOLE, |line| {
-            calls_of(line) == links
+            own_calls(&program, line) == links
         });
     }
+}
+
+#[test]
+fn a_static_program_with_musl() {
+    let _turn = Turn::share();
+    // Musl's first functions are assembly, and have a name in some of its versions.
+    assert_chains_with_musl(&["-static"], |line| {
+        let frame = |index: usize| line.frames.get(index).map_or("", |frame| bare(frame));
+        ["[chains]", "_start", "__clone"].contains(&frame(0))
+            && ["start", "libc_start_main_stage2"].contains(&frame(1))
+    });
+}
+
+/// Of its own functions musl's shared library names those alone that programs call.
+#[test]
+fn a_program_with_musls_shared_library() {
+    let _turn = Turn::share();
+    assert_chains_with_musl(&[], |line| {
+        let frame = |index: usize| line.frames.get(index).map_or("", |frame| bare(frame));
+        ["[chains]", "[libc.so]"].contains(&frame(0)) && frame(1) == "[libc.so]"
+    });
+}
+
+/// Nothing says where its functions begin.
+#[test]
+fn a_static_program_with_musl_without_symbols() {
+    let _turn = Turn::share();
+    let program = Program::c();
+    let waits = with_musl(&program, "wait", &["-static", "-s"]);
+    let off_cpu = stacks("offcputime", waits.pid(), |line| line.frames.len() > 2);
+    for (comm, calls) in &program.calls {
+        let waits = off_cpu.only(|line| line.comm == *comm && line.frames.len() > calls.len());
+        assert!(waits.total() > 0, "{comm}: {off_cpu}");
+    }
+    let burns = with_musl(&program, "burn", &["-static", "-s"]);
+    stacks("oncputime", burns.pid(), |line| line.frames.len() > 2);
 }
 
 /// Whether these calls are on the way of `known` ones.

@@ -29,7 +29,7 @@ fn parts_elsewhere() {
     let expected = [
         (0, stack(8)),
         (4, stack(16)),
-        (6, Rule::NONE),
+        (6, stack(8)),
         (7, stack(16)),
         (12, Rule::NONE),
     ];
@@ -39,7 +39,7 @@ fn parts_elsewhere() {
     let functions = [BASE..BASE + 1, BASE + 1..BASE + 2];
     let part = BASE + 7..BASE + 12;
     let rows = analyse(
-        b"\xc3\xc3\x90\x90\x90\x90\x90\xc3",
+        b"\xc3\xc3\x90\x90\x90\x90\x90\xf4",
         BASE,
         &functions,
         &[part],

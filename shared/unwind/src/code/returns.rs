@@ -1,0 +1,367 @@
+//! What the return ahead says of the frame.
+//!
+//! A function that returns has undone all that it did to the stack. So what the
+//! instructions from here to the next return do to it says where the caller's frame is,
+//! and needs no function's beginning: stripped code does not say where those are.
+
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind,
+    Register,
+};
+
+use super::Told;
+use super::state::writes;
+use crate::{Rule, cfa, frame_pointer};
+
+/// Passes over the code, each of which follows one more jump back.
+const PASSES: usize = 8;
+
+/// The System V ABI for x86-64 (section 3.2.2) aligns the stack pointer so at each call.
+const CALL_ALIGNMENT: i32 = 16;
+
+/// Where the caller's frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Frame {
+    /// The register from which the CFA is found: the stack pointer or the frame pointer.
+    base: Base,
+    /// Bytes from `base` to the CFA.
+    offset: i32,
+    /// Bytes from the caller's saved frame pointer to the CFA; `None` if the register
+    /// still has it.
+    saved: Option<i32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Base {
+    StackPointer,
+    FramePointer,
+}
+
+/// What is known of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Nothing,
+    Frame(Frame),
+    /// Two ways to a return disagree.
+    Conflict,
+}
+
+/// The frame at a function's first instruction and at its return.
+const ENTRY: Frame = Frame {
+    base: Base::StackPointer,
+    offset: 8,
+    saved: None,
+};
+
+/// Returns what is told at each offset of `code`, which lies at `address`: `None` where no
+/// instruction begins, or none from which a return is reached.
+pub(super) fn trace_returns(code: &[u8], address: u64) -> Vec<Option<Told>> {
+    let decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let mut sweep = Sweep {
+        address,
+        instructions: decoder.into_iter().collect(),
+        index: vec![0; code.len()],
+        known: Vec::new(),
+        factory: InstructionInfoFactory::new(),
+    };
+    sweep.known.resize(sweep.instructions.len(), Known::Nothing);
+    for (instruction, number) in sweep.instructions.iter().zip(1..) {
+        let offset = sweep.offset(instruction);
+        if let Some(index) = sweep.index.get_mut(offset) {
+            *index = number;
+        }
+    }
+    let mut passes = PASSES;
+    while sweep.pass() && passes > 0 {
+        passes -= 1;
+    }
+    sweep.told()
+}
+
+/// The instructions of a piece of code, decoded one behind the other.
+struct Sweep {
+    address: u64,
+    instructions: Vec<Instruction>,
+    /// By offset, an index into `instructions`, plus one.
+    index: Vec<u32>,
+    /// By instruction.
+    known: Vec<Known>,
+    factory: InstructionInfoFactory,
+}
+
+impl Sweep {
+    /// Goes through all instructions, last first. Returns whether more is known now.
+    fn pass(&mut self) -> bool {
+        let mut is_more = false;
+        let mut next = Known::Nothing;
+        for (at, instruction) in self.instructions.iter().enumerate().rev() {
+            next = match instruction.flow_control() {
+                FlowControl::Return => Known::Frame(ENTRY),
+                FlowControl::UnconditionalBranch => self.at_target(instruction),
+                FlowControl::ConditionalBranch => self.at_target(instruction).or(next),
+                FlowControl::Call | FlowControl::IndirectCall
+                    if instruction.mnemonic() == Mnemonic::Call =>
+                {
+                    next.before_call()
+                }
+                // System calls are among these.
+                FlowControl::Call | FlowControl::Next => {
+                    next.before(instruction, &mut self.factory)
+                }
+                _ => Known::Nothing,
+            };
+            is_more |= self.known[at] != next;
+            self.known[at] = next;
+        }
+        is_more
+    }
+
+    /// Where `instruction` is in the code.
+    fn offset(&self, instruction: &Instruction) -> usize {
+        usize::try_from(instruction.ip().wrapping_sub(self.address)).unwrap_or(usize::MAX)
+    }
+
+    /// What is known where a jump leads to.
+    fn at_target(&self, jump: &Instruction) -> Known {
+        if jump.op0_kind() != OpKind::NearBranch64 {
+            return Known::Nothing;
+        }
+        let offset = usize::try_from(jump.near_branch64().wrapping_sub(self.address));
+        match offset.ok().and_then(|offset| self.index.get(offset)) {
+            // A call in the tail.
+            None => Known::Frame(ENTRY),
+            Some(0) => Known::Nothing,
+            Some(&number) => self.known[number as usize - 1],
+        }
+    }
+
+    fn told(self) -> Vec<Option<Told>> {
+        let mut told = vec![None; self.index.len()];
+        // Nothing runs the padding behind a jump or a return.
+        let mut is_run = false;
+        for (instruction, known) in self.instructions.iter().zip(&self.known) {
+            let is_padding = instruction.mnemonic() == Mnemonic::Nop && !is_run;
+            is_run = match instruction.flow_control() {
+                FlowControl::Return
+                | FlowControl::UnconditionalBranch
+                | FlowControl::IndirectBranch => false,
+                _ => !is_padding,
+            };
+            let rule = match known {
+                Known::Frame(frame) if !is_padding => frame.rule(),
+                _ => None,
+            };
+            let length = instruction.len() as u8;
+            if let Some(told) = told.get_mut(self.offset(instruction)) {
+                *told = rule.map(|rule| Told { length, rule });
+            }
+        }
+        told
+    }
+}
+
+impl Known {
+    /// What holds before a jump that is taken, where `self` holds, or not.
+    fn or(self, next: Known) -> Known {
+        match (self, next) {
+            (Known::Nothing, one) | (one, Known::Nothing) => one,
+            (one, other) if one == other => one,
+            _ => Known::Conflict,
+        }
+    }
+
+    /// What holds before a call. One that never returns may be the last of its function,
+    /// and what follows another's: there the stack pointer is not aligned as at a call.
+    fn before_call(self) -> Known {
+        match self {
+            Known::Frame(frame)
+                if frame.base == Base::StackPointer && frame.offset % CALL_ALIGNMENT != 0 =>
+            {
+                Known::Nothing
+            }
+            _ => self,
+        }
+    }
+
+    /// What holds before `instruction`, which goes on to the next.
+    fn before(self, instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Known {
+        let Known::Frame(frame) = self else {
+            return self;
+        };
+        frame
+            .before(instruction, factory)
+            .map_or(Known::Nothing, Known::Frame)
+    }
+}
+
+impl Frame {
+    fn rule(self) -> Option<Rule> {
+        let base = match self.base {
+            Base::StackPointer => cfa::STACK_POINTER,
+            Base::FramePointer => cfa::FRAME_POINTER,
+        };
+        let mut rule = Rule::at(base, self.offset);
+        if let Some(saved) = self.saved {
+            rule.frame_pointer = frame_pointer::AT_CFA;
+            rule.frame_pointer_offset = i16::try_from(-i64::from(saved)).ok()?;
+        }
+        // Below the stack pointer is nobody's frame.
+        (self.base == Base::FramePointer || self.offset >= 8).then_some(rule)
+    }
+
+    /// The frame before `instruction`, where `self` is the one after it.
+    fn before(
+        self,
+        instruction: &Instruction,
+        factory: &mut InstructionInfoFactory,
+    ) -> Option<Frame> {
+        let first = instruction.op0_register();
+        let on_stack = self.base == Base::StackPointer;
+        match instruction.mnemonic() {
+            Mnemonic::Hlt => None,
+            Mnemonic::Leave if on_stack && self.saved.is_none() => {
+                let offset = self.offset.checked_add(8)?;
+                Some(Frame {
+                    base: Base::FramePointer,
+                    offset,
+                    saved: Some(offset),
+                })
+            }
+            Mnemonic::Leave | Mnemonic::Enter => None,
+            Mnemonic::Push if on_stack => {
+                let saves = first == Register::RBP && self.saved == Some(self.offset);
+                self.shift(-i64::from(
+                    instruction.stack_pointer_increment().unsigned_abs(),
+                ))
+                .map(|frame| Frame {
+                    saved: frame.saved.filter(|_| !saves),
+                    ..frame
+                })
+            }
+            Mnemonic::Pop if first == Register::RBP => match (on_stack, self.saved) {
+                (true, None) => {
+                    let frame = self.shift(8)?;
+                    Some(Frame {
+                        saved: Some(frame.offset),
+                        ..frame
+                    })
+                }
+                (true, Some(_)) => self.shift(8),
+                (false, _) => None,
+            },
+            Mnemonic::Mov
+                if first == Register::RSP && instruction.op1_register() == Register::RBP =>
+            {
+                Some(Frame {
+                    base: Base::FramePointer,
+                    ..self
+                })
+                .filter(|_| on_stack)
+                .or(Some(self))
+            }
+            Mnemonic::Mov
+                if first == Register::RBP && instruction.op1_register() == Register::RSP =>
+            {
+                match (on_stack, self.saved) {
+                    (true, Some(_)) => Some(self),
+                    (true, None) => None,
+                    (false, _) => Some(Frame {
+                        base: Base::StackPointer,
+                        ..self
+                    }),
+                }
+            }
+            // The caller's frame pointer is restored.
+            Mnemonic::Mov if first == Register::RBP && on_stack && self.saved.is_none() => {
+                Some(Frame {
+                    saved: Some(self.slot(instruction)?),
+                    ..self
+                })
+            }
+            // It is saved.
+            Mnemonic::Mov
+                if instruction.op1_register() == Register::RBP
+                    && self.saved.is_some()
+                    && self.slot(instruction) == self.saved =>
+            {
+                Some(Frame {
+                    saved: None,
+                    ..self
+                })
+            }
+            Mnemonic::Lea if first == Register::RSP => {
+                let displacement = displacement(instruction)?;
+                match instruction.memory_base() {
+                    _ if !on_stack => Some(self),
+                    Register::RSP => self.shift(displacement),
+                    Register::RBP => Some(Frame {
+                        base: Base::FramePointer,
+                        ..self.shift(displacement)?
+                    }),
+                    _ => None,
+                }
+            }
+            Mnemonic::Lea if first == Register::RBP && !on_stack => {
+                let displacement = displacement(instruction)?;
+                match instruction.memory_base() {
+                    Register::RBP => self.shift(displacement),
+                    Register::RSP => Some(Frame {
+                        base: Base::StackPointer,
+                        ..self.shift(displacement)?
+                    }),
+                    _ => None,
+                }
+            }
+            Mnemonic::Add | Mnemonic::Sub if first == self.register() => {
+                let addend = match instruction.op1_kind() {
+                    OpKind::Immediate8to64 | OpKind::Immediate32to64 => {
+                        instruction.immediate(1) as i64
+                    }
+                    _ => return None,
+                };
+                let adds = instruction.mnemonic() == Mnemonic::Add;
+                self.shift(if adds { addend } else { addend.checked_neg()? })
+            }
+            _ => {
+                let step = instruction.stack_pointer_increment();
+                let info = factory.info(instruction);
+                // The caller's frame pointer is in the register from here on.
+                if writes(info, Register::RBP) && (!on_stack || self.saved.is_none()) {
+                    return None;
+                }
+                match on_stack {
+                    true if step != 0 => self.shift(step.into()),
+                    true if writes(info, Register::RSP) => None,
+                    _ => Some(self),
+                }
+            }
+        }
+    }
+
+    fn register(self) -> Register {
+        match self.base {
+            Base::StackPointer => Register::RSP,
+            Base::FramePointer => Register::RBP,
+        }
+    }
+
+    /// The frame where its base is `bytes` lower.
+    fn shift(self, bytes: i64) -> Option<Frame> {
+        let offset = i32::try_from(i64::from(self.offset).checked_add(bytes)?).ok()?;
+        Some(Frame { offset, ..self })
+    }
+
+    /// Bytes from the memory operand of `instruction` to the CFA.
+    fn slot(self, instruction: &Instruction) -> Option<i32> {
+        let displacement = displacement(instruction)?;
+        (instruction.memory_base() == self.register())
+            .then(|| i32::try_from(i64::from(self.offset).checked_sub(displacement)?).ok())?
+    }
+}
+
+/// The displacement of a memory operand that is a base register and no more.
+fn displacement(instruction: &Instruction) -> Option<i64> {
+    let plain = instruction.memory_index() == Register::None
+        && instruction.segment_prefix() == Register::None;
+    plain.then(|| instruction.memory_displacement64() as i64)
+}
