@@ -242,7 +242,27 @@ struct unix_sock {
 	struct sock *peer;
 };
 
+/* kernel/events/uprobes.c and include/linux/uprobes.h */
+struct return_instance {
+	unsigned long stack;
+	unsigned long orig_ret_vaddr;
+	struct return_instance *next;
+};
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+};
+
+struct xol_area {
+	unsigned long vaddr;
+};
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+};
+
 struct mm_struct {
+	struct uprobes_state uprobes_state;
 	struct file *exe_file;
 	unsigned long exec_vm;
 	unsigned long start_stack;
@@ -351,6 +371,7 @@ struct task_struct {
 	unsigned long nivcsw;
 	u64 self_exec_id;
 	char comm[16];
+	struct uprobe_task *utask;
 	struct thread_struct thread;
 };
 

@@ -25,14 +25,14 @@ pub use crate::offwaketime::types::{
     process_event as ProcessEvent, program_name as ProgramName,
     python_anchoring as PythonAnchoring, python_end as PythonEnd,
     python_function as PythonFunction, python_layout as PythonLayout, python_link as PythonLink,
-    python_piece as PythonPiece, returning as Returning, socket_side as SocketSide,
-    stack_dump as StackDump, stack_event as StackEvent, stack_key as StackKey,
-    stack_limits as StackLimits, stack_owner as StackOwner, state_filter as StateFilter,
-    switch_arguments as SwitchArguments, tally as Tally, thread_ids as ThreadIds,
-    thread_kind as ThreadKind, unwind_mapping as UnwindMapping, unwind_page as UnwindPage,
-    unwind_process as UnwindProcess, unwind_rows as UnwindRows, user_registers as UserRegisters,
-    wait_end as WaitEnd, waker_chain_event as WakerChainEvent, waker_event as WakerEvent,
-    walk_end as WalkEnd,
+    python_piece as PythonPiece, replaced_return as ReplacedReturn, returning as Returning,
+    socket_side as SocketSide, stack_dump as StackDump, stack_event as StackEvent,
+    stack_key as StackKey, stack_limits as StackLimits, stack_owner as StackOwner,
+    state_filter as StateFilter, switch_arguments as SwitchArguments, tally as Tally,
+    thread_ids as ThreadIds, thread_kind as ThreadKind, unwind_mapping as UnwindMapping,
+    unwind_page as UnwindPage, unwind_process as UnwindProcess, unwind_rows as UnwindRows,
+    user_registers as UserRegisters, wait_end as WaitEnd, waker_chain_event as WakerChainEvent,
+    waker_event as WakerEvent, walk_end as WalkEnd,
 };
 
 /// How many elements an array in a struct has.

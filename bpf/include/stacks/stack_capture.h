@@ -199,6 +199,7 @@ static __always_inline void start_walk(struct walk *walk, bool exact)
 	walk->depth = 0;
 	walk->mapping.start = 0;
 	walk->mapping.end = 0;
+	walk->trampoline = uretprobe_trampoline(current_task());
 }
 
 static __always_inline void check_cache_hit(u64 cached, u64 walked)
@@ -348,7 +349,12 @@ static __always_inline u64 capture_user_stack(void *ctx, enum scratch kind,
 	event->instance = instance;
 	event->leaf_is_exact = !entered_by_syscall(regs->orig_ax);
 	event->walk_end = WALK_NOT_KNOWN;
-	if (call_graph != CALL_GRAPH_FP && !is_32_bit(regs->cs)) {
+	if (call_graph != CALL_GRAPH_FP && is_32_bit(regs->cs)) {
+		event->frames[0] = regs->ip;
+		event->walk_end = WALK_32_BIT;
+		return publish_stack(kind, sizeof(u64));
+	}
+	if (call_graph != CALL_GRAPH_FP) {
 		id = walk_by_tables(kind);
 		if (id != STACK_NONE)
 			return id;

@@ -108,6 +108,32 @@ struct code_changed {
 USER_SPACE_KNOWS(struct, code_changed);
 
 /*
+ * Puts the return addresses into the dump that were on the stack before uretprobes replaced
+ * them: user space cannot read these. Global, for the verifier's sake.
+ */
+__noinline int restore_return_addresses(u64 sp)
+{
+	struct return_instance *instance = return_instances(current_task());
+	struct stack_dump *dump;
+	u64 offset;
+	u32 zero = 0;
+
+	dump = bpf_map_lookup_elem(&stack_dumps, &zero);
+	if (!dump)
+		return 0;
+	for (u32 i = 0; i < MOST_RETURN_INSTANCES; i++) {
+		if (!instance)
+			break;
+		offset = BPF_CORE_READ(instance, stack) - sp;
+		if (offset <= STACK_DUMP_BYTES - sizeof(u64))
+			*(u64 *)(dump->stack + offset) =
+				BPF_CORE_READ(instance, orig_ret_vaddr);
+		instance = BPF_CORE_READ(instance, next);
+	}
+	return 0;
+}
+
+/*
  * Sends what the walk in the room of @kind starts from, and the stack; @at_once: user space
  * is woken. Returns whether it was sent. Global, for the verifier's sake: see
  * unwind_frame().
@@ -143,6 +169,8 @@ __noinline int send_stack_dump(u32 kind, u32 at_once)
 			break;
 		bytes += STACK_DUMP_PAGE;
 	}
+	if (room->walk.trampoline)
+		restore_return_addresses(sp);
 	dump->bytes = bytes;
 	size = STACK_DUMP_HEADER + (u64)bytes;
 	/* So that the verifier sees the comparison that the compiler made. */

@@ -19,8 +19,11 @@ struct preexisting_thread {
 	u64 switches;
 	u32 leaf_is_exact;
 	u32 is_running;
+	u32 is_32_bit;
+	u32 unused;
 	/* 0 in a kernel thread. */
 	struct user_registers registers;
+	struct replaced_return replaced_returns[MOST_REPLACED_RETURNS];
 };
 
 USER_SPACE_KNOWS(struct, preexisting_thread);
@@ -38,7 +41,9 @@ describe_user_stack(struct preexisting_thread *found, struct task_struct *task)
 	found->leaf_is_exact =
 		!entered_by_syscall(BPF_CORE_READ(regs, orig_ax)) ||
 		regs_are_of_new_program(regs);
+	found->is_32_bit = is_32_bit(BPF_CORE_READ(regs, cs));
 	read_registers(&found->registers, regs);
+	describe_replaced_returns(found->replaced_returns, task);
 }
 
 /*

@@ -9,9 +9,11 @@
 
 #include "events.h"
 #include "languages/python.h"
+#include "stacks/stubs.h"
 #include "stacks/unwind_cache.h"
 #include "task.h"
 #include "stacks/unwind_tables.h"
+#include "stacks/uretprobes.h"
 #include "stacks/user_memory.h"
 
 /* How a walk ended; the order is that of `End` in shared/unwind. */
@@ -28,6 +30,8 @@ enum walk_end {
 	WALK_TOO_DEEP,
 	/* Code without a rule, and with no frame pointer to follow. */
 	WALK_NO_RULE,
+	/* 32-bit code, whose stacks are not walked. */
+	WALK_32_BIT,
 	/* Walked by the kernel's helper, which does not say. */
 	WALK_NOT_KNOWN,
 	/* Added to the others: a frame was found by its frame pointer. */
@@ -63,6 +67,8 @@ struct walk {
 	u32 mapping_count;
 	/* The mapping that the last address was in. */
 	struct unwind_mapping mapping;
+	/* What uretprobes of others have functions return to, or 0. */
+	u64 trampoline;
 	struct walk_notes notes;
 };
 
@@ -132,6 +138,33 @@ static __always_inline struct mixed_stack *mixed_room(u32 kind)
 	u32 slot = kind;
 
 	return bpf_map_lookup_elem(&mixed_stacks, &slot);
+}
+
+/* Through a stub to its caller; WALK_NO_RULE if the code is none. */
+static __always_inline enum walk_end step_through_stub(struct walk *walk)
+{
+	u64 code[2], ip, bp, sp = walk->sp;
+	struct stub_frame frame;
+
+	if (!read_user(code, sizeof(code), walk->ip) ||
+	    !read_stub(code[0], code[1], &frame))
+		return WALK_NO_RULE;
+	if (!read_user(&ip, sizeof(ip),
+		       sp + frame.cfa_offset + RETURN_ADDRESS_AT_CFA))
+		return WALK_READ_FAILED;
+	note_word(&walk->notes, walk->ip, code[0]);
+	note_word(&walk->notes, walk->ip + sizeof(u64), code[1]);
+	note_word(&walk->notes, sp + frame.cfa_offset + RETURN_ADDRESS_AT_CFA,
+		  ip);
+	if (frame.bp_offset >= 0) {
+		if (!read_user(&bp, sizeof(bp), sp + frame.bp_offset))
+			return WALK_READ_FAILED;
+		walk->notes.bp_from = sp + frame.bp_offset;
+		walk->bp = bp;
+	}
+	walk->sp = sp + frame.cfa_offset;
+	walk->ip = ip;
+	return WALK_GOES_ON;
 }
 
 /* Through code without a rule: the frame pointer's caller, then its own. */
@@ -302,6 +335,14 @@ __noinline int unwind_frame(u32 kind)
 	depth = walk->depth;
 	exact = walk->ip_is_exact;
 	leaf = !depth;
+	if (walk->trampoline && walk->ip == walk->trampoline && !leaf) {
+		walk->ip = original_return_address(walk->sp +
+						   RETURN_ADDRESS_AT_CFA);
+		walk->notes.complete = false;
+		/* As it was: it is in no mapping. */
+		if (!walk->ip)
+			walk->ip = walk->trampoline;
+	}
 	if (!walk->ip)
 		return WALK_REACHED_ROOT;
 	if (depth >= max_stack)
@@ -323,10 +364,13 @@ __noinline int unwind_frame(u32 kind)
 	walk->ip_is_exact = false;
 	rule = find_rule(walk->mapping.first_page, walk->mapping.page_count,
 			 address - walk->mapping.bias);
-	if (rule && rule->cfa != CFA_NONE)
+	if (rule && rule->cfa != CFA_NONE) {
 		end = step_by_rule(walk, rule);
-	else
-		end = step_by_frame_pointer(walk);
+	} else {
+		end = step_through_stub(walk);
+		if (end == WALK_NO_RULE)
+			end = step_by_frame_pointer(walk);
+	}
 	if (walk->ip_is_exact && !leaf)
 		/* The trampoline was not called: it has no call before it. */
 		room->event.frames[frame_index(depth)] = address + 2;

@@ -55,7 +55,8 @@ pub use error::{reason, run, say, usage};
 pub use flags::{
     CgroupFlags, Chosen, CommandFlags, ControlFlags, DurationFlags, FormatFlags, FrameFlags,
     IntervalFlags, OutputFlags, PinnedMapFlags, ProcessFlags, StackFlags, TargetFlags,
-    ThreadNameFlags, WaitFlags, WalkFlags, check_processes, check_threads, nobody_named,
+    ThreadNameFlags, WaitFlags, WalkFlags, check_processes, check_threads, check_width,
+    nobody_named,
 };
 pub use memory::{Limited, limit_memory};
 pub use meta::own_command_line;

@@ -139,6 +139,9 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
         // A parent has looked whether they are there: one that ended since is no error.
         if control.control_fd.is_none() {
             target.validate()?;
+            if tool.stacks().unwinds() {
+                target.validate_width()?;
+            }
         }
         // Standard output, if it is one, comes last: its reader may go.
         let mut plan = tool.more_outputs();

@@ -5,7 +5,7 @@ use regex::Regex;
 use symbolize::Sources;
 
 use crate::unwinding::make_room_for_tables;
-use crate::{Detail, Unwinder, Walking, objects};
+use crate::{CallGraph, Detail, Unwinder, Walking, objects};
 
 /// Which stacks are wanted, and of what.
 #[derive(Clone, Debug)]
@@ -45,6 +45,11 @@ impl StackChoice {
     /// Tells programs of blocked time whether what is waited on is to be found out.
     pub fn configure_objects(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         objects::configure(object, self.objects, kernel)
+    }
+
+    /// Whether user stacks are unwound by tables.
+    pub fn unwinds(&self) -> bool {
+        self.user && self.walking.call_graph != CallGraph::Fp
     }
 
     /// What keeps the unwind tables, if the choice takes any.

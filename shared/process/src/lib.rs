@@ -9,7 +9,9 @@ mod helper;
 mod memory;
 mod reads;
 mod threads;
+mod width;
 
 pub use memory::ProcessMemory;
 pub use reads::{count_unanswered, read_command_line, start_helper, stop_helper};
 pub use threads::{is_alive, living_folder, living_thread};
+pub use width::runs_32_bit_code;

@@ -1,6 +1,7 @@
 //! From an ELF image to its [`Table`].
 
 pub(crate) mod cloned;
+pub(crate) mod contexts;
 pub(crate) mod go;
 pub(crate) mod handover;
 pub(crate) mod pages;
@@ -105,6 +106,7 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
         ready.extend(more);
     };
     fill(&mut spans, go::switches(&elf));
+    fill(&mut spans, contexts::beginnings(&elf));
     spans.fill(eh_frame.spans()?, &code);
     spans.fill(debug_frame.spans()?, &code);
     fill(&mut spans, linkage_tables(&elf));

@@ -4,8 +4,10 @@
 pub(crate) mod frame_pointers;
 pub(crate) mod memory;
 pub(crate) mod registers;
+mod stub;
 
 use crate::{Memory, Registers, Rule, Table, cfa, frame_pointer};
+use stub::read_stub;
 
 /// Where the return address is, from the canonical frame address (System V
 /// ABI for x86-64, section 3.2.2).
@@ -65,6 +67,8 @@ pub enum End {
     TooDeep,
     /// Code without a rule, and with no frame pointer to follow.
     NoRule,
+    /// 32-bit code, whose stacks are not walked.
+    Code32Bit,
 }
 
 /// The frames that a walk found.
@@ -174,7 +178,12 @@ impl<M: Memory> Stepper<'_, M> {
         let addend = i64::from(rule.cfa_offset >> 16) as u64;
         let mut return_address = None;
         let cfa = match rule.cfa {
-            cfa::NONE => return self.step_by_frame_pointer(),
+            cfa::NONE => {
+                return match self.step_through_stub() {
+                    Err(End::NoRule) => self.step_by_frame_pointer(),
+                    stepped => stepped,
+                };
+            }
             cfa::ROOT => return Err(End::Root),
             cfa::SIGNAL_FRAME => return self.leave_signal_frame(self.sp.wrapping_add(offset)),
             cfa::STACK_POINTER => self.sp.wrapping_add(offset),
@@ -227,6 +236,19 @@ impl<M: Memory> Stepper<'_, M> {
             _ => self.word(saved)?,
         };
         self.ip = ip;
+        self.sp = cfa;
+        Ok(())
+    }
+
+    /// Through a stub to its caller.
+    fn step_through_stub(&mut self) -> Result<(), End> {
+        let code = self.memory.code(self.ip).ok_or(End::NoRule)?;
+        let stub = read_stub(code).ok_or(End::NoRule)?;
+        let cfa = self.sp.wrapping_add(stub.cfa_offset);
+        self.ip = self.word(cfa.wrapping_add(RETURN_ADDRESS_AT_CFA))?;
+        if let Some(offset) = stub.frame_pointer_offset {
+            self.bp = self.word(self.sp.wrapping_add(offset))?;
+        }
         self.sp = cfa;
         Ok(())
     }

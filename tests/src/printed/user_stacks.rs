@@ -18,6 +18,8 @@ pub struct UserStacks {
     pub too_deep: u64,
     /// Cut short: code without a rule.
     pub no_rule: u64,
+    /// Cut short: 32-bit code. Told only where there is some.
+    pub code_32_bit: u64,
 }
 
 impl UserStacks {
@@ -45,12 +47,13 @@ impl UserStacks {
             read_failed: count("read failed"),
             too_deep: count("too deep"),
             no_rule: count("no rule"),
+            code_32_bit: count_before(line, "32-bit code").unwrap_or(0),
         }
     }
 
     /// Those that were cut short.
     pub fn cut_short(&self) -> u64 {
-        self.no_mapping + self.read_failed + self.too_deep + self.no_rule
+        self.no_mapping + self.read_failed + self.too_deep + self.no_rule + self.code_32_bit
     }
 
     /// All that were walked.

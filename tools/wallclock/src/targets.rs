@@ -50,6 +50,7 @@ impl Targets {
     fn of<'a>(chosen: impl Iterator<Item = &'a Processes> + Clone) -> anyhow::Result<Targets> {
         let given = Processes::given(chosen.clone());
         cli::check_processes(&given)?;
+        cli::check_width(&given)?;
         let mut targets = Targets::default();
         for pid in Processes::ids(chosen) {
             let handle = ProcessHandle::open(pid)

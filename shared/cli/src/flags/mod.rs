@@ -21,7 +21,7 @@ pub use cgroups::{CgroupFlags, PinnedMapFlags};
 pub use command::CommandFlags;
 pub use interval::IntervalFlags;
 pub use output::{Chosen, FormatFlags, FrameFlags, OutputFlags};
-pub use target::{ProcessFlags, TargetFlags, check_processes, check_threads};
+pub use target::{ProcessFlags, TargetFlags, check_processes, check_threads, check_width};
 pub use thread_name::{ThreadNameFlags, nobody_named};
 pub use wait::WaitFlags;
 pub use walk::WalkFlags;

@@ -93,6 +93,14 @@ impl TargetFlags {
         check_threads(&self.tids)
     }
 
+    /// Checks that the user stacks of each process that is named by its ID can be unwound.
+    ///
+    /// # Errors
+    /// The first process that runs 32-bit code.
+    pub fn validate_width(&self) -> anyhow::Result<()> {
+        check_width(&Processes::given(self.processes.all()))
+    }
+
     /// The processes, ascending.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
@@ -173,6 +181,20 @@ pub fn check_processes(pids: &[u32]) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Checks that no process runs 32-bit code, whose stacks are not unwound.
+///
+/// # Errors
+/// The first that does, and what can be measured of it.
+pub fn check_width(pids: &[u32]) -> anyhow::Result<()> {
+    match pids.iter().find(|pid| process::runs_32_bit_code(**pid)) {
+        Some(pid) => bail!(
+            "cannot unwind the user stacks of process {pid}: it is a 32-bit program; \
+             `offcputime -K` shows its kernel stacks"
+        ),
+        None => Ok(()),
+    }
 }
 
 /// Checks that each ID is that of a thread, in the caller's PID namespace.

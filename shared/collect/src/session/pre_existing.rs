@@ -14,7 +14,7 @@ use unwind::{End, Walk, walk_frame_pointers};
 
 use crate::Collector;
 use crate::stacks::{Outcome, Stacks, UserStack};
-use crate::unwinding::{Dumped, PythonFrames, Unwinder, process_of, registers};
+use crate::unwinding::{Dumped, PythonFrames, ThreadMemory, Unwinder, process_of, registers};
 
 /// After this many stacks what the program sent meanwhile is taken.
 const STACKS_AT_ONCE: usize = 64;
@@ -171,6 +171,10 @@ impl Reader {
             .entry(thread.owner.pid)
             .or_insert_with(|| ProcessMemory::new(thread.owner.pid));
         memory.forget();
+        let memory = &mut ThreadMemory {
+            process: memory,
+            replaced: &thread.replaced_returns,
+        };
         let id = thread.owner.task;
         let process = process_of(&thread.owner);
         let leaf_is_exact = thread.leaf_is_exact != 0;
@@ -194,6 +198,16 @@ impl Reader {
                 };
                 return Some(walked(walk, None, None));
             };
+            if thread.is_32_bit != 0 {
+                let walk = Walk {
+                    addresses: vec![registers.instruction_pointer],
+                    cfas: Vec::new(),
+                    end: End::Code32Bit,
+                    by_frame_pointer: false,
+                };
+                let outcome = Outcome::from(&walk);
+                return Some(walked(walk, Some(outcome), None));
+            }
             let python = unwinder.python_frames(process, &thread.owner, memory);
             match unwinder.walk(process, registers, leaf_is_exact, memory) {
                 Some(walk) if walk.end != End::NoMapping => {

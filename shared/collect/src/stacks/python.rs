@@ -141,8 +141,14 @@ impl Functions {
         let mut locations = Vec::with_capacity(mixed.len() + 1);
         let mut mark_at = None;
         let mut is_unanchored = false;
+        let mut ran_python = false;
         for frame in mixed {
+            let is_caller = std::mem::replace(&mut ran_python, matches!(frame, Mixed::Frame(_)));
             match frame {
+                // With -X perf the interpreter calls itself through a stub for each function,
+                // which a perf map calls as the function that is there already.
+                Mixed::Native(index)
+                    if is_caller && matches!(native.get(index), Some(Location::Jit { .. })) => {}
                 Mixed::Native(index) => locations.extend(native.get(index)),
                 Mixed::Unanchored => {
                     is_unanchored = true;

@@ -32,6 +32,7 @@ impl Outcome {
             ProgramsEnd::WALK_READ_FAILED => End::ReadFailed,
             ProgramsEnd::WALK_TOO_DEEP => End::TooDeep,
             ProgramsEnd::WALK_NO_RULE => End::NoRule,
+            ProgramsEnd::WALK_32_BIT => End::Code32Bit,
             _ => return None,
         };
         Some(Outcome {
@@ -67,6 +68,7 @@ impl Walks {
             End::ReadFailed => &mut self.ends.read_failed,
             End::TooDeep => &mut self.ends.too_deep,
             End::NoRule => &mut self.ends.no_rule,
+            End::Code32Bit => &mut self.ends.code_32_bit,
         };
         *count += events;
         if outcome.end == End::Root {
@@ -117,7 +119,11 @@ impl fmt::Display for Walks {
             share(ends.read_failed),
             share(ends.too_deep),
             share(ends.no_rule),
-        )
+        )?;
+        if ends.code_32_bit > 0 {
+            write!(formatter, ", {} 32-bit code", share(ends.code_32_bit))?;
+        }
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use symbolize::Process;
 use unwind::{Memory, Registers};
 
 use super::python_frames::PythonFrames;
+use super::thread_memory::ThreadMemory;
 
 /// Memory for dumps that wait, in bytes.
 const MOST_BYTES: usize = 8 << 20;
@@ -31,6 +32,7 @@ pub(crate) struct Dumped {
 
 /// Memory from the stack pointer on.
 pub(crate) struct DumpedStack {
+    pid: u32,
     start: u64,
     bytes: Box<[u8]>,
 }
@@ -40,6 +42,12 @@ impl Memory for DumpedStack {
         let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
         let bytes = self.bytes.get(offset..offset.checked_add(8)?)?;
         Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+    }
+
+    /// Code changes less than stacks do: it is read when the dump is walked.
+    fn code(&mut self, address: u64) -> Option<u128> {
+        let bytes = ProcessMemory::new(self.pid).bytes(address, 16);
+        Some(u128::from_le_bytes(bytes.try_into().ok()?))
     }
 }
 
@@ -56,6 +64,7 @@ impl Dumped {
             registers: registers(&event.registers),
             leaf_is_exact: event.leaf_is_exact != 0,
             stack: DumpedStack {
+                pid: event.owner.pid,
                 start: registers(&event.registers).stack_pointer(),
                 bytes: stack.into(),
             },
@@ -71,7 +80,7 @@ impl Dumped {
         registers: Registers,
         leaf_is_exact: bool,
         python: Option<PythonFrames>,
-        memory: &mut ProcessMemory,
+        memory: &ThreadMemory<'_>,
     ) -> Dumped {
         let start = registers.stack_pointer();
         Dumped {
@@ -81,6 +90,7 @@ impl Dumped {
             registers,
             leaf_is_exact,
             stack: DumpedStack {
+                pid: owner.pid,
                 start,
                 bytes: memory.bytes(start, STACK_DUMP_BYTES).into(),
             },

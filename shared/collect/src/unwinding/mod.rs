@@ -9,6 +9,7 @@ mod kernel_tables;
 mod notes;
 mod python_frames;
 mod space;
+mod thread_memory;
 mod walking;
 
 use std::cmp::Reverse;
@@ -35,6 +36,7 @@ use notes::Notes;
 pub(crate) use python_frames::{PythonFrames, layout_of};
 pub(crate) use space::Python;
 pub use space::Space;
+pub(crate) use thread_memory::ThreadMemory;
 pub(crate) use walking::Depths;
 pub use walking::{Languages, Walking};
 

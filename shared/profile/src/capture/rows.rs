@@ -503,6 +503,7 @@ fn walk_ends(ends: proto::WalkEnds) -> WalkEnds {
         read_failed: ends.read_failed,
         too_deep: ends.too_deep,
         no_rule: ends.no_rule,
+        code_32_bit: ends.code_32_bit,
     }
 }
 

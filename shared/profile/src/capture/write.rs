@@ -130,6 +130,7 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
             read_failed: ends.read_failed,
             too_deep: ends.too_deep,
             no_rule: ends.no_rule,
+            code_32_bit: ends.code_32_bit,
         }),
     }))?;
     records.encoder.finish()?.flush()

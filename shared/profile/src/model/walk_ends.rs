@@ -17,6 +17,8 @@ pub struct WalkEnds {
     pub too_deep: u64,
     /// In code without a rule, and with no frame pointer to follow.
     pub no_rule: u64,
+    /// In 32-bit code, whose stacks are not unwound.
+    pub code_32_bit: u64,
 }
 
 impl AddAssign for WalkEnds {
@@ -27,6 +29,7 @@ impl AddAssign for WalkEnds {
         self.read_failed = self.read_failed.saturating_add(other.read_failed);
         self.too_deep = self.too_deep.saturating_add(other.too_deep);
         self.no_rule = self.no_rule.saturating_add(other.no_rule);
+        self.code_32_bit = self.code_32_bit.saturating_add(other.code_32_bit);
     }
 }
 
@@ -39,6 +42,7 @@ impl WalkEnds {
             self.read_failed,
             self.too_deep,
             self.no_rule,
+            self.code_32_bit,
         ];
         others.into_iter().fold(self.root, u64::saturating_add)
     }

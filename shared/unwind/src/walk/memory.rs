@@ -6,6 +6,14 @@ use process::ProcessMemory;
 pub trait Memory {
     /// Returns the 64-bit word at `address`, or `None` if it cannot be read.
     fn word(&mut self, address: u64) -> Option<u64>;
+
+    /// Returns the 16 bytes of code at `address`, as a little-endian number, or `None` if
+    /// they cannot be read.
+    fn code(&mut self, address: u64) -> Option<u128> {
+        let low = self.word(address)?;
+        let high = self.word(address.checked_add(8)?)?;
+        Some(u128::from(high) << 64 | u128::from(low))
+    }
 }
 
 impl Memory for ProcessMemory {

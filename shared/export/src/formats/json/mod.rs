@@ -330,6 +330,7 @@ fn walk_ends(ends: WalkEnds) -> Value {
         "read_failed": ends.read_failed,
         "too_deep": ends.too_deep,
         "no_rule": ends.no_rule,
+        "code_32_bit": ends.code_32_bit,
     })
 }
 

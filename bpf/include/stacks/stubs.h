@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Stubs that runtimes write into memory, which no table describes and which keep no frame
+ * pointer: CPython's, one for each function under -X perf. A stub is so short that its
+ * instructions up to the return can be read, and these say where the caller's frame is.
+ * shared/unwind/src/walk/stub.rs does the same.
+ */
+#ifndef SYSTEMSCOPE_STUBS_H
+#define SYSTEMSCOPE_STUBS_H
+
+#include "kernel_types.h"
+
+/* Instructions of a stub that are looked at, in two words. */
+#define STUB_INSTRUCTIONS 6
+
+struct stub_frame {
+	/* From the stack pointer to the canonical frame address. */
+	s64 cfa_offset;
+	/* From the stack pointer to the saved frame pointer; negative if it has not changed. */
+	s64 bp_offset;
+};
+
+/*
+ * Reads the instructions in @low and @high, of which the first is executed next. Returns
+ * whether they are a stub's to its end.
+ */
+static __always_inline bool read_stub(u64 low, u64 high,
+				      struct stub_frame *frame)
+{
+	s64 offset = 0, bp_offset = -1;
+	u32 bytes;
+
+#pragma unroll
+	for (u32 i = 0; i < STUB_INSTRUCTIONS; i++) {
+		if ((u8)low == 0xc3) {
+			/* ret */
+			frame->cfa_offset = offset + 8;
+			frame->bp_offset = bp_offset;
+			return offset >= 0;
+		}
+		bytes = 4;
+		if ((low & 0xffffff) == 0xc48348) {
+			/* add $IMMEDIATE, %rsp */
+			offset += (s64)(low << 32) >> 56;
+		} else if ((low & 0xffffff) == 0xec8348) {
+			/* sub $IMMEDIATE, %rsp */
+			offset -= (s64)(low << 32) >> 56;
+		} else if ((u32)low == 0xfa1e0ff3) {
+			/* endbr64 */
+		} else if ((low & 0xf8ff) == 0xd0ff) {
+			/* call *REGISTER */
+			bytes = 2;
+		} else if ((low & 0xffffff) == 0xe58948) {
+			/* mov %rsp, %rbp */
+			bytes = 3;
+		} else if ((u8)low == 0x55) {
+			/* push %rbp */
+			offset -= 8;
+			bytes = 1;
+		} else if ((u8)low == 0x5d) {
+			/* pop %rbp */
+			bp_offset = offset;
+			offset += 8;
+			bytes = 1;
+		} else {
+			return false;
+		}
+		low = low >> 8 * bytes | high << (64 - 8 * bytes);
+		high >>= 8 * bytes;
+	}
+	return false;
+}
+
+#endif

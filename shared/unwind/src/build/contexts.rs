@@ -1,0 +1,72 @@
+//! Where the stacks of coroutines begin.
+//!
+//! A coroutine has a stack of its own, or a part of its thread's. What lies above its first
+//! function is another's, or nothing.
+
+use std::ops::Range;
+
+use crate::code::find_taken;
+use crate::file::elf::Elf;
+use crate::file::symbols::for_each_function;
+use crate::ranges::Ready;
+use crate::{Rule, Source};
+
+/// Code that is larger is none of the functions here.
+const SIZE_LIMIT: u64 = 64 << 10;
+/// Bytes of what a coroutine's first function returns to: glibc's `__start_context` takes 27,
+/// boost's `finish` 12.
+const RETURN_SIZE: u64 = 32;
+
+/// A function that has to do with the beginning of a coroutine's stack.
+enum Beginning {
+    /// It lays out the stack, and the addresses of code that it takes are what the first
+    /// function returns to: `makecontext` of glibc, `make_fcontext` of boost.context.
+    Maker,
+    /// It is the first function.
+    First,
+}
+
+fn beginning(name: &[u8]) -> Option<Beginning> {
+    match name {
+        b"makecontext" | b"make_fcontext" => Some(Beginning::Maker),
+        // greenlet::UserGreenlet::inner_bootstrap() of greenlet 2 and later. It calls what
+        // the greenlet runs; its own caller's frame is the parent's, which goes on meanwhile.
+        _ if name.starts_with(b"_ZN8greenlet12UserGreenlet15inner_bootstrapE") => {
+            Some(Beginning::First)
+        }
+        _ => None,
+    }
+}
+
+/// Rows for these, to go before whatever else is said of them.
+pub(crate) fn beginnings<S: Source + ?Sized>(elf: &Elf<'_, S>) -> Vec<Ready> {
+    let mut found = Vec::new();
+    let mut add = |range: Range<u64>| {
+        let rows = vec![(range.start, Rule::ROOT)];
+        found.push(Ready { range, rows });
+    };
+    for_each_function(elf, |name, range| {
+        let size = range.end - range.start;
+        let Some(beginning) = beginning(name).filter(|_| (1..=SIZE_LIMIT).contains(&size)) else {
+            return;
+        };
+        match beginning {
+            Beginning::First => add(range),
+            Beginning::Maker => {
+                let offset = elf.offset(range.start, size);
+                let code = offset.and_then(|offset| elf.read("code", offset, size).ok());
+                for target in find_taken(&code.unwrap_or_default(), range.start) {
+                    // Returned to without having called, it is looked up one byte before.
+                    let early = target.saturating_sub(1);
+                    let end = target.saturating_add(RETURN_SIZE);
+                    let end = match range.contains(&target) {
+                        true => end.min(range.end),
+                        false => end,
+                    };
+                    add(early..end);
+                }
+            }
+        }
+    });
+    found
+}
