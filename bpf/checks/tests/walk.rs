@@ -123,6 +123,7 @@ fn number(end: End) -> u32 {
         End::ReadFailed => WalkEnd::WALK_READ_FAILED,
         End::TooDeep => WalkEnd::WALK_TOO_DEEP,
         End::NoRule => WalkEnd::WALK_NO_RULE,
+        End::Code32Bit => WalkEnd::WALK_32_BIT,
     };
     number.0
 }

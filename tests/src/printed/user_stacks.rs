@@ -131,6 +131,7 @@ mod tests {
             read_failed: 0,
             too_deep: 2,
             no_rule: 3,
+            code_32_bit: 0,
         };
         assert_eq!(read, expected);
         assert_eq!((read.total(), read.cut_short()), (1240, 6));

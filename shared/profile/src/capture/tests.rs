@@ -56,6 +56,7 @@ fn profile() -> Profile {
         read_failed: 4,
         too_deep: 5,
         no_rule: 6,
+        code_32_bit: 7,
     };
     profile.processes.push(Process {
         pid: 1,

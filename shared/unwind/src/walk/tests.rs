@@ -95,6 +95,23 @@ fn goes_by_frame_pointer_through_code_without_a_table() {
 }
 
 #[test]
+fn a_stub_is_read_to_its_return_and_not_walked_by_frame_pointer() {
+    let space = space(&[(0, sp_plus(8)), (0x100, Rule::ROOT)]);
+    // At 0x30000: add $8, %rsp; pop %rbp; ret
+    let code = u64::from_le_bytes(*b"\x48\x83\xc4\x08\x5d\xc3\x90\x90");
+    let code = [(0x30000, code), (0x30008, 0)];
+    let stack = [(0x800, 0x30000), (0x810, 0x900), (0x818, 0x10108)];
+    let mut memory = code.into_iter().chain(stack).collect::<HashMap<_, _>>();
+    // A frame pointer that leads somewhere else.
+    memory.extend([(0x880, 0), (0x888, 0x10010)]);
+    let start = registers(0x10010, 0x800, 0x880);
+    let found = walk(start, true, Mode::Tables, &space, &mut memory, 127);
+    assert_eq!(found.addresses, [0x10010, 0x30000, 0x10108]);
+    assert_eq!(found.cfas, [0x808, 0x820]);
+    assert_eq!((found.end, found.by_frame_pointer), (End::Root, false));
+}
+
+#[test]
 fn an_interrupted_function_under_a_signal_frame_is_exact() {
     let signal = Rule::at(cfa::SIGNAL_FRAME, 40);
     let space = space(&[(0, sp_plus(8)), (0x0ff, signal), (0x200, Rule::ROOT)]);

@@ -6,6 +6,7 @@ mod embedding;
 mod pools;
 mod second_opinions;
 mod servers;
+mod stubs;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;

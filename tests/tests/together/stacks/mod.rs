@@ -2,5 +2,6 @@
 
 mod gdb;
 mod limits;
+mod odd_frames;
 mod programs;
 mod tables_alone;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A coroutine on a stack of its own (makecontext(3)), which sleeps, spins, and lets main() go
+ * on, by turns.
+ */
+#include "workload.h"
+#include <ucontext.h>
+
+#define STACK_BYTES 65536
+
+static ucontext_t of_main, of_coroutine;
+
+NOINLINE static void coroutine_sleep(void)
+{
+	sleep_ns(10 * NS_PER_MS);
+	asm volatile("" ::: "memory");
+}
+
+NOINLINE static void coroutine_spin(void)
+{
+	for (volatile unsigned int turn = 0; turn < 2 * 1000 * 1000; turn++)
+		;
+}
+
+NOINLINE static void coroutine_body(void)
+{
+	for (;;) {
+		coroutine_sleep();
+		coroutine_spin();
+		swapcontext(&of_coroutine, &of_main);
+	}
+}
+
+int main(void)
+{
+	getcontext(&of_coroutine);
+	of_coroutine.uc_stack.ss_sp = malloc(STACK_BYTES);
+	of_coroutine.uc_stack.ss_size = STACK_BYTES;
+	of_coroutine.uc_link = &of_main;
+	makecontext(&of_coroutine, coroutine_body, 0);
+	start_thread_of(leave_with_test, "leaver");
+	tell("ready");
+	for (;;)
+		swapcontext(&of_main, &of_coroutine);
+}
