@@ -123,7 +123,7 @@ impl Images {
         losses: &mut Losses,
     ) -> (Image, bool) {
         if self.files.len() >= self.most_files {
-            losses.unopened_files += 1;
+            losses.crowded_files += 1;
             losses.note(&String::from_utf8_lossy(path), "too many open files");
             return (self.add_module(path), true);
         }

@@ -1,5 +1,6 @@
 //! Stacks of programs that others wrote, and of programs made to be difficult.
 
+mod capacity;
 mod gdb;
 mod limits;
 mod programs;
