@@ -84,6 +84,20 @@ pub(crate) fn executable(reader: impl Read) -> Result<Option<Maps>> {
     Ok((!empty).then_some(maps))
 }
 
+/// Finds the address at which the first byte of a mapping's file is mapped, the nearest that
+/// is not above the mapping.
+pub(crate) fn header(reader: impl Read, entry: &Entry) -> Result<Option<u64>> {
+    let mut found = None;
+    for_each_line(reader, LONGEST_LINE, MOST_BYTES, |line| {
+        let other = parse(line, false);
+        let is_header = |other: &Entry| {
+            other.offset == 0 && other.start <= entry.start && other.has_file_of(entry)
+        };
+        found = other.filter(is_header).map(|other| other.start).or(found);
+    })?;
+    Ok(found)
+}
+
 impl Entry {
     /// Whether it is memory, with or without a name, and no file.
     pub(crate) fn is_memory(&self) -> bool {

@@ -3,5 +3,6 @@
 mod capacity;
 mod gdb;
 mod limits;
+mod mounted;
 mod programs;
 mod tables_alone;
