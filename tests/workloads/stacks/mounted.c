@@ -10,6 +10,12 @@
 
 #define NOBODY 65534
 
+/* Constants beside those of the program. */
+#ifndef PADDING
+#define PADDING 1
+#endif
+const char padding[PADDING] = { 1 };
+
 static volatile unsigned int salt;
 
 NOINLINE int nap(void)

@@ -100,7 +100,7 @@ pub(crate) struct Files {
     building: usize,
     /// Files for whose tables the kernel's had no capacity left.
     pub(crate) crowded_out: HashSet<CodeSource>,
-    /// Files that could not be read.
+    /// Files that could not be read, or whose tables could not be written.
     pub(crate) unread: HashSet<CodeSource>,
     /// Why files have no table.
     pub(crate) notes: Notes,
@@ -227,10 +227,11 @@ impl Files {
         }
         match kernel.place(&built.table) {
             Ok(placed) => State::Ready(Arc::new(built), placed, python),
-            Err(error) => {
+            Err(error @ loader::Error::Unsupported(_)) => {
                 self.crowded_out.insert(source);
                 self.without(source, &error)
             }
+            Err(error) => self.unread(source, &error),
         }
     }
 

@@ -128,7 +128,7 @@ impl Images {
                 self.known.insert(key, image);
                 image
             }
-            Err(error) => self.from_memory(proc, entry, (of_users(), path), &error, losses),
+            Err(error) => self.copy_from_memory(proc, entry, (of_users(), path), &error, losses),
         }
     }
 
@@ -161,7 +161,7 @@ impl Images {
     }
 
     /// Copies a file that cannot be opened, for `why`, from the memory of a process that maps it.
-    fn from_memory(
+    fn copy_from_memory(
         &mut self,
         proc: &Proc,
         entry: &Entry,

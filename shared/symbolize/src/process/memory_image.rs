@@ -3,7 +3,7 @@
 //! NFS server keeps from root is, too.
 //!
 //! What is loaded and not written to is copied to a file of our own, each byte where the
-//! file has it. Section headers are not loaded: some are made up from the dynamic section, so
+//! file has it; of large files only what names and unwind tables are made of. Section headers are not loaded: some are made up from the dynamic section, so
 //! that symbols are found. The process chooses all of it, so everything has a bound.
 
 use std::collections::HashMap;
@@ -27,6 +27,10 @@ const MOST_DYNAMIC: u64 = 16 << 10;
 /// Buckets of a hash table, and symbols in its last chain.
 const MOST_BUCKETS: u32 = 1 << 20;
 const MOST_IN_CHAIN: u32 = 1 << 16;
+/// Bytes of a segment, or of all code, that are copied whole. Of larger data only tables are.
+const MOST_WHOLE: u64 = 4 << 20;
+/// Bytes of a note that are copied.
+const MOST_NOTE: u64 = 64 << 10;
 /// Where a file may have its last byte.
 const MOST_OFFSET: u64 = 1 << 32;
 /// Bytes read at a time.
@@ -38,6 +42,8 @@ const SECTION_HEADER: u16 = 64;
 const SYMBOL: u64 = 24;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
+const PT_NOTE: u32 = 4;
+const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const PF_X: u32 = 1;
 const PF_W: u32 = 2;
 const DT_HASH: u64 = 4;
@@ -144,20 +150,44 @@ pub(crate) fn copy(
     let image = Image::new(&programs, place)?;
 
     let file = File::from(memfd_create("image", MemfdFlags::CLOEXEC)?);
-    // What describes the code comes first.
+    let mut read = |program: &Segment, most: u64| {
+        let start = program.address.wrapping_add(image.bias);
+        memory.bytes(start, program.size.min(most))
+    };
+    let find = |kind| programs.iter().find(|program| program.kind == kind);
+    let dynamic = find(PT_DYNAMIC).map(|dynamic| read(dynamic, MOST_DYNAMIC));
+    let dynamic = Dynamic::new(&dynamic.transpose()?.unwrap_or_default());
+    let frames = find(PT_GNU_EH_FRAME).map(|header| frames(header, &read(header, 8)?));
+    let frames = frames.transpose()?;
     let (code, data): (Vec<&Segment>, Vec<&Segment>) =
         image.fixed().partition(|segment| segment.flags & PF_X != 0);
-    for segment in data.into_iter().chain(code) {
-        memory.copy(segment, image.bias, &file)?;
+    for segment in data {
+        for part in image.parts(segment, &programs, &dynamic, frames) {
+            memory.copy(segment, part, image.bias, &file)?;
+        }
     }
-    let dynamic = programs.iter().find(|program| program.kind == PT_DYNAMIC);
-    let symbols = dynamic.and_then(|dynamic| {
-        let start = dynamic.address.wrapping_add(image.bias);
-        let dynamic = memory.bytes(start, dynamic.size.min(MOST_DYNAMIC)).ok()?;
-        image.symbols(&dynamic, &file)
-    });
-    image.write_sections(header, &symbols.unwrap_or_default(), &file)?;
+    let size = code.iter().map(|segment| segment.size).sum::<u64>();
+    let code = if size <= MOST_WHOLE { code } else { Vec::new() };
+    for segment in &code {
+        memory.copy(segment, segment.range(), image.bias, &file)?;
+    }
+    let symbols = image.symbols(&dynamic, &file).unwrap_or_default();
+    write_sections(header, &symbols, &code, &file)?;
     Ok(file)
+}
+
+/// The address from which on `.eh_frame` and its header are, of which the header's first bytes
+/// are given: Linux Standard Base Core 5.0, section 10.6.2. 0 if it is encoded in another way
+/// than linkers do.
+fn frames(header: &Segment, bytes: &[u8]) -> Result<u64> {
+    /// A signed word, from where it is.
+    const RELATIVE: u8 = 0x1b;
+    if bytes.get(1) != Some(&RELATIVE) {
+        return Ok(0);
+    }
+    let from = header.address.wrapping_add(4);
+    let frames = from.wrapping_add_signed((word(bytes, 4).cast_signed()).into());
+    Ok(frames.min(header.address))
 }
 
 /// Memory that is read within bounds.
@@ -181,12 +211,13 @@ impl<Read: FnMut(u64, usize) -> Vec<u8>> Memory<'_, Read> {
         }
     }
 
-    fn copy(&mut self, segment: &Segment, bias: u64, file: &File) -> Result<()> {
-        let start = segment.address.wrapping_add(bias);
-        for into in (0..segment.size).step_by(PIECE as usize) {
-            let size = PIECE.min(segment.size - into);
-            let bytes = self.bytes(start.wrapping_add(into), size)?;
-            file.write_all_at(&bytes, segment.offset + into)?;
+    /// Copies a part of a segment, by its offsets in the file.
+    fn copy(&mut self, of: &Segment, part: Range<u64>, bias: u64, file: &File) -> Result<()> {
+        for offset in part.clone().step_by(PIECE as usize) {
+            let size = PIECE.min(part.end - offset);
+            let address = of.address.wrapping_add(offset - of.offset);
+            let bytes = self.bytes(address.wrapping_add(bias), size)?;
+            file.write_all_at(&bytes, offset)?;
         }
         Ok(())
     }
@@ -212,6 +243,30 @@ impl Segment {
             address: long(fields, 16),
             size: long(fields, 32),
         }
+    }
+
+    /// Its offsets in the file, of one that is sound.
+    fn range(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.size)
+    }
+}
+
+/// The dynamic section: tags and values, the first of each tag.
+struct Dynamic(HashMap<u64, u64>);
+
+impl Dynamic {
+    fn new(bytes: &[u8]) -> Dynamic {
+        let entries = bytes.chunks_exact(16);
+        let entries = entries.map(|entry| (long(entry, 0), long(entry, 8)));
+        let mut dynamic = HashMap::new();
+        for (tag, value) in entries.take_while(|(tag, _)| *tag != 0) {
+            dynamic.entry(tag).or_insert(value);
+        }
+        Dynamic(dynamic)
+    }
+
+    fn value(&self, tag: u64) -> Option<u64> {
+        self.0.get(&tag).copied()
     }
 }
 
@@ -271,15 +326,48 @@ impl Image {
         find(address.wrapping_sub(self.bias)).or_else(|| find(address))
     }
 
+    /// The parts of a segment that are wanted, by their offsets in the file: all of it, or the
+    /// tables of symbols, which linkers put first, `.eh_frame`, which they put last, and notes.
+    fn parts(
+        &self,
+        segment: &Segment,
+        programs: &[Segment],
+        dynamic: &Dynamic,
+        frames: Option<u64>,
+    ) -> Vec<Range<u64>> {
+        let whole = segment.range();
+        if segment.size <= MOST_WHOLE {
+            return vec![whole];
+        }
+        let table = |tag| Some(self.offset(dynamic.value(tag)?)?.start);
+        let is_here = |offset: &u64| whole.contains(offset);
+        let tables = [DT_SYMTAB, DT_GNU_HASH, DT_HASH, DT_STRTAB].map(table);
+        let last = tables.into_iter().flatten().filter(is_here).max();
+        let last_name = table(DT_STRTAB).zip(dynamic.value(DT_STRSZ));
+        let symbols = last.map(|last| match last_name {
+            // How long the others are is not known yet.
+            Some((names, size)) if names == last => names.saturating_add(size).min(whole.end),
+            _ => whole.end,
+        });
+        let frames = frames.and_then(|frames| {
+            let into = match frames {
+                0 => 0,
+                frames => frames.checked_sub(segment.address)?,
+            };
+            (into < segment.size).then_some(whole.start + into..whole.end)
+        });
+        let notes = programs.iter().filter(|program| program.kind == PT_NOTE);
+        let notes = notes.filter(|note| is_here(&note.offset)).map(|note| {
+            let end = note.range().end.min(note.offset + MOST_NOTE);
+            note.offset..end.min(whole.end)
+        });
+        let symbols = symbols.map(|end| whole.start..end);
+        symbols.into_iter().chain(frames).chain(notes).collect()
+    }
+
     /// The sections of dynamic symbols.
-    fn symbols(&self, dynamic: &[u8], file: &File) -> Option<Vec<Section>> {
-        let entries = dynamic.chunks_exact(16);
-        let entries = entries.map(|entry| (long(entry, 0), long(entry, 8)));
-        let entries: Vec<(u64, u64)> = entries.take_while(|(tag, _)| *tag != 0).collect();
-        let value = |wanted: u64| {
-            let mut found = entries.iter().filter(|(tag, _)| *tag == wanted);
-            found.next().map(|(_, value)| *value)
-        };
+    fn symbols(&self, dynamic: &Dynamic, file: &File) -> Option<Vec<Section>> {
+        let value = |tag| dynamic.value(tag);
         let table = |tag: u64| self.offset(value(tag)?);
         let (names, symbols) = (table(DT_STRTAB)?, table(DT_SYMTAB)?);
         let hash = table(DT_GNU_HASH);
@@ -302,31 +390,35 @@ impl Image {
         let hash = hash.map(|hash| section(SHT_GNU_HASH, hash, u64::MAX, 2));
         Some([names, symbols].into_iter().chain(hash).collect())
     }
+}
 
-    /// Writes section headers behind all else, and the header that says where they are.
-    fn write_sections(&self, mut header: Vec<u8>, symbols: &[Section], file: &File) -> Result<()> {
-        let code = self.fixed().filter(|segment| segment.flags & PF_X != 0);
-        let code = code.map(|segment| Section {
-            kind: SHT_PROGBITS,
-            flags: SHF_ALLOC | SHF_EXECINSTR,
-            address: segment.address,
-            offset: segment.offset,
-            size: segment.size,
-            link: 0,
-        });
-        // The first section is none; links count from it.
-        let sections: Vec<Section> = std::iter::once(Section::default())
-            .chain(symbols.iter().copied())
-            .chain(code)
-            .collect();
-        let at = file.metadata()?.len().next_multiple_of(8);
-        let bytes: Vec<u8> = sections.iter().flat_map(Section::bytes).collect();
-        file.write_all_at(&bytes, at)?;
-        header[40..48].copy_from_slice(&at.to_le_bytes());
-        let counts = [SECTION_HEADER, sections.len() as u16, 0];
-        header[58..64].copy_from_slice(&counts.map(u16::to_le_bytes).concat());
-        file.write_all_at(&header, 0)
-    }
+/// Writes section headers behind all else, and the header that says where they are.
+fn write_sections(
+    mut header: Vec<u8>,
+    symbols: &[Section],
+    code: &[&Segment],
+    file: &File,
+) -> Result<()> {
+    let code = code.iter().map(|segment| Section {
+        kind: SHT_PROGBITS,
+        flags: SHF_ALLOC | SHF_EXECINSTR,
+        address: segment.address,
+        offset: segment.offset,
+        size: segment.size,
+        link: 0,
+    });
+    // The first section is none; links count from it.
+    let sections: Vec<Section> = std::iter::once(Section::default())
+        .chain(symbols.iter().copied())
+        .chain(code)
+        .collect();
+    let at = file.metadata()?.len().next_multiple_of(8);
+    let bytes: Vec<u8> = sections.iter().flat_map(Section::bytes).collect();
+    file.write_all_at(&bytes, at)?;
+    header[40..48].copy_from_slice(&at.to_le_bytes());
+    let counts = [SECTION_HEADER, sections.len() as u16, 0];
+    header[58..64].copy_from_slice(&counts.map(u16::to_le_bytes).concat());
+    file.write_all_at(&header, 0)
 }
 
 /// The number of symbols, from the one of the highest number in any bucket of `.gnu.hash`
