@@ -6,7 +6,7 @@ set -euo pipefail
 
 seconds=${1:-60}
 cd "$(dirname "$0")/.."
-targets=(tables elf sources perf_map folded capture)
+targets=(tables elf memory_image sources perf_map folded capture)
 
 if ! cargo fuzz --version >/dev/null 2>&1; then
 	cargo install cargo-fuzz --locked

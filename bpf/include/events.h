@@ -159,6 +159,8 @@ struct losses {
 	u64 thread_ends;
 	/* Processes that targets forked and that found no room to be targets. */
 	u64 children;
+	/* Cgroups too deep for it to be known whether they are below a target. */
+	u64 deep_cgroups;
 };
 
 volatile struct losses lost = {};

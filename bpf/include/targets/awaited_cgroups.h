@@ -95,7 +95,7 @@ static __always_inline bool is_delegated(struct cgroup *cgroup)
 /* Whether a cgroup above @cgroup is delegated: its name is then anybody's choice. */
 static __noinline bool is_below_delegated(struct cgroup *cgroup)
 {
-	for (u32 level = 0; level < MOST_CGROUP_LEVELS; level++) {
+	for (u32 level = 0; level < CGROUP_LEVELS; level++) {
 		cgroup = BPF_CORE_READ(cgroup, self.parent, cgroup);
 		if (!cgroup)
 			return false;

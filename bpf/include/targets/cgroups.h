@@ -7,12 +7,14 @@
 #ifndef SYSTEMSCOPE_CGROUPS_H
 #define SYSTEMSCOPE_CGROUPS_H
 
+#include "events.h"
 #include "kernel_types.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* Cgroups that lie in each other deeper than this are in none of the targets. */
-#define MOST_CGROUP_LEVELS 64
+/* Levels that are gone up at once, and how often: cgroups that lie deeper are counted. */
+#define CGROUP_LEVELS 64
+#define CGROUP_CLIMBS 16
 
 /* Whether any of the below says who is measured. */
 const volatile bool by_membership = false;
@@ -50,27 +52,51 @@ static __always_inline u64 cgroup_id(struct cgroup *cgroup)
 	return BPF_CORE_READ(cgroup, kn, id);
 }
 
+/* What climb_cgroups() returns where it has come to an end. */
+enum climb_end {
+	CLIMB_ROOT,
+	CLIMB_TARGET,
+};
+
+/*
+ * Whether one of the cgroups from that at @address up is a target, enum climb_end; or where
+ * to go on. Global, for the verifier's sake: it is gone along once.
+ */
+__noinline u64 climb_cgroups(u64 address)
+{
+	struct cgroup *cgroup = (void *)address;
+	u64 id;
+
+	for (u32 level = 0; level < CGROUP_LEVELS; level++) {
+		id = cgroup_id(cgroup);
+		if (bpf_map_lookup_elem(&target_cgroups, &id))
+			return CLIMB_TARGET;
+		cgroup = BPF_CORE_READ(cgroup, self.parent, cgroup);
+		if (!cgroup)
+			return CLIMB_ROOT;
+	}
+	return (u64)cgroup;
+}
+
 /* Out of line: its room on the stack is wanted by programs that ask. */
 static __noinline bool is_in_target_cgroup(struct task_struct *task)
 {
-	struct cgroup *cgroup = task_cgroup(task);
-	u64 id = cgroup_id(cgroup), ancestor = id;
+	u64 above = (u64)task_cgroup(task), id = cgroup_id((void *)above);
 	u8 *known = bpf_map_lookup_elem(&cgroup_membership, &id);
-	u8 is_member = 0;
+	u8 is_member;
 
 	if (known)
 		return *known;
-	for (u32 level = 0; level < MOST_CGROUP_LEVELS; level++) {
-		if (bpf_map_lookup_elem(&target_cgroups, &ancestor)) {
-			is_member = 1;
+	for (u32 climb = 0; climb < CGROUP_CLIMBS; climb++) {
+		above = climb_cgroups(above);
+		if (above <= CLIMB_TARGET)
 			break;
-		}
-		cgroup = BPF_CORE_READ(cgroup, self.parent, cgroup);
-		if (!cgroup)
-			break;
-		ancestor = cgroup_id(cgroup);
 	}
-	bpf_map_update_elem(&cgroup_membership, &id, &is_member, BPF_ANY);
+	is_member = above == CLIMB_TARGET;
+	if (!bpf_map_update_elem(&cgroup_membership, &id, &is_member,
+				 BPF_NOEXIST) &&
+	    above > CLIMB_TARGET)
+		__sync_fetch_and_add(&lost.deep_cgroups, 1);
 	return is_member;
 }
 

@@ -216,7 +216,7 @@ fn measure<Tool: StackTool>(
     let mut object = OpenObject::new(&Tool::OBJECT)?;
     kernel.configure(&mut object)?;
     targets.configure(&mut object, &kernel)?;
-    tool.stacks().configure(&mut object, &targets)?;
+    tool.stacks().configure(&mut object)?;
     tool.configure(&mut object, &kernel)?;
     let object = object.load()?;
     let mut session = tool.attach(&object, &kernel, &targets)?;

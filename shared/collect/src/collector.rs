@@ -20,6 +20,7 @@ use symbolize::Process;
 
 use crate::StackChoice;
 use crate::counts::{Arrived, DoubleBuffer, Parts, Settled, Sums};
+use crate::left_out::LeftOut;
 use crate::living::Living;
 use crate::objects::Objects;
 use crate::session::accounts::Account;
@@ -246,8 +247,8 @@ pub struct Collected {
     pub(crate) lost: Losses,
     /// What is to be said of the unwind tables.
     pub(crate) notes: Vec<String>,
-    /// Processes whose unwind tables had no capacity left.
-    pub(crate) crowded_out: usize,
+    /// What was left out as there was no room.
+    pub(crate) left_out: LeftOut,
 }
 
 impl<'a> Collector<'a> {
@@ -485,7 +486,7 @@ impl<'a> Collector<'a> {
             accounts: Vec::new(),
             drains: counts.swaps(),
             lost,
-            crowded_out: (unwinder.as_ref()).map_or(0, Unwinder::count_crowded_out),
+            left_out: (unwinder.as_ref()).map_or_else(LeftOut::default, Unwinder::left_out),
             notes: unwinder.map_or(Vec::new(), |unwinder| unwinder.notes()),
         })
     }

@@ -10,6 +10,7 @@ mod collector;
 mod counts;
 mod draft;
 mod interner;
+mod left_out;
 mod living;
 mod naming;
 mod objects;
@@ -25,6 +26,7 @@ mod wakers;
 
 pub use collector::{Collected, Collector};
 pub use draft::Detail;
+pub use left_out::lost_in_words;
 pub use naming::{Named, WakersShown};
 pub use session::{Charge, ClockSession, OffCpuFilter, SamplingSession, Session, ThreadKind};
 pub use spans::{NEVER, Question, SpanCollector};

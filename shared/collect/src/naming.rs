@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use bpf::types::Tally;
+use bpf::types::{Losses as Lost, Tally};
 use profile::{
     Bursts, Losses, Name, Profile, Reason, Sample, State, ThreadId, Unit, Waker, Weight, Why,
 };
@@ -11,6 +11,7 @@ use profile::{
 use crate::Collected;
 use crate::counts::Settled;
 use crate::draft::Draft;
+use crate::left_out::{LeftOut, lost_in_words};
 use crate::reasons::{self, Place, Reasons};
 use crate::session::accounts::Account;
 use crate::stacks::{NamedStack, Quality, Walks};
@@ -23,8 +24,9 @@ pub struct Named {
     walks: Walks,
     missed_wakers: u64,
     notes: Vec<String>,
-    /// Processes whose unwind tables had no capacity left.
-    crowded_out: usize,
+    left_out: LeftOut,
+    /// What found no room in the kernel's buffers.
+    lost: Lost,
     /// How the Python part of stacks ended, if there was one.
     python: Vec<String>,
     unnamed: symbolize::Losses,
@@ -172,11 +174,13 @@ impl Collected {
             profile: draft.profile,
             walks: worth.walks,
             missed_wakers: worth.missed_wakers,
-            crowded_out: self.crowded_out,
-            notes: (self.stacks.note().into_iter())
-                .chain(reasons.note())
-                .chain(self.notes)
-                .collect(),
+            left_out: LeftOut {
+                objects: self.objects.refused(),
+                processes: self.stacks.undescribed(),
+                ..self.left_out
+            },
+            lost: self.lost,
+            notes: reasons.note().into_iter().chain(self.notes).collect(),
             python: self.stacks.python_notes(),
             unnamed,
             sent: self.stacks.count(),
@@ -303,10 +307,6 @@ impl Named {
             "processes ended before their mappings could be read",
         );
         add(
-            self.crowded_out as u64,
-            "processes had no room for their unwind tables (-v names them)",
-        );
-        add(
             process::count_unanswered() as u64,
             "processes' memory did not answer in time and was not read",
         );
@@ -314,11 +314,25 @@ impl Named {
             self.unnamed.unopened_files,
             "mapped files could not be opened",
         );
+        add(
+            self.unnamed.crowded_files,
+            "mapped files are more than may be open at once (raise the limit, `ulimit -Hn`)",
+        );
+        add(
+            self.unnamed.crowded_processes,
+            "processes have more executable mappings than are read: code in the rest has no name",
+        );
         add(self.unnamed.unread_files, "files had no readable symbols");
         add(
             self.unnamed.costly_files,
             "files take too much work to name all that is in them",
         );
+        add(
+            self.unnamed.interpreted,
+            "frames of Python functions found no room for their names",
+        );
+        text.push_str(&lost_in_words(&self.lost));
+        text.push_str(&self.left_out.in_words());
         if self.unnamed.kernel_hidden {
             text.push_str("; kernel symbols are hidden (kernel.kptr_restrict)");
         }

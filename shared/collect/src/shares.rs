@@ -10,7 +10,7 @@ use crate::living::Living;
 pub(crate) struct Shares {
     /// By process ID.
     taken: HashMap<u32, usize>,
-    has_refused: bool,
+    refused: u64,
 }
 
 impl Shares {
@@ -29,12 +29,17 @@ impl Shares {
 
     /// Notes that something was refused, and will not be kept.
     pub(crate) fn refuse(&mut self) {
-        self.has_refused = true;
+        self.refused += 1;
     }
 
     /// Whether anything was refused.
     pub(crate) fn has_refused(&self) -> bool {
-        self.has_refused
+        self.refused > 0
+    }
+
+    /// Returns how often something was refused.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Forgets processes that have ended: another one may have the ID next.

@@ -1,6 +1,6 @@
 //! Which stacks a tool was asked for.
 
-use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
+use loader::{Kernel, LoadedObject, OpenObject, Result};
 use regex::Regex;
 use symbolize::Sources;
 
@@ -26,20 +26,18 @@ pub struct StackChoice {
     pub sources: Sources,
     /// What blocked threads wait on.
     pub objects: bool,
-    /// Stacks of others than the targets are captured, too.
-    pub of_anyone: bool,
     /// Only those of threads in whose name this is found.
     pub thread_names: Option<Regex>,
 }
 
 impl StackChoice {
-    /// Tells programs, and makes room for the unwind tables of the targets.
-    pub fn configure(&self, object: &mut OpenObject, targets: &Targets) -> Result<()> {
+    /// Tells programs, and makes room for unwind tables.
+    pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
         object.set("want_user_stacks", self.user)?;
         object.set("want_kernel_stacks", self.kernel)?;
         self.walking.configure(object)?;
         object.set("per_thread", self.per_thread)?;
-        make_room_for_tables(object, self.of_anyone || targets.is_everything())
+        make_room_for_tables(object)
     }
 
     /// Tells programs of blocked time whether what is waited on is to be found out.

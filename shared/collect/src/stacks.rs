@@ -170,14 +170,9 @@ impl Stacks {
         self.python.notes()
     }
 
-    /// What is to be said of the processes.
-    pub(crate) fn note(&self) -> Option<String> {
-        let left_out = self.processes.left_out();
-        (left_out > 0).then(|| {
-            format!(
-                "{left_out} processes more than are described: their command lines are not known"
-            )
-        })
+    /// Returns how many processes found no room to be described.
+    pub(crate) fn undescribed(&self) -> u64 {
+        self.processes.left_out()
     }
 
     /// Keeps a stack that a program sent, if it is new.

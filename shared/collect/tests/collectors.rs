@@ -32,7 +32,6 @@ const STACKS: StackChoice = StackChoice {
     detail: Detail::Names,
     sources: Sources::None,
     objects: false,
-    of_anyone: false,
     thread_names: None,
 };
 
@@ -68,7 +67,7 @@ fn load(object: &bpf::Object, targets: &Targets, stacks: &StackChoice) -> Loaded
     let kernel = Kernel::probe().expect("the kernel's BTF");
     let mut object = OpenObject::new(object).expect("an object");
     targets.configure(&mut object, &kernel).expect("constants");
-    stacks.configure(&mut object, targets).expect("constants");
+    stacks.configure(&mut object).expect("constants");
     object.load().expect("load, as root")
 }
 

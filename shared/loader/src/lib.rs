@@ -23,8 +23,8 @@ pub use object::{Constant, LoadedObject, OpenObject, Variable};
 pub use preflight::{capabilities, check_privileges};
 pub use sampling::{Event, Samplers};
 pub use targets::{
-    AwaitedCgroup, Cgroup, CgroupMount, Container, ProcessHandle, ProcessNames, TargetWatch,
-    Targets, containers, ids_of_name, is_hexadecimal, is_unit_of_system, is_whole_id, unit_name,
-    units,
+    AwaitedCgroup, Cgroup, CgroupList, CgroupMount, Container, ProcessHandle, ProcessNames,
+    TargetWatch, Targets, containers, ids_of_name, is_hexadecimal, is_unit_of_system, is_whole_id,
+    unit_name, units,
 };
 pub use time::{boottime_offset_ns, monotonic_ns, sleep_until};

@@ -23,7 +23,7 @@ use crate::error::Context;
 use crate::{Kernel, LoadedObject, OpenObject, Result, Variable, iterators, monotonic_ns};
 
 pub use awaited_cgroups::AwaitedCgroup;
-pub use cgroups::{Cgroup, CgroupMount};
+pub use cgroups::{Cgroup, CgroupList, CgroupMount};
 pub use containers::{Container, containers, ids_of_name, is_hexadecimal, is_whole_id};
 pub use names::ProcessNames;
 pub use process_handle::ProcessHandle;

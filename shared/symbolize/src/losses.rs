@@ -18,6 +18,12 @@ pub struct Losses {
     /// Files of which names or source lines were left out, as reading them takes too much work
     /// or memory.
     pub costly_files: u64,
+    /// Mapped files that were not opened as too many are open.
+    pub crowded_files: u64,
+    /// Processes with more executable mappings than are read.
+    pub crowded_processes: u64,
+    /// Frames of interpreters' functions whose names found no room.
+    pub interpreted: u64,
     /// `/proc/kallsyms` could not be read or hides its addresses, so that
     /// kernel frames have no names.
     pub kernel_hidden: bool,

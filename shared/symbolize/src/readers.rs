@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Result;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use crate::budget::Allowance;
 use crate::elf::Elf;
 use crate::naming::sources::Sources;
 use crate::naming::wanted::Wanted;
+use crate::process::memory_image;
 use crate::{naming, naming::debug_files, naming::perf_map};
 
 /// Names the functions at offsets in an ELF file, as
@@ -31,6 +33,27 @@ pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
     Ok(named
         .filter_map(|(offset, found)| Some((offset, found.symbol?.name)))
         .collect())
+}
+
+/// Copies the image of an ELF file from memory, which has what a file has at the same places.
+///
+/// # Errors
+/// It is no such image, or not all of it is there.
+pub fn memory_image(memory: &File) -> Result<File> {
+    const START: u64 = 1 << 32;
+    let place = memory_image::Place {
+        header: START,
+        code: START,
+        offset: 0,
+    };
+    let read = |start: u64, size: usize| {
+        let mut bytes = vec![0; size];
+        let offset = start.checked_sub(START);
+        let read = offset.and_then(|offset| memory.read_at(&mut bytes, offset).ok());
+        bytes.truncate(read.unwrap_or(0));
+        bytes
+    };
+    memory_image::Allowance::default().spend(0, |left| memory_image::copy(place, left, read))
 }
 
 /// A source file's name, and a line of it.

@@ -143,8 +143,9 @@ impl WorkloadBuilder {
         };
         let source = sources::source(&format!("{}.{extension}", self.name));
         let mut hasher = DefaultHasher::new();
-        for path in [&source, &sources::folder().join("workload.h")] {
-            fs::read(path)
+        let shared = |name: &str| sources::folder().join(name);
+        for path in [source.clone(), shared("workload.h"), shared("fuse.h")] {
+            fs::read(&path)
                 .unwrap_or_else(|error| panic!("read {}: {error}", path.display()))
                 .hash(&mut hasher);
         }

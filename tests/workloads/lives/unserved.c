@@ -6,17 +6,10 @@
  * whose server never answers a read. Needs root, or a kernel that lets others.
  */
 #define _GNU_SOURCE
-#include "workload.h"
+#include "fuse.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/fuse.h>
 #include <linux/userfaultfd.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 
 #define SIZE (1UL << 20)
 
@@ -37,100 +30,15 @@ static char *map_userfaultfd(void)
 	return memory;
 }
 
-static void answer(int fd, const struct fuse_in_header *request, int error,
-		   const void *body, size_t size)
-{
-	char message[512];
-	struct fuse_out_header header = {
-		.len = sizeof(header) + size,
-		.error = -error,
-		.unique = request->unique,
-	};
-
-	memcpy(message, &header, sizeof(header));
-	if (size)
-		memcpy(message + sizeof(header), body, size);
-	if (write(fd, message, header.len) < 0)
-		perror("answer");
-}
-
-static struct fuse_attr attributes_of(uint64_t node)
-{
-	struct fuse_attr attributes = {
-		.ino = node,
-		.nlink = 1,
-		.mode = node == FUSE_ROOT_ID ? S_IFDIR | 0755 : S_IFREG | 0644,
-		.size = SIZE,
-	};
-
-	return attributes;
-}
-
-/* Answers all but reads. */
-static void serve(int fd)
-{
-	static char message[1 << 18];
-	struct fuse_in_header *request = (void *)message;
-	struct fuse_init_out init = {
-		.major = FUSE_KERNEL_VERSION,
-		.minor = 31,
-		.max_write = 4096,
-	};
-	struct fuse_entry_out entry = {
-		.nodeid = 2,
-		.entry_valid = 3600,
-		.attr_valid = 3600,
-		.attr = attributes_of(2),
-	};
-	struct fuse_attr_out attributes = { .attr_valid = 3600 };
-	struct fuse_open_out opened = {};
-
-	while (read(fd, message, sizeof(message)) > 0) {
-		switch (request->opcode) {
-		case FUSE_INIT:
-			answer(fd, request, 0, &init, sizeof(init));
-			break;
-		case FUSE_LOOKUP:
-			answer(fd, request, 0, &entry, sizeof(entry));
-			break;
-		case FUSE_GETATTR:
-			attributes.attr = attributes_of(request->nodeid);
-			answer(fd, request, 0, &attributes, sizeof(attributes));
-			break;
-		case FUSE_OPEN:
-			answer(fd, request, 0, &opened, sizeof(opened));
-			break;
-		case FUSE_READ:
-		case FUSE_FORGET:
-		case FUSE_BATCH_FORGET:
-			break;
-		default:
-			answer(fd, request, ENOSYS, NULL, 0);
-		}
-	}
-	_exit(0);
-}
-
 static char *map_fuse(void)
 {
+	struct fuse_file unserved = { .size = SIZE };
 	char folder[] = "/tmp/unserved-XXXXXX";
-	char path[64], options[128];
+	char path[64];
 	char *memory;
-	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	int file;
 
-	check(fd < 0, "/dev/fuse");
-	check(unshare(CLONE_NEWNS), "unshare");
-	check(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), "private");
-	check(!mkdtemp(folder), folder);
-	snprintf(options, sizeof(options),
-		 "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
-	check(mount("unserved", folder, "fuse", 0, options), "mount");
-	if (!fork()) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		serve(fd);
-	}
-	close(fd);
+	mount_file(folder, 0, &unserved);
 	snprintf(path, sizeof(path), "%s/file", folder);
 	file = open(path, O_RDONLY | O_CLOEXEC);
 	check(file < 0, path);

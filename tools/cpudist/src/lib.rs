@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use arguments::Form;
 use cli::{HeldCommand, Output, Window};
+use collect::lost_in_words;
 use profile::spans::{Distribution, Histogram};
 use sink::Sink;
 
@@ -65,11 +66,12 @@ fn measure(
         cli::say(format_args!("cpudist: {line}"));
     }
     cli::say(format_args!(
-        "cpudist: {} spans; lost: {} spans, {} switches, {} threads",
+        "cpudist: {} spans; lost: {} spans, {} switches, {} threads{}",
         all.spans(),
         losses.counts,
         losses.switches,
-        losses.clocks + losses.children
+        losses.clocks + losses.children,
+        lost_in_words(&losses)
     ));
     Ok(())
 }

@@ -53,7 +53,6 @@ impl StackTool for Arguments {
             per_thread: choice.per_thread || is_chain,
             per_process: choice.per_process || is_chain,
             // Anyone may be a waker.
-            of_anyone: true,
             objects: choice.objects || self.intervals.need_objects(),
             ..choice
         }

@@ -90,7 +90,6 @@ impl StackFlags {
             sources: output.frames.sources(),
             // Without the kernel's part of a stack there is no reason that they belong to.
             objects: !self.user_stacks_only && needs.reasons,
-            of_anyone: false,
             thread_names: target.thread_name().cloned(),
         }
     }

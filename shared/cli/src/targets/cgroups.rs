@@ -39,7 +39,7 @@ impl Cgroups {
         let path = path.map_err(|error| error.to_string())?;
         let found = mount.cgroup(&path);
         let missing = || {
-            let all = mount.all();
+            let all = mount.all().cgroups;
             let name = path.rsplit('/').next();
             let like = like(
                 name.unwrap_or(&path),
@@ -62,7 +62,7 @@ impl Cgroups {
     /// No cgroups are mounted, or several are the unit's.
     pub fn of_unit(name: &str) -> Result<Cgroups, String> {
         let mount = mount()?;
-        let all = mount.all();
+        let all = mount.all().cgroups;
         let wanted = unit_name(name);
         let (found, of_users) = unit_among(&all, &wanted)?;
         let missing = || {
@@ -96,8 +96,16 @@ impl Cgroups {
     pub fn of_container(name: &str) -> Result<Cgroups, String> {
         let mount = mount()?;
         let root = Path::new("/");
-        let running = containers(&mount.all(), root);
+        let all = mount.all();
+        let running = containers(&all.cgroups, root);
         let found = among(&running, name)?;
+        let may_be_of_users = found.is_none_or(|found| found.cgroup.below_delegated);
+        if !all.is_whole && is_whole_id(name) && may_be_of_users {
+            return Err(
+                "users have so many cgroups that not all were looked at; give the path of the container's with --cgroup"
+                    .to_owned(),
+            );
+        }
         let missing = found.is_none().then(|| none_runs(&running, name, &mount));
         Ok(Cgroups {
             word: name.to_owned(),

@@ -40,7 +40,7 @@ pub(crate) fn collected() -> Collected {
         drains: 0,
         lost: Losses::default(),
         notes: Vec::new(),
-        crowded_out: 0,
+        left_out: LeftOut::default(),
     }
 }
 

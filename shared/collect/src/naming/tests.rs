@@ -10,7 +10,8 @@ fn named(losses: Losses, missed_wakers: u64, unnamed: symbolize::Losses) -> Name
         profile,
         walks: Walks::default(),
         missed_wakers,
-        crowded_out: 0,
+        left_out: LeftOut::default(),
+        lost: Lost::default(),
         notes: Vec::new(),
         python: Vec::new(),
         unnamed,
@@ -40,13 +41,19 @@ fn what_is_missing_is_told_in_one_line() {
         kernel_hidden: true,
         ..symbolize::Losses::default()
     };
+    let mut all = named(losses, 5, unnamed);
+    all.lost.deep_cgroups = 11;
+    all.left_out.crowded_files = 12;
     assert_eq!(
-        named(losses, 5, unnamed).summary(),
+        all.summary(),
         "0 stacks; lost: 1 events, 2 stacks, 3 threads; 4 cut short; \
          5 wake-ups were not seen; \
          6 processes ended before their mappings could be read; \
          7 mapped files could not be opened; 8 files had no readable symbols; \
          9 files take too much work to name all that is in them; \
+         11 cgroups lie more than 1024 levels deep and are not measured (give them with --cgroup); \
+         12 mapped files had no room for their unwind tables \
+         (choose fewer processes with -p; -v names them); \
          kernel symbols are hidden (kernel.kptr_restrict)"
     );
 }

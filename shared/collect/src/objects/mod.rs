@@ -106,6 +106,11 @@ impl Objects {
         }
     }
 
+    /// Returns how many objects found no room.
+    pub(crate) fn refused(&self) -> u64 {
+        self.shares.refused()
+    }
+
     /// Forgets the shares of processes that have ended.
     pub(crate) fn forget_ended(&mut self, living: &Living) {
         self.shares.forget_ended(living);

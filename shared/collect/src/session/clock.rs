@@ -172,6 +172,7 @@ impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
             None => HashMap::new(),
         };
         drop(self.links);
+        let untimed = self.moves.as_ref().map_or(0, Moves::untimed);
         drop(self.moves);
         let mut collected = self.collector.finish()?;
         for (key, tally) in self.returns.iter().flat_map(Returns::left_over) {
@@ -187,6 +188,7 @@ impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
                 |key, tally| collected.add(key, tally),
             );
         collected.lost.switches += left_unseen;
+        collected.left_out.moves = untimed;
         collected.add_accounts(accounts);
         Ok(collected)
     }

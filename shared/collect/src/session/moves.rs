@@ -20,6 +20,10 @@ pub(crate) struct Moves<'a> {
     /// How many moves were noted, and how many of these have been followed.
     noted: Variable<'a, u64>,
     followed: u64,
+    /// Moves whose notes others may have pushed out before they were followed.
+    untimed: u64,
+    /// Moves of which notes are kept.
+    capacity: u64,
     /// Notes up to here are of no use any more, CLOCK_MONOTONIC ns.
     followed_until: Variable<'a, u64>,
     /// When it was last looked, where that is to be done without a move, too.
@@ -39,6 +43,8 @@ impl<'a> Moves<'a> {
             threads: object.map("threads")?,
             noted: object.variable("moves")?,
             followed: 0,
+            untimed: 0,
+            capacity: object.map("moved")?.max_entries().into(),
             followed_until: object.variable("moves_followed")?,
             looked: targets.has_pinned_maps().then(Instant::now),
         }))
@@ -55,7 +61,9 @@ impl<'a> Moves<'a> {
     /// No program that began before the last of them runs any more when this returns: the
     /// records of those that left are nobody's.
     pub(crate) fn begin(&mut self) -> Result<u64> {
-        self.followed = self.noted.get();
+        let noted = self.noted.get();
+        self.untimed += (noted - self.followed).saturating_sub(self.capacity);
+        self.followed = noted;
         self.looked = self.looked.map(|_| Instant::now());
         let until = monotonic_ns();
         run_on_each(&self.visit_cpu)?;
@@ -81,6 +89,11 @@ impl<'a> Moves<'a> {
             Some((departed, copy(&record)?))
         });
         Ok(taken.collect())
+    }
+
+    /// Returns how many moves came too fast to be timed.
+    pub(crate) fn untimed(&self) -> u64 {
+        self.untimed
     }
 
     /// Ends what was begun: every thread is what it is to be since the moves up to `until`.

@@ -1,7 +1,7 @@
 //! What a profile tells of processes. Each is looked at when it is first seen, as it may
 //! soon be gone; programs that follow children tell of those, however short they live.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -29,8 +29,8 @@ pub(crate) struct Processes {
     seen: HashMap<Process, Seen>,
     /// The program that was told of last, by process ID.
     latest: HashMap<u32, Process>,
-    /// How many were told of that found no room.
-    left_out: usize,
+    /// IDs of processes that found no room.
+    left_out: HashSet<u32>,
 }
 
 #[derive(Default)]
@@ -46,6 +46,8 @@ impl Processes {
     pub(crate) fn see(&mut self, process: Process) {
         if self.seen.len() < MOST || self.seen.contains_key(&process) {
             self.look_at(process);
+        } else {
+            self.left_out.insert(process.pid);
         }
     }
 
@@ -73,7 +75,7 @@ impl Processes {
     /// from now on, each of which ends with a NUL.
     pub(crate) fn tell(&mut self, event: &ProcessEvent, arguments: &[u8]) {
         if self.seen.len() >= MOST {
-            self.left_out += 1;
+            self.left_out.insert(event.pid);
             return;
         }
         let start_ticks = event.started / NANOSECONDS_A_TICK;
@@ -111,9 +113,9 @@ impl Processes {
         self.latest.insert(event.pid, process);
     }
 
-    /// How many were told of that found no room.
-    pub(crate) fn left_out(&self) -> usize {
-        self.left_out
+    /// Returns how many processes found no room.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.left_out.len() as u64
     }
 
     /// Those with these IDs, in the order of their IDs and programs. One that was not

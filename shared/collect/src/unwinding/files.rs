@@ -1,7 +1,7 @@
 //! The tables of mapped files: each built once, in the background, however
 //! many processes map the file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -98,6 +98,10 @@ pub(crate) struct Files {
     names: HashMap<CodeSource, String>,
     builders: Option<(Sender<Job>, Receiver<Outcome>)>,
     building: usize,
+    /// Files for whose tables the kernel's had no capacity left.
+    pub(crate) crowded_out: HashSet<CodeSource>,
+    /// Files that could not be read, or whose tables could not be written.
+    pub(crate) unread: HashSet<CodeSource>,
     /// Why files have no table.
     pub(crate) notes: Notes,
 }
@@ -109,6 +113,8 @@ impl Files {
             names: HashMap::new(),
             builders: None,
             building: 0,
+            crowded_out: HashSet::new(),
+            unread: HashSet::new(),
             notes: Notes::default(),
         }
     }
@@ -132,7 +138,7 @@ impl Files {
                 self.start(source, Counted { file, allowance }, name)
             }
             Ok(None) => State::Without,
-            Err(error) => self.without(source, &error),
+            Err(error) => self.unread(source, &error),
         };
         let entry = Entry {
             state,
@@ -170,7 +176,7 @@ impl Files {
             self.building += 1;
             State::Building
         } else {
-            self.without(source, &"no thread could be started")
+            self.unread(source, &"no thread could be started")
         }
     }
 
@@ -199,7 +205,7 @@ impl Files {
             self.building -= 1;
             let state = match outcome {
                 Ok(read) => self.place(source, read, kernel),
-                Err(error) => self.without(source, &error),
+                Err(error) => self.unread(source, &error),
             };
             if let Some(entry) = self.entries.get_mut(&source) {
                 entry.state = state;
@@ -221,8 +227,17 @@ impl Files {
         }
         match kernel.place(&built.table) {
             Ok(placed) => State::Ready(Arc::new(built), placed, python),
-            Err(error) => self.without(source, &error),
+            Err(error @ loader::Error::Unsupported(_)) => {
+                self.crowded_out.insert(source);
+                self.without(source, &error)
+            }
+            Err(error) => self.unread(source, &error),
         }
+    }
+
+    fn unread(&mut self, source: CodeSource, why: &dyn Display) -> State {
+        self.unread.insert(source);
+        self.without(source, why)
     }
 
     fn without(&mut self, source: CodeSource, why: &dyn Display) -> State {

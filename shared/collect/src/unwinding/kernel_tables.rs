@@ -32,24 +32,18 @@ struct Maps<'a> {
     dump_budgets: Map<'a>,
 }
 
-/// Room for tables: 64 KiB of addresses each, for a few processes or many.
-const PAGES: (u32, u32) = (1 << 15, 1 << 17);
+/// Capacity for pages of tables: 64 KiB of addresses each.
+const PAGES: u32 = 1 << 17;
 /// Capacity for executable mappings: a process may have 65,530 (`vm.max_map_count`), and has
 /// the old ones beside the new ones while they change.
-const MAPPINGS: (u32, u32) = (1 << 17, 1 << 17);
-/// Room for processes.
-const PROCESSES: (u32, u32) = (1 << 10, 1 << 15);
+const MAPPINGS: u32 = 1 << 17;
 
-/// Makes room for the tables of the whole machine, or of some processes.
-pub(crate) fn make_room_for_tables(object: &mut OpenObject, everything: bool) -> Result<()> {
-    for (map, (few, many)) in [
-        ("unwind_pages", PAGES),
-        ("unwind_mappings", MAPPINGS),
-        ("unwind_processes", PROCESSES),
-    ] {
-        object.make_room(map, if everything { many } else { few })?;
-    }
-    Ok(())
+/// Makes room for the tables of any number of processes: a cgroup, or what targets fork, may
+/// be most of the machine.
+pub(crate) fn make_room_for_tables(object: &mut OpenObject) -> Result<()> {
+    object.make_room("unwind_pages", PAGES)?;
+    object.make_room("unwind_mappings", MAPPINGS)?;
+    object.make_room_for_threads("unwind_processes")
 }
 
 /// Where a table was put.

@@ -24,6 +24,7 @@ use process::ProcessMemory;
 use symbolize::{CodeMapping, Process, Symbolizer};
 use unwind::{Memory, Mode, Registers, Walk, walk};
 
+use crate::left_out::LeftOut;
 use crate::living::Living;
 
 pub use call_graph::CallGraph;
@@ -279,9 +280,14 @@ impl<'a> Unwinder<'a> {
         notes
     }
 
-    /// Returns the number of processes whose unwind tables had no capacity left.
-    pub(crate) fn count_crowded_out(&self) -> usize {
-        self.crowded_out.len()
+    /// Returns how many processes and files have no unwind tables.
+    pub(crate) fn left_out(&self) -> LeftOut {
+        LeftOut {
+            crowded_processes: self.crowded_out.len() as u64,
+            crowded_files: self.files.crowded_out.len() as u64,
+            unread_files: self.files.unread.len() as u64,
+            ..LeftOut::default()
+        }
     }
 
     /// The code of a process, if its tables are there.

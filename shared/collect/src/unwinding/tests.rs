@@ -23,7 +23,7 @@ const NOBODY: Process = Process {
 /// An object that is attached to nothing.
 pub(super) fn loaded() -> LoadedObject {
     let mut object = OpenObject::new(&bpf::oncputime::OBJECT).unwrap();
-    make_room_for_tables(&mut object, false).unwrap();
+    make_room_for_tables(&mut object).unwrap();
     object.load().unwrap()
 }
 

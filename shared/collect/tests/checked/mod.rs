@@ -22,7 +22,6 @@ const STACKS: StackChoice = StackChoice {
     detail: Detail::Names,
     sources: Sources::None,
     objects: false,
-    of_anyone: false,
     thread_names: None,
 };
 
@@ -58,7 +57,7 @@ impl Python {
         let mut object = OpenObject::new(object).expect("an object");
         let configured = targets
             .configure(&mut object, &kernel)
-            .and_then(|()| STACKS.configure(&mut object, &targets))
+            .and_then(|()| STACKS.configure(&mut object))
             .and_then(|()| object.set("dump_every_stack", true));
         configured.expect("constants");
         let object = object.load().expect("load, as root");

@@ -193,16 +193,27 @@ impl Targets {
         }
         let is_unit = |awaited: &AwaitedCgroup| matches!(awaited, AwaitedCgroup::OfUnit(_));
         if self.awaited_cgroups.iter().any(is_unit) {
-            for cgroup in mount.all() {
+            for cgroup in mount.all().cgroups {
                 if holds_units_of_system(&cgroup) {
                     put("holding_units", &cgroup, &1_u64.to_ne_bytes())?;
                 }
             }
         }
         // Again, as others may have been made before programs knew where.
-        for cgroup in mount.all() {
-            let is_target = self.awaited_cgroups.iter().any(|it| it.is(&cgroup));
-            if is_target && !self.cgroups.contains(&cgroup) {
+        let (at, named): (Vec<_>, Vec<_>) = (self.awaited_cgroups.iter())
+            .partition(|awaited| matches!(awaited, AwaitedCgroup::At(_)));
+        let at = at.into_iter().filter_map(|awaited| match awaited {
+            AwaitedCgroup::At(path) => mount.cgroup(path),
+            _ => None,
+        });
+        // Those that are known by a name are root's.
+        let mut there: Vec<Cgroup> = match named.is_empty() {
+            true => Vec::new(),
+            false => mount.all().cgroups,
+        };
+        there.retain(|cgroup| named.iter().any(|awaited| awaited.is(cgroup)));
+        for cgroup in at.chain(there) {
+            if !self.cgroups.contains(&cgroup) {
                 self.add_cgroup(&cgroup, object)?;
             }
         }

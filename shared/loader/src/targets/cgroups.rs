@@ -12,10 +12,10 @@ use crate::{Error, Result};
 
 /// `CGROUP2_SUPER_MAGIC` of include/uapi/linux/magic.h.
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
-/// Cgroups that are looked at, at most, and how deep they may lie in each other:
-/// `MOST_CGROUP_LEVELS` of `include/targets/cgroups.h`.
-const MOST: usize = 1 << 16;
-const MOST_LEVELS: usize = 64;
+/// Cgroups of users that are looked at, at most, and how deep cgroups may lie in each other:
+/// `CGROUP_LEVELS` times `CGROUP_CLIMBS` of `include/targets/cgroups.h`.
+const MOST_OF_USERS: usize = 1 << 16;
+const MOST_LEVELS: usize = 1024;
 /// What is read of a file at most, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
 
@@ -38,6 +38,15 @@ impl Cgroup {
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
+}
+
+/// Cgroups as they were listed.
+#[derive(Debug, Default)]
+pub struct CgroupList {
+    /// By path.
+    pub cgroups: Vec<Cgroup>,
+    /// Whether there are no others. Where users make very many, some of theirs are left out.
+    pub is_whole: bool,
 }
 
 /// Where cgroups can be looked at.
@@ -173,22 +182,24 @@ impl CgroupMount {
         })
     }
 
-    /// All cgroups there are, by path.
+    /// All cgroups there are.
     #[must_use]
-    pub fn all(&self) -> Vec<Cgroup> {
-        self.below("")
+    pub fn all(&self) -> CgroupList {
+        self.below("", MOST_OF_USERS)
     }
 
-    /// A cgroup and all below it, by path, given without a `/` before it.
-    fn below(&self, path: &str) -> Vec<Cgroup> {
+    /// A cgroup and all below it, given without a `/` before it, of users' at most so many.
+    fn below(&self, path: &str, most_of_users: usize) -> CgroupList {
         let mut found = Vec::new();
+        let mut of_users = 0;
+        let mut is_whole = true;
         let mut waiting = vec![(path.to_owned(), 0)];
         // Users can make so many cgroups that those of root's would not be reached.
         let mut waiting_delegated = Vec::new();
         if self.is_below_delegated(path) {
             std::mem::swap(&mut waiting, &mut waiting_delegated);
         }
-        while found.len() < MOST {
+        loop {
             let below_delegated = waiting.is_empty();
             let Some((path, level)) = waiting.pop().or_else(|| waiting_delegated.pop()) else {
                 break;
@@ -196,25 +207,37 @@ impl CgroupMount {
             let Some(metadata) = self.metadata(&path) else {
                 continue;
             };
+            if below_delegated {
+                if of_users == most_of_users {
+                    is_whole = false;
+                    break;
+                }
+                of_users += 1;
+            }
             found.push(Cgroup {
                 path: format!("/{path}"),
                 id: metadata.ino(),
                 below_delegated,
             });
-            if level < MOST_LEVELS {
-                let inside = folders_in(&self.folder.join(&path));
-                let inside = inside.map(|name| match path.is_empty() {
-                    true => (name, level + 1),
-                    false => (format!("{path}/{name}"), level + 1),
-                });
-                match below_delegated || is_delegated(&metadata) {
-                    true => waiting_delegated.extend(inside),
-                    false => waiting.extend(inside),
-                }
+            let inside = folders_in(&self.folder.join(&path));
+            let mut inside = inside.map(|name| match path.is_empty() {
+                true => (name, level + 1),
+                false => (format!("{path}/{name}"), level + 1),
+            });
+            if level >= MOST_LEVELS {
+                is_whole &= inside.next().is_none();
+            } else if below_delegated || is_delegated(&metadata) {
+                let room = (most_of_users + 1).saturating_sub(waiting_delegated.len());
+                waiting_delegated.extend(inside.take(room));
+            } else {
+                waiting.extend(inside);
             }
         }
         found.sort_unstable();
-        found
+        CgroupList {
+            cgroups: found,
+            is_whole,
+        }
     }
 
     /// The processes in a cgroup and below it now, ascending, as far as the caller's PID
@@ -222,7 +245,8 @@ impl CgroupMount {
     #[must_use]
     pub fn processes(&self, cgroup: &Cgroup) -> Vec<u32> {
         let mut pids = Vec::new();
-        for cgroup in self.below(cgroup.path.trim_start_matches('/')) {
+        let below = self.below(cgroup.path.trim_start_matches('/'), MOST_OF_USERS);
+        for cgroup in below.cgroups {
             let folder = self.folder.join(cgroup.path.trim_start_matches('/'));
             // One that holds threads alone, or is gone, has none.
             let listed = read(&folder.join("cgroup.procs")).unwrap_or_default();
@@ -247,7 +271,7 @@ fn is_delegated(folder: &Metadata) -> bool {
 pub(super) fn folders_in(folder: &Path) -> impl Iterator<Item = String> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-    let named = entries.take(MOST).filter(is_folder);
+    let named = entries.filter(is_folder);
     named.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
@@ -348,6 +372,47 @@ mod tests {
         ] {
             assert_eq!(mount.is_below_delegated(path), expected, "{path}");
         }
+    }
+
+    /// Needs root.
+    #[test]
+    fn very_many_cgroups_of_users_leave_out_none_of_roots_and_that_is_told() {
+        const OF_EACH: usize = 8;
+        let mount = CgroupMount::find().unwrap();
+        let name = format!("loader-{}", std::process::id());
+        let folder = mount.folder().join(&name);
+        let place = |path: &str| fs::create_dir(folder.join(path)).unwrap();
+        for path in ["", "user", "root"] {
+            place(path);
+        }
+        chown(folder.join("user"), Some(1000), Some(1000)).unwrap();
+        for number in 0..OF_EACH {
+            place(&format!("user/{number}"));
+            place(&format!("root/{number}"));
+        }
+        let list = |most| mount.below(&name, most);
+        let lists = [OF_EACH, OF_EACH - 1, 0].map(list);
+        for path in ["user", "root"] {
+            for number in 0..OF_EACH {
+                fs::remove_dir(folder.join(format!("{path}/{number}"))).unwrap();
+            }
+            fs::remove_dir(folder.join(path)).unwrap();
+        }
+        fs::remove_dir(&folder).unwrap();
+        let counts = lists.map(|list| {
+            let (of_users, of_root): (Vec<_>, Vec<_>) =
+                (list.cgroups.iter()).partition(|cgroup| cgroup.below_delegated);
+            (of_users.len(), of_root.len(), list.is_whole)
+        });
+        let of_root = OF_EACH + 3;
+        assert_eq!(
+            counts,
+            [
+                (OF_EACH, of_root, true),
+                (OF_EACH - 1, of_root, false),
+                (0, of_root, false)
+            ]
+        );
     }
 
     #[test]

@@ -62,11 +62,12 @@ pub fn read_what_is_whole(reader: impl BufRead) -> Result<Vec<Partial>, Error> {
     let mut reader = Counted::new(reader, &packed);
     let mut budget = Budget::new(&packed);
     let mut partials = vec![read_one(&mut reader, &mut budget)?];
-    while partials.last().is_some_and(|last| last.error.is_none())
-        && partials.len() < MOST_CAPTURES
-        && has_more(&mut reader)?
-    {
-        match read_one(&mut reader, &mut budget) {
+    while partials.last().is_some_and(|last| last.error.is_none()) && has_more(&mut reader)? {
+        let next = match partials.len() < MOST_CAPTURES {
+            true => read_one(&mut reader, &mut budget),
+            false => Err(Error::Damaged("it has too many parts")),
+        };
+        match next {
             Ok(partial) => partials.push(partial),
             Err(error) => {
                 if let Some(last) = partials.last_mut() {

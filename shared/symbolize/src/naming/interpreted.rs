@@ -33,6 +33,7 @@ impl Symbolizer {
             let file = function.file.as_ref().map_or(0, |file| file.len());
             let size = size_of::<Interpreted>() + function.name.len() + file;
             if self.interpreted_text + size > MOST_TEXT {
+                self.losses.interpreted += 1;
                 return Location::Unknown;
             }
             self.interpreted_text += size;

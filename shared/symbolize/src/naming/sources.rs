@@ -91,6 +91,11 @@ pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result
         true if elf.allowance.check_time().is_ok() => looker.place(address).unwrap_or_default(),
         _ => Place::default(),
     });
+    if wanted.addresses().len() > MOST_ADDRESSES {
+        let _ = elf
+            .allowance
+            .refuse("too many of its addresses are asked for");
+    }
     Ok(places.collect())
 }
 

@@ -118,6 +118,7 @@ fn names_of(
     let room = Cell::new(MOST_NAMES);
     let read = |alias: &Alias| {
         if room.get() == 0 {
+            let _ = elf.allowance.refuse("its functions have too long names");
             return None;
         }
         let name = match (alias.separate, separate) {

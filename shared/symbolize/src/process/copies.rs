@@ -20,20 +20,23 @@ const MOST_COPIES: usize = 64;
 /// Bytes that are compared at the beginning, in the middle and at the end.
 const COMPARED: usize = 4096;
 
-/// Finds the executable mappings that are copies: their indexes, the images of their files and
-/// the offsets in these.
+/// The executable mappings that are copies.
+pub(crate) struct Copies {
+    /// Their indexes, the images of their files and the offsets in these.
+    pub(crate) found: Vec<(usize, Image, u64)>,
+    /// Whether there may be more than these.
+    pub(crate) are_cut: bool,
+}
+
+/// Finds the executable mappings that are copies.
 ///
 /// A copy lies between two mappings of its file that agree on where the file was loaded. By
 /// its program headers the file has executable code at the same place, and what memory has
 /// there is what the file has.
-pub(crate) fn find(
-    pid: u32,
-    proc: &Proc,
-    maps: &Maps,
-    images: &mut Images,
-) -> Vec<(usize, Image, u64)> {
+pub(crate) fn find(pid: u32, proc: &Proc, maps: &Maps, images: &mut Images) -> Copies {
     let mut found = Vec::new();
     let mut compared = 0;
+    let mut are_cut = false;
     let mut last: Option<(&Entry, Option<Loaded>)> = None;
     let memory = ProcessMemory::new(pid);
     for (index, entry) in maps.code.iter().enumerate() {
@@ -60,16 +63,17 @@ pub(crate) fn find(
         let Some(offset) = loaded.places.code_offset(addresses[0]..addresses[1]) else {
             continue;
         };
-        compared += 1;
-        if compared > MOST_COPIES {
+        if compared >= MOST_COPIES {
+            are_cut = true;
             break;
         }
+        compared += 1;
         let file = images.file(loaded.file).map(|mapped| &mapped.file);
         if file.is_some_and(|file| is_copy(&memory, entry, file, offset)) {
             found.push((index, Image::File(loaded.file), offset));
         }
     }
-    found
+    Copies { found, are_cut }
 }
 
 /// A file that two mappings agree on.

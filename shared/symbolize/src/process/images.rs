@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::frame::Module;
 use crate::losses::Losses;
 use crate::process::maps::Entry;
+use crate::process::memory_image;
 use crate::process::proc::Proc;
 
 /// What stands behind a mapping.
@@ -36,14 +37,21 @@ pub(crate) struct MappedFile {
     pub(crate) module: Arc<Module>,
 }
 
+/// Device, inode and path of a mapping.
+type Key = (u64, u64, Vec<u8>);
+
 /// All files that are mapped anywhere.
 pub(crate) struct Images {
     /// By what `/proc/PID/maps` says. The open descriptors keep inode and
     /// device numbers from being used again; the path tells overlay mounts
     /// apart that share inode numbers.
-    known: HashMap<(u64, u64, Vec<u8>), Image>,
+    known: HashMap<Key, Image>,
     /// By device and inode: the same file may have many paths.
     opened: HashMap<(u64, u64), u32>,
+    /// Files that could not be opened, by what `/proc/PID/maps` says and the user IDs of the
+    /// process: from its memory comes what its users chose, and counts for nobody else.
+    of_users: HashMap<(Key, Vec<u32>), Image>,
+    memory_images: memory_image::Allowance,
     files: Vec<MappedFile>,
     modules: Vec<Arc<Module>>,
     module_indexes: HashMap<Box<[u8]>, u32>,
@@ -56,6 +64,8 @@ impl Images {
         Self {
             known: HashMap::new(),
             opened: HashMap::new(),
+            of_users: HashMap::new(),
+            memory_images: memory_image::Allowance::default(),
             files: Vec::new(),
             modules: Vec::new(),
             module_indexes: HashMap::new(),
@@ -107,57 +117,82 @@ impl Images {
         if let Some(&image) = self.known.get(&key) {
             return image;
         }
-        let (image, lasting) = self.open(proc, entry, path, losses);
-        if lasting {
-            self.known.insert(key, image);
+        let of_users = || (key.clone(), proc.users().to_vec());
+        if !self.of_users.is_empty()
+            && let Some(&image) = self.of_users.get(&of_users())
+        {
+            return image;
         }
-        image
+        match self.open(proc, entry, path, losses) {
+            Ok(image) => {
+                self.known.insert(key, image);
+                image
+            }
+            Err(error) => self.copy_from_memory(proc, entry, (of_users(), path), &error, losses),
+        }
     }
 
-    /// Opens a file; also tells whether another try would end the same way.
+    /// Opens a file.
     fn open(
         &mut self,
         proc: &Proc,
         entry: &Entry,
         path: &[u8],
         losses: &mut Losses,
-    ) -> (Image, bool) {
+    ) -> Result<Image> {
         if self.files.len() >= self.most_files {
-            losses.unopened_files += 1;
+            losses.crowded_files += 1;
             losses.note(&String::from_utf8_lossy(path), "too many open files");
-            return (self.add_module(path), true);
+            return Ok(self.add_module(path));
         }
-        let (file, stat) = match proc.mapped(entry) {
-            Ok(opened) => opened,
-            // The process, or just this mapping, went away meanwhile.
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                losses.unopened_files += 1;
-                losses.note(&String::from_utf8_lossy(path), error);
-                return (self.add_module(path), false);
-            }
-            Err(error) => {
-                losses.unopened_files += 1;
-                losses.note(&String::from_utf8_lossy(path), error);
-                return (self.add_module(path), true);
-            }
-        };
+        let (file, stat) = proc.mapped(entry)?;
         if let Some(&index) = self.opened.get(&(stat.st_dev, stat.st_ino)) {
-            return (Image::File(index), true);
+            return Ok(Image::File(index));
         }
         if !is_elf(&file) {
-            return match is_memory(path) {
-                true => (Image::Jit, true),
-                false => (self.add_module(path), true),
-            };
+            return Ok(match is_memory(path) {
+                true => Image::Jit,
+                false => self.add_module(path),
+            });
         }
+        let index = self.add_file(file, path);
+        self.opened.insert((stat.st_dev, stat.st_ino), index);
+        Ok(Image::File(index))
+    }
+
+    /// Copies a file that cannot be opened, for `why`, from the memory of a process that maps it.
+    fn copy_from_memory(
+        &mut self,
+        proc: &Proc,
+        entry: &Entry,
+        (key, path): ((Key, Vec<u32>), &[u8]),
+        why: &Error,
+        losses: &mut Losses,
+    ) -> Image {
+        let image = match proc.memory_image(entry, &mut self.memory_images) {
+            Ok(file) => Image::File(self.add_file(file, path)),
+            Err(_) => {
+                losses.unopened_files += 1;
+                losses.note(&String::from_utf8_lossy(path), why);
+                self.add_module(path)
+            }
+        };
+        // If it is not found the process, or just this mapping, went away meanwhile.
+        let is_file = matches!(image, Image::File(_));
+        if is_file || why.kind() != ErrorKind::NotFound {
+            self.of_users.insert(key, image);
+        }
+        image
+    }
+
+    fn add_file(&mut self, file: File, path: &[u8]) -> u32 {
         let index = self.files.len() as u32;
         self.files.push(MappedFile {
             file,
             path: path_of(path),
             module: Module::mapped(path).into(),
         });
-        self.opened.insert((stat.st_dev, stat.st_ino), index);
-        (Image::File(index), true)
+        index
     }
 
     fn add_module(&mut self, path: &[u8]) -> Image {

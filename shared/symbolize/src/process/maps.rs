@@ -22,6 +22,8 @@ pub(crate) struct Maps {
     /// Mappings of files, executable or not, that are the last before and the first after code
     /// that is in no file; in ascending order.
     pub(crate) around: Vec<Entry>,
+    /// Whether there are more executable mappings than these.
+    pub(crate) are_cut: bool,
 }
 
 /// One mapping.
@@ -51,12 +53,14 @@ pub(crate) fn executable(reader: impl Read) -> Result<Option<Maps>> {
     // The last mapping of a file, and whether the next one comes after code in no file.
     let mut last_file = Vec::new();
     let mut is_next_wanted = false;
-    for_each_line(reader, LONGEST_LINE, MOST_BYTES, |line| {
+    let mut reader = reader.take(MOST_BYTES);
+    for_each_line(&mut reader, LONGEST_LINE, MOST_BYTES, |line| {
         empty = false;
+        let entry = parse(line, true);
         if maps.code.len() >= MOST_ENTRIES {
+            maps.are_cut |= entry.is_some();
             return;
         }
-        let entry = parse(line, true);
         if line.contains(&b'/') && !entry.as_ref().is_some_and(Entry::is_memory) {
             if is_next_wanted {
                 maps.around.extend(parse(line, false));
@@ -70,6 +74,7 @@ pub(crate) fn executable(reader: impl Read) -> Result<Option<Maps>> {
         }
         maps.code.extend(entry);
     })?;
+    maps.are_cut |= reader.limit() == 0;
     // The kernel writes them in order, but a page at a time: what is unmapped
     // and mapped meanwhile may come twice.
     for entries in [&mut maps.code, &mut maps.around] {
@@ -77,6 +82,20 @@ pub(crate) fn executable(reader: impl Read) -> Result<Option<Maps>> {
         entries.dedup_by_key(|entry| entry.start);
     }
     Ok((!empty).then_some(maps))
+}
+
+/// Finds the address at which the first byte of a mapping's file is mapped, the nearest that
+/// is not above the mapping.
+pub(crate) fn header(reader: impl Read, entry: &Entry) -> Result<Option<u64>> {
+    let mut found = None;
+    for_each_line(reader, LONGEST_LINE, MOST_BYTES, |line| {
+        let other = parse(line, false);
+        let is_header = |other: &Entry| {
+            other.offset == 0 && other.start <= entry.start && other.has_file_of(entry)
+        };
+        found = other.filter(is_header).map(|other| other.start).or(found);
+    })?;
+    Ok(found)
 }
 
 impl Entry {
@@ -152,7 +171,9 @@ mod tests {
         let Maps {
             code: entries,
             around,
+            are_cut,
         } = executable(&text[..]).unwrap().unwrap();
+        assert!(!are_cut);
         let around: Vec<_> = around.iter().map(|entry| entry.start).collect();
         assert_eq!(around, [0x7fe608552000, 0x7fe608800000]);
         assert_eq!(entries.len(), 4);
@@ -194,8 +215,11 @@ mod tests {
     #[test]
     fn mappings_are_bounded() {
         let line = |at: usize| format!("{at:x}-{:x} r-xp 0 0:0 0\n", at + 1);
-        let text: String = (0..MOST_ENTRIES + 2).map(line).collect();
-        let maps = executable(text.as_bytes()).unwrap().unwrap();
-        assert_eq!(maps.code.len(), MOST_ENTRIES);
+        for (count, are_cut) in [(MOST_ENTRIES, false), (MOST_ENTRIES + 1, true)] {
+            let data = "0-1 rw-p 0 0:0 0\n".to_owned();
+            let text: String = (0..count).map(line).chain([data]).collect();
+            let maps = executable(text.as_bytes()).unwrap().unwrap();
+            assert_eq!((maps.code.len(), maps.are_cut), (MOST_ENTRIES, are_cut));
+        }
     }
 }

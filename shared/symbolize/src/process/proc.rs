@@ -3,19 +3,24 @@
 //! A descriptor of `/proc/PID` stays with its process: once that is gone,
 //! reading fails, even if another process has the PID by then.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use ::process::ProcessMemory;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::process::maps::{self, Entry, Maps};
+use crate::process::memory_image::{self, Allowance, Place};
 use crate::process::open;
 
 /// A process's folder under `/proc`.
 pub(crate) struct Proc {
+    pid: u32,
+    users: OnceCell<Vec<u32>>,
     folder: OwnedFd,
     /// The folder of another thread where the main thread has exited, whose own has neither
     /// mappings nor a root then.
@@ -38,6 +43,8 @@ impl Proc {
         let living = ::process::living_thread(pid).filter(|tid| *tid != pid);
         let living = living.map(|tid| open::directory(CWD, format!("/proc/{tid}")));
         Ok(Self {
+            pid,
+            users: OnceCell::new(),
             folder,
             living: living.transpose()?,
         })
@@ -60,6 +67,12 @@ impl Proc {
     /// of the same PID apart.
     pub(crate) fn started(&self) -> Result<u64> {
         started(&self.text("stat")?).ok_or_else(|| ErrorKind::InvalidData.into())
+    }
+
+    /// The user IDs of the process; none if they cannot be read.
+    pub(crate) fn users(&self) -> &[u32] {
+        let read = || self.identity().map(|identity| identity.users);
+        self.users.get_or_init(|| read().unwrap_or_default())
     }
 
     /// Who the process is.
@@ -96,6 +109,25 @@ impl Proc {
             return Err(Error::new(ErrorKind::NotFound, "deleted or replaced"));
         }
         Ok((file, stat))
+    }
+
+    /// Copies the image of a mapping's file from the process's memory, within an allowance.
+    ///
+    /// # Errors
+    /// The process is gone, has no such image, or it takes too much.
+    pub(crate) fn memory_image(&self, entry: &Entry, allowance: &mut Allowance) -> Result<File> {
+        allowance.spend(self.pid, |left| {
+            let header = maps::header(file(self.living(), "maps")?, entry)?;
+            let place = Place {
+                header: header.ok_or(ErrorKind::NotFound)?,
+                code: entry.start,
+                offset: entry.offset,
+            };
+            let memory = ProcessMemory::new(self.pid);
+            let image = memory_image::copy(place, left, |start, size| memory.bytes(start, size))?;
+            // Another process may have the ID by now.
+            self.started().map(|_| image)
+        })
     }
 
     /// The executable mappings.

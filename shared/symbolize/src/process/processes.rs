@@ -55,6 +55,8 @@ pub(crate) struct Processes {
     known: HashMap<Process, Known, RandomState>,
     /// The newest instance seen of each PID: only that one can be read.
     newest: HashMap<u32, u64>,
+    /// Processes with more executable mappings than are read.
+    crowded: HashSet<Process>,
     clock: u64,
     /// From when on any may be read again.
     again_at: Option<Instant>,
@@ -79,6 +81,11 @@ impl Processes {
         match read {
             Ok((proc, started, maps)) if expected.is_none_or(|before| before == started) => {
                 let copies = copies::find(process.pid, &proc, &maps, images);
+                if (maps.are_cut || copies.are_cut) && self.crowded.insert(process) {
+                    losses.crowded_processes += 1;
+                    let why = "more executable mappings than are read";
+                    losses.note(&format!("process {}", process.pid), why);
+                }
                 let mappings = maps.code.iter().map(|entry| Mapping {
                     start: entry.start,
                     end: entry.end,
@@ -86,7 +93,7 @@ impl Processes {
                     image: images.image(&proc, entry, losses),
                 });
                 let mut mappings: Vec<Mapping> = mappings.collect();
-                for (index, image, offset) in copies {
+                for (index, image, offset) in copies.found {
                     let copy = Mapping {
                         image,
                         offset,

@@ -24,6 +24,18 @@ pub(crate) fn elf(bytes: &[u8]) {
     }
 }
 
+/// Has the image of an ELF file copied from memory that has `bytes`, and symbols read from it.
+pub(crate) fn memory_image(bytes: &[u8]) {
+    let memory = file(bytes);
+    let (image, cost) = tamper::cost(|| readers::memory_image(&memory));
+    bounded(cost, bytes.len());
+    if let Ok(image) = image {
+        let offsets: Vec<u64> = (0..bytes.len() as u64).step_by(64).collect();
+        let (_, cost) = tamper::cost(|| readers::elf(&image, &offsets));
+        bounded(cost, bytes.len());
+    }
+}
+
 /// Has source lines read from `bytes` as from an ELF file, for addresses all over it.
 pub(crate) fn sources(bytes: &[u8]) {
     let step = (bytes.len() / 256).max(1);

@@ -21,6 +21,12 @@ fn tampered_programs_do_no_harm() {
 }
 
 #[test]
+fn tampered_memory_does_no_harm() {
+    let seeds = [seeds::elf(), vec![fs::read("/bin/true").unwrap()]].concat();
+    tamper::tamper("images in memory", &seeds, check::memory_image);
+}
+
+#[test]
 fn tampered_debug_information_does_no_harm() {
     tamper::tamper("debug information", &seeds::sources(), check::sources);
 }
@@ -37,6 +43,7 @@ fn seeds_for_the_fuzz_targets() {
     let directory = env::var_os("SYSTEMSCOPE_FUZZ_SEEDS");
     for (target, seeds) in [
         ("elf", seeds::elf()),
+        ("memory_image", seeds::elf()),
         ("sources", seeds::sources()),
         ("perf_map", seeds::perf_map()),
     ] {
@@ -45,6 +52,7 @@ fn seeds_for_the_fuzz_targets() {
             let offsets: Vec<u64> = (0..seed.len() as u64).collect();
             let is_read = match target {
                 "elf" => !readers::elf(&file, &offsets).unwrap().is_empty(),
+                "memory_image" => readers::memory_image(&file).is_ok(),
                 // Where one function is in another, and in which line.
                 "sources" => {
                     let found = readers::sources(&file, &offsets).unwrap();

@@ -101,6 +101,27 @@ fn what_is_measured_is_told() {
 }
 
 #[test]
+fn what_lies_deep_below_a_cgroup_is_measured() {
+    const LEVELS: usize = 150;
+    let _turn = Turn::share();
+    let mut cgroups = vec![Cgroup::new("deep")];
+    for _ in 0..LEVELS {
+        cgroups.insert(0, cgroups[0].inside("d"));
+    }
+    let simple = Workload::plain("simple");
+    cgroups[0].take(simple.pid());
+    for tool in FOLDING {
+        let tool = Tool::attentive(tool).args("--cgroup");
+        let folded = tool.arg(cgroups[LEVELS].folder()).folded_per_thread(0.5);
+        assert_eq!(
+            processes(&folded),
+            HashSet::from([simple.pid()]),
+            "{folded}"
+        );
+    }
+}
+
+#[test]
 fn a_unit_is_its_cgroup() {
     let _turn = Turn::share();
     let id = std::process::id();

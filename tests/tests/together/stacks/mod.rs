@@ -1,7 +1,9 @@
 //! Stacks of programs that others wrote, and of programs made to be difficult.
 
+mod capacity;
 mod gdb;
 mod limits;
 mod odd_frames;
+mod mounted;
 mod programs;
 mod tables_alone;

@@ -1,0 +1,9 @@
+//! Any bytes at all as memory to copy the image of an ELF file from. Run by
+//! `scripts/fuzz.sh`.
+#![no_main]
+#![allow(dead_code)] // the other targets' checks
+
+#[path = "../shared/symbolize/tests/tampered/check.rs"]
+mod check;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| check::memory_image(bytes));

@@ -1,0 +1,535 @@
+//! The image of an ELF file from the memory of a process that maps it, where the file cannot
+//! be opened: one in a FUSE file system is closed to root without `allow_other`, one that an
+//! NFS server keeps from root is, too.
+//!
+//! What is loaded and not written to is copied to a file of our own, each byte where the
+//! file has it; of large files only what names and unwind tables are made of. Section headers are not loaded: some are made up from the dynamic section, so
+//! that symbols are found. The process chooses all of it, so everything has a bound.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+/// Bytes of all images, and the time that reading them takes: a FUSE server may take long to
+/// give each page.
+const MOST_BYTES: u64 = 256 << 20;
+const MOST_TIME: Duration = Duration::from_millis(500);
+/// Time below which no image is begun.
+const LEAST_TIME: Duration = Duration::from_millis(1);
+/// Program headers and bytes of the dynamic section; links have a dozen, and half a KiB.
+const MOST_SEGMENTS: usize = 64;
+const MOST_DYNAMIC: u64 = 16 << 10;
+/// Buckets of a hash table, and symbols in its last chain.
+const MOST_BUCKETS: u32 = 1 << 20;
+const MOST_IN_CHAIN: u32 = 1 << 16;
+/// Bytes of a segment, or of all code, that are copied whole. Of larger data only tables are.
+const MOST_WHOLE: u64 = 4 << 20;
+/// Bytes of a note that are copied.
+const MOST_NOTE: u64 = 64 << 10;
+/// Where a file may have its last byte.
+const MOST_OFFSET: u64 = 1 << 32;
+/// Bytes read at a time.
+const PIECE: u64 = 64 << 10;
+
+const HEADER: usize = 64;
+const PROGRAM_HEADER: usize = 56;
+const SECTION_HEADER: u16 = 64;
+const SYMBOL: u64 = 24;
+const PT_LOAD: u32 = 1;
+const PT_DYNAMIC: u32 = 2;
+const PT_NOTE: u32 = 4;
+const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
+const PF_X: u32 = 1;
+const PF_W: u32 = 2;
+const DT_HASH: u64 = 4;
+const DT_STRTAB: u64 = 5;
+const DT_SYMTAB: u64 = 6;
+const DT_STRSZ: u64 = 10;
+const DT_GNU_HASH: u64 = 0x6fff_fef5;
+const SHT_PROGBITS: u32 = 1;
+const SHT_STRTAB: u32 = 3;
+const SHT_DYNSYM: u32 = 11;
+const SHT_GNU_HASH: u32 = 0x6fff_fff6;
+const SHF_ALLOC: u64 = 2;
+const SHF_EXECINSTR: u64 = 4;
+
+/// What may still be read for images, over a whole run.
+pub(crate) struct Allowance {
+    bytes: u64,
+    time: Duration,
+    /// What images of each process took.
+    taken: HashMap<u32, (u64, Duration)>,
+}
+
+impl Default for Allowance {
+    fn default() -> Allowance {
+        Allowance {
+            bytes: MOST_BYTES,
+            time: MOST_TIME,
+            taken: HashMap::new(),
+        }
+    }
+}
+
+impl Allowance {
+    /// Has `read` take at most half of what is left to a process. Its images take at most as
+    /// much as is left then for all others.
+    ///
+    /// # Errors
+    /// Those of `read`, or nothing is left.
+    pub(crate) fn spend<T>(
+        &mut self,
+        pid: u32,
+        read: impl FnOnce(&mut Left) -> Result<T>,
+    ) -> Result<T> {
+        let taken = self.taken.entry(pid).or_default();
+        let bytes = self.bytes.saturating_sub(taken.0) / 2;
+        let time = self.time.saturating_sub(taken.1) / 2;
+        if bytes < PIECE || time < LEAST_TIME {
+            return Err(too_much());
+        }
+        let begun = Instant::now();
+        let mut left = Left {
+            bytes,
+            until: begun + time,
+        };
+        let outcome = read(&mut left);
+        let (bytes, time) = (bytes - left.bytes, begun.elapsed());
+        *taken = (taken.0 + bytes, taken.1 + time);
+        self.bytes -= bytes;
+        self.time = self.time.saturating_sub(time);
+        outcome
+    }
+}
+
+/// What one image may take.
+pub(crate) struct Left {
+    bytes: u64,
+    until: Instant,
+}
+
+/// A mapping of code, and where its file's first byte is mapped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Address of the file's header.
+    pub(crate) header: u64,
+    /// First address of the code, and its offset in the file.
+    pub(crate) code: u64,
+    pub(crate) offset: u64,
+}
+
+/// Copies the image at a place. `read` gives up to so many bytes of memory from an address on.
+///
+/// # Errors
+/// It is no image for x86-64, has no code there, or not all of it can be read within what is
+/// left.
+pub(crate) fn copy(
+    place: Place,
+    left: &mut Left,
+    read: impl FnMut(u64, usize) -> Vec<u8>,
+) -> Result<File> {
+    let mut memory = Memory { read, left };
+    let header = memory.bytes(place.header, HEADER as u64)?;
+    // 64 bits, little endian, version 1; an executable or a library, for x86-64.
+    let is_one = header.starts_with(b"\x7fELF\x02\x01\x01") && half(&header, 18) == 62;
+    let [size, count] = [54, 56].map(|field| usize::from(half(&header, field)));
+    if !is_one || size != PROGRAM_HEADER || count > MOST_SEGMENTS {
+        return Err(invalid("not an ELF file for x86-64"));
+    }
+    let programs = place.header.wrapping_add(long(&header, 32));
+    let programs = memory.bytes(programs, (count * PROGRAM_HEADER) as u64)?;
+    let programs: Vec<Segment> = programs
+        .chunks_exact(PROGRAM_HEADER)
+        .map(Segment::new)
+        .collect();
+    let image = Image::new(&programs, place)?;
+
+    let file = File::from(memfd_create("image", MemfdFlags::CLOEXEC)?);
+    let mut read = |program: &Segment, most: u64| {
+        let start = program.address.wrapping_add(image.bias);
+        memory.bytes(start, program.size.min(most))
+    };
+    let find = |kind| programs.iter().find(|program| program.kind == kind);
+    let dynamic = find(PT_DYNAMIC).map(|dynamic| read(dynamic, MOST_DYNAMIC));
+    let dynamic = Dynamic::new(&dynamic.transpose()?.unwrap_or_default());
+    let frames = find(PT_GNU_EH_FRAME).map(|header| frames(header, &read(header, 8)?));
+    let frames = frames.transpose()?;
+    let (code, data): (Vec<&Segment>, Vec<&Segment>) =
+        image.fixed().partition(|segment| segment.flags & PF_X != 0);
+    for segment in data {
+        for part in image.parts(segment, &programs, &dynamic, frames) {
+            memory.copy(segment, part, image.bias, &file)?;
+        }
+    }
+    let size = code.iter().map(|segment| segment.size).sum::<u64>();
+    let code = if size <= MOST_WHOLE { code } else { Vec::new() };
+    for segment in &code {
+        memory.copy(segment, segment.range(), image.bias, &file)?;
+    }
+    let symbols = image.symbols(&dynamic, &file).unwrap_or_default();
+    write_sections(header, &symbols, &code, &file)?;
+    Ok(file)
+}
+
+/// The address from which on `.eh_frame` and its header are, of which the header's first bytes
+/// are given: Linux Standard Base Core 5.0, section 10.6.2. 0 if it is encoded in another way
+/// than linkers do.
+fn frames(header: &Segment, bytes: &[u8]) -> Result<u64> {
+    /// A signed word, from where it is.
+    const RELATIVE: u8 = 0x1b;
+    if bytes.get(1) != Some(&RELATIVE) {
+        return Ok(0);
+    }
+    let from = header.address.wrapping_add(4);
+    let frames = from.wrapping_add_signed((word(bytes, 4).cast_signed()).into());
+    Ok(frames.min(header.address))
+}
+
+/// Memory that is read within bounds.
+struct Memory<'l, Read> {
+    read: Read,
+    left: &'l mut Left,
+}
+
+impl<Read: FnMut(u64, usize) -> Vec<u8>> Memory<'_, Read> {
+    /// All of `size` bytes, which are few.
+    fn bytes(&mut self, start: u64, size: u64) -> Result<Vec<u8>> {
+        let left = self.left.bytes.checked_sub(size);
+        self.left.bytes = left.ok_or_else(too_much)?;
+        if Instant::now() > self.left.until {
+            return Err(too_much());
+        }
+        let bytes = (self.read)(start, size as usize);
+        match bytes.len() as u64 == size {
+            true => Ok(bytes),
+            false => Err(Error::new(ErrorKind::UnexpectedEof, "not all is mapped")),
+        }
+    }
+
+    /// Copies a part of a segment, by its offsets in the file.
+    fn copy(&mut self, of: &Segment, part: Range<u64>, bias: u64, file: &File) -> Result<()> {
+        for offset in part.clone().step_by(PIECE as usize) {
+            let size = PIECE.min(part.end - offset);
+            let address = of.address.wrapping_add(offset - of.offset);
+            let bytes = self.bytes(address.wrapping_add(bias), size)?;
+            file.write_all_at(&bytes, offset)?;
+        }
+        Ok(())
+    }
+}
+
+/// A program header.
+#[derive(Clone, Copy)]
+struct Segment {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    address: u64,
+    /// In the file.
+    size: u64,
+}
+
+impl Segment {
+    fn new(fields: &[u8]) -> Segment {
+        Segment {
+            kind: word(fields, 0),
+            flags: word(fields, 4),
+            offset: long(fields, 8),
+            address: long(fields, 16),
+            size: long(fields, 32),
+        }
+    }
+
+    /// Its offsets in the file, of one that is sound.
+    fn range(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.size)
+    }
+}
+
+/// The dynamic section: tags and values, the first of each tag.
+struct Dynamic(HashMap<u64, u64>);
+
+impl Dynamic {
+    fn new(bytes: &[u8]) -> Dynamic {
+        let entries = bytes.chunks_exact(16);
+        let entries = entries.map(|entry| (long(entry, 0), long(entry, 8)));
+        let mut dynamic = HashMap::new();
+        for (tag, value) in entries.take_while(|(tag, _)| *tag != 0) {
+            dynamic.entry(tag).or_insert(value);
+        }
+        Dynamic(dynamic)
+    }
+
+    fn value(&self, tag: u64) -> Option<u64> {
+        self.0.get(&tag).copied()
+    }
+}
+
+/// How a file is loaded.
+struct Image {
+    /// Segments that are loaded.
+    loaded: Vec<Segment>,
+    /// Difference between addresses in memory and the file's virtual addresses.
+    bias: u64,
+}
+
+impl Image {
+    fn new(programs: &[Segment], place: Place) -> Result<Image> {
+        const PAGE: u64 = 4096;
+        let loaded = programs.iter().filter(|program| program.kind == PT_LOAD);
+        let loaded: Vec<Segment> = loaded.copied().collect();
+        let bias = |offset: u64, start: u64| {
+            let at = move |segment: &Segment| {
+                let first = segment.offset - segment.offset % PAGE;
+                let end = segment.offset.saturating_add(segment.size);
+                let into = offset.checked_sub(first).filter(|_| offset < end)?;
+                let address = segment.address.wrapping_sub(segment.offset % PAGE);
+                Some(start.wrapping_sub(address.wrapping_add(into)))
+            };
+            loaded.iter().filter_map(at).collect::<Vec<u64>>()
+        };
+        let (of_header, of_code) = (bias(0, place.header), bias(place.offset, place.code));
+        let bias = of_header.into_iter().find(|bias| of_code.contains(bias));
+        let bias = bias.ok_or_else(|| invalid("mapped in another way than its header says"))?;
+        let image = Image { loaded, bias };
+        let is_sound = image.fixed().all(|segment| {
+            let end = segment.offset.checked_add(segment.size);
+            end.is_some_and(|end| end <= MOST_OFFSET)
+        });
+        match is_sound {
+            true => Ok(image),
+            false => Err(invalid("its header makes no sense")),
+        }
+    }
+
+    /// Loaded segments that are not written to.
+    fn fixed(&self) -> impl Iterator<Item = &Segment> {
+        let loaded = self.loaded.iter();
+        loaded.filter(|segment| segment.flags & PF_W == 0)
+    }
+
+    /// The offset in the file of an address of the dynamic section, which the dynamic linker
+    /// may have replaced by one in memory.
+    fn offset(&self, address: u64) -> Option<Range<u64>> {
+        let find = |address: u64| {
+            self.fixed().find_map(|segment| {
+                let into = address.checked_sub(segment.address)?;
+                let end = segment.offset + segment.size;
+                (into < segment.size).then(|| segment.offset + into..end)
+            })
+        };
+        find(address.wrapping_sub(self.bias)).or_else(|| find(address))
+    }
+
+    /// The parts of a segment that are wanted, by their offsets in the file: all of it, or the
+    /// tables of symbols, which linkers put first, `.eh_frame`, which they put last, and notes.
+    fn parts(
+        &self,
+        segment: &Segment,
+        programs: &[Segment],
+        dynamic: &Dynamic,
+        frames: Option<u64>,
+    ) -> Vec<Range<u64>> {
+        let whole = segment.range();
+        if segment.size <= MOST_WHOLE {
+            return vec![whole];
+        }
+        let table = |tag| Some(self.offset(dynamic.value(tag)?)?.start);
+        let is_here = |offset: &u64| whole.contains(offset);
+        let tables = [DT_SYMTAB, DT_GNU_HASH, DT_HASH, DT_STRTAB].map(table);
+        let last = tables.into_iter().flatten().filter(is_here).max();
+        let last_name = table(DT_STRTAB).zip(dynamic.value(DT_STRSZ));
+        let symbols = last.map(|last| match last_name {
+            // How long the others are is not known yet.
+            Some((names, size)) if names == last => names.saturating_add(size).min(whole.end),
+            _ => whole.end,
+        });
+        let frames = frames.and_then(|frames| {
+            let into = match frames {
+                0 => 0,
+                frames => frames.checked_sub(segment.address)?,
+            };
+            (into < segment.size).then_some(whole.start + into..whole.end)
+        });
+        let notes = programs.iter().filter(|program| program.kind == PT_NOTE);
+        let notes = notes.filter(|note| is_here(&note.offset)).map(|note| {
+            let end = note.range().end.min(note.offset + MOST_NOTE);
+            note.offset..end.min(whole.end)
+        });
+        let symbols = symbols.map(|end| whole.start..end);
+        symbols.into_iter().chain(frames).chain(notes).collect()
+    }
+
+    /// The sections of dynamic symbols.
+    fn symbols(&self, dynamic: &Dynamic, file: &File) -> Option<Vec<Section>> {
+        let value = |tag| dynamic.value(tag);
+        let table = |tag: u64| self.offset(value(tag)?);
+        let (names, symbols) = (table(DT_STRTAB)?, table(DT_SYMTAB)?);
+        let hash = table(DT_GNU_HASH);
+        let of_hash = table(DT_HASH).and_then(|table| word_at(file, table.start + 4));
+        let count = match of_hash {
+            Some(count) => count,
+            None => count_by_gnu_hash(file, hash.clone()?.start)?,
+        };
+        let size = SYMBOL * u64::from(count);
+        let section = |kind, range: Range<u64>, size: u64, link| Section {
+            kind,
+            flags: SHF_ALLOC,
+            address: 0,
+            offset: range.start,
+            size: size.min(range.end - range.start),
+            link,
+        };
+        let names = section(SHT_STRTAB, names, value(DT_STRSZ)?, 0);
+        let symbols = section(SHT_DYNSYM, symbols, size, 1);
+        let hash = hash.map(|hash| section(SHT_GNU_HASH, hash, u64::MAX, 2));
+        Some([names, symbols].into_iter().chain(hash).collect())
+    }
+}
+
+/// Writes section headers behind all else, and the header that says where they are.
+fn write_sections(
+    mut header: Vec<u8>,
+    symbols: &[Section],
+    code: &[&Segment],
+    file: &File,
+) -> Result<()> {
+    let code = code.iter().map(|segment| Section {
+        kind: SHT_PROGBITS,
+        flags: SHF_ALLOC | SHF_EXECINSTR,
+        address: segment.address,
+        offset: segment.offset,
+        size: segment.size,
+        link: 0,
+    });
+    // The first section is none; links count from it.
+    let sections: Vec<Section> = std::iter::once(Section::default())
+        .chain(symbols.iter().copied())
+        .chain(code)
+        .collect();
+    let at = file.metadata()?.len().next_multiple_of(8);
+    let bytes: Vec<u8> = sections.iter().flat_map(Section::bytes).collect();
+    file.write_all_at(&bytes, at)?;
+    header[40..48].copy_from_slice(&at.to_le_bytes());
+    let counts = [SECTION_HEADER, sections.len() as u16, 0];
+    header[58..64].copy_from_slice(&counts.map(u16::to_le_bytes).concat());
+    file.write_all_at(&header, 0)
+}
+
+/// The number of symbols, from the one of the highest number in any bucket of `.gnu.hash`
+/// (<https://sourceware.org/gnu-gabi/program-loading-and-dynamic-linking.txt>).
+fn count_by_gnu_hash(file: &File, at: u64) -> Option<u32> {
+    let [buckets, first, words] = [0, 4, 8].map(|field| word_at(file, at + field));
+    let (buckets, first, words) = (buckets?, first?, words?);
+    let bucket = at + 16 + 8 * u64::from(words);
+    if buckets > MOST_BUCKETS {
+        return None;
+    }
+    let mut bytes = vec![0; 4 * buckets as usize];
+    file.read_exact_at(&mut bytes, bucket).ok()?;
+    let highest = bytes.chunks_exact(4).map(|bytes| word(bytes, 0)).max()?;
+    let Some(into) = highest.checked_sub(first) else {
+        // No bucket has any.
+        return Some(first);
+    };
+    let chain = bucket + 4 * (u64::from(buckets) + u64::from(into));
+    let is_last = |index: u32| {
+        let hash = word_at(file, chain + 4 * u64::from(index));
+        hash.is_none_or(|hash| hash & 1 == 1)
+    };
+    let last = (0..MOST_IN_CHAIN).find(|index| is_last(*index))?;
+    highest.checked_add(last)?.checked_add(1)
+}
+
+/// A section header.
+#[derive(Clone, Copy, Default)]
+struct Section {
+    kind: u32,
+    flags: u64,
+    address: u64,
+    offset: u64,
+    size: u64,
+    link: u32,
+}
+
+impl Section {
+    fn bytes(&self) -> Vec<u8> {
+        let first = [0, self.kind].map(u32::to_le_bytes).concat();
+        let middle = [self.flags, self.address, self.offset, self.size];
+        let link = [self.link, 0].map(u32::to_le_bytes).concat();
+        let entry = if self.kind == SHT_DYNSYM { SYMBOL } else { 0 };
+        let last = [8, entry].map(u64::to_le_bytes).concat();
+        [first, middle.map(u64::to_le_bytes).concat(), link, last].concat()
+    }
+}
+
+fn invalid(what: &'static str) -> Error {
+    Error::new(ErrorKind::InvalidData, what)
+}
+
+fn too_much() -> Error {
+    Error::new(ErrorKind::QuotaExceeded, "it takes too much work")
+}
+
+fn word_at(file: &File, offset: u64) -> Option<u32> {
+    let mut bytes = [0; 4];
+    file.read_exact_at(&mut bytes, offset).ok()?;
+    Some(u32::from_le_bytes(bytes))
+}
+
+/// Little-endian fields; 0 past the end.
+fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let rest = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
+    rest.copied().unwrap_or([0; N])
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(field(bytes, at))
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(field(bytes, at))
+}
+
+fn long(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(field(bytes, at))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_leaves_others_as_much_memory_and_time_as_it_takes() {
+        let mut allowance = Allowance::default();
+        let spend_all = |allowance: &mut Allowance, slow: bool| {
+            let begun = (allowance.bytes, allowance.time);
+            while allowance
+                .spend(1, |left| {
+                    match slow {
+                        true => std::thread::sleep(left.until - Instant::now()),
+                        false => left.bytes = 0,
+                    }
+                    Ok(())
+                })
+                .is_ok()
+            {}
+            (begun.0 - allowance.bytes, begun.1 - allowance.time)
+        };
+        let (bytes, _) = spend_all(&mut allowance, false);
+        assert!(
+            bytes <= allowance.bytes && bytes > MOST_BYTES / 4,
+            "{bytes}"
+        );
+        let (_, time) = spend_all(&mut Allowance::default(), true);
+        assert!(time > MOST_TIME / 4 && time < MOST_TIME, "{time:?}");
+        let others = |left: &mut Left| Ok(left.bytes);
+        assert!(allowance.spend(2, others).unwrap() > MOST_BYTES / 8);
+    }
+}
