@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use super::kernel_functions::{KERNEL_THREAD, RING_WORKER, VHOST_WORKER};
 use bpf::types::{SocketSide, WaitEnd};
 use profile::{Idleness, Name, Profile, Reason, RowMap, Sample, StackId, ThreadId, Why};
 
@@ -68,7 +69,9 @@ pub(super) fn told(
         // It may be a lock that nobody ever releases.
         (Reason::Unknown, _) if end == WaitEnd::WAIT_END_NONE => return None,
         _ if end == WaitEnd::WAIT_END_NONE => return Some(Idleness::Dormant),
-        (Reason::Kernel, "kernel thread") => return Some(Idleness::Idle),
+        (Reason::Kernel, KERNEL_THREAD | RING_WORKER | VHOST_WORKER) => {
+            return Some(Idleness::Idle);
+        }
         (Reason::Network | Reason::LocalIpc, "send" | "connect") => {
             return Some(Idleness::Waiting);
         }
