@@ -4,9 +4,10 @@
 
 use std::collections::HashMap;
 
-use super::kernel_functions::{KERNEL_THREAD, RING_WORKER, VHOST_WORKER};
 use bpf::types::{SocketSide, WaitEnd};
 use profile::{Idleness, Name, Profile, Reason, RowMap, Sample, StackId, ThreadId, Why};
+
+use super::kernel_functions::{CORE_DUMP, KERNEL_THREAD, RING_WORKER, VHOST_WORKER};
 
 /// Of what is known of the waits at a place so many in a hundred must agree.
 const AGREEING: u64 = 95;
@@ -63,7 +64,7 @@ pub(super) fn told(
             _,
         )
         | (Reason::Condition, "barrier")
-        | (Reason::Stopped, "by a signal" | "by a debugger" | "frozen") => {
+        | (Reason::Stopped, "by a signal" | "by a debugger" | "frozen" | CORE_DUMP) => {
             return Some(Idleness::Waiting);
         }
         // It may be a lock that nobody ever releases.

@@ -339,7 +339,7 @@ const ROWS: &[Row] = &[
     // With coredump_task_exit() in it; before 5.16 in exit_mm().
     (
         &["coredump_task_exit", "do_exit", "exit_mm"],
-        IfItSleeps(Stopped, "until the core dump is written"),
+        IfItSleeps(Stopped, CORE_DUMP),
     ),
     // userfaultfd.c, migrate.c.
     (&["handle_userfault"], For(PageFault, "userfaultfd")),
@@ -535,6 +535,8 @@ const ROWS: &[Row] = &[
     (&["kthread", "kthreadd"], Primitive(Kernel, KERNEL_THREAD)),
 ];
 
+/// A thread of a process that crashes, until its memory has been written.
+pub(super) const CORE_DUMP: &str = "until the core dump is written";
 /// A thread of the kernel's own, between two works.
 pub(super) const KERNEL_THREAD: &str = "kernel thread";
 /// A worker of io_uring's, between two works.
