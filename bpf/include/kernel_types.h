@@ -106,6 +106,11 @@ struct hlist_head {
 	struct hlist_node *first;
 };
 
+/* By what a task has it as: first by PIDTYPE_PID of include/linux/pid_types.h. */
+struct pid___of_tasks {
+	struct hlist_head tasks[1];
+};
+
 /* d_alias is one of the things that d_u is. */
 struct dentry {
 	struct qstr d_name;
@@ -132,6 +137,7 @@ struct inode {
 	unsigned long i_ino;
 	struct hlist_head i_dentry;
 	u32 i_generation;
+	void *i_private;
 };
 
 struct file {
@@ -184,7 +190,7 @@ struct poll_table_entry {
 struct poll_wqueues {
 	struct task_struct *polling_task;
 	int inline_index;
-	struct poll_table_entry inline_entries[1];
+	struct poll_table_entry inline_entries[2];
 };
 
 struct epoll_filefd {
@@ -325,7 +331,14 @@ struct signal_struct {
 	int nr_threads;
 };
 
-struct rq;
+/* rt_throttled: since 6.12 only where real-time threads are scheduled by group. */
+struct rt_rq {
+	int rt_throttled;
+};
+
+struct rq {
+	struct rt_rq rt;
+};
 
 struct cfs_rq {
 	struct rq *rq;
@@ -336,6 +349,16 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 	u64 sum_exec_runtime;
 	u64 prev_sum_exec_runtime;
+};
+
+/* rt_rq: only where real-time threads are scheduled by group. */
+struct sched_rt_entity {
+	struct rt_rq *rt_rq;
+};
+
+struct sched_dl_entity {
+	unsigned int dl_throttled : 1;
+	unsigned int dl_yielded : 1;
 };
 
 struct thread_struct {
@@ -355,6 +378,8 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct sched_entity se;
+	struct sched_rt_entity rt;
+	struct sched_dl_entity dl;
 	struct mm_struct *mm;
 	struct files_struct *files;
 	struct task_struct *group_leader;
@@ -362,6 +387,7 @@ struct task_struct {
 	struct list_head children;
 	struct list_head sibling;
 	struct pid *thread_pid;
+	struct hlist_node pid_links[1];
 	struct css_set *cgroups;
 	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
@@ -402,8 +428,11 @@ struct bpf_perf_event_data;
 #pragma clang attribute pop
 
 /* include/linux/sched.h */
+#define TASK_STOPPED 0x4
 #define TASK_DEAD 0x80
 #define TASK_WAKING 0x200
+/* Since 6.1; earlier kernels have no such bit. */
+#define TASK_FROZEN 0x8000
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 

@@ -216,6 +216,21 @@ static __always_inline struct pt_regs *user_regs(struct task_struct *task)
 	return regs_at_stack_top(BPF_CORE_READ(task, stack));
 }
 
+/*
+ * Whether @task has no user stack: a thread of the kernel's own, or a worker of the kernel's
+ * in a process (io_uring's, vhost's), of which copy_thread() clears both registers
+ * (arch/x86/kernel/process.c).
+ */
+static __always_inline bool has_no_user_stack(struct task_struct *task)
+{
+	struct pt_regs *regs;
+
+	if (is_kernel_thread(task))
+		return true;
+	regs = user_regs(task);
+	return !BPF_CORE_READ(regs, ip) && !BPF_CORE_READ(regs, sp);
+}
+
 /* One of them: a load where the helper is there, whose types are known, else a call. */
 #define read_user_register(regs, name)                                         \
 	(bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) ? \

@@ -10,7 +10,7 @@
 #include "clock/intervals.h"
 #include "stacks/stack_edges.h"
 #include "targets/newcomers.h"
-#include "waits/quota.h"
+#include "waits/limits.h"
 #include "waker_hops.h"
 
 /* Whether it is noted who ended waits for futexes that are kept, and where. */
@@ -25,8 +25,8 @@ static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 		return;
 	thread->user = user_stack_left(ctx, task, thread);
 	thread->lock_holder = thread->off_state ? lock_holder(task, thread) : 0;
-	if (!thread->off_state && want_objects && quota_is_used_up(task))
-		thread->work.end = WAIT_END_QUOTA;
+	if (!thread->off_state && want_objects)
+		thread->work.end = find_limit(task);
 }
 
 static __always_inline void thread_woken(void *ctx, struct task_struct *task,

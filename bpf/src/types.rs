@@ -87,6 +87,10 @@ pub fn square_of(length: u64) -> u64 {
     (length >> 10).min(LONGEST).pow(2)
 }
 
+/// `__TASK_STOPPED` of the kernel's include/linux/sched.h: by a signal.
+pub const TASK_STOPPED: u32 = 0x4;
+/// `TASK_FROZEN` of the kernel's include/linux/sched.h, since 6.1.
+pub const TASK_FROZEN: u32 = 0x8000;
 /// `TASK_WAKING` of the kernel's include/linux/sched.h: no longer asleep.
 pub const TASK_WAKING: u32 = 0x200;
 

@@ -120,7 +120,7 @@ static __always_inline void depart_belatedly(struct task_struct *task,
 	thread->off_blocked = 0;
 	thread->off_state = state;
 	thread->ran_before = time_run(task);
-	thread->user = is_kernel_thread(task) ? STACK_NONE : STACK_MISSED;
+	thread->user = has_no_user_stack(task) ? STACK_NONE : STACK_MISSED;
 	thread->lock_holder = 0;
 	thread->work.end = WAIT_END_UNKNOWN;
 	*(volatile u64 *)&thread->clock =

@@ -28,8 +28,15 @@ enum wait_end {
 	WAIT_END_NEW_WORK,
 	/* It was blocked as long as it was measured. */
 	WAIT_END_NONE,
-	/* It was not blocked: its cgroup had used up its CPU quota. */
+	/* It was not blocked: see waits/limits.h. */
 	WAIT_END_QUOTA,
+	WAIT_END_DEADLINE_BUDGET,
+	WAIT_END_DEADLINE_PERIOD,
+	WAIT_END_REAL_TIME,
+	/* A signal had stopped it, whatever it did before. */
+	WAIT_END_STOPPED,
+	/* It was frozen, whatever it did before. */
+	WAIT_END_FROZEN,
 };
 
 USER_SPACE_KNOWS(enum, wait_end);
@@ -192,7 +199,7 @@ static __always_inline u64 unseen_since(struct task_struct *task, u64 now)
  */
 static __always_inline u64 stack_to_read(struct task_struct *task, u64 since)
 {
-	if (is_kernel_thread(task))
+	if (has_no_user_stack(task))
 		return STACK_NONE;
 	if (!by_membership || since == window_start)
 		return (u64)task;

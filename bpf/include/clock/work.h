@@ -95,6 +95,15 @@ static __always_inline void note_wait_end(struct task_struct *task,
 		work->certainty = CERTAIN;
 		return;
 	}
+	if (thread->off_state & TASK_STOPPED) {
+		work->end = WAIT_END_STOPPED;
+		return;
+	}
+	/* Since 6.1 threads are frozen where they sleep; this one was woken meanwhile. */
+	if (task_state(task) & TASK_FROZEN) {
+		work->end = WAIT_END_FROZEN;
+		return;
+	}
 	/* What cannot be interrupted are the kernel's own locks, and disks. */
 	context = current_context();
 	if (!(thread->off_state & TASK_INTERRUPTIBLE) ||

@@ -341,8 +341,8 @@ static __always_inline u64 capture_user_stack(void *ctx, enum scratch kind,
 	regs = &room->walk.registers;
 	if (bpf_probe_read_kernel(regs, sizeof(*regs), current_user_regs()))
 		return STACK_MISSED;
-	/* Of a kernel's worker in a user process there are none. */
-	if (!regs->ip)
+	/* See has_no_user_stack(). */
+	if (!regs->ip && !regs->sp)
 		return STACK_NONE;
 	event->pid = pid;
 	event->payer = bpf_get_current_pid_tgid() >> 32;

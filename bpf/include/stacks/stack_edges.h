@@ -9,6 +9,7 @@
 
 #include "clock/clock_edges.h"
 #include "stacks/stack_capture.h"
+#include "waits/limits.h"
 #include "waits/objects.h"
 
 /* What user space learns of a thread that is there before the window, or joins. */
@@ -21,7 +22,7 @@ struct preexisting_thread {
 	u32 is_running;
 	u32 is_32_bit;
 	u32 unused;
-	/* 0 in a kernel thread. */
+	/* 0 in a thread without a user stack. */
 	struct user_registers registers;
 	struct replaced_return replaced_returns[MOST_REPLACED_RETURNS];
 };
@@ -68,10 +69,14 @@ int find_preexisting(struct bpf_iter__task *ctx)
 		thread = find_thread(task);
 		if (thread && preexisting_are_known)
 			return 0;
-		if (!thread)
+		if (!thread) {
 			thread = start_clock(task, now);
-		if (!thread)
-			return 0;
+			if (!thread)
+				return 0;
+			if (want_objects &&
+			    clock_state(thread->clock) == THREAD_RUNNABLE)
+				thread->work.end = find_limit(task);
+		}
 		found.switches = thread->switches;
 	}
 
@@ -161,6 +166,10 @@ int find_unreturned(struct bpf_iter__task *ctx)
 	thread = find_thread(task);
 	if (!thread || thread->user != STACK_AT_RETURN)
 		return 0;
+	if (has_no_user_stack(task)) {
+		thread->user = STACK_NONE;
+		return 0;
+	}
 	describe_user_stack(&found, task);
 	if (!found.is_running)
 		bpf_seq_write(ctx->meta->seq, &found, sizeof(found));

@@ -3,12 +3,12 @@
 #ifndef SYSTEMSCOPE_WAITED_CHILDREN_H
 #define SYSTEMSCOPE_WAITED_CHILDREN_H
 
-#include "waits/object_event.h"
-#include "waits/system_calls_x86_64.h"
+#include "waits/saved_words.h"
 
 /* include/uapi/linux/wait.h */
 #define P_ALL 0
 #define P_PID 1
+#define P_PIDFD 3
 
 /* How many children are looked at for the one that was waited for. */
 #define MOST_CHILDREN 64
@@ -53,8 +53,26 @@ static __always_inline bool describe_child(struct object_event *event,
 	if (!child)
 		return false;
 	event->object = OBJECT_CHILD;
-	event->name_length = COMM_LENGTH;
-	bpf_core_read_str(event->name, COMM_LENGTH, &child->comm);
+	read_comm(event, child);
+	return true;
+}
+
+/* The child of the pidfd @fd, which the call goes on with even if that is closed. */
+static __always_inline bool describe_child_of_pidfd(struct object_event *event,
+						    struct task_struct *task,
+						    u32 fd)
+{
+	struct file *file = file_of(task, fd);
+	struct pid *pid = file ? pid_of_file(file) : NULL;
+	struct task_struct *child;
+
+	if (!pid || !holds(task, pid, pid))
+		return false;
+	child = task_of_pid(pid);
+	if (!child)
+		return false;
+	event->object = OBJECT_CHILD;
+	read_comm(event, child);
 	return true;
 }
 
@@ -62,6 +80,8 @@ static __always_inline bool
 describe_child_by_type(struct object_event *event, struct task_struct *task,
 		       const struct call_registers *call)
 {
+	if (call->di == P_PIDFD)
+		return describe_child_of_pidfd(event, task, call->si);
 	if (call->di != P_ALL && call->di != P_PID)
 		return false;
 	return describe_child(event, task, call->di == P_ALL ? -1 : call->si);

@@ -8,6 +8,8 @@
 
 /* include/uapi/linux/magic.h */
 #define ANON_INODE_FS_MAGIC 0x09041934
+/* In fs/pidfs.c since 6.9; before that pidfds are anonymous files. */
+#define PID_FS_MAGIC 0x50494446
 
 /* include/uapi/linux/stat.h */
 #define S_IFMT 0170000
@@ -81,15 +83,68 @@ static __always_inline void describe_inode(struct object_event *event,
 	event->generation = BPF_CORE_READ(inode, i_generation);
 }
 
+/* The process, or the thread, that a file stands for; NULL if it is no pidfd. */
+static __always_inline struct pid *pid_of_file(struct file *file)
+{
+	/* The eight bytes of [pidfd] and the NUL. */
+	const u64 PIDFD_NAME = 0x005d64666469705bULL;
+	u64 magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic), name = 0;
+	const unsigned char *text;
+
+	if (magic == PID_FS_MAGIC)
+		return BPF_CORE_READ(file, f_inode, i_private);
+	if (magic != ANON_INODE_FS_MAGIC)
+		return NULL;
+	text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
+	bpf_probe_read_kernel(&name, sizeof(name), text);
+	return name == PIDFD_NAME ? BPF_CORE_READ(file, private_data) : NULL;
+}
+
+/* The task of @pid; NULL once it has been reaped. */
+static __always_inline struct task_struct *task_of_pid(struct pid *pid)
+{
+	struct pid___of_tasks *with_tasks = (void *)pid;
+	struct hlist_node *link = BPF_CORE_READ(with_tasks, tasks[0].first);
+
+	if (!link)
+		return NULL;
+	return (void *)link -
+	       bpf_core_field_offset(struct task_struct, pid_links);
+}
+
+static __always_inline void read_comm(struct object_event *event,
+				      struct task_struct *task)
+{
+	event->name_length = COMM_LENGTH;
+	bpf_core_read_str(event->name, COMM_LENGTH, &task->comm);
+}
+
+static __always_inline void describe_pidfd(struct object_event *event,
+					   struct pid *pid)
+{
+	struct task_struct *task = task_of_pid(pid);
+
+	event->object = OBJECT_PIDFD;
+	event->tid = pid_number(pid);
+	if (task)
+		read_comm(event, task);
+}
+
 static __always_inline void describe_file(struct object_event *event,
 					  struct file *file)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	struct socket *socket;
+	struct pid *pid;
 
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFSOCK) {
 		socket = BPF_CORE_READ(file, private_data);
 		describe_socket(event, BPF_CORE_READ(socket, sk));
+		return;
+	}
+	pid = pid_of_file(file);
+	if (pid) {
+		describe_pidfd(event, pid);
 		return;
 	}
 	if (BPF_CORE_READ(inode, i_sb, s_magic) == ANON_INODE_FS_MAGIC) {

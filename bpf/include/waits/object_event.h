@@ -21,6 +21,8 @@ enum object_kind {
 	OBJECT_ANONYMOUS,
 	/* A child that has ended, by its name. */
 	OBJECT_CHILD,
+	/* A pidfd: @tid is of its process, and the name while that is there. */
+	OBJECT_PIDFD,
 };
 
 USER_SPACE_KNOWS(enum, object_kind);
@@ -53,7 +55,7 @@ struct object_event {
 	u64 address;
 	u32 operation;
 	u32 value;
-	/* The thread that held the lock, where the lock says so. */
+	/* The thread that held the lock, where the lock says so; of a pidfd the process. */
 	u32 tid;
 	/* A file's place, as the kernel has it: MKDEV of include/linux/kdev_t.h. */
 	u32 device;

@@ -107,7 +107,8 @@ static __always_inline u64 find_itself(struct task_struct *task, u64 at)
 
 /*
  * The file that @task polls, if it is one alone. It waits in a struct poll_wqueues,
- * which names the thread, and the entry of a file leads back there (fs/select.c).
+ * which names the thread, and the entry of a file leads back there (fs/select.c). Terminals
+ * and pipes open for both directions have two entries.
  */
 static __always_inline struct file *polled_file(struct task_struct *task)
 {
@@ -115,6 +116,8 @@ static __always_inline struct file *polled_file(struct task_struct *task)
 
 	for (u32 i = 0; i < MOST_FOUND; i++) {
 		struct poll_wqueues *queues;
+		struct file *file;
+		u32 entries;
 
 		at = find_itself(task, at);
 		if (!at)
@@ -122,10 +125,15 @@ static __always_inline struct file *polled_file(struct task_struct *task)
 		queues = (void *)at - bpf_core_field_offset(struct poll_wqueues,
 							    polling_task);
 		at += sizeof(at);
-		if (BPF_CORE_READ(queues, inline_index) == 1 &&
-		    BPF_CORE_READ(queues, inline_entries[0].wait.private) ==
-			    queues)
-			return BPF_CORE_READ(queues, inline_entries[0].filp);
+		if (BPF_CORE_READ(queues, inline_entries[0].wait.private) !=
+		    queues)
+			continue;
+		entries = BPF_CORE_READ(queues, inline_index);
+		file = BPF_CORE_READ(queues, inline_entries[0].filp);
+		if (entries == 1 ||
+		    (entries == 2 &&
+		     BPF_CORE_READ(queues, inline_entries[1].filp) == file))
+			return file;
 	}
 	return NULL;
 }

@@ -26,7 +26,7 @@
 //!         let arguments: Arguments = command_line.parse()?;
 //!         arguments.target.validate()?;
 //!         let output = cli::Output::new(None)?;
-//!         let mut window = cli::Window::new(arguments.duration.get(), arguments.control.control_fd)?;
+//!         let mut window = cli::Window::new("tool", arguments.duration.get(), arguments.control.control_fd)?;
 //!         // … attach …
 //!         let start = window.begin(false)?;
 //!         let (events, _) = std::io::pipe()?;
@@ -44,6 +44,7 @@ mod memory;
 mod meta;
 mod output;
 mod parse;
+mod patience;
 mod signals;
 mod stack_tool;
 mod targets;
@@ -62,6 +63,7 @@ pub use memory::{Limited, limit_memory};
 pub use meta::own_command_line;
 pub use output::{Output, Place, Spool, write_file};
 pub use parse::CommandLine;
+pub use patience::Patience;
 pub use signals::Signals;
 pub use stack_tool::{CommonFlags, StackTool, run_tool, weight_of};
 pub use targets::{Cgroups, HeldCommand, Processes, conclude};

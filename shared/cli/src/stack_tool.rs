@@ -153,7 +153,7 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
             .as_ref()
             .map(|command| command.plan_files(Tool::NAME, &mut plan));
         let destinations = Destinations::new(plan)?;
-        let mut window = Window::new(duration.get(), control.control_fd)?;
+        let mut window = Window::new(Tool::NAME, duration.get(), control.control_fd)?;
 
         let outcome = measure_and_write(&tool, destinations, &mut window, command.as_mut());
         if outcome.is_ok() {

@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::control::{Control, Order};
+use crate::patience::Patience;
 use crate::signals::Signals;
 
 /// How long before it comes the start of the window is announced: enough to
@@ -26,6 +27,9 @@ const NOTICE_NS: u64 = 2_000_000;
 pub struct Window {
     duration: Option<Duration>,
     ender: Ender,
+    tool: &'static str,
+    /// Of what comes before the window, and after it, unless a parent says that.
+    patience: Option<Patience>,
     start: u64,
     stop: Option<u64>,
     /// Whether the parent knows that nothing is left to measure.
@@ -44,11 +48,16 @@ impl Window {
     pub const LONGEST_PATIENCE: Duration = Duration::from_millis(100);
 
     /// Starts to watch for signals; or, where a parent holds the other end of
-    /// the socket `control_fd`, ignores them and watches that.
+    /// the socket `control_fd`, ignores them and watches that. From here to the window, and
+    /// from its end on, `tool` says why it takes long.
     ///
     /// # Errors
     /// `control_fd` is not a socket, or signals cannot be watched.
-    pub fn new(duration: Option<Duration>, control_fd: Option<RawFd>) -> anyhow::Result<Window> {
+    pub fn new(
+        tool: &'static str,
+        duration: Option<Duration>,
+        control_fd: Option<RawFd>,
+    ) -> anyhow::Result<Window> {
         let ender = match control_fd {
             Some(fd) => {
                 let control = Control::from_raw(fd)?;
@@ -57,9 +66,12 @@ impl Window {
             }
             None => Ender::Signals(Signals::install().context("cannot watch for signals")?),
         };
+        let patience = control_fd.is_none();
         Ok(Window {
             duration,
             ender,
+            tool,
+            patience: patience.then(|| Patience::begin(tool, "attaching")),
             start: 0,
             stop: None,
             has_told: false,
@@ -104,6 +116,7 @@ impl Window {
         patience: Duration,
         mut first: impl FnMut() -> anyhow::Result<u64>,
     ) -> anyhow::Result<u64> {
+        self.patience = None;
         loop {
             let came = first()?;
             if came > 0 {
@@ -184,6 +197,7 @@ impl Window {
         mut end: Option<BorrowedFd<'_>>,
         mut tick: impl FnMut(Option<u64>) -> anyhow::Result<Option<Duration>>,
     ) -> anyhow::Result<u64> {
+        self.patience = None;
         loop {
             let ended = self.ended()?;
             let patience = tick(self.stop())?;
@@ -191,6 +205,8 @@ impl Window {
                 continue;
             }
             if let Some(stop) = ended {
+                let tool = (!self.is_controlled()).then_some(self.tool);
+                self.patience = tool.map(|tool| Patience::begin(tool, "ending"));
                 return Ok(stop);
             }
             let patience = patience.unwrap_or(Window::LONGEST_PATIENCE);
@@ -296,6 +312,8 @@ mod tests {
             Window {
                 duration,
                 ender,
+                tool: "tool",
+                patience: None,
                 start: 0,
                 stop: None,
                 has_told: false,
@@ -308,6 +326,8 @@ mod tests {
         Window {
             duration,
             ender,
+            tool: "tool",
+            patience: None,
             start: 0,
             stop: None,
             has_told: false,

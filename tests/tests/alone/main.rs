@@ -3,3 +3,4 @@
 mod cost;
 mod floods;
 mod idle;
+mod real_time;

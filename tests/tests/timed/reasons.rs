@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use systemscope_tests::printed::folded;
 use systemscope_tests::programs::cgroup;
+use systemscope_tests::programs::process::Running;
 use systemscope_tests::programs::quota::Quota;
 use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::workload::scratch;
@@ -15,7 +17,7 @@ use systemscope_tests::tries::patiently;
 use systemscope_tests::{Cgroup, Folded, Line, Tool, Turn, Workload, WorkloadBuilder};
 
 /// Each thread's name and what it waits for.
-const WAITS: [(&str, &str); 23] = [
+const WAITS: [(&str, &str); 27] = [
     ("r_mutex", "lock: mutex"),
     ("r_pi", "lock: priority-inheritance mutex"),
     ("r_rwlock", "lock: rwlock"),
@@ -24,6 +26,7 @@ const WAITS: [(&str, &str); 23] = [
     ("r_barrier", "condition: barrier"),
     ("r_join", "child: thread"),
     ("r_child", "child: process"),
+    ("r_waitid", "child: process"),
     ("r_vfork", "child: vfork"),
     ("r_pipe", "local IPC: pipe, read"),
     ("r_unix", "local IPC: receive"),
@@ -32,6 +35,9 @@ const WAITS: [(&str, &str); 23] = [
     ("r_udp", "network: receive"),
     ("r_accept", "network: accept"),
     ("r_poll", "events: poll"),
+    ("r_pidfd", "events: poll"),
+    ("r_both", "events: poll"),
+    ("r_signalfd", "events: poll"),
     ("r_select", "events: select"),
     ("r_epoll", "events: epoll"),
     ("r_eventfd", "local IPC: eventfd"),
@@ -89,7 +95,8 @@ fn objects(workload: &Workload) -> Vec<(&'static str, String)> {
         let link = std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
         link.expect("a descriptor").display().to_string()
     };
-    let pipes = ["r_pipe", "r_poll", "r_select", "r_epoll"].map(|name| (name, pipe(name)));
+    let pipes =
+        ["r_pipe", "r_poll", "r_both", "r_select", "r_epoll"].map(|name| (name, pipe(name)));
     let port = |name| workload.told(name);
     let ports = [
         (
@@ -101,6 +108,10 @@ fn objects(workload: &Workload) -> Vec<(&'static str, String)> {
             format!("tcp 127.0.0.1:{} to 127.0.0.1:…", port("r_tcp")),
         ),
         ("r_udp", format!("udp on 127.0.0.1:{}", port("r_udp"))),
+        (
+            "r_pidfd",
+            format!("pidfd of process {} (k_lasting)", workload.told("r_pidfd")),
+        ),
     ];
     let known = [
         ("r_mutex", "mutex, held by k_holder"),
@@ -111,9 +122,11 @@ fn objects(workload: &Workload) -> Vec<(&'static str, String)> {
         ("r_barrier", "barrier"),
         ("r_join", "k_joined"),
         ("r_child", "k_child"),
+        ("r_waitid", "k_child"),
         ("r_unix", "unix of process …"),
         ("r_eventfd", "eventfd"),
         ("r_timerfd", "timerfd"),
+        ("r_signalfd", "signalfd"),
     ];
     let known = known.map(|(name, object)| (name, object.to_owned()));
     pipes.into_iter().chain(ports).chain(known).collect()
@@ -287,6 +300,186 @@ fn a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu() {
             "{report}"
         );
     });
+}
+
+/// Of a thread that may run for 10 ms of each 100 ms the other 90 have a reason: whether it
+/// used them up, or gave back what was left.
+#[test]
+fn a_deadline_budget_is_told_from_waiting_for_a_cpu() {
+    let _turn = Turn::share();
+    for (how, reason) in [
+        ("compute", "throttle: deadline budget"),
+        ("yield", "sleep: until its next period"),
+    ] {
+        patiently(|| {
+            let deadline = Workload::start("deadline", &[how]);
+            let folded = measure(&deadline, 1.2);
+            let is_it = |line: &Line| {
+                line.leaf().ends_with("_[r]") && folded::reason(line.leaf()) == Some(reason)
+            };
+            let shown = folded.only(is_it).total();
+            assert!(shown > 1_000_000_000, "{shown} ns are {reason}\n{folded}");
+        });
+    }
+}
+
+/// Freezes a process twice: a while in the middle of the window, and from then on.
+fn freeze_twice(tool: Tool, mut freeze: impl FnMut(bool)) -> Folded {
+    let running = tool.arg("1.5").start_measuring();
+    for (begins, lasts) in [(200, 400), (300, 0)] {
+        sleep(Duration::from_millis(begins));
+        freeze(true);
+        sleep(Duration::from_millis(lasts));
+        if lasts > 0 {
+            freeze(false);
+        }
+    }
+    let measured = running.finish_within(PATIENCE).succeeded();
+    freeze(false);
+    Folded::parse(&measured.stdout)
+}
+
+/// Of the time for which a thread stands still, most of a second, all is under this reason.
+#[track_caller]
+fn assert_stands_still(folded: &Folded, expected: &str) {
+    let blocked = folded.marked("_[o]");
+    let is_it = |line: &Line| folded::reason(line.leaf()) == Some(expected);
+    let (shown, all) = (blocked.only(is_it).total(), blocked.total());
+    assert!(all > 700_000_000, "{folded}");
+    let share = shown as f64 / all as f64;
+    assert!(
+        share > LEAST_SHARE,
+        "{expected} is {shown} ns of {all}\n{folded}"
+    );
+}
+
+/// Both wait in one function where compilers put the one for cgroups into its caller.
+#[test]
+fn who_is_frozen_is_told_from_who_is_stopped() {
+    let _turn = Turn::share();
+    let mut spinner = Workload::start("spinners", &[1, 600]);
+    let cgroup = Cgroup::new("frozen");
+    cgroup.take(spinner.pid());
+    spinner.go();
+    let pid = spinner.pid();
+    let tool = || {
+        let tool = Tool::new("offcputime").args("--reasons --states --nanoseconds");
+        tool.args("--thread-name ^spinner$").pid(pid)
+    };
+    let file = cgroup.folder().join("cgroup.freeze");
+    patiently(|| {
+        let frozen = freeze_twice(tool(), |is_frozen| {
+            std::fs::write(&file, if is_frozen { "1" } else { "0" }).expect("cgroup.freeze");
+        });
+        assert_stands_still(&frozen, "stopped: frozen");
+        let stopped = freeze_twice(tool(), |is_stopped| {
+            let signal = if is_stopped {
+                Signal::STOP
+            } else {
+                Signal::CONT
+            };
+            kill_process(Pid::from_raw(pid as i32).unwrap(), signal).expect("a signal");
+        });
+        assert_stands_still(&stopped, "stopped: by a signal");
+    });
+}
+
+/// The kernel goes on with it by another system call, of which stacks do not tell.
+#[test]
+fn a_sleep_goes_on_after_a_stop() {
+    let _turn = Turn::share();
+    let sleeper = Running::asleep();
+    let pid = Pid::from_raw(sleeper.pid() as i32).unwrap();
+    for signal in [Signal::STOP, Signal::CONT] {
+        kill_process(pid, signal).expect("a signal");
+        sleep(Duration::from_millis(100));
+    }
+    let tool = Tool::new("offcputime").args("--reasons --states --nanoseconds");
+    let folded = tool.pid(sleeper.pid()).folded(0.5);
+    let slept = folded.only(|line| folded::reason(line.leaf()) == Some("sleep: for a time"));
+    assert_eq!(slept.total(), 500_000_000, "{folded}");
+}
+
+/// The freezer of version 1 does not wake who sleeps: its thread stays where it was.
+#[test]
+#[ignore = "needs the freezer controller of cgroup v1"]
+fn who_is_frozen_asleep_is_frozen() {
+    let _turn = Turn::share();
+    let sleeper = Workload::start("spinners", &[1, 1]);
+    let folder = freezer().join(format!("systemscope-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a cgroup of version 1");
+    let freeze = |is_frozen: bool| {
+        let state = if is_frozen { "FROZEN" } else { "THAWED" };
+        std::fs::write(folder.join("freezer.state"), state).expect("freezer.state");
+    };
+    std::fs::write(folder.join("cgroup.procs"), sleeper.pid().to_string()).expect("a process");
+    freeze(true);
+    let folded = measure(&sleeper, 1.0);
+    freeze(false);
+    drop(sleeper);
+    while std::fs::remove_dir(&folder).is_err() {
+        sleep(Duration::from_millis(10));
+    }
+    let frozen = folded.only(|line| folded::reason(line.leaf()) == Some("stopped: frozen"));
+    assert_eq!(frozen.total(), folded.total(), "{folded}");
+    assert!(folded.total() >= 1_000_000_000, "{folded}");
+}
+
+fn freezer() -> PathBuf {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("the mounts");
+    let mount = mounts
+        .lines()
+        .find(|line| line.contains(" - cgroup ") && line.rsplit(',').next() == Some("freezer"));
+    let folder = mount.and_then(|line| line.split(' ').nth(4));
+    folder.expect("a freezer of version 1").into()
+}
+
+/// They have a kernel stack alone, and miss nothing. Where waits of 1 ms count, user stacks
+/// are taken at their end.
+#[test]
+fn workers_of_the_kernels_have_no_user_stack() {
+    let _turn = Turn::share();
+    for flags in ["-m 0", "-m 1000"] {
+        patiently(|| {
+            let mut workers = Workload::plain("workers");
+            let told = |name| workers.told(name);
+            let [idle, busy, late, queue] = ["idle", "busy", "late", "queue"].map(told);
+            let tool = Tool::new("offcputime").args("--reasons --states --nanoseconds");
+            let tool = tool.args(flags).pid(workers.pid());
+            let running = tool.arg("1.5").start_measuring();
+            workers.go();
+            let measured = running.finish_within(PATIENCE).succeeded();
+            let folded = Folded::parse(&measured.stdout);
+            for (comm, mark) in [
+                (format!("iou-wrk-{idle}"), " (dormant)]_[o]"),
+                (format!("iou-wrk-{busy}"), " (idle)]_[o]"),
+                (format!("iou-wrk-{late}"), " (idle)]_[o]"),
+                (format!("iou-sqp-{queue}"), " (idle)]_[o]"),
+            ] {
+                assert_is_worker(&folded, &comm, mark);
+            }
+        });
+    }
+}
+
+/// A thread was blocked, all of the time for new work, and has no frames but the kernel's.
+#[track_caller]
+fn assert_is_worker(folded: &Folded, comm: &str, mark: &str) {
+    let lines = folded.only(|line| line.comm == comm);
+    let blocked = lines.marked("_[o]");
+    let is_it = |line: &Line| {
+        line.leaf().ends_with(mark)
+            && folded::reason(line.leaf()) == Some("kernel: io_uring worker")
+    };
+    let (shown, all) = (blocked.only(is_it).total(), blocked.total());
+    assert!(all > 500_000_000, "{comm}: {folded}");
+    let share = shown as f64 / all as f64;
+    assert!(share > LEAST_SHARE, "{comm}: {shown} ns of {all}\n{folded}");
+    // Where the machine hid a switch there is none of the kernel's either.
+    let roots = lines.lines.iter().map(|line| &*line.frames[0]);
+    let mut others =
+        roots.filter(|root| !root.starts_with("ret_from_fork") && *root != "[Missed Kernel Stack]");
+    assert_eq!(others.next(), None, "{comm}: {folded}");
 }
 
 /// Who takes more memory than its cgroup's `memory.high` sleeps for it on the way back.

@@ -17,11 +17,17 @@
 #include <sys/file.h>
 #include <sys/msg.h>
 #include <sys/select.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 
 #include "workload.h"
+
+/* include/uapi/linux/wait.h, for older C libraries. */
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
 
 #define WAIT_NS (10 * NS_PER_MS)
 #define PAGE 4096
@@ -50,7 +56,7 @@ enum source {
 };
 
 static int reads[SOURCES], writes[SOURCES];
-static int event, listener, queue;
+static int event, listener, queue, child_of_pidfd, both_ends;
 static struct sockaddr_in address;
 
 static void nap(void)
@@ -96,6 +102,7 @@ static void open_sources(void)
 {
 	struct sockaddr_in to;
 	int pair[2], accepting;
+	char path[64];
 
 	for (int at = 0; at < SOURCES; at++) {
 		if (at == UNIX || at == DGRAM)
@@ -115,6 +122,10 @@ static void open_sources(void)
 	reads[UDP] = bound(SOCK_DGRAM, &to);
 	writes[UDP] = connected(SOCK_DGRAM, &to);
 	listener = bound(SOCK_STREAM, &address);
+	check(pipe(pair), "pipe");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", pair[0]);
+	both_ends = open(path, O_RDWR);
+	check(both_ends < 0, path);
 	event = eventfd(0, 0);
 	queue = msgget(IPC_PRIVATE, 0600 | IPC_CREAT);
 	check(event < 0 || queue < 0, "eventfd, msgget");
@@ -248,6 +259,31 @@ static void wait_child(void)
 	check(waitpid(child, NULL, 0) != child, "waitpid");
 }
 
+static int open_pidfd(pid_t pid)
+{
+	int fd = syscall(SYS_pidfd_open, pid, 0);
+
+	check(fd < 0, "pidfd_open");
+	return fd;
+}
+
+static void wait_waitid(void)
+{
+	pid_t child = fork();
+	siginfo_t end;
+	int fd;
+
+	check(child < 0, "fork");
+	if (!child) {
+		name_thread("k_child");
+		nap();
+		_exit(0);
+	}
+	fd = open_pidfd(child);
+	check(waitid(P_PIDFD, fd, &end, WEXITED), "waitid");
+	close(fd);
+}
+
 static void wait_vfork(void)
 {
 	pid_t child = vfork();
@@ -300,6 +336,42 @@ static void wait_poll(void)
 
 	poll(&polled, 1, -1);
 	take(POLLED);
+}
+
+static void poll_in_vain(int fd)
+{
+	struct pollfd polled = { .fd = fd, .events = POLLIN };
+
+	check(poll(&polled, 1, WAIT_NS / NS_PER_MS), "poll");
+}
+
+static void wait_pidfd(void)
+{
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = open_pidfd(child_of_pidfd);
+	poll_in_vain(fd);
+}
+
+static void wait_signalfd(void)
+{
+	static int fd = -1;
+	sigset_t set;
+
+	if (fd < 0) {
+		sigemptyset(&set);
+		sigaddset(&set, SIGUSR2);
+		fd = signalfd(-1, &set, 0);
+		check(fd < 0, "signalfd");
+	}
+	poll_in_vain(fd);
+}
+
+/* A file that polls two queues. */
+static void wait_both(void)
+{
+	poll_in_vain(both_ends);
 }
 
 static void wait_select(void)
@@ -463,6 +535,7 @@ static const struct wait {
 	{ "r_barrier", wait_barrier },
 	{ "r_join", wait_join },
 	{ "r_child", wait_child },
+	{ "r_waitid", wait_waitid },
 	{ "r_vfork", wait_vfork },
 	{ "r_pipe", wait_pipe },
 	{ "r_unix", wait_unix },
@@ -471,6 +544,9 @@ static const struct wait {
 	{ "r_udp", wait_udp },
 	{ "r_accept", wait_accept },
 	{ "r_poll", wait_poll },
+	{ "r_pidfd", wait_pidfd },
+	{ "r_both", wait_both },
+	{ "r_signalfd", wait_signalfd },
 	{ "r_select", wait_select },
 	{ "r_epoll", wait_epoll },
 	{ "r_eventfd", wait_eventfd },
@@ -518,6 +594,14 @@ int main(int argc, char **argv)
 		cold_read = cold_file("read");
 		cold_map = cold_file("mapped");
 	}
+	child_of_pidfd = fork();
+	check(child_of_pidfd < 0, "fork");
+	if (!child_of_pidfd) {
+		name_thread("k_lasting");
+		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		for (;;)
+			pause();
+	}
 	start_thread_of(leave_with_test, NULL);
 	start_thread_of(hold, NULL);
 	for (unsigned long at = 0; at < COUNT(waits); at++)
@@ -529,6 +613,8 @@ int main(int argc, char **argv)
 	tell("r_pipe %d", reads[PIPE]);
 	tell("r_poll %d", reads[POLLED]);
 	tell("r_select %d", reads[SELECTED]);
+	tell("r_both %d", both_ends);
+	tell("r_pidfd %d", child_of_pidfd);
 	tell("r_epoll %d", reads[EPOLLED]);
 	tell("r_accept %d", ntohs(address.sin_port));
 	tell("r_tcp %d", port_of(reads[TCP]));

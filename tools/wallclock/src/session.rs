@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use cli::{HeldCommand, Signals, monotonic_ns, sleep_until};
+use cli::{HeldCommand, Patience, Signals, monotonic_ns, sleep_until};
 use export::report::Cpus;
 use profile::Ending;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -61,7 +61,9 @@ pub(crate) fn measure(
         signals,
         progress: Progress::new(command.is_none()),
     };
+    let attaching = Patience::begin("wallclock", "attaching");
     session.wait_until("attached", Child::is_ready)?;
+    drop(attaching);
     let (measured, ending) = session.run(arguments.duration(), command)?;
     let [Some(on_cpu), Some(off_cpu)] = session.outcomes else {
         bail!("oncputime or offcputime left no result");
@@ -172,8 +174,12 @@ impl Session<'_> {
             sleep_until(start);
             command.let_go().context("cannot let the command run")?;
         }
+        let mut patience = None;
         while !self.children.iter().all(Child::has_hung_up) {
             let now = monotonic_ns();
+            if now >= stop {
+                patience.get_or_insert_with(|| Patience::begin("wallclock", "ending"));
+            }
             if let (true, Some(first)) = (are_awaited, self.first()) {
                 are_awaited = false;
                 start = first;

@@ -91,6 +91,7 @@ impl Objects {
                 name: sockets::name(event).into(),
                 side: self.listeners.side(event),
             },
+            ObjectKind::OBJECT_PIDFD => Object::Called(pidfd(event).into()),
             ObjectKind::OBJECT_ANONYMOUS => Object::Called(files::anonymous(event).into()),
             _ => Object::Child(profile::text::comm(&event.name)),
         };
@@ -141,6 +142,17 @@ pub(crate) fn configure(object: &mut OpenObject, are_wanted: bool, kernel: &Kern
     object.set("want_objects", are_wanted)?;
     object.set("first_given_port", first)?;
     object.set("last_given_port", last)
+}
+
+/// What a pidfd is of. The kernel told the name, so it is that of this very process.
+fn pidfd(event: &ObjectEvent) -> String {
+    let name = (event.name_length > 0).then(|| profile::text::comm(&event.name));
+    match (event.tid, name) {
+        (0, None) => "pidfd".to_owned(),
+        (0, Some(name)) => format!("pidfd of {name}"),
+        (pid, None) => format!("pidfd of process {pid}"),
+        (pid, Some(name)) => format!("pidfd of process {pid} ({name})"),
+    }
 }
 
 /// A process by its ID and, while it lives, its name.

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use bpf::types::{SocketSide, WaitEnd};
 use profile::{Idleness, Name, Profile, Reason, RowMap, Sample, StackId, ThreadId, Why};
 
+use super::kernel_functions::{CORE_DUMP, KERNEL_THREAD, RING_WORKER, VHOST_WORKER};
+
 /// Of what is known of the waits at a place so many in a hundred must agree.
 const AGREEING: u64 = 95;
 
@@ -62,13 +64,15 @@ pub(super) fn told(
             _,
         )
         | (Reason::Condition, "barrier")
-        | (Reason::Stopped, "by a signal" | "by a debugger" | "frozen") => {
+        | (Reason::Stopped, "by a signal" | "by a debugger" | "frozen" | CORE_DUMP) => {
             return Some(Idleness::Waiting);
         }
         // It may be a lock that nobody ever releases.
         (Reason::Unknown, _) if end == WaitEnd::WAIT_END_NONE => return None,
         _ if end == WaitEnd::WAIT_END_NONE => return Some(Idleness::Dormant),
-        (Reason::Kernel, "kernel thread") => return Some(Idleness::Idle),
+        (Reason::Kernel, KERNEL_THREAD | RING_WORKER | VHOST_WORKER) => {
+            return Some(Idleness::Idle);
+        }
         (Reason::Network | Reason::LocalIpc, "send" | "connect") => {
             return Some(Idleness::Waiting);
         }

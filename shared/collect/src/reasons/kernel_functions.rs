@@ -28,8 +28,8 @@ const ROWS: &[Row] = &[
         &["do_signal_stop", "do_jobctl_trap"],
         For(Stopped, "by a signal"),
     ),
-    // With do_freezer_trap() or do_signal_stop() in it.
-    (&["get_signal"], IfItSleeps(Stopped, "by a signal")),
+    // With do_freezer_trap() in it. Of do_signal_stop() the thread's state tells.
+    (&["get_signal"], IfItSleeps(Stopped, "frozen")),
     (&["ptrace_stop"], For(Stopped, "by a debugger")),
     (
         &["__refrigerator", "do_freezer_trap"],
@@ -160,6 +160,12 @@ const ROWS: &[Row] = &[
         &["do_nanosleep", "hrtimer_nanosleep", "alarm_timer_nsleep"],
         For(Sleep, "for a time"),
     ),
+    // What goes on with a sleep after a signal ends in a jump to do_nanosleep(), which counts as
+    // the scheduler's: of restart_syscall() the entry code is left.
+    (
+        &["hrtimer_nanosleep_restart", "x64_sys_call", "do_syscall_64"],
+        IfItSleeps(Sleep, "for a time"),
+    ),
     (
         &["timerfd_read", "timerfd_read_iter"],
         For(Sleep, "timerfd"),
@@ -273,6 +279,14 @@ const ROWS: &[Row] = &[
     ),
     (&["eventfd_read", "eventfd_write"], For(LocalIpc, "eventfd")),
     (
+        &[
+            "userfaultfd_ctx_read",
+            "userfaultfd_read",
+            "userfaultfd_read_iter",
+        ],
+        For(LocalIpc, "userfaultfd"),
+    ),
+    (
         &["signalfd_read", "signalfd_read_iter", "signalfd_dequeue"],
         For(LocalIpc, "signalfd"),
     ),
@@ -316,6 +330,16 @@ const ROWS: &[Row] = &[
     (
         &["de_thread", "coredump_wait"],
         For(Child, "other threads of the process"),
+    ),
+    // With coredump_wait() in it.
+    (
+        &["do_coredump", "vfs_coredump"],
+        IfItSleeps(Child, "other threads of the process"),
+    ),
+    // With coredump_task_exit() in it; before 5.16 in exit_mm().
+    (
+        &["coredump_task_exit", "do_exit", "exit_mm"],
+        IfItSleeps(Stopped, CORE_DUMP),
     ),
     // userfaultfd.c, migrate.c.
     (&["handle_userfault"], For(PageFault, "userfaultfd")),
@@ -481,7 +505,7 @@ const ROWS: &[Row] = &[
             "kthread_create_on_node",
             "__kthread_create_on_node",
         ],
-        For(Kernel, "kernel thread"),
+        For(Kernel, KERNEL_THREAD),
     ),
     (
         &[
@@ -499,8 +523,26 @@ const ROWS: &[Row] = &[
         &["msleep", "usleep_range", "usleep_range_state", "ssleep"],
         Primitive(Kernel, "pause"),
     ),
-    (&["kthread", "kthreadd"], Primitive(Kernel, "kernel thread")),
+    // io-wq.c, sqpoll.c, vhost_task.c: workers of the kernel's in processes.
+    (
+        &["io_wq_worker", "io_wqe_worker", "io_sq_thread"],
+        IfItSleeps(Kernel, RING_WORKER),
+    ),
+    (
+        &["vhost_task_fn", "vhost_worker"],
+        IfItSleeps(Kernel, VHOST_WORKER),
+    ),
+    (&["kthread", "kthreadd"], Primitive(Kernel, KERNEL_THREAD)),
 ];
+
+/// A thread of a process that crashes, until its memory has been written.
+pub(super) const CORE_DUMP: &str = "until the core dump is written";
+/// A thread of the kernel's own, between two works.
+pub(super) const KERNEL_THREAD: &str = "kernel thread";
+/// A worker of io_uring's, between two works.
+pub(super) const RING_WORKER: &str = "io_uring worker";
+/// A worker of a virtual machine's network or disks, between two works.
+pub(super) const VHOST_WORKER: &str = "vhost worker";
 
 /// Direct I/O, of which what called for it tells the direction.
 pub(super) const DIRECT: &str = "direct";

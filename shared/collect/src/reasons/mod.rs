@@ -23,8 +23,6 @@ const UNKNOWN: (Reason, &str) = (Reason::Unknown, "unknown");
 const OTHER: &str = "other";
 /// The lock that Python's threads take turns by.
 const GIL: (Reason, &str) = (Reason::Lock, "GIL");
-/// What a thread that could run waits for where no CPU would help.
-const QUOTA: (Reason, &str) = (Reason::Throttle, "CPU quota");
 /// A futex of which user functions say nothing.
 const FUTEX_OF_NO_KIND: (Reason, &str) = (Reason::Unknown, "futex");
 
@@ -82,7 +80,8 @@ impl Reasons {
             functions.extend(names(profile, stack.kernel));
             of_kernel(functions.into_iter())
         });
-        if seen.is_none() {
+        let by_state = of_state(place.end);
+        if seen.is_none() && by_state.is_none() {
             let sleeper = names(profile, stack.kernel).find(|name| !is_scheduler(name));
             let sleeper = sleeper.unwrap_or_default().to_owned();
             *self.unmatched.entry(sleeper).or_default() += events;
@@ -95,7 +94,8 @@ impl Reasons {
         let lived = |thread| self.threads.contains_key(&thread);
         let says = |futex| place.objects.places().says(futex, lived);
         let by_arguments = || futex.and_then(says);
-        let (mut reason, mut detail) = reason(seen, names(profile, stack.user), by_arguments);
+        let (mut reason, mut detail) =
+            by_state.unwrap_or_else(|| reason(seen, names(profile, stack.user), by_arguments));
         // Stripped interpreters have no function that says so.
         if (is_of_call(reason) || (reason, detail) == FUTEX_OF_NO_KIND)
             && futex.is_some_and(|futex| place.objects.places().is_gil(futex))
@@ -173,15 +173,39 @@ impl Reasons {
 /// Why a thread that could run did not, where that is not for want of a CPU. `end` is what a
 /// program says of the interval.
 pub(crate) fn of_delay(profile: &mut Profile, end: WaitEnd) -> Option<Why> {
-    let (reason, detail) = QUOTA;
-    (end == WaitEnd::WAIT_END_QUOTA).then(|| Why {
+    let (reason, detail, idleness) = limit(end)?;
+    Some(Why {
         reason,
         detail: profile.names.text(detail),
         object: None,
         holder: None,
         ended_by: None,
-        idleness: Idleness::Waiting,
+        idleness,
     })
+}
+
+/// The limit that kept a thread off its CPU, and whether the thread had work.
+pub(crate) fn limit(end: WaitEnd) -> Option<(Reason, &'static str, Idleness)> {
+    let waiting = |detail| Some((Reason::Throttle, detail, Idleness::Waiting));
+    match end {
+        WaitEnd::WAIT_END_QUOTA => waiting(Reason::CPU_QUOTA),
+        WaitEnd::WAIT_END_DEADLINE_BUDGET => waiting(Reason::DEADLINE_BUDGET),
+        WaitEnd::WAIT_END_REAL_TIME => waiting(Reason::REAL_TIME),
+        // It has done what it had to, and says so: sched_yield(2).
+        WaitEnd::WAIT_END_DEADLINE_PERIOD => {
+            Some((Reason::Sleep, "until its next period", Idleness::Idle))
+        }
+        _ => None,
+    }
+}
+
+/// The reason that the state of a blocked thread tells, wherever it was.
+fn of_state(end: WaitEnd) -> Option<(Reason, &'static str)> {
+    match end {
+        WaitEnd::WAIT_END_STOPPED => Some((Reason::Stopped, "by a signal")),
+        WaitEnd::WAIT_END_FROZEN => Some((Reason::Stopped, "frozen")),
+        _ => None,
+    }
 }
 
 /// Whether a wait is for what the system call is about, and not for what came in its way: a

@@ -65,6 +65,11 @@ fn stacks_as_kernels_have_them() {
             "schedule do_nanosleep hrtimer_nanosleep __x64_sys_clock_nanosleep do_syscall_64",
             "sleep: for a time",
         ),
+        // After a signal, or a stop, has interrupted it.
+        (
+            "x64_sys_call do_syscall_64 entry_SYSCALL_64_after_hwframe",
+            "sleep: for a time",
+        ),
         (
             "__schedule schedule __do_sys_io_uring_enter do_syscall_64",
             "events: io_uring",
@@ -117,9 +122,21 @@ fn stacks_as_kernels_have_them() {
         ),
         (
             "schedule get_signal arch_do_signal_or_restart",
+            "stopped: frozen",
+        ),
+        (
+            "schedule do_signal_stop get_signal arch_do_signal_or_restart",
             "stopped: by a signal",
         ),
         ("schedule something do_exit get_signal", "unknown: unknown"),
+        (
+            "schedule do_exit do_group_exit get_signal",
+            "stopped: until the core dump is written",
+        ),
+        (
+            "schedule schedule_timeout __wait_for_common wait_for_completion_state vfs_coredump get_signal",
+            "child: other threads of the process",
+        ),
     ] {
         assert_eq!(told(stack), expected, "{stack}");
     }
@@ -254,6 +271,35 @@ fn threads_of_the_kernels_wait_for_the_kernel() {
         told("schedule worker_thread kthread"),
         "kernel: kernel thread"
     );
+    for (stack, expected) in [
+        (
+            "__schedule schedule schedule_timeout io_wq_worker ret_from_fork",
+            "kernel: io_uring worker",
+        ),
+        (
+            "__schedule schedule io_sq_thread ret_from_fork",
+            "kernel: io_uring worker",
+        ),
+        // What it does for a process it waits for as that would.
+        (
+            "schedule wait_for_partner fifo_open do_dentry_open io_openat2 io_wq_submit_work io_worker_handle_work io_wq_worker",
+            "local IPC: pipe, open",
+        ),
+        (
+            "schedule some_device_wait io_wq_submit_work io_worker_handle_work io_wq_worker",
+            "unknown: unknown",
+        ),
+        (
+            "schedule schedule_timeout io_wqe_worker kthread ret_from_fork",
+            "kernel: io_uring worker",
+        ),
+        (
+            "schedule vhost_task_fn ret_from_fork",
+            "kernel: vhost worker",
+        ),
+    ] {
+        assert_eq!(told(stack), expected, "{stack}");
+    }
     assert_eq!(
         told("schedule strange_place x64_sys_call"),
         "unknown: unknown"

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use bpf::types::{
     COMM_LENGTH, ClockRecord, NO_OBJECT, OpenInterval, STACK_AT_RETURN, STACK_MISSED, StackKey,
-    StateFilter, TASK_WAKING, Tally, Thread, ThreadEnd, ThreadState, WaitEnd, square_of,
+    StateFilter, TASK_FROZEN, TASK_STOPPED, TASK_WAKING, Tally, Thread, ThreadEnd, ThreadState,
+    WaitEnd, square_of,
 };
 use libbpf_rs::{Map, ProgramMut};
 use loader::maps::take_all;
@@ -15,6 +16,7 @@ use profile::{Clock, ThreadId};
 use super::{returns, unseen_departures};
 use crate::StackChoice;
 use crate::draft::Draft;
+use crate::reasons::limit;
 
 /// What an off-CPU interval that is open at the end counts for, and with which waker;
 /// what was read of its thread then, if that was listed.
@@ -201,12 +203,7 @@ pub(crate) fn close_record<Record: ClockRecord>(
     let tally = close_at(&mut thread, open, stop);
     let charged = tally.and_then(|tally| charge(record, tally, open));
     let kernel = open.map_or(STACK_MISSED, |open| open.kernel);
-    let has_moved = thread.running + thread.runnable > 0;
-    let wait_end = match (has_moved, WaitEnd(thread.work.end)) {
-        (true, WaitEnd::WAIT_END_QUOTA) => WaitEnd::WAIT_END_QUOTA,
-        (true, _) => WaitEnd::WAIT_END_UNKNOWN,
-        (false, _) => WaitEnd::WAIT_END_NONE,
-    };
+    let wait_end = end_of_open(&thread, open);
     let interval = charged.map(|(tally, waker)| {
         let key = StackKey {
             pid: thread.pid,
@@ -223,6 +220,23 @@ pub(crate) fn close_record<Record: ClockRecord>(
         (key, tally)
     });
     (Account::new(&thread, stop), interval)
+}
+
+/// How the interval counts as ended that is open when its thread's record is closed.
+fn end_of_open(thread: &Thread, open: Option<&OpenInterval>) -> WaitEnd {
+    let state = open.map_or(0, |open| open.task_state);
+    let end = WaitEnd(thread.work.end);
+    if state & TASK_STOPPED != 0 {
+        WaitEnd::WAIT_END_STOPPED
+    } else if state & TASK_FROZEN != 0 {
+        WaitEnd::WAIT_END_FROZEN
+    } else if thread.running + thread.runnable == 0 {
+        WaitEnd::WAIT_END_NONE
+    } else if limit(end).is_some() {
+        end
+    } else {
+        WaitEnd::WAIT_END_UNKNOWN
+    }
 }
 
 /// Adds a thread's open interval to its sums. Returns the whole off-CPU

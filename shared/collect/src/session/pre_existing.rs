@@ -163,7 +163,8 @@ impl Reader {
         collector: &Collector<'_>,
     ) -> Option<PreexistingStack> {
         let registers = registers(&thread.registers);
-        if registers.instruction_pointer == 0 || thread.is_running != 0 {
+        let has_stack = registers.instruction_pointer != 0 || registers.stack_pointer() != 0;
+        if !has_stack || thread.is_running != 0 {
             return None;
         }
         let memory = self

@@ -67,6 +67,14 @@ const ENDED_BY: &str = "ended by";
 const IDLENESS: &str = "idleness";
 
 impl Reason {
+    /// Detail of [`Reason::Throttle`]: the CPU quota of a cgroup is used up.
+    pub const CPU_QUOTA: &'static str = "CPU quota";
+    /// Detail of [`Reason::Throttle`]: the thread has used up its budget under SCHED_DEADLINE.
+    pub const DEADLINE_BUDGET: &'static str = "deadline budget";
+    /// Detail of [`Reason::Throttle`]: real-time threads have used up the CPU time that
+    /// `kernel.sched_rt_runtime_us` leaves them.
+    pub const REAL_TIME: &'static str = "real-time limit";
+
     /// All there are.
     pub const ALL: [Reason; 17] = [
         Reason::Lock,

@@ -31,8 +31,8 @@ struct Cause {
 struct Work {
     running: u64,
     runnable: u64,
-    /// That part of it in which a cgroup's CPU quota was used up.
-    quota: u64,
+    /// Those parts of it in which a limit was used up, by the reason's detail.
+    limits: BTreeMap<String, u64>,
     held_up: HeldUp,
     /// Blocked, and nothing tells whether there was work.
     unknown: u64,
@@ -58,7 +58,7 @@ pub(in crate::report) fn write<'a>(
             };
             any_is_known = true;
             if sample.state != Some(State::Blocked) {
-                work.quota += weight.value;
+                work.limit(&row.profile.names[why.detail], why.idleness, weight.value);
                 continue;
             }
             known += weight.value;
@@ -77,6 +77,27 @@ pub(in crate::report) fn write<'a>(
     match any_is_known {
         true => writeln!(writer, "{}", told(&work)),
         false => Ok(()),
+    }
+}
+
+impl Work {
+    /// Takes in runnable time in which a limit kept threads off their CPUs.
+    fn limit(&mut self, detail: &str, idleness: Idleness, time: u64) {
+        if idleness == Idleness::Idle {
+            self.runnable = self.runnable.saturating_sub(time);
+        } else {
+            *self.limits.entry(detail.to_owned()).or_default() += time;
+        }
+    }
+}
+
+/// A limit as the sentence names it.
+fn limit_in_words(detail: &str) -> &str {
+    match detail {
+        Reason::CPU_QUOTA => "the CPU quota of its cgroup",
+        Reason::DEADLINE_BUDGET => "its budget under SCHED_DEADLINE",
+        Reason::REAL_TIME => "the limit of real-time threads (kernel.sched_rt_runtime_us)",
+        other => other,
     }
 }
 
@@ -183,9 +204,11 @@ fn told(work: &Work) -> String {
                 ),
                 false => String::new(),
             };
-            let (cause, time) = match work.quota * 2 > work.runnable {
-                true => ("the CPU quota of its cgroup", work.quota),
-                false => ("waiting for a CPU", work.runnable),
+            let limit = work.limits.iter().max_by_key(|(_, time)| **time);
+            let limit = limit.filter(|(_, time)| **time * 2 > work.runnable);
+            let (cause, time) = match limit {
+                Some((detail, time)) => (limit_in_words(detail), *time),
+                None => ("waiting for a CPU", work.runnable),
             };
             format!(
                 "Held up most by {cause}: {} of {with_work}. {ran}{others}.",
@@ -241,7 +264,7 @@ mod tests {
         super::told(&Work {
             running: running * SECOND,
             runnable: runnable * SECOND,
-            quota: quota * SECOND,
+            limits: BTreeMap::from([(Reason::CPU_QUOTA.to_owned(), quota * SECOND)]),
             held_up,
             unknown: unknown * SECOND,
         })
