@@ -3,7 +3,7 @@
 mod capacity;
 mod gdb;
 mod limits;
-mod odd_frames;
 mod mounted;
+mod odd_frames;
 mod programs;
 mod tables_alone;
