@@ -267,16 +267,20 @@ static int open_pidfd(pid_t pid)
 	return fd;
 }
 
+/*
+ * Without the lock of the C library's fork(), which wait_child() may have, and less often: on an
+ * emulated CPU a fork takes long.
+ */
 static void wait_waitid(void)
 {
-	pid_t child = fork();
+	pid_t child = raw_syscall4(SYS_fork, 0, 0, 0, 0);
 	siginfo_t end;
 	int fd;
 
 	check(child < 0, "fork");
 	if (!child) {
 		name_thread("k_child");
-		nap();
+		sleep_ns(5 * WAIT_NS);
 		_exit(0);
 	}
 	fd = open_pidfd(child);
