@@ -87,6 +87,6 @@ fn a_32_bit_program_is_refused_and_cut_short_among_others() {
     let said = UserStacks::read(&all.stderr);
     assert!(said.code_32_bit > 0, "{said:?}");
     let own = Folded::parse(&all.stdout).only(|line| line.comm == "code32");
-    assert!(own.total() > 0, "{}", all.stdout);
+    assert!(own.total() > 0, "{said:?}");
     assert_most("code32", &own, WHOLE, |line| line.frames.len() == 1);
 }
