@@ -33,7 +33,7 @@ export CARGO
 HOST   = $(shell $(CARGO) -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
 RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
 
-C_FILES = $(shell find bpf tests -name '*.[ch]' | sort)
+C_FILES = $(shell find bpf tests -path tests/pypi -prune -o -name '*.[ch]' -print | sort)
 SHELL_FILES = $(wildcard scripts/*.sh scripts/*/*.sh) scripts/kernels/init .ci/run
 
 .PHONY: help packages build install run test test-all test-kernels truth bench abuse soak tables mutants \

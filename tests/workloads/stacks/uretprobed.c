@@ -46,7 +46,7 @@ static void probe_return(uintptr_t function)
 	struct perf_event_attr event = {
 		.size = sizeof(event),
 		.config = URETPROBE_CONFIG,
-		.uprobe_path = (uintptr_t)"/proc/self/exe",
+		.uprobe_path = (uintptr_t) "/proc/self/exe",
 		.probe_offset = file_offset(function),
 	};
 	FILE *type = fopen(UPROBE_TYPE, "r");

@@ -13,9 +13,6 @@ use crate::{Rule, Source};
 
 /// Code that is larger is none of the functions here.
 const SIZE_LIMIT: u64 = 64 << 10;
-/// Bytes of what a coroutine's first function returns to: glibc's `__start_context` takes 27,
-/// boost's `finish` 12.
-const RETURN_SIZE: u64 = 32;
 
 /// A function that has to do with the beginning of a coroutine's stack.
 enum Beginning {
@@ -57,13 +54,7 @@ pub(crate) fn beginnings<S: Source + ?Sized>(elf: &Elf<'_, S>) -> Vec<Ready> {
                 let code = offset.and_then(|offset| elf.read("code", offset, size).ok());
                 for target in find_taken(&code.unwrap_or_default(), range.start) {
                     // Returned to without having called, it is looked up one byte before.
-                    let early = target.saturating_sub(1);
-                    let end = target.saturating_add(RETURN_SIZE);
-                    let end = match range.contains(&target) {
-                        true => end.min(range.end),
-                        false => end,
-                    };
-                    add(early..end);
+                    add(target.saturating_sub(1)..target);
                 }
             }
         }

@@ -6,7 +6,8 @@ use super::*;
 fn unknown_function(code: &[u8]) -> Vec<(u64, Rule)> {
     // The only function that is known ends before: hlt; ud2.
     let code = [b"\xf4\x0f\x0b", code].concat();
-    let rows = analyse(&code, BASE, &[BASE..BASE + 1], &[]);
+    let known = BASE..BASE + 1;
+    let rows = analyse(&code, BASE, std::slice::from_ref(&known), &[]);
     let rows = rows.into_iter().filter(|row| row.0 > BASE + 1);
     rows.map(|(address, rule)| (address - BASE - 3, rule))
         .collect()
