@@ -43,11 +43,12 @@ struct tally {
  * The square of a length, in units of 2^20 ns^2. Of a length beyond two minutes it
  * is that of two minutes, so that sums have room.
  */
+#define SQUARE_SHIFT 10
 #define LONGEST_SQUARED (1ULL << 27)
 
 static __always_inline u64 square_of(u64 length)
 {
-	u64 root = length >> 10;
+	u64 root = length >> SQUARE_SHIFT;
 
 	if (root > LONGEST_SQUARED)
 		root = LONGEST_SQUARED;

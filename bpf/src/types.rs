@@ -48,9 +48,8 @@ pub const STACK_DEPTH: usize = length(|event: &StackEvent| &event.frames);
 pub const KERNEL_STACK_DEPTH: usize = StackLimits::KERNEL_STACK_DEPTH.0 as usize;
 /// The most Python frames a captured stack has, with what is between them.
 pub const PYTHON_DEPTH: usize = length(|stack: &MixedStack| &stack.links);
-/// Instruction of what is no Python frame but the address of an anchor, `PYTHON_ANCHOR` of
-/// `include/languages/python.h`.
-pub const PYTHON_ANCHOR: i32 = i32::MIN;
+/// Instruction of what is no Python frame but the address of an anchor.
+pub const PYTHON_ANCHOR: i32 = shared::PYTHON_ANCHOR as i32;
 /// The most of a stack that a dump has, in bytes.
 pub const STACK_DUMP_BYTES: usize = length(|dump: &StackDump| &dump.stack);
 /// Rows in a shard of unwind tables.
@@ -68,11 +67,10 @@ pub const STACK_NONE: u64 = NoStack::STACK_NONE.0 as u64;
 pub const STACK_MISSED: u64 = NoStack::STACK_MISSED.0 as u64;
 /// In a thread's record: its stack is taken once it is back.
 pub const STACK_AT_RETURN: u64 = NoStack::STACK_AT_RETURN.0 as u64;
-/// Set in the ID of a stack that user space is to read, `STACK_OF_PREEXISTING` of
-/// `include/events.h`, and in no other.
-pub const STACK_TO_READ: u64 = 1 << 63;
-/// Object ID: what it was is not known: `NO_OBJECT` of `include/waits/object_event.h`.
-pub const NO_OBJECT: u64 = 0;
+/// Set in the ID of a stack that user space is to read, and in no other.
+pub const STACK_TO_READ: u64 = shared::STACK_OF_PREEXISTING;
+/// Object ID: what it was is not known.
+pub const NO_OBJECT: u64 = shared::NO_OBJECT;
 /// Waker ID: the wake-up was not seen.
 pub const WAKER_MISSED: u64 = NoWaker::WAKER_MISSED.0 as u64;
 /// Waker ID: the window ended first.
@@ -83,16 +81,20 @@ pub const WAKER_UNWANTED: u64 = NoWaker::WAKER_UNWANTED.0 as u64;
 /// The square of a length in nanoseconds, as `square_of()` of `include/counts.h` has it: in
 /// units of 2^20 ns², and no more than that of two minutes.
 pub fn square_of(length: u64) -> u64 {
-    const LONGEST: u64 = 1 << 27;
-    (length >> 10).min(LONGEST).pow(2)
+    (length >> shared::SQUARE_SHIFT)
+        .min(shared::LONGEST_SQUARED)
+        .pow(2)
 }
 
 /// `__TASK_STOPPED` of the kernel's include/linux/sched.h: by a signal.
-pub const TASK_STOPPED: u32 = 0x4;
+pub const TASK_STOPPED: u32 = shared::TASK_STOPPED as u32;
 /// `TASK_FROZEN` of the kernel's include/linux/sched.h, since 6.1.
-pub const TASK_FROZEN: u32 = 0x8000;
+pub const TASK_FROZEN: u32 = shared::TASK_FROZEN as u32;
 /// `TASK_WAKING` of the kernel's include/linux/sched.h: no longer asleep.
-pub const TASK_WAKING: u32 = 0x200;
+pub const TASK_WAKING: u32 = shared::TASK_WAKING as u32;
+
+/// The most levels of cgroups between a thread's cgroup and one that is a target.
+pub const MOST_CGROUP_LEVELS: usize = (shared::CGROUP_LEVELS * shared::CGROUP_CLIMBS) as usize;
 
 /// A thread's state on its clock, `enum thread_state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +110,8 @@ pub enum ThreadState {
 impl Thread {
     /// The state of the open interval.
     pub fn state(&self) -> ThreadState {
-        match self.clock & 3 {
+        const MASK: u64 = (1 << shared::CLOCK_STATE_BITS) - 1;
+        match self.clock & MASK {
             0 => ThreadState::Running,
             1 => ThreadState::Runnable,
             _ => ThreadState::Blocked,
@@ -117,8 +120,20 @@ impl Thread {
 
     /// When the open interval began, CLOCK_MONOTONIC ns.
     pub fn since(&self) -> u64 {
-        self.clock >> 2
+        self.clock >> shared::CLOCK_STATE_BITS
     }
+}
+
+impl Thread {
+    /// Sets the state, and when it began, CLOCK_MONOTONIC ns.
+    pub fn set_clock(&mut self, since: u64, state: ThreadState) {
+        self.clock = since << shared::CLOCK_STATE_BITS | state as u64;
+    }
+}
+
+/// Constants of the headers.
+mod shared {
+    include!(concat!(env!("OUT_DIR"), "/constants.rs"));
 }
 
 impl Hash for WaitEnd {

@@ -137,19 +137,22 @@ const volatile enum thread_kind thread_kind = ALL_THREADS;
 /* Threads that are not chosen have clocks, too. */
 const volatile bool measure_everything = false;
 
+/* The low bits of a clock are the state, the others when it began. */
+#define CLOCK_STATE_BITS 2
+
 static __always_inline u64 clock_at(u64 since, enum thread_state state)
 {
-	return since << 2 | state;
+	return since << CLOCK_STATE_BITS | state;
 }
 
 static __always_inline u64 clock_since(u64 clock)
 {
-	return clock >> 2;
+	return clock >> CLOCK_STATE_BITS;
 }
 
 static __always_inline enum thread_state clock_state(u64 clock)
 {
-	return clock & 3;
+	return clock & ((1 << CLOCK_STATE_BITS) - 1);
 }
 
 /* Whether the command line asks for this thread. */

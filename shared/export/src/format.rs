@@ -77,6 +77,9 @@ pub trait Format: Sync {
     /// What names of its files end in, the dot included; no two formats have the same.
     fn endings(&self) -> &'static [&'static str];
 
+    /// Who or what reads it, in Markdown.
+    fn readers(&self) -> &'static str;
+
     /// What the profile must have for it.
     fn needs(&self) -> Needs;
 
@@ -100,7 +103,6 @@ pub trait Format: Sync {
 /// All of them.
 pub const FORMATS: &[&dyn Format] = &[
     &Folded,
-    &Classic,
     &Svg,
     &Pprof,
     &Speedscope,
@@ -108,7 +110,23 @@ pub const FORMATS: &[&dyn Format] = &[
     &Json,
     &Waits,
     &Capture,
+    &Classic,
 ];
+
+/// The names of all formats, for a sentence.
+#[must_use]
+pub fn names() -> String {
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+    names.join(", ")
+}
+
+/// The first ending of each format that has one, for a sentence.
+#[must_use]
+pub fn endings() -> String {
+    let endings = FORMATS.iter().filter_map(|format| format.endings().first());
+    let endings: Vec<&str> = endings.copied().collect();
+    endings.join(", ")
+}
 
 /// The format of a name.
 #[must_use]
@@ -170,6 +188,31 @@ mod tests {
         assert_eq!(without_ending("a.speedscope.json"), "a");
         assert_eq!(without_ending("dir/run.pb.gz"), "dir/run");
         assert_eq!(without_ending("run.2"), "run.2");
+    }
+
+    /// The rows of a table in Markdown.
+    fn table() -> String {
+        let row = |format: &&dyn Format| {
+            let endings = format.endings().iter();
+            let endings: Vec<String> = endings.map(|ending| format!("`{ending}`")).collect();
+            let default = match format.name() {
+                "folded" => ", or none",
+                _ => "",
+            };
+            let endings = endings.join(", ");
+            format!(
+                "| `{}` | {endings}{default} | {} |\n",
+                format.name(),
+                format.readers()
+            )
+        };
+        FORMATS.iter().map(row).collect()
+    }
+
+    #[test]
+    fn the_front_page_has_every_format() {
+        let page = include_str!("../../../README.md");
+        assert!(page.contains(&table()), "README.md must have:\n{}", table());
     }
 
     #[test]

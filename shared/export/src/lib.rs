@@ -27,7 +27,10 @@ mod measure;
 pub mod report;
 mod text;
 
-pub use format::{FORMATS, Format, Needs, by_ending, by_name, without_ending};
+pub use format::{
+    FORMATS, Format, Needs, by_ending, by_name, endings as format_endings, names as format_names,
+    without_ending,
+};
 pub use formats::{
     capture, classic, clocks, folded, json, perf_script, pprof, speedscope, svg, waits,
 };

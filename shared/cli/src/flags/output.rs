@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use collect::Sources;
 use export::folded::Folded;
-use export::{FORMATS, Format, Needs, Options, by_name};
+use export::{Format, Needs, Options, by_name};
 
 use crate::destinations::{Planned, format_of_file, pair};
 
@@ -106,15 +106,20 @@ impl FrameFlags {
 /// In which formats, and where they go.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FormatFlags {
-    /// In these formats: folded, classic, svg, pprof, speedscope, perf-script,
-    /// json, scope (all that was measured, for later). Several need -o: a name
-    /// that each format's ending is added to, or one for each
+    /// The formats that are named.
     #[arg(long = "format", value_name = "NAMES", value_delimiter = ',', value_parser = format)]
+    #[arg(help = format!(
+        "Write in these formats: {}. Several need -o: a name that each format's ending is \
+         added to, or one for each", export::format_names()
+    ))]
     pub formats: Vec<Chosen>,
 
-    /// Write to FILE, which appears only once it is whole; without --format its
-    /// ending says in which: .svg, .pb.gz, .speedscope.json, .perf, .json, .scope
+    /// The files to write.
     #[arg(short = 'o', value_name = "FILE")]
+    #[arg(help = format!(
+        "Write to FILE, which appears only once it is whole; without --format its ending says \
+         in which format: {}", export::format_endings()
+    ))]
     pub files: Vec<PathBuf>,
 
     /// The same as --format if that is a format, else as -o
@@ -134,10 +139,9 @@ impl fmt::Debug for Chosen {
 
 /// A format's name.
 fn format(name: &str) -> Result<Chosen, String> {
-    by_name(name).map(Chosen).ok_or_else(|| {
-        let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
-        format!("the formats are {}", names.join(", "))
-    })
+    by_name(name)
+        .map(Chosen)
+        .ok_or_else(|| format!("the formats are {}", export::format_names()))
 }
 
 impl FormatFlags {
@@ -261,7 +265,7 @@ mod tests {
             "{error}"
         );
         assert!(
-            error.contains("the formats are folded, classic, svg, pprof"),
+            error.contains("the formats are folded, svg, pprof"),
             "{error}"
         );
     }

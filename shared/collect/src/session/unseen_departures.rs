@@ -45,11 +45,8 @@ fn depart(thread: &mut Thread, time: u64) {
         0 => STACK_NONE,
         _ => STACK_MISSED,
     };
-    thread.clock = time << 2 | BLOCKED;
+    thread.set_clock(time, ThreadState::Blocked);
 }
-
-/// THREAD_BLOCKED of `include/clock/thread_record.h`.
-const BLOCKED: u64 = 2;
 
 /// How long a thread has run in all its life, nanoseconds, if it sleeps.
 fn ran_by_sleeper(pid: u32, tid: u32) -> Option<u64> {

@@ -19,6 +19,10 @@ impl Format for Capture {
         &[".scope"]
     }
 
+    fn readers(&self) -> &'static str {
+        "`systemscope` itself, later and elsewhere: all that was measured"
+    }
+
     fn needs(&self) -> Needs {
         Needs::ALL
     }

@@ -51,6 +51,10 @@ impl Format for Classic {
         &[]
     }
 
+    fn readers(&self) -> &'static str {
+        "what reads bcc's form of several lines per stack"
+    }
+
     fn needs(&self) -> Needs {
         Needs {
             processes: true,

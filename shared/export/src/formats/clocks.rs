@@ -25,6 +25,10 @@ impl Format for Clocks {
         &[".tsv"]
     }
 
+    fn readers(&self) -> &'static str {
+        "awk, spreadsheets: a row for each thread"
+    }
+
     fn needs(&self) -> Needs {
         Needs {
             accounts: true,

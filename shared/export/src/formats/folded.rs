@@ -23,6 +23,10 @@ impl Format for Folded {
         &[".folded"]
     }
 
+    fn readers(&self) -> &'static str {
+        "flamegraph.pl, inferno, grep"
+    }
+
     fn needs(&self) -> Needs {
         Needs::NAMES
     }

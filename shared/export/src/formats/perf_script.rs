@@ -34,6 +34,10 @@ impl Format for PerfScript {
         &[".perf"]
     }
 
+    fn readers(&self) -> &'static str {
+        "what folds the output of `perf script`; periods are nanoseconds"
+    }
+
     fn needs(&self) -> Needs {
         Needs {
             addresses: true,

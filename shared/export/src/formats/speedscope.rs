@@ -29,6 +29,10 @@ impl Format for Speedscope {
         &[".speedscope.json"]
     }
 
+    fn readers(&self) -> &'static str {
+        "[speedscope](https://www.speedscope.app): all threads, and each thread and state"
+    }
+
     fn needs(&self) -> Needs {
         Needs {
             threads: true,

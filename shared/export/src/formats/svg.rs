@@ -57,6 +57,10 @@ impl Format for Svg {
         &[".svg"]
     }
 
+    fn readers(&self) -> &'static str {
+        "a browser: a flame graph to search and zoom"
+    }
+
     fn needs(&self) -> Needs {
         Needs::NAMES
     }

@@ -21,6 +21,10 @@ impl Format for Waits {
         &[".waits"]
     }
 
+    fn readers(&self) -> &'static str {
+        "people: what was waited for longest, and who released it"
+    }
+
     fn needs(&self) -> Needs {
         Needs {
             reasons: true,

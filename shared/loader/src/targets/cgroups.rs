@@ -7,15 +7,15 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::Mode;
 
+use bpf::types::MOST_CGROUP_LEVELS;
+
 use crate::error::Context;
 use crate::{Error, Result};
 
 /// `CGROUP2_SUPER_MAGIC` of include/uapi/linux/magic.h.
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
-/// Cgroups of users that are looked at, at most, and how deep cgroups may lie in each other:
-/// `CGROUP_LEVELS` times `CGROUP_CLIMBS` of `include/targets/cgroups.h`.
+/// Cgroups of users that are looked at, at most.
 const MOST_OF_USERS: usize = 1 << 16;
-const MOST_LEVELS: usize = 1024;
 /// What is read of a file at most, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
 
@@ -224,7 +224,7 @@ impl CgroupMount {
                 true => (name, level + 1),
                 false => (format!("{path}/{name}"), level + 1),
             });
-            if level >= MOST_LEVELS {
+            if level >= MOST_CGROUP_LEVELS {
                 is_whole &= inside.next().is_none();
             } else if below_delegated || is_delegated(&metadata) {
                 let room = (most_of_users + 1).saturating_sub(waiting_delegated.len());

@@ -33,6 +33,10 @@ impl Format for Json {
         &[".json"]
     }
 
+    fn readers(&self) -> &'static str {
+        "programs: [a schema](docs/profile.schema.json) says what is in it"
+    }
+
     fn needs(&self) -> Needs {
         Needs::ALL
     }

@@ -33,6 +33,10 @@ impl Format for Pprof {
         &[".pb.gz", ".pprof"]
     }
 
+    fn readers(&self) -> &'static str {
+        "`go tool pprof`, Parca, Pyroscope; threads and states are labels"
+    }
+
     fn needs(&self) -> Needs {
         Needs {
             addresses: true,

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Constants of headers that user space needs and no type has. bpf/constants.rs makes Rust of
+ * their values, so that each is stated once. Nothing runs this.
+ */
+#include "../src/offwaketime.bpf.c"
+
+/* In halves: compilers before clang 15 describe no enum of more than 32 bits. */
+#define SHARE(name)                                                            \
+	SHARED_LOW_##name = (u32)(name), SHARED_HIGH_##name = (u64)(name) >> 32
+
+enum shared_constant {
+	SHARE(STACK_OF_PREEXISTING),
+	SHARE(NO_OBJECT),
+	SHARE(PYTHON_ANCHOR),
+	SHARE(SQUARE_SHIFT),
+	SHARE(LONGEST_SQUARED),
+	SHARE(CGROUP_LEVELS),
+	SHARE(CGROUP_CLIMBS),
+	SHARE(CLOCK_STATE_BITS),
+	SHARE(TASK_STOPPED),
+	SHARE(TASK_WAKING),
+	SHARE(TASK_FROZEN),
+};
+
+enum shared_constant shared_constant;
