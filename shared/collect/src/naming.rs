@@ -124,7 +124,7 @@ impl Collected {
                 let ended_by = ended_by.filter(|_| is_told);
                 Some(Why { ended_by, ..why })
             });
-            let delay = reasons::of_delay(&mut draft.profile, key.end);
+            let delay = reasons::of_delay(key.end);
             let sample = Sample {
                 comm,
                 thread: Some(thread),

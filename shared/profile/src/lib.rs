@@ -24,9 +24,9 @@ pub mod text;
 
 pub use import::Import;
 pub use model::{
-    Bursts, Clock, Ending, Frame, FrameKind, Function, Idleness, Label, Labels, LastNames, Lengths,
-    Losses, Meta, Module, ModuleKind, Process, Rate, Reason, Sample, Sampling, Stack, State,
-    Thread, ThreadId, Unit, Waker, Wakers, WalkEnds, Weight, Why, Window,
+    Bursts, Clock, Detail, Ending, Frame, FrameKind, Function, Idleness, Label, Labels, LastNames,
+    Lengths, Losses, Meta, Module, ModuleKind, Process, Rate, Reason, Sample, Sampling, Stack,
+    State, Thread, ThreadId, Unit, Waker, Wakers, WalkEnds, Weight, Why, Window,
 };
 pub use name_order::NameOrder;
 pub use tables::{Id, RowMap, StackId, StackOrder, StackTree, Stacks, Table, Translation};

@@ -3,6 +3,7 @@
 mod brief;
 mod bursts;
 mod code;
+mod detail;
 mod idleness;
 mod losses;
 mod meta;
@@ -15,6 +16,7 @@ mod walk_ends;
 
 pub use bursts::Bursts;
 pub use code::{Frame, FrameKind, Function, Module, ModuleKind};
+pub use detail::Detail;
 pub use idleness::Idleness;
 pub use losses::Losses;
 pub use meta::{Ending, Lengths, Meta, Rate, Sampling, Unit, Window};

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use bpf::types::ObjectEvent;
-use profile::{Reason, ThreadId};
+use profile::{Detail, Reason, ThreadId};
 use symbolize::{Data, Process, Symbolizer, Variable};
 
 use super::{comm, owner};
@@ -115,14 +115,14 @@ impl FutexPlaces {
         &self,
         futex: &Futex,
         lived: impl Fn(ThreadId) -> bool,
-    ) -> Option<(Reason, &'static str)> {
+    ) -> Option<(Reason, Detail)> {
         if futex.value == LOCKED_WITH_WAITERS {
             // A counter is 2 now and then.
             let is_lock = !self.no_locks.contains(&(futex.process, futex.address));
-            return is_lock.then_some((Reason::Lock, "mutex"));
+            return is_lock.then_some((Reason::Lock, Detail::Mutex));
         }
         let is_joined = futex.value != 0 && lived(futex.joined());
-        is_joined.then_some((Reason::Child, "thread"))
+        is_joined.then_some((Reason::Child, Detail::Thread))
     }
 
     /// Whether a futex is of Python's global interpreter lock: among its own variables the
@@ -181,9 +181,9 @@ mod tests {
         ];
         let lived = |thread: ThreadId| (thread.pid, thread.tid) == (PROCESS.pid, 77);
         let says = |futex: &Futex| places.says(futex, lived);
-        assert_eq!(says(&mutex), Some((Reason::Lock, "mutex")));
+        assert_eq!(says(&mutex), Some((Reason::Lock, Detail::Mutex)));
         assert_eq!(says(&counter), None);
-        assert_eq!(says(&joined), Some((Reason::Child, "thread")));
+        assert_eq!(says(&joined), Some((Reason::Child, Detail::Thread)));
         assert_eq!(says(&other), None);
         assert_eq!(
             (mutex.holder(false), places.variable(&mutex, Reason::Lock)),

@@ -5,9 +5,7 @@
 use std::collections::HashMap;
 
 use bpf::types::{SocketSide, WaitEnd};
-use profile::{Idleness, Name, Profile, Reason, RowMap, Sample, StackId, ThreadId, Why};
-
-use super::kernel_functions::{CORE_DUMP, KERNEL_THREAD, RING_WORKER, VHOST_WORKER};
+use profile::{Detail, Idleness, Name, Profile, Reason, RowMap, Sample, StackId, ThreadId, Why};
 
 /// Of what is known of the waits at a place so many in a hundred must agree.
 const AGREEING: u64 = 95;
@@ -23,7 +21,7 @@ pub(super) struct Who {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Site {
     pub(super) reason: Reason,
-    pub(super) detail: Name,
+    pub(super) detail: Detail,
     pub(super) user: StackId,
 }
 
@@ -47,7 +45,7 @@ pub(super) struct Evidence {
 
 /// What a wait tells by itself.
 pub(super) fn told(
-    (reason, detail): (Reason, &str),
+    (reason, detail): (Reason, Detail),
     side: SocketSide,
     end: WaitEnd,
 ) -> Option<Idleness> {
@@ -63,17 +61,20 @@ pub(super) fn told(
             | Reason::Throttle,
             _,
         )
-        | (Reason::Condition, "barrier")
-        | (Reason::Stopped, "by a signal" | "by a debugger" | "frozen" | CORE_DUMP) => {
+        | (Reason::Condition, Detail::Barrier)
+        | (
+            Reason::Stopped,
+            Detail::BySignal | Detail::ByDebugger | Detail::Frozen | Detail::CoreDump,
+        ) => {
             return Some(Idleness::Waiting);
         }
         // It may be a lock that nobody ever releases.
         (Reason::Unknown, _) if end == WaitEnd::WAIT_END_NONE => return None,
         _ if end == WaitEnd::WAIT_END_NONE => return Some(Idleness::Dormant),
-        (Reason::Kernel, KERNEL_THREAD | RING_WORKER | VHOST_WORKER) => {
+        (Reason::Kernel, Detail::KernelThread | Detail::RingWorker | Detail::VhostWorker) => {
             return Some(Idleness::Idle);
         }
-        (Reason::Network | Reason::LocalIpc, "send" | "connect") => {
+        (Reason::Network | Reason::LocalIpc, Detail::Send | Detail::Connect) => {
             return Some(Idleness::Waiting);
         }
         _ => {}
@@ -304,7 +305,7 @@ mod tests {
         for at in 0..PLACES {
             let why = Why {
                 reason: Reason::Sleep,
-                detail: profile.names.text(&format!("{at}")),
+                detail: Detail::Named(profile.names.text(&format!("{at}"))),
                 object: None,
                 holder: None,
                 ended_by: None,

@@ -4,17 +4,18 @@
 //! that compilers put into its caller has that beside it. What sleeps for many purposes is a
 //! primitive, and yields to any other row that is nearer to the root.
 
+use profile::Detail;
 use profile::Reason::{self, *};
 
 /// What a row says of a stack in which one of its functions is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
     /// This, whatever else there is.
-    For(Reason, &'static str),
+    For(Reason, Detail),
     /// This, if nothing else is said.
-    Primitive(Reason, &'static str),
+    Primitive(Reason, Detail),
     /// This, if it is what called the scheduler, or a completion that did.
-    IfItSleeps(Reason, &'static str),
+    IfItSleeps(Reason, Detail),
 }
 
 use Says::{For, IfItSleeps, Primitive};
@@ -26,14 +27,14 @@ const ROWS: &[Row] = &[
     // Stopped: signal.c, ptrace.c, freezer.c.
     (
         &["do_signal_stop", "do_jobctl_trap"],
-        For(Stopped, "by a signal"),
+        For(Stopped, Detail::BySignal),
     ),
     // With do_freezer_trap() in it. Of do_signal_stop() the thread's state tells.
-    (&["get_signal"], IfItSleeps(Stopped, "frozen")),
-    (&["ptrace_stop"], For(Stopped, "by a debugger")),
+    (&["get_signal"], IfItSleeps(Stopped, Detail::Frozen)),
+    (&["ptrace_stop"], For(Stopped, Detail::ByDebugger)),
     (
         &["__refrigerator", "do_freezer_trap"],
-        For(Stopped, "frozen"),
+        For(Stopped, Detail::Frozen),
     ),
     (
         &[
@@ -44,7 +45,7 @@ const ROWS: &[Row] = &[
             "__do_sys_pause",
             "__ia32_sys_pause",
         ],
-        For(Stopped, "until a signal"),
+        For(Stopped, Detail::UntilSignal),
     ),
     // Limits: page-writeback.c, blk-rq-qos.c, blk-iocost.c, blk-cgroup.c, memcontrol.c.
     (
@@ -52,7 +53,7 @@ const ROWS: &[Row] = &[
             "balance_dirty_pages",
             "balance_dirty_pages_ratelimited_flags",
         ],
-        For(Throttle, "dirty pages"),
+        For(Throttle, Detail::DirtyPages),
     ),
     (
         &[
@@ -63,15 +64,15 @@ const ROWS: &[Row] = &[
             "wbt_wait",
             "throtl_pending_timer_fn",
         ],
-        For(Throttle, "disk bandwidth"),
+        For(Throttle, Detail::DiskBandwidth),
     ),
-    (&["blk_mq_get_tag"], For(Throttle, "device queue")),
+    (&["blk_mq_get_tag"], For(Throttle, Detail::DeviceQueue)),
     (
         &[
             "mem_cgroup_handle_over_high",
             "__mem_cgroup_handle_over_high",
         ],
-        For(Throttle, "memory.high"),
+        For(Throttle, Detail::MemoryHigh),
     ),
     // Locks of the kernel's: locking/, sock.c, dcache.c.
     (
@@ -86,7 +87,7 @@ const ROWS: &[Row] = &[
             "ww_mutex_lock_interruptible",
             "mutex_lock_io",
         ],
-        For(KernelLock, "mutex"),
+        For(KernelLock, Detail::Mutex),
     ),
     (
         &[
@@ -99,7 +100,7 @@ const ROWS: &[Row] = &[
             "down_write_killable",
             "__rwsem_down_read_slowpath",
         ],
-        For(KernelLock, "rwsem"),
+        For(KernelLock, Detail::Rwsem),
     ),
     (
         &[
@@ -112,7 +113,7 @@ const ROWS: &[Row] = &[
             "___down_common",
             "__down_killable",
         ],
-        For(KernelLock, "semaphore"),
+        For(KernelLock, Detail::Semaphore),
     ),
     (
         &[
@@ -120,11 +121,11 @@ const ROWS: &[Row] = &[
             "__percpu_down_read",
             "percpu_rwsem_wait",
         ],
-        For(KernelLock, "percpu rwsem"),
+        For(KernelLock, Detail::PercpuRwsem),
     ),
     (
         &["__lock_sock", "lock_sock_nested"],
-        For(KernelLock, "socket"),
+        For(KernelLock, Detail::Socket),
     ),
     (
         &[
@@ -132,9 +133,12 @@ const ROWS: &[Row] = &[
             "rt_mutex_slowlock_block",
             "__rt_mutex_slowlock",
         ],
-        Primitive(KernelLock, "rt_mutex"),
+        Primitive(KernelLock, Detail::RtMutex),
     ),
-    (&["d_alloc_parallel"], For(KernelLock, "directory entry")),
+    (
+        &["d_alloc_parallel"],
+        For(KernelLock, Detail::DirectoryEntry),
+    ),
     // futex.c; which kind of wait user frames tell.
     (
         &[
@@ -142,7 +146,7 @@ const ROWS: &[Row] = &[
             "rt_mutex_wait_proxy_lock",
             "futex_wait_requeue_pi",
         ],
-        For(Lock, "priority-inheritance mutex"),
+        For(Lock, Detail::PriorityInheritanceMutex),
     ),
     // locks.c.
     (
@@ -153,50 +157,53 @@ const ROWS: &[Row] = &[
             "fcntl_setlk",
             "do_lock_file_wait",
         ],
-        For(Lock, "file"),
+        For(Lock, Detail::File),
     ),
     // hrtimer.c, timerfd.c.
     (
         &["do_nanosleep", "hrtimer_nanosleep", "alarm_timer_nsleep"],
-        For(Sleep, "for a time"),
+        For(Sleep, Detail::ForTime),
     ),
     // What goes on with a sleep after a signal ends in a jump to do_nanosleep(), which counts as
     // the scheduler's: of restart_syscall() the entry code is left.
     (
         &["hrtimer_nanosleep_restart", "x64_sys_call", "do_syscall_64"],
-        IfItSleeps(Sleep, "for a time"),
+        IfItSleeps(Sleep, Detail::ForTime),
     ),
     (
         &["timerfd_read", "timerfd_read_iter"],
-        For(Sleep, "timerfd"),
+        For(Sleep, Detail::Timerfd),
     ),
     // select.c, eventpoll.c, io_uring.c, aio.c.
     (
         &["do_poll", "do_sys_poll", "do_compat_poll"],
-        For(Events, "poll"),
+        For(Events, Detail::Poll),
     ),
     (
         &["do_select", "core_sys_select", "compat_core_sys_select"],
-        For(Events, "select"),
+        For(Events, Detail::Select),
     ),
     (
         &["ep_poll", "do_epoll_wait", "do_epoll_pwait"],
-        For(Events, "epoll"),
+        For(Events, Detail::Epoll),
     ),
     (
         &["io_cqring_wait", "io_cqring_schedule"],
-        For(Events, "io_uring"),
+        For(Events, Detail::IoUring),
     ),
     // With io_cqring_wait() in it, until 6.1. What it submits may sleep, too.
     (
         &["__do_sys_io_uring_enter", "__se_sys_io_uring_enter"],
-        IfItSleeps(Events, "io_uring"),
+        IfItSleeps(Events, Detail::IoUring),
     ),
-    (&["read_events", "do_io_getevents"], For(Events, "aio")),
+    (
+        &["read_events", "do_io_getevents"],
+        For(Events, Detail::Aio),
+    ),
     // net/: what a local socket or netlink is nearer to the root.
     (
         &["sk_wait_data", "__skb_wait_for_more_packets"],
-        Primitive(Network, "receive"),
+        Primitive(Network, Detail::Receive),
     ),
     (
         &[
@@ -204,11 +211,11 @@ const ROWS: &[Row] = &[
             "sock_alloc_send_pskb",
             "sock_wait_for_wmem",
         ],
-        Primitive(Network, "send"),
+        Primitive(Network, Detail::Send),
     ),
     (
         &["inet_csk_accept", "inet_csk_wait_for_connect"],
-        For(Network, "accept"),
+        For(Network, Detail::Accept),
     ),
     (
         &[
@@ -216,16 +223,16 @@ const ROWS: &[Row] = &[
             "inet_wait_for_connect",
             "sk_stream_wait_connect",
         ],
-        For(Network, "connect"),
+        For(Network, Detail::Connect),
     ),
     (
         &["sk_stream_wait_close", "tcp_close"],
-        For(Network, "close"),
+        For(Network, Detail::Close),
     ),
-    (&["unix_accept"], For(LocalIpc, "accept")),
+    (&["unix_accept"], For(LocalIpc, Detail::Accept)),
     (
         &["unix_stream_connect", "unix_wait_for_peer"],
-        For(LocalIpc, "connect"),
+        For(LocalIpc, Detail::Connect),
     ),
     (
         &[
@@ -235,15 +242,15 @@ const ROWS: &[Row] = &[
             "__unix_dgram_recvmsg",
             "unix_dgram_recvmsg",
         ],
-        For(LocalIpc, "receive"),
+        For(LocalIpc, Detail::Receive),
     ),
     (
         &["unix_stream_sendmsg", "unix_dgram_sendmsg"],
-        For(LocalIpc, "send"),
+        For(LocalIpc, Detail::Send),
     ),
     (
         &["netlink_recvmsg", "netlink_attachskb"],
-        For(LocalIpc, "netlink"),
+        For(LocalIpc, Detail::Netlink),
     ),
     // pipe.c, eventfd.c, signalfd.c, notify/, tty/, ipc/.
     (
@@ -253,7 +260,7 @@ const ROWS: &[Row] = &[
             "fifo_pipe_read",
             "pipe_wait_readable",
         ],
-        For(LocalIpc, "pipe, read"),
+        For(LocalIpc, Detail::PipeRead),
     ),
     (
         &[
@@ -262,11 +269,11 @@ const ROWS: &[Row] = &[
             "fifo_pipe_write",
             "pipe_wait_writable",
         ],
-        For(LocalIpc, "pipe, write"),
+        For(LocalIpc, Detail::PipeWrite),
     ),
     (
         &["wait_for_partner", "fifo_open"],
-        For(LocalIpc, "pipe, open"),
+        For(LocalIpc, Detail::PipeOpen),
     ),
     (
         &[
@@ -275,24 +282,27 @@ const ROWS: &[Row] = &[
             "opipe_prep",
             "ipipe_prep",
         ],
-        For(LocalIpc, "pipe, splice"),
+        For(LocalIpc, Detail::PipeSplice),
     ),
-    (&["eventfd_read", "eventfd_write"], For(LocalIpc, "eventfd")),
+    (
+        &["eventfd_read", "eventfd_write"],
+        For(LocalIpc, Detail::Eventfd),
+    ),
     (
         &[
             "userfaultfd_ctx_read",
             "userfaultfd_read",
             "userfaultfd_read_iter",
         ],
-        For(LocalIpc, "userfaultfd"),
+        For(LocalIpc, Detail::Userfaultfd),
     ),
     (
         &["signalfd_read", "signalfd_read_iter", "signalfd_dequeue"],
-        For(LocalIpc, "signalfd"),
+        For(LocalIpc, Detail::Signalfd),
     ),
     (
         &["inotify_read", "fanotify_read"],
-        For(LocalIpc, "file notification"),
+        For(LocalIpc, Detail::FileNotification),
     ),
     (
         &[
@@ -301,7 +311,7 @@ const ROWS: &[Row] = &[
             "tty_wait_until_sent",
             "n_tty_wait_for_input",
         ],
-        For(LocalIpc, "terminal"),
+        For(LocalIpc, Detail::Terminal),
     ),
     (
         &[
@@ -311,41 +321,44 @@ const ROWS: &[Row] = &[
             "do_mq_timedreceive",
             "do_mq_timedsend",
         ],
-        For(LocalIpc, "message queue"),
+        For(LocalIpc, Detail::MessageQueue),
     ),
     (
         &["do_semtimedop", "__do_semtimedop"],
-        For(LocalIpc, "System V semaphore"),
+        For(LocalIpc, Detail::SystemVSemaphore),
     ),
     // exit.c, fork.c, umh.c.
     (
         &["do_wait", "kernel_wait4", "kernel_waitid"],
-        For(Child, "process"),
+        For(Child, Detail::Process),
     ),
     (
         &["wait_for_vfork_done", "kernel_clone", "_do_fork"],
-        IfItSleeps(Child, "vfork"),
+        IfItSleeps(Child, Detail::Vfork),
     ),
-    (&["call_usermodehelper_exec"], For(Child, "kernel's helper")),
+    (
+        &["call_usermodehelper_exec"],
+        For(Child, Detail::KernelHelper),
+    ),
     (
         &["de_thread", "coredump_wait"],
-        For(Child, "other threads of the process"),
+        For(Child, Detail::OtherThreads),
     ),
     // With coredump_wait() in it.
     (
         &["do_coredump", "vfs_coredump"],
-        IfItSleeps(Child, "other threads of the process"),
+        IfItSleeps(Child, Detail::OtherThreads),
     ),
     // With coredump_task_exit() in it; before 5.16 in exit_mm().
     (
         &["coredump_task_exit", "do_exit", "exit_mm"],
-        IfItSleeps(Stopped, CORE_DUMP),
+        IfItSleeps(Stopped, Detail::CoreDump),
     ),
     // userfaultfd.c, migrate.c.
-    (&["handle_userfault"], For(PageFault, "userfaultfd")),
+    (&["handle_userfault"], For(PageFault, Detail::Userfaultfd)),
     (
         &["migration_entry_wait", "migration_entry_wait_on_locked"],
-        For(PageFault, "migration"),
+        For(PageFault, Detail::Migration),
     ),
     // Journals: jbd2/, xfs/, btrfs/.
     (
@@ -364,7 +377,7 @@ const ROWS: &[Row] = &[
             "btrfs_wait_ordered_range",
             "btrfs_wait_for_commit",
         ],
-        For(DiskWrite, "journal"),
+        For(DiskWrite, Detail::Journal),
     ),
     // filemap.c, fs-writeback.c, sync.c, blk-flush.c.
     (
@@ -386,7 +399,7 @@ const ROWS: &[Row] = &[
             "ksys_sync_file_range",
             "sync_file_range",
         ],
-        For(DiskWrite, "sync"),
+        For(DiskWrite, Detail::Sync),
     ),
     (
         &[
@@ -402,7 +415,7 @@ const ROWS: &[Row] = &[
             "do_read_cache_folio",
             "ext4_read_bh_lock",
         ],
-        For(DiskRead, "page cache"),
+        For(DiskRead, Detail::PageCache),
     ),
     (
         &[
@@ -419,7 +432,7 @@ const ROWS: &[Row] = &[
             "bit_wait_io",
             "xfs_buf_iowait",
         ],
-        Primitive(DiskRead, "page cache"),
+        Primitive(DiskRead, Detail::PageCache),
     ),
     (
         &[
@@ -431,7 +444,7 @@ const ROWS: &[Row] = &[
             "submit_bio_wait",
             "blk_execute_rq",
         ],
-        Primitive(DiskRead, DIRECT),
+        Primitive(DiskRead, Detail::Direct),
     ),
     (
         &[
@@ -444,12 +457,12 @@ const ROWS: &[Row] = &[
             "io_write",
             "aio_write",
         ],
-        Primitive(DiskWrite, WRITES),
+        Primitive(DiskWrite, Detail::Writes),
     ),
     // Network and user file systems: fuse/, nfs/, sunrpc/, smb/, 9p/.
     (
         &["request_wait_answer", "fuse_wait_on_page_writeback"],
-        For(Device, "FUSE server"),
+        For(Device, Detail::FuseServer),
     ),
     (
         &[
@@ -459,7 +472,7 @@ const ROWS: &[Row] = &[
             "wait_for_response",
             "p9_client_rpc",
         ],
-        For(Network, "file system"),
+        For(Network, Detail::FileSystem),
     ),
     // Devices: dma-buf/, kvm/, ioctl.
     (
@@ -469,12 +482,15 @@ const ROWS: &[Row] = &[
             "dma_resv_wait_timeout",
             "drm_syncobj_array_wait_timeout",
         ],
-        For(Device, "GPU"),
+        For(Device, Detail::Gpu),
     ),
-    (&["kvm_vcpu_block", "kvm_vcpu_halt"], For(Device, "guest")),
+    (
+        &["kvm_vcpu_block", "kvm_vcpu_halt"],
+        For(Device, Detail::Guest),
+    ),
     (
         &["__x64_sys_ioctl", "__se_sys_ioctl"],
-        Primitive(Device, "ioctl"),
+        Primitive(Device, Detail::Ioctl),
     ),
     // Services of the kernel's own.
     (
@@ -484,7 +500,7 @@ const ROWS: &[Row] = &[
             "synchronize_rcu_normal",
             "synchronize_rcu_expedited",
         ],
-        For(Kernel, "RCU grace period"),
+        For(Kernel, Detail::RcuGracePeriod),
     ),
     (
         &[
@@ -493,11 +509,11 @@ const ROWS: &[Row] = &[
             "flush_work",
             "flush_workqueue",
         ],
-        For(Kernel, "work queue"),
+        For(Kernel, Detail::WorkQueue),
     ),
     (
         &["perf_event_release_kernel", "perf_install_in_context"],
-        Primitive(Kernel, "perf event"),
+        Primitive(Kernel, Detail::PerfEvent),
     ),
     (
         &[
@@ -505,7 +521,7 @@ const ROWS: &[Row] = &[
             "kthread_create_on_node",
             "__kthread_create_on_node",
         ],
-        For(Kernel, KERNEL_THREAD),
+        For(Kernel, Detail::KernelThread),
     ),
     (
         &[
@@ -517,37 +533,26 @@ const ROWS: &[Row] = &[
             "wait_for_completion_state",
             "wait_for_completion_timeout",
         ],
-        Primitive(Kernel, "completion"),
+        Primitive(Kernel, Detail::Completion),
     ),
     (
         &["msleep", "usleep_range", "usleep_range_state", "ssleep"],
-        Primitive(Kernel, "pause"),
+        Primitive(Kernel, Detail::Pause),
     ),
     // io-wq.c, sqpoll.c, vhost_task.c: workers of the kernel's in processes.
     (
         &["io_wq_worker", "io_wqe_worker", "io_sq_thread"],
-        IfItSleeps(Kernel, RING_WORKER),
+        IfItSleeps(Kernel, Detail::RingWorker),
     ),
     (
         &["vhost_task_fn", "vhost_worker"],
-        IfItSleeps(Kernel, VHOST_WORKER),
+        IfItSleeps(Kernel, Detail::VhostWorker),
     ),
-    (&["kthread", "kthreadd"], Primitive(Kernel, KERNEL_THREAD)),
+    (
+        &["kthread", "kthreadd"],
+        Primitive(Kernel, Detail::KernelThread),
+    ),
 ];
-
-/// A thread of a process that crashes, until its memory has been written.
-pub(super) const CORE_DUMP: &str = "until the core dump is written";
-/// A thread of the kernel's own, between two works.
-pub(super) const KERNEL_THREAD: &str = "kernel thread";
-/// A worker of io_uring's, between two works.
-pub(super) const RING_WORKER: &str = "io_uring worker";
-/// A worker of a virtual machine's network or disks, between two works.
-pub(super) const VHOST_WORKER: &str = "vhost worker";
-
-/// Direct I/O, of which what called for it tells the direction.
-pub(super) const DIRECT: &str = "direct";
-/// What makes direct I/O writing, and is nothing by itself.
-pub(super) const WRITES: &str = "writes";
 
 /// Frames in which memory is freed for another's sake: vmscan.c, compaction.c.
 pub(super) const RECLAIM: &[&str] = &[

@@ -8,23 +8,23 @@ mod user_functions;
 use std::collections::{BTreeMap, HashMap};
 
 use bpf::types::{SocketSide, WaitEnd};
-use profile::{Idleness, Name, Profile, Reason, Stack, StackId, Text, ThreadId, Why};
+use profile::{Detail, Idleness, Name, Profile, Reason, Stack, StackId, Text, ThreadId, Why};
 use symbolize::Frame;
 
 use crate::objects::{Futex, Object, Objects, PYTHON_RUNTIME};
 use crate::stacks::Captured;
 
 use idleness::{Evidence, Site, Who};
-use kernel_functions::{DIRECT, FAULT, FUTEX, RECLAIM, SWAP, Says, WRITES, is_scheduler};
+use kernel_functions::{FAULT, FUTEX, RECLAIM, SWAP, Says, is_scheduler};
 
 /// What nothing is known of.
-const UNKNOWN: (Reason, &str) = (Reason::Unknown, "unknown");
+const UNKNOWN: (Reason, Detail) = (Reason::Unknown, Detail::Unknown);
 /// What there was no room to tell apart.
 const OTHER: &str = "other";
 /// The lock that Python's threads take turns by.
-const GIL: (Reason, &str) = (Reason::Lock, "GIL");
+const GIL: (Reason, Detail) = (Reason::Lock, Detail::Gil);
 /// A futex of which user functions say nothing.
-const FUTEX_OF_NO_KIND: (Reason, &str) = (Reason::Unknown, "futex");
+const FUTEX_OF_NO_KIND: (Reason, Detail) = (Reason::Unknown, Detail::Futex);
 
 /// The reasons of the stacks of a profile.
 #[derive(Default)]
@@ -123,7 +123,6 @@ impl Reasons {
             Object::Futex(futex) => told_futex(profile, stack, futex, place.objects, reason),
         });
         let is_gil = (reason, detail) == GIL;
-        let detail = profile.names.text(detail);
         let who = Who {
             thread: Some(place.thread),
             comm: place.comm,
@@ -172,11 +171,11 @@ impl Reasons {
 
 /// Why a thread that could run did not, where that is not for want of a CPU. `end` is what a
 /// program says of the interval.
-pub(crate) fn of_delay(profile: &mut Profile, end: WaitEnd) -> Option<Why> {
+pub(crate) fn of_delay(end: WaitEnd) -> Option<Why> {
     let (reason, detail, idleness) = limit(end)?;
     Some(Why {
         reason,
-        detail: profile.names.text(detail),
+        detail,
         object: None,
         holder: None,
         ended_by: None,
@@ -185,25 +184,25 @@ pub(crate) fn of_delay(profile: &mut Profile, end: WaitEnd) -> Option<Why> {
 }
 
 /// The limit that kept a thread off its CPU, and whether the thread had work.
-pub(crate) fn limit(end: WaitEnd) -> Option<(Reason, &'static str, Idleness)> {
+pub(crate) fn limit(end: WaitEnd) -> Option<(Reason, Detail, Idleness)> {
     let waiting = |detail| Some((Reason::Throttle, detail, Idleness::Waiting));
     match end {
-        WaitEnd::WAIT_END_QUOTA => waiting(Reason::CPU_QUOTA),
-        WaitEnd::WAIT_END_DEADLINE_BUDGET => waiting(Reason::DEADLINE_BUDGET),
-        WaitEnd::WAIT_END_REAL_TIME => waiting(Reason::REAL_TIME),
+        WaitEnd::WAIT_END_QUOTA => waiting(Detail::CpuQuota),
+        WaitEnd::WAIT_END_DEADLINE_BUDGET => waiting(Detail::DeadlineBudget),
+        WaitEnd::WAIT_END_REAL_TIME => waiting(Detail::RealTimeLimit),
         // It has done what it had to, and says so: sched_yield(2).
         WaitEnd::WAIT_END_DEADLINE_PERIOD => {
-            Some((Reason::Sleep, "until its next period", Idleness::Idle))
+            Some((Reason::Sleep, Detail::UntilNextPeriod, Idleness::Idle))
         }
         _ => None,
     }
 }
 
 /// The reason that the state of a blocked thread tells, wherever it was.
-fn of_state(end: WaitEnd) -> Option<(Reason, &'static str)> {
+fn of_state(end: WaitEnd) -> Option<(Reason, Detail)> {
     match end {
-        WaitEnd::WAIT_END_STOPPED => Some((Reason::Stopped, "by a signal")),
-        WaitEnd::WAIT_END_FROZEN => Some((Reason::Stopped, "frozen")),
+        WaitEnd::WAIT_END_STOPPED => Some((Reason::Stopped, Detail::BySignal)),
+        WaitEnd::WAIT_END_FROZEN => Some((Reason::Stopped, Detail::Frozen)),
         _ => None,
     }
 }
@@ -223,8 +222,11 @@ fn is_of_call(reason: Reason) -> bool {
 }
 
 /// Whether what a wait was in particular is said by the functions of pipes alone.
-fn is_of_pipe(detail: &str) -> bool {
-    detail.starts_with("pipe, ")
+fn is_of_pipe(detail: Detail) -> bool {
+    matches!(
+        detail,
+        Detail::PipeOpen | Detail::PipeRead | Detail::PipeSplice | Detail::PipeWrite
+    )
 }
 
 /// What a futex is called: the variable that it is in, or who waits there.
@@ -258,8 +260,8 @@ fn names(profile: &Profile, part: StackId) -> impl Iterator<Item = &str> {
 fn reason<'a>(
     seen: Option<Seen>,
     user: impl Iterator<Item = &'a str>,
-    by_arguments: impl FnOnce() -> Option<(Reason, &'static str)>,
-) -> (Reason, &'static str) {
+    by_arguments: impl FnOnce() -> Option<(Reason, Detail)>,
+) -> (Reason, Detail) {
     match seen {
         Some(Seen::Reason(reason, detail)) => (reason, detail),
         Some(Seen::Futex) => user_functions::says(user)
@@ -272,7 +274,7 @@ fn reason<'a>(
 /// What the kernel's functions tell.
 #[derive(Clone, Copy)]
 enum Seen {
-    Reason(Reason, &'static str),
+    Reason(Reason, Detail),
     /// Which user space knows the purpose of.
     Futex,
 }
@@ -294,7 +296,7 @@ fn of_kernel<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Seen> {
             Some(Says::IfItSleeps(reason, detail)) if sleeps => {
                 said = said.or(Some((reason, detail)));
             }
-            Some(Says::Primitive(_, WRITES)) => writes = true,
+            Some(Says::Primitive(_, Detail::Writes)) => writes = true,
             Some(Says::Primitive(reason, detail)) => {
                 primitive = primitive.or(Some((reason, detail)));
             }
@@ -307,7 +309,7 @@ fn of_kernel<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Seen> {
         is_futex |= FUTEX.contains(&function);
     }
     let seen = match said.or(primitive) {
-        Some((Reason::DiskRead, DIRECT)) if writes => (Reason::DiskWrite, DIRECT),
+        Some((Reason::DiskRead, Detail::Direct)) if writes => (Reason::DiskWrite, Detail::Direct),
         Some(seen) => seen,
         None if is_reclaim => UNKNOWN,
         None => return is_futex.then_some(Seen::Futex),
@@ -315,9 +317,9 @@ fn of_kernel<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Seen> {
     // For whose sake: a lock that is waited for on the way stays one.
     let (reason, detail) = match seen.0 {
         Reason::KernelLock => seen,
-        _ if is_reclaim => (Reason::Memory, "reclaim"),
-        Reason::DiskRead if is_fault && is_swap => (Reason::PageFault, "swap"),
-        Reason::DiskRead if is_fault => (Reason::PageFault, "file"),
+        _ if is_reclaim => (Reason::Memory, Detail::Reclaim),
+        Reason::DiskRead if is_fault && is_swap => (Reason::PageFault, Detail::Swap),
+        Reason::DiskRead if is_fault => (Reason::PageFault, Detail::File),
         _ => seen,
     };
     Some(Seen::Reason(reason, detail))

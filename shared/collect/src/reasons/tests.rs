@@ -55,7 +55,11 @@ fn told(stack: &str) -> String {
     let (kernel, user) = stack.split_once('|').unwrap_or((stack, ""));
     let seen = of_kernel(kernel.split_whitespace());
     let (reason, detail) = reason(seen, user.split_whitespace(), || None);
-    format!("{}: {detail}", reason.name())
+    format!(
+        "{}: {}",
+        reason.name(),
+        detail.known_name().unwrap_or_default()
+    )
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! The functions are those that their libraries export, as stripped ones have no others,
 //! and those of runtimes that keep their names.
 
+use profile::Detail;
 use profile::Reason::{self, *};
 
 /// How a function is recognised.
@@ -20,7 +21,7 @@ use Name::{Has, Is};
 struct Row {
     functions: &'static [Name],
     reason: Reason,
-    detail: &'static str,
+    detail: Detail,
 }
 
 /// What waits in the futex itself: the first of these from the leaf on.
@@ -43,7 +44,7 @@ const PRIMITIVES: &[Row] = &[
             Is("__lock"),
         ],
         reason: Lock,
-        detail: "mutex",
+        detail: Detail::Mutex,
     },
     Row {
         functions: &[
@@ -59,7 +60,7 @@ const PRIMITIVES: &[Row] = &[
             Is("pthread_rwlock_clockwrlock"),
         ],
         reason: Lock,
-        detail: "rwlock",
+        detail: Detail::Rwlock,
     },
     Row {
         functions: &[
@@ -75,12 +76,12 @@ const PRIMITIVES: &[Row] = &[
             Is("cnd_timedwait"),
         ],
         reason: Condition,
-        detail: "condition variable",
+        detail: Detail::ConditionVariable,
     },
     Row {
         functions: &[Is("pthread_cond_signal"), Is("pthread_cond_broadcast")],
         reason: Lock,
-        detail: "condition variable",
+        detail: Detail::ConditionVariable,
     },
     Row {
         functions: &[
@@ -93,7 +94,7 @@ const PRIMITIVES: &[Row] = &[
             Is("__new_sem_wait_slow64.constprop.0"),
         ],
         reason: Condition,
-        detail: "semaphore",
+        detail: Detail::Semaphore,
     },
     Row {
         functions: &[
@@ -102,7 +103,7 @@ const PRIMITIVES: &[Row] = &[
             Is("___pthread_barrier_wait"),
         ],
         reason: Condition,
-        detail: "barrier",
+        detail: Detail::Barrier,
     },
     Row {
         functions: &[
@@ -113,7 +114,7 @@ const PRIMITIVES: &[Row] = &[
             Is("call_once"),
         ],
         reason: Condition,
-        detail: "once",
+        detail: Detail::Once,
     },
     Row {
         functions: &[
@@ -126,7 +127,7 @@ const PRIMITIVES: &[Row] = &[
             Is("__pthread_timedjoin_ex"),
         ],
         reason: Child,
-        detail: "thread",
+        detail: Detail::Thread,
     },
     // Rust: std::sys::sync, parking_lot.
     Row {
@@ -137,7 +138,7 @@ const PRIMITIVES: &[Row] = &[
             Has("RawReentrantMutex"),
         ],
         reason: Lock,
-        detail: "mutex",
+        detail: Detail::Mutex,
     },
     Row {
         functions: &[
@@ -146,7 +147,7 @@ const PRIMITIVES: &[Row] = &[
             Has("RawRwLock::wait_for_readers"),
         ],
         reason: Lock,
-        detail: "rwlock",
+        detail: Detail::Rwlock,
     },
     Row {
         functions: &[
@@ -155,7 +156,7 @@ const PRIMITIVES: &[Row] = &[
             Has("Condvar::wait_until_internal"),
         ],
         reason: Condition,
-        detail: "condition variable",
+        detail: Detail::ConditionVariable,
     },
     Row {
         functions: &[
@@ -163,7 +164,7 @@ const PRIMITIVES: &[Row] = &[
             Has("parking_lot::once::Once::"),
         ],
         reason: Condition,
-        detail: "once",
+        detail: Detail::Once,
     },
     Row {
         functions: &[
@@ -173,12 +174,12 @@ const PRIMITIVES: &[Row] = &[
             Is("std::thread::park_timeout"),
         ],
         reason: Condition,
-        detail: "park",
+        detail: Detail::Park,
     },
     Row {
         functions: &[Has("std::sync::mpmc::"), Has("std::sync::mpsc::")],
         reason: Condition,
-        detail: "channel",
+        detail: Detail::Channel,
     },
     // Go: runtime/lock_futex.go.
     Row {
@@ -188,7 +189,7 @@ const PRIMITIVES: &[Row] = &[
             Is("runtime.lockWithRank"),
         ],
         reason: Lock,
-        detail: "runtime lock",
+        detail: Detail::RuntimeLock,
     },
     Row {
         functions: &[
@@ -198,7 +199,7 @@ const PRIMITIVES: &[Row] = &[
             Is("runtime.notetsleepg"),
         ],
         reason: Condition,
-        detail: "goroutine to run",
+        detail: Detail::GoroutineToRun,
     },
 ];
 
@@ -212,22 +213,22 @@ const PURPOSES: &[Row] = &[
             Has("ObjectSynchronizer::enter"),
         ],
         reason: Lock,
-        detail: "Java monitor",
+        detail: Detail::JavaMonitor,
     },
     Row {
         functions: &[Has("ObjectMonitor::wait")],
         reason: Condition,
-        detail: "Java monitor",
+        detail: Detail::JavaMonitor,
     },
     Row {
         functions: &[Is("Unsafe_Park"), Has("Parker::park")],
         reason: Condition,
-        detail: "park",
+        detail: Detail::Park,
     },
     Row {
         functions: &[Has("Monitor::wait")],
         reason: Condition,
-        detail: "JVM monitor",
+        detail: Detail::JvmMonitor,
     },
     // Python: Python/ceval_gil.c, Python/thread_pthread.h.
     Row {
@@ -239,7 +240,7 @@ const PURPOSES: &[Row] = &[
             Is("_PyEval_AcquireLock"),
         ],
         reason: Lock,
-        detail: "GIL",
+        detail: Detail::Gil,
     },
     // Modules/_queuemodule.c, which may be stripped, and Lib/threading.py: functions before
     // 3.11 without their class.
@@ -252,7 +253,7 @@ const PURPOSES: &[Row] = &[
             Is("threading.py:wait"),
         ],
         reason: Condition,
-        detail: "Python condition",
+        detail: Detail::PythonCondition,
     },
     Row {
         functions: &[
@@ -262,7 +263,7 @@ const PURPOSES: &[Row] = &[
             Is("threading.py:_shutdown"),
         ],
         reason: Child,
-        detail: "thread",
+        detail: Detail::Thread,
     },
 ];
 
@@ -278,7 +279,7 @@ const FOUNDATIONS: &[Row] = &[Row {
         Is("_PySemaphore_Wait"),
     ],
     reason: Lock,
-    detail: "Python lock",
+    detail: Detail::PythonLock,
 }];
 
 /// Functions that lock, or wait for a condition, for whoever calls them: what they wait in
@@ -317,7 +318,7 @@ const WRAPPERS: &[Name] = &[
 const DEEPEST: usize = 12;
 
 /// What the innermost functions wait for in a futex, leaf first.
-pub(super) fn says<'a>(functions: impl Iterator<Item = &'a str>) -> Option<(Reason, &'static str)> {
+pub(super) fn says<'a>(functions: impl Iterator<Item = &'a str>) -> Option<(Reason, Detail)> {
     let (mut primitive, mut foundation) = (None, None);
     for function in functions.take(DEEPEST) {
         if let Some(purpose) = find(PURPOSES, function) {
@@ -360,7 +361,7 @@ fn is_of_libraries(name: &str) -> bool {
         || is_one(WRAPPERS, name)
 }
 
-fn find(rows: &[Row], function: &str) -> Option<(Reason, &'static str)> {
+fn find(rows: &[Row], function: &str) -> Option<(Reason, Detail)> {
     let row = rows.iter().find(|row| is_one(row.functions, function));
     row.map(|row| (row.reason, row.detail))
 }

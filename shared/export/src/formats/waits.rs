@@ -58,7 +58,7 @@ impl Format for Waits {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use profile::{Idleness, Reason, Unit, Waker, Weight, Why, marker};
+    use profile::{Detail, Idleness, Reason, Unit, Waker, Weight, Why, marker};
 
     use super::*;
     use crate::fixture::{blocked, sample, stack, weight, written};
@@ -80,11 +80,10 @@ mod tests {
     #[test]
     fn a_lock_is_there_with_who_held_it_and_where_it_was_released() {
         let mut profile = Profile::new(Unit::Nanoseconds);
-        let [detail, object, holder] =
-            ["mutex", "ledger", "writer"].map(|text| profile.names.text(text));
+        let [object, holder] = ["ledger", "writer"].map(|text| profile.names.text(text));
         let why = Why {
             reason: Reason::Lock,
-            detail,
+            detail: Detail::Mutex,
             object: Some(object),
             holder: Some(holder),
             ended_by: None,

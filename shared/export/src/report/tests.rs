@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use profile::merge::{Excess, Sampled, Unseen};
 use profile::{
-    Clock, Idleness, Profile, Reason, Sample, State, Thread, ThreadId, Unit, Why, marker,
+    Clock, Detail, Idleness, Profile, Reason, Sample, State, Thread, ThreadId, Unit, Why, marker,
 };
 
 use super::*;
@@ -47,7 +47,7 @@ fn worker() -> (Profile, ThreadProfile) {
     let blocked_below = below(marker::BLOCKED_BELOW, State::Blocked);
     let why = Why {
         reason: Reason::Sleep,
-        detail: profile.names.text("for a time"),
+        detail: Detail::ForTime,
         object: Some(profile.names.text("timerfd")),
         holder: None,
         ended_by: None,
@@ -182,7 +182,7 @@ fn waiting_for_pythons_lock_has_a_column_where_anybody_did() {
     }
     let why = Why {
         reason: Reason::Lock,
-        detail: profile.names.text("GIL"),
+        detail: Detail::Gil,
         object: None,
         holder: None,
         ended_by: None,
@@ -201,10 +201,10 @@ fn waiting_for_pythons_lock_has_a_column_where_anybody_did() {
 }
 
 /// A wait: in which state, for which reason, whether there was work, and for how many seconds.
-type Wait<'a> = (State, Reason, &'a str, Idleness, u64);
+type Wait = (State, Reason, Detail, Idleness, u64);
 
 /// A thread that ran for a second, and waited so.
-fn waiting(profile: &mut Profile, like: &ThreadProfile, waits: &[Wait<'_>]) -> ThreadProfile {
+fn waiting(profile: &mut Profile, like: &ThreadProfile, waits: &[Wait]) -> ThreadProfile {
     let second = 1_000_000_000;
     let mut thread = like.clone();
     thread.unseen = Unseen::default();
@@ -217,7 +217,7 @@ fn waiting(profile: &mut Profile, like: &ThreadProfile, waits: &[Wait<'_>]) -> T
     for &(state, reason, detail, idleness, time) in waits {
         let why = Why {
             reason,
-            detail: profile.names.text(detail),
+            detail,
             object: None,
             holder: None,
             ended_by: None,
@@ -239,7 +239,7 @@ fn waiting(profile: &mut Profile, like: &ThreadProfile, waits: &[Wait<'_>]) -> T
 }
 
 /// The analysis of a process of one such thread.
-fn of_waiting(waits: &[Wait<'_>]) -> String {
+fn of_waiting(waits: &[Wait]) -> String {
     let (mut profile, thread) = worker();
     let threads = [waiting(&mut profile, &thread, waits)];
     written(|writer| write_process(&run(), &process(&profile, &threads), writer))
@@ -249,12 +249,12 @@ fn of_waiting(waits: &[Wait<'_>]) -> String {
 fn what_waits_for_somebody_who_is_measured_is_not_held_up_by_that() {
     let child = |detail| (State::Blocked, Reason::Child, detail, Idleness::Waiting, 8);
     let by_child = "Held up most by child: process: 8.000 s";
-    assert!(of_waiting(&[child("process")]).contains(by_child));
-    let text = of_waiting(&[child("thread")]);
+    assert!(of_waiting(&[child(Detail::Process)]).contains(by_child));
+    let text = of_waiting(&[child(Detail::Thread)]);
     assert!(text.contains("Nothing held it up"), "{text}");
     // Of several processes one may be the other's child.
     let (mut profile, thread) = worker();
-    let threads = [waiting(&mut profile, &thread, &[child("process")])];
+    let threads = [waiting(&mut profile, &thread, &[child(Detail::Process)])];
     let mut other = process(&profile, &threads);
     other.pid = 9;
     let processes = [process(&profile, &threads), other];

@@ -1,6 +1,6 @@
 //! Why a thread was blocked.
 
-use crate::{Id, Idleness, Label, Labels, Name, Profile, Sample};
+use crate::{Detail, Id, Idleness, Label, Labels, Name, Profile, Sample};
 
 /// What a blocked thread waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,7 +47,7 @@ pub struct Why {
     /// The reason.
     pub reason: Reason,
     /// Of which kind.
-    pub detail: Name,
+    pub detail: Detail,
     /// What was waited on, if that is known.
     pub object: Option<Name>,
     /// The thread that held it, if that is known.
@@ -67,14 +67,6 @@ const ENDED_BY: &str = "ended by";
 const IDLENESS: &str = "idleness";
 
 impl Reason {
-    /// Detail of [`Reason::Throttle`]: the CPU quota of a cgroup is used up.
-    pub const CPU_QUOTA: &'static str = "CPU quota";
-    /// Detail of [`Reason::Throttle`]: the thread has used up its budget under SCHED_DEADLINE.
-    pub const DEADLINE_BUDGET: &'static str = "deadline budget";
-    /// Detail of [`Reason::Throttle`]: real-time threads have used up the CPU time that
-    /// `kernel.sched_rt_runtime_us` leaves them.
-    pub const REAL_TIME: &'static str = "real-time limit";
-
     /// All there are.
     pub const ALL: [Reason; 17] = [
         Reason::Lock,
@@ -145,9 +137,13 @@ impl Profile {
         if let Some(why) = why {
             let reason = self.names.text(why.reason.name());
             let idleness = self.names.text(why.idleness.name());
+            let detail = match why.detail {
+                Detail::Named(name) => name,
+                known => self.names.text(known.known_name().unwrap_or_default()),
+            };
             let said = [
                 (REASON, Some(reason)),
-                (DETAIL, Some(why.detail)),
+                (DETAIL, Some(detail)),
                 (OBJECT, why.object),
                 (HOLDER, why.holder),
                 (ENDED_BY, why.ended_by),
@@ -177,7 +173,7 @@ impl Profile {
         let reason = Reason::ALL.into_iter().find(|known| known.name() == reason);
         Some(Why {
             reason: reason?,
-            detail: value(DETAIL)?,
+            detail: self.detail(value(DETAIL)?),
             object: value(OBJECT),
             holder: value(HOLDER),
             ended_by: value(ENDED_BY),
@@ -190,7 +186,7 @@ impl Profile {
     /// A reason in words: `lock: mutex`.
     #[must_use]
     pub fn kind_told(&self, why: Why) -> String {
-        format!("{}: {}", why.reason.name(), self.names[why.detail])
+        format!("{}: {}", why.reason.name(), self.detail_name(why.detail))
     }
 
     /// A reason in words with what was waited on: `lock: mutex, ledger_lock, held by writer`,

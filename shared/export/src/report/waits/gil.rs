@@ -1,6 +1,6 @@
 //! The column that is there where threads waited for Python's global lock.
 
-use profile::{Reason, State};
+use profile::{Detail, Reason, State};
 
 use crate::report::columns::Column;
 use crate::report::numbers::seconds;
@@ -29,9 +29,7 @@ fn waited_ns(row: &Row<'_>) -> u64 {
     let waits = stacks.filter(|(sample, _)| {
         let is_blocked = sample.state == Some(State::Blocked);
         let why = is_blocked.then(|| row.profile.why(sample)).flatten();
-        why.is_some_and(|why| {
-            why.reason == Reason::Lock && &*row.profile.names[why.detail] == "GIL"
-        })
+        why.is_some_and(|why| (why.reason, why.detail) == (Reason::Lock, Detail::Gil))
     });
     waits.map(|(_, weight)| weight.value).sum()
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use profile::{Idleness, Profile, Reason, State, Why};
+use profile::{Detail, Idleness, Profile, Reason, State, Why};
 
 use crate::report::Row;
 use crate::report::numbers::{cut, percent, seconds};
@@ -31,8 +31,8 @@ struct Cause {
 struct Work {
     running: u64,
     runnable: u64,
-    /// Those parts of it in which a limit was used up, by the reason's detail.
-    limits: BTreeMap<String, u64>,
+    /// Those parts of it in which a limit was used up.
+    limits: BTreeMap<Detail, u64>,
     held_up: HeldUp,
     /// Blocked, and nothing tells whether there was work.
     unknown: u64,
@@ -58,12 +58,12 @@ pub(in crate::report) fn write<'a>(
             };
             any_is_known = true;
             if sample.state != Some(State::Blocked) {
-                work.limit(&row.profile.names[why.detail], why.idleness, weight.value);
+                work.limit(why.detail, why.idleness, weight.value);
                 continue;
             }
             known += weight.value;
             match why.idleness {
-                Idleness::Waiting if is_measured_itself(row.profile, why, of_several) => {}
+                Idleness::Waiting if is_measured_itself(why, of_several) => {}
                 Idleness::Waiting => {
                     let causes = work.held_up.entry(why.reason).or_default();
                     add(causes, row.profile, why, weight.value);
@@ -82,28 +82,28 @@ pub(in crate::report) fn write<'a>(
 
 impl Work {
     /// Takes in runnable time in which a limit kept threads off their CPUs.
-    fn limit(&mut self, detail: &str, idleness: Idleness, time: u64) {
+    fn limit(&mut self, detail: Detail, idleness: Idleness, time: u64) {
         if idleness == Idleness::Idle {
             self.runnable = self.runnable.saturating_sub(time);
         } else {
-            *self.limits.entry(detail.to_owned()).or_default() += time;
+            *self.limits.entry(detail).or_default() += time;
         }
     }
 }
 
 /// A limit as the sentence names it.
-fn limit_in_words(detail: &str) -> &str {
+fn limit_in_words(detail: Detail) -> &'static str {
     match detail {
-        Reason::CPU_QUOTA => "the CPU quota of its cgroup",
-        Reason::DEADLINE_BUDGET => "its budget under SCHED_DEADLINE",
-        Reason::REAL_TIME => "the limit of real-time threads (kernel.sched_rt_runtime_us)",
-        other => other,
+        Detail::CpuQuota => "the CPU quota of its cgroup",
+        Detail::DeadlineBudget => "its budget under SCHED_DEADLINE",
+        Detail::RealTimeLimit => "the limit of real-time threads (kernel.sched_rt_runtime_us)",
+        other => other.known_name().unwrap_or("a limit"),
     }
 }
 
 /// Whether the wait was for somebody whose time is here, too: what held that one up did so.
-fn is_measured_itself(profile: &Profile, why: Why, of_several: bool) -> bool {
-    why.reason == Reason::Child && (of_several || &*profile.names[why.detail] == "thread")
+fn is_measured_itself(why: Why, of_several: bool) -> bool {
+    why.reason == Reason::Child && (of_several || why.detail == Detail::Thread)
 }
 
 /// Nearly all, in percent: what is so much is told of as if it were all.
@@ -115,11 +115,12 @@ fn is_nearly_all(part: u64, whole: u64) -> bool {
 
 /// Adds a wait by its object, or by its detail where that is not known.
 fn add(causes: &mut BTreeMap<String, Cause>, profile: &Profile, why: Why, time: u64) {
-    let what = &*profile.names[why.object.unwrap_or(why.detail)];
+    let detail = profile.detail_name(why.detail);
+    let what = why.object.map_or(detail, |object| &profile.names[object]);
     let cause = causes.entry(what.to_owned()).or_default();
     cause.time += time;
     if why.object.is_some() {
-        cause.details.insert(profile.names[why.detail].to_string());
+        cause.details.insert(detail.to_owned());
     }
     if let Some(holder) = why.holder {
         let holder = profile.names[holder].to_string();
@@ -207,7 +208,7 @@ fn told(work: &Work) -> String {
             let limit = work.limits.iter().max_by_key(|(_, time)| **time);
             let limit = limit.filter(|(_, time)| **time * 2 > work.runnable);
             let (cause, time) = match limit {
-                Some((detail, time)) => (limit_in_words(detail), *time),
+                Some((detail, time)) => (limit_in_words(*detail), *time),
                 None => ("waiting for a CPU", work.runnable),
             };
             format!(
@@ -242,13 +243,12 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     /// Seconds that threads waited: for which reason, its detail, the object and who held it.
-    type Waits<'a> = &'a [(Reason, &'a str, &'a str, &'a str, u64)];
+    type Waits<'a> = &'a [(Reason, Detail, &'a str, &'a str, u64)];
 
     fn told(running: u64, runnable: u64, quota: u64, unknown: u64, waits: Waits<'_>) -> String {
         let mut profile = Profile::new(Unit::Nanoseconds);
         let mut held_up = HeldUp::new();
         for &(reason, detail, object, holder, time) in waits {
-            let detail = profile.names.text(detail);
             let mut name = |name: &str| (!name.is_empty()).then(|| profile.names.text(name));
             let why = Why {
                 reason,
@@ -264,14 +264,14 @@ mod tests {
         super::told(&Work {
             running: running * SECOND,
             runnable: runnable * SECOND,
-            limits: BTreeMap::from([(Reason::CPU_QUOTA.to_owned(), quota * SECOND)]),
+            limits: BTreeMap::from([(Detail::CpuQuota, quota * SECOND)]),
             held_up,
             unknown: unknown * SECOND,
         })
     }
 
-    fn ledger(time: u64) -> [(Reason, &'static str, &'static str, &'static str, u64); 1] {
-        [(Reason::Lock, "mutex", "ledger", "k_holder", time)]
+    fn ledger(time: u64) -> [(Reason, Detail, &'static str, &'static str, u64); 1] {
+        [(Reason::Lock, Detail::Mutex, "ledger", "k_holder", time)]
     }
 
     #[test]
@@ -322,9 +322,9 @@ mod tests {
 
     #[test]
     fn what_several_things_do_is_told_as_their_reason() {
-        let table = |name, time| (Reason::DiskWrite, "sync", name, "", time);
+        let table = |name, time| (Reason::DiskWrite, Detail::Sync, name, "", time);
         let waits = [
-            (Reason::Sleep, "for a time", "", "", 4),
+            (Reason::Sleep, Detail::ForTime, "", "", 4),
             table("/db/a", 3),
             table("/db/b", 2),
         ];
