@@ -16,7 +16,7 @@ use libbpf_rs::{AsRawLibbpf, Map, RingBuffer, RingBufferBuilder, libbpf_sys};
 use loader::iterators::{copy, copy_start};
 use loader::maps::{for_each_value, take_all};
 use loader::{Context, Error, LoadedObject, Result, Targets, Variable, monotonic_ns};
-use symbolize::Process;
+use process::Process;
 
 use crate::StackChoice;
 use crate::counts::{Arrived, DoubleBuffer, Parts, Settled, Sums};

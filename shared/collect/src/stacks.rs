@@ -12,8 +12,9 @@ use bpf::types::{
     MixedStack, ProcessEvent, PythonFunction, PythonLink, STACK_MISSED, STACK_NONE, StackEvent,
 };
 use foldhash::fast::RandomState;
+use process::Process;
 use profile::{Id, StackId, StackTree, Table};
-use symbolize::{Location, Process, Sources, Symbolizer};
+use symbolize::{Location, Sources, Symbolizer};
 
 use crate::draft::Detail;
 use crate::living::Living;

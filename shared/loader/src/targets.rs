@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 use bpf::types::{ProgramName, ThreadIds};
 use libbpf_rs::{Link, MapCore, MapFlags};
+use process::Process;
 use process::{is_alive, living_thread};
-use symbolize::Process;
 
 use crate::error::Context;
 use crate::{Kernel, LoadedObject, OpenObject, Result, Variable, iterators, monotonic_ns};

@@ -6,11 +6,13 @@
 //! for it only up to a deadline. A helper that misses it is killed and left behind.
 
 mod helper;
+mod identity;
 mod memory;
 mod reads;
 mod threads;
 mod width;
 
+pub use identity::Process;
 pub use memory::ProcessMemory;
 pub use reads::{count_unanswered, read_command_line, start_helper, stop_helper};
 pub use threads::{is_alive, living_folder, living_thread};

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::Result;
 
 use crate::process::images::Image;
-use crate::{Process, Symbolizer, naming::vdso};
+use crate::{Symbolizer, naming::vdso};
+use process::Process;
 
 /// An executable mapping of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,17 +36,6 @@ pub use naming::sources::Sources;
 pub use naming::variables::{Data, Variable};
 pub use symbolizer::Symbolizer;
 
-/// One run of one program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Process {
-    /// The process ID in our own PID namespace.
-    pub pid: u32,
-    /// Tells apart what had this PID: it must grow whenever the PID is used
-    /// again and whenever the process executes another program. Of a PID only
-    /// the latest instance seen is looked up in `/proc`.
-    pub instance: u64,
-}
-
 /// Where an address is, in terms that outlive its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Location {

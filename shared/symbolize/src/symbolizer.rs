@@ -14,7 +14,8 @@ use crate::naming::perf_map::PerfMaps;
 use crate::naming::sources::Sources;
 use crate::process::images::{Image, Images};
 use crate::process::processes::{Mapping, Processes};
-use crate::{Frame, Interpreted, Location, Losses, Process, naming::tracers, process::open};
+use crate::{Frame, Interpreted, Location, Losses, naming::tracers, process::open};
+use process::Process;
 
 /// Below this no program has code (`vm.mmap_min_addr`).
 const LOWEST_ADDRESS: u64 = 4096;

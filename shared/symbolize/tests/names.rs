@@ -7,8 +7,9 @@ mod common;
 use std::process::Command;
 
 use common::{Running, Workshop, names, symbolizer};
+use process::Process;
 use profile::FrameKind;
-use symbolize::{Location, Process};
+use symbolize::Location;
 
 /// Prints addresses of an exported, a static and a libc function, and one in
 /// libc's `start_thread`, which no distribution's libc exports.

@@ -151,7 +151,7 @@ pub(super) fn add(sum: &mut Tally, tally: &Tally) {
 
 #[cfg(test)]
 mod tests {
-    use symbolize::Process;
+    use process::Process;
 
     use crate::stacks::UserStack;
 

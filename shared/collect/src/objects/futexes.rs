@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use bpf::types::ObjectEvent;
+use process::Process;
 use profile::{Detail, Reason, ThreadId};
-use symbolize::{Data, Process, Symbolizer, Variable};
+use symbolize::{Data, Symbolizer, Variable};
 
 use super::{comm, owner};
 

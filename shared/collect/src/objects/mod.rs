@@ -8,8 +8,9 @@ mod sockets;
 
 use bpf::types::{NO_OBJECT, ObjectEvent, ObjectKind, SocketSide};
 use loader::{Kernel, OpenObject, Result};
+use process::Process;
 use profile::Text;
-use symbolize::{Process, Symbolizer};
+use symbolize::Symbolizer;
 
 use crate::interner::Interner;
 use crate::living::Living;

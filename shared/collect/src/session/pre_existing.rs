@@ -8,8 +8,8 @@ use bpf::types::{PreexistingThread, STACK_TO_READ, Thread, ThreadState};
 use libbpf_rs::{Map, MapCore, MapFlags, ProgramMut};
 use loader::iterators::{self, copy};
 use loader::{Result, monotonic_ns};
+use process::Process;
 use process::ProcessMemory;
-use symbolize::Process;
 use unwind::{End, Walk, walk_frame_pointers};
 
 use crate::Collector;

@@ -8,9 +8,9 @@ use std::os::fd::OwnedFd;
 
 use bpf::types::ProcessEvent;
 use loader::boottime_offset_ns;
+use process::Process;
 use profile::Text;
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
-use symbolize::Process;
 
 /// Processes that are told of at most.
 const MOST: usize = 1 << 16;

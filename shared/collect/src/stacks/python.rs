@@ -7,9 +7,10 @@ use std::sync::Arc;
 use bpf::types::PythonFunction;
 use languages::interleave::{Mixed, interleave, interleave_each};
 use languages::python::{self, Anchoring, CodeObject, End, Frame, Pieces, Version};
+use process::Process;
 use process::ProcessMemory;
 use profile::FrameKind;
-use symbolize::{CodeSource, Interpreted, Location, Process, Symbolizer};
+use symbolize::{CodeSource, Interpreted, Location, Symbolizer};
 
 use crate::unwinding::{Python, PythonFrames, layout_of};
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use bpf::types::{STACK_DUMP_BYTES, StackDump, StackOwner, UserRegisters};
+use process::Process;
 use process::ProcessMemory;
-use symbolize::Process;
 use unwind::{Memory, Registers};
 
 use super::python_frames::PythonFrames;

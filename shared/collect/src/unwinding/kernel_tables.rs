@@ -8,7 +8,7 @@ use libbpf_rs::{Map, MapCore, MapFlags};
 use loader::iterators::copy;
 use loader::{Context, Error, LoadedObject, OpenObject, Result, Variable};
 use plain::Plain;
-use symbolize::Process;
+use process::Process;
 use unwind::{Rule, Table};
 
 use super::space::Space;

@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 use bpf::types::{PYTHON_DEPTH, StackOwner};
 use languages::python::{self, End};
 use loader::{LoadedObject, Result};
+use process::Process;
 use process::ProcessMemory;
-use symbolize::{CodeMapping, Process, Symbolizer};
+use symbolize::{CodeMapping, Symbolizer};
 use unwind::{Memory, Mode, Registers, Walk, walk};
 
 use crate::left_out::LeftOut;

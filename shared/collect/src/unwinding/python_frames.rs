@@ -3,7 +3,7 @@
 use bpf::types::{MixedStack, PYTHON_ANCHOR, PythonEnd, PythonLink};
 use languages::interleave::Link;
 use languages::python::{Chain, End, Frame, Layout, Version, layout};
-use symbolize::Process;
+use process::Process;
 
 /// Python frames that are to be put between native ones.
 pub(crate) struct PythonFrames {

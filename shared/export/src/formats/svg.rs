@@ -10,13 +10,12 @@ use inferno::flamegraph::color::{
     BackgroundColor, BasicPalette, Color, MultiPalette, Palette, PaletteMap,
 };
 use inferno::flamegraph::{self, TextTruncateDirection};
-use profile::folded::state_suffix;
-use profile::{FrameKind, Idleness, Profile, Reason, Sample, State, Unit};
+use profile::{FrameKind, Profile, Reason, Sample, State, Unit, Why};
 
 use crate::format::{Format, Needs};
 use crate::measure::Measure;
 use crate::text::frames::frame_name;
-use crate::text::lines::Lines;
+use crate::text::lines::{Leaves, Lines};
 use crate::text::options::{Options, Written};
 
 /// What stands above the graph.
@@ -155,7 +154,8 @@ fn draw(
 ) -> io::Result<()> {
     let (divisor, count_name) = measure.shown();
     let mut lines = Vec::new();
-    Lines::new(profile, samples, options).for_each(|line, value| {
+    let folded = Lines::new(profile, samples, options);
+    folded.for_each(|line, value| {
         if value >= divisor {
             lines.push(format!("{} {}", not_a_comment(line), value / divisor));
         }
@@ -167,7 +167,7 @@ fn draw(
     // What has no colour of its own gets one of the customary palette.
     let mut palette = python_palette(profile, options);
     if colours == Colours::States {
-        add_states(&mut palette, &lines);
+        add_states(&mut palette, &lines, folded.leaves());
     }
     let mut options = looks(caption, count_name);
     options.palette_map = Some(&mut palette);
@@ -221,9 +221,13 @@ const GREY: Color = Color::new(222, 214, 204);
 /// Of functions of Python's.
 const GREEN: Color = Color::new(146, 196, 125);
 
-/// A colour for each frame's text that has none: every frame of every line, and the root.
-fn add_states(palette: &mut PaletteMap, lines: &[String]) {
+/// A colour for each frame's text that has none: the leaves by what they stand for, all other
+/// frames of every line, and the root.
+fn add_states(palette: &mut PaletteMap, lines: &[String], leaves: &Leaves) {
     palette.insert("", GREY);
+    for (name, &(state, why)) in leaves {
+        palette.insert(name.trim(), shaded(colour(state, why), name));
+    }
     for line in lines {
         let path = line
             .rsplit_once(' ')
@@ -231,7 +235,7 @@ fn add_states(palette: &mut PaletteMap, lines: &[String]) {
         // inferno cuts white space off both ends of a line.
         for name in path.trim_start().split(';') {
             if palette.get(name).is_none() {
-                palette.insert(name, colour(name));
+                palette.insert(name, shaded(GREY, name));
             }
         }
     }
@@ -249,18 +253,13 @@ fn python_palette(profile: &Profile, options: &Options) -> PaletteMap {
     palette
 }
 
-fn colour(name: &str) -> Color {
-    let is = |state| name.ends_with(state_suffix(state));
-    let base = if is(State::Running) {
-        RED
-    } else if is(State::Blocked) {
-        blue_of_reason(name).unwrap_or(BLUE)
-    } else if is(State::Runnable) {
-        AMBER
-    } else {
-        GREY
-    };
-    shaded(base, name)
+fn colour(state: State, why: Option<Why>) -> Color {
+    match (state, why) {
+        (State::Running, _) => RED,
+        (State::Runnable, _) => AMBER,
+        (State::Blocked, Some(why)) => blue_of_reason(why),
+        (State::Blocked, None) => BLUE,
+    }
 }
 
 /// Neighbours differ a little, so that their borders can be seen.
@@ -275,23 +274,17 @@ fn shaded(base: Color, name: &str) -> Color {
 
 /// The shade of a frame that says why a thread was blocked: the first of all reasons, locks, are
 /// dark; who had nothing to do is pale, whatever it waited for.
-fn blue_of_reason(name: &str) -> Option<Color> {
-    let mut idle = Idleness::ALL.iter().filter(|idleness| idleness.is_idle());
-    if idle.any(|idleness| name.contains(&format!(" ({})]", idleness.name()))) {
-        return Some(PALE);
+fn blue_of_reason(why: Why) -> Color {
+    if why.idleness.is_idle() {
+        return PALE;
     }
-    let (reason, _) = name.strip_prefix('[')?.split_once(": ")?;
-    let all = Reason::ALL.iter();
-    let at = all.clone().position(|known| known.name() == reason)?;
+    let steps = Reason::ALL.len() - 1;
+    let at = Reason::ALL.iter().position(|known| *known == why.reason);
+    let at = at.unwrap_or(steps);
     let between = |dark: usize, pale: usize| {
-        let steps = all.len() - 1;
         u8::try_from(dark + (pale - dark) * at / steps).unwrap_or(u8::MAX)
     };
-    Some(Color::new(
-        between(38, 160),
-        between(78, 196),
-        between(160, 240),
-    ))
+    Color::new(between(38, 160), between(78, 196), between(160, 240))
 }
 
 /// FNV-1a: the same on every machine and in every run.

@@ -41,9 +41,13 @@ struct Tail {
     why: Option<Why>,
 }
 
+/// The text of a leaf, and what it stands for.
+pub(crate) type Leaves = HashMap<String, (State, Option<Why>)>;
+
 /// Lines, ordered, each text once.
 pub(crate) struct Lines {
     texts: Table<Box<str>>,
+    leaves: Leaves,
     callers: Stacks<Text>,
     lines: Vec<Line>,
 }
@@ -75,6 +79,11 @@ impl Lines {
             is_same
         });
         self.lines.shrink_to_fit();
+    }
+
+    /// Returns the leaves of samples that have a state, by their texts.
+    pub(crate) fn leaves(&self) -> &Leaves {
+        &self.leaves
     }
 
     /// Hands out every line and its sum.
@@ -112,6 +121,7 @@ struct Builder<'a> {
     callers: StackTree<Text>,
     threads: HashMap<(Name, Option<ThreadId>), Text>,
     tails: HashMap<Tail, Text>,
+    leaves: Leaves,
     names: FrameNames<'a>,
     /// The texts of user frames, by their places in the profile, and of user stacks.
     frames: Vec<Option<Text>>,
@@ -127,6 +137,7 @@ impl<'a> Builder<'a> {
             callers: StackTree::default(),
             threads: HashMap::new(),
             tails: HashMap::new(),
+            leaves: Leaves::new(),
             names: FrameNames::new(profile, options),
             frames: vec![None; profile.frames.len()],
             stacks: Translation::default(),
@@ -137,6 +148,7 @@ impl<'a> Builder<'a> {
     fn lines(self, lines: Vec<Line>) -> Lines {
         Lines {
             texts: self.texts,
+            leaves: self.leaves,
             callers: self.callers.into_stacks(),
             lines,
         }
@@ -219,6 +231,8 @@ impl<'a> Builder<'a> {
             }
             if let Some(leaf) = names.last_mut() {
                 leaf.to_mut().push_str(state_suffix(state));
+                let known = self.leaves.entry(leaf.to_string());
+                known.or_insert((state, tail.why));
             }
         }
         for waker in wakers(self.profile, sample) {

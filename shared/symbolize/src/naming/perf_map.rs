@@ -12,12 +12,12 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::fs::{CWD, Stat};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::Process;
 use crate::budget::Allowance;
 use crate::lines::{for_each_line, hexadecimal};
 use crate::naming::wanted::Wanted;
 use crate::process::open;
 use crate::process::proc::{Identity, Proc};
+use process::Process;
 
 const LARGEST: u64 = 256 << 20;
 const LONGEST_LINE: usize = 4 << 10;

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::io::Result;
 
+use crate::Symbolizer;
 use crate::elf::{Elf, SHT_SYMTAB};
 use crate::naming::debug_files;
 use crate::naming::symbols::{self, Symbol};
 use crate::naming::wanted::Wanted;
 use crate::process::images::Image;
-use crate::{Process, Symbolizer};
+use process::Process;
 
 /// Where data of a program may be, in terms that outlive its process: behind code of a
 /// file, as far from there as the file itself says its data are.

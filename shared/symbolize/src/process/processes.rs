@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 
-use crate::Process;
 use crate::losses::Losses;
 use crate::process::copies;
 use crate::process::images::{Image, Images};
 use crate::process::proc::Proc;
+use process::Process;
 
 /// Processes whose mappings are kept; beyond, the half that was not used for
 /// longest is forgotten.

@@ -6,8 +6,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use process::Process;
 use symbolize::Frame;
-use symbolize::{Location, Process, Symbolizer};
+use symbolize::{Location, Symbolizer};
 use tempfile::TempDir;
 
 /// A folder to build programs in.

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::Command;
 
 use profile::{
-    Clock, Frame, FrameKind, Function, Idleness, Label, Module, ModuleKind, Process, Profile, Rate,
-    Reason, Sample, Sampling, Stack, State, Text, Thread, ThreadId, Unit, Waker, Weight, Why,
-    capture,
+    Clock, Detail, Frame, FrameKind, Function, Idleness, Label, Module, ModuleKind, Process,
+    Profile, Rate, Reason, Sample, Sampling, Stack, State, Text, Thread, ThreadId, Unit, Waker,
+    Weight, Why, capture,
 };
 use systemscope_tests::printed::output::files_below;
 use systemscope_tests::programs::workload::scratch;
@@ -282,7 +282,7 @@ fn capture_with(text: &str) -> Profile {
     let (build_id, function, mangled) = (named("ab"), named("function"), named("_Z"));
     let why = Why {
         reason: Reason::Lock,
-        detail: named("mutex"),
+        detail: Detail::Named(named("mutex")),
         object: Some(named("object")),
         holder: Some(named("holder")),
         ended_by: Some(named("waker")),

@@ -27,7 +27,11 @@ while True: outer(200000)
 ";
 
 fn whole_stacks(tool: &str, pid: u32) -> Folded {
-    let on_pid = Tool::new(tool).pid(pid).args("-U --duration 1");
+    let mut on_pid = Tool::new(tool).pid(pid).args("-U --duration 2");
+    // Other tests leave it little of the CPUs.
+    if tool == "oncputime" {
+        on_pid = on_pid.args("-F 999");
+    }
     let finished = on_pid.run().succeeded();
     UserStacks::read(&finished.stderr).assert_reached(WHOLE);
     Folded::parse(&finished.stdout)

@@ -9,9 +9,13 @@ use systemscope_tests::{Folded, Line, Tool, Turn, UserStacks, Workload, Workload
 /// The least share of whole stacks, in thousandths.
 const WHOLE: u64 = 990;
 
-/// User stacks of a process in a second, nearly all of which reach a root.
+/// User stacks of a process in two seconds, nearly all of which reach a root.
 fn whole_stacks(tool: &str, pid: u32) -> Folded {
-    let on_pid = Tool::new(tool).pid(pid).args("-U --duration 1");
+    let mut on_pid = Tool::new(tool).pid(pid).args("-U --duration 2");
+    // Other tests leave it little of the CPUs.
+    if tool == "oncputime" {
+        on_pid = on_pid.args("-F 999");
+    }
     let finished = on_pid.run().succeeded();
     UserStacks::read(&finished.stderr).assert_reached(WHOLE);
     Folded::parse(&finished.stdout)
