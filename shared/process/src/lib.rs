@@ -5,12 +5,14 @@
 //! the kernel, beyond SIGKILL. A helper process does these reads therefore, and the tool waits
 //! for it only up to a deadline. A helper that misses it is killed and left behind.
 
+mod arch;
 mod helper;
 mod memory;
 mod reads;
 mod threads;
 mod width;
 
+pub use arch::{ARCHITECTURE, ELF_MACHINE};
 pub use memory::ProcessMemory;
 pub use reads::{count_unanswered, read_command_line, start_helper, stop_helper};
 pub use threads::{is_alive, living_folder, living_thread};
