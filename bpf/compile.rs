@@ -34,14 +34,21 @@ pub(crate) fn compile(bpf: &str) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let include = format!("-I{bpf}/include");
+    let includes = match include_flags(bpf) {
+        Ok(includes) => includes,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
     for program in &programs {
         let source = format!("src/{program}.bpf.c");
         let built = SkeletonBuilder::new()
             .source(&source)
             .obj(out.join(format!("{program}.bpf.o")))
             .clang_args([
-                include.as_str(),
+                includes[0].as_str(),
+                includes[1].as_str(),
                 "-Wall",
                 "-Wextra",
                 "-Werror",
@@ -64,6 +71,23 @@ pub(crate) fn compile(bpf: &str) -> ExitCode {
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
+}
+
+/// The flags for headers in `bpf/include`, and for those of the architecture that is built for,
+/// which the others include by their names alone.
+///
+/// # Errors
+/// There are none for the architecture.
+pub(crate) fn include_flags(bpf: &str) -> Result<[String; 2], String> {
+    let architecture = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    let folder = format!("{bpf}/include/arch/{architecture}");
+    if !Path::new(&folder).is_dir() {
+        return Err(format!(
+            "cannot build BPF programs for {architecture}: there is no folder {folder}; \
+             CONTRIBUTING.md says what an architecture adds"
+        ));
+    }
+    Ok([format!("-I{bpf}/include"), format!("-I{folder}")])
 }
 
 /// Writes `NAME.layout.rs`, for the module to include.

@@ -11,6 +11,8 @@ use libbpf_cargo::SkeletonBuilder;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Enum;
 
+use crate::compile::include_flags;
+
 const SOURCE: &str = "shared/constants.bpf.c";
 
 /// Compiles the source, and writes `constants.rs` with the values that its BTF has.
@@ -18,10 +20,16 @@ pub(crate) fn generate() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={SOURCE}");
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     let object = out.join("constants.bpf.o");
+    let includes = include_flags(".")?;
     SkeletonBuilder::new()
         .source(SOURCE)
         .obj(&object)
-        .clang_args(["-I./include", "-Wall", "-Wno-unused-parameter"])
+        .clang_args([
+            includes[0].as_str(),
+            includes[1].as_str(),
+            "-Wall",
+            "-Wno-unused-parameter",
+        ])
         .build()?;
     let elf = fs::read(&object)?;
     let btf = Btf::from_raw("constants", &elf)?.ok_or("it has no BTF")?;

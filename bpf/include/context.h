@@ -3,6 +3,7 @@
 #ifndef SYSTEMSCOPE_CONTEXT_H
 #define SYSTEMSCOPE_CONTEXT_H
 
+#include "preempt_count.h"
 #include "task.h"
 
 enum context {
@@ -33,17 +34,13 @@ static __always_inline bool may_be_task(enum context context)
 
 static __always_inline enum context current_context(void)
 {
-	void *address;
+	void *rq;
 	int count;
 
 	if (!preempt_count_from_runqueue)
 		return CONTEXT_UNKNOWN;
-	address = read_task(untrusted(current_task()), se.cfs_rq, rq);
-	address += preempt_count_from_runqueue;
-	if (bpf_core_type_exists(struct pcpu_hot))
-		address +=
-			bpf_core_field_offset(struct pcpu_hot, preempt_count);
-	if (bpf_probe_read_kernel(&count, sizeof(count), address))
+	rq = read_task(untrusted(current_task()), se.cfs_rq, rq);
+	if (!read_preempt_count(&count, rq, preempt_count_from_runqueue))
 		return CONTEXT_UNKNOWN;
 	if (count & HARDIRQ_AND_NMI_MASK)
 		return CONTEXT_INTERRUPT;

@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+#include "thread_struct.h"
+
 typedef signed char __s8;
 typedef unsigned char __u8;
 typedef short __s16;
@@ -359,11 +361,6 @@ struct sched_rt_entity {
 struct sched_dl_entity {
 	unsigned int dl_throttled : 1;
 	unsigned int dl_yielded : 1;
-};
-
-struct thread_struct {
-	unsigned long sp;
-	unsigned long fsbase;
 };
 
 struct task_struct {

@@ -8,7 +8,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "arch_x86_64.h"
+#include "kernel_stack.h"
+#include "registers.h"
 
 /* MAX_PID_NS_LEVEL of include/linux/pid_namespace.h */
 #define PID_NAMESPACE_DEPTH 32
@@ -228,7 +229,7 @@ static __always_inline bool has_no_user_stack(struct task_struct *task)
 	if (is_kernel_thread(task))
 		return true;
 	regs = user_regs(task);
-	return !BPF_CORE_READ(regs, ip) && !BPF_CORE_READ(regs, sp);
+	return !BPF_CORE_READ(regs, REGS_IP) && !BPF_CORE_READ(regs, REGS_SP);
 }
 
 /* One of them: a load where the helper is there, whose types are known, else a call. */

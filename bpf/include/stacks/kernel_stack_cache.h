@@ -32,6 +32,7 @@
 #define SYSTEMSCOPE_KERNEL_STACK_CACHE_H
 
 #include "events.h"
+#include "kernel_stack.h"
 #include "stacks/unwind.h"
 #include "task.h"
 
@@ -200,7 +201,7 @@ static __always_inline u64 look_up_kernel_stack(struct task_struct *task)
 
 	if (!stack)
 		return 0;
-	stack->stack_pointer = task->thread.sp;
+	stack->stack_pointer = task->SAVED_STACK_POINTER;
 	stack->registers = (u64)user_regs(task);
 	return find_saved_stacks_id();
 }
@@ -259,16 +260,6 @@ static __always_inline bool may_be_scheduler(struct saved_stack *stack,
 	return word - (schedule - SCHEDULER_CODE) < 2 * SCHEDULER_CODE;
 }
 
-/* Whether the word at @offset may be the ip of kernel code's saved registers. */
-static __always_inline bool may_be_interrupted(struct saved_stack *stack,
-					       u32 offset)
-{
-	return (stack->words[offset + CS_BEHIND_IP] & 0xffff) ==
-		       KERNEL_CODE_SEGMENT &&
-	       (stack->words[offset + SS_BEHIND_IP] & 0xffff) ==
-		       KERNEL_DATA_SEGMENT;
-}
-
 /*
  * Another word has been noted: goes on to the next return address if @word is
  * the one that is looked for. The root is not among them.
@@ -322,7 +313,7 @@ __noinline int note_return_addresses(u32 slot, u32 first)
 		if (!may_be_told(stack, word) && !may_be_scheduler(stack, word))
 			continue;
 		if (stack->noted >= CACHED_KERNEL_WORDS ||
-		    may_be_interrupted(stack, offset)) {
+		    may_be_saved_ip(stack->words, offset)) {
 			stack->is_refused = true;
 			break;
 		}

@@ -117,7 +117,7 @@ __noinline int send_mixed_stack(u32 kind, u64 hash, u64 native)
 	stack->native = native;
 	stack->pid = room->event.pid;
 	stack->instance = room->event.instance;
-	stack->stack_pointer = room->walk.registers.sp;
+	stack->stack_pointer = room->walk.registers.REGS_SP;
 	stack->layout = room->python.layout;
 	stack->depth = room->walk.depth;
 	links = (u64)stack->count * sizeof(struct python_link);

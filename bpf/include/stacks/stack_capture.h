@@ -190,9 +190,9 @@ static __always_inline void report_code_change(struct stack_event *event)
 /* Starts a walk where its registers were. */
 static __always_inline void start_walk(struct walk *walk, bool exact)
 {
-	walk->ip = walk->registers.ip;
-	walk->sp = walk->registers.sp;
-	walk->bp = walk->registers.bp;
+	walk->ip = walk->registers.REGS_IP;
+	walk->sp = walk->registers.REGS_SP;
+	walk->bp = walk->registers.REGS_FRAME_POINTER;
 	walk->at_leaf = true;
 	walk->ip_is_exact = exact;
 	walk->by_frame_pointer = false;
@@ -342,15 +342,15 @@ static __always_inline u64 capture_user_stack(void *ctx, enum scratch kind,
 	if (bpf_probe_read_kernel(regs, sizeof(*regs), current_user_regs()))
 		return STACK_MISSED;
 	/* See has_no_user_stack(). */
-	if (!regs->ip && !regs->sp)
+	if (!regs->REGS_IP && !regs->REGS_SP)
 		return STACK_NONE;
 	event->pid = pid;
 	event->payer = bpf_get_current_pid_tgid() >> 32;
 	event->instance = instance;
-	event->leaf_is_exact = !entered_by_syscall(regs->orig_ax);
+	event->leaf_is_exact = !entered_by_syscall(regs->REGS_SYSTEM_CALL);
 	event->walk_end = WALK_NOT_KNOWN;
-	if (call_graph != CALL_GRAPH_FP && is_32_bit(regs->cs)) {
-		event->frames[0] = regs->ip;
+	if (call_graph != CALL_GRAPH_FP && is_32_bit(regs->REGS_MODE)) {
+		event->frames[0] = regs->REGS_IP;
 		event->walk_end = WALK_32_BIT;
 		return publish_stack(kind, sizeof(u64));
 	}

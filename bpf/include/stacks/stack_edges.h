@@ -40,9 +40,9 @@ describe_user_stack(struct preexisting_thread *found, struct task_struct *task)
 		return;
 	regs = user_regs(task);
 	found->leaf_is_exact =
-		!entered_by_syscall(BPF_CORE_READ(regs, orig_ax)) ||
+		!entered_by_syscall(BPF_CORE_READ(regs, REGS_SYSTEM_CALL)) ||
 		regs_are_of_new_program(regs);
-	found->is_32_bit = is_32_bit(BPF_CORE_READ(regs, cs));
+	found->is_32_bit = is_32_bit(BPF_CORE_READ(regs, REGS_MODE));
 	read_registers(&found->registers, regs);
 	describe_replaced_returns(found->replaced_returns, task);
 }

@@ -8,12 +8,13 @@
 #define SYSTEMSCOPE_UNWIND_H
 
 #include "events.h"
+#include "frames.h"
 #include "languages/python.h"
-#include "stacks/stubs.h"
 #include "stacks/unwind_cache.h"
 #include "task.h"
 #include "stacks/unwind_tables.h"
 #include "stacks/uretprobes.h"
+#include "stubs.h"
 #include "stacks/user_memory.h"
 
 /* How a walk ended; the order is that of `End` in shared/unwind. */
@@ -200,6 +201,10 @@ static __always_inline enum walk_end leave_signal_frame(struct walk *walk,
 	    !read_user(&sp, sizeof(sp), registers + SIGNAL_FRAME_SP) ||
 	    !read_user(&bp, sizeof(bp), registers + SIGNAL_FRAME_BP))
 		return WALK_READ_FAILED;
+	if (HAS_LINK_REGISTER &&
+	    !read_user(&walk->registers.REGS_LINK, sizeof(u64),
+		       registers + SIGNAL_FRAME_LINK))
+		return WALK_READ_FAILED;
 	walk->ip = ip;
 	walk->sp = sp;
 	walk->bp = bp;
@@ -207,9 +212,12 @@ static __always_inline enum walk_end leave_signal_frame(struct walk *walk,
 	return WALK_GOES_ON;
 }
 
-/* From one frame to its caller's, by @rule. */
-static __always_inline enum walk_end step_by_rule(struct walk *walk,
-						  struct unwind_rule *rule)
+/*
+ * From one frame to its caller's, by @rule. @knows_link: the link register is as the
+ * frame's function has it, which is the leaf or was interrupted by a signal.
+ */
+static __always_inline enum walk_end
+step_by_rule(struct walk *walk, struct unwind_rule *rule, bool knows_link)
 {
 	struct walk_notes *notes = &walk->notes;
 	s32 offset = rule->cfa_offset;
@@ -251,11 +259,20 @@ static __always_inline enum walk_end step_by_rule(struct walk *walk,
 		if (!walk->at_leaf)
 			return WALK_NO_RULE;
 		notes->complete = false;
-		if (!walk->registers.ax)
+		if (!walk->registers.REGS_RESULT)
 			return WALK_REACHED_ROOT;
 		cfa = walk->sp + offset;
 		break;
 	default:
+		if (HAS_LINK_REGISTER && rule->cfa == CFA_LINK_REGISTER) {
+			if (!knows_link)
+				return WALK_NO_RULE;
+			notes->complete = false;
+			ip = walk->registers.REGS_LINK;
+			ip_is_known = true;
+			cfa = walk->sp + offset;
+			break;
+		}
 		number = rule->cfa % 16;
 		if (!walk->at_leaf || rule->cfa >= CFA_HANDED_OVER)
 			return WALK_NO_RULE;
@@ -365,7 +382,8 @@ __noinline int unwind_frame(u32 kind)
 	rule = find_rule(walk->mapping.first_page, walk->mapping.page_count,
 			 address - walk->mapping.bias);
 	if (rule && rule->cfa != CFA_NONE) {
-		end = step_by_rule(walk, rule);
+		end = step_by_rule(walk, rule,
+				   HAS_LINK_REGISTER && (leaf || exact));
 	} else {
 		end = step_through_stub(walk);
 		if (end == WALK_NO_RULE)

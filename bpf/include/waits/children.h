@@ -3,6 +3,7 @@
 #ifndef SYSTEMSCOPE_WAITED_CHILDREN_H
 #define SYSTEMSCOPE_WAITED_CHILDREN_H
 
+#include "system_calls.h"
 #include "waits/saved_words.h"
 
 /* include/uapi/linux/wait.h */
@@ -80,11 +81,14 @@ static __always_inline bool
 describe_child_by_type(struct object_event *event, struct task_struct *task,
 		       const struct call_registers *call)
 {
-	if (call->di == P_PIDFD)
-		return describe_child_of_pidfd(event, task, call->si);
-	if (call->di != P_ALL && call->di != P_PID)
+	if (call->first_argument == P_PIDFD)
+		return describe_child_of_pidfd(event, task,
+					       call->second_argument);
+	if (call->first_argument != P_ALL && call->first_argument != P_PID)
 		return false;
-	return describe_child(event, task, call->di == P_ALL ? -1 : call->si);
+	return describe_child(
+		event, task,
+		call->first_argument == P_ALL ? -1 : call->second_argument);
 }
 
 #endif

@@ -4,7 +4,6 @@
 #define SYSTEMSCOPE_FILES_H
 
 #include "waits/sockets.h"
-#include "waits/system_calls_x86_64.h"
 
 /* include/uapi/linux/magic.h */
 #define ANON_INODE_FS_MAGIC 0x09041934

@@ -3,10 +3,8 @@
 #ifndef SYSTEMSCOPE_FUTEX_CALLS_H
 #define SYSTEMSCOPE_FUTEX_CALLS_H
 
+#include "system_calls.h"
 #include "task.h"
-
-/* arch/x86/entry/syscalls/syscall_64.tbl */
-#define FUTEX_SYSTEM_CALL 202
 
 /* include/uapi/linux/futex.h */
 #define FUTEX_CMD_MASK 0x7f
@@ -29,7 +27,8 @@ static __always_inline bool is_priority_inheriting(u32 operation)
 static __always_inline bool waits_for_futex(struct task_struct *task)
 {
 	return !is_kernel_thread(task) &&
-	       BPF_CORE_READ(user_regs(task), orig_ax) == FUTEX_SYSTEM_CALL;
+	       BPF_CORE_READ(user_regs(task), REGS_SYSTEM_CALL) ==
+		       FUTEX_SYSTEM_CALL;
 }
 
 /*
@@ -43,11 +42,12 @@ static __always_inline bool waits_for_mutex(struct task_struct *task)
 
 	if (!waits_for_futex(task))
 		return false;
-	operation = BPF_CORE_READ(regs, si) & FUTEX_CMD_MASK;
+	operation = BPF_CORE_READ(regs, REGS_SECOND_ARGUMENT) & FUTEX_CMD_MASK;
 	if (is_priority_inheriting(operation))
 		return true;
 	return (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET) &&
-	       (u32)BPF_CORE_READ(regs, dx) == MUTEX_WITH_WAITERS;
+	       (u32)BPF_CORE_READ(regs, REGS_THIRD_ARGUMENT) ==
+		       MUTEX_WITH_WAITERS;
 }
 
 #endif

@@ -11,7 +11,6 @@
 #include "waits/futex_calls.h"
 #include "waits/object_event.h"
 #include "waits/python_lock.h"
-#include "waits/system_calls_x86_64.h"
 
 /* PID_MAX_LIMIT of include/linux/threads.h */
 #define MOST_TIDS (4 << 20)
@@ -34,13 +33,15 @@ static __always_inline u32 lock_holder(struct task_struct *task,
 	u64 lock;
 
 	if (!want_objects ||
-	    read_user_register(regs, orig_ax) != FUTEX_SYSTEM_CALL ||
+	    read_user_register(regs, REGS_SYSTEM_CALL) != FUTEX_SYSTEM_CALL ||
 	    is_kernel_thread(task))
 		return 0;
-	operation = read_user_register(regs, si) & FUTEX_CMD_MASK;
-	lock = read_user_register(regs, di);
+	operation = read_user_register(regs, REGS_SECOND_ARGUMENT) &
+		    FUTEX_CMD_MASK;
+	lock = read_user_register(regs, REGS_FIRST_ARGUMENT);
 	if (operation == FUTEX_WAIT &&
-	    (u32)read_user_register(regs, dx) == MUTEX_WITH_WAITERS)
+	    (u32)read_user_register(regs, REGS_THIRD_ARGUMENT) ==
+		    MUTEX_WITH_WAITERS)
 		return read_user(&holder, sizeof(holder), lock + MUTEX_OWNER) ?
 			       holder :
 			       0;
@@ -63,13 +64,14 @@ static __always_inline void describe_futex(struct object_event *event,
 					   const struct call_registers *call,
 					   u32 holder)
 {
-	u32 value = call->dx;
+	u32 value = call->third_argument;
 
 	event->object = OBJECT_FUTEX;
-	event->address = call->di;
-	event->operation = call->si & FUTEX_CMD_MASK;
+	event->address = call->first_argument;
+	event->operation = call->second_argument & FUTEX_CMD_MASK;
 	if (value == MUTEX_WITH_WAITERS ||
-	    (!(call->si & FUTEX_PRIVATE_FLAG) && value <= MOST_TIDS))
+	    (!(call->second_argument & FUTEX_PRIVATE_FLAG) &&
+	     value <= MOST_TIDS))
 		event->value = value;
 	if (has_callers_ids(task))
 		event->tid = holder;

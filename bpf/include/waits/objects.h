@@ -13,6 +13,7 @@
 
 #include "clock/thread_clock.h"
 #include "stacks/stack_capture.h"
+#include "system_calls.h"
 #include "waits/children.h"
 #include "waits/files.h"
 #include "waits/futexes.h"
@@ -68,11 +69,11 @@ __noinline u64 find_object(u64 address, u32 kind)
 	__builtin_memset(event, 0, sizeof(*event));
 	if (argument == ARGUMENT_FUTEX)
 		event->instance = scratch->instance;
-	fd = call->di;
+	fd = call->first_argument;
 	if (argument == ARGUMENT_FUTEX) {
 		describe_futex(event, task, call, scratch->holder);
 	} else if (argument == ARGUMENT_CHILD) {
-		if (!describe_child(event, task, call->di))
+		if (!describe_child(event, task, call->first_argument))
 			return NO_OBJECT;
 	} else if (argument == ARGUMENT_ID_TYPE) {
 		if (!describe_child_by_type(event, task, call))

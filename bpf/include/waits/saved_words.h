@@ -55,7 +55,7 @@ static __always_inline bool holds(struct task_struct *task, const void *one,
 				  const void *other)
 {
 	return find_on_stack(as_number(one), as_number(other),
-			     BPF_CORE_READ(task, thread.sp),
+			     BPF_CORE_READ(task, SAVED_STACK_POINTER),
 			     end_of_stack(task));
 }
 
@@ -112,7 +112,7 @@ static __always_inline u64 find_itself(struct task_struct *task, u64 at)
  */
 static __always_inline struct file *polled_file(struct task_struct *task)
 {
-	u64 at = BPF_CORE_READ(task, thread.sp);
+	u64 at = BPF_CORE_READ(task, SAVED_STACK_POINTER);
 
 	for (u32 i = 0; i < MOST_FOUND; i++) {
 		struct poll_wqueues *queues;
@@ -155,7 +155,7 @@ page_mapping(struct wait_page_queue *queue)
  */
 static __always_inline struct inode *faulted_inode(struct task_struct *task)
 {
-	u64 at = BPF_CORE_READ(task, thread.sp);
+	u64 at = BPF_CORE_READ(task, SAVED_STACK_POINTER);
 
 	for (u32 i = 0; i < MOST_FOUND; i++) {
 		struct wait_queue_entry *wait;

@@ -36,6 +36,7 @@
 //! }
 //! ```
 
+mod arch;
 mod control;
 mod destinations;
 mod error;

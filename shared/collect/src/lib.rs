@@ -6,6 +6,7 @@
 //! [`profile::Profile`]. A [`SpanCollector`] does the like for spans, an interval at a
 //! time.
 
+mod arch;
 mod collector;
 mod counts;
 mod draft;

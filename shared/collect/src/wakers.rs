@@ -7,6 +7,7 @@ use bpf::types::{
 };
 use profile::{Stack, ThreadId, Waker, marker};
 
+use crate::arch::is_interrupt_entry;
 use crate::draft::Draft;
 use crate::interner::Interner;
 use crate::living::Living;
@@ -310,15 +311,6 @@ fn is_timer(name: &str) -> bool {
 fn handler(names: &[&str]) -> usize {
     let is_entry = |name: &&str| is_interrupt_entry(name) || is_softirq_entry(name);
     names.iter().rposition(is_entry).unwrap_or(0)
-}
-
-/// arch/x86/include/asm/idtentry.h; what is no interrupt are exceptions.
-fn is_interrupt_entry(name: &str) -> bool {
-    name.starts_with("asm_sysvec_")
-        || matches!(
-            name,
-            "asm_common_interrupt" | "asm_spurious_interrupt" | "asm_exc_nmi"
-        )
 }
 
 /// kernel/softirq.c, before and since 6.10.

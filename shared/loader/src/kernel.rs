@@ -9,6 +9,7 @@ use bpf::types::SwitchArguments;
 use libbpf_rs::btf::types::{DataSec, FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::btf::{Btf, BtfKind, BtfType, ReferencesType};
 
+use crate::arch::PREEMPT_COUNTS;
 use crate::error::Context;
 use crate::{Error, OpenObject, Result};
 
@@ -190,7 +191,7 @@ fn preempt_count_from_runqueue(btf: &Btf<'_>) -> Option<i64> {
             })
             .map(|variable| i64::from(variable.offset))
     };
-    let count = offset("__preempt_count").or_else(|| offset("pcpu_hot"))?;
+    let count = PREEMPT_COUNTS.iter().find_map(|name| offset(name))?;
     Some(count - offset("runqueues")?)
 }
 

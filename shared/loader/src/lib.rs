@@ -5,6 +5,7 @@
 //! and what else it asks for set constants and make room, and loads it. Whoever collects
 //! what the [`LoadedObject`] reports asks it for maps, programs and variables by name.
 
+mod arch;
 mod cpus;
 mod error;
 pub mod iterators;

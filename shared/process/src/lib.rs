@@ -5,6 +5,7 @@
 //! the kernel, beyond SIGKILL. A helper process does these reads therefore, and the tool waits
 //! for it only up to a deadline. A helper that misses it is killed and left behind.
 
+mod arch;
 mod helper;
 mod identity;
 mod memory;
@@ -13,6 +14,7 @@ mod threads;
 mod width;
 
 pub use identity::Process;
+pub use arch::{ARCHITECTURE, ELF_MACHINE};
 pub use memory::ProcessMemory;
 pub use reads::{count_unanswered, read_command_line, start_helper, stop_helper};
 pub use threads::{is_alive, living_folder, living_thread};

@@ -16,6 +16,7 @@
 //! perf map) is taken to be hostile: read with bounds, never mapped, never
 //! opened unless it is a regular file.
 
+mod arch;
 mod budget;
 mod code;
 mod elf;

@@ -1,17 +1,14 @@
 //! From an ELF image to its [`Table`].
 
-pub(crate) mod cloned;
 pub(crate) mod contexts;
 pub(crate) mod go;
-pub(crate) mod handover;
 pub(crate) mod pages;
-pub(crate) mod plt;
 pub(crate) mod uncovered;
 
 use std::ops::Range;
 
 use crate::{
-    Error, Rule, Source, Table,
+    Error, Rule, Source, Table, arch,
     build::pages::{Pages, ROW_LIMIT},
     cfi::Frames,
     file::elf::Elf,
@@ -72,7 +69,7 @@ impl Built {
     }
 }
 
-/// The table of an ELF image for x86-64, of `.eh_frame` first, and of
+/// The table of an ELF image for this architecture, of `.eh_frame` first, and of
 /// `.debug_frame` where that has nothing. An image that has neither gives a
 /// table without rows.
 ///
@@ -117,7 +114,7 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
     });
     fill(&mut spans, analysed.collect());
 
-    let mut left = handover::CODE_LIMIT;
+    let mut left = arch::HANDED_OVER_CODE_LIMIT;
     let mut code = |range: Range<u64>| {
         let size = range.end.checked_sub(range.start)?;
         left = left.checked_sub(size)?;
@@ -145,9 +142,9 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
                 }
             }
         }
-        handover::cut(&mut rows, &mut code);
+        arch::cut_handed_over(&mut rows, &mut code);
         if rows.first() == Some(&(span.start, Rule::ROOT))
-            && let Some(rule) = cloned::between(before, span.start, &mut code)
+            && let Some(rule) = arch::rule_of_clone(before, span.start, &mut code)
         {
             pages.push(before.0, rule)?;
         }
@@ -173,7 +170,7 @@ fn linkage_tables<S: Source + ?Sized>(elf: &Elf<'_, S>) -> Vec<Ready> {
     let lazy = elf.section(".plt").and_then(|section| {
         let what = "procedure linkage table";
         let code = elf.read(what, section.offset, section.size.min(32)).ok()?;
-        let rows = plt::lazy(&code, section.address)?;
+        let rows = arch::lazy_linkage_table(&code, section.address)?;
         Some(Ready {
             range: section.range()?,
             rows,
@@ -183,7 +180,7 @@ fn linkage_tables<S: Source + ?Sized>(elf: &Elf<'_, S>) -> Vec<Ready> {
         .into_iter()
         .filter_map(|name| {
             let section = elf.section(name)?;
-            let rows = plt::direct(section.address);
+            let rows = arch::direct_linkage_table(section.address);
             Some(Ready {
                 range: section.range()?,
                 rows,

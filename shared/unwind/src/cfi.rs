@@ -11,11 +11,12 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use gimli::{
     BaseAddresses, CallFrameInstruction, CommonInformationEntry, DebugFrame, EhFrame, EndianSlice,
-    FrameDescriptionEntry, LittleEndian, UnwindOffset, UnwindSection, X86_64,
+    FrameDescriptionEntry, LittleEndian, UnwindOffset, UnwindSection,
 };
 
 use crate::{
     Error, Rule,
+    arch::RETURN_ADDRESS,
     cfi::columns::Columns,
     cfi::interpreter::Program,
     file::elf::Fields,
@@ -209,7 +210,8 @@ fn read_common<'a, S: UnwindSection<Slice<'a>>>(
     offset: usize,
 ) -> Option<(Common<'a>, Columns)> {
     let common = section.cie_from_offset(bases, offset.into()).ok()?;
-    if common.entry_len() > COMMON_SIZE_LIMIT || common.return_address_register() != X86_64::RA {
+    if common.entry_len() > COMMON_SIZE_LIMIT || common.return_address_register() != RETURN_ADDRESS
+    {
         return None;
     }
     let mut program = Program::new(Columns::EMPTY);

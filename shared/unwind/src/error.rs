@@ -18,7 +18,10 @@ pub enum Error {
         source: io::Error,
     },
     /// Not an ELF file, or one for another processor.
-    #[error("not an ELF file for x86-64 (64 bits, little endian)")]
+    #[error(
+        "not an ELF file for {} (64 bits, little endian)",
+        process::ARCHITECTURE
+    )]
     Unsupported,
     /// Something says to be where the file has no bytes.
     #[error("{what}: {size} bytes at offset {offset:#x} reach past the end of the file")]

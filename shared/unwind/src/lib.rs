@@ -3,9 +3,9 @@
 //! [`build()`] turns what a file says about its frames into a [`Table`], the
 //! same bytes that the BPF walker searches.
 
+mod arch;
 mod build;
 mod cfi;
-mod code;
 mod error;
 mod file;
 mod ranges;

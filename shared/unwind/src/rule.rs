@@ -2,7 +2,7 @@
 //! BPF walker reads (`struct unwind_rule` of `bpf/include/stacks/unwind_tables.h`).
 
 /// How to find the canonical frame address (CFA), which is the stack pointer
-/// after the return, and with it the return address, which is at CFA - 8
+/// after the return, and with it the return address, which is one word below (CFA - 8)
 /// unless said otherwise. DWARF 5, section 6.4.
 ///
 /// In 8 bytes, since there are up to 65,535 of them and every frame reads one.
@@ -43,10 +43,13 @@ pub mod cfa {
     pub const ROOT: u8 = 7;
     /// The frame pointer + `cfa_offset`, which may be on another stack.
     pub const SWITCHED_STACK: u8 = 8;
-    /// Behind the system call that starts a thread. The new one, which has 0 in rax,
+    /// Behind the system call that starts a thread. The new one, for which it returns 0,
     /// has no caller; in the other the CFA is the stack pointer + `cfa_offset`. Which
     /// it is is known at a leaf only.
     pub const CLONED: u8 = 9;
+    /// The stack pointer + `cfa_offset`, with the return address in the link register of
+    /// architectures that have one. Known at a leaf, and of code that a signal interrupted.
+    pub const LINK_REGISTER: u8 = 10;
     /// This plus n: the DWARF register n (0 to 15) + `cfa_offset`. Known at a
     /// leaf only.
     pub const REGISTER: u8 = 16;

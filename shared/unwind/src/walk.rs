@@ -4,24 +4,12 @@
 pub(crate) mod frame_pointers;
 pub(crate) mod memory;
 pub(crate) mod registers;
-mod stub;
 
+use crate::arch::{
+    self, GENERAL_REGISTERS, RETURN_ADDRESS_AT_CFA, SIGNAL_FRAME_BP, SIGNAL_FRAME_IP,
+    SIGNAL_FRAME_LINK, SIGNAL_FRAME_SP, read_stub,
+};
 use crate::{Memory, Registers, Rule, Table, cfa, frame_pointer};
-use stub::read_stub;
-
-/// Where the return address is, from the canonical frame address (System V
-/// ABI for x86-64, section 3.2.2).
-const RETURN_ADDRESS_AT_CFA: u64 = 0u64.wrapping_sub(8);
-
-/// The DWARF number of what a system call returns its result in (System V ABI for
-/// x86-64, figure 3.36).
-const RAX: u8 = 0;
-
-/// `struct sigcontext_64` of arch/x86/include/uapi/asm/sigcontext.h: where a
-/// signal frame holds rbp, rsp and rip.
-const SIGNAL_FRAME_BP: u64 = 80;
-const SIGNAL_FRAME_SP: u64 = 120;
-const SIGNAL_FRAME_IP: u64 = 128;
 
 /// What a process has at an address.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +90,7 @@ pub fn walk(
         sp: registers.stack_pointer(),
         bp: registers.frame_pointer(),
         leaf: Some(registers.general),
+        link: registers.link(),
         ip_is_exact: leaf_is_exact,
         by_frame_pointer: false,
         mode,
@@ -151,7 +140,9 @@ struct Stepper<'a, M> {
     sp: u64,
     bp: u64,
     /// All registers by DWARF number, known at the leaf only.
-    leaf: Option<[u64; 16]>,
+    leaf: Option<[u64; GENERAL_REGISTERS]>,
+    /// The link register, known at the leaf and of code that a signal interrupted.
+    link: Option<u64>,
     ip_is_exact: bool,
     by_frame_pointer: bool,
     mode: Mode,
@@ -164,7 +155,7 @@ impl<M: Memory> Stepper<'_, M> {
     }
 
     /// A register by its DWARF number, at a leaf.
-    fn register(&self, number: u8) -> Result<u64, End> {
+    fn register(&self, number: u16) -> Result<u64, End> {
         self.leaf
             .map(|leaf| leaf[usize::from(number)])
             .ok_or(End::NoRule)
@@ -177,6 +168,7 @@ impl<M: Memory> Stepper<'_, M> {
         let word_offset = i64::from(rule.cfa_offset as i16) as u64;
         let addend = i64::from(rule.cfa_offset >> 16) as u64;
         let mut return_address = None;
+        let link = self.link.take();
         let cfa = match rule.cfa {
             cfa::NONE => {
                 return match self.step_through_stub() {
@@ -187,13 +179,10 @@ impl<M: Memory> Stepper<'_, M> {
             cfa::ROOT => return Err(End::Root),
             cfa::SIGNAL_FRAME => return self.leave_signal_frame(self.sp.wrapping_add(offset)),
             cfa::STACK_POINTER => self.sp.wrapping_add(offset),
-            cfa::CLONED if self.register(RAX)? == 0 => return Err(End::Root),
+            cfa::CLONED if self.register(arch::RESULT.0)? == 0 => return Err(End::Root),
             cfa::CLONED => self.sp.wrapping_add(offset),
             cfa::FRAME_POINTER | cfa::SWITCHED_STACK => self.bp.wrapping_add(offset),
-            cfa::PLT => {
-                let pushed = self.ip & 15 >= offset;
-                self.sp.wrapping_add(if pushed { 16 } else { 8 })
-            }
+            cfa::PLT => arch::cfa_in_linkage_table(self.sp, self.ip, offset),
             cfa::WORD_AT_STACK_POINTER => {
                 let word = self.word(self.sp.wrapping_add(word_offset))?;
                 word.wrapping_add(addend)
@@ -202,11 +191,15 @@ impl<M: Memory> Stepper<'_, M> {
                 let word = self.word(self.bp.wrapping_add(word_offset))?;
                 word.wrapping_add(addend)
             }
-            cfa::REGISTER..cfa::RETURN_IN_REGISTER => {
-                self.register(rule.cfa % 16)?.wrapping_add(offset)
+            cfa::LINK_REGISTER => {
+                return_address = Some(link.ok_or(End::NoRule)?);
+                self.sp.wrapping_add(offset)
             }
+            cfa::REGISTER..cfa::RETURN_IN_REGISTER => self
+                .register(u16::from(rule.cfa % 16))?
+                .wrapping_add(offset),
             cfa::RETURN_IN_REGISTER..cfa::HANDED_OVER => {
-                return_address = Some(self.register(rule.cfa % 16)?);
+                return_address = Some(self.register(u16::from(rule.cfa % 16))?);
                 self.sp.wrapping_add(offset)
             }
             _ => return Err(End::NoRule),
@@ -220,7 +213,7 @@ impl<M: Memory> Stepper<'_, M> {
         }
         let ip = match return_address {
             Some(address) => address,
-            None => self.word(cfa.wrapping_add(RETURN_ADDRESS_AT_CFA))?,
+            None => self.word(cfa.wrapping_add_signed(RETURN_ADDRESS_AT_CFA))?,
         };
         let base = match rule.frame_pointer {
             frame_pointer::AT_FRAME_POINTER => self.bp,
@@ -245,7 +238,7 @@ impl<M: Memory> Stepper<'_, M> {
         let code = self.memory.code(self.ip).ok_or(End::NoRule)?;
         let stub = read_stub(code).ok_or(End::NoRule)?;
         let cfa = self.sp.wrapping_add(stub.cfa_offset);
-        self.ip = self.word(cfa.wrapping_add(RETURN_ADDRESS_AT_CFA))?;
+        self.ip = self.word(cfa.wrapping_add_signed(RETURN_ADDRESS_AT_CFA))?;
         if let Some(offset) = stub.frame_pointer_offset {
             self.bp = self.word(self.sp.wrapping_add(offset))?;
         }
@@ -275,9 +268,11 @@ impl<M: Memory> Stepper<'_, M> {
     }
 
     fn leave_signal_frame(&mut self, registers: u64) -> Result<(), End> {
-        let ip = self.word(registers.wrapping_add(SIGNAL_FRAME_IP))?;
-        let sp = self.word(registers.wrapping_add(SIGNAL_FRAME_SP))?;
-        let bp = self.word(registers.wrapping_add(SIGNAL_FRAME_BP))?;
+        let mut read = |offset| self.word(registers.wrapping_add_signed(offset));
+        let ip = read(SIGNAL_FRAME_IP)?;
+        let sp = read(SIGNAL_FRAME_SP)?;
+        let bp = read(SIGNAL_FRAME_BP)?;
+        self.link = SIGNAL_FRAME_LINK.map(read).transpose()?;
         (self.ip, self.sp, self.bp) = (ip, sp, bp);
         self.ip_is_exact = true;
         Ok(())

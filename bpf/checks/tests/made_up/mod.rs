@@ -263,7 +263,7 @@ pub(crate) fn found(message: &[u8]) -> Option<(u64, Found)> {
 /// DWARF number of rsp.
 pub(crate) const STACK_POINTER: usize = 7;
 
-/// `struct pt_regs`: see `bpf/include/arch_x86_64.h`.
+/// `struct pt_regs`: see `bpf/include/arch/x86_64/registers.h`.
 pub(crate) fn as_the_kernel_has_them(registers: &Registers) -> [u64; 21] {
     // DWARF numbers of r15 to di.
     const IN_ORDER: [usize; 15] = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5];

@@ -7,6 +7,8 @@
 use profile::Detail;
 use profile::Reason::{self, *};
 
+use crate::arch::{SYSTEM_CALL_ENTRY, compat_system_call, system_call};
+
 /// What a row says of a stack in which one of its functions is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
@@ -41,9 +43,9 @@ const ROWS: &[Row] = &[
             "do_sigtimedwait",
             "sigsuspend",
             "do_sys_pause",
-            "__x64_sys_pause",
+            system_call!("pause"),
             "__do_sys_pause",
-            "__ia32_sys_pause",
+            compat_system_call!("pause"),
         ],
         For(Stopped, Detail::UntilSignal),
     ),
@@ -167,7 +169,11 @@ const ROWS: &[Row] = &[
     // What goes on with a sleep after a signal ends in a jump to do_nanosleep(), which counts as
     // the scheduler's: of restart_syscall() the entry code is left.
     (
-        &["hrtimer_nanosleep_restart", "x64_sys_call", "do_syscall_64"],
+        &[
+            "hrtimer_nanosleep_restart",
+            SYSTEM_CALL_ENTRY[0],
+            SYSTEM_CALL_ENTRY[1],
+        ],
         IfItSleeps(Sleep, Detail::ForTime),
     ),
     (
@@ -393,7 +399,7 @@ const ROWS: &[Row] = &[
             "file_write_and_wait_range",
             "__filemap_fdatawait_range",
             "filemap_fdatawait_range",
-            "__x64_sys_msync",
+            system_call!("msync"),
             "__sync_dirty_buffer",
             "sync_dirty_buffer",
             "ksys_sync_file_range",
@@ -489,7 +495,7 @@ const ROWS: &[Row] = &[
         For(Device, Detail::Guest),
     ),
     (
-        &["__x64_sys_ioctl", "__se_sys_ioctl"],
+        &[system_call!("ioctl"), "__se_sys_ioctl"],
         Primitive(Device, Detail::Ioctl),
     ),
     // Services of the kernel's own.

@@ -1,14 +1,15 @@
 //! The tracer's own frames in kernel stacks.
 
+use crate::arch::is_interrupt_entry;
+
 /// Which frames of a kernel stack, leaf first, are the tracer's.
 ///
 /// An interrupt that comes while a program runs can have another one run on top
 /// of it: what is above the interrupt's entry and what is below are looked at
 /// each by itself.
 pub(crate) fn are_tracers<'n>(names: &[&'n str]) -> Vec<bool> {
-    // arch/x86/include/asm/idtentry.h. An exception is the program's own.
-    let is_entry =
-        |name: &&'n str| name.starts_with("asm_sysvec_") || *name == "asm_common_interrupt";
+    // An exception is the program's own.
+    let is_entry = |name: &&'n str| is_interrupt_entry(name);
     let mut tracers = Vec::with_capacity(names.len());
     for part in names.split_inclusive(is_entry) {
         let count = tracer_frames(part.iter().copied());

@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
+use ::process::{ARCHITECTURE, ELF_MACHINE};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 /// Bytes of all images, and the time that reading them takes: a FUSE server may take long to
@@ -126,7 +127,7 @@ pub(crate) struct Place {
 /// Copies the image at a place. `read` gives up to so many bytes of memory from an address on.
 ///
 /// # Errors
-/// It is no image for x86-64, has no code there, or not all of it can be read within what is
+/// It is no image for this architecture, has no code there, or not all of it can be read within what is
 /// left.
 pub(crate) fn copy(
     place: Place,
@@ -135,11 +136,11 @@ pub(crate) fn copy(
 ) -> Result<File> {
     let mut memory = Memory { read, left };
     let header = memory.bytes(place.header, HEADER as u64)?;
-    // 64 bits, little endian, version 1; an executable or a library, for x86-64.
-    let is_one = header.starts_with(b"\x7fELF\x02\x01\x01") && half(&header, 18) == 62;
+    // 64 bits, little endian, version 1; an executable or a library, for this architecture.
+    let is_one = header.starts_with(b"\x7fELF\x02\x01\x01") && half(&header, 18) == ELF_MACHINE;
     let [size, count] = [54, 56].map(|field| usize::from(half(&header, field)));
     if !is_one || size != PROGRAM_HEADER || count > MOST_SEGMENTS {
-        return Err(invalid("not an ELF file for x86-64"));
+        return Err(invalid(format!("not an ELF file for {ARCHITECTURE}")));
     }
     let programs = place.header.wrapping_add(long(&header, 32));
     let programs = memory.bytes(programs, (count * PROGRAM_HEADER) as u64)?;
@@ -468,8 +469,8 @@ impl Section {
     }
 }
 
-fn invalid(what: &'static str) -> Error {
-    Error::new(ErrorKind::InvalidData, what)
+fn invalid(what: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidData, what.into())
 }
 
 fn too_much() -> Error {

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::code::find_taken;
+use crate::arch::find_taken;
 use crate::file::elf::Elf;
 use crate::file::symbols::for_each_function;
 use crate::ranges::Ready;

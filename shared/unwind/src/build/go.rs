@@ -4,15 +4,11 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::code::analyse;
+use crate::arch::{SIGNAL_CONTEXT, analyse};
 use crate::file::elf::Elf;
 use crate::file::symbols::for_each_function;
 use crate::ranges::Ready;
 use crate::{Rule, Source, cfa};
-
-/// From the stack pointer to `struct sigcontext` when a signal handler returns
-/// (`struct rt_sigframe` of arch/x86/include/asm/sigframe.h).
-const SIGNAL_CONTEXT: i32 = 40;
 
 /// Code that is larger is none of the functions here.
 const SIZE_LIMIT: u64 = 4096;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use crate::{
     Rule, Source,
-    code::{analyse, find_called},
+    arch::{analyse, find_called},
     file::elf::{Elf, Section},
     file::symbols::for_each_function,
     ranges::Spans,

@@ -2,15 +2,13 @@
 //! section 6.4.1), as far as a walk needs it: the CFA, the frame pointer and
 //! the return address.
 
-use gimli::{Register, X86_64};
+use gimli::Register;
 
+use crate::arch::{
+    FRAME_POINTER, RETURN_ADDRESS, RETURN_ADDRESS_AT_CFA, SIGNAL_FRAME_BP, SIGNAL_FRAME_IP,
+    SIGNAL_FRAME_SP, STACK_POINTER,
+};
 use crate::{Rule, cfa, cfi::expression::Computed, frame_pointer};
-
-/// Where `rip` and `rbp` are in the kernel's `struct sigcontext`
-/// (arch/x86/include/uapi/asm/sigcontext.h), and `rsp`.
-const SIGCONTEXT_RBP: i64 = 80;
-const SIGCONTEXT_RSP: i64 = 120;
-const SIGCONTEXT_RIP: i64 = 128;
 
 /// The line that is valid at some address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +46,8 @@ impl Columns {
     /// Sets the column of `register`, if a walk needs it.
     pub(crate) fn set(&mut self, register: Register, saved: Saved) {
         match register {
-            X86_64::RBP => self.frame_pointer = saved,
-            X86_64::RA => self.return_address = saved,
+            FRAME_POINTER => self.frame_pointer = saved,
+            RETURN_ADDRESS => self.return_address = saved,
             _ => {}
         }
     }
@@ -57,8 +55,8 @@ impl Columns {
     /// The column of `register`.
     pub(crate) fn get(&self, register: Register) -> Saved {
         match register {
-            X86_64::RBP => self.frame_pointer,
-            X86_64::RA => self.return_address,
+            FRAME_POINTER => self.frame_pointer,
+            RETURN_ADDRESS => self.return_address,
             _ => Saved::Unspecified,
         }
     }
@@ -74,12 +72,13 @@ impl Columns {
             (Saved::Undefined, _) => Rule::ROOT,
             // A caller's frame is above what its call pushed, or there was no
             // call: musl's clone has a negative offset on the new stack.
-            (Saved::AtCfa(-8), Some(rule))
-                if rule.cfa == cfa::STACK_POINTER && rule.cfa_offset < 8 =>
+            (Saved::AtCfa(RETURN_ADDRESS_AT_CFA), Some(rule))
+                if rule.cfa == cfa::STACK_POINTER
+                    && i64::from(rule.cfa_offset) < -RETURN_ADDRESS_AT_CFA =>
             {
                 Rule::ROOT
             }
-            (Saved::AtCfa(-8), Some(rule)) => self.with_frame_pointer(rule),
+            (Saved::AtCfa(RETURN_ADDRESS_AT_CFA), Some(rule)) => self.with_frame_pointer(rule),
             (Saved::InRegister(Register(n @ 0..16)), Some(rule))
                 if rule.cfa == cfa::STACK_POINTER =>
             {
@@ -93,14 +92,14 @@ impl Columns {
     /// The rule of a frame that the kernel built for a signal handler: all
     /// registers are in one `struct sigcontext`, if every column says so.
     fn signal_frame(&self) -> Option<Rule> {
-        let Saved::At(Computed::Register(X86_64::RSP, rip)) = self.return_address else {
+        let Saved::At(Computed::Register(STACK_POINTER, ip)) = self.return_address else {
             return None;
         };
-        let base = rip.checked_sub(SIGCONTEXT_RIP)?;
-        let rsp = base.checked_add(SIGCONTEXT_RSP)?;
-        let rbp = Computed::Register(X86_64::RSP, base.checked_add(SIGCONTEXT_RBP)?);
-        let agree = self.cfa == Some(Computed::Word(X86_64::RSP, rsp, 0))
-            && self.frame_pointer == Saved::At(rbp);
+        let base = ip.checked_sub(SIGNAL_FRAME_IP)?;
+        let sp = base.checked_add(SIGNAL_FRAME_SP)?;
+        let bp = Computed::Register(STACK_POINTER, base.checked_add(SIGNAL_FRAME_BP)?);
+        let agree = self.cfa == Some(Computed::Word(STACK_POINTER, sp, 0))
+            && self.frame_pointer == Saved::At(bp);
         let offset = i32::try_from(base).ok()?;
         agree.then_some(Rule::at(cfa::SIGNAL_FRAME, offset))
     }
@@ -109,7 +108,7 @@ impl Columns {
         let (kind, offset) = match self.frame_pointer {
             Saved::Unspecified | Saved::Undefined | Saved::Same => (frame_pointer::SAME, 0),
             Saved::AtCfa(offset) => (frame_pointer::AT_CFA, offset),
-            Saved::At(Computed::Register(X86_64::RBP, offset)) => {
+            Saved::At(Computed::Register(FRAME_POINTER, offset)) => {
                 (frame_pointer::AT_FRAME_POINTER, offset)
             }
             _ => (frame_pointer::LOST, 0),

@@ -1,8 +1,9 @@
 //! The few DWARF expressions that compilers and linkers write into call frame
 //! information (DWARF 5, section 2.5).
 
-use gimli::{Encoding, EndianSlice, Expression, LittleEndian, Operation, Register, X86_64};
+use gimli::{Encoding, EndianSlice, Expression, LittleEndian, Operation, Register};
 
+use crate::arch::{FRAME_POINTER, STACK_POINTER, described_linkage_table};
 use crate::{Rule, cfa};
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -18,8 +19,7 @@ pub(crate) enum Computed {
     /// The word at a register + an offset, plus an addend. Functions that align
     /// their stack keep what the stack pointer was in their frame.
     Word(Register, i64, i64),
-    /// The CFA in an entry of the procedure linkage table: the stack pointer
-    /// + 8, and 8 more where the low four bits of the pc reach this number.
+    /// The CFA in an entry of the procedure linkage table: see [`cfa::PLT`].
     Plt(i32),
 }
 
@@ -54,7 +54,7 @@ impl Computed {
         if let Some(added) = addend(rest) {
             return Some(Computed::Register(register, offset.checked_add(added)?));
         }
-        plt(register, offset, rest)
+        described_linkage_table(register, offset, rest).map(Computed::Plt)
     }
 
     /// The rule for a CFA that is computed so; it says nothing yet about the
@@ -64,16 +64,16 @@ impl Computed {
             Computed::Register(register, offset) => {
                 let offset = i32::try_from(offset).ok()?;
                 Some(match register {
-                    X86_64::RSP => Rule::at(cfa::STACK_POINTER, offset),
-                    X86_64::RBP => Rule::at(cfa::FRAME_POINTER, offset),
+                    STACK_POINTER => Rule::at(cfa::STACK_POINTER, offset),
+                    FRAME_POINTER => Rule::at(cfa::FRAME_POINTER, offset),
                     Register(n @ 0..16) => Rule::at(cfa::REGISTER + n as u8, offset),
                     _ => return None,
                 })
             }
             Computed::Word(register, offset, addend) => {
                 let kind = match register {
-                    X86_64::RSP => cfa::WORD_AT_STACK_POINTER,
-                    X86_64::RBP => cfa::WORD_AT_FRAME_POINTER,
+                    STACK_POINTER => cfa::WORD_AT_STACK_POINTER,
+                    FRAME_POINTER => cfa::WORD_AT_FRAME_POINTER,
                     _ => return None,
                 };
                 let (offset, addend) = (i16::try_from(offset).ok()?, i16::try_from(addend).ok()?);
@@ -101,29 +101,4 @@ fn number(operation: &Operation<Slice<'_>>) -> Option<i64> {
         Operation::SignedConstant { value } => Some(value),
         _ => None,
     }
-}
-
-/// `rsp + 8 + (((rip + 0) & 15) >= n) << 3`, as GNU ld writes it:
-/// `elf_x86_64_eh_frame_lazy_plt` in bfd/elf64-x86-64.c.
-fn plt(register: Register, offset: i64, rest: &[Operation<Slice<'_>>]) -> Option<Computed> {
-    let [
-        Operation::RegisterOffset {
-            register: X86_64::RA,
-            offset: 0,
-            ..
-        },
-        Operation::UnsignedConstant { value: 15 },
-        Operation::And,
-        Operation::UnsignedConstant {
-            value: from @ 0..=15,
-        },
-        Operation::Ge,
-        Operation::UnsignedConstant { value: 3 },
-        Operation::Shl,
-        Operation::Plus,
-    ] = *rest
-    else {
-        return None;
-    };
-    (register == X86_64::RSP && offset == 8).then_some(Computed::Plt(from as i32))
 }

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 
 use packed::Header;
+use process::ELF_MACHINE;
 
 use crate::{Error, Segment, Source};
 
@@ -22,7 +23,6 @@ const HEADER_SIZE: u64 = 64;
 const PROGRAM_HEADER_SIZE: u64 = 56;
 const SECTION_HEADER_SIZE: u64 = 64;
 
-const MACHINE_X86_64: u16 = 62;
 const PT_LOAD: u32 = 1;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const PF_X: u32 = 1;
@@ -97,7 +97,7 @@ impl<'a, S: Source + ?Sized> Elf<'a, S> {
         let bytes = elf.read("ELF header", 0, HEADER_SIZE)?;
         let header = Fields(&bytes);
         // 64 bits, little endian, version 1.
-        if !bytes.starts_with(b"\x7fELF\x02\x01\x01") || header.u16(18) != MACHINE_X86_64 {
+        if !bytes.starts_with(b"\x7fELF\x02\x01\x01") || header.u16(18) != ELF_MACHINE {
             return Err(Error::Unsupported);
         }
         elf.entry = header.u64(24);

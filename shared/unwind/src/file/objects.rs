@@ -23,7 +23,7 @@ impl<'a, S: Source + ?Sized> Objects<'a, S> {
     ///
     /// # Errors
     ///
-    /// If it cannot be read or is none for x86-64.
+    /// If it cannot be read or is none for this architecture.
     pub fn new(source: &'a S) -> Result<Objects<'a, S>, Error> {
         Elf::new(source).map(Objects)
     }

@@ -137,6 +137,7 @@ fn stepped(rule: Rule, from: [u64; 3], memory: &[(u64, u64)]) -> Result<[u64; 3]
         sp,
         bp,
         leaf: Some(registers(ip, sp, bp).general),
+        link: None,
         ip_is_exact: true,
         by_frame_pointer: false,
         mode: Mode::Auto,
@@ -159,6 +160,28 @@ fn frames_lie_ever_higher_but_where_the_stack_is_switched() {
     let in_register = cfa::RETURN_IN_REGISTER + 6;
     assert_eq!(by(in_register, 0), Ok([0x100, 0x800, 0x100]));
     assert_eq!(by(in_register, -8), Err(End::NoRule));
+}
+
+#[test]
+fn the_link_register_leads_to_the_caller_of_a_leaf_alone() {
+    let mut stepper = Stepper {
+        ip: 0x10000,
+        sp: 0x800,
+        bp: 0x100,
+        leaf: Some(registers(0x10000, 0x800, 0x100).general),
+        link: Some(0x10200),
+        ip_is_exact: true,
+        by_frame_pointer: false,
+        mode: Mode::Auto,
+        memory: &mut HashMap::from([(0x7f8, 9)]),
+    };
+    let mut step = |offset| {
+        let stepped = stepper.step(Rule::at(cfa::LINK_REGISTER, offset));
+        stepped.map(|()| [stepper.ip, stepper.sp, stepper.bp])
+    };
+    // A function that left the stack as it was. Its call has overwritten its caller's register.
+    assert_eq!(step(0), Ok([0x10200, 0x800, 0x100]));
+    assert_eq!(step(0), Err(End::NoRule));
 }
 
 #[test]

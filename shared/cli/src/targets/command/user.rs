@@ -6,6 +6,8 @@ use std::os::fd::RawFd;
 
 use nix::unistd::{self, Gid, Uid};
 
+use crate::arch::IOCTLS;
+
 /// A user to run a command as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
@@ -98,12 +100,6 @@ fn deny_terminal_input() -> nix::Result<()> {
     // From linux/seccomp.h: struct seccomp_data.
     const NUMBER: u32 = 0;
     const SECOND_ARGUMENT: u32 = 24;
-    /// `ioctl` of 64-bit, 32-bit and x32 programs.
-    #[cfg(target_arch = "x86_64")]
-    const IOCTLS: [u32; 3] = [16, 54, 0x4000_0000 | 514];
-    /// `ioctl` of 64-bit and 32-bit programs.
-    #[cfg(target_arch = "aarch64")]
-    const IOCTLS: [u32; 3] = [29, 54, 54];
     // In the other table of a machine these numbers are of calls that have other arguments.
     const REQUESTS: [u32; 2] = [0x5412, 0x541c];
     let load = |offset| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);

@@ -17,11 +17,11 @@ use crate::{Rule, cfa};
 const BEFORE_THE_JUMP: Rule = Rule::at(cfa::REGISTER + 2, 8);
 /// Bytes of such functions that are accepted in a file: GCC has four, of less than
 /// 1 KiB each.
-pub(crate) const CODE_LIMIT: u64 = 1 << 20;
+pub(crate) const HANDED_OVER_CODE_LIMIT: u64 = 1 << 20;
 
 /// Says in the rows of a function that nothing leads to the caller from where
 /// the frame is written over. `code` reads what lies at addresses.
-pub(crate) fn cut(
+pub(crate) fn cut_handed_over(
     rows: &mut Vec<(u64, Rule)>,
     code: &mut impl FnMut(Range<u64>) -> Option<Vec<u8>>,
 ) {

@@ -7,37 +7,23 @@
 #define SYSTEMSCOPE_SYSTEM_CALLS_H
 
 #include "kernel_types.h"
-#include "task.h"
-#include "waits/futex_calls.h"
+#include <bpf/bpf_helpers.h>
 
-/* The user registers from ax to cs, in the order of struct pt_regs. */
+#include "registers.h"
+#include "waits/wait_argument.h"
+
+#define FUTEX_SYSTEM_CALL 202
+
+/* The user registers of a call: from ax to cs, in the order of struct pt_regs. */
 struct call_registers {
-	u64 ax;
+	u64 result;
 	u64 cx;
-	u64 dx;
-	u64 si;
-	u64 di;
-	u64 orig_ax;
+	u64 third_argument;
+	u64 second_argument;
+	u64 first_argument;
+	u64 system_call;
 	u64 ip;
-	u64 cs;
-};
-
-enum wait_argument {
-	ARGUMENT_NONE,
-	/* The first one is a file descriptor. */
-	ARGUMENT_FILE,
-	/* It is that of an epoll instance. */
-	ARGUMENT_EPOLL,
-	/* They lead to file descriptors. */
-	ARGUMENT_POLLED,
-	/* It is the address of a futex. */
-	ARGUMENT_FUTEX,
-	/* It is the ID of a child, or of a group of them. */
-	ARGUMENT_CHILD,
-	/* It says what the second one is the ID of. */
-	ARGUMENT_ID_TYPE,
-	/* There was no call, but an exception. */
-	ARGUMENT_FAULT,
+	u64 mode;
 };
 
 static __always_inline bool read_call_registers(struct call_registers *call,
@@ -56,11 +42,11 @@ wait_argument(const struct call_registers *call)
 {
 	const int ENOSYS = 38;
 
-	if (call->ip && !entered_by_syscall(call->orig_ax))
+	if (call->ip && !entered_by_syscall(call->system_call))
 		return ARGUMENT_FAULT;
-	if ((long)call->ax != -ENOSYS || is_32_bit(call->cs))
+	if ((long)call->result != -ENOSYS || is_32_bit(call->mode))
 		return ARGUMENT_NONE;
-	switch (call->orig_ax) {
+	switch (call->system_call) {
 	case 0:	  /* read */
 	case 1:	  /* write */
 	case 5:	  /* fstat */

@@ -15,7 +15,7 @@ const SYSTEM_CALL: [u8; 5] = [0x0f, 0x05, 0x48, 0x85, 0xc0];
 
 /// The rule from `end`, up to where `last` holds, to `start`, where code begins that
 /// has no caller, if a thread is started there. `code` reads what lies at addresses.
-pub(crate) fn between(
+pub(crate) fn rule_of_clone(
     (end, last): (u64, Rule),
     start: u64,
     code: &mut impl FnMut(Range<u64>) -> Option<Vec<u8>>,

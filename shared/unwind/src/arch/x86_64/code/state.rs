@@ -5,6 +5,7 @@ use iced_x86::{
     Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
 
+use crate::arch::SIGNAL_CONTEXT;
 use crate::{Rule, cfa, frame_pointer};
 
 /// What is known of a frame. Places on the stack are given by how many bytes
@@ -306,9 +307,6 @@ impl State {
         self.place(instruction.op0_register(), sign * addend)
     }
 }
-
-/// Where `struct ucontext` has its `struct sigcontext`.
-const SIGNAL_CONTEXT: i32 = 40;
 
 /// The number that DWARF gives a general register; it counts them in an order
 /// of its own.

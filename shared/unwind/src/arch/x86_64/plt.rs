@@ -1,6 +1,9 @@
-//! The procedure linkage table, for linkers that do not describe it: lld and
-//! mold write no call frame information for it.
+//! The procedure linkage table, as GNU ld describes it, and for linkers that do not describe
+//! it: lld and mold write no call frame information for it.
 
+use gimli::{EndianSlice, LittleEndian, Operation, Register};
+
+use crate::arch::{RETURN_ADDRESS, STACK_POINTER};
 use crate::{Rule, cfa};
 
 /// Bytes of an entry, and what it is aligned to.
@@ -11,7 +14,7 @@ const CALLED: Rule = Rule::at(cfa::STACK_POINTER, 8);
 
 /// Rows for `.plt` at `address`, of which `code` is the beginning; `None` if
 /// it has a shape that is not known.
-pub(crate) fn lazy(code: &[u8], address: u64) -> Option<Vec<(u64, Rule)>> {
+pub(crate) fn lazy_linkage_table(code: &[u8], address: u64) -> Option<Vec<(u64, Rule)>> {
     // The first entry pushes a word and jumps to the dynamic linker:
     // push n(%rip); [bnd] jmp *m(%rip). System V ABI, figure 5.2.
     if !code.starts_with(&[0xff, 0x35]) {
@@ -40,8 +43,45 @@ pub(crate) fn lazy(code: &[u8], address: u64) -> Option<Vec<(u64, Rule)>> {
 
 /// Rows for a section at `address` whose entries only jump: `.plt.got`,
 /// `.plt.sec` and `.iplt`.
-pub(crate) fn direct(address: u64) -> Vec<(u64, Rule)> {
+pub(crate) fn direct_linkage_table(address: u64) -> Vec<(u64, Rule)> {
     vec![(address, CALLED)]
+}
+
+/// What [`Rule::cfa_offset`] is of a described table whose CFA is computed by this: the register +
+/// `offset`, then `rest`. `None` if it is computed otherwise.
+///
+/// `rsp + 8 + (((rip + 0) & 15) >= n) << 3`, as GNU ld writes it:
+/// `elf_x86_64_eh_frame_lazy_plt` in bfd/elf64-x86-64.c.
+pub(crate) fn described_linkage_table(
+    register: Register,
+    offset: i64,
+    rest: &[Operation<EndianSlice<'_, LittleEndian>>],
+) -> Option<i32> {
+    let [
+        Operation::RegisterOffset {
+            register: RETURN_ADDRESS,
+            offset: 0,
+            ..
+        },
+        Operation::UnsignedConstant { value: 15 },
+        Operation::And,
+        Operation::UnsignedConstant {
+            value: from @ 0..=15,
+        },
+        Operation::Ge,
+        Operation::UnsignedConstant { value: 3 },
+        Operation::Shl,
+        Operation::Plus,
+    ] = *rest
+    else {
+        return None;
+    };
+    (register == STACK_POINTER && offset == 8).then_some(from as i32)
+}
+
+/// The CFA in an entry that has pushed its number from `pushed` on, the low four bits of `ip`.
+pub(crate) fn cfa_in_linkage_table(sp: u64, ip: u64, pushed: u64) -> u64 {
+    sp.wrapping_add(if ip & 15 >= pushed { 16 } else { 8 })
 }
 
 #[cfg(test)]
@@ -57,19 +97,25 @@ mod tests {
 
     #[test]
     fn entries_push_before_they_jump_to_the_first() {
-        let rows = lazy(PLAIN, 0x1020).unwrap();
+        let rows = lazy_linkage_table(PLAIN, 0x1020).unwrap();
         assert_eq!(rows[0], (0x1020, Rule::at(cfa::STACK_POINTER, 16)));
         assert_eq!(rows[1], (0x1026, Rule::at(cfa::STACK_POINTER, 24)));
         assert_eq!(rows[2], (0x1030, Rule::at(cfa::PLT, 11)));
-        assert_eq!(lazy(IBT, 0x1020).unwrap()[2].1, Rule::at(cfa::PLT, 9));
+        assert_eq!(
+            lazy_linkage_table(IBT, 0x1020).unwrap()[2].1,
+            Rule::at(cfa::PLT, 9)
+        );
     }
 
     #[test]
     fn other_shapes_are_left_alone() {
-        assert_eq!(lazy(b"\xff\x35", 0x1000), None);
-        assert_eq!(lazy(&[PLAIN, PLAIN].concat()[..20], 0x1000), None);
-        assert_eq!(lazy(PLAIN, 0x1028), None);
+        assert_eq!(lazy_linkage_table(b"\xff\x35", 0x1000), None);
+        assert_eq!(
+            lazy_linkage_table(&[PLAIN, PLAIN].concat()[..20], 0x1000),
+            None
+        );
+        assert_eq!(lazy_linkage_table(PLAIN, 0x1028), None);
         let other = [&PLAIN[..16], &[0x90; 16]].concat();
-        assert_eq!(lazy(&other, 0x1000), None);
+        assert_eq!(lazy_linkage_table(&other, 0x1000), None);
     }
 }

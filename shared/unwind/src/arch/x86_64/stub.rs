@@ -1,23 +1,23 @@
 //! Stubs that runtimes write into memory, which no table describes and which keep no frame
 //! pointer: CPython's, one for each function under `-X perf`. A stub is so short that its
 //! instructions up to the return can be read, and these say where the caller's frame is.
-//! `bpf/include/stacks/stubs.h` does the same.
+//! `bpf/include/arch/x86_64/stubs.h` does the same.
 
 /// Instructions of a stub that are looked at.
 const STUB_INSTRUCTIONS: usize = 6;
 
 /// Where a stub's caller is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct StubFrame {
+pub(crate) struct StubFrame {
     /// Bytes from the stack pointer to the canonical frame address.
-    pub(super) cfa_offset: u64,
+    pub(crate) cfa_offset: u64,
     /// Bytes from the stack pointer to the saved frame pointer; `None` if it has not changed.
-    pub(super) frame_pointer_offset: Option<u64>,
+    pub(crate) frame_pointer_offset: Option<u64>,
 }
 
 /// Reads the instructions in `code`, a little-endian number whose first is executed next.
 /// `None` if they are not a stub's to its end.
-pub(super) fn read_stub(mut code: u128) -> Option<StubFrame> {
+pub(crate) fn read_stub(mut code: u128) -> Option<StubFrame> {
     let mut offset = 0_i64;
     let mut frame_pointer = -1;
     for _ in 0..STUB_INSTRUCTIONS {

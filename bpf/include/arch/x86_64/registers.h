@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/*
- * What depends on the processor: where a task's user registers are, which of
- * them a walk starts from, and what its frames look like in memory.
- */
-#ifndef SYSTEMSCOPE_ARCH_H
-#define SYSTEMSCOPE_ARCH_H
+/* A thread's user registers: what each is for, and which of them a walk starts from. */
+#ifndef SYSTEMSCOPE_REGISTERS_H
+#define SYSTEMSCOPE_REGISTERS_H
+
+#include "kernel_types.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
 
 /*
  * arch/x86/include/asm/ptrace.h, names of the kernel's own struct: all of it, as it
@@ -34,27 +35,28 @@ struct pt_regs {
 	unsigned long ss;
 } __attribute__((preserve_access_index));
 
-/* THREAD_SIZE of arch/x86/include/asm/page_64_types.h, without KASAN. */
-#define THREAD_SIZE (4096UL << 2)
+/*
+ * Fields of struct pt_regs by what they are for: where the code was, its stack and its
+ * frame, by which system call it came, with which arguments, and what the call returns.
+ */
+#define REGS_IP ip
+#define REGS_SP sp
+#define REGS_FRAME_POINTER bp
+#define REGS_SYSTEM_CALL orig_ax
+#define REGS_FIRST_ARGUMENT di
+#define REGS_SECOND_ARGUMENT si
+#define REGS_THIRD_ARGUMENT dx
+#define REGS_RESULT ax
+/* Whether the code is 32-bit: see is_32_bit(). */
+#define REGS_MODE cs
 
 /* __USER32_CS of arch/x86/include/asm/segment.h: compatibility mode. */
 #define USER_CODE_SEGMENT_32 0x23
 
-/*
- * Kernels before 5.15 have no helper for a task's user registers. There they
- * end exactly at the top of the kernel stack: the padding that FRED brought
- * came later.
- */
-static __always_inline struct pt_regs *regs_at_stack_top(void *stack)
-{
-	return (struct pt_regs *)(stack + THREAD_SIZE -
-				  bpf_core_type_size(struct pt_regs));
-}
-
 /* Interrupts and exceptions enter with -1, system calls with their number. */
-static __always_inline bool entered_by_syscall(unsigned long orig_ax)
+static __always_inline bool entered_by_syscall(unsigned long system_call)
 {
-	return (long)orig_ax != -1;
+	return (long)system_call != -1;
 }
 
 /*
@@ -67,9 +69,9 @@ static __always_inline bool regs_are_of_new_program(struct pt_regs *regs)
 }
 
 /* The stacks of 32-bit code have words of half the size. */
-static __always_inline bool is_32_bit(unsigned long cs)
+static __always_inline bool is_32_bit(unsigned long mode)
 {
-	return (cs & 0xffff) == USER_CODE_SEGMENT_32;
+	return (mode & 0xffff) == USER_CODE_SEGMENT_32;
 }
 
 /* A register by its DWARF number (System V ABI for x86-64, figure 3.36). */
@@ -114,10 +116,11 @@ static __always_inline u64 dwarf_register(struct pt_regs *regs, u32 number)
 }
 
 /*
- * What pthread_self() is in a thread that has not set its segment itself. Pointers
- * to what is local to the thread are relative to that.
+ * Whether a call leaves the return address in a register, REGS_LINK. Here it is on the
+ * stack: no code is made of what depends on that, and REGS_LINK stands for any register.
  */
-#define THREAD_POINTER thread.fsbase
+#define HAS_LINK_REGISTER 0
+#define REGS_LINK ip
 
 #define DWARF_REGISTERS 16
 
@@ -131,50 +134,10 @@ struct user_registers {
 static __always_inline void read_registers(struct user_registers *to,
 					   struct pt_regs *regs)
 {
-	to->ip = BPF_CORE_READ(regs, ip);
+	to->ip = BPF_CORE_READ(regs, REGS_IP);
 #pragma unroll
 	for (u32 number = 0; number < DWARF_REGISTERS; number++)
 		to->general[number] = dwarf_register(regs, number);
-}
-
-/*
- * Of the user registers in the kernel's order, which are words: how many there are
- * up to the ip, and where the number of the system call is and the ip.
- */
-#define MOST_USER_REGISTERS 17
-#define SYSTEM_CALL_REGISTER 15
-#define IP_REGISTER 16
-
-/* From a saved ip, where the code segment is and the stack segment, in words. */
-#define CS_BEHIND_IP 1
-#define SS_BEHIND_IP 4
-
-/* __KERNEL_CS and __KERNEL_DS of arch/x86/include/asm/segment.h. */
-#define KERNEL_CODE_SEGMENT 0x10
-#define KERNEL_DATA_SEGMENT 0x18
-
-/*
- * Where the saved stack pointer of a task that was switched out leads to has
- * its return address behind six registers, struct inactive_task_frame of
- * arch/x86/include/asm/switch_to.h. In words.
- */
-#define SWITCH_RETURN_ADDRESS 6
-
-/* Where a function's return address is, from its canonical frame address. */
-#define RETURN_ADDRESS_AT_CFA (-8)
-
-/*
- * Registers in struct sigcontext_64 (arch/x86/include/uapi/asm/sigcontext.h),
- * which a signal frame holds.
- */
-#define SIGNAL_FRAME_BP 80
-#define SIGNAL_FRAME_SP 120
-#define SIGNAL_FRAME_IP 128
-
-/* An entry of the procedure linkage table has pushed its number from @pushed. */
-static __always_inline u64 cfa_in_plt(u64 sp, u64 ip, u32 pushed)
-{
-	return sp + 8 + ((ip & 15) >= pushed ? 8 : 0);
 }
 
 #endif

@@ -3,7 +3,7 @@
  * Stubs that runtimes write into memory, which no table describes and which keep no frame
  * pointer: CPython's, one for each function under -X perf. A stub is so short that its
  * instructions up to the return can be read, and these say where the caller's frame is.
- * shared/unwind/src/walk/stub.rs does the same.
+ * shared/unwind/src/arch/x86_64/stub.rs does the same.
  */
 #ifndef SYSTEMSCOPE_STUBS_H
 #define SYSTEMSCOPE_STUBS_H

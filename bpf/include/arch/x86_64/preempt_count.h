@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Where a CPU's preemption count is: a per-CPU variable, arch/x86/include/asm/preempt.h. */
+#ifndef SYSTEMSCOPE_PREEMPT_COUNT_H
+#define SYSTEMSCOPE_PREEMPT_COUNT_H
+
+#include "kernel_types.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+/*
+ * Reads the preemption count of the CPU whose run queue is @rq. The count's variable is
+ * @from_runqueue bytes from the run queue.
+ */
+static __always_inline bool read_preempt_count(int *count, void *rq,
+					       s64 from_runqueue)
+{
+	void *address = rq + from_runqueue;
+
+	if (bpf_core_type_exists(struct pcpu_hot))
+		address +=
+			bpf_core_field_offset(struct pcpu_hot, preempt_count);
+	return !bpf_probe_read_kernel(count, sizeof(*count), address);
+}
+
+#endif

@@ -1,0 +1,32 @@
+//! x86-64.
+
+/// The name of the function that the entry code calls for a system call
+/// (arch/x86/include/asm/syscall_wrapper.h).
+macro_rules! system_call {
+    ($call:literal) => {
+        concat!("__x64_sys_", $call)
+    };
+}
+pub(crate) use system_call;
+
+/// The same of a call by 32-bit code.
+macro_rules! compat_system_call {
+    ($call:literal) => {
+        concat!("__ia32_sys_", $call)
+    };
+}
+pub(crate) use compat_system_call;
+
+/// Functions that call those of system calls, nearest to them first
+/// (arch/x86/entry/syscall_64.c).
+pub(crate) const SYSTEM_CALL_ENTRY: [&str; 2] = ["x64_sys_call", "do_syscall_64"];
+
+/// Whether an interrupt enters the kernel by this function (arch/x86/include/asm/idtentry.h);
+/// what is no interrupt are exceptions.
+pub(crate) fn is_interrupt_entry(name: &str) -> bool {
+    name.starts_with("asm_sysvec_")
+        || matches!(
+            name,
+            "asm_common_interrupt" | "asm_spurious_interrupt" | "asm_exc_nmi"
+        )
+}

@@ -1,0 +1,37 @@
+//! What depends on the architecture: the numbers of registers, what frames look like, and what
+//! instructions say about them.
+//!
+//! Each architecture has a module that provides all that is re-exported here.
+//! `bpf/include/arch` has the same for the walk in BPF.
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "x86_64")]
+use x86_64 as machine;
+
+#[cfg(not(target_arch = "x86_64"))]
+compile_error!(
+    "shared/unwind/src/arch has no module for this architecture: one provides the DWARF numbers \
+     of registers, the places of saved registers, the rules of linkage tables, stubs, clone and \
+     exception handlers, and the analysis of code that no call frame information describes"
+);
+
+// Registers, by their DWARF numbers.
+pub(crate) use machine::{
+    FRAME_POINTER, GENERAL_REGISTERS, LINK_REGISTER, RESULT, RETURN_ADDRESS, STACK_POINTER,
+};
+// Frames of functions, and those that the kernel makes for signal handlers.
+pub(crate) use machine::{
+    RETURN_ADDRESS_AT_CFA, SIGNAL_CONTEXT, SIGNAL_FRAME_BP, SIGNAL_FRAME_IP, SIGNAL_FRAME_LINK,
+    SIGNAL_FRAME_SP,
+};
+// Procedure linkage tables.
+pub(crate) use machine::{
+    cfa_in_linkage_table, described_linkage_table, direct_linkage_table, lazy_linkage_table,
+};
+// Code that is described wrongly or not at all.
+pub(crate) use machine::{
+    HANDED_OVER_CODE_LIMIT, analyse, cut_handed_over, find_called, find_taken, read_stub,
+    rule_of_clone,
+};
