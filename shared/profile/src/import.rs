@@ -2,7 +2,7 @@
 
 use crate::{
     Frame, Function, Id, Label, Labels, Module, Name, Profile, Sample, Stack, StackId, Thread,
-    Waker, Wakers,
+    Times, Waker, Wakers,
 };
 
 /// The numbers that another profile's rows have here.
@@ -96,6 +96,22 @@ impl Import {
             labels: sample.labels.map(|labels| self.labels[labels.index()]),
             ..sample
         }
+    }
+
+    /// Adds rows of time of the other profile. `sample` tells the number that a sample of the
+    /// other profile has here; a row goes if its sample has none.
+    pub(crate) fn add_times(
+        &self,
+        into: &mut Times,
+        from: &Times,
+        mut sample: impl FnMut(Id<Sample>) -> Option<Id<Sample>>,
+    ) {
+        let mut times = from.clone();
+        times.renumber_samples(&mut sample);
+        into.intervals.extend(times.intervals);
+        into.timed_samples.extend(times.timed_samples);
+        let name = |name| self.name(name);
+        into.request_spans.extend(&times.request_spans, name);
     }
 
     /// A thread of the other profile.

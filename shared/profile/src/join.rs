@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::import::Import;
 use crate::merge::{Merged, merge};
-use crate::{Process, Profile, Thread, Unit, Window};
+use crate::{Id, Process, Profile, Sample, Thread, Unit, Window};
 
 /// Captures of one window begin and end within this part of it from one another, in per cent.
 const TOLERANCE: u64 = 10;
@@ -136,9 +136,12 @@ fn sum(profiles: Vec<Profile>) -> Result<Option<Profile>, Error> {
 
 fn add(sum: &mut Profile, profile: &Profile) {
     let import = Import::new(sum, profile);
-    for (sample, weight) in profile.samples.iter() {
-        sum.add(import.sample(*sample), *weight);
-    }
+    let samples = profile.samples.iter();
+    let samples = samples.map(|(sample, weight)| sum.add(import.sample(*sample), *weight));
+    let samples: Vec<Id<Sample>> = samples.collect();
+    import.add_times(&mut sum.times, &profile.times, |sample| {
+        samples.get(sample.index()).copied()
+    });
     // Measured twice, it is still one.
     let life = |thread: &Thread| (thread.id, thread.clock.started_ns, thread.clock.ended_ns);
     let known: HashSet<_> = sum.threads.iter().map(life).collect();
@@ -162,7 +165,9 @@ fn add(sum: &mut Profile, profile: &Profile) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{Clock, Rate, Sampling, State, ThreadId, folded};
+    use crate::{
+        Clock, Interval, Rate, RequestSpan, Sampling, State, ThreadId, TimedSample, folded,
+    };
 
     fn profile(text: &str, unit: Unit) -> Profile {
         let mut profile = folded::read(text.as_bytes(), unit, true).unwrap();
@@ -228,6 +233,65 @@ mod tests {
             (profile.threads.len(), profile.unit),
             (1, Unit::Nanoseconds)
         );
+    }
+
+    #[test]
+    fn rows_of_time_of_all_are_kept() {
+        let capture = |text: &str, tid, start_ns| {
+            let mut profile = profile(text, Unit::Nanoseconds);
+            let sample = Id::new(1);
+            let (row, weight) = profile.samples.row(sample).unwrap();
+            let (name, length_ns) = (row.comm, weight.value);
+            let thread = ThreadId { pid: 1, tid };
+            profile.times.intervals.push(Interval {
+                thread,
+                start_ns,
+                length_ns,
+                state: State::Blocked,
+                sample: Some(sample),
+            });
+            profile.times.timed_samples.push(TimedSample {
+                thread,
+                cpu: tid,
+                time_ns: start_ns,
+                sample,
+            });
+            let span = RequestSpan {
+                name,
+                thread,
+                start_ns,
+                end_ns: start_ns + length_ns,
+                parent: None,
+            };
+            let parent = profile.times.request_spans.add(span);
+            let child = RequestSpan { parent, ..span };
+            profile.times.request_spans.add(child).unwrap();
+            profile
+        };
+        // Names, stacks and samples have other numbers in the second.
+        let one = capture("a-1/2;x_[o] 1\na-1/2;f_[o] 10\n", 2, 100);
+        let other = capture("b-1/3;y_[o] 2\nb-1/3;g_[o] 20\n", 3, 200);
+        let both = join(vec![one, other]).unwrap().into_profile();
+        let named = |name: crate::Name| &*both.names[name];
+        let sample = |id: Id<Sample>| {
+            let (sample, weight) = both.samples.row(id).unwrap();
+            (named(sample.comm), weight.value)
+        };
+        let intervals = both.times.intervals.iter();
+        let intervals = intervals.map(|it| (it.start_ns, sample(it.sample.unwrap())));
+        assert!(intervals.eq([(100, ("a", 10)), (200, ("b", 20))]));
+        let timed = both.times.timed_samples.iter();
+        let timed = timed.map(|it| (it.cpu, it.time_ns, sample(it.sample)));
+        assert!(timed.eq([(2, 100, ("a", 10)), (3, 200, ("b", 20))]));
+        let spans = both.times.request_spans.iter();
+        let spans = spans.map(|span| (named(span.name), span.end_ns, span.parent.map(Id::index)));
+        let expected = [("a", None), ("a", Some(0)), ("b", None), ("b", Some(2))];
+        let ends = [110, 110, 220, 220];
+        let expected = expected
+            .iter()
+            .zip(ends)
+            .map(|(&(name, parent), end)| (name, end, parent));
+        assert!(spans.eq(expected));
     }
 
     #[test]

@@ -24,9 +24,10 @@ pub mod text;
 
 pub use import::Import;
 pub use model::{
-    Bursts, Clock, Detail, Ending, Frame, FrameKind, Function, Idleness, Label, Labels, LastNames,
-    Lengths, Losses, Meta, Module, ModuleKind, Process, Rate, Reason, Sample, Sampling, Stack,
-    State, Thread, ThreadId, Unit, Waker, Wakers, WalkEnds, Weight, Why, Window,
+    Bursts, Clock, Detail, Disagreement, Ending, Frame, FrameKind, Function, Idleness, Interval, Label,
+    Labels, LastNames, Lengths, Losses, Meta, Module, ModuleKind, Process, Rate, Reason,
+    RequestSpan, RequestSpans, Sample, Sampling, Stack, State, Thread, ThreadId, TimedSample,
+    Times, Unit, Waker, Wakers, WalkEnds, Weight, Why, Window,
 };
 pub use name_order::NameOrder;
 pub use tables::{Id, RowMap, StackId, StackOrder, StackTree, Stacks, Table, Translation};
@@ -66,6 +67,8 @@ pub struct Profile {
     pub threads: Vec<Thread>,
     /// Processes of samples and threads, as far as they were looked at.
     pub processes: Vec<Process>,
+    /// What was when, where a timeline was recorded.
+    pub times: Times,
 }
 
 impl Profile {
@@ -87,12 +90,31 @@ impl Profile {
             samples: RowMap::default(),
             threads: Vec::new(),
             processes: Vec::new(),
+            times: Times::default(),
         }
     }
 
-    /// Adds a weight to a sample; equal samples become one.
-    pub fn add(&mut self, sample: Sample, weight: Weight) {
-        *self.samples.entry(sample) += weight;
+    /// Adds a weight to a sample and returns its number; equal samples become one.
+    pub fn add(&mut self, sample: Sample, weight: Weight) -> Id<Sample> {
+        self.samples.add(sample, weight)
+    }
+
+    /// Replaces the samples; a sample for which there is none goes, with the rows of time
+    /// that refer to it. Equal samples become one.
+    pub fn replace_samples(
+        &mut self,
+        mut new: impl FnMut(&mut Profile, &Sample) -> Option<Sample>,
+    ) {
+        let has_times = !self.times.is_empty();
+        let mut numbers = Vec::new();
+        let mut samples = std::mem::take(&mut self.samples);
+        samples.replace_keys(
+            |sample| new(self, sample),
+            |number| numbers.extend(has_times.then_some(number)),
+        );
+        self.samples = samples;
+        self.times
+            .renumber_samples(|sample| numbers.get(sample.index()).copied().flatten());
     }
 
     /// The frame of this name that is in no module.

@@ -9,15 +9,17 @@
 //! The widths of a thread then add up to its life, to the microsecond.
 
 mod scaling;
+mod timed_stacks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::import::Import;
 use crate::merge::scaling::{Waits, Weighted, rounded, scaled, total};
+use crate::merge::timed_stacks::settled;
 use crate::name_order::NameOrder;
 use crate::{
-    Bursts, Losses, Meta, Process, Profile, Sample, Stack, State, Thread, ThreadId, Unit, Weight,
-    Why, marker,
+    Bursts, Id, Losses, Meta, Process, Profile, Sample, Stack, State, Table, Thread, ThreadId,
+    Unit, Weight, Why, marker,
 };
 
 /// The unit of widths: rounding to it is done once, in [`merge`].
@@ -36,6 +38,9 @@ pub struct Merged {
     pub on_cpu_lost: Losses,
     /// What was lost of the time off the CPU.
     pub off_cpu_lost: Losses,
+    /// The samples of the profile's rows of time, by the numbers that the rows have for them
+    /// until [`Merged::into_profile`].
+    timed_stacks: Vec<Sample>,
 }
 
 /// Stacks of threads without a clock. There is nothing to measure them by, so
@@ -218,9 +223,16 @@ pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
     }
     let mut unclocked = Unclocked::default();
     let mut strangers = BTreeSet::new();
+    let on_cpu_sample = |sample: &Sample| Sample {
+        state: Some(State::Running),
+        ..of_on_cpu.sample(*sample)
+    };
+    let off_cpu_sample = |sample: &Sample| Sample {
+        state: sample.state.or(Some(State::Blocked)),
+        ..of_off_cpu.sample(*sample)
+    };
     for (sample, weight) in on_cpu.samples.iter() {
-        let mut sample = of_on_cpu.sample(*sample);
-        sample.state = Some(State::Running);
+        let sample = on_cpu_sample(sample);
         match sample.thread.and_then(|id| accounts.get_mut(&id)) {
             Some(account) => account.running.push((sample, *weight)),
             None => {
@@ -230,13 +242,12 @@ pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
         }
     }
     for (sample, weight) in off_cpu.samples.iter() {
-        let mut sample = of_off_cpu.sample(*sample);
-        let state = *sample.state.get_or_insert(State::Blocked);
+        let sample = off_cpu_sample(sample);
         match sample.thread.and_then(|id| accounts.get_mut(&id)) {
             Some(account) => {
-                let waits = match state {
-                    State::Runnable => &mut account.runnable,
-                    State::Running | State::Blocked => &mut account.blocked,
+                let waits = match sample.state {
+                    Some(State::Runnable) => &mut account.runnable,
+                    _ => &mut account.blocked,
                 };
                 let is_sampled = profile.is_sampled(&sample);
                 waits.of(is_sampled).push((sample, *weight));
@@ -248,13 +259,24 @@ pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
         }
     }
     unclocked.threads = strangers.len() as u64;
+    let mut timed: Table<Sample> = Table::default();
+    of_on_cpu.add_times(&mut profile.times, &on_cpu.times, |id| {
+        let (sample, _) = on_cpu.samples.row(id)?;
+        Some(timed.id(on_cpu_sample(sample)))
+    });
+    of_off_cpu.add_times(&mut profile.times, &off_cpu.times, |id| {
+        let (sample, _) = off_cpu.samples.row(id)?;
+        Some(timed.id(off_cpu_sample(sample)))
+    });
     let unseen = UnseenStacks::new(&mut profile);
     let order = NameOrder::new(&profile);
     let accounts = accounts.into_values();
-    let threads = accounts
+    let threads: Vec<ThreadProfile> = accounts
         .map(|account| account.settle(period_ns, unseen, &order))
         .collect();
+    let timed_stacks = settled(&timed, &threads, &order);
     Merged {
+        timed_stacks,
         profile,
         threads,
         unclocked,
@@ -294,7 +316,9 @@ fn describe(profile: &mut Profile, on_cpu: &Profile, off_cpu: &Profile) {
 }
 
 impl Merged {
-    /// All of it as a profile, in nanoseconds: of each thread every stack in its state.
+    /// All of it as a profile, in nanoseconds: of each thread every stack in its state. What
+    /// rows of time refer to is there even if its value was rounded to 0, or its thread has no
+    /// clock.
     #[must_use]
     pub fn into_profile(self) -> Profile {
         let mut profile = self.profile;
@@ -304,6 +328,10 @@ impl Merged {
             }
             profile.threads.push(thread.thread);
         }
+        let samples = self.timed_stacks.into_iter();
+        let numbers: Vec<Id<Sample>> = samples.map(|it| profile.samples.id(it)).collect();
+        let number = |timed: Id<Sample>| numbers.get(timed.index()).copied();
+        profile.times.renumber_samples(number);
         profile
     }
 }

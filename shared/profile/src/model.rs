@@ -12,6 +12,7 @@ mod reason;
 mod retain;
 mod sample;
 mod threads;
+mod times;
 mod walk_ends;
 
 pub use bursts::Bursts;
@@ -25,4 +26,5 @@ pub use reason::{Reason, Why};
 pub use retain::LastNames;
 pub use sample::{Label, Labels, Sample, Stack, State, Waker, Wakers, Weight};
 pub use threads::{Clock, Thread, ThreadId};
+pub use times::{Disagreement, Interval, RequestSpan, RequestSpans, TimedSample, Times};
 pub use walk_ends::WalkEnds;

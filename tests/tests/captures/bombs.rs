@@ -10,7 +10,10 @@ use systemscope_tests::programs::tool::EVERYTHING;
 use systemscope_tests::programs::workload::scratch;
 
 use crate::every_command::{DIFFS, FORMATS};
-use crate::written::{bytes, capture, chains, frames, meta, same_rows, samples, stacks, thread};
+use crate::written::{
+    bytes, capture, chains, frames, intervals, meta, request_spans, same_rows, samples, stacks,
+    thread, timed_samples,
+};
 
 /// Bytes of memory that are enough for captures that are refused.
 const FEW_BYTES: u64 = 128 << 20;
@@ -54,6 +57,16 @@ fn far_more_rows_than_the_size_allows_are_refused() {
     assert_refused(&part(1 << 17).repeat(40), why);
     let names = capture(&[meta(), same_rows(2, &bytes(1, b""), 1 << 23)]);
     assert_refused(&names, why);
+    let zeros = [0; 4096];
+    for rows in [
+        intervals(&zeros, 0),
+        timed_samples(&zeros),
+        request_spans(&zeros, 0),
+    ] {
+        let sample = samples(&[[0, 0, 0]]);
+        let bomb = capture(&[meta(), frames(1), sample, rows.repeat(400)]);
+        assert_refused(&bomb, why);
+    }
 }
 
 #[test]

@@ -9,7 +9,9 @@ use profile::capture::{Partial, read_all, read_what_is_whole};
 use profile::diff::diff;
 use profile::join::{Joined, join};
 use profile::merge::merge;
-use profile::{Profile, Unit};
+use profile::{
+    Interval, LastNames, Profile, RequestSpan, Sample, State, ThreadId, TimedSample, Unit,
+};
 use wallclock::Limits;
 
 /// Formats that captures are exported to.
@@ -39,6 +41,49 @@ pub(crate) fn read(file: &[u8], is_partial: bool) -> Vec<Profile> {
     }
     let partials = read_what_is_whole(file).unwrap_or_default().into_iter();
     partials.map(|Partial { profile, .. }| profile).collect()
+}
+
+/// Gives a profile a timeline: for each sample an interval, a timed sample, and a request span
+/// that is a part of the one before.
+pub(crate) fn add_times(profile: &mut Profile) {
+    let samples: Vec<Sample> = profile.samples.keys().copied().collect();
+    let mut parent = None;
+    for (at, sample) in (0..).zip(samples) {
+        let id = profile.samples.id(sample);
+        let thread = sample.thread.unwrap_or(ThreadId { pid: 1, tid: 1 });
+        let start_ns = profile.meta.window.start_ns + 1_000 * at;
+        profile.times.intervals.push(Interval {
+            thread,
+            start_ns,
+            length_ns: 500,
+            state: sample.state.unwrap_or(State::Running),
+            sample: Some(id),
+        });
+        profile.times.timed_samples.push(TimedSample {
+            thread,
+            cpu: 0,
+            time_ns: start_ns,
+            sample: id,
+        });
+        parent = profile.times.request_spans.add(RequestSpan {
+            name: sample.comm,
+            thread,
+            start_ns,
+            end_ns: start_ns + 500,
+            parent,
+        });
+    }
+}
+
+/// What flags leave of captures, together in a capture.
+pub(crate) fn retain(mut profiles: Vec<Profile>) {
+    for profile in &mut profiles {
+        let last = LastNames::of(profile);
+        profile.retain_threads(&last, |name| name.len() % 2 == 0);
+        profile.retain_idle(false);
+        let _ = profile.check_times();
+    }
+    export(profiles, "scope");
 }
 
 /// `systemscope export`.

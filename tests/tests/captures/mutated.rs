@@ -9,9 +9,10 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Tool, Turn, Workload};
 use tamper::{Random, mutate_messages};
 
-use crate::every_command::{FORMATS, diff_of, export, read, report};
+use crate::every_command::{FORMATS, add_times, diff_of, export, read, report, retain};
 use crate::written::{
-    capture, chains, frames, meta, pack, stacks, thread_of, unpack, weighted_samples,
+    capture, chains, frames, intervals, meta, pack, request_spans, stacks, thread_of, unpack,
+    weighted_samples,
 };
 
 /// Seconds unless `SYSTEMSCOPE_FUZZ_SECONDS` says.
@@ -22,7 +23,8 @@ const MOST_BYTES: usize = 256 << 20;
 /// optimization.
 const MOST_TIME: Duration = Duration::from_secs(20);
 
-/// Captures of threads that wait for locks, of samples, and of both on the whole machine.
+/// Captures of threads that wait for locks, of samples, and of both on the whole machine, with
+/// timelines.
 fn seeds() -> Vec<Vec<u8>> {
     let folder = scratch();
     let mut waits = Workload::start("reasons", &[folder.path().display()]);
@@ -38,7 +40,12 @@ fn seeds() -> Vec<Vec<u8>> {
         let file = folder.path().join(format!("{at}.scope"));
         let run = Tool::new(EVERYTHING).args(command).arg("-o").arg(&file);
         run.run().succeeded();
-        fs::read(&file).unwrap()
+        let mut seed = Vec::new();
+        for mut profile in read(&fs::read(&file).unwrap(), false) {
+            add_times(&mut profile);
+            profile::capture::write(&profile, &mut seed).unwrap();
+        }
+        seed
     });
     captures.collect()
 }
@@ -75,7 +82,7 @@ fn mutated_captures_do_no_harm() {
         let kept = Kept(pack(&stream));
         let Kept(capture) = &kept;
         let is_partial = random.below(2) == 0;
-        let command = random.below(FORMATS.len() + 3);
+        let command = random.below(FORMATS.len() + 4);
         let ((), cost) = tamper::cost(|| {
             let profiles = read(capture, is_partial);
             taken += u64::from(!profiles.is_empty());
@@ -84,6 +91,7 @@ fn mutated_captures_do_no_harm() {
                 None => match command - FORMATS.len() {
                     0 => report(profiles),
                     1 => diff_of(read(&sound[at], false), profiles),
+                    2 => retain(profiles),
                     _ => diff_of(profiles, read(&sound[at], false)),
                 },
             }
@@ -100,11 +108,12 @@ fn mutated_captures_do_no_harm() {
 #[test]
 fn numbers_as_large_as_can_be_are_added_up() {
     let rows = [[1, 0, 1], [2, 0, 0], [3, 1, 0]];
-    // Two captures come to two thirds of what is read.
+    // Two captures come to four fifths of what is read.
     let most = 1 << 55;
     let times = |thread: Vec<u8>, most| {
         let samples = [5, 6, 7, 3].map(|state| weighted_samples(&rows, state, most, most));
         let chain = chains(&[1, 2]);
+        let timeline = [intervals(&[1, 2, 0], most), request_spans(&[0, 1, 2], most)];
         capture(&[
             meta(),
             frames(8),
@@ -112,6 +121,7 @@ fn numbers_as_large_as_can_be_are_added_up() {
             chain,
             samples.concat(),
             thread,
+            timeline.concat(),
         ])
     };
     assert!(read(&times(Vec::new(), u64::MAX), false).is_empty());
@@ -125,5 +135,6 @@ fn numbers_as_large_as_can_be_are_added_up() {
         }
         report(profiles());
         diff_of(profiles(), profiles());
+        retain(profiles());
     }
 }

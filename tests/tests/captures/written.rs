@@ -110,6 +110,49 @@ pub(crate) fn weighted_samples(rows: &[[u64; 3]], state: u64, value: u64, events
     record(7, &columns.concat())
 }
 
+/// Intervals from 0 on of the thread that samples are of, each of so many nanoseconds, with the
+/// numbers of their samples, counted from 1; 0 for none.
+pub(crate) fn intervals(samples: &[u64], length: u64) -> Vec<u8> {
+    let same = |value| samples.iter().map(move |_| value);
+    let columns = [
+        column(1, same(1)),
+        column(2, same(1)),
+        column(3, same(0)),
+        column(4, same(length)),
+        column(5, same(3)),
+        column(6, samples.iter().copied()),
+    ];
+    record(12, &columns.concat())
+}
+
+/// Timed samples at 0, with the numbers of their samples.
+pub(crate) fn timed_samples(samples: &[u64]) -> Vec<u8> {
+    let same = |value| samples.iter().map(move |_| value);
+    let columns = [
+        column(1, same(1)),
+        column(2, same(1)),
+        column(3, same(0)),
+        column(4, same(0)),
+        column(5, samples.iter().copied()),
+    ];
+    record(13, &columns.concat())
+}
+
+/// Request spans from 0 on, each of so many nanoseconds, with the numbers of their parents,
+/// counted from 1; 0 for none.
+pub(crate) fn request_spans(parents: &[u64], length: u64) -> Vec<u8> {
+    let same = |value| parents.iter().map(move |_| value);
+    let columns = [
+        column(1, same(0)),
+        column(2, same(1)),
+        column(3, same(1)),
+        column(4, same(0)),
+        column(5, same(length)),
+        column(6, parents.iter().copied()),
+    ];
+    record(14, &columns.concat())
+}
+
 /// The account of the thread that samples are of.
 pub(crate) fn thread() -> Vec<u8> {
     thread_of(0, 1 << 40)

@@ -115,12 +115,10 @@ impl Evidence {
         if habits.is_empty() {
             return;
         }
-        let mut samples = std::mem::take(&mut profile.samples);
-        samples.replace_keys(|sample| {
+        profile.replace_samples(|profile, sample| {
             let judged = self.judged(profile, &habits, *sample);
             Some(judged.unwrap_or(*sample))
         });
-        profile.samples = samples;
     }
 
     /// The sample with what the other waits of its thread tell; `None` if nothing is to be

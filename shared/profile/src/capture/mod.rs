@@ -9,6 +9,7 @@
 mod budget;
 mod read;
 mod rows;
+mod times;
 mod write;
 
 use std::io;

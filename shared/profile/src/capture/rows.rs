@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use super::budget::Budget;
 use super::proto::{self, record::Kind};
-use super::{Error, MOST_DEPTH};
+use super::{Error, MOST_DEPTH, times};
 use crate::{
     Bursts, Clock, Ending, Frame, FrameKind, Function, Id, Label, Labels, Lengths, Losses, Meta,
     Module, ModuleKind, Name, Process, Profile, Rate, Sample, Sampling, Stack, StackId, State,
@@ -31,6 +31,7 @@ pub(super) struct Rows {
     stacks: Vec<Known<StackId>>,
     wakers: Vec<Known<Id<Wakers>>>,
     labels: Vec<Known<Id<Labels>>>,
+    samples: Vec<Id<Sample>>,
 }
 
 /// A row, and what it comes to where it is written out.
@@ -44,7 +45,7 @@ struct Known<Row> {
 }
 
 /// Bytes that a frame takes beside its name: its address, or what separates it from the next.
-const FRAME_BYTES: u64 = 16;
+pub(super) const FRAME_BYTES: u64 = 16;
 
 impl Default for Rows {
     fn default() -> Self {
@@ -62,6 +63,7 @@ impl Default for Rows {
             }],
             wakers: Vec::new(),
             labels: Vec::new(),
+            samples: Vec::new(),
         }
     }
 }
@@ -155,6 +157,15 @@ impl Rows {
                 }
                 let processes = processes.into_iter().map(process);
                 self.profile.processes.extend(processes);
+            }
+            Some(Kind::Intervals(rows)) => {
+                times::take_intervals(&mut self.profile, &rows, &self.samples, budget)?;
+            }
+            Some(Kind::TimedSamples(rows)) => {
+                times::take_timed_samples(&mut self.profile, &rows, &self.samples, budget)?;
+            }
+            Some(Kind::RequestSpans(rows)) => {
+                times::take_request_spans(&mut self.profile, &rows, &self.names, budget)?;
             }
             Some(Kind::End(end)) => {
                 let losses = end.losses.unwrap_or_default();
@@ -445,7 +456,7 @@ impl Rows {
                 squares: samples.squares[index],
             };
             budget.take_counts([weight.value, weight.events])?;
-            self.profile.add(sample, weight);
+            self.samples.push(self.profile.add(sample, weight));
         }
         Ok(())
     }
@@ -470,7 +481,7 @@ impl Rows {
     }
 }
 
-fn state(number: u32) -> Option<State> {
+pub(super) fn state(number: u32) -> Option<State> {
     match number & 3 {
         0 => None,
         1 => Some(State::Running),
@@ -508,18 +519,18 @@ fn walk_ends(ends: proto::WalkEnds) -> WalkEnds {
 }
 
 /// The row that a number counted from 1 stands for; none for 0.
-fn optional<Id: Copy>(rows: &[Id], number: u32) -> Result<Option<Id>, Error> {
+pub(super) fn optional<Id: Copy>(rows: &[Id], number: u32) -> Result<Option<Id>, Error> {
     let number = number.checked_sub(1);
     number.map(|number| row(rows, number)).transpose()
 }
 
 /// The row that a number stands for.
-fn row<Id: Copy>(rows: &[Id], number: u32) -> Result<Id, Error> {
+pub(super) fn row<Id: Copy>(rows: &[Id], number: u32) -> Result<Id, Error> {
     let id = rows.get(number as usize).copied();
     id.ok_or(Error::Damaged("it refers to what is not there"))
 }
 
-fn same_length<const N: usize>(count: usize, columns: [usize; N]) -> Result<(), Error> {
+pub(super) fn same_length<const N: usize>(count: usize, columns: [usize; N]) -> Result<(), Error> {
     match columns.iter().all(|&column| column == count) {
         true => Ok(()),
         false => Err(Error::Damaged("columns differ in length")),

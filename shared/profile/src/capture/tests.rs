@@ -9,9 +9,9 @@ use super::*;
 use std::num::NonZeroU32;
 
 use crate::{
-    Bursts, Clock, Ending, Frame, FrameKind, Function, Label, Lengths, Losses, Meta, Module,
-    ModuleKind, Name, Process, Profile, Rate, Sampling, State, Text, Thread, ThreadId, Unit,
-    WalkEnds, Window, folded,
+    Bursts, Clock, Ending, Frame, FrameKind, Function, Id, Interval, Label, Lengths, Losses, Meta,
+    Module, ModuleKind, Name, Process, Profile, Rate, RequestSpan, Sample, Sampling, State, Text,
+    Thread, ThreadId, TimedSample, Unit, WalkEnds, Window, folded,
 };
 
 /// All that a profile can hold.
@@ -34,10 +34,12 @@ fn profile() -> Profile {
     sample.stack.user = user;
     (weight.events, weight.longest) = (3, 4);
     (weight.shortest, weight.squares) = (2, 5);
-    profile.add(sample, weight);
+    let comm = sample.comm;
+    let sample = profile.add(sample, weight);
+    add_times(&mut profile, &[None, Some(sample)]);
     profile.threads.push(Thread {
         id: ThreadId { pid: 1, tid: 2 },
-        comm: sample.comm,
+        comm,
         clock: Clock {
             started_ns: 3,
             ended_ns: 18,
@@ -74,6 +76,37 @@ fn profile() -> Profile {
         incomplete_user: 4,
     };
     profile
+}
+
+/// Adds an interval, a timed sample and a request span for each of these samples, where there
+/// is one; times go to and fro, and each span is a part of the one before.
+fn add_times(profile: &mut Profile, samples: &[Option<Id<Sample>>]) {
+    let name = profile.names.text("GET /");
+    let mut parent = None;
+    for (at, &sample) in (0..).zip(samples) {
+        let thread = ThreadId { pid: 1, tid: at };
+        let start_ns = 1_000_000_000_000 + u64::from(at % 3) * 1_000_000;
+        profile.times.intervals.push(Interval {
+            thread,
+            start_ns,
+            length_ns: u64::from(at),
+            state: [State::Running, State::Runnable, State::Blocked][at as usize % 3],
+            sample,
+        });
+        (profile.times.timed_samples).extend(sample.map(|sample| TimedSample {
+            thread,
+            cpu: at,
+            time_ns: start_ns,
+            sample,
+        }));
+        parent = profile.times.request_spans.add(RequestSpan {
+            name,
+            thread,
+            start_ns,
+            end_ns: start_ns + 7,
+            parent,
+        });
+    }
 }
 
 /// A stack of frames that have all that frames can have, of every kind of module.
@@ -184,6 +217,7 @@ fn assert_same(one: &Profile, other: &Profile) {
     assert!(one.samples.iter().eq(other.samples.iter()));
     assert_eq!(one.threads, other.threads);
     assert_eq!(one.processes, other.processes);
+    assert_eq!(one.times, other.times);
 }
 
 #[test]
@@ -206,10 +240,11 @@ fn more_rows_than_a_record_holds() {
         .collect();
     let other = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
     let import = crate::Import::new(&mut profile, &other);
-    for (sample, weight) in other.samples.iter() {
-        profile.add(import.sample(*sample), *weight);
-    }
+    let samples = other.samples.iter();
+    let samples = samples.map(|(sample, weight)| profile.add(import.sample(*sample), *weight));
+    let samples: Vec<Option<Id<Sample>>> = samples.map(Some).collect();
     assert_eq!(profile.samples.len(), 10_000);
+    add_times(&mut profile, &samples);
     assert_same(&read(&capture(&profile)[..]).unwrap(), &profile);
 }
 
@@ -424,6 +459,162 @@ fn a_reader_that_fails_is_told_and_one_that_is_interrupted_goes_on() {
     }
 }
 
+/// An interval without a sample.
+fn interval() -> proto::Intervals {
+    proto::Intervals {
+        pids: vec![1],
+        tids: vec![1],
+        starts: vec![-1],
+        lengths: vec![0],
+        states: vec![1],
+        samples: vec![0],
+    }
+}
+
+/// One of the first sample.
+fn timed_sample() -> proto::TimedSamples {
+    proto::TimedSamples {
+        pids: vec![1],
+        tids: vec![1],
+        cpus: vec![(1 << 16) - 1],
+        times: vec![-1],
+        samples: vec![0],
+    }
+}
+
+/// A root of the first name.
+fn request_span() -> proto::RequestSpans {
+    proto::RequestSpans {
+        names: vec![0],
+        pids: vec![1],
+        tids: vec![1],
+        starts: vec![-1],
+        lengths: vec![0],
+        parents: vec![0],
+    }
+}
+
+#[test]
+fn rows_of_time_that_cannot_be_are_damage() {
+    let of = |kind| {
+        let names = vec!["a".to_owned()];
+        let column = vec![0];
+        let sample = proto::Samples {
+            comms: column.clone(),
+            pids: column.clone(),
+            tids: column.clone(),
+            users: column.clone(),
+            kernels: column.clone(),
+            states: column.clone(),
+            chains: column,
+            values: vec![1],
+            events: vec![1],
+            longest: vec![1],
+            shortest: vec![1],
+            squares: vec![1],
+            labels: Vec::new(),
+        };
+        let end = Kind::End(proto::End::default());
+        let head = Kind::Names(proto::Names { names });
+        of_records([head, Kind::Samples(sample), kind, end])
+    };
+    let intervals = |change: fn(&mut proto::Intervals)| {
+        let mut rows = interval();
+        change(&mut rows);
+        of(Kind::Intervals(rows))
+    };
+    let timed_samples = |change: fn(&mut proto::TimedSamples)| {
+        let mut rows = timed_sample();
+        change(&mut rows);
+        of(Kind::TimedSamples(rows))
+    };
+    let spans = |change: fn(&mut proto::RequestSpans)| {
+        let mut rows = request_span();
+        change(&mut rows);
+        of(Kind::RequestSpans(rows))
+    };
+    for sound in [intervals(|_| ()), timed_samples(|_| ()), spans(|_| ())] {
+        assert!(!read(&sound[..]).unwrap().times.is_empty());
+    }
+    let beyond = "a time is beyond what a clock tells";
+    let stateless = "an interval is of no state";
+    let orphan = "a span comes before its parent";
+    let uneven = "columns differ in length";
+    for (damaged, why) in [
+        (intervals(|rows| rows.lengths = vec![1]), beyond),
+        (spans(|rows| rows.lengths = vec![1]), beyond),
+        (intervals(|rows| rows.states = vec![0]), stateless),
+        (intervals(|rows| rows.states = vec![5]), stateless),
+        // Its own parent, and the child of the one that comes next.
+        (spans(|rows| rows.parents = vec![1]), orphan),
+        (spans(|rows| rows.parents = vec![2]), orphan),
+        (spans(|rows| rows.parents = vec![u32::MAX]), orphan),
+        (
+            timed_samples(|rows| rows.cpus = vec![1 << 16]),
+            "a CPU has a number beyond any machine's",
+        ),
+        (intervals(|rows| rows.tids = Vec::new()), uneven),
+        (intervals(|rows| rows.starts = Vec::new()), uneven),
+        (intervals(|rows| rows.lengths = Vec::new()), uneven),
+        (intervals(|rows| rows.states = Vec::new()), uneven),
+        (intervals(|rows| rows.samples = Vec::new()), uneven),
+        (timed_samples(|rows| rows.tids = Vec::new()), uneven),
+        (timed_samples(|rows| rows.cpus = Vec::new()), uneven),
+        (timed_samples(|rows| rows.times = Vec::new()), uneven),
+        (timed_samples(|rows| rows.samples = Vec::new()), uneven),
+        (spans(|rows| rows.pids = Vec::new()), uneven),
+        (spans(|rows| rows.tids = Vec::new()), uneven),
+        (spans(|rows| rows.starts = Vec::new()), uneven),
+        (spans(|rows| rows.lengths = Vec::new()), uneven),
+        (spans(|rows| rows.parents = Vec::new()), uneven),
+    ] {
+        assert_eq!(damage(&damaged), why);
+    }
+}
+
+#[test]
+fn rows_of_time_count_in_the_bounds_of_a_file() {
+    let file = |kind: &dyn Fn() -> Kind| {
+        let names = vec!["n".repeat(1 << 20)];
+        let head = [meta_record(), Kind::Names(proto::Names { names })];
+        of_records(head.into_iter().chain((0..400).map(|_| kind())))
+    };
+    let zeros = || vec![0; ROWS];
+    let intervals = || {
+        Kind::Intervals(proto::Intervals {
+            pids: zeros(),
+            tids: zeros(),
+            starts: vec![0; ROWS],
+            lengths: vec![0; ROWS],
+            states: vec![1; ROWS],
+            samples: zeros(),
+        })
+    };
+    let told = "it has far more rows than its size allows";
+    assert_eq!(damage(&file(&intervals)), told);
+    // Each would be written with the name.
+    let spans = || {
+        Kind::RequestSpans(proto::RequestSpans {
+            names: zeros(),
+            pids: zeros(),
+            tids: zeros(),
+            starts: vec![0; ROWS],
+            lengths: vec![0; ROWS],
+            parents: zeros(),
+        })
+    };
+    let told = "its stacks are far deeper than its size allows";
+    assert_eq!(damage(&file(&spans)), told);
+    // Sums of lengths do not overflow.
+    let long = proto::Intervals {
+        starts: vec![0],
+        lengths: vec![u64::MAX],
+        ..interval()
+    };
+    let told = "its times add up to more than threads can live";
+    assert_eq!(damage(&of_records([Kind::Intervals(long)])), told);
+}
+
 #[test]
 fn references_are_to_what_came_before() {
     let name = || {
@@ -475,7 +666,25 @@ fn references_are_to_what_came_before() {
         })
     };
     let sample = |user, chain| sample_of(user, chain, 0);
+    let interval = |sample| {
+        Kind::Intervals(proto::Intervals {
+            samples: vec![sample],
+            ..interval()
+        })
+    };
+    let timed_sample = |sample| {
+        Kind::TimedSamples(proto::TimedSamples {
+            samples: vec![sample],
+            ..timed_sample()
+        })
+    };
     for records in [
+        vec![name(), interval(1), sample(0, 0)],
+        vec![name(), sample(0, 0), interval(2)],
+        vec![name(), sample(0, 0), interval(u32::MAX)],
+        vec![name(), timed_sample(0)],
+        vec![name(), sample(0, 0), timed_sample(1)],
+        vec![Kind::RequestSpans(request_span())],
         vec![frame(0, 0), name()],
         vec![name(), frame(1, 0)],
         vec![name(), frame(0, 1)],
@@ -541,6 +750,25 @@ fn a_byte_that_is_another_is_noticed() {
 #[test]
 fn equal_rows_do_not_shift_those_after_them() {
     let names = ["a", "a", "b"].map(str::to_owned).to_vec();
+    let samples = proto::Samples {
+        comms: vec![0, 1, 2],
+        pids: vec![0; 3],
+        tids: vec![0; 3],
+        users: vec![0; 3],
+        kernels: vec![0; 3],
+        states: vec![0; 3],
+        chains: vec![0; 3],
+        values: vec![1; 3],
+        events: vec![1; 3],
+        longest: vec![1; 3],
+        shortest: vec![1; 3],
+        squares: vec![1; 3],
+        labels: Vec::new(),
+    };
+    let timed = proto::TimedSamples {
+        samples: vec![2],
+        ..timed_sample()
+    };
     let thread = proto::Thread {
         comm: 2,
         ..proto::Thread::default()
@@ -550,9 +778,15 @@ fn equal_rows_do_not_shift_those_after_them() {
         Kind::Threads(proto::Threads {
             threads: vec![thread],
         }),
+        Kind::Samples(samples),
+        Kind::TimedSamples(timed),
         Kind::End(proto::End::default()),
     ]);
     let profile = read(&bytes[..]).unwrap();
+    let (sample, weight) = (profile.samples)
+        .row(profile.times.timed_samples[0].sample)
+        .unwrap();
+    assert_eq!((&*profile.names[sample.comm], weight.value), ("b", 1));
     assert_eq!(&*profile.names[profile.threads[0].comm], "b");
 }
 

@@ -7,6 +7,7 @@ use prost::Message;
 use zstd::Encoder;
 
 use super::proto::{self, record::Kind};
+use super::times::{put_intervals, put_request_spans, put_timed_samples};
 use super::{LONGEST_RECORD, MAGIC, ROWS, VERSION};
 use crate::{
     Ending, FrameKind, Id, Meta, ModuleKind, Profile, Rate, Sample, State, ThreadId, Unit,
@@ -115,6 +116,16 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
         let processes = rows.map(process).collect();
         Kind::Processes(proto::Processes { processes })
     })?;
+    let times = &profile.times;
+    records.put_rows(times.intervals.iter(), |rows| {
+        Kind::Intervals(put_intervals(rows))
+    })?;
+    records.put_rows(times.timed_samples.iter(), |rows| {
+        Kind::TimedSamples(put_timed_samples(rows))
+    })?;
+    records.put_rows(times.request_spans.iter(), |rows| {
+        Kind::RequestSpans(put_request_spans(rows))
+    })?;
     let (losses, ends) = (profile.losses, profile.walk_ends);
     records.put(Kind::End(proto::End {
         losses: Some(proto::Losses {
@@ -181,12 +192,12 @@ fn encoded(kind: Kind) -> Vec<u8> {
     record.encode_length_delimited_to_vec()
 }
 
-fn number<Row>(id: Id<Row>) -> u32 {
+pub(super) fn number<Row>(id: Id<Row>) -> u32 {
     id.index() as u32
 }
 
 /// Counted from 1; 0 for none.
-fn optional<Row>(id: Option<Id<Row>>) -> u32 {
+pub(super) fn optional<Row>(id: Option<Id<Row>>) -> u32 {
     id.map_or(0, |id| number(id) + 1)
 }
 
@@ -287,7 +298,7 @@ fn waker(waker: &crate::Waker) -> proto::Waker {
     }
 }
 
-fn state(state: Option<State>) -> u32 {
+pub(super) fn state(state: Option<State>) -> u32 {
     match state {
         None => 0,
         Some(State::Running) => 1,

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Clock, FrameKind, Lengths, Weight};
+use crate::{Clock, FrameKind, Interval, Lengths, RequestSpan, TimedSample, Weight};
 
 const ID: ThreadId = ThreadId { pid: 10, tid: 11 };
 
@@ -109,6 +109,126 @@ fn samples_are_scaled_to_the_clock_and_the_rest_has_frames_of_its_own() {
     let longest = thread.longest_blocked(&merged.profile).unwrap();
     let leaf = leaf(&merged, longest.sample);
     assert_eq!((leaf, longest.time_ns), ("sleep", 6_000_000));
+}
+
+/// What a row of time shows: when, whose, and the leaf and the state of its sample.
+type Shown = (u64, u32, Option<(String, State)>);
+
+/// `state` is that of samples which have none.
+fn shown(profile: &Profile, state: State) -> Vec<Shown> {
+    let sample = |id: Id<Sample>| {
+        let (sample, _) = profile.samples.row(id).unwrap();
+        let mut frames = profile.frames_of(sample.stack.user);
+        let leaf = profile.name(frames.next_back().unwrap());
+        (leaf.to_owned(), sample.state.unwrap_or(state))
+    };
+    let intervals = profile.times.intervals.iter();
+    let intervals = intervals.map(|it| (it.start_ns, it.thread.tid, it.sample.map(sample)));
+    let timed = profile.times.timed_samples.iter();
+    let timed = timed.map(|it| (it.time_ns, it.thread.tid, Some(sample(it.sample))));
+    intervals.chain(timed).collect()
+}
+
+/// Adds an interval and a timed sample of each sample, and a running interval that has none.
+fn add_times(profile: &mut Profile) {
+    let samples: Vec<(Sample, Weight)> = profile.samples.iter().map(|(s, w)| (*s, *w)).collect();
+    let mut start_ns = 0;
+    for (sample, weight) in samples {
+        let thread = sample.thread.unwrap();
+        let id = profile.samples.id(sample);
+        for sample in [Some(id), None] {
+            profile.times.intervals.push(Interval {
+                thread,
+                start_ns,
+                length_ns: weight.value,
+                state: State::Blocked,
+                sample,
+            });
+            start_ns += weight.value;
+        }
+        profile.times.timed_samples.push(TimedSample {
+            thread,
+            cpu: 1,
+            time_ns: start_ns,
+            sample: id,
+        });
+    }
+}
+
+#[test]
+fn rows_of_time_are_of_the_same_stacks_after_merging() {
+    let [blocked, runnable] = [State::Blocked, State::Runnable].map(Some);
+    let stranger = ThreadId { pid: 10, tid: 12 };
+    let mut on_cpu = samples(&[(ID, "hash", None, 1), (ID, "burn", None, 2)]);
+    let mut off_cpu = times(&[
+        (stranger, "gone", blocked, 5_000),
+        (ID, "sleep", blocked, 6_000_000),
+        // Too short for a width of its own.
+        (ID, "a blink", blocked, 10),
+        (ID, "burn", runnable, 1_000_000),
+        // Scaled.
+        (ID, "sleep", runnable, 1_000_000),
+    ]);
+    // Reads like another, and is beside it with half of the time.
+    let alike = off_cpu
+        .samples
+        .keys()
+        .find(|sample| sample.state == blocked);
+    let mut alike = *alike.unwrap();
+    alike.thread = Some(ID);
+    let frame = off_cpu.frames_of(alike.stack.user).next().copied().unwrap();
+    let frame = crate::Frame {
+        name: off_cpu.names.text("sleep"),
+        address: Some(7),
+        ..frame
+    };
+    let frame = off_cpu.frames.id(frame);
+    alike.stack.user = off_cpu.stacks.add([frame]);
+    let weight = Weight {
+        value: 2_000_000,
+        ..Weight::default()
+    };
+    off_cpu.add(alike, weight);
+    for profile in [&mut on_cpu, &mut off_cpu] {
+        add_times(profile);
+        let span = RequestSpan {
+            name: profile.names.text("GET /"),
+            thread: ID,
+            start_ns: 1,
+            end_ns: 2,
+            parent: None,
+        };
+        let parent = profile.times.request_spans.add(span);
+        let child = RequestSpan { parent, ..span };
+        profile.times.request_spans.add(child).unwrap();
+    }
+    let mut expected = shown(&on_cpu, State::Running);
+    expected.extend(shown(&off_cpu, State::Blocked));
+    let clock = thread(ID, "t", 0, [3_000_000, 1_500_000, 8_000_010]);
+    let merged = merge(vec![clock], on_cpu, off_cpu).into_profile();
+    let mut found = shown(&merged, State::Blocked);
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+    // What reads alike is one sample with all of the time.
+    let sum = |name: &str, state| -> Vec<u64> {
+        let rows = merged.samples.iter().filter(|(sample, _)| {
+            let mut frames = merged.frames_of(sample.stack.user);
+            let leaf = merged.name(frames.next_back().unwrap());
+            leaf == name && sample.state == state
+        });
+        rows.map(|(_, weight)| weight.value).collect()
+    };
+    assert_eq!(sum("sleep", blocked), [8_000_000]);
+    assert_eq!(sum("sleep", runnable), [750_000]);
+    // In no sum, and still what rows refer to.
+    assert_eq!(
+        (sum("a blink", blocked), sum("gone", blocked)),
+        (vec![0], vec![0])
+    );
+    let spans = merged.times.request_spans.iter();
+    let parents: Vec<_> = spans.map(|span| span.parent.map(Id::index)).collect();
+    assert_eq!(parents, [None, Some(0), None, Some(2)]);
 }
 
 #[test]

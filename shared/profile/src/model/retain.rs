@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::{Name, Profile, Reason, Sample, Text, Thread, ThreadId};
+use crate::{Id, Name, Profile, Reason, Sample, Text, Thread, ThreadId, Why};
 
 /// The name that each thread had last.
 #[derive(Clone, Debug, Default)]
@@ -33,46 +33,226 @@ impl LastNames {
 impl Profile {
     /// Leaves the samples of which a reason is known that is among these.
     pub fn retain_reasons(&mut self, wanted: &[Reason]) {
-        self.retain_samples(|profile, sample| {
-            let why = profile.why(sample);
-            why.is_some_and(|why| wanted.contains(&why.reason))
-        });
+        self.retain_whys(|why| why.is_some_and(|why| wanted.contains(&why.reason)));
     }
 
     /// Leaves the samples of threads that had nothing to do, if `are_wanted`, else all others.
     pub fn retain_idle(&mut self, are_wanted: bool) {
-        self.retain_samples(|profile, sample| {
-            let why = profile.why(sample);
-            why.is_some_and(|why| why.idleness.is_idle()) == are_wanted
-        });
+        self.retain_whys(|why| why.is_some_and(|why| why.idleness.is_idle()) == are_wanted);
     }
 
-    fn retain_samples(&mut self, is_wanted: impl Fn(&Profile, &Sample) -> bool) {
-        let samples = self.samples.keys();
-        let keeps: HashSet<Sample> = samples
-            .filter(|sample| is_wanted(self, sample))
-            .copied()
-            .collect();
-        self.samples.retain(|sample| keeps.contains(sample));
+    /// Leaves the samples and the intervals that are wanted for their reason. No reason is
+    /// known of an interval without a sample.
+    fn retain_whys(&mut self, is_wanted: impl Fn(Option<Why>) -> bool) {
+        self.replace_samples(|profile, sample| is_wanted(profile.why(sample)).then_some(*sample));
+        if !is_wanted(None) {
+            let intervals = &mut self.times.intervals;
+            intervals.retain(|interval| interval.sample.is_some());
+        }
     }
 
     /// Leaves the threads whose last name is wanted, with all that they did. A sample of a
-    /// thread that `last` does not know goes by the name that it has itself.
+    /// thread that `last` does not know goes by the name that it has itself, and so do the
+    /// rows of time that refer to it. Other rows of time of such a thread go.
     pub fn retain_threads(&mut self, last: &LastNames, is_wanted: impl Fn(&str) -> bool) {
-        let names = &self.names;
-        let keeps = |id: Option<ThreadId>, comm: Name| {
+        self.retain_times_of(last, &is_wanted);
+        let keeps = |profile: &Profile, id: Option<ThreadId>, comm: Name| {
             let name = id.and_then(|id| last.get(id));
-            is_wanted(name.unwrap_or(&names[comm]))
+            is_wanted(name.unwrap_or(&profile.names[comm]))
         };
-        self.samples
-            .retain(|sample| keeps(sample.thread, sample.comm));
-        self.threads
-            .retain(|thread| keeps(Some(thread.id), thread.comm));
+        let mut threads = std::mem::take(&mut self.threads);
+        threads.retain(|thread| keeps(self, Some(thread.id), thread.comm));
+        self.threads = threads;
+        self.replace_samples(|profile, sample| {
+            keeps(profile, sample.thread, sample.comm).then_some(*sample)
+        });
         let threads = self.threads.iter().map(|thread| thread.id.pid);
         let of_sample = |sample: &Sample| Some(sample.thread?.pid);
         let pids: HashSet<u32> = threads
             .chain(self.samples.keys().filter_map(of_sample))
+            .chain(self.times.threads().map(|thread| thread.pid))
             .collect();
         self.processes.retain(|process| pids.contains(&process.pid));
+    }
+
+    /// Leaves the rows of time of the threads whose name is wanted.
+    fn retain_times_of(&mut self, last: &LastNames, is_wanted: impl Fn(&str) -> bool) {
+        let Profile {
+            names,
+            samples,
+            times,
+            ..
+        } = self;
+        // Rows are many, and threads are few.
+        let mut known: HashMap<(ThreadId, Option<Name>), bool> = HashMap::new();
+        let mut keeps = |thread: ThreadId, sample: Option<Id<Sample>>| {
+            let sample = sample.and_then(|sample| samples.row(sample));
+            let comm = sample.map(|(sample, _)| sample.comm);
+            *known.entry((thread, comm)).or_insert_with(|| {
+                let name = last.get(thread).or_else(|| Some(&*names[comm?]));
+                name.is_some_and(&is_wanted)
+            })
+        };
+        (times.intervals).retain(|interval| keeps(interval.thread, interval.sample));
+        (times.timed_samples).retain(|timed| keeps(timed.thread, Some(timed.sample)));
+        times.request_spans.retain(|span| keeps(span.thread, None));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{Idleness, Interval, Process, RequestSpan, State, TimedSample, Unit, folded};
+
+    /// Threads of three processes, each with an interval and a timed sample in its sample, a
+    /// running interval without one, and a request span that is a part of the thread's before.
+    fn profile() -> Profile {
+        let text = "a-1/1;f_[o] 10\nb-2/2;g_[o] 20\nc-3/3;h_[o] 30\n";
+        let mut profile = folded::read(text.as_bytes(), Unit::Nanoseconds, true).unwrap();
+        let samples: Vec<Sample> = profile.samples.keys().copied().collect();
+        let mut parent = None;
+        for sample in samples {
+            let thread = sample.thread.unwrap();
+            let blocked = Interval {
+                thread,
+                start_ns: 0,
+                length_ns: profile.samples.get(&sample).unwrap().value,
+                state: State::Blocked,
+                sample: Some(profile.samples.id(sample)),
+            };
+            let running = Interval {
+                start_ns: blocked.end_ns(),
+                state: State::Running,
+                sample: None,
+                ..blocked
+            };
+            let timed = TimedSample {
+                thread,
+                cpu: 0,
+                time_ns: running.start_ns,
+                sample: profile.samples.id(sample),
+            };
+            let span = RequestSpan {
+                name: sample.comm,
+                thread,
+                start_ns: 0,
+                end_ns: 9,
+                parent,
+            };
+            profile.times.intervals.extend([running, blocked]);
+            profile.times.timed_samples.push(timed);
+            parent = profile.times.request_spans.add(span);
+            let pid = thread.pid;
+            profile.processes.push(Process {
+                pid,
+                ..Process::default()
+            });
+        }
+        profile
+    }
+
+    /// The threads of intervals with the names of their samples' threads, those of timed
+    /// samples with the same, and those of spans with those of their parents.
+    fn times(profile: &Profile) -> [String; 3] {
+        let name = |sample: Id<Sample>| {
+            let (sample, _) = profile.samples.row(sample).unwrap();
+            &*profile.names[sample.comm]
+        };
+        let times = &profile.times;
+        let intervals = times.intervals.iter();
+        let intervals =
+            intervals.map(|it| format!("{}{}", it.thread.tid, it.sample.map_or("", name)));
+        let timed = times.timed_samples.iter();
+        let timed = timed.map(|it| format!("{}{}", it.thread.tid, name(it.sample)));
+        let spans = times.request_spans.iter().map(|span| {
+            let parent = span
+                .parent
+                .and_then(|parent| times.request_spans.get(parent));
+            let parent = parent.map_or("", |parent| &profile.names[parent.name]);
+            format!("{}{parent}", span.thread.tid)
+        });
+        [
+            intervals.collect(),
+            timed.collect(),
+            spans.collect::<Vec<_>>(),
+        ]
+        .map(|rows| rows.join(" "))
+    }
+
+    #[test]
+    fn rows_of_time_go_with_their_threads() {
+        let mut all = profile();
+        assert_eq!(times(&all), ["1 1a 2 2b 3 3c", "1a 2b 3c", "1 2a 3b"]);
+        // Of the threads only samples tell names: nothing tells those of other rows.
+        let mut unnamed = all.clone();
+        unnamed.retain_threads(&LastNames::default(), |name| name != "b");
+        assert_eq!(times(&unnamed), ["1a 3c", "1a 3c", ""]);
+        assert_eq!(unnamed.check_times(), []);
+        // The last name of the first is another than the one that its sample has.
+        for (tid, name) in [(1, "b"), (2, "c"), (3, "a")] {
+            all.threads.push(Thread {
+                id: ThreadId { pid: tid, tid },
+                comm: all.names.text(name),
+                clock: crate::Clock::default(),
+            });
+        }
+        let last = LastNames::of(&all);
+        all.retain_threads(&last, |name| name != "c");
+        assert_eq!(times(&all), ["1 1a 3 3c", "1a 3c", "1 3"]);
+        assert_eq!(all.check_times(), []);
+        let pids: Vec<u32> = all.processes.iter().map(|process| process.pid).collect();
+        assert_eq!(pids, [1, 3]);
+        // A process of which only rows of time are left stays.
+        all.threads.clear();
+        all.retain_threads(&last, |name| name == "a");
+        all.retain_reasons(&[]);
+        assert_eq!(times(&all), ["", "", "3"]);
+        all.retain_threads(&last, |name| name == "a");
+        assert_eq!(all.processes.len(), 1);
+    }
+
+    #[test]
+    fn rows_of_time_go_with_their_samples() {
+        let why = |profile: &mut Profile, reason, idleness| Why {
+            reason,
+            detail: profile.names.text("detail"),
+            object: None,
+            holder: None,
+            ended_by: None,
+            idleness,
+        };
+        let mut all = profile();
+        let known = [
+            (Reason::Lock, Idleness::Waiting),
+            (Reason::Sleep, Idleness::Idle),
+        ];
+        let mut known = known.into_iter();
+        all.replace_samples(|profile, sample| {
+            let labels = known.next().map(|(reason, idleness)| {
+                let why = why(profile, reason, idleness);
+                profile.labels_of(Some(why), false)
+            });
+            Some(Sample {
+                labels: labels.flatten(),
+                ..*sample
+            })
+        });
+        let left = |retain: fn(&mut Profile)| {
+            let mut profile = all.clone();
+            retain(&mut profile);
+            assert_eq!(profile.check_times(), []);
+            let [intervals, timed, spans] = times(&profile);
+            assert_eq!(spans, "1 2a 3b");
+            (intervals, timed)
+        };
+        let told = |intervals: &str, timed: &str| (intervals.to_owned(), timed.to_owned());
+        let timers = left(|profile| profile.retain_reasons(&[Reason::Sleep]));
+        assert_eq!(timers, told("2b", "2b"));
+        let idle = left(|profile| profile.retain_idle(true));
+        assert_eq!(idle, told("2b", "2b"));
+        // Of running intervals no reason is known, and so that they are not idle.
+        let busy = left(|profile| profile.retain_idle(false));
+        assert_eq!(busy, told("1 1a 2 3 3c", "1a 3c"));
     }
 }

@@ -6,6 +6,8 @@ use std::ops::AddAssign;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use super::Id;
+
 /// Like an `IndexMap`, for millions of rows: what finds them takes five bytes of each, and
 /// not seventeen.
 #[derive(Clone, Debug)]
@@ -27,8 +29,8 @@ impl<Key, Value> Default for RowMap<Key, Value> {
 }
 
 impl<Key: Eq + Hash, Value: Default> RowMap<Key, Value> {
-    /// The value of a key, which is added with a default one if it is new.
-    pub fn entry(&mut self, key: Key) -> &mut Value {
+    /// The number of a key, which is added with a default value if it is new.
+    pub fn id(&mut self, key: Key) -> Id<Key> {
         let RowMap {
             rows,
             places,
@@ -43,24 +45,35 @@ impl<Key: Eq + Hash, Value: Default> RowMap<Key, Value> {
         if place == next {
             rows.push((key, Value::default()));
         }
-        &mut rows[place as usize].1
+        Id::new(place as usize)
+    }
+
+    /// Adds to the value of a key, which is added if it is new; returns its number.
+    pub fn add(&mut self, key: Key, more: Value) -> Id<Key>
+    where
+        Value: AddAssign,
+    {
+        let id = self.id(key);
+        self.rows[id.index()].1 += more;
+        id
+    }
+
+    /// The value of a key, which is added with a default one if it is new.
+    pub fn entry(&mut self, key: Key) -> &mut Value {
+        let id = self.id(key);
+        &mut self.rows[id.index()].1
     }
 }
 
 impl<Key: Eq + Hash, Value> RowMap<Key, Value> {
-    /// Leaves the rows whose keys are wanted.
-    pub fn retain(&mut self, is_wanted: impl Fn(&Key) -> bool)
-    where
-        Key: Copy,
-        Value: AddAssign + Default,
-    {
-        self.replace_keys(|key| is_wanted(key).then_some(*key));
-    }
-
     /// Replaces the keys; a row for which there is none goes. Rows whose keys are the same
-    /// then become one, where the first of them is; no second map is held meanwhile.
-    pub fn replace_keys(&mut self, mut key: impl FnMut(&Key) -> Option<Key>)
-    where
+    /// then become one, where the first of them is; no second map is held meanwhile. `placed`
+    /// gets the number that each row has then, row after row.
+    pub fn replace_keys(
+        &mut self,
+        mut key: impl FnMut(&Key) -> Option<Key>,
+        mut placed: impl FnMut(Option<Id<Key>>),
+    ) where
         Value: AddAssign + Default,
     {
         let RowMap {
@@ -72,6 +85,7 @@ impl<Key: Eq + Hash, Value> RowMap<Key, Value> {
         let mut kept = 0;
         for row in 0..rows.len() {
             let Some(key) = key(&rows[row].0) else {
+                placed(None);
                 continue;
             };
             let value = std::mem::take(&mut rows[row].1);
@@ -80,6 +94,7 @@ impl<Key: Eq + Hash, Value> RowMap<Key, Value> {
             let entry = places.entry(hasher.hash_one(&key), is_it, hash);
             let next = u32::try_from(kept).unwrap_or(u32::MAX);
             let place = *entry.or_insert(next).get();
+            placed(Some(Id::new(place as usize)));
             if place == next {
                 rows[kept] = (key, value);
                 kept += 1;
@@ -107,6 +122,11 @@ impl<Key, Value> RowMap<Key, Value> {
     /// Keys and values.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Key, &Value)> {
         self.rows.iter().map(|(key, value)| (key, value))
+    }
+
+    /// The row of a number, if it is there.
+    pub fn row(&self, id: Id<Key>) -> Option<(&Key, &Value)> {
+        self.rows.get(id.index()).map(|(key, value)| (key, value))
     }
 
     /// Keys alone.
@@ -143,12 +163,15 @@ mod tests {
     fn what_is_left_is_found_again() {
         let mut map: RowMap<u32, u32> = RowMap::default();
         (0..100).for_each(|key| *map.entry(key) = key + 1);
-        map.retain(|key| key % 7 == 3);
+        let mut places = Vec::new();
+        let kept = |key: &u32| (key % 7 == 3).then_some(*key);
+        map.replace_keys(kept, |number| places.push(number.map(Id::index)));
         assert!(
             map.keys()
                 .eq(&[3, 10, 17, 24, 31, 38, 45, 52, 59, 66, 73, 80, 87, 94])
         );
         assert_eq!([10, 11].map(|key| map.place(&key)), [Some(1), None]);
+        assert_eq!([3, 4, 94].map(|row| places[row]), [Some(0), None, Some(13)]);
         assert_eq!((*map.entry(94), *map.entry(95), map.len()), (95, 0, 15));
     }
 
@@ -157,14 +180,17 @@ mod tests {
         let mut map: RowMap<u32, u32> = RowMap::default();
         (0..100).for_each(|key| *map.entry(key) = 1);
         let mut asked = 0;
-        map.replace_keys(|key| {
+        let mut places = Vec::new();
+        let new = |key: &u32| {
             asked += 1;
             Some(100 - key % 3)
-        });
+        };
+        map.replace_keys(new, |number| places.extend(number.map(Id::index)));
+        assert!(places.into_iter().eq((0..100).map(|row| row % 3)));
         assert!(map.iter().eq([(&100, &34), (&99, &33), (&98, &33)]));
         assert_eq!((asked, map.get(&99), map.get(&7)), (100, Some(&33), None));
         // A new key may be another row's old one.
-        map.replace_keys(|key| Some(key - 1));
+        map.replace_keys(|key| Some(key - 1), |_| ());
         assert!(map.keys().eq(&[99, 98, 97]));
         assert_eq!((*map.entry(97), *map.entry(100), map.len()), (33, 0, 4));
     }

@@ -25,7 +25,7 @@ impl<Row> Id<Row> {
         self.place.get() as usize - 1
     }
 
-    fn new(index: usize) -> Id<Row> {
+    pub(crate) fn new(index: usize) -> Id<Row> {
         // A table of 2^32 rows has no room in the memory that profiles may take.
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         Id {

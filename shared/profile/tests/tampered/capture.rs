@@ -34,4 +34,18 @@ fn check_references(profile: &Profile) {
             }
         }
     }
+    let is_there = |sample| profile.samples.row(sample).is_some();
+    for interval in &profile.times.intervals {
+        assert!(interval.sample.is_none_or(is_there));
+        assert_eq!(interval.end_ns() - interval.start_ns, interval.length_ns);
+    }
+    for timed in &profile.times.timed_samples {
+        assert!(is_there(timed.sample));
+    }
+    for (place, span) in profile.times.request_spans.iter().enumerate() {
+        let _ = &profile.names[span.name];
+        assert!(span.start_ns <= span.end_ns);
+        assert!(span.parent.is_none_or(|parent| parent.index() < place));
+    }
+    let _ = profile.check_times();
 }

@@ -9,7 +9,9 @@ use std::cell::Cell;
 use std::path::Path;
 use std::{env, fs};
 
-use profile::{Unit, folded::read};
+use profile::{
+    Interval, Profile, RequestSpan, Sample, State, ThreadId, TimedSample, Unit, folded::read,
+};
 
 #[global_allocator]
 static ALLOCATOR: tamper::Measured = tamper::Measured;
@@ -36,10 +38,43 @@ fn tampered_stacks_do_no_harm() {
     assert!(checked.get() > SEEDS.len());
 }
 
+/// Adds an interval, a timed sample and a request span for each sample; each span is a part
+/// of the one before.
+fn add_times(profile: &mut Profile) {
+    let thread = ThreadId { pid: 1, tid: 2 };
+    let samples: Vec<Sample> = profile.samples.keys().copied().collect();
+    let mut parent = None;
+    for (at, sample) in (0..).zip(samples) {
+        let id = profile.samples.id(sample);
+        let start_ns = 1_000_000 * at;
+        profile.times.intervals.push(Interval {
+            thread,
+            start_ns,
+            length_ns: 999,
+            state: State::Blocked,
+            sample: Some(id),
+        });
+        profile.times.timed_samples.push(TimedSample {
+            thread,
+            cpu: 3,
+            time_ns: start_ns,
+            sample: id,
+        });
+        parent = profile.times.request_spans.add(RequestSpan {
+            name: sample.comm,
+            thread,
+            start_ns,
+            end_ns: start_ns + 5_000,
+            parent,
+        });
+    }
+}
+
 /// What is packed in captures of the seeds.
 fn capture_seeds() -> Vec<Vec<u8>> {
     let seeds = seeds().into_iter().map(|seed| {
-        let profile = read(&seed[..], Unit::Samples, false).unwrap();
+        let mut profile = read(&seed[..], Unit::Samples, false).unwrap();
+        add_times(&mut profile);
         let mut capture = Vec::new();
         profile::capture::write(&profile, &mut capture).unwrap();
         zstd::decode_all(&capture[8..]).unwrap()

@@ -1,0 +1,25 @@
+//! The samples of rows of time, which become others when they are scaled and rounded.
+
+use crate::merge::ThreadProfile;
+use crate::name_order::NameOrder;
+use crate::{Sample, Table};
+
+/// What each sample became: the row of its thread that reads as it does. One that was rounded
+/// to nothing, and one of a thread without a clock, stay as they are. `threads` are in the
+/// order of their IDs.
+pub(super) fn settled(
+    samples: &Table<Sample>,
+    threads: &[ThreadProfile],
+    order: &NameOrder<'_>,
+) -> Vec<Sample> {
+    let settled = samples.iter().map(|sample| {
+        let thread = threads.binary_search_by_key(&sample.thread, |it| Some(it.thread.id));
+        let stacks = thread.map_or(&[][..], |place| &threads[place].stacks);
+        let place = stacks.binary_search_by(|(kept, _)| {
+            let by_state = kept.state.cmp(&sample.state);
+            by_state.then_with(|| order.compare(kept, sample))
+        });
+        place.map_or(*sample, |place| stacks[place].0)
+    });
+    settled.collect()
+}

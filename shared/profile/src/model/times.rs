@@ -1,0 +1,65 @@
+//! Rows of time: what was when.
+
+mod agreement;
+mod intervals;
+mod request_spans;
+mod timed_samples;
+
+pub use agreement::Disagreement;
+pub use intervals::Interval;
+pub use request_spans::{RequestSpan, RequestSpans};
+pub use timed_samples::TimedSample;
+
+use crate::{Id, Sample, ThreadId};
+
+/// The tables that a timeline is drawn from; empty in a profile that has only sums. All
+/// instants are nanoseconds of CLOCK_MONOTONIC, as the start of the profile's
+/// [`Window`](crate::Window) is. Rows come in any order, except that a request span comes
+/// after its parent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// When threads were in which state.
+    pub intervals: Vec<Interval>,
+    /// When samples were taken.
+    pub timed_samples: Vec<TimedSample>,
+    /// What threads did for requests.
+    pub request_spans: RequestSpans,
+}
+
+impl Times {
+    /// Whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Times {
+            intervals,
+            timed_samples,
+            request_spans,
+        } = self;
+        intervals.is_empty() && timed_samples.is_empty() && request_spans.is_empty()
+    }
+
+    /// The threads of all rows; a thread of several rows comes several times.
+    pub fn threads(&self) -> impl Iterator<Item = ThreadId> {
+        let intervals = self.intervals.iter().map(|interval| interval.thread);
+        let timed_samples = self.timed_samples.iter().map(|timed| timed.thread);
+        let request_spans = self.request_spans.iter().map(|span| span.thread);
+        intervals.chain(timed_samples).chain(request_spans)
+    }
+
+    /// Replaces the numbers of samples. A row whose sample has no new number goes.
+    pub(crate) fn renumber_samples(
+        &mut self,
+        mut new: impl FnMut(Id<Sample>) -> Option<Id<Sample>>,
+    ) {
+        self.intervals.retain_mut(|interval| {
+            let old = interval.sample;
+            interval.sample = old.and_then(&mut new);
+            interval.sample.is_some() || old.is_none()
+        });
+        self.timed_samples.retain_mut(|timed| {
+            let sample = new(timed.sample);
+            timed.sample = sample.unwrap_or(timed.sample);
+            sample.is_some()
+        });
+    }
+}
