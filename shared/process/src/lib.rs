@@ -13,8 +13,8 @@ mod reads;
 mod threads;
 mod width;
 
-pub use identity::Process;
 pub use arch::{ARCHITECTURE, ELF_MACHINE};
+pub use identity::Process;
 pub use memory::ProcessMemory;
 pub use reads::{count_unanswered, read_command_line, start_helper, stop_helper};
 pub use threads::{is_alive, living_folder, living_thread};

@@ -24,8 +24,8 @@ pub mod text;
 
 pub use import::Import;
 pub use model::{
-    Bursts, Clock, Detail, Disagreement, Ending, Frame, FrameKind, Function, Idleness, Interval, Label,
-    Labels, LastNames, Lengths, Losses, Meta, Module, ModuleKind, Process, Rate, Reason,
+    Bursts, Clock, Detail, Disagreement, Ending, Frame, FrameKind, Function, Idleness, Interval,
+    Label, Labels, LastNames, Lengths, Losses, Meta, Module, ModuleKind, Process, Rate, Reason,
     RequestSpan, RequestSpans, Sample, Sampling, Stack, State, Thread, ThreadId, TimedSample,
     Times, Unit, Waker, Wakers, WalkEnds, Weight, Why, Window,
 };

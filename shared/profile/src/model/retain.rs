@@ -103,7 +103,9 @@ impl Profile {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{Idleness, Interval, Process, RequestSpan, State, TimedSample, Unit, folded};
+    use crate::{
+        Detail, Idleness, Interval, Process, RequestSpan, State, TimedSample, Unit, folded,
+    };
 
     /// Threads of three processes, each with an interval and a timed sample in its sample, a
     /// running interval without one, and a request span that is a part of the thread's before.
@@ -216,7 +218,7 @@ mod tests {
     fn rows_of_time_go_with_their_samples() {
         let why = |profile: &mut Profile, reason, idleness| Why {
             reason,
-            detail: profile.names.text("detail"),
+            detail: Detail::Named(profile.names.text("detail")),
             object: None,
             holder: None,
             ended_by: None,
