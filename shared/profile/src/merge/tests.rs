@@ -161,7 +161,8 @@ fn rows_of_time_are_of_the_same_stacks_after_merging() {
     let stranger = ThreadId { pid: 10, tid: 12 };
     let mut on_cpu = samples(&[(ID, "hash", None, 1), (ID, "burn", None, 2)]);
     let mut off_cpu = times(&[
-        (stranger, "gone", blocked, 5_000),
+        // Blocked, as whatever tells no state.
+        (stranger, "gone", None, 5_000),
         (ID, "sleep", blocked, 6_000_000),
         // Too short for a width of its own.
         (ID, "a blink", blocked, 10),
