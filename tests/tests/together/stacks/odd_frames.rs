@@ -85,12 +85,12 @@ fn a_32_bit_program_is_refused_and_cut_short_among_others() {
         .args("-K")
         .folded(1.0);
     assert!(kernel.total() > 0, "{kernel}");
-    // Its leaf alone is shown among others.
-    let all = Tool::new("offcputime").args("-U --duration 1").run();
-    let all = all.succeeded();
+    // Its leaf alone is shown among all that there are.
+    let all = Tool::new("offcputime").args("-U --duration 1 --thread-name ^code32$");
+    let all = all.run().succeeded();
     let said = UserStacks::read(&all.stderr);
     assert!(said.code_32_bit > 0, "{said:?}");
-    let own = Folded::parse(&all.stdout).only(|line| line.comm == "code32");
+    let own = Folded::parse(&all.stdout);
     assert!(own.total() > 0, "{said:?}");
     assert_most("code32", &own, WHOLE, |line| line.frames.len() == 1);
 }
