@@ -68,7 +68,7 @@ struct walk {
 	u32 mapping_count;
 	/* The mapping that the last address was in. */
 	struct unwind_mapping mapping;
-	/* What uretprobes of others have functions return to, or 0. */
+	/* Address to which uretprobes make functions return, or 0. */
 	u64 trampoline;
 	struct walk_notes notes;
 };

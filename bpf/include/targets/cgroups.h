@@ -52,7 +52,7 @@ static __always_inline u64 cgroup_id(struct cgroup *cgroup)
 	return BPF_CORE_READ(cgroup, kn, id);
 }
 
-/* What climb_cgroups() returns where it has come to an end. */
+/* Results of climb_cgroups() at the end of its climb. */
 enum climb_end {
 	CLIMB_ROOT,
 	CLIMB_TARGET,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What keeps a thread that could run off its CPU, other than threads that have it: the CPU
+ * Limits that keep a runnable thread off its CPU, beside the threads that have it: the CPU
  * quota of its cgroup (cpu.max; cpu.cfs_quota_us), its own budget under SCHED_DEADLINE, the
  * share of CPU time that real-time threads may use (kernel.sched_rt_runtime_us).
  */

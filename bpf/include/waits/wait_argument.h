@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What the arguments of a system call say of what its thread waits on. */
+/* The resource that the arguments of a system call name. */
 #ifndef SYSTEMSCOPE_WAIT_ARGUMENT_H
 #define SYSTEMSCOPE_WAIT_ARGUMENT_H
 

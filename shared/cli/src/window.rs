@@ -28,7 +28,7 @@ pub struct Window {
     duration: Option<Duration>,
     ender: Ender,
     tool: &'static str,
-    /// Of what comes before the window, and after it, unless a parent says that.
+    /// Watches the phases before and after the window; `None` where a parent does so.
     patience: Option<Patience>,
     start: u64,
     stop: Option<u64>,

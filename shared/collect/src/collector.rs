@@ -247,7 +247,7 @@ pub struct Collected {
     pub(crate) lost: Losses,
     /// What is to be said of the unwind tables.
     pub(crate) notes: Vec<String>,
-    /// What was left out as there was no room.
+    /// Counts of what found no capacity.
     pub(crate) left_out: LeftOut,
 }
 

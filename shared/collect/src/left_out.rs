@@ -1,5 +1,5 @@
-//! What was left out as a limit of capacity was reached: said at the end of each run, in
-//! words that tell what to do. The table of limits is in docs/architecture.md.
+//! Counts of what exceeded a limit of capacity. Each run ends with them, in words that tell
+//! what to do. The table of limits is in docs/architecture.md.
 
 use bpf::types::Losses;
 
@@ -20,7 +20,7 @@ pub(crate) struct LeftOut {
     pub(crate) processes: u64,
 }
 
-/// What BPF programs could not keep, in words.
+/// Describes what BPF programs could not keep.
 pub fn lost_in_words(lost: &Losses) -> String {
     in_words(&[
         (
@@ -43,7 +43,7 @@ pub fn lost_in_words(lost: &Losses) -> String {
 }
 
 impl LeftOut {
-    /// What was left out, in words.
+    /// Describes what was left out.
     pub(crate) fn in_words(&self) -> String {
         in_words(&[
             (

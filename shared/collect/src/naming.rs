@@ -25,7 +25,7 @@ pub struct Named {
     missed_wakers: u64,
     notes: Vec<String>,
     left_out: LeftOut,
-    /// What found no room in the kernel's buffers.
+    /// Counts of what found no capacity in the kernel's buffers.
     lost: Lost,
     /// How the Python part of stacks ended, if there was one.
     python: Vec<String>,

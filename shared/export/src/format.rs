@@ -77,7 +77,7 @@ pub trait Format: Sync {
     /// What names of its files end in, the dot included; no two formats have the same.
     fn endings(&self) -> &'static [&'static str];
 
-    /// Who or what reads it, in Markdown.
+    /// Readers of the format, in Markdown.
     fn readers(&self) -> &'static str;
 
     /// What the profile must have for it.

@@ -1,4 +1,4 @@
-//! What tells one process from another.
+//! Identity of a process.
 
 /// One run of one program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

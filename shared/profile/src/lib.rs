@@ -67,7 +67,7 @@ pub struct Profile {
     pub threads: Vec<Thread>,
     /// Processes of samples and threads, as far as they were looked at.
     pub processes: Vec<Process>,
-    /// What was when, where a timeline was recorded.
+    /// The timeline, where one was recorded.
     pub times: Times,
 }
 

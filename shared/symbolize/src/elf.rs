@@ -28,9 +28,12 @@ const BATCH: u64 = 4 << 10;
 /// Offset at which unpacked sections begin. No file is as long.
 const UNPACKED_AT: u64 = 1 << 63;
 
-const PT_LOAD: u32 = 1;
-const PF_X: u32 = 1;
-const PF_W: u32 = 2;
+/// `p_type` of a segment that is mapped.
+pub(crate) const PT_LOAD: u32 = 1;
+/// `p_flags`: executable.
+pub(crate) const PF_X: u32 = 1;
+/// `p_flags`: writable.
+pub(crate) const PF_W: u32 = 2;
 
 /// `sh_type` of a full symbol table.
 pub(crate) const SHT_SYMTAB: u32 = 2;

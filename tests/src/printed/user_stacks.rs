@@ -1,7 +1,7 @@
 //! What a tool says about its user stacks, and what they start with.
 
 use crate::printed::folded::bare;
-use crate::{Folded, Line};
+use crate::{Folded, Line, Tool};
 
 /// The line on stderr that says how the walks of user stacks ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,6 +82,23 @@ fn count_before(line: &str, words: &str) -> Option<u64> {
     let mut parts = line.split([',', ';', ':']);
     let part = parts.find(|part| part.contains(words))?;
     part.split_whitespace().next()?.parse().ok()
+}
+
+/// Returns the user stacks of process `pid` in two seconds under `tool`.
+///
+/// # Panics
+///
+/// When the tool fails, or less than `per_mille` of the stacks reached the root.
+#[track_caller]
+pub fn whole_stacks(tool: &str, pid: u32, per_mille: u64) -> Folded {
+    let mut on_pid = Tool::new(tool).pid(pid).args("-U --duration 2");
+    // Other tests leave the process little of the CPUs.
+    if tool == "oncputime" {
+        on_pid = on_pid.args("-F 999");
+    }
+    let finished = on_pid.run().succeeded();
+    UserStacks::read(&finished.stderr).assert_reached(per_mille);
+    Folded::parse(&finished.stdout)
 }
 
 /// Whether a stack starts where the kernel or libc starts a thread: at

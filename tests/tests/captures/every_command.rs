@@ -75,7 +75,7 @@ pub(crate) fn add_times(profile: &mut Profile) {
     }
 }
 
-/// What flags leave of captures, together in a capture.
+/// Retains of captures what flags choose, and writes the rest into one capture.
 pub(crate) fn retain(mut profiles: Vec<Profile>) {
     for profile in &mut profiles {
         let last = LastNames::of(profile);

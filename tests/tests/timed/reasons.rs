@@ -302,8 +302,8 @@ fn a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu() {
     });
 }
 
-/// Of a thread that may run for 10 ms of each 100 ms the other 90 have a reason: whether it
-/// used them up, or gave back what was left.
+/// A thread may run for 10 ms of each 100 ms. The other 90 ms have a reason, whether the thread
+/// used up its budget or gave the rest back.
 #[test]
 fn a_deadline_budget_is_told_from_waiting_for_a_cpu() {
     let _turn = Turn::share();
@@ -339,7 +339,7 @@ fn freeze_twice(tool: Tool, mut freeze: impl FnMut(bool)) -> Folded {
     Folded::parse(&measured.stdout)
 }
 
-/// Of the time for which a thread stands still, most of a second, all is under this reason.
+/// All time for which a thread stands still, most of a second, is under this reason.
 #[track_caller]
 fn assert_stands_still(folded: &Folded, expected: &str) {
     let blocked = folded.marked("_[o]");
@@ -475,7 +475,7 @@ fn assert_is_worker(folded: &Folded, comm: &str, mark: &str) {
     assert!(all > 500_000_000, "{comm}: {folded}");
     let share = shown as f64 / all as f64;
     assert!(share > LEAST_SHARE, "{comm}: {shown} ns of {all}\n{folded}");
-    // Where the machine hid a switch there is none of the kernel's either.
+    // A switch that the machine hid leaves no kernel stack either.
     let roots = lines.lines.iter().map(|line| &*line.frames[0]);
     let mut others =
         roots.filter(|root| !root.starts_with("ret_from_fork") && *root != "[Missed Kernel Stack]");

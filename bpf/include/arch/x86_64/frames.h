@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What the frames of functions, of signal handlers and of linkage tables look like. */
+/* Layout of the frames of functions, of signal handlers and of linkage tables. */
 #ifndef SYSTEMSCOPE_FRAMES_H
 #define SYSTEMSCOPE_FRAMES_H
 
 #include "kernel_types.h"
 
 /*
- * Where a function's return address is, from its canonical frame address (System V ABI
+ * Offset of a function's return address from its canonical frame address (System V ABI
  * for x86-64, section 3.2.2).
  */
 #define RETURN_ADDRESS_AT_CFA (-8)

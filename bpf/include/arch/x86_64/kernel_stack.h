@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What the kernel's stack of a thread looks like: the user registers at its top, what a
+ * Layout of a thread's kernel stack: the user registers at its top, what a
  * switch saves at its bottom, and what an interrupt of kernel code saves between them.
  */
 #ifndef SYSTEMSCOPE_KERNEL_STACK_H
@@ -27,17 +27,17 @@ static __always_inline struct pt_regs *regs_at_stack_top(void *stack)
 }
 
 /*
- * Of the user registers in the kernel's order, which are words: how many there are
- * up to the ip, and where the number of the system call is and the ip.
+ * The user registers in the kernel's order, as words: their number up to the ip, and the
+ * indexes of the system call's number and of the ip.
  */
 #define MOST_USER_REGISTERS 17
 #define SYSTEM_CALL_REGISTER 15
 #define IP_REGISTER 16
 
 /*
- * Where the saved stack pointer of a task that was switched out leads to has
- * its return address behind six registers, struct inactive_task_frame of
- * arch/x86/include/asm/switch_to.h. In words.
+ * Words from the saved stack pointer of a task that was switched out to its return
+ * address: six registers lie between, struct inactive_task_frame of
+ * arch/x86/include/asm/switch_to.h.
  */
 #define SWITCH_RETURN_ADDRESS 6
 

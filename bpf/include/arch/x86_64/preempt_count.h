@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Where a CPU's preemption count is: a per-CPU variable, arch/x86/include/asm/preempt.h. */
+/* Place of a CPU's preemption count: a per-CPU variable, arch/x86/include/asm/preempt.h. */
 #ifndef SYSTEMSCOPE_PREEMPT_COUNT_H
 #define SYSTEMSCOPE_PREEMPT_COUNT_H
 

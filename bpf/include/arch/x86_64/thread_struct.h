@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What the kernel keeps of a thread's registers while the thread is off the CPU. */
+/* Registers that the kernel keeps of a thread while the thread is off the CPU. */
 #ifndef SYSTEMSCOPE_THREAD_STRUCT_H
 #define SYSTEMSCOPE_THREAD_STRUCT_H
 

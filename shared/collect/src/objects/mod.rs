@@ -145,7 +145,8 @@ pub(crate) fn configure(object: &mut OpenObject, are_wanted: bool, kernel: &Kern
     object.set("last_given_port", last)
 }
 
-/// What a pidfd is of. The kernel told the name, so it is that of this very process.
+/// Describes the process of a pidfd. The kernel told the name during the wait, so no process
+/// that uses the ID again lends its own.
 fn pidfd(event: &ObjectEvent) -> String {
     let name = (event.name_length > 0).then(|| profile::text::comm(&event.name));
     match (event.tid, name) {

@@ -166,8 +166,8 @@ const ROWS: &[Row] = &[
         &["do_nanosleep", "hrtimer_nanosleep", "alarm_timer_nsleep"],
         For(Sleep, Detail::ForTime),
     ),
-    // What goes on with a sleep after a signal ends in a jump to do_nanosleep(), which counts as
-    // the scheduler's: of restart_syscall() the entry code is left.
+    // A signal interrupts a sleep, and restart_syscall() resumes it by a jump to do_nanosleep(),
+    // which counts as the scheduler's. Only the entry code is left on the stack.
     (
         &[
             "hrtimer_nanosleep_restart",

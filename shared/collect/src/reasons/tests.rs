@@ -284,7 +284,7 @@ fn threads_of_the_kernels_wait_for_the_kernel() {
             "__schedule schedule io_sq_thread ret_from_fork",
             "kernel: io_uring worker",
         ),
-        // What it does for a process it waits for as that would.
+        // A worker that does a call for a process waits as the process would.
         (
             "schedule wait_for_partner fifo_open do_dentry_open io_openat2 io_wq_submit_work io_worker_handle_work io_wq_worker",
             "local IPC: pipe, open",

@@ -8,7 +8,7 @@ use unwind::Memory;
 /// before uretprobes replaced them.
 pub(crate) struct ThreadMemory<'a> {
     pub(crate) process: &'a mut ProcessMemory,
-    /// Those that were replaced; a slot of 0 is none.
+    /// The return addresses that were replaced; a slot of 0 marks an unused entry.
     pub(crate) replaced: &'a [ReplacedReturn],
 }
 

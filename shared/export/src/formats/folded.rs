@@ -117,6 +117,18 @@ mod tests {
         );
     }
 
+    /// As text `cc 1` comes before `cc1;f 1`, though `cc;f 1` comes after it.
+    #[test]
+    fn lines_of_a_thread_alone_are_in_the_order_of_texts() {
+        let mut profile = Profile::new(Unit::Nanoseconds);
+        for (comm, user) in [("cc1", &["f"][..]), ("cc", &[]), ("cc", &["f"])] {
+            let sample = sample(&mut profile, comm, user, &[], None);
+            profile.add(sample, weight(1_000));
+        }
+        let expected = "cc 1\ncc1;f 1\ncc;f 1\n";
+        assert_eq!(folded(&profile, Options::default()), expected);
+    }
+
     #[test]
     fn lines_equal_as_text_are_summed_before_the_division() {
         let mut profile = Profile::new(Unit::Nanoseconds);

@@ -278,9 +278,24 @@ impl<'a> Order<'a> {
     }
 
     fn compare(&self, one: &Line, other: &Line) -> Ordering {
-        let thread = |line: &Line| self.followed[line.thread.index()];
-        let by_thread = thread(one).cmp(&thread(other));
+        let by_thread = if self.is_bare(one) || self.is_bare(other) {
+            self.head(one).cmp(self.head(other))
+        } else {
+            let place = |line: &Line| self.followed[line.thread.index()];
+            place(one).cmp(&place(other))
+        };
         by_thread.then_with(|| self.compare_paths(one, other))
+    }
+
+    /// Whether a line is a thread alone, which no `;` follows.
+    fn is_bare(&self, line: &Line) -> bool {
+        line.callers.is_empty() && self.texts[line.tail].is_empty()
+    }
+
+    /// Returns a line's thread, with the `;` that follows it.
+    fn head(&self, line: &Line) -> impl Iterator<Item = u8> {
+        let delimiter = (!self.is_bare(line)).then_some(b';');
+        self.texts[line.thread].bytes().chain(delimiter)
     }
 
     fn compare_paths(&self, one: &Line, other: &Line) -> Ordering {

@@ -206,7 +206,7 @@ impl Targets {
             AwaitedCgroup::At(path) => mount.cgroup(path),
             _ => None,
         });
-        // Those that are known by a name are root's.
+        // A name counts only for cgroups of root.
         let mut there: Vec<Cgroup> = match named.is_empty() {
             true => Vec::new(),
             false => mount.all().cgroups,

@@ -111,7 +111,7 @@ fn samples_are_scaled_to_the_clock_and_the_rest_has_frames_of_its_own() {
     assert_eq!((leaf, longest.time_ns), ("sleep", 6_000_000));
 }
 
-/// What a row of time shows: when, whose, and the leaf and the state of its sample.
+/// A row of time as it reads: its time, its thread, and its sample's leaf and state.
 type Shown = (u64, u32, Option<(String, State)>);
 
 /// `state` is that of samples which have none.
@@ -211,7 +211,7 @@ fn rows_of_time_are_of_the_same_stacks_after_merging() {
     found.sort();
     expected.sort();
     assert_eq!(found, expected);
-    // What reads alike is one sample with all of the time.
+    // Samples that read alike are one sample with all of the time.
     let sum = |name: &str, state| -> Vec<u64> {
         let rows = merged.samples.iter().filter(|(sample, _)| {
             let mut frames = merged.frames_of(sample.stack.user);

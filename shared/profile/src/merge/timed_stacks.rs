@@ -4,8 +4,8 @@ use crate::merge::ThreadProfile;
 use crate::name_order::NameOrder;
 use crate::{Sample, Table};
 
-/// What each sample became: the row of its thread that reads as it does. One that was rounded
-/// to nothing, and one of a thread without a clock, stay as they are. `threads` are in the
+/// Returns the sample that each sample became: the row of its thread that reads as it does. A
+/// sample that was rounded to nothing, or of a thread without a clock, stays as it is. `threads` are in the
 /// order of their IDs.
 pub(super) fn settled(
     samples: &Table<Sample>,

@@ -1,11 +1,11 @@
-//! What a blocked thread waited for in particular.
+//! The detail of a wait, within its reason.
 
 use crate::{Name, Profile};
 
 macro_rules! details {
     ($($variant:ident $text:literal,)*) => {
-        /// What a wait was in particular, within its [`Reason`](crate::Reason): the mutex of
-        /// a lock, the read of a pipe.
+        /// Detail of a wait, within its [`Reason`](crate::Reason): the mutex of a lock, the
+        /// read of a pipe.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Detail {
             $(#[doc = $text] $variant,)*

@@ -186,7 +186,7 @@ mod tests {
     fn rows_of_time_go_with_their_threads() {
         let mut all = profile();
         assert_eq!(times(&all), ["1 1a 2 2b 3 3c", "1a 2b 3c", "1 2a 3b"]);
-        // Of the threads only samples tell names: nothing tells those of other rows.
+        // Only samples tell names of threads here. Threads of other rows have none.
         let mut unnamed = all.clone();
         unnamed.retain_threads(&LastNames::default(), |name| name != "b");
         assert_eq!(times(&unnamed), ["1a 3c", "1a 3c", ""]);
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(timers, told("2b", "2b"));
         let idle = left(|profile| profile.retain_idle(true));
         assert_eq!(idle, told("2b", "2b"));
-        // Of running intervals no reason is known, and so that they are not idle.
+        // Running intervals have no reason, so they are not idle.
         let busy = left(|profile| profile.retain_idle(false));
         assert_eq!(busy, told("1 1a 2 3 3c", "1a 3c"));
     }

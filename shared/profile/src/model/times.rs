@@ -22,7 +22,7 @@ pub struct Times {
     pub intervals: Vec<Interval>,
     /// When samples were taken.
     pub timed_samples: Vec<TimedSample>,
-    /// What threads did for requests.
+    /// Spans in which threads served requests.
     pub request_spans: RequestSpans,
 }
 

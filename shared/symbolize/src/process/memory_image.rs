@@ -1,10 +1,10 @@
-//! The image of an ELF file from the memory of a process that maps it, where the file cannot
-//! be opened: one in a FUSE file system is closed to root without `allow_other`, one that an
-//! NFS server keeps from root is, too.
+//! Image of an ELF file from the memory of a process that maps it, for a file that root cannot
+//! open: in a FUSE file system without `allow_other`, or on an NFS server with root_squash.
 //!
-//! What is loaded and not written to is copied to a file of our own, each byte where the
-//! file has it; of large files only what names and unwind tables are made of. Section headers are not loaded: some are made up from the dynamic section, so
-//! that symbols are found. The process chooses all of it, so everything has a bound.
+//! The reader copies the segments that are not written to into a file of its own, each byte
+//! at the file's offset. Of a large file it copies only the sources of names and unwind tables.
+//! Section headers are not in memory, so the reader makes some from the dynamic section, for
+//! symbols to be found. The process chooses all of it, so everything has a bound.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 use ::process::{ARCHITECTURE, ELF_MACHINE};
 use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::elf::{PF_W, PF_X, PT_LOAD, SHT_DYNSYM};
 
 /// Bytes of all images, and the time that reading them takes: a FUSE server may take long to
 /// give each page.
@@ -32,7 +34,7 @@ const MOST_IN_CHAIN: u32 = 1 << 16;
 const MOST_WHOLE: u64 = 4 << 20;
 /// Bytes of a note that are copied.
 const MOST_NOTE: u64 = 64 << 10;
-/// Where a file may have its last byte.
+/// Largest offset in a file.
 const MOST_OFFSET: u64 = 1 << 32;
 /// Bytes read at a time.
 const PIECE: u64 = 64 << 10;
@@ -41,12 +43,9 @@ const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 const SECTION_HEADER: u16 = 64;
 const SYMBOL: u64 = 24;
-const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const PT_NOTE: u32 = 4;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
-const PF_X: u32 = 1;
-const PF_W: u32 = 2;
 const DT_HASH: u64 = 4;
 const DT_STRTAB: u64 = 5;
 const DT_SYMTAB: u64 = 6;
@@ -54,16 +53,15 @@ const DT_STRSZ: u64 = 10;
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
 const SHT_PROGBITS: u32 = 1;
 const SHT_STRTAB: u32 = 3;
-const SHT_DYNSYM: u32 = 11;
 const SHT_GNU_HASH: u32 = 0x6fff_fff6;
 const SHF_ALLOC: u64 = 2;
 const SHF_EXECINSTR: u64 = 4;
 
-/// What may still be read for images, over a whole run.
+/// Bytes and time that are left for reading images, over a whole run.
 pub(crate) struct Allowance {
     bytes: u64,
     time: Duration,
-    /// What images of each process took.
+    /// Bytes and time that images took, by process ID.
     taken: HashMap<u32, (u64, Duration)>,
 }
 
@@ -78,11 +76,11 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// Has `read` take at most half of what is left to a process. Its images take at most as
-    /// much as is left then for all others.
+    /// Lets `read` take at most half of what is left to process `pid`. So its images take at
+    /// most as much as is left then for all others.
     ///
     /// # Errors
-    /// Those of `read`, or nothing is left.
+    /// The error of `read`, or that nothing is left.
     pub(crate) fn spend<T>(
         &mut self,
         pid: u32,
@@ -108,7 +106,7 @@ impl Allowance {
     }
 }
 
-/// What one image may take.
+/// Bytes and time that are left for one image.
 pub(crate) struct Left {
     bytes: u64,
     until: Instant,

@@ -24,7 +24,7 @@ pub(crate) fn elf(bytes: &[u8]) {
     }
 }
 
-/// Has the image of an ELF file copied from memory that has `bytes`, and symbols read from it.
+/// Copies the image of an ELF file from memory that has `bytes`, and reads symbols from it.
 pub(crate) fn memory_image(bytes: &[u8]) {
     let memory = file(bytes);
     let (image, cost) = tamper::cost(|| readers::memory_image(&memory));

@@ -1,5 +1,5 @@
-//! What depends on the architecture: the numbers of registers, what frames look like, and what
-//! instructions say about them.
+//! All that depends on the architecture: numbers of registers, layout of frames, and decoding
+//! of instructions.
 //!
 //! Each architecture has a module that provides all that is re-exported here.
 //! `bpf/include/arch` has the same for the walk in BPF.

@@ -1,4 +1,4 @@
-//! Where the stacks of coroutines begin.
+//! Roots of the stacks of coroutines.
 //!
 //! A coroutine has a stack of its own, or a part of its thread's. What lies above its first
 //! function is another's, or nothing.

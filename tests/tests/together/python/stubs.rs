@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use systemscope_tests::printed::user_stacks::assert_most;
+use systemscope_tests::Line;
+use systemscope_tests::printed::user_stacks::{assert_most, whole_stacks};
 use systemscope_tests::programs::django::from_pypi;
-use systemscope_tests::{Folded, Line, UserStacks};
 
 use super::*;
 
@@ -25,17 +25,6 @@ def outer(n):
 print('ready', flush=True)
 while True: outer(200000)
 ";
-
-fn whole_stacks(tool: &str, pid: u32) -> Folded {
-    let mut on_pid = Tool::new(tool).pid(pid).args("-U --duration 2");
-    // Other tests leave it little of the CPUs.
-    if tool == "oncputime" {
-        on_pid = on_pid.args("-F 999");
-    }
-    let finished = on_pid.run().succeeded();
-    UserStacks::read(&finished.stderr).assert_reached(WHOLE);
-    Folded::parse(&finished.stdout)
-}
 
 /// With `-X perf` CPython calls each function through a stub of its own, which it writes into
 /// memory and names in a perf map.
@@ -68,7 +57,7 @@ fn functions_that_are_called_through_stubs() {
             functions.iter().all(|function| times(line, function) == 1) && !line.has(NOT_PLACED)
         }
     };
-    let spins = whole_stacks("oncputime", turns.pid());
+    let spins = whole_stacks("oncputime", turns.pid(), WHOLE);
     let spins = spins.only(|line| times(line, "turns.py:inner") > 0);
     assert!(spins.total() > 0, "{spins}");
     assert_most(
@@ -77,7 +66,7 @@ fn functions_that_are_called_through_stubs() {
         WHOLE,
         once(&["<module>", "outer", "middle", "inner"]),
     );
-    let sleeps = whole_stacks("offcputime", turns.pid());
+    let sleeps = whole_stacks("offcputime", turns.pid(), WHOLE);
     let sleeps =
         sleeps.only(|line| times(line, "turns.py:outer") > 0 && times(line, "middle") == 0);
     assert!(sleeps.total() > 0, "{sleeps}");
@@ -103,7 +92,7 @@ fn greenlets_begin_at_their_first_function() {
         ("oncputime", "greenlets.py:spin", "greenlets.py:spinner"),
         ("offcputime", "greenlets.py:doze", "greenlets.py:sleeper"),
     ] {
-        let stacks = whole_stacks(tool, greenlets.pid());
+        let stacks = whole_stacks(tool, greenlets.pid(), WHOLE);
         let stacks = stacks.only(|line| line.has(function));
         assert!(stacks.total() > 0, "{tool}");
         assert_most(tool, &stacks, WHOLE, |line| {

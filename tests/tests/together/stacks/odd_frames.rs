@@ -3,23 +3,11 @@
 
 use systemscope_tests::printed::folded::bare;
 use systemscope_tests::printed::refusal::{FAILED, assert_refused};
-use systemscope_tests::printed::user_stacks::{assert_most, starts_a_thread};
+use systemscope_tests::printed::user_stacks::{assert_most, starts_a_thread, whole_stacks};
 use systemscope_tests::{Folded, Line, Tool, Turn, UserStacks, Workload, WorkloadBuilder};
 
 /// The least share of whole stacks, in thousandths.
 const WHOLE: u64 = 990;
-
-/// User stacks of a process in two seconds, nearly all of which reach a root.
-fn whole_stacks(tool: &str, pid: u32) -> Folded {
-    let mut on_pid = Tool::new(tool).pid(pid).args("-U --duration 2");
-    // Other tests leave it little of the CPUs.
-    if tool == "oncputime" {
-        on_pid = on_pid.args("-F 999");
-    }
-    let finished = on_pid.run().succeeded();
-    UserStacks::read(&finished.stderr).assert_reached(WHOLE);
-    Folded::parse(&finished.stdout)
-}
 
 #[test]
 fn a_coroutine_begins_at_its_first_function() {
@@ -37,7 +25,7 @@ fn a_coroutine_begins_at_its_first_function() {
         ("offcputime", "coroutine_sleep"),
         ("oncputime", "coroutine_spin"),
     ] {
-        let stacks = whole_stacks(tool, coroutines.pid()).under(function);
+        let stacks = whole_stacks(tool, coroutines.pid(), WHOLE).under(function);
         assert!(stacks.total() > 0, "{tool}: {stacks}");
         assert_most(tool, &stacks, WHOLE, is_whole);
     }
@@ -50,7 +38,7 @@ fn return_addresses_that_uretprobes_replaced() {
     let called_from = |caller: &'static str| {
         move |line: &Line| starts_a_thread(line) && line.has(caller) && !line.has("[unknown]")
     };
-    let off_cpu = whole_stacks("offcputime", probed.pid());
+    let off_cpu = whole_stacks("offcputime", probed.pid(), WHOLE);
     let sleeps = off_cpu.under("probed_sleep");
     let of = |comm: &'static str| sleeps.only(|line| line.comm == comm);
     // It slept before anybody looked: its stack is read from outside.
@@ -58,7 +46,7 @@ fn return_addresses_that_uretprobes_replaced() {
     assert_most("sleeper", &of("sleeper"), WHOLE, called_from("sleep_long"));
     assert!(of("turns").total() > 0, "{off_cpu}");
     assert_most("turns", &of("turns"), WHOLE, called_from("take_turns"));
-    let spins = whole_stacks("oncputime", probed.pid()).under("probed_spin");
+    let spins = whole_stacks("oncputime", probed.pid(), WHOLE).under("probed_spin");
     assert!(spins.total() > 0, "{spins}");
     assert_most("spins", &spins, WHOLE, called_from("take_turns"));
 }

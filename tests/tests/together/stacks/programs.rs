@@ -280,7 +280,7 @@ fn a_static_program_with_musl() {
     });
 }
 
-/// Of its own functions musl's shared library names those alone that programs call.
+/// Musl's shared library names only the functions that programs call.
 #[test]
 fn a_program_with_musls_shared_library() {
     let _turn = Turn::share();

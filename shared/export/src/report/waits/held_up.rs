@@ -31,7 +31,7 @@ struct Cause {
 struct Work {
     running: u64,
     runnable: u64,
-    /// Those parts of it in which a limit was used up.
+    /// The parts of `runnable` in which a limit was used up.
     limits: BTreeMap<Detail, u64>,
     held_up: HeldUp,
     /// Blocked, and nothing tells whether there was work.

@@ -91,7 +91,7 @@ pub(crate) fn analyse(
     rows
 }
 
-/// What is known of an instruction.
+/// Rule that an analysis gives for an instruction.
 #[derive(Clone, Copy)]
 struct Told {
     /// Bytes of the instruction.

@@ -47,8 +47,8 @@ pub(crate) fn direct_linkage_table(address: u64) -> Vec<(u64, Rule)> {
     vec![(address, CALLED)]
 }
 
-/// What [`Rule::cfa_offset`] is of a described table whose CFA is computed by this: the register +
-/// `offset`, then `rest`. `None` if it is computed otherwise.
+/// Returns the [`Rule::cfa_offset`] of a described table whose CFA is the register + `offset`,
+/// then `rest`, or `None` if its CFA is another expression.
 ///
 /// `rsp + 8 + (((rip + 0) & 15) >= n) << 3`, as GNU ld writes it:
 /// `elf_x86_64_eh_frame_lazy_plt` in bfd/elf64-x86-64.c.

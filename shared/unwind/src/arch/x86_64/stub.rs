@@ -6,7 +6,7 @@
 /// Instructions of a stub that are looked at.
 const STUB_INSTRUCTIONS: usize = 6;
 
-/// Where a stub's caller is.
+/// Place of a stub's caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StubFrame {
     /// Bytes from the stack pointer to the canonical frame address.

@@ -1,4 +1,4 @@
-//! What the return ahead says of the frame.
+//! Frames found by the return ahead.
 //!
 //! A function that returns has undone all that it did to the stack. So what the
 //! instructions from here to the next return do to it says where the caller's frame is,
@@ -19,7 +19,7 @@ const PASSES: usize = 8;
 /// The System V ABI for x86-64 (section 3.2.2) aligns the stack pointer so at each call.
 const CALL_ALIGNMENT: i32 = 16;
 
-/// Where the caller's frame is.
+/// Place of the caller's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Frame {
     /// The register from which the CFA is found: the stack pointer or the frame pointer.
@@ -37,7 +37,7 @@ enum Base {
     FramePointer,
 }
 
-/// What is known of an instruction.
+/// Knowledge of the frame before an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Nothing,
@@ -116,12 +116,12 @@ impl Sweep {
         is_more
     }
 
-    /// Where `instruction` is in the code.
+    /// Returns the offset of `instruction` in the code.
     fn offset(&self, instruction: &Instruction) -> usize {
         usize::try_from(instruction.ip().wrapping_sub(self.address)).unwrap_or(usize::MAX)
     }
 
-    /// What is known where a jump leads to.
+    /// Returns what is known at the target of a jump.
     fn at_target(&self, jump: &Instruction) -> Known {
         if jump.op0_kind() != OpKind::NearBranch64 {
             return Known::Nothing;
@@ -161,7 +161,7 @@ impl Sweep {
 }
 
 impl Known {
-    /// What holds before a jump that is taken, where `self` holds, or not.
+    /// Returns what holds before a jump, if `self` holds at its target and `next` behind it.
     fn or(self, next: Known) -> Known {
         match (self, next) {
             (Known::Nothing, one) | (one, Known::Nothing) => one,
@@ -170,8 +170,9 @@ impl Known {
         }
     }
 
-    /// What holds before a call. One that never returns may be the last of its function,
-    /// and what follows another's: there the stack pointer is not aligned as at a call.
+    /// Returns what holds before a call. A call that never returns may end its function, and
+    /// the code behind it is another function's. The stack pointer of that function's first
+    /// instruction is not aligned as at a call.
     fn before_call(self) -> Known {
         match self {
             Known::Frame(frame)
@@ -183,7 +184,7 @@ impl Known {
         }
     }
 
-    /// What holds before `instruction`, which goes on to the next.
+    /// Returns what holds before `instruction`, which goes on to the next.
     fn before(self, instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Known {
         let Known::Frame(frame) = self else {
             return self;
