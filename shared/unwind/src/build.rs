@@ -114,7 +114,7 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
     });
     fill(&mut spans, analysed.collect());
 
-    let mut left = arch::HANDED_OVER_CODE_LIMIT;
+    let mut left = arch::CORRECTED_CODE_LIMIT;
     let mut code = |range: Range<u64>| {
         let size = range.end.checked_sub(range.start)?;
         left = left.checked_sub(size)?;
@@ -142,7 +142,7 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
                 }
             }
         }
-        arch::cut_handed_over(&mut rows, &mut code);
+        arch::correct_rows(&mut rows, &mut code);
         if rows.first() == Some(&(span.start, Rule::ROOT))
             && let Some(rule) = arch::rule_of_clone(before, span.start, &mut code)
         {

@@ -32,6 +32,5 @@ pub(crate) use machine::{
 };
 // Code that is described wrongly or not at all.
 pub(crate) use machine::{
-    HANDED_OVER_CODE_LIMIT, analyse, cut_handed_over, find_called, find_taken, read_stub,
-    rule_of_clone,
+    CORRECTED_CODE_LIMIT, analyse, correct_rows, find_called, find_taken, read_stub, rule_of_clone,
 };

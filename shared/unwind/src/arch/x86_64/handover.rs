@@ -15,13 +15,9 @@ use crate::{Rule, cfa};
 /// The CFA just before the jump: the handler's stack pointer is in `rcx`
 /// (`EH_RETURN_STACKADJ_RTX` of gcc/config/i386/i386.h), the return address below it.
 const BEFORE_THE_JUMP: Rule = Rule::at(cfa::REGISTER + 2, 8);
-/// Bytes of such functions that are accepted in a file: GCC has four, of less than
-/// 1 KiB each.
-pub(crate) const HANDED_OVER_CODE_LIMIT: u64 = 1 << 20;
-
 /// Says in the rows of a function that nothing leads to the caller from where
 /// the frame is written over. `code` reads what lies at addresses.
-pub(crate) fn cut_handed_over(
+pub(super) fn cut_handed_over(
     rows: &mut Vec<(u64, Rule)>,
     code: &mut impl FnMut(Range<u64>) -> Option<Vec<u8>>,
 ) {

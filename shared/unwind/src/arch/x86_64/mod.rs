@@ -4,17 +4,34 @@ mod cloned;
 mod code;
 mod handover;
 mod plt;
+mod realigned;
 mod stub;
+
+use std::ops::Range;
 
 use gimli::{Register, X86_64};
 
+use crate::Rule;
+
 pub(crate) use cloned::rule_of_clone;
 pub(crate) use code::{analyse, find_called, find_taken};
-pub(crate) use handover::{HANDED_OVER_CODE_LIMIT, cut_handed_over};
 pub(crate) use plt::{
     cfa_in_linkage_table, described_linkage_table, direct_linkage_table, lazy_linkage_table,
 };
 pub(crate) use stub::read_stub;
+
+/// Bytes of code that are read to correct the rows of a file.
+pub(crate) const CORRECTED_CODE_LIMIT: u64 = 1 << 20;
+
+/// Corrects the rows of a function where compilers describe its frame wrongly. `code` reads
+/// what lies at addresses.
+pub(crate) fn correct_rows(
+    rows: &mut Vec<(u64, Rule)>,
+    code: &mut impl FnMut(Range<u64>) -> Option<Vec<u8>>,
+) {
+    handover::cut_handed_over(rows, code);
+    realigned::restore_frame_pointer(rows, code);
+}
 
 /// Registers that a walk starts from, by DWARF number from 0 on (System V ABI for x86-64,
 /// figure 3.36).
