@@ -68,6 +68,8 @@ struct walk {
 	u32 mapping_count;
 	/* The mapping that the last address was in. */
 	struct unwind_mapping mapping;
+	/* Code of a stub. The verifier allows all functions of a walk 512 bytes of stack. */
+	u64 code[2];
 	/* Address to which uretprobes make functions return, or 0. */
 	u64 trampoline;
 	struct walk_notes notes;
@@ -144,27 +146,25 @@ static __always_inline struct mixed_stack *mixed_room(u32 kind)
 /* Through a stub to its caller; WALK_NO_RULE if the code is none. */
 static __always_inline enum walk_end step_through_stub(struct walk *walk)
 {
-	u64 code[2], ip, bp, sp = walk->sp;
+	u64 *code = walk->code, sp = walk->sp, slot;
 	struct stub_frame frame;
 
-	if (!read_user(code, sizeof(code), walk->ip) ||
+	if (!read_user(code, sizeof(walk->code), walk->ip) ||
 	    !read_stub(code[0], code[1], &frame))
 		return WALK_NO_RULE;
-	if (!read_user(&ip, sizeof(ip),
-		       sp + frame.cfa_offset + RETURN_ADDRESS_AT_CFA))
-		return WALK_READ_FAILED;
 	note_word(&walk->notes, walk->ip, code[0]);
 	note_word(&walk->notes, walk->ip + sizeof(u64), code[1]);
-	note_word(&walk->notes, sp + frame.cfa_offset + RETURN_ADDRESS_AT_CFA,
-		  ip);
+	slot = sp + frame.cfa_offset + RETURN_ADDRESS_AT_CFA;
+	if (!read_user(&walk->ip, sizeof(walk->ip), slot))
+		return WALK_READ_FAILED;
+	note_word(&walk->notes, slot, walk->ip);
 	if (frame.bp_offset >= 0) {
-		if (!read_user(&bp, sizeof(bp), sp + frame.bp_offset))
-			return WALK_READ_FAILED;
 		walk->notes.bp_from = sp + frame.bp_offset;
-		walk->bp = bp;
+		if (!read_user(&walk->bp, sizeof(walk->bp),
+			       walk->notes.bp_from))
+			return WALK_READ_FAILED;
 	}
 	walk->sp = sp + frame.cfa_offset;
-	walk->ip = ip;
 	return WALK_GOES_ON;
 }
 
