@@ -19,7 +19,8 @@ use loader::{Context, Error, LoadedObject, Result, Targets, Variable, monotonic_
 use process::Process;
 
 use crate::StackChoice;
-use crate::counts::{Arrived, DoubleBuffer, Parts, Settled, Sums};
+use crate::counts::sums::Settled;
+use crate::counts::{Arrived, DoubleBuffer, Parts, Sums};
 use crate::left_out::LeftOut;
 use crate::living::Living;
 use crate::objects::Objects;

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use bpf::types::{Losses as Lost, Tally};
+use bpf::types::{COMM_LENGTH, Losses as Lost, Tally};
 use profile::{
-    Bursts, Losses, Name, Profile, Reason, Sample, State, ThreadId, Unit, Waker, Weight, Why,
+    Bursts, EndedBy, Id, Losses, Profile, Reason, Sample, Stack, State, Table, ThreadId, Unit,
+    Wait, Wakers, Weight,
 };
 
 use crate::Collected;
-use crate::counts::Settled;
+use crate::counts::sums::{self, Settled};
 use crate::draft::Draft;
 use crate::left_out::{LeftOut, lost_in_words};
 use crate::reasons::{self, Place, Reasons};
@@ -48,6 +49,16 @@ pub enum WakersShown {
     },
 }
 
+/// A profile that is being drawn up of sums, and what its stacks are worth.
+struct Naming {
+    draft: Draft,
+    reasons: Reasons,
+    worth: Worth,
+    shown: WakersShown,
+    /// Names of threads, as the kernel keeps them, by the numbers that sums have for them.
+    comms: Table<[u8; COMM_LENGTH]>,
+}
+
 impl Collected {
     /// Names every stack that was counted. `weigh` says what a tally means: what it
     /// weighs in each state; weights of 0 are left out.
@@ -57,27 +68,16 @@ impl Collected {
         shown: WakersShown,
         weigh: impl Fn(&Tally) -> Vec<(Option<State>, Weight)>,
     ) -> Named {
-        let mut worth = Worth {
-            losses: Losses {
-                events: self.lost.counts + self.lost.clocks + self.lost.switches,
-                threads: self.lost.thread_ends + self.lost.children,
-                ..Losses::default()
-            },
-            ..Worth::default()
+        let Settled { sums, comms } = self.resolve();
+        let threads = self.accounts.iter();
+        let threads = threads.map(|account| (account.id(), profile::text::comm(account.comm())));
+        let mut naming = Naming {
+            draft: Draft::new(unit, self.stacks.detail()),
+            reasons: Reasons::new(threads),
+            worth: Worth::default(),
+            shown,
+            comms,
         };
-        let Settled { sums, comms } = self.settled();
-        let blocked = sums.iter().filter(|(_, tally)| tally.blocked > 0);
-        (self.stacks).look_up_sleeps(blocked.map(|(key, _)| key.kernel));
-        let counted = sums.keys().flat_map(|key| [key.user, key.kernel]);
-        self.stacks.resolve(counted.chain(self.wakers.stacks()));
-        self.objects.resolve(&mut self.stacks.symbolizer);
-
-        let mut draft = Draft::new(unit, self.stacks.detail());
-        let mut reasons = Reasons::new(
-            self.accounts
-                .iter()
-                .map(|account| (account.id(), profile::text::comm(account.comm()))),
-        );
         // Where there are millions, the sums go as the samples come.
         let mut sums = sums.into_rows();
         sums.reverse();
@@ -85,90 +85,22 @@ impl Collected {
             if sums.len() < sums.capacity() / 2 {
                 sums.shrink_to_fit();
             }
-            let thread = key.thread;
-            let named = self.stacks.named(key.user, key.kernel, &mut draft);
-            worth.judge(&named, tally.events);
-            let wakers = match shown {
-                WakersShown::No | WakersShown::WithReasons => Box::default(),
-                WakersShown::Yes { kernel } => self.name_wakers(
-                    key.waker,
-                    thread,
-                    kernel,
-                    tally.events,
-                    &mut draft,
-                    &mut worth,
-                ),
-            };
-            let ended_by = match shown {
-                WakersShown::WithReasons => self.ended_by(key.waker, thread, &mut draft),
-                _ => None,
-            };
-            let comm = draft.comm(&comms[key.comm]);
-            let why = (tally.blocked > 0).then(|| {
-                let profile = &mut draft.profile;
-                let sleep = || self.stacks.sleep(key.kernel);
-                let place = Place {
-                    stack: named.stack,
-                    kernel: key.kernel,
-                    object: key.object,
-                    objects: &self.objects,
-                    thread,
-                    comm,
-                    end: key.end,
-                };
-                let why = reasons.why(profile, &place, sleep, tally.events)?;
-                let is_told = matches!(
-                    why.reason,
-                    Reason::Lock | Reason::Condition | Reason::Unknown
-                );
-                let ended_by = ended_by.filter(|_| is_told);
-                Some(Why { ended_by, ..why })
-            });
-            let delay = reasons::of_delay(key.end);
-            let sample = Sample {
-                comm,
-                thread: Some(thread),
-                stack: named.stack,
-                state: None,
-                wakers: (!wakers.is_empty()).then(|| draft.profile.wakers.id(wakers)),
-                labels: None,
-            };
-            for (state, weight) in weigh(&tally) {
-                let why = match state {
-                    Some(State::Runnable) => delay,
-                    _ => why.flatten().or(delay),
-                };
-                let labels = draft.profile.labels_of(why, key.period.is_some());
-                let weight = match key.period {
-                    Some(period) => weight.of_sampled(period),
-                    None => weight,
-                };
-                if weight.value > 0 {
-                    let sample = Sample {
-                        state,
-                        labels,
-                        ..sample
-                    };
-                    draft.profile.add(sample, weight);
-                }
-            }
+            self.add_samples(&mut naming, &key, &tally, &weigh);
         }
+        let Naming {
+            mut draft,
+            reasons,
+            worth,
+            ..
+        } = naming;
         reasons.judge_idleness(&mut draft.profile);
-        let kernel_threads: BTreeSet<u32> = (self.accounts.iter())
-            .filter_map(Account::kernel_thread)
-            .collect();
-        for account in std::mem::take(&mut self.accounts) {
-            let thread = account.named(&mut draft);
-            draft.profile.threads.push(thread);
-        }
-        let threads = draft.profile.threads.iter().map(|thread| thread.id.pid);
-        let samples = draft.profile.samples.keys();
-        let pids = samples.filter_map(|sample| Some(sample.thread?.pid));
-        let pids: BTreeSet<u32> = threads.chain(pids).filter(|pid| *pid != 0).collect();
-        draft.profile.processes = self.stacks.processes(&pids, &kernel_threads);
+        self.add_threads(&mut draft);
         draft.profile.meta.bursts = self.bursts(&draft.profile, weigh);
-        let unnamed = self.stacks.losses();
-        draft.profile.losses = worth.losses;
+        draft.profile.losses = Losses {
+            events: self.lost.counts + self.lost.clocks + self.lost.switches,
+            threads: self.lost.thread_ends + self.lost.children,
+            ..worth.losses
+        };
         draft.profile.walk_ends = worth.walks.ends();
         Named {
             profile: draft.profile,
@@ -182,10 +114,114 @@ impl Collected {
             lost: self.lost,
             notes: reasons.note().into_iter().chain(self.notes).collect(),
             python: self.stacks.python_notes(),
-            unnamed,
+            unnamed: self.stacks.losses(),
             sent: self.stacks.count(),
             drains: self.drains,
         }
+    }
+
+    /// Settles the sums, and finds names for all that they refer to.
+    fn resolve(&mut self) -> Settled {
+        let settled = self.settled();
+        let sums = &settled.sums;
+        let blocked = sums.iter().filter(|(_, tally)| tally.blocked > 0);
+        (self.stacks).look_up_sleeps(blocked.map(|(key, _)| key.kernel));
+        let counted = sums.keys().flat_map(|key| [key.user, key.kernel]);
+        self.stacks.resolve(counted.chain(self.wakers.stacks()));
+        self.objects.resolve(&mut self.stacks.symbolizer);
+        settled
+    }
+
+    /// Adds the samples of a sum to the profile.
+    fn add_samples(
+        &self,
+        naming: &mut Naming,
+        key: &sums::Key,
+        tally: &Tally,
+        weigh: impl Fn(&Tally) -> Vec<(Option<State>, Weight)>,
+    ) {
+        let Naming { draft, worth, .. } = naming;
+        let named = self.stacks.named(key.user, key.kernel, draft);
+        worth.judge(&named, tally.events);
+        let wakers = self.name_wakers(naming, key, tally.events);
+        let wait = (tally.blocked > 0).then(|| self.wait(naming, key, named.stack, tally.events));
+        let delay = reasons::of_delay(key.end);
+        let draft = &mut naming.draft;
+        let comm = draft.comm(&naming.comms[key.comm]);
+        for (state, weight) in weigh(tally) {
+            let wait = match state {
+                Some(State::Runnable) => delay,
+                _ => wait.flatten().or(delay),
+            };
+            let weight = match key.period {
+                Some(period) => weight.of_sampled(period),
+                None => weight,
+            };
+            let sample = Sample {
+                state,
+                wakers,
+                wait: wait.map(|wait| draft.profile.waits.id(wait)),
+                is_sampled: key.period.is_some(),
+                ..Sample::new(comm, Some(key.thread), named.stack)
+            };
+            if weight.value > 0 {
+                draft.profile.add(sample, weight);
+            }
+        }
+    }
+
+    /// Returns what the thread of a sum waited for, if a stack of the kernel was asked for.
+    fn wait(
+        &self,
+        naming: &mut Naming,
+        key: &sums::Key,
+        stack: Stack,
+        events: u64,
+    ) -> Option<Wait> {
+        let Naming {
+            draft,
+            reasons,
+            shown,
+            comms,
+            ..
+        } = naming;
+        let place = Place {
+            stack,
+            kernel: key.kernel,
+            object: key.object,
+            objects: &self.objects,
+            thread: key.thread,
+            comm: draft.comm(&comms[key.comm]),
+            end: key.end,
+        };
+        let sleep = || self.stacks.sleep(key.kernel);
+        let wait = reasons.wait(&mut draft.profile, &place, sleep, events)?;
+        let is_told = *shown == WakersShown::WithReasons
+            && matches!(
+                wait.kind.reason,
+                Reason::Lock | Reason::Condition | Reason::Unknown
+            );
+        let ended_by = is_told.then(|| self.ended_by(key.waker, key.thread, draft));
+        Some(Wait {
+            ended_by: ended_by.flatten(),
+            ..wait
+        })
+    }
+
+    /// Adds the accounts of threads, and the processes of these and of samples.
+    fn add_threads(&mut self, draft: &mut Draft) {
+        let kernel_threads: BTreeSet<u32> = (self.accounts.iter())
+            .filter_map(Account::kernel_thread)
+            .collect();
+        for account in std::mem::take(&mut self.accounts) {
+            let thread = account.named(draft);
+            draft.profile.threads.push(thread);
+        }
+        let threads = draft.profile.threads.iter().map(|thread| thread.id.pid);
+        let samples = draft.profile.samples.keys();
+        let pids = samples.filter_map(|sample| Some(sample.thread?.pid));
+        let pids: BTreeSet<u32> = threads.chain(pids).filter(|pid| *pid != 0).collect();
+        draft.profile.processes = self.stacks.processes(&pids, &kernel_threads);
     }
 
     /// How the time in each state varied from one part of the window to the next.
@@ -209,26 +245,24 @@ impl Collected {
         of_each.collect()
     }
 
-    /// In words who ended a wait, and where it was; `None` if nobody saw.
-    fn ended_by(&self, id: u64, sleeper: ThreadId, draft: &mut Draft) -> Option<Name> {
+    /// Returns who ended a wait, with the waker's stack; `None` if nobody saw.
+    fn ended_by(&self, id: u64, sleeper: ThreadId, draft: &mut Draft) -> Option<EndedBy> {
         let named = self.wakers.named(id, sleeper, true, &self.stacks, draft);
         let NamedWaker { waker, seen } = named.first()?;
-        let profile = &mut draft.profile;
         let is_seen = matches!(seen, Seen::At(stack) if stack.quality != Quality::Missing);
-        let told = (is_seen && waker.thread.is_some()).then(|| profile.told_of_waker(waker))?;
-        Some(profile.names.text(&told))
+        let is_told = is_seen && waker.thread.is_some();
+        is_told.then(|| EndedBy::Wakers(draft.profile.wakers.id([*waker].into())))
     }
 
-    fn name_wakers(
-        &self,
-        id: u64,
-        sleeper: ThreadId,
-        kernel: bool,
-        events: u64,
-        draft: &mut Draft,
-        worth: &mut Worth,
-    ) -> Box<[Waker]> {
-        let named = self.wakers.named(id, sleeper, kernel, &self.stacks, draft);
+    /// Returns the wakers of a sum that are drawn with its stack, if there are any.
+    fn name_wakers(&self, naming: &mut Naming, key: &sums::Key, events: u64) -> Option<Id<Wakers>> {
+        let WakersShown::Yes { kernel } = naming.shown else {
+            return None;
+        };
+        let Naming { draft, worth, .. } = naming;
+        let named = self
+            .wakers
+            .named(key.waker, key.thread, kernel, &self.stacks, draft);
         let judged = named.into_iter().map(|named| {
             match &named.seen {
                 Seen::At(stack) => worth.judge(stack, events),
@@ -237,7 +271,8 @@ impl Collected {
             }
             named.waker
         });
-        judged.collect()
+        let wakers: Wakers = judged.collect();
+        (!wakers.is_empty()).then(|| draft.profile.wakers.id(wakers))
     }
 }
 

@@ -23,13 +23,11 @@ pub(crate) fn sample(
     kernel: &[&str],
     state: Option<State>,
 ) -> Sample {
+    let comm = profile.names.id(profile::text::comm(comm.as_bytes()));
+    let thread = Some(ThreadId { pid: 7, tid: 8 });
     Sample {
-        comm: profile.names.id(profile::text::comm(comm.as_bytes())),
-        thread: Some(ThreadId { pid: 7, tid: 8 }),
-        stack: stack(profile, user, kernel),
         state,
-        wakers: None,
-        labels: None,
+        ..Sample::new(comm, thread, stack(profile, user, kernel))
     }
 }
 

@@ -121,13 +121,11 @@ fn parse(
     let wakers = parts
         .map(|part| read_waker(part, per_thread, profile))
         .collect::<Result<Box<_>, _>>()?;
+    let comm = profile.names.text(comm);
     let sample = Sample {
-        comm: profile.names.text(comm),
-        thread,
-        stack: read_stack(&frames, profile),
         state,
         wakers: (!wakers.is_empty()).then(|| profile.wakers.id(wakers)),
-        labels: None,
+        ..Sample::new(comm, thread, read_stack(&frames, profile))
     };
     Ok((sample, value))
 }

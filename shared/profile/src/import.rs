@@ -1,8 +1,8 @@
 //! What one profile says, in the numbers of another.
 
 use crate::{
-    Frame, Function, Id, Label, Labels, Module, Name, Profile, Sample, Stack, StackId, Thread,
-    Times, Waker, Wakers,
+    Detail, EndedBy, Frame, Function, Holder, Id, Label, Labels, Module, Name, Profile, Resource,
+    Sample, Stack, StackId, Thread, Times, Wait, WaitKind, Waker, Wakers,
 };
 
 /// The numbers that another profile's rows have here.
@@ -10,6 +10,7 @@ pub struct Import {
     names: Vec<Name>,
     stacks: Vec<StackId>,
     wakers: Vec<Id<Wakers>>,
+    waits: Vec<Id<Wait>>,
     labels: Vec<Id<Labels>>,
 }
 
@@ -21,6 +22,7 @@ impl Import {
             names: names.collect(),
             stacks: vec![StackId::EMPTY],
             wakers: Vec::new(),
+            waits: Vec::new(),
             labels: Vec::new(),
         };
         let modules = from.modules.iter().map(|module| {
@@ -64,6 +66,13 @@ impl Import {
             into.wakers.id(wakers.collect())
         });
         import.wakers = wakers.collect();
+        let resources = from.resources.iter();
+        let resources =
+            resources.map(|resource| into.resources.id(resource.map(|name| import.name(*name))));
+        let resources: Vec<Id<Resource>> = resources.collect();
+        let waits = from.waits.iter();
+        let waits = waits.map(|wait| into.waits.id(import.wait(wait, &resources)));
+        import.waits = waits.collect();
         let labels = from.labels.iter().map(|labels| {
             let labels = labels.iter().map(|label| Label {
                 key: import.name(label.key),
@@ -77,6 +86,26 @@ impl Import {
 
     fn name(&self, name: Name) -> Name {
         self.names[name.index()]
+    }
+
+    fn wait(&self, wait: &Wait, resources: &[Id<Resource>]) -> Wait {
+        let detail = match wait.kind.detail {
+            Detail::Named(name) => Detail::Named(self.name(name)),
+            known => known,
+        };
+        Wait {
+            kind: WaitKind::new(wait.kind.reason, detail),
+            resource: wait.resource.map(|id| resources[id.index()]),
+            holder: wait.holder.map(|holder| Holder {
+                comm: self.name(holder.comm),
+                ..holder
+            }),
+            ended_by: wait.ended_by.map(|ended_by| match ended_by {
+                EndedBy::Wakers(wakers) => EndedBy::Wakers(self.wakers[wakers.index()]),
+                EndedBy::Described(name) => EndedBy::Described(self.name(name)),
+            }),
+            idleness: wait.idleness,
+        }
     }
 
     fn stack(&self, stack: Stack) -> Stack {
@@ -93,6 +122,7 @@ impl Import {
             comm: self.name(sample.comm),
             stack: self.stack(sample.stack),
             wakers: sample.wakers.map(|wakers| self.wakers[wakers.index()]),
+            wait: sample.wait.map(|wait| self.waits[wait.index()]),
             labels: sample.labels.map(|labels| self.labels[labels.index()]),
             ..sample
         }

@@ -24,10 +24,11 @@ pub mod text;
 
 pub use import::Import;
 pub use model::{
-    Bursts, Clock, Detail, Disagreement, Ending, Frame, FrameKind, Function, Idleness, Interval,
-    Label, Labels, LastNames, Lengths, Losses, Meta, Module, ModuleKind, Process, Rate, Reason,
-    RequestSpan, RequestSpans, Sample, Sampling, Stack, State, Thread, ThreadId, TimedSample,
-    Times, Unit, Waker, Wakers, WalkEnds, Weight, Why, Window,
+    Bursts, Clock, Detail, Disagreement, EndedBy, Ending, Frame, FrameKind, Function, Futex,
+    Holder, Idleness, Interval, Label, Labels, LastNames, Lengths, Losses, Meta, Module,
+    ModuleKind, Peer, Process, Protocol, Rate, Reason, RequestSpan, RequestSpans, Resource, Sample,
+    Sampling, Side, Socket, Stack, State, Thread, ThreadId, TimedSample, Times, Transport, Unit,
+    Wait, WaitKind, Waker, Wakers, WalkEnds, Weight, Window,
 };
 pub use name_order::NameOrder;
 pub use tables::{Id, RowMap, StackId, StackOrder, StackTree, Stacks, Table, Translation};
@@ -59,6 +60,10 @@ pub struct Profile {
     pub stacks: StackTree<Id<Frame>>,
     /// Every chain of wakers.
     pub wakers: Table<Wakers>,
+    /// Every resource that threads waited on.
+    pub resources: Table<Resource>,
+    /// Every wait.
+    pub waits: Table<Wait>,
     /// Every set of labels.
     pub labels: Table<Labels>,
     /// Every sample with its weight.
@@ -86,6 +91,8 @@ impl Profile {
             frames: Table::default(),
             stacks: StackTree::default(),
             wakers: Table::default(),
+            resources: Table::default(),
+            waits: Table::default(),
             labels: Table::default(),
             samples: RowMap::default(),
             threads: Vec::new(),

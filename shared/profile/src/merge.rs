@@ -19,7 +19,7 @@ use crate::merge::timed_stacks::settled;
 use crate::name_order::NameOrder;
 use crate::{
     Bursts, Id, Losses, Meta, Process, Profile, Sample, Stack, State, Table, Thread, ThreadId,
-    Unit, Weight, Why, marker,
+    Unit, Wait, Weight, marker,
 };
 
 /// The unit of widths: rounding to it is done once, in [`merge`].
@@ -106,10 +106,11 @@ pub struct Sampled {
 /// A stack with all of a thread's time there in one state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StackTime {
-    /// The stack and the state; labels are left out.
+    /// The stack, the state and the wait. Labels, and whether the intervals were sampled, are
+    /// left out.
     pub sample: Sample,
-    /// Why it was blocked there, if it was and that is known.
-    pub why: Option<Why>,
+    /// The wait, if the thread was blocked there and the reason is known.
+    pub wait: Option<Wait>,
     /// Nanoseconds.
     pub time_ns: u64,
     /// The standard error of that in nanoseconds, if samples are in it: what chance there
@@ -121,7 +122,7 @@ impl StackTime {
     /// Whether the thread had nothing to do there.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.why.is_some_and(|why| why.idleness.is_idle())
+        self.wait.is_some_and(|wait| wait.idleness.is_idle())
     }
 }
 
@@ -174,21 +175,22 @@ impl ThreadProfile {
     #[must_use]
     pub fn stack_times(&self, profile: &Profile) -> Vec<StackTime> {
         let times = self.stacks.iter().map(|(sample, weight)| {
-            let is_sampled = sample.state == Some(State::Running) || profile.is_sampled(sample);
+            let is_sampled = sample.state == Some(State::Running) || sample.is_sampled;
             let variance = weight.variance().filter(|_| is_sampled);
             StackTime {
                 sample: Sample {
+                    is_sampled: false,
                     labels: None,
                     ..*sample
                 },
-                why: profile.why(sample),
+                wait: profile.wait(sample).copied(),
                 time_ns: weight.value,
                 error_ns: variance.map(f64::sqrt),
             }
         });
         let mut times: Vec<StackTime> = times.collect();
         times.dedup_by(|stack, sum| {
-            let is_same = stack.sample == sum.sample && stack.why == sum.why;
+            let is_same = stack.sample == sum.sample;
             if is_same {
                 sum.time_ns += stack.time_ns;
                 sum.error_ns = match (sum.error_ns, stack.error_ns) {
@@ -249,8 +251,7 @@ pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
                     Some(State::Runnable) => &mut account.runnable,
                     _ => &mut account.blocked,
                 };
-                let is_sampled = profile.is_sampled(&sample);
-                waits.of(is_sampled).push((sample, *weight));
+                waits.of(sample.is_sampled).push((sample, *weight));
             }
             None => {
                 strangers.insert(sample.thread);
@@ -426,12 +427,8 @@ impl Account {
             (markers.blocked, State::Blocked, unseen.blocked_ns),
         ] {
             let sample = Sample {
-                comm: self.thread.comm,
-                thread: Some(self.thread.id),
-                stack,
                 state: Some(state),
-                wakers: None,
-                labels: None,
+                ..Sample::new(self.thread.comm, Some(self.thread.id), stack)
             };
             let weight = Weight {
                 value: time,

@@ -5,9 +5,21 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::{
-    Id, Label, Labels, Name, Profile, Sample, Stack, StackId, StackOrder, StackTree, ThreadId,
-    Waker, Wakers, text,
+    EndedBy, Id, Label, Name, Profile, Resource, Sample, Stack, StackId, StackOrder, StackTree,
+    ThreadId, Wait, Waker, Wakers, text,
 };
+
+/// A part of a wait. Waits compare part by part, and different parts in the order of these
+/// variants, as the labels of captures of version 1 did.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Part<'a> {
+    Wakers(Vec<NamedWaker>),
+    WakerDescribed(usize),
+    Holder(usize, Option<ThreadId>),
+    Idleness(&'a str),
+    Resource(Resource<usize>),
+    Kind(&'a str, &'a str),
+}
 
 /// What is read of a waker.
 type NamedWaker = (usize, Option<ThreadId>, [u32; 2]);
@@ -18,6 +30,8 @@ pub struct NameOrder<'a> {
     /// The places of names among all, and those of stacks.
     names: Vec<usize>,
     stacks: Vec<u32>,
+    /// The places of waits.
+    waits: Vec<usize>,
 }
 
 impl<'a> NameOrder<'a> {
@@ -38,14 +52,22 @@ impl<'a> NameOrder<'a> {
             named.push(tree.called(named[callers.index()], frame));
         }
         let order = StackOrder::new(&tree, |frame| frame);
-        NameOrder {
+        let mut order = NameOrder {
             profile,
             names,
             stacks: named.into_iter().map(|stack| order.place(stack)).collect(),
-        }
+            waits: Vec::new(),
+        };
+        let waits: Vec<_> = profile.waits.iter().map(|wait| order.parts(wait)).collect();
+        let mut sorted: Vec<&_> = waits.iter().collect();
+        sorted.sort_unstable();
+        let place = |parts: &Vec<Part<'_>>| sorted.partition_point(|other| **other < *parts);
+        order.waits = waits.iter().map(place).collect();
+        order
     }
 
-    /// By thread, user stack from its root on, kernel stack, state, wakers and labels.
+    /// Compares by thread, user stack from its root on, kernel stack, state, wakers, wait and
+    /// labels.
     #[must_use]
     pub fn compare(&self, one: &Sample, other: &Sample) -> Ordering {
         let key = |sample: &Sample| {
@@ -56,16 +78,49 @@ impl<'a> NameOrder<'a> {
             let [one, other] = [one, other].map(|sample| self.wakers(sample.wakers));
             one.cmp(other)
         };
+        let wait = |sample: &Sample| {
+            let wait = sample.wait.map(|wait| self.waits[wait.index()]);
+            (wait, sample.is_sampled)
+        };
         let by_labels = || {
-            let [one, other] = [one, other].map(|sample| self.labels(sample.labels));
+            let [one, other] = [one, other].map(|sample| self.labels(sample));
             one.cmp(other)
         };
         let by_key = key(one).cmp(&key(other));
-        by_key.then_with(by_wakers).then_with(by_labels)
+        by_key
+            .then_with(by_wakers)
+            .then_with(|| wait(one).cmp(&wait(other)))
+            .then_with(by_labels)
     }
 
-    fn labels(&self, labels: Option<Id<Labels>>) -> impl Iterator<Item = (usize, usize)> {
-        let labels = labels.map_or(&[][..], |labels| &self.profile.labels[labels]);
+    /// Returns the parts of a wait in the order in which they are compared.
+    fn parts<'b>(&self, wait: &'b Wait) -> Vec<Part<'b>>
+    where
+        'a: 'b,
+    {
+        let mut parts = vec![Part::Kind(
+            wait.kind.reason.name(),
+            self.profile.detail_name(wait.kind.detail),
+        )];
+        parts.extend(wait.resource.map(|resource| {
+            let resource = &self.profile.resources[resource];
+            Part::Resource(resource.map(|name| self.place(*name)))
+        }));
+        parts.extend(
+            (wait.holder).map(|holder| Part::Holder(self.place(holder.comm), holder.thread)),
+        );
+        parts.extend(wait.ended_by.map(|ended_by| match ended_by {
+            EndedBy::Wakers(wakers) => Part::Wakers(self.wakers(Some(wakers)).collect()),
+            EndedBy::Described(name) => Part::WakerDescribed(self.place(name)),
+        }));
+        parts.push(Part::Idleness(wait.idleness.name()));
+        parts
+    }
+
+    fn labels(&self, sample: &Sample) -> impl Iterator<Item = (usize, usize)> {
+        let labels = sample
+            .labels
+            .map_or(&[][..], |labels| &self.profile.labels[labels]);
         let places = |label: &Label| (self.place(label.key), self.place(label.value));
         labels.iter().map(places)
     }

@@ -40,16 +40,14 @@ fn stacks(unit: Unit, state: Option<State>) -> Profile {
             *part = profile.stacks.called(*part, frame);
         }
         for thread in 0..THREADS {
+            let comm = profile.names.text(&format!("worker-{thread}"));
+            let id = ThreadId {
+                pid: 1,
+                tid: thread + 1,
+            };
             let sample = Sample {
-                comm: profile.names.text(&format!("worker-{thread}")),
-                thread: Some(ThreadId {
-                    pid: 1,
-                    tid: thread + 1,
-                }),
-                stack,
                 state,
-                wakers: None,
-                labels: None,
+                ..Sample::new(comm, Some(id), stack)
             };
             let weight = Weight {
                 value: u64::from(number + 1) * 10_000,

@@ -2,8 +2,8 @@
 
 mod double_buffer;
 mod parts;
-mod sums;
+pub(crate) mod sums;
 
 pub(crate) use double_buffer::DoubleBuffer;
 pub(crate) use parts::Parts;
-pub(crate) use sums::{Arrived, Settled, Sums};
+pub(crate) use sums::{Arrived, Sums};

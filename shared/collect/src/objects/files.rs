@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use bpf::types::ObjectEvent;
 use process::living_folder;
+use profile::Resource;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, major, minor, openat, readlinkat};
 
 use super::name as last_name;
@@ -22,9 +23,9 @@ const MOST_MAPS: u64 = 32 << 20;
 /// `include/waits/object_event.h`.
 const NO_DESCRIPTOR: u32 = u32::MAX;
 
-/// The path of the file for which a thread waited, if the process still has it open there;
-/// else its last name, as the kernel has that.
-pub(super) fn name(event: &ObjectEvent) -> String {
+/// Returns the file for which a thread waited: by its path if the process still has it open
+/// there, else by its last name, as the kernel has that.
+pub(super) fn file(event: &ObjectEvent) -> Resource<Box<str>> {
     let kind = FileType::from_raw_mode(event.mode);
     let path = match (event.fd, kind) {
         (NO_DESCRIPTOR, FileType::RegularFile) => mapped_path(event),
@@ -32,21 +33,21 @@ pub(super) fn name(event: &ObjectEvent) -> String {
         (NO_DESCRIPTOR, _) => some_path(event),
         (fd, _) => path(event, &fd.to_string()),
     };
-    path.unwrap_or_else(|| match kind {
-        FileType::Fifo => format!("pipe:[{}]", event.inode),
-        _ => format!("…/{}", String::from_utf8_lossy(last_name(event))),
-    })
+    let path = path.map(String::into_boxed_str);
+    if kind == FileType::Fifo {
+        let unnamed = || format!("pipe:[{}]", event.inode).into();
+        return Resource::Pipe(path.unwrap_or_else(unnamed));
+    }
+    path.map_or_else(
+        || Resource::FileNamed(String::from_utf8_lossy(last_name(event)).into()),
+        Resource::File,
+    )
 }
 
-/// Whether a file is a pipe, with a name or without.
-pub(super) fn is_pipe(event: &ObjectEvent) -> bool {
-    FileType::from_raw_mode(event.mode) == FileType::Fifo
-}
-
-/// What a file without an inode of its own is: `eventfd`.
-pub(super) fn anonymous(event: &ObjectEvent) -> String {
+/// Returns a file without an inode of its own: `eventfd`.
+pub(super) fn anonymous(event: &ObjectEvent) -> Resource<Box<str>> {
     let name = String::from_utf8_lossy(last_name(event));
-    name.trim_matches(['[', ']']).to_owned()
+    Resource::Anonymous(name.trim_matches(['[', ']']).into())
 }
 
 /// The path of a file by whichever descriptor the process has it open.
@@ -122,12 +123,14 @@ mod tests {
         let file = File::open("/proc/self/exe").unwrap();
         let mut event = event(&file, &fstat(&file).unwrap());
         let ours = std::env::current_exe().unwrap();
-        assert_eq!(name(&event), ours.to_string_lossy());
+        let path = ours.to_string_lossy().into();
+        assert_eq!(super::file(&event), Resource::File(path));
         event.inode += 1;
         event.name_length = 3;
         event.name[..3].copy_from_slice(b"log");
-        assert_eq!(name(&event), "…/log");
+        let named = Resource::FileNamed("log".into());
+        assert_eq!(super::file(&event), named);
         event.fd = u32::MAX - 1;
-        assert_eq!(name(&event), "…/log");
+        assert_eq!(super::file(&event), named);
     }
 }

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use bpf::types::ObjectEvent;
 use process::Process;
-use profile::{Detail, Reason, ThreadId};
+use profile::{Detail, Reason, Table, Text, ThreadId, WaitKind};
 use symbolize::{Data, Symbolizer, Variable};
 
 use super::{comm, owner};
 
 /// The variable that Python's global lock is in.
-pub(crate) const PYTHON_RUNTIME: &str = "_PyRuntime";
+const PYTHON_RUNTIME: &str = "_PyRuntime";
 /// FUTEX_WAIT and FUTEX_WAIT_BITSET of `include/uapi/linux/futex.h`.
 const WAITS: [u32; 2] = [0, WAIT_BITSET];
 const WAIT_BITSET: u32 = 9;
@@ -30,10 +30,31 @@ pub(crate) struct Futex {
     /// What it had to be for the thread to wait, where that tells something; else 0.
     value: u32,
     data: Option<Data>,
-    /// The name of the thread that held it, if the lock told which.
-    holder: Option<Box<str>>,
+    /// The thread that held the lock, if the lock told which.
+    holder: Option<Holder>,
     /// Whether the lock has a condition, as that of Python's interpreters.
     has_condition: bool,
+}
+
+/// A thread that held a lock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Holder {
+    comm: Text,
+    /// The thread, where threads are told apart.
+    thread: Option<ThreadId>,
+    /// Whether the process has the same name.
+    shares_name: bool,
+}
+
+impl Holder {
+    /// Returns the holder in a profile with these names.
+    pub(crate) fn in_profile(&self, names: &mut Table<Text>) -> profile::Holder {
+        profile::Holder {
+            comm: names.id(self.comm.clone()),
+            thread: self.thread,
+            shares_name: self.shares_name,
+        }
+    }
 }
 
 impl Futex {
@@ -47,8 +68,8 @@ impl Futex {
 
     /// The thread that held it: what a mutex tells is of no worth where the futex is that of
     /// a condition, and the other way round.
-    pub(crate) fn holder(&self, is_gil: bool) -> Option<&str> {
-        (self.has_condition == is_gil).then_some(self.holder.as_deref())?
+    pub(crate) fn holder(&self, is_gil: bool) -> Option<&Holder> {
+        (self.has_condition == is_gil).then_some(self.holder.as_ref())?
     }
 }
 
@@ -88,19 +109,18 @@ impl FutexPlaces {
             address,
             value: event.value,
             data: *place.or_insert_with(locate),
-            holder: holder.map(Into::into),
+            holder,
             has_condition: event.operation == WAIT_BITSET,
         }
     }
 
-    /// A thread's name; of one that is called as its process is, where threads are told
-    /// apart, its number as well.
-    fn thread(&self, pid: u32, tid: u32) -> Option<String> {
+    fn thread(&self, pid: u32, tid: u32) -> Option<Holder> {
         let name = comm(&format!("/proc/{pid}/task/{tid}/comm"))?;
-        let tells_nothing = || comm(&format!("/proc/{pid}/comm")).as_ref() == Some(&name);
-        Some(match self.per_thread && tells_nothing() {
-            true => format!("{name}/{tid}"),
-            false => name.into(),
+        let process = self.per_thread.then(|| comm(&format!("/proc/{pid}/comm")));
+        Some(Holder {
+            thread: self.per_thread.then_some(ThreadId { pid, tid }),
+            shares_name: process.flatten().as_ref() == Some(&name),
+            comm: name,
         })
     }
 
@@ -112,18 +132,14 @@ impl FutexPlaces {
 
     /// What a futex is for by its arguments, as some libraries use it. `lived` says which
     /// threads there were.
-    pub(crate) fn says(
-        &self,
-        futex: &Futex,
-        lived: impl Fn(ThreadId) -> bool,
-    ) -> Option<(Reason, Detail)> {
+    pub(crate) fn says(&self, futex: &Futex, lived: impl Fn(ThreadId) -> bool) -> Option<WaitKind> {
         if futex.value == LOCKED_WITH_WAITERS {
             // A counter is 2 now and then.
             let is_lock = !self.no_locks.contains(&(futex.process, futex.address));
-            return is_lock.then_some((Reason::Lock, Detail::Mutex));
+            return is_lock.then_some(WaitKind::new(Reason::Lock, Detail::Mutex));
         }
         let is_joined = futex.value != 0 && lived(futex.joined());
-        is_joined.then_some((Reason::Child, Detail::Thread))
+        is_joined.then_some(WaitKind::new(Reason::Child, Detail::Thread))
     }
 
     /// Whether a futex is of Python's global interpreter lock: among its own variables the
@@ -134,18 +150,29 @@ impl FutexPlaces {
         variable.is_some_and(|variable| variable.symbol.as_deref() == Some(PYTHON_RUNTIME))
     }
 
-    /// The variable that a futex is in, if it is in one: `pool`, `slots+0x40`, and without
-    /// symbols `libm.so.6+0x1234`.
-    pub(crate) fn variable(&self, futex: &Futex, reason: Reason) -> Option<String> {
+    /// Returns the variable that a futex is in, if it is in one, for a wait with this reason. The
+    /// offset is that of the lock or the condition variable, which the futex is a part of.
+    pub(crate) fn variable(&self, futex: &Futex, reason: Reason) -> Option<profile::Futex<&str>> {
         let variable = self.variables.get(&futex.data?)?;
         let farthest = match reason {
             Reason::Condition => FARTHEST_IN_CONDITION,
             _ => FARTHEST_IN_LOCK,
         };
-        Some(match &variable.symbol {
-            Some(symbol) if variable.offset <= farthest => symbol.clone(),
-            Some(symbol) => format!("{symbol}+{:#x}", variable.offset),
-            None => format!("{}+{:#x}", variable.module, variable.offset),
+        let is_first = variable.symbol.is_some() && variable.offset <= farthest;
+        Some(profile::Futex::Variable {
+            module: &variable.module,
+            symbol: variable.symbol.as_deref(),
+            offset: if is_first { 0 } else { variable.offset },
+        })
+    }
+
+    /// Returns the variable that a futex is in, if it is in one, as a whole.
+    pub(crate) fn whole_variable(&self, futex: &Futex) -> Option<profile::Futex<&str>> {
+        let variable = self.variables.get(&futex.data?)?;
+        Some(profile::Futex::Variable {
+            module: &variable.module,
+            symbol: variable.symbol.as_deref(),
+            offset: 0,
         })
     }
 }
@@ -182,9 +209,10 @@ mod tests {
         ];
         let lived = |thread: ThreadId| (thread.pid, thread.tid) == (PROCESS.pid, 77);
         let says = |futex: &Futex| places.says(futex, lived);
-        assert_eq!(says(&mutex), Some((Reason::Lock, Detail::Mutex)));
+        let kind = |reason, detail| Some(WaitKind::new(reason, detail));
+        assert_eq!(says(&mutex), kind(Reason::Lock, Detail::Mutex));
         assert_eq!(says(&counter), None);
-        assert_eq!(says(&joined), Some((Reason::Child, Detail::Thread)));
+        assert_eq!(says(&joined), kind(Reason::Child, Detail::Thread));
         assert_eq!(says(&other), None);
         assert_eq!(
             (mutex.holder(false), places.variable(&mutex, Reason::Lock)),

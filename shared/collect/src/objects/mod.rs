@@ -6,10 +6,10 @@ mod futexes;
 mod listeners;
 mod sockets;
 
-use bpf::types::{NO_OBJECT, ObjectEvent, ObjectKind, SocketSide};
+use bpf::types::{NO_OBJECT, ObjectEvent, ObjectKind};
 use loader::{Kernel, OpenObject, Result};
 use process::Process;
-use profile::Text;
+use profile::{Peer, Resource, Text};
 use symbolize::Symbolizer;
 
 use crate::interner::Interner;
@@ -17,7 +17,7 @@ use crate::living::Living;
 use crate::shares::Shares;
 use listeners::Listeners;
 
-pub(crate) use futexes::{Futex, FutexPlaces, PYTHON_RUNTIME};
+pub(crate) use futexes::{Futex, FutexPlaces};
 
 /// Objects kept at most.
 const MOST_KEPT: usize = 1 << 16;
@@ -33,22 +33,13 @@ pub(crate) struct Objects {
     shares: Shares,
 }
 
-/// What a thread waited on.
+/// What a program says that a thread waited on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Object {
-    /// What its system call is about, in words.
-    Called(Box<str>),
-    /// So is this, and it is a pipe, with a name or without.
-    Pipe(Box<str>),
-    /// So is this, and it is a socket.
-    Socket {
-        /// In words.
-        name: Box<str>,
-        /// Whether what comes there was asked for.
-        side: SocketSide,
-    },
-    /// The file of a page that it touched, by its path.
-    Mapped(Box<str>),
+    /// What the thread's system call is about.
+    OfCall(Resource<Box<str>>),
+    /// The file of a page that the thread touched.
+    Mapped(Resource<Box<str>>),
     /// A child, by its name.
     Child(Text),
     /// A futex.
@@ -83,17 +74,14 @@ impl Objects {
         self.shares.take(event.pid, 1);
         let object = match ObjectKind(event.object) {
             ObjectKind::OBJECT_FUTEX => Object::Futex(self.places.see(event, symbolizer)),
-            ObjectKind::OBJECT_FILE if files::is_pipe(event) => {
-                Object::Pipe(files::name(event).into())
+            ObjectKind::OBJECT_FILE => Object::OfCall(files::file(event)),
+            ObjectKind::OBJECT_MAPPED => Object::Mapped(files::file(event)),
+            ObjectKind::OBJECT_SOCKET => {
+                let side = self.listeners.side(event);
+                Object::OfCall(Resource::Socket(sockets::socket(event, side)))
             }
-            ObjectKind::OBJECT_FILE => Object::Called(files::name(event).into()),
-            ObjectKind::OBJECT_MAPPED => Object::Mapped(files::name(event).into()),
-            ObjectKind::OBJECT_SOCKET => Object::Socket {
-                name: sockets::name(event).into(),
-                side: self.listeners.side(event),
-            },
-            ObjectKind::OBJECT_PIDFD => Object::Called(pidfd(event).into()),
-            ObjectKind::OBJECT_ANONYMOUS => Object::Called(files::anonymous(event).into()),
+            ObjectKind::OBJECT_PIDFD => Object::OfCall(Resource::Process(pidfd(event))),
+            ObjectKind::OBJECT_ANONYMOUS => Object::OfCall(files::anonymous(event)),
             _ => Object::Child(profile::text::comm(&event.name)),
         };
         self.known.insert(event.id, object, ());
@@ -145,24 +133,25 @@ pub(crate) fn configure(object: &mut OpenObject, are_wanted: bool, kernel: &Kern
     object.set("last_given_port", last)
 }
 
-/// Describes the process of a pidfd. The kernel told the name during the wait, so no process
-/// that uses the ID again lends its own.
-fn pidfd(event: &ObjectEvent) -> String {
-    let name = (event.name_length > 0).then(|| profile::text::comm(&event.name));
-    match (event.tid, name) {
-        (0, None) => "pidfd".to_owned(),
-        (0, Some(name)) => format!("pidfd of {name}"),
-        (pid, None) => format!("pidfd of process {pid}"),
-        (pid, Some(name)) => format!("pidfd of process {pid} ({name})"),
+/// Returns the process of a pidfd. The kernel told the name during the wait, so no process that
+/// uses the ID again lends its own.
+fn pidfd(event: &ObjectEvent) -> Peer<Box<str>> {
+    Peer {
+        pid: (event.tid != 0).then_some(event.tid),
+        comm: (event.name_length > 0).then(|| boxed(&profile::text::comm(&event.name))),
     }
 }
 
-/// A process by its ID and, while it lives, its name.
-fn process(pid: u32) -> String {
-    match comm(&format!("/proc/{pid}/comm")) {
-        Some(name) => format!("process {pid} ({name})"),
-        None => format!("process {pid}"),
+/// Returns a process by its ID and, while it lives, its name.
+fn process(pid: u32) -> Peer<Box<str>> {
+    Peer {
+        pid: Some(pid),
+        comm: comm(&format!("/proc/{pid}/comm")).map(|name| boxed(&name)),
     }
+}
+
+fn boxed(name: &str) -> Box<str> {
+    name.into()
 }
 
 /// The name of a thread or a process, of which `path` is the file `comm`.

@@ -1,10 +1,11 @@
-//! What sockets are called.
+//! Sockets that threads waited on.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use bpf::types::{ObjectEvent, SocketSide};
+use profile::{Protocol, Side, Socket, Transport};
 
-use super::{name as address, process};
+use super::{name as last_name, process};
 
 /// `include/linux/socket.h`, and types of `include/linux/net.h`.
 const AF_UNIX: u16 = 1;
@@ -29,19 +30,21 @@ pub(super) fn given_ports() -> (u32, u32) {
     }
 }
 
-/// A socket in words, by its addresses.
-pub(super) fn name(event: &ObjectEvent) -> String {
+/// Returns the socket of an event; `side` is the side of the connection that it is on.
+pub(super) fn socket(event: &ObjectEvent, side: SocketSide) -> Socket<Box<str>> {
+    let side = match side {
+        SocketSide::SIDE_LISTENS => Side::Listens,
+        SocketSide::SIDE_ASKS => Side::Asks,
+        SocketSide::SIDE_ANSWERS => Side::Answers,
+        _ => Side::Unknown,
+    };
     match event.family {
-        AF_UNIX => local(event),
-        AF_INET => internet(event, [&event.local_address, &event.remote_address].map(v4)),
-        AF_INET6 => internet(event, [&event.local_address, &event.remote_address].map(v6)),
-        AF_NETLINK => "netlink socket".to_owned(),
-        family => format!("socket of family {family}"),
+        AF_UNIX => unix(event, side),
+        AF_INET => internet(event, v4, side),
+        AF_INET6 => internet(event, v6, side),
+        AF_NETLINK => Socket::Netlink,
+        family => Socket::Family(family),
     }
-}
-
-fn listens(event: &ObjectEvent) -> bool {
-    u32::from(event.side) == SocketSide::SIDE_LISTENS.0
 }
 
 fn v4(bytes: &[u8; 16]) -> IpAddr {
@@ -53,32 +56,26 @@ fn v6(bytes: &[u8; 16]) -> IpAddr {
     Ipv6Addr::from(*bytes).to_canonical()
 }
 
-fn internet(event: &ObjectEvent, [local, remote]: [IpAddr; 2]) -> String {
-    let protocol = match (event.protocol, event.socket_type) {
-        (IPPROTO_TCP, _) => "tcp".to_owned(),
-        (IPPROTO_UDP, _) => "udp".to_owned(),
-        (protocol, _) => format!("protocol {protocol}"),
-    };
-    let at = SocketAddr::new(local, event.local_port);
-    let to = SocketAddr::new(remote, event.remote_port);
-    // A port that the kernel gave is left out by the program: the other end tells more.
-    match (event.local_port, event.remote_port) {
-        _ if listens(event) => format!("{protocol} listening on {at}"),
-        (0, 0) => format!("{protocol} socket"),
-        (0, _) => format!("{protocol} to {to}"),
-        (port, 0) if !remote.is_unspecified() => format!("{protocol} :{port} from {remote}"),
-        (_, 0) => format!("{protocol} on {at}"),
-        _ => format!("{protocol} {at} to {to}"),
+/// Returns a socket of IPv4 or IPv6. The program leaves out a port that the kernel chose.
+fn internet(
+    event: &ObjectEvent,
+    address: impl Fn(&[u8; 16]) -> IpAddr,
+    side: Side,
+) -> Socket<Box<str>> {
+    Socket::Internet {
+        protocol: match event.protocol {
+            IPPROTO_TCP => Protocol::Tcp,
+            IPPROTO_UDP => Protocol::Udp,
+            number => Protocol::Number(number),
+        },
+        local: SocketAddr::new(address(&event.local_address), event.local_port),
+        remote: SocketAddr::new(address(&event.remote_address), event.remote_port),
+        side,
     }
 }
 
-fn local(event: &ObjectEvent) -> String {
-    let what = match event.socket_type {
-        SOCK_STREAM => "unix",
-        SOCK_DGRAM => "unix datagrams",
-        _ => "unix packets",
-    };
-    let path = match address(event) {
+fn unix(event: &ObjectEvent, side: Side) -> Socket<Box<str>> {
+    let path = match last_name(event) {
         // What is in no file system begins with a NUL: unix(7).
         [0, name @ ..] => format!("@{}", String::from_utf8_lossy(name)),
         path => {
@@ -86,15 +83,15 @@ fn local(event: &ObjectEvent) -> String {
             String::from_utf8_lossy(path).into_owned()
         }
     };
-    let peer = match event.peer_pid {
-        0 => None,
-        pid => Some(process(pid)),
-    };
-    match (path.is_empty(), peer) {
-        _ if listens(event) => format!("{what} listening on {path}"),
-        (false, _) => format!("{what} {path}"),
-        (true, Some(peer)) => format!("{what} of {peer}"),
-        (true, None) => format!("{what} socket"),
+    Socket::Unix {
+        transport: match event.socket_type {
+            SOCK_STREAM => Transport::Stream,
+            SOCK_DGRAM => Transport::Datagram,
+            _ => Transport::Packet,
+        },
+        path: (!path.is_empty()).then(|| path.into()),
+        peer: (event.peer_pid != 0).then(|| process(event.peer_pid)),
+        side,
     }
 }
 
@@ -102,50 +99,36 @@ fn local(event: &ObjectEvent) -> String {
 mod tests {
     use super::*;
 
-    fn tcp(local: u16, remote: u16) -> ObjectEvent {
-        let bytes = |ip: [u8; 4]| {
-            let mut bytes = [0; 16];
-            bytes[..4].copy_from_slice(&ip);
-            bytes
-        };
-        ObjectEvent {
-            family: AF_INET,
-            socket_type: SOCK_STREAM,
-            protocol: IPPROTO_TCP,
-            local_port: local,
-            remote_port: remote,
-            local_address: bytes([10, 0, 0, 1]),
-            remote_address: bytes([10, 0, 0, 2]),
-            ..ObjectEvent::default()
-        }
-    }
-
     #[test]
-    fn connections_are_told_by_the_end_that_somebody_chose() {
-        let mut listening = tcp(80, 0);
-        listening.side = SocketSide::SIDE_LISTENS.0 as u16;
-        let mut unconnected = tcp(53, 0);
-        unconnected.protocol = IPPROTO_UDP;
-        unconnected.remote_address = [0; 16];
-        let mut v6 = tcp(0, 443);
-        v6.family = AF_INET6;
-        v6.remote_address = Ipv6Addr::LOCALHOST.octets();
-        for (event, expected) in [
-            (tcp(0, 3306), "tcp to 10.0.0.2:3306"),
-            (tcp(3306, 0), "tcp :3306 from 10.0.0.2"),
-            (tcp(7000, 7001), "tcp 10.0.0.1:7000 to 10.0.0.2:7001"),
-            (listening, "tcp listening on 10.0.0.1:80"),
-            (unconnected, "udp on 10.0.0.1:53"),
-            (v6, "tcp to [::1]:443"),
-            (tcp(0, 0), "tcp socket"),
-        ] {
-            assert_eq!(name(&event), expected);
-        }
+    fn addresses_of_both_ends_are_kept() {
+        let mut event = ObjectEvent {
+            family: AF_INET6,
+            protocol: IPPROTO_TCP,
+            local_port: 443,
+            ..ObjectEvent::default()
+        };
+        event.local_address[10..].copy_from_slice(&[0xff, 0xff, 10, 0, 0, 1]);
+        event.remote_address = Ipv6Addr::LOCALHOST.octets();
+        let local = SocketAddr::from(([10, 0, 0, 1], 443));
+        let expected = Socket::Internet {
+            protocol: Protocol::Tcp,
+            local,
+            remote: (Ipv6Addr::LOCALHOST, 0).into(),
+            side: Side::Answers,
+        };
+        assert_eq!(socket(&event, SocketSide::SIDE_ANSWERS), expected);
+        event.protocol = 132;
+        event.family = AF_INET;
+        let socket = socket(&event, SocketSide::SIDE_UNKNOWN);
+        let Socket::Internet { protocol, side, .. } = socket else {
+            unreachable!("{socket:?}")
+        };
+        assert_eq!((protocol, side), (Protocol::Number(132), Side::Unknown));
     }
 
     #[test]
     fn local_sockets_are_paths_and_hostile_ones_are_no_more_than_text() {
-        let of = |path: &[u8]| {
+        let path = |path: &[u8]| {
             let mut event = ObjectEvent {
                 family: AF_UNIX,
                 socket_type: SOCK_STREAM,
@@ -153,33 +136,42 @@ mod tests {
                 ..ObjectEvent::default()
             };
             event.name[..path.len()].copy_from_slice(path);
-            name(&event)
+            match socket(&event, SocketSide::SIDE_UNKNOWN) {
+                Socket::Unix { path, peer, .. } => {
+                    assert_eq!(peer, None);
+                    path.map(String::from)
+                }
+                other => unreachable!("{other:?}"),
+            }
         };
-        assert_eq!(of(b"/run/a.sock\0"), "unix /run/a.sock");
-        assert_eq!(of(b"\0abstract"), "unix @abstract");
-        assert_eq!(of(b"/\xff"), "unix /\u{fffd}");
-        assert_eq!(of(b""), "unix socket");
-        let on = |socket_type, side: SocketSide| {
-            let mut event = ObjectEvent {
+        assert_eq!(path(b"/run/a.sock\0").as_deref(), Some("/run/a.sock"));
+        assert_eq!(path(b"\0abstract").as_deref(), Some("@abstract"));
+        assert_eq!(path(b"/\xff").as_deref(), Some("/\u{fffd}"));
+        assert_eq!(path(b""), None);
+        for (socket_type, expected) in [
+            (SOCK_STREAM, Transport::Stream),
+            (SOCK_DGRAM, Transport::Datagram),
+            (5, Transport::Packet),
+        ] {
+            let event = ObjectEvent {
                 family: AF_UNIX,
                 socket_type,
-                side: side.0 as u16,
-                name_length: 2,
                 ..ObjectEvent::default()
             };
-            event.name[..2].copy_from_slice(b"/a");
-            name(&event)
-        };
-        let unknown = SocketSide::SIDE_UNKNOWN;
-        assert_eq!(on(SOCK_DGRAM, unknown), "unix datagrams /a");
-        assert_eq!(on(5, unknown), "unix packets /a");
-        let listens = SocketSide::SIDE_LISTENS;
-        assert_eq!(on(SOCK_STREAM, listens), "unix listening on /a");
+            let socket = socket(&event, SocketSide::SIDE_LISTENS);
+            let Socket::Unix {
+                transport, side, ..
+            } = socket
+            else {
+                unreachable!("{socket:?}")
+            };
+            assert_eq!((transport, side), (expected, Side::Listens));
+        }
         let endless = ObjectEvent {
             name_length: u32::MAX,
             name: [b'x'; 112],
             ..ObjectEvent::default()
         };
-        assert_eq!(address(&endless).len(), endless.name.len());
+        assert_eq!(last_name(&endless).len(), endless.name.len());
     }
 }

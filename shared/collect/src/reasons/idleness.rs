@@ -4,8 +4,11 @@
 
 use std::collections::HashMap;
 
-use bpf::types::{SocketSide, WaitEnd};
-use profile::{Detail, Idleness, Name, Profile, Reason, RowMap, Sample, StackId, ThreadId, Why};
+use bpf::types::WaitEnd;
+use profile::{
+    Detail, Idleness, Name, Profile, Reason, RowMap, Sample, Side, StackId, ThreadId, Wait,
+    WaitKind,
+};
 
 /// Of what is known of the waits at a place so many in a hundred must agree.
 const AGREEING: u64 = 95;
@@ -20,8 +23,7 @@ pub(super) struct Who {
 /// A place where it waits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Site {
-    pub(super) reason: Reason,
-    pub(super) detail: Detail,
+    pub(super) kind: WaitKind,
     pub(super) user: StackId,
 }
 
@@ -44,12 +46,8 @@ pub(super) struct Evidence {
 }
 
 /// What a wait tells by itself.
-pub(super) fn told(
-    (reason, detail): (Reason, Detail),
-    side: SocketSide,
-    end: WaitEnd,
-) -> Option<Idleness> {
-    match (reason, detail) {
+pub(super) fn told(kind: WaitKind, side: Side, end: WaitEnd) -> Option<Idleness> {
+    match (kind.reason, kind.detail) {
         (
             Reason::Lock
             | Reason::KernelLock
@@ -80,8 +78,8 @@ pub(super) fn told(
         _ => {}
     }
     match (side, end) {
-        (SocketSide::SIDE_LISTENS | SocketSide::SIDE_ANSWERS, _) => Some(Idleness::Idle),
-        (SocketSide::SIDE_ASKS, _) | (_, WaitEnd::WAIT_END_ANSWER) => Some(Idleness::Waiting),
+        (Side::Listens | Side::Answers, _) => Some(Idleness::Idle),
+        (Side::Asks, _) | (_, WaitEnd::WAIT_END_ANSWER) => Some(Idleness::Waiting),
         _ => None,
     }
 }
@@ -101,7 +99,9 @@ impl Evidence {
             (Some(Idleness::Waiting), _) => &mut waits.waiting,
             (Some(Idleness::Idle), _) => &mut waits.idle,
             (None, WaitEnd::WAIT_END_NEW_WORK) => &mut waits.new_work,
-            (None, WaitEnd::WAIT_END_INTERRUPT) if can_time_out(site.reason) => &mut waits.timed,
+            (None, WaitEnd::WAIT_END_INTERRUPT) if can_time_out(site.kind.reason) => {
+                &mut waits.timed
+            }
             _ => return,
         };
         *sum = sum.saturating_add(u32::try_from(events).unwrap_or(u32::MAX));
@@ -129,22 +129,22 @@ impl Evidence {
         habits: &HashMap<Who, Habits>,
         sample: Sample,
     ) -> Option<Sample> {
-        let why = profile.why(&sample);
-        let why = why.filter(|why| why.idleness == Idleness::Unknown)?;
+        let wait = *profile.wait(&sample)?;
+        if wait.idleness != Idleness::Unknown {
+            return None;
+        }
         let who = Who {
             thread: sample.thread,
             comm: sample.comm,
         };
         let site = Site {
-            reason: why.reason,
-            detail: why.detail,
+            kind: wait.kind,
             user: sample.stack.user,
         };
         let waits = self.of.get(&who)?.get(&site)?;
-        let idleness = habits.get(&who)?.judge(site.reason, waits)?;
-        let is_sampled = profile.is_sampled(&sample);
+        let idleness = habits.get(&who)?.judge(site.kind.reason, waits)?;
         Some(Sample {
-            labels: profile.labels_of(Some(Why { idleness, ..why }), is_sampled),
+            wait: Some(profile.waits.id(Wait { idleness, ..wait })),
             ..sample
         })
     }
@@ -301,33 +301,22 @@ mod tests {
         let who = Who { thread: None, comm };
         let mut evidence = Evidence::default();
         for at in 0..PLACES {
-            let why = Why {
-                reason: Reason::Sleep,
-                detail: Detail::Named(profile.names.text(&format!("{at}"))),
-                object: None,
-                holder: None,
-                ended_by: None,
-                idleness: Idleness::Unknown,
-            };
+            let detail = Detail::Named(profile.names.text(&format!("{at}")));
+            let kind = WaitKind::new(Reason::Sleep, detail);
             let site = Site {
-                reason: why.reason,
-                detail: why.detail,
+                kind,
                 user: StackId::default(),
             };
             evidence.add(who, site, None, WaitEnd::WAIT_END_INTERRUPT, 1);
             let sample = Sample {
-                comm,
-                thread: None,
-                stack: Stack::default(),
-                state: None,
-                wakers: None,
-                labels: profile.labels_of(Some(why), false),
+                wait: Some(profile.waits.id(Wait::new(kind))),
+                ..Sample::new(comm, None, Stack::default())
             };
             profile.add(sample, Weight::default());
         }
         evidence.judge(&mut profile);
         let idle = (profile.samples.keys())
-            .filter(|sample| profile.why(sample).unwrap().idleness == Idleness::Idle);
+            .filter(|sample| profile.wait(sample).unwrap().idleness == Idleness::Idle);
         assert_eq!(idle.count(), PLACES);
     }
 }

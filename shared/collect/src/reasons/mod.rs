@@ -7,24 +7,23 @@ mod user_functions;
 
 use std::collections::{BTreeMap, HashMap};
 
-use bpf::types::{SocketSide, WaitEnd};
-use profile::{Detail, Idleness, Name, Profile, Reason, Stack, StackId, Text, ThreadId, Why};
+use bpf::types::WaitEnd;
+use profile::{
+    Detail, Idleness, Name, Profile, Reason, Resource, Side, Stack, StackId, Text, ThreadId, Wait,
+    WaitKind,
+};
 use symbolize::Frame;
 
-use crate::objects::{Futex, Object, Objects, PYTHON_RUNTIME};
+use crate::objects::{Futex, Object, Objects};
 use crate::stacks::Captured;
 
 use idleness::{Evidence, Site, Who};
 use kernel_functions::{FAULT, FUTEX, RECLAIM, SWAP, Says, is_scheduler};
 
-/// What nothing is known of.
-const UNKNOWN: (Reason, Detail) = (Reason::Unknown, Detail::Unknown);
-/// What there was no room to tell apart.
-const OTHER: &str = "other";
-/// The lock that Python's threads take turns by.
-const GIL: (Reason, Detail) = (Reason::Lock, Detail::Gil);
-/// A futex of which user functions say nothing.
-const FUTEX_OF_NO_KIND: (Reason, Detail) = (Reason::Unknown, Detail::Futex);
+/// A wait for the lock that Python's threads take turns by.
+const GIL: WaitKind = WaitKind::new(Reason::Lock, Detail::Gil);
+/// A wait in a futex of which user functions say nothing.
+const FUTEX_OF_NO_KIND: WaitKind = WaitKind::new(Reason::Unknown, Detail::Futex);
 
 /// The reasons of the stacks of a profile.
 #[derive(Default)]
@@ -61,19 +60,56 @@ impl Reasons {
         }
     }
 
-    /// Why a thread was blocked at a place, in so many intervals; `None` where no stack of
-    /// the kernel was asked for. `sleep` tells what the kernel stack's leaf called.
-    pub(crate) fn why(
+    /// Returns the wait of a thread that was blocked at a place, in so many intervals; `None` where
+    /// no stack of the kernel was asked for. `sleep` tells what the kernel stack's leaf called.
+    pub(crate) fn wait(
         &mut self,
         profile: &mut Profile,
         place: &Place<'_>,
         sleep: impl FnOnce() -> Option<Frame>,
         events: u64,
-    ) -> Option<Why> {
-        let stack = place.stack;
-        if stack.kernel.is_empty() {
+    ) -> Option<Wait> {
+        if place.stack.kernel.is_empty() {
             return None;
         }
+        let kind = self.kind(profile, place, sleep, events);
+        let object = place.objects.get(place.object);
+        let side = match object {
+            Some(Object::OfCall(resource)) if is_of_call(kind.reason) => resource.side(),
+            _ => Side::Unknown,
+        };
+        let told = idleness::told(kind, side, place.end);
+        let who = Who {
+            thread: Some(place.thread),
+            comm: place.comm,
+        };
+        let site = Site {
+            kind,
+            user: place.stack.user,
+        };
+        self.evidence.add(who, site, told, place.end, events);
+        let holder = place.futex().filter(|_| kind.reason == Reason::Lock);
+        let holder = holder.and_then(|futex| futex.holder(kind == GIL));
+        let holder = holder.map(|holder| holder.in_profile(&mut profile.names));
+        let resource = object.and_then(|object| self.resource(profile, place, object, kind));
+        Some(Wait {
+            resource: resource.map(|resource| profile.resources.id(resource)),
+            holder,
+            idleness: told.unwrap_or_default(),
+            ..Wait::new(kind)
+        })
+    }
+
+    /// Returns what a thread waited for: by its state, by the kernel's functions, and in a futex
+    /// by the user's.
+    fn kind(
+        &mut self,
+        profile: &Profile,
+        place: &Place<'_>,
+        sleep: impl FnOnce() -> Option<Frame>,
+        events: u64,
+    ) -> WaitKind {
+        let stack = place.stack;
         let seen = *self.of_kernel.entry(place.kernel).or_insert_with(|| {
             let sleep = sleep().map(|frame| frame.name);
             let mut functions: Vec<&str> = sleep.as_deref().into_iter().collect();
@@ -86,67 +122,51 @@ impl Reasons {
             let sleeper = sleeper.unwrap_or_default().to_owned();
             *self.unmatched.entry(sleeper).or_default() += events;
         }
-        let object = place.objects.get(place.object);
-        let futex = match object {
-            Some(Object::Futex(futex)) => Some(futex),
-            _ => None,
-        };
+        let places = place.objects.places();
         let lived = |thread| self.threads.contains_key(&thread);
-        let says = |futex| place.objects.places().says(futex, lived);
-        let by_arguments = || futex.and_then(says);
-        let (mut reason, mut detail) =
-            by_state.unwrap_or_else(|| reason(seen, names(profile, stack.user), by_arguments));
+        let by_arguments = || place.futex().and_then(|futex| places.says(futex, lived));
+        let kind = by_state.unwrap_or_else(|| kind(seen, names(profile, stack.user), by_arguments));
         // Stripped interpreters have no function that says so.
-        if (is_of_call(reason) || (reason, detail) == FUTEX_OF_NO_KIND)
-            && futex.is_some_and(|futex| place.objects.places().is_gil(futex))
-        {
-            (reason, detail) = GIL;
+        let may_be_gil = is_of_call(kind.reason) || kind == FUTEX_OF_NO_KIND;
+        match place.futex() {
+            Some(futex) if may_be_gil && places.is_gil(futex) => GIL,
+            _ => kind,
         }
-        let side = match object {
-            Some(Object::Socket { side, .. }) if is_of_call(reason) => *side,
-            _ => SocketSide::SIDE_UNKNOWN,
-        };
-        let told = idleness::told((reason, detail), side, place.end);
-        let object = object.and_then(|object| match object {
-            Object::Pipe(name) => is_of_call(reason).then(|| name.to_string()),
-            // A call may be given another file besides the pipe that it waits for, and a
-            // descriptor may be another file's by now.
-            Object::Called(name) | Object::Socket { name, .. } => {
-                (is_of_call(reason) && !is_of_pipe(detail)).then(|| name.to_string())
-            }
-            Object::Mapped(name) => (reason == Reason::PageFault).then(|| name.to_string()),
-            Object::Child(name) => (reason == Reason::Child).then(|| name.to_string()),
-            Object::Other => Some(OTHER.to_owned()),
-            Object::Futex(futex) if reason == Reason::Child => {
-                self.threads.get(&futex.joined()).map(Text::to_string)
-            }
-            Object::Futex(futex) => told_futex(profile, stack, futex, place.objects, reason),
-        });
-        let is_gil = (reason, detail) == GIL;
-        let who = Who {
-            thread: Some(place.thread),
-            comm: place.comm,
-        };
-        let site = Site {
-            reason,
-            detail,
-            user: stack.user,
-        };
-        self.evidence.add(who, site, told, place.end, events);
-        Some(Why {
-            reason,
-            detail,
-            object: object.map(|object| profile.names.text(&object)),
-            holder: (futex.filter(|_| reason == Reason::Lock))
-                .and_then(|futex| futex.holder(is_gil))
-                .map(|holder| profile.names.text(holder)),
-            ended_by: None,
-            idleness: told.unwrap_or_default(),
-        })
     }
 
-    /// Decides whether threads had work where single waits do not tell. To be called once
-    /// all samples are there.
+    /// Returns what a thread waited on, if an object is that for a wait of this kind.
+    fn resource(
+        &self,
+        profile: &mut Profile,
+        place: &Place<'_>,
+        object: &Object,
+        kind: WaitKind,
+    ) -> Option<Resource> {
+        let resource = match object {
+            Object::OfCall(resource) => {
+                // A call may be given another file besides the pipe that it waits for, and a
+                // descriptor may be another file's by now.
+                let is_pipe = matches!(resource, Resource::Pipe(_));
+                let is_it = is_of_call(kind.reason) && (is_pipe || !is_of_pipe(kind.detail));
+                is_it.then_some(resource)?
+            }
+            Object::Mapped(resource) => (kind.reason == Reason::PageFault).then_some(resource)?,
+            Object::Child(name) => {
+                let name = (kind.reason == Reason::Child).then_some(name)?;
+                return Some(Resource::Child(profile.names.id(name.clone())));
+            }
+            Object::Other => return Some(Resource::Other),
+            Object::Futex(futex) if kind.reason == Reason::Child => {
+                let name = self.threads.get(&futex.joined())?;
+                return Some(Resource::Thread(profile.names.id(name.clone())));
+            }
+            Object::Futex(futex) => return futex_resource(profile, place, futex, kind),
+        };
+        Some(resource.map(|name| profile.names.text(name)))
+    }
+
+    /// Decides whether threads had work where single waits do not tell. Call it once all samples
+    /// are in the profile.
     pub(crate) fn judge_idleness(&self, profile: &mut Profile) {
         self.evidence.judge(profile);
     }
@@ -169,40 +189,50 @@ impl Reasons {
     }
 }
 
-/// Why a thread that could run did not, where that is not for want of a CPU. `end` is what a
-/// program says of the interval.
-pub(crate) fn of_delay(end: WaitEnd) -> Option<Why> {
-    let (reason, detail, idleness) = limit(end)?;
-    Some(Why {
-        reason,
-        detail,
-        object: None,
-        holder: None,
-        ended_by: None,
+impl Place<'_> {
+    fn futex(&self) -> Option<&Futex> {
+        match self.objects.get(self.object) {
+            Some(Object::Futex(futex)) => Some(futex),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the wait of a thread that could run and did not, where that is not for want of a CPU.
+/// `end` is what a program says of the interval.
+pub(crate) fn of_delay(end: WaitEnd) -> Option<Wait> {
+    let (kind, idleness) = limit(end)?;
+    Some(Wait {
         idleness,
+        ..Wait::new(kind)
     })
 }
 
-/// The limit that kept a thread off its CPU, and whether the thread had work.
-pub(crate) fn limit(end: WaitEnd) -> Option<(Reason, Detail, Idleness)> {
-    let waiting = |detail| Some((Reason::Throttle, detail, Idleness::Waiting));
+/// Returns the limit that kept a thread off its CPU, and whether the thread had work.
+pub(crate) fn limit(end: WaitEnd) -> Option<(WaitKind, Idleness)> {
+    let waiting = |detail| {
+        let kind = WaitKind::new(Reason::Throttle, detail);
+        Some((kind, Idleness::Waiting))
+    };
     match end {
         WaitEnd::WAIT_END_QUOTA => waiting(Detail::CpuQuota),
         WaitEnd::WAIT_END_DEADLINE_BUDGET => waiting(Detail::DeadlineBudget),
         WaitEnd::WAIT_END_REAL_TIME => waiting(Detail::RealTimeLimit),
         // It has done what it had to, and says so: sched_yield(2).
         WaitEnd::WAIT_END_DEADLINE_PERIOD => {
-            Some((Reason::Sleep, Detail::UntilNextPeriod, Idleness::Idle))
+            let kind = WaitKind::new(Reason::Sleep, Detail::UntilNextPeriod);
+            Some((kind, Idleness::Idle))
         }
         _ => None,
     }
 }
 
-/// The reason that the state of a blocked thread tells, wherever it was.
-fn of_state(end: WaitEnd) -> Option<(Reason, Detail)> {
+/// Returns the kind of wait that the state of a blocked thread tells, wherever it was.
+fn of_state(end: WaitEnd) -> Option<WaitKind> {
+    let stopped = |detail| Some(WaitKind::new(Reason::Stopped, detail));
     match end {
-        WaitEnd::WAIT_END_STOPPED => Some((Reason::Stopped, Detail::BySignal)),
-        WaitEnd::WAIT_END_FROZEN => Some((Reason::Stopped, Detail::Frozen)),
+        WaitEnd::WAIT_END_STOPPED => stopped(Detail::BySignal),
+        WaitEnd::WAIT_END_FROZEN => stopped(Detail::Frozen),
         _ => None,
     }
 }
@@ -229,25 +259,30 @@ fn is_of_pipe(detail: Detail) -> bool {
     )
 }
 
-/// What a futex is called: the variable that it is in, or who waits there.
-fn told_futex(
-    profile: &Profile,
-    stack: Stack,
+/// Returns where a futex is: the variable that it is in, or the function that waited.
+fn futex_resource(
+    profile: &mut Profile,
+    place: &Place<'_>,
     futex: &Futex,
-    objects: &Objects,
-    reason: Reason,
-) -> Option<String> {
-    let variable = || objects.places().variable(futex, reason);
-    match reason {
-        // It is several words, none of which is a lock by itself.
-        Reason::Lock if objects.places().is_gil(futex) => Some(PYTHON_RUNTIME.to_owned()),
-        Reason::Lock | Reason::Condition => variable().or_else(|| {
-            let user = user_functions::user(names(profile, stack.user))?;
-            Some(format!("in {user}"))
-        }),
-        Reason::Unknown => variable(),
-        _ => None,
-    }
+    kind: WaitKind,
+) -> Option<Resource> {
+    let places = place.objects.places();
+    let found = match kind.reason {
+        // The interpreter's lock is several words, none of which is a lock by itself.
+        Reason::Lock if places.is_gil(futex) => places.whole_variable(futex),
+        Reason::Lock | Reason::Condition | Reason::Unknown => places.variable(futex, kind.reason),
+        _ => return None,
+    };
+    let resource = match found {
+        Some(variable) => Resource::Futex(variable),
+        None if kind.reason == Reason::Unknown => return None,
+        None => {
+            let user = user_functions::user(names(profile, place.stack.user))?.to_owned();
+            let user = profile.names.text(&user);
+            return Some(Resource::Futex(profile::Futex::UsedBy(user)));
+        }
+    };
+    Some(resource.map(|name| profile.names.text(name)))
 }
 
 /// The functions of a part of a stack, leaf first.
@@ -256,26 +291,27 @@ fn names(profile: &Profile, part: StackId) -> impl Iterator<Item = &str> {
     frames.map(|frame| profile.name(&profile.frames[frame]))
 }
 
-/// The reason, and what it was in particular.
-fn reason<'a>(
+/// Returns the kind of a wait by what the kernel's functions tell, and in a futex by the user's
+/// functions or else by the futex's arguments.
+fn kind<'a>(
     seen: Option<Seen>,
     user: impl Iterator<Item = &'a str>,
-    by_arguments: impl FnOnce() -> Option<(Reason, Detail)>,
-) -> (Reason, Detail) {
+    by_arguments: impl FnOnce() -> Option<WaitKind>,
+) -> WaitKind {
     match seen {
-        Some(Seen::Reason(reason, detail)) => (reason, detail),
+        Some(Seen::Kind(kind)) => kind,
         Some(Seen::Futex) => user_functions::says(user)
             .or_else(by_arguments)
             .unwrap_or(FUTEX_OF_NO_KIND),
-        None => UNKNOWN,
+        None => WaitKind::UNKNOWN,
     }
 }
 
 /// What the kernel's functions tell.
 #[derive(Clone, Copy)]
 enum Seen {
-    Reason(Reason, Detail),
-    /// Which user space knows the purpose of.
+    Kind(WaitKind),
+    /// A futex, of which user space knows the purpose.
     Futex,
 }
 
@@ -292,13 +328,15 @@ fn of_kernel<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Seen> {
         }
         let says = kernel_functions::says(function);
         match says {
-            Some(Says::For(reason, detail)) => said = said.or(Some((reason, detail))),
+            Some(Says::For(reason, detail)) => {
+                said = said.or(Some(WaitKind::new(reason, detail)));
+            }
             Some(Says::IfItSleeps(reason, detail)) if sleeps => {
-                said = said.or(Some((reason, detail)));
+                said = said.or(Some(WaitKind::new(reason, detail)));
             }
             Some(Says::Primitive(_, Detail::Writes)) => writes = true,
             Some(Says::Primitive(reason, detail)) => {
-                primitive = primitive.or(Some((reason, detail)));
+                primitive = primitive.or(Some(WaitKind::new(reason, detail)));
             }
             Some(Says::IfItSleeps(..)) | None => {}
         }
@@ -308,21 +346,23 @@ fn of_kernel<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Seen> {
         is_reclaim |= RECLAIM.contains(&function);
         is_futex |= FUTEX.contains(&function);
     }
-    let seen = match said.or(primitive) {
-        Some((Reason::DiskRead, Detail::Direct)) if writes => (Reason::DiskWrite, Detail::Direct),
-        Some(seen) => seen,
-        None if is_reclaim => UNKNOWN,
+    let kind = match said.or(primitive) {
+        Some(WaitKind {
+            reason: Reason::DiskRead,
+            detail: Detail::Direct,
+        }) if writes => WaitKind::new(Reason::DiskWrite, Detail::Direct),
+        Some(kind) => kind,
+        None if is_reclaim => WaitKind::UNKNOWN,
         None => return is_futex.then_some(Seen::Futex),
     };
     // For whose sake: a lock that is waited for on the way stays one.
-    let (reason, detail) = match seen.0 {
-        Reason::KernelLock => seen,
-        _ if is_reclaim => (Reason::Memory, Detail::Reclaim),
-        Reason::DiskRead if is_fault && is_swap => (Reason::PageFault, Detail::Swap),
-        Reason::DiskRead if is_fault => (Reason::PageFault, Detail::File),
-        _ => seen,
-    };
-    Some(Seen::Reason(reason, detail))
+    Some(Seen::Kind(match kind.reason {
+        Reason::KernelLock => kind,
+        _ if is_reclaim => WaitKind::new(Reason::Memory, Detail::Reclaim),
+        Reason::DiskRead if is_fault && is_swap => WaitKind::new(Reason::PageFault, Detail::Swap),
+        Reason::DiskRead if is_fault => WaitKind::new(Reason::PageFault, Detail::File),
+        _ => kind,
+    }))
 }
 
 #[cfg(test)]

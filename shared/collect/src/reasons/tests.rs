@@ -28,13 +28,13 @@ fn what_nothing_is_known_of_is_noted() {
             comm: name,
             end: WaitEnd::WAIT_END_UNKNOWN,
         };
-        let why = reasons.why(&mut profile, &place, || None, events);
-        assert_eq!(why.unwrap().reason, Reason::Unknown);
+        let wait = reasons.wait(&mut profile, &place, || None, events);
+        assert_eq!(wait.unwrap().kind.reason, Reason::Unknown);
         let nowhere = Place {
             stack: Stack::default(),
             ..place
         };
-        assert!(reasons.why(&mut profile, &nowhere, || None, 1).is_none());
+        assert!(reasons.wait(&mut profile, &nowhere, || None, 1).is_none());
     };
     wait("some_wait", Captured::Nothing, 3);
     wait("some_wait", Captured::Nothing, 4);
@@ -54,11 +54,11 @@ fn what_nothing_is_known_of_is_noted() {
 fn told(stack: &str) -> String {
     let (kernel, user) = stack.split_once('|').unwrap_or((stack, ""));
     let seen = of_kernel(kernel.split_whitespace());
-    let (reason, detail) = reason(seen, user.split_whitespace(), || None);
+    let kind = kind(seen, user.split_whitespace(), || None);
     format!(
         "{}: {}",
-        reason.name(),
-        detail.known_name().unwrap_or_default()
+        kind.reason.name(),
+        kind.detail.known_name().unwrap_or_default()
     )
 }
 

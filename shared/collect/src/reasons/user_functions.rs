@@ -3,8 +3,8 @@
 //! The functions are those that their libraries export, as stripped ones have no others,
 //! and those of runtimes that keep their names.
 
-use profile::Detail;
 use profile::Reason::{self, *};
+use profile::{Detail, WaitKind};
 
 /// How a function is recognised.
 #[derive(Clone, Copy)]
@@ -318,7 +318,7 @@ const WRAPPERS: &[Name] = &[
 const DEEPEST: usize = 12;
 
 /// What the innermost functions wait for in a futex, leaf first.
-pub(super) fn says<'a>(functions: impl Iterator<Item = &'a str>) -> Option<(Reason, Detail)> {
+pub(super) fn says<'a>(functions: impl Iterator<Item = &'a str>) -> Option<WaitKind> {
     let (mut primitive, mut foundation) = (None, None);
     for function in functions.take(DEEPEST) {
         if let Some(purpose) = find(PURPOSES, function) {
@@ -361,9 +361,9 @@ fn is_of_libraries(name: &str) -> bool {
         || is_one(WRAPPERS, name)
 }
 
-fn find(rows: &[Row], function: &str) -> Option<(Reason, Detail)> {
+fn find(rows: &[Row], function: &str) -> Option<WaitKind> {
     let row = rows.iter().find(|row| is_one(row.functions, function));
-    row.map(|row| (row.reason, row.detail))
+    row.map(|row| WaitKind::new(row.reason, row.detail))
 }
 
 fn is_one(names: &[Name], function: &str) -> bool {

@@ -210,13 +210,11 @@ mod tests {
             stack: path(profile, words),
         });
         let wakers: Box<[Waker]> = wakers.collect();
+        let comm = profile.names.text(&words.comm);
         Sample {
-            comm: profile.names.text(&words.comm),
-            thread: Some(words.thread),
-            stack: path(profile, words),
             state: words.state,
             wakers: (!wakers.is_empty()).then(|| profile.wakers.id(wakers)),
-            labels: None,
+            ..Sample::new(comm, Some(words.thread), path(profile, words))
         }
     }
 

@@ -10,7 +10,7 @@ use inferno::flamegraph::color::{
     BackgroundColor, BasicPalette, Color, MultiPalette, Palette, PaletteMap,
 };
 use inferno::flamegraph::{self, TextTruncateDirection};
-use profile::{FrameKind, Profile, Reason, Sample, State, Unit, Why};
+use profile::{FrameKind, Profile, Reason, Sample, State, Unit, Wait};
 
 use crate::format::{Format, Needs};
 use crate::measure::Measure;
@@ -225,8 +225,8 @@ const GREEN: Color = Color::new(146, 196, 125);
 /// frames of every line, and the root.
 fn add_states(palette: &mut PaletteMap, lines: &[String], leaves: &Leaves) {
     palette.insert("", GREY);
-    for (name, &(state, why)) in leaves {
-        palette.insert(name.trim(), shaded(colour(state, why), name));
+    for (name, &(state, wait)) in leaves {
+        palette.insert(name.trim(), shaded(colour(state, wait), name));
     }
     for line in lines {
         let path = line
@@ -253,11 +253,11 @@ fn python_palette(profile: &Profile, options: &Options) -> PaletteMap {
     palette
 }
 
-fn colour(state: State, why: Option<Why>) -> Color {
-    match (state, why) {
+fn colour(state: State, wait: Option<Wait>) -> Color {
+    match (state, wait) {
         (State::Running, _) => RED,
         (State::Runnable, _) => AMBER,
-        (State::Blocked, Some(why)) => blue_of_reason(why),
+        (State::Blocked, Some(wait)) => blue_of_wait(wait),
         (State::Blocked, None) => BLUE,
     }
 }
@@ -274,12 +274,14 @@ fn shaded(base: Color, name: &str) -> Color {
 
 /// The shade of a frame that says why a thread was blocked: the first of all reasons, locks, are
 /// dark; who had nothing to do is pale, whatever it waited for.
-fn blue_of_reason(why: Why) -> Color {
-    if why.idleness.is_idle() {
+fn blue_of_wait(wait: Wait) -> Color {
+    if wait.idleness.is_idle() {
         return PALE;
     }
     let steps = Reason::ALL.len() - 1;
-    let at = Reason::ALL.iter().position(|known| *known == why.reason);
+    let at = Reason::ALL
+        .iter()
+        .position(|known| *known == wait.kind.reason);
     let at = at.unwrap_or(steps);
     let between = |dark: usize, pale: usize| {
         u8::try_from(dark + (pale - dark) * at / steps).unwrap_or(u8::MAX)

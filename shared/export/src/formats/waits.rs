@@ -58,7 +58,9 @@ impl Format for Waits {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use profile::{Detail, Idleness, Reason, Unit, Waker, Weight, Why, marker};
+    use profile::{
+        Detail, Futex, Holder, Reason, Resource, Unit, Wait, WaitKind, Waker, Weight, marker,
+    };
 
     use super::*;
     use crate::fixture::{blocked, sample, stack, weight, written};
@@ -80,15 +82,23 @@ mod tests {
     #[test]
     fn a_lock_is_there_with_who_held_it_and_where_it_was_released() {
         let mut profile = Profile::new(Unit::Nanoseconds);
-        let [object, holder] = ["ledger", "writer"].map(|text| profile.names.text(text));
-        let why = Why {
-            reason: Reason::Lock,
-            detail: Detail::Mutex,
-            object: Some(object),
-            holder: Some(holder),
-            ended_by: None,
-            idleness: Idleness::Unknown,
+        let [module, symbol, comm] =
+            ["bank", "ledger", "writer"].map(|text| profile.names.text(text));
+        let ledger = Futex::Variable {
+            module,
+            symbol: Some(symbol),
+            offset: 0,
         };
+        let wait = Wait {
+            resource: Some(profile.resources.id(Resource::Futex(ledger))),
+            holder: Some(Holder {
+                comm,
+                thread: Some(profile::ThreadId { pid: 1, tid: 2 }),
+                shares_name: false,
+            }),
+            ..Wait::new(WaitKind::new(Reason::Lock, Detail::Mutex))
+        };
+        let wait = Some(profile.waits.id(wait));
         let releases = [("writer", &["main", "book", "unlock"][..], 2_000_000_000)];
         let timer = [(marker::TIMER, &[][..], 1_000_000_000)];
         for (comm, user, value) in releases.into_iter().chain(timer) {
@@ -99,7 +109,7 @@ mod tests {
                 stack: stack(&mut profile, user, &["wake"]),
             };
             waits.wakers = Some(profile.wakers.id([waker].into()));
-            waits.labels = profile.labels_of(Some(why), false);
+            waits.wait = wait;
             let weight = Weight {
                 events: 2,
                 longest: value,

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use profile::merge::{Excess, Sampled, Unseen};
 use profile::{
-    Clock, Detail, Idleness, Profile, Reason, Sample, State, Thread, ThreadId, Unit, Why, marker,
+    Clock, Detail, Idleness, Profile, Reason, Resource, Sample, State, Thread, ThreadId, Unit,
+    Wait, WaitKind, marker,
 };
 
 use super::*;
@@ -45,15 +46,13 @@ fn worker() -> (Profile, ThreadProfile) {
     };
     let runnable_below = below(marker::RUNNABLE_BELOW, State::Runnable);
     let blocked_below = below(marker::BLOCKED_BELOW, State::Blocked);
-    let why = Why {
-        reason: Reason::Sleep,
-        detail: Detail::ForTime,
-        object: Some(profile.names.text("timerfd")),
-        holder: None,
-        ended_by: None,
-        idleness: profile::Idleness::Idle,
+    let timerfd = profile.names.text("timerfd");
+    let wait = Wait {
+        resource: Some(profile.resources.id(Resource::Anonymous(timerfd))),
+        idleness: Idleness::Idle,
+        ..Wait::new(WaitKind::new(Reason::Sleep, Detail::ForTime))
     };
-    blocked.labels = profile.labels_of(Some(why), false);
+    blocked.wait = Some(profile.waits.id(wait));
     let thread = ThreadProfile {
         thread: Thread {
             id: ThreadId { pid: 7, tid: 8 },
@@ -180,17 +179,13 @@ fn waiting_for_pythons_lock_has_a_column_where_anybody_did() {
     for text in columns(&profile, &thread) {
         assert!(!text.contains("GIL"), "{text}");
     }
-    let why = Why {
-        reason: Reason::Lock,
-        detail: Detail::Gil,
-        object: None,
-        holder: None,
-        ended_by: None,
-        idleness: profile::Idleness::Waiting,
+    let wait = Wait {
+        idleness: Idleness::Waiting,
+        ..Wait::new(WaitKind::new(Reason::Lock, Detail::Gil))
     };
-    let labels = profile.labels_of(Some(why), false);
+    let wait = profile.waits.id(wait);
     if let Some((blocked, _)) = thread.stacks.last_mut() {
-        blocked.labels = labels;
+        blocked.wait = Some(wait);
     }
     for text in columns(&profile, &thread) {
         let mut lines = text.lines().skip_while(|line| !line.ends_with("GIL"));
@@ -201,10 +196,10 @@ fn waiting_for_pythons_lock_has_a_column_where_anybody_did() {
 }
 
 /// A wait: in which state, for which reason, whether there was work, and for how many seconds.
-type Wait = (State, Reason, Detail, Idleness, u64);
+type Waits = (State, Reason, Detail, Idleness, u64);
 
 /// A thread that ran for a second, and waited so.
-fn waiting(profile: &mut Profile, like: &ThreadProfile, waits: &[Wait]) -> ThreadProfile {
+fn waiting(profile: &mut Profile, like: &ThreadProfile, waits: &[Waits]) -> ThreadProfile {
     let second = 1_000_000_000;
     let mut thread = like.clone();
     thread.unseen = Unseen::default();
@@ -215,17 +210,13 @@ fn waiting(profile: &mut Profile, like: &ThreadProfile, waits: &[Wait]) -> Threa
         ..Clock::default()
     };
     for &(state, reason, detail, idleness, time) in waits {
-        let why = Why {
-            reason,
-            detail,
-            object: None,
-            holder: None,
-            ended_by: None,
+        let wait = Wait {
             idleness,
+            ..Wait::new(WaitKind::new(reason, detail))
         };
         let waits = Sample {
             state: Some(state),
-            labels: profile.labels_of(Some(why), false),
+            wait: Some(profile.waits.id(wait)),
             ..like.stacks[0].0
         };
         thread.stacks.push((waits, weight(time * second)));
@@ -239,7 +230,7 @@ fn waiting(profile: &mut Profile, like: &ThreadProfile, waits: &[Wait]) -> Threa
 }
 
 /// The analysis of a process of one such thread.
-fn of_waiting(waits: &[Wait]) -> String {
+fn of_waiting(waits: &[Waits]) -> String {
     let (mut profile, thread) = worker();
     let threads = [waiting(&mut profile, &thread, waits)];
     written(|writer| write_process(&run(), &process(&profile, &threads), writer))

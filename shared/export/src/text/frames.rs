@@ -7,6 +7,7 @@ use profile::folded::{DELIMITER, INLINED_SUFFIX, KERNEL_SUFFIX};
 use profile::{Frame, FrameKind, Id, Name, Profile, Sample, Stack, StackId, ThreadId, Waker, text};
 
 use super::options::{Ids, Options};
+use super::waits::wait_text;
 
 /// The thread's name, with its IDs where they are wanted and known.
 pub(crate) fn thread_field(
@@ -78,15 +79,15 @@ pub(crate) fn frame_name(profile: &Profile, frame: &Frame, options: &Options) ->
     name
 }
 
-/// The frame on top of a stack that says why its thread was blocked, where that is asked
+/// Returns the frame on top of a stack that says why its thread was blocked, where that is asked
 /// for and known.
 pub(crate) fn reason_frame(
     profile: &Profile,
     sample: &Sample,
     options: &Options,
 ) -> Option<String> {
-    let why = options.reasons.then(|| profile.why(sample)).flatten()?;
-    Some(text::frame(&format!("[{}]", profile.told(why))).into_owned())
+    let wait = options.reasons.then(|| profile.wait(sample)).flatten()?;
+    Some(text::frame(&format!("[{}]", wait_text(profile, wait))).into_owned())
 }
 
 /// The names of frames, each made once.

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use profile::folded::{DELIMITER, WAKER_DELIMITER, state_suffix};
 use profile::{
     Id, Name, Profile, Sample, StackId, StackOrder, StackTree, Stacks, State, Table, ThreadId,
-    Translation, Wakers, Why, marker,
+    Translation, Wait, Wakers, marker,
 };
 
 use super::frames::{FrameNames, reason_frame, thread_field, wakers};
@@ -37,12 +37,12 @@ struct Tail {
     has_user: bool,
     state: Option<State>,
     wakers: Option<Id<Wakers>>,
-    /// Where reasons are written.
-    why: Option<Why>,
+    /// The wait, where reasons are written.
+    wait: Option<Id<Wait>>,
 }
 
 /// The text of a leaf, and what it stands for.
-pub(crate) type Leaves = HashMap<String, (State, Option<Why>)>;
+pub(crate) type Leaves = HashMap<String, (State, Option<Wait>)>;
 
 /// Lines, ordered, each text once.
 pub(crate) struct Lines {
@@ -167,10 +167,7 @@ impl<'a> Builder<'a> {
             has_user: !user.is_empty(),
             state: sample.state,
             wakers: sample.wakers,
-            why: match self.options.reasons {
-                true => self.profile.why(sample),
-                false => None,
-            },
+            wait: sample.wait.filter(|_| self.options.reasons),
         };
         Line {
             thread: self.thread(sample.comm, sample.thread),
@@ -232,7 +229,7 @@ impl<'a> Builder<'a> {
             if let Some(leaf) = names.last_mut() {
                 leaf.to_mut().push_str(state_suffix(state));
                 let known = self.leaves.entry(leaf.to_string());
-                known.or_insert((state, tail.why));
+                known.or_insert((state, tail.wait.map(|wait| self.profile.waits[wait])));
             }
         }
         for waker in wakers(self.profile, sample) {

@@ -10,6 +10,7 @@ mod budget;
 mod read;
 mod rows;
 mod times;
+mod waits;
 mod write;
 
 use std::io;
@@ -23,7 +24,7 @@ pub use write::write;
 /// takes files for text.
 pub const MAGIC: [u8; 7] = *b"\x89scope\n";
 /// The version that is written, and the latest that is read.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Maximum bytes of one record. Writers split what is longer.
 const LONGEST_RECORD: usize = 1 << 22;

@@ -99,10 +99,10 @@ fn has_more(reader: &mut impl BufRead) -> Result<bool, Error> {
 
 /// Reads one capture as far as it is whole, and to where the next one would begin.
 fn read_one(reader: &mut impl BufRead, budget: &mut Budget<'_>) -> Result<Partial, Error> {
-    read_head(reader)?;
+    let version = read_head(reader)?;
     let decoder = Decoder::with_buffer(reader).map_err(Error::Read)?;
     let mut records = BufReader::new(decoder.single_frame());
-    let mut rows = Rows::default();
+    let mut rows = Rows::new(version);
     let error = loop {
         let record = next_record(&mut records, budget);
         let taken = record.and_then(|record| rows.take(record, budget));
@@ -120,7 +120,8 @@ fn read_one(reader: &mut impl BufRead, budget: &mut Budget<'_>) -> Result<Partia
     })
 }
 
-fn read_head(reader: &mut impl Read) -> Result<(), Error> {
+/// Reads the magic and returns the version.
+fn read_head(reader: &mut impl Read) -> Result<u8, Error> {
     let mut magic = Vec::new();
     let mut first = reader.by_ref().take(MAGIC.len() as u64);
     first.read_to_end(&mut magic).map_err(Error::Read)?;
@@ -132,7 +133,7 @@ fn read_head(reader: &mut impl Read) -> Result<(), Error> {
     match version[0] {
         0 => Err(Error::NotACapture),
         version if version > VERSION => Err(Error::LaterVersion(version)),
-        _ => Ok(()),
+        version => Ok(version),
     }
 }
 

@@ -5,11 +5,13 @@ use std::num::NonZeroU32;
 
 use super::budget::Budget;
 use super::proto::{self, record::Kind};
+use super::waits::Said;
 use super::{Error, MOST_DEPTH, times};
 use crate::{
     Bursts, Clock, Ending, Frame, FrameKind, Function, Id, Label, Labels, Lengths, Losses, Meta,
-    Module, ModuleKind, Name, Process, Profile, Rate, Sample, Sampling, Stack, StackId, State,
-    Text, Thread, ThreadId, Unit, Waker, Wakers, WalkEnds, Weight, Window, marker, text,
+    Module, ModuleKind, Name, Process, Profile, Rate, Resource, Sample, Sampling, Stack, StackId,
+    State, Text, Thread, ThreadId, Unit, Wait, Waker, Wakers, WalkEnds, Weight, Window, marker,
+    text,
 };
 
 /// Whether more records come.
@@ -21,35 +23,40 @@ pub(super) enum More {
 /// The rows so far. Those of the file are numbered as they come; equal ones, which no
 /// writer of ours makes, are one in the profile.
 pub(super) struct Rows {
+    version: u8,
     pub(super) profile: Profile,
-    names: Vec<Name>,
+    pub(super) names: Vec<Name>,
     /// The names cleaned as names of threads; `None` until one is used so.
     threads: Vec<Option<Name>>,
     modules: Vec<Id<Module>>,
     functions: Vec<Id<Function>>,
     frames: Vec<Id<Frame>>,
     stacks: Vec<Known<StackId>>,
-    wakers: Vec<Known<Id<Wakers>>>,
-    labels: Vec<Known<Id<Labels>>>,
+    pub(super) wakers: Vec<Known<Id<Wakers>>>,
+    pub(super) resources: Vec<Known<Id<Resource>>>,
+    pub(super) waits: Vec<Known<Id<Wait>>>,
+    labels: Vec<Known<Said>>,
     samples: Vec<Id<Sample>>,
 }
 
 /// A row, and what it comes to where it is written out.
 #[derive(Clone, Copy)]
-struct Known<Row> {
-    row: Row,
+pub(super) struct Known<Row> {
+    pub(super) row: Row,
     /// Bytes of text.
-    text: u64,
+    pub(super) text: u64,
     /// Frames of a stack.
-    depth: u32,
+    pub(super) depth: u32,
 }
 
 /// Bytes that a frame takes beside its name: its address, or what separates it from the next.
 pub(super) const FRAME_BYTES: u64 = 16;
 
-impl Default for Rows {
-    fn default() -> Self {
+impl Rows {
+    /// Returns rows of a capture of this version.
+    pub(super) fn new(version: u8) -> Rows {
         Rows {
+            version,
             profile: Profile::new(Unit::Nanoseconds),
             names: Vec::new(),
             threads: Vec::new(),
@@ -62,13 +69,13 @@ impl Default for Rows {
                 depth: 0,
             }],
             wakers: Vec::new(),
+            resources: Vec::new(),
+            waits: Vec::new(),
             labels: Vec::new(),
             samples: Vec::new(),
         }
     }
-}
 
-impl Rows {
     /// Takes a record; whether more come.
     pub(super) fn take(
         &mut self,
@@ -130,6 +137,10 @@ impl Rows {
                     self.take_label_set(&set)?;
                 }
             }
+            Some(Kind::Resources(proto::Resources { resources })) => {
+                self.take_resources(&resources, budget)?;
+            }
+            Some(Kind::Waits(proto::Waits { waits })) => self.take_waits(&waits, budget)?,
             Some(Kind::Samples(samples)) => self.take_samples(&samples, budget)?,
             Some(Kind::Threads(proto::Threads { threads })) => {
                 budget.take_rows::<Thread>(threads.len(), 0)?;
@@ -261,7 +272,7 @@ impl Rows {
     }
 
     /// The name of a thread: it does not read as one of ours.
-    fn thread_name(&mut self, number: u32) -> Result<Name, Error> {
+    pub(super) fn thread_name(&mut self, number: u32) -> Result<Name, Error> {
         let name = row(&self.names, number)?;
         let known = &mut self.threads[number as usize];
         if let Some(known) = known {
@@ -341,7 +352,7 @@ impl Rows {
         }
     }
 
-    fn name_length(&self, name: Name) -> usize {
+    pub(super) fn name_length(&self, name: Name) -> usize {
         self.profile.names[name].len()
     }
 
@@ -389,9 +400,17 @@ impl Rows {
             text = text.saturating_add(FRAME_BYTES + names as u64);
             Ok(Label { key, value })
         });
-        let labels = labels.collect::<Result<Labels, Error>>()?;
+        let labels = labels.collect::<Result<Vec<Label>, Error>>()?;
+        let said = if self.version == 1 {
+            self.said_by(labels)
+        } else {
+            Said {
+                labels: Some(self.profile.labels.id(labels.into())),
+                ..Said::default()
+            }
+        };
         self.labels.push(Known {
-            row: self.profile.labels.id(labels),
+            row: said,
             text,
             depth: 0,
         });
@@ -412,8 +431,10 @@ impl Rows {
         ];
         same_length(count, columns.map(Vec::len))?;
         same_length(count, [samples.states.len(), samples.chains.len()])?;
-        if !samples.labels.is_empty() {
-            same_length(count, [samples.labels.len()])?;
+        for column in [&samples.labels, &samples.waits] {
+            if !column.is_empty() {
+                same_length(count, [column.len()])?;
+            }
         }
         let lengths = [&samples.longest, &samples.shortest, &samples.squares];
         let weights = [&samples.values, &samples.events];
@@ -429,24 +450,26 @@ impl Rows {
             let comm = self.thread_name(samples.comms[index])?;
             let (stack, of_stack) = self.stack(samples.users[index], samples.kernels[index])?;
             let wakers = optional(&self.wakers, samples.chains[index])?;
-            let labels = match samples.labels.get(index) {
-                Some(&labels) => optional(&self.labels, labels)?,
-                None => None,
-            };
+            let labels = samples.labels.get(index).copied().unwrap_or(0);
+            let labels = optional(&self.labels, labels)?;
+            let said = labels.map(|labels| labels.row).unwrap_or_default();
+            let wait = samples.waits.get(index).copied().unwrap_or(0);
+            let wait = optional(&self.waits, wait)?;
             let texts = [
                 FRAME_BYTES + self.name_length(comm) as u64,
                 of_stack,
                 wakers.map_or(0, |wakers| wakers.text),
                 labels.map_or(0, |labels| labels.text),
+                wait.map_or(0, |wait| wait.text),
             ];
             budget.take_written(texts.into_iter().fold(0, u64::saturating_add))?;
             let sample = Sample {
-                comm,
-                thread: (bits & 4 != 0).then_some(thread),
-                stack,
                 state: state(bits),
                 wakers: wakers.map(|wakers| wakers.row),
-                labels: labels.map(|labels| labels.row),
+                wait: wait.map(|wait| wait.row).or(said.wait),
+                is_sampled: said.is_sampled || bits & 8 != 0,
+                labels: said.labels,
+                ..Sample::new(comm, (bits & 4 != 0).then_some(thread), stack)
             };
             let weight = Weight {
                 value: samples.values[index],

@@ -9,9 +9,10 @@ use super::*;
 use std::num::NonZeroU32;
 
 use crate::{
-    Bursts, Clock, Ending, Frame, FrameKind, Function, Id, Interval, Label, Lengths, Losses, Meta,
-    Module, ModuleKind, Name, Process, Profile, Rate, RequestSpan, Sample, Sampling, State, Text,
-    Thread, ThreadId, TimedSample, Unit, WalkEnds, Window, folded,
+    Bursts, Clock, Detail, EndedBy, Ending, Frame, FrameKind, Function, Futex, Holder, Id,
+    Idleness, Interval, Label, Lengths, Losses, Meta, Module, ModuleKind, Name, Peer, Process,
+    Profile, Protocol, Rate, Reason, RequestSpan, Resource, Sample, Sampling, Side, Socket, State,
+    Text, Thread, ThreadId, TimedSample, Transport, Unit, Wait, WaitKind, WalkEnds, Window, folded,
 };
 
 /// All that a profile can hold.
@@ -31,6 +32,8 @@ fn profile() -> Profile {
     let [key, value] = ["reason", "lock"].map(|text| profile.names.text(text));
     let labels = [Label { key, value }, Label { key: value, value }];
     sample.labels = Some(profile.labels.id(labels.into()));
+    sample.wait = add_waits(&mut profile);
+    sample.is_sampled = true;
     sample.stack.user = user;
     (weight.events, weight.longest) = (3, 4);
     (weight.shortest, weight.squares) = (2, 5);
@@ -76,6 +79,96 @@ fn profile() -> Profile {
         incomplete_user: 4,
     };
     profile
+}
+
+/// Adds a resource of each kind, and a wait on each. Returns the last wait.
+fn add_waits(profile: &mut Profile) -> Option<Id<Wait>> {
+    let peer = |pid, comm| Peer { pid, comm };
+    let internet = |local: &str, remote: &str, protocol, side| {
+        Resource::Socket(Socket::Internet {
+            protocol,
+            local: local.parse().unwrap(),
+            remote: remote.parse().unwrap(),
+            side,
+        })
+    };
+    let unix = |transport, path, peer, side| {
+        Resource::Socket(Socket::Unix {
+            transport,
+            path,
+            peer,
+            side,
+        })
+    };
+    let variable = |symbol, offset| {
+        Resource::Futex(Futex::Variable {
+            module: "libm.so.6",
+            symbol,
+            offset,
+        })
+    };
+    let resources = [
+        Resource::File("/etc/passwd"),
+        Resource::FileNamed("log"),
+        Resource::Pipe("pipe:[7]"),
+        Resource::Anonymous("eventfd"),
+        internet("10.0.0.1:80", "10.0.0.2:0", Protocol::Tcp, Side::Answers),
+        internet("[::1]:53", "[::]:0", Protocol::Udp, Side::Listens),
+        internet("1.1.1.1:0", "1.1.1.2:0", Protocol::Number(132), Side::Asks),
+        unix(Transport::Stream, Some("/run/a"), None, Side::Unknown),
+        unix(
+            Transport::Datagram,
+            None,
+            Some(peer(Some(1), Some("a"))),
+            Side::Asks,
+        ),
+        unix(
+            Transport::Packet,
+            Some("@a"),
+            Some(peer(None, None)),
+            Side::Listens,
+        ),
+        Resource::Socket(Socket::Netlink),
+        Resource::Socket(Socket::Family(40)),
+        variable(Some("pool"), 0),
+        variable(None, 1 << 40),
+        Resource::Futex(Futex::UsedBy("book")),
+        Resource::Process(peer(Some(9), None)),
+        Resource::Child("make"),
+        Resource::Thread("worker"),
+        Resource::Other,
+        Resource::Described("tcp to 10.0.0.2:3306"),
+    ];
+    let comm = profile.names.text("holder");
+    let holder = Holder {
+        comm,
+        thread: Some(ThreadId { pid: 5, tid: 6 }),
+        shares_name: true,
+    };
+    let wakers = profile.wakers.id([].into());
+    let unknown_detail = Detail::Named(profile.names.text("quantum lock"));
+    let details = [Detail::Mutex, Detail::Epoll, unknown_detail];
+    let mut last = None;
+    for (at, resource) in resources.into_iter().enumerate() {
+        let resource = resource.map(|name| profile.names.text(name));
+        let wait = Wait {
+            kind: WaitKind::new(Reason::ALL[at % Reason::ALL.len()], details[at % 3]),
+            resource: Some(profile.resources.id(resource)),
+            holder: (at % 2 == 0).then_some(holder),
+            ended_by: match at % 3 {
+                0 => None,
+                1 => Some(EndedBy::Wakers(wakers)),
+                _ => Some(EndedBy::Described(comm)),
+            },
+            idleness: Idleness::ALL[at % Idleness::ALL.len()],
+        };
+        last = Some(profile.waits.id(wait));
+    }
+    // The writer adds these names to those of the profile.
+    for name in ["mutex", "epoll"] {
+        profile.names.text(name);
+    }
+    last
 }
 
 /// Adds an interval, a timed sample and a request span for each of these samples, where there
@@ -213,6 +306,8 @@ fn assert_same(one: &Profile, other: &Profile) {
     assert!(one.frames.iter().eq(other.frames.iter()));
     assert!(one.stacks.nodes().eq(other.stacks.nodes()));
     assert!(one.wakers.iter().eq(other.wakers.iter()));
+    assert!(one.resources.iter().eq(other.resources.iter()));
+    assert!(one.waits.iter().eq(other.waits.iter()));
     assert!(one.labels.iter().eq(other.labels.iter()));
     assert!(one.samples.iter().eq(other.samples.iter()));
     assert_eq!(one.threads, other.threads);
@@ -351,6 +446,7 @@ fn deep(depth: u32, samples: usize) -> Vec<u8> {
         shortest: weights(),
         squares: weights(),
         labels: Vec::new(),
+        waits: Vec::new(),
     };
     let head = [
         meta_record(),
@@ -513,6 +609,7 @@ fn rows_of_time_that_cannot_be_are_damage() {
             shortest: vec![1],
             squares: vec![1],
             labels: Vec::new(),
+            waits: Vec::new(),
         };
         let end = Kind::End(proto::End::default());
         let head = Kind::Names(proto::Names { names });
@@ -648,6 +745,42 @@ fn references_are_to_what_came_before() {
         };
         Kind::Labels(proto::Labels { sets: vec![set] })
     };
+    let resource = |number| {
+        let kind = Some(proto::resource::Kind::File(number));
+        let resources = vec![proto::Resource { kind }];
+        Kind::Resources(proto::Resources { resources })
+    };
+    let wait = |wait| Kind::Waits(proto::Waits { waits: vec![wait] });
+    let holder = proto::Holder {
+        comm: 1,
+        ..proto::Holder::default()
+    };
+    let dangling_waits = [
+        proto::Wait {
+            detail: 1,
+            ..proto::Wait::default()
+        },
+        proto::Wait {
+            resource: 2,
+            ..proto::Wait::default()
+        },
+        proto::Wait {
+            holder: Some(holder),
+            ..proto::Wait::default()
+        },
+        proto::Wait {
+            wakers: 1,
+            ..proto::Wait::default()
+        },
+        proto::Wait {
+            ended_by: 2,
+            ..proto::Wait::default()
+        },
+    ];
+    for dangling_wait in dangling_waits {
+        let records = [name(), resource(0), wait(dangling_wait)];
+        assert_eq!(damage(&of_records(records)), dangling);
+    }
     let sample_of = |user, chain, labels| {
         Kind::Samples(proto::Samples {
             comms: vec![0],
@@ -663,6 +796,7 @@ fn references_are_to_what_came_before() {
             shortest: vec![1],
             squares: vec![1],
             labels: vec![labels],
+            waits: Vec::new(),
         })
     };
     let sample = |user, chain| sample_of(user, chain, 0);
@@ -696,11 +830,94 @@ fn references_are_to_what_came_before() {
         vec![name(), sample(0, 1)],
         vec![name(), sample(0, u32::MAX)],
         vec![sample(0, 0)],
+        vec![name(), resource(1)],
         vec![name(), labels(1, 0)],
         vec![name(), labels(0, 1)],
         vec![name(), sample_of(0, 0, 1)],
     ] {
         assert_eq!(damage(&of_records(records)), dangling);
+    }
+}
+
+/// A capture of version 1 with a sample that has these labels.
+fn version_1(labels: &[(&str, &str)]) -> Profile {
+    let names: Vec<String> = (labels.iter())
+        .flat_map(|(key, value)| [*key, *value].map(str::to_owned))
+        .collect();
+    let number = |name: &str| {
+        let at = names.iter().position(|known| known == name).unwrap();
+        u32::try_from(at).unwrap()
+    };
+    let set = proto::LabelSet {
+        keys: labels.iter().map(|(key, _)| number(key)).collect(),
+        values: labels.iter().map(|(_, value)| number(value)).collect(),
+    };
+    let names = Kind::Names(proto::Names {
+        names: names.clone(),
+    });
+    let labels = Kind::Labels(proto::Labels { sets: vec![set] });
+    let sample = Kind::Samples(proto::Samples {
+        comms: vec![0],
+        pids: vec![0],
+        tids: vec![0],
+        users: vec![0],
+        kernels: vec![0],
+        states: vec![3],
+        chains: vec![0],
+        values: vec![1],
+        events: vec![1],
+        longest: vec![1],
+        shortest: vec![1],
+        squares: vec![1],
+        labels: vec![1],
+        waits: Vec::new(),
+    });
+    let end = Kind::End(proto::End::default());
+    let mut bytes = of_records([names, labels, sample, end]);
+    bytes[MAGIC.len()] = 1;
+    read(&bytes[..]).unwrap()
+}
+
+#[test]
+fn labels_of_version_1_are_waits() {
+    let profile = version_1(&[
+        ("reason", "lock"),
+        ("detail", "mutex"),
+        ("object", "ledger"),
+        ("holder", "writer/7"),
+        ("ended by", "writer in unlock"),
+        ("idleness", "waiting"),
+        ("interval", "sampled"),
+    ]);
+    let (sample, _) = profile.samples.iter().next().unwrap();
+    assert!(sample.is_sampled && sample.labels.is_none());
+    let wait = profile.wait(sample).unwrap();
+    assert_eq!(wait.kind, WaitKind::new(Reason::Lock, Detail::Mutex));
+    assert_eq!(wait.idleness, Idleness::Waiting);
+    let name = |name: Name| &*profile.names[name];
+    let Resource::Described(ledger) = profile.resources[wait.resource.unwrap()] else {
+        unreachable!("a text")
+    };
+    let Some(EndedBy::Described(writer)) = wait.ended_by else {
+        unreachable!("a text")
+    };
+    let holder = wait.holder.unwrap();
+    assert_eq!((name(ledger), name(writer)), ("ledger", "writer in unlock"));
+    assert_eq!((name(holder.comm), holder.thread), ("writer/7", None));
+    // Labels that tell no wait stay what they are.
+    for labels in [
+        &[("reason", "luck"), ("detail", "bad")][..],
+        &[("detail", "mutex")],
+        &[("detail", "mutex"), ("interval", "sampled")],
+        &[("tenant", "acme")],
+    ] {
+        let profile = version_1(labels);
+        let (sample, _) = profile.samples.iter().next().unwrap();
+        assert!(profile.wait(sample).is_none());
+        let is_sampled = sample.is_sampled;
+        assert_eq!(is_sampled, labels.contains(&("interval", "sampled")));
+        let left = labels.len() - usize::from(is_sampled);
+        assert_eq!(profile.labels[sample.labels.unwrap()].len(), left);
     }
 }
 
@@ -764,6 +981,7 @@ fn equal_rows_do_not_shift_those_after_them() {
         shortest: vec![1; 3],
         squares: vec![1; 3],
         labels: Vec::new(),
+        waits: Vec::new(),
     };
     let timed = proto::TimedSamples {
         samples: vec![2],

@@ -1,5 +1,6 @@
 //! From a profile to a capture.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
 
@@ -8,9 +9,10 @@ use zstd::Encoder;
 
 use super::proto::{self, record::Kind};
 use super::times::{put_intervals, put_request_spans, put_timed_samples};
+use super::waits::{put_resource, put_wait};
 use super::{LONGEST_RECORD, MAGIC, ROWS, VERSION};
 use crate::{
-    Ending, FrameKind, Id, Meta, ModuleKind, Profile, Rate, Sample, State, ThreadId, Unit,
+    Detail, Ending, FrameKind, Id, Meta, ModuleKind, Profile, Rate, Sample, State, ThreadId, Unit,
 };
 
 /// Of zstd: fast, and half of what more effort would save.
@@ -27,8 +29,10 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
     encoder.include_checksum(true)?;
     let mut records = Records { encoder };
     records.put(Kind::Meta(meta(profile)))?;
-    records.put_rows(profile.names.iter(), |rows| {
-        let names = rows.map(|name| name.to_string()).collect();
+    let details = DetailNames::new(profile);
+    let names = profile.names.iter().map(|name| &**name);
+    records.put_rows(names.chain(details.added.iter().copied()), |rows| {
+        let names = rows.map(str::to_owned).collect();
         Kind::Names(proto::Names { names })
     })?;
     records.put_rows(profile.modules.iter(), |rows| {
@@ -81,6 +85,16 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
             chains: chains.collect(),
         })
     })?;
+    records.put_rows(profile.resources.iter(), |rows| {
+        let resources = rows.map(put_resource).collect();
+        Kind::Resources(proto::Resources { resources })
+    })?;
+    records.put_rows(profile.waits.iter(), |rows| {
+        let waits = rows.map(|wait| put_wait(wait, details.number(wait.kind.detail)));
+        Kind::Waits(proto::Waits {
+            waits: waits.collect(),
+        })
+    })?;
     records.put_rows(profile.labels.iter(), |rows| {
         let sets = rows.map(|labels| {
             let labels = labels.iter();
@@ -99,6 +113,9 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
             push(&mut samples, sample);
             if !profile.labels.is_empty() {
                 samples.labels.push(optional(sample.labels));
+            }
+            if !profile.waits.is_empty() {
+                samples.waits.push(optional(sample.wait));
             }
             samples.values.push(weight.value);
             samples.events.push(weight.events);
@@ -145,6 +162,39 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
         }),
     }))?;
     records.encoder.finish()?.flush()
+}
+
+/// The names of details of waits. Those that the profile does not have follow its names.
+struct DetailNames {
+    added: Vec<&'static str>,
+    numbers: HashMap<Detail, u32>,
+}
+
+impl DetailNames {
+    fn new(profile: &Profile) -> DetailNames {
+        let mut details = DetailNames {
+            added: Vec::new(),
+            numbers: HashMap::new(),
+        };
+        for wait in profile.waits.iter() {
+            let detail = wait.kind.detail;
+            if let Some(name) = detail.known_name()
+                && !details.numbers.contains_key(&detail)
+            {
+                let place = profile.names.len() + details.added.len();
+                details.numbers.insert(detail, place as u32);
+                details.added.push(name);
+            }
+        }
+        details
+    }
+
+    fn number(&self, detail: Detail) -> u32 {
+        match detail {
+            Detail::Named(name) => number(name),
+            known => self.numbers.get(&known).copied().unwrap_or(0),
+        }
+    }
 }
 
 struct Records<'a, W: Write> {
@@ -315,7 +365,10 @@ fn push(samples: &mut proto::Samples, sample: &Sample) {
     samples.tids.push(tid);
     samples.users.push(sample.stack.user.index() as u32);
     samples.kernels.push(sample.stack.kernel.index() as u32);
-    samples.states.push(state(sample.state) | is_known << 2);
+    let is_sampled = u32::from(sample.is_sampled);
+    samples
+        .states
+        .push(state(sample.state) | is_known << 2 | is_sampled << 3);
     samples.chains.push(optional(sample.wakers));
 }
 

@@ -101,13 +101,15 @@ pub(super) fn rounded(mut stacks: Weighted, order: &NameOrder<'_>) -> Weighted {
         }
         is_alike
     });
-    // What reads alike but for its labels is in one stack, too.
+    // Samples that read alike but for their waits and labels are in one stack, too.
     for at in 1..stacks.len() {
-        let unlabelled = |(sample, _): &(Sample, Weight)| Sample {
+        let without_wait = |(sample, _): &(Sample, Weight)| Sample {
+            wait: None,
+            is_sampled: false,
             labels: None,
             ..*sample
         };
-        let [one, other] = [at - 1, at].map(|at| unlabelled(&stacks[at]));
+        let [one, other] = [at - 1, at].map(|at| without_wait(&stacks[at]));
         if order.compare(&one, &other).is_eq() {
             stacks[at].0.stack = one.stack;
         }

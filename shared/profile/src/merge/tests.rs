@@ -36,16 +36,14 @@ fn profile(unit: Unit, stacks: &[(ThreadId, &str, Option<State>, u64)]) -> Profi
     let mut profile = Profile::new(unit);
     for &(id, name, state, value) in stacks {
         let frame = profile.frame(name, FrameKind::User);
+        let comm = profile.names.text("t");
+        let stack = Stack {
+            user: profile.stacks.add([frame]),
+            ..Stack::default()
+        };
         let sample = Sample {
-            comm: profile.names.text("t"),
-            thread: Some(id),
-            stack: Stack {
-                user: profile.stacks.add([frame]),
-                ..Stack::default()
-            },
             state,
-            wakers: None,
-            labels: None,
+            ..Sample::new(comm, Some(id), stack)
         };
         let weight = Weight {
             value,
@@ -284,16 +282,15 @@ fn sampled_times(stacks: &[(&str, State, u64, u64)]) -> Profile {
     });
     for &(name, state, value, events) in stacks {
         let frame = profile.frame(name, FrameKind::User);
+        let comm = profile.names.text("t");
+        let stack = Stack {
+            user: profile.stacks.add([frame]),
+            ..Stack::default()
+        };
         let sample = Sample {
-            comm: profile.names.text("t"),
-            thread: Some(ID),
-            stack: Stack {
-                user: profile.stacks.add([frame]),
-                ..Stack::default()
-            },
             state: Some(state),
-            wakers: None,
-            labels: profile.labels_of(None, events > 0),
+            is_sampled: events > 0,
+            ..Sample::new(comm, Some(ID), stack)
         };
         let weight = Weight {
             value,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::{Id, Name, Profile, Reason, Sample, Text, Thread, ThreadId, Why};
+use crate::{Id, Name, Profile, Reason, Sample, Text, Thread, ThreadId, Wait};
 
 /// The name that each thread had last.
 #[derive(Clone, Debug, Default)]
@@ -31,20 +31,20 @@ impl LastNames {
 }
 
 impl Profile {
-    /// Leaves the samples of which a reason is known that is among these.
+    /// Keeps the samples whose reason is known and among these.
     pub fn retain_reasons(&mut self, wanted: &[Reason]) {
-        self.retain_whys(|why| why.is_some_and(|why| wanted.contains(&why.reason)));
+        self.retain_waits(|wait| wait.is_some_and(|wait| wanted.contains(&wait.kind.reason)));
     }
 
-    /// Leaves the samples of threads that had nothing to do, if `are_wanted`, else all others.
+    /// Keeps the samples of threads that had nothing to do, if `are_wanted`, else all others.
     pub fn retain_idle(&mut self, are_wanted: bool) {
-        self.retain_whys(|why| why.is_some_and(|why| why.idleness.is_idle()) == are_wanted);
+        self.retain_waits(|wait| wait.is_some_and(|wait| wait.idleness.is_idle()) == are_wanted);
     }
 
-    /// Leaves the samples and the intervals that are wanted for their reason. No reason is
-    /// known of an interval without a sample.
-    fn retain_whys(&mut self, is_wanted: impl Fn(Option<Why>) -> bool) {
-        self.replace_samples(|profile, sample| is_wanted(profile.why(sample)).then_some(*sample));
+    /// Keeps the samples and the intervals whose wait is wanted. An interval without a sample
+    /// has no known wait.
+    fn retain_waits(&mut self, is_wanted: impl Fn(Option<&Wait>) -> bool) {
+        self.replace_samples(|profile, sample| is_wanted(profile.wait(sample)).then_some(*sample));
         if !is_wanted(None) {
             let intervals = &mut self.times.intervals;
             intervals.retain(|interval| interval.sample.is_some());
@@ -104,7 +104,8 @@ impl Profile {
 mod tests {
     use super::*;
     use crate::{
-        Detail, Idleness, Interval, Process, RequestSpan, State, TimedSample, Unit, folded,
+        Detail, Idleness, Interval, Process, RequestSpan, State, TimedSample, Unit, WaitKind,
+        folded,
     };
 
     /// Threads of three processes, each with an interval and a timed sample in its sample, a
@@ -216,14 +217,6 @@ mod tests {
 
     #[test]
     fn rows_of_time_go_with_their_samples() {
-        let why = |profile: &mut Profile, reason, idleness| Why {
-            reason,
-            detail: Detail::Named(profile.names.text("detail")),
-            object: None,
-            holder: None,
-            ended_by: None,
-            idleness,
-        };
         let mut all = profile();
         let known = [
             (Reason::Lock, Idleness::Waiting),
@@ -231,12 +224,12 @@ mod tests {
         ];
         let mut known = known.into_iter();
         all.replace_samples(|profile, sample| {
-            let labels = known.next().map(|(reason, idleness)| {
-                let why = why(profile, reason, idleness);
-                profile.labels_of(Some(why), false)
+            let wait = known.next().map(|(reason, idleness)| Wait {
+                idleness,
+                ..Wait::new(WaitKind::new(reason, Detail::Unknown))
             });
             Some(Sample {
-                labels: labels.flatten(),
+                wait: wait.map(|wait| profile.waits.id(wait)),
                 ..*sample
             })
         });

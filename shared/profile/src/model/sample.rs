@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 use std::num::NonZeroU64;
 
-use crate::{Id, Name, Profile, StackId, ThreadId};
+use crate::{Id, Name, StackId, ThreadId, Wait};
 
 /// The state of a thread while a sample's time passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,38 +42,17 @@ pub struct Waker {
 /// Who ended a wait, and who had woken that one before: the waker first.
 pub type Wakers = Box<[Waker]>;
 
-/// Something that is said of samples, such as why a thread waits.
+/// A key and a value that a sample carries beside what has a field of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label {
-    /// What is said.
+    /// The key.
     pub key: Name,
-    /// And what it is.
+    /// The value.
     pub value: Name,
 }
 
-/// All that is said of samples beside what has a place of its own, ordered by whoever
-/// says it.
+/// All labels of a sample, in the order in which the tool gave them.
 pub type Labels = Box<[Label]>;
-
-/// The key and the value of the label on intervals that are not all there are: each stands
-/// for others, too, and was drawn with a probability in proportion to its length.
-const SAMPLED: [&str; 2] = ["interval", "sampled"];
-
-impl Profile {
-    /// The label of samples whose intervals were sampled.
-    pub(super) fn label_of_sampled(&mut self) -> Label {
-        let [key, value] = SAMPLED.map(|text| self.names.text(text));
-        Label { key, value }
-    }
-
-    /// Whether a sample's intervals were sampled.
-    #[must_use]
-    pub fn is_sampled(&self, sample: &Sample) -> bool {
-        let labels = sample.labels.map_or(&[][..], |labels| &self.labels[labels]);
-        let texts = |label: &Label| [label.key, label.value].map(|name| &*self.names[name]);
-        labels.iter().any(|label| texts(label) == SAMPLED)
-    }
-}
 
 /// What is told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,10 +65,32 @@ pub struct Sample {
     pub stack: Stack,
     /// The state, where states are told apart.
     pub state: Option<State>,
-    /// Who ended the wait, where that is known.
+    /// Who ended the wait, where the stacks of wakers are drawn with those of sleepers.
     pub wakers: Option<Id<Wakers>>,
-    /// What else is said of it, if anything is.
+    /// What the thread waited for, where that was asked for.
+    pub wait: Option<Id<Wait>>,
+    /// Whether the intervals were sampled: each stands for others, too, and was drawn with a
+    /// probability in proportion to its length.
+    pub is_sampled: bool,
+    /// Labels, if the sample has any.
     pub labels: Option<Id<Labels>>,
+}
+
+impl Sample {
+    /// Returns a sample of a thread at a stack of which nothing else is known.
+    #[must_use]
+    pub const fn new(comm: Name, thread: Option<ThreadId>, stack: Stack) -> Sample {
+        Sample {
+            comm,
+            thread,
+            stack,
+            state: None,
+            wakers: None,
+            wait: None,
+            is_sampled: false,
+            labels: None,
+        }
+    }
 }
 
 /// How much there was of a sample.

@@ -76,16 +76,14 @@ fn large() -> Profile {
             stack.user = profile.stacks.called(stack.user, frame);
         }
         let thread = number % THREADS;
+        let comm = profile.names.text(&format!("worker-{thread}"));
+        let id = ThreadId {
+            pid: 1,
+            tid: thread + 1,
+        };
         let sample = Sample {
-            comm: profile.names.text(&format!("worker-{thread}")),
-            thread: Some(ThreadId {
-                pid: 1,
-                tid: thread + 1,
-            }),
-            stack,
             state: Some(State::Blocked),
-            wakers: None,
-            labels: None,
+            ..Sample::new(comm, Some(id), stack)
         };
         let weight = Weight {
             value: 50_000,

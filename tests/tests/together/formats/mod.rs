@@ -4,4 +4,5 @@ mod browser;
 mod frames;
 mod json;
 mod pprof;
+mod recorded;
 mod sums;

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::Command;
 
 use profile::{
-    Clock, Detail, Frame, FrameKind, Function, Idleness, Label, Module, ModuleKind, Process,
-    Profile, Rate, Reason, Sample, Sampling, Stack, State, Text, Thread, ThreadId, Unit, Waker,
-    Weight, Why, capture,
+    Clock, Detail, EndedBy, Frame, FrameKind, Function, Holder, Label, Module, ModuleKind, Process,
+    Profile, Rate, Reason, Resource, Sample, Sampling, Side, Socket, Stack, State, Text, Thread,
+    ThreadId, Transport, Unit, Wait, WaitKind, Waker, Weight, capture,
 };
 use systemscope_tests::printed::output::files_below;
 use systemscope_tests::programs::workload::scratch;
@@ -280,14 +280,25 @@ fn capture_with(text: &str) -> Profile {
     let mut named = |what: &str| names.text(&name(what));
     let (comm, path, file) = (named("comm"), named("/module"), named("/file.c"));
     let (build_id, function, mangled) = (named("ab"), named("function"), named("_Z"));
-    let why = Why {
-        reason: Reason::Lock,
-        detail: Detail::Named(named("mutex")),
-        object: Some(named("object")),
-        holder: Some(named("holder")),
-        ended_by: Some(named("waker")),
-        idleness: Idleness::Unknown,
+    let unix = Socket::Unix {
+        transport: Transport::Stream,
+        path: Some(named("object")),
+        peer: None,
+        side: Side::Asks,
     };
+    let holder = Holder {
+        comm: named("holder"),
+        thread: None,
+        shares_name: false,
+    };
+    let kind = WaitKind::new(Reason::Lock, Detail::Named(named("mutex")));
+    let ended_by = EndedBy::Described(named("waker"));
+    let wait = profile.waits.id(Wait {
+        resource: Some(profile.resources.id(Resource::Socket(unix))),
+        holder: Some(holder),
+        ended_by: Some(ended_by),
+        ..Wait::new(kind)
+    });
     let module = profile.modules.id(Module {
         path,
         build_id: Some(build_id),
@@ -317,20 +328,14 @@ fn capture_with(text: &str) -> Profile {
         thread,
         stack,
     };
-    let mut labels = profile.labels_of(Some(why), false);
-    if let Some(labels) = &mut labels {
-        let mut more = profile.labels[*labels].to_vec();
-        let (key, value) = (comm, function);
-        more.push(Label { key, value });
-        *labels = profile.labels.id(more.into());
-    }
+    let (key, value) = (comm, function);
+    let labels = profile.labels.id([Label { key, value }].into());
     let sample = Sample {
-        comm,
-        thread,
-        stack,
         state: Some(State::Blocked),
         wakers: Some(profile.wakers.id([waker].into())),
-        labels,
+        wait: Some(wait),
+        labels: Some(labels),
+        ..Sample::new(comm, thread, stack)
     };
     let weight = Weight {
         value: 500_000_000,

@@ -2,11 +2,12 @@
 
 mod off_cpu;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use profile::{
-    FrameKind, Id, Label, Losses, Module, ModuleKind, Process, Profile, Rate, Sample, StackId,
-    Thread, Unit, WalkEnds, Weight,
+    FrameKind, Id, Losses, Module, ModuleKind, Process, Profile, Rate, Sample, StackId, Thread,
+    Unit, WalkEnds, Weight,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -17,6 +18,7 @@ use crate::format::{Format, Needs};
 use crate::measure::state_name;
 use crate::text::frames::{source, thread_name, wakers};
 use crate::text::options::{Options, Written};
+use crate::text::waits::labels;
 
 /// The format.
 pub struct Json;
@@ -260,24 +262,18 @@ struct Waker {
     kernel: Vec<usize>,
 }
 
-/// Texts by what they say.
-struct Labels<'a>(&'a Profile, &'a [Label]);
+/// Values by their keys.
+struct Labels<'a>(Vec<(&'a str, Cow<'a, str>)>);
 
 impl Labels<'_> {
     fn is_empty(&self) -> bool {
-        self.1.is_empty()
+        self.0.is_empty()
     }
 }
 
 impl Serialize for Labels<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Labels(profile, labels) = self;
-        let names = &profile.names;
-        serializer.collect_map(
-            labels
-                .iter()
-                .map(|label| (&names[label.key], &names[label.value])),
-        )
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
     }
 }
 
@@ -291,9 +287,6 @@ impl<'a> Row<'a> {
             user: places(waker.stack.user),
             kernel: places(waker.stack.kernel),
         });
-        let labels = sample
-            .labels
-            .map_or(&[][..], |labels| &profile.labels[labels]);
         Row {
             comm: thread_name(profile, sample.comm),
             pid: sample.thread.map(|id| id.pid),
@@ -302,7 +295,7 @@ impl<'a> Row<'a> {
             user: places(sample.stack.user),
             kernel: places(sample.stack.kernel),
             wakers: wakers.collect(),
-            labels: Labels(profile, labels),
+            labels: Labels(labels(profile, sample)),
             value: weight.value,
             events: weight.events,
             longest_ns: weight.longest,

@@ -84,7 +84,7 @@ fn intervals(profile: &Profile) -> impl Iterator<Item = (Sample, Weight)> {
     let mut sums: HashMap<Sample, Weight> = HashMap::new();
     for (sample, weight) in profile.samples.iter() {
         let is_on_cpu = sample.state == Some(State::Running);
-        if is_on_cpu || weight.events == 0 || profile.is_sampled(sample) {
+        if is_on_cpu || weight.events == 0 || sample.is_sampled {
             continue;
         }
         let interval = Sample {

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use profile::State;
+use profile::{Label, State};
 
 use super::*;
 use crate::fixture::{blocked, sample, weight, woken, written};
@@ -45,7 +45,7 @@ fn samples_are_as_they_were_measured() {
 fn wakers_and_labels_are_with_their_samples() {
     let mut profile = woken();
     let mut labelled = sample(&mut profile, "c", &[], &[], Some(State::Runnable));
-    let [key, value] = ["reason", "throttle"].map(|text| profile.names.text(text));
+    let [key, value] = ["tenant", "acme"].map(|text| profile.names.text(text));
     labelled.labels = Some(profile.labels.id([Label { key, value }].into()));
     profile.add(labelled, weight(3));
     let object = read(&profile);
@@ -66,6 +66,6 @@ fn wakers_and_labels_are_with_their_samples() {
         (&json!("[timer]"), &Value::Null)
     );
     assert_eq!(sleeps["wakers"][0]["comm"], "[still blocked]");
-    assert_eq!(labelled["labels"], json!({"reason": "throttle"}));
+    assert_eq!(labelled["labels"], json!({"tenant": "acme"}));
     assert_eq!(labelled["state"], "runnable");
 }

@@ -353,10 +353,8 @@ impl<'a> Rows<'a> {
                 &thread_field(profile, waker.comm, waker.thread, Ids::Thread),
             );
         }
-        if let Some(more) = sample.labels {
-            for label in &profile.labels[more] {
-                add(&profile.names[label.key], &profile.names[label.value]);
-            }
+        for (key, value) in crate::text::waits::labels(profile, sample) {
+            add(key, &value);
         }
         labels
     }

@@ -1,12 +1,14 @@
 //! The column that is there where threads waited for Python's global lock.
 
-use profile::{Detail, Reason, State};
+use profile::{Detail, Reason, State, WaitKind};
 
 use crate::report::columns::Column;
 use crate::report::numbers::seconds;
 use crate::report::{Process, Row};
 
-/// What it says.
+const GIL: WaitKind = WaitKind::new(Reason::Lock, Detail::Gil);
+
+/// The column of time in which threads waited for the lock.
 pub(in crate::report) const COLUMN: Column = Column {
     name: "GIL",
     meaning: "seconds of these in which it waited for Python's global lock",
@@ -27,9 +29,9 @@ pub(in crate::report) fn cells(
 fn waited_ns(row: &Row<'_>) -> u64 {
     let stacks = row.thread.stacks.iter();
     let waits = stacks.filter(|(sample, _)| {
-        let is_blocked = sample.state == Some(State::Blocked);
-        let why = is_blocked.then(|| row.profile.why(sample)).flatten();
-        why.is_some_and(|why| (why.reason, why.detail) == (Reason::Lock, Detail::Gil))
+        let wait = row.profile.wait(sample);
+        let is_for_gil = wait.is_some_and(|wait| wait.kind == GIL);
+        is_for_gil && sample.state == Some(State::Blocked)
     });
     waits.map(|(_, weight)| weight.value).sum()
 }

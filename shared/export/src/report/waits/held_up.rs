@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use profile::{Detail, Idleness, Profile, Reason, State, Why};
+use profile::{Detail, Idleness, Profile, Reason, State, Wait, WaitKind};
 
 use crate::report::Row;
 use crate::report::numbers::{cut, percent, seconds};
+use crate::text::waits::{holder_text, resource_text};
 
 /// Less than so much of the time with work, in thousandths, is not told of.
 const LEAST: u64 = 10;
@@ -53,20 +54,20 @@ pub(in crate::report) fn write<'a>(
         work.runnable += clock.runnable_ns;
         let mut known = 0;
         for (sample, weight) in &row.thread.stacks {
-            let Some(why) = row.profile.why(sample) else {
+            let Some(wait) = row.profile.wait(sample) else {
                 continue;
             };
             any_is_known = true;
             if sample.state != Some(State::Blocked) {
-                work.limit(why.detail, why.idleness, weight.value);
+                work.limit(wait.kind.detail, wait.idleness, weight.value);
                 continue;
             }
             known += weight.value;
-            match why.idleness {
-                Idleness::Waiting if is_measured_itself(why, of_several) => {}
+            match wait.idleness {
+                Idleness::Waiting if is_measured_itself(wait.kind, of_several) => {}
                 Idleness::Waiting => {
-                    let causes = work.held_up.entry(why.reason).or_default();
-                    add(causes, row.profile, why, weight.value);
+                    let causes = work.held_up.entry(wait.kind.reason).or_default();
+                    add(causes, row.profile, wait, weight.value);
                 }
                 Idleness::Unknown => work.unknown += weight.value,
                 Idleness::Idle | Idleness::Dormant => {}
@@ -101,9 +102,10 @@ fn limit_in_words(detail: Detail) -> &'static str {
     }
 }
 
-/// Whether the wait was for somebody whose time is here, too: what held that one up did so.
-fn is_measured_itself(why: Why, of_several: bool) -> bool {
-    why.reason == Reason::Child && (of_several || why.detail == Detail::Thread)
+/// Returns whether the wait was for a thread or process whose own time is in the report: what
+/// held that one up is told there.
+fn is_measured_itself(kind: WaitKind, of_several: bool) -> bool {
+    kind.reason == Reason::Child && (of_several || kind.detail == Detail::Thread)
 }
 
 /// Nearly all, in percent: what is so much is told of as if it were all.
@@ -113,17 +115,18 @@ fn is_nearly_all(part: u64, whole: u64) -> bool {
     u128::from(part) * 100 >= u128::from(whole) * u128::from(NEARLY_ALL)
 }
 
-/// Adds a wait by its object, or by its detail where that is not known.
-fn add(causes: &mut BTreeMap<String, Cause>, profile: &Profile, why: Why, time: u64) {
-    let detail = profile.detail_name(why.detail);
-    let what = why.object.map_or(detail, |object| &profile.names[object]);
-    let cause = causes.entry(what.to_owned()).or_default();
+/// Adds a wait by its resource, or by its detail where that is not known.
+fn add(causes: &mut BTreeMap<String, Cause>, profile: &Profile, wait: &Wait, time: u64) {
+    let detail = profile.detail_name(wait.kind.detail);
+    let resource = wait.resource.map(|id| &profile.resources[id]);
+    let what = resource.map_or(detail.into(), |resource| resource_text(profile, resource));
+    let cause = causes.entry(what.into_owned()).or_default();
     cause.time += time;
-    if why.object.is_some() {
+    if wait.resource.is_some() {
         cause.details.insert(detail.to_owned());
     }
-    if let Some(holder) = why.holder {
-        let holder = profile.names[holder].to_string();
+    if let Some(holder) = wait.holder {
+        let holder = holder_text(profile, holder);
         *cause.holders.entry(holder).or_default() += time;
     }
 }
@@ -236,7 +239,7 @@ fn told(work: &Work) -> String {
 
 #[cfg(test)]
 mod tests {
-    use profile::Unit;
+    use profile::{Holder, Resource, Unit};
 
     use super::*;
 
@@ -249,17 +252,23 @@ mod tests {
         let mut profile = Profile::new(Unit::Nanoseconds);
         let mut held_up = HeldUp::new();
         for &(reason, detail, object, holder, time) in waits {
-            let mut name = |name: &str| (!name.is_empty()).then(|| profile.names.text(name));
-            let why = Why {
-                reason,
-                detail,
-                object: name(object),
-                holder: name(holder),
-                ended_by: None,
+            let resource = (!object.is_empty()).then(|| {
+                let object = profile.names.text(object);
+                profile.resources.id(Resource::Described(object))
+            });
+            let holder = (!holder.is_empty()).then(|| Holder {
+                comm: profile.names.text(holder),
+                thread: None,
+                shares_name: false,
+            });
+            let wait = Wait {
+                resource,
+                holder,
                 idleness: Idleness::Waiting,
+                ..Wait::new(WaitKind::new(reason, detail))
             };
             let causes = held_up.entry(reason).or_default();
-            add(causes, &profile, why, time * SECOND);
+            add(causes, &profile, &wait, time * SECOND);
         }
         super::told(&Work {
             running: running * SECOND,

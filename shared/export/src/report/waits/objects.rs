@@ -9,7 +9,9 @@ use profile::{Profile, Reason, Sample, State, Weight};
 
 use crate::report::Row;
 use crate::report::numbers::{count, cut, percent, seconds};
+use crate::text::brief::waker_text;
 use crate::text::frames::wakers;
+use crate::text::waits::{ended_by_text, holder_text, kind_text, resource_text};
 
 /// So many objects have a line of their own.
 const LISTED: usize = 12;
@@ -51,30 +53,33 @@ impl Objects {
 
     /// Takes in a sample of blocked time, if it is known what was waited on.
     pub(crate) fn add(&mut self, profile: &Profile, sample: &Sample, weight: &Weight) {
-        let why = profile.why(sample);
-        let Some((why, object)) = why.and_then(|why| Some((why, why.object?))) else {
+        let Some(wait) = profile.wait(sample) else {
             return;
         };
-        let what = format!("{}, {}", profile.kind_told(why), profile.names[object]);
+        let Some(resource) = wait.resource else {
+            return;
+        };
+        let resource = resource_text(profile, &profile.resources[resource]);
+        let what = format!("{}, {resource}", kind_text(profile, wait.kind));
         let sum = self.sums.entry(what).or_default();
         sum.time_ns += weight.value;
-        if why.idleness.is_idle() {
+        if wait.idleness.is_idle() {
             sum.idle_ns += weight.value;
         }
-        // One that was sampled stands for others, nobody knows how many.
-        if !profile.is_sampled(sample) {
+        // A sampled interval stands for others, nobody knows how many.
+        if !sample.is_sampled {
             sum.waits += weight.events;
             sum.longest_ns = sum.longest_ns.max(weight.longest);
         }
-        if let Some(holder) = why.holder {
-            let holder = profile.names[holder].to_string();
+        if let Some(holder) = wait.holder {
+            let holder = holder_text(profile, holder);
             *sum.holders.entry(holder).or_default() += weight.value;
         }
-        let by = |by: &str| format!("{} by {by}", how_ended(why.reason));
+        let by = |by: &str| format!("{} by {by}", how_ended(wait.kind.reason));
         let told = match wakers(profile, sample).first() {
-            Some(waker) if waker.thread.is_none() => Some(profile.told_of_waker(waker)),
-            Some(waker) => Some(by(&profile.told_of_waker(waker))),
-            None => why.ended_by.map(|name| by(&profile.names[name])),
+            Some(waker) if waker.thread.is_none() => Some(waker_text(profile, waker)),
+            Some(waker) => Some(by(&waker_text(profile, waker))),
+            None => (wait.ended_by).map(|ended_by| by(&ended_by_text(profile, ended_by))),
         };
         if let Some(told) = told {
             *sum.wakers.entry(told).or_default() += weight.value;

@@ -9,6 +9,8 @@ use profile::{Idleness, Profile, State, ThreadId};
 
 use crate::report::Row;
 use crate::report::numbers::{count, percent, seconds};
+use crate::text::brief::brief;
+use crate::text::waits::{kind_text, wait_text};
 
 /// So many reasons have a line of their own.
 const LISTED: usize = 12;
@@ -53,13 +55,12 @@ pub(in crate::report) fn write<'a>(
         let thread = row.thread.thread;
         let mut known = 0;
         for (sample, weight) in &row.thread.stacks {
-            let why = (sample.state == Some(State::Blocked))
-                .then(|| row.profile.why(sample))
-                .flatten();
-            if let Some(why) = why {
-                let sum = sums.entry(row.profile.kind_told(why)).or_default();
+            if sample.state == Some(State::Blocked)
+                && let Some(wait) = row.profile.wait(sample)
+            {
+                let sum = sums.entry(kind_text(row.profile, wait.kind)).or_default();
                 sum.add(weight.value, thread.id);
-                let sum = by_idleness.entry(why.idleness).or_default();
+                let sum = by_idleness.entry(wait.idleness).or_default();
                 sum.add(weight.value, thread.id);
                 known += weight.value;
             }
@@ -114,9 +115,9 @@ fn meaning(idleness: Idleness) -> &'static str {
 
 /// Where and why a thread waited, on one line: `[lock: mutex] futex_wait ← …`.
 pub(in crate::report) fn waited(profile: &Profile, stack: &StackTime) -> String {
-    let stack_text = profile.brief(stack.sample.stack);
-    match stack.why {
-        Some(why) => format!("[{}] {stack_text}", profile.told(why)),
+    let stack_text = brief(profile, stack.sample.stack);
+    match stack.wait {
+        Some(wait) => format!("[{}] {stack_text}", wait_text(profile, &wait)),
         None => stack_text,
     }
 }

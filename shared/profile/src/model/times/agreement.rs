@@ -123,9 +123,8 @@ impl Profile {
             return Vec::new();
         }
         let samples = self.samples.iter().zip(sums).enumerate();
-        let samples = samples.filter(|(_, ((sample, weight), rows))| {
-            weight.value != *rows && !self.is_sampled(sample)
-        });
+        let samples = samples
+            .filter(|(_, ((sample, weight), rows))| weight.value != *rows && !sample.is_sampled);
         let wrong = samples.map(|(place, ((_, weight), rows))| Disagreement::Sum {
             sample: Id::new(place),
             value: weight.value,

@@ -1,21 +1,21 @@
 //! Whether a blocked thread had work.
 
-/// What a blocked thread had to do meanwhile.
+/// Whether a blocked thread had work meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Idleness {
-    /// Work was pending: something held it up.
+    /// Work was pending, and something held the thread up.
     Waiting,
-    /// It waited for new work.
+    /// The thread waited for new work.
     Idle,
-    /// It was blocked as long as it was measured, and nothing says that it was held up.
+    /// The thread was blocked in the whole window, and nothing says that it was held up.
     Dormant,
-    /// Nothing tells.
+    /// Not known.
     #[default]
     Unknown,
 }
 
 impl Idleness {
-    /// All there are.
+    /// All, in the order of the enum.
     pub const ALL: [Idleness; 4] = [
         Idleness::Waiting,
         Idleness::Idle,
@@ -23,7 +23,7 @@ impl Idleness {
         Idleness::Unknown,
     ];
 
-    /// What it is called.
+    /// Returns the name, such as `waiting`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Idleness {
         }
     }
 
-    /// Whether the thread had nothing to do.
+    /// Returns whether the thread had nothing to do.
     #[must_use]
     pub fn is_idle(self) -> bool {
         matches!(self, Idleness::Idle | Idleness::Dormant)

@@ -1,0 +1,26 @@
+//! Captures that older versions recorded export as those versions exported them.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+
+use systemscope_tests::Tool;
+
+/// `version-1.scope` is of wallclock on a Python program with a lock and a connection; the other
+/// files are what the program that wrote captures of version 1 made of it.
+#[test]
+fn a_capture_of_version_1_exports_as_it_did() {
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/together/formats/recorded");
+    for (expected, args) in [
+        ("version-1.json", "--format json"),
+        ("version-1.folded", "--reasons --per-thread -a"),
+    ] {
+        let run = Tool::new("systemscope")
+            .arg("export")
+            .args(args)
+            .arg(recorded.join("version-1.scope"))
+            .run();
+        let expected = fs::read_to_string(recorded.join(expected)).unwrap();
+        assert_eq!(String::from_utf8(run.stdout).unwrap(), expected, "{args}");
+    }
+}
