@@ -288,7 +288,7 @@ __noinline u64 walk_by_tables(u32 kind)
 	}
 	walk->first_mapping = (u32)tables.mappings;
 	walk->mapping_count = tables.mappings >> 32;
-	end = unwind_stack(kind);
+	end = unwind_stack(room, kind);
 
 	if ((end & 0xff) == WALK_NO_MAPPING || dump_every_stack) {
 		u32 depth = walk->depth;

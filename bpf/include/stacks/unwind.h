@@ -417,16 +417,14 @@ __noinline int unwind_frames(u32 kind)
 }
 
 /*
- * Does the whole walk that is prepared in the room of @kind. Returns an enum
- * walk_end, with WALK_BY_FRAME_POINTER.
+ * Does the whole walk that is prepared in @room, which is that of @kind. Returns an enum
+ * walk_end, with WALK_BY_FRAME_POINTER. Inline: a function takes 32 bytes at least of
+ * the 512 bytes of stack that all functions of a walk may use.
  */
-__noinline int unwind_stack(u32 kind)
+static __always_inline int unwind_stack(struct stack_scratch *room, u32 kind)
 {
-	struct stack_scratch *room = scratch_room(kind);
 	int end = WALK_NO_MAPPING;
 
-	if (!room)
-		return end;
 	for (u32 i = 0; i <= STACK_DEPTH / FRAMES_AT_ONCE; i++) {
 		end = unwind_frames(kind);
 		if (end != WALK_GOES_ON)
