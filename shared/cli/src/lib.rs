@@ -39,6 +39,7 @@
 mod arch;
 mod control;
 mod destinations;
+mod diagnostics;
 mod error;
 mod flags;
 mod memory;
@@ -53,6 +54,7 @@ pub mod values;
 mod window;
 
 pub use destinations::{Destinations, Planned, format_of_file, pair};
+pub use diagnostics::left_out;
 pub use error::{reason, run, say, usage};
 pub use flags::{
     CgroupFlags, Chosen, CommandFlags, ControlFlags, DurationFlags, FormatFlags, FrameFlags,

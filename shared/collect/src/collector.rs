@@ -21,7 +21,7 @@ use process::Process;
 use crate::StackChoice;
 use crate::counts::sums::Settled;
 use crate::counts::{Arrived, DoubleBuffer, Parts, Sums};
-use crate::left_out::LeftOut;
+use crate::diagnostics::LeftOut;
 use crate::living::Living;
 use crate::objects::Objects;
 use crate::session::accounts::Account;

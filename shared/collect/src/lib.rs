@@ -9,9 +9,9 @@
 mod arch;
 mod collector;
 mod counts;
+mod diagnostics;
 mod draft;
 mod interner;
-mod left_out;
 mod living;
 mod naming;
 mod objects;
@@ -26,8 +26,8 @@ mod unwinding;
 mod wakers;
 
 pub use collector::{Collected, Collector};
+pub use diagnostics::{Diagnostics, LeftOut};
 pub use draft::Detail;
-pub use left_out::lost_in_words;
 pub use naming::{Named, WakersShown};
 pub use session::{Charge, ClockSession, OffCpuFilter, SamplingSession, Session, ThreadKind};
 pub use spans::{NEVER, Question, SpanCollector};

@@ -1,9 +1,8 @@
 //! From what was counted to a profile of named stacks, and what it is worth.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
-use bpf::types::{COMM_LENGTH, Losses as Lost, Tally};
+use bpf::types::{COMM_LENGTH, Tally};
 use profile::{
     Bursts, EndedBy, Id, Losses, Profile, Reason, Sample, Stack, State, Table, ThreadId, Unit,
     Wait, Wakers, Weight,
@@ -11,28 +10,19 @@ use profile::{
 
 use crate::Collected;
 use crate::counts::sums::{self, Settled};
+use crate::diagnostics::{Diagnostics, LeftOut};
 use crate::draft::Draft;
-use crate::left_out::{LeftOut, lost_in_words};
 use crate::reasons::{self, Place, Reasons};
 use crate::session::accounts::Account;
 use crate::stacks::{NamedStack, Quality, Walks};
 use crate::wakers::{NamedWaker, Seen};
 
-/// A profile, and what is missing from it.
+/// A profile, and what it is worth.
 pub struct Named {
-    /// What was measured, and what was not.
+    /// What was measured.
     pub profile: Profile,
-    walks: Walks,
-    missed_wakers: u64,
-    notes: Vec<String>,
-    left_out: LeftOut,
-    /// Counts of what found no capacity in the kernel's buffers.
-    lost: Lost,
-    /// How the Python part of stacks ended, if there was one.
-    python: Vec<String>,
-    unnamed: symbolize::Losses,
-    sent: usize,
-    drains: u64,
+    /// What was left out, lost or not named.
+    pub diagnostics: Diagnostics,
 }
 
 /// Whether the profile says who ended each wait.
@@ -102,21 +92,26 @@ impl Collected {
             ..worth.losses
         };
         draft.profile.walk_ends = worth.walks.ends();
+        let notes = reasons.note().into_iter();
+        let left_out = LeftOut {
+            objects: self.objects.refused(),
+            processes: self.stacks.undescribed(),
+            ..self.left_out
+        };
         Named {
             profile: draft.profile,
-            walks: worth.walks,
-            missed_wakers: worth.missed_wakers,
-            left_out: LeftOut {
-                objects: self.objects.refused(),
-                processes: self.stacks.undescribed(),
-                ..self.left_out
+            diagnostics: Diagnostics {
+                events: worth.events,
+                walk_ends: worth.walks.ends(),
+                cut_short_in: worth.walks.cut_short_in(),
+                missed_wakers: worth.missed_wakers,
+                left_out: left_out.with_programs(&self.lost),
+                python: self.stacks.python_notes(),
+                unnamed: self.stacks.losses(),
+                stacks_sent: self.stacks.count(),
+                drains: self.drains,
+                notes: notes.chain(self.notes).collect(),
             },
-            lost: self.lost,
-            notes: reasons.note().into_iter().chain(self.notes).collect(),
-            python: self.stacks.python_notes(),
-            unnamed: self.stacks.losses(),
-            sent: self.stacks.count(),
-            drains: self.drains,
         }
     }
 
@@ -142,6 +137,7 @@ impl Collected {
     ) {
         let Naming { draft, worth, .. } = naming;
         let named = self.stacks.named(key.user, key.kernel, draft);
+        worth.events += tally.events;
         worth.judge(&named, tally.events);
         let wakers = self.name_wakers(naming, key, tally.events);
         let wait = (tally.blocked > 0).then(|| self.wait(naming, key, named.stack, tally.events));
@@ -279,6 +275,8 @@ impl Collected {
 /// What the named stacks are worth.
 #[derive(Default)]
 struct Worth {
+    /// Intervals or samples.
+    events: u64,
     losses: Losses,
     walks: Walks,
     missed_wakers: u64,
@@ -295,83 +293,6 @@ impl Worth {
             Quality::Truncated => self.losses.incomplete_user += events,
             Quality::Whole => {}
         }
-    }
-}
-
-impl Named {
-    /// Returns lines that say what the data are worth; with `verbose` also why.
-    #[must_use]
-    pub fn remarks(&self, verbose: bool) -> Vec<String> {
-        let mut lines = vec![self.summary()];
-        if self.walks.any() {
-            lines.push(self.walks.to_string());
-        }
-        lines.extend_from_slice(&self.python);
-        if verbose {
-            lines.extend(self.walks.at_fault());
-            lines.extend_from_slice(&self.notes);
-            lines.push(format!(
-                "{} different user and kernel stacks were captured; the counts were drained {} times",
-                self.sent, self.drains
-            ));
-            lines.extend_from_slice(&self.unnamed.notes);
-        }
-        lines
-    }
-
-    fn summary(&self) -> String {
-        let Losses {
-            events,
-            stacks,
-            threads,
-            incomplete_user,
-        } = self.profile.losses;
-        let mut text = format!(
-            "{} stacks; lost: {events} events, {stacks} stacks, {threads} threads; {incomplete_user} cut short",
-            self.profile.samples.len()
-        );
-        // Writing to a String does not fail.
-        let mut add = |count: u64, what: &str| {
-            if count > 0 {
-                let _ = write!(text, "; {count} {what}");
-            }
-        };
-        add(self.missed_wakers, "wake-ups were not seen");
-        add(
-            self.unnamed.processes,
-            "processes ended before their mappings could be read",
-        );
-        add(
-            process::count_unanswered() as u64,
-            "processes' memory did not answer in time and was not read",
-        );
-        add(
-            self.unnamed.unopened_files,
-            "mapped files could not be opened",
-        );
-        add(
-            self.unnamed.crowded_files,
-            "mapped files are more than may be open at once (raise the limit, `ulimit -Hn`)",
-        );
-        add(
-            self.unnamed.crowded_processes,
-            "processes have more executable mappings than are read: code in the rest has no name",
-        );
-        add(self.unnamed.unread_files, "files had no readable symbols");
-        add(
-            self.unnamed.costly_files,
-            "files take too much work to name all that is in them",
-        );
-        add(
-            self.unnamed.interpreted,
-            "frames of Python functions found no room for their names",
-        );
-        text.push_str(&lost_in_words(&self.lost));
-        text.push_str(&self.left_out.in_words());
-        if self.unnamed.kernel_hidden {
-            text.push_str("; kernel symbols are hidden (kernel.kptr_restrict)");
-        }
-        text
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::printed::folded::bare;
 use crate::{Folded, Line, Tool};
 
-/// The line on stderr that says how the walks of user stacks ended.
+/// The line on stderr that says how the walks of user stacks ended: always there with `-v`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UserStacks {
     /// Came to the first function of their thread.
@@ -18,7 +18,7 @@ pub struct UserStacks {
     pub too_deep: u64,
     /// Cut short: code without a rule.
     pub no_rule: u64,
-    /// Cut short: 32-bit code. Told only where there is some.
+    /// Cut short: 32-bit code.
     pub code_32_bit: u64,
 }
 
@@ -37,9 +37,7 @@ impl UserStacks {
             .next()
             .unwrap_or_else(|| panic!("nothing on user stacks in:\n{stderr}"));
         assert_eq!(found.next(), None, "twice on user stacks:\n{stderr}");
-        let count = |what: &str| {
-            count_before(line, what).unwrap_or_else(|| panic!("no number for {what:?}: {line}"))
-        };
+        let count = |what: &str| count_before(line, what).unwrap_or(0);
         UserStacks {
             reached_root: count("reached the root"),
             by_frame_pointer: count("of them by frame pointer"),
@@ -47,7 +45,7 @@ impl UserStacks {
             read_failed: count("read failed"),
             too_deep: count("too deep"),
             no_rule: count("no rule"),
-            code_32_bit: count_before(line, "32-bit code").unwrap_or(0),
+            code_32_bit: count("32-bit code"),
         }
     }
 
@@ -79,9 +77,13 @@ impl UserStacks {
 /// The number that begins the part of a line with some words:
 /// `… root (99.8 %), 12 (1.0 %) of them …`.
 fn count_before(line: &str, words: &str) -> Option<u64> {
-    let mut parts = line.split([',', ';', ':']);
+    let mut parts = line
+        .split("; ")
+        .flat_map(|part| part.split(": "))
+        .flat_map(|part| part.split(", "));
     let part = parts.find(|part| part.contains(words))?;
-    part.split_whitespace().next()?.parse().ok()
+    let number = part.split_whitespace().next()?;
+    number.replace(',', "").parse().ok()
 }
 
 /// Returns the user stacks of process `pid` in two seconds under `tool`.
@@ -91,7 +93,7 @@ fn count_before(line: &str, words: &str) -> Option<u64> {
 /// When the tool fails, or less than `per_mille` of the stacks reached the root.
 #[track_caller]
 pub fn whole_stacks(tool: &str, pid: u32, per_mille: u64) -> Folded {
-    let mut on_pid = Tool::new(tool).pid(pid).args("-U --duration 2");
+    let mut on_pid = Tool::new(tool).pid(pid).args("-v -U --duration 2");
     // Other tests leave the process little of the CPUs.
     if tool == "oncputime" {
         on_pid = on_pid.args("-F 999");
@@ -136,7 +138,7 @@ pub fn assert_most(what: &str, folded: &Folded, per_mille: u64, right: impl Fn(&
 mod tests {
     use super::*;
 
-    const LINE: &str = "offcputime: user stacks: 1234 (99.5 %) reached the root, 12 (1.0 %) of them by frame pointer in part; cut short: 1 (0.1 %) no mapping, 0 (0.0 %) read failed, 2 (0.2 %) too deep, 3 (0.2 %) no rule\n";
+    const LINE: &str = "offcputime: user stacks: 1,234 (99.5 %) reached the root, 12 of them by frame pointer in part; cut short: 1 (0.1 %) no mapping, 2 (0.2 %) too deep, 3 (0.2 %) no rule\n";
 
     #[test]
     fn the_line_is_read() {

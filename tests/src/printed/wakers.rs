@@ -139,7 +139,7 @@ pub fn unseen_wake_ups(stderr: &str) -> u64 {
         .split_once(" wake-ups were not seen")
         .unwrap_or(("0", ""));
     let count = before.split_whitespace().last().unwrap();
-    count.parse().unwrap()
+    count.replace(',', "").parse().unwrap()
 }
 
 /// In a waker's place, where nobody woke before the window ended.
@@ -170,11 +170,13 @@ mod tests {
 
     #[test]
     fn wake_ups_that_were_not_seen_are_counted() {
-        let line = "offwaketime: 6 stacks; lost: 11 events, 12 stacks, 0 threads; 0 cut short";
+        let line = "offwaketime: 9 intervals, 6 stacks; lost: 11 events, 12 stacks";
         assert_eq!(unseen_wake_ups(line), 0);
         assert_eq!(
-            unseen_wake_ups(&format!("{line}; 12 wake-ups were not seen\n")),
-            12
+            unseen_wake_ups(&format!(
+                "{line}\noffwaketime: 1,012 wake-ups were not seen\n"
+            )),
+            1012
         );
     }
 

@@ -103,7 +103,8 @@ impl Watch {
         } else {
             tool
         };
-        let (running, control) = tool.start_controlled();
+        // All details of what the data are worth.
+        let (running, control) = tool.arg("-v").start_controlled();
         let mut watch = Watch {
             running,
             control,

@@ -110,7 +110,7 @@ fn a_process_whose_leader_has_ended_is_shown_as_any_other() {
         sleep(Duration::from_millis(1));
     }
     let tool = Tool::new("offcputime").pid(workload.pid());
-    let finished = tool.args("--reasons --duration 1").run().succeeded();
+    let finished = tool.args("-v --reasons --duration 1").run().succeeded();
     let folded = Folded::parse(&finished.stdout);
     let sleeper = folded.only(|line| line.comm == "sleeper");
     let [asleep] = &sleeper.lines[..] else {

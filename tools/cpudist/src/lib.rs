@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use arguments::Form;
 use cli::{HeldCommand, Output, Window};
-use collect::lost_in_words;
+use collect::LeftOut;
 use profile::spans::{Distribution, Histogram};
 use sink::Sink;
 
@@ -66,13 +66,15 @@ fn measure(
         cli::say(format_args!("cpudist: {line}"));
     }
     cli::say(format_args!(
-        "cpudist: {} spans; lost: {} spans, {} switches, {} threads{}",
+        "cpudist: {} spans; lost: {} spans, {} switches, {} threads",
         all.spans(),
         losses.counts,
         losses.switches,
-        losses.clocks + losses.children,
-        lost_in_words(&losses)
+        losses.clocks + losses.children
     ));
+    for line in cli::left_out(&LeftOut::from(&losses)) {
+        cli::say(format_args!("cpudist: {line}"));
+    }
     Ok(())
 }
 

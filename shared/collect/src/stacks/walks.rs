@@ -1,7 +1,6 @@
-//! How the walks along user stacks ended, counted for the line at the end.
+//! How the walks along user stacks ended.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use bpf::types::WalkEnd as ProgramsEnd;
@@ -9,9 +8,6 @@ use profile::WalkEnds;
 use unwind::{End, Walk};
 
 pub(crate) use unwind::End as WalkEnd;
-
-/// Files named as most often at fault.
-const MOST_FILES: usize = 5;
 
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,49 +77,18 @@ impl Walks {
         }
     }
 
-    /// Whether there was any walk.
-    pub(crate) fn any(&self) -> bool {
-        self.ends.total() > 0
-    }
-
     /// How they ended.
     pub(crate) fn ends(&self) -> WalkEnds {
         self.ends
     }
 
-    /// The files in which walks were cut short most often; `None` if none was.
-    pub(crate) fn at_fault(&self) -> Option<String> {
-        let mut files: Vec<_> = self.files.iter().collect();
-        files.sort_by_key(|&(file, count)| (std::cmp::Reverse(*count), file));
-        let named: Vec<String> = files
-            .iter()
-            .take(MOST_FILES)
-            .map(|(file, count)| format!("{file} ({count})"))
-            .collect();
-        (!named.is_empty()).then(|| format!("user stacks cut short in: {}", named.join(", ")))
-    }
-}
-
-impl fmt::Display for Walks {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ends = &self.ends;
-        let total = ends.total().max(1);
-        let share = |count: u64| format!("{count} ({:.1} %)", count as f64 * 100.0 / total as f64);
-        write!(
-            formatter,
-            "user stacks: {} reached the root, {} of them by frame pointer in part; \
-             cut short: {} no mapping, {} read failed, {} too deep, {} no rule",
-            share(ends.root),
-            share(ends.by_frame_pointer),
-            share(ends.no_mapping),
-            share(ends.read_failed),
-            share(ends.too_deep),
-            share(ends.no_rule),
-        )?;
-        if ends.code_32_bit > 0 {
-            write!(formatter, ", {} 32-bit code", share(ends.code_32_bit))?;
-        }
-        Ok(())
+    /// Returns the files in which walks were cut short, the most often first.
+    pub(crate) fn cut_short_in(self) -> Vec<(Arc<str>, u64)> {
+        let mut files: Vec<_> = self.files.into_iter().collect();
+        files.sort_by(|(file, count), (other, others)| {
+            others.cmp(count).then_with(|| file.cmp(other))
+        });
+        files
     }
 }
 
@@ -132,9 +97,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_walk_is_in_one_share() {
+    fn every_walk_is_counted_once() {
         let mut walks = Walks::default();
-        assert!(!walks.any() && walks.at_fault().is_none());
         let end = |end, by_frame_pointer| Outcome {
             end,
             by_frame_pointer,
@@ -144,12 +108,6 @@ mod tests {
         walks.add(end(End::Root, true), None, 1);
         walks.add(end(End::NoRule, true), Some(&libc), 2);
         walks.add(end(End::TooDeep, false), Some(&libc), 1);
-        assert_eq!(
-            walks.to_string(),
-            "user stacks: 7 (70.0 %) reached the root, 1 (10.0 %) of them by frame pointer in part; \
-             cut short: 0 (0.0 %) no mapping, 0 (0.0 %) read failed, 1 (10.0 %) too deep, 2 (20.0 %) no rule"
-        );
-        assert!(walks.any());
         let ends = WalkEnds {
             root: 7,
             by_frame_pointer: 1,
@@ -158,10 +116,6 @@ mod tests {
             ..WalkEnds::default()
         };
         assert_eq!(walks.ends(), ends);
-        let at_fault = walks.at_fault();
-        assert_eq!(
-            at_fault.as_deref(),
-            Some("user stacks cut short in: libc.so.6 (2)")
-        );
+        assert_eq!(walks.cut_short_in(), [(libc, 2)]);
     }
 }

@@ -25,7 +25,7 @@ use process::ProcessMemory;
 use symbolize::{CodeMapping, Symbolizer};
 use unwind::{Memory, Mode, Registers, Walk, walk};
 
-use crate::left_out::LeftOut;
+use crate::diagnostics::LeftOut;
 use crate::living::Living;
 
 pub use call_graph::CallGraph;

@@ -392,10 +392,11 @@ fn v_says_more_and_only_on_stderr() {
     let measured = format!("Tracing blocked time (us) of PID {} by ", pair.pids());
     for words in [
         measured.as_str(),
-        "lost: ",
-        "reached the root",
+        " intervals, ",
+        "lost",
         "waiting for a CPU",
     ] {
         assert!(quiet.stderr.contains(words), "{}", quiet.stderr);
     }
+    assert!(verbose.stderr.contains("reached the root"));
 }

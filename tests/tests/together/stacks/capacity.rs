@@ -101,7 +101,7 @@ fn a_file_that_gives_no_tables_is_counted_without_being_asked() {
     let file = folder.path().join("cut");
     fs::write(&file, b"\x7fELF\x02\x01\x01").unwrap();
     let said = said_of(&[file]);
-    let told = "; 1 mapped files gave no unwind tables (-v says why)";
+    let told = ": 1 mapped files gave no unwind tables (-v says why)";
     assert!(said.contains(told), "{said}");
 }
 
@@ -114,5 +114,5 @@ fn every_process_of_a_large_cgroup_has_unwind_tables() {
     let tool = Tool::new("offcputime").arg("--cgroup").arg(cgroup.folder());
     let said = tool.arg("1").run().succeeded().stderr;
     assert!(!said.contains("no room"), "{said}");
-    assert!(said.contains("; 0 cut short\n"), "{said}");
+    assert!(!said.contains("cut short"), "{said}");
 }

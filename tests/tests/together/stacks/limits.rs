@@ -90,7 +90,10 @@ fn stacks_too_deep_are_counted() {
     let _turn = Turn::share();
     let recursion = start_recursion(2000);
     let before = switches(recursion.pid());
-    let finished = on("offcputime", recursion.pid()).arg("1").run().succeeded();
+    let finished = on("offcputime", recursion.pid())
+        .args("-v 1")
+        .run()
+        .succeeded();
     let booked = switches(recursion.pid()) - before;
     let said = UserStacks::read(&finished.stderr);
     assert!(

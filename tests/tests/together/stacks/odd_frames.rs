@@ -74,7 +74,7 @@ fn a_32_bit_program_is_refused_and_cut_short_among_others() {
         .folded(1.0);
     assert!(kernel.total() > 0, "{kernel}");
     // Its leaf alone is shown among all that there are.
-    let all = Tool::new("offcputime").args("-U --duration 1 --thread-name ^code32$");
+    let all = Tool::new("offcputime").args("-v -U --duration 1 --thread-name ^code32$");
     let all = all.run().succeeded();
     let said = UserStacks::read(&all.stderr);
     assert!(said.code_32_bit > 0, "{said:?}");

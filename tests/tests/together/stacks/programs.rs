@@ -23,7 +23,7 @@ const WHOLE: u64 = 990;
 
 /// User stacks of a process, nearly all of which are whole.
 fn stacks(tool: &str, pid: u32, is_whole: impl Fn(&Line) -> bool) -> Folded {
-    let on_pid = Tool::new(tool).pid(pid).args("-U --duration 4");
+    let on_pid = Tool::new(tool).pid(pid).args("-v -U --duration 4");
     let finished = if tool == "oncputime" {
         on_pid.args("-F 999").run().succeeded()
     } else {

@@ -1,0 +1,76 @@
+//! Diagnostics: what a run left out, lost and could not name. They are data; the `cli` crate
+//! writes them in words.
+
+use std::sync::Arc;
+
+use profile::WalkEnds;
+
+/// What a profile is worth. What is in the profile itself, such as its losses, is not repeated.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnostics {
+    /// Intervals or samples that were counted.
+    pub events: u64,
+    /// How the walks along user stacks ended.
+    pub walk_ends: WalkEnds,
+    /// Files in which walks were cut short, with how many intervals or samples, the most first.
+    pub cut_short_in: Vec<(Arc<str>, u64)>,
+    /// Wake-ups whose waker was not seen.
+    pub missed_wakers: u64,
+    /// What exceeded a limit of capacity.
+    pub left_out: LeftOut,
+    /// How stacks with Python functions ended, if there were any, in words.
+    pub python: Vec<String>,
+    /// What could not be located or named.
+    pub unnamed: symbolize::Losses,
+    /// Different user and kernel stacks that programs sent.
+    pub stacks_sent: usize,
+    /// How often the counts were drained.
+    pub drains: u64,
+    /// Notes on unwind tables and unknown reasons, for `-v`.
+    pub notes: Vec<String>,
+}
+
+/// Counts of what exceeded a limit of capacity. The table of limits is in
+/// docs/architecture.md.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Events that found no room to be counted.
+    pub counts: u64,
+    /// Events of threads without room for a clock.
+    pub clocks: u64,
+    /// Processes or cgroups that found no room among the targets.
+    pub targets: u64,
+    /// Cgroups that lie too deep to be measured.
+    pub deep_cgroups: u64,
+    /// Processes whose mappings found no room among the unwind tables.
+    pub crowded_processes: u64,
+    /// Files whose rows found no room among the unwind tables.
+    pub crowded_files: u64,
+    /// Files that could not be read for unwind tables.
+    pub unread_files: u64,
+    /// Moves between cgroups whose times were not kept until they were followed.
+    pub moves: u64,
+    /// Objects that threads waited on, beyond those that are told apart.
+    pub objects: u64,
+    /// Processes beyond those that are described.
+    pub processes: u64,
+}
+
+impl LeftOut {
+    /// Adds what a program counted.
+    pub(crate) fn with_programs(self, lost: &bpf::types::Losses) -> LeftOut {
+        LeftOut {
+            counts: lost.counts,
+            clocks: lost.clocks,
+            targets: lost.children,
+            deep_cgroups: lost.deep_cgroups,
+            ..self
+        }
+    }
+}
+
+impl From<&bpf::types::Losses> for LeftOut {
+    fn from(lost: &bpf::types::Losses) -> LeftOut {
+        LeftOut::default().with_programs(lost)
+    }
+}
