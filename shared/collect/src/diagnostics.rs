@@ -31,7 +31,7 @@ pub struct Diagnostics {
 }
 
 /// Counts of what exceeded a limit of capacity. The table of limits is in
-/// docs/architecture.md.
+/// docs/internals/limits.md.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Events that found no room to be counted.

@@ -1,5 +1,5 @@
 //! bcc's filters: maps that somebody else pins, fills and changes while they are used, as
-//! its docs/special_filtering.md has them.
+//! bcc's documentation (`special_filtering.md`) describes them.
 
 use std::path::Path;
 
