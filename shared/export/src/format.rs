@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(without_ending("run.2"), "run.2");
     }
 
-    /// The rows of a table in Markdown.
+    /// Rows of the table of formats in Markdown.
     fn table() -> String {
         let row = |format: &&dyn Format| {
             let endings = format.endings().iter();
@@ -210,9 +210,13 @@ mod tests {
     }
 
     #[test]
-    fn the_front_page_has_every_format() {
-        let page = include_str!("../../../README.md");
-        assert!(page.contains(&table()), "README.md must have:\n{}", table());
+    fn the_guide_has_every_format() {
+        let guide = include_str!("../../../docs/guide/formats.md");
+        let table = table();
+        assert!(
+            guide.contains(&table),
+            "docs/guide/formats.md must have:\n{table}"
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@ impl Format for Capture {
     }
 
     fn readers(&self) -> &'static str {
-        "`systemscope` itself, later and elsewhere: all that was measured"
+        "`systemscope` itself, later and elsewhere: everything that was measured"
     }
 
     fn needs(&self) -> Needs {

@@ -52,7 +52,7 @@ impl Format for Classic {
     }
 
     fn readers(&self) -> &'static str {
-        "what reads bcc's form of several lines per stack"
+        "programs that read bcc's form of several lines per stack"
     }
 
     fn needs(&self) -> Needs {

@@ -35,7 +35,7 @@ impl Format for PerfScript {
     }
 
     fn readers(&self) -> &'static str {
-        "what folds the output of `perf script`; periods are nanoseconds"
+        "programs that fold the output of `perf script`; periods are nanoseconds"
     }
 
     fn needs(&self) -> Needs {

@@ -22,7 +22,7 @@ impl Format for Waits {
     }
 
     fn readers(&self) -> &'static str {
-        "people: what was waited for longest, and who released it"
+        "people: the longest waits, and the threads that ended them"
     }
 
     fn needs(&self) -> Needs {

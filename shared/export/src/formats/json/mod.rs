@@ -36,7 +36,7 @@ impl Format for Json {
     }
 
     fn readers(&self) -> &'static str {
-        "programs: [a schema](docs/profile.schema.json) says what is in it"
+        "programs: [a schema](../profile.schema.json) describes it"
     }
 
     fn needs(&self) -> Needs {
