@@ -37,7 +37,7 @@ C_FILES = $(shell find bpf tests -path tests/pypi -prune -o -name '*.[ch]' -prin
 SHELL_FILES = $(wildcard scripts/*.sh scripts/*/*.sh) scripts/kernels/init .ci/run
 
 .PHONY: help packages build install run test test-all test-kernels truth bench abuse soak tables mutants \
-	fuzz lint deny proto clean
+	fuzz lint deny proto picture clean
 .NOTPARALLEL:
 
 help:
@@ -59,6 +59,7 @@ help:
 	@echo '                             then as long mutated captures, as root'
 	@echo 'make deny                    licences, duplicates and known faults of all crates'
 	@echo 'make proto                   generates the messages of capture files'
+	@echo 'make picture                 draws the flame graph of README.md (needs Chromium)'
 	@echo 'make install                 $(TOOLS)'
 	@echo '                             into PREFIX=$(PREFIX); with DEBUG=1 also their line tables'
 	@echo 'make build, lint, clean      as the names say'
@@ -161,6 +162,8 @@ lint: packages
 	@scripts/mutants.sh --check
 	@echo '==> generated files' >&2
 	@scripts/proto.sh --check
+	@echo '==> documents' >&2
+	@scripts/check-docs.sh
 
 # It compiles cargo-deny first where that is missing, which takes minutes.
 deny:
@@ -168,6 +171,9 @@ deny:
 
 proto:
 	@CARGO='$(CARGO)' scripts/proto.sh
+
+picture: build
+	@scripts/picture.sh '$(BIN)'
 
 clean:
 	@$(CARGO) clean --quiet
