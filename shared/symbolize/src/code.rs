@@ -1,11 +1,12 @@
-//! What a process may execute, for those who read more of its files than
-//! their symbols.
+//! Executable mappings of a process, for readers of more than the symbols of its files.
 
 use std::fs::File;
 use std::io::Result;
 
+use crate::naming::vdso;
 use crate::process::images::Image;
-use crate::{Symbolizer, naming::vdso};
+use crate::process::processes::Mapping;
+use crate::symbolizer::Symbolizer;
 use process::Process;
 
 /// An executable mapping of a process.
@@ -17,11 +18,11 @@ pub struct CodeMapping {
     pub end: u64,
     /// Offset in the file of the first address, in bytes.
     pub offset: u64,
-    /// What is mapped.
+    /// File or memory that is mapped.
     pub source: CodeSource,
 }
 
-/// Where mapped code comes from.
+/// Source of mapped code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CodeSource {
     /// An ELF file that the [`Symbolizer`] keeps open.
@@ -36,7 +37,7 @@ impl Symbolizer {
     /// The executable mappings of a process in ascending order, as they were
     /// last read (see [`Symbolizer::watch`]); none if they never could be.
     pub fn code(&self, process: Process) -> Vec<CodeMapping> {
-        let mapping = |mapping: &crate::process::processes::Mapping| CodeMapping {
+        let mapping = |mapping: &Mapping| CodeMapping {
             start: mapping.start,
             end: mapping.end,
             offset: mapping.offset,

@@ -9,11 +9,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::budget::Allowance;
-use crate::elf::Elf;
-use crate::naming::sources::Sources;
+use crate::charged;
+use crate::naming::files::sources::Sources;
+use crate::naming::files::{debug_files, find_at_offsets};
+use crate::naming::perf_map;
 use crate::naming::wanted::Wanted;
 use crate::process::memory_image;
-use crate::{naming, naming::debug_files, naming::perf_map};
 
 /// Names the functions at offsets in an ELF file, as
 /// [`Symbolizer::resolve`](crate::Symbolizer::resolve) does. Debug files are
@@ -23,12 +24,14 @@ use crate::{naming, naming::debug_files, naming::perf_map};
 /// If the file is not an ELF file, or a symbol table cannot be read.
 pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
     let allowance = Allowance::alone();
-    let elf = Elf::read(file, &allowance)?;
+    let elf = charged::read(file, &allowance)?;
     let nowhere = Path::new("/dev/null/nowhere");
     let separate = debug_files::find(&elf, nowhere, &[nowhere.to_owned()]).unwrap_or_default();
-    let separate = separate.as_ref().map(|file| Elf::read(file, &allowance));
+    let separate = separate
+        .as_ref()
+        .map(|file| charged::read(file, &allowance));
     let separate = separate.transpose()?;
-    let found = naming::find_at_offsets(&elf, separate.as_ref(), offsets, Sources::None)?;
+    let found = find_at_offsets(&elf, separate.as_ref(), offsets, Sources::None)?;
     let named = found.into_iter();
     Ok(named
         .filter_map(|(offset, found)| Some((offset, found.symbol?.name)))
@@ -66,8 +69,8 @@ pub type Line = (Arc<str>, u32);
 /// If the file is not an ELF file, or a symbol table cannot be read.
 pub fn sources(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Vec<Line>>> {
     let allowance = Allowance::alone();
-    let elf = Elf::read(file, &allowance)?;
-    let found = naming::find_at_offsets(&elf, None, offsets, Sources::Inlined)?;
+    let elf = charged::read(file, &allowance)?;
+    let found = find_at_offsets(&elf, None, offsets, Sources::Inlined)?;
     let placed = found.into_iter().map(|(offset, found)| {
         let inlined = found.place.inlined.iter().map(|inlined| &inlined.source);
         let all = [&found.place.source].into_iter().chain(inlined);

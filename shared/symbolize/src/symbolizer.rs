@@ -3,18 +3,21 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use profile::{FrameKind, ModuleKind, Table};
+use profile::FrameKind;
 
-use crate::budget::Budget;
-use crate::frame::Module;
-use crate::naming::kernel::AskKernel;
+use crate::frame::Frame;
+use crate::location::Location;
+use crate::losses::Losses;
+use crate::naming::files::sources::Sources;
+use crate::naming::files::variables::{Data, Variable};
+use crate::naming::interpreted::Interpreted;
+use crate::naming::kernel::{AskKernel, tracers};
+use crate::naming::namer::Namer;
 use crate::naming::perf_map::PerfMaps;
-use crate::naming::sources::Sources;
 use crate::process::images::{Image, Images};
+use crate::process::open;
 use crate::process::processes::{Mapping, Processes};
-use crate::{Frame, Interpreted, Location, Losses, naming::tracers, process::open};
 use process::Process;
 
 /// Below this no program has code (`vm.mmap_min_addr`).
@@ -22,28 +25,16 @@ const LOWEST_ADDRESS: u64 = 4096;
 
 /// Ties addresses to files, and names them.
 ///
-/// It keeps open every file that it has seen mapped: creating one raises the
+/// A symbolizer keeps open every file that it has seen mapped: creating one raises the
 /// limit of open files of the whole program as far as it goes, and it uses up
 /// to half of them.
 pub struct Symbolizer {
     pub(crate) processes: Processes,
     pub(crate) images: Images,
-    pub(crate) perf_maps: Vec<PerfMaps>,
+    perf_maps: Vec<PerfMaps>,
     perf_map_indexes: HashMap<Process, u32>,
-    pub(crate) debug_directories: Vec<PathBuf>,
-    pub(crate) sources: Sources,
-    pub(crate) budget: Budget,
-    pub(crate) ask_kernel: Option<AskKernel>,
-    texts: HashSet<Arc<str>>,
-    pub(crate) interpreted: Table<Interpreted>,
-    /// Bytes that these take.
-    pub(crate) interpreted_text: usize,
-    /// What is no file.
-    pub(crate) vdso: Arc<Module>,
-    pub(crate) jit: Arc<Module>,
-    pub(crate) kernel: Arc<Module>,
-    pub(crate) frames: HashMap<Location, Frame>,
-    pub(crate) losses: Losses,
+    namer: Namer,
+    losses: Losses,
 }
 
 impl Default for Symbolizer {
@@ -65,31 +56,20 @@ impl Symbolizer {
             images: Images::new(open::allow_open_files()),
             perf_maps: Vec::new(),
             perf_map_indexes: HashMap::new(),
-            debug_directories: directories,
-            sources: Sources::None,
-            budget: Budget::new(false),
-            ask_kernel: None,
-            texts: HashSet::new(),
-            interpreted: Table::default(),
-            interpreted_text: 0,
-            vdso: Module::bracketed("vdso", ModuleKind::Vdso).into(),
-            jit: Module::bracketed("jit", ModuleKind::Jit).into(),
-            kernel: Module::bracketed("kernel.kallsyms", ModuleKind::Kernel).into(),
-            frames: HashMap::new(),
+            namer: Namer::new(directories),
             losses: Losses::default(),
         }
     }
 
-    /// Has source lines looked up, too.
+    /// Sets whether source lines are looked up, too.
     pub fn look_up_sources(&mut self, sources: Sources) {
-        self.sources = sources;
-        self.budget = Budget::new(sources != Sources::None);
+        self.namer.look_up_sources(sources);
     }
 
-    /// Has the kernel asked for the names of its functions, which it gives sooner than it
-    /// lists all of them.
+    /// Sets how the kernel is asked for the names of its functions, which it gives sooner than
+    /// it lists all of them.
     pub fn ask_kernel(&mut self, ask: AskKernel) {
-        self.ask_kernel = Some(ask);
+        self.namer.ask_kernel(ask);
     }
 
     /// Reads a process's mappings now and opens the files behind them.
@@ -107,7 +87,7 @@ impl Symbolizer {
         processes.read(process, images, losses);
     }
 
-    /// Whether another program is known to have taken this one's place, or its
+    /// Returns whether another program is known to have taken this one's place, or its
     /// PID: what could be seen of this one, nobody will see again.
     pub fn has_been_replaced(&self, process: Process) -> bool {
         self.processes.has_been_replaced(process)
@@ -164,8 +144,31 @@ impl Symbolizer {
         }
     }
 
-    /// The last executable mapping that begins before an address.
-    pub(crate) fn code_before(&mut self, process: Process, address: u64) -> Option<Mapping> {
+    /// Returns where a frame of an interpreter is: in this function, at this line. The location
+    /// is unknown if there is no capacity for another function.
+    pub fn locate_interpreted(&mut self, function: Interpreted, line: Option<u32>) -> Location {
+        let located = self.namer.frames.interpreted.locate(function, line);
+        located.unwrap_or_else(|| {
+            self.losses.interpreted += 1;
+            Location::Unknown
+        })
+    }
+
+    /// Locates an address of a process's data, while the process is there.
+    pub fn locate_data(&mut self, process: Process, address: u64) -> Option<Data> {
+        let mapping = self.code_before(process, address)?;
+        match mapping.image {
+            Image::File(file) => Some(Data {
+                file,
+                code: mapping.offset,
+                distance: address - mapping.start,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Returns the last executable mapping that begins before an address.
+    fn code_before(&mut self, process: Process, address: u64) -> Option<Mapping> {
         let Self {
             processes,
             images,
@@ -208,7 +211,7 @@ impl Symbolizer {
         let mut kernel = Vec::new();
         let mut seen = HashSet::new();
         for location in locations {
-            if self.frames.contains_key(&location) || !seen.insert(location) {
+            if self.namer.frames.has(location) || !seen.insert(location) {
                 continue;
             }
             match location {
@@ -221,33 +224,62 @@ impl Symbolizer {
                 Location::Module { .. } | Location::Interpreted { .. } | Location::Unknown => {}
             }
         }
-        let pids = self.processes.pids();
-        for file in self.images.by_size(files.keys().copied()) {
+        let Self {
+            processes,
+            images,
+            perf_maps,
+            namer,
+            losses,
+            ..
+        } = self;
+        let pids = processes.pids();
+        for file in images.by_size(files.keys().copied()) {
             let pids = pids.get(&file).map_or(&[][..], Vec::as_slice);
-            self.resolve_file(file, files.remove(&file).unwrap_or_default(), pids);
+            let offsets = files.remove(&file).unwrap_or_default();
+            namer.name_file(file, &offsets, pids, images, losses);
         }
         let mut jits: Vec<_> = jits.into_iter().collect();
-        jits.sort_by_key(|(process, _)| self.perf_maps.get(*process as usize).map(PerfMaps::size));
+        jits.sort_by_key(|(process, _)| perf_maps.get(*process as usize).map(PerfMaps::size));
         for (process, addresses) in jits {
-            self.resolve_jit(process, addresses);
-        }
-        self.resolve_vdso(vdso);
-        self.resolve_kernel(kernel);
-        for location in seen {
-            if !self.frames.contains_key(&location) {
-                self.keep(location, None, self.nameless(location));
+            if let Some(maps) = perf_maps.get_mut(process as usize) {
+                namer.name_jit(process, maps, addresses, images, losses);
             }
         }
+        namer.name_vdso(&vdso, images, losses);
+        namer.name_kernel(kernel, images, losses);
+        let frames = &mut namer.frames;
+        for location in seen {
+            if !frames.has(location) {
+                frames.keep(location, None, frames.nameless(location, images));
+            }
+        }
+    }
+
+    /// Names what was located, every file's in one go. What is in no file's data is left out.
+    pub fn variables(&mut self, located: impl Iterator<Item = Data>) -> HashMap<Data, Variable> {
+        let mut files: HashMap<u32, Vec<Data>> = HashMap::new();
+        for data in located {
+            files.entry(data.file).or_default().push(data);
+        }
+        let pids = self.processes.pids();
+        let mut variables = HashMap::new();
+        for file in self.images.by_size(files.keys().copied()) {
+            let located = files.remove(&file).unwrap_or_default();
+            let pids = pids.get(&file).map_or(&[][..], Vec::as_slice);
+            let (images, losses) = (&self.images, &mut self.losses);
+            let named = self
+                .namer
+                .name_variables(file, &located, pids, images, losses);
+            variables.extend(named);
+        }
+        variables
     }
 
     /// The frame of a location.
     ///
     /// Its name is that of [`Symbolizer::resolve`]; without it, the module's only.
     pub fn frame(&self, location: Location) -> Frame {
-        match self.frames.get(&location) {
-            Some(frame) => frame.clone(),
-            None => self.nameless(location),
-        }
+        self.namer.frames.frame(location, &self.images)
     }
 
     /// The frames of a located stack, root first.
@@ -268,19 +300,9 @@ impl Symbolizer {
         frames
     }
 
-    /// What could not be read so far.
+    /// Returns what could not be read so far.
     pub fn losses(&self) -> &Losses {
         &self.losses
-    }
-
-    /// The one copy of a text.
-    pub(crate) fn text(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.texts.get(text) {
-            return Arc::clone(known);
-        }
-        let new: Arc<str> = text.into();
-        self.texts.insert(Arc::clone(&new));
-        new
     }
 }
 

@@ -1,48 +1,40 @@
 //! From an ELF image to its [`Table`].
 
-pub(crate) mod contexts;
-pub(crate) mod go;
-pub(crate) mod pages;
-pub(crate) mod uncovered;
+mod contexts;
+mod go;
+mod image;
+mod pages;
+mod uncovered;
 
 use std::ops::Range;
 
-use crate::{
-    Error, Rule, Source, Table, arch,
-    build::pages::{Pages, ROW_LIMIT},
-    cfi::Frames,
-    file::elf::Elf,
-    ranges::{From, Ready, Spans},
-};
+use elf::{Elf, Segment, Source};
 
-/// What an ELF image says about its frames.
+use crate::arch;
+use crate::build::pages::{Pages, ROW_LIMIT};
+use crate::cfi::Frames;
+use crate::error::Error;
+use crate::ranges::{From, Ready, Spans};
+use crate::rule::Rule;
+use crate::table::Table;
+
+/// Frames of an ELF image.
 #[derive(Clone, Debug, Default)]
 pub struct Built {
     /// The rules by virtual address.
     pub table: Table,
-    /// Where in the file the code is that they are for.
+    /// Segments of the code that the rules are for.
     pub segments: Vec<Segment>,
-    /// What was found on the way.
+    /// Counts of what was found on the way.
     pub notes: Notes,
 }
 
-/// Code in a file: an executable segment (`PT_LOAD`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// Offset in the file, in bytes.
-    pub offset: u64,
-    /// Virtual address of the byte at `offset`.
-    pub address: u64,
-    /// Bytes in the file.
-    pub size: u64,
-}
-
-/// What was found while a table was built.
+/// Counts of what was found while a table was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     /// Frame descriptions in `.eh_frame` and `.debug_frame`.
     pub descriptions: u64,
-    /// Those of which all or the rest has no meaning and was left out.
+    /// Descriptions of which all or the rest has no meaning and was left out.
     pub unreadable: u64,
 }
 
@@ -51,7 +43,6 @@ impl Built {
     /// begins at the page that a segment begins in: offsets in that page count
     /// as the segment's, too.
     pub fn address(&self, offset: u64) -> Option<u64> {
-        const PAGE: u64 = 4096;
         let find = |slack: u64| {
             self.segments.iter().find_map(|segment| {
                 let from = segment.offset - segment.offset % slack;
@@ -65,7 +56,7 @@ impl Built {
                 })?
             })
         };
-        find(1).or_else(|| find(PAGE))
+        find(1).or_else(|| find(elf::layout::PAGE))
     }
 }
 
@@ -78,18 +69,18 @@ impl Built {
 /// If the image cannot be read, is for another processor, or has more of
 /// anything than is accepted: it may have been made to exhaust its reader.
 pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
-    let elf = Elf::new(source)?;
-    let segments = elf.segments()?;
+    let elf = image::read(source)?;
+    let segments = image::code_segments(&elf)?;
     let code: Vec<Range<u64>> = segments
         .iter()
         .map(|segment| segment.address..segment.address.saturating_add(segment.size))
         .collect();
 
-    let (address, eh_frame) = eh_frame(&elf)?;
-    let debug_frame = match elf.debug_frame() {
-        // It is for debuggers; programs run by what .eh_frame says.
+    let (address, eh_frame) = image::eh_frame(&elf)?;
+    let debug_frame = match image::debug_frame(&elf) {
+        // .debug_frame is for debuggers; programs run by what .eh_frame says.
         Err(_) if !eh_frame.is_empty() => Vec::new(),
-        Ok(None) if eh_frame.is_empty() => mini_debug_frame(&elf)?,
+        Ok(None) if eh_frame.is_empty() => image::mini_debug_frame(&elf)?,
         found => found?.unwrap_or_default(),
     };
     let mut eh_frame = Frames::eh_frame(&eh_frame, address);
@@ -109,7 +100,7 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
     fill(&mut spans, linkage_tables(&elf));
     let gaps = uncovered::gaps(&elf, &spans);
     let analysed = gaps.into_iter().map(|gap| Ready {
-        rows: gap.rows(elf.entry),
+        rows: gap.rows(elf.header().entry),
         range: gap.range,
     });
     fill(&mut spans, analysed.collect());
@@ -118,12 +109,12 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
     let mut code = |range: Range<u64>| {
         let size = range.end.checked_sub(range.start)?;
         left = left.checked_sub(size)?;
-        let offset = elf.offset(range.start, size)?;
-        elf.read("code", offset, size).ok()
+        let offset = elf.segments().offset(range.start, size)?;
+        elf.bytes("code", offset, size).ok()
     };
     let mut pages = Pages::new(spans.start());
     let mut rows = Vec::new();
-    // Where the code before ends, and its last rule.
+    // End of the code before, and its last rule.
     let mut before = (0, Rule::NONE);
     for span in spans.iter() {
         rows.clear();
@@ -166,10 +157,10 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
 }
 
 /// The procedure linkage tables.
-fn linkage_tables<S: Source + ?Sized>(elf: &Elf<'_, S>) -> Vec<Ready> {
+fn linkage_tables<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
     let lazy = elf.section(".plt").and_then(|section| {
         let what = "procedure linkage table";
-        let code = elf.read(what, section.offset, section.size.min(32)).ok()?;
+        let code = elf.bytes(what, section.offset, section.size.min(32)).ok()?;
         let rows = arch::lazy_linkage_table(&code, section.address)?;
         Some(Ready {
             range: section.range()?,
@@ -187,20 +178,4 @@ fn linkage_tables<S: Source + ?Sized>(elf: &Elf<'_, S>) -> Vec<Ready> {
             })
         });
     lazy.into_iter().chain(direct).collect()
-}
-
-/// `.debug_frame` of the ELF file in `.gnu_debugdata`.
-fn mini_debug_frame<S: Source + ?Sized>(elf: &Elf<'_, S>) -> Result<Vec<u8>, Error> {
-    match elf.mini_debug_information()? {
-        Some(mini) => Ok(Elf::new(&mini)?.debug_frame()?.unwrap_or_default()),
-        None => Ok(Vec::new()),
-    }
-}
-
-/// `.eh_frame` and its address.
-fn eh_frame<S: Source + ?Sized>(elf: &Elf<'_, S>) -> Result<(u64, Vec<u8>), Error> {
-    match elf.section(".eh_frame") {
-        Some(section) => Ok((section.address, elf.contents(".eh_frame", section)?)),
-        None => Ok(elf.eh_frame_by_program_header()?.unwrap_or_default()),
-    }
 }

@@ -8,20 +8,19 @@ pub(crate) mod interpreter;
 
 use std::collections::HashMap;
 
+use elf::Fields;
 use foldhash::fast::RandomState;
 use gimli::{
     BaseAddresses, CallFrameInstruction, CommonInformationEntry, DebugFrame, EhFrame, EndianSlice,
     FrameDescriptionEntry, LittleEndian, UnwindOffset, UnwindSection,
 };
 
-use crate::{
-    Error, Rule,
-    arch::RETURN_ADDRESS,
-    cfi::columns::Columns,
-    cfi::interpreter::Program,
-    file::elf::Fields,
-    ranges::{From, Span},
-};
+use crate::arch::RETURN_ADDRESS;
+use crate::cfi::columns::Columns;
+use crate::cfi::interpreter::Program;
+use crate::error::Error;
+use crate::ranges::{From, Span};
+use crate::rule::Rule;
 
 /// Frame descriptions that are accepted; the largest browsers have about two
 /// million.

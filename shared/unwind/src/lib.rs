@@ -7,16 +7,13 @@ mod arch;
 mod build;
 mod cfi;
 mod error;
-mod file;
 mod ranges;
 mod rule;
 mod table;
 mod walk;
 
-pub use build::{Built, Notes, Segment, build};
+pub use build::{Built, Notes, build};
 pub use error::Error;
-pub use file::objects::Objects;
-pub use file::source::Source;
 pub use rule::{Rule, cfa, frame_pointer};
 pub use table::{PAGE_SIZE, Page, Table};
 pub use walk::frame_pointers::walk_frame_pointers;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::Rule;
+use crate::rule::Rule;
 
 /// Addresses that one description covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
 //! The table of one file: which rule holds from which address on.
 
-use crate::Rule;
+use crate::rule::Rule;
 
 /// Addresses in one page of a table.
 pub const PAGE_SIZE: u64 = 1 << 16;

@@ -9,7 +9,10 @@ use crate::arch::{
     self, GENERAL_REGISTERS, RETURN_ADDRESS_AT_CFA, SIGNAL_FRAME_BP, SIGNAL_FRAME_IP,
     SIGNAL_FRAME_LINK, SIGNAL_FRAME_SP, read_stub,
 };
-use crate::{Memory, Registers, Rule, Table, cfa, frame_pointer};
+use crate::rule::{Rule, cfa, frame_pointer};
+use crate::table::Table;
+use crate::walk::memory::Memory;
+use crate::walk::registers::Registers;
 
 /// What a process has at an address.
 #[derive(Clone, Copy, Debug)]

@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use elf::Source;
 use languages::python::{self, Interpreter};
 use symbolize::{CodeSource, Symbolizer};
-use unwind::{Built, Source};
+use unwind::Built;
 
 use super::kernel_tables::{KernelTables, Placed};
 use super::notes::Notes;
@@ -26,8 +27,8 @@ const MOST_BUILDERS: usize = 4;
 /// again, programs run one after the other.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// Bytes that are read of one process's files for their tables, whatever these files say of their
-/// sizes. A browser's take a tenth of it.
+/// Bytes that are read and decompressed of one process's files for their tables, whatever these
+/// files say of their sizes. A browser's take a tenth of it.
 const MOST_READ: u64 = 1 << 30;
 
 /// Bytes that may still be read of the files that one process was the first to map.
@@ -48,20 +49,23 @@ struct Counted {
 
 impl Source for Counted {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let size = buffer.len() as u64;
-        let left = &self.allowance.0;
-        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-            left.checked_sub(size)
-        })
-        .map_err(|_| {
-            let why = "the files of its process take too much work";
-            io::Error::new(ErrorKind::QuotaExceeded, why)
-        })?;
         self.file.read_at(offset, buffer)
     }
 
     fn size(&self) -> io::Result<u64> {
         self.file.size()
+    }
+
+    fn charge(&self, bytes: u64) -> io::Result<()> {
+        let left = &self.allowance.0;
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(bytes)
+        })
+        .map(drop)
+        .map_err(|_| {
+            let why = "the files of its process take too much work";
+            io::Error::new(ErrorKind::QuotaExceeded, why)
+        })
     }
 }
 
@@ -320,19 +324,18 @@ mod tests {
     #[test]
     fn the_files_of_a_process_are_read_up_to_a_bound_for_all_of_them() {
         let allowance = Allowance::default();
-        let read = |size: u64| {
-            let file = File::from(memfd_create("sparse", MemfdFlags::CLOEXEC).unwrap());
-            file.set_len(size).unwrap();
+        let charge = |size: u64| {
+            let file = File::from(memfd_create("empty", MemfdFlags::CLOEXEC).unwrap());
             let allowance = allowance.clone();
-            let counted = Counted { file, allowance };
-            counted.read_at(0, &mut vec![0; size as usize])
+            Counted { file, allowance }.charge(size)
         };
+        let refused = |size| charge(size).is_err_and(|e| e.kind() == ErrorKind::QuotaExceeded);
         let size = MOST_READ / 4;
         for _ in 0..3 {
-            assert_eq!(read(size).unwrap() as u64, size);
+            charge(size).unwrap();
         }
-        assert_eq!(read(size + 1).unwrap_err().kind(), ErrorKind::QuotaExceeded);
-        assert_eq!(read(size).unwrap() as u64, size);
-        assert_eq!(read(1).unwrap_err().kind(), ErrorKind::QuotaExceeded);
+        assert!(refused(size + 1));
+        charge(size).unwrap();
+        assert!(refused(1));
     }
 }

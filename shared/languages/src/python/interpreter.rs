@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use unwind::{Objects, Source};
+use elf::{Elf, Source};
+use process::ELF_MACHINE;
 
 use super::{Anchoring, layout};
 
@@ -59,10 +60,13 @@ pub struct Interpreter {
 /// takes a few small reads. Before 3.11 the version is known by the file's name only,
 /// such as `libpython3.9.so.1.0` or `python3.8`, with its folders or without.
 pub fn find(source: &(impl Source + ?Sized), file_name: &str) -> Option<Interpreter> {
-    let objects = Objects::new(source).ok()?;
-    let runtime = objects.find(RUNTIME)?.start;
-    let offsets = DebugOffsets::read(&objects, runtime);
-    let number = stated(&objects).or(offsets.as_ref().map(|offsets| offsets.version));
+    let elf = Elf::read_loaded(source).ok()?;
+    if !elf.header().is_for(ELF_MACHINE) {
+        return None;
+    }
+    let runtime = elf.variable(RUNTIME)?.start;
+    let offsets = DebugOffsets::read(&elf, runtime);
+    let number = stated(&elf).or(offsets.as_ref().map(|offsets| offsets.version));
     let (major, minor) = match number {
         Some(number) => ((number >> 24) as u8, (number >> 16) as u8),
         None => named(file_name)?,
@@ -77,7 +81,7 @@ pub fn find(source: &(impl Source + ?Sized), file_name: &str) -> Option<Interpre
     };
     let mut evaluation = [(0, 0); EVALUATION.len()];
     if layout::of(version).is_some_and(|layout| layout.anchoring == Anchoring::Nothing) {
-        let found = objects.functions(|name| EVALUATION.contains(&name));
+        let found = elf.functions(|name| EVALUATION.contains(&name));
         for (place, range) in evaluation.iter_mut().zip(found) {
             *place = (range.start, range.end);
         }
@@ -90,9 +94,9 @@ pub fn find(source: &(impl Source + ?Sized), file_name: &str) -> Option<Interpre
 }
 
 /// `PY_VERSION_HEX` as a constant has it.
-fn stated<S: Source + ?Sized>(objects: &Objects<'_, S>) -> Option<u32> {
-    let at = objects.find(VERSION)?;
-    hexadecimal(&objects.bytes(at.start, 8)?)
+fn stated<S: Source>(elf: &Elf<S>) -> Option<u32> {
+    let at = elf.variable(VERSION)?;
+    hexadecimal(&elf.initial_bytes(at.start, 8)?)
 }
 
 struct DebugOffsets {
@@ -101,8 +105,8 @@ struct DebugOffsets {
 }
 
 impl DebugOffsets {
-    fn read<S: Source + ?Sized>(objects: &Objects<'_, S>, runtime: u64) -> Option<DebugOffsets> {
-        let bytes = objects.bytes(runtime, 24)?;
+    fn read<S: Source>(elf: &Elf<S>, runtime: u64) -> Option<DebugOffsets> {
+        let bytes = elf.initial_bytes(runtime, 24)?;
         let (words, _) = bytes.as_chunks::<8>();
         let [cookie, version, free_threaded] = words else {
             return None;

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use profile::marker::UNKNOWN;
-use profile::{FrameKind, ModuleKind};
+use profile::{FrameKind, ModuleKind, Table};
 
 use crate::frame::{Frame, Module, Source};
-use crate::{Location, Symbolizer};
+use crate::location::Location;
 
 /// A function that an interpreter runs, or what is to be said of those that are missing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,28 +25,35 @@ pub struct Interpreted {
 /// Text of functions that is kept, in bytes: a program can make any number of them.
 const MOST_TEXT: usize = 256 << 20;
 
-impl Symbolizer {
-    /// Where a frame of an interpreter is: in this function, at this line. Unknown, if there
-    /// is no room for another function.
-    pub fn locate_interpreted(&mut self, function: Interpreted, line: Option<u32>) -> Location {
-        if self.interpreted.get(&function).is_none() {
+/// Functions that interpreters run.
+#[derive(Default)]
+pub(crate) struct InterpretedFunctions {
+    table: Table<Interpreted>,
+    /// Bytes that the functions take.
+    text: usize,
+}
+
+impl InterpretedFunctions {
+    /// Returns the location of a frame in this function, at this line; `None` if there is no
+    /// capacity for another function.
+    pub(crate) fn locate(&mut self, function: Interpreted, line: Option<u32>) -> Option<Location> {
+        if self.table.get(&function).is_none() {
             let file = function.file.as_ref().map_or(0, |file| file.len());
             let size = size_of::<Interpreted>() + function.name.len() + file;
-            if self.interpreted_text + size > MOST_TEXT {
-                self.losses.interpreted += 1;
-                return Location::Unknown;
+            if self.text + size > MOST_TEXT {
+                return None;
             }
-            self.interpreted_text += size;
+            self.text += size;
         }
-        Location::Interpreted {
-            function: self.interpreted.id(function).index() as u32,
+        Some(Location::Interpreted {
+            function: self.table.id(function).index() as u32,
             line: line.unwrap_or(0),
-        }
+        })
     }
 
-    /// The frame of one that was located.
-    pub(crate) fn interpreted_frame(&self, function: u32, line: u32) -> Frame {
-        let Some(function) = self.interpreted.iter().nth(function as usize) else {
+    /// Returns the frame of a location.
+    pub(crate) fn frame(&self, function: u32, line: u32) -> Frame {
+        let Some(function) = self.table.iter().nth(function as usize) else {
             return Frame::without_symbol(UNKNOWN.into(), FrameKind::User);
         };
         let Some(file) = &function.file else {
@@ -94,16 +101,15 @@ mod tests {
 
     #[test]
     fn functions_are_kept_as_long_as_there_is_room() {
-        let mut symbolizer = Symbolizer::new();
+        let mut functions = InterpretedFunctions::default();
         let size = size_of::<Interpreted>() + "first".len() + "/srv/app.py".len();
-        symbolizer.interpreted_text = MOST_TEXT - 2 * size;
+        functions.text = MOST_TEXT - 2 * size;
         for name in ["first", "first", "other"] {
-            let located = symbolizer.locate_interpreted(function(name), None);
-            assert_ne!(located, Location::Unknown, "{name}");
+            let located = functions.locate(function(name), None);
+            assert!(located.is_some(), "{name}");
         }
-        assert_eq!(symbolizer.interpreted_text, MOST_TEXT);
-        let located = ["", "first"].map(|name| symbolizer.locate_interpreted(function(name), None));
-        assert_eq!(located[0], Location::Unknown);
-        assert_ne!(located[1], Location::Unknown);
+        assert_eq!(functions.text, MOST_TEXT);
+        assert_eq!(functions.locate(function(""), None), None);
+        assert!(functions.locate(function("first"), None).is_some());
     }
 }

@@ -1,10 +1,14 @@
 //! Kernel functions: from the kernel, asked for each, or from its list of all.
 
+mod kallsyms;
+pub(crate) mod tracers;
+
 use std::fs::File;
 use std::io::{Read, Result};
 
-use crate::elf::find_build_id;
-use crate::naming::kallsyms::{BOUNDARIES, Function, listed};
+use elf::find_build_id;
+
+use crate::naming::kernel::kallsyms::{BOUNDARIES, Function, listed};
 use crate::naming::wanted::Wanted;
 
 /// Asks the kernel what it calls each of the addresses, as `%pS` has it (symbol_string()
@@ -97,7 +101,7 @@ pub(crate) fn build_id(module: Option<&str>) -> Option<Vec<u8>> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::naming::kallsyms::parse;
+    use crate::naming::kernel::kallsyms::parse;
 
     #[test]
     fn what_the_kernel_tells_is_read() {

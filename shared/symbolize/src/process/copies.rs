@@ -8,8 +8,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use ::process::ProcessMemory;
+use elf::Segments;
 
-use crate::elf::{CodePlaces, Elf};
 use crate::losses::Losses;
 use crate::process::images::{Image, Images};
 use crate::process::maps::{Entry, Maps};
@@ -60,7 +60,7 @@ pub(crate) fn find(pid: u32, proc: &Proc, maps: &Maps, images: &mut Images) -> C
             continue;
         };
         let addresses = [entry.start, entry.end].map(|end| end.wrapping_sub(loaded.bias));
-        let Some(offset) = loaded.places.code_offset(addresses[0]..addresses[1]) else {
+        let Some(offset) = loaded.segments.code_offset(addresses[0]..addresses[1]) else {
             continue;
         };
         if compared >= MOST_COPIES {
@@ -79,7 +79,7 @@ pub(crate) fn find(pid: u32, proc: &Proc, maps: &Maps, images: &mut Images) -> C
 /// A file that two mappings agree on.
 struct Loaded {
     file: u32,
-    places: CodePlaces,
+    segments: Segments,
     /// Difference between addresses in memory and the file's virtual addresses.
     bias: u64,
 }
@@ -91,12 +91,16 @@ impl Loaded {
         let Image::File(file) = images.image(proc, before, &mut unsaid) else {
             return None;
         };
-        let places = Elf::code_places(&images.file(file)?.file).ok()?;
-        let bias = places.biases(before.offset, before.start).find(|bias| {
-            let mut others = places.biases(behind.offset, behind.start);
+        let segments = Segments::read(&images.file(file)?.file).ok()?;
+        let bias = segments.biases(before.offset, before.start).find(|bias| {
+            let mut others = segments.biases(behind.offset, behind.start);
             others.any(|other| other == *bias)
         })?;
-        Some(Loaded { file, places, bias })
+        Some(Loaded {
+            file,
+            segments,
+            bias,
+        })
     }
 }
 

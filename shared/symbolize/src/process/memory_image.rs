@@ -14,9 +14,13 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use ::process::{ARCHITECTURE, ELF_MACHINE};
+use elf::layout::{
+    DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, HEADER_SIZE, PF_W, PF_X, PT_DYNAMIC,
+    PT_GNU_EH_FRAME, PT_NOTE, SECTION_SIZE, SEGMENT_SIZE, SHF_ALLOC, SHF_EXECINSTR, SHT_DYNSYM,
+    SHT_GNU_HASH, SHT_PROGBITS, SHT_STRTAB, SYMBOL_SIZE,
+};
+use elf::{Fields, Header, Section, Segment, Segments};
 use rustix::fs::{MemfdFlags, memfd_create};
-
-use crate::elf::{PF_W, PF_X, PT_LOAD, SHT_DYNSYM};
 
 /// Bytes of all images, and the time that reading them takes: a FUSE server may take long to
 /// give each page.
@@ -38,24 +42,6 @@ const MOST_NOTE: u64 = 64 << 10;
 const MOST_OFFSET: u64 = 1 << 32;
 /// Bytes read at a time.
 const PIECE: u64 = 64 << 10;
-
-const HEADER: usize = 64;
-const PROGRAM_HEADER: usize = 56;
-const SECTION_HEADER: u16 = 64;
-const SYMBOL: u64 = 24;
-const PT_DYNAMIC: u32 = 2;
-const PT_NOTE: u32 = 4;
-const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
-const DT_HASH: u64 = 4;
-const DT_STRTAB: u64 = 5;
-const DT_SYMTAB: u64 = 6;
-const DT_STRSZ: u64 = 10;
-const DT_GNU_HASH: u64 = 0x6fff_fef5;
-const SHT_PROGBITS: u32 = 1;
-const SHT_STRTAB: u32 = 3;
-const SHT_GNU_HASH: u32 = 0x6fff_fff6;
-const SHF_ALLOC: u64 = 2;
-const SHF_EXECINSTR: u64 = 4;
 
 /// Bytes and time that are left for reading images, over a whole run.
 pub(crate) struct Allowance {
@@ -125,27 +111,26 @@ pub(crate) struct Place {
 /// Copies the image at a place. `read` gives up to so many bytes of memory from an address on.
 ///
 /// # Errors
-/// It is no image for this architecture, has no code there, or not all of it can be read within what is
-/// left.
+/// If there is no image for this architecture, it has no code there, or not all of it can be read
+/// within what is left.
 pub(crate) fn copy(
     place: Place,
     left: &mut Left,
     read: impl FnMut(u64, usize) -> Vec<u8>,
 ) -> Result<File> {
     let mut memory = Memory { read, left };
-    let header = memory.bytes(place.header, HEADER as u64)?;
-    // 64 bits, little endian, version 1; an executable or a library, for this architecture.
-    let is_one = header.starts_with(b"\x7fELF\x02\x01\x01") && half(&header, 18) == ELF_MACHINE;
-    let [size, count] = [54, 56].map(|field| usize::from(half(&header, field)));
-    if !is_one || size != PROGRAM_HEADER || count > MOST_SEGMENTS {
-        return Err(invalid(format!("not an ELF file for {ARCHITECTURE}")));
-    }
-    let programs = place.header.wrapping_add(long(&header, 32));
-    let programs = memory.bytes(programs, (count * PROGRAM_HEADER) as u64)?;
-    let programs: Vec<Segment> = programs
-        .chunks_exact(PROGRAM_HEADER)
-        .map(Segment::new)
-        .collect();
+    let header = memory.bytes(place.header, HEADER_SIZE as u64)?;
+    let table = Header::parse(&header)
+        .filter(|parsed| parsed.is_for(ELF_MACHINE))
+        .map(|parsed| parsed.segments)
+        .filter(|table| usize::from(table.entry_size) == SEGMENT_SIZE);
+    let table = table.filter(|table| usize::from(table.count) <= MOST_SEGMENTS);
+    let table = table.ok_or_else(|| invalid(format!("not an ELF file for {ARCHITECTURE}")))?;
+    let programs = place.header.wrapping_add(table.offset);
+    let size = usize::from(table.count) * SEGMENT_SIZE;
+    let programs = memory.bytes(programs, size as u64)?;
+    let programs = programs.chunks_exact(SEGMENT_SIZE);
+    let programs: Vec<Segment> = programs.map(Segment::parse).collect();
     let image = Image::new(&programs, place)?;
 
     let file = File::from(memfd_create("image", MemfdFlags::CLOEXEC)?);
@@ -168,7 +153,7 @@ pub(crate) fn copy(
     let size = code.iter().map(|segment| segment.size).sum::<u64>();
     let code = if size <= MOST_WHOLE { code } else { Vec::new() };
     for segment in &code {
-        memory.copy(segment, segment.range(), image.bias, &file)?;
+        memory.copy(segment, segment.file_range(), image.bias, &file)?;
     }
     let symbols = image.symbols(&dynamic, &file).unwrap_or_default();
     write_sections(header, &symbols, &code, &file)?;
@@ -185,7 +170,7 @@ fn frames(header: &Segment, bytes: &[u8]) -> Result<u64> {
         return Ok(0);
     }
     let from = header.address.wrapping_add(4);
-    let frames = from.wrapping_add_signed((word(bytes, 4).cast_signed()).into());
+    let frames = from.wrapping_add_signed(Fields(bytes).u32(4).cast_signed().into());
     Ok(frames.min(header.address))
 }
 
@@ -222,41 +207,13 @@ impl<Read: FnMut(u64, usize) -> Vec<u8>> Memory<'_, Read> {
     }
 }
 
-/// A program header.
-#[derive(Clone, Copy)]
-struct Segment {
-    kind: u32,
-    flags: u32,
-    offset: u64,
-    address: u64,
-    /// In the file.
-    size: u64,
-}
-
-impl Segment {
-    fn new(fields: &[u8]) -> Segment {
-        Segment {
-            kind: word(fields, 0),
-            flags: word(fields, 4),
-            offset: long(fields, 8),
-            address: long(fields, 16),
-            size: long(fields, 32),
-        }
-    }
-
-    /// Its offsets in the file, of one that is sound.
-    fn range(&self) -> Range<u64> {
-        self.offset..self.offset.saturating_add(self.size)
-    }
-}
-
 /// The dynamic section: tags and values, the first of each tag.
 struct Dynamic(HashMap<u64, u64>);
 
 impl Dynamic {
     fn new(bytes: &[u8]) -> Dynamic {
         let entries = bytes.chunks_exact(16);
-        let entries = entries.map(|entry| (long(entry, 0), long(entry, 8)));
+        let entries = entries.map(|entry| (Fields(entry).u64(0), Fields(entry).u64(8)));
         let mut dynamic = HashMap::new();
         for (tag, value) in entries.take_while(|(tag, _)| *tag != 0) {
             dynamic.entry(tag).or_insert(value);
@@ -269,33 +226,24 @@ impl Dynamic {
     }
 }
 
-/// How a file is loaded.
+/// A file as it is loaded.
 struct Image {
-    /// Segments that are loaded.
-    loaded: Vec<Segment>,
+    segments: Segments,
     /// Difference between addresses in memory and the file's virtual addresses.
     bias: u64,
 }
 
 impl Image {
-    fn new(programs: &[Segment], place: Place) -> Result<Image> {
-        const PAGE: u64 = 4096;
-        let loaded = programs.iter().filter(|program| program.kind == PT_LOAD);
-        let loaded: Vec<Segment> = loaded.copied().collect();
-        let bias = |offset: u64, start: u64| {
-            let at = move |segment: &Segment| {
-                let first = segment.offset - segment.offset % PAGE;
-                let end = segment.offset.saturating_add(segment.size);
-                let into = offset.checked_sub(first).filter(|_| offset < end)?;
-                let address = segment.address.wrapping_sub(segment.offset % PAGE);
-                Some(start.wrapping_sub(address.wrapping_add(into)))
-            };
-            loaded.iter().filter_map(at).collect::<Vec<u64>>()
-        };
-        let (of_header, of_code) = (bias(0, place.header), bias(place.offset, place.code));
-        let bias = of_header.into_iter().find(|bias| of_code.contains(bias));
+    fn new(segments: &[Segment], place: Place) -> Result<Image> {
+        let segments = Segments::from(segments.to_vec());
+        let mut of_header = segments.biases(0, place.header);
+        let bias = of_header.find(|bias| {
+            let mut of_code = segments.biases(place.offset, place.code);
+            of_code.any(|other| other == *bias)
+        });
+        drop(of_header);
         let bias = bias.ok_or_else(|| invalid("mapped in another way than its header says"))?;
-        let image = Image { loaded, bias };
+        let image = Image { segments, bias };
         let is_sound = image.fixed().all(|segment| {
             let end = segment.offset.checked_add(segment.size);
             end.is_some_and(|end| end <= MOST_OFFSET)
@@ -308,7 +256,7 @@ impl Image {
 
     /// Loaded segments that are not written to.
     fn fixed(&self) -> impl Iterator<Item = &Segment> {
-        let loaded = self.loaded.iter();
+        let loaded = self.segments.loaded();
         loaded.filter(|segment| segment.flags & PF_W == 0)
     }
 
@@ -334,7 +282,7 @@ impl Image {
         dynamic: &Dynamic,
         frames: Option<u64>,
     ) -> Vec<Range<u64>> {
-        let whole = segment.range();
+        let whole = segment.file_range();
         if segment.size <= MOST_WHOLE {
             return vec![whole];
         }
@@ -344,7 +292,7 @@ impl Image {
         let last = tables.into_iter().flatten().filter(is_here).max();
         let last_name = table(DT_STRTAB).zip(dynamic.value(DT_STRSZ));
         let symbols = last.map(|last| match last_name {
-            // How long the others are is not known yet.
+            // The sizes of the other tables are not known yet.
             Some((names, size)) if names == last => names.saturating_add(size).min(whole.end),
             _ => whole.end,
         });
@@ -357,7 +305,7 @@ impl Image {
         });
         let notes = programs.iter().filter(|program| program.kind == PT_NOTE);
         let notes = notes.filter(|note| is_here(&note.offset)).map(|note| {
-            let end = note.range().end.min(note.offset + MOST_NOTE);
+            let end = note.file_range().end.min(note.offset + MOST_NOTE);
             note.offset..end.min(whole.end)
         });
         let symbols = symbols.map(|end| whole.start..end);
@@ -375,8 +323,9 @@ impl Image {
             Some(count) => count,
             None => count_by_gnu_hash(file, hash.clone()?.start)?,
         };
-        let size = SYMBOL * u64::from(count);
+        let size = SYMBOL_SIZE as u64 * u64::from(count);
         let section = |kind, range: Range<u64>, size: u64, link| Section {
+            name: 0,
             kind,
             flags: SHF_ALLOC,
             address: 0,
@@ -399,6 +348,7 @@ fn write_sections(
     file: &File,
 ) -> Result<()> {
     let code = code.iter().map(|segment| Section {
+        name: 0,
         kind: SHT_PROGBITS,
         flags: SHF_ALLOC | SHF_EXECINSTR,
         address: segment.address,
@@ -412,10 +362,10 @@ fn write_sections(
         .chain(code)
         .collect();
     let at = file.metadata()?.len().next_multiple_of(8);
-    let bytes: Vec<u8> = sections.iter().flat_map(Section::bytes).collect();
+    let bytes: Vec<u8> = sections.iter().flat_map(section_header).collect();
     file.write_all_at(&bytes, at)?;
     header[40..48].copy_from_slice(&at.to_le_bytes());
-    let counts = [SECTION_HEADER, sections.len() as u16, 0];
+    let counts = [SECTION_SIZE as u16, sections.len() as u16, 0];
     header[58..64].copy_from_slice(&counts.map(u16::to_le_bytes).concat());
     file.write_all_at(&header, 0)
 }
@@ -431,7 +381,10 @@ fn count_by_gnu_hash(file: &File, at: u64) -> Option<u32> {
     }
     let mut bytes = vec![0; 4 * buckets as usize];
     file.read_exact_at(&mut bytes, bucket).ok()?;
-    let highest = bytes.chunks_exact(4).map(|bytes| word(bytes, 0)).max()?;
+    let highest = bytes
+        .chunks_exact(4)
+        .map(|bytes| Fields(bytes).u32(0))
+        .max()?;
     let Some(into) = highest.checked_sub(first) else {
         // No bucket has any.
         return Some(first);
@@ -445,26 +398,17 @@ fn count_by_gnu_hash(file: &File, at: u64) -> Option<u32> {
     highest.checked_add(last)?.checked_add(1)
 }
 
-/// A section header.
-#[derive(Clone, Copy, Default)]
-struct Section {
-    kind: u32,
-    flags: u64,
-    address: u64,
-    offset: u64,
-    size: u64,
-    link: u32,
-}
-
-impl Section {
-    fn bytes(&self) -> Vec<u8> {
-        let first = [0, self.kind].map(u32::to_le_bytes).concat();
-        let middle = [self.flags, self.address, self.offset, self.size];
-        let link = [self.link, 0].map(u32::to_le_bytes).concat();
-        let entry = if self.kind == SHT_DYNSYM { SYMBOL } else { 0 };
-        let last = [8, entry].map(u64::to_le_bytes).concat();
-        [first, middle.map(u64::to_le_bytes).concat(), link, last].concat()
-    }
+/// The bytes of a section header.
+fn section_header(section: &Section) -> Vec<u8> {
+    let first = [section.name, section.kind].map(u32::to_le_bytes).concat();
+    let middle = [section.flags, section.address, section.offset, section.size];
+    let link = [section.link, 0].map(u32::to_le_bytes).concat();
+    let entry = match section.kind {
+        SHT_DYNSYM => SYMBOL_SIZE as u64,
+        _ => 0,
+    };
+    let last = [8, entry].map(u64::to_le_bytes).concat();
+    [first, middle.map(u64::to_le_bytes).concat(), link, last].concat()
 }
 
 fn invalid(what: impl Into<String>) -> Error {
@@ -479,24 +423,6 @@ fn word_at(file: &File, offset: u64) -> Option<u32> {
     let mut bytes = [0; 4];
     file.read_exact_at(&mut bytes, offset).ok()?;
     Some(u32::from_le_bytes(bytes))
-}
-
-/// Little-endian fields; 0 past the end.
-fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    let rest = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
-    rest.copied().unwrap_or([0; N])
-}
-
-fn half(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(field(bytes, at))
-}
-
-fn word(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(field(bytes, at))
-}
-
-fn long(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(field(bytes, at))
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 
+use elf::{Elf, Source};
+
 use crate::arch::find_taken;
-use crate::file::elf::Elf;
-use crate::file::symbols::for_each_function;
 use crate::ranges::Ready;
-use crate::{Rule, Source};
+use crate::rule::Rule;
 
 /// Code that is larger is none of the functions here.
 const SIZE_LIMIT: u64 = 64 << 10;
@@ -36,13 +36,13 @@ fn beginning(name: &[u8]) -> Option<Beginning> {
 }
 
 /// Rows for these, to go before whatever else is said of them.
-pub(crate) fn beginnings<S: Source + ?Sized>(elf: &Elf<'_, S>) -> Vec<Ready> {
+pub(crate) fn beginnings<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
     let mut found = Vec::new();
     let mut add = |range: Range<u64>| {
         let rows = vec![(range.start, Rule::ROOT)];
         found.push(Ready { range, rows });
     };
-    for_each_function(elf, |name, range| {
+    elf.for_each_function(|name, range| {
         let size = range.end - range.start;
         let Some(beginning) = beginning(name).filter(|_| (1..=SIZE_LIMIT).contains(&size)) else {
             return;
@@ -50,8 +50,8 @@ pub(crate) fn beginnings<S: Source + ?Sized>(elf: &Elf<'_, S>) -> Vec<Ready> {
         match beginning {
             Beginning::First => add(range),
             Beginning::Maker => {
-                let offset = elf.offset(range.start, size);
-                let code = offset.and_then(|offset| elf.read("code", offset, size).ok());
+                let offset = elf.segments().offset(range.start, size);
+                let code = offset.and_then(|offset| elf.bytes("code", offset, size).ok());
                 for target in find_taken(&code.unwrap_or_default(), range.start) {
                     // Returned to without having called, it is looked up one byte before.
                     add(target.saturating_sub(1)..target);

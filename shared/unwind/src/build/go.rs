@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use elf::{Elf, Source};
+
 use crate::arch::{SIGNAL_CONTEXT, analyse};
-use crate::file::elf::Elf;
-use crate::file::symbols::for_each_function;
 use crate::ranges::Ready;
-use crate::{Rule, Source, cfa};
+use crate::rule::{Rule, cfa};
 
 /// Code that is larger is none of the functions here.
 const SIZE_LIMIT: u64 = 4096;
@@ -39,12 +39,12 @@ fn switch(name: &[u8]) -> Option<Switch> {
 
 /// Rows for such functions, to go before whatever else is said of them; none
 /// in a program that was not built by Go.
-pub(crate) fn switches<S: Source + ?Sized>(elf: &Elf<'_, S>) -> Vec<Ready> {
+pub(crate) fn switches<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
     let mut found = Vec::new();
     if elf.section(".gopclntab").is_none() {
         return found;
     }
-    for_each_function(elf, |name, range| {
+    elf.for_each_function(|name, range| {
         let size = range.end - range.start;
         let Some(switch) = switch(name).filter(|_| (1..=SIZE_LIMIT).contains(&size)) else {
             return;
@@ -82,11 +82,11 @@ fn on_either_stack((address, rule): (u64, Rule)) -> (u64, Rule) {
     (address, Rule { cfa, ..rule })
 }
 
-fn code<S: Source + ?Sized>(elf: &Elf<'_, S>, range: &Range<u64>) -> Option<Vec<u8>> {
+fn code<S: Source>(elf: &Elf<S>, range: &Range<u64>) -> Option<Vec<u8>> {
     let section = elf.sections().iter().find(|section| {
         let within = section.range();
         within.is_some_and(|within| within.start <= range.start && range.end <= within.end)
     })?;
     let offset = section.offset.checked_add(range.start - section.address)?;
-    elf.read("code", offset, range.end - range.start).ok()
+    elf.bytes("code", offset, range.end - range.start).ok()
 }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use crate::{Error, PAGE_SIZE, Page, Rule, Table};
+use crate::error::Error;
+use crate::rule::Rule;
+use crate::table::{PAGE_SIZE, Page, Table};
 
 /// Rows that are accepted, 64 MiB of them. The largest libraries known have
 /// about 4 million.
@@ -117,7 +119,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::cfa;
+    use crate::rule::cfa;
 
     fn table(rows: &[(u64, Rule)]) -> Table {
         let mut pages = Pages::new(rows[0].0);

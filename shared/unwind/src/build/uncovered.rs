@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::{
-    Rule, Source,
-    arch::{analyse, find_called},
-    file::elf::{Elf, Section},
-    file::symbols::for_each_function,
-    ranges::Spans,
-};
+use elf::layout::SHF_EXECINSTR;
+use elf::{Elf, Section, Source};
+
+use crate::arch::{analyse, find_called};
+use crate::ranges::Spans;
+use crate::rule::Rule;
 
 /// Bytes of code between two descriptions that are worth a look. Less is what
 /// aligns functions.
@@ -27,8 +26,6 @@ const PART_LIMIT: u64 = 256 << 10;
 const FUNCTION_LIMIT: usize = 1 << 17;
 /// Bytes that the code at the entry point takes, where no symbol says it.
 const ENTRY_SIZE: u64 = 32;
-
-const SHF_EXECINSTR: u64 = 4;
 
 /// Code without a description.
 pub(crate) struct Gap {
@@ -53,7 +50,7 @@ struct Symbol {
 /// The gaps in what `spans` cover of the code, ascending; none if they are so
 /// large that the file must be of another kind, or are code of another kind in
 /// a file that otherwise is described.
-pub(crate) fn gaps<S: Source + ?Sized>(elf: &Elf<'_, S>, spans: &Spans) -> Vec<Gap> {
+pub(crate) fn gaps<S: Source>(elf: &Elf<S>, spans: &Spans) -> Vec<Gap> {
     let mut found = Vec::new();
     let mut size = 0;
     let mut code = 0;
@@ -87,7 +84,7 @@ pub(crate) fn gaps<S: Source + ?Sized>(elf: &Elf<'_, S>, spans: &Spans) -> Vec<G
     });
     let codes = found.into_iter().filter_map(|(offset, gap)| {
         let what = "code without call frame information";
-        let code = elf.read(what, offset, gap.end - gap.start).ok()?;
+        let code = elf.bytes(what, offset, gap.end - gap.start).ok()?;
         Some((gap, code))
     });
     let codes: Vec<_> = codes.collect();
@@ -151,7 +148,7 @@ impl Gap {
 }
 
 /// The sections with code, ascending.
-fn code_sections<'e, S: Source + ?Sized>(elf: &'e Elf<'_, S>) -> Vec<&'e Section> {
+fn code_sections<S: Source>(elf: &Elf<S>) -> Vec<&Section> {
     let code = |section: &&Section| section.flags & SHF_EXECINSTR != 0 && section.in_file();
     let mut sections: Vec<&Section> = elf.sections().iter().filter(code).collect();
     sections.sort_by_key(|section| (section.address, section.size));
@@ -159,9 +156,9 @@ fn code_sections<'e, S: Source + ?Sized>(elf: &'e Elf<'_, S>) -> Vec<&'e Section
 }
 
 /// Symbols for functions at addresses that are `wanted`, ascending.
-fn symbols<S: Source + ?Sized>(elf: &Elf<'_, S>, wanted: impl Fn(u64) -> bool) -> Vec<Symbol> {
+fn symbols<S: Source>(elf: &Elf<S>, wanted: impl Fn(u64) -> bool) -> Vec<Symbol> {
     let mut symbols = Vec::new();
-    for_each_function(elf, |name, range| {
+    elf.for_each_function(|name, range| {
         if wanted(range.start) {
             symbols.push(Symbol {
                 range,

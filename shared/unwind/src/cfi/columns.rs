@@ -8,7 +8,8 @@ use crate::arch::{
     FRAME_POINTER, RETURN_ADDRESS, RETURN_ADDRESS_AT_CFA, SIGNAL_FRAME_BP, SIGNAL_FRAME_IP,
     SIGNAL_FRAME_SP, STACK_POINTER,
 };
-use crate::{Rule, cfa, cfi::expression::Computed, frame_pointer};
+use crate::cfi::expression::Computed;
+use crate::rule::{Rule, cfa, frame_pointer};
 
 /// The line that is valid at some address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

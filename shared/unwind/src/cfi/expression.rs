@@ -4,7 +4,7 @@
 use gimli::{Encoding, EndianSlice, Expression, LittleEndian, Operation, Register};
 
 use crate::arch::{FRAME_POINTER, STACK_POINTER, described_linkage_table};
-use crate::{Rule, cfa};
+use crate::rule::{Rule, cfa};
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 

@@ -5,10 +5,8 @@ use gimli::{
     UnwindSection,
 };
 
-use crate::{
-    cfi::columns::{Columns, Saved},
-    cfi::expression::Computed,
-};
+use crate::cfi::columns::{Columns, Saved};
+use crate::cfi::expression::Computed;
 
 /// Nested `DW_CFA_remember_state` that are accepted; compilers nest none.
 const REMEMBERED_LIMIT: usize = 32;

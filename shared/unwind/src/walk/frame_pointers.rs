@@ -1,7 +1,8 @@
 //! The walk along frame pointers: each frame holds the caller's frame pointer
 //! and, one word above, the return address.
 
-use crate::{Memory, Registers};
+use crate::walk::memory::Memory;
+use crate::walk::registers::Registers;
 
 /// Addresses from the leaf (the program counter itself) to the root (return
 /// addresses), `depth` at most.

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::Page;
+use crate::table::Page;
 
 /// One page of code at 0x10000, the rest of the addresses below 0x40000
 /// being code without a table.

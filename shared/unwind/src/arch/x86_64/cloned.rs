@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::{Rule, cfa};
+use crate::rule::{Rule, cfa};
 
 /// Bytes from the one to the other that are accepted: 10, or 14 with a longer jump.
 const LONGEST: u64 = 16;

@@ -20,11 +20,11 @@ use std::ops::Range;
 
 use iced_x86::Mnemonic;
 
-use crate::Rule;
+use crate::rule::Rule;
 use flow::Flow;
 pub(crate) use functions::{find_called, find_taken};
 use functions::{first_instruction, within};
-use returns::trace_returns;
+use returns::{Told, trace_returns};
 
 /// Rows (address, rule) for code that no call-frame information describes,
 /// ascending; each holds up to the next.
@@ -89,14 +89,6 @@ pub(crate) fn analyse(
     }
     push(end, Rule::NONE);
     rows
-}
-
-/// Rule that an analysis gives for an instruction.
-#[derive(Clone, Copy)]
-struct Told {
-    /// Bytes of the instruction.
-    length: u8,
-    rule: Rule,
 }
 
 /// Whether `offset` is in one of the `ranges`, which are ascending and apart.

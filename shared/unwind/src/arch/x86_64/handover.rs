@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
-use crate::{Rule, cfa};
+use crate::rule::{Rule, cfa};
 
 /// The CFA just before the jump: the handler's stack pointer is in `rcx`
 /// (`EH_RETURN_STACKADJ_RTX` of gcc/config/i386/i386.h), the return address below it.

@@ -3,8 +3,8 @@
 
 use gimli::{EndianSlice, LittleEndian, Operation, Register};
 
-use crate::arch::{RETURN_ADDRESS, STACK_POINTER};
-use crate::{Rule, cfa};
+use super::registers::{RETURN_ADDRESS, STACK_POINTER};
+use crate::rule::{Rule, cfa};
 
 /// Bytes of an entry, and what it is aligned to.
 const ENTRY_SIZE: u64 = 16;

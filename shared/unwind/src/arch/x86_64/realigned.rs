@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::{Rule, cfa, frame_pointer};
+use crate::rule::{Rule, cfa, frame_pointer};
 
 /// The CFA at a return instruction.
 const AT_RETURN: Rule = Rule::at(cfa::STACK_POINTER, 8);

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::tests::analyse;
-use crate::{Rule, cfa, frame_pointer};
+use crate::rule::{Rule, cfa, frame_pointer};
 
 /// What the call-frame information says from an address on.
 #[derive(Clone, Default)]

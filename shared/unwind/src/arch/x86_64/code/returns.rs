@@ -9,15 +9,22 @@ use iced_x86::{
     Register,
 };
 
-use super::Told;
 use super::state::writes;
-use crate::{Rule, cfa, frame_pointer};
+use crate::rule::{Rule, cfa, frame_pointer};
 
 /// Passes over the code, each of which follows one more jump back.
 const PASSES: usize = 8;
 
 /// The System V ABI for x86-64 (section 3.2.2) aligns the stack pointer so at each call.
 const CALL_ALIGNMENT: i32 = 16;
+
+/// Rule that an analysis gives for an instruction.
+#[derive(Clone, Copy)]
+pub(super) struct Told {
+    /// Bytes of the instruction.
+    pub(super) length: u8,
+    pub(super) rule: Rule,
+}
 
 /// Place of the caller's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use iced_x86::{
     Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
 
-use crate::arch::SIGNAL_CONTEXT;
-use crate::{Rule, cfa, frame_pointer};
+use crate::arch::x86_64::registers::SIGNAL_CONTEXT;
+use crate::rule::{Rule, cfa, frame_pointer};
 
 /// What is known of a frame. Places on the stack are given by how many bytes
 /// they lie below the canonical frame address (CFA): at a function's entry the

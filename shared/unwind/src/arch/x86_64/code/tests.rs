@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::find_called;
-use crate::{Rule, cfa, frame_pointer};
+use crate::rule::{Rule, cfa, frame_pointer};
 
 const BASE: u64 = 0x40_1000;
 

@@ -1,17 +1,20 @@
 //! Separate debug files, which distributions keep the symbols of their
 //! stripped programs in.
 //!
-//! Where they are looked for is gdb's rule ("Debugging Information in Separate
+//! The search follows gdb's rule ("Debugging Information in Separate
 //! Files" in its manual): by build ID under the debug directories, then by
 //! debug link beside the program and under the debug directories.
 
 use std::fs::File;
-use std::io::Result;
+use std::io::{Result, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
+use elf::layout::SHT_SYMTAB;
+use rustix::fs::{MemfdFlags, memfd_create};
+
 use crate::budget::Allowance;
-use crate::elf::{Elf, SHT_SYMTAB};
+use crate::charged::{self, Elf};
 use crate::process::open;
 
 /// Finds the debug file of a program that was mapped from `path`; without one, the symbols
@@ -25,7 +28,12 @@ use crate::process::open;
 pub(crate) fn find(elf: &Elf<'_>, path: &Path, directories: &[PathBuf]) -> Result<Option<File>> {
     match find_separate(elf, path, directories) {
         Some(file) => Ok(Some(file)),
-        None => elf.mini_debug_information(),
+        None if elf.has_mini_debug_information() => {
+            let mut file = File::from(memfd_create("symbols", MemfdFlags::CLOEXEC)?);
+            elf.mini_debug_information(|piece| file.write_all(piece))?;
+            Ok(Some(file))
+        }
+        None => Ok(None),
     }
 }
 
@@ -53,7 +61,7 @@ fn find_separate(elf: &Elf<'_>, path: &Path, directories: &[PathBuf]) -> Option<
         open_matching(elf, &place, |debug, file| {
             match (&build_id, debug.build_id()) {
                 (Some(ours), Some(theirs)) => *ours == theirs,
-                _ => checksum_of(file, elf.allowance) == Some(checksum),
+                _ => checksum_of(file, elf.source().allowance) == Some(checksum),
             }
         })
     })
@@ -66,8 +74,8 @@ fn open_matching(
     matching: impl Fn(&Elf<'_>, &File) -> bool,
 ) -> Option<File> {
     let (file, _) = open::regular_here(path).ok()?;
-    let elf = Elf::read(&file, program.allowance).ok()?;
-    (elf.has(SHT_SYMTAB) && matching(&elf, &file)).then_some(file)
+    let elf = charged::read(&file, program.source().allowance).ok()?;
+    (elf.section_of_kind(SHT_SYMTAB).is_some() && matching(&elf, &file)).then_some(file)
 }
 
 /// `.build-id/ab/cdef….debug`

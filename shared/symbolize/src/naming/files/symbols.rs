@@ -2,7 +2,7 @@
 //!
 //! A file's symbol tables are streamed past the wanted addresses, and what
 //! covers one of them is put into a small ELF file of our own, in memory.
-//! That extract is what blazesym gets to see. It maps the files it reads,
+//! blazesym gets to see that extract. It maps the files it reads,
 //! indexes all of their symbols and lets a symbol without a size reach up to
 //! the next: in a file that a profiled program owns, the first can be made
 //! fatal, the second costs more memory than a profiler should have, and the
@@ -18,9 +18,14 @@ use std::sync::Arc;
 
 use blazesym::symbolize::source::{Elf as Source, Source as AnySource};
 use blazesym::symbolize::{Input, Symbolizer};
+use elf::SymbolTable;
+use elf::layout::{
+    SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE,
+    STT_OBJECT, SYMBOL_SIZE,
+};
 use rustix::fs::MemfdFlags;
 
-use crate::elf::{Elf, RawSymbol, SHT_DYNSYM, SHT_SYMTAB};
+use crate::charged::{self, Charged, Elf};
 use crate::naming::demangle::{LONGEST, demangle};
 use crate::naming::wanted::Wanted;
 
@@ -34,19 +39,14 @@ const MOST_NAMES: usize = 8 << 20;
 /// Names compared of symbols that cover the same code.
 const MOST_ALIASES: usize = 8;
 
-const STT_NOTYPE: u8 = 0;
-const STT_OBJECT: u8 = 1;
-const STT_FUNC: u8 = 2;
-const STT_GNU_IFUNC: u8 = 10;
-const SHN_UNDEF: u16 = 0;
-const SHN_ABS: u16 = 0xfff1;
-
-/// Where to find a name, and how good it is.
+/// Place of a name, and how good the name is.
 #[derive(Clone, Copy)]
 struct Alias {
-    /// Which of the two files.
-    separate: bool,
-    offset: u64,
+    /// Index of the symbol table.
+    table: usize,
+    /// Offset among the names of the table.
+    name: u32,
+    /// Type and binding.
     info: u8,
 }
 
@@ -57,16 +57,16 @@ pub(crate) struct Symbol {
     pub(crate) name: Arc<str>,
     /// As it is in the file, where that differs.
     pub(crate) system_name: Option<Arc<str>>,
-    /// Where the function begins, as the address is that it covers; `None` if that is
-    /// not known.
+    /// Address at which the function begins, in the same terms as the address that the symbol
+    /// covers; `None` if it is not known.
     pub(crate) start: Option<u64>,
 }
 
-/// What a symbol has to itself of the code that it covers.
+/// Part of the code of a symbol that no other symbol has.
 struct Piece {
     begin: u64,
     size: u64,
-    /// Where the symbol begins.
+    /// Address at which the symbol begins.
     start: u64,
     aliases: Vec<Alias>,
 }
@@ -80,9 +80,9 @@ type Covering = BTreeMap<(u64, u64), Vec<Alias>>;
 ///
 /// # Errors
 /// If a symbol table cannot be read.
-pub(crate) fn names(
-    elf: &Elf<'_>,
-    separate: Option<&Elf<'_>>,
+pub(crate) fn names<'f>(
+    elf: &Elf<'f>,
+    separate: Option<&Elf<'f>>,
     wanted: &Wanted,
 ) -> Result<Vec<Option<Symbol>>> {
     names_of(elf, separate, wanted, is_function)
@@ -92,39 +92,43 @@ pub(crate) fn names(
 ///
 /// # Errors
 /// If a symbol table cannot be read.
-pub(crate) fn variables(
-    elf: &Elf<'_>,
-    separate: Option<&Elf<'_>>,
+pub(crate) fn variables<'f>(
+    elf: &Elf<'f>,
+    separate: Option<&Elf<'f>>,
     wanted: &Wanted,
 ) -> Result<Vec<Option<Symbol>>> {
     names_of(elf, separate, wanted, is_variable)
 }
 
-fn names_of(
-    elf: &Elf<'_>,
-    separate: Option<&Elf<'_>>,
+fn names_of<'f>(
+    elf: &Elf<'f>,
+    separate: Option<&Elf<'f>>,
     wanted: &Wanted,
-    is_meant: fn(&RawSymbol) -> bool,
+    is_meant: fn(&elf::Symbol) -> bool,
 ) -> Result<Vec<Option<Symbol>>> {
     let mut covering = Covering::new();
-    let mut collect = |elf: &Elf<'_>, kind, separate| {
-        collect(elf, kind, separate, wanted, is_meant, &mut covering)
-    };
-    collect(elf, SHT_SYMTAB, false)?;
-    collect(elf, SHT_DYNSYM, false)?;
-    if let Some(separate) = separate {
-        collect(separate, SHT_SYMTAB, true)?;
+    let places = [
+        (Some(elf), SHT_SYMTAB),
+        (Some(elf), SHT_DYNSYM),
+        (separate, SHT_SYMTAB),
+    ];
+    let mut tables = Vec::new();
+    for (elf, kind) in places {
+        let Some(elf) = elf else { continue };
+        let table = charged::checked(elf.source().allowance, elf.symbol_table(kind))?;
+        if let Some(table) = table {
+            collect(&table, tables.len(), wanted, is_meant, &mut covering)?;
+            tables.push(table);
+        }
     }
     let room = Cell::new(MOST_NAMES);
     let read = |alias: &Alias| {
         if room.get() == 0 {
-            let _ = elf.allowance.refuse("its functions have too long names");
+            let allowance = elf.source().allowance;
+            let _ = allowance.refuse("its functions have too long names");
             return None;
         }
-        let name = match (alias.separate, separate) {
-            (true, Some(separate)) => separate.name(alias.offset),
-            _ => elf.name(alias.offset),
-        }?;
+        let name = tables.get(alias.table)?.name(alias.name)?;
         room.set(room.get().saturating_sub(name.len()));
         Some(name)
     };
@@ -139,14 +143,13 @@ fn names_of(
 }
 
 fn collect(
-    elf: &Elf<'_>,
-    kind: u32,
-    separate: bool,
+    table: &SymbolTable<'_, Charged<'_>>,
+    index: usize,
     wanted: &Wanted,
-    is_meant: fn(&RawSymbol) -> bool,
+    is_meant: fn(&elf::Symbol) -> bool,
     covering: &mut Covering,
 ) -> Result<()> {
-    elf.symbols(kind, |symbol| {
+    table.for_each(|symbol| {
         if !is_meant(&symbol) || wanted.covered(symbol.address, symbol.size).is_empty() {
             return Ok(());
         }
@@ -156,8 +159,8 @@ fn collect(
         let aliases = covering.entry((symbol.address, symbol.size)).or_default();
         if aliases.len() < MOST_ALIASES {
             aliases.push(Alias {
-                separate,
-                offset: symbol.name,
+                table: index,
+                name: symbol.name,
                 info: symbol.info,
             });
         }
@@ -194,18 +197,18 @@ fn disjoint(covering: Covering, wanted: &Wanted) -> Vec<Piece> {
     pieces
 }
 
-/// Whether a symbol says which code is its own. Hand-written assembly may
+/// Returns whether a symbol says which code is its own. Hand-written assembly may
 /// give a size and no type.
-fn is_function(symbol: &RawSymbol) -> bool {
-    matches!(symbol.info & 0xf, STT_NOTYPE | STT_FUNC | STT_GNU_IFUNC) && has_place(symbol)
+fn is_function(symbol: &elf::Symbol) -> bool {
+    matches!(symbol.kind(), STT_NOTYPE | STT_FUNC | STT_GNU_IFUNC) && has_place(symbol)
 }
 
-/// Whether a symbol says which memory is a variable's.
-fn is_variable(symbol: &RawSymbol) -> bool {
-    symbol.info & 0xf == STT_OBJECT && has_place(symbol)
+/// Returns whether a symbol says which memory is a variable's.
+fn is_variable(symbol: &elf::Symbol) -> bool {
+    symbol.kind() == STT_OBJECT && has_place(symbol)
 }
 
-fn has_place(symbol: &RawSymbol) -> bool {
+fn has_place(symbol: &elf::Symbol) -> bool {
     symbol.size > 0
         && symbol.address.checked_add(symbol.size).is_some()
         && !matches!(symbol.section, SHN_UNDEF | SHN_ABS)
@@ -234,7 +237,7 @@ fn extract(symbols: impl Iterator<Item = (u64, u64, String)>) -> Result<File> {
     /// The header and four sections are before it.
     const TABLE_AT: usize = 5 * 64;
     const SECTION_NAMES: &[u8] = b"\0.symtab\0.strtab\0.shstrtab\0";
-    let mut table = vec![0; 24];
+    let mut table = vec![0; SYMBOL_SIZE];
     let mut names = vec![0];
     for (address, size, name) in symbols {
         table.extend((names.len() as u32).to_le_bytes());
@@ -267,9 +270,9 @@ fn extract(symbols: impl Iterator<Item = (u64, u64, String)>) -> Result<File> {
             headers.extend(word.to_le_bytes());
         }
     };
-    section(1, SHT_SYMTAB, TABLE_AT, table.len(), 2, 24);
-    section(9, 3, names_at, names.len(), 0, 0);
-    section(17, 3, section_names_at, SECTION_NAMES.len(), 0, 0);
+    section(1, SHT_SYMTAB, TABLE_AT, table.len(), 2, SYMBOL_SIZE as u64);
+    section(9, SHT_STRTAB, names_at, names.len(), 0, 0);
+    section(17, SHT_STRTAB, section_names_at, SECTION_NAMES.len(), 0, 0);
 
     let mut file = File::from(rustix::fs::memfd_create("symbols", MemfdFlags::CLOEXEC)?);
     for part in [&headers[..], &table, &names, SECTION_NAMES] {
@@ -278,7 +281,7 @@ fn extract(symbols: impl Iterator<Item = (u64, u64, String)>) -> Result<File> {
     Ok(file)
 }
 
-/// Has blazesym name the addresses. `starts` says where the symbols begin that the
+/// Lets blazesym name the addresses. `starts` says where the symbols begin that the
 /// extract's are pieces of.
 fn look_up(
     extract: &File,
@@ -350,13 +353,13 @@ mod tests {
         const GLOBAL: u8 = 0x12;
         let best = |names: &[(&str, u8)]| {
             let alias = |(index, (_, info)): (usize, &(&str, u8))| Alias {
-                separate: false,
-                offset: index as u64,
+                table: 0,
+                name: index as u32,
                 info: *info,
             };
             let aliases: Vec<_> = names.iter().enumerate().map(alias).collect();
             best_name(&aliases, |alias| {
-                Some(names[alias.offset as usize].0.to_owned())
+                Some(names[alias.name as usize].0.to_owned())
             })
         };
         for (names, expected) in [

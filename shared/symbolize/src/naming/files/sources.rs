@@ -12,20 +12,20 @@ use std::sync::Arc;
 use addr2line::Context;
 use addr2line::gimli::{DwarfSections, EndianSlice, LittleEndian, SectionId};
 
-use crate::elf::Elf;
+use crate::charged::{self, Elf};
 use crate::frame::{Inlined, Source};
 use crate::naming::demangle::demangle;
 use crate::naming::wanted::Wanted;
 
-/// Whether source lines are looked up.
+/// Extent to which source lines are looked up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sources {
-    /// They are not.
+    /// No source lines.
     #[default]
     None,
-    /// Of each frame.
+    /// The source line of each frame.
     Lines,
-    /// Of each frame, and the functions that are inlined there.
+    /// The source line of each frame, and the functions that are inlined there.
     Inlined,
 }
 
@@ -36,27 +36,28 @@ const MOST_INLINED: usize = 64;
 /// Addresses that are looked up in one file; names are only as many.
 const MOST_ADDRESSES: usize = 1 << 16;
 
-/// What is known of an address.
+/// Place of an address in the source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Of the function that is there by the file's symbols.
+    /// Source line in the function that the file's symbols name.
     pub(crate) source: Option<Source>,
-    /// What is inlined into that function there, the outermost first.
+    /// Functions that are inlined into that function there, the outermost first.
     pub(crate) inlined: Arc<[Inlined]>,
 }
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Whether a file has debug information.
+/// Returns whether a file has debug information.
 pub(crate) fn has_debug_information(elf: &Elf<'_>) -> bool {
-    elf.has_contents(b".debug_info\0")
+    elf.has_contents(".debug_info")
 }
 
-/// What is known of the wanted addresses, in their order.
+/// Returns the places of the wanted addresses, in their order.
 ///
 /// # Errors
 /// The debug information cannot be read, or makes no sense at all.
 pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result<Vec<Place>> {
+    let allowance = elf.source().allowance;
     let mut room = MOST_BYTES;
     let load = |id: SectionId| -> Result<Vec<u8>> {
         // Units say where they are themselves; addr2line would read what else says so. It has
@@ -73,12 +74,11 @@ pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result
         ) {
             return Ok(Vec::new());
         }
-        let name = [id.name().as_bytes(), b"\0"].concat();
-        elf.contents(&name, &mut room)
+        charged::checked(allowance, elf.contents(id.name(), &mut room))
     };
     let sections = DwarfSections::load(load)?;
     let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
-    size::check(&mut dwarf, MOST_BYTES - room, wanted, elf.allowance)?;
+    size::check(&mut dwarf, MOST_BYTES - room, wanted, allowance)?;
     let context = Context::from_dwarf(dwarf).map_err(Error::other)?;
     let mut looker = Looker {
         context,
@@ -87,14 +87,12 @@ pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result
     };
     let addresses = wanted.addresses().iter().enumerate();
     let places = addresses.map(|(index, &address)| match index < MOST_ADDRESSES {
-        // What makes no sense says nothing of one address.
-        true if elf.allowance.check_time().is_ok() => looker.place(address).unwrap_or_default(),
+        // Debug information that makes no sense has no place.
+        true if allowance.check_time().is_ok() => looker.place(address).unwrap_or_default(),
         _ => Place::default(),
     });
     if wanted.addresses().len() > MOST_ADDRESSES {
-        let _ = elf
-            .allowance
-            .refuse("too many of its addresses are asked for");
+        let _ = allowance.refuse("too many of its addresses are asked for");
     }
     Ok(places.collect())
 }
@@ -208,7 +206,7 @@ mod tests {
         question(sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian)))
     }
 
-    /// What is known of an address in a function into which functions are inlined that have
+    /// Returns the place of an address in a function into which functions are inlined that have
     /// these names, each into the one before it.
     fn place(inlined: &[&str]) -> Option<Place> {
         let inlined_entries = inlined

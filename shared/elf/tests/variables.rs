@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use common::compile;
-use unwind::Objects;
+use elf::Elf;
 
 const SOURCE: &str = "
 const unsigned long constant = 0x0102030405060708;
@@ -34,26 +34,26 @@ fn variables_are_found_however_they_are_listed() {
     ] {
         let relocatable = options == ["-r"];
         let image = compile("c", SOURCE, &options);
-        let objects = Objects::new(&image).unwrap();
-        let size = |name| objects.find(name).map(|at| at.end - at.start);
+        let elf = Elf::read_loaded(&image).unwrap();
+        let size = |name| elf.variable(name).map(|at| at.end - at.start);
         assert_eq!(size("constant"), Some(8), "{options:?}");
         assert_eq!(size("text"), Some(3000), "{options:?}");
         assert_eq!(size("zeros"), Some(5000), "{options:?}");
         assert_eq!(size("hidden"), has_symtab.then_some(4), "{options:?}");
         for none in ["elsewhere", "function", "constan", "constants", ""] {
-            assert_eq!(objects.find(none), None, "{options:?}: {none}");
+            assert_eq!(elf.variable(none), None, "{options:?}: {none}");
         }
         if relocatable {
             continue;
         }
-        let start = |name| objects.find(name).unwrap().start;
+        let start = |name| elf.variable(name).unwrap().start;
         let constant = 0x0102_0304_0506_0708_u64.to_le_bytes();
-        assert_eq!(objects.bytes(start("constant"), 8).unwrap(), constant);
-        assert_eq!(objects.bytes(start("text") + 1, 4).unwrap(), b"ext\0");
-        // It takes no room in the file.
-        assert_eq!(objects.bytes(start("zeros"), 5000), None);
-        assert_eq!(objects.bytes(u64::MAX - 3, 8), None);
-        assert_eq!(objects.bytes(0, u64::MAX), None);
+        assert_eq!(elf.initial_bytes(start("constant"), 8).unwrap(), constant);
+        assert_eq!(elf.initial_bytes(start("text") + 1, 4).unwrap(), b"ext\0");
+        // The file has no bytes for zeros.
+        assert_eq!(elf.initial_bytes(start("zeros"), 5000), None);
+        assert_eq!(elf.initial_bytes(u64::MAX - 3, 8), None);
+        assert_eq!(elf.initial_bytes(0, u64::MAX), None);
     }
 }
 
@@ -83,13 +83,13 @@ fn the_systems_library_has_those_that_readelf_has() {
     }
     assert!(expected.len() > 50 && others.len() > 1000);
     let file = File::open(path).unwrap();
-    let objects = Objects::new(&file).unwrap();
+    let elf = Elf::read_loaded(&file).unwrap();
     for (name, ranges) in &expected {
-        let found = objects.find(name);
+        let found = elf.variable(name);
         assert!(found.is_some_and(|range| ranges.contains(&range)), "{name}");
     }
     for name in others.iter().filter(|name| !expected.contains_key(*name)) {
-        assert_eq!(objects.find(name), None, "{name}");
+        assert_eq!(elf.variable(name), None, "{name}");
     }
 }
 
@@ -113,12 +113,12 @@ fn tampered_images_do_no_harm() {
     ];
     tamper::tamper("images", &seeds, |bytes| {
         let (_, cost) = tamper::cost(|| {
-            let objects = Objects::new(bytes).ok()?;
+            let elf = Elf::read_loaded(bytes).ok()?;
             for name in ["constant", "hidden", "elsewhere"] {
-                if let Some(at) = objects.find(name) {
+                if let Some(at) = elf.variable(name) {
                     assert!(!at.is_empty());
-                    objects.bytes(at.start, 8);
-                    objects.bytes(at.start, at.end - at.start);
+                    elf.initial_bytes(at.start, 8);
+                    elf.initial_bytes(at.start, at.end - at.start);
                 }
             }
             Some(())

@@ -8,13 +8,14 @@ use std::collections::HashSet;
 use std::io::{Error, ErrorKind, Result};
 
 use addr2line::gimli::{
-    AbbreviationsCacheStrategy, AttributeValue, DebugAbbrevOffset, DebugLineOffset, Dwarf, Reader,
-    Section, Unit, UnitHeader, constants,
+    AbbreviationsCacheStrategy, AttributeValue, DebugAbbrevOffset, DebugLineOffset, Dwarf,
+    EndianSlice, LittleEndian, Reader, Section, Unit, UnitHeader, constants,
 };
 
-use super::Slice;
 use crate::budget::Allowance;
 use crate::naming::wanted::Wanted;
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// Levels of entries in each other; compilers' have dozens.
 pub(super) const DEEPEST: isize = 1_000;

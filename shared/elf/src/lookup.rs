@@ -1,0 +1,169 @@
+//! Variables and functions, found by their names.
+
+use std::ops::Range;
+
+use crate::error::Error;
+use crate::layout::{
+    Fields, SHT_DYNSYM, SHT_GNU_HASH, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT,
+    SYMBOL_SIZE,
+};
+use crate::reader::Elf;
+use crate::sections::Section;
+use crate::source::Source;
+use crate::symbols::Symbol;
+
+/// Maximum bytes of symbols, and of their names, that are searched.
+const SEARCH_LIMIT: u64 = 32 << 20;
+/// Maximum number of symbols in a chain of the hash table that are looked at; linkers make tables
+/// with a few in each.
+const CHAIN_LIMIT: u64 = 1024;
+/// Maximum bytes of a variable.
+const VARIABLE_LIMIT: u64 = 1 << 20;
+
+impl<S: Source> Elf<S> {
+    /// Calls `visit` with the name and the addresses of every function: of the full symbol
+    /// table, or where there is none of the dynamic one. The range of a function of unknown size
+    /// is empty. Symbols that cannot be read are left out.
+    pub fn for_each_function(&self, mut visit: impl FnMut(&[u8], Range<u64>)) {
+        let kinds = [SHT_SYMTAB, SHT_DYNSYM].into_iter();
+        let Some(kind) = kinds
+            .clone()
+            .find(|&kind| self.section_of_kind(kind).is_some())
+        else {
+            return;
+        };
+        self.for_each_symbol(kind, |symbol, name| {
+            // Assembly has labels of no type within its functions.
+            if matches!(symbol.kind(), STT_FUNC | STT_GNU_IFUNC)
+                || symbol.kind() == STT_NOTYPE && !symbol.is_local()
+            {
+                visit(name, symbol.range());
+            }
+        });
+    }
+
+    /// Returns the virtual addresses of the functions whose names are `wanted`, and whose size
+    /// the file says.
+    pub fn functions(&self, wanted: impl Fn(&[u8]) -> bool) -> Vec<Range<u64>> {
+        let mut found = Vec::new();
+        self.for_each_function(|name, range| {
+            if !range.is_empty() && wanted(name) {
+                found.push(range);
+            }
+        });
+        found
+    }
+
+    /// Returns the virtual addresses of the variable that has this name, if a file of 64 bits
+    /// has it and says its size. The variable is looked up in the dynamic symbols, by their hash
+    /// table if there is one, and else in the full symbol table.
+    pub fn variable(&self, name: &str) -> Option<Range<u64>> {
+        let name = name.as_bytes();
+        let is_64_bit = self.header().is_64_bit;
+        let dynamic = match self.section_of_kind(SHT_GNU_HASH) {
+            Some(table) if is_64_bit => self.by_hash(table, name),
+            _ => self.in_order(SHT_DYNSYM, name),
+        };
+        dynamic.or_else(|| self.in_order(SHT_SYMTAB, name))
+    }
+
+    /// Returns the `size` bytes at a virtual address as they are when the file is loaded; `None`
+    /// if the file does not have all of them.
+    pub fn initial_bytes(&self, address: u64, size: u64) -> Option<Vec<u8>> {
+        let offset = self.segments().offset(address, size)?;
+        let is_accepted = size <= VARIABLE_LIMIT;
+        is_accepted.then(|| self.bytes("variable", offset, size).ok())?
+    }
+
+    /// Calls `visit` with every symbol that the file defines, and the beginning of its name.
+    fn for_each_symbol(&self, kind: u32, mut visit: impl FnMut(&Symbol, &[u8])) {
+        let Ok(Some(table)) = self.symbol_table(kind) else {
+            return;
+        };
+        if table.size() > SEARCH_LIMIT {
+            return;
+        }
+        let names = table.names(SEARCH_LIMIT);
+        let _ = table.for_each(|symbol| {
+            if symbol.is_defined() {
+                visit(&symbol, names.get(symbol.name));
+            }
+            Ok::<(), Error>(())
+        });
+    }
+
+    fn in_order(&self, kind: u32, name: &[u8]) -> Option<Range<u64>> {
+        let mut found = None;
+        self.for_each_symbol(kind, |symbol, of_symbol| {
+            if found.is_none() && symbol.kind() == STT_OBJECT && of_symbol == name {
+                found = sized(symbol.range());
+            }
+        });
+        found
+    }
+
+    /// Looks up a variable in `.gnu.hash`: a Bloom filter, then the first symbol of each bucket,
+    /// then the hash of each symbol, of which the lowest bit says that it is the last one
+    /// (<https://sourceware.org/gnu-gabi/program-loading-and-dynamic-linking.txt>).
+    fn by_hash(&self, table: &Section, name: &[u8]) -> Option<Range<u64>> {
+        let header = self.part(table, 0, 16)?;
+        let header = Fields(&header);
+        let [buckets, first, words, shift] = [0, 4, 8, 12].map(|at| u64::from(header.u32(at)));
+        let hash = gnu_hash(name);
+        let word = u64::from(hash / 64).checked_rem(words)?;
+        let word = Fields(&self.part(table, 16 + word * 8, 8)?).u64(0);
+        let other = u64::from(hash).checked_shr(shift as u32)?;
+        if word >> (hash % 64) & word >> (other % 64) & 1 == 0 {
+            return None;
+        }
+        let bucket = u64::from(hash).checked_rem(buckets)?;
+        let buckets_at = 16 + words * 8;
+        let begin = Fields(&self.part(table, buckets_at + bucket * 4, 4)?).u32(0);
+        let hashes_at = buckets_at + buckets * 4;
+        for symbol in u64::from(begin)..u64::from(begin) + CHAIN_LIMIT {
+            let at = hashes_at + symbol.checked_sub(first)? * 4;
+            let found = Fields(&self.part(table, at, 4)?).u32(0);
+            if found | 1 == hash | 1
+                && let Some(range) = self.dynamic_symbol(table, symbol, name)
+            {
+                return Some(range);
+            }
+            if found & 1 == 1 {
+                break;
+            }
+        }
+        None
+    }
+
+    /// Returns the addresses of the dynamic symbol of that index, if it is a variable with this
+    /// name.
+    fn dynamic_symbol(&self, table: &Section, index: u64, name: &[u8]) -> Option<Range<u64>> {
+        let section = |index: u32| self.sections().get(index as usize);
+        let symbols = section(table.link)?;
+        let size = SYMBOL_SIZE as u64;
+        let symbol = Symbol::new(&self.part(symbols, index * size, size)?, true);
+        let names = section(symbols.link)?;
+        let found = self.part(names, symbol.name.into(), name.len() as u64 + 1)?;
+        let is_named = found.split_last() == Some((&0, name));
+        let is_meant = is_named && symbol.is_defined() && symbol.kind() == STT_OBJECT;
+        is_meant.then(|| sized(symbol.range()))?
+    }
+
+    /// Reads bytes of a section.
+    fn part(&self, section: &Section, at: u64, size: u64) -> Option<Vec<u8>> {
+        let within = at.checked_add(size)? <= section.size;
+        let offset = section.offset.checked_add(at).filter(|_| within)?;
+        self.bytes("symbols", offset, size).ok()
+    }
+}
+
+fn sized(range: Range<u64>) -> Option<Range<u64>> {
+    (!range.is_empty()).then_some(range)
+}
+
+/// `dl_new_hash` of glibc's elf/dl-lookup.c.
+fn gnu_hash(name: &[u8]) -> u32 {
+    name.iter().fold(5381, |hash: u32, &byte| {
+        hash.wrapping_mul(33).wrapping_add(u32::from(byte))
+    })
+}

@@ -1,0 +1,167 @@
+//! A file with its headers, and what is in its sections.
+
+use crate::compressed::{self, Compressed};
+use crate::error::Error;
+use crate::headers::Header;
+use crate::sections::{Section, Sections};
+use crate::segments::Segments;
+use crate::source::{Bounded, Source};
+
+/// An ELF file: its headers, and the source of all else.
+pub struct Elf<S> {
+    file: Bounded<S>,
+    header: Header,
+    segments: Segments,
+    sections: Sections,
+}
+
+impl<S: Source> Elf<S> {
+    /// Reads all headers.
+    ///
+    /// # Errors
+    /// If the file is not a little-endian ELF file, or not all headers can be read.
+    pub fn read(source: S) -> Result<Self, Error> {
+        let mut elf = Elf::read_start(source)?;
+        elf.sections = Sections::read(&elf.file, &elf.header)?;
+        Ok(elf)
+    }
+
+    /// Reads the headers as a loader does: section headers that cannot be read are left out.
+    ///
+    /// # Errors
+    /// If the file is not a little-endian ELF file, or its program headers cannot be read.
+    pub fn read_loaded(source: S) -> Result<Self, Error> {
+        let mut elf = Elf::read_start(source)?;
+        elf.sections = Sections::read(&elf.file, &elf.header).unwrap_or_default();
+        Ok(elf)
+    }
+
+    fn read_start(source: S) -> Result<Self, Error> {
+        let file = Bounded::new(source)?;
+        let header = Header::read(&file)?;
+        let segments = Segments::read_table(&file, &header)?;
+        Ok(Elf {
+            file,
+            header,
+            segments,
+            sections: Sections::default(),
+        })
+    }
+
+    /// Returns the source that the file is read from.
+    pub fn source(&self) -> &S {
+        &self.file.source
+    }
+
+    /// Returns the header that the file begins with.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Returns the program headers.
+    pub fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// Returns all sections that have a header.
+    pub fn sections(&self) -> &[Section] {
+        self.sections.all()
+    }
+
+    /// Returns the section of this name that has bytes in the file.
+    pub fn section(&self, name: &str) -> Option<&Section> {
+        self.sections.find(name)
+    }
+
+    /// Returns the first section of this type, `SHT_...`. The gABI allows one symbol table of
+    /// each type.
+    pub fn section_of_kind(&self, kind: u32) -> Option<&Section> {
+        self.sections().iter().find(|section| section.kind == kind)
+    }
+
+    /// Returns whether the file has the contents that the name of a section stands for. A
+    /// `.debug_…` section may be there as `.zdebug_…`.
+    pub fn has_contents(&self, name: &str) -> bool {
+        self.sections.find_contents(name).is_some()
+    }
+
+    /// Reads the contents that the name of a section stands for, and decompresses them; returns
+    /// no bytes if there are none. See [`Elf::has_contents`].
+    ///
+    /// Bytes that are read and decompressed are taken from `room`.
+    ///
+    /// # Errors
+    /// If the contents cannot be read, are not what they claim, or take more than `room`.
+    pub fn contents(&self, name: &'static str, room: &mut u64) -> Result<Vec<u8>, Error> {
+        match self.sections.find_contents(name) {
+            Some((section, compression)) => self.unpack(name, section, compression, room),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Reads the contents of a section, and decompresses them. See [`Elf::contents`]; `what`
+    /// names them in errors.
+    ///
+    /// # Errors
+    /// If the contents cannot be read, are not what they claim, or take more than `room`.
+    pub fn section_contents(
+        &self,
+        what: &'static str,
+        section: &Section,
+        room: &mut u64,
+    ) -> Result<Vec<u8>, Error> {
+        let compression = self.sections.compression(section);
+        self.unpack(what, section, compression, room)
+    }
+
+    fn unpack(
+        &self,
+        what: &'static str,
+        section: &Section,
+        compression: Option<compressed::Header>,
+        room: &mut u64,
+    ) -> Result<Vec<u8>, Error> {
+        take(what, room, section.size)?;
+        let bytes = self.bytes(what, section.offset, section.size)?;
+        let Some(compression) = compression else {
+            return Ok(bytes);
+        };
+        let compressed = Compressed::parse(what, &bytes, compression)?;
+        take(what, room, compressed.size())?;
+        self.file.charge(what, section.offset, compressed.size())?;
+        compressed.decompress()
+    }
+
+    /// Returns whether the contents of a section are compressed.
+    pub(crate) fn is_compressed(&self, section: &Section) -> bool {
+        self.sections.compression(section).is_some()
+    }
+
+    /// Reads all of `size` bytes at an offset in the file; `what` names them in errors.
+    ///
+    /// # Errors
+    /// If the file does not have all of them, or the source refuses them.
+    pub fn bytes(&self, what: &'static str, offset: u64, size: u64) -> Result<Vec<u8>, Error> {
+        self.file.bytes(what, offset, size)
+    }
+
+    /// Reads at an offset in the file as many bytes as there are into `buffer`, and returns how
+    /// many that is; `None` if they cannot be read.
+    pub(crate) fn fill(&self, what: &'static str, offset: u64, buffer: &mut [u8]) -> Option<usize> {
+        let size = buffer.len() as u64;
+        self.file.charge(what, offset, size).ok()?;
+        self.file.fill(offset, buffer).ok()
+    }
+
+    /// Charges bytes of `what` that are decompressed piece by piece.
+    pub(crate) fn charge(&self, what: &'static str, size: u64) -> Result<(), Error> {
+        self.file.charge(what, 0, size)
+    }
+}
+
+/// Takes `size` bytes from `room`.
+fn take(what: &'static str, room: &mut u64, size: u64) -> Result<(), Error> {
+    Error::limit(what, size, *room)?;
+    *room -= size;
+    Ok(())
+}

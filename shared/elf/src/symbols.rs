@@ -1,0 +1,239 @@
+//! Symbol tables, and the names in them.
+
+use std::ops::Range;
+
+use crate::error::Error;
+use crate::layout::{Fields, SHN_UNDEF, SYMBOL_SIZE, SYMBOL_SIZE_32};
+use crate::reader::Elf;
+use crate::sections::Section;
+use crate::source::Source;
+
+/// Maximum number of symbols in a table.
+const SYMBOL_LIMIT: u64 = 32 << 20;
+/// Maximum bytes of a compressed table, or of its compressed names: of each, compressed and
+/// decompressed together.
+const DECOMPRESSED_LIMIT: u64 = 256 << 20;
+/// Maximum bytes of a name, its zero byte included, as it is in the file.
+pub(crate) const NAME_LIMIT: usize = 4 << 10;
+/// Symbols read at a time.
+const BATCH: u64 = 4 << 10;
+
+/// A symbol, without its name.
+#[derive(Clone, Copy, Debug)]
+pub struct Symbol {
+    /// Offset of its name among the names of its table, in bytes.
+    pub name: u32,
+    /// Type and binding, `st_info`.
+    pub info: u8,
+    /// Index of the section that defines it; `SHN_UNDEF` if none does.
+    pub section: u16,
+    /// Virtual address.
+    pub address: u64,
+    /// Bytes; 0 if the size is not known.
+    pub size: u64,
+}
+
+impl Symbol {
+    /// Parses an `Elf64_Sym` or `Elf32_Sym`.
+    #[inline]
+    pub(crate) fn new(bytes: &[u8], is_64_bit: bool) -> Symbol {
+        let fields = Fields(bytes);
+        let info = if is_64_bit { 4 } else { 12 };
+        Symbol {
+            name: fields.u32(0),
+            info: fields.u8(info),
+            section: fields.u16(info + 2),
+            address: fields.word(is_64_bit, 8, 4),
+            size: fields.word(is_64_bit, 16, 8),
+        }
+    }
+
+    /// Returns its type, `STT_...`.
+    #[inline]
+    pub fn kind(&self) -> u8 {
+        self.info & 0xf
+    }
+
+    /// Returns whether other files cannot refer to it.
+    #[inline]
+    pub fn is_local(&self) -> bool {
+        self.info >> 4 == 0
+    }
+
+    /// Returns whether the file itself has what it stands for.
+    #[inline]
+    pub fn is_defined(&self) -> bool {
+        self.section != SHN_UNDEF
+    }
+
+    /// Returns its addresses; none if its size is not known.
+    #[inline]
+    pub fn range(&self) -> Range<u64> {
+        self.address..self.address.saturating_add(self.size)
+    }
+}
+
+/// A symbol table with its names.
+pub struct SymbolTable<'e, S> {
+    elf: &'e Elf<S>,
+    symbols: Place,
+    names: Place,
+}
+
+/// Place of the contents of a section.
+enum Place {
+    InFile { offset: u64, size: u64 },
+    Decompressed(Vec<u8>),
+}
+
+impl Place {
+    fn find<S: Source>(elf: &Elf<S>, what: &'static str, section: &Section) -> Result<Self, Error> {
+        if elf.is_compressed(section) {
+            let bytes = elf.section_contents(what, section, &mut DECOMPRESSED_LIMIT.clone())?;
+            return Ok(Place::Decompressed(bytes));
+        }
+        Ok(Place::InFile {
+            offset: section.offset,
+            size: section.size,
+        })
+    }
+
+    fn size(&self) -> u64 {
+        match self {
+            Place::InFile { size, .. } => *size,
+            Place::Decompressed(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
+impl<S: Source> Elf<S> {
+    /// Returns the symbol table of this type, `SHT_SYMTAB` or `SHT_DYNSYM`; `None` if there is
+    /// none. Of a table that is not compressed nothing is read yet.
+    ///
+    /// # Errors
+    /// If the table has no names, or it or its names cannot be decompressed.
+    pub fn symbol_table(&self, kind: u32) -> Result<Option<SymbolTable<'_, S>>, Error> {
+        let Some(table) = self.section_of_kind(kind) else {
+            return Ok(None);
+        };
+        let names = self.sections().get(table.link as usize);
+        let names = names.ok_or(Error::Damaged {
+            what: "symbols",
+            reason: "no section has their names",
+        })?;
+        Ok(Some(SymbolTable {
+            elf: self,
+            symbols: Place::find(self, "symbols", table)?,
+            names: Place::find(self, "names of symbols", names)?,
+        }))
+    }
+}
+
+impl<S: Source> SymbolTable<'_, S> {
+    /// Returns the size of the symbols, in bytes.
+    pub fn size(&self) -> u64 {
+        self.symbols.size()
+    }
+
+    /// Calls `visit` with every symbol.
+    ///
+    /// # Errors
+    /// If the symbols cannot be read or are too many, or `visit` fails.
+    pub fn for_each<E: From<Error>>(
+        &self,
+        mut visit: impl FnMut(Symbol) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let what = "symbols";
+        let is_64_bit = self.elf.header().is_64_bit;
+        let size = if is_64_bit {
+            SYMBOL_SIZE
+        } else {
+            SYMBOL_SIZE_32
+        };
+        let mut visit_all = |bytes: &[u8]| {
+            let mut symbols = bytes.chunks_exact(size);
+            symbols.try_for_each(|bytes| visit(Symbol::new(bytes, is_64_bit)))
+        };
+        let count = self.size() / size as u64;
+        Error::limit(what, count, SYMBOL_LIMIT)?;
+        match &self.symbols {
+            Place::Decompressed(bytes) => visit_all(bytes),
+            Place::InFile { offset, .. } => {
+                for first in (0..count).step_by(BATCH as usize) {
+                    let here = BATCH.min(count - first);
+                    let offset = offset.saturating_add(first * size as u64);
+                    visit_all(&self.elf.bytes(what, offset, here * size as u64)?)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads the name at an offset among the names; `None` if it is empty, too long or not
+    /// there.
+    pub fn name(&self, offset: u32) -> Option<String> {
+        let offset = u64::from(offset);
+        let mut name = Vec::new();
+        let is_whole = match &self.names {
+            Place::Decompressed(bytes) => {
+                let rest = bytes.get(offset as usize..)?;
+                append_name(&mut name, &rest[..rest.len().min(NAME_LIMIT)])
+            }
+            Place::InFile {
+                offset: start,
+                size,
+            } => {
+                let mut piece = [0; 256];
+                let mut at = offset;
+                loop {
+                    let left = size.checked_sub(at)?.min(piece.len() as u64);
+                    let piece = &mut piece[..left as usize];
+                    let place = start.checked_add(at)?;
+                    let read = self.elf.fill("names of symbols", place, piece)?;
+                    at += read as u64;
+                    let is_whole = append_name(&mut name, &piece[..read]);
+                    if is_whole || read == 0 || name.len() >= NAME_LIMIT {
+                        break is_whole;
+                    }
+                }
+            }
+        };
+        let name = String::from_utf8_lossy(&name);
+        (is_whole && !name.is_empty()).then(|| name.into_owned())
+    }
+
+    /// Reads all names, of `limit` bytes at most; there are none if they cannot be read.
+    pub(crate) fn names(&self, limit: u64) -> Names {
+        if self.names.size() > limit {
+            return Names(Vec::new());
+        }
+        let names = match &self.names {
+            Place::Decompressed(bytes) => Ok(bytes.clone()),
+            Place::InFile { offset, size } => self.elf.bytes("names of symbols", *offset, *size),
+        };
+        Names(names.unwrap_or_default())
+    }
+}
+
+/// Appends the bytes before the first zero byte, and returns whether there is one.
+fn append_name(name: &mut Vec<u8>, bytes: &[u8]) -> bool {
+    let end = bytes.iter().position(|&byte| byte == 0);
+    name.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
+    end.is_some()
+}
+
+/// Names of symbols.
+pub(crate) struct Names(Vec<u8>);
+
+impl Names {
+    /// Maximum bytes of a name that are looked at.
+    const PREFIX: usize = 512;
+
+    /// Returns the name at an offset, or its beginning if it is long.
+    #[inline]
+    pub(crate) fn get(&self, offset: u32) -> &[u8] {
+        let rest = self.0.get(offset as usize..).unwrap_or_default();
+        let rest = &rest[..rest.len().min(Names::PREFIX)];
+        rest.split(|&byte| byte == 0).next().unwrap_or_default()
+    }
+}

@@ -1,0 +1,57 @@
+//! ELF files of targets, whose reads an [`Allowance`] pays for.
+
+use std::fs::File;
+use std::io::Result;
+use std::os::unix::fs::FileExt;
+
+use elf::Source;
+
+use crate::budget::Allowance;
+
+/// An ELF file whose reads an [`Allowance`] pays for.
+pub(crate) type Elf<'f> = elf::Elf<Charged<'f>>;
+
+/// A file, and the allowance that pays for what is read and decompressed of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Charged<'f> {
+    file: &'f File,
+    /// Allowance that pays for reading the file.
+    pub(crate) allowance: &'f Allowance,
+}
+
+impl Source for Charged<'_> {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        FileExt::read_at(self.file, buffer, offset)
+    }
+
+    fn size(&self) -> Result<u64> {
+        Source::size(self.file)
+    }
+
+    fn charge(&self, bytes: u64) -> Result<()> {
+        self.allowance.take(bytes)
+    }
+}
+
+/// Reads the headers of a file.
+///
+/// # Errors
+/// If the file is not a little-endian ELF file, or not all headers can be read.
+pub(crate) fn read<'f>(file: &'f File, allowance: &'f Allowance) -> Result<Elf<'f>> {
+    Ok(Elf::read(Charged { file, allowance })?)
+}
+
+/// Passes on what was read of a file. Contents that claim to decompress to implausibly much are
+/// left out as too much work.
+///
+/// # Errors
+/// The same as `read`, of the kind `QuotaExceeded` if the contents are left out.
+pub(crate) fn checked<T>(
+    allowance: &Allowance,
+    read: std::result::Result<T, elf::Error>,
+) -> Result<T> {
+    read.map_err(|error| match error {
+        elf::Error::Implausible { .. } => allowance.refuse("a section is packed too well"),
+        error => error.into(),
+    })
+}

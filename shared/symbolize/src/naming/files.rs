@@ -1,0 +1,59 @@
+//! Names and source lines from ELF files.
+
+pub(crate) mod debug_files;
+pub(crate) mod sources;
+pub(crate) mod symbols;
+pub(crate) mod variables;
+
+use std::collections::HashMap;
+use std::io::Result;
+
+use crate::charged::Elf;
+use crate::naming::files::sources::{Place, Sources, has_debug_information, places};
+use crate::naming::files::symbols::Symbol;
+use crate::naming::wanted::Wanted;
+
+/// Symbol and place in the source of an offset in a file.
+pub(crate) struct Found {
+    /// Virtual address of the offset.
+    pub(crate) address: u64,
+    /// Symbol that covers the address.
+    pub(crate) symbol: Option<Symbol>,
+    /// Place by the debug information.
+    pub(crate) place: Place,
+}
+
+/// Finds symbols and places of offsets in a file. Offsets that the file does not load as code are
+/// left out.
+///
+/// # Errors
+/// If a symbol table cannot be read.
+pub(crate) fn find_at_offsets<'f>(
+    elf: &Elf<'f>,
+    separate: Option<&Elf<'f>>,
+    offsets: &[u64],
+    sources: Sources,
+) -> Result<HashMap<u64, Found>> {
+    // The file's own headers say where it is mapped, never its debug file's.
+    let addresses = offsets
+        .iter()
+        .filter_map(|&offset| Some((offset, elf.segments().address(offset)?)));
+    let addresses: Vec<_> = addresses.collect();
+    let wanted = Wanted::new(addresses.iter().map(|&(_, address)| address).collect());
+    let symbols = symbols::names(elf, separate, &wanted)?;
+    let debug = [Some(elf), separate].into_iter().flatten();
+    let mut debug = debug.filter(|elf| sources != Sources::None && has_debug_information(elf));
+    // Debug information that makes no sense takes no names away.
+    let places = debug.next_back().map(|elf| places(elf, &wanted, sources));
+    let places = places.and_then(Result::ok).unwrap_or_default();
+    let found = addresses.into_iter().map(|(offset, address)| {
+        let index = wanted.first_from(address);
+        let found = Found {
+            address,
+            symbol: symbols.get(index).cloned().flatten(),
+            place: places.get(index).cloned().unwrap_or_default(),
+        };
+        (offset, found)
+    });
+    Ok(found.collect())
+}

@@ -1,0 +1,127 @@
+//! Frames of locations: those that were named, and what the others are called.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use profile::marker::UNKNOWN;
+use profile::text::unnamed_part;
+use profile::{FrameKind, ModuleKind};
+
+use crate::frame::{Frame, Module};
+use crate::location::Location;
+use crate::naming::files::Found;
+use crate::naming::files::symbols::Symbol;
+use crate::naming::interpreted::InterpretedFunctions;
+use crate::process::images::Images;
+
+/// Frames of locations.
+pub(crate) struct Frames {
+    named: HashMap<Location, Frame>,
+    texts: HashSet<Arc<str>>,
+    pub(crate) interpreted: InterpretedFunctions,
+    /// Modules of code that is in no file.
+    pub(crate) vdso: Arc<Module>,
+    pub(crate) jit: Arc<Module>,
+    pub(crate) kernel: Arc<Module>,
+}
+
+impl Frames {
+    pub(crate) fn new() -> Frames {
+        Frames {
+            named: HashMap::new(),
+            texts: HashSet::new(),
+            interpreted: InterpretedFunctions::default(),
+            vdso: Module::bracketed("vdso", ModuleKind::Vdso).into(),
+            jit: Module::bracketed("jit", ModuleKind::Jit).into(),
+            kernel: Module::bracketed("kernel.kallsyms", ModuleKind::Kernel).into(),
+        }
+    }
+
+    /// Returns whether a location was named.
+    pub(crate) fn has(&self, location: Location) -> bool {
+        self.named.contains_key(&location)
+    }
+
+    /// Returns the frame of a location; without a name, if it was not named.
+    pub(crate) fn frame(&self, location: Location, images: &Images) -> Frame {
+        match self.named.get(&location) {
+            Some(frame) => frame.clone(),
+            None => self.nameless(location, images),
+        }
+    }
+
+    /// Returns the frame of a location that no symbol covers.
+    pub(crate) fn nameless(&self, location: Location, images: &Images) -> Frame {
+        let module = match location {
+            Location::Interpreted { function, line } => {
+                return self.interpreted.frame(function, line);
+            }
+            Location::File { file, .. } => images.file(file).map(|file| &file.module),
+            Location::Module { index } => images.module(index),
+            Location::Vdso { .. } => Some(&self.vdso),
+            Location::Jit { .. } => Some(&self.jit),
+            Location::Kernel { .. } => Some(&self.kernel),
+            Location::Unknown => None,
+        };
+        let name = match module {
+            Some(module) if module.kind == ModuleKind::File => unnamed_part(&module.name).into(),
+            Some(module) if module.kind == ModuleKind::Vdso => format!("[{}]", module.name).into(),
+            _ => UNKNOWN.into(),
+        };
+        let address = match location {
+            Location::Jit { address, .. } | Location::Kernel { address } => Some(address),
+            _ => None,
+        };
+        let kind = match location {
+            Location::Kernel { .. } => FrameKind::Kernel,
+            _ => FrameKind::User,
+        };
+        Frame {
+            module: module.cloned(),
+            address,
+            ..Frame::without_symbol(name, kind)
+        }
+    }
+
+    /// Keeps what was found at offsets in a file, which `location` makes locations of.
+    pub(crate) fn keep_found(
+        &mut self,
+        found: HashMap<u64, Found>,
+        location: impl Fn(u64) -> Location,
+        images: &Images,
+    ) {
+        for (offset, found) in found {
+            let location = location(offset);
+            let frame = Frame {
+                address: Some(found.address),
+                source: found.place.source,
+                inlined: found.place.inlined,
+                ..self.nameless(location, images)
+            };
+            self.keep(location, found.symbol, frame);
+        }
+    }
+
+    /// Keeps the frame of a location, with the name of the symbol if there is one.
+    pub(crate) fn keep(&mut self, location: Location, symbol: Option<Symbol>, mut frame: Frame) {
+        if let Some(symbol) = symbol {
+            frame.name = symbol.name;
+            frame.has_symbol = true;
+            let starts = frame.address.zip(symbol.start);
+            frame.offset = starts.and_then(|(address, start)| address.checked_sub(start));
+            frame.system_name = symbol.system_name.map(|name| self.text(&name));
+        }
+        frame.name = self.text(&frame.name);
+        self.named.insert(location, frame);
+    }
+
+    /// Returns the one copy of a text.
+    fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = text.into();
+        self.texts.insert(Arc::clone(&new));
+        new
+    }
+}

@@ -1,0 +1,273 @@
+//! Names locations, all of them within one budget of work.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use elf::layout::SHT_SYMTAB;
+use profile::ModuleKind;
+
+use crate::budget::{Allowance, Budget};
+use crate::charged;
+use crate::frame::Module;
+use crate::location::Location;
+use crate::losses::Losses;
+use crate::naming::files::sources::{Sources, has_debug_information};
+use crate::naming::files::symbols::Symbol;
+use crate::naming::files::variables::{self, Data, Variable};
+use crate::naming::files::{debug_files, find_at_offsets};
+use crate::naming::frames::Frames;
+use crate::naming::kernel::{self, AskKernel};
+use crate::naming::perf_map::PerfMaps;
+use crate::naming::vdso;
+use crate::naming::wanted::Wanted;
+use crate::process::images::Images;
+
+/// Names locations. What could not be read goes to the [`Losses`] that each call is given.
+pub(crate) struct Namer {
+    pub(crate) frames: Frames,
+    /// Folders that separate debug files are looked for in.
+    debug_directories: Vec<PathBuf>,
+    sources: Sources,
+    budget: Budget,
+    ask_kernel: Option<AskKernel>,
+}
+
+impl Namer {
+    pub(crate) fn new(debug_directories: Vec<PathBuf>) -> Namer {
+        Namer {
+            frames: Frames::new(),
+            debug_directories,
+            sources: Sources::None,
+            budget: Budget::new(false),
+            ask_kernel: None,
+        }
+    }
+
+    /// Sets whether source lines are looked up, too.
+    pub(crate) fn look_up_sources(&mut self, sources: Sources) {
+        self.sources = sources;
+        self.budget = Budget::new(sources != Sources::None);
+    }
+
+    /// Sets how the kernel is asked for the names of its functions.
+    pub(crate) fn ask_kernel(&mut self, ask: AskKernel) {
+        self.ask_kernel = Some(ask);
+    }
+
+    /// Names what is at offsets in a file, which processes with these IDs map.
+    pub(crate) fn name_file(
+        &mut self,
+        index: u32,
+        offsets: &[u64],
+        pids: &[u32],
+        images: &mut Images,
+        losses: &mut Losses,
+    ) {
+        let Some(mapped) = images.file(index) else {
+            return;
+        };
+        let path = mapped.path.to_string_lossy().into_owned();
+        let allowance = self.budget.allow(pids);
+        let mut unread = None;
+        let read = charged::read(&mapped.file, &allowance).and_then(|elf| {
+            let has_all = elf.section_of_kind(SHT_SYMTAB).is_some()
+                && (self.sources == Sources::None || has_debug_information(&elf));
+            let separate = match has_all {
+                true => None,
+                false => debug_files::find(&elf, &mapped.path, &self.debug_directories)
+                    .unwrap_or_else(|error| {
+                        unread = Some(error);
+                        None
+                    }),
+            };
+            let separate = separate
+                .as_ref()
+                .and_then(|file| charged::read(file, &allowance).ok());
+            let found = find_at_offsets(&elf, separate.as_ref(), offsets, self.sources)?;
+            Ok((mapped.module.with_build_id(elf.build_id()), found))
+        });
+        let is_left_out = self.settle(&allowance, &path, losses);
+        if let Some(error) = unread.filter(|_| !is_left_out) {
+            losses.unread_files += 1;
+            losses.note(&path, format!(".gnu_debugdata: {error}"));
+        }
+        match read {
+            Ok((module, found)) => {
+                images.set_module(index, Arc::new(module));
+                let location = |offset| Location::File {
+                    file: index,
+                    offset,
+                };
+                self.frames.keep_found(found, location, images);
+            }
+            Err(_) if is_left_out => {}
+            Err(error) => {
+                losses.unread_files += 1;
+                losses.note(&path, error);
+            }
+        }
+    }
+
+    /// Subtracts what a file took from the budget, and returns whether some of the file was left
+    /// out for it, which is counted.
+    fn settle(&mut self, allowance: &Allowance, path: &str, losses: &mut Losses) -> bool {
+        self.budget.settle(allowance);
+        if let Some(why) = allowance.refused() {
+            losses.costly_files += 1;
+            losses.note(path, why);
+        }
+        allowance.refused().is_some()
+    }
+
+    /// Names addresses of code that a process compiled, which has this number among locations.
+    pub(crate) fn name_jit(
+        &mut self,
+        process: u32,
+        maps: &mut PerfMaps,
+        addresses: Vec<u64>,
+        images: &Images,
+        losses: &mut Losses,
+    ) {
+        maps.look_last();
+        let wanted = Wanted::new(addresses);
+        let allowance = self.budget.allow(&[maps.pid()]);
+        let names = maps.names(&wanted, &allowance);
+        let path = format!("/tmp/perf-{}.map", maps.pid());
+        self.settle(&allowance, &path, losses);
+        for (&address, name) in wanted.addresses().iter().zip(names) {
+            let location = Location::Jit { process, address };
+            if let Some(name) = name {
+                let symbol = Symbol {
+                    name,
+                    system_name: None,
+                    start: None,
+                };
+                let frame = self.frames.nameless(location, images);
+                self.frames.keep(location, Some(symbol), frame);
+            }
+        }
+    }
+
+    /// Names what is at offsets in the vDSO.
+    pub(crate) fn name_vdso(&mut self, offsets: &[u64], images: &Images, losses: &mut Losses) {
+        if offsets.is_empty() {
+            return;
+        }
+        let read = vdso::image().and_then(|file| {
+            let allowance = Allowance::alone();
+            let elf = charged::read(&file, &allowance)?;
+            let found = find_at_offsets(&elf, None, offsets, Sources::None)?;
+            Ok((elf.build_id(), found))
+        });
+        match read {
+            Ok((build_id, found)) => {
+                self.frames.vdso = Arc::new(self.frames.vdso.with_build_id(build_id));
+                let location = |offset| Location::Vdso { offset };
+                self.frames.keep_found(found, location, images);
+            }
+            Err(error) => losses.note("[vdso]", error),
+        }
+    }
+
+    /// Names addresses of the kernel.
+    pub(crate) fn name_kernel(
+        &mut self,
+        addresses: Vec<u64>,
+        images: &Images,
+        losses: &mut Losses,
+    ) {
+        if addresses.is_empty() || losses.kernel_hidden {
+            return;
+        }
+        let wanted = Wanted::new(addresses);
+        let functions = match kernel::functions(&wanted, self.ask_kernel) {
+            Ok(Some(functions)) => functions,
+            Ok(None) => {
+                losses.kernel_hidden = true;
+                losses.note(
+                    "/proc/kallsyms",
+                    "addresses are hidden by kernel.kptr_restrict",
+                );
+                return;
+            }
+            Err(error) => {
+                losses.kernel_hidden = true;
+                losses.note("/proc/kallsyms", error);
+                return;
+            }
+        };
+        let module = &self.frames.kernel;
+        self.frames.kernel = Arc::new(module.with_build_id(kernel::build_id(None)));
+        let mut modules: HashMap<String, Arc<Module>> = HashMap::new();
+        for (&address, function) in wanted.addresses().iter().zip(functions) {
+            let Some(function) = function else { continue };
+            let location = Location::Kernel { address };
+            let mut frame = self.frames.nameless(location, images);
+            if let Some(name) = function.module {
+                let new = |name: &String| {
+                    let module = Module::bracketed(name, ModuleKind::KernelModule);
+                    Arc::new(module.with_build_id(kernel::build_id(Some(name))))
+                };
+                let module = modules.entry(name);
+                frame.module = Some(Arc::clone(module.or_insert_with_key(new)));
+            }
+            let symbol = Symbol {
+                name: function.name.into(),
+                system_name: function.system_name.map(Arc::from),
+                start: Some(function.start),
+            };
+            self.frames.keep(location, Some(symbol), frame);
+        }
+    }
+
+    /// Names data of a file, which processes with these IDs map. What is in none of the file's
+    /// data is left out.
+    pub(crate) fn name_variables(
+        &mut self,
+        file: u32,
+        located: &[Data],
+        pids: &[u32],
+        images: &Images,
+        losses: &mut Losses,
+    ) -> Vec<(Data, Variable)> {
+        let Some(mapped) = images.file(file) else {
+            return Vec::new();
+        };
+        let module = mapped.module.name.to_string();
+        let allowance = self.budget.allow(pids);
+        let read = charged::read(&mapped.file, &allowance).and_then(|elf| {
+            let separate = match elf.section_of_kind(SHT_SYMTAB) {
+                Some(_) => None,
+                // The names of functions in it say so if it cannot be read.
+                None => debug_files::find(&elf, &mapped.path, &self.debug_directories)
+                    .unwrap_or_default(),
+            };
+            let separate = separate
+                .as_ref()
+                .and_then(|file| charged::read(file, &allowance).ok());
+            variables::find(&elf, separate.as_ref(), located)
+        });
+        let is_left_out = self.settle(&allowance, &module, losses);
+        match read {
+            Ok(found) => {
+                let named = found.into_iter().map(|(data, address, symbol)| {
+                    let start = symbol.as_ref().and_then(|symbol| symbol.start);
+                    let variable = Variable {
+                        symbol: symbol.map(|symbol| symbol.name.to_string()),
+                        offset: address - start.unwrap_or(0),
+                        module: module.clone(),
+                    };
+                    (data, variable)
+                });
+                named.collect()
+            }
+            Err(error) => {
+                if !is_left_out {
+                    losses.note(&module, error);
+                }
+                Vec::new()
+            }
+        }
+    }
+}
