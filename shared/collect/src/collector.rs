@@ -266,7 +266,7 @@ impl<'a> Collector<'a> {
             unwinder: choice.unwinder(object)?,
         }));
         let receiver = Rc::clone(&inbox);
-        let events = object.map("events")?;
+        let events = object.map(bpf::maps::EVENTS)?;
         let mut builder = RingBufferBuilder::new();
         builder
             .add(&events, move |message| {
@@ -277,16 +277,16 @@ impl<'a> Collector<'a> {
         let ring = builder.build().context("open the ring buffer")?;
         Ok(Collector {
             object,
-            counts: DoubleBuffer::new(object, "counts")?,
+            counts: DoubleBuffer::of_counts(object)?,
             window: WindowVariables::new(object)?,
-            dumps_allowed: object.variable("dumps_allowed")?,
-            turn: object.variable("events_turn")?,
+            dumps_allowed: object.variable(bpf::variables::DUMPS_ALLOWED)?,
+            turn: object.variable(bpf::variables::EVENTS_TURN)?,
             ring,
             inbox,
             sums: Sums::new(choice.per_process),
             parts: Parts::new(),
             thread_names: ThreadNames::new(choice.thread_names.clone()),
-            threads: object.map("threads").ok(),
+            threads: object.map(bpf::maps::THREADS).ok(),
             swept: Instant::now(),
         })
     }

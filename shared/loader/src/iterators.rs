@@ -6,8 +6,7 @@ use libbpf_rs::{Iter, ProgramMut};
 use plain::Plain;
 
 use crate::Result;
-use crate::error::Context;
-use crate::kernel::lossy;
+use crate::error::{Context, lossy};
 
 /// Runs `program` over every thread that our PID namespace shows and returns
 /// the records it wrote.

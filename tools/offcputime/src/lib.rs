@@ -50,13 +50,13 @@ impl StackTool for Arguments {
     }
 
     fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
-        object.set("switch_arguments", kernel.switch_arguments)?;
+        object.set(bpf::constants::SWITCH_ARGUMENTS, kernel.switch_arguments)?;
         self.stacks().configure_objects(object, kernel)?;
-        object.set("want_thread_ends", self.wants_thread_ends())?;
+        object.set(bpf::constants::WANT_THREAD_ENDS, self.wants_thread_ends())?;
         self.intervals.filter().configure(object, kernel)?;
-        object.set("sample_short", self.sample_short)?;
-        object.set("want_wakers", self.output.needs().wakers)?;
-        object.make_room_for_threads("threads")
+        object.set(bpf::constants::SAMPLE_SHORT, self.sample_short)?;
+        object.set(bpf::constants::WANT_WAKERS, self.output.needs().wakers)?;
+        object.make_room_for_threads(bpf::maps::THREADS)
     }
 
     fn attach<'a>(

@@ -59,16 +59,16 @@ impl StackTool for Arguments {
     }
 
     fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
-        object.set("switch_arguments", kernel.switch_arguments)?;
+        object.set(bpf::constants::SWITCH_ARGUMENTS, kernel.switch_arguments)?;
         let stacks = self.stacks();
         stacks.configure_objects(object, kernel)?;
         // A joined thread is known by its account.
-        object.set("want_thread_ends", stacks.objects)?;
-        object.set("chain_length", self.chain)?;
-        object.set("measure_everything", self.follows_chain())?;
+        object.set(bpf::constants::WANT_THREAD_ENDS, stacks.objects)?;
+        object.set(bpf::constants::CHAIN_LENGTH, self.chain)?;
+        object.set(bpf::constants::MEASURE_EVERYTHING, self.follows_chain())?;
         self.intervals.filter().configure(object, kernel)?;
         self.wakers().configure_wakers(object)?;
-        object.make_room_for_threads("threads")
+        object.make_room_for_threads(bpf::maps::THREADS)
     }
 
     fn attach<'a>(

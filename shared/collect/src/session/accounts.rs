@@ -82,16 +82,16 @@ impl OffCpuFilter {
     pub fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         let at_return = kernel.shows_returns && self.min_ns >= STACKS_AT_RETURN_FROM_NS;
         returns::configure(object, at_return)?;
-        object.set("thread_kind", self.kind.of_programs().0)?;
-        object.set("min_interval", self.min_ns)?;
-        object.set("max_interval", self.max_ns)?;
+        object.set(bpf::constants::THREAD_KIND, self.kind.of_programs())?;
+        object.set(bpf::constants::MIN_INTERVAL, self.min_ns)?;
+        object.set(bpf::constants::MAX_INTERVAL, self.max_ns)?;
         let (filter, mask) = match self.states {
             None => (StateFilter::STATES_ALL, 0),
             Some(0) => (StateFilter::STATES_RUNNABLE, 0),
             Some(mask) => (StateFilter::STATES_IN_MASK, mask),
         };
-        object.set("state_filter", filter.0)?;
-        object.set("state_mask", mask)
+        object.set(bpf::constants::STATE_FILTER, filter)?;
+        object.set(bpf::constants::STATE_MASK, mask)
     }
 
     /// Whether an interval of `length_ns` that began in `off_state` counts.

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bpf::types::{ClockRecord, Departure};
+use bpf::{ProgramName, programs};
 use libbpf_rs::{Link, Map, ProgramMut};
 use loader::{Kernel, LoadedObject, Result, Targets, Variable, sleep_until};
 
@@ -16,11 +17,11 @@ use crate::session::returns::Returns;
 use crate::{Collected, Collector, Session, StackChoice};
 
 /// What runs at the scheduler's events: `include/clock/clock_events.h`.
-const HOOKS: [&str; 4] = [
-    "sched_switch",
-    "sched_waking",
-    "sched_wakeup_new",
-    "sched_process_exec",
+const HOOKS: [ProgramName; 4] = [
+    programs::SCHED_SWITCH,
+    programs::SCHED_WAKING,
+    programs::SCHED_WAKEUP_NEW,
+    programs::SCHED_PROCESS_EXEC,
 ];
 
 /// How often to look after something new. The first stack of a process wakes user space.
@@ -60,10 +61,10 @@ impl<'a, Record> ClockSession<'a, Record> {
             links,
             looks: Looks::new(object, targets, OFTEN..Looks::SELDOM)?,
             collector: Collector::new(object, &stacks)?,
-            threads: object.map("threads")?,
-            find_preexisting: object.program("find_preexisting")?,
-            read_open_intervals: object.program("read_open_intervals")?,
-            preexisting_are_known: object.variable("preexisting_are_known")?,
+            threads: object.map(bpf::maps::THREADS)?,
+            find_preexisting: object.program(programs::FIND_PREEXISTING)?,
+            read_open_intervals: object.program(programs::READ_OPEN_INTERVALS)?,
+            preexisting_are_known: object.variable(bpf::variables::PREEXISTING_ARE_KNOWN)?,
             stacks,
             charge,
             moves: Moves::new(object, targets)?,

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use bpf::ProgramName;
 use bpf::types::{PreexistingThread, Returning, STACK_MISSED, STACK_TO_READ, StackKey, Tally};
 use libbpf_rs::{Link, Map, MapCore, MapFlags, ProgramMut};
 use loader::iterators::{self, copy};
@@ -12,13 +13,13 @@ use crate::Collector;
 use crate::session::pre_existing::Reader;
 
 /// The program that takes them.
-const PROGRAM: &str = "thread_is_back";
+const PROGRAM: ProgramName = bpf::programs::THREAD_IS_BACK;
 
 /// Has stacks taken when threads are back, or when they leave.
 pub(crate) fn configure(object: &mut OpenObject, at_return: bool) -> Result<()> {
-    object.set("stacks_at_return", at_return)?;
+    object.set(bpf::constants::STACKS_AT_RETURN, at_return)?;
     object.choose(PROGRAM, at_return)?;
-    object.choose("find_unreturned", at_return)
+    object.choose(bpf::programs::FIND_UNRETURNED, at_return)
 }
 
 /// What takes stacks when threads are back.
@@ -36,8 +37,8 @@ impl<'a> Returns<'a> {
         }
         links.extend(object.attach(&[PROGRAM])?);
         Ok(Some(Returns {
-            find_unreturned: object.program("find_unreturned")?,
-            returning: object.map("returning_here")?,
+            find_unreturned: object.program(bpf::programs::FIND_UNRETURNED)?,
+            returning: object.map(bpf::maps::RETURNING_HERE)?,
         }))
     }
 
