@@ -11,10 +11,10 @@ pub use crate::cpudist::types::{
     recent_sum as RecentSum, span_counts as SpanCounts, span_key as SpanKey, span_kind as SpanKind,
     span_limits as SpanLimits, span_owner as SpanOwner, span_sum as SpanSum, waiting as Waiting,
 };
-/// A thread's clock, and the account of one that ended: other objects have more at the end.
+/// A thread's clock, and the account of one that ended.
 pub use crate::cpudist::types::{thread as Thread, thread_end as ThreadEnd};
 /// A thread's clock with its wakers.
-pub use crate::offwaketime::types::thread as SleepingThread;
+pub use crate::offwaketime::types::sleeper as SleepingThread;
 pub use crate::offwaketime::types::{
     awaited_level as AwaitedLevel, awaited_name as AwaitedName, call_graph as CallGraph,
     cgroup_place as CgroupPlace, code_changed as CodeChanged, context as Context,
@@ -249,7 +249,8 @@ integers!(
 
 const _: () = {
     assert!(std::mem::offset_of!(SleepingThread, wake) == size_of::<Thread>());
-    const SAMPLED: usize = std::mem::offset_of!(crate::offcputime::types::thread, short_blocked);
+    const SAMPLED: usize =
+        std::mem::offset_of!(crate::offcputime::types::waiting_thread, short_blocked);
     assert!(SAMPLED == size_of::<Thread>());
     assert!(crate::offwaketime::types::thread_state::THREAD_RUNNING.0 == 0);
     assert!(crate::offwaketime::types::thread_state::THREAD_RUNNABLE.0 == 1);

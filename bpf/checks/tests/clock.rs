@@ -14,9 +14,9 @@ use libbpf_rs::{MapCore, MapFlags};
 
 fn set_clock(parts: &mut OffwaketimeSkel<'_>, state: ThreadState, since: u64, now: u64) {
     let shared = parts.maps.bss_data.as_deref_mut().unwrap();
-    shared.clock.clock = since << 2 | state as u64;
-    shared.clock.off_since = since;
-    shared.clock.running = 0;
+    shared.clock.thread.clock = since << 2 | state as u64;
+    shared.clock.thread.off_since = since;
+    shared.clock.thread.running = 0;
     shared.clock_now = now;
 }
 
@@ -58,7 +58,10 @@ fn an_event_never_ends_an_interval_before_it_began() {
         set_clock(&mut parts, ThreadState::Running, 1000, now);
         run(&parts.progs.close_running);
         let shared = parts.maps.bss_data.as_deref().unwrap();
-        assert_eq!((shared.clock_now, shared.clock.running), (ended, running));
+        assert_eq!(
+            (shared.clock_now, shared.clock.thread.running),
+            (ended, running)
+        );
     }
 }
 
@@ -82,8 +85,8 @@ fn a_hidden_arrival_was_when_the_thread_got_its_cpu() {
         run(&parts.progs.arrive_unseen);
         let ran_at_most = time_run() - before;
         let shared = parts.maps.bss_data.as_deref().unwrap();
-        let since = shared.clock.clock >> 2;
-        assert_eq!(shared.clock.clock & 3, ThreadState::Running as u64);
+        let since = shared.clock.thread.clock >> 2;
+        assert_eq!(shared.clock.thread.clock & 3, ThreadState::Running as u64);
         assert_eq!(shared.lost.switches, turn as u64 + 1);
         let earliest = asleep.max(now - ran_at_most);
         let latest = asleep.max(now - ran_at_least);

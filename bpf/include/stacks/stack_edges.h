@@ -53,8 +53,9 @@ describe_user_stack(struct preexisting_thread *found, struct task_struct *task)
  * without a clock gets one. Then once more whenever a process has moved, for
  * those that joined thereby.
  */
-SEC("iter/task")
-int find_preexisting(struct bpf_iter__task *ctx)
+static __always_inline int
+write_preexisting(const struct clock_program *program,
+		  struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct preexisting_thread found = {};
@@ -66,11 +67,11 @@ int find_preexisting(struct bpf_iter__task *ctx)
 	found.switches = switch_count(task);
 	now = window_now();
 	if (now) {
-		thread = find_thread(task);
+		thread = find_thread(program, task);
 		if (thread && preexisting_are_known)
 			return 0;
 		if (!thread) {
-			thread = start_clock(task, now);
+			thread = start_clock(program, task, now);
 			if (!thread)
 				return 0;
 			if (want_objects &&
@@ -119,8 +120,9 @@ static __always_inline void settle_unseen_departure(struct task_struct *task,
 }
 
 /* Right after the window's end: the stacks of the threads still off CPU. */
-SEC("iter/task")
-int read_open_intervals(struct bpf_iter__task *ctx)
+static __always_inline int
+write_open_interval(const struct clock_program *program,
+		    struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct open_interval open = {};
@@ -128,7 +130,7 @@ int read_open_intervals(struct bpf_iter__task *ctx)
 
 	if (!task || !is_measured(task))
 		return 0;
-	thread = find_thread(task);
+	thread = find_thread(program, task);
 	if (!thread)
 		return 0;
 	BPF_CORE_READ_STR_INTO(&thread->comm, task, comm);
@@ -154,8 +156,8 @@ int read_open_intervals(struct bpf_iter__task *ctx)
  * After read_open_intervals: the threads whose user stacks were to be taken when
  * they are back, and that are not. User space reads them.
  */
-SEC("?iter/task")
-int find_unreturned(struct bpf_iter__task *ctx)
+static __always_inline int write_unreturned(const struct clock_program *program,
+					    struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct preexisting_thread found = {};
@@ -163,7 +165,7 @@ int find_unreturned(struct bpf_iter__task *ctx)
 
 	if (!task || !is_measured(task))
 		return 0;
-	thread = find_thread(task);
+	thread = find_thread(program, task);
 	if (!thread || thread->user != STACK_AT_RETURN)
 		return 0;
 	if (has_no_user_stack(task)) {
@@ -193,8 +195,8 @@ static __always_inline bool has_stayed_off_cpu(struct task_struct *task,
 }
 
 /* Whenever a process has moved: the threads that left thereby. */
-SEC("iter/task")
-int find_departed(struct bpf_iter__task *ctx)
+static __always_inline int write_departure(const struct clock_program *program,
+					   struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct departure departure = {};
@@ -203,7 +205,7 @@ int find_departed(struct bpf_iter__task *ctx)
 
 	if (!task || !now)
 		return 0;
-	thread = find_departed_thread(task);
+	thread = find_departed_thread(program, task);
 	if (!thread)
 		return 0;
 	BPF_CORE_READ_STR_INTO(&thread->comm, task, comm);

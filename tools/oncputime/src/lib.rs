@@ -31,6 +31,7 @@ impl StackTool for Arguments {
     }
 
     fn configure(&self, object: &mut OpenObject, _kernel: &Kernel) -> Result<()> {
+        object.set(bpf::constants::DUMPS_CAN_WAIT, true)?;
         object.set(bpf::constants::INCLUDE_IDLE, self.include_idle)
     }
 
