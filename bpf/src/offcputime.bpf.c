@@ -11,7 +11,7 @@
 
 /* What is kept of each thread. */
 struct waiting_thread {
-	struct thread thread;
+	struct stack_thread record;
 	struct short_time short_blocked;
 	struct short_time short_runnable;
 	/* Who ended its last wait, where that is wanted. */
@@ -73,20 +73,16 @@ static __always_inline void thread_woken(void *ctx, struct task_struct *task,
 	waiting_thread(thread)->waker = capture_waker(ctx, task, context);
 }
 
-static __always_inline void off_cpu_interval(struct task_struct *task,
-					     struct thread *thread, u64 blocked,
-					     u64 runnable)
+static __always_inline bool weigh(struct thread *thread, u64 blocked,
+				  u64 runnable, bool is_open,
+				  struct weighed *weighed)
 {
 	u64 length = blocked + runnable, period = 0, waker = WAKER_MISSED;
-	struct tally weight = {
-		.events = 1,
-		.longest = length,
-		.shortest = length,
-	};
 
 	if (!state_is_wanted(thread->off_state))
-		return;
-	if (sample_short && length < min_interval) {
+		return false;
+	/* None is sampled that did not end: it is as long as it was. */
+	if (sample_short && !is_open && length < min_interval) {
 		period = min_interval;
 		blocked =
 			pass_short_time(&waiting_thread(thread)->short_blocked,
@@ -95,16 +91,39 @@ static __always_inline void off_cpu_interval(struct task_struct *task,
 			pass_short_time(&waiting_thread(thread)->short_runnable,
 					runnable, period);
 		if (!blocked && !runnable)
-			return;
+			return false;
 	} else if (!length_is_wanted(length)) {
-		return;
+		return false;
 	} else if (want_wakers && blocked) {
 		waker = waiting_thread(thread)->waker;
 	}
-	weight.blocked = blocked;
-	weight.runnable = runnable;
-	weight.squares = period ? 0 : square_of(length);
-	count_interval(task, thread, waker, period, &weight);
+	*weighed = (struct weighed){
+		.waker = waker,
+		.period = period,
+		.weight = {
+			.events = 1,
+			.blocked = blocked,
+			.runnable = runnable,
+			.longest = length,
+			.shortest = length,
+			.squares = period ? 0 : square_of(length),
+		},
+	};
+	return true;
+}
+
+static __always_inline void off_cpu_interval(struct task_struct *task,
+					     struct thread *thread, u64 blocked,
+					     u64 runnable)
+{
+	struct weighed weighed;
+	struct tally weight;
+
+	if (!weigh(thread, blocked, runnable, false, &weighed))
+		return;
+	/* Of all that is weighed this alone is on the stack. */
+	weight = weighed.weight;
+	count_interval(task, thread, weighed.waker, weighed.period, &weight);
 }
 
 static const struct clock_program waits = {
@@ -166,7 +185,13 @@ int find_preexisting(struct bpf_iter__task *ctx)
 SEC("iter/task")
 int read_open_intervals(struct bpf_iter__task *ctx)
 {
-	return write_open_interval(&waits, ctx);
+	return read_open_interval(&waits, ctx);
+}
+
+SEC("raw_tp")
+int close_record_of(u64 *arguments)
+{
+	return close_thread(&waits, weigh, arguments);
 }
 
 SEC("?iter/task")
@@ -178,7 +203,7 @@ int find_unreturned(struct bpf_iter__task *ctx)
 SEC("iter/task")
 int find_departed(struct bpf_iter__task *ctx)
 {
-	return write_departure(&waits, ctx);
+	return write_departure(&waits, weigh, ctx);
 }
 
 SEC("tp_btf/sched_process_exec")

@@ -10,7 +10,7 @@
 
 /* What is kept of each thread. */
 struct sleeper {
-	struct thread thread;
+	struct stack_thread record;
 	struct wake wake;
 };
 
@@ -82,26 +82,47 @@ static __always_inline void thread_woken(void *ctx, struct task_struct *task,
 	wake_of(thread)->waker = waker;
 }
 
+static __always_inline bool weigh(struct thread *thread, u64 blocked,
+				  u64 runnable, bool is_open,
+				  struct weighed *weighed)
+{
+	u64 waker = wake_of(thread)->waker;
+
+	if (!blocked || !length_is_wanted(blocked) ||
+	    !state_is_wanted(thread->off_state))
+		return false;
+	if (is_open && !runnable && waker == WAKER_MISSED)
+		waker = WAKER_STILL_BLOCKED;
+	if (waker <= WAKER_UNWANTED && !any_waker_is_wanted())
+		return false;
+	*weighed = (struct weighed){
+		.waker = waker,
+		.weight = {
+			.events = 1,
+			.blocked = blocked,
+			.runnable = runnable,
+			.longest = blocked,
+			.shortest = blocked,
+			.squares = square_of(blocked),
+		},
+	};
+	return true;
+}
+
 static __always_inline void off_cpu_interval(struct task_struct *task,
 					     struct thread *thread, u64 blocked,
 					     u64 runnable)
 {
-	u64 waker = wake_of(thread)->waker;
-	struct tally weight = {
-		.events = 1,
-		.blocked = blocked,
-		.runnable = runnable,
-		.longest = blocked,
-		.shortest = blocked,
-		.squares = square_of(blocked),
-	};
+	struct weighed weighed;
+	struct tally weight;
 
-	if (!blocked || !length_is_wanted(blocked) ||
-	    !state_is_wanted(thread->off_state) || !is_chosen(task))
+	if (!weigh(thread, blocked, runnable, false, &weighed))
 		return;
-	if (waker <= WAKER_UNWANTED && !any_waker_is_wanted())
-		return;
-	count_interval(task, thread, waker, 0, &weight);
+	/* Of all that is weighed this alone is on the stack. */
+	weight = weighed.weight;
+	if (is_chosen(task))
+		count_interval(task, thread, weighed.waker, weighed.period,
+			       &weight);
 }
 
 static const struct clock_program sleeps = {
@@ -163,7 +184,13 @@ int find_preexisting(struct bpf_iter__task *ctx)
 SEC("iter/task")
 int read_open_intervals(struct bpf_iter__task *ctx)
 {
-	return write_open_interval(&sleeps, ctx);
+	return read_open_interval(&sleeps, ctx);
+}
+
+SEC("raw_tp")
+int close_record_of(u64 *arguments)
+{
+	return close_thread(&sleeps, weigh, arguments);
 }
 
 SEC("?iter/task")
@@ -175,7 +202,7 @@ int find_unreturned(struct bpf_iter__task *ctx)
 SEC("iter/task")
 int find_departed(struct bpf_iter__task *ctx)
 {
-	return write_departure(&sleeps, ctx);
+	return write_departure(&sleeps, weigh, ctx);
 }
 
 SEC("tp_btf/sched_process_exec")

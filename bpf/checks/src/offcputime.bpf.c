@@ -10,7 +10,7 @@ u64 wait_runnable;
 SEC("raw_tp")
 int end_wait(void *ctx)
 {
-	off_cpu_interval(bpf_get_current_task_btf(), &clock.thread,
+	off_cpu_interval(bpf_get_current_task_btf(), &clock.record.thread,
 			 wait_blocked, wait_runnable);
 	return 0;
 }

@@ -38,6 +38,24 @@ static __always_inline u64 close_interval(struct thread *thread,
 	return now;
 }
 
+/*
+ * The same in the state that the thread is in. @was_woken: if it is blocked by its record, it
+ * was woken between its decision to sleep and the switch. The waker's event came first, and all
+ * of the time was a wait for a CPU.
+ */
+static __always_inline u64 close_any_interval(struct thread *thread,
+					      bool was_woken, u64 now)
+{
+	enum thread_state state = clock_state(thread->clock);
+
+	if (state == THREAD_BLOCKED && was_woken)
+		state = THREAD_RUNNABLE;
+	now = close_interval(thread, state, now);
+	if (state == THREAD_BLOCKED)
+		thread->off_blocked = now - thread->off_since;
+	return now;
+}
+
 /* The thread got a CPU: ends its off-CPU interval. */
 static __always_inline void arrive(const struct clock_program *program,
 				   struct task_struct *task,
@@ -46,16 +64,7 @@ static __always_inline void arrive(const struct clock_program *program,
 	enum thread_state state = clock_state(thread->clock);
 	u64 off;
 
-	/*
-	 * Woken between its decision to sleep and the switch: the waker's
-	 * event came first, and all of the time was a wait for a CPU.
-	 */
-	if (state == THREAD_BLOCKED && thread->woken_early)
-		state = THREAD_RUNNABLE;
-	now = close_interval(thread, state, now);
-	if (state == THREAD_BLOCKED)
-		thread->off_blocked = now - thread->off_since;
-
+	now = close_any_interval(thread, thread->woken_early, now);
 	off = now - thread->off_since;
 	if (state != THREAD_RUNNING && off)
 		program->off_cpu(task, thread, thread->off_blocked,

@@ -41,6 +41,12 @@ enum wait_end {
 
 USER_SPACE_KNOWS(enum, wait_end);
 
+/* Whether a wait ended so that was for a limit on what the thread may run. */
+static __always_inline bool is_limit(u32 end)
+{
+	return end >= WAIT_END_QUOTA && end <= WAIT_END_REAL_TIME;
+}
+
 #define MOST_CLIENTS 8
 
 /* For whom a thread works. */

@@ -16,7 +16,7 @@ use profile::spans::{Apart, Bucket, Distribution, Histogram, Kind, Owner, Row, S
 
 use crate::counts::DoubleBuffer;
 use crate::session::moves::Moves;
-use crate::session::window_variables::WindowVariables;
+use crate::window_variables::WindowVariables;
 
 /// An end that never comes, in a word that has one bit for something else.
 pub const NEVER: u64 = u64::MAX >> 1;

@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use bpf::types::{StackKey, Tally, Thread};
+use bpf::types::{StackKey, Tally};
 use bpf::{MapName, VariableName};
 use collect::{
     CallGraph, ClockSession, Collected, Collector, Detail, Languages, Session, Sources,
@@ -172,10 +172,9 @@ fn session<'a>(
     object: &'a LoadedObject,
     targets: &Targets,
     stacks: StackChoice,
-) -> ClockSession<'a, Thread> {
+) -> ClockSession<'a> {
     let kernel = Kernel::probe().unwrap();
-    let charge = Box::new(|_: &Thread, tally, _: Option<&_>| Some((tally, 0)));
-    ClockSession::attach(object, &kernel, targets, stacks, charge).unwrap()
+    ClockSession::attach(object, &kernel, targets, stacks).unwrap()
 }
 
 #[test]

@@ -26,6 +26,11 @@ pub fn run<T: Plain + Copy + Default>(program: &ProgramMut<'_>) -> Result<Vec<T>
         .collect())
 }
 
+/// Runs `program` over every thread, of which it writes nothing.
+pub fn visit(program: &ProgramMut<'_>) -> Result<()> {
+    run::<u8>(program).map(drop)
+}
+
 /// A value of which only the start may be there; the rest is as in its default.
 pub fn copy_start<T: Plain + Copy + Default>(bytes: &[u8]) -> T {
     let mut value = T::default();

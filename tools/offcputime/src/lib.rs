@@ -2,7 +2,7 @@
 
 mod arguments;
 
-use bpf::types::{OpenInterval, Tally, Thread, WAKER_MISSED};
+use bpf::types::Tally;
 use cli::{CommonFlags, Planned, StackTool};
 use collect::{ClockSession, StackChoice, WakersShown};
 use export::clocks::Clocks;
@@ -15,7 +15,7 @@ impl StackTool for Arguments {
     const NAME: &'static str = "offcputime";
     const OBJECT: bpf::Object = bpf::offcputime::OBJECT;
     const UNIT: Unit = Unit::Nanoseconds;
-    type Session<'a> = ClockSession<'a, Thread>;
+    type Session<'a> = ClockSession<'a>;
 
     fn common(&self) -> CommonFlags<'_> {
         CommonFlags {
@@ -65,12 +65,7 @@ impl StackTool for Arguments {
         kernel: &Kernel,
         targets: &'a Targets,
     ) -> Result<Self::Session<'a>> {
-        let filter = self.intervals.filter();
-        let charge = move |thread: &Thread, tally: Tally, _: Option<&OpenInterval>| {
-            let counts = filter.admits(tally.longest, thread.off_state);
-            counts.then_some((tally, WAKER_MISSED))
-        };
-        ClockSession::attach(object, kernel, targets, self.stacks(), Box::new(charge))
+        ClockSession::attach(object, kernel, targets, self.stacks())
     }
 
     fn header(&self, _session: &Self::Session<'_>) -> String {
