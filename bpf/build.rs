@@ -1,7 +1,9 @@
-//! Compiles the BPF programs and generates a skeleton for each.
+//! Compiles the BPF programs and generates a skeleton for each, and the names of what
+//! they have.
 
 mod compile;
 mod constants;
+mod handles;
 
 use std::process::ExitCode;
 
@@ -11,5 +13,12 @@ fn main() -> ExitCode {
         eprintln!("cannot share constants: {error}");
         return ExitCode::FAILURE;
     }
-    compile::compile(".")
+    let compiled = compile::compile(".");
+    if compiled == ExitCode::SUCCESS
+        && let Err(error) = handles::generate()
+    {
+        eprintln!("cannot name what the programs have: {error}");
+        return ExitCode::FAILURE;
+    }
+    compiled
 }

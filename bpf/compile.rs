@@ -106,7 +106,7 @@ fn assert_layout(out: &Path, program: &str) -> Result<(), Box<dyn Error>> {
 }
 
 /// The names in `src/NAME.bpf.c`, in their order.
-fn programs() -> io::Result<Vec<String>> {
+pub(crate) fn programs() -> io::Result<Vec<String>> {
     let mut programs = Vec::new();
     for entry in fs::read_dir("src")? {
         let name = entry?.file_name().to_string_lossy().into_owned();

@@ -211,9 +211,8 @@ static __always_inline void count(struct stack_key *key,
 	*here -= 1;
 }
 
-/* Run on each CPU by user space. Returns whether somebody counts there. */
-SEC("raw_tp")
-int visit_cpu(void *ctx)
+/* Whether somebody counts on this CPU, where user space runs a program that asks. */
+static __always_inline int is_counting_here(void)
 {
 	u32 zero = 0;
 	u32 *here = bpf_map_lookup_elem(&counting, &zero);

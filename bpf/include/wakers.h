@@ -28,8 +28,6 @@ struct wake {
 	u32 unused;
 };
 
-#define THREAD_MEMBERS struct wake wake;
-
 /* How many hops to follow, 1 to MOST_HOPS. */
 const volatile u32 chain_length = 1;
 

@@ -4,7 +4,10 @@
 //! `src/*.bpf.c` holds one program per tool, `include/` what they share. The
 //! build compiles them and generates a module for each.
 
+mod handles;
 pub mod types;
+
+pub use handles::{ConstantName, ConstantValue, MapName, ProgramName, VariableName};
 
 /// What a file of `src/` was compiled to.
 #[derive(Clone, Copy, Debug)]
@@ -18,3 +21,4 @@ pub struct Object {
 }
 
 include!(concat!(env!("OUT_DIR"), "/programs.rs"));
+include!(concat!(env!("OUT_DIR"), "/handles.rs"));

@@ -1,17 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Time off CPU by stack: each interval counted when the thread is back. */
-#include "clock/short_intervals.h"
-
-/* And who ended its last wait, where that is wanted. */
-#define THREAD_MEMBERS SHORT_TIMES u64 waker;
-
 #include "targets/children.h"
 #include "clock/clock_events.h"
 #include "clock/intervals.h"
+#include "clock/short_intervals.h"
 #include "stacks/stack_edges.h"
 #include "targets/newcomers.h"
 #include "waits/limits.h"
 #include "waker_hops.h"
+
+/* What is kept of each thread. */
+struct waiting_thread {
+	struct stack_thread record;
+	struct short_time short_blocked;
+	struct short_time short_runnable;
+	/* Who ended its last wait, where that is wanted. */
+	u64 waker;
+};
+
+/* A struct clock_program says what these are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 32768);
+	__type(key, u64);
+	__type(value, struct waiting_thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, DRAFT_KINDS);
+	__type(key, u32);
+	__type(value, struct waiting_thread);
+} thread_drafts SEC(".maps");
+
+static __always_inline struct waiting_thread *
+waiting_thread(struct thread *thread)
+{
+	return (struct waiting_thread *)thread;
+}
 
 /* Whether it is noted who ended waits for futexes that are kept, and where. */
 const volatile bool want_wakers = false;
@@ -20,7 +46,7 @@ static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 					    struct thread *thread)
 {
 	if (want_wakers)
-		thread->waker = WAKER_MISSED;
+		waiting_thread(thread)->waker = WAKER_MISSED;
 	if (!state_is_wanted(thread->off_state))
 		return;
 	thread->user = user_stack_left(ctx, task, thread);
@@ -44,39 +70,203 @@ static __always_inline void thread_woken(void *ctx, struct task_struct *task,
 	    thread->instance != process_instance(current_task()) ||
 	    !waits_for_futex(task))
 		return;
-	thread->waker = capture_waker(ctx, task, context);
+	waiting_thread(thread)->waker = capture_waker(ctx, task, context);
+}
+
+static __always_inline bool weigh(struct thread *thread, u64 blocked,
+				  u64 runnable, bool is_open,
+				  struct weighed *weighed)
+{
+	u64 length = blocked + runnable, period = 0, waker = WAKER_MISSED;
+
+	if (!state_is_wanted(thread->off_state))
+		return false;
+	/* None is sampled that did not end: it is as long as it was. */
+	if (sample_short && !is_open && length < min_interval) {
+		period = min_interval;
+		blocked =
+			pass_short_time(&waiting_thread(thread)->short_blocked,
+					blocked, period);
+		runnable =
+			pass_short_time(&waiting_thread(thread)->short_runnable,
+					runnable, period);
+		if (!blocked && !runnable)
+			return false;
+	} else if (!length_is_wanted(length)) {
+		return false;
+	} else if (want_wakers && blocked) {
+		waker = waiting_thread(thread)->waker;
+	}
+	*weighed = (struct weighed){
+		.waker = waker,
+		.period = period,
+		.weight = {
+			.events = 1,
+			.blocked = blocked,
+			.runnable = runnable,
+			.longest = length,
+			.shortest = length,
+			.squares = period ? 0 : square_of(length),
+		},
+	};
+	return true;
 }
 
 static __always_inline void off_cpu_interval(struct task_struct *task,
 					     struct thread *thread, u64 blocked,
 					     u64 runnable)
 {
-	u64 length = blocked + runnable, period = 0, waker = WAKER_MISSED;
-	struct tally weight = {
-		.events = 1,
-		.longest = length,
-		.shortest = length,
-	};
+	struct weighed weighed;
+	struct tally weight;
 
-	if (!state_is_wanted(thread->off_state))
+	if (!weigh(thread, blocked, runnable, false, &weighed))
 		return;
-	if (sample_short && length < min_interval) {
-		period = min_interval;
-		blocked = pass_short_time(&thread->short_blocked, blocked,
-					  period);
-		runnable = pass_short_time(&thread->short_runnable, runnable,
-					   period);
-		if (!blocked && !runnable)
-			return;
-	} else if (!length_is_wanted(length)) {
-		return;
-	} else if (want_wakers && blocked) {
-		waker = thread->waker;
-	}
-	weight.blocked = blocked;
-	weight.runnable = runnable;
-	weight.squares = period ? 0 : square_of(length);
-	count_interval(task, thread, waker, period, &weight);
+	/* Of all that is weighed this alone is on the stack. */
+	weight = weighed.weight;
+	count_interval(task, thread, weighed.waker, weighed.period, &weight);
+}
+
+static const struct clock_program waits = {
+	.threads = &threads,
+	.drafts = &thread_drafts,
+	.record_size = sizeof(struct waiting_thread),
+	.left_cpu = thread_left_cpu,
+	.woken = thread_woken,
+	.off_cpu = off_cpu_interval,
+};
+
+/* The thread clock. */
+
+SEC("tp_btf/sched_switch")
+int sched_switch(u64 *ctx)
+{
+	return follow_switch(&waits, ctx);
+}
+
+SEC("tp_btf/sched_waking")
+int sched_waking(u64 *ctx)
+{
+	return follow_waking(&waits, ctx);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int sched_wakeup_new(u64 *ctx)
+{
+	return follow_birth(&waits, ctx);
+}
+
+SEC("tp_btf/sched_process_exec")
+int sched_process_exec(u64 *ctx)
+{
+	return follow_exec(&waits, ctx);
+}
+
+SEC("tp_btf/cgroup_attach_task")
+int note_move(u64 *ctx)
+{
+	return follow_move(&waits, ctx);
+}
+
+/* Loaded where it is asked for: kernels before 6.15 have no such event. */
+SEC("?tp_btf/sched_exit_tp")
+int thread_is_back(u64 *ctx)
+{
+	return count_who_is_back(ctx, current_task());
+}
+
+/* The window's edges. */
+
+SEC("iter/task")
+int find_preexisting(struct bpf_iter__task *ctx)
+{
+	return write_preexisting(&waits, ctx);
+}
+
+SEC("iter/task")
+int read_open_intervals(struct bpf_iter__task *ctx)
+{
+	return read_open_interval(&waits, ctx);
+}
+
+SEC("raw_tp")
+int close_record_of(u64 *arguments)
+{
+	return close_thread(&waits, weigh, arguments);
+}
+
+SEC("?iter/task")
+int find_unreturned(struct bpf_iter__task *ctx)
+{
+	return write_unreturned(&waits, ctx);
+}
+
+SEC("iter/task")
+int find_departed(struct bpf_iter__task *ctx)
+{
+	return write_departure(&waits, weigh, ctx);
+}
+
+SEC("tp_btf/sched_process_exec")
+int see_exec(u64 *ctx)
+{
+	return report_newcomer(ctx);
+}
+
+/* Run on each CPU by user space. Returns whether somebody counts there. */
+SEC("raw_tp")
+int visit_cpu(void *ctx)
+{
+	return is_counting_here();
+}
+
+/* Who is measured. */
+
+SEC("tp_btf/cgroup_mkdir")
+int await_cgroup(u64 *ctx)
+{
+	return add_awaited_cgroup(ctx);
+}
+
+SEC("tp_btf/cgroup_attach_task")
+int await_member(u64 *ctx)
+{
+	return note_first((void *)ctx[2]);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int await_birth(u64 *ctx)
+{
+	return note_first((void *)ctx[0]);
+}
+
+SEC("tp_btf/sched_process_exec")
+int await_program(u64 *ctx)
+{
+	return add_awaited_program(ctx);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int follow_fork(u64 *ctx)
+{
+	return add_fork(ctx);
+}
+
+SEC("tp_btf/sched_process_exec")
+int describe_program(u64 *ctx)
+{
+	return send_program(ctx);
+}
+
+SEC("tp_btf/sched_process_free")
+int forget_process(u64 *ctx)
+{
+	return remove_process(ctx);
+}
+
+SEC("iter/task")
+int list_threads(struct bpf_iter__task *ctx)
+{
+	return write_thread_ids(ctx);
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

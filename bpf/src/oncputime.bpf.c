@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Samples of what runs, counted by stack. */
 
-/* A sample is to wake nobody: see can_wait(). */
-#define DUMPS_CAN_WAIT true
-
 #include "targets/children.h"
 #include "counts.h"
 #include "targets/filter.h"
@@ -46,6 +43,69 @@ int sample(struct bpf_perf_event_data *ctx)
 		key.kernel = capture_kernel_stack(ctx, pid, true);
 	count(&key, &one_sample);
 	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int see_exec(u64 *ctx)
+{
+	return report_newcomer(ctx);
+}
+
+/* Run on each CPU by user space. Returns whether somebody counts there. */
+SEC("raw_tp")
+int visit_cpu(void *ctx)
+{
+	return is_counting_here();
+}
+
+/* Who is measured. */
+
+SEC("tp_btf/cgroup_mkdir")
+int await_cgroup(u64 *ctx)
+{
+	return add_awaited_cgroup(ctx);
+}
+
+SEC("tp_btf/cgroup_attach_task")
+int await_member(u64 *ctx)
+{
+	return note_first((void *)ctx[2]);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int await_birth(u64 *ctx)
+{
+	return note_first((void *)ctx[0]);
+}
+
+SEC("tp_btf/sched_process_exec")
+int await_program(u64 *ctx)
+{
+	return add_awaited_program(ctx);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int follow_fork(u64 *ctx)
+{
+	return add_fork(ctx);
+}
+
+SEC("tp_btf/sched_process_exec")
+int describe_program(u64 *ctx)
+{
+	return send_program(ctx);
+}
+
+SEC("tp_btf/sched_process_free")
+int forget_process(u64 *ctx)
+{
+	return remove_process(ctx);
+}
+
+SEC("iter/task")
+int list_threads(struct bpf_iter__task *ctx)
+{
+	return write_thread_ids(ctx);
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

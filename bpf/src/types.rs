@@ -11,28 +11,26 @@ pub use crate::cpudist::types::{
     recent_sum as RecentSum, span_counts as SpanCounts, span_key as SpanKey, span_kind as SpanKind,
     span_limits as SpanLimits, span_owner as SpanOwner, span_sum as SpanSum, waiting as Waiting,
 };
-/// A thread's clock, and the account of one that ended: other objects have more at the end.
+/// A thread's clock, and the account of one that ended.
 pub use crate::cpudist::types::{thread as Thread, thread_end as ThreadEnd};
-/// A thread's clock with its wakers.
-pub use crate::offwaketime::types::thread as SleepingThread;
 pub use crate::offwaketime::types::{
     awaited_level as AwaitedLevel, awaited_name as AwaitedName, call_graph as CallGraph,
-    cgroup_place as CgroupPlace, code_changed as CodeChanged, context as Context,
-    departure as Departure, dump_budget as DumpBudget, dump_limits as DumpLimits,
-    event_kind as EventKind, losses as Losses, mixed_stack as MixedStack, no_stack as NoStack,
-    no_waker as NoWaker, object_event as ObjectEvent, object_kind as ObjectKind,
-    open_interval as OpenInterval, preexisting_thread as PreexistingThread,
-    process_event as ProcessEvent, program_name as ProgramName,
-    python_anchoring as PythonAnchoring, python_end as PythonEnd,
-    python_function as PythonFunction, python_layout as PythonLayout, python_link as PythonLink,
-    python_piece as PythonPiece, replaced_return as ReplacedReturn, returning as Returning,
-    socket_side as SocketSide, stack_dump as StackDump, stack_event as StackEvent,
-    stack_key as StackKey, stack_limits as StackLimits, stack_owner as StackOwner,
-    state_filter as StateFilter, switch_arguments as SwitchArguments, tally as Tally,
-    thread_ids as ThreadIds, thread_kind as ThreadKind, unwind_mapping as UnwindMapping,
-    unwind_page as UnwindPage, unwind_process as UnwindProcess, unwind_rows as UnwindRows,
-    user_registers as UserRegisters, wait_end as WaitEnd, waker_chain_event as WakerChainEvent,
-    waker_event as WakerEvent, walk_end as WalkEnd,
+    cgroup_place as CgroupPlace, closed_interval as ClosedInterval, code_changed as CodeChanged,
+    context as Context, departure as Departure, dump_budget as DumpBudget,
+    dump_limits as DumpLimits, event_kind as EventKind, losses as Losses,
+    mixed_stack as MixedStack, no_stack as NoStack, no_waker as NoWaker,
+    object_event as ObjectEvent, object_kind as ObjectKind,
+    preexisting_thread as PreexistingThread, process_event as ProcessEvent,
+    program_name as AwaitedProgramName, python_anchoring as PythonAnchoring,
+    python_end as PythonEnd, python_function as PythonFunction, python_layout as PythonLayout,
+    python_link as PythonLink, python_piece as PythonPiece, replaced_return as ReplacedReturn,
+    returning as Returning, socket_side as SocketSide, stack_dump as StackDump,
+    stack_event as StackEvent, stack_key as StackKey, stack_limits as StackLimits,
+    stack_owner as StackOwner, state_filter as StateFilter, switch_arguments as SwitchArguments,
+    tally as Tally, thread_ids as ThreadIds, thread_kind as ThreadKind,
+    unwind_mapping as UnwindMapping, unwind_page as UnwindPage, unwind_process as UnwindProcess,
+    unwind_rows as UnwindRows, user_registers as UserRegisters, wait_end as WaitEnd,
+    waker_chain_event as WakerChainEvent, waker_event as WakerEvent, walk_end as WalkEnd,
 };
 
 /// How many elements an array in a struct has.
@@ -77,21 +75,6 @@ pub const WAKER_MISSED: u64 = NoWaker::WAKER_MISSED.0 as u64;
 pub const WAKER_STILL_BLOCKED: u64 = NoWaker::WAKER_STILL_BLOCKED.0 as u64;
 /// Waker ID: one that was not asked for.
 pub const WAKER_UNWANTED: u64 = NoWaker::WAKER_UNWANTED.0 as u64;
-
-/// The square of a length in nanoseconds, as `square_of()` of `include/counts.h` has it: in
-/// units of 2^20 ns², and no more than that of two minutes.
-pub fn square_of(length: u64) -> u64 {
-    (length >> shared::SQUARE_SHIFT)
-        .min(shared::LONGEST_SQUARED)
-        .pow(2)
-}
-
-/// `__TASK_STOPPED` of the kernel's include/linux/sched.h: by a signal.
-pub const TASK_STOPPED: u32 = shared::TASK_STOPPED as u32;
-/// `TASK_FROZEN` of the kernel's include/linux/sched.h, since 6.1.
-pub const TASK_FROZEN: u32 = shared::TASK_FROZEN as u32;
-/// `TASK_WAKING` of the kernel's include/linux/sched.h: no longer asleep.
-pub const TASK_WAKING: u32 = shared::TASK_WAKING as u32;
 
 /// The most levels of cgroups between a thread's cgroup and one that is a target.
 pub const MOST_CGROUP_LEVELS: usize = (shared::CGROUP_LEVELS * shared::CGROUP_CLIMBS) as usize;
@@ -148,29 +131,6 @@ impl Hash for SocketSide {
     }
 }
 
-/// A thread's clock with what a program keeps beside it.
-pub trait ClockRecord: Plain + Copy + Default {
-    /// The clock.
-    fn thread(&self) -> Thread;
-}
-
-impl ClockRecord for Thread {
-    fn thread(&self) -> Thread {
-        *self
-    }
-}
-
-impl ClockRecord for SleepingThread {
-    fn thread(&self) -> Thread {
-        let mut thread = Thread::default();
-        // SAFETY: integers only, without padding.
-        let bytes = unsafe { plain::as_bytes(self) };
-        // It begins with the members of the other.
-        let _ = plain::copy_from_bytes(&mut thread, bytes);
-        thread
-    }
-}
-
 impl UnwindProcess {
     /// `count` mappings from index `first` on.
     pub fn new(instance: u64, first: u32, count: u32, generation: u64) -> UnwindProcess {
@@ -212,22 +172,21 @@ macro_rules! integers {
 
 integers!(
     CgroupPlace,
+    ClosedInterval,
     CodeChanged,
     Departure,
     DumpBudget,
     Losses,
     MixedStack,
     ObjectEvent,
-    OpenInterval,
     RecentSum,
     PreexistingThread,
     ProcessEvent,
-    ProgramName,
+    AwaitedProgramName,
     PythonFunction,
     PythonLayout,
     PythonLink,
     Returning,
-    SleepingThread,
     SpanCounts,
     SpanKey,
     SpanSum,
@@ -248,9 +207,10 @@ integers!(
 );
 
 const _: () = {
-    assert!(std::mem::offset_of!(SleepingThread, wake) == size_of::<Thread>());
-    const SAMPLED: usize = std::mem::offset_of!(crate::offcputime::types::thread, short_blocked);
-    assert!(SAMPLED == size_of::<Thread>());
+    // User space reads records of all programs as a thread's clock.
+    assert!(std::mem::offset_of!(crate::offwaketime::types::stack_thread, thread) == 0);
+    assert!(std::mem::offset_of!(crate::offwaketime::types::sleeper, record) == 0);
+    assert!(std::mem::offset_of!(crate::offcputime::types::waiting_thread, record) == 0);
     assert!(crate::offwaketime::types::thread_state::THREAD_RUNNING.0 == 0);
     assert!(crate::offwaketime::types::thread_state::THREAD_RUNNABLE.0 == 1);
     assert!(crate::offwaketime::types::thread_state::THREAD_BLOCKED.0 == 2);

@@ -2,7 +2,18 @@
 /* Parts of cpudist, to be run one by one on what a test makes up. */
 #include "../../src/cpudist.bpf.c"
 
-#include "end_wait.h"
+/* The record of the thread that runs this. */
+struct thread clock;
+u64 wait_blocked;
+u64 wait_runnable;
+
+SEC("raw_tp")
+int end_wait(void *ctx)
+{
+	off_cpu_interval(bpf_get_current_task_btf(), &clock, wait_blocked,
+			 wait_runnable);
+	return 0;
+}
 
 u32 span_slot;
 u32 span_belongs_to;

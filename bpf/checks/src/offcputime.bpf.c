@@ -2,7 +2,18 @@
 /* Parts of offcputime, to be run one by one on what a test makes up. */
 #include "../../src/offcputime.bpf.c"
 
-#include "end_wait.h"
+/* The record of the thread that runs this. */
+struct waiting_thread clock;
+u64 wait_blocked;
+u64 wait_runnable;
+
+SEC("raw_tp")
+int end_wait(void *ctx)
+{
+	off_cpu_interval(bpf_get_current_task_btf(), &clock.record.thread,
+			 wait_blocked, wait_runnable);
+	return 0;
+}
 
 /* How often the current thread left its CPU since its interval was counted. */
 u64 left_since;

@@ -6,7 +6,18 @@
  */
 #include "../../src/offwaketime.bpf.c"
 
-#include "end_wait.h"
+/* The record of the thread that runs this. */
+struct sleeper clock;
+u64 wait_blocked;
+u64 wait_runnable;
+
+SEC("raw_tp")
+int end_wait(void *ctx)
+{
+	off_cpu_interval(bpf_get_current_task_btf(), &clock.record.thread,
+			 wait_blocked, wait_runnable);
+	return 0;
+}
 
 /* As many words as the kernel's struct pt_regs has, in its order. */
 #define REGISTERS 21
@@ -119,7 +130,20 @@ int first_seen(void *ctx)
 SEC("raw_tp")
 int close_running(void *ctx)
 {
-	clock_now = close_interval(&clock, THREAD_RUNNING, clock_now);
+	clock_now =
+		close_interval(&clock.record.thread, THREAD_RUNNING, clock_now);
+	return 0;
+}
+
+/* Whether an interval counts that is open when the record is closed, and for what. */
+bool open_counts;
+struct closed_interval closed_open;
+
+SEC("raw_tp")
+int close_open(void *ctx)
+{
+	open_counts = close_record(&clock.record.thread, &clock.record.open,
+				   clock_now, weigh, &closed_open);
 	return 0;
 }
 
@@ -127,13 +151,14 @@ int close_running(void *ctx)
 SEC("raw_tp")
 int note_time_run(void *ctx)
 {
-	clock.ran_before = time_run(bpf_get_current_task_btf());
+	clock.record.thread.ran_before = time_run(bpf_get_current_task_btf());
 	return 0;
 }
 
 SEC("raw_tp")
 int arrive_unseen(void *ctx)
 {
-	arrive_belatedly(bpf_get_current_task_btf(), &clock, clock_now);
+	arrive_belatedly(&sleeps, bpf_get_current_task_btf(),
+			 &clock.record.thread, clock_now);
 	return 0;
 }

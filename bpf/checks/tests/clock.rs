@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::thread::sleep;
 use std::time::Duration;
 
-use bpf::types::{STACK_MISSED, StackKey, Tally, ThreadState};
+use bpf::types::{STACK_MISSED, StackKey, Tally, ThreadState, WAKER_STILL_BLOCKED};
 use checks::offwaketime::{OffwaketimeSkel, OffwaketimeSkelBuilder};
 use checks::{go_first, load, run, time_run};
 use cli::monotonic_ns;
@@ -14,9 +14,9 @@ use libbpf_rs::{MapCore, MapFlags};
 
 fn set_clock(parts: &mut OffwaketimeSkel<'_>, state: ThreadState, since: u64, now: u64) {
     let shared = parts.maps.bss_data.as_deref_mut().unwrap();
-    shared.clock.clock = since << 2 | state as u64;
-    shared.clock.off_since = since;
-    shared.clock.running = 0;
+    shared.clock.record.thread.clock = since << 2 | state as u64;
+    shared.clock.record.thread.off_since = since;
+    shared.clock.record.thread.running = 0;
     shared.clock_now = now;
 }
 
@@ -58,7 +58,10 @@ fn an_event_never_ends_an_interval_before_it_began() {
         set_clock(&mut parts, ThreadState::Running, 1000, now);
         run(&parts.progs.close_running);
         let shared = parts.maps.bss_data.as_deref().unwrap();
-        assert_eq!((shared.clock_now, shared.clock.running), (ended, running));
+        assert_eq!(
+            (shared.clock_now, shared.clock.record.thread.running),
+            (ended, running)
+        );
     }
 }
 
@@ -82,8 +85,11 @@ fn a_hidden_arrival_was_when_the_thread_got_its_cpu() {
         run(&parts.progs.arrive_unseen);
         let ran_at_most = time_run() - before;
         let shared = parts.maps.bss_data.as_deref().unwrap();
-        let since = shared.clock.clock >> 2;
-        assert_eq!(shared.clock.clock & 3, ThreadState::Running as u64);
+        let since = shared.clock.record.thread.clock >> 2;
+        assert_eq!(
+            shared.clock.record.thread.clock & 3,
+            ThreadState::Running as u64
+        );
         assert_eq!(shared.lost.switches, turn as u64 + 1);
         let earliest = asleep.max(now - ran_at_most);
         let latest = asleep.max(now - ran_at_least);
@@ -141,4 +147,84 @@ fn chains_that_differ_in_any_hop_are_two() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), chains.len());
+}
+
+/// What is open when the records are closed counts as what has ended, up to then.
+#[test]
+fn what_is_open_at_the_end_counts_up_to_then() {
+    const BLOCKED: u64 = 2;
+    const AWAKE: u32 = 0;
+    const ASLEEP: u32 = 1;
+    let mut object = MaybeUninit::uninit();
+    let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
+    // The state and when it began, whether a waker came early, what the kernel says of it, and
+    // the blocked and runnable time until 200.
+    for (since, woken_early, task_state, expected) in [
+        (100, 0, Some(ASLEEP), (100, 0)),
+        (100, 0, None, (100, 0)),
+        // Nobody saw the wake-up.
+        (100, 0, Some(AWAKE), (0, 100)),
+        (100, 1, None, (0, 100)),
+        // It is of a sleep that never was.
+        (100, 1, Some(ASLEEP), (100, 0)),
+        // It began after the end.
+        (2000, 0, Some(ASLEEP), (0, 0)),
+    ] {
+        let shared = parts.maps.bss_data.as_deref_mut().unwrap();
+        shared.clock = Default::default();
+        let record = &mut shared.clock.record;
+        record.thread.clock = since << 2 | BLOCKED;
+        record.thread.off_since = since;
+        record.thread.woken_early = woken_early;
+        if let Some(task_state) = task_state {
+            record.open.off_since = since;
+            record.open.task_state = task_state;
+            record.open.is_chosen = 1;
+            record.open.kernel = 7;
+        }
+        shared.clock_now = 200;
+        run(&parts.progs.close_open);
+        let shared = parts.maps.bss_data.as_deref().unwrap();
+        let thread = &shared.clock.record.thread;
+        assert_eq!((thread.blocked, thread.runnable), expected);
+        let closed = &shared.closed_open;
+        assert_eq!(shared.open_counts, expected.0 > 0);
+        if shared.open_counts {
+            assert_eq!(closed.weight.blocked, expected.0);
+            assert_eq!(closed.key.waker, WAKER_STILL_BLOCKED);
+            let kernel = task_state.map_or(STACK_MISSED, |_| 7);
+            assert_eq!(closed.key.kernel, kernel);
+        }
+    }
+}
+
+/// As bcc's filter has it: both bounds are inclusive, and of a state any bit is enough.
+#[test]
+fn both_bounds_and_any_bit_of_the_state_count() {
+    const FREEZABLE: u32 = 0x2001;
+    const IN_MASK: u32 = 2;
+    let mut object = MaybeUninit::uninit();
+    let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |open| {
+        let constants = open.maps.rodata_data.as_deref_mut().unwrap();
+        constants.min_interval = 10;
+        constants.max_interval = 20;
+        constants.state_filter.0 = IN_MASK;
+        constants.state_mask = 1;
+    });
+    for (blocked, off_state, counts) in [
+        (10, FREEZABLE, true),
+        (20, 1, true),
+        (9, 1, false),
+        (21, 1, false),
+        (10, 2, false),
+        (10, 0, false),
+    ] {
+        let before: u64 = counted(&parts).iter().map(|(_, tally)| tally.events).sum();
+        let shared = parts.maps.bss_data.as_deref_mut().unwrap();
+        shared.clock.record.thread.off_state = off_state;
+        shared.wait_blocked = blocked;
+        run(&parts.progs.end_wait);
+        let after: u64 = counted(&parts).iter().map(|(_, tally)| tally.events).sum();
+        assert_eq!(after - before, u64::from(counts), "{blocked} {off_state}");
+    }
 }

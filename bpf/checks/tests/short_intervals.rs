@@ -26,7 +26,7 @@ fn sampling(object: &mut MaybeUninit<OpenObject>) -> OffcputimeSkel<'_> {
 fn end_waits(parts: &mut OffcputimeSkel<'_>, waits: &[(u64, u64, u64)]) {
     for &(user, blocked, runnable) in waits {
         let shared = parts.maps.bss_data.as_deref_mut().unwrap();
-        shared.clock.user = user;
+        shared.clock.record.thread.user = user;
         shared.wait_blocked = blocked;
         shared.wait_runnable = runnable;
         run(&parts.progs.end_wait);
@@ -155,7 +155,7 @@ fn what_is_not_asked_for_is_not_sampled() {
     });
     for off_state in [2, 1].repeat(WAITS as usize / 2) {
         let shared = parts.maps.bss_data.as_deref_mut().unwrap();
-        shared.clock.off_state = off_state;
+        shared.clock.record.thread.off_state = off_state;
         end_waits(&mut parts, &[(off_state.into(), 100, 0)]);
     }
     let kept = counted(&parts);

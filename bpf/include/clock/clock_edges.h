@@ -6,8 +6,9 @@
 #include "clock/thread_clock.h"
 
 /* Gives @task, which had no event yet, a clock. NULL if it cannot have one. */
-static __always_inline struct thread *start_clock(struct task_struct *task,
-						  u64 now)
+static __always_inline struct thread *
+start_clock(const struct clock_program *program, struct task_struct *task,
+	    u64 now)
 {
 	enum thread_state state = THREAD_RUNNING;
 	struct thread *thread;
@@ -17,11 +18,11 @@ static __always_inline struct thread *start_clock(struct task_struct *task,
 	if (!task->on_cpu)
 		state = task_state(task) & ~TASK_WAKING ? THREAD_BLOCKED :
 							  THREAD_RUNNABLE;
-	thread = new_thread(task, unseen_since(task, now), state,
+	thread = new_thread(program, task, unseen_since(task, now), state,
 			    DRAFT_IN_ITERATOR);
 	/* It may have died before its record was there to be deleted. */
 	if (thread && (task_state(task) & TASK_DEAD)) {
-		bpf_map_delete_elem(&threads, &key);
+		bpf_map_delete_elem(program->threads, &key);
 		return NULL;
 	}
 	return thread;

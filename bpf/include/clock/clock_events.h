@@ -21,8 +21,9 @@ enum switch_arguments {
 /* Which of them the running kernel has, read from its BTF by user space. */
 const volatile enum switch_arguments switch_arguments = SWITCH_STATE_LAST;
 
-SEC("tp_btf/sched_switch")
-int sched_switch(u64 *ctx)
+/* At sched_switch. */
+static __always_inline int follow_switch(const struct clock_program *program,
+					 u64 *ctx)
 {
 	struct task_struct *prev, *next;
 	bool preempt = ctx[0], leaves, enters;
@@ -43,8 +44,8 @@ int sched_switch(u64 *ctx)
 		state = task_state(prev);
 	}
 	/* Its ID may be gone by now; whether it has a clock will show. */
-	leaves = is_measured(prev) ||
-		 (!preempt && (state & TASK_DEAD) && !ended_elsewhere(prev));
+	leaves = is_measured(prev) || (!preempt && (state & TASK_DEAD) &&
+				       !ended_elsewhere(program, prev));
 	enters = is_measured(next);
 	if (!leaves && !enters)
 		return 0;
@@ -52,14 +53,15 @@ int sched_switch(u64 *ctx)
 	if (!now)
 		return 0;
 	if (leaves)
-		switch_out(ctx, prev, preempt, state, now);
+		switch_out(program, ctx, prev, preempt, state, now);
 	if (enters)
-		switch_in(next, now);
+		switch_in(program, next, now);
 	return 0;
 }
 
-SEC("tp_btf/sched_waking")
-int sched_waking(u64 *ctx)
+/* At sched_waking. */
+static __always_inline int follow_waking(const struct clock_program *program,
+					 u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	struct thread *thread;
@@ -70,9 +72,9 @@ int sched_waking(u64 *ctx)
 	now = window_now();
 	if (!now)
 		return 0;
-	thread = find_thread(task);
+	thread = find_thread(program, task);
 	if (!thread) {
-		thread = new_thread(task, unseen_since(task, now),
+		thread = new_thread(program, task, unseen_since(task, now),
 				    task->on_cpu ? THREAD_RUNNING :
 						   THREAD_BLOCKED,
 				    DRAFT_AT_SWITCH);
@@ -85,7 +87,7 @@ int sched_waking(u64 *ctx)
 	 */
 	if (task->on_cpu) {
 		thread->woken_early = 1;
-		set_to_work_early(task, thread);
+		set_to_work_early(program, task, thread);
 		return 0;
 	}
 	/* Whoever is woken had left. */
@@ -94,15 +96,16 @@ int sched_waking(u64 *ctx)
 	if (clock_state(thread->clock) == THREAD_BLOCKED) {
 		now = close_interval(thread, THREAD_BLOCKED, now);
 		thread->off_blocked = now - thread->off_since;
-		note_wait_end(task, thread);
-		thread_woken(ctx, task, thread, now);
+		note_wait_end(program, task, thread);
+		program->woken(ctx, task, thread, now);
 		thread->clock = clock_at(now, THREAD_RUNNABLE);
 	}
 	return 0;
 }
 
-SEC("tp_btf/sched_wakeup_new")
-int sched_wakeup_new(u64 *ctx)
+/* At sched_wakeup_new. */
+static __always_inline int follow_birth(const struct clock_program *program,
+					u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	struct thread *thread;
@@ -115,8 +118,9 @@ int sched_wakeup_new(u64 *ctx)
 	if (!now)
 		return 0;
 	/* Of an earlier task at this address that ended unseen. */
-	bpf_map_delete_elem(&threads, &key);
-	thread = new_thread(task, now, THREAD_RUNNABLE, DRAFT_AT_SWITCH);
+	bpf_map_delete_elem(program->threads, &key);
+	thread = new_thread(program, task, now, THREAD_RUNNABLE,
+			    DRAFT_AT_SWITCH);
 	if (thread) {
 		thread->user = STACK_NONE;
 		set_to_work_by_birth(thread);
@@ -125,14 +129,14 @@ int sched_wakeup_new(u64 *ctx)
 }
 
 /*
- * A thread that executes a program becomes its process's leader, and takes the
- * leader's ID: it may be measured from here on, or no longer.
+ * At sched_process_exec. A thread that executes a program becomes its process's leader, and
+ * takes the leader's ID: it may be measured from here on, or no longer.
  */
-SEC("tp_btf/sched_process_exec")
-int sched_process_exec(u64 *ctx)
+static __always_inline int follow_exec(const struct clock_program *program,
+				       u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
-	struct thread *thread = find_thread(task);
+	struct thread *thread = find_thread(program, task);
 	bool measured = is_measured(task);
 	u64 now;
 
@@ -142,24 +146,24 @@ int sched_process_exec(u64 *ctx)
 	if (!now)
 		return 0;
 	if (!thread) {
-		new_thread(task, moved_by(task, now), THREAD_RUNNING,
+		new_thread(program, task, moved_by(task, now), THREAD_RUNNING,
 			   DRAFT_AT_EXEC);
 	} else if (measured) {
 		thread->tid = namespace_tid(task);
 		set_ids(task, thread);
 	} else {
-		leave(task, thread, now);
+		leave(program, task, thread, now);
 	}
 	return 0;
 }
 
 /*
- * @task moved to another cgroup, or all of the process that it leads: see
- * clock/moves.h. Of a process with one thread the record tells whether that
+ * At cgroup_attach_task: a task moved to another cgroup, or all of the process that it
+ * leads: see clock/moves.h. Of a process with one thread the record tells whether that
  * matters.
  */
-SEC("tp_btf/cgroup_attach_task")
-int note_move(u64 *ctx)
+static __always_inline int follow_move(const struct clock_program *program,
+				       u64 *ctx)
 {
 	struct cgroup *to = (void *)ctx[0];
 	struct task_struct *task = (void *)ctx[2];
@@ -177,7 +181,7 @@ int note_move(u64 *ctx)
 			return 0;
 		if ((!whole_process ||
 		     BPF_CORE_READ(task, signal, nr_threads) == 1) &&
-		    is_measured(task) == !!find_thread(task))
+		    is_measured(task) == !!find_thread(program, task))
 			return 0;
 	}
 	bpf_map_update_elem(&moved, &pid, &now, BPF_ANY);

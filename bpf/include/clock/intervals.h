@@ -38,6 +38,23 @@ static __always_inline bool length_is_wanted(u64 length)
 	return length >= min_interval && length <= max_interval;
 }
 
+/* What an off-CPU interval counts for. */
+struct weighed {
+	/* Who ended it, where that is asked. */
+	u64 waker;
+	/* See struct stack_key. */
+	u64 period;
+	struct tally weight;
+};
+
+/*
+ * Whether an off-CPU interval counts that began as @thread says, was @blocked ns and then
+ * @runnable ns long, and is of a thread that is chosen; and what for. @is_open: the window's end
+ * has ended it, or the end of the thread's stay where it is measured.
+ */
+typedef bool weigh_interval(struct thread *thread, u64 blocked, u64 runnable,
+			    bool is_open, struct weighed *weighed);
+
 /*
  * Counts an interval of @task, which is about to be back on a CPU. @period: see
  * struct stack_key. Out of line, so that its key is not on the stack of all that

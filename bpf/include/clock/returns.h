@@ -105,8 +105,8 @@ static __always_inline void count_at_return(struct task_struct *task,
  * one has left again since, the return was not shown to us, and the stack is not that of
  * the interval.
  */
-static __always_inline void count_who_is_back(void *ctx,
-					      struct task_struct *task)
+static __always_inline int count_who_is_back(void *ctx,
+					     struct task_struct *task)
 {
 	struct returning *returning;
 	u32 zero = 0;
@@ -114,22 +114,14 @@ static __always_inline void count_who_is_back(void *ctx,
 
 	returning = bpf_map_lookup_elem(&returning_here, &zero);
 	if (!returning || !returning->task)
-		return;
+		return 0;
 	user = STACK_MISSED;
 	if (returning->task == (u64)task &&
 	    returning->switches == switch_count(untrusted(task)))
 		user = capture_user_stack(ctx, SCRATCH_RETURN, task,
 					  returning->instance,
 					  returning->key.pid);
-	count_returned(returning, user);
-}
-
-/* Loaded where it is asked for: kernels before 6.15 have no such event. */
-SEC("?tp_btf/sched_exit_tp")
-int thread_is_back(u64 *ctx)
-{
-	count_who_is_back(ctx, current_task());
-	return 0;
+	return count_returned(returning, user);
 }
 
 #endif

@@ -7,7 +7,7 @@
  * in step with others as often as these (stratified sampling: Cochran, Sampling
  * Techniques, chapter 5). Each that is kept stands for a period.
  *
- * Each thread has its own: SHORT_TIMES are to be members of it (clock/thread_record.h).
+ * A program's record of a thread has a struct short_time for each state.
  */
 #ifndef SYSTEMSCOPE_SHORT_INTERVALS_H
 #define SYSTEMSCOPE_SHORT_INTERVALS_H
@@ -22,10 +22,6 @@ struct short_time {
 	/* After how many of them one is kept, from 1 on; 0 before the first. */
 	u64 point;
 };
-
-#define SHORT_TIMES                                                            \
-	struct short_time short_blocked;                                       \
-	struct short_time short_runnable;
 
 /* Whether they are sampled; otherwise they are left out. */
 const volatile bool sample_short = false;

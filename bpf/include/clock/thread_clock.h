@@ -10,26 +10,12 @@
  * event or by find_preexisting (clock_edges.h), whichever comes first: until its
  * first event it is in the state that it had when the window opened.
  *
- * The program that includes this says what it does with an interval by
- * defining thread_left_cpu(), thread_woken() and off_cpu_interval().
+ * The program says in its struct clock_program what it does with an interval.
  */
 #ifndef SYSTEMSCOPE_THREAD_CLOCK_H
 #define SYSTEMSCOPE_THREAD_CLOCK_H
 
 #include "clock/thread_record.h"
-
-/* The thread is about to leave its CPU, which it is current on. */
-static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
-					    struct thread *thread);
-
-/* The thread's blocked time is over at @now; its waker is current, or not. */
-static __always_inline void thread_woken(void *ctx, struct task_struct *task,
-					 struct thread *thread, u64 now);
-
-/* The thread is about to be back on a CPU. */
-static __always_inline void off_cpu_interval(struct task_struct *task,
-					     struct thread *thread, u64 blocked,
-					     u64 runnable);
 
 /*
  * Adds the open interval to @state's sum. Returns when it ended, which is
@@ -52,26 +38,36 @@ static __always_inline u64 close_interval(struct thread *thread,
 	return now;
 }
 
+/*
+ * The same in the state that the thread is in. @was_woken: if it is blocked by its record, it
+ * was woken between its decision to sleep and the switch. The waker's event came first, and all
+ * of the time was a wait for a CPU.
+ */
+static __always_inline u64 close_any_interval(struct thread *thread,
+					      bool was_woken, u64 now)
+{
+	enum thread_state state = clock_state(thread->clock);
+
+	if (state == THREAD_BLOCKED && was_woken)
+		state = THREAD_RUNNABLE;
+	now = close_interval(thread, state, now);
+	if (state == THREAD_BLOCKED)
+		thread->off_blocked = now - thread->off_since;
+	return now;
+}
+
 /* The thread got a CPU: ends its off-CPU interval. */
-static __always_inline void arrive(struct task_struct *task,
+static __always_inline void arrive(const struct clock_program *program,
+				   struct task_struct *task,
 				   struct thread *thread, u64 now)
 {
 	enum thread_state state = clock_state(thread->clock);
 	u64 off;
 
-	/*
-	 * Woken between its decision to sleep and the switch: the waker's
-	 * event came first, and all of the time was a wait for a CPU.
-	 */
-	if (state == THREAD_BLOCKED && thread->woken_early)
-		state = THREAD_RUNNABLE;
-	now = close_interval(thread, state, now);
-	if (state == THREAD_BLOCKED)
-		thread->off_blocked = now - thread->off_since;
-
+	now = close_any_interval(thread, thread->woken_early, now);
 	off = now - thread->off_since;
 	if (state != THREAD_RUNNING && off)
-		off_cpu_interval(task, thread, thread->off_blocked,
+		program->off_cpu(task, thread, thread->off_blocked,
 				 off - thread->off_blocked);
 	thread->woken_early = 0;
 	thread->ran_before = time_run(task);
@@ -82,15 +78,16 @@ static __always_inline void arrive(struct task_struct *task,
  * The current thread runs, and its switch-in was not shown to us. The
  * scheduler knows how long ago that was.
  */
-static __always_inline void arrive_belatedly(struct task_struct *task,
-					     struct thread *thread, u64 now)
+static __always_inline void
+arrive_belatedly(const struct clock_program *program, struct task_struct *task,
+		 struct thread *thread, u64 now)
 {
 	u64 since = clock_since(thread->clock);
 	u64 ran = time_run(task) - thread->ran_before;
 
 	if (!window_is_over(now))
 		__sync_fetch_and_add(&lost.switches, 1);
-	arrive(task, thread, now > since + ran ? now - ran : since);
+	arrive(program, task, thread, now > since + ran ? now - ran : since);
 	thread->ran_before -= ran;
 }
 
@@ -128,29 +125,31 @@ static __always_inline void depart_belatedly(struct task_struct *task,
 }
 
 /* The thread is no longer measured: since it moved, if that is why. */
-static __always_inline void leave(struct task_struct *task,
+static __always_inline void leave(const struct clock_program *program,
+				  struct task_struct *task,
 				  struct thread *thread, u64 now)
 {
 	now = close_interval(thread, clock_state(thread->clock),
 			     moved_by(task, now));
-	end_thread(task, thread, now);
+	end_thread(program, task, thread, now);
 }
 
 /*
  * @task ends where it is not measured, and so does its record if it had moved
  * there. Returns whether that can be: IDs can be gone as well.
  */
-static __always_inline bool ended_elsewhere(struct task_struct *task)
+static __always_inline bool ended_elsewhere(const struct clock_program *program,
+					    struct task_struct *task)
 {
 	struct thread *thread;
 	u64 now;
 
 	if (!by_membership)
 		return false;
-	thread = find_thread(task);
+	thread = find_thread(program, task);
 	now = window_now();
 	if (thread && now)
-		leave(task, thread, now);
+		leave(program, task, thread, now);
 	return true;
 }
 
@@ -159,34 +158,36 @@ static __always_inline bool ended_elsewhere(struct task_struct *task)
  * on its way out ends its record itself.
  */
 static __always_inline struct thread *
-find_departed_thread(struct task_struct *task)
+find_departed_thread(const struct clock_program *program,
+		     struct task_struct *task)
 {
 	if (is_measured(task) || BPF_CORE_READ(task, flags) & PF_EXITING)
 		return NULL;
-	return find_thread(task);
+	return find_thread(program, task);
 }
 
-static __always_inline void switch_out(void *ctx, struct task_struct *task,
+static __always_inline void switch_out(const struct clock_program *program,
+				       void *ctx, struct task_struct *task,
 				       bool preempt, u32 state, u64 now)
 {
-	struct thread *thread = find_thread(task);
+	struct thread *thread = find_thread(program, task);
 	bool voluntary = !preempt && state;
 	bool blocked;
 
 	if (!thread) {
 		if ((state & TASK_DEAD) && !is_measured(task))
 			return;
-		thread = new_thread(task, unseen_since(task, now),
+		thread = new_thread(program, task, unseen_since(task, now),
 				    THREAD_RUNNING, DRAFT_AT_SWITCH);
 		if (!thread)
 			return;
 	}
 	if (clock_state(thread->clock) != THREAD_RUNNING)
-		arrive_belatedly(task, thread, now);
+		arrive_belatedly(program, task, thread, now);
 	now = close_interval(thread, THREAD_RUNNING, now);
 
 	if (voluntary && (state & TASK_DEAD)) {
-		end_thread(task, thread, now);
+		end_thread(program, task, thread, now);
 		return;
 	}
 	/* As __schedule() counts them. */
@@ -206,18 +207,19 @@ static __always_inline void switch_out(void *ctx, struct task_struct *task,
 	thread->off_state = blocked ? state : 0;
 	thread->ran_before = time_run(task);
 	thread->work.end = WAIT_END_UNKNOWN;
-	thread_left_cpu(ctx, task, thread);
+	program->left_cpu(ctx, task, thread);
 	barrier();
 	*(volatile u64 *)&thread->clock =
 		clock_at(now, blocked ? THREAD_BLOCKED : THREAD_RUNNABLE);
 }
 
-static __always_inline void switch_in(struct task_struct *task, u64 now)
+static __always_inline void switch_in(const struct clock_program *program,
+				      struct task_struct *task, u64 now)
 {
-	struct thread *thread = find_thread(task);
+	struct thread *thread = find_thread(program, task);
 
 	if (!thread) {
-		thread = new_thread(task, unseen_since(task, now),
+		thread = new_thread(program, task, unseen_since(task, now),
 				    THREAD_RUNNABLE, DRAFT_AT_SWITCH);
 		if (!thread)
 			return;
@@ -225,7 +227,7 @@ static __always_inline void switch_in(struct task_struct *task, u64 now)
 	/* It must have left unseen. Nobody had to wake it that we know of. */
 	if (clock_state(thread->clock) == THREAD_RUNNING)
 		depart_belatedly(task, thread, 0, now);
-	arrive(task, thread, now);
+	arrive(program, task, thread, now);
 }
 
 #endif

@@ -41,6 +41,12 @@ enum wait_end {
 
 USER_SPACE_KNOWS(enum, wait_end);
 
+/* Whether a wait ended so that was for a limit on what the thread may run. */
+static __always_inline bool is_limit(u32 end)
+{
+	return end >= WAIT_END_QUOTA && end <= WAIT_END_REAL_TIME;
+}
+
 #define MOST_CLIENTS 8
 
 /* For whom a thread works. */
@@ -65,11 +71,7 @@ struct work {
 /* Of whom nobody has woken yet the first wait tells. */
 #define CERTAIN_SOON 7
 
-/* A program may keep more of each thread: members of its own, at the end. */
-#ifndef THREAD_MEMBERS
-#define THREAD_MEMBERS
-#endif
-
+/* A program may keep more of each thread: its record then begins with this. */
 struct thread {
 	/*
 	 * The state, and since when in ns: since << 2 | state. One word, so
@@ -106,7 +108,6 @@ struct thread {
 	u32 unused;
 	struct work work;
 	u8 comm[COMM_LENGTH];
-	THREAD_MEMBERS
 };
 
 /* A thread that ended. Its clock stopped at @ended. */
@@ -119,13 +120,39 @@ struct thread_end {
 
 USER_SPACE_KNOWS(struct, thread_end);
 
-/* By task: a thread that replaces its leader in exec changes its ID. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 32768);
-	__type(key, u64);
-	__type(value, struct thread);
-} threads SEC(".maps");
+/* Where a record is made: what looks there may be interrupted by what is before it. */
+enum draft_kind {
+	/* Where no interrupt comes. */
+	DRAFT_AT_SWITCH,
+	DRAFT_AT_EXEC,
+	DRAFT_IN_ITERATOR,
+	DRAFT_KINDS,
+};
+
+/*
+ * What a program keeps of threads, and what it does at their events. Each program on the
+ * clock states one such list, which is constant, and hands it to the functions of the clock.
+ * The compiler makes direct calls and references of it, and nothing of it remains when the
+ * program runs.
+ */
+struct clock_program {
+	/*
+	 * Records by task, as a thread that replaces its leader in exec changes its ID; and a
+	 * record for each draft_kind.
+	 */
+	void *threads;
+	void *drafts;
+	u32 record_size;
+	/* The thread is about to leave its CPU, which it is current on. */
+	void (*left_cpu)(void *ctx, struct task_struct *task,
+			 struct thread *thread);
+	/* The thread's blocked time is over at @now; its waker is current, or not. */
+	void (*woken)(void *ctx, struct task_struct *task,
+		      struct thread *thread, u64 now);
+	/* The thread is about to be back on a CPU, @blocked and then @runnable ns later. */
+	void (*off_cpu)(struct task_struct *task, struct thread *thread,
+			u64 blocked, u64 runnable);
+};
 
 enum thread_kind {
 	ALL_THREADS,
@@ -172,11 +199,12 @@ static __always_inline bool is_measured(struct task_struct *task)
 	return measure_everything ? task->pid : is_chosen(task);
 }
 
-static __always_inline struct thread *find_thread(struct task_struct *task)
+static __always_inline struct thread *
+find_thread(const struct clock_program *program, struct task_struct *task)
 {
 	u64 key = (u64)task;
 
-	return bpf_map_lookup_elem(&threads, &key);
+	return bpf_map_lookup_elem(program->threads, &key);
 }
 
 /* Set once find_preexisting has given a clock to every thread there was. */
@@ -217,28 +245,13 @@ static __always_inline void set_ids(struct task_struct *task,
 	thread->instance = is_kernel_thread(task) ? 0 : process_instance(task);
 }
 
-/* Where a record is made: what looks there may be interrupted by what is before it. */
-enum draft_kind {
-	/* Where no interrupt comes. */
-	DRAFT_AT_SWITCH,
-	DRAFT_AT_EXEC,
-	DRAFT_IN_ITERATOR,
-	DRAFT_KINDS,
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, DRAFT_KINDS);
-	__type(key, u32);
-	__type(value, struct thread);
-} thread_drafts SEC(".maps");
-
 /*
  * Gives @task a clock that is in @state since @since, or finds the one that
  * another CPU gave it first. NULL if there is no room, or the caller's PID
  * namespace does not show the task. Out of line, as it is rare.
  */
-static __noinline struct thread *new_thread(struct task_struct *task, u64 since,
+static __noinline struct thread *new_thread(const struct clock_program *program,
+					    struct task_struct *task, u64 since,
 					    enum thread_state state,
 					    enum draft_kind kind)
 {
@@ -246,10 +259,10 @@ static __noinline struct thread *new_thread(struct task_struct *task, u64 since,
 	struct thread *thread, *found;
 	u32 room = kind;
 
-	thread = bpf_map_lookup_elem(&thread_drafts, &room);
+	thread = bpf_map_lookup_elem(program->drafts, &room);
 	if (!thread || window_is_over(since))
 		return NULL;
-	__builtin_memset(thread, 0, sizeof(*thread));
+	__builtin_memset(thread, 0, program->record_size);
 	thread->tid = namespace_tid(task);
 	if (!thread->tid)
 		return NULL;
@@ -267,8 +280,8 @@ static __noinline struct thread *new_thread(struct task_struct *task, u64 since,
 		thread->off_state = task_state(task);
 	BPF_CORE_READ_STR_INTO(&thread->comm, task, comm);
 
-	bpf_map_update_elem(&threads, &key, thread, BPF_NOEXIST);
-	found = bpf_map_lookup_elem(&threads, &key);
+	bpf_map_update_elem(program->threads, &key, thread, BPF_NOEXIST);
+	found = bpf_map_lookup_elem(program->threads, &key);
 	if (!found)
 		__sync_fetch_and_add(&lost.clocks, 1);
 	return found;
@@ -277,7 +290,8 @@ static __noinline struct thread *new_thread(struct task_struct *task, u64 since,
 /* Whether user space wants the account of a thread that ended. */
 const volatile bool want_thread_ends = true;
 
-static __always_inline void report_end(struct task_struct *task,
+static __always_inline void report_end(const struct clock_program *program,
+				       struct task_struct *task,
 				       struct thread *thread, u64 now)
 {
 	struct thread_end *end;
@@ -289,28 +303,29 @@ static __always_inline void report_end(struct task_struct *task,
 		      NULL;
 	if (!end) {
 		__sync_fetch_and_add(&lost.thread_ends, 1);
-		bpf_map_delete_elem(&threads, &key);
+		bpf_map_delete_elem(program->threads, &key);
 		return;
 	}
 	end->kind = EVENT_THREAD_END;
 	end->ended = now;
 	__builtin_memcpy(&end->thread, thread, sizeof(*thread));
 	/* Who deletes it tells of it: user space does of those that departed. */
-	if (bpf_map_delete_elem(&threads, &key) && by_membership)
+	if (bpf_map_delete_elem(program->threads, &key) && by_membership)
 		bpf_ringbuf_discard(end, BPF_RB_NO_WAKEUP);
 	else
 		bpf_ringbuf_submit(end, can_wait());
 }
 
-static __always_inline void end_thread(struct task_struct *task,
+static __always_inline void end_thread(const struct clock_program *program,
+				       struct task_struct *task,
 				       struct thread *thread, u64 now)
 {
 	u64 key = (u64)task;
 
 	if (want_thread_ends)
-		report_end(task, thread, now);
+		report_end(program, task, thread, now);
 	else
-		bpf_map_delete_elem(&threads, &key);
+		bpf_map_delete_elem(program->threads, &key);
 }
 
 #endif

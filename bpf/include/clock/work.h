@@ -79,7 +79,8 @@ static __always_inline u64 answer(struct work *work, u64 task)
 }
 
 /* The wait of @task is over, which is off its CPU. Whoever ended it is current. */
-static __always_inline void note_wait_end(struct task_struct *task,
+static __always_inline void note_wait_end(const struct clock_program *program,
+					  struct task_struct *task,
 					  struct thread *thread)
 {
 	struct work *work = &thread->work;
@@ -116,7 +117,7 @@ static __always_inline void note_wait_end(struct task_struct *task,
 		return;
 	}
 	current = current_task();
-	waker = find_thread(current);
+	waker = find_thread(program, current);
 	if ((!waker && is_kernel_thread(current)) || waits_for_mutex(task))
 		return;
 	/* What it was asked before the window nobody saw. */
@@ -143,14 +144,15 @@ static __always_inline void note_wait_end(struct task_struct *task,
  * @task, whose record @thread is, is woken while its CPU has yet to write that: one word
  * is all it gets, and none if it is answered.
  */
-static __always_inline void set_to_work_early(struct task_struct *task,
-					      struct thread *thread)
+static __always_inline void
+set_to_work_early(const struct clock_program *program, struct task_struct *task,
+		  struct thread *thread)
 {
 	struct thread *waker;
 
 	if (!want_wait_ends || current_context() != CONTEXT_TASK)
 		return;
-	waker = find_thread(current_task());
+	waker = find_thread(program, current_task());
 	if (waker && !answer(&waker->work, (u64)task))
 		*(volatile u64 *)&thread->work.early_client =
 			current_client(waker);

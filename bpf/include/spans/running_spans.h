@@ -115,8 +115,8 @@ static __noinline u64 missed_switch(struct running *cpu,
 	return came;
 }
 
-SEC("tp_btf/sched_switch")
-int switch_running(u64 *ctx)
+/* At sched_switch. */
+static __always_inline int count_switch(u64 *ctx)
 {
 	struct task_struct *prev, *next;
 	bool leaves, enters;
@@ -168,8 +168,7 @@ int switch_running(u64 *ctx)
  * window's start, and splits the span of whoever still does after the end of an
  * interval.
  */
-SEC("raw_tp")
-int visit_cpu(void *ctx)
+static __always_inline int split_running(void)
 {
 	struct task_struct *task = current_task();
 	u64 ids = bpf_get_current_pid_tgid();

@@ -44,8 +44,7 @@ static __always_inline u32 interval_slot(u64 word)
  * 1: what followed it was counted as before it. User space may lose its CPU between
  * looking at the clock and writing; this program cannot.
  */
-SEC("raw_tp")
-int begin_interval(u64 *arguments)
+static __always_inline int try_begin_interval(u64 *arguments)
 {
 	u64 start = arguments[0], word = arguments[1];
 

@@ -81,21 +81,22 @@ static __always_inline void count_wait(struct task_struct *task,
  * Right after the window's start, and whenever a process has moved: a clock for
  * every thread without one.
  */
-SEC("iter/task")
-int find_preexisting(struct bpf_iter__task *ctx)
+static __always_inline int
+start_missing_clock(const struct clock_program *program,
+		    struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	u64 now = window_now();
 
 	if (task && now && is_measured(task) && !task->exit_state &&
-	    !find_thread(task))
-		start_clock(task, now);
+	    !find_thread(program, task))
+		start_clock(program, task, now);
 	return 0;
 }
 
 /* Right after an interval's end: the threads that are still off the CPU. */
-SEC("iter/task")
-int read_waiting(struct bpf_iter__task *ctx)
+static __always_inline int write_waiting(const struct clock_program *program,
+					 struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct waiting waiting = {};
@@ -105,7 +106,7 @@ int read_waiting(struct bpf_iter__task *ctx)
 
 	if (!task || !is_measured(task))
 		return 0;
-	thread = find_thread(task);
+	thread = find_thread(program, task);
 	if (!thread)
 		return 0;
 	/*
@@ -135,8 +136,9 @@ int read_waiting(struct bpf_iter__task *ctx)
  * Whenever a process has moved: the threads that left thereby, each with what is
  * open of its span as if an interval had ended then.
  */
-SEC("iter/task")
-int find_departed(struct bpf_iter__task *ctx)
+static __always_inline int
+write_departed_wait(const struct clock_program *program,
+		    struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct waiting waiting = {};
@@ -145,7 +147,7 @@ int find_departed(struct bpf_iter__task *ctx)
 
 	if (!task || !now)
 		return 0;
-	thread = find_departed_thread(task);
+	thread = find_departed_thread(program, task);
 	if (!thread)
 		return 0;
 	waiting.task = (u64)task;

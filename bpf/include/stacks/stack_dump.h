@@ -12,12 +12,10 @@
 
 /*
  * A process that is new may not live for long: its first dump has user space read its
- * mappings at once. That of new code has it look often. Unless the program that includes
- * this says that they can wait.
+ * mappings at once. That of new code has it look often. Unless user space says that dumps
+ * can wait, as those of samples do, which are to wake nobody: see can_wait().
  */
-#ifndef DUMPS_CAN_WAIT
-#define DUMPS_CAN_WAIT false
-#endif
+const volatile bool dumps_can_wait = false;
 
 #define STACK_DUMP_PAGE 4096
 /* With what else an entry has, as much as a per-CPU map can hold (32 KiB). */
@@ -207,7 +205,7 @@ static __always_inline u64 dump_stack(struct stack_scratch *room, u32 kind)
 
 	hash = hash_word(event->instance, bpf_ktime_get_ns());
 	event->hash = stack_id(hash_word(hash, bpf_get_current_pid_tgid()));
-	at_once = !DUMPS_CAN_WAIT &&
+	at_once = !dumps_can_wait &&
 		  (is_news() || budget->left == DUMPS_OF_A_PROCESS);
 	if (!send_stack_dump(kind, at_once))
 		return STACK_MISSED;

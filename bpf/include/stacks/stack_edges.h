@@ -8,6 +8,7 @@
 #define SYSTEMSCOPE_STACK_EDGES_H
 
 #include "clock/clock_edges.h"
+#include "clock/intervals.h"
 #include "stacks/stack_capture.h"
 #include "waits/limits.h"
 #include "waits/objects.h"
@@ -22,6 +23,8 @@ struct preexisting_thread {
 	u32 is_running;
 	u32 is_32_bit;
 	u32 unused;
+	/* The ID under which user space is to keep the stack, where it is not the task. */
+	u64 stack;
 	/* 0 in a thread without a user stack. */
 	struct user_registers registers;
 	struct replaced_return replaced_returns[MOST_REPLACED_RETURNS];
@@ -53,8 +56,9 @@ describe_user_stack(struct preexisting_thread *found, struct task_struct *task)
  * without a clock gets one. Then once more whenever a process has moved, for
  * those that joined thereby.
  */
-SEC("iter/task")
-int find_preexisting(struct bpf_iter__task *ctx)
+static __always_inline int
+write_preexisting(const struct clock_program *program,
+		  struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct preexisting_thread found = {};
@@ -66,11 +70,11 @@ int find_preexisting(struct bpf_iter__task *ctx)
 	found.switches = switch_count(task);
 	now = window_now();
 	if (now) {
-		thread = find_thread(task);
+		thread = find_thread(program, task);
 		if (thread && preexisting_are_known)
 			return 0;
 		if (!thread) {
-			thread = start_clock(task, now);
+			thread = start_clock(program, task, now);
 			if (!thread)
 				return 0;
 			if (want_objects &&
@@ -85,9 +89,8 @@ int find_preexisting(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* What user space learns of a thread whose off-CPU interval is still open. */
+/* What is read of an off-CPU interval that is still open at the window's end. */
 struct open_interval {
-	u64 task;
 	/* When it began: it is open only if the record says so at the very end. */
 	u64 off_since;
 	u64 kernel;
@@ -99,7 +102,84 @@ struct open_interval {
 	u32 is_chosen;
 };
 
-USER_SPACE_KNOWS(struct, open_interval);
+/* The record of a thread in programs that count by stack begins with this. */
+struct stack_thread {
+	struct thread thread;
+	/* All zero until the window's end. */
+	struct open_interval open;
+};
+
+/* What an interval counts for that is closed where its thread has no event. */
+struct closed_interval {
+	struct stack_key key;
+	struct tally weight;
+};
+
+USER_SPACE_KNOWS(struct, closed_interval);
+
+/* How the interval counts as ended that is open when @thread's record is closed. */
+static __always_inline enum wait_end end_of_open(const struct thread *thread,
+						 u32 task_state)
+{
+	u32 end = thread->work.end;
+
+	if (task_state & TASK_STOPPED)
+		return WAIT_END_STOPPED;
+	if (task_state & TASK_FROZEN)
+		return WAIT_END_FROZEN;
+	if (!(thread->running + thread->runnable))
+		return WAIT_END_NONE;
+	return is_limit(end) ? end : WAIT_END_UNKNOWN;
+}
+
+/*
+ * Closes the record of a thread, which no other program changes any more, at @end. Returns
+ * whether an interval off the CPU ended thereby that counts, and then what it counts for.
+ * @open: what was read of it, if that is of the same interval.
+ */
+static __always_inline bool close_record(struct thread *thread,
+					 const struct open_interval *open,
+					 u64 end, weigh_interval *weigh,
+					 struct closed_interval *closed)
+{
+	bool is_running = clock_state(thread->clock) == THREAD_RUNNING;
+	bool is_chosen = !measure_everything, was_woken = thread->woken_early;
+	u64 kernel = STACK_MISSED, object = NO_OBJECT, off;
+	struct weighed weighed = {};
+	u32 task_state = 0;
+
+	if (open->off_since == thread->off_since) {
+		/* The kernel knows whether it sleeps. */
+		was_woken = !open->task_state ||
+			    open->task_state == TASK_WAKING;
+		is_chosen = open->is_chosen;
+		task_state = open->task_state;
+		kernel = open->kernel;
+		object = open->object;
+	}
+	end = close_any_interval(thread, was_woken, end);
+	thread->clock = clock_at(end, clock_state(thread->clock));
+	off = end - thread->off_since;
+	if (is_running || !off || !is_chosen ||
+	    !weigh(thread, thread->off_blocked, off - thread->off_blocked, true,
+		   &weighed))
+		return false;
+	closed->key = (struct stack_key){
+		.pid = thread->pid,
+		.tid = per_thread ? thread->tid : 0,
+		.user = want_user_stacks ? thread->user : STACK_NONE,
+		.kernel = want_kernel_stacks ? kernel : STACK_NONE,
+		.waker = weighed.waker,
+		.object = object,
+		.wait_end = end_of_open(thread, task_state),
+		.period = weighed.period,
+	};
+	if (closed->key.user == STACK_AT_RETURN)
+		closed->key.user = STACK_MISSED;
+	__builtin_memcpy(closed->key.comm, thread->comm, COMM_LENGTH);
+	closed->weight = weighed.weight;
+	return true;
+}
 
 /*
  * A thread whose record says since before the window's end that it runs, and
@@ -118,9 +198,10 @@ static __always_inline void settle_unseen_departure(struct task_struct *task,
 		depart_belatedly(task, thread, task_state(task), window_now());
 }
 
-/* Right after the window's end: the stacks of the threads still off CPU. */
-SEC("iter/task")
-int read_open_intervals(struct bpf_iter__task *ctx)
+/* Right after the window's end: reads the stacks of the threads still off CPU. */
+static __always_inline int
+read_open_interval(const struct clock_program *program,
+		   struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct open_interval open = {};
@@ -128,7 +209,7 @@ int read_open_intervals(struct bpf_iter__task *ctx)
 
 	if (!task || !is_measured(task))
 		return 0;
-	thread = find_thread(task);
+	thread = find_thread(program, task);
 	if (!thread)
 		return 0;
 	BPF_CORE_READ_STR_INTO(&thread->comm, task, comm);
@@ -138,7 +219,6 @@ int read_open_intervals(struct bpf_iter__task *ctx)
 	if (!is_off_cpu(thread, open.off_since) ||
 	    window_is_over(open.off_since))
 		return 0;
-	open.task = (u64)task;
 	open.kernel = capture_saved_kernel_stack(task, SCRATCH_ITERATOR);
 	open.object = capture_object(task, thread, SCRATCH_ITERATOR);
 	open.task_state = task_state(task);
@@ -146,16 +226,37 @@ int read_open_intervals(struct bpf_iter__task *ctx)
 	/* If it ran meanwhile, the stack may be that of another place. */
 	if (!is_off_cpu(thread, open.off_since))
 		return 0;
-	bpf_seq_write(ctx->meta->seq, &open, sizeof(open));
+	((struct stack_thread *)thread)->open = open;
 	return 0;
+}
+
+/* What the interval counts for that was closed last. */
+struct closed_interval closed = {};
+
+/*
+ * Run by user space for each record, once no other program runs: closes it at the window's
+ * end. The first argument is the task. Returns whether an interval that counts ended: @closed.
+ */
+static __always_inline int close_thread(const struct clock_program *program,
+					weigh_interval *weigh,
+					const u64 *arguments)
+{
+	u64 task = arguments[0];
+	struct stack_thread *record;
+
+	record = bpf_map_lookup_elem(program->threads, &task);
+	if (!record)
+		return false;
+	return close_record(&record->thread, &record->open, window_stop, weigh,
+			    &closed);
 }
 
 /*
  * After read_open_intervals: the threads whose user stacks were to be taken when
- * they are back, and that are not. User space reads them.
+ * they are back, and that are not. User space reads them, under an ID of their own.
  */
-SEC("?iter/task")
-int find_unreturned(struct bpf_iter__task *ctx)
+static __always_inline int write_unreturned(const struct clock_program *program,
+					    struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct preexisting_thread found = {};
@@ -163,7 +264,7 @@ int find_unreturned(struct bpf_iter__task *ctx)
 
 	if (!task || !is_measured(task))
 		return 0;
-	thread = find_thread(task);
+	thread = find_thread(program, task);
 	if (!thread || thread->user != STACK_AT_RETURN)
 		return 0;
 	if (has_no_user_stack(task)) {
@@ -171,16 +272,23 @@ int find_unreturned(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	describe_user_stack(&found, task);
-	if (!found.is_running)
-		bpf_seq_write(ctx->meta->seq, &found, sizeof(found));
+	if (found.is_running)
+		return 0;
+	found.stack =
+		hash_word(*(volatile u64 *)&thread->off_since, thread->tid) |
+		STACK_OF_PREEXISTING;
+	thread->user = found.stack;
+	bpf_seq_write(ctx->meta->seq, &found, sizeof(found));
 	return 0;
 }
 
 /* What user space learns of a thread that was measured and is no longer. */
 struct departure {
-	/* Where it is off the CPU; the states are those up to when it left. */
-	struct open_interval open;
+	u64 task;
 	u64 left;
+	/* The interval off the CPU that ended when it left, if one that counts did. */
+	u64 has_interval;
+	struct closed_interval interval;
 };
 
 USER_SPACE_KNOWS(struct, departure);
@@ -192,38 +300,41 @@ static __always_inline bool has_stayed_off_cpu(struct task_struct *task,
 	return !task->on_cpu && time_run(task) == thread->ran_before;
 }
 
-/* Whenever a process has moved: the threads that left thereby. */
-SEC("iter/task")
-int find_departed(struct bpf_iter__task *ctx)
+/* Whenever a process has moved: closes the records of the threads that left thereby. */
+static __always_inline int write_departure(const struct clock_program *program,
+					   weigh_interval *weigh,
+					   struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct open_interval open = { .kernel = STACK_MISSED };
 	struct departure departure = {};
 	struct thread *thread;
 	u64 now = window_now();
 
 	if (!task || !now)
 		return 0;
-	thread = find_departed_thread(task);
+	thread = find_departed_thread(program, task);
 	if (!thread)
 		return 0;
 	BPF_CORE_READ_STR_INTO(&thread->comm, task, comm);
+	departure.task = (u64)task;
 	departure.left = moved_by(task, now);
-	departure.open.task = (u64)task;
-	departure.open.off_since = thread->off_since;
-	departure.open.kernel = STACK_MISSED;
+	open.off_since = thread->off_since;
 	/* Who woke it since did so after it left. */
-	departure.open.task_state = thread->off_state;
-	departure.open.is_chosen = true;
+	open.task_state = thread->off_state;
+	open.is_chosen = true;
 	if (has_stayed_off_cpu(task, thread)) {
-		departure.open.kernel =
+		open.kernel =
 			capture_saved_kernel_stack(task, SCRATCH_ITERATOR);
-		departure.open.object =
-			capture_object(task, thread, SCRATCH_ITERATOR);
+		open.object = capture_object(task, thread, SCRATCH_ITERATOR);
 		if (!has_stayed_off_cpu(task, thread)) {
-			departure.open.kernel = STACK_MISSED;
-			departure.open.object = NO_OBJECT;
+			open.kernel = STACK_MISSED;
+			open.object = NO_OBJECT;
 		}
 	}
+	departure.has_interval = close_record(thread, &open, departure.left,
+					      weigh, &departure.interval);
+	departure.left = clock_since(thread->clock);
 	bpf_seq_write(ctx->meta->seq, &departure, sizeof(departure));
 	return 0;
 }

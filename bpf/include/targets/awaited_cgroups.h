@@ -105,9 +105,8 @@ static __noinline bool is_below_delegated(struct cgroup *cgroup)
 	return true;
 }
 
-/* Runs before the cgroup can be seen in the file system. */
-SEC("tp_btf/cgroup_mkdir")
-int await_cgroup(u64 *ctx)
+/* At cgroup_mkdir: runs before the cgroup can be seen in the file system. */
+static __always_inline int add_awaited_cgroup(u64 *ctx)
 {
 	struct cgroup *cgroup = (void *)ctx[0];
 	struct cgroup_place wanted = { .level = LEVEL_ANYWHERE };
@@ -151,24 +150,14 @@ int await_cgroup(u64 *ctx)
 	return 0;
 }
 
-static __always_inline void note_first(struct task_struct *task)
+/*
+ * Where @task comes to be in a cgroup: at cgroup_attach_task, and at sched_wakeup_new, as
+ * clone3() makes processes in other cgroups than that of whoever asks for it.
+ */
+static __always_inline int note_first(struct task_struct *task)
 {
 	if (!first_awaited_ns && is_target(task, task->tgid, task->pid))
 		first_awaited_ns = bpf_ktime_get_ns();
-}
-
-SEC("tp_btf/cgroup_attach_task")
-int await_member(u64 *ctx)
-{
-	note_first((void *)ctx[2]);
-	return 0;
-}
-
-/* clone3() makes processes in other cgroups than that of whoever asks for it. */
-SEC("tp_btf/sched_wakeup_new")
-int await_birth(u64 *ctx)
-{
-	note_first((void *)ctx[0]);
 	return 0;
 }
 

@@ -60,13 +60,12 @@ static __always_inline bool make_target(struct task_struct *task)
 }
 
 /*
- * Runs in the one that forks, before the child runs for the first time, and with
+ * At sched_wakeup_new: runs in the one that forks, before the child runs for the first time, and with
  * interrupts off: at sched_process_fork kernels since 7 let others run meanwhile,
  * and of two that fork on one CPU then pass one by. Threads are of their process
  * and no children.
  */
-SEC("tp_btf/sched_wakeup_new")
-int follow_fork(u64 *ctx)
+static __always_inline int add_fork(u64 *ctx)
 {
 	struct task_struct *task = current_task();
 	struct task_struct *child = (void *)ctx[0];
@@ -134,8 +133,8 @@ static __always_inline bool is_awaited(struct task_struct *task)
 	return false;
 }
 
-SEC("tp_btf/sched_process_exec")
-int await_program(u64 *ctx)
+/* At sched_process_exec. */
+static __always_inline int add_awaited_program(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 
@@ -147,9 +146,8 @@ int await_program(u64 *ctx)
 	return 0;
 }
 
-/* Runs in the target, which has its new program's memory. */
-SEC("tp_btf/sched_process_exec")
-int describe_program(u64 *ctx)
+/* At sched_process_exec: runs in the target, which has its new program's memory. */
+static __always_inline int send_program(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	struct process_event *event;
@@ -173,9 +171,8 @@ int describe_program(u64 *ctx)
 	return 0;
 }
 
-/* All of its threads have ended, and it has been waited for. */
-SEC("tp_btf/sched_process_free")
-int forget_process(u64 *ctx)
+/* At sched_process_free: all threads have ended, and the process has been waited for. */
+static __always_inline int remove_process(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	u32 pid = task->tgid;

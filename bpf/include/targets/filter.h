@@ -81,8 +81,7 @@ USER_SPACE_KNOWS(struct, thread_ids);
  * Lists every thread that the caller can see and that has not ended: its IDs,
  * which in a container are not the kernel's, and which program its process runs.
  */
-SEC("iter/task")
-int list_threads(struct bpf_iter__task *ctx)
+static __always_inline int write_thread_ids(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct thread_ids ids = {};

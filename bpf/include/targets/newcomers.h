@@ -9,8 +9,8 @@
 #include "news.h"
 #include "targets/filter.h"
 
-SEC("tp_btf/sched_process_exec")
-int see_exec(u64 *ctx)
+/* At sched_process_exec. */
+static __always_inline int report_newcomer(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	u32 *event;

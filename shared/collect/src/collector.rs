@@ -10,27 +10,26 @@ use std::time::{Duration, Instant};
 
 use bpf::types::{
     CodeChanged, EventKind, Losses, MixedStack, ProcessEvent, PythonFunction, PythonLink,
-    STACK_DEPTH, StackDump, StackEvent, StackKey, Tally, ThreadEnd,
+    STACK_DEPTH, StackDump, StackEvent, StackKey, Tally, Thread, ThreadEnd, ThreadState,
 };
-use libbpf_rs::{AsRawLibbpf, Map, RingBuffer, RingBufferBuilder, libbpf_sys};
+use libbpf_rs::{AsRawLibbpf, Map, MapCore, MapFlags, RingBuffer, RingBufferBuilder, libbpf_sys};
 use loader::iterators::{copy, copy_start};
-use loader::maps::{for_each_value, take_all};
+use loader::maps::{for_each, take_all};
 use loader::{Context, Error, LoadedObject, Result, Targets, Variable, monotonic_ns};
 use process::Process;
 
 use crate::StackChoice;
+use crate::account::Account;
 use crate::counts::sums::Settled;
 use crate::counts::{Arrived, DoubleBuffer, Parts, Sums};
 use crate::diagnostics::LeftOut;
 use crate::living::Living;
 use crate::objects::Objects;
-use crate::session::accounts::Account;
-use crate::session::pre_existing::stack_of;
-use crate::session::window_variables::WindowVariables;
 use crate::stacks::{Outcome, Stacks, UserStack};
 use crate::thread_names::ThreadNames;
 use crate::unwinding::{Dumped, MOST_DUMPS, Unwinder};
 use crate::wakers::Wakers;
+use crate::window_variables::WindowVariables;
 
 /// How often to look what nobody needs any more.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
@@ -266,7 +265,7 @@ impl<'a> Collector<'a> {
             unwinder: choice.unwinder(object)?,
         }));
         let receiver = Rc::clone(&inbox);
-        let events = object.map("events")?;
+        let events = object.map(bpf::maps::EVENTS)?;
         let mut builder = RingBufferBuilder::new();
         builder
             .add(&events, move |message| {
@@ -277,16 +276,16 @@ impl<'a> Collector<'a> {
         let ring = builder.build().context("open the ring buffer")?;
         Ok(Collector {
             object,
-            counts: DoubleBuffer::new(object, "counts")?,
+            counts: DoubleBuffer::of_counts(object)?,
             window: WindowVariables::new(object)?,
-            dumps_allowed: object.variable("dumps_allowed")?,
-            turn: object.variable("events_turn")?,
+            dumps_allowed: object.variable(bpf::variables::DUMPS_ALLOWED)?,
+            turn: object.variable(bpf::variables::EVENTS_TURN)?,
             ring,
             inbox,
             sums: Sums::new(choice.per_process),
             parts: Parts::new(),
             thread_names: ThreadNames::new(choice.thread_names.clone()),
-            threads: object.map("threads").ok(),
+            threads: object.map(bpf::maps::THREADS).ok(),
             swept: Instant::now(),
         })
     }
@@ -372,7 +371,7 @@ impl<'a> Collector<'a> {
         if !unused.is_empty() {
             if let Some(threads) = &self.threads {
                 // Any word of a record may be an ID.
-                for_each_value(threads, "the thread clocks", |words| {
+                for_each(threads, "the thread clocks", |_, words| {
                     for word in words.chunks_exact(size_of::<u64>()).filter_map(copy) {
                         unused.remove(&word);
                     }
@@ -561,6 +560,14 @@ fn consume(messages: &RingBuffer<'_>, turn: &Variable<'_, u64>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The ID of the stack with which a task is off the CPU: it may have been woken, but it has
+/// not run.
+pub(crate) fn stack_of(threads: &Map<'_>, task: u64) -> Option<u64> {
+    let record = threads.lookup(&task.to_ne_bytes(), MapFlags::ANY);
+    let thread = copy::<Thread>(&record.ok().flatten()?)?;
+    (thread.state() != ThreadState::Running).then_some(thread.user)
 }
 
 #[cfg(test)]

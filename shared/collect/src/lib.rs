@@ -6,6 +6,7 @@
 //! [`profile::Profile`]. A [`SpanCollector`] does the like for spans, an interval at a
 //! time.
 
+mod account;
 mod arch;
 mod collector;
 mod counts;
@@ -24,12 +25,13 @@ mod stacks;
 mod thread_names;
 mod unwinding;
 mod wakers;
+mod window_variables;
 
 pub use collector::{Collected, Collector};
 pub use diagnostics::{Diagnostics, LeftOut};
 pub use draft::Detail;
 pub use naming::{Named, WakersShown};
-pub use session::{Charge, ClockSession, OffCpuFilter, SamplingSession, Session, ThreadKind};
+pub use session::{ClockSession, OffCpuFilter, SamplingSession, Session, ThreadKind};
 pub use spans::{NEVER, Question, SpanCollector};
 pub use stack_choice::StackChoice;
 pub use symbolize::Sources;

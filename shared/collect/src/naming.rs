@@ -9,11 +9,11 @@ use profile::{
 };
 
 use crate::Collected;
+use crate::account::Account;
 use crate::counts::sums::{self, Settled};
 use crate::diagnostics::{Diagnostics, LeftOut};
 use crate::draft::Draft;
 use crate::reasons::{self, Place, Reasons};
-use crate::session::accounts::Account;
 use crate::stacks::{NamedStack, Quality, Walks};
 use crate::wakers::{NamedWaker, Seen};
 

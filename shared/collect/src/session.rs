@@ -1,14 +1,14 @@
 //! Runs of objects that count by stack.
 
-pub(crate) mod accounts;
 mod clock;
+mod closing;
+mod filter;
 mod looks;
 pub(crate) mod moves;
 pub(crate) mod pre_existing;
 mod returns;
 mod sampling;
 mod unseen_departures;
-pub(crate) mod window_variables;
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use loader::Result;
 
 use crate::Collected;
 
-pub use accounts::{Charge, OffCpuFilter, ThreadKind};
 pub use clock::ClockSession;
+pub use filter::{OffCpuFilter, ThreadKind};
 pub use sampling::SamplingSession;
 
 /// An object that is attached, until it is known what it counted.

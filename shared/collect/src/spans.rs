@@ -7,6 +7,7 @@ use bpf::types::{
     Losses, RecentSum, SPAN_SLOTS, SpanCounts, SpanKey, SpanKind, SpanOwner, SpanSum, Thread,
     Waiting,
 };
+use bpf::{ProgramName, programs};
 use libbpf_rs::{Link, Map, MapCore, MapFlags, ProgramMut};
 use loader::iterators::{self, copy};
 use loader::maps::take_all;
@@ -15,7 +16,7 @@ use profile::spans::{Apart, Bucket, Distribution, Histogram, Kind, Owner, Row, S
 
 use crate::counts::DoubleBuffer;
 use crate::session::moves::Moves;
-use crate::session::window_variables::WindowVariables;
+use crate::window_variables::WindowVariables;
 
 /// An end that never comes, in a word that has one bit for something else.
 pub const NEVER: u64 = u64::MAX >> 1;
@@ -48,62 +49,73 @@ impl Question {
             Kind::Blocked => SpanKind::SPANS_BLOCKED,
             Kind::Runnable => SpanKind::SPANS_RUNNABLE,
         };
-        object.set("in_milliseconds", self.scale == Scale::Milliseconds)?;
-        object.set("span_owner", owner.0)?;
-        object.set("span_kind", kind.0)?;
+        object.set(
+            bpf::constants::IN_MILLISECONDS,
+            self.scale == Scale::Milliseconds,
+        )?;
+        object.set(bpf::constants::SPAN_OWNER, owner)?;
+        object.set(bpf::constants::SPAN_KIND, kind)?;
 
         let hooks = self.hooks();
         for hook in ALL_HOOKS {
             object.choose(hook, hooks.contains(&hook))?;
         }
         let is_off_cpu = self.kind != Kind::Running;
-        object.choose("find_preexisting", is_off_cpu)?;
-        object.choose("read_waiting", is_off_cpu)?;
+        object.choose(programs::FIND_PREEXISTING, is_off_cpu)?;
+        object.choose(programs::READ_WAITING, is_off_cpu)?;
         if !is_off_cpu {
             // Who is on a CPU is asked at its switches.
-            object.choose("note_move", false)?;
-            object.choose("find_departed", false)?;
+            object.choose(programs::NOTE_MOVE, false)?;
+            object.choose(programs::FIND_DEPARTED, false)?;
         }
-        for map in ["threads", "returned"] {
+        for map in [bpf::maps::THREADS, bpf::maps::RETURNED] {
             match is_off_cpu {
                 true => object.make_room_for_threads(map)?,
                 false => object.make_room(map, 1)?,
             }
         }
         if self.apart.is_none() {
-            for map in ["sums_even", "sums_odd", "ended_owners"] {
+            for map in [
+                bpf::maps::SUMS_EVEN,
+                bpf::maps::SUMS_ODD,
+                bpf::maps::ENDED_OWNERS,
+            ] {
                 object.make_room(map, 1)?;
             }
         }
         // Messages are for stacks and for accounts.
-        object.make_room("events", 4096)
+        object.make_room(bpf::maps::EVENTS, 4096)
     }
 
     /// What runs at the kernel's events.
-    fn hooks(&self) -> Vec<&'static str> {
+    fn hooks(&self) -> Vec<ProgramName> {
         let mut hooks = match self.kind {
-            Kind::Running => vec!["switch_running"],
-            _ => vec!["sched_switch", "sched_wakeup_new", "sched_process_exec"],
+            Kind::Running => vec![programs::SWITCH_RUNNING],
+            _ => vec![
+                programs::SCHED_SWITCH,
+                programs::SCHED_WAKEUP_NEW,
+                programs::SCHED_PROCESS_EXEC,
+            ],
         };
         // Where it matters when a thread off the CPU is woken.
         if matches!(self.kind, Kind::Blocked | Kind::Runnable) {
-            hooks.push("sched_waking");
+            hooks.push(programs::SCHED_WAKING);
         }
         if self.apart.is_some() {
-            hooks.push("note_name");
+            hooks.push(programs::NOTE_NAME);
         }
         hooks
     }
 }
 
 /// What any question takes.
-const ALL_HOOKS: [&str; 6] = [
-    "switch_running",
-    "sched_switch",
-    "sched_wakeup_new",
-    "sched_process_exec",
-    "sched_waking",
-    "note_name",
+const ALL_HOOKS: [ProgramName; 6] = [
+    programs::SWITCH_RUNNING,
+    programs::SCHED_SWITCH,
+    programs::SCHED_WAKEUP_NEW,
+    programs::SCHED_PROCESS_EXEC,
+    programs::SCHED_WAKING,
+    programs::NOTE_NAME,
 ];
 
 /// Reads what programs count, from one end of an interval to the next.
@@ -144,17 +156,17 @@ impl<'a> SpanCollector<'a> {
         Ok(SpanCollector {
             links: object.attach(&question.hooks())?,
             question,
-            counts: object.map("span_counts")?,
-            recent: object.map("recent_sums")?,
-            returned: object.map("returned")?,
-            ended_owners: object.map("ended_owners")?,
-            sums: DoubleBuffer::new(object, "sums")?,
-            visit_cpu: object.program("visit_cpu")?,
-            find_preexisting: object.program("find_preexisting")?,
-            read_waiting: object.program("read_waiting")?,
+            counts: object.map(bpf::maps::SPAN_COUNTS)?,
+            recent: object.map(bpf::maps::RECENT_SUMS)?,
+            returned: object.map(bpf::maps::RETURNED)?,
+            ended_owners: object.map(bpf::maps::ENDED_OWNERS)?,
+            sums: DoubleBuffer::of_sums(object)?,
+            visit_cpu: object.program(programs::VISIT_CPU)?,
+            find_preexisting: object.program(programs::FIND_PREEXISTING)?,
+            read_waiting: object.program(programs::READ_WAITING)?,
             window: WindowVariables::new(object)?,
-            begin_interval: object.program("begin_interval")?,
-            preexisting_are_known: object.variable("preexisting_are_known")?,
+            begin_interval: object.program(programs::BEGIN_INTERVAL)?,
+            preexisting_are_known: object.variable(bpf::variables::PREEXISTING_ARE_KNOWN)?,
             moves,
             left_late: Vec::new(),
             slot: 0,

@@ -33,10 +33,10 @@ pub struct StackChoice {
 impl StackChoice {
     /// Tells programs, and makes room for unwind tables.
     pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
-        object.set("want_user_stacks", self.user)?;
-        object.set("want_kernel_stacks", self.kernel)?;
+        object.set(bpf::constants::WANT_USER_STACKS, self.user)?;
+        object.set(bpf::constants::WANT_KERNEL_STACKS, self.kernel)?;
         self.walking.configure(object)?;
-        object.set("per_thread", self.per_thread)?;
+        object.set(bpf::constants::PER_THREAD, self.per_thread)?;
         make_room_for_tables(object)
     }
 

@@ -7,7 +7,8 @@ use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use bpf::types::{StackKey, Tally, Thread};
+use bpf::types::{StackKey, Tally};
+use bpf::{MapName, VariableName};
 use collect::{
     CallGraph, ClockSession, Collected, Collector, Detail, Languages, Session, Sources,
     StackChoice, WakersShown, Walking,
@@ -71,7 +72,7 @@ fn load(object: &bpf::Object, targets: &Targets, stacks: &StackChoice) -> Loaded
     object.load().expect("load, as root")
 }
 
-fn get(object: &LoadedObject, variable: &str) -> u64 {
+fn get(object: &LoadedObject, variable: VariableName<u64>) -> u64 {
     object.variable(variable).unwrap().get()
 }
 
@@ -81,7 +82,7 @@ fn bytes<T: Plain>(value: &T) -> &[u8] {
 }
 
 /// Counts an event of a process.
-fn count(object: &LoadedObject, map: &str, pid: u32) {
+fn count(object: &LoadedObject, map: MapName, pid: u32) {
     let key = StackKey {
         pid,
         ..StackKey::default()
@@ -121,18 +122,18 @@ fn stacks_of_a_process_that_ended_stay_when_ids_are_forgotten() {
     collector.open_window(1, None);
     collector.begin_parts(NEVER);
     let samplers = Samplers::attach(&object, None, Rate::Frequency(997), None).unwrap();
-    while get(&object, "counts_used_even") == 0 {
+    while get(&object, bpf::variables::COUNTS_USED_EVEN) == 0 {
         sleep(Duration::from_millis(1));
     }
     drop(samplers);
     target.end();
     collector.take(None).unwrap();
     if begun.elapsed() < SWEEP_INTERVAL {
-        assert_eq!(get(&object, "counts_turn"), 0);
+        assert_eq!(get(&object, bpf::variables::COUNTS_TURN), 0);
     }
     sleep(SWEEP_INTERVAL);
     collector.take(None).unwrap();
-    assert_eq!(get(&object, "counts_turn"), 1);
+    assert_eq!(get(&object, bpf::variables::COUNTS_TURN), 1);
     let collected = collector.finish().unwrap();
     let events = collected.total().events;
     let missed = profile(collected).losses.stacks;
@@ -171,10 +172,9 @@ fn session<'a>(
     object: &'a LoadedObject,
     targets: &Targets,
     stacks: StackChoice,
-) -> ClockSession<'a, Thread> {
+) -> ClockSession<'a> {
     let kernel = Kernel::probe().unwrap();
-    let charge = Box::new(|_: &Thread, tally, _: Option<&_>| Some((tally, 0)));
-    ClockSession::attach(object, &kernel, targets, stacks, charge).unwrap()
+    ClockSession::attach(object, &kernel, targets, stacks).unwrap()
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn a_session_knows_its_targets_before_the_window() {
     let mut session = session(&object, &targets, WALKED);
     target.end();
     session.open_window(monotonic_ns(), None);
-    count(&object, "counts_even", pid);
+    count(&object, bpf::maps::COUNTS_EVEN, pid);
     let profile = profile(session.close(monotonic_ns()).unwrap());
     assert_eq!(told(&profile), [(pid, "sleep 1000".to_owned())]);
 }

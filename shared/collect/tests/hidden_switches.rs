@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{available_parallelism, sleep};
 use std::time::Duration;
 
-use bpf::types::{Losses, STACK_MISSED, StackKey, Tally, Thread};
+use bpf::types::{STACK_MISSED, StackKey, Tally, Thread};
 use collect::CallGraph;
 use libbpf_rs::{Link, MapCore, MapFlags};
 use loader::{LoadedObject, OpenObject, monotonic_ns};
@@ -103,19 +103,25 @@ fn read<T: Plain + Copy + Default>(bytes: &[u8]) -> T {
 }
 
 fn see(object: &LoadedObject) -> Vec<Link> {
-    object.attach(&["sched_switch", "sched_waking"]).unwrap()
+    object
+        .attach(&[bpf::programs::SCHED_SWITCH, bpf::programs::SCHED_WAKING])
+        .unwrap()
 }
 
 /// The target's clock, by its process ID as there is just one thread.
 fn clock(object: &LoadedObject) -> Thread {
-    let threads = object.map("threads").unwrap();
+    let threads = object.map(bpf::maps::THREADS).unwrap();
     let key = threads.keys().next().expect("a clock");
     let value = threads.lookup(&key, MapFlags::ANY).unwrap().unwrap();
     read(&value)
 }
 
 fn hidden(object: &LoadedObject) -> u64 {
-    object.variable::<Losses>("lost").unwrap().get().switches
+    object
+        .variable(bpf::variables::LOST)
+        .unwrap()
+        .get()
+        .switches
 }
 
 /// The target's clock before and after `deaf` was done with programs that see the
@@ -130,12 +136,23 @@ fn around(
     for _ in 0..20 {
         let mut target = Target::start();
         let mut object = OpenObject::new(&bpf::offcputime::OBJECT).unwrap();
-        object.set("want_kernel_stacks", false).unwrap();
-        object.set("call_graph", CallGraph::Fp.code()).unwrap();
-        object.set("only_pid", target.child.id()).unwrap();
-        object.set("targets_named_ns", monotonic_ns()).unwrap();
+        object
+            .set(bpf::constants::WANT_KERNEL_STACKS, false)
+            .unwrap();
+        object
+            .set(bpf::constants::CALL_GRAPH, CallGraph::Fp.mode())
+            .unwrap();
+        object
+            .set(bpf::constants::ONLY_PID, target.child.id())
+            .unwrap();
+        object
+            .set(bpf::constants::TARGETS_NAMED_NS, monotonic_ns())
+            .unwrap();
         let object = object.load().expect("load, as root");
-        object.variable("window_start").unwrap().set(1_u64);
+        object
+            .variable(bpf::variables::WINDOW_START)
+            .unwrap()
+            .set(1_u64);
         let links = see(&object);
         // From here on it has a clock.
         target.compute();
@@ -152,7 +169,7 @@ fn around(
         if hidden == 0 && awake > target.ran() - ran_before + nanoseconds(REST) / 2 {
             continue;
         }
-        let counts = object.map("counts_even").unwrap();
+        let counts = object.map(bpf::maps::COUNTS_EVEN).unwrap();
         let sums = counts.keys().map(|key| {
             let value = counts.lookup(&key, MapFlags::ANY).unwrap().unwrap();
             (read(&key), read(&value))

@@ -6,6 +6,7 @@ mod checked;
 
 use std::time::{Duration, Instant};
 
+use bpf::{VariableName, variables};
 use collect::{Unwinder, Walking};
 use libbpf_rs::RingBufferBuilder;
 use symbolize::Symbolizer;
@@ -45,19 +46,24 @@ fn what_is_cached_is_what_a_walk_finds() {
     unwinder.prepare(&processes, &mut Symbolizer::new(), Duration::from_secs(10));
 
     let mut ring = RingBufferBuilder::new();
-    let events = object.map("events").unwrap();
+    let events = object.map(bpf::maps::EVENTS).unwrap();
     ring.add(&events, |_| 0).unwrap();
     let ring = ring.build().unwrap();
-    let links = object.attach(&["sched_switch", "sched_waking"]).unwrap();
-    object.variable("window_start").unwrap().set(1_u64);
+    let links = object
+        .attach(&[bpf::programs::SCHED_SWITCH, bpf::programs::SCHED_WAKING])
+        .unwrap();
+    object.variable(variables::WINDOW_START).unwrap().set(1_u64);
     let end = Instant::now() + Duration::from_secs(3);
     while Instant::now() < end {
         ring.poll(Duration::from_millis(20)).unwrap();
     }
     drop(links);
 
-    let count = |name| object.variable::<u64>(name).unwrap().get();
-    let (rightly, wrongly) = (count("cache_hits_right"), count("cache_hits_wrong"));
+    let count = |name: VariableName<u64>| object.variable(name).unwrap().get();
+    let (rightly, wrongly) = (
+        count(variables::CACHE_HITS_RIGHT),
+        count(variables::CACHE_HITS_WRONG),
+    );
     println!("{rightly} stacks were cached rightly, {wrongly} wrongly");
     assert_eq!(wrongly, 0);
     assert!(rightly > 1000, "only {rightly} stacks were cached");

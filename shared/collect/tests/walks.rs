@@ -90,7 +90,7 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
     let mut seen: HashMap<u64, Seen> = HashMap::new();
     let deep_ones = Cell::new(0);
     let mut ring = RingBufferBuilder::new();
-    let events = object.map("events").unwrap();
+    let events = object.map(bpf::maps::EVENTS).unwrap();
     ring.add(&events, |message| {
         match EventKind(read(message)) {
             EventKind::EVENT_STACK => {
@@ -116,7 +116,10 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
     .unwrap();
     let ring = ring.build().unwrap();
     let samplers = Samplers::attach(&object, None, Rate::Frequency(997), None).unwrap();
-    object.variable("window_start").unwrap().set(1_u64);
+    object
+        .variable(bpf::variables::WINDOW_START)
+        .unwrap()
+        .set(1_u64);
     // Until there are enough, however much of the CPUs it gets.
     let end = Instant::now() + Duration::from_secs(60);
     while deep_ones.get() < ENOUGH && Instant::now() < end {

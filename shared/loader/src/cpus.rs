@@ -7,8 +7,7 @@ use std::time::Duration;
 use libbpf_rs::{ProgramInput, ProgramMut};
 
 use crate::Result;
-use crate::error::Context;
-use crate::kernel::lossy;
+use crate::error::{Context, lossy};
 
 /// `BPF_F_TEST_RUN_ON_CPU` of include/uapi/linux/bpf.h.
 const TEST_RUN_ON_CPU: u32 = 1;

@@ -1,5 +1,6 @@
 //! What can go wrong between a command line and a running program.
 
+use std::ffi::OsStr;
 use std::io;
 
 /// An error with what was tried; its source says what the kernel answered.
@@ -59,4 +60,9 @@ impl<T> Context<T> for io::Result<T> {
             source,
         })
     }
+}
+
+/// The name as text, for messages.
+pub(crate) fn lossy(name: &OsStr) -> String {
+    name.to_string_lossy().into_owned()
 }

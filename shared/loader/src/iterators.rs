@@ -6,8 +6,7 @@ use libbpf_rs::{Iter, ProgramMut};
 use plain::Plain;
 
 use crate::Result;
-use crate::error::Context;
-use crate::kernel::lossy;
+use crate::error::{Context, lossy};
 
 /// Runs `program` over every thread that our PID namespace shows and returns
 /// the records it wrote.
@@ -25,6 +24,11 @@ pub fn run<T: Plain + Copy + Default>(program: &ProgramMut<'_>) -> Result<Vec<T>
         .chunks_exact(size_of::<T>())
         .filter_map(|chunk| copy(chunk))
         .collect())
+}
+
+/// Runs `program` over every thread, of which it writes nothing.
+pub fn visit(program: &ProgramMut<'_>) -> Result<()> {
+    run::<u8>(program).map(drop)
 }
 
 /// A value of which only the start may be there; the rest is as in its default.

@@ -1,6 +1,5 @@
 //! What differs between kernels and is asked of the running one.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -15,7 +14,6 @@ use crate::{Error, OpenObject, Result};
 
 mod calls;
 mod names;
-pub(crate) mod types;
 
 pub use calls::kernel_calls;
 pub use names::kernel_names;
@@ -27,7 +25,7 @@ const INITIAL_PID_NAMESPACE: u64 = 0xeffffffc;
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     /// The order of `sched_switch`'s arguments, `enum switch_arguments`.
-    pub switch_arguments: u32,
+    pub switch_arguments: SwitchArguments,
     /// Inode number of our PID namespace; 0 when it is the initial one.
     pub pid_namespace: u32,
     /// How far a CPU's preemption count is from its run queue, bytes: see
@@ -54,7 +52,7 @@ impl Kernel {
     #[must_use]
     pub fn features(&self) -> [Feature; 5] {
         let feature = |name, here| Feature { name, here };
-        let state = match SwitchArguments(self.switch_arguments) {
+        let state = match self.switch_arguments {
             SwitchArguments::SWITCH_WITHOUT_STATE => "not told at the switch: read from the thread",
             _ => "told at the switch",
         };
@@ -99,7 +97,7 @@ impl Kernel {
         let distance = preempt_count_from_runqueue(btf);
         let returns = btf.type_by_name::<Typedef<'_>>("btf_trace_sched_exit_tp");
         Kernel {
-            switch_arguments: switch_arguments(btf).0,
+            switch_arguments: switch_arguments(btf),
             pid_namespace: if nested { namespace as u32 } else { 0 },
             preempt_count_from_runqueue: distance.unwrap_or(0),
             // A wake-up in an interrupt must be known as one, so as not to meet them.
@@ -115,8 +113,8 @@ impl Kernel {
 
     /// Tells programs what all must know of the kernel.
     pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
-        object.set("task_type", self.task_type)?;
-        object.set("pid_namespace", self.pid_namespace)
+        object.set(bpf::constants::TASK_TYPE, self.task_type)?;
+        object.set(bpf::constants::PID_NAMESPACE, self.pid_namespace)
     }
 }
 
@@ -204,23 +202,6 @@ pub fn are_kernel_addresses_public() -> bool {
         text.trim().parse().ok()
     };
     read("kptr_restrict") == Some(0) && read("perf_event_paranoid").is_some_and(|level| level <= 1)
-}
-
-/// The threads alive now, for sizing maps.
-pub(crate) fn threads_alive() -> u32 {
-    // Fourth field of /proc/loadavg: runnable/total scheduling entities.
-    fs::read_to_string("/proc/loadavg")
-        .ok()
-        .and_then(|text| {
-            let total = text.split_whitespace().nth(3)?.split('/').nth(1)?;
-            total.parse().ok()
-        })
-        .unwrap_or(0)
-}
-
-/// The name as text, for messages.
-pub(crate) fn lossy(name: &OsStr) -> String {
-    name.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod cpus;
 mod error;
 pub mod iterators;
 mod kernel;
+mod kernel_types;
 pub mod maps;
 mod object;
 mod preflight;
@@ -20,7 +21,7 @@ mod time;
 pub use cpus::{online_cpus, run_here, run_on_each};
 pub use error::{Context, Error, Result};
 pub use kernel::{Feature, Kernel, are_kernel_addresses_public, kernel_calls, kernel_names};
-pub use object::{Constant, LoadedObject, OpenObject, Variable};
+pub use object::{LoadedObject, OpenObject, Variable};
 pub use preflight::{capabilities, check_privileges};
 pub use sampling::{Event, Samplers};
 pub use targets::{

@@ -12,11 +12,11 @@ use crate::iterators::copy;
 /// Entries asked for at once; more than any hash bucket will hold.
 const BATCH: u32 = 4096;
 
-/// Hands the values of a hash map, which programs go on using, to `receive`.
-pub fn for_each_value(
+/// Hands the keys and values of a hash map, which programs go on using, to `receive`.
+pub fn for_each(
     map: &impl MapCore,
     what: &str,
-    mut receive: impl FnMut(&[u8]),
+    mut receive: impl FnMut(&[u8], &[u8]),
 ) -> Result<()> {
     let holds_some = || map.keys().next().is_some();
     let held_some = holds_some();
@@ -25,9 +25,9 @@ pub fn for_each_value(
         .lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)
         .context(format!("read {what}"))?;
     let mut is_empty = true;
-    for (_, value) in batch {
+    for (key, value) in batch {
         is_empty = false;
-        receive(&value);
+        receive(&key, &value);
     }
     // It ends at errors, too.
     match is_empty && held_some && holds_some() {

@@ -1,14 +1,16 @@
-//! A tool's BPF object: its constants, variables, maps and programs, by the names that
-//! they have in C.
+//! A tool's BPF object: its constants, variables, maps and programs.
 //!
-//! What objects share has the same name in all, so whoever needs a map or a variable
-//! asks for it here, whichever tool's it is.
+//! What objects share has the same name in all, so callers ask for it here by a name of
+//! `bpf::maps`, `bpf::programs`, `bpf::constants` or `bpf::variables`, whichever tool's object
+//! it is. The build makes these names, so no other compiles.
 
 use std::collections::HashMap;
+use std::fs;
 use std::marker::PhantomData;
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
 
+use bpf::{ConstantName, ConstantValue, MapName, ProgramName, VariableName};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
 use libbpf_rs::{
@@ -16,9 +18,8 @@ use libbpf_rs::{
 };
 use plain::Plain;
 
-use crate::error::{Context, missing};
-use crate::kernel::types::KernelTypes;
-use crate::kernel::{lossy, threads_alive};
+use crate::error::{Context, lossy, missing};
+use crate::kernel_types::KernelTypes;
 use crate::{Error, Result};
 
 /// The section of constants.
@@ -73,8 +74,11 @@ impl OpenObject {
     }
 
     /// Sets a constant.
-    pub fn set(&mut self, name: &str, value: impl Constant) -> Result<()> {
-        let bytes = value.bytes();
+    ///
+    /// # Errors
+    /// The object has no such constant.
+    pub fn set<T: ConstantValue>(&mut self, constant: ConstantName<T>, value: T) -> Result<()> {
+        let (name, bytes) = (constant.name(), value.to_bytes());
         let place = self.places.find(name, CONSTANTS, bytes.len())?;
         let mut maps = self.object.maps_mut();
         let mut section = maps.find(|map| map.name().as_encoded_bytes().ends_with(b".rodata"));
@@ -88,7 +92,8 @@ impl OpenObject {
     }
 
     /// Makes room for so many entries in a map.
-    pub fn make_room(&mut self, map: &str, entries: u32) -> Result<()> {
+    pub fn make_room(&mut self, map: MapName, entries: u32) -> Result<()> {
+        let map = map.as_str();
         let mut maps = self.object.maps_mut();
         let mut found = maps.find(|found| found.name() == map);
         let found = found.as_mut().ok_or_else(|| missing(map))?;
@@ -98,7 +103,7 @@ impl OpenObject {
     }
 
     /// Makes room for all threads in a map of theirs: for twice as many as are alive now.
-    pub fn make_room_for_threads(&mut self, map: &str) -> Result<()> {
+    pub fn make_room_for_threads(&mut self, map: MapName) -> Result<()> {
         /// For at least this many.
         const FEWEST: u32 = 32768;
         self.make_room(map, threads_alive().saturating_mul(2).max(FEWEST))
@@ -109,7 +114,8 @@ impl OpenObject {
     ///
     /// # Errors
     /// It cannot be told from another one of the object's.
-    pub fn reuse(&mut self, map: &str, there: &MapHandle) -> Result<()> {
+    pub fn reuse(&mut self, map: MapName, there: &MapHandle) -> Result<()> {
+        let map = map.as_str();
         let name = there.name();
         // Those of constants and variables are found by what is behind the dot.
         let has_dot = name.as_encoded_bytes().contains(&b'.');
@@ -128,12 +134,14 @@ impl OpenObject {
     }
 
     /// Whether it has a program of this name.
-    pub fn has_program(&self, program: &str) -> bool {
-        self.object.progs().any(|found| found.name() == program)
+    pub fn has_program(&self, program: ProgramName) -> bool {
+        let mut programs = self.object.progs();
+        programs.any(|found| found.name() == program.as_str())
     }
 
     /// Says whether a program is loaded with the others.
-    pub fn choose(&mut self, program: &str, is_wanted: bool) -> Result<()> {
+    pub fn choose(&mut self, program: ProgramName, is_wanted: bool) -> Result<()> {
+        let program = program.as_str();
         let mut programs = self.object.progs_mut();
         let mut found = programs.find(|found| found.name() == program);
         let found = found.as_mut().ok_or_else(|| missing(program))?;
@@ -165,37 +173,40 @@ impl LoadedObject {
     }
 
     /// A map.
-    pub fn map(&self, name: &str) -> Result<Map<'_>> {
+    pub fn map(&self, name: MapName) -> Result<Map<'_>> {
+        let name = name.as_str();
         let mut maps = self.object.maps();
         let found = maps.find(|map| map.name() == name);
         found.ok_or_else(|| missing(name))
     }
 
     /// What the kernel runs at one event, or when it is asked to.
-    pub fn program(&self, name: &str) -> Result<ProgramMut<'_>> {
+    pub fn program(&self, name: ProgramName) -> Result<ProgramMut<'_>> {
+        let name = name.as_str();
         let mut programs = self.object.progs_mut();
         let found = programs.find(|program| program.name() == name);
         found.ok_or_else(|| missing(name))
     }
 
     /// Has programs run at their tracepoints, as long as the links live.
-    pub fn attach(&self, programs: &[&str]) -> Result<Vec<Link>> {
-        let attach = |name: &&str| {
+    pub fn attach(&self, programs: &[ProgramName]) -> Result<Vec<Link>> {
+        let attach = |&name: &ProgramName| {
             let link = self.program(name)?.attach();
-            link.context(format!("attach {name}"))
+            link.context(format!("attach {}", name.as_str()))
         };
         programs.iter().map(attach).collect()
     }
 
     /// Whether the program was loaded with the others.
-    pub fn is_chosen(&self, program: &str) -> Result<bool> {
+    pub fn is_chosen(&self, program: ProgramName) -> Result<bool> {
         let program = self.program(program)?;
         // SAFETY: the program is one of an object that is loaded.
         Ok(unsafe { libbpf_sys::bpf_program__autoload(program.as_libbpf_object().as_ptr()) })
     }
 
     /// A variable, in memory that the kernel reads and writes, too.
-    pub fn variable<T: Plain + Copy>(&self, name: &str) -> Result<Variable<'_, T>> {
+    pub fn variable<T: Plain + Copy>(&self, name: VariableName<T>) -> Result<Variable<'_, T>> {
+        let name = name.name();
         let place = self.places.find(name, VARIABLES, size_of::<T>())?;
         let mut maps = self.object.maps();
         let section = maps.find(|map| map.name().as_encoded_bytes().ends_with(b".bss"));
@@ -255,34 +266,16 @@ impl Places {
     }
 }
 
-/// What a constant can be.
-pub trait Constant {
-    /// As C has it in memory.
-    fn bytes(self) -> Vec<u8>;
-}
-
-impl Constant for bool {
-    fn bytes(self) -> Vec<u8> {
-        vec![self.into()]
-    }
-}
-
-impl Constant for u32 {
-    fn bytes(self) -> Vec<u8> {
-        self.to_ne_bytes().into()
-    }
-}
-
-impl Constant for u64 {
-    fn bytes(self) -> Vec<u8> {
-        self.to_ne_bytes().into()
-    }
-}
-
-impl Constant for i64 {
-    fn bytes(self) -> Vec<u8> {
-        self.to_ne_bytes().into()
-    }
+/// The threads alive now, for sizing maps.
+fn threads_alive() -> u32 {
+    // Fourth field of /proc/loadavg: runnable/total scheduling entities.
+    fs::read_to_string("/proc/loadavg")
+        .ok()
+        .and_then(|text| {
+            let total = text.split_whitespace().nth(3)?.split('/').nth(1)?;
+            total.parse().ok()
+        })
+        .unwrap_or(0)
 }
 
 /// A variable of an object that is loaded.

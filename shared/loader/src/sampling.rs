@@ -65,7 +65,7 @@ impl<'a> Samplers<'a> {
             _ => None,
         };
         let mut samplers = Samplers {
-            program: object.program("sample")?,
+            program: object.program(bpf::programs::SAMPLE)?,
             event,
             rate,
             only_cpu,

@@ -14,7 +14,8 @@ mod watch;
 
 use std::path::{Path, PathBuf};
 
-use bpf::types::{ProgramName, ThreadIds};
+use bpf::types::{AwaitedProgramName, ThreadIds};
+use bpf::{ConstantName, MapName, maps};
 use libbpf_rs::{Link, MapCore, MapFlags};
 use process::Process;
 use process::{is_alive, living_thread};
@@ -29,6 +30,11 @@ pub use names::ProcessNames;
 pub use process_handle::ProcessHandle;
 pub use units::{is_unit_of_system, unit_name, units};
 pub use watch::TargetWatch;
+
+/// Maps of the processes and the threads that are targets.
+const TARGET_IDS: [MapName; 2] = [maps::TARGET_PIDS, maps::TARGET_TIDS];
+/// Maps of the processes and the threads whose wake-ups count.
+const WAKER_IDS: [MapName; 2] = [maps::WAKER_PIDS, maps::WAKER_TIDS];
 
 /// The kernel's IDs of processes or threads, each with when that started, CLOCK_MONOTONIC.
 type Started = Vec<(u32, u64)>;
@@ -65,7 +71,7 @@ pub struct Targets {
 
 impl Targets {
     /// The longest name of a program that can be waited for, in bytes.
-    pub const LONGEST_AWAITED: usize = size_of::<ProgramName>() - 1;
+    pub const LONGEST_AWAITED: usize = size_of::<AwaitedProgramName>() - 1;
 
     /// Processes and threads that there are now, by their IDs.
     pub fn new(pids: Vec<u32>, tids: Vec<u32>) -> Targets {
@@ -125,18 +131,19 @@ impl Targets {
     }
 
     fn first_variable<'a>(&self, object: &'a LoadedObject) -> Result<Variable<'a, u64>> {
-        object.variable("first_awaited_ns")
+        object.variable(bpf::variables::FIRST_AWAITED_NS)
     }
 
     /// Tells programs how to choose whom they measure: `include/targets/filter.h`.
     pub fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         if let Some(pid) = self.only_pid(kernel) {
-            object.set("only_pid", pid)?;
+            object.set(bpf::constants::ONLY_PID, pid)?;
         }
-        object.set("targets_named_ns", self.named_ns)?;
+        object.set(bpf::constants::TARGETS_NAMED_NS, self.named_ns)?;
         self.configure_membership(object)?;
         self.configure_awaited_cgroups(object)?;
-        self.configure_as("filter", "target", object)?;
+        let [pids, tids] = [bpf::constants::FILTER_PIDS, bpf::constants::FILTER_TIDS];
+        self.configure_ids([pids, tids], TARGET_IDS, object)?;
         self.configure_followers(object)
     }
 
@@ -156,16 +163,24 @@ impl Targets {
 
     /// Tells programs how to choose the wakers that count: `include/wakers.h`.
     pub fn configure_wakers(&self, object: &mut OpenObject) -> Result<()> {
-        self.configure_as("filter_waker", "waker", object)
+        let pids = bpf::constants::FILTER_WAKER_PIDS;
+        let tids = bpf::constants::FILTER_WAKER_TIDS;
+        self.configure_ids([pids, tids], WAKER_IDS, object)
     }
 
-    /// Sets the constants that begin with `filter`, and makes room in the maps that
-    /// begin with `maps`.
-    fn configure_as(&self, filter: &str, maps: &str, object: &mut OpenObject) -> Result<()> {
-        for (kind, ids) in [("pids", &self.pids), ("tids", &self.tids)] {
-            object.set(&format!("{filter}_{kind}"), !ids.is_empty())?;
+    /// Sets the constants that say whether processes and threads are named, and makes room
+    /// for the IDs of both.
+    fn configure_ids(
+        &self,
+        are_named: [ConstantName<bool>; 2],
+        maps: [MapName; 2],
+        object: &mut OpenObject,
+    ) -> Result<()> {
+        let ids = [&self.pids, &self.tids].into_iter();
+        for ((ids, named), map) in ids.zip(are_named).zip(maps) {
+            object.set(named, !ids.is_empty())?;
             let room = u32::try_from(ids.len().max(1)).unwrap_or(u32::MAX);
-            object.make_room(&format!("{maps}_{kind}"), room)?;
+            object.make_room(map, room)?;
         }
         Ok(())
     }
@@ -175,24 +190,24 @@ impl Targets {
     pub fn fill(&self, object: &LoadedObject, kernel: &Kernel) -> Result<Vec<Link>> {
         self.fill_cgroups(object)?;
         if self.only_pid(kernel).is_none() {
-            self.fill_in("target", object)?;
+            self.fill_in(TARGET_IDS, object)?;
         }
         self.follow(object)
     }
 
     /// Names to programs the wakers that count.
     pub fn fill_wakers(&self, object: &LoadedObject) -> Result<()> {
-        self.fill_in("waker", object)
+        self.fill_in(WAKER_IDS, object)
     }
 
-    /// Puts the kernel's own IDs into the maps that begin with `maps`.
-    fn fill_in(&self, maps: &str, object: &LoadedObject) -> Result<()> {
+    /// Puts the kernel's own IDs into the maps of processes and threads.
+    fn fill_in(&self, maps: [MapName; 2], object: &LoadedObject) -> Result<()> {
         if !self.has_ids() {
             return Ok(());
         }
         let (pids, tids) = self.translated(&living_threads(object)?);
-        for (kind, ids) in [("pids", pids), ("tids", tids)] {
-            let map = object.map(&format!("{maps}_{kind}"))?;
+        for (ids, map) in [pids, tids].into_iter().zip(maps) {
+            let map = object.map(map)?;
             for (id, started) in ids {
                 map.update(&id.to_ne_bytes(), &started.to_ne_bytes(), MapFlags::ANY)
                     .context(format!("make {id} a target"))?;
@@ -259,7 +274,7 @@ fn processes_of(threads: &[ThreadIds]) -> Vec<Process> {
 
 /// Every thread that our PID namespace shows.
 fn living_threads(object: &LoadedObject) -> Result<Vec<ThreadIds>> {
-    iterators::run(&object.program("list_threads")?)
+    iterators::run(&object.program(bpf::programs::LIST_THREADS)?)
 }
 
 fn process_lives(pid: u32) -> bool {

@@ -26,9 +26,9 @@ pub(crate) fn run(
     let mut object = OpenObject::new(&bpf::cpudist::OBJECT)?;
     kernel.configure(&mut object)?;
     targets.configure(&mut object, &kernel)?;
-    object.set("switch_arguments", kernel.switch_arguments)?;
-    object.set("include_idle", arguments.include_idle)?;
-    object.set("want_thread_ends", false)?;
+    object.set(bpf::constants::SWITCH_ARGUMENTS, kernel.switch_arguments)?;
+    object.set(bpf::constants::INCLUDE_IDLE, arguments.include_idle)?;
+    object.set(bpf::constants::WANT_THREAD_ENDS, false)?;
     question.configure(&mut object)?;
     let object = object.load()?;
     let _followers = targets.fill(&object, &kernel)?;

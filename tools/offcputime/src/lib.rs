@@ -2,7 +2,7 @@
 
 mod arguments;
 
-use bpf::types::{OpenInterval, Tally, Thread, WAKER_MISSED};
+use bpf::types::Tally;
 use cli::{CommonFlags, Planned, StackTool};
 use collect::{ClockSession, StackChoice, WakersShown};
 use export::clocks::Clocks;
@@ -15,7 +15,7 @@ impl StackTool for Arguments {
     const NAME: &'static str = "offcputime";
     const OBJECT: bpf::Object = bpf::offcputime::OBJECT;
     const UNIT: Unit = Unit::Nanoseconds;
-    type Session<'a> = ClockSession<'a, Thread>;
+    type Session<'a> = ClockSession<'a>;
 
     fn common(&self) -> CommonFlags<'_> {
         CommonFlags {
@@ -50,13 +50,13 @@ impl StackTool for Arguments {
     }
 
     fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
-        object.set("switch_arguments", kernel.switch_arguments)?;
+        object.set(bpf::constants::SWITCH_ARGUMENTS, kernel.switch_arguments)?;
         self.stacks().configure_objects(object, kernel)?;
-        object.set("want_thread_ends", self.wants_thread_ends())?;
+        object.set(bpf::constants::WANT_THREAD_ENDS, self.wants_thread_ends())?;
         self.intervals.filter().configure(object, kernel)?;
-        object.set("sample_short", self.sample_short)?;
-        object.set("want_wakers", self.output.needs().wakers)?;
-        object.make_room_for_threads("threads")
+        object.set(bpf::constants::SAMPLE_SHORT, self.sample_short)?;
+        object.set(bpf::constants::WANT_WAKERS, self.output.needs().wakers)?;
+        object.make_room_for_threads(bpf::maps::THREADS)
     }
 
     fn attach<'a>(
@@ -65,12 +65,7 @@ impl StackTool for Arguments {
         kernel: &Kernel,
         targets: &'a Targets,
     ) -> Result<Self::Session<'a>> {
-        let filter = self.intervals.filter();
-        let charge = move |thread: &Thread, tally: Tally, _: Option<&OpenInterval>| {
-            let counts = filter.admits(tally.longest, thread.off_state);
-            counts.then_some((tally, WAKER_MISSED))
-        };
-        ClockSession::attach(object, kernel, targets, self.stacks(), Box::new(charge))
+        ClockSession::attach(object, kernel, targets, self.stacks())
     }
 
     fn header(&self, _session: &Self::Session<'_>) -> String {

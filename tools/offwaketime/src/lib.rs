@@ -2,12 +2,9 @@
 
 mod arguments;
 
-use bpf::types::{
-    ClockRecord, OpenInterval, SleepingThread, Tally, WAKER_MISSED, WAKER_STILL_BLOCKED,
-    WAKER_UNWANTED, square_of,
-};
+use bpf::types::Tally;
 use cli::{CommonFlags, Planned, StackTool};
-use collect::{ClockSession, OffCpuFilter, StackChoice, WakersShown};
+use collect::{ClockSession, StackChoice, WakersShown};
 use export::svg::Svg;
 use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
 use profile::{Meta, Profile, State, Unit, Weight};
@@ -18,7 +15,7 @@ impl StackTool for Arguments {
     const NAME: &'static str = "offwaketime";
     const OBJECT: bpf::Object = bpf::offwaketime::OBJECT;
     const UNIT: Unit = Unit::Nanoseconds;
-    type Session<'a> = ClockSession<'a, SleepingThread>;
+    type Session<'a> = ClockSession<'a>;
 
     fn common(&self) -> CommonFlags<'_> {
         CommonFlags {
@@ -59,16 +56,16 @@ impl StackTool for Arguments {
     }
 
     fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
-        object.set("switch_arguments", kernel.switch_arguments)?;
+        object.set(bpf::constants::SWITCH_ARGUMENTS, kernel.switch_arguments)?;
         let stacks = self.stacks();
         stacks.configure_objects(object, kernel)?;
         // A joined thread is known by its account.
-        object.set("want_thread_ends", stacks.objects)?;
-        object.set("chain_length", self.chain)?;
-        object.set("measure_everything", self.follows_chain())?;
+        object.set(bpf::constants::WANT_THREAD_ENDS, stacks.objects)?;
+        object.set(bpf::constants::CHAIN_LENGTH, self.chain)?;
+        object.set(bpf::constants::MEASURE_EVERYTHING, self.follows_chain())?;
         self.intervals.filter().configure(object, kernel)?;
         self.wakers().configure_wakers(object)?;
-        object.make_room_for_threads("threads")
+        object.make_room_for_threads(bpf::maps::THREADS)
     }
 
     fn attach<'a>(
@@ -79,16 +76,9 @@ impl StackTool for Arguments {
     ) -> Result<Self::Session<'a>> {
         let wakers = self.wakers();
         wakers.fill_wakers(object)?;
-        let filter = self.intervals.filter();
-        let (chosen, any_waker) = (wakers.clone(), wakers.is_everything());
-        let charge = move |sleeper: &SleepingThread, tally, open: Option<&OpenInterval>| {
-            let charged = charge(sleeper, tally, &chosen, &filter);
-            charged.filter(|_| self.is_chosen(open))
-        };
-        let charge = Box::new(charge);
-        let mut session = ClockSession::attach(object, kernel, targets, self.stacks(), charge)?;
+        let mut session = ClockSession::attach(object, kernel, targets, self.stacks())?;
         // Of all the machine only those that wake get tables, when they first do.
-        if !any_waker {
+        if !wakers.is_everything() {
             session.prepare(&wakers)?;
         }
         Ok(session)
@@ -142,41 +132,4 @@ impl StackTool for Arguments {
             )
         })
     }
-}
-
-impl Arguments {
-    /// Whether an interval that is open at the end is of a thread that was asked for. Of a
-    /// chain everybody has a clock.
-    fn is_chosen(&self, open: Option<&OpenInterval>) -> bool {
-        open.map_or(!self.follows_chain(), |open| open.is_chosen != 0)
-    }
-}
-
-/// What an interval that is open at the end counts for: `off_cpu_interval()` of
-/// `offwaketime.bpf.c` for those.
-fn charge(
-    sleeper: &SleepingThread,
-    tally: Tally,
-    wakers: &Targets,
-    filter: &OffCpuFilter,
-) -> Option<(Tally, u64)> {
-    let thread = sleeper.thread();
-    if tally.blocked == 0 || !filter.admits(tally.blocked, thread.off_state) {
-        return None;
-    }
-    let waker = match sleeper.wake.waker {
-        WAKER_MISSED if tally.runnable == 0 => WAKER_STILL_BLOCKED,
-        waker => waker,
-    };
-    if waker <= WAKER_UNWANTED && !wakers.is_everything() {
-        return None;
-    }
-    let length = tally.blocked;
-    let tally = Tally {
-        longest: length,
-        shortest: length,
-        squares: square_of(length),
-        ..tally
-    };
-    Some((tally, waker))
 }

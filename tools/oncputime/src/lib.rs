@@ -31,7 +31,8 @@ impl StackTool for Arguments {
     }
 
     fn configure(&self, object: &mut OpenObject, _kernel: &Kernel) -> Result<()> {
-        object.set("include_idle", self.include_idle)
+        object.set(bpf::constants::DUMPS_CAN_WAIT, true)?;
+        object.set(bpf::constants::INCLUDE_IDLE, self.include_idle)
     }
 
     fn attach<'a>(

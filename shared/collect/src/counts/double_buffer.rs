@@ -1,5 +1,6 @@
 //! Double-buffered maps: programs count into one, user space reads the other.
 
+use bpf::{MapName, VariableName, maps, programs, variables};
 use libbpf_rs::{Map, MapCore, ProgramMut};
 use loader::{LoadedObject, Result, Variable, run_on_each};
 
@@ -18,20 +19,52 @@ pub(crate) struct DoubleBuffer<'a> {
     taken: u64,
 }
 
+/// What the two maps and their variables are called.
+struct Names {
+    even: MapName,
+    odd: MapName,
+    turn: VariableName<u64>,
+    used: [VariableName<u64>; 2],
+}
+
 impl<'a> DoubleBuffer<'a> {
-    /// The maps `NAME_even` and `NAME_odd`; programs count into the first until told
-    /// otherwise.
-    pub(crate) fn new(object: &'a LoadedObject, name: &str) -> Result<Self> {
+    /// The counts by stack.
+    pub(crate) fn of_counts(object: &'a LoadedObject) -> Result<Self> {
+        let names = Names {
+            even: maps::COUNTS_EVEN,
+            odd: maps::COUNTS_ODD,
+            turn: variables::COUNTS_TURN,
+            used: [variables::COUNTS_USED_EVEN, variables::COUNTS_USED_ODD],
+        };
+        let drain_asked = object.variable(variables::DRAIN_ASKED)?;
+        DoubleBuffer::new(object, &names, Some(drain_asked))
+    }
+
+    /// The sums of spans.
+    pub(crate) fn of_sums(object: &'a LoadedObject) -> Result<Self> {
+        let names = Names {
+            even: maps::SUMS_EVEN,
+            odd: maps::SUMS_ODD,
+            turn: variables::SUMS_TURN,
+            used: [variables::SUMS_USED_EVEN, variables::SUMS_USED_ODD],
+        };
+        DoubleBuffer::new(object, &names, None)
+    }
+
+    /// Programs count into the first map until told otherwise.
+    fn new(
+        object: &'a LoadedObject,
+        names: &Names,
+        drain_asked: Option<Variable<'a, u64>>,
+    ) -> Result<Self> {
+        let [used_even, used_odd] = names.used;
         Ok(DoubleBuffer {
-            even: object.map(&format!("{name}_even"))?,
-            odd: object.map(&format!("{name}_odd"))?,
-            visit_cpu: object.program("visit_cpu")?,
-            turn: object.variable(&format!("{name}_turn"))?,
-            used: [
-                object.variable(&format!("{name}_used_even"))?,
-                object.variable(&format!("{name}_used_odd"))?,
-            ],
-            drain_asked: object.variable("drain_asked").ok(),
+            even: object.map(names.even)?,
+            odd: object.map(names.odd)?,
+            visit_cpu: object.program(programs::VISIT_CPU)?,
+            turn: object.variable(names.turn)?,
+            used: [object.variable(used_even)?, object.variable(used_odd)?],
+            drain_asked,
             taken: 0,
         })
     }

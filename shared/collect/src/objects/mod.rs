@@ -125,12 +125,12 @@ impl Objects {
 /// Tells programs whether objects are wanted, and how waits for them ended.
 pub(crate) fn configure(object: &mut OpenObject, are_wanted: bool, kernel: &Kernel) -> Result<()> {
     let (first, last) = sockets::given_ports();
-    object.set("want_wait_ends", are_wanted)?;
+    object.set(bpf::constants::WANT_WAIT_ENDS, are_wanted)?;
     let distance = kernel.preempt_count_from_runqueue;
-    object.set("preempt_count_from_runqueue", distance)?;
-    object.set("want_objects", are_wanted)?;
-    object.set("first_given_port", first)?;
-    object.set("last_given_port", last)
+    object.set(bpf::constants::PREEMPT_COUNT_FROM_RUNQUEUE, distance)?;
+    object.set(bpf::constants::WANT_OBJECTS, are_wanted)?;
+    object.set(bpf::constants::FIRST_GIVEN_PORT, first)?;
+    object.set(bpf::constants::LAST_GIVEN_PORT, last)
 }
 
 /// Returns the process of a pidfd. The kernel told the name during the wait, so no process that

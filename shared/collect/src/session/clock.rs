@@ -1,14 +1,15 @@
 //! One run on the thread clock, from a loaded object to what it counted.
 
-use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use bpf::types::{ClockRecord, Departure};
+use bpf::types::{Departure, Thread};
+use bpf::{ProgramName, programs};
 use libbpf_rs::{Link, Map, ProgramMut};
-use loader::{Kernel, LoadedObject, Result, Targets, Variable, sleep_until};
+use loader::{Kernel, LoadedObject, Result, Targets, Variable, iterators, sleep_until};
 
-use crate::session::accounts::{Account, Charge, ThreadClocks, close_record};
+use crate::account::Account;
+use crate::session::closing::Closing;
 use crate::session::looks::Looks;
 use crate::session::moves::Moves;
 use crate::session::pre_existing::{EarlyStacks, find_preexisting};
@@ -16,18 +17,18 @@ use crate::session::returns::Returns;
 use crate::{Collected, Collector, Session, StackChoice};
 
 /// What runs at the scheduler's events: `include/clock/clock_events.h`.
-const HOOKS: [&str; 4] = [
-    "sched_switch",
-    "sched_waking",
-    "sched_wakeup_new",
-    "sched_process_exec",
+const HOOKS: [ProgramName; 4] = [
+    programs::SCHED_SWITCH,
+    programs::SCHED_WAKING,
+    programs::SCHED_WAKEUP_NEW,
+    programs::SCHED_PROCESS_EXEC,
 ];
 
 /// How often to look after something new. The first stack of a process wakes user space.
 const OFTEN: Duration = Duration::from_millis(20);
 
 /// An object that is attached.
-pub struct ClockSession<'a, Record> {
+pub struct ClockSession<'a> {
     collector: Collector<'a>,
     threads: Map<'a>,
     links: Vec<Link>,
@@ -36,22 +37,21 @@ pub struct ClockSession<'a, Record> {
     read_open_intervals: ProgramMut<'a>,
     preexisting_are_known: Variable<'a, u8>,
     stacks: StackChoice,
-    charge: Charge<'a, Record>,
+    closing: Closing<'a>,
     moves: Option<Moves<'a>>,
     returns: Option<Returns<'a>>,
     /// The accounts of threads that left.
     departed: Vec<Account>,
 }
 
-impl<'a, Record> ClockSession<'a, Record> {
+impl<'a> ClockSession<'a> {
     /// Names the targets to the programs, attaches them and has the unwind tables
-    /// of the targets made. The records of threads are each a `Record`.
+    /// of the targets made.
     pub fn attach(
         object: &'a LoadedObject,
         kernel: &Kernel,
         targets: &Targets,
         stacks: StackChoice,
-        charge: Charge<'a, Record>,
     ) -> Result<Self> {
         let mut links = targets.fill(object, kernel)?;
         links.extend(object.attach(&HOOKS)?);
@@ -60,12 +60,12 @@ impl<'a, Record> ClockSession<'a, Record> {
             links,
             looks: Looks::new(object, targets, OFTEN..Looks::SELDOM)?,
             collector: Collector::new(object, &stacks)?,
-            threads: object.map("threads")?,
-            find_preexisting: object.program("find_preexisting")?,
-            read_open_intervals: object.program("read_open_intervals")?,
-            preexisting_are_known: object.variable("preexisting_are_known")?,
+            threads: object.map(bpf::maps::THREADS)?,
+            find_preexisting: object.program(programs::FIND_PREEXISTING)?,
+            read_open_intervals: object.program(programs::READ_OPEN_INTERVALS)?,
+            preexisting_are_known: object.variable(bpf::variables::PREEXISTING_ARE_KNOWN)?,
             stacks,
-            charge,
+            closing: Closing::new(object)?,
             moves: Moves::new(object, targets)?,
             returns,
             departed: Vec::new(),
@@ -80,30 +80,20 @@ impl<'a, Record> ClockSession<'a, Record> {
     }
 }
 
-impl<Record: ClockRecord> ClockSession<'_, Record> {
-    /// Closes the records of threads that are no longer measured, as of when they left,
-    /// and gives one to those that now are.
+impl ClockSession<'_> {
+    /// Takes the records of threads that are no longer measured, which were closed as of when
+    /// they left, and gives one to those that now are.
     fn follow_moves(&mut self) -> Result<()> {
         let Some(moves) = &mut self.moves else {
             return Ok(());
         };
         let until = moves.begin()?;
-        let task = |departure: &Departure| departure.open.task;
-        for (departure, record) in moves.take_departed::<Departure, Record>(task)? {
-            let Departure { open, left } = departure;
-            // It had events since if it was back already.
-            let left = left.max(record.thread().since());
-            let (account, interval) = close_record(
-                &record,
-                record.thread(),
-                Some(&open),
-                left,
-                &self.stacks,
-                &self.charge,
-            );
-            self.departed.push(account);
-            if let Some((key, tally)) = interval {
-                self.collector.add(key, &tally);
+        let task = |departure: &Departure| departure.task;
+        for (departure, thread) in moves.take_departed::<Departure, Thread>(task)? {
+            self.departed.push(Account::new(&thread, departure.left));
+            if departure.has_interval != 0 {
+                let interval = departure.interval;
+                self.collector.add(interval.key, &interval.weight);
             }
         }
         let early = self.stacks.user.then(EarlyStacks::default);
@@ -118,7 +108,7 @@ impl<Record: ClockRecord> ClockSession<'_, Record> {
     }
 }
 
-impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
+impl Session for ClockSession<'_> {
     fn take_interval(&self) -> Duration {
         self.looks.interval()
     }
@@ -165,28 +155,24 @@ impl<Record: ClockRecord> Session for ClockSession<'_, Record> {
     fn close(mut self, stop: u64) -> Result<Collected> {
         self.follow_moves()?;
         // So that no process has used up its share of the ring buffer when stacks are read.
-        self.collector.take(None)?;
-        let open = ThreadClocks::<Record>::read_open_intervals(&self.read_open_intervals)?;
-        let unreturned = match &self.returns {
-            Some(returns) => returns.read_stacks(&mut self.collector)?,
-            None => HashMap::new(),
-        };
+        self.collector.take(Some(stop))?;
+        iterators::visit(&self.read_open_intervals)?;
+        if let Some(returns) = &self.returns {
+            returns.read_stacks(&mut self.collector)?;
+        }
         drop(self.links);
         let untimed = self.moves.as_ref().map_or(0, Moves::untimed);
         drop(self.moves);
+        // From here on no program changes a record.
         let mut collected = self.collector.finish()?;
         for (key, tally) in self.returns.iter().flat_map(Returns::left_over) {
             collected.add(key, &tally);
         }
+        let left_unseen = (self.closing).close(stop, |closed| {
+            collected.add(closed.key, &closed.weight);
+        })?;
         let ended = std::mem::take(&mut collected.ended);
-        let (accounts, left_unseen) = ThreadClocks::read(&self.threads, open, unreturned, stop)?
-            .close(
-                &ended,
-                self.departed,
-                &self.stacks,
-                &self.charge,
-                |key, tally| collected.add(key, tally),
-            );
+        let accounts = (self.closing).take_accounts(stop, &ended, self.departed)?;
         collected.lost.switches += left_unseen;
         collected.left_out.moves = untimed;
         collected.add_accounts(accounts);

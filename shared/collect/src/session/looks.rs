@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use bpf::ProgramName;
 use libbpf_rs::Link;
 use loader::{LoadedObject, Result, Targets, Variable, monotonic_ns};
 
@@ -30,12 +31,12 @@ impl<'a> Looks<'a> {
         targets: &Targets,
         intervals: Range<Duration>,
     ) -> Result<Looks<'a>> {
-        let programs: &[&str] = match targets.are_all_there() {
+        let programs: &[ProgramName] = match targets.are_all_there() {
             true => &[],
-            false => &["see_exec"],
+            false => &[bpf::programs::SEE_EXEC],
         };
         Ok(Looks {
-            news_ns: object.variable("news_ns")?,
+            news_ns: object.variable(bpf::variables::NEWS_NS)?,
             often: intervals.start,
             seldom: intervals.end,
             _links: object.attach(programs)?,

@@ -37,15 +37,15 @@ impl<'a> Moves<'a> {
             return Ok(None);
         }
         Ok(Some(Moves {
-            _links: object.attach(&["note_move"])?,
-            visit_cpu: object.program("visit_cpu")?,
-            find_departed: object.program("find_departed")?,
-            threads: object.map("threads")?,
-            noted: object.variable("moves")?,
+            _links: object.attach(&[bpf::programs::NOTE_MOVE])?,
+            visit_cpu: object.program(bpf::programs::VISIT_CPU)?,
+            find_departed: object.program(bpf::programs::FIND_DEPARTED)?,
+            threads: object.map(bpf::maps::THREADS)?,
+            noted: object.variable(bpf::variables::MOVES)?,
             followed: 0,
             untimed: 0,
-            capacity: object.map("moved")?.max_entries().into(),
-            followed_until: object.variable("moves_followed")?,
+            capacity: object.map(bpf::maps::MOVED)?.max_entries().into(),
+            followed_until: object.variable(bpf::variables::MOVES_FOLLOWED)?,
             looked: targets.has_pinned_maps().then(Instant::now),
         }))
     }

@@ -4,15 +4,16 @@
 
 use std::collections::HashMap;
 
-use bpf::types::{PreexistingThread, STACK_TO_READ, Thread, ThreadState};
-use libbpf_rs::{Map, MapCore, MapFlags, ProgramMut};
-use loader::iterators::{self, copy};
+use bpf::types::{PreexistingThread, STACK_TO_READ};
+use libbpf_rs::{Map, ProgramMut};
+use loader::iterators;
 use loader::{Result, monotonic_ns};
 use process::Process;
 use process::ProcessMemory;
 use unwind::{End, Walk, walk_frame_pointers};
 
 use crate::Collector;
+use crate::collector::stack_of;
 use crate::stacks::{Outcome, Stacks, UserStack};
 use crate::unwinding::{Dumped, PythonFrames, ThreadMemory, Unwinder, process_of, registers};
 
@@ -227,12 +228,4 @@ impl Reader {
             }
         })
     }
-}
-
-/// The ID of the stack with which a task is off the CPU: it may have been woken, but it has
-/// not run.
-pub(crate) fn stack_of(threads: &Map<'_>, task: u64) -> Option<u64> {
-    let record = threads.lookup(&task.to_ne_bytes(), MapFlags::ANY);
-    let thread = copy::<Thread>(&record.ok().flatten()?)?;
-    (thread.state() != ThreadState::Running).then_some(thread.user)
 }

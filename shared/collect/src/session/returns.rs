@@ -1,9 +1,8 @@
 //! User stacks that programs take when threads are back: `include/clock/returns.h`. Of the
 //! threads that are not back when the window ends they are read from outside.
 
-use std::collections::HashMap;
-
-use bpf::types::{PreexistingThread, Returning, STACK_MISSED, STACK_TO_READ, StackKey, Tally};
+use bpf::ProgramName;
+use bpf::types::{PreexistingThread, Returning, STACK_MISSED, StackKey, Tally};
 use libbpf_rs::{Link, Map, MapCore, MapFlags, ProgramMut};
 use loader::iterators::{self, copy};
 use loader::{LoadedObject, OpenObject, Result};
@@ -12,13 +11,13 @@ use crate::Collector;
 use crate::session::pre_existing::Reader;
 
 /// The program that takes them.
-const PROGRAM: &str = "thread_is_back";
+const PROGRAM: ProgramName = bpf::programs::THREAD_IS_BACK;
 
 /// Has stacks taken when threads are back, or when they leave.
 pub(crate) fn configure(object: &mut OpenObject, at_return: bool) -> Result<()> {
-    object.set("stacks_at_return", at_return)?;
+    object.set(bpf::constants::STACKS_AT_RETURN, at_return)?;
     object.choose(PROGRAM, at_return)?;
-    object.choose("find_unreturned", at_return)
+    object.choose(bpf::programs::FIND_UNRETURNED, at_return)
 }
 
 /// What takes stacks when threads are back.
@@ -36,27 +35,22 @@ impl<'a> Returns<'a> {
         }
         links.extend(object.attach(&[PROGRAM])?);
         Ok(Some(Returns {
-            find_unreturned: object.program("find_unreturned")?,
-            returning: object.map("returning_here")?,
+            find_unreturned: object.program(bpf::programs::FIND_UNRETURNED)?,
+            returning: object.map(bpf::maps::RETURNING_HERE)?,
         }))
     }
 
-    /// Reads the stacks of the threads that are not back. Returns their IDs by task. To be
-    /// called after the window closed, and after what is open then was read: of a
+    /// Reads the stacks of the threads that are not back. To be called after the window closed, and after what is open then was read: of a
     /// thread that was away all the time until its record is read, the stack still stands.
-    pub(crate) fn read_stacks(&self, collector: &mut Collector<'_>) -> Result<HashMap<u64, u64>> {
+    pub(crate) fn read_stacks(&self, collector: &mut Collector<'_>) -> Result<()> {
         let mut reader = Reader::default();
-        let mut ids = HashMap::new();
         for thread in iterators::run::<PreexistingThread>(&self.find_unreturned)? {
             if let Some(stack) = reader.read(&thread, collector) {
-                // No task's address is as low.
-                let id = STACK_TO_READ | (ids.len() as u64 + 1);
-                ids.insert(thread.owner.task, id);
-                let stack = stack.with_id(id);
+                let stack = stack.with_id(thread.stack);
                 collector.with_stacks(|stacks, unwinder| stack.keep(stacks, unwinder));
             }
         }
-        Ok(ids)
+        Ok(())
     }
 
     /// The intervals of threads that were just on their way back when the programs were

@@ -11,22 +11,18 @@ use bpf::types::{STACK_MISSED, STACK_NONE, Thread, ThreadState};
 /// in a second.
 const LAG_NS: u64 = 20_000_000;
 
-/// Has a thread that by its record still runs at `stop`, and sleeps since before that, be
-/// off the CPU since then. Whether it does.
-pub(super) fn settle(thread: &mut Thread, stop: u64) -> bool {
+/// The record of a thread that by its record still runs at `stop`, and sleeps since before
+/// that: off the CPU since then.
+pub(super) fn settle(mut thread: Thread, stop: u64) -> Option<Thread> {
     let is_long = stop.saturating_sub(thread.since()) > LAG_NS;
     if thread.state() != ThreadState::Running || !is_long {
-        return false;
+        return None;
     }
     let ran = ran_by_sleeper(thread.pid, thread.tid)
         .and_then(|ran_ns| ran_ns.checked_sub(thread.ran_before));
-    match ran.and_then(|ran| departure(thread, ran, stop)) {
-        Some(time) => {
-            depart(thread, time);
-            true
-        }
-        None => false,
-    }
+    let time = ran.and_then(|ran| departure(&thread, ran, stop))?;
+    depart(&mut thread, time);
+    Some(thread)
 }
 
 /// When a thread left its CPU that ran for `ran` ns since it got that, if it sleeps now.
@@ -101,18 +97,17 @@ mod tests {
         let mut thread = running(child.id());
         thread.ran_before = ran - 3;
         let stop = SINCE + 500 * MS;
-        assert!(settle(&mut thread, stop));
+        let thread = settle(thread, stop).unwrap();
         assert_eq!((thread.running, thread.off_since), (3, SINCE + 3));
         assert_eq!(thread.state(), ThreadState::Blocked);
         assert_eq!((thread.since(), thread.user), (SINCE + 3, STACK_MISSED));
         // That is settled.
-        assert!(!settle(&mut thread, stop));
-        let mut just_now = running(child.id());
-        assert!(!settle(&mut just_now, SINCE + 10 * MS));
+        assert!(settle(thread, stop).is_none());
+        assert!(settle(running(child.id()), SINCE + 10 * MS).is_none());
         child.kill().unwrap();
         child.wait().unwrap();
         // Of one that ended nobody knows.
-        assert!(!settle(&mut running(child.id()), stop));
+        assert!(settle(running(child.id()), stop).is_none());
     }
 
     #[test]

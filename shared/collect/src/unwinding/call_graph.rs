@@ -39,12 +39,11 @@ impl CallGraph {
     }
 
     /// `call_graph` of the BPF programs.
-    pub fn code(self) -> u32 {
-        let mode = match self {
+    pub fn mode(self) -> Mode {
+        match self {
             CallGraph::Auto => Mode::CALL_GRAPH_AUTO,
             CallGraph::Fp => Mode::CALL_GRAPH_FP,
             CallGraph::Dwarf => Mode::CALL_GRAPH_DWARF,
-        };
-        mode.0
+        }
     }
 }

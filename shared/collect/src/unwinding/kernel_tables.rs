@@ -41,9 +41,9 @@ const MAPPINGS: u32 = 1 << 17;
 /// Makes room for the tables of any number of processes: a cgroup, or what targets fork, may
 /// be most of the machine.
 pub(crate) fn make_room_for_tables(object: &mut OpenObject) -> Result<()> {
-    object.make_room("unwind_pages", PAGES)?;
-    object.make_room("unwind_mappings", MAPPINGS)?;
-    object.make_room_for_threads("unwind_processes")
+    object.make_room(bpf::maps::UNWIND_PAGES, PAGES)?;
+    object.make_room(bpf::maps::UNWIND_MAPPINGS, MAPPINGS)?;
+    object.make_room_for_threads(bpf::maps::UNWIND_PROCESSES)
 }
 
 /// Where a table was put.
@@ -87,14 +87,14 @@ pub(crate) struct KernelTables<'a> {
 impl<'a> KernelTables<'a> {
     pub(crate) fn new(object: &'a LoadedObject) -> Result<Self> {
         let maps = Maps {
-            rules: object.map("unwind_rules")?,
-            shards: object.map("unwind_shards")?,
-            pages: object.map("unwind_pages")?,
-            mappings: object.map("unwind_mappings")?,
-            processes: object.map("unwind_processes")?,
-            dump_budgets: object.map("dump_budgets")?,
+            rules: object.map(bpf::maps::UNWIND_RULES)?,
+            shards: object.map(bpf::maps::UNWIND_SHARDS)?,
+            pages: object.map(bpf::maps::UNWIND_PAGES)?,
+            mappings: object.map(bpf::maps::UNWIND_MAPPINGS)?,
+            processes: object.map(bpf::maps::UNWIND_PROCESSES)?,
+            dump_budgets: object.map(bpf::maps::DUMP_BUDGETS)?,
         };
-        python_layouts::write(&object.map("python_layouts")?)?;
+        python_layouts::write(&object.map(bpf::maps::PYTHON_LAYOUTS)?)?;
         Ok(KernelTables {
             // Rule 0 is what the map is full of at first: nothing is known.
             rules: HashMap::from([(Rule::NONE, 0)]),
@@ -104,7 +104,7 @@ impl<'a> KernelTables<'a> {
             pages: Ranges::new(0, maps.pages.max_entries()),
             mappings: Ranges::new(0, maps.mappings.max_entries()),
             generation: 0,
-            any_python: object.variable("any_python").ok(),
+            any_python: object.variable(bpf::variables::ANY_PYTHON).ok(),
             maps,
         })
     }

@@ -4,6 +4,7 @@
 use std::process::{Child, Command};
 use std::thread::sleep;
 
+use bpf::MapName;
 use bpf::types::{StackDump, UnwindProcess};
 use libbpf_rs::{MapCore, MapFlags};
 use loader::OpenObject;
@@ -30,7 +31,7 @@ pub(super) fn loaded() -> LoadedObject {
 /// What is in a map.
 pub(super) fn found<T: Plain + Copy + Default>(
     object: &LoadedObject,
-    map: &str,
+    map: MapName,
     key: u32,
 ) -> Option<T> {
     let map = object.map(map).unwrap();
@@ -81,7 +82,7 @@ fn dumped(id: u64, process: Process) -> Dumped {
 }
 
 fn entry(object: &LoadedObject, process: Process) -> Option<UnwindProcess> {
-    found(object, "unwind_processes", process.pid)
+    found(object, bpf::maps::UNWIND_PROCESSES, process.pid)
 }
 
 #[test]

@@ -64,9 +64,12 @@ impl Walking {
 
     pub(crate) fn configure(&self, object: &mut OpenObject) -> Result<()> {
         let frames = |depth: usize| u32::try_from(depth).unwrap_or(u32::MAX);
-        object.set("call_graph", self.call_graph.code())?;
-        object.set("max_stack", frames(self.max_stack))?;
-        object.set("helper_stack_depth", frames(Depths::of_kernel(self).user))
+        object.set(bpf::constants::CALL_GRAPH, self.call_graph.mode())?;
+        object.set(bpf::constants::MAX_STACK, frames(self.max_stack))?;
+        object.set(
+            bpf::constants::HELPER_STACK_DEPTH,
+            frames(Depths::of_kernel(self).user),
+        )
     }
 }
 

@@ -58,7 +58,7 @@ impl Python {
         let configured = targets
             .configure(&mut object, &kernel)
             .and_then(|()| STACKS.configure(&mut object))
-            .and_then(|()| object.set("dump_every_stack", true));
+            .and_then(|()| object.set(bpf::constants::DUMP_EVERY_STACK, true));
         configured.expect("constants");
         let object = object.load().expect("load, as root");
         targets.fill(&object, &kernel).expect("targets");

@@ -12,7 +12,7 @@ use crate::{OpenObject, Result};
 /// The kernel refuses.
 pub fn kernel_calls(returns: &[u64]) -> Result<Vec<Option<u64>>> {
     let object = OpenObject::new(&bpf::kernel_calls::OBJECT)?.load()?;
-    let program = object.program("read_call")?;
+    let program = object.program(bpf::programs::READ_CALL)?;
     let called = |&address: &u64| {
         let mut arguments = address.to_ne_bytes();
         let input = ProgramInput {

@@ -16,8 +16,8 @@ pub fn kernel_names(addresses: &[u64]) -> Result<Vec<String>> {
     let object = OpenObject::new(&bpf::kernel_names::OBJECT).and_then(OpenObject::load);
     set_print(printed);
     let object = object?;
-    let program = object.program("name_address")?;
-    let map = object.map("kernel_name")?;
+    let program = object.program(bpf::programs::NAME_ADDRESS)?;
+    let map = object.map(bpf::maps::KERNEL_NAME)?;
     let name = |address: &u64| {
         let mut arguments = address.to_ne_bytes();
         let input = ProgramInput {

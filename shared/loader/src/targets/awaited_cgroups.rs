@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use bpf::MapName;
 use bpf::types::{AwaitedLevel, CGROUP_NAME_LENGTH, CgroupPlace};
 use libbpf_rs::{MapCore, MapFlags};
 
@@ -143,9 +144,12 @@ impl Targets {
             return Ok(());
         }
         let places = Route::to(&self.awaited_cgroups).places.len().max(1);
-        object.make_room("awaited_cgroups", u32::try_from(places).unwrap_or(u32::MAX))?;
-        object.make_room("awaited_below", ROOM)?;
-        object.make_room("holding_units", ROOM)
+        object.make_room(
+            bpf::maps::AWAITED_CGROUPS,
+            u32::try_from(places).unwrap_or(u32::MAX),
+        )?;
+        object.make_room(bpf::maps::AWAITED_BELOW, ROOM)?;
+        object.make_room(bpf::maps::HOLDING_UNITS, ROOM)
     }
 
     /// Names to programs, before they run, what is waited for.
@@ -162,7 +166,7 @@ impl Targets {
             let key = unsafe { plain::as_bytes(&place) };
             let value = below.to_ne_bytes();
             (object
-                .map("awaited_cgroups")?
+                .map(bpf::maps::AWAITED_CGROUPS)?
                 .update(key, &value, MapFlags::ANY))
             .context(format!("wait for the cgroup {name}"))?;
         }
@@ -177,7 +181,7 @@ impl Targets {
             return Ok(());
         }
         let mount = CgroupMount::find()?;
-        let put = |map: &str, cgroup: &Cgroup, value: &[u8]| {
+        let put = |map: MapName, cgroup: &Cgroup, value: &[u8]| {
             (object
                 .map(map)?
                 .update(&cgroup.id.to_ne_bytes(), value, MapFlags::ANY))
@@ -188,14 +192,14 @@ impl Targets {
         paths.sort_unstable();
         for (path, level) in paths {
             if let Some(cgroup) = mount.cgroup(path) {
-                put("awaited_below", &cgroup, &level.to_ne_bytes())?;
+                put(bpf::maps::AWAITED_BELOW, &cgroup, &level.to_ne_bytes())?;
             }
         }
         let is_unit = |awaited: &AwaitedCgroup| matches!(awaited, AwaitedCgroup::OfUnit(_));
         if self.awaited_cgroups.iter().any(is_unit) {
             for cgroup in mount.all().cgroups {
                 if holds_units_of_system(&cgroup) {
-                    put("holding_units", &cgroup, &1_u64.to_ne_bytes())?;
+                    put(bpf::maps::HOLDING_UNITS, &cgroup, &1_u64.to_ne_bytes())?;
                 }
             }
         }
@@ -222,7 +226,7 @@ impl Targets {
 
     /// Makes a cgroup a target of which programs may know that it is none.
     fn add_cgroup(&self, cgroup: &Cgroup, object: &LoadedObject) -> Result<()> {
-        let targets = object.map("target_cgroups")?;
+        let targets = object.map(bpf::maps::TARGET_CGROUPS)?;
         let id = cgroup.id.to_ne_bytes();
         if targets
             .lookup(&id, MapFlags::ANY)
@@ -232,7 +236,7 @@ impl Targets {
         }
         (targets.update(&id, &[1], MapFlags::ANY))
             .context(format!("make {} a target", cgroup.path))?;
-        let decided = object.map("cgroup_membership")?;
+        let decided = object.map(bpf::maps::CGROUP_MEMBERSHIP)?;
         for id in decided.keys() {
             // Whatever is gone was decided anew.
             let _ = decided.delete(&id);
@@ -282,14 +286,14 @@ mod tests {
         };
         let targets = awaiting(vec![]);
         let object = object(&targets);
-        let ids = object.map("target_cgroups").unwrap();
+        let ids = object.map(bpf::maps::TARGET_CGROUPS).unwrap();
         // That which was known before programs were told of when they were loaded.
         let known = awaiting(vec![root()]);
         known.look_for_cgroups(&object).unwrap();
         assert_eq!(ids.keys().count(), 0);
 
         // What programs have decided before they decide anew, once.
-        let decided = object.map("cgroup_membership").unwrap();
+        let decided = object.map(bpf::maps::CGROUP_MEMBERSHIP).unwrap();
         for left in [0, 1] {
             decided.update(&[7; 8], &[0], MapFlags::ANY).unwrap();
             targets.look_for_cgroups(&object).unwrap();

@@ -3,7 +3,8 @@
 
 use std::collections::HashSet;
 
-use bpf::types::{AwaitedName, COMM_LENGTH, ProgramName, ThreadIds};
+use bpf::types::{AwaitedName, AwaitedProgramName, COMM_LENGTH, ThreadIds};
+use bpf::{ProgramName, programs};
 use libbpf_rs::{Link, MapCore, MapFlags};
 
 use super::{ProcessNames, Targets, living_threads};
@@ -12,14 +13,14 @@ use crate::{LoadedObject, OpenObject, Result, monotonic_ns};
 
 /// What makes targets while programs run: `include/targets/children.h`, `include/targets/awaited_cgroups.h`.
 /// Those that are waited for come first, so that what they execute is described.
-const FOLLOWERS: [&str; 7] = [
-    "await_cgroup",
-    "await_member",
-    "await_birth",
-    "await_program",
-    "follow_fork",
-    "describe_program",
-    "forget_process",
+const FOLLOWERS: [ProgramName; 7] = [
+    programs::AWAIT_CGROUP,
+    programs::AWAIT_MEMBER,
+    programs::AWAIT_BIRTH,
+    programs::AWAIT_PROGRAM,
+    programs::FOLLOW_FORK,
+    programs::DESCRIBE_PROGRAM,
+    programs::FORGET_PROCESS,
 ];
 
 impl Targets {
@@ -30,24 +31,24 @@ impl Targets {
             object.choose(follower, followers.contains(&follower))?;
         }
         if self.are_judged_by_programs() {
-            object.set("filter_pids", true)?;
-            object.make_room_for_threads("target_pids")?;
+            object.set(bpf::constants::FILTER_PIDS, true)?;
+            object.make_room_for_threads(bpf::maps::TARGET_PIDS)?;
             // A name that the kernel cuts off is there twice.
             let names = u32::try_from(2 * self.awaited.len().max(1)).unwrap_or(u32::MAX);
-            object.make_room("awaited_programs", names)?;
+            object.make_room(bpf::maps::AWAITED_PROGRAMS, names)?;
         }
         Ok(())
     }
 
     /// Which of the programs that make targets are needed.
-    fn followers(&self) -> Vec<&'static str> {
+    fn followers(&self) -> Vec<ProgramName> {
         let cgroups_are_awaited = !self.awaited_cgroups.is_empty();
-        let needed = |follower: &&str| match *follower {
-            "await_cgroup" => cgroups_are_awaited,
-            "await_member" | "await_birth" => self.await_members,
-            "await_program" => !self.awaited.is_empty(),
-            "follow_fork" => self.are_named() && self.children,
-            "describe_program" => self.are_judged_by_programs() || cgroups_are_awaited,
+        let needed = |follower: &ProgramName| match *follower {
+            programs::AWAIT_CGROUP => cgroups_are_awaited,
+            programs::AWAIT_MEMBER | programs::AWAIT_BIRTH => self.await_members,
+            programs::AWAIT_PROGRAM => !self.awaited.is_empty(),
+            programs::FOLLOW_FORK => self.are_named() && self.children,
+            programs::DESCRIBE_PROGRAM => self.are_judged_by_programs() || cgroups_are_awaited,
             _ => self.are_judged_by_programs(),
         };
         FOLLOWERS.into_iter().filter(needed).collect()
@@ -111,9 +112,9 @@ impl Targets {
 
 /// Names to programs a program that is waited for.
 fn wait_for(name: &str, object: &LoadedObject) -> Result<()> {
-    let awaited = object.map("awaited_programs")?;
+    let awaited = object.map(bpf::maps::AWAITED_PROGRAMS)?;
     for (text, kind) in awaited_names(name) {
-        let mut key = ProgramName::default();
+        let mut key = AwaitedProgramName::default();
         let text = text.iter().take(Targets::LONGEST_AWAITED);
         for (to, from) in key.text.iter_mut().zip(text) {
             *to = from.cast_signed();
@@ -142,7 +143,7 @@ fn awaited_names(name: &str) -> Vec<(&[u8], AwaitedName)> {
 fn make_target(ids: &ThreadIds, object: &LoadedObject) -> Result<()> {
     let (pid, started) = (ids.pid.to_ne_bytes(), ids.process_started.to_ne_bytes());
     object
-        .map("target_pids")?
+        .map(bpf::maps::TARGET_PIDS)?
         .update(&pid, &started, MapFlags::ANY)
         .context(format!("make {} a target", ids.pid))
 }

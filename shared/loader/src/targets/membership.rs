@@ -1,6 +1,7 @@
 //! Targets that threads come to belong to, and cease to: `include/targets/cgroups.h` and
 //! `include/clock/moves.h`.
 
+use bpf::{ProgramName, constants, maps, programs};
 use libbpf_rs::{MapCore, MapFlags};
 
 use super::{Targets, awaited_cgroups, pinned_maps};
@@ -12,7 +13,7 @@ const ROOM_FOR_CGROUPS: u32 = 1 << 14;
 /// Processes of which they remember when they moved. It takes user space a moment to see.
 const ROOM_FOR_MOVES: u32 = 1 << 12;
 /// What runs only where threads come and go; objects without a thread clock lack it.
-const PROGRAMS: [&str; 2] = ["note_move", "find_departed"];
+const PROGRAMS: [ProgramName; 2] = [programs::NOTE_MOVE, programs::FIND_DEPARTED];
 
 impl Targets {
     /// Whether who is measured depends on what threads are in, and so may change.
@@ -36,25 +37,29 @@ impl Targets {
         if !by_membership {
             return Ok(());
         }
-        object.set("by_membership", true)?;
-        if object.has_program("note_move") {
-            object.make_room("moved", ROOM_FOR_MOVES)?;
+        object.set(constants::BY_MEMBERSHIP, true)?;
+        if object.has_program(programs::NOTE_MOVE) {
+            object.make_room(maps::MOVED, ROOM_FOR_MOVES)?;
         }
         if self.has_cgroups() {
-            object.set("filter_cgroups", true)?;
+            object.set(constants::FILTER_CGROUPS, true)?;
             let later = match self.awaited_cgroups.is_empty() {
                 true => 0,
                 false => awaited_cgroups::ROOM,
             };
             let there = u32::try_from(self.cgroups.len()).unwrap_or(u32::MAX);
-            object.make_room("target_cgroups", there.saturating_add(later))?;
-            object.make_room("cgroup_membership", ROOM_FOR_CGROUPS)?;
+            object.make_room(maps::TARGET_CGROUPS, there.saturating_add(later))?;
+            object.make_room(maps::CGROUP_MEMBERSHIP, ROOM_FOR_CGROUPS)?;
         }
         let pinned = [
-            ("filter_cgroupmap", "allowed_cgroups", &self.cgroup_map),
             (
-                "filter_mntnsmap",
-                "allowed_mount_namespaces",
+                constants::FILTER_CGROUPMAP,
+                maps::ALLOWED_CGROUPS,
+                &self.cgroup_map,
+            ),
+            (
+                constants::FILTER_MNTNSMAP,
+                maps::ALLOWED_MOUNT_NAMESPACES,
                 &self.mount_namespace_map,
             ),
         ];
@@ -72,7 +77,7 @@ impl Targets {
         if !self.has_cgroups() {
             return Ok(());
         }
-        let map = object.map("target_cgroups")?;
+        let map = object.map(maps::TARGET_CGROUPS)?;
         for cgroup in &self.cgroups {
             map.update(&cgroup.id.to_ne_bytes(), &[1], MapFlags::ANY)
                 .context(format!("make {} a target", cgroup.path))?;

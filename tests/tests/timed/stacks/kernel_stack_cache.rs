@@ -6,6 +6,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use bpf::{VariableName, variables};
 use loader::{Kernel, LoadedObject, OpenObject, Targets};
 use systemscope_tests::{Turn, Workload};
 
@@ -21,9 +22,9 @@ fn load() -> LoadedObject {
     let everything = Targets::new(vec![], vec![]);
     let configured = everything
         .configure(&mut object, &kernel)
-        .and_then(|()| object.set("switch_arguments", kernel.switch_arguments))
-        .and_then(|()| object.set("want_user_stacks", false))
-        .and_then(|()| object.set("unwind_every_kernel_stack", true));
+        .and_then(|()| object.set(bpf::constants::SWITCH_ARGUMENTS, kernel.switch_arguments))
+        .and_then(|()| object.set(bpf::constants::WANT_USER_STACKS, false))
+        .and_then(|()| object.set(bpf::constants::UNWIND_EVERY_KERNEL_STACK, true));
     configured.expect("constants");
     let object = object.load().expect("load, as root");
     everything.fill(&object, &kernel).expect("targets");
@@ -36,22 +37,24 @@ fn what_is_cached_is_what_the_kernel_finds() {
     let _turn = Turn::share();
     let mut workload = Workload::plain("waits");
     let object = load();
-    let links = object.attach(&["sched_switch", "sched_waking"]).unwrap();
-    object.variable("window_start").unwrap().set(1_u64);
-    let count = |name| object.variable::<u64>(name).unwrap().get();
+    let links = object
+        .attach(&[bpf::programs::SCHED_SWITCH, bpf::programs::SCHED_WAKING])
+        .unwrap();
+    object.variable(variables::WINDOW_START).unwrap().set(1_u64);
+    let count = |name: VariableName<u64>| object.variable(name).unwrap().get();
     workload.go();
     let start = Instant::now();
     while start.elapsed() < WINDOW
-        || count("kernel_cache_hits_right") < ENOUGH && start.elapsed() < PATIENCE
+        || count(variables::KERNEL_CACHE_HITS_RIGHT) < ENOUGH && start.elapsed() < PATIENCE
     {
         sleep(Duration::from_millis(50));
     }
     drop(links);
 
     let [right, wrong, misses] = [
-        "kernel_cache_hits_right",
-        "kernel_cache_hits_wrong",
-        "kernel_cache_misses",
+        variables::KERNEL_CACHE_HITS_RIGHT,
+        variables::KERNEL_CACHE_HITS_WRONG,
+        variables::KERNEL_CACHE_MISSES,
     ]
     .map(count);
     println!("{right} stacks were cached rightly, {wrong} wrongly, {misses} were not");

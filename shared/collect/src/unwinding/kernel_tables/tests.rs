@@ -36,11 +36,11 @@ fn table(pages: &[&[Row]]) -> Table {
 
 /// The map of a shard, by its ID.
 fn shard(object: &LoadedObject, index: u16) -> Option<u32> {
-    found(object, "unwind_shards", index.into())
+    found(object, bpf::maps::UNWIND_SHARDS, index.into())
 }
 
 fn rows(object: &LoadedObject, page: u32) -> Vec<Row> {
-    let page: UnwindPage = found(object, "unwind_pages", page).unwrap();
+    let page: UnwindPage = found(object, bpf::maps::UNWIND_PAGES, page).unwrap();
     let Some(shard) = shard(object, page.shard).filter(|_| page.count > 0) else {
         return Vec::new();
     };
@@ -50,7 +50,7 @@ fn rows(object: &LoadedObject, page: u32) -> Vec<Row> {
     let words = &words[page.first as usize..][..page.count.into()];
     let rows = words.iter().map(|word| {
         let row = u32::from_ne_bytes(*word);
-        let rule: u64 = found(object, "unwind_rules", row & 0xffff).unwrap();
+        let rule: u64 = found(object, bpf::maps::UNWIND_RULES, row & 0xffff).unwrap();
         assert_eq!(rule as u8, cfa::STACK_POINTER);
         ((row >> 16) as u16, (rule >> 32) as i32)
     });

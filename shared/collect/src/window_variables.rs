@@ -17,9 +17,9 @@ pub(crate) struct WindowVariables<'a> {
 impl<'a> WindowVariables<'a> {
     pub(crate) fn new(object: &'a LoadedObject) -> Result<Self> {
         Ok(WindowVariables {
-            start: object.variable("window_start")?,
-            stop: object.variable("window_stop")?,
-            lost: object.variable("lost")?,
+            start: object.variable(bpf::variables::WINDOW_START)?,
+            stop: object.variable(bpf::variables::WINDOW_STOP)?,
+            lost: object.variable(bpf::variables::LOST)?,
         })
     }
 }

@@ -1,0 +1,83 @@
+//! The end of the thread clock: programs close what is still open, and every thread's account
+//! is drawn up.
+
+use bpf::types::{ClosedInterval, Thread, ThreadEnd};
+use bpf::{maps, programs, variables};
+use libbpf_rs::{Map, MapCore, MapFlags, ProgramMut};
+use loader::iterators::copy;
+use loader::maps::{for_each, take_all};
+use loader::{Context, LoadedObject, Result, Variable, run_here};
+
+use super::unseen_departures;
+use crate::account::Account;
+
+/// What closes the records of threads: `close_thread()` of `include/stacks/stack_edges.h`.
+pub(super) struct Closing<'a> {
+    threads: Map<'a>,
+    close_record: ProgramMut<'a>,
+    /// What the interval counts for that was closed last.
+    closed: Variable<'a, ClosedInterval>,
+}
+
+impl<'a> Closing<'a> {
+    pub(super) fn new(object: &'a LoadedObject) -> Result<Closing<'a>> {
+        Ok(Closing {
+            threads: object.map(maps::THREADS)?,
+            close_record: object.program(programs::CLOSE_RECORD_OF)?,
+            closed: object.variable(variables::CLOSED)?,
+        })
+    }
+
+    /// Closes the record of each thread at `stop`, once no program runs any more, and hands
+    /// the intervals that count to `add`. Returns how many threads left a CPU out of sight.
+    pub(super) fn close(&self, stop: u64, mut add: impl FnMut(&ClosedInterval)) -> Result<u64> {
+        let mut tasks = Vec::new();
+        let mut unseen = Vec::new();
+        for_each(&self.threads, WHAT, |task, record| {
+            tasks.extend(copy::<u64>(task));
+            let departed = copy(record).and_then(|thread| unseen_departures::settle(thread, stop));
+            if let Some(thread) = departed {
+                unseen.push((task.to_vec(), replace_start(record, &thread)));
+            }
+        })?;
+        for (task, record) in &unseen {
+            let updated = self.threads.update(task, record, MapFlags::ANY);
+            updated.context("note that a thread left its CPU")?;
+        }
+        for task in tasks {
+            if run_here(&self.close_record, &[task])? != 0 {
+                add(&self.closed.get());
+            }
+        }
+        Ok(unseen.len() as u64)
+    }
+
+    /// Takes the accounts of all threads, whose records were closed at `stop`; those in
+    /// `ended` and `departed` included.
+    pub(super) fn take_accounts(
+        &self,
+        stop: u64,
+        ended: &[ThreadEnd],
+        departed: Vec<Account>,
+    ) -> Result<Vec<Account>> {
+        let mut accounts = departed;
+        let ended = ended.iter();
+        accounts.extend(ended.map(|end| Account::new(&end.thread, end.ended)));
+        take_all(&self.threads, WHAT, |_: u64, thread: Thread| {
+            accounts.push(Account::new(&thread, stop));
+        })?;
+        accounts.sort_by_key(|account| (account.id(), account.started_ns()));
+        Ok(accounts)
+    }
+}
+
+/// What is read, in errors.
+const WHAT: &str = "the thread clocks";
+
+/// A record that begins with `thread`, and goes on as before.
+fn replace_start(record: &[u8], thread: &Thread) -> Vec<u8> {
+    // SAFETY: integers only, without padding.
+    let start = unsafe { plain::as_bytes(thread) };
+    let rest = record.get(start.len()..).unwrap_or_default();
+    [start, rest].concat()
+}
