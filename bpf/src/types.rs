@@ -17,15 +17,15 @@ pub use crate::cpudist::types::{thread as Thread, thread_end as ThreadEnd};
 pub use crate::offwaketime::types::thread as SleepingThread;
 pub use crate::offwaketime::types::{
     awaited_level as AwaitedLevel, awaited_name as AwaitedName, call_graph as CallGraph,
-    cgroup_place as CgroupPlace, code_changed as CodeChanged, context as Context,
-    departure as Departure, dump_budget as DumpBudget, dump_limits as DumpLimits,
-    event_kind as EventKind, losses as Losses, mixed_stack as MixedStack, no_stack as NoStack,
-    no_waker as NoWaker, object_event as ObjectEvent, object_kind as ObjectKind,
-    open_interval as OpenInterval, preexisting_thread as PreexistingThread,
-    process_event as ProcessEvent, program_name as ProgramName,
-    python_anchoring as PythonAnchoring, python_end as PythonEnd,
-    python_function as PythonFunction, python_layout as PythonLayout, python_link as PythonLink,
-    python_piece as PythonPiece, replaced_return as ReplacedReturn, returning as Returning,
+    cgroup_place as CgroupPlace, chain_end as ChainEnd, chain_link as ChainLink,
+    code_changed as CodeChanged, context as Context, departure as Departure,
+    dump_budget as DumpBudget, dump_limits as DumpLimits, event_kind as EventKind,
+    function_piece as FunctionPiece, interpreted_function as InterpretedFunction,
+    language_layout as LanguageLayout, language_runtime as LanguageRuntime, losses as Losses,
+    mixed_stack as MixedStack, no_stack as NoStack, no_waker as NoWaker,
+    object_event as ObjectEvent, object_kind as ObjectKind, open_interval as OpenInterval,
+    preexisting_thread as PreexistingThread, process_event as ProcessEvent,
+    program_name as ProgramName, replaced_return as ReplacedReturn, returning as Returning,
     socket_side as SocketSide, stack_dump as StackDump, stack_event as StackEvent,
     stack_key as StackKey, stack_limits as StackLimits, stack_owner as StackOwner,
     state_filter as StateFilter, switch_arguments as SwitchArguments, tally as Tally,
@@ -34,6 +34,9 @@ pub use crate::offwaketime::types::{
     user_registers as UserRegisters, wait_end as WaitEnd, waker_chain_event as WakerChainEvent,
     waker_event as WakerEvent, walk_end as WalkEnd,
 };
+
+/// All types that the programs have in common, for the languages' own.
+pub use crate::offwaketime::types as headers;
 
 /// How many elements an array in a struct has.
 const fn length<Struct, Element, const N: usize>(_: fn(&Struct) -> &[Element; N]) -> usize {
@@ -46,10 +49,14 @@ pub const COMM_LENGTH: usize = length(|key: &StackKey| &key.comm);
 pub const STACK_DEPTH: usize = length(|event: &StackEvent| &event.frames);
 /// The most frames a captured kernel stack has.
 pub const KERNEL_STACK_DEPTH: usize = StackLimits::KERNEL_STACK_DEPTH.0 as usize;
-/// The most Python frames a captured stack has, with what is between them.
-pub const PYTHON_DEPTH: usize = length(|stack: &MixedStack| &stack.links);
-/// Instruction of what is no Python frame but the address of an anchor.
-pub const PYTHON_ANCHOR: i32 = shared::PYTHON_ANCHOR as i32;
+/// The most frames of a language's runtime that a captured stack has, with its anchors.
+pub const CHAIN_DEPTH: usize = length(|stack: &MixedStack| &stack.links);
+/// Position of a link that is no frame but an anchor.
+pub const CHAIN_ANCHOR: i32 = shared::CHAIN_ANCHOR as i32;
+/// Bytes of a layout of a language's runtime, at most.
+pub const LANGUAGE_LAYOUT_BYTES: usize = size_of::<LanguageLayout>();
+/// Runtimes of one process that programs look at.
+pub const PROCESS_RUNTIMES: usize = length(|process: &UnwindProcess| &process.runtimes);
 /// The most of a stack that a dump has, in bytes.
 pub const STACK_DUMP_BYTES: usize = length(|dump: &StackDump| &dump.stack);
 /// Rows in a shard of unwind tables.
@@ -212,9 +219,14 @@ macro_rules! integers {
 
 integers!(
     CgroupPlace,
+    ChainLink,
     CodeChanged,
     Departure,
     DumpBudget,
+    FunctionPiece,
+    InterpretedFunction,
+    LanguageLayout,
+    LanguageRuntime,
     Losses,
     MixedStack,
     ObjectEvent,
@@ -223,9 +235,6 @@ integers!(
     PreexistingThread,
     ProcessEvent,
     ProgramName,
-    PythonFunction,
-    PythonLayout,
-    PythonLink,
     Returning,
     SleepingThread,
     SpanCounts,
