@@ -10,12 +10,10 @@
 
 const volatile bool include_idle = false;
 
-/* Not on the stack, of which the verifier allows 512 bytes. */
-static const struct tally one_sample = { .events = 1 };
-
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
+	const struct tally weight = { .events = 1 };
 	u64 ids = bpf_get_current_pid_tgid();
 	u32 pid = ids >> 32, tid = ids;
 	struct stack_key key = {};
@@ -41,7 +39,7 @@ int sample(struct bpf_perf_event_data *ctx)
 				      process_instance(task), key.pid);
 	if (want_kernel_stacks)
 		key.kernel = capture_kernel_stack(ctx, pid, true);
-	count(&key, &one_sample);
+	count(&key, &weight);
 	return 0;
 }
 

@@ -15,23 +15,27 @@ pub use crate::cpudist::types::{
 pub use crate::cpudist::types::{thread as Thread, thread_end as ThreadEnd};
 pub use crate::offwaketime::types::{
     awaited_level as AwaitedLevel, awaited_name as AwaitedName, call_graph as CallGraph,
-    cgroup_place as CgroupPlace, closed_interval as ClosedInterval, code_changed as CodeChanged,
-    context as Context, departure as Departure, dump_budget as DumpBudget,
-    dump_limits as DumpLimits, event_kind as EventKind, losses as Losses,
-    mixed_stack as MixedStack, no_stack as NoStack, no_waker as NoWaker,
-    object_event as ObjectEvent, object_kind as ObjectKind,
-    preexisting_thread as PreexistingThread, process_event as ProcessEvent,
-    program_name as AwaitedProgramName, python_anchoring as PythonAnchoring,
-    python_end as PythonEnd, python_function as PythonFunction, python_layout as PythonLayout,
-    python_link as PythonLink, python_piece as PythonPiece, replaced_return as ReplacedReturn,
-    returning as Returning, socket_side as SocketSide, stack_dump as StackDump,
-    stack_event as StackEvent, stack_key as StackKey, stack_limits as StackLimits,
-    stack_owner as StackOwner, state_filter as StateFilter, switch_arguments as SwitchArguments,
-    tally as Tally, thread_ids as ThreadIds, thread_kind as ThreadKind,
-    unwind_mapping as UnwindMapping, unwind_page as UnwindPage, unwind_process as UnwindProcess,
-    unwind_rows as UnwindRows, user_registers as UserRegisters, wait_end as WaitEnd,
-    waker_chain_event as WakerChainEvent, waker_event as WakerEvent, walk_end as WalkEnd,
+    cgroup_place as CgroupPlace, chain_end as ChainEnd, chain_link as ChainLink,
+    closed_interval as ClosedInterval, code_changed as CodeChanged, context as Context,
+    departure as Departure, dump_budget as DumpBudget, dump_limits as DumpLimits,
+    event_kind as EventKind, function_piece as FunctionPiece,
+    interpreted_function as InterpretedFunction, language_layout as LanguageLayout,
+    language_runtime as LanguageRuntime, losses as Losses, mixed_stack as MixedStack,
+    no_stack as NoStack, no_waker as NoWaker, object_event as ObjectEvent,
+    object_kind as ObjectKind, preexisting_thread as PreexistingThread,
+    process_event as ProcessEvent, program_name as AwaitedProgramName,
+    replaced_return as ReplacedReturn, returning as Returning, socket_side as SocketSide,
+    stack_dump as StackDump, stack_event as StackEvent, stack_key as StackKey,
+    stack_limits as StackLimits, stack_owner as StackOwner, state_filter as StateFilter,
+    switch_arguments as SwitchArguments, tally as Tally, thread_ids as ThreadIds,
+    thread_kind as ThreadKind, unwind_mapping as UnwindMapping, unwind_page as UnwindPage,
+    unwind_process as UnwindProcess, unwind_rows as UnwindRows, user_registers as UserRegisters,
+    wait_end as WaitEnd, waker_chain_event as WakerChainEvent, waker_event as WakerEvent,
+    walk_end as WalkEnd,
 };
+
+/// All types that the programs have in common, for the languages' own.
+pub use crate::offwaketime::types as headers;
 
 /// How many elements an array in a struct has.
 const fn length<Struct, Element, const N: usize>(_: fn(&Struct) -> &[Element; N]) -> usize {
@@ -44,10 +48,14 @@ pub const COMM_LENGTH: usize = length(|key: &StackKey| &key.comm);
 pub const STACK_DEPTH: usize = length(|event: &StackEvent| &event.frames);
 /// The most frames a captured kernel stack has.
 pub const KERNEL_STACK_DEPTH: usize = StackLimits::KERNEL_STACK_DEPTH.0 as usize;
-/// The most Python frames a captured stack has, with what is between them.
-pub const PYTHON_DEPTH: usize = length(|stack: &MixedStack| &stack.links);
-/// Instruction of what is no Python frame but the address of an anchor.
-pub const PYTHON_ANCHOR: i32 = shared::PYTHON_ANCHOR as i32;
+/// The most frames of a language's runtime that a captured stack has, with its anchors.
+pub const CHAIN_DEPTH: usize = length(|stack: &MixedStack| &stack.links);
+/// Position of a link that is no frame but an anchor.
+pub const CHAIN_ANCHOR: i32 = shared::CHAIN_ANCHOR as i32;
+/// Bytes of a layout of a language's runtime, at most.
+pub const LANGUAGE_LAYOUT_BYTES: usize = size_of::<LanguageLayout>();
+/// Runtimes of one process that programs look at.
+pub const PROCESS_RUNTIMES: usize = length(|process: &UnwindProcess| &process.runtimes);
 /// The most of a stack that a dump has, in bytes.
 pub const STACK_DUMP_BYTES: usize = length(|dump: &StackDump| &dump.stack);
 /// Rows in a shard of unwind tables.
@@ -172,10 +180,15 @@ macro_rules! integers {
 
 integers!(
     CgroupPlace,
+    ChainLink,
     ClosedInterval,
     CodeChanged,
     Departure,
     DumpBudget,
+    FunctionPiece,
+    InterpretedFunction,
+    LanguageLayout,
+    LanguageRuntime,
     Losses,
     MixedStack,
     ObjectEvent,
@@ -183,9 +196,6 @@ integers!(
     PreexistingThread,
     ProcessEvent,
     AwaitedProgramName,
-    PythonFunction,
-    PythonLayout,
-    PythonLink,
     Returning,
     SpanCounts,
     SpanKey,

@@ -12,8 +12,7 @@
 #ifndef SYSTEMSCOPE_PYTHON_H
 #define SYSTEMSCOPE_PYTHON_H
 
-#include "events.h"
-#include "stacks/user_memory.h"
+#include "languages/language.h"
 
 /* Where a version of CPython keeps what, in bytes from the beginning of each. */
 struct python_layout {
@@ -67,76 +66,10 @@ enum python_anchoring {
 
 USER_SPACE_KNOWS(enum, python_anchoring);
 
-#define PYTHON_LAYOUTS 16
-
-/* By minor version; those that are not known are empty. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, PYTHON_LAYOUTS);
-	__type(key, u32);
-	__type(value, struct python_layout);
-} python_layouts SEC(".maps");
-
 USER_SPACE_KNOWS(struct, python_layout);
 
-/* How the walk along a thread's Python frames ended. */
-enum python_end {
-	/* It goes on. */
-	PYTHON_GOES_ON,
-	/* The thread is none of the interpreter's. */
-	PYTHON_NO_THREAD,
-	/* At the thread's first function. */
-	PYTHON_WHOLE,
-	/* A frame could not be read. */
-	PYTHON_READ_FAILED,
-	/* There are more frames than are kept. */
-	PYTHON_TOO_DEEP,
-	/* Something is there that no interpreter leaves. */
-	PYTHON_BROKEN,
-};
-
-USER_SPACE_KNOWS(enum, python_end);
-
-/* Frames and anchors that are kept at most. */
-#define PYTHON_DEPTH 1024
-
-/* A frame, or an anchor: the address of that. */
-struct python_link {
-	/* Of the code object. */
-	u64 code;
-	/* In bytes from the first one; PYTHON_ANCHOR for an anchor. */
-	s32 instruction;
-	/* Tells a code object from another that has its address later. */
-	u32 checksum;
-};
-
-#define PYTHON_ANCHOR (-0x80000000LL)
 /* No code is as long. */
 #define MOST_PYTHON_INSTRUCTIONS (1LL << 28)
-
-/* The frames of an interpreter and where native ones are, leaf first. */
-struct mixed_stack {
-	u32 kind;
-	u32 count;
-	u64 hash;
-	/* ID of the native stack; that of a dump is the same as this one's. */
-	u64 native;
-	u64 instance;
-	u32 pid;
-	/* enum python_end */
-	u32 end;
-	/* The stack pointer at the leaf. */
-	u64 stack_pointer;
-	/* Minor version. */
-	u32 layout;
-	/* How many native frames have a CFA here. */
-	u32 depth;
-	struct python_link links[PYTHON_DEPTH];
-	/* They are sent right behind the last link. */
-	u64 cfas[STACK_DEPTH];
-};
-
-#define MIXED_STACK_HEADER __builtin_offsetof(struct mixed_stack, links)
 
 /* Enough for a frame, and for what is read of a code object. */
 #define PYTHON_BYTES 128
@@ -150,13 +83,8 @@ struct mixed_stack {
 
 /* A walk in progress. */
 struct python_walk {
-	/* Where _PyRuntime is; 0 if the process has no interpreter. */
-	u64 runtime;
-	/* Minor version. */
-	u32 layout;
 	u64 frame;
 	u64 cframe;
-	u64 hash;
 	/* What was read last of a code object, and room for a word at any index of 7 bits. */
 	u8 code[PYTHON_BYTES + sizeof(u64)];
 	/* What was read last of the memory where frames are: from where, how much. */
@@ -173,11 +101,6 @@ struct python_walk {
 /* The value is the second word of struct pthread_key_data. */
 #define PTHREAD_VALUE_BYTES 16
 #define PTHREAD_VALUE 8
-
-static __always_inline struct python_layout *find_python_layout(u32 version)
-{
-	return bpf_map_lookup_elem(&python_layouts, &version);
-}
 
 /* What was read of a code object, at @offset. Older verifiers lose sight of comparisons. */
 static __always_inline u64 code_word(struct python_walk *walk, u32 offset)
@@ -236,14 +159,14 @@ static __always_inline bool read_frame(struct python_walk *walk,
 }
 
 /* The state of the thread whose pthread_self() is @self, or 0 if it has none. */
-static __always_inline u64 python_thread(struct python_walk *walk,
-					 struct python_layout *layout, u64 self)
+static __always_inline u64 python_thread(struct python_layout *layout,
+					 u64 runtime, u64 self)
 {
 	u64 thread, id, values = self + PTHREAD_FIRST_VALUES;
 	/* Py_tss_t: whether it is there, and which one it is. */
 	u32 key[2];
 
-	if (!read_user(key, sizeof(key), walk->runtime + layout->runtime_key) ||
+	if (!read_user(key, sizeof(key), runtime + layout->runtime_key) ||
 	    !key[0] || key[1] >= PTHREAD_MOST_KEYS)
 		return 0;
 	if (key[1] >= PTHREAD_VALUES_AT_ONCE &&
@@ -278,17 +201,15 @@ static __always_inline bool find_python_frame(struct python_walk *walk,
 }
 
 /* Notes the frame at which @walk is; its bytes have been read. */
-static __always_inline enum python_end
-note_python_frame(struct python_walk *walk, struct python_layout *layout,
-		  struct mixed_stack *stack)
+static __always_inline enum chain_end
+note_python_frame(struct chain_walk *chain, struct python_walk *walk,
+		  struct python_layout *layout, struct mixed_stack *stack)
 {
 	u64 code = frame_word(walk, layout->frame_code) &
 		   ~(u64)layout->code_tag;
 	u64 word = frame_word(walk, layout->frame_instruction);
-	struct python_link *link;
 	s64 instruction;
 	u64 checksum;
-	u32 index;
 
 	if (layout->instruction_unit)
 		instruction = (s64)(s32)word * layout->instruction_unit;
@@ -297,74 +218,65 @@ note_python_frame(struct python_walk *walk, struct python_layout *layout,
 	if (!code || code % sizeof(u64) ||
 	    instruction <= -MOST_PYTHON_INSTRUCTIONS ||
 	    instruction >= MOST_PYTHON_INSTRUCTIONS)
-		return PYTHON_BROKEN;
+		return CHAIN_BROKEN;
 	if (!read_code(walk, layout->code_bytes, code + layout->code_start))
-		return PYTHON_READ_FAILED;
+		return CHAIN_READ_FAILED;
 	checksum = hash_word(0, code_word(walk, layout->code_filename));
 	checksum = hash_word(checksum, code_word(walk, layout->code_name));
 	checksum = hash_word(checksum,
 			     (u32)code_word(walk, layout->code_first_line));
-
-	index = stack->count;
-	stack->count = index + 1;
-	index &= PYTHON_DEPTH - 1;
-	barrier_var(index);
-	link = &stack->links[index & (PYTHON_DEPTH - 1)];
-	link->code = code;
-	link->instruction = instruction;
-	link->checksum = checksum >> 32;
-	walk->hash = hash_word(hash_word(walk->hash, code),
-			       *(u64 *)&link->instruction);
-	return PYTHON_GOES_ON;
+	note_frame(chain, stack, code, instruction, checksum >> 32);
+	return CHAIN_GOES_ON;
 }
 
-static __always_inline enum python_end
-note_python_anchor(struct python_walk *walk, struct mixed_stack *stack,
-		   u64 address)
+/* Goes to the innermost frame of the thread whose pthread_self() is @self. */
+static __always_inline enum chain_end
+python_start(struct chain_walk *chain, struct language_layout *of_version,
+	     u64 self)
 {
-	struct python_link *link;
-	u32 index = stack->count;
+	struct python_walk *walk = CHAIN_STATE(chain, struct python_walk);
+	struct python_layout *layout =
+		LAYOUT_OF(of_version, struct python_layout);
+	u64 thread;
 
-	if (index >= PYTHON_DEPTH)
-		return PYTHON_TOO_DEEP;
-	stack->count = index + 1;
-	barrier_var(index);
-	link = &stack->links[index & (PYTHON_DEPTH - 1)];
-	link->code = address;
-	link->instruction = PYTHON_ANCHOR;
-	link->checksum = 0;
-	walk->hash = hash_word(walk->hash, address);
-	return PYTHON_GOES_ON;
+	walk->window_bytes = 0;
+	thread = python_thread(layout, chain->base, self);
+	if (!thread || !find_python_frame(walk, layout, thread))
+		return CHAIN_NO_THREAD;
+	return CHAIN_GOES_ON;
 }
 
-/* Notes the frame that @walk is at, and goes on to its caller. */
-static __always_inline enum python_end step_python(struct python_walk *walk,
-						   struct python_layout *layout,
-						   struct mixed_stack *stack)
+/* Notes the frame that @chain is at, and goes on to its caller. */
+static __always_inline enum chain_end
+python_step(struct chain_walk *chain, struct language_layout *of_version,
+	    struct mixed_stack *stack)
 {
+	struct python_walk *walk = CHAIN_STATE(chain, struct python_walk);
+	struct python_layout *layout =
+		LAYOUT_OF(of_version, struct python_layout);
 	u16 anchoring = layout->anchoring;
 	bool is_anchor = false;
-	enum python_end end;
+	enum chain_end end;
 	u64 previous;
 	u8 owner;
 
 	if (!walk->frame)
-		return PYTHON_WHOLE;
-	if (stack->count >= PYTHON_DEPTH)
-		return PYTHON_TOO_DEEP;
+		return CHAIN_WHOLE;
+	if (stack->count >= CHAIN_DEPTH)
+		return CHAIN_TOO_DEEP;
 	if (walk->frame % sizeof(u64))
-		return PYTHON_BROKEN;
+		return CHAIN_BROKEN;
 	if (!read_frame(walk, layout))
-		return PYTHON_READ_FAILED;
+		return CHAIN_READ_FAILED;
 	previous = frame_word(walk, layout->frame_previous);
 
 	if (anchoring == PYTHON_ANCHOR_IS_FRAME) {
 		/* FRAME_OWNED_BY_...: a thread, a generator, a frame object, C. */
 		owner = frame_word(walk, layout->frame_owner);
 		if (owner > 4)
-			return PYTHON_BROKEN;
+			return CHAIN_BROKEN;
 		if (owner >= 3) {
-			end = note_python_anchor(walk, stack, walk->frame);
+			end = note_anchor(chain, stack, walk->frame);
 			walk->frame = previous;
 			return end;
 		}
@@ -373,54 +285,34 @@ static __always_inline enum python_end step_python(struct python_walk *walk,
 	} else if (anchoring == PYTHON_ANCHOR_AT_EVERY_FRAME) {
 		is_anchor = true;
 	}
-	end = note_python_frame(walk, layout, stack);
-	if (end != PYTHON_GOES_ON)
+	end = note_python_frame(chain, walk, layout, stack);
+	if (end != CHAIN_GOES_ON)
 		return end;
 	if (is_anchor) {
-		end = note_python_anchor(walk, stack, walk->cframe);
-		if (end != PYTHON_GOES_ON)
+		end = note_anchor(chain, stack, walk->cframe);
+		if (end != CHAIN_GOES_ON)
 			return end;
 		if (!read_user(&walk->cframe, sizeof(walk->cframe),
 			       walk->cframe + layout->cframe_previous))
-			return PYTHON_READ_FAILED;
+			return CHAIN_READ_FAILED;
 	}
 	walk->frame = previous;
-	return PYTHON_GOES_ON;
+	return CHAIN_GOES_ON;
 }
 
 /*
- * A function, as it is in memory: a program may end before user space looks. What
- * is longer is left to user space to read.
+ * The pieces of a code object that are sent, and where each begins: the object itself, its
+ * name, the name of its file, and its table of lines.
  */
 #define PYTHON_CODE_BYTES 216
 #define PYTHON_TEXT_BYTES 384
 #define PYTHON_LINES_BYTES 16384
+#define PYTHON_NAME_START PYTHON_CODE_BYTES
+#define PYTHON_FILE_START (PYTHON_NAME_START + PYTHON_TEXT_BYTES)
+#define PYTHON_LINES_START (PYTHON_FILE_START + PYTHON_TEXT_BYTES)
 
-struct python_piece {
-	u64 address;
-	u64 bytes;
-};
-
-struct python_function {
-	u32 kind;
-	u32 pid;
-	u64 instance;
-	u64 code;
-	u32 checksum;
-	u32 layout;
-	struct python_piece name;
-	struct python_piece file;
-	struct python_piece lines;
-	u8 code_object[PYTHON_CODE_BYTES];
-	u8 name_object[PYTHON_TEXT_BYTES];
-	u8 file_object[PYTHON_TEXT_BYTES];
-	u8 lines_object[PYTHON_LINES_BYTES];
-};
-
-#define PYTHON_FUNCTION_HEADER                                                 \
-	__builtin_offsetof(struct python_function, lines_object)
-
-USER_SPACE_KNOWS(struct, python_function);
+_Static_assert(PYTHON_LINES_START + PYTHON_LINES_BYTES <= FUNCTION_BYTES,
+	       "a code object fits");
 
 /* PyVarObject: its length. PyASCIIObject: its state. PyBytesObject: its bytes. */
 #define PYTHON_LENGTH 16
@@ -444,48 +336,89 @@ static __always_inline u64 python_text_bytes(struct python_layout *layout,
 	       (state >> 6 & 1 ? layout->ascii_data : layout->other_data);
 }
 
-/* Reads @piece, no more than @most bytes, which are @to. */
-static __always_inline void read_python_piece(struct python_piece *piece,
-					      u8 *to, u64 most, u64 bytes)
+/* Fills @function with the code object of @link. Returns how many bytes it has. */
+static __always_inline u64 python_read_function(
+	struct interpreted_function *function,
+	struct language_layout *of_version, struct chain_link *link)
 {
-	piece->bytes = 0;
-	barrier_var(bytes);
-	if (bytes > most)
-		return;
-	if (read_user(to, bytes, piece->address))
-		piece->bytes = bytes;
-}
+	struct python_layout *layout =
+		LAYOUT_OF(of_version, struct python_layout);
+	struct function_piece *code = &function->pieces[0];
+	struct function_piece *name = &function->pieces[1];
+	struct function_piece *file = &function->pieces[2];
+	struct function_piece *lines = &function->pieces[3];
+	u64 length;
 
-/* Has @function filled with the code object that @link is about. */
-static __always_inline bool
-read_python_function(struct python_function *function,
-		     struct python_layout *layout, struct python_link *link)
-{
-	u64 code = link->code, length;
-
-	if (!read_user(function->code_object, PYTHON_CODE_BYTES, code) ||
-	    !read_user(&function->name.address, sizeof(u64),
-		       code + layout->code_start + layout->code_name) ||
-	    !read_user(&function->file.address, sizeof(u64),
-		       code + layout->code_start + layout->code_filename) ||
-	    !read_user(&function->lines.address, sizeof(u64),
-		       code + layout->code_lines) ||
-	    !read_user(&length, sizeof(length),
-		       function->lines.address + PYTHON_LENGTH))
-		return false;
-	read_python_piece(&function->name, function->name_object,
-			  PYTHON_TEXT_BYTES,
-			  python_text_bytes(layout, function->name.address));
-	read_python_piece(&function->file, function->file_object,
-			  PYTHON_TEXT_BYTES,
-			  python_text_bytes(layout, function->file.address));
+	code->address = link->code;
+	code->start = 0;
+	code->length = PYTHON_CODE_BYTES;
+	if (!read_user(function->bytes, PYTHON_CODE_BYTES, code->address) ||
+	    !read_user(&name->address, sizeof(u64),
+		       code->address + layout->code_start +
+			       layout->code_name) ||
+	    !read_user(&file->address, sizeof(u64),
+		       code->address + layout->code_start +
+			       layout->code_filename) ||
+	    !read_user(&lines->address, sizeof(u64),
+		       code->address + layout->code_lines) ||
+	    !read_user(&length, sizeof(length), lines->address + PYTHON_LENGTH))
+		return 0;
+	read_piece(function, name, PYTHON_NAME_START, PYTHON_TEXT_BYTES,
+		   python_text_bytes(layout, name->address));
+	read_piece(function, file, PYTHON_FILE_START, PYTHON_TEXT_BYTES,
+		   python_text_bytes(layout, file->address));
 	if (length > PYTHON_LINES_BYTES)
 		length = PYTHON_LINES_BYTES;
-	read_python_piece(&function->lines, function->lines_object,
-			  PYTHON_LINES_BYTES, length + PYTHON_BYTES_DATA);
-	function->code = code;
-	function->checksum = link->checksum;
-	return true;
+	read_piece(function, lines, PYTHON_LINES_START, PYTHON_LINES_BYTES,
+		   length + PYTHON_BYTES_DATA);
+	return PYTHON_LINES_START + (u64)lines->length;
+}
+
+/*
+ * The lock that the threads of an interpreter share (GIL): struct _gil_runtime_state of
+ * Include/internal/pycore_gil.h, in 3.8 to 3.14. Who waits for it waits on its condition.
+ *
+ * How far before the word on which threads wait the last holder is. Three words are
+ * between it and the condition; in that the word is 40 bytes from the beginning, or 32
+ * since glibc 2.41: sysdeps/nptl/bits/thread-shared-types.h.
+ */
+#define PYTHON_HOLDER_BEFORE_WORD 64
+#define PYTHON_HOLDERS 2
+
+/* struct pthread of glibc's nptl/descr.h: its own address, and the thread's ID. */
+#define PTHREAD_SELF 0x10
+#define PTHREAD_TID 0x2d0
+
+/* The ID of the thread whose PyThreadState is at @state; 0 if there is none. */
+static __always_inline u32 python_thread_id(struct python_layout *layout,
+					    u64 state)
+{
+	u64 thread, self;
+	u32 tid;
+
+	if (!state || state % sizeof(u64) ||
+	    !read_user(&thread, sizeof(thread), state + layout->thread_id) ||
+	    !read_user(&self, sizeof(self), thread + PTHREAD_SELF) ||
+	    self != thread ||
+	    !read_user(&tid, sizeof(tid), thread + PTHREAD_TID))
+		return 0;
+	return tid;
+}
+
+/* The thread that holds the lock on whose condition @futex is; 0 if it is no such lock's. */
+static __always_inline u32
+python_lock_holder(struct language_layout *of_version, u64 futex)
+{
+	struct python_layout *layout =
+		LAYOUT_OF(of_version, struct python_layout);
+	u64 states[PYTHON_HOLDERS];
+	u32 holder;
+
+	if (!read_user(states, sizeof(states),
+		       (futex & -sizeof(u64)) - PYTHON_HOLDER_BEFORE_WORD))
+		return 0;
+	holder = python_thread_id(layout, states[0]);
+	return holder ? holder : python_thread_id(layout, states[1]);
 }
 
 #endif

@@ -120,9 +120,9 @@ find_process(struct stack_scratch *room, struct walk_tables *tables)
 		return NULL;
 	tables->generation = *(volatile u64 *)&process->generation;
 	tables->mappings = *(volatile u64 *)&process->mappings;
-	room->python.hash = 0;
-	room->python.runtime = *(volatile u64 *)&process->python_runtime;
-	room->python.layout = *(volatile u64 *)&process->python_layout;
+	room->chain.hash = 0;
+	for (u32 i = 0; i < PROCESS_RUNTIMES; i++)
+		room->runtimes[i] = process->runtimes[i];
 	/* The entry may have become another process's in between. */
 	barrier();
 	return process->instance == event->instance ? process : NULL;
@@ -211,7 +211,7 @@ static __always_inline void check_cache_hit(u64 cached, u64 walked)
 }
 
 /*
- * A dump with the Python frames in the room of @kind, which user space places
+ * A dump with the frames of a runtime in the room of @kind, which user space places
  * once it has walked that. Returns its ID, or STACK_MISSED.
  */
 static __always_inline u64 dump_mixed_stack(struct stack_scratch *room,
@@ -219,8 +219,8 @@ static __always_inline u64 dump_mixed_stack(struct stack_scratch *room,
 {
 	u64 id = dump_stack(room, kind);
 
-	if (room->python.hash && id != STACK_MISSED) {
-		publish_python_functions(kind);
+	if (room->chain.hash && id != STACK_MISSED) {
+		publish_functions(kind);
 		room->walk.depth = 0;
 		send_mixed_stack(kind, id, id);
 	}
@@ -258,8 +258,8 @@ __noinline u64 walk_by_tables(u32 kind)
 		id = dump_stack(room, kind);
 		return id == STACK_MISSED ? STACK_NONE : id;
 	}
-	if (room->python.runtime)
-		walk_python(kind, thread_pointer(task));
+	if (room->runtimes[0].language)
+		walk_chain(kind, thread_pointer(task));
 	if (code_changed(process, pages)) {
 		/* Another file may be where the mappings have one. */
 		id = dump_mixed_stack(room, kind);
@@ -310,7 +310,7 @@ __noinline u64 walk_by_tables(u32 kind)
 		check_cache_hit(cached, id);
 		send_stack_dump(kind, false);
 	}
-	if (!room->python.hash || id == STACK_MISSED)
+	if (!room->chain.hash || id == STACK_MISSED)
 		return id;
 	return publish_mixed_stack(kind, id);
 }

@@ -9,7 +9,7 @@
 
 #include "events.h"
 #include "frames.h"
-#include "languages/python.h"
+#include "languages/languages.h"
 #include "stacks/unwind_cache.h"
 #include "task.h"
 #include "stacks/unwind_tables.h"
@@ -93,7 +93,9 @@ struct stack_scratch {
 	struct stack_event event;
 	/* The CFA of each frame. */
 	u64 cfas[STACK_DEPTH];
-	struct python_walk python;
+	/* The process's, as find_process() read them. */
+	struct language_runtime runtimes[PROCESS_RUNTIMES];
+	struct chain_walk chain;
 };
 
 /*
@@ -113,7 +115,7 @@ struct {
 	__type(value, struct stack_scratch);
 } stack_scratch SEC(".maps");
 
-/* The same for Python frames. */
+/* The same for the frames of a runtime. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, SCRATCH_KINDS);
@@ -121,13 +123,13 @@ struct {
 	__type(value, struct mixed_stack);
 } mixed_stacks SEC(".maps");
 
-/* And for what a Python function is. */
+/* And for what a function of a runtime is. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, SCRATCH_KINDS);
 	__type(key, u32);
-	__type(value, struct python_function);
-} python_functions SEC(".maps");
+	__type(value, struct interpreted_function);
+} interpreted_functions SEC(".maps");
 
 static __always_inline struct stack_scratch *scratch_room(u32 kind)
 {
@@ -435,62 +437,83 @@ static __always_inline int unwind_stack(struct stack_scratch *room, u32 kind)
 	return end;
 }
 
-/* The same of Python's. */
-#define PYTHON_FRAMES_AT_ONCE 8
+/* The same of a runtime's. */
+#define CHAIN_FRAMES_AT_ONCE 8
 
-/* Notes some Python frames, as unwind_frame() does one. Returns an enum python_end. */
-__noinline int walk_python_frames(u32 kind)
+/* Notes some frames of a runtime, as unwind_frame() does one. Returns an enum chain_end. */
+__noinline int walk_chain_frames(u32 kind)
 {
 	struct stack_scratch *room = scratch_room(kind);
 	struct mixed_stack *stack = mixed_room(kind);
-	struct python_layout *layout;
-	int end = PYTHON_NO_THREAD;
+	struct language_layout *layout;
+	int end = CHAIN_NO_THREAD;
 
 	if (!room || !stack)
 		return end;
-	layout = find_python_layout(room->python.layout);
+	layout = find_layout(room->chain.layout);
 	if (!layout)
 		return end;
-	for (u32 i = 0; i < PYTHON_FRAMES_AT_ONCE; i++) {
+	for (u32 i = 0; i < CHAIN_FRAMES_AT_ONCE; i++) {
 		if (stack->count >= max_stack)
-			return PYTHON_TOO_DEEP;
-		end = step_python(&room->python, layout, stack);
-		if (end != PYTHON_GOES_ON)
+			return CHAIN_TOO_DEEP;
+		end = step_chain(&room->chain, layout, stack);
+		if (end != CHAIN_GOES_ON)
 			break;
 	}
 	return end;
 }
 
 /*
- * Walks the Python frames of the current thread, whose pthread_self() is @self,
- * in the room of @kind.
+ * Goes to the innermost frame that the process's runtime of @index keeps of the current
+ * thread, whose pthread_self() is @self, in the room of @kind. Returns an enum chain_end.
  */
-__noinline int walk_python(u32 kind, u64 self)
+__noinline int start_runtime(u32 kind, u32 index, u64 self)
+{
+	struct stack_scratch *room = scratch_room(kind);
+	struct language_runtime *runtime;
+	struct language_layout *layout;
+	struct chain_walk *walk;
+
+	if (!room)
+		return CHAIN_NO_THREAD;
+	walk = &room->chain;
+	barrier_var(index);
+	runtime = &room->runtimes[index & (PROCESS_RUNTIMES - 1)];
+	walk->language = runtime->language;
+	walk->layout = runtime->layout;
+	walk->base = runtime->base;
+	layout = find_layout(walk->layout);
+	return layout ? start_chain(walk, layout, self) : CHAIN_NO_THREAD;
+}
+
+/*
+ * Walks the frames that a runtime keeps of the current thread, whose pthread_self() is
+ * @self, in the room of @kind.
+ */
+__noinline int walk_chain(u32 kind, u64 self)
 {
 	struct stack_scratch *room = scratch_room(kind);
 	struct mixed_stack *stack = mixed_room(kind);
-	struct python_layout *layout;
-	int end = PYTHON_NO_THREAD;
-	u64 thread;
+	int end = CHAIN_NO_THREAD;
 
 	if (!room || !stack)
 		return end;
-	layout = find_python_layout(room->python.layout);
-	if (!layout)
-		return end;
 	stack->count = 0;
-	room->python.window_bytes = 0;
-	thread = python_thread(&room->python, layout, self);
-	if (!thread || !find_python_frame(&room->python, layout, thread))
+	for (u32 i = 0; i < PROCESS_RUNTIMES; i++) {
+		end = start_runtime(kind, i, self);
+		if (end == CHAIN_GOES_ON)
+			break;
+	}
+	if (end != CHAIN_GOES_ON)
 		return end;
-	for (u32 i = 0; i <= PYTHON_DEPTH / PYTHON_FRAMES_AT_ONCE; i++) {
-		end = walk_python_frames(kind);
-		if (end != PYTHON_GOES_ON)
+	for (u32 i = 0; i <= CHAIN_DEPTH / CHAIN_FRAMES_AT_ONCE; i++) {
+		end = walk_chain_frames(kind);
+		if (end != CHAIN_GOES_ON)
 			break;
 	}
 	stack->end = end;
 	/* 0 stands for none. */
-	room->python.hash = hash_word(room->python.hash, end) | 1;
+	room->chain.hash = hash_word(room->chain.hash, end) | 1;
 	return end;
 }
 

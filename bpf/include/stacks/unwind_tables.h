@@ -14,6 +14,7 @@
 #define SYSTEMSCOPE_UNWIND_TABLES_H
 
 #include "kernel_types.h"
+#include "languages/language.h"
 #include <bpf/bpf_helpers.h>
 
 /* Values of unwind_rule.cfa; shared/unwind/src/rule.rs says what each means. */
@@ -126,9 +127,8 @@ struct unwind_process {
 	u64 code_pages;
 	/* No two mappings that were ever put here have the same. */
 	u64 generation;
-	/* Where its Python keeps its state, and which version that is; or 0. */
-	u64 python_runtime;
-	u64 python_layout;
+	/* Runtimes of languages in it; those that are there come first. */
+	struct language_runtime runtimes[PROCESS_RUNTIMES];
 };
 
 /* By process ID in the caller's PID namespace. */

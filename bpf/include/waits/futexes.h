@@ -10,7 +10,7 @@
 #include "stacks/user_memory.h"
 #include "waits/futex_calls.h"
 #include "waits/object_event.h"
-#include "waits/python_lock.h"
+#include "waits/language_locks.h"
 
 /* PID_MAX_LIMIT of include/linux/threads.h */
 #define MOST_TIDS (4 << 20)
@@ -45,8 +45,8 @@ static __always_inline u32 lock_holder(struct task_struct *task,
 		return read_user(&holder, sizeof(holder), lock + MUTEX_OWNER) ?
 			       holder :
 			       0;
-	if (operation == FUTEX_WAIT_BITSET && any_python)
-		return python_lock_holder(thread->pid, lock);
+	if (operation == FUTEX_WAIT_BITSET && any_runtime)
+		return language_lock_holder(thread->pid, lock);
 	if (is_priority_inheriting(operation))
 		return read_user(&holder, sizeof(holder), lock) ?
 			       holder & FUTEX_TID_MASK :

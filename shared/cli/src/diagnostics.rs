@@ -16,7 +16,7 @@ pub(crate) fn lines(profile: &Profile, diagnostics: &Diagnostics, verbose: bool)
     if cut_short > 0 || (verbose && ends.root > 0) {
         lines.push(user_stacks(ends, verbose));
     }
-    lines.extend_from_slice(&diagnostics.python);
+    lines.extend_from_slice(&diagnostics.languages);
     lines.extend(missing(diagnostics));
     lines.extend(left_out(&diagnostics.left_out));
     if verbose {

@@ -6,10 +6,11 @@ use std::io;
 use std::mem::offset_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bpf::types::{
-    CodeChanged, EventKind, Losses, MixedStack, ProcessEvent, PythonFunction, PythonLink,
+    ChainLink, CodeChanged, EventKind, InterpretedFunction, Losses, MixedStack, ProcessEvent,
     STACK_DEPTH, StackDump, StackEvent, StackKey, Tally, Thread, ThreadEnd, ThreadState,
 };
 use libbpf_rs::{AsRawLibbpf, Map, MapCore, MapFlags, RingBuffer, RingBufferBuilder, libbpf_sys};
@@ -27,7 +28,7 @@ use crate::living::Living;
 use crate::objects::Objects;
 use crate::stacks::{Outcome, Stacks, UserStack};
 use crate::thread_names::ThreadNames;
-use crate::unwinding::{Dumped, MOST_DUMPS, Unwinder};
+use crate::unwinding::{Dumped, InterpretedFrames, MOST_DUMPS, Unwinder};
 use crate::wakers::Wakers;
 use crate::window_variables::WindowVariables;
 
@@ -50,7 +51,7 @@ impl Inbox<'_> {
         match copy(message).map(EventKind) {
             Some(EventKind::EVENT_STACK) => self.take_stack(message),
             Some(EventKind::EVENT_MIXED_STACK) => self.take_mixed(message),
-            Some(EventKind::EVENT_PYTHON_FUNCTION) => self.take_function(message),
+            Some(EventKind::EVENT_INTERPRETED_FUNCTION) => self.take_function(message),
             Some(EventKind::EVENT_THREAD_END) => self.ended.extend(copy::<ThreadEnd>(message)),
             Some(EventKind::EVENT_STACK_DUMP) => self.take_dump(message),
             Some(EventKind::EVENT_CODE_CHANGED) => self.take_change(message),
@@ -80,21 +81,27 @@ impl Inbox<'_> {
     fn take_mixed(&mut self, message: &[u8]) {
         const START: usize = offset_of!(MixedStack, links);
         let event: MixedStack = copy_start(message);
-        let sent = message.len().saturating_sub(START) / size_of::<PythonLink>();
+        let sent = message.len().saturating_sub(START) / size_of::<ChainLink>();
         let count = sent.min(event.count as usize).min(event.links.len());
         // The CFAs are right behind.
-        let cfas = message.get(START + count * size_of::<PythonLink>()..);
+        let cfas = message.get(START + count * size_of::<ChainLink>()..);
         let (cfas, _) = cfas.unwrap_or_default().as_chunks();
         let cfas = cfas.iter().take(event.depth as usize);
         let cfas: Vec<u64> = cfas.map(|cfa| u64::from_ne_bytes(*cfa)).collect();
-        self.stacks.add_mixed(&event, &event.links[..count], &cfas);
+        let unwinder = self.unwinder.as_ref();
+        if let Some(layout) = unwinder.and_then(|unwinder| unwinder.layout(event.layout)) {
+            let links = &event.links[..count];
+            let frames = InterpretedFrames::from_event(&event, links, Arc::clone(layout));
+            self.stacks.add_mixed(&event, frames, &cfas);
+        }
     }
 
     fn take_function(&mut self, message: &[u8]) {
-        const START: usize = offset_of!(PythonFunction, lines_object);
-        let event: PythonFunction = copy_start(message);
-        let lines = message.get(START..).unwrap_or_default();
-        self.stacks.add_function(&event, lines);
+        let event: InterpretedFunction = copy_start(message);
+        let unwinder = self.unwinder.as_ref();
+        if let Some(layout) = unwinder.and_then(|unwinder| unwinder.layout(event.layout)) {
+            self.stacks.add_function(&event, layout);
+        }
     }
 
     fn take_dump(&mut self, message: &[u8]) {
@@ -144,20 +151,20 @@ impl Inbox<'_> {
             unwinder.work(symbolizer)
         };
         let allowance = unwinder.allowance();
-        for interpreter in unwinder.take_interpreters() {
-            self.stacks.see_interpreter(interpreter);
+        for runtime in unwinder.take_runtimes() {
+            self.stacks.see_runtime(runtime);
         }
         for (mut dumped, walk) in walked {
-            let sent = self.stacks.take_python_of_dump(dumped.id);
-            let python = (sent.or(dumped.python.take()))
-                .or_else(|| unwinder.late_python_frames(&dumped, &stack_of));
+            let sent = self.stacks.take_frames_of_dump(dumped.id);
+            let interpreted = (sent.or(dumped.interpreted.take()))
+                .or_else(|| unwinder.late_interpreted_frames(&dumped, &stack_of));
             let user = UserStack {
                 frames: &walk.addresses,
                 is_exact: dumped.leaf_is_exact,
                 outcome: Some(Outcome::from(&walk)),
                 stack_pointer: dumped.registers.stack_pointer(),
                 cfas: &walk.cfas,
-                python: python.as_ref(),
+                interpreted: interpreted.as_ref(),
             };
             self.stacks.add_user(dumped.id, dumped.process, user);
         }
@@ -408,8 +415,8 @@ impl<'a> Collector<'a> {
                 inbox.stacks.see(&processes);
             }
             unwinder.prepare(&processes, &mut inbox.stacks.symbolizer, patience);
-            for interpreter in unwinder.take_interpreters() {
-                inbox.stacks.see_interpreter(interpreter);
+            for runtime in unwinder.take_runtimes() {
+                inbox.stacks.see_runtime(runtime);
             }
         }
         Ok(())

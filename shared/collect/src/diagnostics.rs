@@ -18,8 +18,8 @@ pub struct Diagnostics {
     pub missed_wakers: u64,
     /// What exceeded a limit of capacity.
     pub left_out: LeftOut,
-    /// How stacks with Python functions ended, if there were any, in words.
-    pub python: Vec<String>,
+    /// How stacks with functions of languages ended, if there were any, in words.
+    pub languages: Vec<String>,
     /// What could not be located or named.
     pub unnamed: symbolize::Losses,
     /// Different user and kernel stacks that programs sent.

@@ -106,7 +106,7 @@ impl Collected {
                 cut_short_in: worth.walks.cut_short_in(),
                 missed_wakers: worth.missed_wakers,
                 left_out: left_out.with_programs(&self.lost),
-                python: self.stacks.python_notes(),
+                languages: self.stacks.notes_of_languages(),
                 unnamed: self.stacks.losses(),
                 stacks_sent: self.stacks.count(),
                 drains: self.drains,

@@ -1,17 +1,18 @@
 //! The stacks that programs report: each is tied to files and offsets when it
 //! arrives, and named when it is printed ([`naming`]).
 
+pub(crate) mod interpreted;
 mod naming;
 pub(crate) mod processes;
-pub(crate) mod python;
 mod walks;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use bpf::types::{
-    MixedStack, ProcessEvent, PythonFunction, PythonLink, STACK_MISSED, STACK_NONE, StackEvent,
+    InterpretedFunction, MixedStack, ProcessEvent, STACK_MISSED, STACK_NONE, StackEvent,
 };
 use foldhash::fast::RandomState;
+use languages::Layout;
 use process::Process;
 use profile::{Id, StackId, StackTree, Table};
 use symbolize::{Location, Sources, Symbolizer};
@@ -19,9 +20,9 @@ use symbolize::{Location, Sources, Symbolizer};
 use crate::draft::Detail;
 use crate::living::Living;
 use crate::shares::Shares;
+use crate::stacks::interpreted::{Extent, Functions};
 use crate::stacks::processes::Processes;
-use crate::stacks::python::{Extent, Functions};
-use crate::unwinding::{Depths, Languages, Python, PythonFrames, Walking};
+use crate::unwinding::{Depths, InterpretedFrames, MappedRuntime, Walking};
 
 pub(crate) use naming::{NamedStack, Quality};
 pub(crate) use walks::{Outcome, WalkEnd, Walks};
@@ -33,7 +34,7 @@ const MOST_FRAMES: usize = 11 << 20;
 /// What a stack's ID counts for, in frames.
 const FRAMES_OF_A_STACK: usize = 4;
 
-/// Dumps that may wait for their walk with Python frames; programs send fewer.
+/// Dumps that may wait for their walk with frames of a runtime; programs send fewer.
 const MOST_DUMPS: usize = 2 * crate::unwinding::MOST_DUMPS;
 
 /// A user stack that was walked here.
@@ -47,7 +48,7 @@ pub(crate) struct UserStack<'a> {
     pub(crate) stack_pointer: u64,
     /// The canonical frame addresses, as far as they are known.
     pub(crate) cfas: &'a [u64],
-    pub(crate) python: Option<&'a PythonFrames>,
+    pub(crate) interpreted: Option<&'a InterpretedFrames>,
 }
 
 impl<'a> UserStack<'a> {
@@ -59,7 +60,7 @@ impl<'a> UserStack<'a> {
             outcome: None,
             stack_pointer: 0,
             cfas: &[],
-            python: None,
+            interpreted: None,
         }
     }
 }
@@ -92,9 +93,9 @@ pub(crate) struct Stacks {
     owners: Table<Process>,
     detail: Detail,
     processes: Processes,
-    python: Functions,
-    /// Python frames of dumps that are yet to be walked, by the dump's ID.
-    of_dumps: HashMap<u64, PythonFrames>,
+    functions: Functions,
+    /// Runtimes' frames of dumps that are yet to be walked, by the dump's ID.
+    of_dumps: HashMap<u64, InterpretedFrames>,
     /// Which outcomes were seen of each stack, a bit for each, and how many in all.
     outcomes: Vec<u16>,
     count: usize,
@@ -119,7 +120,7 @@ impl Stacks {
             owners: Table::default(),
             detail: Detail::Names,
             processes: Processes::default(),
-            python: Functions::default(),
+            functions: Functions::default(),
             of_dumps: HashMap::new(),
             outcomes: Vec::new(),
             count: 0,
@@ -162,13 +163,13 @@ impl Stacks {
     /// Takes stacks as they are walked so.
     pub(crate) fn are_walked(&mut self, walking: &Walking) {
         self.depths = Depths::of_kernel(walking);
-        self.python.shows_native = walking.native_python;
-        self.python.is_expected = walking.languages == Languages::Python;
+        self.functions.shows_runtime = walking.shows_runtime;
+        self.functions.expected = walking.languages.expected();
     }
 
-    /// What is to be said of Python's frames.
-    pub(crate) fn python_notes(&self) -> Vec<String> {
-        self.python.notes()
+    /// Describes how runtimes' frames were read, in lines.
+    pub(crate) fn notes_of_languages(&self) -> Vec<String> {
+        self.functions.notes()
     }
 
     /// Returns how many processes found no room to be described.
@@ -198,14 +199,19 @@ impl Stacks {
         self.keep(event.hash, locations, outcome, Some(process));
     }
 
-    /// Keeps a stack that a program sent the Python frames of, if it is new.
-    pub(crate) fn add_mixed(&mut self, event: &MixedStack, links: &[PythonLink], cfas: &[u64]) {
-        let Some(python) = PythonFrames::from_event(event, links) else {
+    /// Keeps a stack that a program sent a runtime's frames of, if it is new.
+    pub(crate) fn add_mixed(
+        &mut self,
+        event: &MixedStack,
+        interpreted: Option<InterpretedFrames>,
+        cfas: &[u64],
+    ) {
+        let Some(interpreted) = interpreted else {
             return;
         };
         if event.hash == event.native {
             if self.of_dumps.len() < MOST_DUMPS {
-                self.of_dumps.insert(event.hash, python);
+                self.of_dumps.insert(event.hash, interpreted);
             }
             return;
         }
@@ -226,22 +232,22 @@ impl Stacks {
             cfas,
             reached_root: outcome.is_some_and(|outcome| outcome.end == WalkEnd::Root),
         };
-        let mixed = (self.python).mix(&native, &extent, &python, &mut self.symbolizer);
+        let mixed = (self.functions).mix(&native, &extent, &interpreted, &mut self.symbolizer);
         self.keep(event.hash, mixed, outcome, Some(process));
     }
 
-    /// Keeps what is to be known of an interpreter.
-    pub(crate) fn see_interpreter(&mut self, interpreter: Python) {
-        self.python.see(interpreter);
+    /// Keeps what is to be known of a runtime.
+    pub(crate) fn see_runtime(&mut self, runtime: MappedRuntime) {
+        self.functions.see(runtime);
     }
 
-    /// Keeps a Python function that a program sent.
-    pub(crate) fn add_function(&mut self, event: &PythonFunction, lines: &[u8]) {
-        self.python.add(event, lines);
+    /// Keeps a function that a program sent, of a runtime with this layout.
+    pub(crate) fn add_function(&mut self, event: &InterpretedFunction, layout: &Layout) {
+        self.functions.add(event, layout);
     }
 
-    /// The Python frames that a program sent with a dump.
-    pub(crate) fn take_python_of_dump(&mut self, id: u64) -> Option<PythonFrames> {
+    /// The frames of a runtime that a program sent with a dump.
+    pub(crate) fn take_frames_of_dump(&mut self, id: u64) -> Option<InterpretedFrames> {
         self.of_dumps.remove(&id)
     }
 
@@ -253,16 +259,17 @@ impl Stacks {
             outcome,
             stack_pointer,
             cfas,
-            python,
+            interpreted,
         } = user;
         let mut locations = self.locate(process, frames, is_exact, outcome);
-        if let Some(python) = python {
+        if let Some(interpreted) = interpreted {
             let extent = Extent {
                 stack_pointer,
                 cfas,
                 reached_root: outcome.is_some_and(|outcome| outcome.end == WalkEnd::Root),
             };
-            locations = (self.python).mix(&locations, &extent, python, &mut self.symbolizer);
+            locations =
+                (self.functions).mix(&locations, &extent, interpreted, &mut self.symbolizer);
         }
         self.keep(id, locations, outcome, None);
     }
@@ -385,11 +392,11 @@ impl Stacks {
         self.shares.has_refused()
     }
 
-    /// Forgets the Python functions of programs that have ended, and their shares.
+    /// Forgets the functions of programs that have ended, and their shares.
     pub(crate) fn forget_ended(&mut self, living: &Living) {
         self.shares.forget_ended(living);
         let symbolizer = &self.symbolizer;
-        (self.python)
+        (self.functions)
             .forget(|process| !living.has(process.pid) || symbolizer.has_been_replaced(process));
     }
 

@@ -26,7 +26,7 @@ const STACKS: StackChoice = StackChoice {
         call_graph: CallGraph::Fp,
         max_stack: Walking::MOST_FRAMES,
         languages: Languages::Known,
-        native_python: false,
+        shows_runtime: false,
     },
     per_thread: false,
     per_process: true,

@@ -25,10 +25,10 @@ pub mod text;
 pub use import::Import;
 pub use model::{
     Bursts, Clock, Detail, Disagreement, EndedBy, Ending, Frame, FrameKind, Function, Futex,
-    Holder, Idleness, Interval, Label, Labels, LastNames, Lengths, Losses, Meta, Module,
-    ModuleKind, Peer, Process, Protocol, Rate, Reason, RequestSpan, RequestSpans, Resource, Sample,
-    Sampling, Side, Socket, Stack, State, Thread, ThreadId, TimedSample, Times, Transport, Unit,
-    Wait, WaitKind, Waker, Wakers, WalkEnds, Weight, Window,
+    Holder, Idleness, Interval, Label, Labels, LanguageName, LastNames, Lengths, Losses, Meta,
+    Module, ModuleKind, Peer, Process, Protocol, Rate, Reason, RequestSpan, RequestSpans, Resource,
+    Sample, Sampling, Side, Socket, Stack, State, Thread, ThreadId, TimedSample, Times, Transport,
+    Unit, Wait, WaitKind, Waker, Wakers, WalkEnds, Weight, Window,
 };
 pub use name_order::NameOrder;
 pub use tables::{Id, RowMap, StackId, StackOrder, StackTree, Stacks, Table, Translation};

@@ -3,6 +3,8 @@
 //! All are in brackets. No name of a target's thread or function begins with one: see
 //! [`text::function`](crate::text::function).
 
+use crate::LanguageName;
+
 /// The user stack could not be captured.
 pub const MISSED_USER: &str = "[Missed User Stack]";
 /// The kernel stack could not be captured.
@@ -36,6 +38,54 @@ pub const UNKNOWN: &str = "[unknown]";
 pub const INLINED: &str = "[inlined]";
 /// In place of the name of a function of the vDSO.
 pub const VDSO: &str = "[vdso]";
+
+/// What is marked in the frames that a language's runtime keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LanguageMark {
+    /// The native frame that runs the frames that follow is not known.
+    NotPlaced,
+    /// Memory could not be read.
+    ReadFailed,
+    /// There are more frames than are kept.
+    TooDeep,
+    /// Something is there that no runtime leaves.
+    NotUnderstood,
+    /// The thread went on before anybody had read its frames.
+    NotRead,
+    /// A frame's function could not be named in time.
+    FunctionIsGone,
+}
+
+impl LanguageMark {
+    /// All marks.
+    pub const ALL: [LanguageMark; 6] = [
+        LanguageMark::NotPlaced,
+        LanguageMark::ReadFailed,
+        LanguageMark::TooDeep,
+        LanguageMark::NotUnderstood,
+        LanguageMark::NotRead,
+        LanguageMark::FunctionIsGone,
+    ];
+
+    /// The mark without its language.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            LanguageMark::NotPlaced => "not placed",
+            LanguageMark::ReadFailed => "read failed",
+            LanguageMark::TooDeep => "too deep",
+            LanguageMark::NotUnderstood => "not understood",
+            LanguageMark::NotRead => "not read",
+            LanguageMark::FunctionIsGone => "function is gone",
+        }
+    }
+
+    /// The name of the frame that stands for it, such as `[ruby: too deep]`.
+    #[must_use]
+    pub fn of(self, language: LanguageName) -> String {
+        format!("[{language}: {}]", self.text())
+    }
+}
 
 /// Whether a text stands for a waker that is no thread.
 #[must_use]

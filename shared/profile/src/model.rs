@@ -2,6 +2,7 @@
 
 mod bursts;
 mod code;
+mod language;
 mod losses;
 mod meta;
 mod processes;
@@ -14,6 +15,7 @@ mod walk_ends;
 
 pub use bursts::Bursts;
 pub use code::{Frame, FrameKind, Function, Module, ModuleKind};
+pub use language::LanguageName;
 pub use losses::Losses;
 pub use meta::{Ending, Lengths, Meta, Rate, Sampling, Unit, Window};
 pub use processes::Process;

@@ -9,6 +9,7 @@ use std::ops::Deref;
 
 use serde::{Serialize, Serializer};
 
+use crate::marker::LanguageMark;
 use crate::{Reason, marker};
 
 /// Returns the text with `?` in place of each character that acts on a terminal or a viewer
@@ -149,7 +150,8 @@ pub fn function(name: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn unnamed_part(file: &str) -> String {
     let is_reason = |word: &str| Reason::ALL.iter().any(|reason| reason.name() == word);
-    let is_told = |(word, _)| word == "python" || is_reason(word);
+    let is_told =
+        |(word, rest)| is_reason(word) || LanguageMark::ALL.iter().any(|mark| mark.text() == rest);
     let read = field(file);
     match marker::is_ours(&format!("[{read}]")) || read.split_once(": ").is_some_and(is_told) {
         true => format!("({file})"),
@@ -239,7 +241,7 @@ mod tests {
             ("unknown", "(unknown)"),
             ("Missed User Stack", "(Missed User Stack)"),
             ("lock; mutex", "(lock; mutex)"),
-            ("python: too deep", "(python: too deep)"),
+            ("ruby: too deep", "(ruby: too deep)"),
             ("a: b", "[a: b]"),
         ] {
             assert_eq!(unnamed_part(file), expected);

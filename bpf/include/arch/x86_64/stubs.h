@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Stubs that runtimes write into memory, which no table describes and which keep no frame
- * pointer: CPython's, one for each function under -X perf. A stub is so short that its
- * instructions up to the return can be read, and these say where the caller's frame is.
- * shared/unwind/src/arch/x86_64/stub.rs does the same.
+ * pointer. A stub is so short that its instructions up to the return can be read, and these
+ * say where the caller's frame is. shared/unwind/src/arch/x86_64/stub.rs does the same, and
+ * says whose stubs they are.
  */
 #ifndef SYSTEMSCOPE_STUBS_H
 #define SYSTEMSCOPE_STUBS_H

@@ -25,10 +25,10 @@ pub struct WalkFlags {
     )]
     max_stack: usize,
 
-    /// Whose functions to show beside native ones: python, all that are known, or none
     #[arg(
         long, value_name = "LANGUAGE", default_value = "all",
-        value_parser = Languages::by_name
+        value_parser = Languages::by_name,
+        help = format!("Whose functions to show beside native ones: {}", Languages::names("or"))
     )]
     language: Languages,
 
@@ -45,7 +45,7 @@ impl WalkFlags {
             call_graph: self.call_graph,
             max_stack: self.max_stack,
             languages: self.language,
-            native_python: self.native_python,
+            shows_runtime: self.native_python,
         }
     }
 
@@ -68,13 +68,13 @@ impl Default for WalkFlags {
             call_graph,
             max_stack,
             languages,
-            native_python,
+            shows_runtime,
         } = Walking::default();
         WalkFlags {
             call_graph,
             max_stack,
             language: languages,
-            native_python,
+            native_python: shows_runtime,
         }
     }
 }

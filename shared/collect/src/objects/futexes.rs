@@ -3,14 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use bpf::types::ObjectEvent;
+use languages::LANGUAGES;
 use process::Process;
 use profile::{Detail, Reason, Table, Text, ThreadId, WaitKind};
 use symbolize::{Data, Symbolizer, Variable};
 
 use super::{comm, owner};
 
-/// The variable that Python's global lock is in.
-const PYTHON_RUNTIME: &str = "_PyRuntime";
 /// FUTEX_WAIT and FUTEX_WAIT_BITSET of `include/uapi/linux/futex.h`.
 const WAITS: [u32; 2] = [0, WAIT_BITSET];
 const WAIT_BITSET: u32 = 9;
@@ -32,7 +31,7 @@ pub(crate) struct Futex {
     data: Option<Data>,
     /// The thread that held the lock, if the lock told which.
     holder: Option<Holder>,
-    /// Whether the lock has a condition, as that of Python's interpreters.
+    /// Whether the lock has a condition, as that of an interpreter's threads.
     has_condition: bool,
 }
 
@@ -142,12 +141,12 @@ impl FutexPlaces {
         is_joined.then_some(WaitKind::new(Reason::Child, Detail::Thread))
     }
 
-    /// Whether a futex is of Python's global interpreter lock: among its own variables the
-    /// interpreter has no other condition, and no other mutex of the C library's
-    /// (`struct _gil_runtime_state` of `Include/internal/pycore_gil.h`).
+    /// Whether a futex is of the lock that all threads of a language's runtime share.
     pub(crate) fn is_gil(&self, futex: &Futex) -> bool {
         let variable = futex.data.and_then(|data| self.variables.get(&data));
-        variable.is_some_and(|variable| variable.symbol.as_deref() == Some(PYTHON_RUNTIME))
+        let symbol = variable.and_then(|variable| variable.symbol.as_deref());
+        let mut languages = LANGUAGES.iter();
+        symbol.is_some() && languages.any(|language| language.locks().global == symbol)
     }
 
     /// Returns the variable that a futex is in, if it is in one, for a wait with this reason. The

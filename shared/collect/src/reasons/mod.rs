@@ -20,7 +20,7 @@ use crate::stacks::Captured;
 use idleness::{Evidence, Site, Who};
 use kernel_functions::{FAULT, FUTEX, RECLAIM, SWAP, Says, is_scheduler};
 
-/// A wait for the lock that Python's threads take turns by.
+/// A wait for the lock by which all threads of a language's runtime take turns.
 const GIL: WaitKind = WaitKind::new(Reason::Lock, Detail::Gil);
 /// A wait in a futex of which user functions say nothing.
 const FUTEX_OF_NO_KIND: WaitKind = WaitKind::new(Reason::Unknown, Detail::Futex);

@@ -3,26 +3,10 @@
 //! The functions are those that their libraries export, as stripped ones have no others,
 //! and those of runtimes that keep their names.
 
-use profile::Reason::{self, *};
+use languages::Name::{self, Has, Is};
+use languages::{LANGUAGES, Locks, Row};
+use profile::Reason::*;
 use profile::{Detail, WaitKind};
-
-/// How a function is recognised.
-#[derive(Clone, Copy)]
-enum Name {
-    /// By all of its name.
-    Is(&'static str),
-    /// By a part of its path.
-    Has(&'static str),
-}
-
-use Name::{Has, Is};
-
-/// What it says: what waits, or for whose sake that does.
-struct Row {
-    functions: &'static [Name],
-    reason: Reason,
-    detail: Detail,
-}
 
 /// What waits in the futex itself: the first of these from the leaf on.
 const PRIMITIVES: &[Row] = &[
@@ -230,57 +214,22 @@ const PURPOSES: &[Row] = &[
         reason: Condition,
         detail: Detail::JvmMonitor,
     },
-    // Python: Python/ceval_gil.c, Python/thread_pthread.h.
-    Row {
-        functions: &[
-            Is("take_gil"),
-            Is("PyEval_RestoreThread"),
-            Is("PyEval_AcquireThread"),
-            Is("PyGILState_Ensure"),
-            Is("_PyEval_AcquireLock"),
-        ],
-        reason: Lock,
-        detail: Detail::Gil,
-    },
-    // Modules/_queuemodule.c, which may be stripped, and Lib/threading.py: functions before
-    // 3.11 without their class.
-    Row {
-        functions: &[
-            Is("_queue_SimpleQueue_get_impl"),
-            Is("_queue_SimpleQueue_get"),
-            Has("[_queue.cpython-"),
-            Is("threading.py:Condition.wait"),
-            Is("threading.py:wait"),
-        ],
-        reason: Condition,
-        detail: Detail::PythonCondition,
-    },
-    Row {
-        functions: &[
-            Is("threading.py:Thread._wait_for_tstate_lock"),
-            Is("threading.py:_wait_for_tstate_lock"),
-            Is("threading.py:Thread.join"),
-            Is("threading.py:_shutdown"),
-        ],
-        reason: Child,
-        detail: Detail::Thread,
-    },
 ];
 
-/// The same of what all of these are made of, where none of them is seen: since 3.13
-/// Python/lock.c and Python/parking_lot.c.
-const FOUNDATIONS: &[Row] = &[Row {
-    functions: &[
-        Is("PyThread_acquire_lock_timed"),
-        Is("PyThread_acquire_lock"),
-        Is("PyMutex_Lock"),
-        Is("_PyMutex_LockTimed"),
-        Is("_PyParkingLot_Park"),
-        Is("_PySemaphore_Wait"),
-    ],
-    reason: Lock,
-    detail: Detail::PythonLock,
-}];
+/// Returns the locks of each language.
+fn locks() -> impl Iterator<Item = &'static Locks> {
+    LANGUAGES.iter().map(|language| language.locks())
+}
+
+/// Returns the purpose of a function that has a primitive wait for another than its own.
+fn purpose(function: &str) -> Option<WaitKind> {
+    find(PURPOSES, function).or_else(|| locks().find_map(|locks| find(locks.purposes, function)))
+}
+
+/// Returns the same of a function that those are made of.
+fn foundation(function: &str) -> Option<WaitKind> {
+    locks().find_map(|locks| find(locks.foundations, function))
+}
 
 /// Functions that lock, or wait for a condition, for whoever calls them: what they wait in
 /// is as above.
@@ -319,15 +268,15 @@ const DEEPEST: usize = 12;
 
 /// What the innermost functions wait for in a futex, leaf first.
 pub(super) fn says<'a>(functions: impl Iterator<Item = &'a str>) -> Option<WaitKind> {
-    let (mut primitive, mut foundation) = (None, None);
+    let (mut primitive, mut of_all) = (None, None);
     for function in functions.take(DEEPEST) {
-        if let Some(purpose) = find(PURPOSES, function) {
+        if let Some(purpose) = purpose(function) {
             return Some(purpose);
         }
         primitive = primitive.or_else(|| find(PRIMITIVES, function));
-        foundation = foundation.or_else(|| find(FOUNDATIONS, function));
+        of_all = of_all.or_else(|| foundation(function));
     }
-    foundation.or(primitive)
+    of_all.or(primitive)
 }
 
 /// The function that uses what the innermost ones wait in: the first that is of no
@@ -335,18 +284,20 @@ pub(super) fn says<'a>(functions: impl Iterator<Item = &'a str>) -> Option<WaitK
 pub(super) fn user<'a>(functions: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let functions: Vec<&str> = functions.take(DEEPEST + 1).collect();
     let of_locks = |name: &&str| {
-        let rows = [PURPOSES, PRIMITIVES, FOUNDATIONS];
-        rows.iter().any(|rows| find(rows, name).is_some())
+        let primitive = || find(PRIMITIVES, name);
+        purpose(name)
+            .or_else(primitive)
+            .or_else(|| foundation(name))
+            .is_some()
     };
     let last = functions.iter().rposition(of_locks)?;
     let mut users = functions[last + 1..].iter();
-    let is_python = |name: &&&str| name.contains(".py:") || name.starts_with('<');
-    let of_python = functions
-        .iter()
-        .any(|name| find(FOUNDATIONS, name).is_some());
-    let user = of_python.then(|| users.clone().find(is_python)).flatten();
-    if let Some(user) = user {
-        return Some(user);
+    for locks in locks() {
+        let is_of = |name: &&str| find(locks.foundations, name).is_some();
+        let user = users.clone().find(|name| (locks.is_user)(name));
+        if let Some(user) = user.filter(|_| functions.iter().any(is_of)) {
+            return Some(user);
+        }
     }
     users.find(|name| !is_of_libraries(name)).copied()
 }

@@ -15,7 +15,7 @@ use unwind::{End, Walk, walk_frame_pointers};
 use crate::Collector;
 use crate::collector::stack_of;
 use crate::stacks::{Outcome, Stacks, UserStack};
-use crate::unwinding::{Dumped, PythonFrames, ThreadMemory, Unwinder, process_of, registers};
+use crate::unwinding::{Dumped, InterpretedFrames, ThreadMemory, Unwinder, process_of, registers};
 
 /// After this many stacks what the program sent meanwhile is taken.
 const STACKS_AT_ONCE: usize = 64;
@@ -94,7 +94,7 @@ pub(crate) enum PreexistingStack {
         stack_pointer: u64,
         leaf_is_exact: bool,
         outcome: Option<Outcome>,
-        python: Option<PythonFrames>,
+        interpreted: Option<InterpretedFrames>,
     },
     /// The tables for it are yet to be made.
     Dumped(Dumped),
@@ -118,7 +118,7 @@ impl PreexistingStack {
                     stack_pointer,
                     leaf_is_exact,
                     outcome,
-                    python,
+                    interpreted,
                 },
                 _,
             ) => {
@@ -128,7 +128,7 @@ impl PreexistingStack {
                     outcome,
                     stack_pointer,
                     cfas: &walk.cfas,
-                    python: python.as_ref(),
+                    interpreted: interpreted.as_ref(),
                 };
                 stacks.add_user(id, process, user);
             }
@@ -181,14 +181,14 @@ impl Reader {
         let process = process_of(&thread.owner);
         let leaf_is_exact = thread.leaf_is_exact != 0;
         let stack_pointer = registers.stack_pointer();
-        let walked = |walk, outcome, python| PreexistingStack::Walked {
+        let walked = |walk, outcome, interpreted| PreexistingStack::Walked {
             id,
             process,
             walk,
             stack_pointer,
             leaf_is_exact,
             outcome,
-            python,
+            interpreted,
         };
         collector.with_stacks(|stacks, unwinder| {
             let Some(unwinder) = unwinder else {
@@ -210,11 +210,11 @@ impl Reader {
                 let outcome = Outcome::from(&walk);
                 return Some(walked(walk, Some(outcome), None));
             }
-            let python = unwinder.python_frames(process, &thread.owner, memory);
+            let interpreted = unwinder.interpreted_frames(process, &thread.owner, memory);
             match unwinder.walk(process, registers, leaf_is_exact, memory) {
                 Some(walk) if walk.end != End::NoMapping => {
                     let outcome = Outcome::from(&walk);
-                    Some(walked(walk, Some(outcome), python))
+                    Some(walked(walk, Some(outcome), interpreted))
                 }
                 // Its tables, or a new mapping, are yet to come.
                 _ => Some(PreexistingStack::Dumped(Dumped::read(
@@ -222,7 +222,7 @@ impl Reader {
                     thread.owner,
                     registers,
                     leaf_is_exact,
-                    python,
+                    interpreted,
                     memory,
                 ))),
             }

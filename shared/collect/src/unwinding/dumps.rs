@@ -7,7 +7,7 @@ use process::Process;
 use process::ProcessMemory;
 use unwind::{Memory, Registers};
 
-use super::python_frames::PythonFrames;
+use super::interpreted_frames::InterpretedFrames;
 use super::thread_memory::ThreadMemory;
 
 /// Memory for dumps that wait, in bytes.
@@ -26,7 +26,7 @@ pub(crate) struct Dumped {
     pub(crate) leaf_is_exact: bool,
     pub(crate) stack: DumpedStack,
     /// Of a thread that was read from its process.
-    pub(crate) python: Option<PythonFrames>,
+    pub(crate) interpreted: Option<InterpretedFrames>,
     since: Instant,
 }
 
@@ -68,7 +68,7 @@ impl Dumped {
                 start: registers(&event.registers).stack_pointer(),
                 bytes: stack.into(),
             },
-            python: None,
+            interpreted: None,
             since: Instant::now(),
         }
     }
@@ -79,7 +79,7 @@ impl Dumped {
         owner: StackOwner,
         registers: Registers,
         leaf_is_exact: bool,
-        python: Option<PythonFrames>,
+        interpreted: Option<InterpretedFrames>,
         memory: &ThreadMemory<'_>,
     ) -> Dumped {
         let start = registers.stack_pointer();
@@ -94,7 +94,7 @@ impl Dumped {
                 start,
                 bytes: memory.bytes(start, STACK_DUMP_BYTES).into(),
             },
-            python,
+            interpreted,
             since: Instant::now(),
         }
     }

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elf::Source;
-use languages::python::{self, Interpreter};
+use elf::{Elf, Source};
+use languages::{File as CodeFile, Language, Runtime};
 use symbolize::{CodeSource, Symbolizer};
 use unwind::Built;
 
@@ -81,7 +81,7 @@ struct Entry {
 /// What has become of a file's table.
 enum State {
     Building,
-    Ready(Arc<Built>, Placed, Option<Interpreter>),
+    Ready(Arc<Built>, Placed, Arc<[Runtime]>),
     /// There is none: code is walked by frame pointers.
     Without,
 }
@@ -92,14 +92,16 @@ type Outcome = (CodeSource, std::result::Result<Read, unwind::Error>);
 /// What was read of a file.
 pub(crate) struct Read {
     built: Built,
-    /// The interpreter that it is or has.
-    python: Option<Interpreter>,
+    /// The runtimes of languages that it defines.
+    runtimes: Arc<[Runtime]>,
 }
 
 /// The tables of all files.
 pub(crate) struct Files {
     entries: HashMap<CodeSource, Entry>,
     names: HashMap<CodeSource, String>,
+    /// Languages whose runtimes are looked for.
+    languages: &'static [&'static dyn Language],
     builders: Option<(Sender<Job>, Receiver<Outcome>)>,
     building: usize,
     /// Files for whose tables the kernel's had no capacity left.
@@ -111,10 +113,11 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    pub(crate) fn new() -> Files {
+    pub(crate) fn new(languages: &'static [&'static dyn Language]) -> Files {
         Files {
             entries: HashMap::new(),
             names: HashMap::new(),
+            languages,
             builders: None,
             building: 0,
             crowded_out: HashSet::new(),
@@ -175,7 +178,8 @@ impl Files {
     }
 
     fn start(&mut self, source: CodeSource, file: Counted, name: String) -> State {
-        let (jobs, _) = self.builders.get_or_insert_with(start_builders);
+        let languages = self.languages;
+        let (jobs, _) = (self.builders).get_or_insert_with(|| start_builders(languages));
         if jobs.send((source, file, name)).is_ok() {
             self.building += 1;
             State::Building
@@ -218,7 +222,7 @@ impl Files {
     }
 
     fn place(&mut self, source: CodeSource, read: Read, kernel: &mut KernelTables<'_>) -> State {
-        let Read { built, python } = read;
+        let Read { built, runtimes } = read;
         let unwind::Notes {
             descriptions,
             unreadable,
@@ -230,7 +234,7 @@ impl Files {
             ));
         }
         match kernel.place(&built.table) {
-            Ok(placed) => State::Ready(Arc::new(built), placed, python),
+            Ok(placed) => State::Ready(Arc::new(built), placed, runtimes),
             Err(error @ loader::Error::Unsupported(_)) => {
                 self.crowded_out.insert(source);
                 self.without(source, &error)
@@ -258,9 +262,9 @@ impl Files {
     /// The table of a file that is held, if it has one.
     pub(crate) fn table(&self, source: CodeSource) -> Option<FileTable> {
         match &self.entries.get(&source)?.state {
-            State::Ready(built, placed, python) => Some(FileTable {
+            State::Ready(built, placed, runtimes) => Some(FileTable {
                 built: Arc::clone(built),
-                python: *python,
+                runtimes: Arc::clone(runtimes),
                 first_page: placed.first_page,
                 page_count: placed.page_count,
             }),
@@ -281,8 +285,19 @@ impl Files {
     }
 }
 
+/// Returns the runtimes of these languages that a file defines.
+fn runtimes(languages: &[&'static dyn Language], file: &dyn Source, name: &str) -> Arc<[Runtime]> {
+    let Ok(objects): std::result::Result<CodeFile<'_>, _> = Elf::read_loaded(file) else {
+        return Arc::default();
+    };
+    let found = languages
+        .iter()
+        .filter_map(|language| language.find(&objects, name));
+    found.collect()
+}
+
 /// Starts threads that build the tables of the files they are sent.
-fn start_builders() -> (Sender<Job>, Receiver<Outcome>) {
+fn start_builders(languages: &'static [&'static dyn Language]) -> (Sender<Job>, Receiver<Outcome>) {
     let (jobs, waiting) = mpsc::channel::<Job>();
     let (done, outcomes) = mpsc::channel();
     let waiting = Arc::new(Mutex::new(waiting));
@@ -303,7 +318,7 @@ fn start_builders() -> (Sender<Job>, Receiver<Outcome>) {
                     };
                     let read = unwind::build(&file).map(|built| Read {
                         built,
-                        python: python::find(&file, &name),
+                        runtimes: runtimes(languages, &file, &name),
                     });
                     if done.send((source, read)).is_err() {
                         return;

@@ -2,8 +2,13 @@
 //! `bpf/include/stacks/unwind_tables.h`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use bpf::types::{DumpBudget, DumpLimits, SHARD_ROWS, UnwindMapping, UnwindPage, UnwindProcess};
+use bpf::types::{
+    DumpBudget, DumpLimits, LanguageRuntime, PROCESS_RUNTIMES, SHARD_ROWS, UnwindMapping,
+    UnwindPage, UnwindProcess,
+};
+use languages::Layout;
 use libbpf_rs::{Map, MapCore, MapFlags};
 use loader::iterators::copy;
 use loader::{Context, Error, LoadedObject, OpenObject, Result, Variable};
@@ -14,11 +19,12 @@ use unwind::{Rule, Table};
 use super::space::Space;
 
 mod insertion;
-mod python_layouts;
+mod layouts;
 mod ranges;
 mod shard;
 
 use insertion::insert;
+use layouts::Layouts;
 use ranges::Ranges;
 use shard::ShardMemory;
 
@@ -45,6 +51,9 @@ pub(crate) fn make_room_for_tables(object: &mut OpenObject) -> Result<()> {
     object.make_room(bpf::maps::UNWIND_MAPPINGS, MAPPINGS)?;
     object.make_room_for_threads(bpf::maps::UNWIND_PROCESSES)
 }
+
+/// The runtimes of a process, as programs know them.
+pub(crate) type Runtimes = [LanguageRuntime; PROCESS_RUNTIMES];
 
 /// Where a table was put.
 #[derive(Debug)]
@@ -80,8 +89,9 @@ pub(crate) struct KernelTables<'a> {
     mappings: Ranges,
     /// How often mappings were put in force.
     generation: u64,
-    /// Where programs look that may read locks of Python's.
-    any_python: Option<Variable<'a, u32>>,
+    layouts: Layouts<'a>,
+    /// Tells programs that there may be locks of runtimes.
+    any_runtime: Option<Variable<'a, u32>>,
 }
 
 impl<'a> KernelTables<'a> {
@@ -94,7 +104,6 @@ impl<'a> KernelTables<'a> {
             processes: object.map(bpf::maps::UNWIND_PROCESSES)?,
             dump_budgets: object.map(bpf::maps::DUMP_BUDGETS)?,
         };
-        python_layouts::write(&object.map(bpf::maps::PYTHON_LAYOUTS)?)?;
         Ok(KernelTables {
             // Rule 0 is what the map is full of at first: nothing is known.
             rules: HashMap::from([(Rule::NONE, 0)]),
@@ -104,9 +113,15 @@ impl<'a> KernelTables<'a> {
             pages: Ranges::new(0, maps.pages.max_entries()),
             mappings: Ranges::new(0, maps.mappings.max_entries()),
             generation: 0,
-            any_python: object.variable(bpf::variables::ANY_PYTHON).ok(),
+            layouts: Layouts::new(object.map(bpf::maps::LANGUAGE_LAYOUTS)?),
+            any_runtime: object.variable(bpf::variables::ANY_RUNTIME).ok(),
             maps,
         })
+    }
+
+    /// Returns the layout by which a program read a runtime's frames.
+    pub(crate) fn layout(&self, index: u32) -> Option<&Arc<Layout>> {
+        self.layouts.get(index)
     }
 
     /// Puts a table into the maps.
@@ -158,11 +173,29 @@ impl<'a> KernelTables<'a> {
         }
     }
 
+    /// Returns what programs are to know of the runtimes in a process.
+    pub(crate) fn runtimes(&mut self, space: &Space) -> Result<Runtimes> {
+        let mut runtimes = Runtimes::default();
+        let readable = space.readable_runtimes();
+        for (place, (base, layout)) in runtimes.iter_mut().zip(readable) {
+            *place = LanguageRuntime {
+                language: layout.language.number(),
+                layout: self.layouts.index(layout)?,
+                base,
+            };
+            if let Some(any_runtime) = &self.any_runtime {
+                any_runtime.set(1);
+            }
+        }
+        Ok(runtimes)
+    }
+
     /// Says where the code of `process` is.
     pub(crate) fn place_process(
         &mut self,
         process: Process,
         space: &Space,
+        runtimes: Runtimes,
     ) -> Result<PlacedMappings> {
         let mappings: &[UnwindMapping] = &space.for_kernel();
         let full = || Error::Unsupported("there is no room for its mappings".into());
@@ -171,15 +204,7 @@ impl<'a> KernelTables<'a> {
         let placed = PlacedMappings { first, count };
         self.generation += 1;
         let mut value = UnwindProcess::new(process.instance, first, count, self.generation);
-        if let Some(python) = space.python()
-            && let Some(layout) = python.layout
-        {
-            value.python_runtime = python.runtime;
-            value.python_layout = layout.minor.into();
-            if let Some(any_python) = &self.any_python {
-                any_python.set(1);
-            }
-        }
+        value.runtimes = runtimes;
         // SAFETY: a struct of integers without padding.
         let value = unsafe { plain::as_bytes(&value) };
         let key = process.pid.to_ne_bytes();

@@ -5,9 +5,9 @@
 mod call_graph;
 mod dumps;
 mod files;
+mod interpreted_frames;
 mod kernel_tables;
 mod notes;
-mod python_frames;
 mod space;
 mod thread_memory;
 mod walking;
@@ -15,10 +15,11 @@ mod walking;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bpf::types::{PYTHON_DEPTH, StackOwner};
-use languages::python::{self, End};
+use bpf::types::{CHAIN_DEPTH, StackOwner};
+use languages::{Attached, End, Layout};
 use loader::{LoadedObject, Result};
 use process::Process;
 use process::ProcessMemory;
@@ -32,11 +33,11 @@ pub use call_graph::CallGraph;
 use dumps::Dumps;
 pub(crate) use dumps::{Dumped, process_of, registers};
 use files::{Allowance, Files};
+pub(crate) use interpreted_frames::InterpretedFrames;
 pub(crate) use kernel_tables::make_room_for_tables;
 use kernel_tables::{KernelTables, PlacedMappings};
 use notes::Notes;
-pub(crate) use python_frames::{PythonFrames, layout_of};
-pub(crate) use space::Python;
+pub(crate) use space::MappedRuntime;
 pub use space::Space;
 pub(crate) use thread_memory::ThreadMemory;
 pub(crate) use walking::Depths;
@@ -93,7 +94,7 @@ pub struct Unwinder<'a> {
     /// Programs that have just begun, and when to look at them.
     begun: Vec<(Instant, Process)>,
     /// Those that were found since somebody asked.
-    interpreters: Vec<Python>,
+    runtimes: Vec<MappedRuntime>,
     dumps: Dumps,
     /// What could not be done.
     notes: Notes,
@@ -120,12 +121,12 @@ impl<'a> Unwinder<'a> {
             mode,
             walking,
             kernel: KernelTables::new(object)?,
-            files: Files::new(),
+            files: Files::new(walking.languages.list()),
             processes: HashMap::new(),
             newest: HashMap::new(),
             wanted: HashMap::new(),
             begun: Vec::new(),
-            interpreters: Vec::new(),
+            runtimes: Vec::new(),
             dumps: Dumps::default(),
             notes: Notes::default(),
             crowded_out: HashSet::new(),
@@ -315,45 +316,61 @@ impl<'a> Unwinder<'a> {
         ))
     }
 
-    /// The interpreters that were found since this was called last.
-    pub(crate) fn take_interpreters(&mut self) -> Vec<Python> {
-        std::mem::take(&mut self.interpreters)
+    /// The runtimes that were found since this was called last.
+    pub(crate) fn take_runtimes(&mut self) -> Vec<MappedRuntime> {
+        std::mem::take(&mut self.runtimes)
     }
 
-    /// The Python frames of a thread that is not running, if `process`, whose code it runs, is
-    /// known to have an interpreter.
-    pub(crate) fn python_frames(
+    /// The layout by which a program read a runtime's frames.
+    pub(crate) fn layout(&self, index: u32) -> Option<&Arc<Layout>> {
+        self.kernel.layout(index)
+    }
+
+    /// The frames that a runtime keeps of a thread that is not running, if `process`, whose
+    /// code it runs, is known to have a runtime that the thread belongs to.
+    pub(crate) fn interpreted_frames(
         &self,
         process: Process,
         owner: &StackOwner,
         memory: &mut impl Memory,
-    ) -> Option<PythonFrames> {
-        let (runtime, layout) = self.space(process)?.readable_python()?;
-        let most = PYTHON_DEPTH.min(self.walking.max_stack);
-        let chain = python::walk(memory, layout, runtime, owner.thread_pointer, most);
-        (chain.end != End::NoThread).then_some(PythonFrames {
-            process: process_of(owner),
-            layout,
-            chain,
-        })
+    ) -> Option<InterpretedFrames> {
+        let most = CHAIN_DEPTH.min(self.walking.max_stack);
+        self.space(process)?
+            .readable_runtimes()
+            .find_map(|(base, layout)| {
+                let attached = Attached {
+                    base,
+                    layout: Some(Arc::clone(layout)),
+                };
+                let language = layout.language;
+                let chain = language.walk(&attached, memory, owner.thread_pointer, most);
+                (chain.end != End::NoThread).then_some(InterpretedFrames {
+                    process: process_of(owner),
+                    layout: Arc::clone(layout),
+                    chain,
+                })
+            })
     }
 
     /// The same of a stack that was dumped before its process was known to have one. `stack_of`
     /// is the ID of the stack with which a task is off the CPU: while it is this, the
     /// frames are those that were there.
-    pub(crate) fn late_python_frames(
+    pub(crate) fn late_interpreted_frames(
         &self,
         dumped: &Dumped,
         stack_of: impl FnOnce(u64) -> Option<u64>,
-    ) -> Option<PythonFrames> {
-        let (_, layout) = self.space(dumped.process)?.readable_python()?;
+    ) -> Option<InterpretedFrames> {
+        let (_, layout) = self.space(dumped.process)?.readable_runtimes().next()?;
         let owner = &dumped.owner;
         let mut memory = ProcessMemory::new(owner.pid);
-        let frames = self.python_frames(dumped.process, owner, &mut memory);
+        let frames = self.interpreted_frames(dumped.process, owner, &mut memory);
         if stack_of(owner.task) == Some(dumped.id) {
             return frames;
         }
-        Some(PythonFrames::not_read(process_of(owner), layout))
+        Some(InterpretedFrames::not_read(
+            process_of(owner),
+            Arc::clone(layout),
+        ))
     }
 
     /// Who is to be looked at next, at the time `now`.
@@ -421,15 +438,17 @@ impl<'a> Unwinder<'a> {
                 self.is_any_awaited |= known.awaited.is_some();
                 continue;
             };
-            let mut space = Space::new(code, |source| self.files.table(source));
-            if self.walking.languages == Languages::None {
-                space.forget_languages();
-            }
-            self.interpreters.extend(space.python().cloned());
+            let memory = ProcessMemory::new(process.pid);
+            let space = Space::new(code, &memory, |source| self.files.table(source));
+            self.runtimes.extend_from_slice(space.runtimes());
+            let runtimes = self.kernel.runtimes(&space).unwrap_or_else(|error| {
+                self.notes.add(format!("process {}: {error}", process.pid));
+                Default::default()
+            });
             let is_newest = self.newest.get(&process.pid) == Some(&process.instance);
             let before = known.placed.take();
             if is_newest {
-                match self.kernel.place_process(*process, &space) {
+                match self.kernel.place_process(*process, &space, runtimes) {
                     Ok(placed) => known.placed = Some(placed),
                     Err(error) => {
                         self.crowded_out.insert(*process);

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use bpf::types::UnwindMapping;
-use languages::python::{Interpreter, Layout, Version, layout};
+use languages::{Attached, Language, Layout, Runtime};
+use process::ProcessMemory;
 use symbolize::{CodeMapping, CodeSource};
 use unwind::{AddressSpace, Built, Code};
 
 /// A file's table, for those that map it.
 pub(crate) struct FileTable {
     pub(crate) built: Arc<Built>,
-    pub(crate) python: Option<Interpreter>,
+    pub(crate) runtimes: Arc<[Runtime]>,
     pub(crate) first_page: u32,
     pub(crate) page_count: u32,
 }
@@ -20,21 +21,19 @@ pub(crate) struct FileTable {
 pub struct Space {
     mappings: Vec<Mapping>,
     code: Vec<CodeMapping>,
-    python: Option<Python>,
+    runtimes: Vec<MappedRuntime>,
 }
 
-/// A Python interpreter in a process.
+/// A language's runtime in a process.
 #[derive(Clone, Debug)]
-pub(crate) struct Python {
+pub(crate) struct MappedRuntime {
     /// Where it is.
     pub(crate) source: CodeSource,
-    /// The code in it that runs functions one by one, by offset, where frames do not tell.
-    pub(crate) evaluation: Vec<(u64, u64)>,
-    /// Where it keeps its state, `_PyRuntime`.
-    pub(crate) runtime: u64,
-    pub(crate) version: Version,
-    /// Where this version keeps what, if that is known.
-    pub(crate) layout: Option<&'static Layout>,
+    /// The code in it that runs frames one by one, by offset, if frames leave no anchors.
+    pub(crate) runs_one: Vec<(u64, u64)>,
+    pub(crate) language: &'static dyn Language,
+    pub(crate) version: String,
+    pub(crate) attached: Attached,
 }
 
 struct Mapping {
@@ -50,9 +49,10 @@ impl Space {
     /// The code of a process, with the tables that there are of its files.
     pub(crate) fn new(
         code: Vec<CodeMapping>,
+        memory: &ProcessMemory,
         table_of: impl Fn(CodeSource) -> Option<FileTable>,
     ) -> Space {
-        let mut python = None;
+        let mut runtimes: Vec<MappedRuntime> = Vec::new();
         let mappings = code
             .iter()
             .map(|mapping| {
@@ -70,20 +70,26 @@ impl Space {
                 let Some(address) = file.built.address(mapping.offset) else {
                     return bare;
                 };
-                if let (None, Some(found)) = (&python, file.python) {
+                for found in file.runtimes.iter() {
+                    let is_there =
+                        |known: &MappedRuntime| known.language.number() == found.language.number();
+                    if runtimes.iter().any(is_there) {
+                        continue;
+                    }
                     let in_file = |at: u64| at.wrapping_sub(address).wrapping_add(mapping.offset);
-                    let evaluation = found.evaluation.iter().filter(|(start, end)| start < end);
-                    python = Some(Python {
+                    let runs_one = found.runs_one.iter();
+                    runtimes.push(MappedRuntime {
                         source: mapping.source,
-                        evaluation: evaluation
+                        runs_one: runs_one
                             .map(|(start, end)| (in_file(*start), in_file(*end)))
                             .collect(),
-                        runtime: found
-                            .runtime
-                            .wrapping_sub(address)
-                            .wrapping_add(mapping.start),
-                        version: found.version,
-                        layout: layout::of(found.version),
+                        language: found.language,
+                        version: found.version.clone(),
+                        attached: found.language.attach(
+                            found,
+                            memory,
+                            mapping.start.wrapping_sub(address),
+                        ),
                     });
                 }
                 Mapping {
@@ -97,24 +103,19 @@ impl Space {
         Space {
             mappings,
             code,
-            python,
+            runtimes,
         }
     }
 
-    /// Has only native frames be read.
-    pub(crate) fn forget_languages(&mut self) {
-        self.python = None;
+    /// The runtimes in it, one of each language.
+    pub(crate) fn runtimes(&self) -> &[MappedRuntime] {
+        &self.runtimes
     }
 
-    /// The Python interpreter that it has.
-    pub(crate) fn python(&self) -> Option<&Python> {
-        self.python.as_ref()
-    }
-
-    /// Where the interpreter keeps its state, and where what is, if that is known.
-    pub(crate) fn readable_python(&self) -> Option<(u64, &'static Layout)> {
-        let python = self.python()?;
-        Some((python.runtime, python.layout?))
+    /// The base address and the layout of each runtime whose layout is known.
+    pub(crate) fn readable_runtimes(&self) -> impl Iterator<Item = (u64, &Arc<Layout>)> {
+        let attached = self.runtimes.iter().map(|runtime| &runtime.attached);
+        attached.filter_map(|attached| Some((attached.base, attached.layout.as_ref()?)))
     }
 
     /// What it was made of.

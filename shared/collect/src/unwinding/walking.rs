@@ -1,46 +1,83 @@
 //! How user stacks are walked, and how far.
 
-use bpf::types::{KERNEL_STACK_DEPTH, PYTHON_DEPTH, STACK_DEPTH};
+use bpf::types::{CHAIN_DEPTH, KERNEL_STACK_DEPTH, STACK_DEPTH};
+use languages::{LANGUAGES, Language};
 use loader::{OpenObject, Result};
 
 use super::CallGraph;
 
 // Readers of captures refuse deeper stacks: there is room for functions that are inlined.
-const _: () = assert!(8 * (STACK_DEPTH + PYTHON_DEPTH) <= profile::capture::MOST_DEPTH);
+const _: () = assert!(8 * (STACK_DEPTH + CHAIN_DEPTH) <= profile::capture::MOST_DEPTH);
 
 /// Whose functions are shown beside native ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub enum Languages {
-    /// Those of every language that is known.
+    /// The functions of every language that is known.
     #[default]
     Known,
-    /// Python's, which are expected to be there.
-    Python,
+    /// The functions of these languages, which are expected to be there.
+    Only(&'static [&'static dyn Language]),
     /// No others.
     None,
 }
 
 impl Languages {
-    /// What is called so on a command line.
+    /// Returns what is called so on a command line.
     ///
     /// # Errors
     /// What the names are.
     pub fn by_name(name: &str) -> std::result::Result<Languages, String> {
+        let one = |language: &&dyn Language| language.name().as_str() == name;
         match name {
             "all" => Ok(Languages::Known),
-            "python" => Ok(Languages::Python),
             "none" => Ok(Languages::None),
-            _ => Err("the languages are python, all that are known (all), and none".to_owned()),
+            _ => match LANGUAGES.iter().position(one) {
+                Some(at) => Ok(Languages::Only(&LANGUAGES[at..=at])),
+                None => Err(format!("the languages are {}", Languages::names("and"))),
+            },
         }
     }
 
-    /// What it is called.
+    /// Returns its name on a command line.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> String {
         match self {
-            Languages::Known => "all",
-            Languages::Python => "python",
-            Languages::None => "none",
+            Languages::Known => "all".to_owned(),
+            Languages::Only(languages) => {
+                let names = languages.iter().map(|language| language.name().to_string());
+                names.collect::<Vec<_>>().join(",")
+            }
+            Languages::None => "none".to_owned(),
+        }
+    }
+
+    /// Returns all names on a command line as a list, the last one after `conjunction`.
+    #[must_use]
+    pub fn names(conjunction: &str) -> String {
+        let languages = LANGUAGES.iter().map(|language| language.name().to_string());
+        let languages: Vec<String> = languages.collect();
+        let all = if conjunction == "and" {
+            "all that are known (all)"
+        } else {
+            "all that are known"
+        };
+        format!("{}, {all}, {conjunction} none", languages.join(", "))
+    }
+
+    /// Returns the languages.
+    pub(crate) fn list(self) -> &'static [&'static dyn Language] {
+        match self {
+            Languages::Known => LANGUAGES,
+            Languages::Only(languages) => languages,
+            Languages::None => &[],
+        }
+    }
+
+    /// Returns the languages that are expected to be there.
+    pub(crate) fn expected(self) -> &'static [&'static dyn Language] {
+        match self {
+            Languages::Only(languages) => languages,
+            Languages::Known | Languages::None => &[],
         }
     }
 }
@@ -50,12 +87,12 @@ impl Languages {
 pub struct Walking {
     /// By what.
     pub call_graph: CallGraph,
-    /// How many native frames are walked at most, and how many of an interpreter.
+    /// How many native frames are walked at most, and how many of a runtime.
     pub max_stack: usize,
     /// Whose frames are put between the native ones.
     pub languages: Languages,
-    /// Whether the native frames that run Python functions are shown with them.
-    pub native_python: bool,
+    /// Whether the native frames that run functions of a language are shown with them.
+    pub shows_runtime: bool,
 }
 
 impl Walking {
@@ -79,7 +116,7 @@ impl Default for Walking {
             call_graph: CallGraph::Auto,
             max_stack: Walking::MOST_FRAMES,
             languages: Languages::Known,
-            native_python: false,
+            shows_runtime: false,
         }
     }
 }

@@ -15,7 +15,7 @@ const STACKS: StackChoice = StackChoice {
         call_graph: CallGraph::Auto,
         max_stack: Walking::MOST_FRAMES,
         languages: Languages::Known,
-        native_python: false,
+        shows_runtime: false,
     },
     per_thread: false,
     per_process: false,

@@ -165,7 +165,7 @@ fn draw(
         return write_empty(caption, writer);
     }
     // What has no colour of its own gets one of the customary palette.
-    let mut palette = python_palette(profile, options);
+    let mut palette = interpreted_palette(profile, options);
     if colours == Colours::States {
         add_states(&mut palette, &lines, folded.leaves());
     }
@@ -218,7 +218,7 @@ const PALE: Color = Color::new(202, 216, 230);
 const BLUE: Color = Color::new(92, 148, 222);
 const AMBER: Color = Color::new(244, 178, 56);
 const GREY: Color = Color::new(222, 214, 204);
-/// Of functions of Python's.
+/// The colour of functions that a language's runtime runs.
 const GREEN: Color = Color::new(146, 196, 125);
 
 /// A colour for each frame's text that has none: the leaves by what they stand for, all other
@@ -241,11 +241,11 @@ fn add_states(palette: &mut PaletteMap, lines: &[String], leaves: &Leaves) {
     }
 }
 
-/// A colour for each frame of Python's.
-fn python_palette(profile: &Profile, options: &Options) -> PaletteMap {
+/// A colour for each frame of a function that a runtime of a language runs.
+fn interpreted_palette(profile: &Profile, options: &Options) -> PaletteMap {
     let mut palette = PaletteMap::default();
     let frames = profile.frames.iter();
-    for frame in frames.filter(|frame| frame.kind == FrameKind::Python) {
+    for frame in frames.filter(|frame| matches!(frame.kind, FrameKind::Interpreted(_))) {
         let name = frame_name(profile, frame, options);
         let colour = shaded(GREEN, &name);
         palette.insert(name, colour);

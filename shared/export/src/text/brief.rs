@@ -20,9 +20,12 @@ pub(crate) fn brief(profile: &Profile, stack: Stack) -> String {
 
     let user: Vec<&Frame> = profile.frames_of(stack.user).rev().collect();
     let (near, far) = user.split_at(user.len().min(USER_FRAMES));
-    let is_python = |frame: &&&Frame| frame.kind == FrameKind::Python;
-    let wanted = USER_FRAMES - near.iter().filter(is_python).count();
-    let functions = far.iter().enumerate().filter(|(_, frame)| is_python(frame));
+    let is_interpreted = |frame: &&&Frame| matches!(frame.kind, FrameKind::Interpreted(_));
+    let wanted = USER_FRAMES - near.iter().filter(is_interpreted).count();
+    let functions = far
+        .iter()
+        .enumerate()
+        .filter(|(_, frame)| is_interpreted(frame));
     let functions: Vec<(usize, &&Frame)> = functions.take(wanted).collect();
 
     names.extend((near.iter()).map(|frame| text::frame(profile.name(frame))));
@@ -77,18 +80,20 @@ fn is_scheduler(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use profile::Unit;
+    use profile::{LanguageName, Unit};
 
     use super::*;
 
-    /// Returns on one line the stack of these user frames, leaf first, of which those of Python
+    const LANGUAGE: LanguageName = LanguageName::new("snake").unwrap();
+
+    /// Returns on one line the stack of these user frames, leaf first, of which those of a language
     /// are in files.
     fn line(names: &str) -> String {
         let mut profile = Profile::new(Unit::Nanoseconds);
         let mut user = StackId::EMPTY;
         for name in names.split_whitespace().rev() {
             let kind = match name.contains(".py:") {
-                true => FrameKind::Python,
+                true => FrameKind::Interpreted(LANGUAGE),
                 false => FrameKind::User,
             };
             let frame = Frame::named(profile.names.text(name), kind);

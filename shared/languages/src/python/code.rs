@@ -3,19 +3,7 @@
 use process::ProcessMemory;
 
 use super::lines::Format;
-use super::{Layout, text};
-
-/// Memory of which pieces are read.
-pub trait Pieces {
-    /// Up to `most` bytes from `start` on, as far as there are any.
-    fn bytes(&self, start: u64, most: usize) -> Vec<u8>;
-}
-
-impl Pieces for ProcessMemory {
-    fn bytes(&self, start: u64, most: usize) -> Vec<u8> {
-        ProcessMemory::bytes(self, start, most)
-    }
-}
+use super::{Layout, Pieces, text};
 
 /// Bytes of a line table that are accepted.
 const LINES_LIMIT: u64 = 1 << 20;
@@ -116,7 +104,7 @@ pub fn read(
 /// The same from memory that does not change, as that of a program is which is about
 /// to run it.
 pub fn read_stopped(
-    memory: &impl Pieces,
+    memory: &(impl Pieces + ?Sized),
     layout: &Layout,
     address: u64,
     checksum: u32,
@@ -147,7 +135,7 @@ fn is_code(memory: &ProcessMemory, code: &Fields) -> Option<bool> {
 }
 
 /// The bytes of a `bytes` object, all of them.
-fn line_table(memory: &impl Pieces, address: u64) -> Option<Vec<u8>> {
+fn line_table(memory: &(impl Pieces + ?Sized), address: u64) -> Option<Vec<u8>> {
     let size = word(memory, address.wrapping_add(OBJECT_SIZE))?;
     if size > LINES_LIMIT {
         return None;
@@ -156,7 +144,7 @@ fn line_table(memory: &impl Pieces, address: u64) -> Option<Vec<u8>> {
     (bytes.len() as u64 == size).then_some(bytes)
 }
 
-fn word(memory: &impl Pieces, address: u64) -> Option<u64> {
+fn word(memory: &(impl Pieces + ?Sized), address: u64) -> Option<u64> {
     let bytes = memory.bytes(address, 8);
     Some(u64::from_le_bytes(*bytes.first_chunk()?))
 }
@@ -165,7 +153,7 @@ fn word(memory: &impl Pieces, address: u64) -> Option<u64> {
 struct Fields(Vec<u8>);
 
 impl Fields {
-    fn read(memory: &impl Pieces, address: u64) -> Option<Fields> {
+    fn read(memory: &(impl Pieces + ?Sized), address: u64) -> Option<Fields> {
         let bytes = memory.bytes(address, Layout::CODE_BYTES);
         (!bytes.is_empty()).then_some(Fields(bytes))
     }

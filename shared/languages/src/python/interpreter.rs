@@ -60,13 +60,17 @@ pub struct Interpreter {
 /// takes a few small reads. Before 3.11 the version is known by the file's name only,
 /// such as `libpython3.9.so.1.0` or `python3.8`, with its folders or without.
 pub fn find(source: &(impl Source + ?Sized), file_name: &str) -> Option<Interpreter> {
-    let elf = Elf::read_loaded(source).ok()?;
+    in_file(&Elf::read_loaded(source).ok()?, file_name)
+}
+
+/// Returns the same of a file's variables and functions.
+pub(super) fn in_file<S: Source>(elf: &Elf<S>, file_name: &str) -> Option<Interpreter> {
     if !elf.header().is_for(ELF_MACHINE) {
         return None;
     }
     let runtime = elf.variable(RUNTIME)?.start;
-    let offsets = DebugOffsets::read(&elf, runtime);
-    let number = stated(&elf).or(offsets.as_ref().map(|offsets| offsets.version));
+    let offsets = DebugOffsets::read(elf, runtime);
+    let number = stated(elf).or(offsets.as_ref().map(|offsets| offsets.version));
     let (major, minor) = match number {
         Some(number) => ((number >> 24) as u8, (number >> 16) as u8),
         None => named(file_name)?,

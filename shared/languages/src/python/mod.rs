@@ -7,15 +7,20 @@
 
 mod code;
 mod interpreter;
+mod language;
 pub mod layout;
 pub mod lines;
+mod locks;
 mod text;
 mod walk;
 
-pub use code::{CodeObject, Pieces, checksum, read, read_stopped};
+pub use crate::chain::{Chain, End, Frame};
+pub use crate::language::Pieces;
+pub use code::{CodeObject, checksum, read, read_stopped};
 pub use interpreter::{Interpreter, Version, find};
+pub use language::Python;
 pub use layout::{Anchoring, LAYOUTS, Layout};
-pub use walk::{Chain, End, Frame, walk};
+pub use walk::walk;
 
 #[cfg(test)]
 mod tests;

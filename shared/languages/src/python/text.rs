@@ -13,7 +13,11 @@ const HEADER: usize = 40;
 /// The string at `address`; `None` if there is none, or none that is all in one
 /// piece, or more than is accepted. What is no character, as undecodable bytes in
 /// names of files, becomes U+FFFD.
-pub(crate) fn read(memory: &impl Pieces, layout: &Layout, address: u64) -> Option<String> {
+pub(crate) fn read(
+    memory: &(impl Pieces + ?Sized),
+    layout: &Layout,
+    address: u64,
+) -> Option<String> {
     let header = memory.bytes(address, HEADER);
     let length = u64::from_le_bytes(*header.get(LENGTH..)?.first_chunk()?);
     let state = u32::from_le_bytes(*header.get(STATE..)?.first_chunk()?);

@@ -4,6 +4,7 @@
 use unwind::Memory;
 
 use super::{Anchoring, Layout, checksum};
+use crate::chain::{Chain, End, Frame};
 use crate::interleave::Link;
 
 /// `struct pthread` of glibc's nptl/descr.h, at the thread pointer: the values of
@@ -24,48 +25,11 @@ const LAST_OWNER: u8 = 4;
 /// No code is as long, in bytes.
 const INSTRUCTION_LIMIT: i64 = 1 << 28;
 
-/// A function that was called and has not returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Frame {
-    /// Address of the code object.
-    pub code: u64,
-    /// Where in it, in bytes from the first instruction; negative if it has not begun.
-    pub instruction: i32,
-    /// [`checksum`] of the code object.
-    pub checksum: u32,
-}
-
-/// How a chain ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum End {
-    /// The thread is none of the interpreter's.
-    NoThread,
-    /// At the thread's first frame.
-    Whole,
-    /// Memory could not be read.
-    ReadFailed,
-    /// There are more links than asked for.
-    TooDeep,
-    /// A value that no interpreter leaves there.
-    Broken,
-    /// Nobody has read any before the thread went on.
-    NotRead,
-}
-
-/// A thread's frames.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chain {
-    /// Leaf first.
-    pub links: Vec<Link<Frame>>,
-    /// Why there are no more.
-    pub end: End,
-}
-
 /// Reads the frames of a thread of the interpreter that has its `_PyRuntime` at
 /// `runtime`, `most` links at most. `thread_pointer` is the thread's `fsbase`, which
 /// is `pthread_self()`.
 pub fn walk(
-    memory: &mut impl Memory,
+    memory: &mut (impl Memory + ?Sized),
     layout: &Layout,
     runtime: u64,
     thread_pointer: u64,
@@ -93,7 +57,7 @@ pub fn walk(
     }
 }
 
-struct Walker<'a, M> {
+struct Walker<'a, M: ?Sized> {
     memory: &'a mut M,
     layout: &'a Layout,
     frame: u64,
@@ -102,7 +66,7 @@ struct Walker<'a, M> {
     links: Vec<Link<Frame>>,
 }
 
-impl<M: Memory> Walker<'_, M> {
+impl<M: Memory + ?Sized> Walker<'_, M> {
     /// The word that has the byte at `offset` from `base`, shifted to begin there.
     /// Words are aligned, so they lie in one page.
     fn word(&mut self, base: u64, offset: u16) -> Result<u64, End> {

@@ -99,10 +99,10 @@ mod tests {
         assert!(names.has("systemd-timesyncd") && names.has("systemd-timesyn"));
         assert!(!names.has("systemd-time") && !names.has("systemd"));
         let other = ProcessNames {
-            executable: Some("python3.11".to_owned()),
+            executable: Some("ruby3.1".to_owned()),
             ..names
         };
-        assert!(other.has("python3.11") && !other.has("python3"));
+        assert!(other.has("ruby3.1") && !other.has("ruby3"));
         let exporter = ProcessNames {
             comm: "postgres-export".to_owned(),
             executable: Some("postgres-exporter-b".to_owned()),
@@ -111,7 +111,7 @@ mod tests {
         assert!(exporter.has("postgres-exporter-b") && !exporter.has("postgres-exporter-a"));
         assert_eq!(
             other.all().collect::<Vec<_>>(),
-            ["systemd-timesyn", "python3.11"]
+            ["systemd-timesyn", "ruby3.1"]
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Bounds on what a file may unpack to, over all captures in it.
 //!
 //! Each grows with the bytes of the file that were read. Captures of busy machines, of deep
-//! Python stacks and of short waits unpack to 3 times their size, take 10 times it in memory,
+//! interpreted stacks and of short waits unpack to 3 times their size, take 10 times it in memory,
 //! and up to 1,000 times it where each sample's stack is written out.
 
 use std::cell::Cell;

@@ -7,6 +7,7 @@
 //! parts of a file share one budget (`budget.rs`), which follows the file's size.
 
 mod budget;
+mod kinds;
 mod read;
 mod rows;
 mod times;
@@ -34,7 +35,7 @@ const MOST_FIELDS: usize = 4 * ROWS;
 const ROWS: usize = 4096;
 /// Maximum captures in one file; wallclock writes two.
 const MOST_CAPTURES: usize = 64;
-/// Maximum frames of a stack. Recorders write up to 1024 native frames and 1024 of Python;
+/// Maximum frames of a stack. Recorders write up to 1024 native frames and 1024 of a language;
 /// this leaves eight for each with the functions that are inlined there.
 pub const MOST_DEPTH: usize = 1 << 14;
 

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::num::NonZeroU32;
 
 use super::budget::Budget;
+use super::kinds;
 use super::proto::{self, record::Kind};
 use super::waits::Said;
 use super::{Error, MOST_DEPTH, times};
 use crate::{
-    Bursts, Clock, Ending, Frame, FrameKind, Function, Id, Label, Labels, Lengths, Losses, Meta,
-    Module, ModuleKind, Name, Process, Profile, Rate, Resource, Sample, Sampling, Stack, StackId,
-    State, Text, Thread, ThreadId, Unit, Wait, Waker, Wakers, WalkEnds, Weight, Window, marker,
-    text,
+    Bursts, Clock, Ending, Frame, Function, Id, Label, Labels, Lengths, Losses, Meta, Module,
+    ModuleKind, Name, Process, Profile, Rate, Resource, Sample, Sampling, Stack, StackId, State,
+    Text, Thread, ThreadId, Unit, Wait, Waker, Wakers, WalkEnds, Weight, Window, marker, text,
 };
 
 /// Whether more records come.
@@ -290,18 +290,9 @@ impl Rows {
     }
 
     fn frame(&self, frame: &proto::Frame) -> Result<Frame, Error> {
-        let kind = match frame.kind() {
-            proto::FrameKind::FrameUser => FrameKind::User,
-            proto::FrameKind::FrameKernel => FrameKind::Kernel,
-            proto::FrameKind::FrameMarker => FrameKind::Marker,
-            proto::FrameKind::FramePython => FrameKind::Python,
-            proto::FrameKind::FrameUnknown => {
-                return Err(Error::Damaged("a frame is of no kind"));
-            }
-        };
         Ok(Frame {
             name: row(&self.names, frame.name)?,
-            kind,
+            kind: kinds::from_capture(frame)?,
             module: optional(&self.modules, frame.module)?,
             address: frame.address,
             function: optional(&self.functions, frame.function)?,

@@ -7,13 +7,12 @@ use std::num::NonZeroU32;
 use prost::Message;
 use zstd::Encoder;
 
+use super::kinds;
 use super::proto::{self, record::Kind};
 use super::times::{put_intervals, put_request_spans, put_timed_samples};
 use super::waits::{put_resource, put_wait};
 use super::{LONGEST_RECORD, MAGIC, ROWS, VERSION};
-use crate::{
-    Detail, Ending, FrameKind, Id, Meta, ModuleKind, Profile, Rate, Sample, State, ThreadId, Unit,
-};
+use crate::{Detail, Ending, Id, Meta, ModuleKind, Profile, Rate, Sample, State, ThreadId, Unit};
 
 /// Of zstd: fast, and half of what more effort would save.
 const LEVEL: i32 = 1;
@@ -57,15 +56,19 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
         })
     })?;
     records.put_rows(profile.frames.iter(), |rows| {
-        let frames = rows.map(|frame| proto::Frame {
-            name: number(frame.name),
-            kind: frame_kind(frame.kind).into(),
-            module: optional(frame.module),
-            address: frame.address,
-            function: optional(frame.function),
-            offset: frame.offset,
-            is_inlined: frame.is_inlined,
-            line: frame.line.map_or(0, NonZeroU32::get),
+        let frames = rows.map(|frame| {
+            let (kind, language) = kinds::to_capture(frame.kind);
+            proto::Frame {
+                name: number(frame.name),
+                kind: kind.into(),
+                module: optional(frame.module),
+                address: frame.address,
+                function: optional(frame.function),
+                offset: frame.offset,
+                is_inlined: frame.is_inlined,
+                line: frame.line.map_or(0, NonZeroU32::get),
+                language,
+            }
         });
         Kind::Frames(proto::Frames {
             frames: frames.collect(),
@@ -324,15 +327,6 @@ fn module_kind(kind: ModuleKind) -> proto::ModuleKind {
         ModuleKind::Kernel => proto::ModuleKind::ModuleKernel,
         ModuleKind::KernelModule => proto::ModuleKind::ModuleKernelModule,
         ModuleKind::Source => proto::ModuleKind::ModuleSource,
-    }
-}
-
-fn frame_kind(kind: FrameKind) -> proto::FrameKind {
-    match kind {
-        FrameKind::User => proto::FrameKind::FrameUser,
-        FrameKind::Kernel => proto::FrameKind::FrameKernel,
-        FrameKind::Marker => proto::FrameKind::FrameMarker,
-        FrameKind::Python => proto::FrameKind::FramePython,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use crate::{Id, Name};
+use crate::{Id, LanguageName, Name};
 
 /// Where a frame's code lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,8 +11,8 @@ pub enum FrameKind {
     User,
     /// The kernel and its modules.
     Kernel,
-    /// A function that a Python interpreter runs.
-    Python,
+    /// A function that the runtime of a language runs.
+    Interpreted(LanguageName),
     /// Not code: a frame that a tool puts in, such as `[Missed User Stack]`.
     Marker,
 }

@@ -87,12 +87,15 @@ fn source_name(file: &str) -> &str {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use profile::LanguageName;
+
     use super::*;
 
     fn function(name: &str) -> Interpreted {
         Interpreted {
-            kind: FrameKind::Python,
+            kind: FrameKind::Interpreted(LanguageName::new("snake").unwrap()),
             name: name.into(),
             file: Some("/srv/app.py".into()),
             first_line: 7,

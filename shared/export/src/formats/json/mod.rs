@@ -163,7 +163,7 @@ fn module(profile: &Profile, module: &Module) -> Value {
 #[derive(Serialize)]
 struct Frame<'a> {
     name: &'a str,
-    kind: &'static str,
+    kind: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     system_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,18 +182,18 @@ struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    fn of(profile: &'a Profile, frame: &profile::Frame) -> Frame<'a> {
+    fn of(profile: &'a Profile, frame: &'a profile::Frame) -> Frame<'a> {
         let function = frame.function.map(|function| &profile.functions[function]);
         let system_name = function.and_then(|function| function.system_name);
         let file = function.and_then(|function| function.file);
         let source = source(profile, frame);
         Frame {
             name: profile.name(frame),
-            kind: match frame.kind {
+            kind: match &frame.kind {
                 FrameKind::User => "user",
                 FrameKind::Kernel => "kernel",
                 FrameKind::Marker => "marker",
-                FrameKind::Python => "python",
+                FrameKind::Interpreted(language) => language.as_str(),
             },
             system_name: system_name.map(|name| &*profile.names[name]),
             module: frame.module.map(Id::index),

@@ -1,5 +1,6 @@
 use languages::interleave::Link;
-use languages::python::{Chain, checksum};
+use languages::python::{Python, checksum};
+use languages::{Chain, Layout};
 
 use super::*;
 
@@ -33,12 +34,17 @@ fn stacks_are_counted_by_how_their_frames_ended() {
         cfas: &[],
         reached_root: false,
     };
+    let layout = Arc::new(Layout {
+        language: &Python,
+        version: MINOR,
+        bytes: Vec::new(),
+    });
     let mut symbolizer = Symbolizer::new();
     let mut mix = |end, functions_gone: i32| {
         let links = (0..functions_gone).map(|at| Link::Frame(function_at(at)));
-        let frames = PythonFrames {
+        let frames = InterpretedFrames {
             process,
-            layout: layout_of(MINOR).unwrap(),
+            layout: Arc::clone(&layout),
             chain: Chain {
                 links: links.collect(),
                 end,

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The list of languages whose frames programs read, and the one place that asks which
+ * language a runtime is of. The header of a language `name` has
+ *
+ *	name_start()          goes to the innermost frame of the current thread
+ *	name_step()           notes a frame or an anchor, and goes on to its caller
+ *	name_read_function()  copies what tells the function of a frame
+ *	name_lock_holder()    tells who holds the lock that all threads of a runtime share
+ *
+ * They take and return what the functions below do.
+ */
+#ifndef SYSTEMSCOPE_LANGUAGES_H
+#define SYSTEMSCOPE_LANGUAGES_H
+
+#include "languages/python.h"
+
+/* A test's object defines this, after the header of its language. */
+#ifndef MORE_LANGUAGES
+#define MORE_LANGUAGES(ONE)
+#endif
+
+/* A line for each, and its #include above. */
+#define LANGUAGES(ONE)                                                         \
+	ONE(PYTHON, python)                                                    \
+	MORE_LANGUAGES(ONE)
+
+#define LANGUAGE_NUMBER(NAME, name) LANGUAGE_##NAME,
+
+enum language { LANGUAGE_NONE, LANGUAGES(LANGUAGE_NUMBER) };
+
+USER_SPACE_KNOWS(enum, language);
+
+#define IN_LANGUAGE(NAME, call)                                                \
+	case LANGUAGE_##NAME:                                                  \
+		return call;
+
+/*
+ * Goes to the innermost frame of the current thread, whose pthread_self() is @self.
+ * Returns CHAIN_GOES_ON if it has any.
+ */
+static __always_inline enum chain_end
+start_chain(struct chain_walk *walk, struct language_layout *layout, u64 self)
+{
+#define START(NAME, name) IN_LANGUAGE(NAME, name##_start(walk, layout, self))
+	switch (walk->language) {
+		LANGUAGES(START)
+	}
+	return CHAIN_NO_THREAD;
+}
+
+/* Notes the frame that @walk is at, for which there is room, and goes on to its caller. */
+static __always_inline enum chain_end step_chain(struct chain_walk *walk,
+						 struct language_layout *layout,
+						 struct mixed_stack *stack)
+{
+#define STEP(NAME, name) IN_LANGUAGE(NAME, name##_step(walk, layout, stack))
+	switch (walk->language) {
+		LANGUAGES(STEP)
+	}
+	return CHAIN_NO_THREAD;
+}
+
+/*
+ * Fills the pieces of @function, which @link is in. Returns how many of its bytes are to be
+ * sent; 0 if it cannot be read.
+ */
+static __always_inline u64 read_function(struct interpreted_function *function,
+					 u32 language,
+					 struct language_layout *layout,
+					 struct chain_link *link)
+{
+#define READ_FUNCTION(NAME, name)                                              \
+	IN_LANGUAGE(NAME, name##_read_function(function, layout, link))
+	switch (language) {
+		LANGUAGES(READ_FUNCTION)
+	}
+	return 0;
+}
+
+/*
+ * The ID of the thread that holds the lock that @futex is a part of; 0 if that is not the
+ * runtime's.
+ */
+static __always_inline u32 lock_holder_in(u32 language,
+					  struct language_layout *layout,
+					  u64 futex)
+{
+#define LOCK_HOLDER(NAME, name)                                                \
+	IN_LANGUAGE(NAME, name##_lock_holder(layout, futex))
+	switch (language) {
+		LANGUAGES(LOCK_HOLDER)
+	}
+	return 0;
+}
+
+#endif

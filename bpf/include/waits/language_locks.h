@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* The holder of the lock that all threads of a language's runtime share. */
+#ifndef SYSTEMSCOPE_LANGUAGE_LOCKS_H
+#define SYSTEMSCOPE_LANGUAGE_LOCKS_H
+
+#include "languages/languages.h"
+#include "stacks/unwind_tables.h"
+
+/* Set by user space with the first runtime that it finds: others do not pay. */
+volatile u32 any_runtime = false;
+
+/*
+ * The thread that holds such a lock, if the current one waits for it, by the
+ * address of the futex; else 0. Global, and so with scalars only.
+ */
+__noinline u32 language_lock_holder(u32 pid, u64 futex)
+{
+	struct language_runtime *runtime;
+	struct unwind_process *process;
+	struct language_layout *layout;
+	u32 holder;
+
+	process = bpf_map_lookup_elem(&unwind_processes, &pid);
+	if (!process)
+		return 0;
+	for (u32 i = 0; i < PROCESS_RUNTIMES; i++) {
+		runtime = &process->runtimes[i];
+		if (!runtime->language)
+			break;
+		layout = find_layout(runtime->layout);
+		if (!layout)
+			break;
+		holder = lock_holder_in(runtime->language, layout, futex);
+		if (holder)
+			return holder;
+	}
+	return 0;
+}
+
+#endif

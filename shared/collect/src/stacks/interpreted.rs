@@ -1,0 +1,338 @@
+//! Functions that runtimes of languages run: read while they are there, and put between the
+//! native frames.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use bpf::types::InterpretedFunction;
+use languages::interleave::{Mixed, interleave, interleave_each};
+use languages::{End, Frame, Function, Language, Layout, Pieces};
+use process::Process;
+use process::ProcessMemory;
+use profile::marker::LanguageMark;
+use profile::{FrameKind, LanguageName};
+use symbolize::{CodeSource, Interpreted, Location, Symbolizer};
+
+use crate::unwinding::{InterpretedFrames, MappedRuntime};
+
+/// Bytes of functions that are remembered: a target can make any number.
+const MOST_BYTES: usize = 128 << 20;
+
+/// Where the native frames are on the stack.
+pub(crate) struct Extent<'a> {
+    /// The stack pointer at the leaf.
+    pub(crate) stack_pointer: u64,
+    /// The canonical frame addresses, of the last frame or not.
+    pub(crate) cfas: &'a [u64],
+    /// Whether the walk came to the thread's first function.
+    pub(crate) reached_root: bool,
+}
+
+/// The functions that runtimes run, as far as they are known.
+#[derive(Default)]
+pub(crate) struct Functions {
+    known: HashMap<(Process, u64, u32), Arc<dyn Function>>,
+    /// Bytes that these take.
+    bytes: usize,
+    /// The code that runs frames one by one, offsets by file.
+    runs_one: HashMap<u32, Vec<(u64, u64)>>,
+    /// Whether the native frame that runs a runtime's frames is shown with them.
+    pub(crate) shows_runtime: bool,
+    /// Languages of which it is to be said if there is no runtime.
+    pub(crate) expected: &'static [&'static dyn Language],
+    of_languages: BTreeMap<LanguageName, OfLanguage>,
+}
+
+/// Runtimes and stacks of one language.
+struct OfLanguage {
+    language: &'static dyn Language,
+    /// Versions whose frames nobody knows how to read.
+    unknown: BTreeSet<String>,
+    counts: Counts,
+}
+
+/// Stacks with frames of a runtime, by how these ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    whole: u64,
+    read_failed: u64,
+    too_deep: u64,
+    broken: u64,
+    unanchored: u64,
+    /// Frames of functions that were gone before they could be named.
+    gone: u64,
+    /// Stacks of runtimes that were found too late.
+    not_read: u64,
+}
+
+/// The copy of a function that a program sent.
+struct Sent<'a>(&'a InterpretedFunction);
+
+impl Pieces for Sent<'_> {
+    fn bytes(&self, start: u64, most: usize) -> Vec<u8> {
+        let InterpretedFunction { pieces, bytes, .. } = self.0;
+        let read = pieces.iter().find_map(|piece| {
+            let sent = bytes.get(piece.start as usize..)?;
+            let sent = &sent[..sent.len().min(piece.length as usize)];
+            let offset = usize::try_from(start.checked_sub(piece.address)?).ok()?;
+            let rest = sent.get(offset..)?;
+            (!rest.is_empty()).then(|| &rest[..rest.len().min(most)])
+        });
+        read.unwrap_or_default().to_vec()
+    }
+}
+
+impl Functions {
+    /// Keeps a function as a program sent it, if all of it came; else it is to be read.
+    pub(crate) fn add(&mut self, event: &InterpretedFunction, layout: &Layout) {
+        let frame = Frame {
+            code: event.code,
+            instruction: 0,
+            checksum: event.checksum,
+        };
+        let process = Process {
+            pid: event.pid,
+            instance: event.instance,
+        };
+        let read = (layout.language).copied_function(layout, frame, &Sent(event));
+        if let Some(read) = read {
+            self.keep((process, frame.code, frame.checksum), &read);
+        }
+    }
+
+    fn keep(&mut self, key: (Process, u64, u32), function: &Arc<dyn Function>) {
+        if self.bytes + function.size() <= MOST_BYTES {
+            self.bytes += function.size();
+            let before = self.known.insert(key, Arc::clone(function));
+            self.bytes -= before.map_or(0, |before| before.size());
+        }
+    }
+
+    /// Puts frames of a runtime between native ones, leaf first.
+    pub(crate) fn mix(
+        &mut self,
+        native: &[Location],
+        extent: &Extent<'_>,
+        frames: &InterpretedFrames,
+        symbolizer: &mut Symbolizer,
+    ) -> Vec<Location> {
+        let chain = &frames.chain;
+        let language = frames.layout.language;
+        let name = language.name();
+        let mark = |mark: LanguageMark, symbolizer: &mut Symbolizer| {
+            let marker = Interpreted {
+                kind: FrameKind::Marker,
+                name: mark.of(name).into(),
+                file: None,
+                first_line: 0,
+            };
+            symbolizer.locate_interpreted(marker, None)
+        };
+        let (links, shows_native) = (&chain.links, self.shows_runtime);
+        let has_no_anchors = !language.has_anchors(&frames.layout);
+        let are_whole = extent.reached_root && chain.end == End::Whole;
+        let one_by_one = has_no_anchors.then(|| {
+            let runs_one = |index: usize| native.get(index).is_some_and(|at| self.runs_one(*at));
+            interleave_each(native.len(), runs_one, are_whole, links, shows_native)
+        });
+        let mixed = one_by_one.flatten().unwrap_or_else(|| {
+            let (stack_pointer, cfas) = (extent.stack_pointer, extent.cfas);
+            let natives = native.len();
+            let to_root = extent.reached_root;
+            interleave(stack_pointer, cfas, natives, to_root, links, shows_native)
+        });
+        let memory = ProcessMemory::new(frames.process.pid);
+        let mut locations = Vec::with_capacity(mixed.len() + 1);
+        let mut mark_at = None;
+        let mut is_unanchored = false;
+        let mut ran_function = false;
+        let mut gone = 0;
+        for frame in mixed {
+            let is_caller = std::mem::replace(&mut ran_function, matches!(frame, Mixed::Frame(_)));
+            match frame {
+                // An interpreter may call itself through a stub for each function, which a
+                // perf map calls as the function that is there already.
+                Mixed::Native(index)
+                    if is_caller && matches!(native.get(index), Some(Location::Jit { .. })) => {}
+                Mixed::Native(index) => locations.extend(native.get(index)),
+                Mixed::Unanchored => {
+                    is_unanchored = true;
+                    locations.push(mark(LanguageMark::NotPlaced, symbolizer));
+                }
+                Mixed::Frame(frame) => {
+                    match self.function(frames, &memory, frame) {
+                        Some(function) => {
+                            locations.extend(locate(&*function, frame, name, symbolizer));
+                        }
+                        None => {
+                            gone += 1;
+                            locations.push(mark(LanguageMark::FunctionIsGone, symbolizer));
+                        }
+                    }
+                    mark_at = Some(locations.len());
+                }
+            }
+        }
+        let cut = match chain.end {
+            End::Whole | End::NoThread => None,
+            End::ReadFailed => Some(LanguageMark::ReadFailed),
+            End::TooDeep => Some(LanguageMark::TooDeep),
+            End::Broken => Some(LanguageMark::NotUnderstood),
+            End::NotRead => Some(LanguageMark::NotRead),
+        };
+        if let Some(cut) = cut {
+            // Callers are missing from there on.
+            let at = mark_at.unwrap_or(locations.len());
+            locations.insert(at, mark(cut, symbolizer));
+        }
+        let counts = &mut self.of_language(language).counts;
+        counts.add(chain.end, is_unanchored);
+        counts.gone += gone;
+        locations
+    }
+
+    /// Takes in a runtime that was found in a process.
+    pub(crate) fn see(&mut self, runtime: MappedRuntime) {
+        let of_language = self.of_language(runtime.language);
+        if runtime.attached.layout.is_none() {
+            of_language.unknown.insert(runtime.version);
+        }
+        if let CodeSource::File(file) = runtime.source
+            && !runtime.runs_one.is_empty()
+        {
+            self.runs_one.insert(file, runtime.runs_one);
+        }
+    }
+
+    fn of_language(&mut self, language: &'static dyn Language) -> &mut OfLanguage {
+        let entry = self.of_languages.entry(language.name());
+        entry.or_insert_with(|| OfLanguage {
+            language,
+            unknown: BTreeSet::new(),
+            counts: Counts::default(),
+        })
+    }
+
+    fn runs_one(&self, location: Location) -> bool {
+        let Location::File { file, offset } = location else {
+            return false;
+        };
+        let code = self.runs_one.get(&file).into_iter().flatten();
+        code.into_iter()
+            .any(|(start, end)| (*start..*end).contains(&offset))
+    }
+
+    /// The function that a frame runs, if it can still be read or has been.
+    fn function(
+        &mut self,
+        frames: &InterpretedFrames,
+        memory: &ProcessMemory,
+        frame: Frame,
+    ) -> Option<Arc<dyn Function>> {
+        let key = (frames.process, frame.code, frame.checksum);
+        let known = self.known.get(&key).map(Arc::clone);
+        if let Some(known) = &known
+            && known.has_lines()
+        {
+            return Some(Arc::clone(known));
+        }
+        // Programs send no more than fits.
+        let layout = &frames.layout;
+        let Some(read) = layout.language.function(layout, frame, memory) else {
+            return known;
+        };
+        self.keep(key, &read);
+        Some(read)
+    }
+
+    /// Forgets the functions of programs that have ended.
+    pub(crate) fn forget(&mut self, has_ended: impl Fn(Process) -> bool) {
+        self.known.retain(|(process, ..), _| !has_ended(*process));
+        self.bytes = self.known.values().map(|function| function.size()).sum();
+    }
+
+    /// Describes how runtimes' frames were read, if there were any, in lines.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let seen = self.of_languages.values();
+        let is_missed =
+            |language: &&&dyn Language| !self.of_languages.contains_key(&language.name());
+        let missed = self.expected.iter().filter(is_missed).map(|language| {
+            format!(
+                "--language {}: no process that was measured has a {} interpreter; \
+                 its stacks are native",
+                language.name(),
+                language.title()
+            )
+        });
+        seen.flat_map(OfLanguage::notes).chain(missed).collect()
+    }
+}
+
+impl OfLanguage {
+    fn notes(&self) -> Vec<String> {
+        let Counts {
+            whole,
+            read_failed,
+            too_deep,
+            broken,
+            unanchored,
+            gone,
+            not_read,
+        } = self.counts;
+        let all = whole + read_failed + too_deep + broken + not_read;
+        let title = self.language.title();
+        let unknown = self.unknown.iter().map(|version| {
+            format!(
+                "{title} {version}: only the interpreter's own functions are shown; \
+                 {} can be read",
+                self.language.readable_versions()
+            )
+        });
+        let counted = (all > 0).then(|| {
+            format!(
+                "stacks with {title} functions: {whole} of {all} whole; \
+                 cut short: {read_failed} read failed, {too_deep} too deep, \
+                 {broken} not understood, {not_read} not read; {unanchored} not placed; \
+                 {gone} functions were gone before they could be named"
+            )
+        });
+        unknown.chain(counted).collect()
+    }
+}
+
+impl Counts {
+    fn add(&mut self, end: End, is_unanchored: bool) {
+        match end {
+            End::Whole => self.whole += 1,
+            End::ReadFailed => self.read_failed += 1,
+            End::TooDeep => self.too_deep += 1,
+            End::Broken => self.broken += 1,
+            End::NotRead => self.not_read += 1,
+            End::NoThread => {}
+        }
+        self.unanchored += u64::from(is_unanchored);
+    }
+}
+
+/// Locates a frame of a function; `None` for one that the language itself does not show.
+fn locate(
+    function: &dyn Function,
+    frame: Frame,
+    language: LanguageName,
+    symbolizer: &mut Symbolizer,
+) -> Option<Location> {
+    if !function.is_shown(frame.instruction) {
+        return None;
+    }
+    let interpreted = Interpreted {
+        kind: FrameKind::Interpreted(language),
+        name: function.name().into(),
+        file: Some(function.file().into()),
+        first_line: function.first_line(),
+    };
+    Some(symbolizer.locate_interpreted(interpreted, function.line(frame.instruction)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -1,0 +1,60 @@
+//! Frames of a language's runtime, which a program sent or which were read from a process.
+
+use std::sync::Arc;
+
+use bpf::types::{CHAIN_ANCHOR, ChainEnd, ChainLink, MixedStack};
+use languages::interleave::Link;
+use languages::{Chain, End, Frame, Layout};
+use process::Process;
+
+/// Frames that are to be put between native ones.
+pub(crate) struct InterpretedFrames {
+    /// The process that has their functions.
+    pub(crate) process: Process,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) chain: Chain,
+}
+
+impl InterpretedFrames {
+    /// The frames of a thread that went on before its runtime was known.
+    pub(crate) fn not_read(process: Process, layout: Arc<Layout>) -> InterpretedFrames {
+        InterpretedFrames {
+            process,
+            layout,
+            chain: Chain::empty(End::NotRead),
+        }
+    }
+
+    /// As a program sent them by `layout`; `None` if it sent what it should not.
+    pub(crate) fn from_event(
+        event: &MixedStack,
+        links: &[ChainLink],
+        layout: Arc<Layout>,
+    ) -> Option<InterpretedFrames> {
+        let link = |link: &ChainLink| match link.instruction {
+            CHAIN_ANCHOR => Link::Anchor(link.code),
+            instruction => Link::Frame(Frame {
+                code: link.code,
+                instruction,
+                checksum: link.checksum,
+            }),
+        };
+        Some(InterpretedFrames {
+            process: Process {
+                pid: event.pid,
+                instance: event.instance,
+            },
+            layout,
+            chain: Chain {
+                links: links.iter().map(link).collect(),
+                end: match ChainEnd(event.end) {
+                    ChainEnd::CHAIN_WHOLE => End::Whole,
+                    ChainEnd::CHAIN_READ_FAILED => End::ReadFailed,
+                    ChainEnd::CHAIN_TOO_DEEP => End::TooDeep,
+                    ChainEnd::CHAIN_BROKEN => End::Broken,
+                    _ => return None,
+                },
+            },
+        })
+    }
+}

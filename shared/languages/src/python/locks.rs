@@ -1,0 +1,63 @@
+//! What CPython's functions wait for, and the global interpreter lock (GIL).
+
+use profile::{Detail, Reason};
+
+use crate::locks::Name::{Has, Is};
+use crate::locks::{Locks, Row};
+
+/// Of the interpreter's own variables no other part is a condition, or a mutex of the C library's
+/// (`struct _gil_runtime_state` of `Include/internal/pycore_gil.h`).
+pub(super) const LOCKS: Locks = Locks {
+    global: Some("_PyRuntime"),
+    purposes: &[
+        // Python/ceval_gil.c, Python/thread_pthread.h.
+        Row {
+            functions: &[
+                Is("take_gil"),
+                Is("PyEval_RestoreThread"),
+                Is("PyEval_AcquireThread"),
+                Is("PyGILState_Ensure"),
+                Is("_PyEval_AcquireLock"),
+            ],
+            reason: Reason::Lock,
+            detail: Detail::Gil,
+        },
+        // Modules/_queuemodule.c, which may be stripped, and Lib/threading.py: functions before
+        // 3.11 without their class.
+        Row {
+            functions: &[
+                Is("_queue_SimpleQueue_get_impl"),
+                Is("_queue_SimpleQueue_get"),
+                Has("[_queue.cpython-"),
+                Is("threading.py:Condition.wait"),
+                Is("threading.py:wait"),
+            ],
+            reason: Reason::Condition,
+            detail: Detail::PythonCondition,
+        },
+        Row {
+            functions: &[
+                Is("threading.py:Thread._wait_for_tstate_lock"),
+                Is("threading.py:_wait_for_tstate_lock"),
+                Is("threading.py:Thread.join"),
+                Is("threading.py:_shutdown"),
+            ],
+            reason: Reason::Child,
+            detail: Detail::Thread,
+        },
+    ],
+    // Since 3.13 Python/lock.c and Python/parking_lot.c.
+    foundations: &[Row {
+        functions: &[
+            Is("PyThread_acquire_lock_timed"),
+            Is("PyThread_acquire_lock"),
+            Is("PyMutex_Lock"),
+            Is("_PyMutex_LockTimed"),
+            Is("_PyParkingLot_Park"),
+            Is("_PySemaphore_Wait"),
+        ],
+        reason: Reason::Lock,
+        detail: Detail::PythonLock,
+    }],
+    is_user: |name| name.contains(".py:") || name.starts_with('<'),
+};
