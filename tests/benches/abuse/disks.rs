@@ -1,4 +1,4 @@
-//! Output that cannot be kept.
+//! Output files that cannot be written.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
 ];
 
-/// A tool that writes to the file or the files `out` in `folder`.
+/// Returns a command line of `tool` that writes to `out` in `folder`.
 fn into(tool: &str, pid: u32, folder: &Path) -> String {
     let out = folder.join("out");
     let flags = match tool {
@@ -42,8 +42,8 @@ fn into(tool: &str, pid: u32, folder: &Path) -> String {
     format!("{} {flags} {}", binary(tool).display(), out.display())
 }
 
-/// Runs a command where `folder` is a little file system of its own; says what
-/// files are there afterwards.
+/// Runs `command` with a tmpfs of `size` mounted on `folder`, after the shell command `prepare`.
+/// Standard output lists the files that `command` leaves there.
 fn on_disk(folder: &Path, size: &str, prepare: &str, command: &str) -> Finished {
     let shown = folder.display();
     let script = format!(

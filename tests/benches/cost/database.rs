@@ -1,4 +1,4 @@
-//! What watching a database costs it.
+//! Cost of the tools to a database that they watch.
 
 use systemscope_tests::printed::output::median;
 use systemscope_tests::printed::table::{Table, Verdict};
@@ -16,8 +16,8 @@ const WITH_REASONS: &str = "offcputime -p PID -m 1000 --reasons";
 const WALLCLOCK: &str = "wallclock PID -d 60 -o FILE";
 const THEIRS: &str = "libbpf-tools' offcputime -p PID -m 1000";
 
-/// Transactions a second with and without a profiler, which noise blurs, and how
-/// long its BPF programs ran for each transaction.
+/// Measures transactions a second with and without each profiler, which noise blurs, and the run
+/// time of its BPF programs for each transaction.
 pub(crate) fn transactions(table: &mut Table) {
     let server = Server::start();
     let contenders = [
@@ -52,7 +52,7 @@ pub(crate) fn transactions(table: &mut Table) {
     programs(table, &server, &contenders);
 }
 
-/// The part of the cost that a busy machine does not blur.
+/// Measures the part of the cost that a busy machine does not blur.
 fn programs(table: &mut Table, server: &Server, contenders: &[Profiler]) {
     let all = in_turn(3, contenders, |profiler| {
         let cost = cost_of(profiler, server.pid(), || {
@@ -62,7 +62,7 @@ fn programs(table: &mut Table, server: &Server, contenders: &[Profiler]) {
     });
     let find = |name: &str| all.iter().find(|figures| figures.of.name == name);
     let most = if user_stacks_can_wait() { 0.13 } else { 0.27 };
-    // What was waited on may cost so much more.
+    // Largest ratio of the cost with reasons to the cost without them.
     const MOST_FOR_REASONS: f64 = 1.1;
     for figures in &all {
         let (bound, verdict) = match (figures.of.name.as_str(), find(THEIRS)) {
@@ -89,7 +89,7 @@ fn programs(table: &mut Table, server: &Server, contenders: &[Profiler]) {
             ),
             _ => (String::new(), Verdict::Figure),
         };
-        // perf has none.
+        // perf has no BPF programs.
         if figures.median() > 0.0 {
             let what = "us of BPF programs a transaction";
             let measured = shown(&figures.values, 1);

@@ -1,4 +1,4 @@
-//! What the BPF programs cost, by the kernel's own statistics of them.
+//! Cost of the BPF programs, from the kernel's statistics of them.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -18,19 +18,19 @@ use memory::Loads;
 
 const ROUNDS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(1000);
-/// Calls of the shallow and of the deep program: the difference is what frames
-/// cost.
+/// Numbers of calls in the shallow and in the deep program. The difference of their costs is the
+/// cost of the frames.
 const SHALLOW: u64 = 5;
 const DEEP: u64 = 35;
 
-/// Walks of user stacks where threads leave the CPU.
+/// Measures unwinds of user stacks where threads leave the CPU.
 pub(crate) fn off_cpu(table: &mut Table) {
-    // Each stop is a switch out, which walks, and one back in.
+    // Each stop has two switches: one out, which unwinds, and one back in.
     let tool = "offcputime -p PID -m 10000000";
     walks(table, tool, "sleep", "sched_switch", 2.0);
 }
 
-/// Walks of user stacks at samples.
+/// Measures unwinds of user stacks at samples.
 pub(crate) fn on_cpu(table: &mut Table) {
     let tool = "oncputime -p PID -F 999 -C 1";
     walks(table, tool, "burn", "sample", 1.0);
@@ -88,7 +88,7 @@ fn walks(table: &mut Table, tool: &str, doing: &str, program: &str, runs: f64) {
     }
 }
 
-/// Alone on CPU 1, so that next to nothing else runs the program.
+/// Starts the program on CPU 1, so that hardly anything else runs the BPF program there.
 fn deep(frames: u64, doing: &str) -> Workload {
     WorkloadBuilder::new("deep")
         .without_frame_pointers()
@@ -109,8 +109,8 @@ fn per_run(program: &Program) -> f64 {
     *run_ns as f64 / *runs as f64
 }
 
-/// What it costs to find out what threads wait on: for intervals that do not count, and for
-/// those that do.
+/// Measures what reasons add to the cost of a switch: with intervals that are too short to count,
+/// and with intervals that count.
 pub(crate) fn reasons(table: &mut Table) {
     const MOST: f64 = 1.1;
     const ROUNDS: usize = 9;
@@ -147,12 +147,12 @@ pub(crate) fn reasons(table: &mut Table) {
     }
 }
 
-/// cpudist beside libbpf-tools', at each switch of a ping-pong.
+/// Measures cpudist and libbpf-tools' cpudist at each switch of a ping-pong.
 pub(crate) fn cpudist(table: &mut Table) {
     const MODES: [&str; 3] = ["", "-P", "-O"];
     let _ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
-    // Process 1 does not switch: this program returns at once, and what the
-    // statistics say of it is what taking them takes.
+    // Process 1 does not switch, so the BPF program returns at once. Its run time is what the
+    // statistics themselves cost.
     let bystander = Some(Profiler::ours("cpudist", "-p 1"));
     let things = MODES.iter().flat_map(|mode| {
         let ours = Some(Profiler::ours("cpudist", mode));
@@ -160,7 +160,7 @@ pub(crate) fn cpudist(table: &mut Table) {
     });
     let all = in_turn(ROUNDS, things.chain([bystander]).flatten(), |profiler| {
         let cost = cost_of(profiler, 1, || sleep(WINDOW));
-        // One of its programs runs at each switch, none more often.
+        // One of the BPF programs runs at each switch, and none runs more often.
         let switches = cost.ran.iter().map(|program| program.runs).max();
         cost.run_ns() as f64 / switches.unwrap_or(0).max(1) as f64
     });

@@ -1,4 +1,4 @@
-//! What functions of Python cost: a thread that has them, one that has none, and a server.
+//! Cost of Python frames: for a thread that has them, for one that has none, and for a server.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -17,21 +17,23 @@ use crate::figures::{BPF_AND_CPU_TIME, BPF_TIME, WALL_CLOCK, in_turn, shown};
 
 const ROUNDS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(1000);
-/// Functions that have called each other, each another one.
+/// Depths of the call chain of Python functions.
 const FEW: u64 = 1;
 const MANY: u64 = 20;
-/// What the frames of so many may take, at the switch off the CPU and the one back.
+/// Largest cost of [`MANY`] frames, at the switch off the CPU and the one back together.
 const MOST_NS: f64 = 2000.0;
-/// Of what a switch takes without a look for Python, where there is none.
+/// Largest ratio of a switch's cost with Python support to that without, in a process without
+/// Python.
 const MOST_RATIO: f64 = 1.02;
 const ROUNDS_OF_REQUESTS: usize = 9;
 const CONNECTIONS: u32 = 16;
 const SECONDS: u32 = 2;
-/// Of a server's requests a second.
+/// Largest loss of a server's requests a second.
 const MOST_PERCENT: f64 = 3.0;
 const OURS: &str = "offcputime -p PID -m 1000";
 
-/// A thread of Python that sleeps for a moment over and over, below few functions and many.
+/// Measures a Python thread that sleeps for a moment over and over, below few functions and below
+/// many.
 pub(crate) fn frames(table: &mut Table) {
     for python in some_pythons() {
         let start = |functions: u64| {
@@ -70,8 +72,8 @@ pub(crate) fn frames(table: &mut Table) {
     }
 }
 
-/// What the BPF programs take for each time that a process leaves the CPU by itself. They run
-/// at the switches of others, too, which they leave at once.
+/// Returns the run time of the BPF programs for each voluntary switch of the process. They also run
+/// at the switches of other processes, where they return at once.
 fn ns_a_stop(pid: u32, profiler: &Profiler) -> f64 {
     const FEWEST: u64 = 100;
     let stops = || {
@@ -88,8 +90,8 @@ fn ns_a_stop(pid: u32, profiler: &Profiler) -> f64 {
     cost.run_ns() as f64 / cost.done as f64
 }
 
-/// Two processes without Python that pass a byte to and fro; what their switches take twice
-/// without a look for Python says what the machine's noise is.
+/// Measures two processes without Python that pass a byte to and fro. It measures them twice
+/// without Python support: the difference is the machine's noise.
 pub(crate) fn without_python(table: &mut Table) {
     const ROUNDS: usize = 9;
     let ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
@@ -126,7 +128,8 @@ pub(crate) fn without_python(table: &mut Table) {
     table.row(&cells, Verdict::Figure);
 }
 
-/// Requests a second of a server that asyncio runs, and what the profilers take for each.
+/// Measures the requests a second of an asyncio server, and the time the profilers take for each
+/// request.
 pub(crate) fn requests(table: &mut Table) {
     let python = &some_pythons()[0].path;
     let mut command = Command::new(python);
@@ -136,7 +139,7 @@ pub(crate) fn requests(table: &mut Table) {
         Profiler::ours("offcputime", "-p PID -m 1000"),
         Profiler::py_spy(""),
     ];
-    // Nothing twice: the second differs by noise alone.
+    // The second run without a profiler shows the noise.
     let with_nothing = [None, None].into_iter().chain(contenders.iter().map(Some));
     let all = in_turn(ROUNDS_OF_REQUESTS, with_nothing, |profiler| {
         beside(*profiler, server.pid(), || requests_per_second(&server))
@@ -169,7 +172,7 @@ pub(crate) fn requests(table: &mut Table) {
     }
 }
 
-/// A bound that is smaller than the machine's noise says nothing.
+/// Returns the verdict, [`Verdict::NotHere`] if the machine's noise exceeds the bound.
 fn judged(is_calm: bool, holds: bool) -> Verdict {
     match is_calm {
         true => Verdict::of(holds),

@@ -1,4 +1,4 @@
-//! What samples cost a program that does nothing but compute.
+//! Cost of samples to a program that only computes.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -14,12 +14,12 @@ use crate::figures::{BPF_AND_CPU_TIME, WALL_CLOCK, in_turn, shown};
 const ROUNDS: usize = 9;
 const OURS: &str = "oncputime -p PID -F 49";
 const MOST_PERCENT: f64 = 0.5;
-/// Of what the statistics tell, which hardly differs from round to round.
+/// Rounds for values from the statistics, which hardly differ from round to round.
 const ROUNDS_OF_STATISTICS: usize = 3;
 const WINDOW: Duration = Duration::from_secs(3);
 
-/// Prime numbers a second, with a thread on each CPU, and what of the CPUs' time
-/// the profilers had.
+/// Measures prime numbers a second with a thread on each CPU, and the share of CPU time that the
+/// profilers take.
 pub(crate) fn throughput(table: &mut Table) {
     let contenders = [
         Some(Profiler::ours("oncputime", "-F 49")),
@@ -47,10 +47,9 @@ pub(crate) fn throughput(table: &mut Table) {
     share_of_the_cpus(table);
 }
 
-/// What noise does not blur: the time of BPF programs, and of the profiler itself
-/// once it knows the program. Of one program: what a profiler of the machine does
-/// depends on what else begins there. What perf has the kernel do at a sample,
-/// nobody counts.
+/// Measures what noise does not blur: the time of BPF programs, and the profiler's own time once it
+/// knows the program. The target is one program, because the cost of a machine-wide profiler
+/// depends on what else starts. Nothing accounts for the kernel's work at a sample of perf.
 fn share_of_the_cpus(table: &mut Table) {
     let contenders = [
         Some(Profiler::ours("oncputime", "-p PID -F 49")),

@@ -1,4 +1,4 @@
-//! Programs as a distribution builds them, kept busy.
+//! Programs from a distribution's packages, kept busy.
 
 use std::any::Any;
 use std::fs;
@@ -14,19 +14,19 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Running, Workload};
 use tempfile::TempDir;
 
-/// A program that runs, and all that goes with it.
+/// Running program, with everything that it needs.
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     pub(crate) pid: u32,
-    /// Ended in this order.
+    /// Dropped in this order.
     _parts: Vec<Box<dyn Any>>,
 }
 
-/// Somewhere nobody else listens.
+/// Port on which no other program listens.
 const NGINX_PORT: u16 = 47_080;
 
 fn program(name: &'static str, pid: u32, parts: Vec<Box<dyn Any>>) -> Program {
-    // Until it does what it does all the time.
+    // The program needs this second to reach a steady state.
     sleep(Duration::from_secs(1));
     Program {
         name,
@@ -108,7 +108,7 @@ pub(crate) fn python() -> Program {
 pub(crate) fn node() -> Program {
     let folder = scratch();
     let mut interpreter = command("node");
-    // It leaves a log where it runs.
+    // node writes a log into its working directory.
     interpreter
         .arg("--perf-basic-prof")
         .arg(source("busy.js"))
@@ -148,7 +148,7 @@ pub(crate) fn node_server() -> Program {
     server("node's server under wrk", interpreter)
 }
 
-/// A server that tells its port.
+/// Starts a server that reports its port, and clients for it.
 fn server(name: &'static str, command: Command) -> Program {
     let binary = PathBuf::from(command.get_program());
     let server = Workload::run(command, binary, scratch());
@@ -157,7 +157,7 @@ fn server(name: &'static str, command: Command) -> Program {
     program(name, pid, vec![Box::new(clients), Box::new(server)])
 }
 
-/// Sixteen who ask for a page, each as soon as it has it.
+/// Starts sixteen connections that request a page over and over.
 fn visitors(page: &str) -> Running {
     let mut clients = command("wrk");
     clients.args(["-t1", "-c16", "-d120"]);
@@ -172,7 +172,7 @@ fn talking(name: &'static str, command: Command, folder: TempDir) -> Program {
     program(name, pid, vec![Box::new(workload)])
 }
 
-/// The map of its code that a program leaves in /tmp.
+/// Perf map that a program leaves in /tmp.
 pub(crate) struct RemovedWhenDropped(PathBuf);
 
 impl RemovedWhenDropped {

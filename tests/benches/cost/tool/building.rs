@@ -1,4 +1,4 @@
-//! The CPU time that the tools themselves have while many short processes come and go.
+//! CPU time of the tools themselves while many short processes come and go.
 
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,10 @@ use crate::figures::{CPU_TIME, in_turn, shown};
 
 const ROUNDS: usize = 3;
 const BUSY: Duration = Duration::from_secs(6);
-/// Of all CPUs.
+/// Largest share of the time of all CPUs.
 const MOST_PERCENT: f64 = 0.5;
 
-/// On all of the machine, while a C compiler runs over and over.
+/// Measures machine-wide tools while a C compiler runs over and over.
 pub(crate) fn own_time(table: &mut Table) {
     let contenders = [
         Some(Profiler::ours("oncputime", "-F 49")),

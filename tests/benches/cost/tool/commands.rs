@@ -1,4 +1,4 @@
-//! How long a command takes that is run to be measured.
+//! Duration of a command that a tool runs.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use crate::figures::{WALL_CLOCK, in_turn, shown};
 const ROUNDS: usize = 20;
 const COMMAND: &str = "true";
 
-/// `true`, alone and under tools; each row says what it takes more.
+/// Measures `true` alone and under tools. Each row shows how much longer it takes.
 pub(crate) fn times(table: &mut Table) {
     let folder = scratch();
     let ours = TOOLS.map(|tool| {
@@ -53,7 +53,7 @@ pub(crate) fn times(table: &mut Table) {
     }
 }
 
-/// Milliseconds until it has ended; none if it cannot be run.
+/// Returns the milliseconds until the command ended; `None` if it cannot run.
 fn run(words: &str, folder: &Path) -> Option<f64> {
     let mut words = words.split(' ');
     let mut command = Command::new(words.next()?);

@@ -1,4 +1,4 @@
-//! How long it takes to build an unwind table.
+//! Time to build an unwind table.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ const FOLDERS: [&str; 4] = [
     "/usr/bin",
 ];
 
-/// Those of libc and of the largest library here, in a warm cache on one CPU.
+/// Measures the tables of libc and of the largest library here, with files in the page cache.
 pub(crate) fn build(table: &mut Table) {
     let files = FOLDERS
         .iter()
