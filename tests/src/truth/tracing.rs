@@ -1,5 +1,4 @@
-//! The kernel's own tracing, through tracefs: what it has to say of a process
-//! while the tools measure it.
+//! Kernel's own tracing of a process through tracefs, while the tools measure it.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,9 +9,9 @@ use rustix::thread::gettid;
 
 use crate::cpus_online;
 
-/// Begins the name of a thread's own instance: tests measure side by side.
+/// Prefix for the instance name of a thread: tests measure side by side.
 const INSTANCE: &str = "systemscope-tests-";
-/// Of all CPUs, for some two million events.
+/// Size of the buffers of all CPUs, enough for some two million events.
 const BUFFERS_KIB: usize = 128 << 10;
 
 /// Tracing of some threads, until dropped.
@@ -23,8 +22,8 @@ pub(crate) struct Tracing {
 }
 
 impl Tracing {
-    /// Traces threads: events by the name of their folder, each with the fields in
-    /// one of which such a thread stands.
+    /// Traces events of some threads. `events` names each event by its directory, with the fields
+    /// that contain a thread ID.
     ///
     /// # Panics
     ///
@@ -52,11 +51,12 @@ impl Tracing {
         tracing
     }
 
-    /// The events since, as the kernel prints them: one a line, after comments.
+    /// Returns the events since the start as the kernel prints them: comments, then one event a
+    /// line.
     ///
     /// # Panics
     ///
-    /// When there were more than find room.
+    /// When the buffers were too small for all events.
     pub(crate) fn stop(self) -> String {
         self.set("tracing_on", "0");
         let path = self.instance.join("trace");
@@ -93,8 +93,7 @@ fn remove_those_of_the_killed(instances: &Path) {
     }
 }
 
-/// tracefs in a place of its own, gone with the descriptor: not every machine
-/// has it mounted.
+/// Mounts tracefs without a path, until the descriptor is closed: not every machine has it mounted.
 fn mounted() -> rustix::io::Result<OwnedFd> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;

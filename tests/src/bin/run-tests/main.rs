@@ -26,11 +26,11 @@ use systemscope_tests::programs::pythons::ALL_VERSIONS;
 use programs::Test;
 use schedule::Schedule;
 
-/// The programs whose tests hold times against others.
+/// Test programs that compare times.
 const TIMED: [&str; 1] = ["timed"];
-/// The programs whose tests have the machine to themselves.
+/// Test programs whose tests have the machine to themselves.
 const ALONE: [&str; 2] = ["alone", "collect::hidden_switches"];
-/// Of the other tests, for each CPU: those that wait leave it to those that do not.
+/// Other tests that run at once, for each CPU. Most of them wait, and leave the CPU to the rest.
 const SIDE_BY_SIDE: usize = 4;
 
 fn main() -> ExitCode {

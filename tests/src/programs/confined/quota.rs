@@ -1,26 +1,25 @@
-//! A CPU quota that tests give to a cgroup, of version 2 or 1: whichever has the controller.
+//! CPU quota of a cgroup, of version 2 or 1: whichever has the cpu controller.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::programs::cgroup;
 
-/// How often the quota is given anew, in microseconds.
+/// Period of the quota, in us.
 const PERIOD_US: u64 = 100_000;
 
-/// A cgroup that may use so much of a CPU, removed when dropped: whoever is in it has to have
-/// ended by then.
+/// Cgroup with a CPU quota, removed when dropped. Its processes must have ended by then.
 #[derive(Debug)]
 pub struct Quota {
     folder: PathBuf,
 }
 
 impl Quota {
-    /// A quota of so many percent of one CPU.
+    /// Makes a cgroup with a quota of `percent` of one CPU.
     ///
     /// # Panics
     ///
-    /// When there is no controller for it, or without root.
+    /// When there is no cpu controller, or without root.
     pub fn of_percent(percent: u64) -> Quota {
         let name = format!("systemscope-{}-quota", std::process::id());
         let quota_us = PERIOD_US * percent / 100;
@@ -35,7 +34,7 @@ impl Quota {
         quota
     }
 
-    /// Puts a process under it.
+    /// Puts a process under the quota.
     ///
     /// # Panics
     ///
@@ -44,11 +43,11 @@ impl Quota {
         write(&self.folder.join("cgroup.procs"), &pid.to_string());
     }
 
-    /// For how many nanoseconds it has been used up so far, by the kernel's account.
+    /// Returns the time for which the kernel has throttled the cgroup so far, in ns.
     ///
     /// # Panics
     ///
-    /// When the kernel has none.
+    /// When the kernel does not account it.
     pub fn used_up_ns(&self) -> u64 {
         let stat = fs::read_to_string(self.folder.join("cpu.stat")).expect("its account");
         let fields = stat.lines().filter_map(|line| line.split_once(' '));
@@ -61,7 +60,7 @@ impl Quota {
     }
 }
 
-/// Where the controller of version 1 is mounted.
+/// Returns the mount point of the cpu controller of version 1.
 fn of_version_1() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let has_cpu = |options: &str| options.split(',').any(|option| option == "cpu");
@@ -72,7 +71,7 @@ fn of_version_1() -> Option<PathBuf> {
     mount.split(' ').nth(4).map(PathBuf::from)
 }
 
-/// The root of version 2, whose children have the controller from then on.
+/// Returns the root of version 2, after giving its children the cpu controller.
 fn of_version_2() -> PathBuf {
     let mount = cgroup::mount();
     write(&mount.join("cgroup.subtree_control"), "+cpu");
