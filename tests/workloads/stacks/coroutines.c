@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A coroutine on a stack of its own (makecontext(3)), which sleeps, spins, and lets main() go
- * on, by turns.
+ * Coroutine on a stack of its own (makecontext(3)). It sleeps, spins, and switches to main, by
+ * turns.
  */
 #include "workload.h"
 #include <ucontext.h>

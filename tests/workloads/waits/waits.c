@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Waits of many kinds, each in the kernel at another place, as often as they
- * can: for locks, timers, pipes, sockets, files, children, memory, signals, and
- * for a CPU, from user space and from within the kernel.
+ * Waits of many kinds, each at another place in the kernel, as often as possible. They are for
+ * locks, timers, pipes, sockets, files, children, memory and signals. Threads also wait for a
+ * CPU, in user space and within the kernel.
  *
  * usage: waits
- * Begins when the test says so, and goes on until it is gone.
+ * It begins when the test sends a line, and runs until the test is gone.
  */
 #define _GNU_SOURCE
 #include "workload.h"
@@ -24,7 +24,7 @@
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 
-/* What goes on for ever: a thread each. */
+/* Work that a thread repeats for ever. */
 typedef void turn(void *of);
 
 struct endless {
@@ -55,7 +55,7 @@ static void begin(turn *turn, void *of)
 struct ends {
 	int own;
 	int other;
-	/* How the byte is waited for. */
+	/* Waits until @end can be read. */
 	void (*await)(int end);
 };
 
@@ -65,7 +65,7 @@ static void pass_on(void *of)
 	uint64_t word = 1;
 
 	ends->await(ends->own);
-	/* eventfd wants eight bytes, the others take what there is. */
+	/* eventfd needs eight bytes, the others take what there is. */
 	if (read(ends->own, &word, sizeof(word)) > 0)
 		check(write(ends->other, &word, sizeof(word)) < 0, "write");
 }
@@ -110,7 +110,7 @@ static void in_epoll(int end)
 	epoll_wait(set, &event, 1, -1);
 }
 
-/* @there leads to @back's thread, @back to @there's. */
+/* Starts two threads: @there leads to the first, @back to the second. */
 static void pass_to_and_fro(int there[2], int back[2], void (*await)(int end))
 {
 	static struct ends ends[64];
@@ -166,7 +166,7 @@ static void pass_through_tcp(void)
 	pass_to_and_fro((int[]){ one, other }, (int[]){ other, one }, in_read);
 }
 
-/* A pipe that is always full, or empty: more goes in at once than has room. */
+/* Writes more at once than fits, so that the pipe is always full or empty. */
 static void fill(void *of)
 {
 	static const char many[1 << 17];
@@ -263,7 +263,7 @@ static void take_file(void *of)
 	flock(file, LOCK_UN);
 }
 
-/* With others that do the same: for the process's list of mappings. */
+/* Competes with other threads for the process's list of mappings. */
 static void map_and_touch(void *of)
 {
 	const size_t size = 64 << 12;
@@ -276,7 +276,7 @@ static void map_and_touch(void *of)
 	munmap(memory, size);
 }
 
-/* The same, where the kernel does the touching. */
+/* Makes the kernel touch the mapping. */
 static void map_and_have_touched(void *of)
 {
 	const size_t size = 16 << 12;
@@ -305,7 +305,7 @@ static void compute(void *of)
 		sum += i;
 }
 
-/* In the kernel for long, from where others take the CPU. */
+/* Stays in the kernel for long, where other threads take its CPU. */
 static void copy_zeros(void *of)
 {
 	static _Thread_local char zeros[1 << 20];
