@@ -70,11 +70,11 @@ fn main() -> ExitCode {
         running.signal(Signal::INT);
         let Finished { code, stderr, .. } = running.finish_within(Duration::from_secs(120));
         let samples = &samples[tool];
-        for (what, of) in [
+        for (what, value) in [
             ("memory", (|held: &Held| held.memory) as fn(&Held) -> f64),
             ("kernel's maps", |held| held.maps),
         ] {
-            let values: Vec<f64> = samples.iter().map(of).collect();
+            let values: Vec<f64> = samples.iter().map(value).collect();
             row(&mut table, tool, what, &values);
         }
         if code != Some(0) {

@@ -84,9 +84,9 @@ fn name_of(signature: &[u8]) -> String {
 fn l3_kib() -> Option<u64> {
     let caches = fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?;
     let sizes = caches.flatten().filter_map(|cache| {
-        let of = |name: &str| fs::read_to_string(cache.path().join(name)).ok();
-        let is_third = of("level")?.trim() == "3";
-        let size = of("size")?;
+        let attribute = |name: &str| fs::read_to_string(cache.path().join(name)).ok();
+        let is_third = attribute("level")?.trim() == "3";
+        let size = attribute("size")?;
         is_third.then(|| size.trim().strip_suffix('K')?.parse().ok())?
     });
     sizes.max()

@@ -34,7 +34,7 @@ impl Wanted {
 }
 
 /// Makes panics print one line without a backtrace: a missed outcome is no bug of the test.
-pub fn tell_panics_briefly() {
+pub fn print_panics_briefly() {
     panic::set_hook(Box::new(|panic| eprintln!("    {panic}")));
 }
 
@@ -66,7 +66,7 @@ fn mount_tracefs() {
 /// a part could not be measured.
 pub fn measure(columns: &[&str], parts: &[Part]) -> ExitCode {
     let _turn = Turn::take();
-    tell_panics_briefly();
+    print_panics_briefly();
     mount_tracefs();
     let wanted = Wanted::read();
     let mut table = Table::new(columns);

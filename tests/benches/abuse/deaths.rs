@@ -77,7 +77,7 @@ fn child_of_wallclock_dies(name: &str) -> End {
     let run = Run::start("wallclock", simple.pid(), 20.0).attached();
     let killed = Instant::now();
     kill(run.child(name));
-    let said = run.finish().failed_with(&[name, "killed", "SIGKILL"]);
+    let said = run.finish().assert_failed(&[name, "killed", "SIGKILL"]);
     let took = killed.elapsed();
     assert!(took < Duration::from_secs(5), "it took {took:?} to notice");
     held(format!("exit 1 after {} ms: {said}", took.as_millis()))
@@ -99,7 +99,7 @@ fn wallclock_dies() -> End {
     let took = killed.elapsed();
     let outcome = run.finish();
     assert_eq!(outcome.finished.signal, Some(libc::SIGKILL));
-    outcome.left_no_files();
+    outcome.assert_no_files();
     held(format!("children gone after {} ms", took.as_millis()))
 }
 
@@ -112,7 +112,7 @@ fn a_tool_dies() -> End {
         run.running.signal(Signal::KILL);
         let outcome = run.finish();
         assert_eq!(outcome.finished.signal, Some(libc::SIGKILL));
-        outcome.left_no_files();
+        outcome.assert_no_files();
     }
     held("nothing left")
 }
@@ -293,7 +293,7 @@ fn a_child_runs_out_of_memory() -> End {
     paths.go();
     let said = run
         .finish()
-        .failed_with(&["offcputime was killed", "SIGKILL"]);
+        .assert_failed(&["offcputime was killed", "SIGKILL"]);
     let kills = cgroup.kills();
     assert!(kills > 0, "the kernel killed nobody: {said}");
     held(format!("killed by the kernel; {said}"))

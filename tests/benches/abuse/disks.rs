@@ -32,7 +32,7 @@ pub(crate) const FAULTS: &[Fault] = &[
 ];
 
 /// Returns a command line of `tool` that writes to `out` in `folder`.
-fn into(tool: &str, pid: u32, folder: &Path) -> String {
+fn command_line(tool: &str, pid: u32, folder: &Path) -> String {
     let out = folder.join("out");
     let flags = match tool {
         "wallclock" => format!("{pid} -d 1 -o"),
@@ -60,7 +60,7 @@ fn the_folder_is_read_only() -> End {
     let simple = Workload::plain("simple");
     let folder = scratch();
     for tool in TOOLS {
-        let command = into(tool, simple.pid(), folder.path());
+        let command = command_line(tool, simple.pid(), folder.path());
         let read_only = format!("mount -o remount,ro {}", folder.path().display());
         let finished = on_disk(folder.path(), "1m", &read_only, &command);
         let shown = folder.path().to_string_lossy();
@@ -79,7 +79,7 @@ fn the_disk_is_full() -> End {
     let simple = Workload::plain("simple");
     let folder = scratch();
     for tool in TOOLS {
-        let command = into(tool, simple.pid(), folder.path());
+        let command = command_line(tool, simple.pid(), folder.path());
         let fill = format!(
             "head -c 16384 /dev/zero >{}/filler",
             folder.path().display()

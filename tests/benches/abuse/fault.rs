@@ -34,11 +34,11 @@ pub(crate) fn held(seen: impl Into<String>) -> End {
 
 impl Fault {
     /// Inflicts the fault, and checks for leftovers.
-    pub(crate) fn happen(&self) -> (Verdict, String) {
-        let before = Before::look();
+    pub(crate) fn inflict(&self) -> (Verdict, String) {
+        let before = Before::record();
         let end = catch_unwind(AssertUnwindSafe(self.body));
         // A fault with a missed outcome may leave processes half-way: they are killed.
-        let left = before.what_is_left(end.is_err());
+        let left = before.leftovers(end.is_err());
         let (verdict, seen) = match end {
             Ok(End::Held(seen)) => (Verdict::Ok, seen),
             Ok(End::CannotHere(why)) => (Verdict::NotHere, why),

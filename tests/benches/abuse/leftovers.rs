@@ -18,13 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Before(BTreeSet<BpfObject>);
 
 impl Before {
-    pub(crate) fn look() -> Before {
+    pub(crate) fn record() -> Before {
         Before(loaded())
     }
 
     /// Waits until nothing is left of the fault, and describes what is left after [`PATIENCE`]. A
     /// tool whose parent did not collect it counts as left, unless the parent `was_killed`.
-    pub(crate) fn what_is_left(&self, was_killed: bool) -> Vec<String> {
+    pub(crate) fn leftovers(&self, was_killed: bool) -> Vec<String> {
         let deadline = Instant::now() + PATIENCE;
         let mut suspects: Option<BTreeSet<BpfObject>> = None;
         loop {
@@ -37,7 +37,7 @@ impl Before {
             };
             if (left.is_empty() && processes.is_empty()) || Instant::now() > deadline {
                 let objects = left.iter().map(|(kind, id)| format!("{kind} {id}"));
-                let named = processes.iter().map(|&pid| described(pid));
+                let named = processes.iter().map(|&pid| describe(pid));
                 return objects.chain(named).collect();
             }
             suspects = Some(left);
@@ -94,7 +94,7 @@ fn state(pid: u32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-fn described(pid: u32) -> String {
+fn describe(pid: u32) -> String {
     let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     match state(pid) {
         Some('Z') => format!("{} {pid}, a zombie", comm.trim()),

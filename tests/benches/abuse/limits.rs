@@ -98,7 +98,7 @@ fn files_are_limited() -> End {
     let simple = Workload::plain("simple");
     for tool in TOOLS {
         let run = Run::start_as(tool, limited(tool, "--nofile=16", simple.pid()));
-        run.finish().failed_with(&["Too many open files"]);
+        run.finish().assert_failed(&["Too many open files"]);
     }
     held("exit 1, \"Too many open files\"")
 }

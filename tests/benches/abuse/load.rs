@@ -240,7 +240,7 @@ fn a_million_stacks() -> End {
 }
 
 /// Releases a storm that was started, waits for its end, and returns its processes a second.
-fn rage(storm: &mut Workload) -> u64 {
+fn release(storm: &mut Workload) -> u64 {
     storm.go();
     storm.wait_done();
     storm.told("processes") * 1_000_000 / storm.told("took")
@@ -260,11 +260,11 @@ fn assert_stormy(rate: u64, undisturbed: u64) {
 }
 
 fn a_storm_off_cpu() -> End {
-    let alone = rage(&mut storm());
+    let alone = release(&mut storm());
     let mut storm = storm();
     let mut watch = Watch::offcputime_of(&[], "-m 1000");
     watch.open();
-    let rate = rage(&mut storm);
+    let rate = release(&mut storm);
     let (seen, peak_rss_kib) = watch.close_however_big();
     assert_stormy(rate, alone);
     let sleeper = seen.clock("storm-sleeper");
@@ -302,7 +302,7 @@ fn a_storm_elsewhere() -> End {
             };
             let running = Tool::new(tool).args(arguments).start();
             sleep(Duration::from_millis(1500));
-            let rate = rage(&mut storm);
+            let rate = release(&mut storm);
             running.signal(Signal::INT);
             let finished = running.finish_within(Duration::from_secs(60)).succeeded();
             let lost = threads_lost(&finished.stderr);

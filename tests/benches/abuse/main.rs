@@ -30,7 +30,7 @@ use systemscope_tests::printed::table::Table;
 fn main() -> ExitCode {
     let _turn = Turn::take();
     leftovers::adopt_orphans();
-    parts::tell_panics_briefly();
+    parts::print_panics_briefly();
     let wanted = Wanted::read();
     let families = [
         deaths::FAULTS,
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         }
         eprintln!("==> {} ({})", fault.name, fault.tools);
         let begun = Instant::now();
-        let (verdict, seen) = fault.happen();
+        let (verdict, seen) = fault.inflict();
         eprintln!("    after {:.1} s", begun.elapsed().as_secs_f32());
         let cells = [fault.name, fault.tools, fault.outcome, &seen];
         table.row(&cells, verdict);

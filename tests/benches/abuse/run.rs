@@ -184,7 +184,7 @@ impl Outcome {
     /// # Panics
     ///
     /// When a check fails.
-    pub(crate) fn failed_with(self, words: &[&str]) -> String {
+    pub(crate) fn assert_failed(self, words: &[&str]) -> String {
         let stderr = self.finished.stderr.clone();
         systemscope_tests::printed::refusal::assert_ended_with_error(
             self.tool,
@@ -212,7 +212,7 @@ impl Outcome {
     /// # Panics
     ///
     /// When there are files.
-    pub(crate) fn left_no_files(self) {
+    pub(crate) fn assert_no_files(self) {
         let files = files_below(self.folder.path());
         assert!(files.is_empty(), "{} left {files:?}", self.tool);
     }

@@ -22,7 +22,7 @@ pub(crate) fn user_stacks_can_wait() -> bool {
 
 /// Values of one subject, one for each round.
 pub(crate) struct Figures<T> {
-    pub(crate) of: T,
+    pub(crate) subject: T,
     pub(crate) values: Vec<f64>,
 }
 
@@ -34,8 +34,8 @@ pub(crate) fn in_turn<T>(
 ) -> Vec<Figures<T>> {
     let mut all: Vec<Figures<T>> = things
         .into_iter()
-        .map(|of| Figures {
-            of,
+        .map(|subject| Figures {
+            subject,
             values: Vec::new(),
         })
         .collect();
@@ -45,7 +45,7 @@ pub(crate) fn in_turn<T>(
             order.reverse();
         }
         for figures in order {
-            figures.values.push(measure(&figures.of));
+            figures.values.push(measure(&figures.subject));
         }
     }
     all
@@ -84,7 +84,7 @@ impl<T> Figures<T> {
 }
 
 /// Formats `values` as "median (least to most)".
-pub(crate) fn shown(values: &[f64], decimals: usize) -> String {
+pub(crate) fn format_spread(values: &[f64], decimals: usize) -> String {
     let least_to_most = spread(values);
     format!(
         "{:.decimals$} ({:.decimals$} to {:.decimals$})",

@@ -10,7 +10,7 @@ use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::truth::statistics::{Program, cost_of};
 use systemscope_tests::{Workload, WorkloadBuilder, cpus_online};
 
-use crate::figures::{BPF_TIME, CPU_TIME, in_turn, shown};
+use crate::figures::{BPF_TIME, CPU_TIME, format_spread, in_turn};
 
 mod memory;
 
@@ -60,7 +60,7 @@ fn walks(table: &mut Table, tool: &str, doing: &str, program: &str, runs: f64) {
     let loads: Vec<f64> = (0..ROUNDS).map(|_| memory.one_ns()).collect();
     let what = "ns of a load from memory";
     table.row(
-        &[what, "none", &shown(&loads, 0), CPU_TIME, ""],
+        &[what, "none", &format_spread(&loads, 0), CPU_TIME, ""],
         Verdict::Figure,
     );
     for (mode, shallow, deep, bound) in [
@@ -75,7 +75,7 @@ fn walks(table: &mut Table, tool: &str, doing: &str, program: &str, runs: f64) {
         let walks = deep.added_to(none);
         let a_frame = (deep.median() - shallow.median()) / (DEEP - SHALLOW) as f64;
         let name = format!("{tool} --call-graph {mode}");
-        let measured = format!("{}, {a_frame:.0} a frame", shown(&walks, 0));
+        let measured = format!("{}, {a_frame:.0} a frame", format_spread(&walks, 0));
         let (text, verdict) = match bound {
             Some(most) => (
                 format!("at most a load from memory for every second call, {most:.0}"),
@@ -127,22 +127,23 @@ pub(crate) fn reasons(table: &mut Table) {
             unreachable!("two were measured");
         };
         let ratios = with.ratios(without);
-        let (bound, verdict) = match bounded {
-            true => (
+        let (bound, verdict) = if bounded {
+            (
                 format!(
                     "at most {MOST} of what it is without, is {}",
-                    shown(&ratios, 2)
+                    format_spread(&ratios, 2)
                 ),
                 Verdict::of(median(ratios) <= MOST),
-            ),
-            false => (
-                format!("without {}", shown(&without.values, 0)),
+            )
+        } else {
+            (
+                format!("without {}", format_spread(&without.values, 0)),
                 Verdict::Figure,
-            ),
+            )
         };
         let what = "ns of a switch of a ping-pong";
         let name = format!("offcputime -p PID {kept} --reasons");
-        let measured = shown(&with.values, 0);
+        let measured = format_spread(&with.values, 0);
         table.row(&[what, &name, &measured, BPF_TIME, &bound], verdict);
     }
 }
@@ -168,7 +169,13 @@ pub(crate) fn cpudist(table: &mut Table) {
     let (bystander, all) = all.split_last().expect("some were measured");
     let name = "cpudist -p of a bystander, what is to be taken off";
     table.row(
-        &[what, name, &shown(&bystander.values, 0), BPF_TIME, ""],
+        &[
+            what,
+            name,
+            &format_spread(&bystander.values, 0),
+            BPF_TIME,
+            "",
+        ],
         Verdict::Figure,
     );
     for mode in MODES {
@@ -176,15 +183,15 @@ pub(crate) fn cpudist(table: &mut Table) {
             let name = format!("{name} {mode}");
             let mut found = all
                 .iter()
-                .filter(|figures| figures.of.name == name.trim_end());
+                .filter(|figures| figures.subject.name == name.trim_end());
             found.next()
         };
         let ours = named("cpudist").expect("our own");
-        let measured = shown(&ours.values, 0);
+        let measured = format_spread(&ours.values, 0);
         let Some(theirs) = named("libbpf-tools' cpudist") else {
             let cells = [
                 what,
-                &ours.of.name,
+                &ours.subject.name,
                 &measured,
                 BPF_TIME,
                 "libbpf-tools are not installed",
@@ -195,17 +202,17 @@ pub(crate) fn cpudist(table: &mut Table) {
         let ratios = ours.ratios_of_added(theirs, bystander);
         let bound = format!(
             "less that at most half of libbpf-tools', is {}",
-            shown(&ratios, 2)
+            format_spread(&ratios, 2)
         );
         table.row(
-            &[what, &ours.of.name, &measured, BPF_TIME, &bound],
+            &[what, &ours.subject.name, &measured, BPF_TIME, &bound],
             Verdict::of(median(ratios) <= 0.5),
         );
         table.row(
             &[
                 what,
-                &theirs.of.name,
-                &shown(&theirs.values, 0),
+                &theirs.subject.name,
+                &format_spread(&theirs.values, 0),
                 BPF_TIME,
                 "",
             ],

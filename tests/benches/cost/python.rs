@@ -13,7 +13,7 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::statistics::cost_of;
 use systemscope_tests::{Account, Running, Workload, cpus_online};
 
-use crate::figures::{BPF_AND_CPU_TIME, BPF_TIME, WALL_CLOCK, in_turn, shown};
+use crate::figures::{BPF_AND_CPU_TIME, BPF_TIME, WALL_CLOCK, format_spread, in_turn};
 
 const ROUNDS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(1000);
@@ -64,9 +64,12 @@ pub(crate) fn frames(table: &mut Table) {
         let cells = [
             &what,
             "offcputime -p PID",
-            &format!("{}, {a_frame:.0} a function", shown(&added, 0)),
+            &format!("{}, {a_frame:.0} a function", format_spread(&added, 0)),
             BPF_TIME,
-            &format!("at most {MOST_NS}; without {}", shown(&none.values, 0)),
+            &format!(
+                "at most {MOST_NS}; without {}",
+                format_spread(&none.values, 0)
+            ),
         ];
         table.row(&cells, Verdict::of(median(added) <= MOST_NS));
     }
@@ -106,22 +109,22 @@ pub(crate) fn without_python(table: &mut Table) {
     let (noise, ratios) = (median(again.ratios(none)), with.ratios(none));
     let bound = format!(
         "at most {MOST_RATIO} of what it is without, is {}; without again {noise:.2}",
-        shown(&ratios, 2)
+        format_spread(&ratios, 2)
     );
     let holds = median(ratios) <= MOST_RATIO;
     let cells = [
         "ns a stop of a ping-pong without Python",
-        &with.of.name,
-        &shown(&with.values, 0),
+        &with.subject.name,
+        &format_spread(&with.values, 0),
         BPF_TIME,
         &bound,
     ];
     let is_calm = (noise - 1.0).abs() <= MOST_RATIO - 1.0;
-    table.row(&cells, judged(is_calm, holds));
+    table.row(&cells, judge(is_calm, holds));
     let cells = [
         cells[0],
-        &none.of.name,
-        &shown(&none.values, 0),
+        &none.subject.name,
+        &format_spread(&none.values, 0),
         BPF_TIME,
         "",
     ];
@@ -147,18 +150,22 @@ pub(crate) fn requests(table: &mut Table) {
     let (nothing, others) = all.split_first().expect("nothing attached");
     let noise = median(others[0].percent_below(nothing));
     let what = format!("requests/s of a server of asyncio's, {CONNECTIONS} connections");
-    let alone = shown(&nothing.values, 0);
+    let alone = format_spread(&nothing.values, 0);
     table.row(&[&what, "nothing", &alone, WALL_CLOCK, ""], Verdict::Figure);
     for figures in others {
         let name = figures
-            .of
+            .subject
             .map_or("nothing again", |profiler| &profiler.name);
         let less = figures.percent_below(nothing);
-        let measured = format!("{}, takes {} %", shown(&figures.values, 0), shown(&less, 1));
+        let measured = format!(
+            "{}, takes {} %",
+            format_spread(&figures.values, 0),
+            format_spread(&less, 1)
+        );
         let (bound, verdict) = match name {
             OURS => (
                 format!("takes at most {MOST_PERCENT} %; nothing again {noise:.1} %"),
-                judged(noise.abs() <= MOST_PERCENT, median(less) <= MOST_PERCENT),
+                judge(noise.abs() <= MOST_PERCENT, median(less) <= MOST_PERCENT),
             ),
             _ => (String::new(), Verdict::Figure),
         };
@@ -167,16 +174,23 @@ pub(crate) fn requests(table: &mut Table) {
     for profiler in &contenders {
         let us: Vec<f64> = (0..3).map(|_| us_a_request(&server, profiler)).collect();
         let what = "us of BPF programs and of the profiler itself a request";
-        let cells = [what, &profiler.name, &shown(&us, 1), BPF_AND_CPU_TIME, ""];
+        let cells = [
+            what,
+            &profiler.name,
+            &format_spread(&us, 1),
+            BPF_AND_CPU_TIME,
+            "",
+        ];
         table.row(&cells, Verdict::Figure);
     }
 }
 
 /// Returns the verdict, [`Verdict::NotHere`] if the machine's noise exceeds the bound.
-fn judged(is_calm: bool, holds: bool) -> Verdict {
-    match is_calm {
-        true => Verdict::of(holds),
-        false => Verdict::NotHere,
+fn judge(is_calm: bool, holds: bool) -> Verdict {
+    if is_calm {
+        Verdict::of(holds)
+    } else {
+        Verdict::NotHere
     }
 }
 

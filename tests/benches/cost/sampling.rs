@@ -9,7 +9,7 @@ use systemscope_tests::programs::peers::{Profiler, beside};
 use systemscope_tests::truth::statistics::cost_of;
 use systemscope_tests::{Running, cpus_online};
 
-use crate::figures::{BPF_AND_CPU_TIME, WALL_CLOCK, in_turn, shown};
+use crate::figures::{BPF_AND_CPU_TIME, WALL_CLOCK, format_spread, in_turn};
 
 const ROUNDS: usize = 9;
 const OURS: &str = "oncputime -p PID -F 49";
@@ -36,12 +36,19 @@ pub(crate) fn throughput(table: &mut Table) {
     });
     let (nothing, watched) = all.split_first().expect("nothing attached");
     let what = "events/s of sysbench cpu, a thread on each CPU";
-    let alone = shown(&nothing.values, 0);
+    let alone = format_spread(&nothing.values, 0);
     table.row(&[what, "nothing", &alone, WALL_CLOCK, ""], Verdict::Figure);
     for figures in watched {
-        let name = figures.of.as_ref().map_or("", |profiler| &profiler.name);
+        let name = figures
+            .subject
+            .as_ref()
+            .map_or("", |profiler| &profiler.name);
         let less = figures.percent_below(nothing);
-        let measured = format!("{}, takes {} %", shown(&figures.values, 0), shown(&less, 2));
+        let measured = format!(
+            "{}, takes {} %",
+            format_spread(&figures.values, 0),
+            format_spread(&less, 2)
+        );
         table.row(&[what, name, &measured, WALL_CLOCK, ""], Verdict::Figure);
     }
     share_of_the_cpus(table);
@@ -69,7 +76,7 @@ fn share_of_the_cpus(table: &mut Table) {
         (cost.run_ns() + cost.cpu_ns) as f64 / cost.done * 100.0
     });
     for figures in &all {
-        let name = &figures.of.name;
+        let name = &figures.subject.name;
         let (bound, verdict) = match name.as_str() {
             OURS => (
                 format!("less than {MOST_PERCENT}"),
@@ -78,7 +85,7 @@ fn share_of_the_cpus(table: &mut Table) {
             _ => (String::new(), Verdict::Figure),
         };
         let what = "% of the CPUs' time for samples of sysbench cpu";
-        let measured = shown(&figures.values, 3);
+        let measured = format_spread(&figures.values, 3);
         table.row(&[what, name, &measured, BPF_AND_CPU_TIME, &bound], verdict);
     }
 }

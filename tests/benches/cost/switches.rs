@@ -10,7 +10,7 @@ use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::programs::peers::{Profiler, beside};
 use systemscope_tests::{Running, cpus_online};
 
-use crate::figures::{Figures, WALL_CLOCK, in_turn, shown, user_stacks_can_wait};
+use crate::figures::{Figures, WALL_CLOCK, format_spread, in_turn, user_stacks_can_wait};
 
 const ROUNDS: usize = 5;
 /// Number of passes that take 1.5 s without a tool.
@@ -44,7 +44,7 @@ pub(crate) fn pipe_watched(table: &mut Table) {
         Some(Profiler::ours("cpudist", "-p PID")),
         Some(Profiler::ours("oncputime", "-p PID -F 49")),
     ];
-    let contenders = known(contenders);
+    let contenders = installed(contenders);
     let all = in_turn(ROUNDS, contenders, |profiler| {
         let benchmark = Stopped::start(&format!("pipe -T -l {PASSES}"));
         let seconds = beside(profiler.as_ref(), benchmark.pid(), || benchmark.run());
@@ -69,7 +69,7 @@ pub(crate) fn messaging(table: &mut Table) {
 
 /// Returns no profiler, and the machine-wide ones.
 fn everything() -> Vec<Option<Profiler>> {
-    known([
+    installed([
         None,
         Some(Profiler::ours("offcputime", "")),
         Profiler::libbpf_tools("offcputime", ""),
@@ -85,23 +85,23 @@ fn everything() -> Vec<Option<Profiler>> {
 }
 
 /// Returns `None`, and the profilers that are installed.
-fn known<const N: usize>(contenders: [Option<Profiler>; N]) -> Vec<Option<Profiler>> {
-    let mut known: Vec<_> = contenders.into_iter().filter(Option::is_some).collect();
-    known.insert(0, None);
-    known
+fn installed<const N: usize>(contenders: [Option<Profiler>; N]) -> Vec<Option<Profiler>> {
+    let mut installed: Vec<_> = contenders.into_iter().filter(Option::is_some).collect();
+    installed.insert(0, None);
+    installed
 }
 
 /// Adds a row for each profiler. Each one in `most` may add at most that multiple of what the
 /// libbpf-tools program of the same name adds.
 fn rows(table: &mut Table, what: &str, all: &Measured, most: &[(&str, f64)]) {
     let (base, others) = all.split_first().expect("nothing attached");
-    let alone = shown(&base.values, 0);
+    let alone = format_spread(&base.values, 0);
     table.row(&[what, "nothing", &alone, WALL_CLOCK, ""], Verdict::Figure);
     let find = |name: &str| others.iter().find(|figures| name_of(figures) == name);
     for figures in others {
         let name = name_of(figures);
         let more = median(figures.added_to(base));
-        let measured = format!("{}, adds {more:.0}", shown(&figures.values, 0));
+        let measured = format!("{}, adds {more:.0}", format_spread(&figures.values, 0));
         let theirs = most
             .iter()
             .find(|(bounded, _)| *bounded == name)
@@ -112,7 +112,7 @@ fn rows(table: &mut Table, what: &str, all: &Measured, most: &[(&str, f64)]) {
                 (
                     format!(
                         "at most {most} of what libbpf-tools' adds, is {}",
-                        shown(&ratios, 2)
+                        format_spread(&ratios, 2)
                     ),
                     Verdict::of(median(ratios) <= *most),
                 )
@@ -129,7 +129,7 @@ fn rows(table: &mut Table, what: &str, all: &Measured, most: &[(&str, f64)]) {
 
 fn name_of(figures: &Figures<Option<Profiler>>) -> &str {
     figures
-        .of
+        .subject
         .as_ref()
         .map_or("nothing", |profiler| &profiler.name)
 }

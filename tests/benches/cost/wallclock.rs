@@ -10,7 +10,7 @@ use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::truth::statistics::cost_of;
 
-use crate::figures::{BPF_AND_CPU_TIME, shown};
+use crate::figures::{BPF_AND_CPU_TIME, format_spread};
 
 const ROUNDS: usize = 3;
 const WINDOW: Duration = Duration::from_secs(6);
@@ -34,7 +34,7 @@ pub(crate) fn share_of_a_cpu(table: &mut Table) {
     let cells = [
         "% of a CPU, target runs 30 % of the time; BPF programs included",
         "wallclock and its two tools",
-        &shown(&percent, 3),
+        &format_spread(&percent, 3),
         BPF_AND_CPU_TIME,
         &format!("less than {MOST_PERCENT}"),
     ];

@@ -58,7 +58,7 @@ impl Books {
         Booked {
             running_ns: after.0 - self.before.0,
             runnable_ns: after.1 - self.before.1,
-            wake_ups: wake_ups::all(&self.wake_ups.stop()),
+            wake_ups: wake_ups::total(&self.wake_ups.stop()),
             stolen_ns,
         }
     }
@@ -76,14 +76,20 @@ fn booked(pid: u32) -> (u64, u64) {
 /// Measures a program that sleeps 200 us at a time, and two that repeat the same work and report
 /// how long it took.
 pub(crate) fn rows(table: &mut Table) {
-    of_ours(table, "sleeps 200 us at a time", "naps", &[3, 200], &[]);
+    measure_ours(table, "sleeps 200 us at a time", "naps", &[3, 200], &[]);
     let functions = ["f", "g", "h"];
-    of_ours(table, "computes", "shares", &[3, 0], &functions);
+    measure_ours(table, "computes", "shares", &[3, 0], &functions);
     let name = "computes, woken every 10 ms";
-    of_ours(table, name, "shares", &[3, 10_000], &functions);
+    measure_ours(table, name, "shares", &[3, 10_000], &functions);
 }
 
-fn of_ours(table: &mut Table, name: &str, program: &str, arguments: &[u64], functions: &[&str]) {
+fn measure_ours(
+    table: &mut Table,
+    name: &str,
+    program: &str,
+    arguments: &[u64],
+    functions: &[&str],
+) {
     let mut workload = Workload::start(program, arguments);
     let pid = workload.pid();
     let mut books = Books::open(pid);
@@ -96,7 +102,7 @@ fn of_ours(table: &mut Table, name: &str, program: &str, arguments: &[u64], func
     accounts_at_rest(pid);
     let booked = books.close();
     let seen = watch.close();
-    held_against(table, name, &seen, &booked);
+    compare_with_schedstat(table, name, &seen, &booked);
 
     let told: Vec<u64> = functions.iter().map(|name| workload.told(name)).collect();
     let told: u64 = told.iter().sum();
@@ -116,7 +122,7 @@ fn of_ours(table: &mut Table, name: &str, program: &str, arguments: &[u64], func
 }
 
 /// Adds the two rows that compare the thread clock of offcputime with schedstat.
-pub(crate) fn held_against(table: &mut Table, name: &str, seen: &Seen, booked: &Booked) {
+pub(crate) fn compare_with_schedstat(table: &mut Table, name: &str, seen: &Seen, booked: &Booked) {
     let running: u64 = seen.clocks.iter().map(|row| row.running_ns).sum();
     let runnable: u64 = seen.clocks.iter().map(|row| row.runnable_ns).sum();
     let percent = |ns: u64, of: u64| ns as f64 * 100.0 / of as f64;

@@ -33,7 +33,7 @@ pub(crate) fn rows(table: &mut Table) {
         ),
     ];
     for (burn, hold, what, function, state) in more {
-        found(table, [burn, hold], what, (function, state));
+        check_found(table, [burn, hold], what, (function, state));
     }
 }
 
@@ -61,7 +61,7 @@ fn unchanged(table: &mut Table) {
 }
 
 /// Checks that a function that takes longer is reported.
-fn found(table: &mut Table, more: [&str; 2], what: &str, (function, state): (&str, &str)) {
+fn check_found(table: &mut Table, more: [&str; 2], what: &str, (function, state): (&str, &str)) {
     let rows = diff([["0", "0"], more], TO_FIND);
     let row = rows
         .iter()

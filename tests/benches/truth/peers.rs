@@ -27,16 +27,16 @@ impl Peers {
 }
 
 /// Joins the texts that `figure` returns for each profiler.
-pub(crate) fn say(
+pub(crate) fn describe(
     seen: &[(String, Option<Folded>)],
     figure: impl Fn(&str, &Folded) -> String,
 ) -> String {
-    let say = |(name, folded): &(String, Option<Folded>)| match folded {
+    let describe = |(name, folded): &(String, Option<Folded>)| match folded {
         None => format!("{name}: did not end"),
         Some(folded) if folded.lines.is_empty() => format!("{name}: nothing"),
         Some(folded) => format!("{name}: {}", figure(name, folded)),
     };
-    let said: Vec<String> = seen.iter().map(say).collect();
+    let said: Vec<String> = seen.iter().map(describe).collect();
     said.join("; ")
 }
 

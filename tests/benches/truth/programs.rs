@@ -73,7 +73,7 @@ pub(crate) fn nginx() -> Program {
         .arg(folder.path().join("error"));
     let server = Running::spawn(server, true);
     sleep(Duration::from_millis(300));
-    let clients = visitors(&format!("127.0.0.1:{NGINX_PORT}/index.html"));
+    let clients = start_clients(&format!("127.0.0.1:{NGINX_PORT}/index.html"));
     let pid = server.pid();
     let parts: Vec<Box<dyn Any>> = vec![Box::new(clients), Box::new(server), Box::new(folder)];
     program("nginx under wrk", pid, parts)
@@ -102,7 +102,7 @@ pub(crate) fn redis() -> Program {
 pub(crate) fn python() -> Program {
     let mut interpreter = command("python3");
     interpreter.arg(source("busy.py")).arg("run");
-    talking("Python, threads", interpreter, scratch())
+    start_workload("Python, threads", interpreter, scratch())
 }
 
 pub(crate) fn node() -> Program {
@@ -113,7 +113,7 @@ pub(crate) fn node() -> Program {
         .arg("--perf-basic-prof")
         .arg(source("busy.js"))
         .current_dir(folder.path());
-    let mut program = talking("node", interpreter, folder);
+    let mut program = start_workload("node", interpreter, folder);
     let map = RemovedWhenDropped::map_of(program.pid);
     program._parts.push(Box::new(map));
     program
@@ -133,7 +133,7 @@ pub(crate) fn java() -> Program {
         .args(["-XX:+PreserveFramePointer", "-cp"])
         .arg(folder.path())
         .arg("Busy");
-    talking("Java, frame pointers kept", machine, folder)
+    start_workload("Java, frame pointers kept", machine, folder)
 }
 
 pub(crate) fn asyncio_server() -> Program {
@@ -152,20 +152,20 @@ pub(crate) fn node_server() -> Program {
 fn server(name: &'static str, command: Command) -> Program {
     let binary = PathBuf::from(command.get_program());
     let server = Workload::run(command, binary, scratch());
-    let clients = visitors(&format!("127.0.0.1:{}/", server.told("port")));
+    let clients = start_clients(&format!("127.0.0.1:{}/", server.told("port")));
     let pid = server.pid();
     program(name, pid, vec![Box::new(clients), Box::new(server)])
 }
 
 /// Starts sixteen connections that request a page over and over.
-fn visitors(page: &str) -> Running {
+fn start_clients(page: &str) -> Running {
     let mut clients = command("wrk");
     clients.args(["-t1", "-c16", "-d120"]);
     clients.arg(format!("http://{page}"));
     Running::spawn(clients, true)
 }
 
-fn talking(name: &'static str, command: Command, folder: TempDir) -> Program {
+fn start_workload(name: &'static str, command: Command, folder: TempDir) -> Program {
     let binary = PathBuf::from(command.get_program());
     let workload = Workload::run(command, binary, folder);
     let pid = workload.pid();

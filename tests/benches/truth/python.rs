@@ -12,7 +12,7 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::account::stolen_ns;
 use systemscope_tests::{Folded, Watch, Workload};
 
-use crate::peers::{Peers, say};
+use crate::peers::{Peers, describe};
 use crate::programs::RemovedWhenDropped;
 use crate::shares::{Error, SYSTEMATIC};
 
@@ -74,7 +74,7 @@ fn share_row(
 ) {
     let by_py_spy = ["", "--native", "--gil"].map(|flags| {
         let beside = Beside::run(python, &[], Some(Profiler::py_spy(flags)));
-        beside.say(error_in_short)
+        beside.describe(error_in_short)
     });
     let by_perf = by_perf(python, program.told("minor"));
     let mut truth: Vec<String> = COMPUTE
@@ -103,7 +103,7 @@ fn waits_rows(table: &mut Table, python: &Python, program: &Workload, off_cpu: &
     let beside = Beside::run(python, &[], Some(Profiler::py_spy("--idle")));
     for (function, what) in WAIT {
         let seen = OffCpu::of(&[function], program, off_cpu, 1);
-        let said = beside.say(|folded, program| {
+        let said = beside.describe(|folded, program| {
             let seen = OffCpu::of(&[function], program, folded, PY_SPY_NS);
             format!("{:+.1} %", seen.percent())
         });
@@ -156,8 +156,8 @@ impl Beside {
         Beside { program, peers }
     }
 
-    fn say(&self, figure: impl Fn(&Folded, &Workload) -> String) -> String {
-        say(&self.peers, |_, folded| figure(folded, &self.program))
+    fn describe(&self, figure: impl Fn(&Folded, &Workload) -> String) -> String {
+        describe(&self.peers, |_, folded| figure(folded, &self.program))
     }
 }
 
@@ -168,7 +168,7 @@ fn by_perf(python: &Python, minor: u64) -> String {
     }
     let said = ["fp", "dwarf"].map(|call_graph| {
         let perf = Profiler::perf_record(HERTZ, call_graph);
-        Beside::run(python, &["-X", "perf"], perf).say(error_in_short)
+        Beside::run(python, &["-X", "perf"], perf).describe(error_in_short)
     });
     said.join("; ")
 }
@@ -202,18 +202,20 @@ fn share_elsewhere(program: &Workload) -> f64 {
 
 /// Returns the value of stacks that have a function of `phases.py`.
 fn within(folded: &Folded, function: &str) -> u64 {
-    let is_it = |frame: &String| is_called(bare(frame), function);
-    folded.only(|line| line.frames.iter().any(is_it)).total()
+    let is_function = |frame: &String| is_called(bare(frame), function);
+    folded
+        .only(|line| line.frames.iter().any(is_function))
+        .total()
 }
 
 /// Returns whether a frame has the name that py-spy, the tools or perf give a function.
 fn is_called(frame: &str, function: &str) -> bool {
-    let of_perf = frame
+    let perf_name = frame
         .strip_prefix("py::")
         .and_then(|rest| rest.split(':').next());
     frame == function
         || frame.strip_prefix("phases.py:") == Some(function)
-        || of_perf == Some(function)
+        || perf_name == Some(function)
 }
 
 impl OffCpu {

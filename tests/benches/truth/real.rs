@@ -8,8 +8,8 @@ use systemscope_tests::printed::user_stacks::starts_a_thread;
 use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::{Folded, Seen, Watch, now_ns};
 
-use crate::books::{Booked, Books, held_against};
-use crate::peers::{Peers, say};
+use crate::books::{Booked, Books, compare_with_schedstat};
+use crate::peers::{Peers, describe};
 use crate::programs::Program;
 
 const HERTZ: u64 = 199;
@@ -65,11 +65,11 @@ pub(crate) fn rows(table: &mut Table, program: &Program) {
             "100 %",
             &figure(&seen.folded),
             &format!("at least {LEAST_WHOLE} %"),
-            &say(&peers, |_, folded| figure(folded)),
+            &describe(&peers, |_, folded| figure(folded)),
         ];
         table.row(&cells, Verdict::of(whole >= LEAST_WHOLE));
     }
-    held_against(table, program.name, &off_cpu, &booked);
+    compare_with_schedstat(table, program.name, &off_cpu, &booked);
     times(table, program, &on_cpu, &off_cpu, &booked);
 }
 

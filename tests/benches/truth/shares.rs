@@ -4,7 +4,7 @@ use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::{Folded, Watch, Workload};
 
-use crate::peers::{Peers, say};
+use crate::peers::{Peers, describe};
 
 const FUNCTIONS: [&str; 3] = ["f", "g", "h"];
 /// Shares of the total work that the functions do, in percent.
@@ -76,7 +76,7 @@ fn row(table: &mut Table, hertz: u64, seconds: u64, tick_us: u64) {
         seen,
         peers,
     } = measured;
-    let said = say(&peers, |_, folded| error(folded, &workload).text());
+    let said = describe(&peers, |_, folded| error(folded, &workload).text());
     let error = error(&seen, &workload);
     let truth: Vec<String> = FUNCTIONS
         .iter()

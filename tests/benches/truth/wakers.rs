@@ -32,8 +32,8 @@ fn each_other(table: &mut Table) {
     sleep(WINDOW);
     let seen = watch.close();
 
-    let of_the_pair = |line: &Line| ["asker", "answerer"].contains(&line.comm.as_str());
-    let waits = seen.folded.ended().only(of_the_pair);
+    let is_of_pair = |line: &Line| ["asker", "answerer"].contains(&line.comm.as_str());
+    let waits = seen.folded.ended().only(is_of_pair);
     let (waits, hidden) = but_hidden(&waits);
     let is_right = |line: &Line| {
         let waker = line.waker();
@@ -46,14 +46,14 @@ fn each_other(table: &mut Table) {
     let percent = share(waits.only(is_right).total(), waits.total());
     let said = other.map_or("wakeuptime: not installed".to_owned(), |other| {
         let woken = wakeuptime(other);
-        let of = |condition: fn(&str) -> bool| -> u64 {
+        let time_of = |condition: fn(&str) -> bool| -> u64 {
             let of_asker = woken.iter().filter(|(target, ..)| target == "asker");
             of_asker
                 .filter(|(_, waker, _)| condition(waker))
                 .map(|(.., value)| value)
                 .sum()
         };
-        let right = share(of(|waker| waker == "answerer"), of(|_| true));
+        let right = share(time_of(|waker| waker == "answerer"), time_of(|_| true));
         format!("libbpf-tools' wakeuptime: {right:.1} % by name, no user stacks")
     });
     let cells = [

@@ -32,7 +32,7 @@ impl Tracing {
         let tracefs = mounted().expect("mount tracefs, as root");
         let root = PathBuf::from(format!("/proc/self/fd/{}", tracefs.as_raw_fd()));
         let instances = root.join("instances");
-        remove_those_of_the_killed(&instances);
+        remove_stale_instances(&instances);
         let instance = instances.join(format!("{INSTANCE}{}", gettid().as_raw_nonzero()));
         fs::create_dir(&instance).expect("an instance of tracing");
         let tracing = Tracing {
@@ -40,11 +40,11 @@ impl Tracing {
             _tracefs: tracefs,
         };
         tracing.set("trace_clock", "mono");
-        let of_each = BUFFERS_KIB / cpus_online();
-        tracing.set("buffer_size_kb", &of_each.to_string());
+        let kib_per_cpu = BUFFERS_KIB / cpus_online();
+        tracing.set("buffer_size_kb", &kib_per_cpu.to_string());
         for (event, fields) in events {
-            let of = |field| threads.iter().map(move |tid| format!("{field}=={tid}"));
-            let alternatives: Vec<String> = fields.iter().flat_map(of).collect();
+            let conditions = |field| threads.iter().map(move |tid| format!("{field}=={tid}"));
+            let alternatives: Vec<String> = fields.iter().flat_map(conditions).collect();
             tracing.set(&format!("events/{event}/filter"), &alternatives.join("||"));
             tracing.set(&format!("events/{event}/enable"), "1");
         }
@@ -83,11 +83,11 @@ impl Drop for Tracing {
     }
 }
 
-fn remove_those_of_the_killed(instances: &Path) {
+fn remove_stale_instances(instances: &Path) {
     for instance in fs::read_dir(instances).into_iter().flatten().flatten() {
         let name = instance.file_name();
-        let of = name.to_str().and_then(|name| name.strip_prefix(INSTANCE));
-        if of.is_some_and(|thread| !Path::new("/proc").join(thread).exists()) {
+        let thread = name.to_str().and_then(|name| name.strip_prefix(INSTANCE));
+        if thread.is_some_and(|thread| !Path::new("/proc").join(thread).exists()) {
             let _ = fs::remove_dir(instance.path());
         }
     }

@@ -91,12 +91,12 @@ impl WakeUps {
 }
 
 /// Returns the sum over all threads.
-pub fn all(delays: &BTreeMap<u32, Delays>) -> Delays {
-    delays.values().fold(Delays::default(), |sum, of| Delays {
-        arriving_ns: sum.arriving_ns + of.arriving_ns,
-        preempting_ns: sum.preempting_ns + of.preempting_ns,
-        preempted_ns: sum.preempted_ns + of.preempted_ns,
-        moved_asleep_ns: sum.moved_asleep_ns + of.moved_asleep_ns,
+pub fn total(delays: &BTreeMap<u32, Delays>) -> Delays {
+    delays.values().fold(Delays::default(), |sum, one| Delays {
+        arriving_ns: sum.arriving_ns + one.arriving_ns,
+        preempting_ns: sum.preempting_ns + one.preempting_ns,
+        preempted_ns: sum.preempted_ns + one.preempted_ns,
+        moved_asleep_ns: sum.moved_asleep_ns + one.moved_asleep_ns,
     })
 }
 
@@ -208,7 +208,7 @@ impl Account<'_> {
         let Some(tid) = self.thread(event, "pid=") else {
             return;
         };
-        self.has_left(tid);
+        self.leave_cpu(tid);
         self.ways.insert(tid, Way::Woken { ns: event.ns });
         if let Some(Some(moved)) = self.asleep.remove(&tid) {
             let moved_asleep_ns = event.ns.saturating_sub(moved);
@@ -248,7 +248,7 @@ impl Account<'_> {
                 let preempted_ns = ns.saturating_sub(since);
                 self.delays.entry(tid).or_default().preempted_ns += preempted_ns;
             }
-            self.has_left(tid);
+            self.leave_cpu(tid);
             if !event.what.contains("prev_state=R") {
                 self.asleep.insert(tid, None);
             }
@@ -272,7 +272,7 @@ impl Account<'_> {
     }
 
     /// Forgets how the thread got its CPU, now that it has left it.
-    fn has_left(&mut self, tid: u32) {
+    fn leave_cpu(&mut self, tid: u32) {
         self.to_be_preempted.remove(&tid);
         match self.ways.remove(&tid) {
             Some(Way::Arrived { preempts: true, .. }) => self.unseen.push(tid),
@@ -319,7 +319,7 @@ mod tests {
         let wake_ups = WakeUps::watch(pid);
         naps.go();
         naps.wait_done();
-        let took = all(&wake_ups.stop());
+        let took = total(&wake_ups.stop());
         assert!(took.arriving_ns > 0, "{took:?}");
         assert!(
             took.arriving_ns + took.preempting_ns < naps.told("naps"),

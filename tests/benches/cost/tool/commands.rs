@@ -10,7 +10,7 @@ use systemscope_tests::programs::binaries::binary;
 use systemscope_tests::programs::tool::TOOLS;
 use systemscope_tests::programs::workload::scratch;
 
-use crate::figures::{WALL_CLOCK, in_turn, shown};
+use crate::figures::{WALL_CLOCK, format_spread, in_turn};
 
 const ROUNDS: usize = 20;
 const COMMAND: &str = "true";
@@ -36,15 +36,16 @@ pub(crate) fn times(table: &mut Table) {
         run(words, folder.path()).expect("as before")
     });
     for figure in &figures {
-        let measured = format!("{} ms", shown(&figure.values, 1));
+        let measured = format!("{} ms", format_spread(&figure.values, 1));
         let added = median(figure.added_to(&figures[0]));
-        let measured = match figure.of.0 == COMMAND {
-            true => measured,
-            false => format!("{measured}, {added:.0} ms more than alone"),
+        let measured = if figure.subject.0 == COMMAND {
+            measured
+        } else {
+            format!("{measured}, {added:.0} ms more than alone")
         };
         let cells = [
             "a command from start to end",
-            &figure.of.0,
+            &figure.subject.0,
             &measured,
             WALL_CLOCK,
             "",

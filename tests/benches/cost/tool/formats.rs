@@ -11,7 +11,7 @@ use systemscope_tests::printed::output::median;
 use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::programs::workload::scratch;
 
-use crate::figures::{WALL_CLOCK, shown};
+use crate::figures::{WALL_CLOCK, format_spread};
 
 const ROUNDS: usize = 3;
 const STACKS: u32 = 100_000;
@@ -44,7 +44,7 @@ pub(crate) fn written(table: &mut Table) {
         let cells: [&str; 5] = [
             &what,
             "systemscope export",
-            &shown(&seconds, 2),
+            &format_spread(&seconds, 2),
             WALL_CLOCK,
             &bound,
         ];

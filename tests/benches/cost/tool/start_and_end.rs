@@ -9,7 +9,7 @@ use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::programs::watch::MOST_RSS_KIB;
 use systemscope_tests::{Tool, Workload, now_ns};
 
-use crate::figures::{Figures, WALL_CLOCK, in_turn, shown};
+use crate::figures::{Figures, WALL_CLOCK, format_spread, in_turn};
 
 const ROUNDS: usize = 5;
 /// Longest time from Ctrl-C to the last byte with a busy database, in ms.
@@ -42,16 +42,19 @@ fn rows(table: &mut Table, target: &str, pid: u32, most_ms: Option<f64>) {
             bounds.insert(0, format!("{most:.0} ms"));
             holds &= median(ended.ms.clone()) <= most;
         }
-        let attached = attaching.ours.iter().find(|figures| figures.of == tool);
+        let attached = attaching
+            .ours
+            .iter()
+            .find(|figures| figures.subject == tool);
         if let Some(attached) = attached {
             measured = format!(
                 "attached after {} ms, {measured}",
-                shown(&attached.values, 0)
+                format_spread(&attached.values, 0)
             );
             bounds.extend(attaching.theirs.as_ref().map(|theirs| {
                 let ratios = attached.ratios(theirs);
                 holds &= median(ratios.clone()) <= 1.0;
-                let ratios = shown(&ratios, 2);
+                let ratios = format_spread(&ratios, 2);
                 format!("attached before bpftrace has loaded, after {ratios} of that")
             }));
         }
@@ -59,7 +62,7 @@ fn rows(table: &mut Table, target: &str, pid: u32, most_ms: Option<f64>) {
         table.row(&cells, Verdict::of(holds));
     }
     if let Some(theirs) = &attaching.theirs {
-        let measured = format!("loaded after {} ms", shown(&theirs.values, 0));
+        let measured = format!("loaded after {} ms", format_spread(&theirs.values, 0));
         let cells = [&what, "bpftrace", &measured, WALL_CLOCK, ""];
         table.row(&cells, Verdict::Figure);
     }
@@ -92,7 +95,7 @@ impl<'a> Attaching<'a> {
             }
             (tool, _) => attach_ms(tool, pid),
         });
-        let theirs = ours.pop_if(|last| last.of == "bpftrace");
+        let theirs = ours.pop_if(|last| last.subject == "bpftrace");
         Attaching { ours, theirs }
     }
 }
@@ -133,7 +136,7 @@ impl Ended {
     }
 
     fn text(&self) -> String {
-        let (ms, mib) = (shown(&self.ms, 0), shown(&self.mib, 1));
+        let (ms, mib) = (format_spread(&self.ms, 0), format_spread(&self.mib, 1));
         format!("last byte after {ms} ms, {mib} MiB")
     }
 }

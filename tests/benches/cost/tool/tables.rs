@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use systemscope_tests::printed::table::{Table, Verdict};
 
-use crate::figures::{WALL_CLOCK, shown};
+use crate::figures::{WALL_CLOCK, format_spread};
 
 const ROUNDS: usize = 5;
 const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
@@ -41,7 +41,7 @@ pub(crate) fn build(table: &mut Table) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let size = file.metadata().map_or(0, |data| data.len() >> 20);
         let what = format!("ms for the table of {name}, {size} MiB, {rows} rows");
-        let cells = [&what, "unwind", &shown(&times, 1), WALL_CLOCK, ""];
+        let cells = [&what, "unwind", &format_spread(&times, 1), WALL_CLOCK, ""];
         table.row(&cells, Verdict::Figure);
     }
 }

@@ -7,7 +7,7 @@ use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::truth::wake_ups::Delays;
 use systemscope_tests::{Account, ClockRow, Folded, Watch, Workload};
 
-use crate::peers::{Peers, say};
+use crate::peers::{Peers, describe};
 
 const WORKERS: u64 = 3;
 const MOST_PERCENT: f64 = 1.0;
@@ -37,7 +37,7 @@ pub(crate) fn rows(table: &mut Table) {
             (off, format!("{:.1} ms, {off:+.2} %", seen as f64 / 1e6))
         };
         let (off, ours) = shown(&measured.seen.folded, 1);
-        let said = say(&others, |name, folded| {
+        let said = describe(&others, |name, folded| {
             shown(folded, if name == "bpftrace" { 1 } else { 1000 }).1
         });
         let cells = [

@@ -51,10 +51,11 @@ fn main() -> ExitCode {
 
     let mut tests = programs::tests(path.as_ref());
     tests.retain(is_wanted);
-    let is_of = |test: &Test, programs: &[&str]| programs.iter().any(|name| test.is_of(name));
-    let (alone, others): (Vec<_>, Vec<_>) = tests.into_iter().partition(|test| is_of(test, &ALONE));
+    let is_in_any = |test: &Test, programs: &[&str]| programs.iter().any(|name| test.is_in(name));
+    let (alone, others): (Vec<_>, Vec<_>) =
+        tests.into_iter().partition(|test| is_in_any(test, &ALONE));
     let (timed, together): (Vec<_>, Vec<_>) =
-        others.into_iter().partition(|test| is_of(test, &TIMED));
+        others.into_iter().partition(|test| is_in_any(test, &TIMED));
 
     let schedule = Schedule::new(until_failure);
     schedule.run(together, SIDE_BY_SIDE * cpus_online());

@@ -28,7 +28,7 @@ pub(crate) struct Outcome {
 
 /// Runs a test. Runs it again if it failed and the kernel logged meanwhile that it starved threads,
 /// whatever the cause.
-pub(crate) fn of(test: &Test) -> Outcome {
+pub(crate) fn run(test: &Test) -> Outcome {
     let mut tried_again = Vec::new();
     let mut outcome = loop {
         let mut log = KernelLog::from_now();

@@ -23,7 +23,7 @@ pub(crate) struct Test {
 
 impl Test {
     /// Returns whether the test belongs to `program`.
-    pub(crate) fn is_of(&self, program: &str) -> bool {
+    pub(crate) fn is_in(&self, program: &str) -> bool {
         let rest = self.name.strip_prefix(program);
         rest.is_some_and(|rest| rest.starts_with("::"))
     }

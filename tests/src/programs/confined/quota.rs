@@ -23,9 +23,13 @@ impl Quota {
     pub fn of_percent(percent: u64) -> Quota {
         let name = format!("systemscope-{}-quota", std::process::id());
         let quota_us = PERIOD_US * percent / 100;
-        let (parent, file, text) = match of_version_1() {
+        let (parent, file, text) = match version_1_mount() {
             Some(mount) => (mount, "cpu.cfs_quota_us", quota_us.to_string()),
-            None => (of_version_2(), "cpu.max", format!("{quota_us} {PERIOD_US}")),
+            None => (
+                version_2_root(),
+                "cpu.max",
+                format!("{quota_us} {PERIOD_US}"),
+            ),
         };
         let folder = parent.join(name);
         fs::create_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -61,18 +65,18 @@ impl Quota {
 }
 
 /// Returns the mount point of the cpu controller of version 1.
-fn of_version_1() -> Option<PathBuf> {
+fn version_1_mount() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let has_cpu = |options: &str| options.split(',').any(|option| option == "cpu");
     let mount = mounts.lines().find(|line| {
-        let of_it = line.split_once(" - cgroup ");
-        of_it.is_some_and(|(_, rest)| rest.rsplit(' ').next().is_some_and(has_cpu))
+        let cgroup = line.split_once(" - cgroup ");
+        cgroup.is_some_and(|(_, rest)| rest.rsplit(' ').next().is_some_and(has_cpu))
     })?;
     mount.split(' ').nth(4).map(PathBuf::from)
 }
 
 /// Returns the root of version 2, after giving its children the cpu controller.
-fn of_version_2() -> PathBuf {
+fn version_2_root() -> PathBuf {
     let mount = cgroup::mount();
     write(&mount.join("cgroup.subtree_control"), "+cpu");
     mount

@@ -23,7 +23,7 @@ pub struct Profiler {
     program: PathBuf,
     arguments: Vec<String>,
     /// The profiler prints a line when it measures.
-    says_so: bool,
+    announces: bool,
 }
 
 /// Attached profiler.
@@ -60,7 +60,7 @@ impl Profiler {
             name: format!("{tool} {arguments}").trim_end().to_owned(),
             program: binary(tool),
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
-            says_so: tool != "wallclock",
+            announces: tool != "wallclock",
         }
     }
 
@@ -76,7 +76,7 @@ impl Profiler {
                 .to_owned(),
             program,
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
-            says_so: false,
+            announces: false,
         })
     }
 
@@ -86,7 +86,7 @@ impl Profiler {
             name: format!("perf {}", arguments.split(" -o").next()?),
             program: installed("perf")?,
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
-            says_so: false,
+            announces: false,
         })
     }
 
@@ -127,7 +127,7 @@ impl Profiler {
             name: format!("py-spy {flags}").trim_end().to_owned(),
             program: from_pypi("py-spy"),
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
-            says_so: false,
+            announces: false,
         }
     }
 
@@ -136,14 +136,14 @@ impl Profiler {
             name: name.to_owned(),
             program: installed("bpftrace")?,
             arguments: vec!["-q".to_owned(), "-e".to_owned(), script],
-            says_so: false,
+            announces: false,
         })
     }
 
     /// Starts it on a process and waits until it is attached.
     pub fn attach(&self, pid: u32) -> Attached {
         let mut attached = self.start(pid);
-        if self.says_so {
+        if self.announces {
             attached
                 .running
                 .wait_until_said(tool::MEASURING, tool::PATIENCE);
