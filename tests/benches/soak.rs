@@ -1,6 +1,6 @@
-//! `make soak MINUTES=5`: the tools that can run for long do so on the whole
-//! machine, where processes, threads and mappings come and go. What they hold
-//! must not grow. One table; exit status 1 when something does.
+//! `make soak MINUTES=5`: runs the tools that can run for long on the whole machine while
+//! processes, threads and mappings come and go. The memory they hold must not grow. It prints one
+//! table; the exit status is 1 when a figure grows too much.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -22,12 +22,12 @@ use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::{Finished, Running, Tool, Turn, Workload};
 
 const BETWEEN_SAMPLES: Duration = Duration::from_secs(2);
-/// Of the last third over the middle third, percent.
+/// Largest growth from the middle third to the last third, in percent.
 const MOST_GROWTH: f64 = 10.0;
 /// Processes a second, each of four threads.
 const CHURN: u64 = 50;
 
-/// What a tool holds, in KiB.
+/// Memory that a tool holds, in KiB.
 #[derive(Clone, Copy)]
 struct Held {
     memory: f64,
@@ -70,11 +70,11 @@ fn main() -> ExitCode {
         running.signal(Signal::INT);
         let Finished { code, stderr, .. } = running.finish_within(Duration::from_secs(120));
         let samples = &samples[tool];
-        for (what, of) in [
+        for (what, value) in [
             ("memory", (|held: &Held| held.memory) as fn(&Held) -> f64),
             ("kernel's maps", |held| held.maps),
         ] {
-            let values: Vec<f64> = samples.iter().map(of).collect();
+            let values: Vec<f64> = samples.iter().map(value).collect();
             row(&mut table, tool, what, &values);
         }
         if code != Some(0) {
@@ -110,14 +110,14 @@ fn memory_kib(pid: u32) -> f64 {
     value.expect("VmRSS").parse().expect("a number")
 }
 
-/// What the kernel charges for the maps that a tool has a descriptor of, and
-/// the size of those inside of them.
+/// Returns the KiB that the kernel charges for the maps that the tool has a descriptor of, plus the
+/// size of the maps inside of them.
 fn maps_kib(pid: u32) -> f64 {
     let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();
     let mut outer = Vec::new();
     let descriptors = fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("a tool that runs");
     for descriptor in descriptors.flatten() {
-        // It may be gone again.
+        // The descriptor may be closed already.
         let info = fs::read_to_string(descriptor.path()).unwrap_or_default();
         let field = |name: &str| {
             let line = info.lines().find_map(|line| line.strip_prefix(name))?;
@@ -138,7 +138,7 @@ fn maps_kib(pid: u32) -> f64 {
     bytes.values().sum::<u64>() as f64 / 1024.0
 }
 
-/// The maps that an array of maps holds, by ID.
+/// Returns the IDs of the maps that an array of maps holds.
 fn maps_inside(id: u32) -> Vec<u32> {
     let Ok(array) = MapHandle::from_map_id(id) else {
         return Vec::new();
@@ -149,7 +149,7 @@ fn maps_inside(id: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Of an array; 0 once it is gone.
+/// Returns the bytes of an array map; 0 once it is gone.
 fn size_of_map(id: u32) -> u64 {
     MapHandle::from_map_id(id).map_or(0, |map| {
         u64::from(map.value_size()) * u64::from(map.max_entries())

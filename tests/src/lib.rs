@@ -1,9 +1,8 @@
-//! What the end-to-end tests are made of: workloads whose truth is known, the
-//! tools run as a user runs them, and readers for what they print.
+//! Building blocks of the end-to-end tests: workloads that know the truth, tools run as a user runs
+//! them, and parsers of their output.
 //!
-//! The readers are written from the documented formats and share no code with
-//! the tools. Everything here panics when something is not as it should be:
-//! that is how a test fails.
+//! The parsers follow the documented formats and share no code with the tools. Everything here
+//! panics when a result is not the expected one: that is how a test fails.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What machine this is, as far as figures depend on it.
+//! Description of this machine, as far as figures depend on it.
 
 use std::arch::x86_64::__cpuid;
 use std::fs;
@@ -6,13 +6,14 @@ use std::process::Command;
 
 use crate::cpus_online;
 
-/// The CPU's model and the hypervisor: documents keep a table for each kind.
-/// It has no `;`.
+/// Returns the CPU's model and the hypervisor, without any `;`. Documents keep a table for each
+/// kind of machine.
 pub fn kind() -> String {
     format!("{}, {}", cpu(), hypervisor()).replace(';', ",")
 }
 
-/// One line that begins with the kind, and names what else figures depend on:
+/// Returns one line that begins with the kind of machine, and names everything else that figures
+/// depend on:
 ///
 /// `AMD EPYC, KVM; 2 CPUs; L3 32 MiB; clock source tsc; Linux 6.18; 2026-11-22`
 pub fn line() -> String {
@@ -32,7 +33,7 @@ pub fn line() -> String {
     parts.join("; ")
 }
 
-/// The model as /proc/cpuinfo has it.
+/// Returns the model name of `/proc/cpuinfo`.
 fn cpu() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text.lines().find_map(|line| {
@@ -42,17 +43,18 @@ fn cpu() -> String {
     name.unwrap_or_else(|| "a CPU without a name".to_owned())
 }
 
-/// What CPUID or the kernel tells of one.
+/// Returns the hypervisor that CPUID or the kernel names.
 fn hypervisor() -> String {
     let told = signature().or_else(|| read("/sys/hypervisor/type"));
     told.unwrap_or_else(|| "no hypervisor told".to_owned())
 }
 
-/// A hypervisor sets a bit that no CPU sets, and has a name of 12 bytes.
+/// Returns the hypervisor's name, which has 12 bytes. Under a hypervisor CPUID sets a bit that no
+/// CPU sets.
 fn signature() -> Option<String> {
     const IS_GUEST: u32 = 1 << 31;
     const NAME: u32 = 0x4000_0000;
-    // CPUID became safe after the oldest Rust that builds this.
+    // CPUID became safe after the oldest Rust version that builds this.
     #[allow(unused_unsafe)]
     // SAFETY: every x86-64 CPU has the instruction.
     let (features, name) = unsafe { (__cpuid(1), __cpuid(NAME)) };
@@ -78,13 +80,13 @@ fn name_of(signature: &[u8]) -> String {
     name.to_owned()
 }
 
-/// The size of the cache that CPU 0 shares with others.
+/// Returns the size of the level-3 cache of CPU 0.
 fn l3_kib() -> Option<u64> {
     let caches = fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?;
     let sizes = caches.flatten().filter_map(|cache| {
-        let of = |name: &str| fs::read_to_string(cache.path().join(name)).ok();
-        let is_third = of("level")?.trim() == "3";
-        let size = of("size")?;
+        let attribute = |name: &str| fs::read_to_string(cache.path().join(name)).ok();
+        let is_third = attribute("level")?.trim() == "3";
+        let size = attribute("size")?;
         is_third.then(|| size.trim().strip_suffix('K')?.parse().ok())?
     });
     sizes.max()
@@ -96,7 +98,7 @@ fn date() -> String {
     String::from_utf8_lossy(&date).trim().to_owned()
 }
 
-/// A file of one line, or none where it is not there or says nothing.
+/// Returns the text of a one-line file; `None` if the file is missing or empty.
 fn read(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let text = text.trim();

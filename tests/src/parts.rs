@@ -1,5 +1,5 @@
-//! The parts of a table that is measured: which of them were asked for, and one
-//! that fails does not take the others along.
+//! Parts of a measured table. The command line chooses parts, and a part that panics does not end
+//! the others.
 
 use std::env;
 use std::ffi::CStr;
@@ -13,39 +13,39 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 use crate::Turn;
 use crate::printed::table::{Table, Verdict};
 
-/// A part of a table: its name, and what adds its rows.
+/// Part of a table: its name, and the function that adds its rows.
 pub type Part = (&'static str, fn(&mut Table));
 
-/// What was asked for on the command line, by words of names.
+/// Words from the command line that choose parts by name.
 #[derive(Debug)]
 pub struct Wanted(Vec<String>);
 
 impl Wanted {
-    /// Reads the command line. What cargo adds to it begins with a dash.
+    /// Reads the command line. Arguments with a leading dash come from cargo, and do not count.
     pub fn read() -> Wanted {
         let words = env::args().skip(1);
         Wanted(words.filter(|word| !word.starts_with('-')).collect())
     }
 
-    /// Whether a name has one of the words, or there are none.
+    /// Returns whether the name contains one of the words, or there are no words.
     pub fn has(&self, name: &str) -> bool {
         self.0.is_empty() || self.0.iter().any(|word| name.contains(word.as_str()))
     }
 }
 
-/// Has panics told without the way there: what is missed is no bug of ours.
-pub fn tell_panics_briefly() {
+/// Makes panics print one line without a backtrace: a missed outcome is no bug of the test.
+pub fn print_panics_briefly() {
     panic::set_hook(Box::new(|panic| eprintln!("    {panic}")));
 }
 
-/// Where nobody has mounted tracefs, others that profile find no tracepoint: this
-/// process and what it starts see it in its place then.
+/// Mounts tracefs for this process and its children if it is not mounted. Other profilers find no
+/// tracepoints without it.
 fn mount_tracefs() {
     const TRACEFS: &str = "/sys/kernel/tracing";
     if Path::new(TRACEFS).join("events").exists() {
         return;
     }
-    // SAFETY: nothing of this process is shared with another mount namespace yet.
+    // SAFETY: this process shares nothing with another mount namespace yet.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.expect("a mount namespace, as root");
     mount_change(
         "/",
@@ -62,11 +62,11 @@ fn mount_tracefs() {
     .expect("mount tracefs, as root");
 }
 
-/// Measures the parts that were asked for, and prints them as one table. Failure
-/// when a row was missed or a part could not be measured.
+/// Measures the chosen parts, and prints them as one table. Returns failure if a row was missed or
+/// a part could not be measured.
 pub fn measure(columns: &[&str], parts: &[Part]) -> ExitCode {
     let _turn = Turn::take();
-    tell_panics_briefly();
+    print_panics_briefly();
     mount_tracefs();
     let wanted = Wanted::read();
     let mut table = Table::new(columns);

@@ -1,4 +1,4 @@
-//! Programs that are run: ours, those of others, and workloads whose truth is known.
+//! Programs that tests run: our tools, other projects' programs, and workloads that know the truth.
 
 pub mod binaries;
 pub mod compiling;

@@ -1,5 +1,5 @@
-//! Measurements that are made again where the machine disturbed one, and a word
-//! of each on stdout: `make test` tells at its end how many there were.
+//! Measurements that are repeated because the machine disturbed one. Each prints a line on stdout,
+//! and `make test` prints their number at its end.
 
 use std::iter::repeat_with;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 use crate::cpus_online;
 use crate::truth::account::stolen_ns;
 
-/// Begins a line on stdout that says why a measurement is made again.
+/// Start of a line on stdout that says why a measurement is repeated.
 pub const TRIED_AGAIN: &str = "measured again: ";
 
-/// How often a measurement is made at most for the sake of a calm machine.
+/// Most measurements to wait for a calm machine.
 const WINDOWS: usize = 8;
 
-/// The first of some measurements in which the machine hid no event from the
-/// tool: `measure` returns none when the tool says so, or when the tool saw what was
-/// hidden from the test. What the tool loses without a word is no excuse.
+/// Returns the first measurement in which the machine hid no event from the tool. `measure` returns
+/// `None` when the tool reports hidden events, or when it saw an event that was hidden from the
+/// test. Losses that the tool does not report are no excuse.
 ///
 /// # Panics
 ///
-/// When all of them were disturbed.
+/// When all measurements were disturbed.
 pub fn undisturbed<T>(mut measure: impl FnMut() -> Option<T>) -> T {
     for _ in 0..WINDOWS {
         if let Some(measured) = measure() {
@@ -31,9 +31,9 @@ pub fn undisturbed<T>(mut measure: impl FnMut() -> Option<T>) -> T {
     panic!("each of {WINDOWS} measurements was disturbed");
 }
 
-/// The first of some measurements in which the hypervisor took less of the
-/// CPUs than 2 %, or else the one in which it took least. `measure` gives that
-/// share, in parts per thousand, and the caller allows for what was taken.
+/// Returns the first measurement in which the hypervisor took less than 2 % of the CPUs, or else
+/// the one in which it took least. `measure` returns that share in thousandths, and the caller
+/// allows for it.
 pub fn least_stolen<T>(measure: impl FnMut() -> (u64, T)) -> T {
     let mut calmest: Option<(u64, T)> = None;
     for measured in repeat_with(measure).take(WINDOWS) {
@@ -49,14 +49,13 @@ pub fn least_stolen<T>(measure: impl FnMut() -> (u64, T)) -> T {
     calmest.expect("at least one window").1
 }
 
-/// Checks up to three times, and more often where the hypervisor took some of
-/// the CPUs meanwhile: it tells so in ticks of 10 ms, so that a check to 1 % can
-/// be disturbed by less than it tells, and what it takes at once can be longer
-/// than all that a workload does.
+/// Calls `check` up to three times, and more often if the hypervisor took some of the CPUs
+/// meanwhile. The kernel reports stolen time in ticks of 10 ms, so that less than a tick can
+/// disturb a check to 1 %. A single theft can be longer than the whole run of a workload.
 ///
 /// # Panics
 ///
-/// As `check` does the last time.
+/// When the last call of `check` panics.
 pub fn patiently<T>(check: impl Fn() -> T) -> T {
     const TRIES: usize = 12;
     let mut calm = 0;

@@ -1,4 +1,4 @@
-//! What is known otherwise: from the kernel, from other tools, by construction.
+//! Sources of truth: the kernel, other tools, and workloads that know it.
 
 pub mod account;
 pub mod bpf_objects;

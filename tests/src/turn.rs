@@ -1,5 +1,5 @@
-//! Whose turn it is: tests that measure what the tools cost have the machine to
-//! themselves, and all others share it.
+//! Lock between tests: tests that measure the cost of the tools have the machine to themselves, and
+//! all others share it.
 
 use std::env;
 use std::fs::{File, OpenOptions};
@@ -7,9 +7,9 @@ use std::fs::{File, OpenOptions};
 use rustix::fs::{FlockOperation, flock};
 
 /// The right to use the machine, held until dropped.
+/// Right to use the machine, held until dropped.
 ///
-/// The lock is a file's, so it also holds between test programs that run at
-/// the same time.
+/// The lock is on a file, so it also holds between test programs that run at the same time.
 #[derive(Debug)]
 pub struct Turn {
     _lock: File,

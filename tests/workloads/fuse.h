@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A FUSE file system with one file, whatever its name, that nobody but one user may look at,
- * root included. Its mount is in a mount namespace of the caller's own.
+ * FUSE file system with one file, whatever its name. Only one user may access it: even root
+ * may not. Its mount is in a mount namespace of the caller's own.
  */
 #ifndef FUSE_H
 #define FUSE_H
@@ -17,7 +17,7 @@
 
 #include "workload.h"
 
-/* The file: without bytes reads of it are never answered. */
+/* The file. If @bytes is NULL, reads are never answered. */
 struct fuse_file {
 	const char *bytes;
 	size_t size;
@@ -112,8 +112,8 @@ static void serve(int fd, const struct fuse_file *file)
 }
 
 /*
- * Mounts a file system of @user's with one file, which a child serves as long as the caller
- * lives, on a new folder. @folder ends in XXXXXX.
+ * Mounts a file system of @user with one file on a new directory, and serves it from a child
+ * as long as the caller lives. @folder ends in XXXXXX.
  */
 static void mount_file(char *folder, unsigned int user,
 		       const struct fuse_file *file)

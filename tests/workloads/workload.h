@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the workloads share: system calls made without libc, and the
- * conversation with the test over stdin and stdout.
+ * Code that the workloads share: system calls without libc, and the messages to and from the
+ * test over stdin and stdout.
  *
- * libc's wrappers keep no frame pointer, so a stack walked by frame pointer
- * from inside one of them loses the caller. Calls made inline leave every
- * function of the workload on the stack.
+ * libc's wrappers have no frame pointer, so an unwind by frame pointers from inside a wrapper
+ * loses the caller. Inlined system calls leave every function of the workload on the stack.
  */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
@@ -82,21 +81,21 @@ ALWAYS_INLINE void futex_wait(_Atomic uint32_t *word, uint32_t value)
 	raw_syscall4(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, value, 0);
 }
 
-/* Returns how many were woken. */
+/* Returns the number of woken threads. */
 ALWAYS_INLINE long futex_wake(_Atomic uint32_t *word, int threads)
 {
 	return raw_syscall4(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, threads,
 			    0);
 }
 
-/* Wait until *word is no longer value. */
+/* Waits until *word differs from @value. */
 ALWAYS_INLINE void wait_while(_Atomic uint32_t *word, uint32_t value)
 {
 	while (atomic_load(word) == value)
 		futex_wait(word, value);
 }
 
-/* Returns how many were woken. */
+/* Returns the number of woken threads. */
 ALWAYS_INLINE long set_and_wake(_Atomic uint32_t *word, uint32_t value)
 {
 	atomic_store(word, value);
@@ -138,7 +137,7 @@ static inline pthread_t start_thread_of(void *(*body)(void *), void *argument)
 	return thread;
 }
 
-/* Tell the test something, one line at a time, from any thread. */
+/* Prints a line for the test, whole even if several threads print. */
 #define tell(...)                                                              \
 	do {                                                                   \
 		flockfile(stdout);                                             \
@@ -148,7 +147,7 @@ static inline pthread_t start_thread_of(void *(*body)(void *), void *argument)
 		funlockfile(stdout);                                           \
 	} while (0)
 
-/* Wait, blocked, for a line from the test; leave when the test is gone. */
+/* Blocks until the test sends a line; exits when the test is gone. */
 static inline void await_test(void)
 {
 	char byte;
@@ -161,8 +160,8 @@ static inline void await_test(void)
 }
 
 /*
- * A thread, called name if there is one, that ends the process at the test's
- * next word, whatever the others do then.
+ * Body of a thread that ends the process at the test's next line, or when the test is gone.
+ * The thread has the name @name, if it is not NULL.
  */
 static inline void *leave_with_test(void *name)
 {

@@ -1,4 +1,4 @@
-//! PID and mount namespaces, from inside and from outside.
+//! PID and mount namespaces, seen from inside and from outside.
 
 use std::path::Path;
 use std::process::Command;
@@ -41,7 +41,7 @@ fn outside_of_a_pid_namespace() -> End {
 fn inside_of_a_pid_namespace() -> End {
     let container = Container::start();
     held(with_each(&TOOLS, |tool| {
-        // Inside, it does not start in its folder.
+        // The container does not start it in its folder.
         let folder = scratch();
         let out = format!("-o {}/out", folder.path().display());
         let flags = arguments(tool, 1, 1.0).replace("-o out", &out);
@@ -52,8 +52,8 @@ fn inside_of_a_pid_namespace() -> End {
     }))
 }
 
-/// The program is on a file system that only it sees; outside, another one has
-/// its path.
+/// The workload runs on a file system that only it sees. Outside, another program has the same
+/// path.
 fn outside_of_a_mount_namespace() -> End {
     let folder = scratch();
     let outside = scratch();

@@ -1,4 +1,4 @@
-//! Processes that die: tools, children of tools, targets.
+//! Deaths of tools, of their children and of targets.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -77,7 +77,7 @@ fn child_of_wallclock_dies(name: &str) -> End {
     let run = Run::start("wallclock", simple.pid(), 20.0).attached();
     let killed = Instant::now();
     kill(run.child(name));
-    let said = run.finish().failed_with(&[name, "killed", "SIGKILL"]);
+    let said = run.finish().assert_failed(&[name, "killed", "SIGKILL"]);
     let took = killed.elapsed();
     assert!(took < Duration::from_secs(5), "it took {took:?} to notice");
     held(format!("exit 1 after {} ms: {said}", took.as_millis()))
@@ -99,7 +99,7 @@ fn wallclock_dies() -> End {
     let took = killed.elapsed();
     let outcome = run.finish();
     assert_eq!(outcome.finished.signal, Some(libc::SIGKILL));
-    outcome.left_no_files();
+    outcome.assert_no_files();
     held(format!("children gone after {} ms", took.as_millis()))
 }
 
@@ -112,7 +112,7 @@ fn a_tool_dies() -> End {
         run.running.signal(Signal::KILL);
         let outcome = run.finish();
         assert_eq!(outcome.finished.signal, Some(libc::SIGKILL));
-        outcome.left_no_files();
+        outcome.assert_no_files();
     }
     held("nothing left")
 }
@@ -121,7 +121,7 @@ fn the_target_dies() -> End {
     held(with_each(&TOOLS, |tool| {
         let simple = Workload::plain("simple");
         let run = Run::start(tool, simple.pid(), 30.0).attached();
-        // A second of it, and one more for a window that opens late.
+        // One second of samples, and one more because the window can open late.
         sleep(Duration::from_secs(2));
         let killed = Instant::now();
         drop(simple);
@@ -176,8 +176,8 @@ fn the_target_dies_during_attach() -> End {
     }))
 }
 
-/// Between the last word to its parent, when all is collected, and the output
-/// a tool names the frames.
+/// A tool names frames after it has told its parent that everything is collected, and before it
+/// writes the output.
 fn the_target_dies_before_it_is_named() -> End {
     for (tool, function) in [("oncputime", "known_burn"), ("offcputime", "known_sleep")] {
         let simple = Workload::plain("simple");
@@ -188,7 +188,7 @@ fn the_target_dies_before_it_is_named() -> End {
         };
         watch.open();
         sleep(Duration::from_millis(500));
-        // It ends a moment before the window does.
+        // The target ends a moment before the window closes.
         drop(simple);
         let folded = watch.close().folded;
         assert!(
@@ -204,10 +204,10 @@ fn the_target_dies_before_it_is_named() -> End {
     held("functions named")
 }
 
-/// A cgroup of our own with an account of its memory, removed when dropped.
+/// Cgroup with memory accounting, removed when dropped.
 struct Cgroup {
     folder: PathBuf,
-    /// The files that tell the usage, set the limit and count the kills.
+    /// File with the memory in use. The next two set the limit and count the killed processes.
     usage: &'static str,
     limit: &'static str,
     kills: &'static str,
@@ -243,13 +243,13 @@ impl Cgroup {
         text.trim().parse().expect("a number")
     }
 
-    /// Leaves this many bytes beyond what is used now.
+    /// Sets the limit to `bytes` above the memory in use.
     fn leave(&self, bytes: u64) {
         let limit = (self.number(self.usage) + bytes).to_string();
         fs::write(self.folder.join(self.limit), limit).expect("limit a cgroup's memory");
     }
 
-    /// How many of its processes the kernel killed.
+    /// Returns the number of its processes that the kernel killed for lack of memory.
     fn kills(&self) -> u64 {
         let events = fs::read_to_string(self.folder.join(self.kills)).expect("a cgroup's events");
         let kills = events
@@ -265,8 +265,8 @@ impl Drop for Cgroup {
     }
 }
 
-/// Beside this wallclock offcputime is a script that enters the cgroup and
-/// becomes offcputime.
+/// The `offcputime` beside this wallclock is a script that enters the cgroup and executes
+/// offcputime.
 fn a_child_runs_out_of_memory() -> End {
     let cgroup = match Cgroup::make() {
         Ok(cgroup) => cgroup,
@@ -289,11 +289,11 @@ fn a_child_runs_out_of_memory() -> End {
     let command = command.args(&format!("{} -d 30 -m 1 -o out", paths.pid()));
     let run = Run::start_as("wallclock", command).attached();
     cgroup.leave(2 << 20);
-    // Very many stacks, all of which are kept.
+    // The workload makes very many stacks, and offcputime keeps them all.
     paths.go();
     let said = run
         .finish()
-        .failed_with(&["offcputime was killed", "SIGKILL"]);
+        .assert_failed(&["offcputime was killed", "SIGKILL"]);
     let kills = cgroup.kills();
     assert!(kills > 0, "the kernel killed nobody: {said}");
     held(format!("killed by the kernel; {said}"))

@@ -1,4 +1,4 @@
-//! Output that cannot be kept.
+//! Output files that cannot be written.
 
 use std::path::Path;
 
@@ -31,8 +31,8 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
 ];
 
-/// A tool that writes to the file or the files `out` in `folder`.
-fn into(tool: &str, pid: u32, folder: &Path) -> String {
+/// Returns a command line of `tool` that writes to `out` in `folder`.
+fn command_line(tool: &str, pid: u32, folder: &Path) -> String {
     let out = folder.join("out");
     let flags = match tool {
         "wallclock" => format!("{pid} -d 1 -o"),
@@ -42,8 +42,8 @@ fn into(tool: &str, pid: u32, folder: &Path) -> String {
     format!("{} {flags} {}", binary(tool).display(), out.display())
 }
 
-/// Runs a command where `folder` is a little file system of its own; says what
-/// files are there afterwards.
+/// Runs `command` with a tmpfs of `size` mounted on `folder`, after the shell command `prepare`.
+/// Standard output lists the files that `command` leaves there.
 fn on_disk(folder: &Path, size: &str, prepare: &str, command: &str) -> Finished {
     let shown = folder.display();
     let script = format!(
@@ -60,7 +60,7 @@ fn the_folder_is_read_only() -> End {
     let simple = Workload::plain("simple");
     let folder = scratch();
     for tool in TOOLS {
-        let command = into(tool, simple.pid(), folder.path());
+        let command = command_line(tool, simple.pid(), folder.path());
         let read_only = format!("mount -o remount,ro {}", folder.path().display());
         let finished = on_disk(folder.path(), "1m", &read_only, &command);
         let shown = folder.path().to_string_lossy();
@@ -79,7 +79,7 @@ fn the_disk_is_full() -> End {
     let simple = Workload::plain("simple");
     let folder = scratch();
     for tool in TOOLS {
-        let command = into(tool, simple.pid(), folder.path());
+        let command = command_line(tool, simple.pid(), folder.path());
         let fill = format!(
             "head -c 16384 /dev/zero >{}/filler",
             folder.path().display()

@@ -1,4 +1,4 @@
-//! A fault, its stated outcome, and what came of it.
+//! Faults, their stated outcomes, and what was seen.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,38 +7,38 @@ use systemscope_tests::printed::table::Verdict;
 
 use crate::leftovers::Before;
 
-/// Something that happens to the tools.
+/// Fault that is inflicted on the tools.
 pub(crate) struct Fault {
-    /// What happens.
+    /// Text for the table: what happens.
     pub(crate) name: &'static str,
-    /// To whom.
+    /// Text for the table: the affected tools.
     pub(crate) tools: &'static str,
-    /// What must come of it.
+    /// Text for the table: the stated outcome.
     pub(crate) outcome: &'static str,
-    /// Makes it happen; panics where the outcome is another.
+    /// Inflicts the fault, and panics if the outcome is not the stated one.
     pub(crate) body: fn() -> End,
 }
 
-/// How a fault ended that did no harm.
+/// Result of a fault that missed no expectation.
 pub(crate) enum End {
-    /// As stated; says what was seen.
+    /// The outcome is the stated one; the text says what was seen.
     Held(String),
-    /// This machine cannot do it; says why.
+    /// This machine cannot inflict the fault; the text says why.
     CannotHere(String),
 }
 
-/// The outcome as stated, and what was seen.
+/// Returns the stated outcome with a text that says what was seen.
 pub(crate) fn held(seen: impl Into<String>) -> End {
     End::Held(seen.into())
 }
 
 impl Fault {
-    /// Makes it happen, and looks what is left of it.
-    pub(crate) fn happen(&self) -> (Verdict, String) {
-        let before = Before::look();
+    /// Inflicts the fault, and checks for leftovers.
+    pub(crate) fn inflict(&self) -> (Verdict, String) {
+        let before = Before::record();
         let end = catch_unwind(AssertUnwindSafe(self.body));
-        // What a missed outcome leaves half-way is killed.
-        let left = before.what_is_left(end.is_err());
+        // A fault with a missed outcome may leave processes half-way: they are killed.
+        let left = before.leftovers(end.is_err());
         let (verdict, seen) = match end {
             Ok(End::Held(seen)) => (Verdict::Ok, seen),
             Ok(End::CannotHere(why)) => (Verdict::NotHere, why),

@@ -1,7 +1,7 @@
-//! What a fault left behind: BPF programs, maps and links, processes.
+//! Leftovers of a fault: BPF programs, maps and links, and processes.
 //!
-//! A perf event lives as long as a descriptor of it, and so needs no look of
-//! its own: no process, no event.
+//! A perf event lives only as long as a process holds a descriptor of it, so the check for
+//! processes covers perf events.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,20 +10,21 @@ use std::time::{Duration, Instant};
 
 use systemscope_tests::truth::bpf_objects::{BpfObject, loaded, new_since};
 
-/// The kernel frees BPF objects some time after the last descriptor is closed.
+/// Longest wait for leftovers to go: the kernel frees BPF objects some time after their last
+/// descriptor is closed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What there was before a fault.
+/// BPF objects that existed before a fault.
 pub(crate) struct Before(BTreeSet<BpfObject>);
 
 impl Before {
-    pub(crate) fn look() -> Before {
+    pub(crate) fn record() -> Before {
         Before(loaded())
     }
 
-    /// Waits until nothing is left of the fault, and names what is. A tool that
-    /// ended without its parent's knowing is left, unless the parent `was_killed`.
-    pub(crate) fn what_is_left(&self, was_killed: bool) -> Vec<String> {
+    /// Waits until nothing is left of the fault, and describes what is left after [`PATIENCE`]. A
+    /// tool whose parent did not collect it counts as left, unless the parent `was_killed`.
+    pub(crate) fn leftovers(&self, was_killed: bool) -> Vec<String> {
         let deadline = Instant::now() + PATIENCE;
         let mut suspects: Option<BTreeSet<BpfObject>> = None;
         loop {
@@ -36,7 +37,7 @@ impl Before {
             };
             if (left.is_empty() && processes.is_empty()) || Instant::now() > deadline {
                 let objects = left.iter().map(|(kind, id)| format!("{kind} {id}"));
-                let named = processes.iter().map(|&pid| described(pid));
+                let named = processes.iter().map(|&pid| describe(pid));
                 return objects.chain(named).collect();
             }
             suspects = Some(left);
@@ -45,14 +46,14 @@ impl Before {
     }
 }
 
-/// Has orphans become our children, so that none gets away unseen.
+/// Makes this process the parent of orphaned descendants, so that none escapes the check.
 pub(crate) fn adopt_orphans() {
     // SAFETY: this option takes numbers only.
     let result = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
     assert_eq!(result, 0, "become a subreaper");
 }
 
-/// Collects the orphans that have ended.
+/// Collects orphans that have ended; tools only if `also_tools`.
 fn collect_orphans(also_tools: bool) {
     for pid in children() {
         if (also_tools || !is_tool(pid)) && state(pid) == Some('Z') {
@@ -61,13 +62,13 @@ fn collect_orphans(also_tools: bool) {
     }
 }
 
-/// Collects an orphan, if it has ended, whose parent could not.
+/// Collects the orphan `pid` if it has ended: its own parent could not.
 pub(crate) fn collect(pid: u32) {
     // SAFETY: no status is asked for.
     unsafe { libc::waitpid(pid.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
 }
 
-/// Our children, zombies included.
+/// Returns the IDs of our children, zombies included.
 fn children() -> Vec<u32> {
     let mut found = Vec::new();
     for task in fs::read_dir("/proc/self/task")
@@ -93,7 +94,7 @@ fn state(pid: u32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-fn described(pid: u32) -> String {
+fn describe(pid: u32) -> String {
     let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     match state(pid) {
         Some('Z') => format!("{} {pid}, a zombie", comm.trim()),

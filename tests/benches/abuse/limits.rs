@@ -1,4 +1,4 @@
-//! Limits of the kernel's and of the user's.
+//! Limits that the kernel or the user sets.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
 ];
 
-/// A setting of the kernel, put back when dropped.
+/// Kernel setting that gets its old value back when dropped.
 pub(crate) struct Setting {
     path: &'static str,
     before: String,
@@ -86,7 +86,7 @@ fn samples_are_limited() -> End {
     held("exit 2; at 49 a second there are samples")
 }
 
-/// A tool under `prlimit`.
+/// Returns `tool` under `prlimit`.
 fn limited(tool: &str, limit: &str, pid: u32) -> Tool {
     Tool::at(Path::new("prlimit"))
         .arg(limit)
@@ -98,7 +98,7 @@ fn files_are_limited() -> End {
     let simple = Workload::plain("simple");
     for tool in TOOLS {
         let run = Run::start_as(tool, limited(tool, "--nofile=16", simple.pid()));
-        run.finish().failed_with(&["Too many open files"]);
+        run.finish().assert_failed(&["Too many open files"]);
     }
     held("exit 1, \"Too many open files\"")
 }

@@ -1,4 +1,4 @@
-//! More of everything than the buffers were made for.
+//! Loads that exceed the capacity of the buffers.
 
 use std::fs;
 use std::thread::sleep;
@@ -56,7 +56,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
 ];
 
-/// What a thread's stacks add up to, and its account, in nanoseconds.
+/// Returns the sum of a thread's stacks and its accounted time off the CPU, both in ns.
 fn shown_and_booked(seen: &Seen, tid: u32) -> (u64, u64) {
     let rows = seen.clocks.iter().filter(|row| row.tid == tid);
     let booked = rows.map(|row| row.blocked_ns + row.runnable_ns).sum();
@@ -114,7 +114,7 @@ fn the_ring_buffer_overruns() -> End {
     ))
 }
 
-/// 10,000 threads, each busy for 10 us a second.
+/// Starts 10,000 threads, each busy for 10 us a second.
 fn crowd() -> Workload {
     Workload::start("crowd", &[10_000, 10, 1000])
 }
@@ -142,7 +142,7 @@ fn ten_thousand_threads() -> End {
     ))
 }
 
-/// The count of lost threads in a tool's last lines.
+/// Returns the count of lost threads from a tool's last lines.
 fn threads_lost(stderr: &str) -> u64 {
     let (before, _) = stderr
         .rsplit_once(" threads")
@@ -165,7 +165,7 @@ fn ten_thousand_threads_elsewhere() -> End {
             if tool == "offwaketime" {
                 let shown = Folded::parse(&finished.stdout).total();
                 let all = 10_000 * 3_000_000;
-                // Less the waits for a CPU, which are not the wakers'.
+                // Waits for a CPU are missing: no waker ends them.
                 assert!(
                     shown * 10 >= all * 9 && shown <= all,
                     "{shown} us shown of {all}"
@@ -214,10 +214,10 @@ fn a_million_stacks() -> End {
     paths.wait_done_within(Duration::from_secs(400));
     let (seen, peak_rss_kib) = watch.close_however_big();
     let leaves = seen.folded.lines.iter().filter(|line| line.has("leaf"));
-    // A path stands there once for each of the two states.
+    // A path has one stack in each of the two states.
     let blocked = leaves.filter(|line| line.leaf().ends_with("_[o]")).count() as u64;
     let lost = seen.lost["stacks"] + seen.lost["events"];
-    // By the kernel's count of its switches.
+    // The kernel's switch count says how many sleeps ended before a switch.
     let unswitched = paths.told("unswitched");
     assert!(
         blocked + lost + unswitched >= 1 << LEVELS,
@@ -239,8 +239,8 @@ fn a_million_stacks() -> End {
     ))
 }
 
-/// Lets go a storm that was started, and waits for its end; processes a second.
-fn rage(storm: &mut Workload) -> u64 {
+/// Releases a storm that was started, waits for its end, and returns its processes a second.
+fn release(storm: &mut Workload) -> u64 {
     storm.go();
     storm.wait_done();
     storm.told("processes") * 1_000_000 / storm.told("took")
@@ -250,7 +250,7 @@ fn storm() -> Workload {
     Workload::start("storm", &[20_000, 10, 4])
 }
 
-/// As fast as asked for, or half as fast as this machine can.
+/// Checks that the storm reached the rate it asked for, or half the rate it has without a tool.
 fn assert_stormy(rate: u64, undisturbed: u64) {
     let enough = 19_000.min(undisturbed / 2);
     assert!(
@@ -260,11 +260,11 @@ fn assert_stormy(rate: u64, undisturbed: u64) {
 }
 
 fn a_storm_off_cpu() -> End {
-    let alone = rage(&mut storm());
+    let alone = release(&mut storm());
     let mut storm = storm();
     let mut watch = Watch::offcputime_of(&[], "-m 1000");
     watch.open();
-    let rate = rage(&mut storm);
+    let rate = release(&mut storm);
     let (seen, peak_rss_kib) = watch.close_however_big();
     assert_stormy(rate, alone);
     let sleeper = seen.clock("storm-sleeper");
@@ -302,7 +302,7 @@ fn a_storm_elsewhere() -> End {
             };
             let running = Tool::new(tool).args(arguments).start();
             sleep(Duration::from_millis(1500));
-            let rate = rage(&mut storm);
+            let rate = release(&mut storm);
             running.signal(Signal::INT);
             let finished = running.finish_within(Duration::from_secs(60)).succeeded();
             let lost = threads_lost(&finished.stderr);

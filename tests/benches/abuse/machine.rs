@@ -1,4 +1,4 @@
-//! The machine changes under the tools: CPUs, clocks, process IDs.
+//! Changes of the machine under running tools: CPUs, clocks, process IDs.
 
 use std::fs;
 use std::io;
@@ -36,7 +36,7 @@ pub(crate) const FAULTS: &[Fault] = &[
 
 const SECOND_CPU: &str = "/sys/devices/system/cpu/cpu1/online";
 
-/// The second CPU offline, until dropped.
+/// Second CPU while it is offline; dropping this brings it back.
 struct Offline;
 
 impl Offline {
@@ -57,7 +57,7 @@ impl Drop for Offline {
     }
 }
 
-/// All tools at once: a CPU should not go more often than it must.
+/// Runs all tools at once, so that the CPU goes offline only once.
 fn a_cpu_goes_and_comes() -> End {
     match fs::read_to_string(SECOND_CPU) {
         Ok(text) if text.trim() == "1" => {}
@@ -66,7 +66,7 @@ fn a_cpu_goes_and_comes() -> End {
     let simple = Workload::plain("simple");
     let runs = TOOLS.map(|tool| Run::start(tool, simple.pid(), 4.0));
     let runs = runs.map(Run::attached);
-    // Some virtual machines hide what an idle CPU does: it has work.
+    // Some virtual machines hide what an idle CPU does, so the CPU gets work.
     let mut spinners = Workload::start("spinners", &[cpus_online(), 10]);
     spinners.go();
     let second = Tool::new("oncputime")
@@ -83,7 +83,7 @@ fn a_cpu_goes_and_comes() -> End {
     let slept = runs.map(|run| run.finish().whole_sleep_us(4.0));
     let second = second.finish_within(Duration::from_secs(20)).succeeded();
     let samples = Folded::parse(&second.stdout).total();
-    // A second before it goes, and two at least after it came.
+    // The CPU is online for one second before it goes, and for at least two after it comes back.
     assert!(
         samples > 200,
         "{samples} samples of CPU 1 in 5 s at 99 a second"
@@ -94,8 +94,8 @@ fn a_cpu_goes_and_comes() -> End {
     ))
 }
 
-/// Moves CLOCK_REALTIME by whole seconds: the kernel adds them to whatever the
-/// clock shows, so that steps which add up to nothing leave it as it was.
+/// Moves CLOCK_REALTIME by whole seconds. The kernel adds them to the current time, so steps with a
+/// sum of 0 leave the clock unchanged.
 fn step_clock(seconds: i64) -> io::Result<()> {
     // SAFETY: an all-zero timex is a valid one.
     let mut step: libc::timex = unsafe { mem::zeroed() };
@@ -109,7 +109,7 @@ fn step_clock(seconds: i64) -> io::Result<()> {
     Ok(())
 }
 
-/// A clock that is moved back by what it was moved ahead when dropped.
+/// Step ahead of CLOCK_REALTIME, in seconds, undone when dropped.
 struct Ahead(i64);
 
 impl Ahead {
@@ -147,7 +147,7 @@ fn the_clock_steps() -> End {
     ))
 }
 
-/// `names` under the ID that `simple` had.
+/// Starts `names` under the ID that `simple` had.
 fn an_id_is_used_again() -> End {
     let bystander = Workload::start("crowd", &[2]);
     let folder = scratch();

@@ -1,6 +1,6 @@
-//! `make abuse`: faults with a stated outcome, and what came of them, as one
-//! table. Exit status 1 when an outcome is another. Words on the command line
-//! choose the faults that have one of them in their name.
+//! `make abuse`: inflicts faults and compares their outcomes with the stated ones, in one table.
+//! The exit status is 1 when an outcome differs. Words on the command line choose the faults that
+//! have one of them in their name.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -30,7 +30,7 @@ use systemscope_tests::printed::table::Table;
 fn main() -> ExitCode {
     let _turn = Turn::take();
     leftovers::adopt_orphans();
-    parts::tell_panics_briefly();
+    parts::print_panics_briefly();
     let wanted = Wanted::read();
     let families = [
         deaths::FAULTS,
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         }
         eprintln!("==> {} ({})", fault.name, fault.tools);
         let begun = Instant::now();
-        let (verdict, seen) = fault.happen();
+        let (verdict, seen) = fault.inflict();
         eprintln!("    after {:.1} s", begun.elapsed().as_secs_f32());
         let cells = [fault.name, fault.tools, fault.outcome, &seen];
         table.row(&cells, verdict);

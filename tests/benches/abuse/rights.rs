@@ -1,4 +1,4 @@
-//! Capabilities instead of root, and each of them missing.
+//! Runs with capabilities instead of root, and with one of them missing.
 
 use std::path::Path;
 
@@ -50,7 +50,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
 ];
 
-/// The tools where nobody may run them, and a nobody with some capabilities.
+/// Copies of the tools that any user can execute, run as nobody with some capabilities.
 struct Nobody {
     tools: TempDir,
     capabilities: &'static str,
@@ -112,7 +112,7 @@ fn without_a_look_into_processes() -> End {
         let finished = nobody.start(tool, &flags).finish().finished.succeeded();
         let folded = Folded::parse(&finished.stdout);
         let named = ["busy", "idle", "member"].map(|function| folded.under(function).total());
-        // "member" is the threads' name, and none of the frames.
+        // "member" is the name of the threads, and of no frame.
         assert_eq!(
             named, [0; 3],
             "{tool} knows names that it cannot: {folded:.9}"
@@ -123,7 +123,7 @@ fn without_a_look_into_processes() -> End {
             finished.stderr
         );
         if tool == "offcputime" {
-            // Five threads, less four that are busy for one of 21 ms.
+            // The five threads are off the CPU for nearly all of the second.
             let total = folded.total();
             assert!(
                 (4_500_000..=5_000_000).contains(&total),

@@ -1,6 +1,6 @@
-//! A tool at work on the workload `simple`, one of whose threads sleeps all
-//! the time in `leave_with_test`: whatever else happens, all of the window must be
-//! there under that.
+//! Runs of a tool on the workload `simple`. One thread of it sleeps all the time in
+//! `leave_with_test`, so the whole window must be in the stacks below that function, whatever else
+//! happens.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use systemscope_tests::truth::bpf_objects::held_by;
 use systemscope_tests::{Finished, Folded, Running, Tool};
 use tempfile::TempDir;
 
-/// How far a sleep may be off, of a thousand: what is cut off at its ends.
+/// Largest error of a sleep, in thousandths: the ends of the window cut some of it off.
 const TOLERANCE: u64 = 5;
 
-/// The arguments that have `tool` watch `pid` for some seconds. wallclock
-/// writes to the files `out…` in the folder it runs in.
+/// Returns the arguments that make `tool` watch `pid` for some seconds. wallclock writes to the
+/// files `out…` in its working directory.
 pub(crate) fn arguments(tool: &str, pid: u32, seconds: f32) -> String {
     match tool {
         "wallclock" => format!("{pid} -d {seconds} -f 199 -o out"),
@@ -29,14 +29,14 @@ pub(crate) fn arguments(tool: &str, pid: u32, seconds: f32) -> String {
     }
 }
 
-/// A tool in a folder of its own.
+/// Running tool with a working directory of its own.
 pub(crate) struct Run {
     pub(crate) tool: &'static str,
     pub(crate) running: Running,
     folder: TempDir,
 }
 
-/// What it left.
+/// Finished tool with its working directory.
 pub(crate) struct Outcome {
     pub(crate) tool: &'static str,
     pub(crate) finished: Finished,
@@ -44,18 +44,18 @@ pub(crate) struct Outcome {
 }
 
 impl Run {
-    /// Starts `tool` on `simple`, which is `pid`.
+    /// Starts `tool` on the workload `simple` with the process ID `pid`.
     pub(crate) fn start(tool: &'static str, pid: u32, seconds: f32) -> Run {
         let command = Tool::new(tool).args(&arguments(tool, pid, seconds));
         Run::start_as(tool, command)
     }
 
-    /// Starts a command that comes to the same.
+    /// Starts `command`, which runs `tool`.
     pub(crate) fn start_as(tool: &'static str, command: Tool) -> Run {
         Run::start_in(scratch(), tool, command)
     }
 
-    /// The same in a folder that is there.
+    /// Starts `command`, which runs `tool`, in `folder`.
     pub(crate) fn start_in(folder: TempDir, tool: &'static str, command: Tool) -> Run {
         open_to_all(folder.path());
         let running = command.in_folder(folder.path()).start();
@@ -66,7 +66,7 @@ impl Run {
         }
     }
 
-    /// The process that measures: itself, or wallclock's child of this name.
+    /// Waits for wallclock's child `name`, and returns its process ID.
     pub(crate) fn child(&self, name: &str) -> u32 {
         let pid = self.running.pid();
         within(
@@ -83,7 +83,7 @@ impl Run {
         )
     }
 
-    /// Waits until it measures.
+    /// Waits until the tool measures.
     pub(crate) fn attached(self) -> Run {
         let pids = match self.tool {
             "wallclock" => vec![self.child("oncputime"), self.child("offcputime")],
@@ -101,12 +101,12 @@ impl Run {
                 },
             );
         }
-        // Its window opens a moment later.
+        // The window opens a moment after the links exist.
         sleep(Duration::from_millis(400));
         self
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the tool.
     pub(crate) fn finish(self) -> Outcome {
         let finished = self.running.finish_within(Duration::from_secs(60));
         Outcome {
@@ -118,11 +118,12 @@ impl Run {
 }
 
 impl Outcome {
-    /// All went well, and all of the sleep is there.
+    /// Checks that the tool succeeded and shows the whole sleep; returns the sleep in us, for
+    /// oncputime the samples.
     ///
     /// # Panics
     ///
-    /// When it is not so.
+    /// When a check fails.
     pub(crate) fn whole_sleep_us(self, seconds: f32) -> u64 {
         let tool = self.tool;
         let asked = (f64::from(seconds) * 1e6) as u64;
@@ -138,12 +139,12 @@ impl Outcome {
         slept
     }
 
-    /// What it shows of the sleep, in microseconds; for oncputime the samples
-    /// of what is not asleep.
+    /// Returns the sleep that the tool shows, in us. For oncputime it returns the samples of the
+    /// busy thread.
     ///
     /// # Panics
     ///
-    /// When it failed, or left files that are no results.
+    /// When the tool failed or left temporary files.
     pub(crate) fn slept_us(self) -> u64 {
         let Outcome {
             tool,
@@ -177,13 +178,13 @@ impl Outcome {
         }
     }
 
-    /// It failed, said so in its last line, which has all of `words`, and left
-    /// neither data nor files.
+    /// Checks that the tool failed with an error line that has all of `words`, and left neither
+    /// data nor files. Returns that line.
     ///
     /// # Panics
     ///
-    /// When it is not so.
-    pub(crate) fn failed_with(self, words: &[&str]) -> String {
+    /// When a check fails.
+    pub(crate) fn assert_failed(self, words: &[&str]) -> String {
         let stderr = self.finished.stderr.clone();
         systemscope_tests::printed::refusal::assert_ended_with_error(
             self.tool,
@@ -206,10 +207,12 @@ impl Outcome {
 }
 
 impl Outcome {
+    /// Checks that the tool left no files.
+    ///
     /// # Panics
     ///
     /// When there are files.
-    pub(crate) fn left_no_files(self) {
+    pub(crate) fn assert_no_files(self) {
         let files = files_below(self.folder.path());
         assert!(files.is_empty(), "{} left {files:?}", self.tool);
     }
@@ -219,9 +222,11 @@ fn asleep(text: &[u8]) -> u64 {
     Folded::parse(text).under("leave_with_test").total()
 }
 
+/// Checks that the tool left no temporary file in `folder`.
+///
 /// # Panics
 ///
-/// When a file that is not a result is left.
+/// When there is one.
 pub(crate) fn assert_no_temporaries(tool: &str, folder: &Path) {
     let is_temporary = |path: &PathBuf| {
         let path = path.to_string_lossy();
@@ -231,17 +236,17 @@ pub(crate) fn assert_no_temporaries(tool: &str, folder: &Path) {
     assert_eq!(left, None, "{tool} left a temporary file");
 }
 
-/// Lets everyone write into a folder.
+/// Lets all users write into a folder.
 pub(crate) fn open_to_all(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("open a folder");
 }
 
-/// Asks until there is an answer.
+/// Calls `ask` every 5 ms until it returns a value.
 ///
 /// # Panics
 ///
-/// When there is none in time.
+/// When it has returned none after `patience`.
 pub(crate) fn within<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + patience;
     loop {
@@ -253,7 +258,7 @@ pub(crate) fn within<T>(patience: Duration, what: &str, mut ask: impl FnMut() ->
     }
 }
 
-/// Runs something with each of the tools, and joins what it says.
+/// Runs `body` with each of the tools, and joins the texts it returns.
 pub(crate) fn with_each(
     tools: &[&'static str],
     mut body: impl FnMut(&'static str) -> String,

@@ -1,4 +1,4 @@
-//! Targets that are not what they seem, and two instances at one target.
+//! Targets with misleading files or names, and two instances of a tool on one target.
 
 use std::collections::HashSet;
 use std::fs;
@@ -43,7 +43,7 @@ fn the_file_is_replaced() -> End {
     held(with_each(&TOOLS, |tool| {
         let simple = Workload::plain("simple");
         let run = Run::start(tool, simple.pid(), 2.0).attached();
-        // On one file system, as a package manager does it.
+        // The file is replaced on the same file system, as a package manager does it.
         let beside = simple.folder().join("new");
         fs::copy(&naps, &beside).expect("copy a program");
         fs::rename(&beside, simple.binary()).expect("replace a program");
@@ -59,7 +59,7 @@ fn hostile_names_in_stacks() -> End {
             .finish()
             .finished
             .succeeded();
-        // Refuses what is no folded text.
+        // The parser rejects text that is not folded.
         let folded = Folded::parse_per_thread(&finished.stdout);
         let threads: HashSet<_> = folded.lines.iter().filter_map(|line| line.thread).collect();
         assert!(

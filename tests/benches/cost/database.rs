@@ -1,4 +1,4 @@
-//! What watching a database costs it.
+//! Cost of the tools to a database that they watch.
 
 use systemscope_tests::printed::output::median;
 use systemscope_tests::printed::table::{Table, Verdict};
@@ -6,7 +6,7 @@ use systemscope_tests::programs::mariadb::Server;
 use systemscope_tests::programs::peers::{Profiler, beside};
 use systemscope_tests::truth::statistics::cost_of;
 
-use crate::figures::{BPF_TIME, WALL_CLOCK, in_turn, shown, user_stacks_can_wait};
+use crate::figures::{BPF_TIME, WALL_CLOCK, format_spread, in_turn, user_stacks_can_wait};
 
 const CLIENTS: u32 = 4;
 const SECONDS: u32 = 2;
@@ -16,8 +16,8 @@ const WITH_REASONS: &str = "offcputime -p PID -m 1000 --reasons";
 const WALLCLOCK: &str = "wallclock PID -d 60 -o FILE";
 const THEIRS: &str = "libbpf-tools' offcputime -p PID -m 1000";
 
-/// Transactions a second with and without a profiler, which noise blurs, and how
-/// long its BPF programs ran for each transaction.
+/// Measures transactions a second with and without each profiler, which noise blurs, and the run
+/// time of its BPF programs for each transaction.
 pub(crate) fn transactions(table: &mut Table) {
     let server = Server::start();
     let contenders = [
@@ -41,18 +41,22 @@ pub(crate) fn transactions(table: &mut Table) {
     });
     let (nothing, watched) = all.split_first().expect("nothing attached");
     let what = format!("transactions/s of MariaDB, {CLIENTS} clients");
-    let alone = shown(&nothing.values, 0);
+    let alone = format_spread(&nothing.values, 0);
     table.row(&[&what, "nothing", &alone, WALL_CLOCK, ""], Verdict::Figure);
     for figures in watched {
-        let name = figures.of.map_or("", |profiler| &profiler.name);
+        let name = figures.subject.map_or("", |profiler| &profiler.name);
         let less = figures.percent_below(nothing);
-        let measured = format!("{}, takes {} %", shown(&figures.values, 0), shown(&less, 1));
+        let measured = format!(
+            "{}, takes {} %",
+            format_spread(&figures.values, 0),
+            format_spread(&less, 1)
+        );
         table.row(&[&what, name, &measured, WALL_CLOCK, ""], Verdict::Figure);
     }
     programs(table, &server, &contenders);
 }
 
-/// The part of the cost that a busy machine does not blur.
+/// Measures the part of the cost that a busy machine does not blur.
 fn programs(table: &mut Table, server: &Server, contenders: &[Profiler]) {
     let all = in_turn(3, contenders, |profiler| {
         let cost = cost_of(profiler, server.pid(), || {
@@ -60,18 +64,18 @@ fn programs(table: &mut Table, server: &Server, contenders: &[Profiler]) {
         });
         cost.run_ns() as f64 / 1e3 / (cost.done * f64::from(SECONDS))
     });
-    let find = |name: &str| all.iter().find(|figures| figures.of.name == name);
+    let find = |name: &str| all.iter().find(|figures| figures.subject.name == name);
     let most = if user_stacks_can_wait() { 0.13 } else { 0.27 };
-    // What was waited on may cost so much more.
+    // Largest ratio of the cost with reasons to the cost without them.
     const MOST_FOR_REASONS: f64 = 1.1;
     for figures in &all {
-        let (bound, verdict) = match (figures.of.name.as_str(), find(THEIRS)) {
+        let (bound, verdict) = match (figures.subject.name.as_str(), find(THEIRS)) {
             (WITH_REASONS, _) => {
                 let ratios = figures.ratios(find(OURS).expect("our own"));
                 (
                     format!(
                         "at most {MOST_FOR_REASONS} of what it is without, is {}",
-                        shown(&ratios, 2)
+                        format_spread(&ratios, 2)
                     ),
                     Verdict::of(median(ratios) <= MOST_FOR_REASONS),
                 )
@@ -79,7 +83,10 @@ fn programs(table: &mut Table, server: &Server, contenders: &[Profiler]) {
             (OURS | WALLCLOCK, Some(theirs)) => {
                 let ratios = figures.ratios(theirs);
                 (
-                    format!("at most {most} of libbpf-tools', is {}", shown(&ratios, 2)),
+                    format!(
+                        "at most {most} of libbpf-tools', is {}",
+                        format_spread(&ratios, 2)
+                    ),
                     Verdict::of(median(ratios) <= most),
                 )
             }
@@ -89,12 +96,12 @@ fn programs(table: &mut Table, server: &Server, contenders: &[Profiler]) {
             ),
             _ => (String::new(), Verdict::Figure),
         };
-        // perf has none.
+        // perf has no BPF programs.
         if figures.median() > 0.0 {
             let what = "us of BPF programs a transaction";
-            let measured = shown(&figures.values, 1);
+            let measured = format_spread(&figures.values, 1);
             table.row(
-                &[what, &figures.of.name, &measured, BPF_TIME, &bound],
+                &[what, &figures.subject.name, &measured, BPF_TIME, &bound],
                 verdict,
             );
         }

@@ -1,32 +1,32 @@
-//! Figures taken in turn, round after round, so that what the machine does
-//! meanwhile hits all of them alike.
+//! Figures that are measured in turn, round after round, so that other load of the machine affects
+//! all of them alike.
 
 use loader::Kernel;
 use systemscope_tests::printed::output::{median, spread};
 
-/// What figures depend on: the machine's speed, and on what else it does.
+/// Time that depends on the machine's speed and on its other load.
 pub(crate) const WALL_CLOCK: &str = "wall clock";
-/// The machine's speed, but for interrupts and what is evicted from caches not on
-/// what else it does.
+/// Time that depends on the machine's speed. Other load changes it only by interrupts and by
+/// evictions from caches.
 pub(crate) const BPF_TIME: &str = "BPF time";
-/// The same.
+/// Time that depends on the same as [`BPF_TIME`].
 pub(crate) const CPU_TIME: &str = "CPU time";
-/// The same.
+/// Time that depends on the same as [`BPF_TIME`].
 pub(crate) const BPF_AND_CPU_TIME: &str = "BPF and CPU time";
 
-/// Whether this kernel lets user stacks be taken when threads are back, so that short waits
-/// need none: more is asked of the tools then.
+/// Returns whether this kernel lets the tools take user stacks when threads return. Short waits
+/// then need no user stack, and the bounds for the tools are lower.
 pub(crate) fn user_stacks_can_wait() -> bool {
     Kernel::probe().expect("ask the kernel").shows_returns
 }
 
-/// Something that is measured once a round.
+/// Values of one subject, one for each round.
 pub(crate) struct Figures<T> {
-    pub(crate) of: T,
+    pub(crate) subject: T,
     pub(crate) values: Vec<f64>,
 }
 
-/// Measures each of `things` once a round, every other round backwards.
+/// Measures each of `things` once a round, in reverse order every other round.
 pub(crate) fn in_turn<T>(
     rounds: usize,
     things: impl IntoIterator<Item = T>,
@@ -34,8 +34,8 @@ pub(crate) fn in_turn<T>(
 ) -> Vec<Figures<T>> {
     let mut all: Vec<Figures<T>> = things
         .into_iter()
-        .map(|of| Figures {
-            of,
+        .map(|subject| Figures {
+            subject,
             values: Vec::new(),
         })
         .collect();
@@ -45,7 +45,7 @@ pub(crate) fn in_turn<T>(
             order.reverse();
         }
         for figures in order {
-            figures.values.push(measure(&figures.of));
+            figures.values.push(measure(&figures.subject));
         }
     }
     all
@@ -56,25 +56,25 @@ impl<T> Figures<T> {
         median(self.values.clone())
     }
 
-    /// Round by round, what these add to `base` over what others add to it.
+    /// Returns, for each round, what these values add to `base` divided by what `others` add to it.
     pub(crate) fn ratios_of_added<U, V>(&self, others: &Figures<U>, base: &Figures<V>) -> Vec<f64> {
         let pairs = self.added_to(base).into_iter().zip(others.added_to(base));
         pairs.map(|(own, others)| own / others).collect()
     }
 
-    /// Round by round, of another's.
+    /// Returns, for each round, the ratio of these values to those of `others`.
     pub(crate) fn ratios<U>(&self, others: &Figures<U>) -> Vec<f64> {
         let pairs = self.values.iter().zip(&others.values);
         pairs.map(|(own, others)| own / others).collect()
     }
 
-    /// Round by round more than `base`.
+    /// Returns, for each round, the difference between these values and `base`.
     pub(crate) fn added_to<U>(&self, base: &Figures<U>) -> Vec<f64> {
         let pairs = self.values.iter().zip(&base.values);
         pairs.map(|(value, base)| value - base).collect()
     }
 
-    /// Round by round, in percent of `base` how much less.
+    /// Returns, for each round, by how many percent of `base` these values are lower.
     pub(crate) fn percent_below<U>(&self, base: &Figures<U>) -> Vec<f64> {
         let pairs = self.values.iter().zip(&base.values);
         pairs
@@ -83,8 +83,8 @@ impl<T> Figures<T> {
     }
 }
 
-/// "median (least to most)".
-pub(crate) fn shown(values: &[f64], decimals: usize) -> String {
+/// Formats `values` as "median (least to most)".
+pub(crate) fn format_spread(values: &[f64], decimals: usize) -> String {
     let least_to_most = spread(values);
     format!(
         "{:.decimals$} ({:.decimals$} to {:.decimals$})",

@@ -1,4 +1,4 @@
-//! What the BPF programs cost, by the kernel's own statistics of them.
+//! Cost of the BPF programs, from the kernel's statistics of them.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -10,7 +10,7 @@ use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::truth::statistics::{Program, cost_of};
 use systemscope_tests::{Workload, WorkloadBuilder, cpus_online};
 
-use crate::figures::{BPF_TIME, CPU_TIME, in_turn, shown};
+use crate::figures::{BPF_TIME, CPU_TIME, format_spread, in_turn};
 
 mod memory;
 
@@ -18,19 +18,19 @@ use memory::Loads;
 
 const ROUNDS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(1000);
-/// Calls of the shallow and of the deep program: the difference is what frames
-/// cost.
+/// Numbers of calls in the shallow and in the deep program. The difference of their costs is the
+/// cost of the frames.
 const SHALLOW: u64 = 5;
 const DEEP: u64 = 35;
 
-/// Walks of user stacks where threads leave the CPU.
+/// Measures unwinds of user stacks where threads leave the CPU.
 pub(crate) fn off_cpu(table: &mut Table) {
-    // Each stop is a switch out, which walks, and one back in.
+    // Each stop has two switches: one out, which unwinds, and one back in.
     let tool = "offcputime -p PID -m 10000000";
     walks(table, tool, "sleep", "sched_switch", 2.0);
 }
 
-/// Walks of user stacks at samples.
+/// Measures unwinds of user stacks at samples.
 pub(crate) fn on_cpu(table: &mut Table) {
     let tool = "oncputime -p PID -F 999 -C 1";
     walks(table, tool, "burn", "sample", 1.0);
@@ -60,7 +60,7 @@ fn walks(table: &mut Table, tool: &str, doing: &str, program: &str, runs: f64) {
     let loads: Vec<f64> = (0..ROUNDS).map(|_| memory.one_ns()).collect();
     let what = "ns of a load from memory";
     table.row(
-        &[what, "none", &shown(&loads, 0), CPU_TIME, ""],
+        &[what, "none", &format_spread(&loads, 0), CPU_TIME, ""],
         Verdict::Figure,
     );
     for (mode, shallow, deep, bound) in [
@@ -75,7 +75,7 @@ fn walks(table: &mut Table, tool: &str, doing: &str, program: &str, runs: f64) {
         let walks = deep.added_to(none);
         let a_frame = (deep.median() - shallow.median()) / (DEEP - SHALLOW) as f64;
         let name = format!("{tool} --call-graph {mode}");
-        let measured = format!("{}, {a_frame:.0} a frame", shown(&walks, 0));
+        let measured = format!("{}, {a_frame:.0} a frame", format_spread(&walks, 0));
         let (text, verdict) = match bound {
             Some(most) => (
                 format!("at most a load from memory for every second call, {most:.0}"),
@@ -88,7 +88,7 @@ fn walks(table: &mut Table, tool: &str, doing: &str, program: &str, runs: f64) {
     }
 }
 
-/// Alone on CPU 1, so that next to nothing else runs the program.
+/// Starts the program on CPU 1, so that hardly anything else runs the BPF program there.
 fn deep(frames: u64, doing: &str) -> Workload {
     WorkloadBuilder::new("deep")
         .without_frame_pointers()
@@ -109,8 +109,8 @@ fn per_run(program: &Program) -> f64 {
     *run_ns as f64 / *runs as f64
 }
 
-/// What it costs to find out what threads wait on: for intervals that do not count, and for
-/// those that do.
+/// Measures what reasons add to the cost of a switch: with intervals that are too short to count,
+/// and with intervals that count.
 pub(crate) fn reasons(table: &mut Table) {
     const MOST: f64 = 1.1;
     const ROUNDS: usize = 9;
@@ -127,32 +127,33 @@ pub(crate) fn reasons(table: &mut Table) {
             unreachable!("two were measured");
         };
         let ratios = with.ratios(without);
-        let (bound, verdict) = match bounded {
-            true => (
+        let (bound, verdict) = if bounded {
+            (
                 format!(
                     "at most {MOST} of what it is without, is {}",
-                    shown(&ratios, 2)
+                    format_spread(&ratios, 2)
                 ),
                 Verdict::of(median(ratios) <= MOST),
-            ),
-            false => (
-                format!("without {}", shown(&without.values, 0)),
+            )
+        } else {
+            (
+                format!("without {}", format_spread(&without.values, 0)),
                 Verdict::Figure,
-            ),
+            )
         };
         let what = "ns of a switch of a ping-pong";
         let name = format!("offcputime -p PID {kept} --reasons");
-        let measured = shown(&with.values, 0);
+        let measured = format_spread(&with.values, 0);
         table.row(&[what, &name, &measured, BPF_TIME, &bound], verdict);
     }
 }
 
-/// cpudist beside libbpf-tools', at each switch of a ping-pong.
+/// Measures cpudist and libbpf-tools' cpudist at each switch of a ping-pong.
 pub(crate) fn cpudist(table: &mut Table) {
     const MODES: [&str; 3] = ["", "-P", "-O"];
     let _ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
-    // Process 1 does not switch: this program returns at once, and what the
-    // statistics say of it is what taking them takes.
+    // Process 1 does not switch, so the BPF program returns at once. Its run time is what the
+    // statistics themselves cost.
     let bystander = Some(Profiler::ours("cpudist", "-p 1"));
     let things = MODES.iter().flat_map(|mode| {
         let ours = Some(Profiler::ours("cpudist", mode));
@@ -160,7 +161,7 @@ pub(crate) fn cpudist(table: &mut Table) {
     });
     let all = in_turn(ROUNDS, things.chain([bystander]).flatten(), |profiler| {
         let cost = cost_of(profiler, 1, || sleep(WINDOW));
-        // One of its programs runs at each switch, none more often.
+        // One of the BPF programs runs at each switch, and none runs more often.
         let switches = cost.ran.iter().map(|program| program.runs).max();
         cost.run_ns() as f64 / switches.unwrap_or(0).max(1) as f64
     });
@@ -168,7 +169,13 @@ pub(crate) fn cpudist(table: &mut Table) {
     let (bystander, all) = all.split_last().expect("some were measured");
     let name = "cpudist -p of a bystander, what is to be taken off";
     table.row(
-        &[what, name, &shown(&bystander.values, 0), BPF_TIME, ""],
+        &[
+            what,
+            name,
+            &format_spread(&bystander.values, 0),
+            BPF_TIME,
+            "",
+        ],
         Verdict::Figure,
     );
     for mode in MODES {
@@ -176,15 +183,15 @@ pub(crate) fn cpudist(table: &mut Table) {
             let name = format!("{name} {mode}");
             let mut found = all
                 .iter()
-                .filter(|figures| figures.of.name == name.trim_end());
+                .filter(|figures| figures.subject.name == name.trim_end());
             found.next()
         };
         let ours = named("cpudist").expect("our own");
-        let measured = shown(&ours.values, 0);
+        let measured = format_spread(&ours.values, 0);
         let Some(theirs) = named("libbpf-tools' cpudist") else {
             let cells = [
                 what,
-                &ours.of.name,
+                &ours.subject.name,
                 &measured,
                 BPF_TIME,
                 "libbpf-tools are not installed",
@@ -195,17 +202,17 @@ pub(crate) fn cpudist(table: &mut Table) {
         let ratios = ours.ratios_of_added(theirs, bystander);
         let bound = format!(
             "less that at most half of libbpf-tools', is {}",
-            shown(&ratios, 2)
+            format_spread(&ratios, 2)
         );
         table.row(
-            &[what, &ours.of.name, &measured, BPF_TIME, &bound],
+            &[what, &ours.subject.name, &measured, BPF_TIME, &bound],
             Verdict::of(median(ratios) <= 0.5),
         );
         table.row(
             &[
                 what,
-                &theirs.of.name,
-                &shown(&theirs.values, 0),
+                &theirs.subject.name,
+                &format_spread(&theirs.values, 0),
                 BPF_TIME,
                 "",
             ],

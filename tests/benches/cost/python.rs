@@ -1,4 +1,4 @@
-//! What functions of Python cost: a thread that has them, one that has none, and a server.
+//! Cost of Python frames: for a thread that has them, for one that has none, and for a server.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -13,25 +13,27 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::statistics::cost_of;
 use systemscope_tests::{Account, Running, Workload, cpus_online};
 
-use crate::figures::{BPF_AND_CPU_TIME, BPF_TIME, WALL_CLOCK, in_turn, shown};
+use crate::figures::{BPF_AND_CPU_TIME, BPF_TIME, WALL_CLOCK, format_spread, in_turn};
 
 const ROUNDS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(1000);
-/// Functions that have called each other, each another one.
+/// Depths of the call chain of Python functions.
 const FEW: u64 = 1;
 const MANY: u64 = 20;
-/// What the frames of so many may take, at the switch off the CPU and the one back.
+/// Largest cost of [`MANY`] frames, at the switch off the CPU and the one back together.
 const MOST_NS: f64 = 2000.0;
-/// Of what a switch takes without a look for Python, where there is none.
+/// Largest ratio of a switch's cost with Python support to that without, in a process without
+/// Python.
 const MOST_RATIO: f64 = 1.02;
 const ROUNDS_OF_REQUESTS: usize = 9;
 const CONNECTIONS: u32 = 16;
 const SECONDS: u32 = 2;
-/// Of a server's requests a second.
+/// Largest loss of a server's requests a second.
 const MOST_PERCENT: f64 = 3.0;
 const OURS: &str = "offcputime -p PID -m 1000";
 
-/// A thread of Python that sleeps for a moment over and over, below few functions and many.
+/// Measures a Python thread that sleeps for a moment over and over, below few functions and below
+/// many.
 pub(crate) fn frames(table: &mut Table) {
     for python in some_pythons() {
         let start = |functions: u64| {
@@ -62,16 +64,19 @@ pub(crate) fn frames(table: &mut Table) {
         let cells = [
             &what,
             "offcputime -p PID",
-            &format!("{}, {a_frame:.0} a function", shown(&added, 0)),
+            &format!("{}, {a_frame:.0} a function", format_spread(&added, 0)),
             BPF_TIME,
-            &format!("at most {MOST_NS}; without {}", shown(&none.values, 0)),
+            &format!(
+                "at most {MOST_NS}; without {}",
+                format_spread(&none.values, 0)
+            ),
         ];
         table.row(&cells, Verdict::of(median(added) <= MOST_NS));
     }
 }
 
-/// What the BPF programs take for each time that a process leaves the CPU by itself. They run
-/// at the switches of others, too, which they leave at once.
+/// Returns the run time of the BPF programs for each voluntary switch of the process. They also run
+/// at the switches of other processes, where they return at once.
 fn ns_a_stop(pid: u32, profiler: &Profiler) -> f64 {
     const FEWEST: u64 = 100;
     let stops = || {
@@ -88,8 +93,8 @@ fn ns_a_stop(pid: u32, profiler: &Profiler) -> f64 {
     cost.run_ns() as f64 / cost.done as f64
 }
 
-/// Two processes without Python that pass a byte to and fro; what their switches take twice
-/// without a look for Python says what the machine's noise is.
+/// Measures two processes without Python that pass a byte to and fro. It measures them twice
+/// without Python support: the difference is the machine's noise.
 pub(crate) fn without_python(table: &mut Table) {
     const ROUNDS: usize = 9;
     let ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
@@ -104,29 +109,30 @@ pub(crate) fn without_python(table: &mut Table) {
     let (noise, ratios) = (median(again.ratios(none)), with.ratios(none));
     let bound = format!(
         "at most {MOST_RATIO} of what it is without, is {}; without again {noise:.2}",
-        shown(&ratios, 2)
+        format_spread(&ratios, 2)
     );
     let holds = median(ratios) <= MOST_RATIO;
     let cells = [
         "ns a stop of a ping-pong without Python",
-        &with.of.name,
-        &shown(&with.values, 0),
+        &with.subject.name,
+        &format_spread(&with.values, 0),
         BPF_TIME,
         &bound,
     ];
     let is_calm = (noise - 1.0).abs() <= MOST_RATIO - 1.0;
-    table.row(&cells, judged(is_calm, holds));
+    table.row(&cells, judge(is_calm, holds));
     let cells = [
         cells[0],
-        &none.of.name,
-        &shown(&none.values, 0),
+        &none.subject.name,
+        &format_spread(&none.values, 0),
         BPF_TIME,
         "",
     ];
     table.row(&cells, Verdict::Figure);
 }
 
-/// Requests a second of a server that asyncio runs, and what the profilers take for each.
+/// Measures the requests a second of an asyncio server, and the time the profilers take for each
+/// request.
 pub(crate) fn requests(table: &mut Table) {
     let python = &some_pythons()[0].path;
     let mut command = Command::new(python);
@@ -136,7 +142,7 @@ pub(crate) fn requests(table: &mut Table) {
         Profiler::ours("offcputime", "-p PID -m 1000"),
         Profiler::py_spy(""),
     ];
-    // Nothing twice: the second differs by noise alone.
+    // The second run without a profiler shows the noise.
     let with_nothing = [None, None].into_iter().chain(contenders.iter().map(Some));
     let all = in_turn(ROUNDS_OF_REQUESTS, with_nothing, |profiler| {
         beside(*profiler, server.pid(), || requests_per_second(&server))
@@ -144,18 +150,22 @@ pub(crate) fn requests(table: &mut Table) {
     let (nothing, others) = all.split_first().expect("nothing attached");
     let noise = median(others[0].percent_below(nothing));
     let what = format!("requests/s of a server of asyncio's, {CONNECTIONS} connections");
-    let alone = shown(&nothing.values, 0);
+    let alone = format_spread(&nothing.values, 0);
     table.row(&[&what, "nothing", &alone, WALL_CLOCK, ""], Verdict::Figure);
     for figures in others {
         let name = figures
-            .of
+            .subject
             .map_or("nothing again", |profiler| &profiler.name);
         let less = figures.percent_below(nothing);
-        let measured = format!("{}, takes {} %", shown(&figures.values, 0), shown(&less, 1));
+        let measured = format!(
+            "{}, takes {} %",
+            format_spread(&figures.values, 0),
+            format_spread(&less, 1)
+        );
         let (bound, verdict) = match name {
             OURS => (
                 format!("takes at most {MOST_PERCENT} %; nothing again {noise:.1} %"),
-                judged(noise.abs() <= MOST_PERCENT, median(less) <= MOST_PERCENT),
+                judge(noise.abs() <= MOST_PERCENT, median(less) <= MOST_PERCENT),
             ),
             _ => (String::new(), Verdict::Figure),
         };
@@ -164,16 +174,23 @@ pub(crate) fn requests(table: &mut Table) {
     for profiler in &contenders {
         let us: Vec<f64> = (0..3).map(|_| us_a_request(&server, profiler)).collect();
         let what = "us of BPF programs and of the profiler itself a request";
-        let cells = [what, &profiler.name, &shown(&us, 1), BPF_AND_CPU_TIME, ""];
+        let cells = [
+            what,
+            &profiler.name,
+            &format_spread(&us, 1),
+            BPF_AND_CPU_TIME,
+            "",
+        ];
         table.row(&cells, Verdict::Figure);
     }
 }
 
-/// A bound that is smaller than the machine's noise says nothing.
-fn judged(is_calm: bool, holds: bool) -> Verdict {
-    match is_calm {
-        true => Verdict::of(holds),
-        false => Verdict::NotHere,
+/// Returns the verdict, [`Verdict::NotHere`] if the machine's noise exceeds the bound.
+fn judge(is_calm: bool, holds: bool) -> Verdict {
+    if is_calm {
+        Verdict::of(holds)
+    } else {
+        Verdict::NotHere
     }
 }
 

@@ -1,4 +1,4 @@
-//! What samples cost a program that does nothing but compute.
+//! Cost of samples to a program that only computes.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -9,17 +9,17 @@ use systemscope_tests::programs::peers::{Profiler, beside};
 use systemscope_tests::truth::statistics::cost_of;
 use systemscope_tests::{Running, cpus_online};
 
-use crate::figures::{BPF_AND_CPU_TIME, WALL_CLOCK, in_turn, shown};
+use crate::figures::{BPF_AND_CPU_TIME, WALL_CLOCK, format_spread, in_turn};
 
 const ROUNDS: usize = 9;
 const OURS: &str = "oncputime -p PID -F 49";
 const MOST_PERCENT: f64 = 0.5;
-/// Of what the statistics tell, which hardly differs from round to round.
+/// Rounds for values from the statistics, which hardly differ from round to round.
 const ROUNDS_OF_STATISTICS: usize = 3;
 const WINDOW: Duration = Duration::from_secs(3);
 
-/// Prime numbers a second, with a thread on each CPU, and what of the CPUs' time
-/// the profilers had.
+/// Measures prime numbers a second with a thread on each CPU, and the share of CPU time that the
+/// profilers take.
 pub(crate) fn throughput(table: &mut Table) {
     let contenders = [
         Some(Profiler::ours("oncputime", "-F 49")),
@@ -36,21 +36,27 @@ pub(crate) fn throughput(table: &mut Table) {
     });
     let (nothing, watched) = all.split_first().expect("nothing attached");
     let what = "events/s of sysbench cpu, a thread on each CPU";
-    let alone = shown(&nothing.values, 0);
+    let alone = format_spread(&nothing.values, 0);
     table.row(&[what, "nothing", &alone, WALL_CLOCK, ""], Verdict::Figure);
     for figures in watched {
-        let name = figures.of.as_ref().map_or("", |profiler| &profiler.name);
+        let name = figures
+            .subject
+            .as_ref()
+            .map_or("", |profiler| &profiler.name);
         let less = figures.percent_below(nothing);
-        let measured = format!("{}, takes {} %", shown(&figures.values, 0), shown(&less, 2));
+        let measured = format!(
+            "{}, takes {} %",
+            format_spread(&figures.values, 0),
+            format_spread(&less, 2)
+        );
         table.row(&[what, name, &measured, WALL_CLOCK, ""], Verdict::Figure);
     }
     share_of_the_cpus(table);
 }
 
-/// What noise does not blur: the time of BPF programs, and of the profiler itself
-/// once it knows the program. Of one program: what a profiler of the machine does
-/// depends on what else begins there. What perf has the kernel do at a sample,
-/// nobody counts.
+/// Measures what noise does not blur: the time of BPF programs, and the profiler's own time once it
+/// knows the program. The target is one program, because the cost of a machine-wide profiler
+/// depends on what else starts. Nothing accounts for the kernel's work at a sample of perf.
 fn share_of_the_cpus(table: &mut Table) {
     let contenders = [
         Some(Profiler::ours("oncputime", "-p PID -F 49")),
@@ -70,7 +76,7 @@ fn share_of_the_cpus(table: &mut Table) {
         (cost.run_ns() + cost.cpu_ns) as f64 / cost.done * 100.0
     });
     for figures in &all {
-        let name = &figures.of.name;
+        let name = &figures.subject.name;
         let (bound, verdict) = match name.as_str() {
             OURS => (
                 format!("less than {MOST_PERCENT}"),
@@ -79,7 +85,7 @@ fn share_of_the_cpus(table: &mut Table) {
             _ => (String::new(), Verdict::Figure),
         };
         let what = "% of the CPUs' time for samples of sysbench cpu";
-        let measured = shown(&figures.values, 3);
+        let measured = format_spread(&figures.values, 3);
         table.row(&[what, name, &measured, BPF_AND_CPU_TIME, &bound], verdict);
     }
 }

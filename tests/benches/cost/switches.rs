@@ -1,4 +1,4 @@
-//! What is added to a context switch, with the machine's own benchmarks.
+//! Cost that tools add to a context switch, measured with perf's benchmarks.
 
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -10,19 +10,19 @@ use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::programs::peers::{Profiler, beside};
 use systemscope_tests::{Running, cpus_online};
 
-use crate::figures::{Figures, WALL_CLOCK, in_turn, shown, user_stacks_can_wait};
+use crate::figures::{Figures, WALL_CLOCK, format_spread, in_turn, user_stacks_can_wait};
 
 const ROUNDS: usize = 5;
-/// Of a second and a half without a tool.
+/// Number of passes that take 1.5 s without a tool.
 const PASSES: u64 = 100_000;
 const MESSAGES: u64 = 300;
 
 type Measured = Vec<Figures<Option<Profiler>>>;
 
-/// Two processes that pass a byte to and fro on one CPU: two switches a pass.
+/// Measures two processes that pass a byte to and fro on one CPU, with two switches a pass.
 pub(crate) fn pipe(table: &mut Table) {
     let all = in_turn(ROUNDS, everything(), |profiler| {
-        // Nobody's target.
+        // No profiler has the benchmark as its target.
         let benchmark = || perf_bench(&format!("pipe -l {PASSES}"), true);
         beside(profiler.as_ref(), 1, benchmark) * 1e9 / (2 * PASSES) as f64
     });
@@ -31,7 +31,7 @@ pub(crate) fn pipe(table: &mut Table) {
     rows(table, "ns a switch, whole machine", &all, &most);
 }
 
-/// The same of two threads that are watched themselves.
+/// Measures two threads of one watched process that pass a byte to and fro.
 pub(crate) fn pipe_watched(table: &mut Table) {
     let contenders = [
         None,
@@ -44,7 +44,7 @@ pub(crate) fn pipe_watched(table: &mut Table) {
         Some(Profiler::ours("cpudist", "-p PID")),
         Some(Profiler::ours("oncputime", "-p PID -F 49")),
     ];
-    let contenders = known(contenders);
+    let contenders = installed(contenders);
     let all = in_turn(ROUNDS, contenders, |profiler| {
         let benchmark = Stopped::start(&format!("pipe -T -l {PASSES}"));
         let seconds = beside(profiler.as_ref(), benchmark.pid(), || benchmark.run());
@@ -53,7 +53,7 @@ pub(crate) fn pipe_watched(table: &mut Table) {
     rows(table, "ns a switch, watched with -p", &all, &[]);
 }
 
-/// Groups of processes that send each other messages: hackbench.
+/// Measures hackbench: groups of processes that send each other messages.
 pub(crate) fn messaging(table: &mut Table) {
     let all = in_turn(ROUNDS, everything(), |profiler| {
         let benchmark = || perf_bench(&format!("messaging -g 2 -l {MESSAGES}"), false);
@@ -67,9 +67,9 @@ pub(crate) fn messaging(table: &mut Table) {
     );
 }
 
-/// Nothing, and what looks at all of the machine.
+/// Returns no profiler, and the machine-wide ones.
 fn everything() -> Vec<Option<Profiler>> {
-    known([
+    installed([
         None,
         Some(Profiler::ours("offcputime", "")),
         Profiler::libbpf_tools("offcputime", ""),
@@ -84,24 +84,24 @@ fn everything() -> Vec<Option<Profiler>> {
     ])
 }
 
-/// Nothing at first, and then those that are installed.
-fn known<const N: usize>(contenders: [Option<Profiler>; N]) -> Vec<Option<Profiler>> {
-    let mut known: Vec<_> = contenders.into_iter().filter(Option::is_some).collect();
-    known.insert(0, None);
-    known
+/// Returns `None`, and the profilers that are installed.
+fn installed<const N: usize>(contenders: [Option<Profiler>; N]) -> Vec<Option<Profiler>> {
+    let mut installed: Vec<_> = contenders.into_iter().filter(Option::is_some).collect();
+    installed.insert(0, None);
+    installed
 }
 
-/// A row each; those in `most` may add so much of what libbpf-tools' add that have
-/// the same name.
+/// Adds a row for each profiler. Each one in `most` may add at most that multiple of what the
+/// libbpf-tools program of the same name adds.
 fn rows(table: &mut Table, what: &str, all: &Measured, most: &[(&str, f64)]) {
     let (base, others) = all.split_first().expect("nothing attached");
-    let alone = shown(&base.values, 0);
+    let alone = format_spread(&base.values, 0);
     table.row(&[what, "nothing", &alone, WALL_CLOCK, ""], Verdict::Figure);
     let find = |name: &str| others.iter().find(|figures| name_of(figures) == name);
     for figures in others {
         let name = name_of(figures);
         let more = median(figures.added_to(base));
-        let measured = format!("{}, adds {more:.0}", shown(&figures.values, 0));
+        let measured = format!("{}, adds {more:.0}", format_spread(&figures.values, 0));
         let theirs = most
             .iter()
             .find(|(bounded, _)| *bounded == name)
@@ -112,7 +112,7 @@ fn rows(table: &mut Table, what: &str, all: &Measured, most: &[(&str, f64)]) {
                 (
                     format!(
                         "at most {most} of what libbpf-tools' adds, is {}",
-                        shown(&ratios, 2)
+                        format_spread(&ratios, 2)
                     ),
                     Verdict::of(median(ratios) <= *most),
                 )
@@ -129,12 +129,12 @@ fn rows(table: &mut Table, what: &str, all: &Measured, most: &[(&str, f64)]) {
 
 fn name_of(figures: &Figures<Option<Profiler>>) -> &str {
     figures
-        .of
+        .subject
         .as_ref()
         .map_or("nothing", |profiler| &profiler.name)
 }
 
-/// The seconds that one of perf's benchmarks of the scheduler takes.
+/// Returns the seconds that one of perf's scheduler benchmarks takes.
 fn perf_bench(benchmark: &str, on_one_cpu: bool) -> f64 {
     let mut command = command(benchmark, on_one_cpu);
     let output = command
@@ -162,8 +162,7 @@ fn seconds_in(stdout: &[u8]) -> f64 {
     seconds.unwrap_or_else(|| panic!("no seconds in {text:?}"))
 }
 
-/// A benchmark that waits for a signal before it begins, with the process ID it
-/// will have.
+/// Benchmark that has its process ID and waits for SIGCONT before it begins.
 struct Stopped(Running);
 
 impl Stopped {

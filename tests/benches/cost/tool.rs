@@ -1,5 +1,5 @@
-//! What a tool takes beside its hooks: to start and to end, to build unwind tables, to keep
-//! up with what programs send, to write.
+//! Cost of a tool outside of its BPF programs: to start and to end, to build unwind tables, to
+//! process messages, to write output.
 
 pub(crate) mod building;
 pub(crate) mod commands;

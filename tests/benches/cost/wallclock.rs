@@ -1,4 +1,4 @@
-//! What all of wallclock takes of a CPU while it looks at a program.
+//! Share of a CPU that all processes of wallclock take while it profiles a program.
 
 use std::fs;
 use std::thread::sleep;
@@ -10,13 +10,13 @@ use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::truth::statistics::cost_of;
 
-use crate::figures::{BPF_AND_CPU_TIME, shown};
+use crate::figures::{BPF_AND_CPU_TIME, format_spread};
 
 const ROUNDS: usize = 3;
 const WINDOW: Duration = Duration::from_secs(6);
 const MOST_PERCENT: f64 = 1.0;
 
-/// On a program that runs 30 % of the time: 5 ms of every 16.7 ms.
+/// Measures it with a program that runs 30 % of the time: 5 ms of every 16.7 ms.
 pub(crate) fn share_of_a_cpu(table: &mut Table) {
     let mut shares = Workload::start("shares", &[120, 16_667]);
     shares.go();
@@ -34,14 +34,14 @@ pub(crate) fn share_of_a_cpu(table: &mut Table) {
     let cells = [
         "% of a CPU, target runs 30 % of the time; BPF programs included",
         "wallclock and its two tools",
-        &shown(&percent, 3),
+        &format_spread(&percent, 3),
         BPF_AND_CPU_TIME,
         &format!("less than {MOST_PERCENT}"),
     ];
     table.row(&cells, Verdict::of(median(percent) < MOST_PERCENT));
 }
 
-/// The CPU time of wallclock and of its two children.
+/// Returns the CPU time of wallclock and of its two children.
 fn wallclocks_cpu_ns() -> u64 {
     let processes = fs::read_dir("/proc").expect("/proc").flatten();
     let its_own = processes.filter(|entry| {

@@ -1,28 +1,28 @@
-//! Time running and waiting for a CPU, against what the kernel has booked and
-//! what a program of ours knows of its own work.
+//! Time running and runnable, compared with the kernel's accounts and with what a workload measures
+//! of its own work.
 
 use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::truth::account::{stolen_ns, threads_of};
 use systemscope_tests::truth::wake_ups::{self, Delays, WakeUps};
 use systemscope_tests::{Account, Seen, Watch, Workload, accounts_at_rest};
 
-/// What the moments of reading may differ by.
+/// Largest difference that the different moments of reading explain.
 const MOST_PERCENT: f64 = 2.0;
-/// Of the work that a program measured itself: of a switch away, what comes before
-/// the clock is read counts there as work.
+/// Lowest share of the work that a program measured itself. The program counts the part of a switch
+/// before it reads the clock as work.
 const LEAST_PERCENT: f64 = 99.5;
 
-/// What the kernel booked for all threads of a program in a window.
+/// Times that the kernel accounted for all threads of a program in a window.
 pub(crate) struct Booked {
     pub(crate) running_ns: u64,
     pub(crate) runnable_ns: u64,
-    /// What its wake-ups took.
+    /// Durations of its wake-ups.
     pub(crate) wake_ups: Delays,
-    /// What the hypervisor took of all CPUs.
+    /// Time that the hypervisor took from all CPUs.
     pub(crate) stolen_ns: u64,
 }
 
-/// The books when a window opens.
+/// Kernel's accounts at the opening of a window.
 pub(crate) struct Books {
     pid: u32,
     before: (u64, u64),
@@ -31,9 +31,9 @@ pub(crate) struct Books {
 }
 
 impl Books {
-    /// Before a tool is attached: the kernel asks in turn who was there first, and
-    /// what the tool does at a wake-up then lies between the events that tell how
-    /// long it took.
+    /// Starts to watch wake-ups. Call it before a tool attaches: the kernel calls the users of a
+    /// tracepoint in the order in which they were attached. The tool's work at a wake-up then lies
+    /// between the events that measure the wake-up.
     pub(crate) fn open(pid: u32) -> Books {
         let wake_ups = WakeUps::watch(pid);
         Books {
@@ -44,27 +44,27 @@ impl Books {
         }
     }
 
-    /// Has the books begin now.
+    /// Restarts the accounts now.
     pub(crate) fn begin(&mut self) {
         self.wake_ups.begin();
         self.before = booked(self.pid);
         self.stolen_ns = stolen_ns();
     }
 
-    /// What was booked until now.
+    /// Returns what the kernel accounted until now.
     pub(crate) fn close(self) -> Booked {
         let after = booked(self.pid);
         let stolen_ns = stolen_ns() - self.stolen_ns;
         Booked {
             running_ns: after.0 - self.before.0,
             runnable_ns: after.1 - self.before.1,
-            wake_ups: wake_ups::all(&self.wake_ups.stop()),
+            wake_ups: wake_ups::total(&self.wake_ups.stop()),
             stolen_ns,
         }
     }
 }
 
-/// Running and runnable nanoseconds of all threads.
+/// Returns the running and runnable nanoseconds of all threads.
 fn booked(pid: u32) -> (u64, u64) {
     let threads = threads_of(pid).into_iter();
     let accounts = threads.filter_map(|tid| Account::read(pid, tid));
@@ -73,17 +73,23 @@ fn booked(pid: u32) -> (u64, u64) {
     })
 }
 
-/// A program that sleeps 200 us at a time, and two that do the same work over and
-/// over, and tell how long it took them.
+/// Measures a program that sleeps 200 us at a time, and two that repeat the same work and report
+/// how long it took.
 pub(crate) fn rows(table: &mut Table) {
-    of_ours(table, "sleeps 200 us at a time", "naps", &[3, 200], &[]);
+    measure_ours(table, "sleeps 200 us at a time", "naps", &[3, 200], &[]);
     let functions = ["f", "g", "h"];
-    of_ours(table, "computes", "shares", &[3, 0], &functions);
+    measure_ours(table, "computes", "shares", &[3, 0], &functions);
     let name = "computes, woken every 10 ms";
-    of_ours(table, name, "shares", &[3, 10_000], &functions);
+    measure_ours(table, name, "shares", &[3, 10_000], &functions);
 }
 
-fn of_ours(table: &mut Table, name: &str, program: &str, arguments: &[u64], functions: &[&str]) {
+fn measure_ours(
+    table: &mut Table,
+    name: &str,
+    program: &str,
+    arguments: &[u64],
+    functions: &[&str],
+) {
     let mut workload = Workload::start(program, arguments);
     let pid = workload.pid();
     let mut books = Books::open(pid);
@@ -96,7 +102,7 @@ fn of_ours(table: &mut Table, name: &str, program: &str, arguments: &[u64], func
     accounts_at_rest(pid);
     let booked = books.close();
     let seen = watch.close();
-    held_against(table, name, &seen, &booked);
+    compare_with_schedstat(table, name, &seen, &booked);
 
     let told: Vec<u64> = functions.iter().map(|name| workload.told(name)).collect();
     let told: u64 = told.iter().sum();
@@ -115,8 +121,8 @@ fn of_ours(table: &mut Table, name: &str, program: &str, arguments: &[u64], func
     }
 }
 
-/// The two rows that hold the thread clock of offcputime against schedstat.
-pub(crate) fn held_against(table: &mut Table, name: &str, seen: &Seen, booked: &Booked) {
+/// Adds the two rows that compare the thread clock of offcputime with schedstat.
+pub(crate) fn compare_with_schedstat(table: &mut Table, name: &str, seen: &Seen, booked: &Booked) {
     let running: u64 = seen.clocks.iter().map(|row| row.running_ns).sum();
     let runnable: u64 = seen.clocks.iter().map(|row| row.runnable_ns).sum();
     let percent = |ns: u64, of: u64| ns as f64 * 100.0 / of as f64;

@@ -1,5 +1,5 @@
-//! What `systemscope diff` calls changed, of programs that have not changed, and of those
-//! that have by a known part.
+//! Changes that `systemscope diff` reports for programs that have not changed, and for programs
+//! that have changed by a known amount.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use systemscope_tests::{Tool, Workload};
 
 const PAIRS: usize = 20;
 const MOST_CALLED_CHANGED: f64 = 2.0;
-/// Seconds measured of each of a pair, and where a change is to be found.
+/// Seconds measured of each run of a pair, and of each run where a change must be found.
 const OF_A_PAIR: &str = "5";
 const TO_FIND: &str = "30";
 
@@ -33,11 +33,11 @@ pub(crate) fn rows(table: &mut Table) {
         ),
     ];
     for (burn, hold, what, function, state) in more {
-        found(table, [burn, hold], what, (function, state));
+        check_found(table, [burn, hold], what, (function, state));
     }
 }
 
-/// All functions of pairs of runs of the same program.
+/// Compares all functions in pairs of runs of the same program.
 fn unchanged(table: &mut Table) {
     let (mut functions, mut changed) = (0, 0);
     for _ in 0..PAIRS {
@@ -60,8 +60,8 @@ fn unchanged(table: &mut Table) {
     table.row(&cells, Verdict::of(percent <= MOST_CALLED_CHANGED));
 }
 
-/// A function that takes longer.
-fn found(table: &mut Table, more: [&str; 2], what: &str, (function, state): (&str, &str)) {
+/// Checks that a function that takes longer is reported.
+fn check_found(table: &mut Table, more: [&str; 2], what: &str, (function, state): (&str, &str)) {
     let rows = diff([["0", "0"], more], TO_FIND);
     let row = rows
         .iter()
@@ -84,7 +84,7 @@ fn found(table: &mut Table, more: [&str; 2], what: &str, (function, state): (&st
     table.row(&cells, Verdict::of(is_found));
 }
 
-/// The functions of two runs, with what became of them.
+/// Returns the functions of two runs with their changes.
 fn diff(runs: [[&str; 2]; 2], seconds: &str) -> Vec<Value> {
     let folder = scratch();
     let files = ["before.scope", "after.scope"].map(|name| folder.path().join(name));

@@ -1,5 +1,5 @@
-//! On CPU: samples of each process of a busy machine, those of the tools themselves
-//! included, against its CPU time.
+//! On CPU: samples of each process of a busy machine, the tools included, compared with its CPU
+//! time.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use systemscope_tests::truth::account::{process_ns, stolen_ns};
 use systemscope_tests::{Line, Tool, Watch};
 
 const BUSY: Duration = Duration::from_secs(15);
-/// The kernel tells the CPU time of a process in ticks, and two parts of it.
+/// Uncertainty of a process's CPU time: the kernel reports it in ticks, and in two parts.
 const UNSURE_NS: u64 = 20_000_000;
 
-/// While compilers come and go under oncputime and offcputime.
+/// Measures while compilers come and go under oncputime and offcputime.
 pub(crate) fn rows(table: &mut Table) {
     for hertz in [49, 199] {
         measure(table, hertz);
@@ -38,7 +38,7 @@ fn measure(table: &mut Table, hertz: u64) {
         let samples = seen.folded.only(is_its).total();
         let per_second = hertz as f64 / 1e9;
         let expected = cpu_ns as f64 * per_second;
-        // Three times the spread of a count: chance explains that much.
+        // Chance explains up to three standard deviations of a count.
         let chance = 3.0 * expected.sqrt() + (UNSURE_NS + stolen) as f64 * per_second + 1.0;
         let cells = [
             "samples of a process, machine-wide",

@@ -1,8 +1,8 @@
-//! `make truth`: what the tools say, against what is known independently: what
-//! programs measured themselves, what the kernel booked, where threads start.
-//! Beside it what other profilers say of the same program. One table; exit
-//! status 1 when a figure is further off than stated. Words on the command line
-//! choose the claims that have one of them in their name.
+//! `make truth`: compares what the tools show with independent facts: what programs measured
+//! themselves, what the kernel accounted, where threads start. Beside it stands what other
+//! profilers show of the same program. It prints one table; the exit status is 1 when a figure is
+//! further off than stated. Words on the command line choose the claims that have one of them in
+//! their name.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

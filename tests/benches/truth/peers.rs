@@ -1,13 +1,13 @@
-//! What other profilers say, read from what they print.
+//! Results of other profilers, parsed from what they print.
 
 use systemscope_tests::programs::peers::{Attached, Profiler};
 use systemscope_tests::{Folded, Line};
 
-/// Some of them, attached to a process at the same time.
+/// Profilers that are attached to a process at the same time.
 pub(crate) struct Peers(Vec<(Profiler, Attached)>);
 
 impl Peers {
-    /// Those of `profilers` that are installed.
+    /// Attaches those of `profilers` that are installed.
     pub(crate) fn attach(profilers: impl IntoIterator<Item = Option<Profiler>>, pid: u32) -> Peers {
         let attach = |profiler: Profiler| {
             let attached = profiler.attach(pid);
@@ -16,7 +16,7 @@ impl Peers {
         Peers(profilers.into_iter().flatten().map(attach).collect())
     }
 
-    /// Ends them: the name of each and its stacks, none if it failed.
+    /// Stops them; returns the name and the stacks of each, `None` if it failed.
     pub(crate) fn stop(self) -> Vec<(String, Option<Folded>)> {
         let stop = |(profiler, attached): (Profiler, Attached)| {
             let folded = stacks_of(&profiler, attached);
@@ -26,21 +26,21 @@ impl Peers {
     }
 }
 
-/// A figure of each of some profilers, in words.
-pub(crate) fn say(
+/// Joins the texts that `figure` returns for each profiler.
+pub(crate) fn describe(
     seen: &[(String, Option<Folded>)],
     figure: impl Fn(&str, &Folded) -> String,
 ) -> String {
-    let say = |(name, folded): &(String, Option<Folded>)| match folded {
+    let describe = |(name, folded): &(String, Option<Folded>)| match folded {
         None => format!("{name}: did not end"),
         Some(folded) if folded.lines.is_empty() => format!("{name}: nothing"),
         Some(folded) => format!("{name}: {}", figure(name, folded)),
     };
-    let said: Vec<String> = seen.iter().map(say).collect();
+    let said: Vec<String> = seen.iter().map(describe).collect();
     said.join("; ")
 }
 
-/// Ends a profiler; its stacks, or none where it has failed.
+/// Stops a profiler, and returns its stacks; `None` if it failed.
 fn stacks_of(profiler: &Profiler, attached: Attached) -> Option<Folded> {
     let (finished, recording) = attached.stop()?;
     let text = String::from_utf8_lossy(&finished.stdout);
@@ -67,8 +67,8 @@ fn line(comm: &str, tid: u32, mut frames: Vec<String>, value: u64) -> Line {
     }
 }
 
-/// `comm tid`, then the address and the name of each frame, leaf first, then an
-/// empty line.
+/// Parses perf's samples: `comm tid`, a line with the address and the name of each frame, leaf
+/// first, and an empty line.
 fn perf_script(text: &str) -> Folded {
     let sample = |part: &str| {
         let (head, frames) = part.trim_start_matches('\n').split_once('\n')?;
@@ -82,8 +82,8 @@ fn perf_script(text: &str) -> Folded {
     }
 }
 
-/// Frames, root first, with `;` between them, those of Python as `function (file:line)`; a
-/// space, and the number of samples.
+/// Parses lines of frames, root first, separated by `;`, then a space and the number of samples.
+/// Python frames have the form `function (file:line)`.
 fn py_spy(text: &str) -> Folded {
     let name = |frame: &str| frame.split(" (").next().unwrap_or(frame).to_owned();
     let stack = |row: &str| {
@@ -96,7 +96,7 @@ fn py_spy(text: &str) -> Folded {
     }
 }
 
-/// `@map[`, frames, leaf first, `, tid]: value`.
+/// Parses maps of the form `@map[`, frames (leaf first), `, tid]: value`.
 fn bpftrace(text: &str) -> Folded {
     let mut lines = Vec::new();
     let mut frames: Vec<String> = Vec::new();
@@ -119,7 +119,8 @@ fn bpftrace(text: &str) -> Folded {
     Folded { lines }
 }
 
-/// Frames, leaf first, kernel before user, `- comm (tid)`, the value.
+/// Parses stacks: a line for each frame (leaf first, kernel before user), `- comm (tid)`, and the
+/// value.
 fn libbpf_tools(text: &str) -> Folded {
     let mut lines = Vec::new();
     let mut frames: Vec<String> = Vec::new();
@@ -146,7 +147,7 @@ fn libbpf_tools(text: &str) -> Folded {
     Folded { lines }
 }
 
-/// Ends libbpf-tools' wakeuptime; the names of each sleeper and of its waker, and
+/// Stops libbpf-tools' wakeuptime. Returns the names of each sleeper and of its waker, and the
 /// microseconds.
 pub(crate) fn wakeuptime(attached: Attached) -> Vec<(String, String, u64)> {
     let printed = attached.stop().map(|(finished, _)| finished.stdout);

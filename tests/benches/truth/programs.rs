@@ -1,4 +1,4 @@
-//! Programs as a distribution builds them, kept busy.
+//! Programs from a distribution's packages, kept busy.
 
 use std::any::Any;
 use std::fs;
@@ -14,19 +14,19 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Running, Workload};
 use tempfile::TempDir;
 
-/// A program that runs, and all that goes with it.
+/// Running program, with everything that it needs.
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     pub(crate) pid: u32,
-    /// Ended in this order.
+    /// Dropped in this order.
     _parts: Vec<Box<dyn Any>>,
 }
 
-/// Somewhere nobody else listens.
+/// Port on which no other program listens.
 const NGINX_PORT: u16 = 47_080;
 
 fn program(name: &'static str, pid: u32, parts: Vec<Box<dyn Any>>) -> Program {
-    // Until it does what it does all the time.
+    // The program needs this second to reach a steady state.
     sleep(Duration::from_secs(1));
     Program {
         name,
@@ -73,7 +73,7 @@ pub(crate) fn nginx() -> Program {
         .arg(folder.path().join("error"));
     let server = Running::spawn(server, true);
     sleep(Duration::from_millis(300));
-    let clients = visitors(&format!("127.0.0.1:{NGINX_PORT}/index.html"));
+    let clients = start_clients(&format!("127.0.0.1:{NGINX_PORT}/index.html"));
     let pid = server.pid();
     let parts: Vec<Box<dyn Any>> = vec![Box::new(clients), Box::new(server), Box::new(folder)];
     program("nginx under wrk", pid, parts)
@@ -102,18 +102,18 @@ pub(crate) fn redis() -> Program {
 pub(crate) fn python() -> Program {
     let mut interpreter = command("python3");
     interpreter.arg(source("busy.py")).arg("run");
-    talking("Python, threads", interpreter, scratch())
+    start_workload("Python, threads", interpreter, scratch())
 }
 
 pub(crate) fn node() -> Program {
     let folder = scratch();
     let mut interpreter = command("node");
-    // It leaves a log where it runs.
+    // node writes a log into its working directory.
     interpreter
         .arg("--perf-basic-prof")
         .arg(source("busy.js"))
         .current_dir(folder.path());
-    let mut program = talking("node", interpreter, folder);
+    let mut program = start_workload("node", interpreter, folder);
     let map = RemovedWhenDropped::map_of(program.pid);
     program._parts.push(Box::new(map));
     program
@@ -133,7 +133,7 @@ pub(crate) fn java() -> Program {
         .args(["-XX:+PreserveFramePointer", "-cp"])
         .arg(folder.path())
         .arg("Busy");
-    talking("Java, frame pointers kept", machine, folder)
+    start_workload("Java, frame pointers kept", machine, folder)
 }
 
 pub(crate) fn asyncio_server() -> Program {
@@ -148,31 +148,31 @@ pub(crate) fn node_server() -> Program {
     server("node's server under wrk", interpreter)
 }
 
-/// A server that tells its port.
+/// Starts a server that reports its port, and clients for it.
 fn server(name: &'static str, command: Command) -> Program {
     let binary = PathBuf::from(command.get_program());
     let server = Workload::run(command, binary, scratch());
-    let clients = visitors(&format!("127.0.0.1:{}/", server.told("port")));
+    let clients = start_clients(&format!("127.0.0.1:{}/", server.told("port")));
     let pid = server.pid();
     program(name, pid, vec![Box::new(clients), Box::new(server)])
 }
 
-/// Sixteen who ask for a page, each as soon as it has it.
-fn visitors(page: &str) -> Running {
+/// Starts sixteen connections that request a page over and over.
+fn start_clients(page: &str) -> Running {
     let mut clients = command("wrk");
     clients.args(["-t1", "-c16", "-d120"]);
     clients.arg(format!("http://{page}"));
     Running::spawn(clients, true)
 }
 
-fn talking(name: &'static str, command: Command, folder: TempDir) -> Program {
+fn start_workload(name: &'static str, command: Command, folder: TempDir) -> Program {
     let binary = PathBuf::from(command.get_program());
     let workload = Workload::run(command, binary, folder);
     let pid = workload.pid();
     program(name, pid, vec![Box::new(workload)])
 }
 
-/// The map of its code that a program leaves in /tmp.
+/// Perf map that a program leaves in /tmp.
 pub(crate) struct RemovedWhenDropped(PathBuf);
 
 impl RemovedWhenDropped {

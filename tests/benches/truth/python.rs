@@ -1,5 +1,5 @@
-//! By function of Python: the share of CPU time, and the time off the CPU, against what the
-//! program measured there.
+//! Share of CPU time and time off the CPU by Python function, compared with what the program
+//! measured there.
 
 use std::process::Command;
 
@@ -12,17 +12,17 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::account::stolen_ns;
 use systemscope_tests::{Folded, Watch, Workload};
 
-use crate::peers::{Peers, say};
+use crate::peers::{Peers, describe};
 use crate::programs::RemovedWhenDropped;
 use crate::shares::{Error, SYSTEMATIC};
 
 const SECONDS: &str = "4";
 const HERTZ: u64 = 999;
-/// What a sample of py-spy stands for.
+/// Time that a sample of py-spy stands for.
 const PY_SPY_NS: u64 = 10_000_000;
-/// The functions that compute.
+/// Functions that compute.
 const COMPUTE: [&str; 3] = ["loop", "sort", "compress"];
-/// Those that wait, and what their threads do there.
+/// Functions that wait, and what their threads do there.
 const WAIT: [(&str, &str); 4] = [
     ("doze", "sleeps"),
     ("acquire", "waits for a lock"),
@@ -30,23 +30,23 @@ const WAIT: [(&str, &str); 4] = [
     ("read_pipe", "reads a pipe"),
 ];
 const MOST_PERCENT: f64 = 1.0;
-/// The first version that can tell perf its functions.
+/// First minor version with `-X perf`, which gives perf the names of Python functions.
 const TELLS_PERF: u64 = 12;
 
-/// A run of `phases.py` beside another profiler, which may stop it at each sample: it has a
-/// truth of its own.
+/// Run of `phases.py` beside another profiler. The profiler may stop the program at each sample, so
+/// the run has measurements of its own.
 struct Beside {
     program: Workload,
     peers: Vec<(String, Option<Folded>)>,
 }
 
-/// The time off the CPU in some functions, as the program told it and as a profiler did.
+/// Time off the CPU in some functions, as the program measured it and as a profiler showed it.
 struct OffCpu {
     told_ns: u64,
     seen_ns: u64,
 }
 
-/// Two threads that compute, and four that wait, in some versions of Python.
+/// Measures two threads that compute, and four that wait, in some versions of Python.
 pub(crate) fn rows(table: &mut Table) {
     for python in some_pythons() {
         let mut program = start(&python, &[]);
@@ -74,7 +74,7 @@ fn share_row(
 ) {
     let by_py_spy = ["", "--native", "--gil"].map(|flags| {
         let beside = Beside::run(python, &[], Some(Profiler::py_spy(flags)));
-        beside.say(error_in_short)
+        beside.describe(error_in_short)
     });
     let by_perf = by_perf(python, program.told("minor"));
     let mut truth: Vec<String> = COMPUTE
@@ -103,7 +103,7 @@ fn waits_rows(table: &mut Table, python: &Python, program: &Workload, off_cpu: &
     let beside = Beside::run(python, &[], Some(Profiler::py_spy("--idle")));
     for (function, what) in WAIT {
         let seen = OffCpu::of(&[function], program, off_cpu, 1);
-        let said = beside.say(|folded, program| {
+        let said = beside.describe(|folded, program| {
             let seen = OffCpu::of(&[function], program, folded, PY_SPY_NS);
             format!("{:+.1} %", seen.percent())
         });
@@ -119,7 +119,8 @@ fn waits_rows(table: &mut Table, python: &Python, program: &Workload, off_cpu: &
     }
 }
 
-/// What computes is off the CPU while another thread has the interpreter's lock, or the CPU.
+/// Checks the computing threads: they are off the CPU while another thread has the interpreter's
+/// lock or the CPU.
 fn lock_row(table: &mut Table, program: &Workload, off_cpu: &Folded, stolen_ns: u64) {
     let seen = OffCpu::of(&COMPUTE, program, off_cpu, 1);
     let stolen = stolen_ns as f64 * 100.0 / seen.told_ns as f64;
@@ -155,19 +156,19 @@ impl Beside {
         Beside { program, peers }
     }
 
-    fn say(&self, figure: impl Fn(&Folded, &Workload) -> String) -> String {
-        say(&self.peers, |_, folded| figure(folded, &self.program))
+    fn describe(&self, figure: impl Fn(&Folded, &Workload) -> String) -> String {
+        describe(&self.peers, |_, folded| figure(folded, &self.program))
     }
 }
 
-/// perf knows functions of Python if the interpreter has written code for each.
+/// Measures perf, which knows Python functions if the interpreter generates code for each.
 fn by_perf(python: &Python, minor: u64) -> String {
     if minor < TELLS_PERF {
         return format!("perf: no -X perf before Python 3.{TELLS_PERF}");
     }
     let said = ["fp", "dwarf"].map(|call_graph| {
         let perf = Profiler::perf_record(HERTZ, call_graph);
-        Beside::run(python, &["-X", "perf"], perf).say(error_in_short)
+        Beside::run(python, &["-X", "perf"], perf).describe(error_in_short)
     });
     said.join("; ")
 }
@@ -177,7 +178,7 @@ fn error_in_short(folded: &Folded, program: &Workload) -> String {
     format!("{:.1} points (chance: {:.1})", error.points, error.chance)
 }
 
-/// Of the samples of all of the process.
+/// Returns the error of shares of all samples of the process.
 fn error(folded: &Folded, program: &Workload) -> Error {
     let functions = COMPUTE.map(|function| {
         let hits = within(folded, function);
@@ -189,7 +190,7 @@ fn error(folded: &Folded, program: &Workload) -> Error {
     Error::of(&[&functions[..], &[elsewhere]].concat())
 }
 
-/// In percent of the CPU time of the process.
+/// Returns a function's share of the process's CPU time, in percent.
 fn share_told(program: &Workload, function: &str) -> f64 {
     program.told(&format!("on-{function}")) as f64 * 100.0 / program.told("cpu") as f64
 }
@@ -199,20 +200,22 @@ fn share_elsewhere(program: &Workload) -> f64 {
     100.0 - shares.iter().sum::<f64>()
 }
 
-/// The value of stacks with a function of `phases.py`.
+/// Returns the value of stacks that have a function of `phases.py`.
 fn within(folded: &Folded, function: &str) -> u64 {
-    let is_it = |frame: &String| is_called(bare(frame), function);
-    folded.only(|line| line.frames.iter().any(is_it)).total()
+    let is_function = |frame: &String| is_called(bare(frame), function);
+    folded
+        .only(|line| line.frames.iter().any(is_function))
+        .total()
 }
 
-/// Whether a frame has the name that py-spy, the tools or perf give a function.
+/// Returns whether a frame has the name that py-spy, the tools or perf give a function.
 fn is_called(frame: &str, function: &str) -> bool {
-    let of_perf = frame
+    let perf_name = frame
         .strip_prefix("py::")
         .and_then(|rest| rest.split(':').next());
     frame == function
         || frame.strip_prefix("phases.py:") == Some(function)
-        || of_perf == Some(function)
+        || perf_name == Some(function)
 }
 
 impl OffCpu {

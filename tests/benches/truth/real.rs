@@ -1,4 +1,4 @@
-//! Real programs: whole user stacks, and time as the kernel booked it.
+//! Real programs: complete user stacks, and times that the kernel accounted.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use systemscope_tests::printed::user_stacks::starts_a_thread;
 use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::{Folded, Seen, Watch, now_ns};
 
-use crate::books::{Booked, Books, held_against};
-use crate::peers::{Peers, say};
+use crate::books::{Booked, Books, compare_with_schedstat};
+use crate::peers::{Peers, describe};
 use crate::programs::Program;
 
 const HERTZ: u64 = 199;
 const WINDOW: Duration = Duration::from_secs(4);
 const LEAST_WHOLE: f64 = 99.0;
 
-/// What the tools say of a program that runs.
+/// Adds the rows for a running program.
 pub(crate) fn rows(table: &mut Table, program: &Program) {
     let pid = program.pid;
     let mut books = Books::open(pid);
@@ -65,22 +65,22 @@ pub(crate) fn rows(table: &mut Table, program: &Program) {
             "100 %",
             &figure(&seen.folded),
             &format!("at least {LEAST_WHOLE} %"),
-            &say(&peers, |_, folded| figure(folded)),
+            &describe(&peers, |_, folded| figure(folded)),
         ];
         table.row(&cells, Verdict::of(whole >= LEAST_WHOLE));
     }
-    held_against(table, program.name, &off_cpu, &booked);
+    compare_with_schedstat(table, program.name, &off_cpu, &booked);
     times(table, program, &on_cpu, &off_cpu, &booked);
 }
 
-/// Of the value in stacks that have a frame at all.
+/// Returns the percentage of complete stacks in the value of all stacks that have a frame.
 fn whole_percent(folded: &Folded) -> f64 {
     let stacks = folded.only(|line| !line.frames.is_empty());
     let whole = stacks.only(starts_a_thread).total();
     whole as f64 * 100.0 / stacks.total().max(1) as f64
 }
 
-/// In a stack, on average.
+/// Returns the mean number of frames of a stack.
 fn frames(folded: &Folded) -> f64 {
     let frames = folded
         .lines
@@ -93,7 +93,7 @@ fn times(table: &mut Table, program: &Program, on_cpu: &Seen, off_cpu: &Seen, bo
     let booked_ns = booked.running_ns;
     let percent = |ns: u64| (ns as f64 / booked_ns as f64 - 1.0) * 100.0;
     let stolen = booked.stolen_ns as f64 * 100.0 / booked_ns as f64;
-    // 2 % is what the moments of reading may differ by.
+    // The different moments of reading explain 2 %.
     let allowed = 2.0 + stolen;
     let samples = on_cpu.folded.total();
     let sampled = samples * 1_000_000_000 / HERTZ;

@@ -1,24 +1,25 @@
-//! On CPU: the share of each function, against the CPU time that a program
-//! measured in it.
+//! On CPU: the share of each function, compared with the CPU time that a program measured in it.
 
 use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::{Folded, Watch, Workload};
 
-use crate::peers::{Peers, say};
+use crate::peers::{Peers, describe};
 
 const FUNCTIONS: [&str; 3] = ["f", "g", "h"];
-/// What the functions do of the same work, in percent.
+/// Shares of the total work that the functions do, in percent.
 const WORK: [f64; 3] = [60.0, 30.0, 10.0];
-/// Where the program finds its shares further off than this, in points, the
-/// machine stood still in one of them, and no sampler can see that.
+/// Largest difference between these shares and the shares that the program measured, in points of
+/// percent. A larger one means that the machine stood still in a function, which no sampler can
+/// see.
 const DISTURBED: f64 = 2.0;
 const WINDOWS: usize = 4;
-/// Allowed beside what chance explains, in points of percent.
+/// Allowed error beside chance, in points of percent.
 pub(crate) const SYSTEMATIC: f64 = 0.5;
 
-/// Without a timer, and driven by one of 10 and of 20 ms, and by one in step with
-/// samples: who samples in step with it always hits the same function.
+/// Measures the program without a timer, with timers of 10 and 20 ms, and with one whose period is
+/// a multiple of the sampling period. A sampler in step with that timer always hits the same
+/// function.
 pub(crate) fn rows(table: &mut Table) {
     for (hertz, seconds) in [(49, 16), (999, 5)] {
         let period = 1_000_000 / hertz;
@@ -29,7 +30,7 @@ pub(crate) fn rows(table: &mut Table) {
     }
 }
 
-/// A program that ran to its end, and what was seen of it.
+/// Program that has ended, and what profilers saw of it.
 struct Measured {
     workload: Workload,
     seen: Folded,
@@ -75,7 +76,7 @@ fn row(table: &mut Table, hertz: u64, seconds: u64, tick_us: u64) {
         seen,
         peers,
     } = measured;
-    let said = say(&peers, |_, folded| error(folded, &workload).text());
+    let said = describe(&peers, |_, folded| error(folded, &workload).text());
     let error = error(&seen, &workload);
     let truth: Vec<String> = FUNCTIONS
         .iter()
@@ -105,13 +106,13 @@ fn share_told(workload: &Workload, function: &str) -> f64 {
     workload.told(function) as f64 * 100.0 / all as f64
 }
 
-/// How far off samples are.
+/// Error of the sampled shares.
 pub(crate) struct Error {
     samples: u64,
-    /// The largest difference of a function's share, in points of percent.
+    /// Largest difference of a function's share, in points of percent.
     pub(crate) points: f64,
-    /// What chance explains of that, at 99.7 %: three standard errors of a share
-    /// of so many samples.
+    /// Part of that which chance explains at 99.7 %: three standard errors of a share of so many
+    /// samples.
     pub(crate) chance: f64,
 }
 
@@ -123,7 +124,7 @@ fn error(folded: &Folded, workload: &Workload) -> Error {
 }
 
 impl Error {
-    /// Of the samples in each function, whose share in percent is known.
+    /// Returns the error of `functions`, each with its samples and its true share in percent.
     pub(crate) fn of(functions: &[(u64, f64)]) -> Error {
         let samples: u64 = functions.iter().map(|(hits, _)| hits).sum();
         let off = |(hits, truth): &(u64, f64)| {

@@ -1,4 +1,4 @@
-//! Who ended a wait.
+//! Wakers of blocked threads.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::peers::wakeuptime;
 const LEAST_PERCENT: f64 = 99.0;
 const WINDOW: Duration = Duration::from_secs(4);
 
-/// Two that wake each other, and nobody else does; and one that only timers do.
+/// Measures two processes that only wake each other, and one that only timers wake.
 pub(crate) fn rows(table: &mut Table) {
     each_other(table);
     timers(table);
@@ -32,8 +32,8 @@ fn each_other(table: &mut Table) {
     sleep(WINDOW);
     let seen = watch.close();
 
-    let of_the_pair = |line: &Line| ["asker", "answerer"].contains(&line.comm.as_str());
-    let waits = seen.folded.ended().only(of_the_pair);
+    let is_of_pair = |line: &Line| ["asker", "answerer"].contains(&line.comm.as_str());
+    let waits = seen.folded.ended().only(is_of_pair);
     let (waits, hidden) = but_hidden(&waits);
     let is_right = |line: &Line| {
         let waker = line.waker();
@@ -46,14 +46,14 @@ fn each_other(table: &mut Table) {
     let percent = share(waits.only(is_right).total(), waits.total());
     let said = other.map_or("wakeuptime: not installed".to_owned(), |other| {
         let woken = wakeuptime(other);
-        let of = |condition: fn(&str) -> bool| -> u64 {
+        let time_of = |condition: fn(&str) -> bool| -> u64 {
             let of_asker = woken.iter().filter(|(target, ..)| target == "asker");
             of_asker
                 .filter(|(_, waker, _)| condition(waker))
                 .map(|(.., value)| value)
                 .sum()
         };
-        let right = share(of(|waker| waker == "answerer"), of(|_| true));
+        let right = share(time_of(|waker| waker == "answerer"), time_of(|_| true));
         format!("libbpf-tools' wakeuptime: {right:.1} % by name, no user stacks")
     });
     let cells = [
@@ -67,8 +67,8 @@ fn each_other(table: &mut Table) {
     table.row(&cells, Verdict::of(percent >= LEAST_PERCENT));
 }
 
-/// Waits of which this machine hid a switch or the wake-up, as the tool says, are
-/// taken out; what is left, and what share of the time that was.
+/// Removes waits in which this machine hid a switch or the wake-up, as the tool reports. Returns
+/// the rest, and the removed share of the time in percent.
 fn but_hidden(waits: &Folded) -> (Folded, f64) {
     let is_hidden = |line: &Line| line.frames.iter().any(|frame| frame.starts_with("[Missed"));
     let left = waits.only(|line| !is_hidden(line));

@@ -1,8 +1,7 @@
-//! What the tools do in user space, by itself: building a table, folding,
-//! reading, merging and drawing. Run by `make bench`, which prints criterion's
-//! figures.
+//! Speed of the tools' libraries alone: building a table, folding, reading, merging and drawing.
+//! `make bench` runs this, and prints criterion's figures.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-// criterion's macros make functions without docs.
+// criterion's macros define functions without doc comments.
 #![allow(missing_docs)]
 
 use std::fs::{self, File};
@@ -22,13 +21,13 @@ const THREADS: u32 = 50;
 const STACKS_A_THREAD: u32 = 100;
 const FRAMES: u32 = 30;
 
-/// As many stacks as a busy server has in a minute, deep and with much in common.
+/// Returns as many stacks as a busy server has in a minute, deep and with many common frames.
 fn stacks(unit: Unit, state: Option<State>) -> Profile {
     let mut profile = Profile::new(unit);
     for number in 0..STACKS_A_THREAD {
         let mut stack = Stack::default();
         for depth in 0..FRAMES {
-            // Two of three frames are the same in all of them.
+            // Two of three frames are the same in all stacks.
             let function = (depth * 7 + number * (depth % 3 / 2)) % 500;
             let name = format!("some_namespace::function_{function}");
             let (part, kind) = if depth > 20 {
@@ -62,7 +61,7 @@ fn stacks(unit: Unit, state: Option<State>) -> Profile {
     profile
 }
 
-/// Gives the threads clocks.
+/// Gives each thread a clock.
 fn add_clocks(profile: &mut Profile) {
     let clock = Clock {
         ended_ns: 1_000_000_000,
@@ -81,7 +80,7 @@ fn add_clocks(profile: &mut Profile) {
     }
 }
 
-/// The file of libc that this process has mapped.
+/// Opens the libc that this process has mapped.
 fn libc() -> File {
     let maps = fs::read_to_string("/proc/self/maps").expect("our own mappings");
     let path = maps

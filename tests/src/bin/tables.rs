@@ -1,8 +1,8 @@
-//! `make tables`: writes the table that a command prints to a file below
-//! `docs/results`, one for each table and kind of machine.
+//! `make tables`: writes the table that a command prints to a file below `docs/results`. There is
+//! one file for each table and kind of machine.
 //!
-//! usage: `tables NAME < OUTPUT`, or `tables machine`, which prints the line that
-//! a table begins with.
+//! usage: `tables NAME < OUTPUT`, or `tables machine`, which prints the line that a table begins
+//! with.
 
 #![allow(clippy::print_stderr)]
 
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use systemscope_tests::machine;
 
-/// A command whose table is kept, and the document that explains it.
+/// Command whose table is kept, and the document that explains it.
 struct Source {
     name: &'static str,
     title: &'static str,
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Copies stdin to stdout, and writes the table in it to the file of its machine.
+/// Copies stdin to stdout, and writes the table in it to the file for its machine.
 fn write_table(name: &str) -> Result<(), String> {
     let source = SOURCES.iter().find(|source| source.name == name);
     let source = source.ok_or_else(|| {
@@ -114,8 +114,8 @@ impl Source {
     }
 }
 
-/// File name for a kind of machine: its words in lower case, joined by `-`, without
-/// those that CPUs of all models have.
+/// Returns the file name for a kind of machine: its words in lower case, joined by `-`, without the
+/// words that all CPU models share.
 fn file_name(kind: &str) -> String {
     let kind = kind.to_lowercase().replace("(r)", "").replace("(tm)", "");
     let words = kind.split(|letter: char| !letter.is_ascii_alphanumeric());

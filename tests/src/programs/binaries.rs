@@ -1,4 +1,4 @@
-//! Where the tools under test are.
+//! Paths of the tools under test.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,19 +7,19 @@ use tempfile::TempDir;
 
 use crate::programs::workload::{install, scratch};
 
-/// The folder that holds the release binaries: `SYSTEMSCOPE_BIN_DIR`, else
-/// `release` in the target folder this test was built in.
+/// Returns the directory of the release binaries: `SYSTEMSCOPE_BIN_DIR`, or else `release` in the
+/// target directory of this test.
 pub fn folder() -> PathBuf {
     if let Some(folder) = env::var_os("SYSTEMSCOPE_BIN_DIR") {
         return folder.into();
     }
-    // target/release/deps/accounting-0123456789abcdef
+    // This path has the form `target/release/deps/accounting-0123456789abcdef`.
     let test = env::current_exe().expect("the path of this test");
     let target = test.ancestors().nth(3).expect("a target folder");
     target.join("release")
 }
 
-/// The path of a tool.
+/// Returns the path of a tool.
 ///
 /// # Panics
 ///
@@ -34,8 +34,8 @@ pub fn binary(name: &str) -> PathBuf {
     path
 }
 
-/// Some tools in a folder that everyone may enter, which those of a build need
-/// not be.
+/// Copies tools to a directory that every user can enter: the build's own directory may be closed
+/// to them.
 pub fn copies(tools: &[&str]) -> TempDir {
     let folder = scratch();
     for tool in tools {

@@ -1,4 +1,4 @@
-//! A machine that is busy with many short processes: a C compiler, over and over.
+//! Load of many short processes: a C compiler that runs over and over.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,25 +10,24 @@ use crate::programs::sources;
 use crate::programs::workload::scratch;
 use crate::truth::account::children_ns;
 
-/// The names of the threads that compile: the driver, what it starts, and the other
-/// compiler that may be called `cc`.
+/// Names of the threads that compile: the driver, its children, and the other compiler that `cc`
+/// can be.
 pub const COMPILERS: [&str; 4] = ["cc", "cc1", "as", "clang"];
 
-/// What compiling came to.
+/// Result of compiling for some time.
 #[derive(Clone, Copy, Debug)]
 pub struct Compiled {
-    /// How many times a source was compiled.
+    /// Number of compilations.
     pub times: u64,
-    /// Nanoseconds of CPU time that the compilers had, to a tick of the kernel's.
+    /// CPU time of the compilers in ns, accurate to a tick of the kernel.
     pub cpu_ns: u64,
 }
 
-/// Compiles the workloads for so long, as many at a time as there are CPUs, and waits for
-/// the last.
+/// Compiles the workloads for `length`, with one compiler for each CPU, and waits for the last.
 ///
 /// # Panics
 ///
-/// Without a compiler.
+/// When there is no compiler.
 pub fn compile_for(length: Duration) -> Compiled {
     let folder = scratch();
     let mut sources = sources::all();
@@ -59,7 +58,7 @@ pub fn compile_for(length: Duration) -> Compiled {
 }
 
 fn compile(source: &Path, object: &Path) {
-    // Some ask for libraries' headers that may not be there, and fail sooner.
+    // Some sources need headers of libraries that may not be installed, and fail sooner.
     Command::new("cc")
         .args(["-O2", "-c", "-I"])
         .arg(sources::folder())

@@ -1,4 +1,4 @@
-//! What processes are kept in: cgroups, with their quotas, and containers.
+//! Confinement of processes: cgroups with their quotas, and containers.
 
 pub mod cgroup;
 pub mod container;

@@ -1,5 +1,5 @@
-//! The parent's side of `--control-fd`: when a tool is attached, which window
-//! it looks at, and what it lost.
+//! Parent's side of `--control-fd`: it learns when a tool is attached, sets the window, and learns
+//! what the tool lost.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -10,25 +10,25 @@ use std::process::Command;
 
 use crate::programs::tool::PATIENCE;
 
-/// The number the tool knows its end by.
+/// File descriptor of the tool's end.
 pub const CONTROL_FD: i32 = 3;
 
-/// A conversation with one tool.
+/// Control connection to one tool.
 #[derive(Debug)]
 pub struct Control {
     lines: BufReader<UnixStream>,
 }
 
 impl Control {
-    /// Gives `command` its end as file descriptor 3.
+    /// Gives `command` the tool's end as file descriptor 3.
     pub fn for_command(command: &mut Command) -> Control {
         let (ours, theirs) = UnixStream::pair().expect("a socket pair");
         ours.set_read_timeout(Some(PATIENCE)).unwrap();
         let theirs = OwnedFd::from(theirs);
         command.arg("--control-fd").arg(CONTROL_FD.to_string());
         let give = move || {
-            // SAFETY: duplicating and flagging descriptors is safe after a fork,
-            // and `theirs` is open as long as the command that owns this.
+            // SAFETY: it is safe after a fork to duplicate and flag descriptors, and `theirs` is
+            // open as long as the command that owns this closure.
             let result = unsafe {
                 if theirs.as_raw_fd() == CONTROL_FD {
                     libc::fcntl(CONTROL_FD, libc::F_SETFD, 0)
@@ -42,7 +42,7 @@ impl Control {
                 Ok(())
             }
         };
-        // SAFETY: `give` makes system calls that are safe after a fork only.
+        // SAFETY: `give` only makes system calls that are safe after a fork.
         unsafe { command.pre_exec(give) };
         Control {
             lines: BufReader::new(ours),
@@ -52,7 +52,8 @@ impl Control {
     /// Waits until the tool is attached.
     ///
     /// # Errors
-    /// The tool is gone, or says something else.
+    ///
+    /// When the tool is gone, or sends another message.
     pub fn ready(&mut self) -> io::Result<()> {
         match self.line()?.as_str() {
             "ready" => Ok(()),
@@ -60,29 +61,32 @@ impl Control {
         }
     }
 
-    /// Opens the window at a CLOCK_MONOTONIC time in nanoseconds.
+    /// Opens the window at a CLOCK_MONOTONIC time in ns.
     ///
     /// # Errors
-    /// The tool is gone.
+    ///
+    /// When the tool is gone.
     pub fn start(&mut self, at_ns: u64) -> io::Result<()> {
         writeln!(self.lines.get_mut(), "start {at_ns}")
     }
 
-    /// Closes the window at a CLOCK_MONOTONIC time in nanoseconds.
+    /// Closes the window at a CLOCK_MONOTONIC time in ns.
     ///
     /// # Errors
-    /// The tool is gone.
+    ///
+    /// When the tool is gone.
     pub fn stop(&mut self, at_ns: u64) -> io::Result<()> {
         writeln!(self.lines.get_mut(), "stop {at_ns}")
     }
 
-    /// The tool's last word: what it lost, by name.
+    /// Reads the tool's last message, and returns its counts of losses by name.
     ///
     /// # Errors
-    /// The tool is gone, or says something else.
+    ///
+    /// When the tool is gone, or sends another message.
     pub fn lost(&mut self) -> io::Result<BTreeMap<String, u64>> {
         let mut line = self.line()?;
-        // That the window is open is told, and once that all targets have ended.
+        // Earlier messages say that the window is open, and that all targets have ended.
         while line == "open" || line == "gone" {
             line = self.line()?;
         }

@@ -1,4 +1,4 @@
-//! Programs of others.
+//! Programs of other projects.
 
 pub mod browser;
 pub mod django;

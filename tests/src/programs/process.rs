@@ -1,4 +1,5 @@
-//! A process that a test started: watched, timed out, and ended with the test.
+//! Processes that tests start: their output is collected, their time is limited, and they end with
+//! the test.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -21,13 +22,14 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::accounts_at_rest;
 
-/// How often the memory of a process is looked at. Looking takes CPU time from what is tested.
+/// Interval between looks at the memory of a process. A look takes CPU time from the tested
+/// program.
 const LOOK_AGAIN: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000_000,
 };
 
-/// A process of its own group, killed with all of the group when dropped.
+/// Process in a process group of its own. Dropping it kills the whole group.
 #[derive(Debug)]
 pub struct Running {
     pid: Pid,
@@ -35,41 +37,41 @@ pub struct Running {
     reaped: bool,
     stdout: Option<JoinHandle<Vec<u8>>>,
     stderr: Option<JoinHandle<Vec<u8>>>,
-    /// What came on stderr so far.
+    /// Output on stderr so far.
     said: Arc<Mutex<Vec<u8>>>,
 }
 
-/// What a process left behind.
+/// Result of a process that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// Exit status, `None` when a signal ended it.
+    /// Exit status; `None` when a signal ended the process.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// Signal that ended the process.
     pub signal: Option<i32>,
-    /// All of stdout, where it was not given away.
+    /// All of stdout; empty where it was not collected.
     pub stdout: Vec<u8>,
     /// All of stderr.
     pub stderr: String,
-    /// The most memory it ever held, in KiB.
+    /// Peak memory in KiB.
     pub peak_rss_kib: u64,
 }
 
 impl Running {
-    /// Starts a command in a process group of its own, with its stderr and,
-    /// when `keep_stdout`, its stdout collected.
+    /// Starts a command in a process group of its own. It collects stderr, and stdout if
+    /// `keep_stdout`.
     pub fn spawn(mut command: Command, keep_stdout: bool) -> Running {
         command.stderr(Stdio::piped());
         Running::start(command, keep_stdout, None)
     }
 
-    /// The same, with a terminal for its stderr.
+    /// Starts a command with a terminal as its stderr, and collects both outputs.
     pub fn spawn_on_a_terminal(mut command: Command) -> Running {
         let (terminal, screen) = terminal().expect("a terminal");
         command.stderr(screen);
         Running::start(command, true, Some(terminal))
     }
 
-    // Reaped by waitpid in `reap`.
+    // `reap` collects the process with waitpid.
     #[allow(clippy::zombie_processes)]
     fn start(mut command: Command, keep_stdout: bool, terminal: Option<File>) -> Running {
         let name = command.get_program().to_string_lossy().into_owned();
@@ -77,12 +79,12 @@ impl Running {
             command.stdout(Stdio::piped());
         }
         command.process_group(0);
-        // SAFETY: `begin` makes system calls that are safe after a fork.
+        // SAFETY: `begin` makes only system calls that are safe after a fork.
         unsafe { command.pre_exec(begin) };
         let mut child = command
             .spawn()
             .unwrap_or_else(|error| panic!("start {name}: {error}"));
-        // Our ends of what it writes to.
+        // The command holds our copies of the pipes' write ends.
         drop(command);
         let said = Arc::new(Mutex::new(Vec::new()));
         let collect_stdout = |pipe| collect(pipe, Arc::default());
@@ -103,7 +105,7 @@ impl Running {
         }
     }
 
-    /// `sleep 1000`, asleep.
+    /// Starts `sleep 1000`, and waits until it sleeps.
     pub fn asleep() -> Running {
         let mut command = Command::new("sleep");
         command.arg("1000");
@@ -112,7 +114,7 @@ impl Running {
         running
     }
 
-    /// Waits until some words are on its stderr, or it has ended.
+    /// Waits until its stderr contains `words`, or it has ended.
     pub fn wait_until_said(&mut self, words: &str, patience: Duration) {
         let deadline = Instant::now() + patience;
         let said = Arc::clone(&self.said);
@@ -127,7 +129,7 @@ impl Running {
         }
     }
 
-    /// Its process ID.
+    /// Returns its process ID.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().cast_unsigned()
     }
@@ -138,13 +140,13 @@ impl Running {
             .unwrap_or_else(|error| panic!("signal {}: {error}", self.name));
     }
 
-    /// Sends all of its group a signal, as a terminal does.
+    /// Sends a signal to its whole process group, as a terminal does.
     pub fn signal_group(&self, signal: Signal) {
         kill_process_group(self.pid, signal)
             .unwrap_or_else(|error| panic!("signal the group of {}: {error}", self.name));
     }
 
-    /// Whether it is still there.
+    /// Returns whether it has not ended.
     pub fn is_running(&mut self) -> bool {
         self.reap(true).is_none()
     }
@@ -161,9 +163,10 @@ impl Running {
         })
     }
 
-    /// Waits for its end, and kills it when that takes longer than `patience`.
+    /// Waits for its end. Kills it when that takes longer than `patience`.
     ///
     /// # Errors
+    ///
     /// Its stderr, if it had to be killed.
     pub fn try_finish_within(mut self, patience: Duration) -> Result<Finished, String> {
         let deadline = Instant::now() + patience;
@@ -204,17 +207,16 @@ impl Running {
         })
     }
 
-    /// Waits until it ends, but not longer than [`LOOK_AGAIN`].
+    /// Waits until it ends, at most for [`LOOK_AGAIN`].
     fn wait_a_moment(&self) {
         let process = pidfd_open(self.pid, PidfdFlags::empty()).expect("a child's descriptor");
         let mut ends = [PollFd::new(&process, PollFlags::IN)];
-        // An interrupted wait is a short one.
+        // A signal only makes the wait shorter.
         let _ = poll(&mut ends, Some(&LOOK_AGAIN));
     }
 
-    /// The most memory it has held since it was executed, 0 once it is gone.
-    /// The rusage of an ended child would not do: it counts what the test
-    /// itself held when it forked.
+    /// Returns its peak memory since it executed its program; 0 once it has ended. The rusage of an
+    /// ended child is no substitute: it includes the memory of the test at the fork.
     fn peak_rss_kib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid()));
         status
@@ -230,16 +232,17 @@ impl Running {
             .unwrap_or(0)
     }
 
-    /// The exit status once it ended; `peek` leaves it to be collected later.
+    /// Returns the wait status once it has ended. With `peek` it returns 0, and the status stays
+    /// uncollected.
     fn reap(&mut self, peek: bool) -> Option<i32> {
         if peek {
-            // SAFETY: an all-zero siginfo is a valid one, and waitid fills it in.
+            // SAFETY: an all-zero siginfo is valid, and waitid fills it in.
             let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
             let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
             // SAFETY: `info` outlives the call.
             let result = unsafe { libc::waitid(libc::P_PID, self.pid(), &raw mut info, options) };
             assert_eq!(result, 0, "wait for {}", self.name);
-            // SAFETY: waitid filled the fields of a child's change of state, or left zeros.
+            // SAFETY: waitid has filled the fields of a child's state change, or left zeros.
             let ended = unsafe { info.si_pid() } != 0;
             return ended.then_some(0);
         }
@@ -268,9 +271,11 @@ impl Drop for Running {
 }
 
 impl Finished {
+    /// Returns itself, after checking that the exit status is 0.
+    ///
     /// # Panics
     ///
-    /// When the exit status is not 0.
+    /// When it is not.
     #[track_caller]
     pub fn succeeded(self) -> Finished {
         assert_eq!(
@@ -283,19 +288,20 @@ impl Finished {
     }
 }
 
-/// What a new process does first. What runs below `nohup` ignores SIGHUP, and so
-/// would the tools. Nobody outlives a test that is interrupted, or its runner.
+/// Prepares a new process before it executes its program. Below `nohup` processes ignore SIGHUP,
+/// and the tools would do so too. When the thread that started it ends, the kernel kills the
+/// process.
 fn begin() -> io::Result<()> {
-    // Whoever runs the tests may ignore them, as shells do for what is in the background.
+    // The parent may ignore these signals, as background jobs of shells do.
     for signal in [libc::SIGHUP, libc::SIGINT] {
-        // SAFETY: the default action is a valid one.
+        // SAFETY: the default action is valid.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     set_parent_process_death_signal(Some(Signal::KILL))?;
     Ok(())
 }
 
-/// The processes whose parent is this one.
+/// Returns the processes whose parent is `pid`.
 pub fn children_of(pid: u32) -> Vec<u32> {
     let is_child = |candidate: &u32| {
         fs::read(format!("/proc/{candidate}/status")).is_ok_and(|status| {
@@ -309,7 +315,7 @@ pub fn children_of(pid: u32) -> Vec<u32> {
     numbers.filter(is_child).collect()
 }
 
-/// A terminal's two ends: ours, and the one for programs.
+/// Opens a terminal, and returns its two ends: ours, and the end for programs.
 fn terminal() -> io::Result<(File, File)> {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&ours)?;
@@ -329,7 +335,7 @@ fn collect(
         let mut some = [0; 1 << 16];
         loop {
             let length = match pipe.read(&mut some) {
-                // A terminal that nobody has open any more.
+                // No program has the terminal open any more.
                 Err(error) if error.raw_os_error() == Some(libc::EIO) => 0,
                 read => read.expect("read a child's output"),
             };
@@ -386,7 +392,7 @@ mod tests {
             sleep(Duration::from_millis(5));
         };
         drop(running);
-        // It need not have been collected: who inherits it may take its time.
+        // The child's new parent may take its time to collect it.
         let deadline = Instant::now() + Duration::from_secs(60);
         while !child.has_ended() {
             assert!(Instant::now() < deadline, "the group is still there");

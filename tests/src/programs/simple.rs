@@ -1,15 +1,15 @@
-//! The workload `simple`, which burns in known_burn and sleeps in known_sleep,
-//! under a tool.
+//! Runs of tools on the workload `simple`, which burns CPU time in `known_burn` and sleeps in
+//! `known_sleep`.
 
 use crate::printed::folded::Line;
 use crate::{Tool, Workload};
 
-/// A tool on it.
+/// Returns a tool with `simple` as its target.
 pub fn on(tool: &str, simple: &Workload) -> Tool {
     Tool::attentive(tool).pid(simple.pid())
 }
 
-/// The function of `simple` that a tool must show.
+/// Returns the function of `simple` that a tool must show.
 pub fn known(tool: &str) -> &'static str {
     if tool == "oncputime" {
         "known_burn"
@@ -18,7 +18,7 @@ pub fn known(tool: &str) -> &'static str {
     }
 }
 
-/// Whether a stack has its user side.
+/// Returns whether a stack has user frames.
 pub fn is_user(line: &Line) -> bool {
     line.has("main") || line.has("known_work")
 }

@@ -1,26 +1,26 @@
-//! Where the sources of the workloads are: in folders by what they are for.
+//! Paths of the workloads' sources, in directories by topic.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder that all of them are below.
+/// Returns the directory that contains all of them.
 #[must_use]
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads")
 }
 
-/// All of them.
+/// Returns the paths of all sources.
 ///
 /// # Panics
 ///
-/// When a folder cannot be read.
+/// When a directory cannot be read.
 #[must_use]
 pub fn all() -> Vec<PathBuf> {
     let folders = entries(&folder()).into_iter().filter(|path| path.is_dir());
     folders.flat_map(|folder| entries(&folder)).collect()
 }
 
-/// The one of this name.
+/// Returns the path of the source with this name.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! A tool of the suite, run as a user or as wallclock runs it.
+//! Tools of this project, run as a user or as wallclock runs them.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,17 +12,17 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Control, Finished, Folded, Running, binary};
 
-/// Longer than a tool ever takes to start, or to end: not a bound, but the end
-/// of a test that would hang.
+/// Longest time for a tool to start or to end. It is no bound to test, but ends a test that would
+/// hang.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a tool says when its window is open.
+/// Text that a tool prints when its window is open.
 pub const MEASURING: &str = "Hit Ctrl-C to end.";
 
-/// The program that is all of the tools.
+/// Program that contains all of the tools.
 pub const EVERYTHING: &str = "systemscope";
 
-/// All tools of the suite.
+/// All tools.
 pub const TOOLS: [&str; 5] = [
     "oncputime",
     "offcputime",
@@ -31,20 +31,20 @@ pub const TOOLS: [&str; 5] = [
     "wallclock",
 ];
 
-/// A command line being put together.
+/// Command line under construction.
 #[derive(Debug)]
 pub struct Tool {
     command: Command,
 }
 
 impl Tool {
-    /// A tool by name, from the build under test.
+    /// Returns a tool by name, from the build under test.
     pub fn new(name: &str) -> Tool {
         Tool::at(&binary(name))
     }
 
-    /// A tool by name, oncputime at a rate at which it soon sees a program that runs
-    /// little: 49 samples a second can all fall into its pauses.
+    /// Returns a tool by name; oncputime samples at 999 Hz. With 49 samples a second all samples of
+    /// a program that runs little can fall into its pauses.
     pub fn attentive(name: &str) -> Tool {
         let tool = Tool::new(name);
         if name == "oncputime" {
@@ -54,7 +54,7 @@ impl Tool {
         }
     }
 
-    /// A tool, or a program that starts one, by path.
+    /// Returns the program at this path: a tool, or a program that starts one.
     pub fn at(path: &Path) -> Tool {
         let mut command = Command::new(path);
         command.stdin(Stdio::null());
@@ -78,35 +78,35 @@ impl Tool {
         self.arg("-p").arg(pid.to_string())
     }
 
-    /// Runs in a folder.
+    /// Sets the working directory.
     pub fn in_folder(mut self, folder: &Path) -> Tool {
         self.command.current_dir(folder);
         self
     }
 
-    /// Sets a variable of the environment.
+    /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Tool {
         self.command.env(name, value);
         self
     }
 
-    /// Starts it with stdout and stderr collected.
+    /// Starts it, and collects stdout and stderr.
     pub fn start(self) -> Running {
         Running::spawn(self.command, true)
     }
 
-    /// Starts it with stdout to a file, a device or a pipe.
+    /// Starts it with stdout into a file, a device or a pipe.
     pub fn start_into(mut self, stdout: impl Into<Stdio>) -> Running {
         self.command.stdout(stdout);
         Running::spawn(self.command, false)
     }
 
-    /// Starts it with stdout collected and a terminal for stderr.
+    /// Starts it with a terminal as its stderr, and collects both outputs.
     pub fn start_on_a_terminal(self) -> Running {
         Running::spawn_on_a_terminal(self.command)
     }
 
-    /// Starts it as wallclock starts its children.
+    /// Starts it with a control connection, as wallclock starts its children.
     pub fn start_controlled(mut self) -> (Running, Control) {
         let control = Control::for_command(&mut self.command);
         let running = Running::spawn(self.command, true);
@@ -124,14 +124,13 @@ impl Tool {
         self.start().finish_within(PATIENCE)
     }
 
-    /// Runs it for some seconds by its own duration argument and reads what it
-    /// printed.
+    /// Runs it with a duration argument of `seconds`, and parses its output.
     pub fn folded(self, seconds: f32) -> Folded {
         let finished = self.arg(seconds.to_string()).run().succeeded();
         Folded::parse(&finished.stdout)
     }
 
-    /// The same, with `--per-thread`.
+    /// Runs it with `--per-thread` for `seconds`, and parses its output.
     pub fn folded_per_thread(self, seconds: f32) -> Folded {
         let finished = self
             .arg("--per-thread")
@@ -141,14 +140,14 @@ impl Tool {
         Folded::parse_per_thread(&finished.stdout)
     }
 
-    /// Starts it, and waits until its window is open, which it says itself.
+    /// Starts it, and waits until it prints that its window is open.
     pub fn start_measuring(self) -> Running {
         let mut running = self.start();
         running.wait_until_said(MEASURING, PATIENCE);
         running
     }
 
-    /// Runs it until `signal`, sent when its window has been open for `time`.
+    /// Runs it, and sends `signal` after its window has been open for `time`.
     pub fn run_until(self, signal: Signal, time: Duration) -> Finished {
         let running = self.start_measuring();
         sleep(time);
@@ -157,13 +156,13 @@ impl Tool {
     }
 }
 
-/// The clock that windows are agreed on, in nanoseconds.
+/// Returns the current CLOCK_MONOTONIC time in ns. Window times are on this clock.
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
-/// The number of CPUs online.
+/// Returns the number of CPUs online.
 pub fn cpus_online() -> usize {
     // SAFETY: sysconf only reads.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };

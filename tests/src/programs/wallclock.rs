@@ -1,4 +1,4 @@
-//! wallclock run in a folder of its own, and the files it leaves there.
+//! Runs of wallclock in a directory of their own, and the files they leave there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use crate::programs::tool::PATIENCE;
 use crate::programs::workload::scratch;
 use crate::{Finished, Folded, Running, Tool};
 
-/// Starts wallclock and waits until its window is about to open, which it shows on
-/// terminals alone.
+/// Starts wallclock on a terminal and waits until its window is about to open, which it shows only
+/// there.
 pub fn start_measuring(wallclock: Tool) -> Running {
     let mut running = wallclock.start_on_a_terminal();
     running.wait_until_said("measuring", PATIENCE);
@@ -24,25 +24,26 @@ fn prefixed(pids: &str, arguments: &str, folder: &TempDir) -> Tool {
     tool.args("-o out/base").in_folder(folder.path())
 }
 
-/// A run of wallclock in a folder of its own.
+/// Finished run of wallclock in a directory of its own.
 #[derive(Debug)]
 pub struct Run {
-    /// The folder it ran in.
+    /// Directory in which it ran.
     pub folder: TempDir,
-    /// What it printed and how it ended.
+    /// Output and exit status.
     pub finished: Finished,
-    /// All files it left.
+    /// All files that it left.
     pub files: Vec<PathBuf>,
 }
 
 impl Run {
-    /// wallclock with `-o out/base` in front of `arguments`.
+    /// Runs wallclock with `arguments` and `-o out/base`.
     pub fn with_prefix(pids: &str, arguments: &str) -> Run {
         let folder = scratch();
         Run::of(prefixed(pids, arguments, &folder).run(), folder)
     }
 
-    /// The same, on a terminal, with what `meanwhile` does once it measures.
+    /// Runs wallclock on a terminal with `arguments` and `-o out/base`, and calls `meanwhile` once
+    /// it measures.
     pub fn meanwhile(pids: &str, arguments: &str, meanwhile: impl FnOnce()) -> Run {
         let folder = scratch();
         let running = start_measuring(prefixed(pids, arguments, &folder));
@@ -50,7 +51,7 @@ impl Run {
         Run::of(running.finish_within(PATIENCE), folder)
     }
 
-    /// wallclock without -o.
+    /// Runs wallclock without `-o`.
     pub fn without_prefix(pids: &str, arguments: &str) -> Run {
         let folder = scratch();
         let tool = Tool::new("wallclock").arg(pids).args(arguments);
@@ -67,7 +68,7 @@ impl Run {
         }
     }
 
-    /// The only file whose name starts and ends like this.
+    /// Returns the only file whose name starts with `start` and ends with `end`.
     pub fn file(&self, start: &str, end: &str) -> &Path {
         let mut found = self.files.iter().filter(|path| {
             let name = path.file_name().unwrap().to_str().unwrap();
@@ -84,7 +85,7 @@ impl Run {
         file
     }
 
-    /// The only file of all threads together whose name ends like this.
+    /// Returns the only file of all threads together whose name ends with `end`.
     pub fn combined(&self, end: &str) -> &Path {
         let mut found = self.files.iter().filter(|path| {
             let name = path.file_name().unwrap().to_str().unwrap();
@@ -101,20 +102,22 @@ impl Run {
         file
     }
 
-    /// The stacks in such a file.
+    /// Parses the stacks in the file that [`Run::file`] returns.
     pub fn folded(&self, start: &str, end: &str) -> Folded {
         Folded::parse(&fs::read(self.file(start, end)).unwrap())
     }
 
-    /// The text of such a file.
+    /// Reads the file that [`Run::file`] returns.
     pub fn text(&self, start: &str, end: &str) -> String {
         fs::read_to_string(self.file(start, end)).unwrap()
     }
 }
 
+/// Checks that each leaf frame has a mark for its thread state.
+///
 /// # Panics
 ///
-/// When a line does not say in which state its time passed.
+/// When a leaf has none.
 pub fn assert_marked(folded: &Folded) {
     let unmarked = folded.lines.iter().find(|line| {
         !["_[c]", "_[o]", "_[r]"]

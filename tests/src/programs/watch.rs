@@ -1,5 +1,5 @@
-//! A tool attached to a program before anything happens there, with a window
-//! that the test opens and closes: what it shows is all of what happened.
+//! Tool that is attached to a program before the measured events, with a window that the test opens
+//! and closes. Its output covers all events.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,13 +13,13 @@ use crate::programs::tool::PATIENCE;
 use crate::programs::workload::scratch;
 use crate::{ClockRow, Control, Folded, Line, Running, Tool, now_ns, printed::clocks};
 
-/// No tool may hold more memory than this for the targets of the tests.
+/// Bound for the memory of a tool with the targets of the tests, in KiB.
 pub const MOST_RSS_KIB: u64 = 64 * 1024;
 
-/// How long before the window's end the tool is told of it.
+/// Time between the message that sets the window's end and that end.
 const NOTICE: Duration = Duration::from_millis(50);
 
-/// A tool that is attached.
+/// Attached tool.
 #[derive(Debug)]
 pub struct Watch {
     running: Running,
@@ -31,47 +31,47 @@ pub struct Watch {
     stops_ns: Option<u64>,
 }
 
-/// What a tool saw in its window.
+/// Results of a tool for its window.
 #[derive(Debug)]
 pub struct Seen {
-    /// Its stacks.
+    /// Stacks.
     pub folded: Folded,
-    /// The accounts of threads, of offcputime.
+    /// Accounts of threads, only from offcputime.
     pub clocks: Vec<ClockRow>,
-    /// What it says it lost, by name.
+    /// Counts of losses by name.
     pub lost: BTreeMap<String, u64>,
-    /// What it said on stderr.
+    /// Output on stderr.
     pub stderr: String,
-    /// When the window opened, CLOCK_MONOTONIC.
+    /// Time at which the window opened, CLOCK_MONOTONIC.
     pub started_ns: u64,
-    /// When the window closed, CLOCK_MONOTONIC.
+    /// Time at which the window closed, CLOCK_MONOTONIC.
     pub stopped_ns: u64,
 }
 
 impl Watch {
-    /// offcputime as wallclock runs it, values in nanoseconds.
+    /// Attaches offcputime to a process, with values in ns, as wallclock does.
     pub fn offcputime(pid: u32, arguments: &str) -> Watch {
         Watch::offcputime_of(&[pid], arguments)
     }
 
-    /// offcputime with arguments of the caller's, as wallclock runs it.
+    /// Attaches offcputime with the caller's arguments, as wallclock does.
     pub fn with_clocks(tool: Tool) -> Watch {
         Watch::attach(tool.args("--per-thread --states --nanoseconds"), true, true)
     }
 
-    /// The same of several processes, or of all of the machine.
+    /// Attaches offcputime to several processes, or with no PID to the whole machine.
     pub fn offcputime_of(pids: &[u32], arguments: &str) -> Watch {
         let tool = Tool::new("offcputime").args(arguments);
         Watch::with_clocks(pids.iter().fold(tool, |tool, &pid| tool.pid(pid)))
     }
 
-    /// oncputime as wallclock runs it.
+    /// Attaches oncputime to a process, as wallclock does.
     pub fn oncputime(pid: u32, arguments: &str) -> Watch {
         let tool = Tool::new("oncputime").pid(pid).args(arguments);
         Watch::attach(tool.args("--per-thread"), false, true)
     }
 
-    /// offcputime on all of the machine, values in nanoseconds.
+    /// Attaches offcputime to the whole machine, with values in ns.
     pub fn machine(arguments: &str) -> Watch {
         let tool = Tool::new("offcputime").args(arguments);
         Watch::attach(
@@ -81,17 +81,17 @@ impl Watch {
         )
     }
 
-    /// Any tool with the arguments it has, values in nanoseconds.
+    /// Attaches any tool with its arguments, with values by thread in ns.
     pub fn apart(tool: Tool) -> Watch {
         Watch::attach(tool.args("--per-thread --nanoseconds"), false, true)
     }
 
-    /// The same of one that samples.
+    /// Attaches any tool with its arguments, with values by thread in its own unit.
     pub fn apart_samples(tool: Tool) -> Watch {
         Watch::attach(tool.arg("--per-thread"), false, true)
     }
 
-    /// Any tool with the arguments it has, threads of a name taken together.
+    /// Attaches any tool with its arguments; threads of the same name share their stacks.
     pub fn together(tool: Tool) -> Watch {
         Watch::attach(tool, false, false)
     }
@@ -103,7 +103,7 @@ impl Watch {
         } else {
             tool
         };
-        // All details of what the data are worth.
+        // -v prints all details about losses.
         let (running, control) = tool.arg("-v").start_controlled();
         let mut watch = Watch {
             running,
@@ -126,11 +126,11 @@ impl Watch {
         self.control
             .start(self.started_ns)
             .expect("talk to the tool");
-        // Long enough for the tool to have heard it.
+        // The tool reads the message in this time.
         sleep(Duration::from_millis(50));
     }
 
-    /// The tool's process.
+    /// Returns the process ID of the tool.
     pub fn pid(&self) -> u32 {
         self.running.pid()
     }
@@ -140,7 +140,7 @@ impl Watch {
         self.running.signal(signal);
     }
 
-    /// Has two tools look at the same window, one that opens in a moment.
+    /// Sets the same window for two tools. It opens in 100 ms.
     pub fn open_together(pair: [&mut Watch; 2], length: Duration) {
         let start = now_ns() + 100_000_000;
         let stop = start + u64::try_from(length.as_nanos()).unwrap();
@@ -153,15 +153,15 @@ impl Watch {
         }
     }
 
-    /// Closes the window, with notice, so that the tool counts nothing after it,
-    /// and leaves the tool to do the rest.
+    /// Sets the window's end with some notice, so that the tool counts nothing after it, and waits
+    /// for that end.
     pub fn stop(&mut self) {
         self.announce_stop();
         sleep(NOTICE);
     }
 
-    /// The same, but the tool stands still until the window has been over for
-    /// `held`: its programs stay attached as long.
+    /// Sets the window's end, and stops the tool with SIGSTOP until `held` after that end. Its BPF
+    /// programs stay attached for that time.
     pub fn stop_held(&mut self, held: Duration) {
         self.announce_stop();
         sleep(NOTICE / 2);
@@ -176,18 +176,17 @@ impl Watch {
         self.control.stop(stop).expect("talk to the tool");
     }
 
-    /// When the window opened, CLOCK_MONOTONIC.
+    /// Returns the time at which the window opened, CLOCK_MONOTONIC.
     pub fn started_ns(&self) -> u64 {
         self.started_ns
     }
 
-    /// Closes the window, if it does not close by itself, and collects what was
-    /// seen in it.
+    /// Closes the window if it has no end yet, and collects the results.
     ///
     /// # Panics
     ///
-    /// When the tool held more memory than [`MOST_RSS_KIB`]. A tool that looks at
-    /// all of the machine holds what that takes: see [`Watch::close_however_big`].
+    /// When the tool held more memory than [`MOST_RSS_KIB`]. A tool may need more for the whole
+    /// machine: see [`Watch::close_however_big`].
     pub fn close(self) -> Seen {
         let (seen, peak_rss_kib) = self.close_however_big();
         assert!(
@@ -197,8 +196,8 @@ impl Watch {
         seen
     }
 
-    /// The same of a tool that may hold any amount of memory, and how much it
-    /// held at most, in KiB.
+    /// Closes the window as [`Watch::close`] does, without a bound on memory. Also returns the peak
+    /// memory in KiB.
     pub fn close_however_big(mut self) -> (Seen, u64) {
         if self.stops_ns.is_none() {
             self.stop();
@@ -239,31 +238,31 @@ impl Watch {
 }
 
 impl Seen {
-    /// The length of the window in nanoseconds.
+    /// Returns the length of the window in ns.
     pub fn window_ns(&self) -> u64 {
         self.stopped_ns - self.started_ns
     }
 
-    /// The account of the only thread with this name.
+    /// Returns the account of the only thread with this name.
     pub fn clock(&self, comm: &str) -> &ClockRow {
         clocks::named(&self.clocks, comm)
     }
 
-    /// Whether the tool says that it lost nothing. A stack that was cut short
-    /// is not lost.
+    /// Returns whether the tool reports that it lost nothing. A stack that was cut short is not
+    /// lost.
     pub fn is_whole(&self) -> bool {
         self.lost
             .iter()
             .all(|(name, count)| *count == 0 || name == "incomplete_user")
     }
 
-    /// The stacks but for those that are missing: where the machine hid a
-    /// context switch, and where a thread woke up just as the window opened,
-    /// before its stack was read. The tool counts them.
+    /// Returns the stacks without missing ones. A stack is missing where the machine hid a context
+    /// switch, and where a thread woke up just as the window opened, before the tool read its
+    /// stack. The tool counts both.
     ///
     /// # Panics
     ///
-    /// When more are missing than that explains.
+    /// When more stacks are missing than these counts explain.
     #[track_caller]
     pub fn folded_but_missed(&self) -> Folded {
         let is_missing = |line: &Line| line.has("[Missed User Stack]");
@@ -277,9 +276,11 @@ impl Seen {
         self.folded.only(|line| !is_missing(line))
     }
 
+    /// Checks that the tool lost nothing.
+    ///
     /// # Panics
     ///
-    /// When the tool lost anything.
+    /// When it did.
     pub fn assert_nothing_lost(&self) {
         assert!(self.is_whole(), "lost: {:?}\n{}", self.lost, self.stderr);
     }

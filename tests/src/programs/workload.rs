@@ -1,4 +1,5 @@
-//! Programs whose truth is known: built from `workloads/`, started, talked to.
+//! Workloads: programs that know the truth about themselves. They are built from `workloads/`, and
+//! talk to the test.
 
 use std::collections::HashMap;
 use std::env;
@@ -19,7 +20,7 @@ use tempfile::TempDir;
 use crate::programs::process::Running;
 use crate::programs::sources;
 
-/// What a workload is written in.
+/// Language of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// C, built with `cc`.
@@ -28,11 +29,11 @@ pub enum Language {
     Cpp,
     /// Rust, built with `rustc`.
     Rust,
-    /// Go, built with `go build`, which has its own mind about frames.
+    /// Go, built with `go build`, which ignores the choice about frame pointers.
     Go,
 }
 
-/// A workload to be built.
+/// Workload to build.
 #[derive(Debug)]
 pub struct WorkloadBuilder {
     name: String,
@@ -43,7 +44,7 @@ pub struct WorkloadBuilder {
     arguments: Vec<OsString>,
 }
 
-/// A workload that runs, and is killed when dropped.
+/// Running workload, killed when dropped.
 #[derive(Debug)]
 pub struct Workload {
     running: Running,
@@ -54,7 +55,7 @@ pub struct Workload {
     binary: PathBuf,
 }
 
-/// A new folder that everyone may enter, removed when dropped.
+/// Makes a directory that all users can enter, removed when dropped.
 pub fn scratch() -> TempDir {
     let folder = tempfile::Builder::new()
         .prefix("systemscope-tests-")
@@ -63,9 +64,9 @@ pub fn scratch() -> TempDir {
     folder.expect("a temporary folder")
 }
 
-/// Copies a program to where it will be executed, by another process: a file
-/// that this one had open for writing is busy for as long as a child that
-/// another test forked meanwhile has not executed its program.
+/// Copies a program to where it will be executed, by means of another process. A file that this
+/// process had open for writing stays busy while a child that another test forked meanwhile has not
+/// executed its program.
 pub fn install(program: &Path, to: &Path) {
     let status = Command::new("cp").arg(program).arg(to).status();
     let copied = status.expect("start cp").success();
@@ -73,7 +74,7 @@ pub fn install(program: &Path, to: &Path) {
 }
 
 impl WorkloadBuilder {
-    /// A C workload by name, built with frame pointers.
+    /// Returns a C workload by name, built with frame pointers.
     pub fn new(name: &str) -> WorkloadBuilder {
         WorkloadBuilder {
             name: name.to_owned(),
@@ -85,20 +86,20 @@ impl WorkloadBuilder {
         }
     }
 
-    /// Another language than C.
+    /// Sets another language than C.
     pub fn language(mut self, language: Language) -> WorkloadBuilder {
         self.language = language;
         self
     }
 
-    /// Another compiler than the language's usual one.
+    /// Sets another compiler than the usual one of the language.
     pub fn compiler(mut self, compiler: &'static str) -> WorkloadBuilder {
         self.compiler = Some(compiler);
         self
     }
 
-    /// Built as distributions build: optimized, without frame pointers, and
-    /// with no more than names to tell about it.
+    /// Builds it as distributions build programs: optimized, without frame pointers, and without
+    /// debug information.
     pub fn without_frame_pointers(mut self) -> WorkloadBuilder {
         self.frame_pointers = false;
         self
@@ -117,8 +118,8 @@ impl WorkloadBuilder {
         self
     }
 
-    /// Puts the binary into `folder` and returns its path. What was built once
-    /// from the same source is built no more.
+    /// Puts the binary into `folder` and returns its path. An existing build of the same source
+    /// with the same flags is used again.
     pub fn build_into(&self, folder: &Path) -> PathBuf {
         let binary = folder.join(&self.name);
         let built = self.built();
@@ -149,9 +150,9 @@ impl WorkloadBuilder {
                 .unwrap_or_else(|error| panic!("read {}: {error}", path.display()))
                 .hash(&mut hasher);
         }
-        // What is built names its source.
+        // The path counts because debug information contains it.
         (compiler, flags, &self.flags, &source).hash(&mut hasher);
-        // target/release/deps/accounting-0123456789abcdef
+        // This path has the form `target/release/deps/accounting-0123456789abcdef`.
         let test = env::current_exe().expect("the path of this test");
         let folder = test
             .ancestors()
@@ -168,7 +169,7 @@ impl WorkloadBuilder {
         let binary = unfinished.path().join(&self.name);
         let mut command = Command::new(compiler);
         if self.language == Language::Go {
-            // No module, and nothing left behind in anyone's home.
+            // Go needs no module here, and must leave nothing in the user's home.
             command.env("GO111MODULE", "off").env("GOFLAGS", "");
             command.env("GOCACHE", folder.join("go-cache"));
             command.env("GOPATH", unfinished.path());
@@ -195,13 +196,13 @@ impl WorkloadBuilder {
         built
     }
 
-    /// Builds and starts it, and waits until it is ready.
+    /// Builds it, starts it, and waits until it is ready.
     pub fn start(self) -> Workload {
         self.start_with(|_, _| ())
     }
 
-    /// The same, with `prepare` having its way with the binary and the command
-    /// in between.
+    /// Builds it, calls `prepare` with the binary and the command, starts it, and waits until it is
+    /// ready.
     pub fn start_with(self, prepare: impl FnOnce(&Path, &mut Command)) -> Workload {
         let folder = scratch();
         let binary = self.build_into(folder.path());
@@ -252,22 +253,22 @@ const RUST_FLAGS_WITHOUT: [&str; 7] = [
     "strip=debuginfo",
 ];
 
-/// How long a workload may be silent: what computes for 8 s may get a tenth of a CPU.
+/// Longest silence of a workload: one that computes for 8 s may get a tenth of a CPU.
 const PATIENCE: Duration = Duration::from_secs(200);
 
 impl Workload {
-    /// A C workload by name, with arguments, ready.
+    /// Starts a C workload by name with arguments, and waits until it is ready.
     pub fn start<T: ToString>(name: &str, arguments: &[T]) -> Workload {
         WorkloadBuilder::new(name).args(arguments).start()
     }
 
-    /// The same without arguments.
+    /// Starts a C workload by name without arguments, and waits until it is ready.
     pub fn plain(name: &str) -> Workload {
         WorkloadBuilder::new(name).start()
     }
 
-    /// Starts a command that speaks as the workloads do, and waits until it
-    /// is ready. `folder` is kept as long as it runs.
+    /// Starts a command that talks as the workloads do, and waits until it is ready. `folder`
+    /// exists as long as the workload.
     pub fn run(mut command: Command, binary: PathBuf, folder: TempDir) -> Workload {
         let (their_stdin, stdin) = pipe().expect("a pipe");
         let (stdout, their_stdout) = pipe().expect("a pipe");
@@ -293,47 +294,47 @@ impl Workload {
         workload
     }
 
-    /// Its process ID.
+    /// Returns its process ID.
     pub fn pid(&self) -> u32 {
         self.running.pid()
     }
 
-    /// The binary that runs.
+    /// Returns the path of its binary.
     pub fn binary(&self) -> &Path {
         &self.binary
     }
 
-    /// The folder that holds the binary, for files of the test's own.
+    /// Returns the directory of the binary, where the test may put files of its own.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Lets it go on.
+    /// Sends it the line that lets it continue.
     pub fn go(&mut self) {
         self.stdin.write_all(b"\n").expect("talk to the workload");
     }
 
-    /// Waits until it said that it is done.
+    /// Waits until it prints `done`.
     pub fn wait_done(&mut self) {
         self.wait_done_within(PATIENCE);
     }
 
-    /// The same of one that takes longer between two lines than others do.
+    /// Waits until it prints `done`, with at most `patience` between two lines.
     pub fn wait_done_within(&mut self, patience: Duration) {
         self.listen_until("done", patience);
     }
 
-    /// Ends it at once.
+    /// Kills it.
     pub fn kill(&self) {
         self.running.signal(Signal::KILL);
     }
 
-    /// Whether it still runs.
+    /// Returns whether it has not ended.
     pub fn is_running(&mut self) -> bool {
         self.running.is_running()
     }
 
-    /// A number it told by this name so far.
+    /// Returns the number that it has printed with this name.
     pub fn told(&self, name: &str) -> u64 {
         *self
             .heard
@@ -341,7 +342,7 @@ impl Workload {
             .unwrap_or_else(|| panic!("the workload told no {name}: {:?}", self.heard))
     }
 
-    /// The next line it says.
+    /// Returns the next line that it prints.
     pub fn next_line(&mut self) -> String {
         self.next_line_within(PATIENCE)
     }
@@ -352,12 +353,12 @@ impl Workload {
             .unwrap_or_else(|error| panic!("a line from the workload: {error}"))
     }
 
-    /// The lines it said that were not read yet.
+    /// Returns the lines that it has printed and the test has not read.
     pub fn lines_so_far(&mut self) -> Vec<String> {
         self.lines.try_iter().collect()
     }
 
-    /// Reads `name number` pairs up to a line that says `end`.
+    /// Reads `name number` pairs up to the line `end`.
     fn listen_until(&mut self, end: &str, patience: Duration) {
         loop {
             let line = self.next_line_within(patience);
@@ -379,14 +380,14 @@ impl Workload {
 mod tests {
     use super::*;
 
-    /// Also those that no test of this machine needs: `make test-kernels` takes
-    /// what was built along, to where there is no compiler.
+    /// Builds all of them, even those that no test of this machine needs: `make test-kernels` takes
+    /// the builds to machines without a compiler.
     #[test]
     #[ignore = "compiles every workload twice, which other tests do as they need them"]
     fn every_workload_in_c_is_built_with_frame_pointers_and_without() {
         for path in sources::all() {
             let name = path.file_stem().unwrap().to_str().unwrap();
-            // A library is built as one.
+            // The plugin is a library, and its test builds it.
             if path.extension().is_none_or(|extension| extension != "c") || name == "plugin" {
                 continue;
             }

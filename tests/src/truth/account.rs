@@ -1,4 +1,4 @@
-//! The kernel's own account of a thread, to compare with.
+//! Kernel's own account of a thread, for comparisons.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 
 use crate::programs::tool::PATIENCE;
 
-/// What `/proc/PID/task/TID/schedstat` and `status` say of a thread.
+/// Values of `/proc/PID/task/TID/schedstat` and `status`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Time on a CPU in nanoseconds. Time that the hypervisor stole is not in it.
+    /// Time on a CPU in ns, without time that the hypervisor stole.
     pub running_ns: u64,
-    /// Time in a run queue in nanoseconds.
+    /// Time in a run queue in ns.
     pub runnable_ns: u64,
-    /// Context switches because the thread blocked.
+    /// Number of context switches because the thread blocked.
     pub voluntary: u64,
-    /// Context switches because it was preempted or yielded.
+    /// Number of context switches because the thread was preempted or yielded.
     pub involuntary: u64,
 }
 
 impl Account {
-    /// What was booked since `earlier`.
+    /// Returns the difference to an earlier account.
     pub fn since(self, earlier: Account) -> Account {
         Account {
             running_ns: self.running_ns - earlier.running_ns,
@@ -31,7 +31,7 @@ impl Account {
         }
     }
 
-    /// Reads the account of one thread, or `None` when it is gone.
+    /// Reads the account of a thread; `None` when the thread is gone.
     pub fn read(pid: u32, tid: u32) -> Option<Account> {
         let folder = format!("/proc/{pid}/task/{tid}");
         let schedstat = fs::read_to_string(format!("{folder}/schedstat")).ok()?;
@@ -59,7 +59,7 @@ fn parse(schedstat: &str, status: &str) -> Account {
     }
 }
 
-/// The threads of a process, by TID.
+/// Returns the thread IDs of a process.
 pub fn threads_of(pid: u32) -> Vec<u32> {
     let folder = fs::read_dir(format!("/proc/{pid}/task"))
         .unwrap_or_else(|error| panic!("the threads of {pid}: {error}"));
@@ -76,15 +76,15 @@ pub fn threads_of(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// The state of a thread as `/proc/PID/task/TID/stat` has it: R, S, T, …
+/// Returns the state of a thread, as `/proc/PID/task/TID/stat` shows it: R, S, T, …
 pub fn state_of(pid: u32, tid: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    // "TID (name, which may hold anything) S ..."
+    // The line has the form "TID (name, which may contain anything) S ...".
     stat.rsplit_once(')')?.1.trim().chars().next()
 }
 
-/// The accounts of all threads of a process, read once all of them sleep: the
-/// figures of a running thread lag by up to a tick.
+/// Reads the accounts of all threads of a process once all of them sleep. The accounts of a running
+/// thread lag by up to a tick.
 ///
 /// # Panics
 ///
@@ -113,7 +113,7 @@ pub fn accounts_at_rest(pid: u32) -> BTreeMap<u32, Account> {
     }
 }
 
-/// How long all CPUs together were idle since boot, in hundredths of a second.
+/// Returns the idle time of all CPUs since boot, in hundredths of a second.
 pub fn idle_ticks() -> u64 {
     let stat = fs::read_to_string("/proc/stat").expect("read /proc/stat");
     let idle = stat.split_whitespace().nth(4);
@@ -122,19 +122,19 @@ pub fn idle_ticks() -> u64 {
         .unwrap()
 }
 
-/// The CPU time of a process, with that of its threads that have ended, in nanoseconds,
-/// to a tick. `None` when it is gone.
+/// Returns the CPU time of a process in ns, with that of its ended threads, accurate to a tick.
+/// Returns `None` when it is gone.
 pub fn process_ns(pid: u32) -> Option<u64> {
     ticks_of(&pid.to_string(), 11)
 }
 
-/// The CPU time of the processes that this one has waited for, with that of those that
-/// they have waited for, in nanoseconds, to a tick.
+/// Returns the CPU time of all descendants that this process has waited for, in ns, accurate to a
+/// tick.
 pub fn children_ns() -> u64 {
     ticks_of("self", 13).expect("the account of this process")
 }
 
-/// Two fields of `/proc/PID/stat`, counted from the one behind the name.
+/// Returns the sum of two fields of `/proc/PID/stat` in ns, counted from the field behind the name.
 fn ticks_of(process: &str, field: usize) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(") ")?;
@@ -143,10 +143,9 @@ fn ticks_of(process: &str, field: usize) -> Option<u64> {
     Some(ticks * 1_000_000_000 / rustix::param::clock_ticks_per_second())
 }
 
-/// Time that the hypervisor took from all CPUs since boot, in nanoseconds.
+/// Returns the time that the hypervisor took from all CPUs since boot, in ns.
 ///
-/// A clock on the wall cannot see it; the kernel leaves it out of what it
-/// books as running.
+/// Clocks include this time; the kernel leaves it out of running time.
 pub fn stolen_ns() -> u64 {
     let stat = fs::read_to_string("/proc/stat").expect("read /proc/stat");
     let steal = stat

@@ -1,14 +1,14 @@
-//! BPF programs, maps and links that the kernel has, and who holds them.
+//! BPF programs, maps and links in the kernel, and the processes that hold them.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
 
-/// A kind of BPF object, as `/proc/PID/fdinfo` names it, and an ID.
+/// Type of a BPF object, named as in `/proc/PID/fdinfo`, and its ID.
 pub type BpfObject = (&'static str, u32);
 
-/// Those that there are.
+/// Returns all BPF objects.
 pub fn loaded() -> BTreeSet<BpfObject> {
     let programs = ProgInfoIter::default().map(|found| ("prog_id", found.id));
     let maps = MapInfoIter::default().map(|found| ("map_id", found.id));
@@ -16,22 +16,22 @@ pub fn loaded() -> BTreeSet<BpfObject> {
     programs.chain(maps).chain(links).collect()
 }
 
-/// Those that there were not before and that nobody holds but `ours`, processes by ID.
+/// Returns the BPF objects that are not in `before` and that no process outside of `ours` holds.
 ///
-/// An object in the making is nobody's either: what is left over is there when asked again.
+/// No process holds an object that is being created. A leftover is there in a second call, too.
 pub fn new_since(before: &BTreeSet<BpfObject>, ours: &[u32]) -> BTreeSet<BpfObject> {
-    // What others load meanwhile, on a machine that is not ours alone.
+    // Other processes of this machine may load objects meanwhile.
     let theirs = held_by_others(ours);
     let mut new: BTreeSet<BpfObject> = loaded().difference(before).copied().collect();
     new.retain(|object| !theirs.contains(object));
     if theirs.iter().any(|(kind, _)| *kind == "prog_id") {
-        // A map inside a map has no descriptor to know its owner by.
+        // A map inside of a map has no descriptor that names its owner.
         new.retain(|(kind, _)| *kind != "map_id");
     }
     new
 }
 
-/// The objects that processes hold which are not ours.
+/// Returns the objects that processes outside of `ours` hold.
 fn held_by_others(ours: &[u32]) -> BTreeSet<BpfObject> {
     let processes = fs::read_dir("/proc").expect("/proc").flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -40,7 +40,7 @@ fn held_by_others(ours: &[u32]) -> BTreeSet<BpfObject> {
         .collect()
 }
 
-/// The BPF objects that a process has descriptors of.
+/// Returns the BPF objects that a process has descriptors of.
 pub fn held_by(pid: u32) -> Vec<BpfObject> {
     let mut held = Vec::new();
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else {

@@ -1,8 +1,8 @@
-//! As much of an ELF file as a test needs to spoil one.
+//! Reader for ELF sections, so that a test can damage one.
 
 use std::ops::Range;
 
-/// Where a section's bytes are in a 64-bit little-endian ELF file.
+/// Returns the range of a section's bytes in a 64-bit little-endian ELF file.
 ///
 /// # Panics
 ///
@@ -12,7 +12,7 @@ pub fn section(file: &[u8], name: &str) -> Range<usize> {
         let bytes = file[at..at + bytes].iter().rev();
         bytes.fold(0, |number, byte| number << 8 | usize::from(*byte))
     };
-    // e_shoff, e_shentsize, e_shnum, e_shstrndx
+    // These are e_shoff, e_shentsize, e_shnum and e_shstrndx.
     let (headers, size, count, names) = (
         number(0x28, 8),
         number(0x3a, 2),

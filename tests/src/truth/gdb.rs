@@ -1,4 +1,4 @@
-//! What a debugger makes of the stacks of a process: a second opinion.
+//! Stacks of a process as gdb shows them: a second opinion.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -6,21 +6,20 @@ use std::time::Duration;
 
 use crate::Running;
 
-/// The stack of one thread.
+/// Stack of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backtrace {
     /// Thread name.
     pub comm: String,
-    /// Function names from the root to the leaf, `None` where there is none.
+    /// Function names from the root to the leaf, `None` for a frame without a name.
     pub frames: Vec<Option<String>>,
 }
 
-/// What a signal handler returns to, which has a frame and no name.
+/// Text for the frame that a signal handler returns to, which has no name.
 const SIGNAL_FRAME: &str = "<signal handler called>";
 
-/// Stops a process for a moment and reads all of its stacks, by thread ID,
-/// with nothing to go by but what the program itself brings along: no separate
-/// debug files.
+/// Stops a process for a moment and reads all of its stacks, by thread ID. gdb uses only what the
+/// program contains: no separate debug files.
 pub fn backtraces(pid: u32) -> BTreeMap<u32, Backtrace> {
     let mut command = Command::new("gdb");
     command.args(["-nx", "-batch"]);
@@ -70,8 +69,8 @@ fn parse(output: &str) -> BTreeMap<u32, Backtrace> {
     stacks
 }
 
-/// `Thread 2 (Thread 0x7f0f08b676c0 (LWP 29288) "leaver"):`, also without the
-/// part of libpthread.
+/// Parses `Thread 2 (Thread 0x7f0f08b676c0 (LWP 29288) "leaver"):`, with or without the part of
+/// libpthread.
 fn parse_thread(line: &str) -> Option<(u32, String)> {
     let (_, rest) = line.split_once("LWP ").or(line.split_once("process "))?;
     let digits = rest.find(|character: char| !character.is_ascii_digit())?;
@@ -80,8 +79,8 @@ fn parse_thread(line: &str) -> Option<(u32, String)> {
     Some((tid, comm.to_owned()))
 }
 
-/// `#1  0x00007f0f08c3ee53 in nanosleep () from /lib/libc.so.6`; the leaf has
-/// no address where it is at the beginning of a line of source.
+/// Parses `#1 0x00007f0f08c3ee53 in nanosleep () from /lib/libc.so.6`. The leaf has no address if
+/// it is at the beginning of a source line.
 fn parse_frame(line: &str) -> Option<Option<String>> {
     let (number, rest) = line.strip_prefix('#')?.split_once(' ')?;
     number.parse::<u32>().ok()?;
@@ -90,7 +89,7 @@ fn parse_frame(line: &str) -> Option<Option<String>> {
     if rest.starts_with(SIGNAL_FRAME) {
         return Some(None);
     }
-    // The arguments, which are empty without debug information, come last.
+    // The arguments come last. Without debug information they are empty.
     let name = rest
         .rfind(" (")
         .and_then(|end| rest.get(..end))

@@ -1,4 +1,4 @@
-//! How long the CPUs were idle, from `/proc/stat`, for any span that a test watched.
+//! Idle time of the CPUs from `/proc/stat`, for any span that a test watched.
 
 use std::fs;
 use std::sync::Arc;
@@ -8,29 +8,29 @@ use std::time::Duration;
 
 use crate::now_ns;
 
-/// Between two looks.
+/// Interval between two readings.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Looks at the CPUs until it is finished.
+/// Thread that reads the idle time of the CPUs until it is finished.
 #[derive(Debug)]
 pub struct IdleWatch {
     over: Arc<AtomicBool>,
     looks: JoinHandle<Vec<Look>>,
 }
 
-/// Nanoseconds that all CPUs together were idle since boot, and when.
+/// Idle time of all CPUs since boot in ns, with the time of reading.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     at_ns: u64,
     idle_ns: u64,
 }
 
-/// What was seen of the CPUs.
+/// Readings of the idle time.
 #[derive(Debug)]
 pub struct Idle(Vec<Look>);
 
 impl IdleWatch {
-    /// Begins to look.
+    /// Starts to read the idle time.
     pub fn start() -> IdleWatch {
         let over = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&over);
@@ -45,7 +45,7 @@ impl IdleWatch {
         IdleWatch { over, looks }
     }
 
-    /// All that was seen.
+    /// Stops, and returns all readings.
     pub fn finish(self) -> Idle {
         self.over.store(true, Ordering::Relaxed);
         Idle(self.looks.join().expect("looks at the CPUs"))
@@ -53,16 +53,16 @@ impl IdleWatch {
 }
 
 impl Idle {
-    /// How long all CPUs together were idle from one time to another, CLOCK_MONOTONIC ns.
+    /// Returns the idle time of all CPUs between two CLOCK_MONOTONIC times, in ns.
     ///
     /// # Panics
     ///
-    /// When that was not watched.
+    /// When the readings do not cover these times.
     pub fn between(&self, start: u64, end: u64) -> u64 {
         self.until(end) - self.until(start)
     }
 
-    /// Between two looks as if it was idle at an even rate.
+    /// Returns the idle time until `time`, interpolated between two readings.
     fn until(&self, time: u64) -> u64 {
         let after = self.0.partition_point(|look| look.at_ns < time);
         let (Some(before), Some(after)) = (self.0[..after].last(), self.0.get(after)) else {
@@ -73,7 +73,7 @@ impl Idle {
     }
 }
 
-/// Field 4 of the first line is idle, field 5 waiting for I/O.
+/// Reads the first line of `/proc/stat`: field 4 is idle time, field 5 waiting for I/O.
 fn look() -> Look {
     let stat = fs::read_to_string("/proc/stat").expect("read /proc/stat");
     let ticks = |field: usize| -> u64 {

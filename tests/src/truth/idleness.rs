@@ -1,18 +1,19 @@
-//! Who had work while it was blocked: the threads of `tests/workloads/waits/idle.c`.
+//! Idleness of the threads of `tests/workloads/waits/idle.c`, which are blocked with or without
+//! work.
 
 use crate::printed::folded::{Folded, Line, bare};
 
-/// What such threads do.
+/// Scenario of the workload.
 pub struct Scenario {
-    /// As the program knows it.
+    /// Name in the workload.
     pub name: &'static str,
-    /// How much of what is idle can be told if the threads were there before the window: of
-    /// two that take turns nobody can say who asks and who answers.
+    /// Share of idle time that the tool can recognize if the threads exist before the window.
+    /// Nothing shows which of two threads that take turns asks and which one answers.
     pub recall: f64,
 }
 
 impl Scenario {
-    /// All there are.
+    /// All scenarios.
     pub const ALL: [Scenario; 5] = [
         Scenario {
             name: "pool",
@@ -37,21 +38,21 @@ impl Scenario {
     ];
 }
 
-/// Blocked time of these threads, nanoseconds.
+/// Blocked time of these threads, in ns.
 #[derive(Debug, Default)]
 pub struct Times {
-    /// Idle, and shown as that.
+    /// Idle, and shown as idle.
     pub idle: u64,
-    /// Idle, and shown otherwise.
+    /// Idle, and not shown as idle.
     pub missed: u64,
     /// Waiting, and shown as idle.
     pub wrong: u64,
-    /// Waiting, and shown otherwise.
+    /// Waiting, and not shown as idle.
     pub waiting: u64,
 }
 
 impl Times {
-    /// From blocked time with `--states --reasons`.
+    /// Sums up the blocked time in the output of `--states --reasons`.
     #[must_use]
     pub fn of(folded: &Folded) -> Times {
         let mut times = Times::default();
@@ -72,25 +73,25 @@ impl Times {
         times
     }
 
-    /// All blocked time.
+    /// Returns all blocked time.
     #[must_use]
     pub fn blocked(&self) -> u64 {
         self.idle + self.missed + self.wrong + self.waiting
     }
 
-    /// What is shown as idle.
+    /// Returns the time that is shown as idle.
     #[must_use]
     pub fn shown_idle(&self) -> u64 {
         self.idle + self.wrong
     }
 
-    /// How much of what is shown as idle was.
+    /// Returns the share of the time shown as idle that is idle.
     #[must_use]
     pub fn precision(&self) -> f64 {
         share(self.idle, self.shown_idle())
     }
 
-    /// How much of what was idle is shown as that.
+    /// Returns the share of idle time that is shown as idle.
     #[must_use]
     pub fn recall(&self) -> f64 {
         share(self.idle, self.idle + self.missed)
@@ -104,7 +105,8 @@ fn share(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// The program waits for somebody in these functions; for a lock it has work to do, too.
+/// Returns whether the thread has no work. Functions `await_…` wait for a result, and a thread that
+/// waits for a lock has work.
 fn is_idle(line: &Line) -> bool {
     let awaits = line.frames.iter().any(|frame| frame.starts_with("await_"));
     !awaits && !line.leaf().starts_with("[lock: ")

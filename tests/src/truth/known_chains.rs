@@ -1,21 +1,21 @@
-//! The workloads `chains` and `exceptions`: programs without frame pointers
-//! whose threads have chains of calls that are known.
+//! The workloads `chains` and `exceptions`: programs without frame pointers, whose threads have
+//! known call chains.
 
 use std::collections::BTreeMap;
 use std::iter::once;
 
 use crate::{Chain, Language, Workload, WorkloadBuilder, accounts_at_rest};
 
-/// A program, and the calls of each thread by its name, outermost first.
+/// Workload, and the known calls of its threads.
 #[derive(Debug)]
 pub struct Program {
     name: &'static str,
     language: Language,
-    /// The calls of each thread where it waits.
+    /// Calls of each thread where it waits, by thread name, outermost first.
     pub calls: BTreeMap<&'static str, Vec<&'static str>>,
 }
 
-/// The workload `chains` in C turns these by the thread's number.
+/// Links of the call chains in the C workload `chains`. Each thread calls them in a rotated order.
 const LINKS: [&[&str]; 8] = [
     &["in_small"],
     &["in_array"],
@@ -27,7 +27,7 @@ const LINKS: [&[&str]; 8] = [
     &["in_huge"],
 ];
 
-/// The calls of a thread of `chains` in C: its root and loop, the links turned
+/// Returns the calls of a thread of the C workload `chains`: its root and loop, the links rotated
 /// by its number, its end.
 pub fn turned(root: [&'static str; 2], number: usize, end: &[&'static str]) -> Vec<&'static str> {
     let links = (0..LINKS.len()).map(|link| LINKS[(number + link) % LINKS.len()]);
@@ -39,13 +39,13 @@ pub fn turned(root: [&'static str; 2], number: usize, end: &[&'static str]) -> V
         .collect()
 }
 
-/// The roots of `chains` in C.
+/// Root and loop of the main thread of `chains` in C.
 pub const MAIN: [&str; 2] = ["main", "main_loop"];
-/// The same of its threads.
+/// Root and loop of its other threads.
 pub const THREAD: [&str; 2] = ["thread_root", "thread_loop"];
 
 impl Program {
-    /// Frames of every kind that compilers lay out.
+    /// Returns the C workload, with all kinds of frames that compilers lay out.
     pub fn c() -> Program {
         let ends: [(_, &[_]); 9] = [
             ("nanosleep", &["end_nanosleep"]),
@@ -79,8 +79,8 @@ impl Program {
         }
     }
 
-    /// Exceptions and what comes with them. Lambdas and templates are left to
-    /// the debugger.
+    /// Returns the C++ workload, with exceptions and the frames they cause. gdb checks lambdas and
+    /// templates.
     pub fn cpp() -> Program {
         let threads: [(_, &[_]); 5] = [
             ("catch", &["catch_in_catch", "catch_it", "end_nanosleep"]),
@@ -120,8 +120,8 @@ impl Program {
         }
     }
 
-    /// What Rust's standard library offers to wait. Its own frames, those of
-    /// closures and the program's `main` are left to the debugger.
+    /// Returns the Rust workload, with the waits of the standard library. gdb checks the library's
+    /// own frames, those of closures and the program's `main`.
     pub fn rust() -> Program {
         let threads: [(_, &[_]); 5] = [
             ("chains", &["end_sleep"]),
@@ -142,7 +142,7 @@ impl Program {
         }
     }
 
-    /// How it is built, to be run in one of its modes.
+    /// Returns a builder for the workload, with `mode` as its argument.
     pub fn builder(&self, mode: &str) -> WorkloadBuilder {
         WorkloadBuilder::new(self.name)
             .language(self.language)
@@ -150,21 +150,19 @@ impl Program {
             .args(&[mode])
     }
 
-    /// Starts it in one of its modes.
+    /// Starts the workload in `mode`.
     pub fn start(&self, mode: &str) -> Workload {
         self.builder(mode).start()
     }
 
-    /// Starts it with all of its threads waiting for good, and waits until
-    /// they do.
+    /// Starts the workload with waits that never end, and waits until all threads wait.
     pub fn hold(&self) -> Workload {
         let held = self.start("hold");
         accounts_at_rest(held.pid());
         held
     }
 
-    /// The whole chains of its threads where they wait, by thread name, from
-    /// a process that holds there.
+    /// Returns the whole call chains of the threads of a held workload, by thread name.
     pub fn chains(&self, held: &Workload) -> BTreeMap<String, Chain> {
         Chain::all_of(held.pid(), &self.calls)
     }

@@ -1,38 +1,38 @@
-//! The workload `short_waits` and what it says of itself: how long it was off its CPU in
-//! each function, in intervals that are nearly all shorter than a millisecond.
+//! The workload `short_waits`, and what it reports: its time off the CPU in each function, in
+//! intervals that are nearly all shorter than a millisecond.
 
 use crate::{Account, ClockRow, Folded, Seen, Watch, Workload, accounts_at_rest};
 
-/// What each interval stands for that was sampled, nanoseconds: `-m`.
+/// Time that a sampled interval stands for in ns, the value of `-m`.
 pub const PERIOD_NS: u64 = 1_000_000;
-/// The functions in which it is asleep, and then woken.
+/// Functions in which it sleeps until a timer wakes it.
 pub const ASLEEP: [&str; 4] = ["sleep_20", "sleep_100", "sleep_300", "sleep_900"];
-/// The functions in which it only waits for its CPU.
+/// Functions in which it only waits for its CPU.
 pub const PUSHED: [&str; 4] = ["pushed_5", "pushed_50", "pushed_300", "pushed_900"];
 
-/// A run of it under a tool.
+/// Run of the workload under offcputime.
 #[derive(Debug)]
 pub struct Measured {
-    /// What it told.
+    /// Workload with its reports.
     pub workload: Workload,
-    /// What offcputime saw.
+    /// Results of offcputime.
     pub seen: Seen,
-    /// What the kernel booked for the thread that waits.
+    /// Kernel's account of the thread that waits.
     pub kernel: Account,
 }
 
-/// A figure, and what it can be off by.
+/// Expected value, and its uncertainties.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
-    /// Nanoseconds.
+    /// Value that the workload reports, in ns.
     pub told_ns: u64,
-    /// One standard error by chance, of as many samples as it has periods.
+    /// Standard error by chance in ns, for one sample in each [`PERIOD_NS`].
     pub chance_ns: u64,
-    /// By how much two clocks read at other places may differ.
+    /// Largest difference in ns between two clocks that are read at different places.
     pub books_ns: u64,
 }
 
-/// Runs it for so many seconds under `offcputime -m 1000 --sample-short`.
+/// Runs the workload for some seconds under `offcputime -m 1000 --sample-short`.
 pub fn measure(seconds: u64) -> Measured {
     let mut workload = Workload::start("short_waits", &[seconds]);
     let pid = workload.pid();
@@ -53,21 +53,22 @@ pub fn measure(seconds: u64) -> Measured {
 }
 
 impl Measured {
-    /// The account of the thread that waits.
+    /// Returns the account of the thread that waits.
     pub fn clock(&self) -> &ClockRow {
         self.seen.clock("waiter")
     }
 
-    /// Its stacks.
+    /// Returns the stacks of that thread.
     pub fn stacks(&self) -> Folded {
         self.seen.folded.of_thread(self.clock().tid)
     }
 
-    /// How long it was off its CPU in a function.
+    /// Returns the expected time off the CPU in a function.
     pub fn expected(&self, function: &str) -> Expected {
         let clock = self.clock();
         let told_ns = self.workload.told(function);
-        // What the kernel books as running the clock has as waiting, in all functions.
+        // This difference covers all functions: the kernel accounts it as running, the thread clock
+        // as waiting.
         let off_cpu_ns = clock.blocked_ns + clock.runnable_ns;
         let by_kernel_ns = clock.lifetime_ns().saturating_sub(self.kernel.running_ns);
         let reading_ns = self.workload.told("rounds") * self.workload.told("missing");
@@ -80,7 +81,8 @@ impl Measured {
 }
 
 impl Expected {
-    /// Whether a figure is off by no more than so many standard errors and a sample.
+    /// Returns whether a value is off by at most `errors` standard errors, one sample and the
+    /// difference of the clocks.
     pub fn holds(&self, shown_ns: u64, errors: u64) -> bool {
         shown_ns.abs_diff(self.told_ns) <= errors * self.chance_ns + PERIOD_NS + self.books_ns
     }

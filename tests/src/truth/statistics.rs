@@ -1,4 +1,4 @@
-//! What BPF programs cost, by the kernel's own statistics.
+//! Cost of BPF programs, from the kernel's statistics.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,11 +9,13 @@ use crate::programs::peers::Profiler;
 
 const STATISTICS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-/// Has the kernel keep statistics of BPF programs while it lives.
+/// Makes the kernel keep statistics of BPF programs until dropped.
 #[derive(Debug)]
 pub struct Statistics;
 
 impl Statistics {
+    /// Turns the statistics on.
+    ///
     /// # Panics
     ///
     /// Without root.
@@ -29,18 +31,18 @@ impl Drop for Statistics {
     }
 }
 
-/// A program that is loaded.
+/// Loaded BPF program.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Its name, as far as the kernel keeps it.
+    /// Name, which the kernel truncates.
     pub name: String,
-    /// Nanoseconds that it ran.
+    /// Run time in ns.
     pub run_ns: u64,
-    /// How often it ran.
+    /// Number of runs.
     pub runs: u64,
 }
 
-/// All programs that are loaded, by ID.
+/// Returns all loaded programs, by ID.
 pub fn programs() -> BTreeMap<u32, Program> {
     ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default())
         .map(|found| {
@@ -54,25 +56,25 @@ pub fn programs() -> BTreeMap<u32, Program> {
         .collect()
 }
 
-/// What a profiler took in the time that something else lasted.
+/// Cost of a profiler during some work.
 #[derive(Debug)]
 pub struct Cost<T> {
-    /// Its BPF programs, with the time and the runs of that time alone.
+    /// Its BPF programs, with their run time and runs during the work.
     pub ran: Vec<Program>,
-    /// Nanoseconds of CPU time that its process had.
+    /// CPU time of its process in ns.
     pub cpu_ns: u64,
-    /// What the other thing came to.
+    /// Result of the work.
     pub done: T,
 }
 
 impl<T> Cost<T> {
-    /// Nanoseconds of all of its BPF programs.
+    /// Returns the run time of all its BPF programs, in ns.
     pub fn run_ns(&self) -> u64 {
         self.ran.iter().map(|program| program.run_ns).sum()
     }
 }
 
-/// What a profiler took while `busy` did something.
+/// Measures the cost of a profiler of `pid` while `busy` runs.
 pub fn cost_of<T>(profiler: &Profiler, pid: u32, busy: impl FnOnce() -> T) -> Cost<T> {
     let others = programs();
     let attached = profiler.attach(pid);

@@ -1,5 +1,4 @@
-//! The kernel's own tracing, through tracefs: what it has to say of a process
-//! while the tools measure it.
+//! Kernel's own tracing of a process through tracefs, while the tools measure it.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,9 +9,9 @@ use rustix::thread::gettid;
 
 use crate::cpus_online;
 
-/// Begins the name of a thread's own instance: tests measure side by side.
+/// Prefix for the instance name of a thread: tests measure side by side.
 const INSTANCE: &str = "systemscope-tests-";
-/// Of all CPUs, for some two million events.
+/// Size of the buffers of all CPUs, enough for some two million events.
 const BUFFERS_KIB: usize = 128 << 10;
 
 /// Tracing of some threads, until dropped.
@@ -23,8 +22,8 @@ pub(crate) struct Tracing {
 }
 
 impl Tracing {
-    /// Traces threads: events by the name of their folder, each with the fields in
-    /// one of which such a thread stands.
+    /// Traces events of some threads. `events` names each event by its directory, with the fields
+    /// that contain a thread ID.
     ///
     /// # Panics
     ///
@@ -33,7 +32,7 @@ impl Tracing {
         let tracefs = mounted().expect("mount tracefs, as root");
         let root = PathBuf::from(format!("/proc/self/fd/{}", tracefs.as_raw_fd()));
         let instances = root.join("instances");
-        remove_those_of_the_killed(&instances);
+        remove_stale_instances(&instances);
         let instance = instances.join(format!("{INSTANCE}{}", gettid().as_raw_nonzero()));
         fs::create_dir(&instance).expect("an instance of tracing");
         let tracing = Tracing {
@@ -41,22 +40,23 @@ impl Tracing {
             _tracefs: tracefs,
         };
         tracing.set("trace_clock", "mono");
-        let of_each = BUFFERS_KIB / cpus_online();
-        tracing.set("buffer_size_kb", &of_each.to_string());
+        let kib_per_cpu = BUFFERS_KIB / cpus_online();
+        tracing.set("buffer_size_kb", &kib_per_cpu.to_string());
         for (event, fields) in events {
-            let of = |field| threads.iter().map(move |tid| format!("{field}=={tid}"));
-            let alternatives: Vec<String> = fields.iter().flat_map(of).collect();
+            let conditions = |field| threads.iter().map(move |tid| format!("{field}=={tid}"));
+            let alternatives: Vec<String> = fields.iter().flat_map(conditions).collect();
             tracing.set(&format!("events/{event}/filter"), &alternatives.join("||"));
             tracing.set(&format!("events/{event}/enable"), "1");
         }
         tracing
     }
 
-    /// The events since, as the kernel prints them: one a line, after comments.
+    /// Returns the events since the start as the kernel prints them: comments, then one event a
+    /// line.
     ///
     /// # Panics
     ///
-    /// When there were more than find room.
+    /// When the buffers were too small for all events.
     pub(crate) fn stop(self) -> String {
         self.set("tracing_on", "0");
         let path = self.instance.join("trace");
@@ -83,18 +83,17 @@ impl Drop for Tracing {
     }
 }
 
-fn remove_those_of_the_killed(instances: &Path) {
+fn remove_stale_instances(instances: &Path) {
     for instance in fs::read_dir(instances).into_iter().flatten().flatten() {
         let name = instance.file_name();
-        let of = name.to_str().and_then(|name| name.strip_prefix(INSTANCE));
-        if of.is_some_and(|thread| !Path::new("/proc").join(thread).exists()) {
+        let thread = name.to_str().and_then(|name| name.strip_prefix(INSTANCE));
+        if thread.is_some_and(|thread| !Path::new("/proc").join(thread).exists()) {
             let _ = fs::remove_dir(instance.path());
         }
     }
 }
 
-/// tracefs in a place of its own, gone with the descriptor: not every machine
-/// has it mounted.
+/// Mounts tracefs without a path, until the descriptor is closed: not every machine has it mounted.
 fn mounted() -> rustix::io::Result<OwnedFd> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;

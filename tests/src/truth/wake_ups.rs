@@ -1,27 +1,26 @@
-//! What lies between the wake-up of a thread and the switch to it, and what the kernel
-//! takes for that.
+//! Delays between the wake-up of a thread and the switch to it.
 //!
-//! The kernel's books and the clock of the tools differ by four parts, and each of them on
-//! one side only:
+//! The kernel's accounts and the clock of the tools differ by four delays, each of them on one side
+//! only:
 //!
-//! - *arriving*: runnable begins in the tools at the wake-up, in schedstat when the
-//!   thread has been put on a run queue.
-//! - *preempting*: a wake-up that preempts what runs, mostly the idle task, has the
-//!   kernel skip the next update of the run queue's clock. So it books *running*
-//!   from the arrival on, though the interrupt has yet to end and the CPU has yet
-//!   to leave idle. In the tools it begins at the switch.
-//! - *preempted*: for the same reason the kernel books a thread as running only until
-//!   the wake-up that has it preempted. In the tools it runs until the switch.
-//! - *moved asleep*: since 6.12 a thread that falls asleep may stay on its run queue for a
-//!   while (`DELAY_DEQUEUE`). If another CPU takes it from there, `enqueue_task()` has
-//!   `sched_info_enqueue()` note that it waits for that CPU from then on, and nothing takes
-//!   that back until it runs. So the kernel books the rest of its sleep as *runnable*.
+//! - *arriving*: in the tools a thread becomes runnable at the wake-up, in schedstat when the
+//!   kernel has put it on a run queue.
+//! - *preempting*: a wake-up that preempts the current task, mostly the idle task, makes the kernel
+//!   skip the next update of the run queue's clock. So the kernel accounts the woken thread as
+//!   *running* from its arrival on, although the interrupt has yet to end and the CPU has yet to
+//!   leave idle. In the tools it runs from the switch on.
+//! - *preempted*: for the same reason the kernel accounts the preempted thread as running only
+//!   until the wake-up that preempts it. In the tools it runs until the switch.
+//! - *moved asleep*: since 6.12 a thread that falls asleep may stay on its run queue for a while
+//!   (`DELAY_DEQUEUE`). If another CPU takes it from there, `enqueue_task()` calls
+//!   `sched_info_enqueue()`, which records that the thread waits for that CPU from then on. Nothing
+//!   undoes this until the thread runs. So the kernel accounts the rest of its sleep as *runnable*.
 //!
-//! Measured without the tools, by the kernel's own tracing, of the same threads at the same
-//! time: `sched_waking`, `sched_wakeup`, `sched_switch`, `sched_migrate_task`. A machine that
-//! hides context switches from the tools hides them from the tracing, too, and at
-//! times all of a CPU's: a wake-up of which a part was not seen counts there as the
-//! median of the others.
+//! The kernel's own tracing measures them without the tools, for the same threads at the same time,
+//! with the events `sched_waking`, `sched_wakeup`, `sched_switch` and `sched_migrate_task`. A
+//! machine that hides context switches from the tools hides them from the tracing, too, and at
+//! times all of a CPU's. If one event of a wake-up was not seen, its delay counts as the median of
+//! the others.
 
 use std::collections::BTreeMap;
 
@@ -34,25 +33,25 @@ use crate::truth::tracing::Tracing;
 pub struct WakeUps {
     threads: Vec<u32>,
     tracing: Tracing,
-    /// What was before is left out, CLOCK_MONOTONIC.
+    /// Time in CLOCK_MONOTONIC ns before which events do not count.
     since_ns: u64,
 }
 
-/// What a thread's wake-ups took, in nanoseconds.
+/// Sums of the delays of a thread, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delays {
     /// From each wake-up until the thread was on a run queue.
     pub arriving_ns: u64,
-    /// From there to the switch, where the wake-up had what ran preempted.
+    /// From there to the switch, if the wake-up preempted the current task.
     pub preempting_ns: u64,
-    /// From wake-ups of others that had this thread preempted to the switch.
+    /// From wake-ups of others that preempted this thread to the switch.
     pub preempted_ns: u64,
-    /// From moves of the sleeping thread to another CPU until it was woken.
+    /// From moves of the sleeping thread to another CPU until its wake-up.
     pub moved_asleep_ns: u64,
 }
 
 impl WakeUps {
-    /// Watches the threads that a process has now.
+    /// Starts to trace the current threads of a process.
     ///
     /// # Panics
     ///
@@ -75,58 +74,58 @@ impl WakeUps {
         }
     }
 
-    /// Leaves out what there was so far. The kernel is not asked to forget it: under
-    /// load that takes a second.
+    /// Leaves out the events so far. The kernel keeps them, because to drop them takes a second
+    /// under load.
     pub fn begin(&mut self) {
         self.since_ns = now_ns();
     }
 
-    /// What they took since, by thread.
+    /// Stops, and returns the delays since the beginning, by thread.
     ///
     /// # Panics
     ///
-    /// When there were more events than find room.
+    /// When the buffers were too small for all events.
     pub fn stop(self) -> BTreeMap<u32, Delays> {
         delays(&self.tracing.stop(), &self.threads, self.since_ns)
     }
 }
 
-/// What all threads had together.
-pub fn all(delays: &BTreeMap<u32, Delays>) -> Delays {
-    delays.values().fold(Delays::default(), |sum, of| Delays {
-        arriving_ns: sum.arriving_ns + of.arriving_ns,
-        preempting_ns: sum.preempting_ns + of.preempting_ns,
-        preempted_ns: sum.preempted_ns + of.preempted_ns,
-        moved_asleep_ns: sum.moved_asleep_ns + of.moved_asleep_ns,
+/// Returns the sum over all threads.
+pub fn total(delays: &BTreeMap<u32, Delays>) -> Delays {
+    delays.values().fold(Delays::default(), |sum, one| Delays {
+        arriving_ns: sum.arriving_ns + one.arriving_ns,
+        preempting_ns: sum.preempting_ns + one.preempting_ns,
+        preempted_ns: sum.preempted_ns + one.preempted_ns,
+        moved_asleep_ns: sum.moved_asleep_ns + one.moved_asleep_ns,
     })
 }
 
-/// Where a thread is on its way to a CPU.
+/// State of a thread between its wake-up and the switch to it.
 #[derive(Clone, Copy)]
 enum Way {
     Woken {
         ns: u64,
     },
-    /// On a run queue; `preempts` if it is known to have what runs preempted.
+    /// The thread is on a run queue; `preempts` if it is known to preempt the current task.
     Arrived {
         ns: u64,
         preempts: bool,
     },
 }
 
-/// A line of the trace.
+/// Line of the trace.
 struct Event<'a> {
     ns: u64,
-    /// Who runs.
+    /// Current thread.
     current: u32,
-    /// Whether that is to be preempted.
+    /// The current thread is about to be preempted.
     preempts: bool,
-    /// `switch: … next_pid=19070 next_prio=120`
+    /// Event in the form `switch: … next_pid=19070 next_prio=120`.
     what: &'a str,
 }
 
 impl Event<'_> {
-    /// `  <idle>-0       [001] d..2. 932.765534: sched_switch: … next_pid=19070 next_prio=120`
+    /// Parses ` <idle>-0 [001] d..2. 932.765534: sched_switch: … next_pid=19070 next_prio=120`.
     fn read(line: &str) -> Option<Event<'_>> {
         let (head, what) = line.rsplit_once(": sched_")?;
         let mut words = head.rsplit(' ').filter(|word| !word.is_empty());
@@ -154,7 +153,7 @@ impl Event<'_> {
     }
 }
 
-/// Of these threads since then.
+/// Returns the delays of `threads` in the trace, without events before `since_ns`.
 fn delays(trace: &str, threads: &[u32], since_ns: u64) -> BTreeMap<u32, Delays> {
     let mut account = Account {
         threads,
@@ -179,27 +178,27 @@ fn delays(trace: &str, threads: &[u32], since_ns: u64) -> BTreeMap<u32, Delays> 
     account.settle()
 }
 
-/// What is known of some threads up to an event.
+/// State of some threads after an event.
 struct Account<'a> {
     threads: &'a [u32],
     ways: BTreeMap<u32, Way>,
-    /// Who sleeps, and since when on another CPU, if it was moved there.
+    /// Sleeping threads, each with the time of its move to another CPU if there was one.
     asleep: BTreeMap<u32, Option<u64>>,
-    /// Since when those are that run.
+    /// Threads that run and are about to be preempted, with the time since when.
     to_be_preempted: BTreeMap<u32, u64>,
     delays: BTreeMap<u32, Delays>,
-    /// What each took to arrive.
+    /// All arriving delays in ns.
     arriving: Vec<u64>,
-    /// Who was woken, and was not seen to arrive, or the other way about.
+    /// Threads with a wake-up or an arrival of which only one was seen.
     unseen_arrivals: Vec<u32>,
-    /// What each wake-up took that had what ran preempted.
+    /// All preempting delays in ns.
     preempting: Vec<u64>,
-    /// Whose switch was not seen after such a one.
+    /// Threads that preempted another one, but whose switch was not seen.
     unseen: Vec<u32>,
 }
 
 impl Account<'_> {
-    /// The thread in a field, if it is one of them.
+    /// Returns the thread in a field, if it is a traced one.
     fn thread(&self, event: &Event<'_>, field: &str) -> Option<u32> {
         let tid = event.number(field);
         tid.filter(|tid| self.threads.contains(tid))
@@ -209,7 +208,7 @@ impl Account<'_> {
         let Some(tid) = self.thread(event, "pid=") else {
             return;
         };
-        self.has_left(tid);
+        self.leave_cpu(tid);
         self.ways.insert(tid, Way::Woken { ns: event.ns });
         if let Some(Some(moved)) = self.asleep.remove(&tid) {
             let moved_asleep_ns = event.ns.saturating_sub(moved);
@@ -249,7 +248,7 @@ impl Account<'_> {
                 let preempted_ns = ns.saturating_sub(since);
                 self.delays.entry(tid).or_default().preempted_ns += preempted_ns;
             }
-            self.has_left(tid);
+            self.leave_cpu(tid);
             if !event.what.contains("prev_state=R") {
                 self.asleep.insert(tid, None);
             }
@@ -264,7 +263,7 @@ impl Account<'_> {
             Some(Way::Woken { .. }) => return self.unseen_arrivals.push(tid),
             None => return,
         };
-        // A wake-up from another CPU does not tell, but anything preempts idle.
+        // The flags miss a wake-up from another CPU, but every wake-up preempts the idle task.
         if preempts || event.number("prev_pid=") == Some(0) {
             let took = ns.saturating_sub(arrived);
             self.delays.entry(tid).or_default().preempting_ns += took;
@@ -272,8 +271,8 @@ impl Account<'_> {
         }
     }
 
-    /// The thread is off its CPU, however it had come there.
-    fn has_left(&mut self, tid: u32) {
+    /// Forgets how the thread got its CPU, now that it has left it.
+    fn leave_cpu(&mut self, tid: u32) {
         self.to_be_preempted.remove(&tid);
         match self.ways.remove(&tid) {
             Some(Way::Arrived { preempts: true, .. }) => self.unseen.push(tid),
@@ -299,7 +298,7 @@ fn median(mut times: Vec<u64>) -> u64 {
     times.get(times.len() / 2).copied().unwrap_or(0)
 }
 
-/// Seconds with six decimals.
+/// Parses seconds with six decimals.
 fn nanoseconds(text: &str) -> Option<u64> {
     let (seconds, micros) = text.split_once('.')?;
     let micros: u64 = micros.parse().ok()?;
@@ -320,7 +319,7 @@ mod tests {
         let wake_ups = WakeUps::watch(pid);
         naps.go();
         naps.wait_done();
-        let took = all(&wake_ups.stop());
+        let took = total(&wake_ups.stop());
         assert!(took.arriving_ns > 0, "{took:?}");
         assert!(
             took.arriving_ns + took.preempting_ns < naps.told("naps"),

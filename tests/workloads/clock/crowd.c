@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * A process of many threads, each busy for a moment and asleep for longer.
+ * Process with many threads, each busy for a moment and asleep for longer.
  *
  * usage: crowd [THREADS, main included [BUSY_US [IDLE_MS]]]
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A thread under SCHED_DEADLINE, which may run for 10 ms of each 100 ms. It computes all the
- * time, or only a moment and gives the rest of its budget back.
+ * Thread under SCHED_DEADLINE, which may run for 10 ms in each 100 ms. It computes all the
+ * time, or it runs for a moment and gives the rest of its budget back.
  *
  * usage: deadline compute|yield
  */
@@ -10,10 +10,10 @@
 
 #include "workload.h"
 
-/* SCHED_DEADLINE of include/uapi/linux/sched.h */
+/* SCHED_DEADLINE of include/uapi/linux/sched.h. */
 #define DEADLINE 6
 
-/* SCHED_ATTR_SIZE_VER0 of include/uapi/linux/sched/types.h */
+/* SCHED_ATTR_SIZE_VER0 of include/uapi/linux/sched/types.h. */
 struct attributes {
 	uint32_t size;
 	uint32_t policy;

@@ -3,9 +3,9 @@
  * Many short sleeps and a few long ones, in functions of their own.
  *
  * usage: naps SECONDS [NAP_US [REST_MS]]
- * Sleeps NAP_US in nap over and over, and about five times a second REST_MS
- * in rest (0: never). Prints the nanoseconds its naps took in all, and those
- * of the naps that the machine made longer than 900 us.
+ * It sleeps NAP_US in nap over and over, and about five times a second REST_MS in rest (0:
+ * never). It prints the total time of its naps in ns, and the time of naps that took at least
+ * 900 us.
  */
 #include "workload.h"
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that burn in f, sleep in g, wait for a lock in h and read a pipe in
- * i, round after round. Everything is blocked before "ready" and after
- * "done", so what the kernel booked in between is exactly what a window
- * opened and closed meanwhile must show.
+ * Threads that burn in f, sleep in g, wait for a lock in h and read a pipe in i, round after
+ * round. All threads are blocked before "ready" and after "done", so a window that opens and
+ * closes in these times must show exactly what the kernel accounts in between.
  *
  * usage: phases [SECONDS [THREADS]]
- * Prints per worker the nanoseconds it measured itself in each function.
+ * It prints the ns that each worker measured in each function.
  */
 #include "workload.h"
 
@@ -100,7 +99,7 @@ NOINLINE void *work(void *argument)
 	return NULL;
 }
 
-/* Hands every worker its lock and its byte, in turn, until all are through. */
+/* Gives every worker its lock and its byte, in turn, until all have finished. */
 NOINLINE void *drive(void *argument)
 {
 	(void)argument;
@@ -121,7 +120,7 @@ NOINLINE void *drive(void *argument)
 	return NULL;
 }
 
-/* How many turns of f take about 20 ms here. */
+/* Returns the number of turns of f that take about 20 ms here. */
 static uint64_t calibrate(void)
 {
 	const uint64_t turns = 10 * 1000 * 1000;

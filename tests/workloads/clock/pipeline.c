@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Four processes in a row, a → b → c → d: a sleeps, and each passes a byte on
- * to the next, which waits for nothing else.
+ * Four processes in a row, a → b → c → d: a sleeps, and each process passes a byte to the next
+ * one, which waits for nothing else.
  *
  * usage: pipeline [SLEEP_US]
- * Prints the processes. It begins when the test says so, and goes on until the
- * test is gone.
+ * It prints the process IDs, begins when the test sends a line, and runs until the test is
+ * gone.
  */
 #include "workload.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * A real-time thread on each CPU, which computes for so long once the test says so.
+ * Real-time thread on each CPU that computes for SECONDS after the test sends a line.
  *
  * usage: real_time SECONDS
  */

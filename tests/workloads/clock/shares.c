@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Burns in f, g and h in turn, 6, 3 and 1 parts of a work of 5 ms, and measures
- * the CPU time of each itself. With TICK_US it begins each round at a multiple
- * of that time, as programs do that a timer drives: whoever samples in step with
- * such a timer always hits the same function.
+ * Burns CPU time in f, g and h in turn, in parts of 6, 3 and 1 of a work of 5 ms, and measures
+ * the CPU time of each. With TICK_US each round begins at a multiple of that time, as in
+ * programs that a timer drives. A sampler in step with the timer always hits the same
+ * function.
  *
  * usage: shares SECONDS [TICK_US]
- * Prints the nanoseconds of CPU time in each function.
+ * It prints the ns of CPU time in each function.
  */
 #include "workload.h"
 
@@ -65,7 +65,7 @@ static void sleep_until(uint64_t ns)
 		     (long)&end, 0);
 }
 
-/* How many turns take half a millisecond here. */
+/* Returns the number of turns that take half a millisecond here. */
 static uint64_t calibrate(void)
 {
 	const uint64_t turns = 10 * 1000 * 1000;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
 /*
- * A program whose functions take known parts of its time, some of which can be made
+ * Program whose functions take known shares of its time. The arguments make some of them
  * longer.
  *
- * usage: shifts [BURN_PERCENT [HOLD_PERCENT]]: how much longer each is, 0 to begin with
- * main burns in first_part, 30 % of its time, second_part, 50 %, and third_part. The
- * holder takes a lock for 500 us at a time and rests for as long; the waiter waits
- * for the lock, and rests for 1 ms. All but the holding differs by chance from one
- * time to the next, by up to a half: what runs in step, with a timer or with each
- * other, differs from run to run by more than chance.
+ * usage: shifts [BURN_PERCENT [HOLD_PERCENT]] (how much longer each is, default 0)
+ * main burns in first_part for 30 % of its time, in second_part for 50 %, and in third_part
+ * for the rest. The holder takes a lock for 500 us at a time and rests for as long. The waiter
+ * waits for the lock, and rests for 1 ms. All times but the lock's vary at random by up to a
+ * half. Work in step with a timer or with other work would differ from run to run by more than
+ * chance.
  */
 #include "workload.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t hold_ns;
 
-/* From half of something to one and a half; xorshift64 (Marsaglia, 2003). */
+/* Returns a random time from half of @mean to one and a half; xorshift64 (Marsaglia, 2003). */
 static uint64_t about(uint64_t *seed, uint64_t mean)
 {
 	*seed ^= *seed << 13;

@@ -2,7 +2,7 @@
 /*
  * One thread that burns in known_burn and sleeps 4 to 6 ms in known_sleep.
  *
- * usage: simple [SECONDS] (0: until the test lets go; else so long from then on)
+ * usage: simple [SECONDS] (from the test's line on; 0, the default: until that line)
  */
 #include "workload.h"
 
@@ -14,7 +14,7 @@ NOINLINE void known_burn(void)
 
 NOINLINE void known_sleep(void)
 {
-	/* Never in step with what samples: 4 to 6 ms, each another. */
+	/* The sleeps differ, so that no sampler is in step with them. */
 	static unsigned int turn;
 
 	sleep_ns(4 * NS_PER_MS + turn++ * 617 % 2000 * NS_PER_US);

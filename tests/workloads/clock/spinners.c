@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that never stop computing while the test lets them: more of them
- * than there are CPUs, and each must wait for its turn.
+ * Threads that compute until the time is over. If there are more of them than CPUs, each must
+ * wait for its turn.
  *
  * usage: spinners THREADS SECONDS
  */

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Turns on a CPU, with sleeps in between, and how long the program itself
- * found each of both to be.
+ * Turns on a CPU with sleeps in between, and the length of both as the program measures it.
  *
  * usage: turns [TURNS [SHORTEST_US [OCTAVES [SLEEP_US]]]]
- * At a real-time priority, so that nobody cuts a turn short. Lengths spread
- * evenly from SHORTEST_US over as many powers of two. Prints "turn NS" and
- * "sleep NS" for each.
+ * It runs at a real-time priority, so that no thread cuts a turn short. The lengths spread
+ * evenly from SHORTEST_US over OCTAVES powers of two. It prints "turn NS" and "sleep NS" for
+ * each turn.
  */
 #include "workload.h"
 

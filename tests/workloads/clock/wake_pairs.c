@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Two processes that wake each other, and nobody else does: the asker wakes the
- * answerer by a futex in shared memory and is woken by it through a pipe. Each
- * computes before it wakes the other, and that is how long the other waits. The
- * answerer is not its process's first thread.
+ * Two processes that only wake each other. The asker wakes the answerer by a futex in shared
+ * memory, and the answerer wakes the asker through a pipe. Each one computes before it wakes
+ * the other, and the other waits for as long. The answerer is not the first thread of its
+ * process.
  *
  * usage: wake_pairs [COMPUTE_US]
- * Prints the asker's process, the answerer's process and its thread. The two
- * begin when the test says so, and go on until it is gone.
+ * It prints the asker's process, the answerer's process and its thread. The two begin when the
+ * test sends a line, and run until the test is gone.
  */
 #include "workload.h"
 
@@ -17,7 +17,7 @@
 static struct shared {
 	_Atomic uint32_t questions;
 	_Atomic uint32_t answerer_tid;
-	/* Whether each is about to wait for the other. */
+	/* Set while each is about to wait for the other. */
 	_Atomic uint32_t asker_waits;
 	_Atomic uint32_t answerer_waits;
 } * shared;
@@ -39,7 +39,7 @@ NOINLINE void compute(_Atomic uint32_t *other_waits)
 		;
 }
 
-/* libc keeps no frame pointers: as everywhere here, the calls are our own. */
+/* libc has no frame pointers, so the workload makes the system calls itself. */
 
 NOINLINE void wake_answerer(void)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Threads of Java that compute, sort, wait for each other and sleep.
+// Java threads that compute, sort, wait for each other and sleep.
 
 import java.util.Arrays;
 import java.util.concurrent.ArrayBlockingQueue;
@@ -50,7 +50,7 @@ public class Busy {
         }
         System.out.println("ready");
         System.out.flush();
-        // Until the test is gone.
+        // The read returns -1 once the test is gone.
         while (System.in.read() >= 0) {
         }
     }

@@ -1,4 +1,4 @@
-// Goroutines that compute, sleep, hand work on and read files.
+// Goroutines that compute, sleep, pass work on and read files.
 package main
 
 import (

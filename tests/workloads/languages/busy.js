@@ -1,5 +1,5 @@
-// Code made at run time that computes, called from more of it and from the
-// program's own; timers that let it sleep; reads that its pool of threads does.
+// Code made at run time that computes, called from other such code and from the interpreter's own;
+// timers that let it sleep; reads that its thread pool does.
 'use strict';
 
 const fs = require('fs');

@@ -1,13 +1,11 @@
-//! Threads whose chains of calls are known, and end in what the standard
-//! library offers to wait: a sleep, a park, a condition variable, a pipe; and
-//! in a destructor while a panic passes.
+//! Threads with known call chains. The chains end in waits of the standard library: a sleep, a
+//! park, a condition variable, a pipe, and a sleep in a destructor while a panic unwinds.
 //!
 //! usage: chains wait|hold
-//!   wait: again and again, some ms each time
-//!   hold: once and for good
+//!   wait: waits over and over, for some ms each time
+//!   hold: waits once and for good
 //!
-//! A thread's chain is `thread_loop`, `in_closure`, `in_array`, `in_boxed`,
-//! then its end.
+//! The chain of a thread is `thread_loop`, `in_closure`, `in_array`, `in_boxed`, then its end.
 #![allow(missing_docs)]
 
 use std::hint::black_box;
@@ -103,7 +101,7 @@ impl Drop for Waits {
 #[inline(never)]
 fn panics(depth: u64) -> u64 {
     if black_box(depth) > 0 {
-        // Like a panic, without a word on stderr.
+        // This unwinds like a panic, without a message on stderr.
         resume_unwind(Box::new(depth));
     }
     black_box(depth)

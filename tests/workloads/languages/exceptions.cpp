@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * C++ that waits where its stack is at its oddest: in a catch block, in a
- * destructor while an exception passes, in a noexcept lambda behind a
- * std::function, in what a C library calls back, and after an exception met a
- * noexcept function.
+ * C++ that waits in places with odd stacks: in a catch block, in a destructor during an
+ * exception, and in a noexcept lambda behind a std::function. It also waits in a callback of a
+ * C library, and after an exception met a noexcept function.
  *
  * usage: exceptions wait|hold
- *   wait: again and again, some ms each time
- *   hold: once and for good
+ *   wait: waits over and over, for some ms each time
+ *   hold: waits once and for good
  *
- * A thread's chain is thread_root, then thread_loop, then what its links say.
+ * A thread's chain is thread_root, thread_loop, then its links.
  */
 #include <exception>
 #include <functional>
@@ -39,7 +38,7 @@ LINK int end_nanosleep(int seed)
 	return nanosleep(&left, nullptr) + seed;
 }
 
-/* Runs while the stack is unwound, and leaves its trace there. */
+/* Runs while the stack is unwound, and leaves a trace there. */
 struct Guard {
 	volatile int bytes[50];
 
@@ -70,7 +69,7 @@ LINK int pass_it(int depth)
 	return throw_it(depth) + guard.bytes[three];
 }
 
-/* In a catch block, two frames above the throw. */
+/* Waits in a catch block, two frames above the throw. */
 LINK int catch_it(int depth)
 {
 	volatile int bytes[70];
@@ -83,7 +82,7 @@ LINK int catch_it(int depth)
 	}
 }
 
-/* In another function that a catch block calls, which catches as well. */
+/* Waits in a function that a catch block calls, in another catch block. */
 LINK int catch_in_catch(int depth)
 {
 	try {
@@ -93,7 +92,7 @@ LINK int catch_in_catch(int depth)
 	}
 }
 
-/* In a destructor, on an exception's way to its handler. */
+/* Waits in a destructor, while an exception is on its way to its handler. */
 LINK int wait_in_destructor(int seed)
 {
 	return end_nanosleep(seed) + three;
@@ -124,7 +123,7 @@ LINK int catches_cleanup(int depth)
 	}
 }
 
-/* In a noexcept lambda that a std::function in a template calls. */
+/* Waits in a noexcept lambda that a std::function in a template calls. */
 template <typename Body> NOINLINE int hand_to(const Body &body, int depth)
 {
 	volatile int bytes[30];
@@ -148,7 +147,7 @@ LINK int through_function(int depth)
 	return hand_to(body, depth) + 1;
 }
 
-/* In what qsort calls back. */
+/* Waits in a function that qsort calls back. */
 LINK int compare(const void *left, const void *right)
 {
 	int order = *(const int *)left - *(const int *)right;
@@ -164,7 +163,7 @@ LINK int sorts(int depth)
 	return pair[0] + three;
 }
 
-/* After an exception met a noexcept function: it stands where it was thrown. */
+/* Waits after an exception met a noexcept function: the stack is that of the throw. */
 LINK void on_terminate()
 {
 	for (volatile int sum = 0;;)

@@ -1,5 +1,5 @@
-// A server of node's: a small answer to each request of HTTP. Says "port" and the port that
-// it has, on the loopback device, and "ready".
+// HTTP server in node with a small answer to each request. It prints "port" with its port on the
+// loopback device, and "ready".
 'use strict';
 
 const server = require('http').createServer((request, response) => response.end('Hello, world!\n'));

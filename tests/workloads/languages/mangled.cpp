@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * C++ names: a method of a template in a namespace that burns and sleeps.
+ * C++ names: a method of a template in a namespace, which burns and sleeps.
  */
 #include "workload.h"
 

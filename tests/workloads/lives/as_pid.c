@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 	int status;
 
 	check(argc < 3, "usage: as_pid PID PROGRAM [ARGUMENT...]");
-	/* The one who had it may not be quite gone. */
+	/* The process that had the ID may not be gone completely. */
 	do {
 		child = syscall(SYS_clone3, &how, sizeof(how));
 	} while (child < 0 && errno == EEXIST && !usleep(1000));

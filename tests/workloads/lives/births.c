@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that are born and that end while a window is open, beside one that
- * sleeps through all of it.
+ * Threads that start and end while a window is open, beside one that sleeps through all of it.
  *
- * Once told to go: "born" starts and sleeps on to the end, "ending" (there
- * from the start) leaves, "brief" starts and leaves. Prints when each came
- * and went, as read just outside pthread_create and just inside the thread.
+ * After the test sends a line, "born" starts and sleeps to the end, "ending" (there from the
+ * start) ends, and "brief" starts and ends. The program prints the times at which each started
+ * and ended, read just outside of pthread_create and just inside the thread.
  */
 #include "workload.h"
 

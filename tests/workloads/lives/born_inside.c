@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Has a child born in another cgroup than its own (clone3(2), CLONE_INTO_CGROUP), which
+ * Starts a child in another cgroup than its own (clone3(2), CLONE_INTO_CGROUP). The child
  * sleeps 300 ms and ends.
  *
  * usage: born_inside FOLDER_OF_THE_CGROUP
@@ -17,7 +17,7 @@
 #define CLONE_INTO_CGROUP 0x200000000ULL
 #endif
 
-/* struct clone_args as of Linux 5.7. */
+/* struct clone_args of Linux 5.7. */
 struct clone_into_arguments {
 	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack;
 	uint64_t stack_size, tls, set_tid, set_tid_size, cgroup;

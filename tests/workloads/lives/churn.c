@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Everything comes and goes, for good: processes, their threads and mappings.
+ * Processes, their threads and mappings that come and go, without end.
  *
  * usage: churn PROCESSES_PER_SECOND
  */

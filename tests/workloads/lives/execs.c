@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Executes another program that waits at once, and so on in turn. Without
- * address randomization both lie at the same place: what is right for one is
- * wrong for the other.
+ * Two programs that wait at once and execute each other in turn. Without address randomization
+ * both have the same addresses, so the unwind table of one is wrong for the other.
  *
- * usage: execs OTHER ROUNDS WAIT_MS, and built with -DOTHER the same
- * A round's chain is main, one_outer, one_inner, one_wait; with -DOTHER main,
- * two_outer, two_middle, two_inner, two_wait.
+ * usage: execs OTHER ROUNDS WAIT_MS
+ * The other program is the same source, built with -DOTHER. The chain of a round is main,
+ * one_outer, one_inner, one_wait; with -DOTHER it is main, two_outer, two_middle, two_inner,
+ * two_wait.
  */
 #include <sys/personality.h>
 
@@ -85,7 +85,9 @@ int main(int argc, char **argv)
 	unsigned long rounds = argument_or(argc, argv, 2, 10);
 	unsigned long ms = argument_or(argc, argv, 3, 10);
 	char left[24];
-	/* A name for the other one to come back by, and that it is not first. */
+	/*
+	 * Gives the other program the name of this one, and a mark that it is not the first.
+	 */
 	char *const next[] = { argv[1], argv[0], left, argv[3], "on", NULL };
 
 	check(argc < 4, "usage: execs OTHER ROUNDS WAIT_MS");

@@ -3,9 +3,9 @@
  * Workers that come and go, each of which forks a child of its own.
  *
  * usage: family WORKERS AT_ONCE
- * A worker computes for 60 ms, sleeps for 30 ms, and so does its child meanwhile.
- * Whoever waits for a process prints its ID, its own, and how long the kernel
- * booked it as running, with those that it has waited for, in nanoseconds.
+ * A worker computes for 60 ms and sleeps for 30 ms, and its child does the same meanwhile.
+ * Each process that waits for another one prints that one's ID, its own, and that one's
+ * running time in ns by the kernel's account, including the processes that it has waited for.
  */
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -37,7 +37,7 @@ static void wait_for_one(void)
 	int length;
 
 	check(pid < 0, "wait4");
-	/* In one piece: workers write to the same file. */
+	/* The line must be one write, because workers write to the same file. */
 	length = snprintf(line, sizeof(line), "%d %d %llu\n", pid, getpid(),
 			  (unsigned long long)(in_ns(usage.ru_utime) +
 					       in_ns(usage.ru_stime)));

@@ -3,7 +3,7 @@
  * Forks children that wait at once, twice each, one child after the other.
  *
  * usage: forks CHILDREN WAIT_MS (0: for good)
- * A child's chain is main, fork_one, child_outer, child_inner, child_wait.
+ * The chain of a child is main, fork_one, child_outer, child_inner, child_wait.
  */
 #include <sys/wait.h>
 

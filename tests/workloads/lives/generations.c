@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that come and go: each burns, sleeps and yields in turn.
+ * Threads that come and go. Each burns, sleeps and yields in turn.
  *
  * usage: generations THREADS [AT_ONCE]
- * Prints what the kernel booked for all of them, ended ones too, between "go"
- * and "done": switches, and nanoseconds on a CPU; and how many threads it had.
+ * It prints the kernel's account of all threads, ended ones included, from the test's line to
+ * "done": their switches and ns on a CPU; and the number of threads.
  */
 #include "workload.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * A process whose last thread is not its leader.
+ * Process whose last thread is not its leader.
  *
  * usage: leaderless
  */

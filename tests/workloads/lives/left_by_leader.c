@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A process whose leader ends while other threads go on: one sleeps for good, one reads
- * a named pipe into which another writes every 10 ms.
+ * Process whose leader ends while other threads go on: one sleeps for good, one reads a named
+ * pipe into which another writes every 10 ms.
  *
  * usage: left_by_leader PIPE
  */

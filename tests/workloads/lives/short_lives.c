@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Very many threads that do next to nothing, a few alive at a time, and then
- * one that sleeps.
+ * Very many threads that do next to nothing, a few alive at a time, and then one that sleeps.
  *
  * usage: short_lives THREADS [ALIVE]
  */

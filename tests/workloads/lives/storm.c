@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Very many short processes, as many a second as asked for, or as the machine
- * can start.
+ * Very many short processes, PER_SECOND of them if the machine can start as many.
  *
  * usage: storm PER_SECOND SECONDS [FORKERS]
- * Prints how many processes there were, and how many microseconds it took.
+ * It prints the number of processes, and the microseconds that it took.
  */
 #include <sys/wait.h>
 
@@ -17,7 +16,7 @@ static unsigned long seconds;
 static _Atomic unsigned long processes;
 static _Atomic uint32_t never;
 
-/* A child borrows the memory of its parent, which waits: nothing is cheaper. */
+/* A child borrows the memory of its parent, which waits: no other fork is as cheap. */
 NOINLINE void one_process(void)
 {
 	pid_t child = vfork();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * A thread sleeps with its stack pointer in memory that never answers, and the
- * command line lies there too. The first argument chooses the memory:
- * "userfaultfd", which nobody serves, or "fuse", a private mapping of a file
- * whose server never answers a read. Needs root, or a kernel that lets others.
+ * Thread that sleeps with its stack pointer in memory that never answers. The command line
+ * lies there, too. The first argument chooses the memory: "userfaultfd", which no thread
+ * serves, or "fuse", a private mapping of a file whose server never answers a read. The
+ * program needs root, or a kernel that lets others.
  */
 #define _GNU_SOURCE
 #include "fuse.h"
@@ -71,7 +71,7 @@ static void move_command_line(char *memory)
 	      "PR_SET_MM_MAP");
 }
 
-/* Sleeps for good, and touches no stack once it has moved there. */
+/* Sleeps for good, and touches no stack once the stack pointer is there. */
 static void *sleep_on(void *memory)
 {
 	struct timespec *duration = malloc(sizeof(*duration));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * A thread that is not the leader executes the program again, and so takes the
- * leader's ID; and there the same.
+ * Thread that is not the leader and executes the program again, and so takes the leader's ID.
+ * A thread of the new program does the same.
  *
- * usage: usurper ROUNDS (and, where it executes itself, the round)
- * Prints the ID of the first thread to do so, and when each was through.
+ * usage: usurper ROUNDS (it adds an argument when it executes itself)
+ * It prints the ID of the first such thread, and the time after each execution.
  */
 #include "workload.h"
 

@@ -1,6 +1,6 @@
-"""A server that asyncio runs: a small answer to each request of HTTP, on connections that stay.
+"""HTTP server in asyncio with a small answer to each request, on connections that stay open.
 
-Prints "port" and the port that it has, on the loopback device, and "ready".
+It prints "port" with its port on the loopback device, and "ready".
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Threads of Python that compute in C and in Python, sleep, and hand work on.
+"""Python threads that compute in C and in Python, sleep, and pass work on.
 
 usage: busy.py run
        busy.py doze SECONDS (they only sleep, over and over, below nested calls)

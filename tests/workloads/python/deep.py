@@ -2,7 +2,7 @@
 
 usage: deep.py FUNCTIONS
 
-Prints "minor" and the interpreter's minor version, and "ready".
+It prints "minor" with the interpreter's minor version, and "ready".
 """
 
 import sys
@@ -22,7 +22,7 @@ def main():
     exec(text, globals())
     print("minor %d" % sys.version_info[1])
     print("ready", flush=True)
-    # From here on no function but those is below the module.
+    # The caller calls this outside of main, so that only these functions are below the module.
     return globals()[names[0]]
 
 

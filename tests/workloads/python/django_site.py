@@ -1,4 +1,4 @@
-"""A site in Django, all of it: one page, for which it computes a little and waits a little.
+"""Django site with one page, for which it computes a little and waits a little.
 
 usage: gunicorn --pythonpath FOLDER django_site:application
 """
@@ -18,7 +18,7 @@ def key_of(number):
 
 
 def page(request):
-    # In C, which calls back for each of them.
+    # sorted runs in C, and calls key_of for each number.
     numbers = sorted(range(3000), key=key_of)
     time.sleep(0.002)
     return HttpResponse("".join("<li>%d</li>" % number for number in numbers))

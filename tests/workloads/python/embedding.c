@@ -1,6 +1,6 @@
 /*
- * A program of C that has a Python interpreter in it: its first thread runs Python, and
- * so do a thread that it makes itself, and one with an interpreter of its own. All block.
+ * C program with a Python interpreter. Its first thread runs Python, a thread that it makes
+ * itself runs Python, and so does a thread with an interpreter of its own. All of them block.
  *
  * usage: embedding LIBPYTHON
  */
@@ -28,14 +28,17 @@ static void *find(const char *name)
 	return found;
 }
 
-/* Python.h belongs to one version: its functions are found by their names. */
+/* Python.h belongs to one version, so the functions are found by their names. */
 #define CALL(type, name, ...) (((type(*)())find(name))(__VA_ARGS__))
 
 static NOINLINE int run_script(void)
 {
 	int failed = CALL(int, "PyRun_SimpleString", script);
 
-	/* Else it would be the last call, and no frame. */
+	/*
+	 * Without this code the call would be a tail call, and this function would have no
+	 * frame.
+	 */
 	return failed ? 1 : 0;
 }
 

@@ -1,13 +1,13 @@
-"""Threads that wait for Python's global lock, and know who held it.
+"""Threads that wait for Python's global lock, and record which thread held it.
 
-A holder wakes the waiters and sleeps in C, without letting go of the lock: they come back
-from what they waited in, and wait for the lock. Holders take turns.
+A holder wakes the waiters and sleeps in C without releasing the lock. The waiters return from
+their reads, and wait for the lock. Holders take turns.
 
-usage: global_lock.py ROUNDS    it says ready, waits for a line, and writes, for each waiter
-                                and holder, a line: the kernel's ID of the waiter's thread, of
-                                the holder's, and for how many nanoseconds the one has waited
-                                for the other, off the CPU: it looks every 5 ms whether it may
-                                go on
+usage: global_lock.py ROUNDS
+
+It prints "ready", waits for a line, and prints a line for each waiter and holder: the kernel's
+thread ID of the waiter, that of the holder, and the ns that the waiter has waited for the
+holder off the CPU. A waiter checks every 5 ms whether it may go on.
 """
 
 import collections
@@ -21,11 +21,11 @@ HOLDERS = 3
 WAITERS = 2
 HELD_US = 50_000
 
-# Other than a CDLL, it calls functions without letting go of the lock.
+# Unlike a CDLL, a PyDLL calls functions without releasing the lock.
 libc = ctypes.PyDLL(None)
 clock = time.monotonic_ns
 waited = collections.Counter()
-# Whose turn it was last, and when it woke the others.
+# Thread of the last turn, and the time at which it woke the others.
 turn = (0, 0)
 
 
@@ -53,7 +53,7 @@ def main():
     rounds = int(sys.argv[1])
     finished, done = os.pipe()
     turns = [os.pipe() for _ in range(HOLDERS)]
-    # One each, or who is quick is woken twice.
+    # Each waiter has a pipe of its own: with a shared one a quick waiter would be woken twice.
     waits = [os.pipe() for _ in range(WAITERS)]
     wakes = [wake for _, wake in waits]
     waiters = [(wait_for_the_lock, (woken, done)) for woken, _ in waits]

@@ -1,21 +1,21 @@
 """Known nestings of Python calls, at the end of which a thread blocks or computes.
 
-usage: nesting.py TRUTH        each scene blocks twice: run for the first time, and run
-                               often enough for the interpreter to have specialised it
-       nesting.py TRUTH busy   it says ready, waits for a line, computes 50 ms in each scene,
-                               says done, and waits for another line
+usage: nesting.py TRUTH        each scene blocks twice: in its first run, and after enough runs
+                               for the interpreter to specialise it
+       nesting.py TRUTH busy   prints "ready", waits for a line, computes 50 ms in each scene,
+                               prints "done", and waits for another line
        nesting.py TRUTH gil    one thread holds the interpreter's lock, two wait for it
-       nesting.py TRUTH hold   each scene blocks for ever, in a thread of its own; it says
-                               ready, and on SIGUSR1 faulthandler writes to TRUTH.dump
+       nesting.py TRUTH hold   each scene blocks for ever, in a thread of its own; prints "ready",
+                               and on SIGUSR1 faulthandler writes to TRUTH.dump
 
-At its end, or before it is ready to be held, it writes to TRUTH, a line of JSON for each time
-that a scene did so:
-  scene     its name
-  chain     [name, file, line] of each frame, outermost first, as the interpreter has them
-  thread    the kernel's ID of the thread
-  ident     the interpreter's, which is that of POSIX
-  seconds   blocked for at least so long, or computed for so long
-  elapsed   from before it until after it
+At its end, or before "ready" with hold, it writes to TRUTH a line of JSON for each time that a
+scene blocked or computed:
+  scene     name of the scene
+  chain     [name, file, line] of each frame, outermost first, from the interpreter
+  thread    kernel's ID of the thread
+  ident     interpreter's ID of the thread, which is the POSIX one
+  seconds   shortest time for which it blocked, or the time for which it computed
+  elapsed   time from before the action until after it, in seconds
 """
 
 import asyncio
@@ -33,7 +33,7 @@ import time
 import weakref
 import zlib
 
-# Enough for each version that replaces what it runs often.
+# Enough runs for every version to specialise code.
 WARM = 64
 DEPTH = 500
 FOREVER = 10**6
@@ -41,14 +41,14 @@ FOREVER = 10**6
 clock = time.monotonic
 SCENES = []
 truth = []
-# What the innermost function is to do.
+# Action of the innermost function.
 action = None
 current = None
 pause = 0.01
 
 
 def scene(function):
-    """This function is a scene of each mode."""
+    """Registers a function as a scene of each mode."""
     SCENES.append((function.__name__, function))
     return function
 
@@ -65,17 +65,17 @@ def chain_of(frame):
 
 
 def tell(frame, seconds, elapsed):
-    """Notes where the thread was, afterwards: a look at its frames changes them."""
+    """Records the thread's frames after the action, because reading frames changes them."""
     row = {"scene": current, "chain": chain_of(frame), "seconds": seconds}
     ids = {"thread": threading.get_native_id(), "ident": threading.get_ident()}
     truth.append(dict(row, elapsed=elapsed, **ids))
 
 
 def innermost():
-    """What each scene calls: one function, whose call is specialised as the others are."""
+    """Function that each scene calls, so that its call is specialised as others are."""
     if action is None:
         return
-    # A frame is on the line that its call is on, so these are on one.
+    # A frame is on the line of its call, so these statements must share a line.
     if action == "block":
         began = clock(); time.sleep(pause); tell(sys._getframe(), pause, clock() - began)
         return
@@ -417,7 +417,7 @@ def recursion_through_c():
     recurse_through_c(5)
 
 
-# Names of one, two and four bytes a character.
+# Names with one, two and four bytes a character.
 class Größe:
     def é(self):
         名前()
@@ -436,7 +436,7 @@ def names_that_are_not_ascii():
     Größe().é()
 
 
-# Each is compiled once, as else there would be nothing to specialise.
+# Each is compiled once, because otherwise there would be nothing to specialise.
 MADE = compile("def made():\n\n    innermost()\nmade()\n", "made/of text.py", "exec")
 ABROAD = compile("innermost()", "/страна/файл.py", "exec")
 TEXT = compile("\ninnermost()", "<string>", "eval")
@@ -482,7 +482,7 @@ def a_callback_from_ctypes():
 
 def compare(left, right):
     innermost()
-    # Equal elements are compared once.
+    # qsort compares equal elements once.
     return 0
 
 
@@ -558,7 +558,7 @@ def a_task():
 
 
 def blocks_elsewhere(function):
-    """A scene that ends in another wait than that of innermost()."""
+    """Registers a scene that ends in another wait than that of innermost()."""
     BLOCKING.append((function.__name__, function))
     return function
 
@@ -619,7 +619,7 @@ def block():
                     run(function)
             action, current = "block", name + ", " + run.__name__
             run(function)
-            # No two block for as long.
+            # Each scene blocks for another time.
             pause += 0.0005
 
 
@@ -638,10 +638,10 @@ def busy():
 
 def hold():
     global action, current
-    # It keeps the file open.
+    # The variable keeps the file open.
     dump = open(sys.argv[1] + ".dump", "w")
     faulthandler.register(signal.SIGUSR1, file=dump, all_threads=True)
-    # Python has handlers run by the main thread.
+    # Python runs signal handlers in the main thread.
     scenes = [pair for pair in SCENES if pair[1] is not a_signal_handler]
     for _, function in scenes:
         for _ in range(WARM):
@@ -649,14 +649,14 @@ def hold():
     action = "hold"
     for current, function in scenes:
         threading.Thread(target=warmed, args=(function,), daemon=True).start()
-        # The next scene has another name.
+        # The next scene changes `current`.
         while not truth or truth[-1]["scene"] != current:
             time.sleep(0.001)
 
 
 def hold_the_lock(count, is_held):
     began, cpu = clock(), time.thread_time()
-    # Nobody else gets it before a sum is done.
+    # No other thread gets the lock before a sum is done.
     for _ in range(5):
         sum(range(count)); is_held.set()
     tell(sys._getframe(), time.thread_time() - cpu, clock() - began)
@@ -665,7 +665,7 @@ def hold_the_lock(count, is_held):
 def wait_for_the_lock(holder, is_held):
     is_held.wait()
     while holder.is_alive():
-        # To sleep is to give it away; to go on, it has to be had again.
+        # A sleep releases the lock, and the thread must get it again to go on.
         began = clock(); time.sleep(0.001); tell(sys._getframe(), 0.001, clock() - began)
 
 
@@ -674,7 +674,7 @@ def gil():
     current = "gil"
     began = clock()
     sum(range(10**6))
-    # A sum that takes 0.2 s.
+    # A sum of this many numbers takes 0.2 s.
     count = int(10**6 * 0.2 / (clock() - began))
     is_held = threading.Event()
     holder = threading.Thread(target=hold_the_lock, args=(count, is_held), name="holder")
@@ -695,7 +695,7 @@ def main():
         with open(os.path.join(folder, "imported_by_nesting.py"), "w") as module:
             module.write("import __main__\n\n__main__.innermost()\n")
         sys.path.insert(0, folder)
-        # Who runs this as a command learns by and by which libraries it has.
+        # A tool that runs this as a command learns only in time which libraries it has.
         for _ in range(6):
             time.sleep(0.1)
         {"block": block, "busy": busy, "gil": gil, "hold": hold}[mode]()

@@ -1,13 +1,13 @@
-"""Threads of Python that compute or wait, each in functions of its own, and measure that.
+"""Python threads that compute or wait, each in functions of its own, and measure that.
 
 usage: phases.py SECONDS
 
-Two threads compute: in Python, in C that calls Python back, and in C that gives the
-interpreter's lock away meanwhile. One sleeps, one waits for a lock, one for a queue, and one
-reads a pipe. All of it lies between the test's first word and "done".
+Two threads compute: in Python, in C that calls Python back, and in C that releases the
+interpreter's lock meanwhile. One thread sleeps, one waits for a lock, one for a queue, and one
+reads a pipe. They do so between the test's line and "done".
 
-Prints for each function the nanoseconds of CPU time in it ("on-") and those off the CPU
-("off-"), the CPU time of all of the process ("cpu"), and the interpreter's minor version.
+It prints for each function the ns of CPU time ("on-") and the ns off the CPU ("off-"), the CPU
+time of the process ("cpu"), and the interpreter's minor version.
 """
 
 import os
@@ -62,7 +62,7 @@ def read_pipe(reading):
 
 
 class Spent:
-    """What one thread spent in functions: nothing is shared while it measures."""
+    """Time that one thread spent in functions. Threads share nothing while they measure."""
 
     def __init__(self):
         self.on = dict.fromkeys(FUNCTIONS, 0)
@@ -78,7 +78,7 @@ class Spent:
 
 
 def calibrated(function, ns):
-    """How many turns take so long here."""
+    """Returns the number of turns that take so long here."""
     turns = 1
     while True:
         began = time.thread_time_ns()
@@ -121,7 +121,7 @@ def main():
     while not is_over:
         time.sleep(0.05)
         is_over = time.monotonic() > end
-        # Who waits for it may have had no time yet to take it.
+        # The waiter may not have had time yet to take the lock.
         if lock.locked():
             lock.release()
         items.put(None)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that go through a chain of functions with frames of every kind that
- * compilers lay out, and come to its end in a wait, in a signal handler or in
- * a burn. Built without frame pointers, none of them can be walked by those.
+ * Threads that go through a chain of functions with all kinds of frames that compilers lay
+ * out. A chain ends in a wait, in a signal handler or in a burn. Built without frame pointers,
+ * it cannot be unwound by frame pointers.
  *
  * usage: chains wait|hold|burn
- *   wait: through the chain over and over, some ms of waiting at its end
- *   hold: once, and wait there for good
- *   burn: over and over, with no waiting
+ *   wait: goes through the chain over and over, and waits some ms at its end
+ *   hold: goes through the chain once, and waits there for good
+ *   burn: goes through the chain over and over, without waits
  *
- * A thread's chain is main and main_loop, or thread_root and thread_loop; then
- * the links from in_small to in_huge, turned by the thread's number: number 1
- * begins with in_array and ends with in_small; then its end.
+ * A thread's chain is main and main_loop, or thread_root and thread_loop; then the links from
+ * in_small to in_huge, rotated by the thread's number; then its end. The links of number 1
+ * begin with in_array and end with in_small.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -60,7 +60,7 @@ ALWAYS_INLINE uint64_t go_on(struct walk *walk)
 	return walk->steps[walk->at++](walk);
 }
 
-/* The links: each does something after its call, so that its frame stays. */
+/* Links of the chain. Each does something after its call, so that its frame stays. */
 
 LINK uint64_t in_small(struct walk *walk)
 {
@@ -75,7 +75,7 @@ LINK uint64_t in_array(struct walk *walk)
 	return go_on(walk) + bytes[walk->salt];
 }
 
-/* As large as only the moment knows. */
+/* Uses an array whose size is known at run time only. */
 LINK uint64_t in_vla(struct walk *walk)
 {
 	volatile unsigned char bytes[walk->salt + 100];
@@ -84,7 +84,7 @@ LINK uint64_t in_vla(struct walk *walk)
 	return go_on(walk) + bytes[walk->salt];
 }
 
-/* Aligned to more than the caller grants, and as large. */
+/* Uses a block with a larger alignment than the ABI's, and an array of variable size. */
 LINK uint64_t in_aligned(struct walk *walk)
 {
 	_Alignas(64) volatile unsigned char block[64];
@@ -95,7 +95,7 @@ LINK uint64_t in_aligned(struct walk *walk)
 	return go_on(walk) + block[walk->salt] + bytes[walk->salt];
 }
 
-/* Aligned, with arguments on the caller's side of the gap. */
+/* Uses a block with a larger alignment, and arguments on the caller's side of the gap. */
 LINK uint64_t with_many(struct walk *walk, uint64_t b, uint64_t c, uint64_t d,
 			uint64_t e, uint64_t f, uint64_t g, uint64_t h,
 			uint64_t i, uint64_t j)
@@ -108,7 +108,7 @@ LINK uint64_t with_many(struct walk *walk, uint64_t b, uint64_t c, uint64_t d,
 	return result + b + c + d + e + f + g + h + i + j + block[walk->salt];
 }
 
-/* Arguments pushed, so that the frame grows for a call. */
+/* Pushes arguments, so that its frame grows for a call. */
 LINK uint64_t in_many(struct walk *walk)
 {
 	unsigned int salt = walk->salt;
@@ -122,7 +122,7 @@ LINK uint64_t after_tail(struct walk *walk)
 	return go_on(walk) + 2;
 }
 
-/* Gone from the stack by the time that after_tail runs. */
+/* Leaves the stack before after_tail runs, by a tail call. */
 LINK uint64_t in_tail(struct walk *walk)
 {
 	volatile unsigned char bytes[40];
@@ -132,7 +132,7 @@ LINK uint64_t in_tail(struct walk *walk)
 	return after_tail(walk);
 }
 
-/* Every register that a callee must preserve holds a number, rbp among them. */
+/* Holds a number in every register that a callee must preserve, rbp among them. */
 LINK uint64_t in_saved(struct walk *walk)
 {
 	volatile unsigned int *salt = &walk->salt;
@@ -156,7 +156,7 @@ static const step links[LINKS] = {
 	in_many,  in_tail,  in_saved, in_huge,
 };
 
-/* The ends that wait. */
+/* Ends that wait. */
 
 static struct timespec in_ns(uint64_t ns)
 {
@@ -206,7 +206,7 @@ LINK uint64_t end_epoll_wait(struct walk *walk)
 	       walk->salt;
 }
 
-/* The ends in a signal handler. */
+/* Ends in a signal handler. */
 
 ALWAYS_INLINE void arm(struct walk *walk, uint64_t ns)
 {
@@ -215,7 +215,7 @@ ALWAYS_INLINE void arm(struct walk *walk, uint64_t ns)
 	raw_syscall4(SYS_timer_settime, walk->timer, 0, (long)&when, 0);
 }
 
-/* A signal that comes between any two instructions of a loop. */
+/* Gets a signal between any two instructions of a loop. */
 LINK uint64_t end_signal(struct walk *walk)
 {
 	walk->handled = 0;
@@ -225,7 +225,7 @@ LINK uint64_t end_signal(struct walk *walk)
 	return walk->salt;
 }
 
-/* The same, with the handler on a stack of its own. */
+/* Gets a signal in a loop, with the handler on a stack of its own. */
 LINK uint64_t end_other_stack(struct walk *walk)
 {
 	walk->handled = 0;
@@ -235,7 +235,7 @@ LINK uint64_t end_other_stack(struct walk *walk)
 	return walk->salt;
 }
 
-/* A signal that comes while a wrapper waits. */
+/* Gets a signal while a wrapper of libc waits. */
 LINK uint64_t end_interrupted(struct walk *walk)
 {
 	struct timespec left = in_ns(100 * NS_PER_MS);
@@ -245,8 +245,8 @@ LINK uint64_t end_interrupted(struct walk *walk)
 }
 
 /*
- * A function that faults at its first instruction. The byte before it belongs
- * to another one with another frame.
+ * Function that faults at its first instruction. The byte before it belongs to another
+ * function with another frame.
  */
 #if defined(__x86_64__)
 asm(".text\n"
@@ -301,7 +301,7 @@ LINK void on_signal(int number, siginfo_t *info, void *context)
 		leave_fault(context);
 }
 
-/* The ends that burn. */
+/* Ends that burn CPU time. */
 
 LINK uint64_t burn_leaf(uint64_t seed)
 {
@@ -327,7 +327,7 @@ LINK uint64_t end_clock(struct walk *walk)
 	return (uint64_t)now.tv_nsec + walk->salt;
 }
 
-/* The roots. Their last call never returns: nothing of them comes after it. */
+/* Roots of the chain. Their last call never returns: none of their code comes after it. */
 
 LINK NORETURN void thread_loop(struct walk *walk)
 {
@@ -403,7 +403,7 @@ static struct walk burning[] = {
 	{ .name = "clock", .end = end_clock },
 };
 
-/* Ends the waits that somebody else has to end. */
+/* Ends the waits that need another thread to end them. */
 static void *wake(void *unused)
 {
 	(void)unused;
@@ -454,7 +454,7 @@ int main(int argc, char **argv)
 	} else {
 		start(waiting, sizeof(waiting) / sizeof(*waiting));
 	}
-	/* All are in place by then: only now may somebody wake them. */
+	/* All threads are in place by then: only now the waker may wake them. */
 	sleep_ns(100 * NS_PER_MS);
 	start_thread_of(wake, NULL);
 	set_up(&own);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * A 32-bit program, of its own code alone: spins and sleeps by turns, a minute long. To be built
- * with -m32 -static -nostdlib -fno-pic -fno-stack-protector; otherwise it does nothing.
+ * 32-bit program with nothing but its own code, which spins and sleeps by turns for a minute.
+ * It must be built with -m32 -static -nostdlib -fno-pic -fno-stack-protector; otherwise it
+ * does nothing.
  */
 #ifdef __i386__
 
-/* arch/x86/entry/syscalls/syscall_32.tbl */
+/* Numbers of arch/x86/entry/syscalls/syscall_32.tbl. */
 #define CALL_WRITE 4
 #define CALL_ALARM 27
 #define CALL_NANOSLEEP 162

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Copies its code over itself into memory of no file, as programs do that want it in huge
- * pages, then spins and sleeps by turns. With "changed" one byte of the copy differs, of a
- * function that nobody calls.
+ * Program that copies its code over itself into anonymous memory, as programs do to have it in
+ * huge pages, and then spins and sleeps by turns. With "changed" one byte of the copy differs,
+ * in a function without callers.
  *
  * usage: copied [changed]
  */

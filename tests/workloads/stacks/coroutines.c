@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * A coroutine on a stack of its own (makecontext(3)), which sleeps, spins, and lets main() go
- * on, by turns.
+ * Coroutine on a stack of its own (makecontext(3)). It sleeps, spins, and switches to main, by
+ * turns.
  */
 #include "workload.h"
 #include <ucontext.h>
 
 #define STACK_BYTES 65536
 
-static ucontext_t of_main, of_coroutine;
+static ucontext_t main_context, coroutine_context;
 
 NOINLINE static void coroutine_sleep(void)
 {
@@ -27,19 +27,19 @@ NOINLINE static void coroutine_body(void)
 	for (;;) {
 		coroutine_sleep();
 		coroutine_spin();
-		swapcontext(&of_coroutine, &of_main);
+		swapcontext(&coroutine_context, &main_context);
 	}
 }
 
 int main(void)
 {
-	getcontext(&of_coroutine);
-	of_coroutine.uc_stack.ss_sp = malloc(STACK_BYTES);
-	of_coroutine.uc_stack.ss_size = STACK_BYTES;
-	of_coroutine.uc_link = &of_main;
-	makecontext(&of_coroutine, coroutine_body, 0);
+	getcontext(&coroutine_context);
+	coroutine_context.uc_stack.ss_sp = malloc(STACK_BYTES);
+	coroutine_context.uc_stack.ss_size = STACK_BYTES;
+	coroutine_context.uc_link = &main_context;
+	makecontext(&coroutine_context, coroutine_body, 0);
 	start_thread_of(leave_with_test, "leaver");
 	tell("ready");
 	for (;;)
-		swapcontext(&of_main, &of_coroutine);
+		swapcontext(&main_context, &coroutine_context);
 }

@@ -13,7 +13,10 @@ static const char *what;
 
 static void stay(void)
 {
-	/* A timer that expires before the switch would make it none. */
+	/*
+	 * With a shorter time, the timer could expire before the switch, and there would be
+	 * none.
+	 */
 	struct timespec moment = { .tv_nsec = 20000 };
 
 	if (!strcmp(what, "sleep"))

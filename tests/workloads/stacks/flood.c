@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Sleeps for a moment, over and over, each time at the end of another path of
- * calls, LEVELS deep: no two sleeps have the same stack.
+ * Short sleeps over and over, each at the end of another path of calls, LEVELS deep: no two
+ * sleeps have the same stack.
  *
  * usage: flood [LEVELS]
- * Goes on until the test says so, then prints how many sleeps there were.
+ * It runs until the test sends a line, and then prints the number of sleeps.
  */
 #include "workload.h"
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Burns CPU time in a function that the compiler puts into another, and that into
- * a third.
+ * Burns CPU time in a function that the compiler inlines into another, and that into a third.
  *
  * usage: inlined
- * main calls outermost, between is inlined there, and innermost is inlined into
- * that.
+ * main calls outermost, between is inlined there, and innermost is inlined into between.
  */
 #include "workload.h"
 

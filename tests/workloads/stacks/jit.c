@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * Code that no file holds: a spin loop written into memory at run time, and
- * named in /tmp/perf-PID.map as compilers at run time do.
+ * Code that no file contains: a spin loop written into memory at run time, and named in
+ * /tmp/perf-PID.map as just-in-time compilers do.
  *
  * usage: jit [SECONDS]
- * Removes its map when the test lets it go.
+ * It removes the map after the test's last line.
  */
 #include "workload.h"
 
-/* Calls its argument's function pointer until that returns non-zero. */
+/* Code that calls its argument, a function pointer, until that returns a non-zero value. */
 #if defined(__x86_64__)
 static const unsigned char code[] = {
 	0x55,		  /* push %rbp */

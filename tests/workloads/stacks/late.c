@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Opens a library when the test says so, and from then on spends its time
- * below what the library calls back.
+ * Program that opens a library when the test sends a line. From then on it spends its time in
+ * functions that the library calls back.
  *
  * usage: late LIBRARY wait|hold|burn
- * Main's chain is main, plugin_outer, plugin_inner, then host_wait or
- * host_burn; that of a second thread has thread_root in place of main.
+ * The chain of main is main, plugin_outer, plugin_inner, then host_wait or host_burn; that of
+ * a second thread has thread_root in place of main.
  *
- * A tool takes 16 copies of a process's stacks until it has read what was
- * mapped (dump_budget in bpf/): two threads need 240 ms for as many waits, and
- * by then the tool has had a CPU, whatever else wants them.
+ * A tool takes 16 copies of a process's stacks until it has read the new mappings (dump_budget
+ * in bpf/). The two threads need 240 ms for as many waits. By then the tool has had a CPU,
+ * whatever else runs.
  */
 #include <dlfcn.h>
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * Naps at one instruction with one stack pointer, called from two functions
- * each way: what tells them apart is further up the stack.
+ * Naps at one instruction with one stack pointer, called from three pairs of functions. Only
+ * frames further up the stack tell the functions of a pair apart.
  *
  * usage: look_alikes [ROUNDS]
- * Prints for each of the functions the nanoseconds that its naps took, and
- * for each way whether its stack pointers are the same: 1 or 0.
+ * It prints the ns of the naps of each function, and for each pair whether its two stack
+ * pointers are the same: 1 or 0.
  */
 #include "workload.h"
 
 #include <alloca.h>
 
 static uint64_t stack_pointer;
-/* So that no two functions are the same, and no call is the last deed. */
+/* Makes all functions differ, and prevents tail calls. */
 static volatile uint64_t kept[8];
 
 static NOINLINE void doze(uint64_t ns)
@@ -28,16 +28,18 @@ static NOINLINE void doze(uint64_t ns)
 		kept[number]++;                                                \
 	}
 
-/* Two that differ in the return address next to the leaf. */
+/* Two callers that differ in the return address next to the leaf. */
 CALLER(red, doze, 0)
 CALLER(blue, doze, 1)
 
-/* Two in one further up. */
+/* Two callers that differ in a return address further up. */
 CALLER(midway, doze, 2)
 CALLER(north, midway, 3)
 CALLER(south, midway, 4)
 
-/* And these in the frame pointer, too, which alone says where that is. */
+/*
+ * Two callers that also differ in the frame pointer, the only way to find that return address.
+ */
 
 static NOINLINE void in_room(uint64_t size, uint64_t ns)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Runs itself as another user from a file system that root may not look at, and tells that
- * child's ID. The child's chain is main, outer, inner, then nap or burn. Needs root.
+ * Program that runs itself as another user from a file system that root may not access, and
+ * prints that child's ID. The child's chain is main, outer, inner, then nap or burn. It needs
+ * root.
  */
 #define _GNU_SOURCE
 #include "fuse.h"
@@ -10,7 +11,7 @@
 
 #define NOBODY 65534
 
-/* Constants beside those of the program. */
+/* Size of constants that the program has beside its own. */
 #ifndef PADDING
 #define PADDING 1
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads with names that no format likes, each burning and sleeping by
- * turns.
+ * Threads with names that formats find hard, each of which burns and sleeps by turns.
  */
 #include "workload.h"
 
@@ -41,7 +40,7 @@ NOINLINE void pause_a_little(void)
 NOINLINE void *named(void *name)
 {
 	name_thread(name);
-	/* With slack, they would all sleep and wake together. */
+	/* With slack, all threads would sleep and wake together. */
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	atomic_fetch_add(&up, 1);
 	for (;;) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * Calls a tiny function of libc over and over, through the procedure linkage
- * table: much of the time is spent on the way there.
+ * Calls a tiny function of libc over and over through the procedure linkage table, so that
+ * much of the time is spent on the way there.
  *
  * usage: plt
- * main calls burn, burn calls call_library, and that calls abs. With
- * LD_BIND_NOT in the environment every call looks the function up.
+ * main calls burn, burn calls call_library, and that calls abs. With LD_BIND_NOT in the
+ * environment every call looks the function up.
  *
- * A jump is over before an interrupt comes, on most CPUs. So the table's code is
- * thrown out of the caches before each call: the CPU waits for it there.
+ * On most CPUs a jump ends before an interrupt comes. So the program flushes the table's code
+ * from the caches before each call, and the CPU waits for it there.
  */
 #include "workload.h"
 
@@ -22,8 +22,8 @@ static void *entries[MOST_ENTRIES];
 static size_t entry_count;
 
 /*
- * Finds the table's entries: until a function is called for the first time, its
- * jump leads back into its own entry.
+ * Finds the table's entries. Before the first call of a function, its jump leads back into its
+ * own entry.
  */
 static void find_entries(void)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * A library for `late` to open: plugin_outer calls plugin_inner, and that
- * calls back.
+ * Library for the workload late: plugin_outer calls plugin_inner, and that calls back.
  */
 #include "workload.h"
 

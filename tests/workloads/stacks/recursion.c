@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * A recursion that waits and burns at its bottom, for good.
+ * Recursion that waits and burns at its bottom, for good.
  *
  * usage: recursion LEVELS
- * The chain is main, LEVELS times down, at_bottom; and burn, or what waits.
+ * The chain is main, LEVELS times down, at_bottom; and burn, or the wait.
  */
 #include "workload.h"
 

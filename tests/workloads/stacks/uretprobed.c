@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Functions whose return a uretprobe watches, as bpftrace's and perf's do: one thread spins and
- * sleeps in such functions by turns, another sleeps in one from the beginning.
+ * Functions with uretprobes at their return, as bpftrace and perf set them. One thread spins
+ * and sleeps in such functions by turns, another one sleeps in one from the beginning.
  */
 #include "workload.h"
 #include <linux/perf_event.h>
 
 #define UPROBE_TYPE "/sys/bus/event_source/devices/uprobe/type"
-/* The low bit of an event of this kind: a uretprobe. */
+/* Low bit of an event's configuration that makes it a uretprobe. */
 #define URETPROBE_CONFIG 1
 
 NOINLINE static void probed_spin(void)
@@ -22,7 +22,7 @@ NOINLINE static void probed_sleep(uint64_t ns)
 	asm volatile("" ::: "memory");
 }
 
-/* Offset of @function in the file of this program. */
+/* Returns the offset of @function in the file of this program. */
 static uint64_t file_offset(uintptr_t function)
 {
 	uintptr_t start = 0, end = 0;

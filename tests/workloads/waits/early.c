@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * Dozes whose waker comes just as the sleeper goes to sleep: on another CPU, a
- * little later each time. The sleeper shares its CPU with one that computes, and
- * that it does not preempt: once it has left, it waits for a whole turn.
+ * Waits whose wake-up comes just as the sleeper goes to sleep: from another CPU, a little
+ * later each time. The sleeper shares its CPU with a thread that computes, and that it does
+ * not preempt. So after it has left its CPU, it waits for a whole time slice.
  *
  * usage: early MILLISECONDS
- * Prints the sleeper's thread ID, how often it dozed, how often the kernel says that
- * it was woken, and how often that it left its CPU to sleep: the difference are waits
- * that never were. And for all dozes the nanoseconds from before the sleeper asked
- * for one until after the waker ended it: it is blocked no longer; and the longest
+ * It prints the sleeper's thread ID, how often it dozed, how often the kernel says that it was
+ * woken, and how often it left its CPU to sleep. The difference of the last two are waits that
+ * never happened. It also prints the sum, in ns, of the times from before the sleeper asked
+ * for a doze until after the waker ended it, which bounds the blocked time; and the longest
  * time from one doze to the next.
  */
 #define _GNU_SOURCE
@@ -93,11 +93,11 @@ int main(int argc, char **argv)
 	threads[0] = start_thread_of(competitor, NULL);
 	threads[1] = start_thread_of(sleeper, NULL);
 	pin_to(1);
-	/* Whoever is late knows less. */
+	/* A late waker tests less. */
 	setpriority(PRIO_PROCESS, 0, -20);
 	last = now_ns();
 	end = last + ms * NS_PER_MS;
-	/* Whoever sees that it is over begins no round any more. */
+	/* A sleeper that sees the end begins no round any more. */
 	while (!atomic_load(&stop)) {
 		round++;
 		while (atomic_load(&begun) != round)

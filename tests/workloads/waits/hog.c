@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * A thread that takes ever more memory, once the test lets it.
+ * Thread that takes ever more memory, after the test sends a line.
  *
  * usage: hog
  */

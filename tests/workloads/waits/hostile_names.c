@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * A program all of whose names act on terminals: threads, the folder and the
- * file of the executable, symbols, a lock, files, FIFOs, sockets, a memfd,
+ * Program all of whose names contain terminal escapes. It names threads, its executable and
+ * that one's directory, symbols, a lock, files, FIFOs and sockets. It also names a memfd,
  * children, arguments, and functions in its perf map.
  *
  * usage: hostile_names FOLDER
- * Copies itself into FOLDER with symbols that no compiler makes, and executes
- * the copy there.
+ * It copies itself into FOLDER with symbols that no compiler makes, and executes the copy
+ * there.
  */
 #define _GNU_SOURCE
 #include "workload.h"
@@ -20,10 +20,10 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-/* ESC, BEL, a line end, what separates frames, U+202E, U+2028, U+009B. */
+/* ESC, BEL, a line end, the separator of frames, U+202E, U+2028, U+009B. */
 #define HOSTILE "\33]0;P\a\n;\xe2\x80\xae\xe2\x80\xa8\xc2\x9b"
 
-/* Bytes of the copy's symbols that become eight of these. */
+/* Bytes in the copy's symbols that are replaced by eight bytes of in_symbols. */
 #define SYMBOL "QQQQQQQQ"
 static const char in_symbols[] = "\33[1m\a\xe2\x80\xae";
 
@@ -74,7 +74,7 @@ static void *receive(void *name)
 	int file = socket(AF_UNIX, SOCK_DGRAM, 0);
 
 	memcpy(address.sun_path, name, length);
-	/* Abstract names are the machine's. */
+	/* Abstract names are shared by the whole machine. */
 	length += sprintf(address.sun_path + length, "%d", getpid());
 	check(bind(file, (struct sockaddr *)&address,
 		   offsetof(struct sockaddr_un, sun_path) + length),
@@ -125,7 +125,7 @@ static void *await_children(void *nothing)
 	return nothing;
 }
 
-/* Wakes the thread called sleeper, and is called as a timer's interrupt is. */
+/* Wakes the thread named sleeper, and has the name that stands for a timer's interrupt. */
 static void *ring(void *nothing)
 {
 	name_thread("[timer]");
@@ -144,7 +144,7 @@ static void *await_ring(void *nothing)
 	return nothing;
 }
 
-/* Calls its argument. */
+/* Code that calls its argument. */
 static const unsigned char code[] = {
 	0x55,		  /* push %rbp */
 	0x48, 0x89, 0xe5, /* mov %rsp,%rbp */
@@ -153,7 +153,9 @@ static const unsigned char code[] = {
 	0xc3,		  /* ret */
 };
 
-/* What calls hot has a name in the perf map, written in lines. */
+/*
+ * Runs hot from code with @name in the perf map. A line end in the name breaks the map's line.
+ */
 static void *run_jit(void *name)
 {
 	unsigned char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
@@ -176,7 +178,7 @@ static void *run_jit(void *name)
 	return NULL;
 }
 
-/* Runs code of a memfd, which is called as hostilely. */
+/* Runs code of a memfd with a hostile name. */
 static void *run_memfd(void *nothing)
 {
 	int file = memfd_create("memfd" HOSTILE, 0);

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads of which it is known when they have work and when they have none.
+ * Threads with known times in which they have work, and in which they have none.
  *
- * usage: idle WHAT BUSY [SECONDS]    WHAT they do, how much of the time the one that works
- *                                    does so, in %, and how long, for good unless told:
+ * usage: idle WHAT BUSY [SECONDS]
+ * WHAT is the scenario. BUSY is the share of the time, in %, for which the working thread
+ * works. Without SECONDS the program runs for good.
  *
  *   pool      workers wait for work at a condition variable, a source gives it by the clock
  *   server    a server waits for requests in epoll, a client asks by the clock, over TCP
  *   pipeline  a source writes by the clock into a pipe, the next read, work, and write on
  *   cron      a thread works by the clock, and asks another over pipes in between
- *   disk      as cron, but the other sleeps for so long, and all takes twenty times as long
+ *   disk      as cron, but the other thread sleeps instead, and all times are 20 times as long
  *   futures   a thread asks a worker by the clock, and waits for the result
  *   births    a thread starts another by the clock, and waits for its result
  *
- * Who has work to do and waits for somebody is in a function that is called await_…; all
- * other waits are for new work, or for the time to come.
+ * A thread that has work and waits for another one is in a function named await_…. All other
+ * waits are for new work, or for a time.
  */
 #define _GNU_SOURCE
 #include <netinet/in.h>
@@ -34,7 +35,7 @@ static void work(void)
 		;
 }
 
-/* Until the next full period. */
+/* Waits until the next full period. */
 static void wait_for_tick(void)
 {
 	sleep_ns(period_ns - now_ns() % period_ns);
@@ -52,7 +53,7 @@ static void give(int fd)
 	check(write(fd, "x", 1) != 1, "write");
 }
 
-/* A counter that threads wait for. */
+/* Counter that threads wait for. */
 struct queue {
 	pthread_mutex_t mutex;
 	pthread_cond_t filled;
@@ -198,7 +199,7 @@ static void start_server(void)
 	address.sin_family = AF_INET;
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	listener = socket(AF_INET, SOCK_STREAM, 0);
-	/* A port of its own choice, as servers have. */
+	/* Servers choose their ports themselves. */
 	do
 		address.sin_port = htons(10000 + getpid() % 10000 + tries);
 	while (bind(listener, (void *)&address, sizeof(address)) &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Four locks, each held for a time of its own by a thread that has a function for it, and
- * wanted by another thread all the while. One is no library's, as that of InnoDB's.
+ * Four locks. A thread holds each one for a time of its own in a function of its own, and
+ * another thread wants it all the while. One lock is no library's, like InnoDB's.
  *
  * usage: locks
  */
@@ -13,7 +13,7 @@ static pthread_mutex_t ledger_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t journal_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t index_lock = PTHREAD_RWLOCK_INITIALIZER;
 
-/* How many have it or want it, and whether somebody has it. */
+/* Number of threads that have it or want it, and a bit that is set while a thread has it. */
 static _Atomic uint32_t own_lock;
 #define IS_HELD 0x80000000u
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that wait on things which are hard to tell.
+ * Threads that wait on objects that are hard to identify.
  *
- * usage: objects swap            a descriptor that is another file's while its reader waits
+ * usage: objects swap a descriptor that is another file's while its reader waits
  *        objects names FOLDER    files and sockets with hostile names, one of them deleted
- *        objects many COUNT      so many pipes, each waited on once
+ *        objects many COUNT      COUNT pipes, each waited on once
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -41,8 +41,8 @@ static void *reader(void *unused)
 }
 
 /*
- * While the reader waits on a pipe its descriptor becomes that of /dev/zero, or, in
- * turn, of another pipe, which has something for a reader that comes late.
+ * While the reader waits on a pipe, its descriptor becomes that of /dev/zero or, in turn, of
+ * another pipe, which has data for a late reader.
  */
 static void swap(void)
 {
@@ -66,7 +66,7 @@ static void swap(void)
 		give(pair[1]);
 		take(woken[0]);
 		close(pair[1]);
-		/* It reads /dev/zero: what it leaves on its stack names that file. */
+		/* The reader reads /dev/zero: its traces on the stack name that file. */
 		check(dup2(zero, reads) != reads, "dup2");
 		give(resume[1]);
 		take(woken[0]);
@@ -92,7 +92,7 @@ static void *accept_for_good(void *fd)
 	return NULL;
 }
 
-/* A file in which nothing comes before somebody writes. */
+/* Makes a FIFO, in which no data comes before a thread writes. */
 static long fifo(const char *folder, const char *name)
 {
 	char path[4096];
@@ -110,7 +110,9 @@ static long listening(const char *folder, const char *name)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-	/* Its name is next to the folder's, which may be long. */
+	/*
+	 * The directory's path may be too long for an address, so the name is relative to it.
+	 */
 	check(chdir(folder), "chdir");
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", name);
 	check(fd < 0 || bind(fd, (void *)&address, sizeof(address)) ||

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A thread that receives what another one sends it through the loopback device,
- * a packet every millisecond.
+ * Thread that receives a packet every millisecond from another one through the loopback
+ * device.
  *
  * usage: packets SECONDS
  */

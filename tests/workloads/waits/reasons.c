@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * A thread for each kind of wait, called by what it waits for, which does nothing else: it
- * waits 10 ms at a time, until the test lets go. Those called k_… have them wait.
+ * Threads that each do one kind of wait and nothing else, and have its name. They wait 10 ms
+ * at a time, until the test is gone. Threads named k_… make them wait.
  *
- * usage: reasons [FOLDER] (for a file; without one there are no waits for a disk)
+ * usage: reasons [FOLDER] (for a file; without it there are no waits for a disk)
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@
 
 #include "workload.h"
 
-/* include/uapi/linux/wait.h, for older C libraries. */
+/* Value of include/uapi/linux/wait.h, for older C libraries. */
 #ifndef P_PIDFD
 #define P_PIDFD 3
 #endif
@@ -42,7 +42,7 @@ static pthread_barrier_t barrier;
 static sem_t semaphore;
 static const char *folder;
 
-/* What the driver writes to, and what each thread reads: sources of one byte. */
+/* Sources of one byte, which the driver writes and one thread each reads. */
 enum source {
 	PIPE,
 	UNIX,
@@ -64,7 +64,7 @@ static void nap(void)
 	sleep_ns(WAIT_NS);
 }
 
-/* A socket that listens on a port of its own, or, for datagrams, has one. */
+/* Returns a socket that has a port of its own, and listens there if it is a stream. */
 static int bound(int type, struct sockaddr_in *to)
 {
 	socklen_t length = sizeof(*to);
@@ -138,7 +138,7 @@ static void take(enum source source)
 	check(read(reads[source], &byte, 1) != 1, "read");
 }
 
-/* Whoever holds what others want: all of the time but for a moment. */
+/* Holds what other threads want, all of the time but for a moment. */
 static void *hold(void *unused)
 {
 	(void)unused;
@@ -156,7 +156,7 @@ static void *hold(void *unused)
 	return NULL;
 }
 
-/* Locks of files are their processes'. */
+/* Runs in a process of its own, because locks of files belong to processes. */
 static void hold_file(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT, 0600);
@@ -268,7 +268,7 @@ static int open_pidfd(pid_t pid)
 }
 
 /*
- * Without the lock of the C library's fork(), which wait_child() may have, and less often: on an
+ * Forks without the lock of libc's fork(), which wait_child() may have, and less often: on an
  * emulated CPU a fork takes long.
  */
 static void wait_waitid(void)
@@ -372,7 +372,7 @@ static void wait_signalfd(void)
 	poll_in_vain(fd);
 }
 
-/* A file that polls two queues. */
+/* Polls a file that has two wait queues. */
 static void wait_both(void)
 {
 	poll_in_vain(both_ends);
@@ -475,7 +475,7 @@ static void wait_fsync(void)
 	check(pwrite(fd, "x", 1, 0) != 1 || fsync(fd), "fsync");
 }
 
-/* A file of which no page is in memory. */
+/* Makes a file, and writes all of its pages to disk. */
 static int cold_file(const char *name)
 {
 	static __thread char page[PAGE] = { 1 };
@@ -613,7 +613,7 @@ int main(int argc, char **argv)
 	for (unsigned long at = 0; folder && at < COUNT(disk_waits); at++)
 		start_thread_of(wait_for_good, (void *)&disk_waits[at]);
 	start_thread_of(drive, NULL);
-	/* What some of them wait on: descriptors and ports. */
+	/* Descriptors and ports on which some of the threads wait. */
 	tell("r_pipe %d", reads[PIPE]);
 	tell("r_poll %d", reads[POLLED]);
 	tell("r_select %d", reads[SELECTED]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that wait for what others than processes do, each 10 ms at a time, called by what
- * it is: to be connected with one who accepts nobody, by TCP and by a Unix socket, and for a
- * ring's answer.
+ * Threads that wait for something other than processes, each 10 ms at a time, and named after
+ * it. They wait for a connection to a socket that accepts none, over TCP and over a Unix
+ * socket, and for the result of an io_uring.
  *
  * usage: rings
  */
@@ -20,12 +20,12 @@
 #define WAIT_NS (10 * NS_PER_MS)
 #define PAGE 4096
 
-/* Where as many wait to be accepted as may: who comes has to wait for that. */
+/* Addresses of sockets with full backlogs: a new connection has to wait. */
 static struct sockaddr_in crowded = { .sin_family = AF_INET };
 static struct sockaddr_un crowded_unix = { .sun_family = AF_UNIX };
 static socklen_t crowded_unix_length = sizeof(crowded_unix);
 
-/* Has @length bytes at @name say where it is. */
+/* Binds a socket to @name, fills its backlog, and stores its address in @name and @length. */
 static void crowd(int family, void *name, socklen_t bound, socklen_t *length)
 {
 	int fd = socket(family, SOCK_STREAM, 0);
@@ -68,7 +68,7 @@ static void *wait_peer(void *unused)
 	return NULL;
 }
 
-/* A ring of one request at a time, which is for a time. */
+/* Waits for a ring of one request at a time, which is a timeout. */
 static void *wait_uring(void *unused)
 {
 	static const struct __kernel_timespec patience = { .tv_nsec = WAIT_NS };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * A thread that waits, in functions of their own, for 5 to 900 us each: asleep
- * in sleep_*, and in pushed_* for its CPU, which it wakes another thread to take
- * away from it. The waits follow each other in step, the same ones in each round.
+ * Thread that waits in functions of their own for 5 to 900 us each. In sleep_* it sleeps. In
+ * pushed_* it waits for its CPU, because it wakes another thread that takes the CPU away. The
+ * waits follow each other in the same order in each round.
  *
  * usage: short_waits [SECONDS]
- * Prints the nanoseconds that the thread was off its CPU in each function, which
- * is the time that passed less its CPU time; how often it waited in each; and the
- * nanoseconds by which such a figure is too small, each time.
+ * It prints the ns that the thread was off its CPU in each function: the time that passed less
+ * its CPU time. It also prints the number of rounds, and the ns by which each measurement is
+ * too small.
  */
 #define _GNU_SOURCE
 #include "workload.h"
@@ -20,7 +20,7 @@ static _Atomic uint64_t span;
 static uint64_t seconds;
 static int tid;
 
-/* Has the pusher, which goes before us, take our CPU for so long. */
+/* Makes the pusher, which has a higher priority, take our CPU for @ns. */
 ALWAYS_INLINE void be_pushed(uint64_t ns)
 {
 	atomic_store(&span, ns);
@@ -69,7 +69,7 @@ NOINLINE void nothing(void)
 	asm volatile("" ::: "memory");
 }
 
-/* Nanoseconds in which we were off the CPU in @wait. */
+/* Returns the ns for which this thread was off the CPU in @wait. */
 NOINLINE int64_t off_cpu_in(void (*wait)(void))
 {
 	uint64_t cpu = cpu_ns(), time = now_ns();
@@ -118,7 +118,7 @@ NOINLINE void *work(void *argument)
 	/* The kernel may add 50 us of slack to every sleep: take it away. */
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	pin();
-	/* It has the CPU that we have. */
+	/* The new thread inherits our CPU. */
 	start_thread_of(push, NULL);
 	tid = syscall(SYS_gettid);
 	atomic_fetch_add(&at_gate, 1);

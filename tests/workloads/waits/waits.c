@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Waits of many kinds, each in the kernel at another place, as often as they
- * can: for locks, timers, pipes, sockets, files, children, memory, signals, and
- * for a CPU, from user space and from within the kernel.
+ * Waits of many kinds, each at another place in the kernel, as often as possible. They are for
+ * locks, timers, pipes, sockets, files, children, memory and signals. Threads also wait for a
+ * CPU, in user space and within the kernel.
  *
  * usage: waits
- * Begins when the test says so, and goes on until it is gone.
+ * It begins when the test sends a line, and runs until the test is gone.
  */
 #define _GNU_SOURCE
 #include "workload.h"
@@ -24,12 +24,12 @@
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 
-/* What goes on for ever: a thread each. */
-typedef void turn(void *of);
+/* Work that a thread repeats for ever. */
+typedef void turn(void *argument);
 
 struct endless {
 	turn *turn;
-	void *of;
+	void *argument;
 };
 
 static void *go_on(void *argument)
@@ -38,16 +38,16 @@ static void *go_on(void *argument)
 
 	free(argument);
 	for (;;)
-		endless.turn(endless.of);
+		endless.turn(endless.argument);
 	return NULL;
 }
 
-static void begin(turn *turn, void *of)
+static void begin(turn *turn, void *argument)
 {
 	struct endless *endless = malloc(sizeof(*endless));
 
 	check(!endless, "malloc");
-	*endless = (struct endless){ .turn = turn, .of = of };
+	*endless = (struct endless){ .turn = turn, .argument = argument };
 	start_thread_of(go_on, endless);
 }
 
@@ -55,17 +55,17 @@ static void begin(turn *turn, void *of)
 struct ends {
 	int own;
 	int other;
-	/* How the byte is waited for. */
+	/* Waits until @end can be read. */
 	void (*await)(int end);
 };
 
-static void pass_on(void *of)
+static void pass_on(void *argument)
 {
-	struct ends *ends = of;
+	struct ends *ends = argument;
 	uint64_t word = 1;
 
 	ends->await(ends->own);
-	/* eventfd wants eight bytes, the others take what there is. */
+	/* eventfd needs eight bytes, the others take what there is. */
 	if (read(ends->own, &word, sizeof(word)) > 0)
 		check(write(ends->other, &word, sizeof(word)) < 0, "write");
 }
@@ -110,7 +110,7 @@ static void in_epoll(int end)
 	epoll_wait(set, &event, 1, -1);
 }
 
-/* @there leads to @back's thread, @back to @there's. */
+/* Starts two threads: @there leads to the first, @back to the second. */
 static void pass_to_and_fro(int there[2], int back[2], void (*await)(int end))
 {
 	static struct ends ends[64];
@@ -166,53 +166,53 @@ static void pass_through_tcp(void)
 	pass_to_and_fro((int[]){ one, other }, (int[]){ other, one }, in_read);
 }
 
-/* A pipe that is always full, or empty: more goes in at once than has room. */
-static void fill(void *of)
+/* Writes more at once than fits, so that the pipe is always full or empty. */
+static void fill(void *argument)
 {
 	static const char many[1 << 17];
 
-	check(write(*(int *)of, many, sizeof(many)) < 0, "write");
+	check(write(*(int *)argument, many, sizeof(many)) < 0, "write");
 }
 
-static void drain(void *of)
+static void drain(void *argument)
 {
 	char few[3000];
 
-	check(read(*(int *)of, few, sizeof(few)) < 0, "read");
+	check(read(*(int *)argument, few, sizeof(few)) < 0, "read");
 }
 
-static void nap(void *of)
+static void nap(void *argument)
 {
-	sleep_ns(*(uint64_t *)of);
+	sleep_ns(*(uint64_t *)argument);
 }
 
-static void nap_by_the_clock(void *of)
+static void nap_by_the_clock(void *argument)
 {
 	struct timespec while_ = { .tv_nsec = 100 * NS_PER_US };
 
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &while_, NULL);
 }
 
-static void await_timer(void *of)
+static void await_timer(void *argument)
 {
 	struct itimerspec soon = { .it_value.tv_nsec = 70 * NS_PER_US };
 	uint64_t times;
 
-	timerfd_settime(*(int *)of, 0, &soon, NULL);
-	check(read(*(int *)of, &times, sizeof(times)) < 0, "read");
+	timerfd_settime(*(int *)argument, 0, &soon, NULL);
+	check(read(*(int *)argument, &times, sizeof(times)) < 0, "read");
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;
 
-static void hold(void *of)
+static void hold(void *argument)
 {
 	pthread_mutex_lock(&lock);
 	sched_yield();
 	pthread_mutex_unlock(&lock);
 }
 
-static void take_turns(void *of)
+static void take_turns(void *argument)
 {
 	struct timespec soon;
 
@@ -224,7 +224,7 @@ static void take_turns(void *of)
 	pthread_mutex_unlock(&lock);
 }
 
-static void raise_a_child(void *of)
+static void raise_a_child(void *argument)
 {
 	pid_t child = fork();
 
@@ -233,7 +233,7 @@ static void raise_a_child(void *of)
 	waitpid(child, NULL, 0);
 }
 
-static void wait_for_a_program(void *of)
+static void wait_for_a_program(void *argument)
 {
 	pid_t child = vfork();
 
@@ -244,7 +244,7 @@ static void wait_for_a_program(void *of)
 	waitpid(child, NULL, 0);
 }
 
-static void await_signal(void *of)
+static void await_signal(void *argument)
 {
 	struct timespec soon = { .tv_nsec = 200 * NS_PER_US };
 	sigset_t none;
@@ -254,17 +254,17 @@ static void await_signal(void *of)
 	sigtimedwait(&none, NULL, &soon);
 }
 
-static void take_file(void *of)
+static void take_file(void *argument)
 {
-	int file = *(int *)of;
+	int file = *(int *)argument;
 
 	flock(file, LOCK_EX);
 	sched_yield();
 	flock(file, LOCK_UN);
 }
 
-/* With others that do the same: for the process's list of mappings. */
-static void map_and_touch(void *of)
+/* Competes with other threads for the process's list of mappings. */
+static void map_and_touch(void *argument)
 {
 	const size_t size = 64 << 12;
 	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -276,28 +276,28 @@ static void map_and_touch(void *of)
 	munmap(memory, size);
 }
 
-/* The same, where the kernel does the touching. */
-static void map_and_have_touched(void *of)
+/* Makes the kernel touch the mapping. */
+static void map_and_have_touched(void *argument)
 {
 	const size_t size = 16 << 12;
 	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	check(memory == MAP_FAILED, "mmap");
-	check(read(*(int *)of, memory, size) < 0, "read");
+	check(read(*(int *)argument, memory, size) < 0, "read");
 	munmap(memory, size);
 }
 
-static void write_to_disk(void *of)
+static void write_to_disk(void *argument)
 {
 	char few[5000] = { 1 };
 
-	check(pwrite(*(int *)of, few, sizeof(few), 0) < 0, "pwrite");
-	fsync(*(int *)of);
+	check(pwrite(*(int *)argument, few, sizeof(few), 0) < 0, "pwrite");
+	fsync(*(int *)argument);
 	sleep_ns(NS_PER_MS);
 }
 
-static void compute(void *of)
+static void compute(void *argument)
 {
 	static _Thread_local volatile uint64_t sum;
 
@@ -305,15 +305,15 @@ static void compute(void *of)
 		sum += i;
 }
 
-/* In the kernel for long, from where others take the CPU. */
-static void copy_zeros(void *of)
+/* Stays in the kernel for long, where other threads take its CPU. */
+static void copy_zeros(void *argument)
 {
 	static _Thread_local char zeros[1 << 20];
 
-	check(read(*(int *)of, zeros, sizeof(zeros)) < 0, "read");
+	check(read(*(int *)argument, zeros, sizeof(zeros)) < 0, "read");
 }
 
-static void yield(void *of)
+static void yield(void *argument)
 {
 	sched_yield();
 }

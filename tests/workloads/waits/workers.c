@@ -5,11 +5,11 @@
  *
  * usage: workers
  *
- *   idle   has its worker do one request, and no more
- *   busy   has its worker do one every 10 ms
- *   late   the same, but begins when the test says so
- *   queue  has one every 50 ms taken from its queue by iou-sqp-TID, which then looks
- *          for more for some
+ *   idle   gives its worker one request, and no more
+ *   busy   gives its worker one every 10 ms
+ *   late   gives its worker one every 10 ms after the test sends a line
+ *   queue  has one every 50 ms taken from its queue by iou-sqp-TID, which then polls for more
+ *          for 1 ms
  */
 #define _GNU_SOURCE
 #include <linux/io_uring.h>

@@ -1,18 +1,18 @@
-//! What a load from memory takes: the unit of what walks may cost, as they look
-//! up tables that samples find in no cache.
+//! Latency of a load from memory. The bounds of unwinds are multiples of it, because unwinds look
+//! up tables that no cache holds at a sample.
 
 use std::hint::black_box;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// More than caches hold.
+/// Size of the memory: more than the caches hold.
 const BYTES: usize = 256 << 20;
 const HUGE_PAGE: usize = 2 << 20;
-/// A line of the cache.
+/// Size of a cache line, in bytes.
 const LINE: usize = 64;
 const LOADS: usize = 200_000;
 
-/// Loads that each wait for the one before, in nanoseconds of CPU time.
+/// Chain of loads, each of which waits for the one before.
 pub(crate) struct Loads(Vec<Line>);
 
 #[derive(Clone)]
@@ -20,15 +20,15 @@ pub(crate) struct Loads(Vec<Line>);
 struct Line([usize; LINE / size_of::<usize>()]);
 
 impl Loads {
-    /// Each line holds the number of another one, one circle through all of them:
-    /// Sattolo's shuffle.
+    /// Fills each line with the index of another one, so that all of them form one cycle (Sattolo's
+    /// shuffle).
     pub(crate) fn prepare() -> Loads {
         let mut chain: Vec<Line> = Vec::with_capacity(BYTES / LINE);
         // With small pages half of a load is the look-up of its page.
         let unaligned = chain.as_mut_ptr() as usize % HUGE_PAGE;
         let skipped = (HUGE_PAGE - unaligned) % HUGE_PAGE;
-        // SAFETY: the range is in what the vector has allocated, and the advice
-        // changes nothing but the size of its pages. It need not be heeded.
+        // SAFETY: the vector has allocated the whole range, and the advice changes only the size of
+        // its pages. The kernel may ignore it.
         unsafe {
             let begin = chain.as_mut_ptr().cast::<u8>().add(skipped);
             libc::madvise(begin.cast(), BYTES - HUGE_PAGE, libc::MADV_HUGEPAGE);
@@ -44,7 +44,7 @@ impl Loads {
         Loads(chain)
     }
 
-    /// How long one takes.
+    /// Returns the CPU time of one load, in ns.
     pub(crate) fn one_ns(&self) -> f64 {
         let begun = cpu_ns();
         let end = (0..LOADS).fold(0, |at, _| self.0[at].0[0]);

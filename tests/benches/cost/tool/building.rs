@@ -1,4 +1,4 @@
-//! The CPU time that the tools themselves have while many short processes come and go.
+//! CPU time of the tools themselves while many short processes come and go.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,14 @@ use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::programs::compiling::compile_for;
 use systemscope_tests::programs::peers::Profiler;
 
-use crate::figures::{CPU_TIME, in_turn, shown};
+use crate::figures::{CPU_TIME, format_spread, in_turn};
 
 const ROUNDS: usize = 3;
 const BUSY: Duration = Duration::from_secs(6);
-/// Of all CPUs.
+/// Largest share of the time of all CPUs.
 const MOST_PERCENT: f64 = 0.5;
 
-/// On all of the machine, while a C compiler runs over and over.
+/// Measures machine-wide tools while a C compiler runs over and over.
 pub(crate) fn own_time(table: &mut Table) {
     let contenders = [
         Some(Profiler::ours("oncputime", "-F 49")),
@@ -31,16 +31,17 @@ pub(crate) fn own_time(table: &mut Table) {
         taken as f64 / passed * 100.0
     });
     for figures in &all {
-        let name = &figures.of.name;
-        let (bound, verdict) = match name.starts_with("perf") {
-            true => (String::new(), Verdict::Figure),
-            false => (
+        let name = &figures.subject.name;
+        let (bound, verdict) = if name.starts_with("perf") {
+            (String::new(), Verdict::Figure)
+        } else {
+            (
                 format!("at most {MOST_PERCENT}"),
                 Verdict::of(figures.median() <= MOST_PERCENT),
-            ),
+            )
         };
         let what = "% of the CPUs' time for the tool itself, machine-wide while cc runs";
-        let measured = shown(&figures.values, 2);
+        let measured = format_spread(&figures.values, 2);
         table.row(&[what, name, &measured, CPU_TIME, &bound], verdict);
     }
 }

@@ -1,4 +1,4 @@
-//! How long a command takes that is run to be measured.
+//! Duration of a command that a tool runs.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,12 +10,12 @@ use systemscope_tests::programs::binaries::binary;
 use systemscope_tests::programs::tool::TOOLS;
 use systemscope_tests::programs::workload::scratch;
 
-use crate::figures::{WALL_CLOCK, in_turn, shown};
+use crate::figures::{WALL_CLOCK, format_spread, in_turn};
 
 const ROUNDS: usize = 20;
 const COMMAND: &str = "true";
 
-/// `true`, alone and under tools; each row says what it takes more.
+/// Measures `true` alone and under tools. Each row shows how much longer it takes.
 pub(crate) fn times(table: &mut Table) {
     let folder = scratch();
     let ours = TOOLS.map(|tool| {
@@ -36,15 +36,16 @@ pub(crate) fn times(table: &mut Table) {
         run(words, folder.path()).expect("as before")
     });
     for figure in &figures {
-        let measured = format!("{} ms", shown(&figure.values, 1));
+        let measured = format!("{} ms", format_spread(&figure.values, 1));
         let added = median(figure.added_to(&figures[0]));
-        let measured = match figure.of.0 == COMMAND {
-            true => measured,
-            false => format!("{measured}, {added:.0} ms more than alone"),
+        let measured = if figure.subject.0 == COMMAND {
+            measured
+        } else {
+            format!("{measured}, {added:.0} ms more than alone")
         };
         let cells = [
             "a command from start to end",
-            &figure.of.0,
+            &figure.subject.0,
             &measured,
             WALL_CLOCK,
             "",
@@ -53,7 +54,7 @@ pub(crate) fn times(table: &mut Table) {
     }
 }
 
-/// Milliseconds until it has ended; none if it cannot be run.
+/// Returns the milliseconds until the command ended; `None` if it cannot run.
 fn run(words: &str, folder: &Path) -> Option<f64> {
     let mut words = words.split(' ');
     let mut command = Command::new(words.next()?);

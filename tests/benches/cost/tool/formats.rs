@@ -1,4 +1,4 @@
-//! How long it takes to write a large profile in each format.
+//! Time to write a large profile in each format.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -11,7 +11,7 @@ use systemscope_tests::printed::output::median;
 use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::programs::workload::scratch;
 
-use crate::figures::{WALL_CLOCK, shown};
+use crate::figures::{WALL_CLOCK, format_spread};
 
 const ROUNDS: usize = 3;
 const STACKS: u32 = 100_000;
@@ -19,7 +19,7 @@ const FRAMES: u32 = 30;
 const THREADS: u32 = 50;
 const MOST_SECONDS: f64 = 2.0;
 
-/// `systemscope export` from the capture's first byte to the last one written.
+/// Measures `systemscope export` from start to end.
 pub(crate) fn written(table: &mut Table) {
     let folder = scratch();
     let file = folder.path().join("large.scope");
@@ -44,7 +44,7 @@ pub(crate) fn written(table: &mut Table) {
         let cells: [&str; 5] = [
             &what,
             "systemscope export",
-            &shown(&seconds, 2),
+            &format_spread(&seconds, 2),
             WALL_CLOCK,
             &bound,
         ];
@@ -52,7 +52,7 @@ pub(crate) fn written(table: &mut Table) {
     }
 }
 
-/// So many stacks that differ, of threads that are blocked.
+/// Returns a profile of [`STACKS`] distinct stacks of blocked threads.
 fn large() -> Profile {
     let mut profile = Profile::new(Unit::Nanoseconds);
     profile.meta.window.length_ns = 10_000_000_000;
@@ -64,7 +64,7 @@ fn large() -> Profile {
     for number in 0..STACKS {
         let mut stack = Stack::default();
         for depth in 0..FRAMES {
-            // The lower ones are shared; the upper ones spell the number.
+            // The lower frames are shared; the upper ones spell the number.
             let digit = number / 10_u32.pow(depth.saturating_sub(FRAMES - 6).min(5)) % 10;
             let function = if depth < FRAMES - 6 {
                 depth

@@ -1,4 +1,4 @@
-//! How long a tool takes to attach and to end, and what it holds.
+//! Time that a tool takes to attach and to end, and the memory it holds.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,14 @@ use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::programs::watch::MOST_RSS_KIB;
 use systemscope_tests::{Tool, Workload, now_ns};
 
-use crate::figures::{Figures, WALL_CLOCK, in_turn, shown};
+use crate::figures::{Figures, WALL_CLOCK, format_spread, in_turn};
 
 const ROUNDS: usize = 5;
-/// Milliseconds from Ctrl-C to the last byte, of a database that is busy.
+/// Longest time from Ctrl-C to the last byte with a busy database, in ms.
 const MOST_MS: f64 = 100.0;
 const MOST_MIB: f64 = MOST_RSS_KIB as f64 / 1024.0;
 
-/// On programs of 1, 64 and 2,000 threads, and on a database.
+/// Measures programs of 1, 64 and 2,000 threads, and a database.
 pub(crate) fn times(table: &mut Table) {
     for threads in [1, 64, 2000] {
         let crowd = Workload::start("crowd", &[threads, 100, 1000]);
@@ -30,7 +30,7 @@ pub(crate) fn times(table: &mut Table) {
 
 fn rows(table: &mut Table, target: &str, pid: u32, most_ms: Option<f64>) {
     let what = format!("start and end, {target}");
-    // cpudist has no parent that it tells.
+    // cpudist does not report that it is attached.
     let told = ["oncputime", "offcputime", "offwaketime"];
     let attaching = Attaching::measure(&told, pid);
     for tool in ["oncputime", "offcputime", "offwaketime", "cpudist"] {
@@ -42,16 +42,19 @@ fn rows(table: &mut Table, target: &str, pid: u32, most_ms: Option<f64>) {
             bounds.insert(0, format!("{most:.0} ms"));
             holds &= median(ended.ms.clone()) <= most;
         }
-        let attached = attaching.ours.iter().find(|figures| figures.of == tool);
+        let attached = attaching
+            .ours
+            .iter()
+            .find(|figures| figures.subject == tool);
         if let Some(attached) = attached {
             measured = format!(
                 "attached after {} ms, {measured}",
-                shown(&attached.values, 0)
+                format_spread(&attached.values, 0)
             );
             bounds.extend(attaching.theirs.as_ref().map(|theirs| {
                 let ratios = attached.ratios(theirs);
                 holds &= median(ratios.clone()) <= 1.0;
-                let ratios = shown(&ratios, 2);
+                let ratios = format_spread(&ratios, 2);
                 format!("attached before bpftrace has loaded, after {ratios} of that")
             }));
         }
@@ -59,7 +62,7 @@ fn rows(table: &mut Table, target: &str, pid: u32, most_ms: Option<f64>) {
         table.row(&cells, Verdict::of(holds));
     }
     if let Some(theirs) = &attaching.theirs {
-        let measured = format!("loaded after {} ms", shown(&theirs.values, 0));
+        let measured = format!("loaded after {} ms", format_spread(&theirs.values, 0));
         let cells = [&what, "bpftrace", &measured, WALL_CLOCK, ""];
         table.row(&cells, Verdict::Figure);
     }
@@ -72,8 +75,8 @@ fn rows(table: &mut Table, target: &str, pid: u32, most_ms: Option<f64>) {
     }
 }
 
-/// Milliseconds from `exec` until our tools are attached, and until bpftrace has
-/// its programs loaded, if it is installed and does.
+/// Milliseconds from `exec` until our tools are attached, and until bpftrace has loaded its
+/// programs, if it is installed and works.
 struct Attaching<'a> {
     ours: Vec<Figures<&'a str>>,
     theirs: Option<Figures<&'a str>>,
@@ -92,12 +95,13 @@ impl<'a> Attaching<'a> {
             }
             (tool, _) => attach_ms(tool, pid),
         });
-        let theirs = ours.pop_if(|last| last.of == "bpftrace");
+        let theirs = ours.pop_if(|last| last.subject == "bpftrace");
         Attaching { ours, theirs }
     }
 }
 
-/// As wallclock starts it, which is told when it is attached.
+/// Starts the tool as wallclock does, and returns the milliseconds until it reports that it is
+/// attached.
 fn attach_ms(tool: &str, pid: u32) -> f64 {
     let begun = Instant::now();
     let (running, mut control) = Tool::new(tool).pid(pid).start_controlled();
@@ -114,7 +118,7 @@ fn attach_ms(tool: &str, pid: u32) -> f64 {
 struct Ended {
     /// Milliseconds from Ctrl-C to the last byte.
     ms: Vec<f64>,
-    /// The most memory it held.
+    /// Peak memory.
     mib: Vec<f64>,
 }
 
@@ -132,7 +136,7 @@ impl Ended {
     }
 
     fn text(&self) -> String {
-        let (ms, mib) = (shown(&self.ms, 0), shown(&self.mib, 1));
+        let (ms, mib) = (format_spread(&self.ms, 0), format_spread(&self.mib, 1));
         format!("last byte after {ms} ms, {mib} MiB")
     }
 }

@@ -1,4 +1,4 @@
-//! How long it takes to build an unwind table.
+//! Time to build an unwind table.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use systemscope_tests::printed::table::{Table, Verdict};
 
-use crate::figures::{WALL_CLOCK, shown};
+use crate::figures::{WALL_CLOCK, format_spread};
 
 const ROUNDS: usize = 5;
 const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
@@ -17,7 +17,7 @@ const FOLDERS: [&str; 4] = [
     "/usr/bin",
 ];
 
-/// Those of libc and of the largest library here, in a warm cache on one CPU.
+/// Measures the tables of libc and of the largest library here, with files in the page cache.
 pub(crate) fn build(table: &mut Table) {
     let files = FOLDERS
         .iter()
@@ -41,7 +41,7 @@ pub(crate) fn build(table: &mut Table) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let size = file.metadata().map_or(0, |data| data.len() >> 20);
         let what = format!("ms for the table of {name}, {size} MiB, {rows} rows");
-        let cells = [&what, "unwind", &shown(&times, 1), WALL_CLOCK, ""];
+        let cells = [&what, "unwind", &format_spread(&times, 1), WALL_CLOCK, ""];
         table.row(&cells, Verdict::Figure);
     }
 }

@@ -1,5 +1,5 @@
-//! Off CPU: the time in each function that waits, against the time that a
-//! program measured there; and each thread's account, against the kernel's.
+//! Off CPU: the time in each function that waits, compared with the time that a program measured
+//! there; and each thread's account, compared with the kernel's.
 
 use systemscope_tests::printed::phases::{self, Measured};
 use systemscope_tests::printed::table::{Table, Verdict};
@@ -7,12 +7,12 @@ use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::truth::wake_ups::Delays;
 use systemscope_tests::{Account, ClockRow, Folded, Watch, Workload};
 
-use crate::peers::{Peers, say};
+use crate::peers::{Peers, describe};
 
 const WORKERS: u64 = 3;
 const MOST_PERCENT: f64 = 1.0;
 
-/// Threads that compute, sleep, wait for a lock and read a pipe in turn.
+/// Measures threads that compute, sleep, wait for a lock and read a pipe in turn.
 pub(crate) fn rows(table: &mut Table) {
     let phases = Workload::start("phases", &[4, WORKERS]);
     let others = [
@@ -37,7 +37,7 @@ pub(crate) fn rows(table: &mut Table) {
             (off, format!("{:.1} ms, {off:+.2} %", seen as f64 / 1e6))
         };
         let (off, ours) = shown(&measured.seen.folded, 1);
-        let said = say(&others, |name, folded| {
+        let said = describe(&others, |name, folded| {
             shown(folded, if name == "bpftrace" { 1 } else { 1000 }).1
         });
         let cells = [
@@ -53,7 +53,8 @@ pub(crate) fn rows(table: &mut Table) {
     accounts(table, &measured);
 }
 
-/// Every thread's three states add up to its life, and are those of the kernel.
+/// Checks that every thread's three states add up to its life, and that they agree with the
+/// kernel's accounts.
 fn accounts(table: &mut Table, measured: &Measured) {
     let Measured {
         phases,
@@ -77,7 +78,8 @@ fn accounts(table: &mut Table, measured: &Measured) {
     ];
     table.row(&cells, Verdict::of(least >= 99.5));
 
-    // Of a thread's life in the window, beyond what the books are known to differ by.
+    // Differences are percentages of a thread's life in the window, beyond the known differences of
+    // the accounts.
     let delays = |tid: u32| wake_ups.get(&tid).copied().unwrap_or_default();
     let beyond = |more: u64, less: u64, known: u64| match more.checked_sub(less) {
         Some(difference) => difference.saturating_sub(known),
@@ -128,7 +130,7 @@ fn accounts(table: &mut Table, measured: &Measured) {
         table.row(&cells, Verdict::of_calm(stolen, off <= 1.0 + stolen));
     }
 
-    // What each worker has burnt, by its own clock.
+    // Each worker measures its computing with its own clock.
     let least = (0..WORKERS)
         .map(|worker| {
             let told = phases.told(&format!("f-{worker}"));

@@ -1,4 +1,4 @@
-//! Waiting for a CPU, where more threads want one than there are.
+//! Time waiting for a CPU, with more threads than CPUs.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use systemscope_tests::{Watch, Workload, accounts_at_rest, cpus_online};
 
 const MOST_PERCENT: f64 = 1.0;
 
-/// Threads that only compute, two for each CPU and one more.
+/// Measures threads that only compute: two for each CPU, and one more.
 pub(crate) fn rows(table: &mut Table) {
     let threads = 2 * cpus_online() + 1;
     let mut spinners = Workload::start("spinners", &[threads, 3]);
@@ -63,11 +63,12 @@ pub(crate) fn rows(table: &mut Table) {
     );
 }
 
-/// By thread, both times that `perf sched timehist` gives for a wait: from the
-/// switch out to the wake-up, which a thread that is preempted does not need,
-/// and from there to the switch in.
+/// Returns, by thread, the sum of both times that `perf sched timehist` gives for a wait. The first
+/// is from the switch out to the wake-up, and a preempted thread has none; the second is from there
+/// to the switch in.
 ///
-/// `  123.456789 [0001]  spinner[124/123]  1.234  0.001  4.000`, milliseconds.
+/// A line has the form ` 123.456789 [0001] spinner[124/123] 1.234 0.001 4.000`, with times in
+/// milliseconds.
 fn waits_ns(text: &str) -> BTreeMap<u32, u64> {
     let mut waits = BTreeMap::new();
     for row in text.lines() {

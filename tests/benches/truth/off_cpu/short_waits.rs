@@ -1,13 +1,13 @@
-//! Off CPU for less than -m: the time in each function, of which some intervals are kept.
+//! Off CPU for less than -m: the time in each function, estimated from a sample of the intervals.
 
 use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::truth::short_waits::{ASLEEP, Expected, PUSHED, measure};
 
 const SECONDS: u64 = 10;
-/// What chance does is further off than so many standard errors once in 370 times.
+/// Largest error in standard errors. Chance exceeds it once in 370 times.
 const MOST_ERRORS: u64 = 3;
 
-/// Asleep, and waiting for a CPU, for 5 to 900 µs each, the same waits in each round.
+/// Measures sleeps and waits for a CPU of 5 to 900 µs, the same in each round.
 pub(crate) fn rows(table: &mut Table) {
     let measured = measure(SECONDS);
     let stacks = measured.stacks();

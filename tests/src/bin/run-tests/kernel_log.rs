@@ -1,6 +1,6 @@
-//! What the kernel says of its own threads that it kept from the CPUs for half a minute or
-//! longer, while they could have run. A CPU that is stuck in the kernel is none of that: a
-//! program that is tested could be what holds it.
+//! Kernel messages about kernel threads that were runnable but got no CPU for half a minute or
+//! longer. Messages about CPUs that are stuck in the kernel do not count: a tested program could
+//! cause them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -8,14 +8,14 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::OFlags;
 
-/// kernel/workqueue.c, kernel/rcu/tree_stall.h
+/// Texts of `kernel/workqueue.c` and `kernel/rcu/tree_stall.h`.
 const STALLS: [&str; 2] = ["workqueue lockup", "kthread starved for"];
 
-/// The kernel's log from some time on: Documentation/ABI/testing/dev-kmsg.
+/// Kernel log from some time on; the format is in `Documentation/ABI/testing/dev-kmsg`.
 pub(crate) struct KernelLog(Option<File>);
 
 impl KernelLog {
-    /// From now on. Empty where nobody may read it.
+    /// Opens the log at its end. It stays empty if this process may not read it.
     pub(crate) fn from_now() -> KernelLog {
         let mut options = OpenOptions::new();
         options.read(true);
@@ -27,7 +27,7 @@ impl KernelLog {
         KernelLog(file.ok())
     }
 
-    /// The next message about such threads.
+    /// Returns the next message about a starved kernel thread.
     pub(crate) fn stall(&mut self) -> Option<String> {
         let file = self.0.as_mut()?;
         let mut record = [0; 8192];
@@ -39,7 +39,7 @@ impl KernelLog {
                         return Some(message.to_owned());
                     }
                 }
-                // What came next was overwritten.
+                // The kernel has overwritten the next record.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
                 Err(_) => return None,
             }
@@ -47,7 +47,8 @@ impl KernelLog {
     }
 }
 
-/// The message of a record, `priority,number,time,flags;message`, if it is about them.
+/// Returns the message of a record, `priority,number,time,flags;message`, if it is about a starved
+/// kernel thread.
 fn stall_in(record: &str) -> Option<&str> {
     let message = record.split_once(';')?.1.lines().next()?;
     STALLS

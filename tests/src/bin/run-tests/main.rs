@@ -26,11 +26,11 @@ use systemscope_tests::programs::pythons::ALL_VERSIONS;
 use programs::Test;
 use schedule::Schedule;
 
-/// The programs whose tests hold times against others.
+/// Test programs that compare times.
 const TIMED: [&str; 1] = ["timed"];
-/// The programs whose tests have the machine to themselves.
+/// Test programs whose tests have the machine to themselves.
 const ALONE: [&str; 2] = ["alone", "collect::hidden_switches"];
-/// Of the other tests, for each CPU: those that wait leave it to those that do not.
+/// Other tests that run at once, for each CPU. Most of them wait, and leave the CPU to the rest.
 const SIDE_BY_SIDE: usize = 4;
 
 fn main() -> ExitCode {
@@ -51,10 +51,11 @@ fn main() -> ExitCode {
 
     let mut tests = programs::tests(path.as_ref());
     tests.retain(is_wanted);
-    let is_of = |test: &Test, programs: &[&str]| programs.iter().any(|name| test.is_of(name));
-    let (alone, others): (Vec<_>, Vec<_>) = tests.into_iter().partition(|test| is_of(test, &ALONE));
+    let is_in_any = |test: &Test, programs: &[&str]| programs.iter().any(|name| test.is_in(name));
+    let (alone, others): (Vec<_>, Vec<_>) =
+        tests.into_iter().partition(|test| is_in_any(test, &ALONE));
     let (timed, together): (Vec<_>, Vec<_>) =
-        others.into_iter().partition(|test| is_of(test, &TIMED));
+        others.into_iter().partition(|test| is_in_any(test, &TIMED));
 
     let schedule = Schedule::new(until_failure);
     schedule.run(together, SIDE_BY_SIDE * cpus_online());

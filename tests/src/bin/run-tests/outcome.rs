@@ -1,4 +1,4 @@
-//! One test, run.
+//! Runs a single test.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,26 +9,26 @@ use systemscope_tests::tries::TRIED_AGAIN;
 use crate::kernel_log::KernelLog;
 use crate::programs::Test;
 
-/// Longer than any test takes on any machine; one that hangs ends here.
+/// Longest time for a test, more than any test takes on any machine. A test that hangs ends then.
 const LONGEST: Duration = Duration::from_secs(600);
-/// How often a test is run where the kernel kept threads from their CPUs meanwhile.
+/// Most runs of a test during which the kernel starved its threads.
 const TRIES: usize = 3;
 
-/// What came of a test.
+/// Result of a test.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) name: String,
     pub(crate) passed: bool,
     pub(crate) took: Duration,
-    /// Measurements made again, with the reason of each.
+    /// Reasons of repeated measurements.
     pub(crate) tried_again: Vec<String>,
-    /// All that it said.
+    /// Standard output, then standard error.
     pub(crate) said: String,
 }
 
-/// Runs a test, and again if it failed while the kernel, by its own account, kept
-/// threads from their CPUs. Why it did that is not asked.
-pub(crate) fn of(test: &Test) -> Outcome {
+/// Runs a test. Runs it again if it failed and the kernel logged meanwhile that it starved threads,
+/// whatever the cause.
+pub(crate) fn run(test: &Test) -> Outcome {
     let mut tried_again = Vec::new();
     let mut outcome = loop {
         let mut log = KernelLog::from_now();
@@ -44,7 +44,7 @@ pub(crate) fn of(test: &Test) -> Outcome {
     outcome
 }
 
-/// Runs a test in a process of its own.
+/// Runs a test once, in a process of its own.
 fn once(test: &Test) -> Outcome {
     let mut command = Command::new(&test.executable);
     command
@@ -63,7 +63,7 @@ fn once(test: &Test) -> Outcome {
     let (passed, stdout, stderr) = match finished {
         Ok(finished) => {
             let stdout = String::from_utf8_lossy(&finished.stdout).into_owned();
-            // A name that is no test's would pass as no test at all.
+            // With a name that no test has, the program succeeds without running any.
             let ran = stdout.contains("test result: ok. 1 passed");
             (finished.code == Some(0) && ran, stdout, finished.stderr)
         }

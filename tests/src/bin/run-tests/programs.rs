@@ -1,4 +1,4 @@
-//! Which tests there are.
+//! List of all tests.
 
 use std::collections::HashSet;
 use std::fs;
@@ -7,29 +7,29 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-/// One test.
+/// Test of a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Test {
-    /// `program::path::of::test`, the program by its name.
+    /// Full name: `program::path::of::test`.
     pub(crate) name: String,
-    /// Its name for its program.
+    /// Name within its program.
     pub(crate) path: String,
     pub(crate) executable: PathBuf,
-    /// Where cargo runs the tests of its package.
+    /// Directory where cargo runs the tests of the package.
     pub(crate) folder: PathBuf,
-    /// It takes long, or needs a quiet machine.
+    /// The test takes long, or needs a quiet machine.
     pub(crate) ignored: bool,
 }
 
 impl Test {
-    /// Whether it is in a program of this name.
-    pub(crate) fn is_of(&self, program: &str) -> bool {
+    /// Returns whether the test belongs to `program`.
+    pub(crate) fn is_in(&self, program: &str) -> bool {
         let rest = self.name.strip_prefix(program);
         rest.is_some_and(|rest| rest.starts_with("::"))
     }
 }
 
-/// What cargo says of something that it built.
+/// Message of cargo about a build output.
 #[derive(Deserialize)]
 struct Message {
     manifest_path: Option<PathBuf>,
@@ -48,15 +48,15 @@ struct Profile {
     test: bool,
 }
 
-/// Ignored tests that `make test-all` leaves out: two programs that other tests start, and a
-/// test of the memory controller, which `make test-kernels` runs.
+/// Ignored tests that `make test-all` leaves out: two programs that other tests start, and a test
+/// of the memory controller, which `make test-kernels` runs.
 const NOT_RUN: [&str; 3] = [
     "signals::tests::helper_watches",
     "stage::makes_a_capture",
     "reasons::who_takes_too_much_memory_is_throttled",
 ];
 
-/// The tests of all programs in a file of cargo's messages.
+/// Returns the tests of all programs in a file of cargo's messages.
 pub(crate) fn tests(messages: &Path) -> Vec<Test> {
     let text = fs::read_to_string(messages)
         .unwrap_or_else(|error| panic!("read {}: {error}", messages.display()));
@@ -79,7 +79,7 @@ fn tests_of(message: Message) -> Vec<Test> {
     let folder = manifest.parent().expect("a manifest's folder").to_owned();
     let package = folder.file_name().expect("a package's folder");
     let package = package.to_string_lossy();
-    // A library has its package's name, a program of tests may have any.
+    // A library has the name of its package; a test program can have any name.
     let program = match &target.name {
         name if *name == package || package == "tests" => name.clone(),
         name => format!("{package}::{name}"),
@@ -101,7 +101,7 @@ fn tests_of(message: Message) -> Vec<Test> {
     run
 }
 
-/// The tests that a program has.
+/// Returns the tests that a program lists with these arguments.
 fn list(program: &Path, arguments: &[&str]) -> HashSet<String> {
     let output = Command::new(program)
         .args(["--list", "--format", "terse"])

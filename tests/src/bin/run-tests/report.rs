@@ -1,4 +1,4 @@
-//! What is said at the end.
+//! Report at the end of a run.
 
 use std::process::ExitCode;
 
@@ -8,8 +8,8 @@ use crate::outcome::Outcome;
 
 const SLOWEST: usize = 10;
 
-/// Tells what machine it was, the slowest tests, what was tried again, what
-/// failed, and how many passed. Failure where one failed, or there was none.
+/// Prints the machine, the slowest tests, the repeated measurements, the failed tests and the
+/// counts. Returns failure if a test failed, or if there was none.
 pub(crate) fn print(outcomes: &[Outcome]) -> ExitCode {
     println!("\nOn {}", machine::line());
 

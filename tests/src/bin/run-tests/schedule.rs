@@ -1,4 +1,4 @@
-//! Many tests, some at a time.
+//! Runs tests side by side.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -7,10 +7,10 @@ use std::thread;
 use crate::outcome::{self, Outcome};
 use crate::programs::Test;
 
-/// What came of the tests that have run.
+/// Results of the tests that have run.
 pub(crate) struct Schedule {
     outcomes: Mutex<Vec<Outcome>>,
-    /// None begins once one has failed.
+    /// No test begins after one has failed.
     until_failure: bool,
 }
 
@@ -22,19 +22,22 @@ impl Schedule {
         }
     }
 
-    /// Runs tests, at most `at_once` side by side, and tells of each as it ends.
+    /// Runs tests, at most `at_once` side by side, and prints each result.
     pub(crate) fn run(&self, tests: Vec<Test>, at_once: usize) {
         let waiting = Mutex::new(VecDeque::from(tests));
-        let take = || match self.is_over() {
-            true => None,
-            false => waiting.lock().unwrap().pop_front(),
+        let take = || {
+            if self.is_over() {
+                None
+            } else {
+                waiting.lock().unwrap().pop_front()
+            }
         };
         thread::scope(|scope| {
             for _ in 0..at_once {
                 scope.spawn(|| {
                     while let Some(test) = take() {
-                        let outcome = outcome::of(&test);
-                        tell(&outcome);
+                        let outcome = outcome::run(&test);
+                        print(&outcome);
                         self.outcomes.lock().unwrap().push(outcome);
                     }
                 });
@@ -52,7 +55,7 @@ impl Schedule {
     }
 }
 
-fn tell(outcome: &Outcome) {
+fn print(outcome: &Outcome) {
     let Outcome {
         name,
         passed,

@@ -1,4 +1,4 @@
-//! Cgroups that tests make, and moves between them.
+//! Cgroups of tests, and moves between them.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,28 +15,27 @@ use crate::programs::tool::PATIENCE;
 /// ID of `nobody` and its group, which every machine has.
 const USER: u32 = 65534;
 
-/// A cgroup of version 2, removed when dropped. Whoever is in it then goes to where the
-/// test is.
+/// Version-2 cgroup that is removed when dropped. Its processes then move to the test's own cgroup.
 #[derive(Debug)]
 pub struct Cgroup {
     folder: PathBuf,
     path: String,
 }
 
-/// When a process was moved: between these, CLOCK_MONOTONIC.
+/// Bounds of the time of a move, on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
 pub struct Moved {
-    /// Before it was asked for.
+    /// Time before the move was requested.
     pub from_ns: u64,
-    /// After it was done.
+    /// Time after the move was done.
     pub to_ns: u64,
 }
 
-/// Where cgroups of version 2 are mounted.
+/// Returns the mount point of version-2 cgroups.
 ///
 /// # Panics
 ///
-/// When they are not.
+/// When they are not mounted.
 pub fn mount() -> PathBuf {
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("the mounts");
     let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "));
@@ -45,45 +44,46 @@ pub fn mount() -> PathBuf {
 }
 
 impl Cgroup {
-    /// One below the mount, at a path of this test run's own.
+    /// Makes a cgroup directly below the mount point, with a path that no other test run uses.
     ///
     /// # Panics
     ///
-    /// When it cannot be made, as without root.
+    /// When the kernel refuses, for instance without root.
     pub fn new(name: &str) -> Cgroup {
         Cgroup::at(format!("/systemscope-{}-{name}", std::process::id()))
     }
 
-    /// One inside.
+    /// Makes a cgroup inside of this one.
     ///
     /// # Panics
     ///
-    /// When it cannot be made.
+    /// When the kernel refuses.
     pub fn inside(&self, name: &str) -> Cgroup {
         Cgroup::at(format!("{}/{name}", self.path))
     }
 
-    /// One inside, which threads are put into, each for itself.
+    /// Makes a threaded cgroup inside of this one, which takes single threads.
     ///
     /// # Panics
     ///
-    /// When it cannot be made.
+    /// When the kernel refuses.
     pub fn of_threads_inside(&self, name: &str) -> Cgroup {
         let cgroup = self.inside(name);
         fs::write(cgroup.folder.join("cgroup.type"), "threaded").expect("one of threads");
         cgroup
     }
 
-    /// Lets an ordinary user make cgroups in it, as systemd lets a user's service manager.
+    /// Gives the cgroup to an ordinary user, as systemd does for a user's service manager. The user
+    /// can then make cgroups in it.
     ///
     /// # Panics
     ///
-    /// When it cannot be given away.
+    /// When the kernel refuses.
     pub fn delegate(&self) {
         chown(&self.folder, Some(USER), Some(USER)).expect("give the cgroup to a user");
     }
 
-    /// One inside that the ordinary user makes, whom this one was delegated to.
+    /// Makes a cgroup inside of this one as the user to whom this one was delegated.
     ///
     /// # Panics
     ///
@@ -103,17 +103,17 @@ impl Cgroup {
         Cgroup { folder, path }
     }
 
-    /// Its folder in the file system.
+    /// Returns its directory in the file system.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Its path as `/proc/PID/cgroup` has it.
+    /// Returns its path in the form of `/proc/PID/cgroup`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// What the kernel calls it.
+    /// Returns the ID that the kernel gives it.
     pub fn id(&self) -> u64 {
         fs::metadata(&self.folder).expect("its folder").ino()
     }
@@ -127,7 +127,7 @@ impl Cgroup {
         put(&self.folder, "cgroup.procs", pid)
     }
 
-    /// Moves a thread into it, whose process is in the same cgroup of processes.
+    /// Moves a thread into it. The thread's process must be in the same domain of cgroups.
     ///
     /// # Panics
     ///
@@ -136,7 +136,7 @@ impl Cgroup {
         put(&self.folder, "cgroup.threads", tid)
     }
 
-    /// Moves a process to where the test is.
+    /// Moves a process to the test's own cgroup.
     ///
     /// # Panics
     ///
@@ -146,7 +146,7 @@ impl Cgroup {
     }
 }
 
-/// The cgroup of the test itself.
+/// Returns the directory of the test's own cgroup.
 fn home() -> PathBuf {
     let own = fs::read_to_string("/proc/self/cgroup").expect("the test's cgroup");
     let path = own.lines().find_map(|line| line.strip_prefix("0::"));
@@ -166,7 +166,7 @@ fn put(folder: &Path, file: &str, id: u32) -> Moved {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         let deadline = Instant::now() + PATIENCE;
-        // Whoever has ended is in it until its parent knows.
+        // A process that has ended stays in its cgroup until its parent collects it.
         while let Err(error) = fs::remove_dir(&self.folder) {
             if error.kind() == ErrorKind::NotFound || Instant::now() > deadline {
                 break;

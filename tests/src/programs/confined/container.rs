@@ -1,4 +1,4 @@
-//! A workload in namespaces of its own.
+//! Workload in namespaces of its own.
 
 use std::fs;
 use std::path::Path;
@@ -7,16 +7,16 @@ use std::process::Command;
 use crate::programs::workload::scratch;
 use crate::{Tool, Workload, WorkloadBuilder, binary};
 
-/// A workload in a PID namespace of its own, and a way in.
+/// Workload in a PID namespace of its own, and a way to start tools inside.
 #[derive(Debug)]
 pub struct Container {
     workload: Workload,
-    /// The workload's PID outside; inside it is 1.
+    /// Process ID of the workload outside; inside it is 1.
     pub outer_pid: u32,
 }
 
 impl Container {
-    /// Starts `simple` in it.
+    /// Starts the workload `simple` in a new PID namespace.
     pub fn start() -> Container {
         let folder = scratch();
         let binary = WorkloadBuilder::new("simple").build_into(folder.path());
@@ -34,7 +34,7 @@ impl Container {
         }
     }
 
-    /// A tool started inside, in the root folder.
+    /// Returns a tool that starts inside, in the root directory.
     pub fn enter(&self, tool: &str) -> Tool {
         assert_ne!(self.workload.pid(), self.outer_pid);
         Tool::at(Path::new("nsenter"))

@@ -1,4 +1,4 @@
-//! Sets of IDs as bcc's tools take them: BPF maps that are pinned.
+//! Pinned BPF maps with sets of IDs, in the form that bcc's tools take.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::programs::workload::scratch;
 
-/// A BPF map, pinned in a file system of its own.
+/// BPF map that is pinned in a file system of its own.
 #[derive(Debug)]
 pub struct PinnedMap {
     map: MapHandle,
@@ -17,16 +17,16 @@ pub struct PinnedMap {
 }
 
 impl PinnedMap {
-    /// An empty one, as bcc's documents have it made.
+    /// Makes an empty map of the kind that bcc's documents describe.
     pub fn of_ids() -> PinnedMap {
         PinnedMap::new(MapType::Hash, size_of::<u64>() as u32, "idset")
     }
 
-    /// One of another kind, or with keys of so many bytes, or another name.
+    /// Makes an empty map of any kind, with keys of `key_size` bytes.
     ///
     /// # Panics
     ///
-    /// When it cannot be made, as without root.
+    /// When the kernel refuses, for instance without root.
     pub fn new(kind: MapType, key_size: u32, name: &str) -> PinnedMap {
         let options = bpf_map_create_opts {
             sz: size_of::<bpf_map_create_opts>() as _,
@@ -40,12 +40,12 @@ impl PinnedMap {
         PinnedMap { map, folder }
     }
 
-    /// Where it is pinned.
+    /// Returns the path at which the map is pinned.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("pinned")
     }
 
-    /// Where it is pinned, beside which nothing else is.
+    /// Returns the directory in which nothing but the map is pinned.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -54,17 +54,17 @@ impl PinnedMap {
     ///
     /// # Panics
     ///
-    /// When there is no room.
+    /// When the map is full.
     pub fn add(&self, id: u64) {
         let added = self.map.update(&id.to_ne_bytes(), &[0; 4], MapFlags::ANY);
         added.expect("room in the map");
     }
 
-    /// Takes one out.
+    /// Removes an ID.
     ///
     /// # Panics
     ///
-    /// When it is not there.
+    /// When it is not in the map.
     pub fn remove(&self, id: u64) {
         self.map
             .delete(&id.to_ne_bytes())

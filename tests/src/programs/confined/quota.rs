@@ -1,32 +1,35 @@
-//! A CPU quota that tests give to a cgroup, of version 2 or 1: whichever has the controller.
+//! CPU quota of a cgroup, of version 2 or 1: whichever has the cpu controller.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::programs::cgroup;
 
-/// How often the quota is given anew, in microseconds.
+/// Period of the quota, in us.
 const PERIOD_US: u64 = 100_000;
 
-/// A cgroup that may use so much of a CPU, removed when dropped: whoever is in it has to have
-/// ended by then.
+/// Cgroup with a CPU quota, removed when dropped. Its processes must have ended by then.
 #[derive(Debug)]
 pub struct Quota {
     folder: PathBuf,
 }
 
 impl Quota {
-    /// A quota of so many percent of one CPU.
+    /// Makes a cgroup with a quota of `percent` of one CPU.
     ///
     /// # Panics
     ///
-    /// When there is no controller for it, or without root.
+    /// When there is no cpu controller, or without root.
     pub fn of_percent(percent: u64) -> Quota {
         let name = format!("systemscope-{}-quota", std::process::id());
         let quota_us = PERIOD_US * percent / 100;
-        let (parent, file, text) = match of_version_1() {
+        let (parent, file, text) = match version_1_mount() {
             Some(mount) => (mount, "cpu.cfs_quota_us", quota_us.to_string()),
-            None => (of_version_2(), "cpu.max", format!("{quota_us} {PERIOD_US}")),
+            None => (
+                version_2_root(),
+                "cpu.max",
+                format!("{quota_us} {PERIOD_US}"),
+            ),
         };
         let folder = parent.join(name);
         fs::create_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -35,7 +38,7 @@ impl Quota {
         quota
     }
 
-    /// Puts a process under it.
+    /// Puts a process under the quota.
     ///
     /// # Panics
     ///
@@ -44,11 +47,11 @@ impl Quota {
         write(&self.folder.join("cgroup.procs"), &pid.to_string());
     }
 
-    /// For how many nanoseconds it has been used up so far, by the kernel's account.
+    /// Returns the time for which the kernel has throttled the cgroup so far, in ns.
     ///
     /// # Panics
     ///
-    /// When the kernel has none.
+    /// When the kernel does not account it.
     pub fn used_up_ns(&self) -> u64 {
         let stat = fs::read_to_string(self.folder.join("cpu.stat")).expect("its account");
         let fields = stat.lines().filter_map(|line| line.split_once(' '));
@@ -61,19 +64,19 @@ impl Quota {
     }
 }
 
-/// Where the controller of version 1 is mounted.
-fn of_version_1() -> Option<PathBuf> {
+/// Returns the mount point of the cpu controller of version 1.
+fn version_1_mount() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let has_cpu = |options: &str| options.split(',').any(|option| option == "cpu");
     let mount = mounts.lines().find(|line| {
-        let of_it = line.split_once(" - cgroup ");
-        of_it.is_some_and(|(_, rest)| rest.rsplit(' ').next().is_some_and(has_cpu))
+        let cgroup = line.split_once(" - cgroup ");
+        cgroup.is_some_and(|(_, rest)| rest.rsplit(' ').next().is_some_and(has_cpu))
     })?;
     mount.split(' ').nth(4).map(PathBuf::from)
 }
 
-/// The root of version 2, whose children have the controller from then on.
-fn of_version_2() -> PathBuf {
+/// Returns the root of version 2, after giving its children the cpu controller.
+fn version_2_root() -> PathBuf {
     let mount = cgroup::mount();
     write(&mount.join("cgroup.subtree_control"), "+cpu");
     mount

@@ -1,4 +1,4 @@
-//! Headless Chromium, as the reader of what people open in a browser.
+//! Headless Chromium, which reads the pages that users open in a browser.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::programs::peers::installed;
 use crate::programs::workload::scratch;
 
-/// For a machine without a screen or a network, run by root.
+/// Flags for a machine without a screen and without a network, where root runs it.
 const FLAGS: [&str; 9] = [
     "--headless",
     "--no-sandbox",
@@ -17,19 +17,20 @@ const FLAGS: [&str; 9] = [
     "--disable-sync",
     "--no-first-run",
     "--allow-file-access-from-files",
-    // In the page's time, which passes as fast as its work is done.
+    // Virtual time of the page in ms. It passes as fast as the page does its work.
     "--virtual-time-budget=20000",
 ];
-/// What `make test` installs of `tests/viewers/package.json`.
+/// Page of speedscope that `make test` installs from `tests/viewers/package.json`.
 const SPEEDSCOPE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/viewers/node_modules/speedscope/dist/release/index.html"
 );
 
-/// The document that a page has become once it is loaded and its scripts have run.
+/// Loads a page, runs its scripts, and returns the resulting document.
 ///
 /// # Panics
-/// If there is no Chromium, or it fails.
+///
+/// When there is no Chromium, or it fails.
 #[must_use]
 pub fn document(page: &str) -> String {
     let profile = scratch();
@@ -49,11 +50,12 @@ pub fn document(page: &str) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// What a script returns in a page that has `file` in a frame, given the frame's window as
-/// `shown`.
+/// Loads `file` into a frame, runs `script` with the frame's window as `shown`, and returns its
+/// result.
 ///
 /// # Panics
-/// As [`document`], or if there is no such file, or the script does not end.
+///
+/// When [`document`] panics, when the file does not exist, or when the script does not end.
 #[must_use]
 pub fn ask(file: &Path, script: &str) -> String {
     assert!(file.exists(), "no {}", file.display());
@@ -80,11 +82,12 @@ frame.src = 'file://{}';
     said.to_owned()
 }
 
-/// The profiles that speedscope finds in a file, with what it says their weights are, in
-/// seconds, to three digits.
+/// Returns the profiles that speedscope finds in a file, with the weights that it shows, in seconds
+/// to three digits.
 ///
 /// # Panics
-/// As [`document`], or if speedscope is not installed or does not show the file.
+///
+/// When [`document`] panics, when speedscope is not installed, or when it does not show the file.
 #[must_use]
 pub fn speedscope(file: &Path) -> Vec<(String, f64)> {
     let folder = scratch();
@@ -92,7 +95,7 @@ pub fn speedscope(file: &Path) -> Vec<(String, f64)> {
     let base64 = String::from_utf8(base64.expect("base64").stdout).expect("ASCII");
     let name = file.file_name().expect("a file").display();
     let script = folder.path().join("file.js");
-    // As speedscope's own command line hands files over (bin/cli.mjs).
+    // speedscope's own command line hands files over in this way (`bin/cli.mjs`).
     let call = format!("speedscope.loadFileFromBase64('{name}', '{base64}')");
     fs::write(&script, call).expect("a script");
     assert!(
@@ -111,7 +114,7 @@ pub fn speedscope(file: &Path) -> Vec<(String, f64)> {
     rows.collect()
 }
 
-/// speedscope's writing of times (src/lib/value-formatters.ts).
+/// Parses a time that speedscope shows (`src/lib/value-formatters.ts`), and returns seconds.
 fn seconds(text: &str) -> f64 {
     let digits = text.trim_end_matches(|last: char| !last.is_ascii_digit());
     let unit = match &text[digits.len()..] {

@@ -1,4 +1,4 @@
-//! A site in Django under gunicorn, and somebody who visits it all the time.
+//! Django site under gunicorn, and a client that requests it all the time.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use crate::programs::nginx::{free_port, wait_until};
 use crate::programs::sources::source;
 use crate::programs::workload::scratch;
 
-/// A master of gunicorn and its two workers of two threads each.
+/// Master process of gunicorn, with two workers of two threads each.
 #[derive(Debug)]
 pub struct Site {
     running: Running,
@@ -20,10 +20,11 @@ pub struct Site {
     port: u16,
 }
 
-/// A program of those from `PyPI` that `tests/pypi/requirements.txt` names.
+/// Returns the path of a program that `tests/pypi/requirements.txt` installs from `PyPI`.
 ///
 /// # Panics
-/// It is not there.
+///
+/// When it is not installed.
 pub fn from_pypi(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("pypi/venv/bin");
     let path = folder.join(name);
@@ -32,15 +33,16 @@ pub fn from_pypi(name: &str) -> PathBuf {
 }
 
 impl Site {
-    /// Starts it, and waits until it has answered.
+    /// Starts the site, and waits until it answers.
     ///
     /// # Panics
-    /// It does not.
+    ///
+    /// When it does not answer.
     pub fn start() -> Site {
         let folder = scratch();
         let port = free_port();
         let mut command = Command::new(from_pypi("python"));
-        // Its first line names the Python of where it was installed first.
+        // The script's first line names the Python of the directory it was first installed in.
         command.arg(from_pypi("gunicorn"));
         command.args(["--workers=2", "--worker-class=gthread", "--threads=2"]);
         command.args(["--log-level=warning", "--no-control-socket"]);
@@ -62,17 +64,17 @@ impl Site {
         site
     }
 
-    /// The process that forks the workers.
+    /// Returns the ID of the process that forks the workers.
     pub fn pid(&self) -> u32 {
         self.running.pid()
     }
 
-    /// A folder for files of the test's own.
+    /// Returns a directory for the test's own files.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Four who ask for the page, each as soon as it has it, until dropped.
+    /// Starts four connections that request the page over and over until dropped.
     pub fn visit(&self) -> Running {
         let mut command = Command::new("wrk");
         command.args(["-t1", "-c4", "-d1h"]);

@@ -1,4 +1,4 @@
-//! A MariaDB server of the test's own, and sysbench to keep it busy.
+//! MariaDB server of the test's own, and sysbench as its clients.
 
 use std::ffi::OsString;
 use std::os::unix::net::UnixStream;
@@ -12,15 +12,15 @@ use tempfile::TempDir;
 use crate::Running;
 use crate::programs::workload::scratch;
 
-/// A server with a database in a folder of its own, ended when dropped. It
-/// needs no service manager, and listens on a socket in that folder alone.
+/// Server with a database in a directory of its own, ended when dropped. It needs no service
+/// manager, and listens only on a socket in that directory.
 #[derive(Debug)]
 pub struct Server {
     running: Running,
     folder: TempDir,
 }
 
-/// Where distributions put the server.
+/// Paths of the server in distributions.
 const SERVERS: [&str; 4] = [
     "/usr/sbin/mariadbd",
     "/usr/libexec/mariadbd",
@@ -87,12 +87,12 @@ impl Server {
         server
     }
 
-    /// The server's process.
+    /// Returns the server's process ID.
     pub fn pid(&self) -> u32 {
         self.running.pid()
     }
 
-    /// Some clients that read until they are dropped.
+    /// Starts clients that read until dropped.
     pub fn keep_busy(&self, clients: u32) -> Running {
         let mut command = Command::new("sysbench");
         command.args(self.sysbench("run", clients));
@@ -101,14 +101,14 @@ impl Server {
         running
     }
 
-    /// Transactions a second that some clients get in a few seconds.
+    /// Returns the transactions a second that `clients` get in `seconds`.
     pub fn transactions_per_second(&self, clients: u32, seconds: u32) -> f64 {
         let mut command = Command::new("sysbench");
         command.args(self.sysbench("run", clients));
         command.arg(format!("--time={seconds}"));
         let output = command.output().expect("start sysbench");
         let said = String::from_utf8_lossy(&output.stdout);
-        // "    transactions:                        8321   (2772.83 per sec.)"
+        // The line has the form " transactions: 8321 (2772.83 per sec.)".
         let line = said.lines().find(|line| line.contains("transactions:"));
         let rate = line.and_then(|line| line.split('(').nth(1)?.split(' ').next()?.parse().ok());
         rate.unwrap_or_else(|| panic!("no transactions in:\n{said}"))

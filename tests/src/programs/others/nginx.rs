@@ -1,5 +1,4 @@
-//! An nginx of the test's own, whose workers can be replaced and ended one generation at a
-//! time.
+//! nginx of the test's own. A test can replace and end its workers one generation at a time.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -20,7 +19,7 @@ use crate::programs::workload::scratch;
 use crate::truth::account::state_of;
 use crate::{Account, Finished, Running};
 
-/// A server that forks its workers before anybody asks for anything.
+/// Server that forks its workers before any client connects.
 #[derive(Debug)]
 pub struct Nginx {
     running: Running,
@@ -28,28 +27,29 @@ pub struct Nginx {
     port: u16,
 }
 
-/// Somebody who asks an [`Nginx`] for pages until dropped.
+/// Thread that requests pages from an [`Nginx`] until dropped.
 #[derive(Debug)]
 pub struct Visitor {
     is_done: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Visits that have begun and are not over: so long a worker does not end.
+/// Requests that are incomplete: a worker does not end as long as it has one.
 #[derive(Debug)]
 pub struct OpenVisits(#[expect(dead_code, reason = "held open")] Vec<TcpStream>);
 
 impl Nginx {
-    /// Starts it with so many workers, and waits until they are there.
+    /// Starts it with `workers` workers, and waits until they are there.
     ///
     /// # Panics
-    /// It does not come up.
+    ///
+    /// When they do not start.
     pub fn start(workers: usize) -> Nginx {
         let folder = scratch();
         let port = free_port();
         let root = folder.path().display();
         fs::write(folder.path().join("index.html"), vec![b'x'; 8192]).expect("a file to serve");
-        // With a socket for each worker the kernel hands connections to all of them.
+        // With a socket for each worker the kernel distributes connections to all of them.
         let configuration = format!(
             "user root; daemon off; worker_processes {workers}; pid {root}/pid;
             error_log {root}/error;
@@ -76,12 +76,12 @@ impl Nginx {
         nginx
     }
 
-    /// The process that forks the workers.
+    /// Returns the ID of the process that forks the workers.
     pub fn pid(&self) -> u32 {
         self.running.pid()
     }
 
-    /// The workers, those that are about to end included, ascending.
+    /// Returns the IDs of the workers in ascending order, including workers that are about to end.
     pub fn workers(&self) -> Vec<u32> {
         let mut workers = children_of(self.pid());
         workers.retain(|&pid| command_line(pid).starts_with("nginx: worker process"));
@@ -89,13 +89,13 @@ impl Nginx {
         workers
     }
 
-    /// Asks for pages, one after the other.
+    /// Starts a thread that requests pages one after the other.
     pub fn visit(&self) -> Visitor {
         let is_done = Arc::new(AtomicBool::new(false));
         let (port, until) = (self.port, Arc::clone(&is_done));
         let thread = thread::spawn(move || {
             while !until.load(Ordering::Relaxed) {
-                // While workers are replaced, a connection may come to nothing.
+                // While nginx replaces its workers, a connection may fail.
                 let _ = ask(port);
             }
         });
@@ -105,10 +105,11 @@ impl Nginx {
         }
     }
 
-    /// Begins visits until each worker has one.
+    /// Begins requests until each worker has one.
     ///
     /// # Panics
-    /// One does not get any.
+    ///
+    /// When a worker gets none.
     pub fn begin_visits(&self) -> OpenVisits {
         let workers = self.workers();
         let before: Vec<usize> = workers.iter().map(|&pid| sockets_of(pid)).collect();
@@ -119,17 +120,18 @@ impl Nginx {
             visits.push(stream);
             sleep(Duration::from_millis(5));
             let now = workers.iter().map(|&pid| sockets_of(pid));
-            // One may be of somebody who asks for pages meanwhile.
+            // One more socket may belong to another client that requests pages meanwhile.
             now.zip(&before).all(|(now, before)| now > before + 1)
         });
         OpenVisits(visits)
     }
 
-    /// Has the workers replaced. Those that were there are told to end, which they do once
-    /// their `visits` are over; returns the accounts that the kernel has of them then.
+    /// Makes nginx replace its workers. The old ones get the order to end, and end once their
+    /// `visits` are over. Returns the accounts that the kernel has of them then.
     ///
     /// # Panics
-    /// They do not end, or nobody takes their places.
+    ///
+    /// When they do not end, or when no workers replace them.
     pub fn reload(&self, visits: OpenVisits) -> Vec<(u32, Account)> {
         let old = self.workers();
         self.running.signal(Signal::HUP);
@@ -140,10 +142,11 @@ impl Nginx {
         self.accounts_of_ended(&old, || drop(visits))
     }
 
-    /// Ends it; returns the accounts that the kernel has of the workers then.
+    /// Ends nginx, and returns the accounts that the kernel has of the workers then.
     ///
     /// # Panics
-    /// It does not end.
+    ///
+    /// When it does not end.
     pub fn finish(self) -> (Vec<(u32, Account)>, Finished) {
         let workers = self.workers();
         let accounts = self.accounts_of_ended(&workers, || {
@@ -151,14 +154,14 @@ impl Nginx {
                 let pid = Pid::from_raw(pid.cast_signed()).expect("a process ID");
                 kill_process(pid, Signal::TERM).expect("end a worker");
             }
-            // Before it can fork others.
+            // The signal must come before nginx can fork other workers.
             self.running.signal(Signal::TERM);
         });
         (accounts, self.running.finish_within(PATIENCE))
     }
 
-    /// The accounts of workers whom `end` ends, while nobody waits for them: nothing is
-    /// booked any more.
+    /// Ends workers by calling `end`, and returns their accounts. nginx is stopped meanwhile, so
+    /// that the workers remain as zombies, whose accounts no longer change.
     fn accounts_of_ended(&self, workers: &[u32], end: impl FnOnce()) -> Vec<(u32, Account)> {
         self.running.signal(Signal::STOP);
         wait_until("nginx stands still", || {
@@ -181,7 +184,7 @@ impl Nginx {
         TcpStream::connect(("127.0.0.1", self.port)).ok()
     }
 
-    /// What it logged.
+    /// Returns nginx's error log.
     pub fn errors(&self) -> String {
         fs::read_to_string(self.folder.path().join("error")).unwrap_or_default()
     }
@@ -196,7 +199,7 @@ impl Drop for Visitor {
     }
 }
 
-/// One page.
+/// Requests one page.
 fn ask(port: u16) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(Duration::from_secs(1)))?;
@@ -206,13 +209,13 @@ fn ask(port: u16) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A port that nobody listens on now.
+/// Returns a port on which no program listens now.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     listener.local_addr().expect("its number").port()
 }
 
-/// Where distributions put it: users have no sbin on their PATH.
+/// Returns the path of nginx in distributions: a user's PATH does not contain sbin.
 fn server() -> PathBuf {
     let places = ["/usr/sbin/nginx", "/usr/bin/nginx"].map(PathBuf::from);
     let mut places = places.into_iter();

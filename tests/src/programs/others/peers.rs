@@ -14,32 +14,32 @@ use crate::truth::account::threads_of;
 use crate::truth::statistics::programs;
 use crate::{Account, Finished, Running, Tool, binary, programs::tool};
 
-/// A profiler with its arguments, in which `PID` stands for its target and
-/// `FILE` for a file of its own.
+/// Profiler with its arguments, in which `PID` stands for its target and `FILE` for a file of its
+/// own.
 #[derive(Clone, Debug)]
 pub struct Profiler {
-    /// What to call it.
+    /// Name for the tables.
     pub name: String,
     program: PathBuf,
     arguments: Vec<String>,
-    /// It says when it measures.
-    says_so: bool,
+    /// The profiler prints a line when it measures.
+    announces: bool,
 }
 
-/// One that is attached.
+/// Attached profiler.
 #[derive(Debug)]
 pub struct Attached {
     running: Running,
     folder: TempDir,
 }
 
-/// Long enough for any of them to attach.
+/// Time that is long enough for any of them to attach.
 const UNTIL_ATTACHED: Duration = Duration::from_millis(1200);
-/// perf and bpftrace may have much to print.
+/// Longest time to end: perf and bpftrace may have much to print.
 const UNTIL_ENDED: Duration = Duration::from_secs(30);
 
-/// bcc's offcputime as a script, with the one hook that needs no kprobe, of the
-/// threads for which LEAVES holds.
+/// bcc's offcputime as a script, with the one hook that needs no kprobe. It measures the threads
+/// for which LEAVES holds.
 const BPFTRACE_OFF_CPU: &str = "tracepoint:sched:sched_switch {
 	if (LEAVES) { @start[args->prev_pid] = nsecs; @stack[args->prev_pid] = ustack; }
 	$start = @start[args->next_pid];
@@ -54,18 +54,18 @@ END { clear(@start); clear(@stack); }";
 const BPFTRACE_ON_CPU: &str = "profile:hz:HERTZ /FILTER/ { @on[ustack, tid] = count(); }";
 
 impl Profiler {
-    /// A tool of the suite.
+    /// Returns a tool of this project.
     pub fn ours(tool: &str, arguments: &str) -> Profiler {
         Profiler {
             name: format!("{tool} {arguments}").trim_end().to_owned(),
             program: binary(tool),
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
-            says_so: tool != "wallclock",
+            announces: tool != "wallclock",
         }
     }
 
-    /// A tool of libbpf-tools, as Debian or Fedora name it: not ours of that name, which
-    /// `make install` puts beside `systemscope`.
+    /// Returns a tool of libbpf-tools by the name that Debian or Fedora give it. A program beside
+    /// `systemscope` does not count: `make install` put it there, and it is ours.
     pub fn libbpf_tools(tool: &str, arguments: &str) -> Option<Profiler> {
         let names = [tool.to_owned(), format!("bpf-{tool}")];
         let is_theirs = |path: &PathBuf| !path.with_file_name("systemscope").exists();
@@ -76,21 +76,21 @@ impl Profiler {
                 .to_owned(),
             program,
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
-            says_so: false,
+            announces: false,
         })
     }
 
-    /// `perf` with arguments.
+    /// Returns `perf` with arguments.
     pub fn perf(arguments: &str) -> Option<Profiler> {
         Some(Profiler {
             name: format!("perf {}", arguments.split(" -o").next()?),
             program: installed("perf")?,
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
-            says_so: false,
+            announces: false,
         })
     }
 
-    /// `perf record` of one process on the clock that needs no hardware.
+    /// Returns `perf record` of one process, on the clock that needs no hardware.
     pub fn perf_record(hertz: u64, call_graph: &str) -> Option<Profiler> {
         let perf = Profiler::perf(&format!(
             "record -q -e cpu-clock -F {hertz} --call-graph {call_graph} --user-callchains -p PID -o FILE"
@@ -101,7 +101,7 @@ impl Profiler {
         })
     }
 
-    /// User stacks off the CPU by bpftrace, of one process or of all.
+    /// Returns bpftrace with user stacks off the CPU, of one process or of all.
     pub fn bpftrace_off_cpu(of_one: bool) -> Option<Profiler> {
         let leaves = if of_one {
             "pid == PID"
@@ -111,7 +111,7 @@ impl Profiler {
         Profiler::bpftrace("bpftrace", BPFTRACE_OFF_CPU.replace("LEAVES", leaves))
     }
 
-    /// User stacks of samples by bpftrace, of one process or of all.
+    /// Returns bpftrace with user stacks of samples, of one process or of all.
     pub fn bpftrace_on_cpu(hertz: u64, of_one: bool) -> Option<Profiler> {
         let filter = if of_one { "pid == PID" } else { "pid != 0" };
         let script = BPFTRACE_ON_CPU.replace("FILTER", filter);
@@ -119,7 +119,7 @@ impl Profiler {
         Profiler::bpftrace(&format!("bpftrace, {hertz} Hz"), script)
     }
 
-    /// `py-spy record` at the rate that it has by itself, with more flags.
+    /// Returns `py-spy record` at its default rate, with more flags.
     pub fn py_spy(flags: &str) -> Profiler {
         let arguments = "record --pid PID --rate 100 --format raw --output FILE";
         let arguments = format!("{arguments} {flags}");
@@ -127,7 +127,7 @@ impl Profiler {
             name: format!("py-spy {flags}").trim_end().to_owned(),
             program: from_pypi("py-spy"),
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
-            says_so: false,
+            announces: false,
         }
     }
 
@@ -136,14 +136,14 @@ impl Profiler {
             name: name.to_owned(),
             program: installed("bpftrace")?,
             arguments: vec!["-q".to_owned(), "-e".to_owned(), script],
-            says_so: false,
+            announces: false,
         })
     }
 
     /// Starts it on a process and waits until it is attached.
     pub fn attach(&self, pid: u32) -> Attached {
         let mut attached = self.start(pid);
-        if self.says_so {
+        if self.announces {
             attached
                 .running
                 .wait_until_said(tool::MEASURING, tool::PATIENCE);
@@ -153,9 +153,9 @@ impl Profiler {
         attached
     }
 
-    /// How long it takes from its start on a process until the first of its BPF
-    /// programs is loaded. It has yet to attach it then. None if it ends without:
-    /// bpftrace does so where tracefs is not mounted.
+    /// Starts it on a process, and returns the time until its first BPF program is loaded. It is
+    /// not attached yet by then. Returns `None` if it ends before: bpftrace does so if tracefs is
+    /// not mounted.
     pub fn time_to_load(&self, pid: u32) -> Option<Duration> {
         let others = programs();
         let begun = Instant::now();
@@ -186,14 +186,14 @@ impl Profiler {
                         .replace("FILE", file),
                 )
             });
-        // Its maps are small by default.
+        // bpftrace's maps are small by default.
         let tool = tool.env("BPFTRACE_MAP_KEYS_MAX", "65536");
         let running = tool.in_folder(folder.path()).start();
         Attached { running, folder }
     }
 }
 
-/// Does something while a profiler, if there is one, looks at a process.
+/// Calls `work` while `profiler`, if there is one, watches a process.
 pub fn beside<T>(profiler: Option<&Profiler>, pid: u32, work: impl FnOnce() -> T) -> T {
     let attached = profiler.map(|profiler| profiler.attach(pid));
     let done = work();
@@ -202,12 +202,12 @@ pub fn beside<T>(profiler: Option<&Profiler>, pid: u32, work: impl FnOnce() -> T
 }
 
 impl Attached {
-    /// Its process.
+    /// Returns its process ID.
     pub fn pid(&self) -> u32 {
         self.running.pid()
     }
 
-    /// Nanoseconds of CPU time that its threads have had so far.
+    /// Returns the CPU time of its threads so far, in ns.
     pub fn cpu_ns(&self) -> u64 {
         let pid = self.running.pid();
         let threads = threads_of(pid).into_iter();
@@ -215,8 +215,8 @@ impl Attached {
         accounts.map(|account| account.running_ns).sum()
     }
 
-    /// Ends it as Ctrl-C does, and returns what it printed, with the file it
-    /// wrote; none when it does not end.
+    /// Ends it with SIGINT, as Ctrl-C does. Returns its output and the file it wrote; `None` if it
+    /// does not end.
     pub fn stop(self) -> Option<(Finished, Recording)> {
         self.running.signal(Signal::INT);
         let finished = self.running.try_finish_within(UNTIL_ENDED).ok()?;
@@ -224,17 +224,17 @@ impl Attached {
     }
 }
 
-/// The file that a profiler wrote, removed when dropped.
+/// File that a profiler wrote, removed when dropped.
 #[derive(Debug)]
 pub struct Recording(TempDir);
 
 impl Recording {
-    /// It as text; empty if there is none.
+    /// Returns its text; empty if there is no file.
     pub fn text(&self) -> String {
         fs::read_to_string(self.0.path().join("data")).unwrap_or_default()
     }
 
-    /// What `perf` makes of it, or none if it can't.
+    /// Returns the output of a `perf` command that reads it; `None` if the command fails.
     pub fn perf(&self, arguments: &str) -> Option<String> {
         let tool = Tool::at(&installed("perf")?).args(arguments).arg("-i");
         let finished = tool.arg(self.0.path().join("data")).start();
@@ -243,7 +243,7 @@ impl Recording {
     }
 }
 
-/// A program in the folders that root's programs are in.
+/// Returns the path of a program in the directories of root's PATH.
 pub fn installed(name: &str) -> Option<PathBuf> {
     let folders = ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"];
     let paths = folders.iter().map(|folder| Path::new(folder).join(name));

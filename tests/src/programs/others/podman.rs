@@ -1,4 +1,4 @@
-//! Containers of Podman's.
+//! Containers run by Podman.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::programs::workload::scratch;
 use crate::{Workload, WorkloadBuilder};
 
-/// A workload in a container, and Podman's files about it.
+/// Workload in a container, and Podman's files about it.
 #[derive(Debug)]
 pub struct Podman {
     workload: Workload,
@@ -17,8 +17,8 @@ pub struct Podman {
     name: String,
 }
 
-/// Podman with files of its own below `$1`, and version 2 of cgroups alone, as what runs
-/// containers knows no mixture. Rights and limits are those that the test has.
+/// Script that runs Podman with files of its own below `$1`. It mounts only version 2 of cgroups,
+/// because container runtimes do not support a mixture. Rights and limits are the test's own.
 const PODMAN: &str = r#"
     state=$1; shift
     mount --make-rprivate / && umount -l /sys/fs/cgroup &&
@@ -26,7 +26,7 @@ const PODMAN: &str = r#"
     exec podman --root "$state/containers/storage" --runroot "$state/run" \
         --storage-driver vfs --runtime runc --cgroup-manager cgroupfs "$@"
 "#;
-/// What a container of a test needs, and no more than any machine has.
+/// Options of a container that any machine can run.
 const RUN: [&str; 12] = [
     "run",
     "--interactive",
@@ -50,11 +50,11 @@ fn podman(state: &Path) -> Command {
 }
 
 impl Podman {
-    /// Runs `simple` in a container that is called so.
+    /// Runs the workload `simple` in a container with this name.
     ///
     /// # Panics
     ///
-    /// When there is no such container then.
+    /// When the container does not start.
     pub fn run(name: &str) -> Podman {
         let state = scratch();
         let folder = scratch();
@@ -72,17 +72,17 @@ impl Podman {
         }
     }
 
-    /// The files of all containers: what is `/var/lib` to others.
+    /// Returns the directory that takes the place of `/var/lib`, with the files of all containers.
     pub fn state(&self) -> &Path {
         self.state.path()
     }
 
-    /// The ID of its container.
+    /// Returns the ID of the container.
     pub fn id(&self) -> String {
         self.inspect("{{.Id}}")
     }
 
-    /// The PID of `simple`, outside of its container.
+    /// Returns the process ID of `simple` outside of its container.
     pub fn pid(&self) -> u32 {
         let pid = self.inspect("{{.State.Pid}}");
         pid.parse().expect("a PID")

@@ -1,28 +1,28 @@
-//! The versions of Python that this machine has.
+//! Python versions of this machine.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Set in the environment, tests run every version of Python that is there. Otherwise they
-/// run the distribution's and the newest.
+/// Name of an environment variable. With it, tests run every installed version of Python; without
+/// it, they run the distribution's and the newest.
 pub const ALL_VERSIONS: &str = "SYSTEMSCOPE_ALL_VERSIONS";
 
-/// An interpreter.
+/// Python interpreter.
 #[derive(Debug)]
 pub struct Python {
-    /// What to execute.
+    /// Path of the program.
     pub path: PathBuf,
-    /// It has the names of its static functions, as one that was built here.
+    /// The interpreter has the names of its static functions, as one that was built here.
     pub has_symbols: bool,
 }
 
-/// The distribution's, and the newest of those from 3.8 to 3.14 that pyenv or
-/// scripts/pythons/fetch.sh keeps: all of these with [`ALL_VERSIONS`].
+/// Returns the distribution's Python, and the newest of versions 3.8 to 3.14 that pyenv or
+/// `scripts/pythons/fetch.sh` has installed. With [`ALL_VERSIONS`] it returns all of these.
 ///
 /// # Panics
 ///
-/// When the distribution's is not there.
+/// When the distribution has none.
 pub fn pythons() -> Vec<Python> {
     let path = PathBuf::from("/usr/bin/python3");
     assert!(path.exists(), "no {}", path.display());
@@ -42,7 +42,7 @@ pub fn pythons() -> Vec<Python> {
     [distributions].into_iter().chain(others).collect()
 }
 
-/// Those of a folder that has a folder for each version, with their minor versions.
+/// Returns the versions in a directory that has a subdirectory for each, with their minor versions.
 fn versions(folder: &Path, has_symbols: bool) -> Vec<(u32, Python)> {
     let folders = fs::read_dir(folder).into_iter().flatten().flatten();
     let pythons = folders.filter_map(|folder| {
@@ -54,8 +54,8 @@ fn versions(folder: &Path, has_symbols: bool) -> Vec<(u32, Python)> {
     pythons.collect()
 }
 
-/// The distribution's, and the oldest and the newest of the others: for what depends on how
-/// frames are read, and not on where each version has them.
+/// Returns the distribution's Python, and the oldest and the newest of the others. Tests use them
+/// for what depends on how frames are read, and not on the layout of each version.
 pub fn some_pythons() -> Vec<Python> {
     let mut pythons = pythons();
     if pythons.len() > 3 {
@@ -64,7 +64,7 @@ pub fn some_pythons() -> Vec<Python> {
     pythons
 }
 
-/// The Y of 3.Y.Z, where Y is of those that have support.
+/// Returns the Y of a supported version 3.Y.Z.
 fn minor_version(version: &str) -> Option<u32> {
     let (minor, patch) = version.strip_prefix("3.")?.split_once('.')?;
     patch.parse::<u32>().ok()?;
@@ -82,7 +82,7 @@ mod tests {
             ("3.14.0", Some(14)),
             ("3.7.16", None),
             ("2.7.18", None),
-            // Without the lock, it is another interpreter.
+            // The free-threaded build is another interpreter.
             ("3.13.0t", None),
         ] {
             assert_eq!(minor_version(version), minor, "{version}");
