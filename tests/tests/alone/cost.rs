@@ -1,4 +1,4 @@
-//! What profiling costs: processes, a bystander's switches, attaching, memory.
+//! Cost of profiling: processes, context switches of a bystander, attaching, memory.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::thread::sleep;
@@ -17,7 +17,7 @@ use systemscope_tests::{Account, Running, Tool, Turn, Watch, Workload, cpus_onli
 
 const THREADS: u32 = 65;
 
-fn wallclock_on(pid: u32, seconds: u32) -> (Running, tempfile::TempDir) {
+fn start_wallclock(pid: u32, seconds: u32) -> (Running, tempfile::TempDir) {
     let folder = scratch();
     let prefix = folder.path().join("crowd");
     let tool = Tool::new("wallclock")
@@ -27,7 +27,7 @@ fn wallclock_on(pid: u32, seconds: u32) -> (Running, tempfile::TempDir) {
     (tool.start(), folder)
 }
 
-/// Whether a process has become one of the tools that wallclock starts.
+/// Returns whether a process is one of the tools that wallclock starts.
 fn is_tool(pid: u32) -> bool {
     let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
     comm.is_ok_and(|comm| FOLDING.contains(&comm.trim()))
@@ -37,12 +37,12 @@ fn is_tool(pid: u32) -> bool {
 fn two_tools_and_their_helpers_serve_a_target_of_65_threads() {
     let _turn = Turn::take();
     let crowd = Workload::start("crowd", &[THREADS]);
-    let (running, _folder) = wallclock_on(crowd.pid(), 3);
+    let (running, _folder) = start_wallclock(crowd.pid(), 3);
     let mut most = 0;
     let end = Instant::now() + Duration::from_millis(2500);
     while Instant::now() < end {
         let mut children = children_of(running.pid());
-        // It has a helper of its own until it knows the target's command line.
+        // wallclock has a helper process of its own until it knows the target's command line.
         children.retain(|child| is_tool(*child));
         for &child in &children {
             let helpers = children_of(child);
@@ -53,7 +53,7 @@ fn two_tools_and_their_helpers_serve_a_target_of_65_threads() {
     }
     assert_eq!(most, 2, "tools for {THREADS} threads");
     let finished = running.finish_within(PATIENCE).succeeded();
-    // Its own, and that of the larger one of its children.
+    // The memory of wallclock itself, without its children.
     assert!(
         finished.peak_rss_kib < MOST_RSS_KIB,
         "{} KiB",
@@ -61,17 +61,18 @@ fn two_tools_and_their_helpers_serve_a_target_of_65_threads() {
     );
 }
 
-/// A bystander's switches, a byte passed to and fro, under a tool.
+/// Context switches of a bystander under a tool. The bystander passes a byte to and fro.
 struct Switches {
-    /// What one takes by the kernel's account, nanoseconds.
+    /// Running time per switch by the kernel's account, in ns.
     ns: f64,
-    /// Runs of the tool's programs at each.
+    /// Runs of the tool's BPF programs per switch.
     runs: f64,
-    /// Nanoseconds of those, with what the kernel's statistics take themselves.
+    /// Time in the tool's BPF programs per switch, in ns, with the overhead of the kernel's
+    /// statistics.
     programs_ns: f64,
 }
 
-fn bystanders_switches(profiler: &Profiler, target: u32) -> Switches {
+fn measure_switches(profiler: &Profiler, target: u32) -> Switches {
     const WINDOW: Duration = Duration::from_millis(1000);
     let ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
     let pids = [ping_pong.pid(), child_of(ping_pong.pid())];
@@ -102,19 +103,19 @@ fn child_of(pid: u32) -> u32 {
     children[0]
 }
 
-/// A tool that looks at others runs its programs at a bystander's switch too, and
-/// they leave at once: less than a tenth of what the switch itself takes. What the
-/// statistics take is known of a program that has nothing to do.
+/// Checks that the BPF programs of tools take less than a tenth of a bystander's context switch.
+/// They run at each switch of a thread that is no target, and return at once. A program that has
+/// nothing to do gives the overhead of the kernel's statistics.
 #[track_caller]
 fn assert_bystander_keeps_its_speed(tools: &[(&str, &str)]) {
     let _turn = Turn::take();
     let crowd = Workload::start("crowd", &[THREADS]);
     patiently(|| {
-        let nothing = bystanders_switches(&Profiler::ours("cpudist", "-p PID"), 1);
+        let nothing = measure_switches(&Profiler::ours("cpudist", "-p PID"), 1);
         let statistics_ns = nothing.programs_ns / nothing.runs;
         let costs = tools.iter().map(|(tool, arguments)| {
             let profiler = Profiler::ours(tool, &format!("-p PID {arguments}"));
-            let with = bystanders_switches(&profiler, crowd.pid());
+            let with = measure_switches(&profiler, crowd.pid());
             (with.programs_ns - with.runs * statistics_ns) / with.ns
         });
         let share: f64 = costs.sum();
@@ -136,14 +137,14 @@ fn a_bystander_of_cpudist_keeps_its_speed() {
     assert_bystander_keeps_its_speed(&[("cpudist", "--runq")]);
 }
 
-/// The CPU time from exec to attached is that of loading the programs and making
-/// tables, whatever the number of threads.
+/// The CPU time from exec to attached is spent on loading programs and building unwind tables,
+/// whatever the number of threads.
 #[test]
 #[ignore = "measures speed, alternating: needs a quiet machine"]
 fn attaching_to_many_threads_takes_no_more_than_to_one() {
     const ROUNDS: usize = 7;
     let _turn = Turn::take();
-    // All of them wait for the test.
+    // All threads wait for the test.
     let (one, many) = (
         Workload::start("spinners", &[1]),
         Workload::start("spinners", &[20 * THREADS]),
@@ -164,15 +165,15 @@ fn attaching_to_many_threads_takes_no_more_than_to_one() {
     }
 }
 
-/// The CPU time of a tool from exec to attached, nanoseconds.
+/// Returns the CPU time of a tool from exec to attached, in ns.
 fn attaching_ns(tool: &str, pid: u32) -> f64 {
     let (running, mut control) = Tool::new(tool).pid(pid).start_controlled();
     control.ready().unwrap();
     running_ns(running.pid()) as f64
 }
 
-/// Threads by the hundred, and one that is woken by the thousand, add next to
-/// nothing to what the tool holds of the machine as it is.
+/// Hundreds of threads, and a thread with thousands of wake-ups, hardly add to the memory of a tool
+/// that traces the whole machine.
 #[test]
 #[ignore = "measures memory in many windows"]
 fn memory_follows_stacks_and_not_threads_or_events() {
@@ -198,7 +199,7 @@ fn memory_follows_stacks_and_not_threads_or_events() {
     }
 }
 
-/// It looks every 20 ms; some thousand stacks a second are new.
+/// The tool polls every 20 ms. The program has some thousand new stacks a second.
 #[test]
 #[ignore = "counts wake-ups: needs a quiet machine"]
 fn a_tool_is_not_woken_by_the_stacks_that_it_is_sent() {
@@ -215,7 +216,7 @@ fn a_tool_is_not_woken_by_the_stacks_that_it_is_sent() {
         let looks = begun.elapsed().as_millis() as u64 / 20;
         let (seen, _) = watch.close_however_big();
         let stacks = seen.folded.lines.len();
-        // It also sleeps where it waits for a CPU to have been interrupted.
+        // The tool also sleeps while it waits for a CPU to be interrupted.
         assert!(
             slept <= looks + looks / 2 + 20,
             "{slept} times awake in {looks} looks, for {stacks} stacks"

@@ -1,4 +1,4 @@
-//! Processes that never do the same twice: what that costs others.
+//! Processes with a new stack at every wait, and their cost for other processes.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::thread::sleep;
@@ -10,8 +10,9 @@ use systemscope_tests::{ClockRow, Seen, Tool, Turn, Watch, Workload};
 const NAP_US: u64 = 1000;
 const SECONDS: u64 = 6;
 
-/// Runs `tool` on the whole machine beside three floods of new stacks and a thread that takes
-/// naps; returns what it saw, and the floods. A loss is no reason to measure again.
+/// Runs `tool` on the whole machine beside three floods of new stacks and a thread that takes naps.
+/// Returns what the tool measured, and the floods. A loss is a failure, not a reason to measure
+/// again.
 #[track_caller]
 fn watch_floods(attach: fn(Tool) -> Watch, tool: &str) -> (Seen, Vec<Workload>) {
     let _turn = Turn::take();
@@ -20,7 +21,7 @@ fn watch_floods(attach: fn(Tool) -> Watch, tool: &str) -> (Seen, Vec<Workload>) 
     let mut watch = attach(Tool::new(tool));
     watch.open();
     floods.iter_mut().for_each(Workload::go);
-    // Until all that is shared is in use.
+    // By then the floods have filled everything that processes share.
     sleep(Duration::from_secs(2));
     naps.go();
     naps.wait_done();
@@ -32,7 +33,7 @@ fn watch_floods(attach: fn(Tool) -> Watch, tool: &str) -> (Seen, Vec<Workload>) 
     (seen, floods)
 }
 
-/// All naps are there, but for one in a thousand.
+/// Checks that at most one nap in a thousand is missing.
 #[track_caller]
 fn assert_whole(seen: &Seen, naps: &Workload) {
     let of_naps = seen.folded.of_thread(naps.pid());
@@ -53,7 +54,8 @@ fn assert_whole(seen: &Seen, naps: &Workload) {
     );
 }
 
-/// The floods had more stacks than there is room for. What is missing is said.
+/// Checks that the floods exceeded the capacity for stacks, and that the tool reports the missing
+/// stacks.
 #[track_caller]
 fn assert_floods_paid(seen: &Seen, floods: &[Workload]) {
     let sleeps: u64 = floods.iter().map(|flood| flood.told("count")).sum();
@@ -67,7 +69,7 @@ fn assert_floods_paid(seen: &Seen, floods: &[Workload]) {
 #[ignore = "floods the machine for 8 s, and needs a quiet one: a switch that is hidden costs a nap"]
 fn a_flood_of_stacks_costs_other_processes_nothing() {
     let (seen, floods) = watch_floods(Watch::with_clocks, "offcputime");
-    // All of the time of the floods, too, is there, with a stack or without.
+    // The whole time of the floods is shown, with a stack or without.
     let pids: Vec<u32> = floods.iter().map(Workload::pid).collect();
     let of_floods = |clock: &&ClockRow| pids.contains(&clock.pid);
     for clock in seen.clocks.iter().filter(of_floods) {

@@ -1,4 +1,4 @@
-//! What CPUs do that have nothing to do: -I. Beside other tests they always have something.
+//! Samples of idle CPUs (`-I`). Beside other tests no CPU is idle.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::truth::account::idle_ticks;
@@ -17,8 +17,7 @@ fn idle_is_shown_on_request_only() {
     assert!(!idle(&without), "{without:#?}");
     let before = idle_ticks();
     let with = Tool::new("oncputime").args("-F 199 -I").folded(2.0);
-    // A machine that has enough to do is never idle. Some virtual machines hide
-    // from everyone what an idle CPU does; one shows.
+    // A busy machine is never idle. Some virtual machines hide idle CPUs, but not all of them.
     if idle_ticks() - before > 50 * cpus_online() as u64 {
         assert!(idle(&with), "{with:#?}");
     }

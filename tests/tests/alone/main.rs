@@ -1,4 +1,4 @@
-//! What the tools cost, and what is to be seen of a machine at rest: each test has it to itself.
+//! Costs of the tools, and measurements of a machine at rest. Each test has the machine to itself.
 
 mod cost;
 mod floods;

@@ -1,4 +1,4 @@
-//! Real-time threads that leave others no CPU: the tool needs longer, and says why.
+//! Real-time threads that leave other threads no CPU. The tool takes longer and says why.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;
@@ -6,7 +6,8 @@ use std::time::Duration;
 use systemscope_tests::programs::process::Running;
 use systemscope_tests::{Folded, Tool, Turn, Workload, cpus_online};
 
-/// Longer than the tool takes to attach and end with what is left of the CPUs.
+/// Run time of the real-time threads, in s: longer than the tool needs to attach and end on the
+/// rest of the CPUs.
 const SECONDS: u32 = 15;
 
 #[test]

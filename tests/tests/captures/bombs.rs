@@ -1,4 +1,4 @@
-//! Captures that are small and stand for much.
+//! Small captures that expand to huge data.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -15,10 +15,10 @@ use crate::written::{
     thread, timed_samples,
 };
 
-/// Bytes of memory that are enough for captures that are refused.
+/// Memory that suffices for captures that are refused, in bytes.
 const FEW_BYTES: u64 = 128 << 20;
 
-/// Runs a command that gets so much memory, and ten seconds of the CPU.
+/// Runs a command with a limit of `bytes` of memory and 10 s of CPU time.
 fn run(arguments: &str, captures: &[&Path], bytes: u64) -> Output {
     let mut command = Command::new("prlimit");
     command.args([&format!("--data={bytes}"), "--cpu=10", "--"]);
@@ -26,7 +26,7 @@ fn run(arguments: &str, captures: &[&Path], bytes: u64) -> Output {
     command.args(captures).output().unwrap()
 }
 
-/// Every command on a capture that each refuses, all in one line.
+/// Checks that every command refuses a capture with one line.
 fn assert_refused(capture: &[u8], why: &str) {
     let folder = scratch();
     let path = folder.path().join("bomb.scope");
@@ -41,7 +41,7 @@ fn assert_refused(capture: &[u8], why: &str) {
         assert_eq!(output.status.code(), Some(1), "{arguments}: {told}");
         assert!(told.contains(why) && told.lines().count() == 1, "{told}");
         assert!(output.stdout.is_empty());
-        // The part that is read stays within the bounds, too.
+        // The partial capture that is read stays within the limits, too.
         let arguments = "export --partial --format json";
         let output = run(arguments, &[&path], FEW_BYTES);
         let told = String::from_utf8(output.stderr).unwrap();
@@ -87,7 +87,7 @@ fn samples_with_far_more_frames_than_the_size_allows_are_refused() {
     assert_refused(&bomb, "its stacks are far deeper than its size allows");
 }
 
-/// A capture of deep stacks of many samples, beside these records.
+/// Returns a capture with deep stacks, these samples and these chains.
 fn deep(rows: &[[u64; 3]], chained: &[u64]) -> Vec<u8> {
     let stacks = stacks(16_000);
     capture(&[
@@ -100,8 +100,8 @@ fn deep(rows: &[[u64; 3]], chained: &[u64]) -> Vec<u8> {
     ])
 }
 
-/// As user stacks, as kernel stacks and as those of wakers: memory does not grow with samples
-/// times depth.
+/// The deep stacks are user stacks, kernel stacks or stacks of wakers. Memory does not grow with
+/// the number of samples times the depth.
 #[test]
 #[ignore = "writes gigabytes of text in every format"]
 fn each_sample_may_have_a_deep_stack() {

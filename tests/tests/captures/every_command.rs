@@ -1,4 +1,4 @@
-//! Runs the commands on captures in this process, so that thousands can be tried.
+//! Runs the commands on captures within this process, fast enough for thousands of captures.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) const FORMATS: [&str; 9] = [
     "waits",
     "scope",
 ];
-/// Forms of what changed.
+/// Command lines for the forms of `systemscope diff`.
 pub(crate) const DIFFS: [&str; 4] = [
     "diff",
     "diff --stacks",
@@ -34,7 +34,8 @@ pub(crate) const DIFFS: [&str; 4] = [
     "diff --format svg",
 ];
 
-/// Reads a file as a command does, with `--partial` or without; nothing if it is refused.
+/// Reads a file as a command does, with `--partial` or without. Returns nothing if the file is
+/// refused.
 pub(crate) fn read(file: &[u8], is_partial: bool) -> Vec<Profile> {
     if !is_partial {
         return read_all(file).unwrap_or_default();
@@ -43,8 +44,8 @@ pub(crate) fn read(file: &[u8], is_partial: bool) -> Vec<Profile> {
     partials.map(|Partial { profile, .. }| profile).collect()
 }
 
-/// Gives a profile a timeline: for each sample an interval, a timed sample, and a request span
-/// that is a part of the one before.
+/// Adds a timeline to a profile: for each sample an interval, a timed sample, and a request span
+/// inside the previous request span.
 pub(crate) fn add_times(profile: &mut Profile) {
     let samples: Vec<Sample> = profile.samples.keys().copied().collect();
     let mut parent = None;
@@ -75,7 +76,7 @@ pub(crate) fn add_times(profile: &mut Profile) {
     }
 }
 
-/// Retains of captures what flags choose, and writes the rest into one capture.
+/// Filters captures as flags do, and writes the rest into one capture.
 pub(crate) fn retain(mut profiles: Vec<Profile>) {
     for profile in &mut profiles {
         let last = LastNames::of(profile);
@@ -86,7 +87,7 @@ pub(crate) fn retain(mut profiles: Vec<Profile>) {
     export(profiles, "scope");
 }
 
-/// `systemscope export`.
+/// Runs `systemscope export`.
 pub(crate) fn export(profiles: Vec<Profile>, format: &str) {
     let Ok(joined) = join(profiles) else { return };
     let format = by_name(format).unwrap();
@@ -95,7 +96,7 @@ pub(crate) fn export(profiles: Vec<Profile>, format: &str) {
     format.write(&profile, &options, &mut io::sink()).unwrap();
 }
 
-/// `systemscope report`.
+/// Runs `systemscope report`.
 pub(crate) fn report(profiles: Vec<Profile>) {
     let merged = match join(profiles) {
         Ok(Joined::Merged(merged)) => *merged,
@@ -107,8 +108,8 @@ pub(crate) fn report(profiles: Vec<Profile>) {
     wallclock::write_tables(&run, &merged, &before, limits, "", &mut io::sink()).unwrap();
 }
 
-/// `systemscope diff`, in all of its forms.
-pub(crate) fn diff_of(before: Vec<Profile>, after: Vec<Profile>) {
+/// Runs `systemscope diff` in all of its forms.
+pub(crate) fn run_diff(before: Vec<Profile>, after: Vec<Profile>) {
     let [Ok(before), Ok(after)] = [before, after].map(join) else {
         return;
     };

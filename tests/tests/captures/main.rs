@@ -1,5 +1,4 @@
-//! Captures that somebody made to do harm: every command ends on them within stated bounds of
-//! memory and time.
+//! Malicious captures: every command ends on them within fixed limits of memory and time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! Real captures with numbers, fields and records changed: no command panics on one, or takes
-//! more memory and time than its size warrants.
+//! Real captures with changed numbers, fields and records. No command panics on such a capture, or
+//! takes more memory and time than its size warrants.
 
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
@@ -9,22 +9,21 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Tool, Turn, Workload};
 use tamper::{Random, mutate_messages};
 
-use crate::every_command::{FORMATS, add_times, diff_of, export, read, report, retain};
+use crate::every_command::{FORMATS, add_times, export, read, report, retain, run_diff};
 use crate::written::{
     capture, chains, frames, intervals, meta, pack, request_spans, stacks, thread_of, unpack,
     weighted_samples,
 };
 
-/// Seconds unless `SYSTEMSCOPE_FUZZ_SECONDS` says.
+/// Default of `SYSTEMSCOPE_FUZZ_SECONDS`, in s.
 const SECONDS: u64 = 60;
-/// Bytes that any command may take on a small file.
+/// Maximum memory of a command on a small file, in bytes.
 const MOST_BYTES: usize = 256 << 20;
-/// CPU time that any command may take on a small file. Tests are compiled without
-/// optimization.
+/// Maximum CPU time of a command on a small file. Tests are compiled without optimization.
 const MOST_TIME: Duration = Duration::from_secs(20);
 
-/// Captures of threads that wait for locks, of samples, and of both on the whole machine, with
-/// timelines.
+/// Records captures of threads that wait for locks, of samples, and of both on the whole machine,
+/// and adds timelines.
 fn seeds() -> Vec<Vec<u8>> {
     let folder = scratch();
     let mut waits = Workload::start("reasons", &[folder.path().display()]);
@@ -50,7 +49,7 @@ fn seeds() -> Vec<Vec<u8>> {
     captures.collect()
 }
 
-/// A capture that is kept if the test fails on it.
+/// Capture that is saved to a file if the test fails on it.
 struct Kept(Vec<u8>);
 
 impl Drop for Kept {
@@ -90,9 +89,9 @@ fn mutated_captures_do_no_harm() {
                 Some(format) => export(profiles, format),
                 None => match command - FORMATS.len() {
                     0 => report(profiles),
-                    1 => diff_of(read(&sound[at], false), profiles),
+                    1 => run_diff(read(&sound[at], false), profiles),
                     2 => retain(profiles),
-                    _ => diff_of(profiles, read(&sound[at], false)),
+                    _ => run_diff(profiles, read(&sound[at], false)),
                 },
             }
         });
@@ -104,11 +103,11 @@ fn mutated_captures_do_no_harm() {
     assert!(taken > tried / 8, "{taken} of {tried}");
 }
 
-/// Sums do not overflow: what comes to more is refused.
+/// Sums do not overflow: a capture with larger sums is refused.
 #[test]
 fn numbers_as_large_as_can_be_are_added_up() {
     let rows = [[1, 0, 1], [2, 0, 0], [3, 1, 0]];
-    // Two captures come to four fifths of what is read.
+    // Sums of two such captures are four fifths of the maximum that is read.
     let most = 1 << 55;
     let times = |thread: Vec<u8>, most| {
         let samples = [5, 6, 7, 3].map(|state| weighted_samples(&rows, state, most, most));
@@ -134,7 +133,7 @@ fn numbers_as_large_as_can_be_are_added_up() {
             export(profiles(), format);
         }
         report(profiles());
-        diff_of(profiles(), profiles());
+        run_diff(profiles(), profiles());
         retain(profiles());
     }
 }

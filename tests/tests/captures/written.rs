@@ -1,6 +1,6 @@
-//! Captures record by record, written without the code that reads them.
+//! Writes captures record by record, without the code that reads them.
 
-/// The head of a file.
+/// Magic number and version at the start of a file.
 const HEAD: &[u8] = b"\x89scope\n\x01";
 /// Rows in a record, as the tools write them.
 const ROWS: usize = 4096;
@@ -24,24 +24,24 @@ pub(crate) fn bytes(field: u64, value: &[u8]) -> Vec<u8> {
     [varint(field << 3 | 2), length, value.to_vec()].concat()
 }
 
-/// A column of numbers.
+/// Returns a packed column of numbers.
 fn column(field: u64, values: impl IntoIterator<Item = u64>) -> Vec<u8> {
     let values: Vec<u8> = values.into_iter().flat_map(varint).collect();
     bytes(field, &values)
 }
 
-/// A record after its length.
+/// Returns a record, preceded by its length.
 pub(crate) fn record(kind: u64, body: &[u8]) -> Vec<u8> {
     let record = bytes(kind, body);
     [varint(record.len() as u64), record].concat()
 }
 
-/// The same row so many times, in records as long as the tools write.
+/// Returns `count` copies of a row, in records as long as the tools write.
 pub(crate) fn same_rows(kind: u64, row: &[u8], count: usize) -> Vec<u8> {
     record(kind, &row.repeat(ROWS)).repeat(count / ROWS)
 }
 
-/// Metadata of times off the CPU in a window of a second.
+/// Returns metadata of off-CPU times in a window of 1 s.
 pub(crate) fn meta() -> Vec<u8> {
     let window = [(1, 1_000), (2, 1_000), (3, 1_000_000_000)];
     let window = window.map(|(field, value)| number(field, value)).concat();
@@ -55,7 +55,7 @@ pub(crate) fn meta() -> Vec<u8> {
     record(1, &meta.concat())
 }
 
-/// Names of one character each, and a user frame of each name.
+/// Returns `count` names of one character each, and a user frame of each name.
 pub(crate) fn frames(count: usize) -> Vec<u8> {
     let names = (0..count).map(|at| bytes(1, &[b'a' + at as u8]));
     let frames = (0..count as u64).map(|at| bytes(1, &[number(1, at), number(2, 1)].concat()));
@@ -63,7 +63,7 @@ pub(crate) fn frames(count: usize) -> Vec<u8> {
     [record(2, &names.concat()), record(4, &frames.concat())].concat()
 }
 
-/// A stack of so many frames of eight names, and so all less deep ones.
+/// Returns a stack of `depth` frames with eight different names, and all of its callers' stacks.
 pub(crate) fn stacks(depth: u64) -> Vec<u8> {
     let callers: Vec<u64> = (0..depth).collect();
     let records = callers.chunks(ROWS).map(|callers| {
@@ -74,7 +74,7 @@ pub(crate) fn stacks(depth: u64) -> Vec<u8> {
     records.collect::<Vec<_>>().concat()
 }
 
-/// A chain of one waker for each of these stacks.
+/// Returns a chain of one waker for each of these stacks.
 pub(crate) fn chains(stacks: &[u64]) -> Vec<u8> {
     let chains = stacks.iter().map(|stack| {
         let waker = [number(2, 1), number(3, 1), number(4, 1), number(5, *stack)];
@@ -83,13 +83,13 @@ pub(crate) fn chains(stacks: &[u64]) -> Vec<u8> {
     record(6, &chains.collect::<Vec<_>>().concat())
 }
 
-/// Samples of half a millisecond of one blocked thread: the numbers of user stack, kernel
-/// stack and chain.
+/// Returns samples of 0.5 ms of one blocked thread. A row has the numbers of the user stack, the
+/// kernel stack and the chain.
 pub(crate) fn samples(rows: &[[u64; 3]]) -> Vec<u8> {
     weighted_samples(rows, 7, 500_000, 1)
 }
 
-/// The same in another state, of other values and numbers of events.
+/// Returns such samples in any state, with any value and number of events.
 pub(crate) fn weighted_samples(rows: &[[u64; 3]], state: u64, value: u64, events: u64) -> Vec<u8> {
     let same = |value| rows.iter().map(move |_| value);
     let each = |at: usize| rows.iter().map(move |row| row[at]);
@@ -110,8 +110,8 @@ pub(crate) fn weighted_samples(rows: &[[u64; 3]], state: u64, value: u64, events
     record(7, &columns.concat())
 }
 
-/// Intervals from 0 on of the thread that samples are of, each of so many nanoseconds, with the
-/// numbers of their samples, counted from 1; 0 for none.
+/// Returns intervals that start at 0 and last `length` ns each, of the thread of the samples.
+/// `samples` has the numbers of their samples, counted from 1; 0 means none.
 pub(crate) fn intervals(samples: &[u64], length: u64) -> Vec<u8> {
     let same = |value| samples.iter().map(move |_| value);
     let columns = [
@@ -125,7 +125,7 @@ pub(crate) fn intervals(samples: &[u64], length: u64) -> Vec<u8> {
     record(12, &columns.concat())
 }
 
-/// Timed samples at 0, with the numbers of their samples.
+/// Returns timed samples at time 0, with the numbers of their samples.
 pub(crate) fn timed_samples(samples: &[u64]) -> Vec<u8> {
     let same = |value| samples.iter().map(move |_| value);
     let columns = [
@@ -138,8 +138,8 @@ pub(crate) fn timed_samples(samples: &[u64]) -> Vec<u8> {
     record(13, &columns.concat())
 }
 
-/// Request spans from 0 on, each of so many nanoseconds, with the numbers of their parents,
-/// counted from 1; 0 for none.
+/// Returns request spans that start at 0 and last `length` ns each. `parents` has the numbers of
+/// their parents, counted from 1; 0 means none.
 pub(crate) fn request_spans(parents: &[u64], length: u64) -> Vec<u8> {
     let same = |value| parents.iter().map(move |_| value);
     let columns = [
@@ -153,12 +153,12 @@ pub(crate) fn request_spans(parents: &[u64], length: u64) -> Vec<u8> {
     record(14, &columns.concat())
 }
 
-/// The account of the thread that samples are of.
+/// Returns the account of the thread of the samples.
 pub(crate) fn thread() -> Vec<u8> {
     thread_of(0, 1 << 40)
 }
 
-/// One with so many nanoseconds of its life in each other state, and so many blocked.
+/// Returns an account of that thread: `blocked` ns blocked, and `other` ns in each other state.
 pub(crate) fn thread_of(other: u64, blocked: u64) -> Vec<u8> {
     let own = [
         (1, 1),
@@ -174,12 +174,12 @@ pub(crate) fn thread_of(other: u64, blocked: u64) -> Vec<u8> {
     record(8, &bytes(1, &fields.collect::<Vec<_>>().concat()))
 }
 
-/// A capture of these records and of the last.
+/// Returns a capture of these records and the last record.
 pub(crate) fn capture(records: &[Vec<u8>]) -> Vec<u8> {
     pack(&[records.concat(), record(15, b"")].concat())
 }
 
-/// A capture with these bytes where records should be.
+/// Returns a capture with these bytes in place of its records.
 pub(crate) fn pack(records: &[u8]) -> Vec<u8> {
     [HEAD, &zstd::encode_all(records, 1).unwrap()].concat()
 }

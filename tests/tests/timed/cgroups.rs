@@ -1,5 +1,4 @@
-//! Processes that move in and out of a cgroup while it is measured: what counts is the
-//! time that they were inside.
+//! Processes that move in and out of a cgroup while it is measured. Only the time inside counts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::process::Command;
@@ -16,7 +15,7 @@ use systemscope_tests::{
     patiently,
 };
 
-/// A process's stay in a cgroup.
+/// Stay of a process in a cgroup.
 #[derive(Clone, Copy, Debug)]
 struct Stay {
     begun: Moved,
@@ -24,8 +23,8 @@ struct Stay {
 }
 
 impl Stay {
-    /// As long as it takes to sleep so long in between.
-    fn of(cgroup: &Cgroup, pids: &[u32], time: Duration) -> Vec<Stay> {
+    /// Moves processes into a cgroup, sleeps for `time`, and moves them out.
+    fn spend(cgroup: &Cgroup, pids: &[u32], time: Duration) -> Vec<Stay> {
         let begun: Vec<Moved> = pids.iter().map(|&pid| cgroup.take(pid)).collect();
         sleep(time);
         let ended = pids.iter().map(|&pid| cgroup.release(pid));
@@ -33,7 +32,7 @@ impl Stay {
         stays.map(|(begun, ended)| Stay { begun, ended }).collect()
     }
 
-    /// A move is done shortly before whoever asked for it hears of that.
+    /// Returns the length of the stay. A move takes effect shortly before the system call returns.
     fn length_ns(&self) -> u64 {
         self.ended.to_ns - self.begun.to_ns
     }
@@ -58,7 +57,7 @@ fn offcputime_of(cgroup: &Cgroup) -> Watch {
     Watch::with_clocks(tool.arg("--cgroup").arg(cgroup.folder()))
 }
 
-/// The accounts of a thread, by their beginning.
+/// Returns the accounts of a thread, sorted by their start.
 fn rows(seen: &Seen, tid: u32) -> Vec<&ClockRow> {
     let mut rows: Vec<_> = seen.clocks.iter().filter(|row| row.tid == tid).collect();
     rows.sort_by_key(|row| row.started_ns);
@@ -78,9 +77,9 @@ fn only_the_time_inside_counts() {
         let mut watch = offcputime_of(&cgroup);
         watch.open();
         sleep(Duration::from_millis(100));
-        let first = Stay::of(&cgroup, &pids, Duration::from_secs(2));
+        let first = Stay::spend(&cgroup, &pids, Duration::from_secs(2));
         sleep(Duration::from_millis(300));
-        let second = Stay::of(&cgroup, &pids, Duration::from_secs(1));
+        let second = Stay::spend(&cgroup, &pids, Duration::from_secs(1));
         sleep(Duration::from_millis(100));
         let threads = threads_of(spinners.pid());
         let seen = watch.close();
@@ -94,7 +93,7 @@ fn only_the_time_inside_counts() {
         }
         assert_eq!(rows(&seen, bystander.pid()).len(), 0);
 
-        // A sleeper that moves has no event: all of its time is in the one stack.
+        // A sleeper that moves has no event: all of its time is in one stack.
         let slept = rows(&seen, sleeper.pid());
         let inside: u64 = slept.iter().map(|row| row.blocked_ns).sum();
         let folded = seen.folded.of_thread(sleeper.pid());
@@ -106,7 +105,7 @@ fn only_the_time_inside_counts() {
                 .all(|line| line.has("hrtimer_nanosleep") && line.frames.len() > 4),
             "{folded}"
         );
-        // The one that computes never sleeps.
+        // The spinner never sleeps.
         let spinner = threads.iter().find(|&&tid| tid != spinners.pid()).unwrap();
         for row in rows(&seen, *spinner) {
             assert!(row.blocked_ns * 100 < row.lifetime_ns(), "{row:?}");
@@ -144,7 +143,7 @@ fn who_is_inside_from_the_start_or_to_the_end_has_that_part() {
     });
 }
 
-/// A process moves as a whole to where its leader is already.
+/// The leader is already in the cgroup when its whole process moves there.
 #[test]
 fn threads_that_move_to_where_their_leader_is_count_from_then_on() {
     let _turn = Turn::share();
@@ -182,8 +181,8 @@ fn threads_that_move_to_where_their_leader_is_count_from_then_on() {
     });
 }
 
-/// Whoever is killed right after it left has no more time than it had inside; who forks
-/// inside has its child there.
+/// A process that is killed right after it left has no more time than it had inside. A child that
+/// is forked inside is inside.
 #[test]
 fn lives_begin_and_end_inside_and_out() {
     let _turn = Turn::share();
@@ -226,13 +225,13 @@ fn lives_begin_and_end_inside_and_out() {
         stay.assert_is(ended(left.to_ns));
         let row = ended(killed);
         assert_eq!(row.accounted_ns(), row.lifetime_ns());
-        // The shell, what it runs, and the two.
+        // The shell has one account. The processes that it ran and the two sleepers have others.
         assert!(rows(&seen, pid).len() == 1, "{:#?}", seen.clocks);
         drop(shell);
     });
 }
 
-/// Threads that sleep, wake and compute, and one that dies, while the tool stands still.
+/// Threads sleep, wake and compute, and one dies, while the tool is stopped.
 #[test]
 #[ignore = "stops a tool for seconds"]
 fn a_tool_that_is_late_takes_the_time_from_the_kernel() {
@@ -275,8 +274,8 @@ fn a_tool_that_is_late_takes_the_time_from_the_kernel() {
     });
 }
 
-/// It is asleep when the window opens, then elsewhere, and asleep in another place when it
-/// is back.
+/// The thread is asleep when the window opens. The thread leaves the cgroup, and sleeps in another
+/// function when it returns.
 #[test]
 fn who_comes_again_has_the_stack_that_it_has_then() {
     let _turn = Turn::share();
@@ -289,7 +288,7 @@ fn who_comes_again_has_the_stack_that_it_has_then() {
         watch.open();
         sleep(Duration::from_millis(300));
         cgroup.release(pid);
-        // Until its stack has been read.
+        // By then the tool has read its stack.
         sleep(Duration::from_millis(100));
         naps.go();
         sleep(Duration::from_millis(100));
@@ -320,7 +319,7 @@ fn cpudist_counts_the_time_off_the_cpu_inside() {
         let tool = watch(&format!("--cgroup {} -O -L 0.7", cgroup.path()));
         sleep(Duration::from_millis(100));
         let stays = [1000, 500].map(|time| {
-            let stays = Stay::of(&cgroup, &[sleeper.pid()], Duration::from_millis(time));
+            let stays = Stay::spend(&cgroup, &[sleeper.pid()], Duration::from_millis(time));
             sleep(Duration::from_millis(200));
             stays[0]
         });
@@ -333,7 +332,7 @@ fn cpudist_counts_the_time_off_the_cpu_inside() {
     });
 }
 
-/// It leaves after an interval's end and before the tool has read that.
+/// The sleeper leaves after an interval's end, before the tool has read that interval.
 #[test]
 fn cpudist_counts_the_time_inside_whichever_interval_it_lies_in() {
     let _turn = Turn::share();
@@ -345,7 +344,7 @@ fn cpudist_counts_the_time_inside_whichever_interval_it_lies_in() {
         let begun = cgroup.take(sleeper.pid());
         sleep(Duration::from_millis(100));
         tool.signal(Signal::STOP);
-        // An end at least lies in this, and a while after it.
+        // At least one interval ends during this time, and a while before the sleeper leaves.
         sleep(Duration::from_millis(800));
         let ended = cgroup.release(sleeper.pid());
         tool.signal(Signal::CONT);
@@ -377,7 +376,7 @@ fn oncputime_samples_inside() {
         watch.open();
         sleep(Duration::from_millis(500));
         let before = running_ns();
-        Stay::of(&cgroup, &[pid], Duration::from_secs(2));
+        Stay::spend(&cgroup, &[pid], Duration::from_secs(2));
         let expected = (running_ns() - before) * HERTZ / 1_000_000_000;
         sleep(Duration::from_millis(500));
         let seen = watch.close();
@@ -386,7 +385,7 @@ fn oncputime_samples_inside() {
     });
 }
 
-/// Whom a pinned map lets through is looked at every second, unless it has an event.
+/// The tool reads a pinned map every second, and earlier at an event of a thread.
 #[test]
 #[ignore = "waits for a map that is looked at every second"]
 fn a_pinned_map_may_change_while_it_is_used() {

@@ -1,4 +1,5 @@
-//! Whether blocked threads had work: what is shown as idle was, and is most of what was.
+//! Blocked time with and without work: time shown as idle was idle, and most idle time is shown as
+//! idle.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::PathBuf;
@@ -11,19 +12,19 @@ use systemscope_tests::{Folded, Tool, Turn, Workload, WorkloadBuilder};
 use tempfile::TempDir;
 
 const FLAGS: &str = "-m 0 --reasons --states --nanoseconds";
-/// Of what is shown as idle at least so much was.
+/// Minimum share of the time shown as idle that was idle.
 const PRECISION: f64 = 0.95;
-/// Of what was idle at least so much is shown as that, where it can be told.
+/// Minimum share of the idle time that is shown as idle, where it can be known.
 const RECALL: f64 = 0.9;
 
-fn attached(scenario: &Scenario, busy: u32) -> Times {
+fn measure_attached(scenario: &Scenario, busy: u32) -> Times {
     let workload = Workload::start("idle", &[scenario.name.to_owned(), busy.to_string()]);
     let tool = Tool::new("offcputime").args(FLAGS).pid(workload.pid());
     Times::of(&tool.folded(1.5))
 }
 
-/// Nobody knows who asks and who answers of two that take turns, unless that is seen from the
-/// beginning; all else is told.
+/// Only the start of an exchange shows which of two threads that take turns asks and which answers.
+/// All other idle time is known.
 #[test]
 #[ignore = "holds many programs against a trace of their wake-ups, one after another"]
 fn what_is_shown_as_idle_was() {
@@ -31,7 +32,7 @@ fn what_is_shown_as_idle_was() {
     for scenario in &Scenario::ALL {
         patiently(|| {
             let [calm, busy] = [10, 70].map(|busy| {
-                let times = attached(scenario, busy);
+                let times = measure_attached(scenario, busy);
                 let what = format!("{} at {busy} %: {times:?}", scenario.name);
                 assert!(times.precision() >= PRECISION, "{what}");
                 assert!(times.recall() >= scenario.recall, "{what}");
@@ -46,7 +47,7 @@ fn what_is_shown_as_idle_was() {
     }
 }
 
-/// The workload as a command of tools: all of its threads are born in the window.
+/// The workload as a command of tools. All of its threads start in the window.
 struct Command {
     folder: TempDir,
     program: PathBuf,
@@ -59,8 +60,8 @@ impl Command {
         Command { folder, program }
     }
 
-    /// Blocked time while it runs.
-    fn times(&self, scenario: &str, seconds: &str) -> Times {
+    /// Returns the blocked time while the command runs.
+    fn measure(&self, scenario: &str, seconds: &str) -> Times {
         let path = self.folder.path().join("command.folded");
         let tool = Tool::new("offcputime").args(FLAGS).arg("-o").arg(&path);
         let tool = tool.arg("--").arg(&self.program);
@@ -71,7 +72,7 @@ impl Command {
     }
 }
 
-/// Born in the window: it is known for whom each works.
+/// The tool sees all threads from their birth, so it knows which thread each one works for.
 #[test]
 #[ignore = "runs several commands, one after another"]
 fn a_commands_threads_are_known_from_their_birth() {
@@ -79,7 +80,7 @@ fn a_commands_threads_are_known_from_their_birth() {
     let command = Command::build();
     for scenario in &Scenario::ALL {
         patiently(|| {
-            let times = command.times(scenario.name, "2");
+            let times = command.measure(scenario.name, "2");
             let what = format!("{}: {times:?}", scenario.name);
             assert!(times.precision() >= PRECISION, "{what}");
             assert!(times.recall() >= RECALL, "{what}");
@@ -87,19 +88,19 @@ fn a_commands_threads_are_known_from_their_birth() {
     }
 }
 
-/// Whoever starts a thread waits for its result.
+/// A thread that starts another thread waits for its result.
 #[test]
 fn who_is_born_answers_who_bore_it() {
     let _turn = Turn::share();
     let command = Command::build();
     patiently(|| {
-        let times = command.times("births", "1");
+        let times = command.measure("births", "1");
         assert!(times.precision() >= PRECISION, "{times:?}");
         assert!(times.waiting * 4 > times.blocked(), "{times:?}");
     });
 }
 
-/// Whoever answers is woken by the time alone, as far as the window shows, before it does.
+/// As far as the window shows, only timers wake the thread that answers before it does.
 #[test]
 fn who_asked_before_the_window_is_not_given_work() {
     let _turn = Turn::share();
@@ -117,11 +118,11 @@ fn who_asked_before_the_window_is_not_given_work() {
 fn idle_time_may_be_hidden_or_shown_alone() {
     let _turn = Turn::share();
     let workload = Workload::start("idle", &["server", "50"]);
-    let of = |flags: &str| {
+    let measure = |flags: &str| {
         let tool = Tool::new("offcputime").args(FLAGS).args(flags);
         Times::of(&tool.pid(workload.pid()).folded(1.0))
     };
-    let (hidden, alone) = (of("--idle hide"), of("--idle only"));
+    let (hidden, alone) = (measure("--idle hide"), measure("--idle only"));
     assert_eq!(hidden.shown_idle(), 0);
     assert!(hidden.blocked() > 0, "{hidden:?}");
     assert_eq!(alone.shown_idle(), alone.blocked());

@@ -1,5 +1,5 @@
-//! What is held against what is known otherwise: tests that run side by side, as many
-//! as there are CPUs.
+//! Measurements against truths that are known independently. These tests run side by side, one per
+//! CPU.
 
 mod cgroups;
 mod clock;

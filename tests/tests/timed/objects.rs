@@ -1,4 +1,4 @@
-//! What threads wait on, where that is hard to tell: [`reasons`](super::reasons) has the rest.
+//! Resources that are hard to identify. [`reasons`](super::reasons) covers the others.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;
@@ -15,22 +15,23 @@ fn measure(workload: &Workload, seconds: f32) -> Folded {
     tool.pid(workload.pid()).folded(seconds)
 }
 
-/// The blocked time of a thread, and that on an object of which `is_it` says so.
-fn blocked(folded: &Folded, name: &str, is_it: impl Fn(&str) -> bool) -> (u64, u64) {
+/// Returns the blocked time of a thread, and the part of it with a reason for which `is_expected`
+/// holds.
+fn blocked(folded: &Folded, name: &str, is_expected: impl Fn(&str) -> bool) -> (u64, u64) {
     let mut sums = (0, 0);
     for line in folded.lines.iter().filter(|line| line.comm == name) {
         let leaf = line.leaf();
         if let Some(said) = folded::reason(leaf).filter(|_| leaf.ends_with("_[o]")) {
             sums.0 += line.value;
-            sums.1 += if is_it(said) { line.value } else { 0 };
+            sums.1 += if is_expected(said) { line.value } else { 0 };
         }
     }
     assert!(sums.0 > 0, "{name}: {folded}");
     sums
 }
 
-/// Its descriptor is another file's when its wait ends: nobody knows then what it was. If it
-/// is that of /dev/zero, which it has read before, its stack may name it.
+/// The descriptor belongs to another file when the wait ends, so the resource is unknown. If the
+/// other file is /dev/zero, which the thread has read before, the thread's stack may name it.
 #[test]
 fn a_file_that_takes_the_place_of_another_is_not_what_was_waited_on() {
     let _turn = Turn::share();
@@ -38,7 +39,7 @@ fn a_file_that_takes_the_place_of_another_is_not_what_was_waited_on() {
     let folded = measure(&swap, 2.0);
     let (all, nothing) = blocked(&folded, "o_swapped", |said| said == "local IPC: pipe, read");
     let told = "local IPC: pipe, read, pipe:[";
-    // The wait until it may go on has the descriptor that it began with.
+    // The reader's wait for the next round keeps its descriptor, so its pipe is known.
     let (_, pipes) = blocked(&folded, "o_swapped", |said| said.starts_with(told));
     assert!(nothing > all / 2, "{nothing} of {all}: {folded}");
     assert!((nothing + pipes) as f64 >= all as f64 * 0.99, "{folded}");
@@ -69,7 +70,7 @@ fn names_are_text_whoever_chose_them() {
     }
 }
 
-/// More than are told apart; no time is lost for that.
+/// There are more pipes than the table has capacity for. No time is lost.
 #[test]
 #[ignore = "fills a table of resources"]
 fn what_there_is_no_room_for_is_other() {

@@ -1,4 +1,4 @@
-//! Why threads wait: a program with a thread for each kind of wait.
+//! Reasons of waits, shown by a program with a thread for each reason.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::tries::patiently;
 use systemscope_tests::{Cgroup, Folded, Line, Tool, Turn, Workload, WorkloadBuilder};
 
-/// Each thread's name and what it waits for.
+/// Name of each thread and reason of its waits.
 const WAITS: [(&str, &str); 27] = [
     ("r_mutex", "lock: mutex"),
     ("r_pi", "lock: priority-inheritance mutex"),
@@ -58,24 +58,24 @@ const DISK_WAITS: [(&str, &str); 4] = [
     ("r_fault", "page fault: file"),
 ];
 
-/// Waits in a function to which glibc jumps, and which it does not export: where it is
-/// stripped nothing tells what the futex is for.
+/// Thread that waits in a function to which glibc jumps and which glibc does not export. In a
+/// stripped glibc nothing identifies its futex.
 const JUMPING: &str = "r_sem";
 const NOT_TOLD: &str = "unknown: futex";
 
-/// Of a thread's blocked time at least so much is under what it waits for.
+/// Minimum share of a thread's blocked time that has the right reason.
 const LEAST_SHARE: f64 = 0.99;
-/// What threads that map files wait for on their way: the lock of the address space, which
-/// others fork, and pages that are on their way to the lists that they are dropped from.
+/// Other waits of threads that map files. Other threads fork the address space and hold its lock. A
+/// work queue moves pages to the LRU lists before they can be dropped.
 const ON_THE_WAY: [&str; 2] = ["kernel lock: rwsem", "kernel: work queue"];
 
-/// Where files are on a disk: not every `/tmp` is.
+/// Returns a temporary folder on a disk, if possible. `/tmp` may be in memory.
 fn on_disk() -> tempfile::TempDir {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     tempfile::tempdir_in(target).unwrap_or_else(|_| scratch())
 }
 
-/// The reason that a line says, and its blocked time.
+/// Returns the reason in a line's leaf, and the line's blocked time.
 fn reason(line: &Line) -> Option<(&str, u64)> {
     let leaf = line.frames.last()?;
     let is_blocked = leaf.ends_with("_[o]");
@@ -87,7 +87,8 @@ fn measure(workload: &Workload, seconds: f32) -> Folded {
     tool.pid(workload.pid()).folded(seconds)
 }
 
-/// What each thread waits on, by what the program tells; a name that ends in `…` goes on.
+/// Returns the resource that each thread waits on, as the program tells it. A name that ends in `…`
+/// is a prefix.
 fn objects(workload: &Workload) -> Vec<(&'static str, String)> {
     let pid = workload.pid();
     let pipe = |name| {
@@ -132,7 +133,7 @@ fn objects(workload: &Workload) -> Vec<(&'static str, String)> {
     pipes.into_iter().chain(ports).chain(known).collect()
 }
 
-/// Of the time that a thread was blocked for its reason nearly all is on the object.
+/// Checks that nearly all blocked time with a thread's reason is on its resource.
 #[track_caller]
 fn assert_objects(folded: &Folded, objects: &[(&str, String)]) {
     let all = WAITS.iter().chain(&DISK_WAITS).chain(&RING_WAITS);
@@ -147,12 +148,12 @@ fn assert_objects(folded: &Folded, objects: &[(&str, String)]) {
             let Some(said) = for_it.or_else(not_told) else {
                 continue;
             };
-            let is_it = match object.strip_suffix('…') {
+            let is_right = match object.strip_suffix('…') {
                 Some(start) => said.contains(&format!(", {start}")),
                 None => said.ends_with(&format!(", {object}")),
             };
             all += time;
-            right += if is_it { time } else { 0 };
+            right += if is_right { time } else { 0 };
         }
         if all == 0 || (right as f64) < all as f64 * LEAST_SHARE {
             wrong.push(format!("{name}: {right} of {all} ns are on {object}"));
@@ -190,7 +191,7 @@ fn each_wait_has_its_reason() {
     let _turn = Turn::share();
     let reasons = Workload::plain("reasons");
     let objects = objects(&reasons);
-    // Of a wait for files that the window cuts, none has ended it yet.
+    // No file has ended a wait for several files that the window cuts.
     patiently(|| {
         let folded = measure(&reasons, 3.0);
         assert_reasons(&folded, &WAITS);
@@ -231,7 +232,7 @@ fn waits_for_a_disk_have_theirs() {
     });
 }
 
-/// The function names of stripped programs are those that libraries export.
+/// A stripped program has only the function names that libraries export.
 #[test]
 #[ignore = "compiles the waits again, optimized"]
 fn optimized_programs_wait_for_the_same() {
@@ -261,14 +262,14 @@ fn only_the_reasons_that_are_asked_for_are_shown() {
     assert!(folded.lines.iter().all(is_asked_for), "{folded}");
 }
 
-/// A thread that may use a fifth of a CPU waits for that as long as the kernel says, and
-/// wallclock's first sentence says so.
+/// A thread with a CPU quota waits for it as long as the kernel's account says. wallclock's first
+/// sentence names the quota.
 #[test]
 fn a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu() {
     let _turn = Turn::share();
     patiently(|| {
         let mut spinner = Workload::start("spinners", &[1, 60]);
-        // So little that the quota is what holds it up, however many others compute.
+        // The quota is so small that it holds the thread up, however many other threads compute.
         let quota = Quota::of_percent(5);
         quota.take(spinner.pid());
         spinner.go();
@@ -302,8 +303,8 @@ fn a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu() {
     });
 }
 
-/// A thread may run for 10 ms of each 100 ms. The other 90 ms have a reason, whether the thread
-/// used up its budget or gave the rest back.
+/// A thread may run for 10 ms of each 100 ms. The other 90 ms have a reason: the thread used up its
+/// budget, or it gave the rest back.
 #[test]
 fn a_deadline_budget_is_told_from_waiting_for_a_cpu() {
     let _turn = Turn::share();
@@ -314,16 +315,16 @@ fn a_deadline_budget_is_told_from_waiting_for_a_cpu() {
         patiently(|| {
             let deadline = Workload::start("deadline", &[how]);
             let folded = measure(&deadline, 1.2);
-            let is_it = |line: &Line| {
+            let has_reason = |line: &Line| {
                 line.leaf().ends_with("_[r]") && folded::reason(line.leaf()) == Some(reason)
             };
-            let shown = folded.only(is_it).total();
+            let shown = folded.only(has_reason).total();
             assert!(shown > 1_000_000_000, "{shown} ns are {reason}\n{folded}");
         });
     }
 }
 
-/// Freezes a process twice: a while in the middle of the window, and from then on.
+/// Freezes a process for 400 ms in the middle of the window, and again until its end.
 fn freeze_twice(tool: Tool, mut freeze: impl FnMut(bool)) -> Folded {
     let running = tool.arg("1.5").start_measuring();
     for (begins, lasts) in [(200, 400), (300, 0)] {
@@ -339,12 +340,12 @@ fn freeze_twice(tool: Tool, mut freeze: impl FnMut(bool)) -> Folded {
     Folded::parse(&measured.stdout)
 }
 
-/// All time for which a thread stands still, most of a second, is under this reason.
+/// Checks that all frozen or stopped time of a thread, most of a second, has this reason.
 #[track_caller]
 fn assert_stands_still(folded: &Folded, expected: &str) {
     let blocked = folded.marked("_[o]");
-    let is_it = |line: &Line| folded::reason(line.leaf()) == Some(expected);
-    let (shown, all) = (blocked.only(is_it).total(), blocked.total());
+    let has_reason = |line: &Line| folded::reason(line.leaf()) == Some(expected);
+    let (shown, all) = (blocked.only(has_reason).total(), blocked.total());
     assert!(all > 700_000_000, "{folded}");
     let share = shown as f64 / all as f64;
     assert!(
@@ -353,7 +354,8 @@ fn assert_stands_still(folded: &Folded, expected: &str) {
     );
 }
 
-/// Both wait in one function where compilers put the one for cgroups into its caller.
+/// Both kinds of threads wait in one function where compilers inline the function for cgroups into
+/// its caller.
 #[test]
 fn who_is_frozen_is_told_from_who_is_stopped() {
     let _turn = Turn::share();
@@ -384,7 +386,7 @@ fn who_is_frozen_is_told_from_who_is_stopped() {
     });
 }
 
-/// The kernel goes on with it by another system call, of which stacks do not tell.
+/// After a stop the kernel continues the sleep in another system call, which no stack names.
 #[test]
 fn a_sleep_goes_on_after_a_stop() {
     let _turn = Turn::share();
@@ -400,7 +402,7 @@ fn a_sleep_goes_on_after_a_stop() {
     assert_eq!(slept.total(), 500_000_000, "{folded}");
 }
 
-/// The freezer of version 1 does not wake who sleeps: its thread stays where it was.
+/// The freezer of cgroup v1 does not wake threads that sleep: they stay in their functions.
 #[test]
 #[ignore = "needs the freezer controller of cgroup v1"]
 fn who_is_frozen_asleep_is_frozen() {
@@ -434,8 +436,8 @@ fn freezer() -> PathBuf {
     folder.expect("a freezer of version 1").into()
 }
 
-/// They have a kernel stack alone, and miss nothing. Where waits of 1 ms count, user stacks
-/// are taken at their end.
+/// Kernel workers have a kernel stack only, and no stack is missing. With `-m 1000` user stacks are
+/// taken at the end of a wait.
 #[test]
 fn workers_of_the_kernels_have_no_user_stack() {
     let _turn = Turn::share();
@@ -462,16 +464,16 @@ fn workers_of_the_kernels_have_no_user_stack() {
     }
 }
 
-/// A thread was blocked, all of the time for new work, and has no frames but the kernel's.
+/// Checks that a thread was blocked only to wait for new work, and has no user frames.
 #[track_caller]
 fn assert_is_worker(folded: &Folded, comm: &str, mark: &str) {
     let lines = folded.only(|line| line.comm == comm);
     let blocked = lines.marked("_[o]");
-    let is_it = |line: &Line| {
+    let has_reason = |line: &Line| {
         line.leaf().ends_with(mark)
             && folded::reason(line.leaf()) == Some("kernel: io_uring worker")
     };
-    let (shown, all) = (blocked.only(is_it).total(), blocked.total());
+    let (shown, all) = (blocked.only(has_reason).total(), blocked.total());
     assert!(all > 500_000_000, "{comm}: {folded}");
     let share = shown as f64 / all as f64;
     assert!(share > LEAST_SHARE, "{comm}: {shown} ns of {all}\n{folded}");
@@ -482,7 +484,7 @@ fn assert_is_worker(folded: &Folded, comm: &str, mark: &str) {
     assert_eq!(others.next(), None, "{comm}: {folded}");
 }
 
-/// Who takes more memory than its cgroup's `memory.high` sleeps for it on the way back.
+/// A process that exceeds its cgroup's `memory.high` is put to sleep on its return to user mode.
 #[test]
 #[ignore = "needs the memory controller of cgroup v2, as `make test-kernels` has it"]
 fn who_takes_too_much_memory_is_throttled() {
@@ -494,13 +496,13 @@ fn who_takes_too_much_memory_is_throttled() {
     let mut hog = Workload::plain("hog");
     cgroup.take(hog.pid());
     hog.go();
-    // Until it has as much as it may.
+    // By then the process has reached its limit.
     sleep(Duration::from_secs(1));
     let folded = measure(&hog, 3.0);
     assert_reasons(&folded, &[("h_memory", "throttle: memory.high")]);
 }
 
-/// Rows of reasons add up to the table's blocked time, and stacks say them.
+/// The rows of reasons add up to the table's blocked time, and stacks contain the reasons.
 #[test]
 fn wallclock_splits_blocked_time_by_reason() {
     let _turn = Turn::share();
@@ -526,7 +528,7 @@ fn wallclock_splits_blocked_time_by_reason() {
         let rows = rows_of(heading);
         let times = rows.iter().filter_map(|row| row.split_whitespace().next());
         let off = times.map(milliseconds).sum::<i64>() - blocked;
-        // Each row is rounded for itself.
+        // Each row is rounded separately.
         assert!(off.abs() <= rows.len() as i64, "off by {off} ms\n{report}");
     }
     let rows = rows_of("Why it was blocked: ");
@@ -537,7 +539,7 @@ fn wallclock_splits_blocked_time_by_reason() {
 
     let folded = std::fs::read(folder.path().join("out/combined.folded")).unwrap();
     let folded = Folded::parse_per_thread(&folded);
-    let says = |name: &str, reason: &str| {
+    let has_leaf = |name: &str, reason: &str| {
         let lines = folded.lines.iter().filter(|line| line.comm == name);
         lines.filter(|line| line.leaf().starts_with(reason)).count() > 0
     };
@@ -545,6 +547,6 @@ fn wallclock_splits_blocked_time_by_reason() {
         ("r_tcp", "[network: receive, tcp 127.0.0.1:"),
         ("r_rwlock", "[lock: rwlock, rwlock]"),
     ] {
-        assert!(says(name, reason), "{name}: {folded}");
+        assert!(has_leaf(name, reason), "{name}: {folded}");
     }
 }

@@ -1,4 +1,4 @@
-//! How often oncputime samples, and at which event: -F, -c, -e.
+//! Rate and event of oncputime's samples: `-F`, `-c`, `-e`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ fn a_period_counts_events_instead() {
     let _turn = Turn::share();
     let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
     spinners.go();
-    // Of the CPU clock, a period is in nanoseconds: one sample per 10 ms.
+    // A period of the CPU clock is in nanoseconds: one sample per 10 ms.
     patiently(|| assert_samples(spinners.pid(), "-e cpu-clock -c 10000000", 100));
 }
 
@@ -39,8 +39,8 @@ fn a_program_in_step_with_the_samples_is_seen_for_what_it_runs() {
     const HERTZ: u64 = 49;
     let _turn = Turn::share();
     patiently(|| {
-        // Bursts of a quarter of the period: at the same phase of it a sampler hits one
-        // each time, or none.
+        // Each burst takes a quarter of the sampling period. A sampler with a constant phase hits a
+        // burst every time, or never.
         let mut shares = Workload::start("shares", &[6, 1_000_000 / HERTZ]);
         let watch = Watch::oncputime(shares.pid(), "-e cpu-clock -F 49");
         let sampled = Sampled::open(shares.pid(), watch);
@@ -51,16 +51,17 @@ fn a_program_in_step_with_the_samples_is_seen_for_what_it_runs() {
     });
 }
 
-/// Looks cost a CPU that was idle more than all else does.
+/// On an idle CPU, the tool's wake-ups cost more than the rest of its work.
 #[test]
 fn a_sampler_looks_seldom_while_nobody_is_new() {
     const WATCHED: Duration = Duration::from_secs(2);
     let _turn = Turn::share();
     let simple = Workload::plain("simple");
-    // Of one CPU: where there are many, samples in new code could soon be too many.
+    // Only one CPU is sampled: on a machine with many CPUs the samples in new code could be too
+    // many.
     let mut watch = Watch::oncputime(simple.pid(), "--children -C 0");
     watch.open();
-    // It has just begun itself.
+    // The tool itself has just started.
     sleep(Duration::from_millis(600));
     let tool = watch.pid();
     let before = Account::read(tool, tool).unwrap();
@@ -70,14 +71,14 @@ fn a_sampler_looks_seldom_while_nobody_is_new() {
     assert!(slept <= looks * 2, "{slept} times awake for {looks} looks");
 }
 
-/// As long as each lives its mappings can be read, and no longer.
+/// The mappings of a process can be read only while it lives.
 #[test]
 #[ignore = "repeats a short life for seconds"]
 fn a_program_that_runs_for_25_ms_is_looked_at_in_time() {
     const CHILDREN: u64 = 6;
     let _turn = Turn::share();
     patiently(|| {
-        // Long enough after the fork for nothing to be new any more.
+        // The pause after the fork is so long that nothing is new any more.
         let mut brief = Workload::start("brief", &[CHILDREN, 25, 600]);
         let mut watch = Watch::oncputime(brief.pid(), "--children");
         watch.open();
@@ -92,8 +93,8 @@ fn a_program_that_runs_for_25_ms_is_looked_at_in_time() {
     });
 }
 
-/// Samples must be as many as the CPU time that the process had in a window
-/// asks for: others may want the CPUs, too.
+/// Checks that the number of samples fits the CPU time that the process had in a window. Other
+/// programs may use the CPUs, too.
 fn assert_samples(pid: u32, flags: &str, hertz: u64) {
     let sampled = Sampled::open(pid, Watch::oncputime(pid, flags));
     sleep(Duration::from_millis(1500));
@@ -114,8 +115,8 @@ fn events_are_called_by_perfs_names() {
             "{event}: {folded:#?}"
         );
     }
-    // Context switches happen where it goes to sleep, and seldom where it burns:
-    // a sample each, while it is looked at.
+    // With a period of 1, each context switch in the window is a sample. Most of them happen where
+    // the program goes to sleep, few where it burns.
     let pid = simple.pid();
     let switches = |account: Account| account.voluntary + account.involuntary;
     let before = Account::read(pid, pid).unwrap();

@@ -1,4 +1,4 @@
-//! Many call paths, many threads, many exits: nothing lost, nothing invented.
+//! Many call paths, many threads, many exits: no time is lost and none is invented.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::cell::Cell;
@@ -9,10 +9,10 @@ use systemscope_tests::printed::samples::Interruptions;
 use systemscope_tests::{Folded, Seen, Tool, Turn, Watch, Workload, undisturbed};
 
 const LEVELS: usize = 12;
-/// Turns of a leaf's loop, some microseconds.
+/// Turns of a leaf's loop, which take some microseconds.
 const SHORT: u64 = 3000;
 
-/// The paths through the tree of `paths` that were seen whole.
+/// Returns the paths through the tree of `paths` that have all levels.
 fn paths_seen(folded: &Folded) -> HashSet<Vec<&str>> {
     let mut paths = HashSet::new();
     for line in &folded.lines {
@@ -28,8 +28,8 @@ fn paths_seen(folded: &Folded) -> HashSet<Vec<&str>> {
     paths
 }
 
-/// All of `paths` in a window, two rounds of `turns` turns at each leaf; what the
-/// program said, and what was seen.
+/// Measures all of `paths` in a window, with two rounds of `turns` turns at each leaf. Returns the
+/// program and what the tool measured.
 fn watch_paths(
     turns: u64,
     attach: impl Fn(u32) -> Watch,
@@ -44,7 +44,7 @@ fn watch_paths(
         let seen = watch.close();
         is_clear(&seen).then_some((paths, seen))
     });
-    // One for each state, where states are told apart.
+    // Each state that is shown has its own missed stack.
     let missed = seen
         .folded
         .only(|line| line.frames.iter().any(|name| name.starts_with("[Missed")));
@@ -57,21 +57,21 @@ fn watch_paths(
     (paths, seen)
 }
 
-/// Switches that the machine hid, as the tool says: each costs an interval its
-/// stack. Nothing else may be lost.
+/// Returns the number of switches that the machine hid, as the tool reports it. Each costs an
+/// interval its stack. Nothing else may be lost.
 fn hidden(seen: &Seen) -> u64 {
     let hidden = seen.lost.get("events").copied().unwrap_or(0);
     assert!(seen.lost["stacks"] <= hidden, "{:?}", seen.lost);
     hidden
 }
 
-/// One switch in a hundred at most was hidden.
-fn most_was_seen(seen: &Seen) -> bool {
+/// Returns whether at most one switch in a hundred was hidden.
+fn is_mostly_seen(seen: &Seen) -> bool {
     hidden(seen) * 100 < 2 << LEVELS
 }
 
-/// Each leaf sleeps twice. A sleep that is over before the thread has left its
-/// CPU is none.
+/// Checks the paths of all sleeps. Each leaf sleeps twice. A sleep that ends before the thread
+/// leaves its CPU has no switch.
 #[track_caller]
 fn assert_all_slept(paths: &Workload, seen: &Seen) {
     let hidden = hidden(seen);
@@ -87,7 +87,7 @@ fn assert_all_slept(paths: &Workload, seen: &Seen) {
 fn all_of_4096_paths_are_seen_off_cpu() {
     let _turn = Turn::share();
     let attach = |pid| Watch::offcputime(pid, "");
-    let (paths, seen) = watch_paths(SHORT, attach, most_was_seen);
+    let (paths, seen) = watch_paths(SHORT, attach, is_mostly_seen);
     assert_all_slept(&paths, &seen);
 }
 
@@ -96,7 +96,7 @@ fn all_of_4096_paths_are_seen_off_cpu() {
 fn all_of_4096_paths_are_seen_with_threads_taken_together() {
     let _turn = Turn::share();
     let attach = |pid| Watch::together(Tool::new("offcputime").pid(pid));
-    let (paths, seen) = watch_paths(SHORT, attach, most_was_seen);
+    let (paths, seen) = watch_paths(SHORT, attach, is_mostly_seen);
     assert_all_slept(&paths, &seen);
 }
 
@@ -104,15 +104,15 @@ fn all_of_4096_paths_are_seen_with_threads_taken_together() {
 #[ignore = "samples for many seconds"]
 fn thousands_of_paths_are_sampled_without_a_loss() {
     let _turn = Turn::share();
-    // Longer than from one sample to the next: the timer that samples may fall
-    // together with the one that ends the sleeps.
+    // Longer than a sampling period, in turns: the sampling timer may coincide with the timer that
+    // ends the sleeps.
     const LONG: u64 = 1_000_000;
     let (traced, interruptions) = (Cell::new(None), Cell::new(0));
     let attach = |pid| {
         traced.set(Some(Interruptions::watch(pid)));
         Watch::oncputime(pid, "-F 4999")
     };
-    // What the tool saw was not hidden from it.
+    // The tool saw no more than the test did.
     let is_clear = |seen: &Seen| {
         interruptions.set(traced.take().unwrap().stop());
         seen.folded.total() <= interruptions.get()
@@ -121,7 +121,7 @@ fn thousands_of_paths_are_sampled_without_a_loss() {
     seen.assert_nothing_lost();
     let (paths, samples) = (paths_seen(&seen.folded).len(), seen.folded.total());
     assert_eq!(samples, interruptions.get());
-    // As many as were hit if each sample fell on any path.
+    // Expected number of paths if each sample hit a random path.
     let all = f64::from(1 << LEVELS);
     let by_chance = all * (1.0 - (-(samples as f64) / all).exp());
     assert!(
@@ -130,7 +130,7 @@ fn thousands_of_paths_are_sampled_without_a_loss() {
     );
 }
 
-/// The last one sleeps from when it says that it is there, or a moment later.
+/// Checks the last thread's sleep, which begins when the thread says so, or a moment later.
 #[track_caller]
 fn assert_slept(lives: &Workload, shown_ns: u64) {
     let truth = lives.told("late-over") - lives.told("late-up");
@@ -153,8 +153,8 @@ fn many_short_lives_invent_no_time() {
     lives.wait_done();
     let seen = watch.close();
 
-    // At most those of a batch, main, and the sleeper at the end; one that was
-    // joined may still be on its way out.
+    // At most a batch of threads, main, and the sleeper at the end are alive at once. A thread that
+    // was joined may not have exited yet.
     let most_ns = seen.window_ns() * (ALIVE + 3);
     let lifetimes: u64 = seen
         .clocks
@@ -203,7 +203,7 @@ fn many_short_lives_invent_no_time() {
 fn a_sleeper_after_20000_exits_is_there() {
     let _turn = Turn::share();
     let mut lives = Workload::start("short_lives", &[20_000]);
-    // All of the machine: nothing but exits makes room.
+    // The tool traces the whole machine: only exits free capacity.
     let mut watch = Watch::together(Tool::new("offcputime").args("-m 1000"));
     watch.open();
     lives.go();

@@ -1,5 +1,4 @@
-//! cpudist's spans against the kernel's account, and against what programs
-//! measured themselves.
+//! cpudist's spans against the kernel's account, and against what programs measured themselves.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -16,19 +15,19 @@ use systemscope_tests::{
     patiently,
 };
 
-/// What the kernel booked for a program in the window.
+/// The kernel's account of a program in the window.
 #[derive(Debug)]
 struct Booked {
     switches: u64,
     running_ns: u64,
-    /// Of that, at most, before the switches: see [`systemscope_tests::wake_ups`].
+    /// Maximum part of `running_ns` that lies before the switches: see
+    /// [`systemscope_tests::truth::wake_ups`].
     preempting_ns: u64,
 }
 
-/// A window over all that a program does, which is blocked before and after,
-/// what the kernel booked for it, and what the hypervisor took meanwhile. The
-/// kernel leaves that out of its books: a window with much of it says little,
-/// and another is taken.
+/// Measures a program in a window. The program is blocked before and after. Returns the spans, the
+/// kernel's account and the stolen time in ns. The kernel leaves stolen time out of its account, so
+/// a window with much of it is measured again.
 fn measure(
     arguments: &str,
     run: impl Fn() -> (Workload, fn(&mut Workload) -> Booked),
@@ -65,7 +64,7 @@ fn assert_agrees((spans, booked, stolen_ns): &(Spans, Booked, u64)) {
     );
 }
 
-/// `phases`, whose threads live from before the window until after it.
+/// Returns `phases`, whose threads live from before the window until after it.
 fn phases(threads: u64) -> (Workload, fn(&mut Workload) -> Booked) {
     let run = |phases: &mut Workload| {
         let before = accounts_at_rest(phases.pid());
@@ -104,7 +103,7 @@ fn the_spans_of_64_threads_are_their_switches() {
     let _turn = Turn::share();
     patiently(|| {
         let measured = measure("-L", || phases(64));
-        // And its main thread, and the one that wakes the others.
+        // The main thread and the thread that wakes the others are there, too.
         assert_eq!(measured.0.only().rows.len(), 66);
         assert_agrees(&measured);
     });
@@ -114,15 +113,15 @@ fn the_spans_of_64_threads_are_their_switches() {
 #[test]
 #[ignore = "counts thousands of threads, in a quiet machine"]
 fn threads_that_come_and_go_are_counted_to_their_last_turn() {
-    // So many at once that no CPU is idle.
+    // So many threads run at once that no CPU is idle.
     let (threads, at_once) = (30 * cpus_online(), 4 * cpus_online());
     let _turn = Turn::share();
     let run = |generations: &mut Workload| {
         generations.go();
         generations.wait_done();
         Booked {
-            // The kernel adds up what a thread did on its way out, and then it
-            // leaves for the last time; at times it is preempted before that.
+            // The kernel adds up a thread's switches while the thread exits. The last switch comes
+            // after that, and at times a preemption comes in between.
             switches: generations.told("switches") + generations.told("threads"),
             running_ns: generations.told("cpu"),
             preempting_ns: 0,
@@ -138,7 +137,7 @@ fn threads_that_come_and_go_are_counted_to_their_last_turn() {
     }
 }
 
-/// Threads that start each other, and sleep a moment.
+/// Python program whose threads start each other and sleep for 10 ms.
 const THREADS: &str = "
 import threading, time
 while True:
@@ -147,8 +146,7 @@ while True:
     thread.join()
 ";
 
-/// A thread that ends loses its number there before it leaves its CPU for the last
-/// time.
+/// A thread that exits loses its ID in the container before its last switch.
 #[test]
 fn threads_of_a_container_are_seen_to_their_end() {
     let _turn = Turn::share();
@@ -171,8 +169,8 @@ fn threads_of_a_container_are_seen_to_their_end() {
     });
 }
 
-/// Lengths of one kind, shortest first.
-fn lengths_told(lines: &[String], kind: &str) -> Vec<u64> {
+/// Parses lengths with the prefix `kind`, and returns them sorted.
+fn parse_lengths(lines: &[String], kind: &str) -> Vec<u64> {
     let mut lengths: Vec<u64> = lines
         .iter()
         .filter_map(|line| line.strip_prefix(kind)?.trim().parse().ok())
@@ -181,8 +179,7 @@ fn lengths_told(lines: &[String], kind: &str) -> Vec<u64> {
     lengths
 }
 
-/// The shortest and the longest length that `part` in a thousand may be at most as
-/// long as, if of all spans these are known, but for some.
+/// Returns the limits of the quantile at `part` per mille, if `unknown` spans are not in `lengths`.
 fn quantile(lengths: &[u64], unknown: usize, part: usize) -> (u64, u64) {
     let rank = (lengths.len() * part).div_ceil(1000);
     let shortest = rank.saturating_sub(unknown + 1);
@@ -216,21 +213,21 @@ fn assert_percentiles(flags: &str, kind: &str) {
         lines.push(turns.next_line());
     }
     let booked = Account::read(turns.pid(), turns.pid()).unwrap();
-    // The kernel leaves out what the hypervisor took; the program's clock and the
-    // tool's, on the wall both, do not.
+    // The program's clock and the tool's clock both include the time that the hypervisor took. The
+    // kernel's account leaves it out.
     let most = booked.since(before).running_ns + (stolen_ns() - stolen);
     let spans = close(tool);
-    let told = lengths_told(&lines, kind);
+    let told = parse_lengths(&lines, kind);
     assert_eq!(told.len(), TURNS);
     let row = &spans.only().rows[0];
-    // Its waits for the test at both ends are spans, too, and one in a hundred may
-    // have been cut in two.
+    // The waits for the test at both ends are spans, too. One span in a hundred may have been cut
+    // in two.
     let unknown = TURNS / 100 + 2;
     assert_close("spans", row.count, TURNS as u64, unknown as u64);
-    // What the program does not see of a turn, and sees of a sleep: the system
-    // call, and the way there and back. Here is what the kernel booked for that
-    // in the mean; some of it may be on either side.
-    let computed: u64 = lengths_told(&lines, "turn ").iter().sum();
+    // The program's measure of a turn leaves out the system call and the switches. Its measure of a
+    // sleep includes them. `around` is their mean by the kernel's account. A part of it may be on
+    // either side.
+    let computed: u64 = parse_lengths(&lines, "turn ").iter().sum();
     let around = most.saturating_sub(computed) / TURNS as u64;
     for (what, measured, part) in [
         ("p50", row.p50_ns, 500),
@@ -242,7 +239,7 @@ fn assert_percentiles(flags: &str, kind: &str) {
             "sleep " => (shortest.saturating_sub(2 * around), longest),
             _ => (shortest, longest.saturating_add(2 * around)),
         };
-        // A bucket is a 64th of its power of two.
+        // The width of a bucket is 1/64 of its power of two.
         let (least, most) = (least - least / 64, most.saturating_add(most / 32));
         assert!(
             (least..=most).contains(&measured),
@@ -271,7 +268,7 @@ fn a_sleeper_fills_every_interval_to_the_nanosecond() {
             sleep(Duration::from_millis(900));
             let spans = close(tool);
             assert!(spans.intervals.len() >= 5, "{spans:?}");
-            // Of two one is made where the tool gets no CPU for so long.
+            // Two intervals become one while the tool gets no CPU for so long.
             for interval in &spans.intervals[..spans.intervals.len() - 1] {
                 assert_eq!(interval.length_ns(), 200_000_000);
             }
@@ -296,7 +293,7 @@ fn a_sleeper_fills_every_interval_to_the_nanosecond() {
     );
 }
 
-/// Intervals of 10 ms, while `meanwhile` does something with the tool.
+/// Checks intervals of 10 ms while `meanwhile` does something with the tool.
 fn assert_no_interval_overflows(meanwhile: impl Fn(&Running)) {
     let mut naps = Workload::start("naps", &[60, 1500]);
     naps.go();
@@ -305,7 +302,7 @@ fn assert_no_interval_overflows(meanwhile: impl Fn(&Running)) {
     let spans = close(tool);
     assert!(spans.intervals.len() > 20, "{spans:?}");
     for interval in &spans.intervals {
-        // Of a switch that was not shown the time is known but roughly.
+        // The time of a switch that the machine hid is known only roughly.
         let tolerance = match spans.lost_switches {
             0 => 0,
             _ => interval.length_ns() / 2,
@@ -317,8 +314,7 @@ fn assert_no_interval_overflows(meanwhile: impl Fn(&Running)) {
     }
 }
 
-/// Naps are over at any moment after an interval's end, also while those that
-/// are over are read.
+/// Naps end at any time after an interval's end, even while the tool reads that interval.
 #[test]
 #[ignore = "holds many short intervals against a trace"]
 fn short_intervals_are_read_while_threads_come_back() {
@@ -326,12 +322,12 @@ fn short_intervals_are_read_while_threads_come_back() {
     assert_no_interval_overflows(|_| sleep(Duration::from_secs(4)));
 }
 
-/// Wherever the tool stands when it gets no CPU, and for longer than an interval.
+/// The tool is stopped at any point of its loop, for longer than an interval.
 #[test]
 fn intervals_hold_their_own_time_when_the_tool_comes_late() {
     let _turn = Turn::share();
     assert_no_interval_overflows(|tool| {
-        // When it goes on, it reads at once: most stops come while it does.
+        // A tool that continues reads at once, so most stops come while it reads.
         for n in 0..200 {
             tool.signal(Signal::STOP);
             sleep(Duration::from_millis(12));
@@ -360,7 +356,7 @@ fn assert_filled(arguments: &str) {
     for interval in &spans.intervals {
         let whole = interval.length_ns() * cpus_online() as u64;
         assert!(interval.total_ns() <= whole, "{interval:?}");
-        // Of a switch that was not shown the time is known but roughly.
+        // The time of a switch that the machine hid is known only roughly.
         let tolerance = match spans.lost_switches {
             0 => 0,
             _ => per_mille(whole, 10),
@@ -407,7 +403,7 @@ fn spans_are_in_the_buckets_they_belong_to() {
         for row in rows {
             let counted: u64 = row.buckets.iter().map(|bucket| bucket.2).sum();
             assert_eq!(counted, row.count);
-            // The longest one is known exactly.
+            // The longest span is known exactly.
             let (low, high, _) = row.buckets[row.buckets.len() - 1];
             assert!((low..=high).contains(&row.max_ns), "{arguments}: {row:?}");
         }

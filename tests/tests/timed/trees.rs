@@ -1,4 +1,4 @@
-//! Processes that targets fork: all of them, from their birth to their end.
+//! Processes that targets fork, from birth to end.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +20,8 @@ use systemscope_tests::{
     Account, Finished, Tool, Turn, Workload, WorkloadBuilder, accounts_at_rest, patiently,
 };
 
-/// Forks children, one of which forks, too. Who waits for one says how long the kernel
-/// booked it as running, with those that it has waited for.
+/// Python program that forks children, one of which forks, too. Each parent prints how long the
+/// kernel booked its child as running, with the grandchildren that the child has waited for.
 const FAMILY: &str = r#"
 import os, time
 def busy(seconds):
@@ -51,20 +51,20 @@ wait_for(first)
 wait_for(second)
 "#;
 
-struct Told {
+struct Member {
     pid: u32,
     parent: u32,
-    /// With the children that it has waited for.
+    /// Running time, with that of the children that the process has waited for.
     booked_ns: u64,
 }
 
-/// What the family said.
-fn told(finished: &Finished) -> Vec<Told> {
+/// Parses the lines that the family printed.
+fn parse_members(finished: &Finished) -> Vec<Member> {
     let stdout = String::from_utf8_lossy(&finished.stdout);
     let lines = stdout.lines().map(|line| {
         let mut words = line.split(' ');
         let mut next = || words.next().unwrap().parse::<u64>().unwrap();
-        Told {
+        Member {
             pid: next() as u32,
             parent: next() as u32,
             booked_ns: next(),
@@ -80,7 +80,7 @@ fn json(path: &Path) -> Value {
 #[test]
 fn every_process_of_a_command_is_there_from_exec_on() {
     let _turn = Turn::share();
-    // What the kernel books is not told in the same moments.
+    // The kernel's account is not read at the same moments.
     patiently(assert_every_process_is_there);
 }
 
@@ -94,7 +94,7 @@ fn assert_every_process_is_there() {
     assert_eq!(finished.code, Some(3), "{}", finished.stderr);
     let profile = json(&folder.path().join("run.json"));
     let threads = profile["threads"].as_array().unwrap();
-    let family = told(&finished);
+    let family = parse_members(&finished);
     assert_eq!(family.len(), 3);
     let running = |pid: u32| -> u64 {
         let of_it = |thread: &&Value| thread["pid"] == pid;
@@ -106,14 +106,14 @@ fn assert_every_process_is_there() {
         assert_eq!(sum, life);
         field("running_ns")
     };
-    for told in &family {
-        let children = family.iter().filter(|other| other.parent == told.pid);
+    for member in &family {
+        let children = family.iter().filter(|other| other.parent == member.pid);
         let of_children: u64 = children.map(|child| running(child.pid)).sum();
-        let tolerance = told.booked_ns / 100 + 1_000_000;
-        let running = running(told.pid) + of_children;
-        assert_close("running", running, told.booked_ns, tolerance);
+        let tolerance = member.booked_ns / 100 + 1_000_000;
+        let running = running(member.pid) + of_children;
+        assert_close("running", running, member.booked_ns, tolerance);
     }
-    // Each with its command line and its parent.
+    // Each process has its command line and its parent.
     let processes = profile["processes"].as_array().unwrap();
     let lines: BTreeMap<u64, (u64, String)> = (processes.iter())
         .map(|process| {
@@ -123,9 +123,9 @@ fn assert_every_process_is_there() {
             (field("pid"), (field("parent"), words.join(" ")))
         })
         .collect();
-    for told in &family {
-        let (parent, line) = &lines[&told.pid.into()];
-        assert_eq!(*parent, u64::from(told.parent), "{line}");
+    for member in &family {
+        let (parent, line) = &lines[&member.pid.into()];
+        assert_eq!(*parent, u64::from(member.parent), "{line}");
         assert!(line.contains("python3 -c"), "{line}");
     }
     assert!(
@@ -207,7 +207,7 @@ fn a_fork_storm_is_all_there() {
         .map(|row| (row.pid, row.started_ns))
         .collect();
     assert!(rows.iter().all(|row| row.pid != outside.pid()));
-    // What is lost is counted: on a machine that keeps up nothing is.
+    // Lost processes are counted. A machine that keeps up loses none.
     let seen = processes.len() as u64;
     println!("{forked} forked in 2 s, {seen} seen; {}", finished.stderr);
     assert_eq!(seen, forked);
@@ -217,7 +217,7 @@ fn a_fork_storm_is_all_there() {
 fn workers_are_whole_whoever_forked_them_and_when() {
     let _turn = Turn::share();
     let folder = scratch();
-    // Two workers are there before, and each is replaced while it is measured.
+    // Two workers are there from the start. Each is replaced while it is measured.
     let script = r#"
 import os, signal, sys, time
 def worker():
@@ -256,7 +256,7 @@ for pid in workers:
         .start_measuring();
     drop(server.stdin.take());
     let output = server.wait_with_output().unwrap();
-    // Nobody of the tree is left.
+    // No process of the tree is left.
     tool.finish_within(PATIENCE).succeeded();
     let workers = String::from_utf8(output.stdout).unwrap();
     let workers: Vec<u32> = workers.lines().map(|line| line.parse().unwrap()).collect();
@@ -266,7 +266,7 @@ for pid in workers:
         let row = rows.iter().find(|row| row.pid == *pid);
         let row = row.unwrap_or_else(|| panic!("worker {index}, {pid}, is not in {rows:#?}"));
         assert_eq!(row.accounted_ns(), row.lifetime_ns());
-        // Each lives for a round, of 400 ms at least, but the last two.
+        // Each worker but the last two lives for a round of at least 400 ms.
         let least = if index < 4 { 390_000_000 } else { 0 };
         assert!(row.lifetime_ns() >= least, "worker {index}: {row:?}");
     }
@@ -289,26 +289,26 @@ fn workers_and_their_children_are_whole() {
             .succeeded();
         let stolen = stolen_ns() - stolen;
         let rows = clocks::read(&folder.path().join("clocks"));
-        let family = told(&finished);
+        let family = parse_members(&finished);
         assert_eq!(family.len(), 2 * WORKERS);
-        // And who forks the workers.
+        // The process that forks the workers has an account, too.
         assert_eq!(rows.len(), family.len() + 1, "{rows:#?}");
         let row = |pid: u32| rows.iter().find(|row| row.pid == pid).unwrap();
-        for told in &family {
-            let life = row(told.pid);
+        for member in &family {
+            let life = row(member.pid);
             assert_eq!(life.accounted_ns(), life.lifetime_ns(), "{life:?}");
             assert!(life.lifetime_ns() >= 90_000_000, "{life:?}");
-            let children = family.iter().filter(|other| other.parent == told.pid);
+            let children = family.iter().filter(|other| other.parent == member.pid);
             let of_children: u64 = children.map(|child| row(child.pid).running_ns).sum();
-            let tolerance = per_mille(told.booked_ns, 10) + 1_000_000 + stolen;
+            let tolerance = per_mille(member.booked_ns, 10) + 1_000_000 + stolen;
             let running = life.running_ns + of_children;
-            assert_close("running", running, told.booked_ns, tolerance);
+            assert_close("running", running, member.booked_ns, tolerance);
         }
     });
 }
 
-/// Three processes at a time, each of which does two things and makes room for another.
-/// Whoever waits for one says how long the kernel booked it as running.
+/// Python program with three processes at a time. Each does two tasks and is replaced. The parent
+/// prints how long the kernel booked each process as running.
 const POOL: &str = r#"
 import multiprocessing, os, sys, time
 def work(seconds):
@@ -349,7 +349,7 @@ fn a_pool_of_processes_is_whole() {
                 .run()
                 .succeeded();
             let profile = json(&folder.path().join("run.json"));
-            let workers = told(&finished);
+            let workers = parse_members(&finished);
             assert!(workers.len() >= 8, "{start}: {}", workers.len());
             let stolen = stolen_ns() - stolen;
             for worker in workers {
@@ -363,7 +363,7 @@ fn a_pool_of_processes_is_whole() {
     }
 }
 
-/// A thread's life in a profile.
+/// Life of a thread in a profile.
 #[derive(Debug)]
 struct Life {
     length_ns: u64,
@@ -371,7 +371,7 @@ struct Life {
     runnable_ns: u64,
 }
 
-/// The lives of a process's threads, each of which adds up.
+/// Returns the lives of a process's threads, and checks that the states of each add up.
 fn lives(profile: &Value, pid: u32) -> Vec<Life> {
     let threads = profile["threads"].as_array().unwrap().iter();
     let lives = threads.filter(|thread| thread["pid"] == pid).map(|thread| {
@@ -388,7 +388,8 @@ fn lives(profile: &Value, pid: u32) -> Vec<Life> {
     lives.collect()
 }
 
-/// Workers that were there before, that came, and that were there at the end, under load.
+/// The load runs on workers that were there before, that started in the window, and that were there
+/// at its end.
 #[test]
 #[ignore = "loads nginx for seconds"]
 fn nginx_is_whole_while_its_workers_are_replaced() {
@@ -405,7 +406,7 @@ fn nginx_is_whole_while_its_workers_are_replaced() {
             .in_folder(folder.path());
         let running = start_measuring(tool);
         let (begun, stolen) = (Instant::now(), stolen_ns());
-        // Long enough for the window to open.
+        // By then the window is open.
         sleep(Duration::from_millis(100));
         let visitor = nginx.visit();
         let mut ended = Vec::new();
@@ -418,7 +419,7 @@ fn nginx_is_whole_while_its_workers_are_replaced() {
         let (last, server) = nginx.finish();
         ended.extend(last);
         assert_eq!(server.code, Some(0), "{}", server.stderr);
-        // Nobody of the tree is left.
+        // No process of the tree is left.
         let finished = running.finish_within(PATIENCE).succeeded();
         let most_ns = begun.elapsed().as_nanos() as u64;
         let stolen = stolen_ns() - stolen;
@@ -430,13 +431,13 @@ fn nginx_is_whole_while_its_workers_are_replaced() {
                 panic!("{pid} in {profile:#?} {}", finished.stderr)
             };
             let account = account.since(before.get(&pid).copied().unwrap_or_default());
-            // A round at least, and no longer than all of them.
+            // A worker lives for at least a round, and no longer than all rounds.
             assert!((700_000_000..most_ns).contains(&life.length_ns));
-            // A worker that is woken on an idle CPU waits for that to come out of idling. The
-            // kernel books that as running or, as long as it has not queued the worker there,
-            // as neither: so ours is more of both together, and less of running. How much
-            // more wake-ups explain, `clock::accounting` watches; and how much of what the
-            // kernel books as runnable of one that sleeps is sleep.
+            // A worker that is woken on an idle CPU waits until that CPU has left idle. The kernel
+            // books that time as running or, until it has queued the worker there, as neither
+            // running nor runnable. So the tool's sum of both is larger, and its running time is
+            // smaller. `clock::accounting` checks how much of that the wake-ups explain, and the
+            // sleep that the kernel books as runnable.
             let tolerance = per_mille(account.running_ns, 10) + 1_000_000 + stolen;
             let measured = life.running_ns + life.runnable_ns;
             let told = format!("{life:?} by {account:?}, within {tolerance}");

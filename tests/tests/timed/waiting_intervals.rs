@@ -1,5 +1,5 @@
-//! cpudist's time off the CPU: none of it is lost between two intervals, and each
-//! part of it is what it is called.
+//! cpudist's off-CPU time: none is lost between two intervals, and blocked and runnable time are
+//! separate.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::thread::sleep;
@@ -19,7 +19,7 @@ fn window(spans: &Spans) -> u64 {
     spans.intervals.iter().map(Interval::length_ns).sum()
 }
 
-/// Naps go over the end of nearly every interval.
+/// Naps cross the end of nearly every interval.
 #[test]
 fn intervals_hold_all_of_the_time_off_the_cpu() {
     let _turn = Turn::share();
@@ -34,7 +34,7 @@ fn intervals_hold_all_of_the_time_off_the_cpu() {
         let stolen = stolen_ns() - stolen;
         let spans = close(tool);
         let (shown, window) = (total(&spans), window(&spans));
-        // What the kernel books as running begins a little earlier.
+        // The kernel's running time begins a little earlier than the tool's.
         let off = window - running - stolen;
         assert!(
             shown * 100 >= off * 97,
@@ -82,8 +82,7 @@ fn blocked_and_runnable_are_all_of_it() {
     });
 }
 
-/// The thread that ends last has another name, and the process is there only while
-/// the tool cannot ask for its name.
+/// The last thread to end has another name. The process is gone before the tool can read its name.
 #[test]
 fn a_process_that_ended_has_its_leaders_name() {
     let _turn = Turn::share();
@@ -95,7 +94,7 @@ fn a_process_that_ended_has_its_leaders_name() {
     while leaderless.is_running() {
         sleep(Duration::from_millis(1));
     }
-    // Nothing is left of it.
+    // No process with this ID is left.
     drop(leaderless);
     running.signal(Signal::CONT);
     running.signal(Signal::INT);

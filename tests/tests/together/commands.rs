@@ -20,7 +20,7 @@ use systemscope_tests::truth::account::state_of;
 use systemscope_tests::truth::bpf_objects::{loaded, new_since};
 use systemscope_tests::{Finished, Folded, Running, Tool, Turn, WorkloadBuilder, binary, now_ns};
 
-/// `TOOL -- sh -c SCRIPT`, in a folder.
+/// Returns a tool that runs `sh -c SCRIPT`.
 fn shell(tool: &str, script: &str) -> Tool {
     Tool::new(tool).args("-- sh -c").arg(script)
 }
@@ -39,7 +39,7 @@ fn streams_and_exit_status_are_the_commands() {
             let stderr = &finished.stderr;
             assert_eq!(finished.stdout, b"hello\n", "{tool} {script}: {stderr}");
             assert_eq!(finished.code, Some(code), "{tool} {script}: {stderr}");
-            // The data are in files, of which it tells.
+            // The results are in files, and stderr names them.
             let files = files_below(folder.path());
             assert!(!files.is_empty(), "{tool} {script}: {stderr}");
             let name = files[0].strip_prefix(folder.path()).unwrap();
@@ -109,8 +109,8 @@ fn somebody_else_can_run_it() {
     assert_eq!(lines.next(), Some("kept"));
 }
 
-/// Says what a command gets: variables, open files, its session keyring, and the error number
-/// of putting a character into a terminal of its own.
+/// Python script that prints what a command gets: variables, open files and its session keyring.
+/// The script also prints the error number of writing a character into its own terminal.
 const WHAT_IT_GETS: &str = "
 import ctypes, fcntl, os, pty, termios
 print(*[os.environ.get(name) for name in ('HOME', 'USER', 'LOGNAME', 'SHELL')])
@@ -135,7 +135,7 @@ fn what_somebody_else_runs_gets_nothing_of_roots() {
     const GET_KEYRING_ID: libc::c_long = 0;
     const SESSION_KEYRING: libc::c_long = -3;
     let _turn = Turn::share();
-    // SAFETY: a plain system call.
+    // SAFETY: the system call takes no pointers.
     let ours = unsafe { libc::syscall(libc::SYS_keyctl, GET_KEYRING_ID, SESSION_KEYRING, 0) };
     let folder = scratch();
     let tool = binary("offcputime");
@@ -166,12 +166,12 @@ fn what_somebody_else_runs_gets_nothing_of_roots() {
     assert_eq!(*files, "0 1 2");
     let theirs: i64 = keyring.parse().unwrap();
     assert!(theirs > 0 && theirs != ours, "{theirs}, ours {ours}");
-    // TIOCSTI by the rule of the kernel would succeed, or be an input/output error.
+    // The kernel's own rule would let TIOCSTI succeed, or fail with an input/output error.
     assert_eq!(refusals, [libc::EPERM.to_string(), libc::EPERM.to_string()]);
 }
 
-/// Another process of the user sends signals all the time. Each start either succeeds, or
-/// says which signal ended it.
+/// Another process of the user sends signals all the time. The test waits until each command has
+/// been executed.
 #[test]
 fn signals_before_the_command_is_executed_hold_nobody_up() {
     let _turn = Turn::share();
@@ -238,14 +238,16 @@ fn everything_runs_commands_as_well() {
     assert!(folder.path().join("seen").exists());
 }
 
-/// `TOOL -- sleep 100`, and what comes of a signal to the tool, or to its group.
-fn interrupted(tool: &str, signal: Signal, group: bool) -> (Finished, usize) {
+/// Runs `TOOL -- sleep 100` and sends a signal to the tool or to its process group. Returns how the
+/// tool ended and its number of files.
+fn interrupt(tool: &str, signal: Signal, group: bool) -> (Finished, usize) {
     let folder = scratch();
     let running = Tool::new(tool)
         .args("-- sleep 100")
         .in_folder(folder.path())
         .start();
-    // Not all say that they measure. Until the command is let go it is no sleeper.
+    // Not all tools print a line when they start to measure. The command sleeps only after the tool
+    // has released it.
     let runs = |pid: &u32| {
         let name = fs::read_to_string(format!("/proc/{pid}/comm"));
         name.is_ok_and(|name| name == "sleep\n") && state_of(*pid, *pid) == Some('S')
@@ -255,11 +257,12 @@ fn interrupted(tool: &str, signal: Signal, group: bool) -> (Finished, usize) {
         assert!(Instant::now() < deadline, "{tool} does not let it go");
         sleep(Duration::from_millis(10));
     }
-    // The window is open, and what happens in it is seen.
+    // By then the window is open.
     sleep(Duration::from_millis(200));
-    match group {
-        true => running.signal_group(signal),
-        false => running.signal(signal),
+    if group {
+        running.signal_group(signal);
+    } else {
+        running.signal(signal);
     }
     let finished = running.finish_within(PATIENCE);
     (finished, files_below(folder.path()).len())
@@ -269,7 +272,7 @@ fn interrupted(tool: &str, signal: Signal, group: bool) -> (Finished, usize) {
 fn ctrl_c_reaches_the_command_and_what_was_seen_is_written() {
     let _turn = Turn::share();
     for tool in TOOLS {
-        let (finished, files) = interrupted(tool, Signal::INT, true);
+        let (finished, files) = interrupt(tool, Signal::INT, true);
         assert_eq!(finished.code, Some(130), "{tool}: {}", finished.stderr);
         assert!(files > 0, "{tool}: {}", finished.stderr);
     }
@@ -279,7 +282,7 @@ fn ctrl_c_reaches_the_command_and_what_was_seen_is_written() {
 fn a_tool_that_is_told_to_end_tells_its_command() {
     let _turn = Turn::share();
     for tool in TOOLS {
-        let (finished, files) = interrupted(tool, Signal::TERM, false);
+        let (finished, files) = interrupt(tool, Signal::TERM, false);
         assert_eq!(finished.code, Some(143), "{tool}: {}", finished.stderr);
         assert!(files > 0, "{tool}: {}", finished.stderr);
     }
@@ -299,7 +302,7 @@ fn measuring_may_end_before_the_command() {
     assert!(start.elapsed() >= Duration::from_secs(2));
     let folded = Folded::parse(&fs::read(folder.path().join("seen.folded")).unwrap());
     let slept = folded.total();
-    // The shell and what it waits for, for no longer than the window.
+    // The shell and `sleep` are blocked for at most the window each.
     assert!((300_000..=610_000).contains(&slept), "{slept} us: {folded}");
 }
 
@@ -314,7 +317,8 @@ fn two_hundred_commands_are_all_seen_and_leave_nothing_behind() {
         let finished = Tool::new("offcputime")
             .args("-o folded --clocks clocks -- true")
             .in_folder(folder.path())
-            // For whatever is put aside, and to know who was started from here.
+            // Temporary files go there. The variable also identifies all processes that this test
+            // started.
             .env("TMPDIR", folder.path())
             .run()
             .succeeded();
@@ -326,11 +330,11 @@ fn two_hundred_commands_are_all_seen_and_leave_nothing_behind() {
     }
     let left = started_with("TMPDIR", folder.path());
     assert!(left.is_empty(), "{left:?} are left");
-    // What the tools of other tests hold is gone once it is nobody else's turn.
+    // When this test has the machine to itself, the objects of other tests' tools are gone.
     drop(turn);
     let _turn = Turn::take();
     let deadline = Instant::now() + PATIENCE;
-    // The kernel frees some time after the last descriptor is closed.
+    // The kernel frees an object some time after its last descriptor is closed.
     while let left = new_since(&before, &[])
         && !left.is_empty()
     {
@@ -339,16 +343,16 @@ fn two_hundred_commands_are_all_seen_and_leave_nothing_behind() {
     }
 }
 
-/// The processes with a variable of their environment that says so.
+/// Returns the processes whose environment has this variable with this value.
 fn started_with(variable: &str, value: &Path) -> Vec<u32> {
     let wanted = format!("{variable}={}", value.display()).into_bytes();
-    let has_it = |pid: &u32| {
+    let has_variable = |pid: &u32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|it| it == wanted)
     };
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(has_it).collect()
+    pids.filter(has_variable).collect()
 }
 
 #[test]
@@ -381,7 +385,8 @@ fn a_shells_tree_is_without_the_tools_that_it_runs() {
 fn the_first_of_a_name_is_waited_for() {
     let _turn = Turn::share();
     let folder = scratch();
-    // Of a script the thread has the name, and of a program its file, if that is long.
+    // The thread of a script has the name of the script. A program with a long name is found by its
+    // file.
     let script = folder.path().join("awaited-by-a-long-name.sh");
     fs::write(&script, "#!/bin/sh\nexec sleep 0.3\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
@@ -414,7 +419,8 @@ fn the_first_of_a_name_is_waited_for() {
     }
 }
 
-/// As a parent says that nobody had the name when it looked, and somebody has it since.
+/// With `--await` a parent tool says that no process had the name when it looked. Two processes
+/// have it by now.
 #[test]
 fn whoever_has_the_name_already_is_the_first() {
     let _turn = Turn::share();
@@ -475,6 +481,6 @@ fn wallclock_waits_as_well() {
     assert_eq!(threads.len(), 1, "{}", finished.stderr);
     let window = profile["meta"]["window"]["start_ns"].as_u64().unwrap();
     let started = threads[0]["started_ns"].as_u64().unwrap();
-    // The window begins with it.
+    // The window opens when the thread starts.
     assert!(started.abs_diff(window) < 1_000_000, "{started} {window}");
 }

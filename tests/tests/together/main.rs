@@ -1,5 +1,4 @@
-//! What the tools print and refuse: tests that run side by side, beside any
-//! other load.
+//! Output and error messages of the tools. These tests run side by side, beside any load.
 
 mod cgroups;
 mod commands;

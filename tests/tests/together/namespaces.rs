@@ -1,4 +1,4 @@
-//! A PID is one of the caller's PID namespace.
+//! PIDs belong to the caller's PID namespace.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -172,7 +172,7 @@ fn a_command_inside_and_its_children_have_inner_ids() {
         told.iter().all(|pid| seen.contains(pid)),
         "{told:?} {seen:?}"
     );
-    // And sleep.
+    // The third process is sleep.
     assert_eq!(seen.len(), 3, "{rows:#?}");
 }
 
@@ -190,7 +190,8 @@ fn a_machine_seen_from_inside_is_what_is_there() {
     assert!(told.contains("What the CPUs did"), "{told}");
 }
 
-/// A tool in a time namespace whose clocks are far ahead of the kernel's, or behind them.
+/// Returns a tool in a time namespace whose clocks are far ahead of the kernel's clocks, or behind
+/// them.
 fn in_time_namespace(tool: &str, shift: &str) -> Tool {
     Tool::at(Path::new("unshare"))
         .args("--time --monotonic")

@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin end the trace and give full output.
+//! Ctrl-C and similar signals end the trace and give full output.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -45,7 +45,7 @@ fn offcputime_and_offwaketime_print_what_they_have() {
             sleep(TIME);
             let (inside, until) = (begun.elapsed(), account());
             running.signal(signal);
-            // While it is awake the kernel has not booked all of that yet.
+            // The kernel books a thread's last interval only when the thread blocks.
             while account().voluntary == until.voluntary {
                 sleep(Duration::from_millis(1));
             }
@@ -53,8 +53,8 @@ fn offcputime_and_offwaketime_print_what_they_have() {
             let stolen = stolen_ns() - stolen;
             let finished = running.finish_within(PATIENCE).succeeded();
             let slept = Folded::parse(&finished.stdout).under("known_sleep").total();
-            // All of the time in which it neither ran nor waited for a CPU, and the
-            // hypervisor took none.
+            // The thread sleeps for the whole time, less its running and runnable time and the
+            // stolen time.
             let awake = Duration::from_nanos(booked.running_ns + booked.runnable_ns + stolen);
             let least = inside.saturating_sub(awake);
             let least = least.as_micros() as u64;
@@ -66,8 +66,8 @@ fn offcputime_and_offwaketime_print_what_they_have() {
     }
 }
 
-/// wallclock some time after its window has opened.
-fn wallclock_measuring(simple: &Workload, folder: &Path) -> Running {
+/// Starts wallclock and returns a while after its window has opened.
+fn start_wallclock(simple: &Workload, folder: &Path) -> Running {
     let wallclock = Tool::new("wallclock")
         .arg(simple.pid().to_string())
         .args("-d 600 -o")
@@ -83,7 +83,7 @@ fn wallclock_writes_what_it_has() {
     let simple = Workload::plain("simple");
     for signal in ENDING {
         let folder = scratch();
-        let running = wallclock_measuring(&simple, folder.path());
+        let running = start_wallclock(&simple, folder.path());
         running.signal(signal);
         running.finish_within(PATIENCE).succeeded();
         let files = files_below(folder.path());
@@ -106,14 +106,13 @@ fn wallclock_writes_what_it_has() {
     }
 }
 
-/// As a terminal does it: Ctrl-C reaches the children too, and they must leave
-/// the decision to their parent.
+/// A terminal sends Ctrl-C to the children, too. They must leave the decision to their parent.
 #[test]
 fn wallclock_survives_a_ctrl_c_to_its_whole_group() {
     let _turn = Turn::share();
     let simple = Workload::plain("simple");
     let folder = scratch();
-    let running = wallclock_measuring(&simple, folder.path());
+    let running = start_wallclock(&simple, folder.path());
     running.signal_group(Signal::INT);
     running.finish_within(PATIENCE).succeeded();
     let written: Vec<_> = files_below(folder.path());
@@ -136,8 +135,8 @@ fn a_duration_ends_by_itself() {
             let took = start.elapsed().as_secs_f64();
             let asked = if duration.ends_with("0.5") { 0.5 } else { 1.0 };
             assert!(took >= asked, "{tool} {duration} took {took} s");
-            // Neither of its two threads can be off the CPU for longer, and one
-            // cannot be sampled for longer.
+            // Neither of the two threads can be off the CPU for longer. Only one of them can be
+            // sampled.
             let most = match tool {
                 "oncputime" => asked * 499.0 + 2.0,
                 _ => 2.0 * asked * 1e6,

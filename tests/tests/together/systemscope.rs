@@ -1,4 +1,4 @@
-//! The program over the suite: its tools, captures, and what it says of the machine.
+//! `systemscope`: its subcommands for tools and captures, and its information about the machine.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -18,7 +18,7 @@ fn stdout_of(tool: Tool) -> String {
     String::from_utf8(tool.run().succeeded().stdout).unwrap()
 }
 
-/// A capture of a workload by a tool.
+/// Records a workload with a tool.
 fn capture(tool: &str, flags: &str, workload: &Workload, to: &Path) {
     let run = Tool::new(tool).args(flags).arg(workload.pid().to_string());
     run.arg("-o").arg(to).run().succeeded();
@@ -30,7 +30,7 @@ fn phases() -> Workload {
     phases
 }
 
-/// As the documents of the program that this one follows have them.
+/// Command lines from the documentation of the predecessor.
 #[test]
 fn the_forerunners_command_lines_work() {
     let _turn = Turn::share();
@@ -80,7 +80,7 @@ fn under_a_tools_name_it_is_that_tool() {
         };
         assert_eq!(usage(&subcommand), usage(&own));
     }
-    // Alone in a folder it is its own children.
+    // Alone in a folder, the program runs itself as its children.
     let alone = scratch();
     let program = alone.path().join("wallclock");
     let everything = alone.path().join(EVERYTHING);
@@ -110,7 +110,7 @@ fn reports_are_wallclocks_tables() {
     assert_eq!(report, told);
     assert!(report.contains(&format!("Process {pid}: ")), "{report}");
 
-    // Of the off-CPU part alone, running time has no stacks.
+    // The off-CPU part alone has no stacks of running time.
     capture(
         "offcputime",
         "--states --duration 1 -p",
@@ -337,7 +337,7 @@ fn the_machine_completions_and_pages_are_told() {
     for name in ["BTF", "privileges", "formats", "open files"] {
         assert!(info.lines().any(|line| line.starts_with(name)), "{info}");
     }
-    // Run by root.
+    // The test runs as root.
     let said = |name: &str| {
         info.lines()
             .find_map(|line| line.strip_prefix(name))
@@ -352,7 +352,7 @@ fn the_machine_completions_and_pages_are_told() {
         functions.contains("by the kernel") || functions.contains("/proc/kallsyms"),
         "{info}"
     );
-    // What oncputime says drives its samples where no event is named.
+    // Without `-e`, oncputime names the event that drives its samples.
     let oncputime = Tool::new("oncputime").args("-F 49 --duration 1");
     let told = oncputime.run().succeeded().stderr;
     let is_clock = told.contains("cpu-clock");

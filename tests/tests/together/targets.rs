@@ -1,4 +1,4 @@
-//! Whom the tools look at: -p, -t, -L, -u, -k, --state, -C.
+//! Choice of threads and CPUs: `-p`, `-t`, `-L`, `-u`, `-k`, `--state`, `-C`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
@@ -59,7 +59,7 @@ fn names_are_as_good_as_ids() {
                 .iter()
                 .map(|line| line.thread.unwrap().0)
                 .collect();
-            // Other tests may run one of the same name.
+            // Other tests may run a process with the same name.
             assert!(seen.contains(&simple.pid()), "{tool} {chosen}: {folded}");
             assert!(!seen.contains(&other.pid()), "{tool} {chosen}: {folded}");
             assert!(
@@ -96,9 +96,9 @@ ctypes.CDLL(None).pthread_exit(0)
     assert_eq!(pids, HashSet::from([python.pid()]), "{folded}");
 }
 
-/// The memory, the files and the command line of a process are there as long as one of its
-/// threads is, though `/proc` shows none under the leader's ID. One thread sleeps from before
-/// the window until after it.
+/// The memory, files and command line of a process exist until its last thread ends. `/proc` does
+/// not show them under the leader's ID once the leader has ended. One thread sleeps from before the
+/// window until after it.
 #[test]
 fn a_process_whose_leader_has_ended_is_shown_as_any_other() {
     let _turn = Turn::share();
@@ -200,7 +200,7 @@ fn user_threads_and_kernel_threads() {
     let _simple = Workload::plain("simple");
     let is_kernel_thread = |comm: &str| {
         comm == "kthreadd"
-            // A program that other tests run has a thread called kworker/u:1.
+            // A program of other tests has a thread named kworker/u:1.
             || comm.starts_with("kworker/") && comm != "kworker/u:1"
             || comm.starts_with("rcu_")
             || comm.starts_with("ksoftirqd/")
@@ -244,7 +244,7 @@ fn a_state_mask_chooses_intervals() {
             .arg(&pids)
             .folded(0.5)
     };
-    // TASK_INTERRUPTIBLE; nanosleep adds TASK_FREEZABLE, so this is a mask.
+    // TASK_INTERRUPTIBLE. nanosleep adds TASK_FREEZABLE, so this is a mask.
     let sleeping = with_state("1");
     assert!(
         sleeping.under("known_sleep").total() > 0 && sleeping.under("spin").total() == 0,
@@ -275,15 +275,15 @@ fn one_cpu_alone() {
     let sampled = Sampled::open(on_one.pid(), watch);
     sleep(Duration::from_millis(700));
     let (seen, cpu_time) = sampled.close();
-    // On a busy machine the tool hears late that its window is over.
+    // On a busy machine the tool learns late that its window is over.
     let until_heard = now_ns() - seen.started_ns;
-    let of = |workload: &Workload| {
+    let samples_of = |workload: &Workload| {
         let own = |line: &Line| line.thread.unwrap().0 == workload.pid();
         seen.folded.only(own).under("spin").total()
     };
-    cpu_time.assert_sampled("samples of CPU 0", of(&on_one), 199);
+    cpu_time.assert_sampled("samples of CPU 0", samples_of(&on_one), 199);
     if cpus_online() > 1 {
-        assert_eq!(of(&on_last), 0, "{}", seen.folded);
+        assert_eq!(samples_of(&on_last), 0, "{}", seen.folded);
     }
     let most = until_heard * 199 / 1_000_000_000 + 2;
     let total = seen.folded.total();
@@ -301,12 +301,12 @@ fn pinned_spinner(cpu: usize) -> Workload {
     Workload::run(command, binary, folder)
 }
 
-/// An ID that goes to a newcomer while another target keeps the tool going.
+/// A new process gets the ID of a target that ended, while another target keeps the tool running.
 #[test]
 fn an_id_that_is_used_again_is_another_process() {
     let _turn = Turn::share();
     let bystander = Workload::start("crowd", &[2]);
-    // One target is compared with, several are looked up.
+    // The BPF programs compare with a single target, and look up several targets in a map.
     for others in [&[][..], &[bystander.pid()]] {
         let simple = Workload::plain("simple");
         let pid = simple.pid();

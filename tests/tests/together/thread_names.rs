@@ -1,4 +1,4 @@
-//! --thread-name: threads that are called so, of those that are chosen otherwise.
+//! `--thread-name` selects threads by name among those that other flags select.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
@@ -11,11 +11,11 @@ use systemscope_tests::programs::tool::TOOLS;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Folded, Tool, Turn, Workload};
 
-/// Two threads of `names`, as they are printed, and an expression that finds them alone.
+/// Regular expression that finds two threads of `names`, and their names as printed.
 const CHOSEN: &str = r"^(a:b c|1 2 3)$";
 const FOUND: [&str; 2] = ["a:b c", "1 2 3"];
 
-/// A tool on the threads of `names` that are called so.
+/// Returns a tool on the threads of `names` that match the expression.
 fn on(tool: &str, names: &Workload, expression: &str) -> Tool {
     let tool = on_target(tool, &names.pid().to_string());
     tool.arg("--thread-name").arg(expression)
@@ -69,7 +69,7 @@ fn a_thread_has_all_of_its_time_in_wallclock() {
     assert_eq!(folded.comms(), HashSet::from(FOUND));
     let lines = folded.lines.len() as u64;
     assert!(folded.total().abs_diff(2_000_000) <= lines, "{folded}");
-    // Nor is more in the capture.
+    // The capture has no more than that.
     let report = Tool::new("systemscope")
         .arg("report")
         .arg(&scope)
@@ -96,7 +96,7 @@ fn spans_of_named_threads_are_added_up_or_kept_apart() {
     assert_eq!((comms, apart.len()), (HashSet::from(FOUND), 2));
     let together = run("-O");
     assert_eq!(together.len(), 1);
-    // Two threads that are off the CPU most of a second.
+    // Two threads are off the CPU for most of a second.
     let total = together[0]["total_ns"].as_u64().unwrap();
     assert!(
         (1_000_000_000..=2_000_000_000).contains(&total),

@@ -1,5 +1,5 @@
-//! A thread's three states add up to its life, and agree with the kernel and
-//! with what the program measured itself.
+//! A thread's three states add up to its life. They agree with the kernel's account and with what
+//! the program measured itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::printed::output::{assert_close, per_mille};
@@ -12,9 +12,9 @@ use systemscope_tests::{
 
 const WORKERS: u64 = 3;
 
-/// The kernel leaves out of a thread's running time what the hypervisor took,
-/// which no clock inside the machine can do: a window with much of that says
-/// little, and another one is taken.
+/// Measures in a window with little stolen time. The kernel leaves the time that the hypervisor
+/// took out of a thread's running time, and no clock inside the machine can do that. A window with
+/// much stolen time is measured again.
 fn measure_calm(attach: impl Fn(u32) -> Watch) -> Measured {
     least_stolen(|| {
         let measured = phases::measure(Workload::start("phases", &[2, WORKERS]), &attach);
@@ -23,8 +23,8 @@ fn measure_calm(attach: impl Fn(u32) -> Watch) -> Measured {
     })
 }
 
-/// What of a thread's time the kernel and the clock see alike is within 1 %, or
-/// 0.1 % of its life where it is next to nothing. What was stolen may be anyone's.
+/// Checks that a thread's states agree with the kernel's account within 1 %, or within 0.1 % of its
+/// life where a state is short. Stolen time may belong to any thread.
 fn assert_agrees(row: &ClockRow, kernel: &Account, delays: Delays, stolen_ns: u64) {
     let what = |name: &str| format!("{} {name} ns, hypervisor's {stolen_ns}", row.comm);
     let lifetime = row.lifetime_ns();
@@ -38,9 +38,10 @@ fn assert_agrees(row: &ClockRow, kernel: &Account, delays: Delays, stolen_ns: u6
             what(name)
         );
     };
-    // What the kernel books as running before the switch, and what it has as
-    // blocked after the wake-up, the clock has as runnable; what the kernel books as
-    // runnable of one that was moved asleep, the clock has as blocked.
+    // The kernel books the time from a wake-up that preempts to the switch as running. The kernel
+    // books the time from a wake-up to the run queue as blocked. The clock counts both as runnable.
+    // The kernel books the sleep of a thread after a move to another CPU as runnable. The clock
+    // counts that sleep as blocked.
     let (arriving, preempting) = (delays.arriving_ns, delays.preempting_ns);
     let running = kernel.running_ns;
     let least = running.saturating_sub(preempting);
@@ -72,7 +73,8 @@ fn every_thread_adds_up_and_agrees_with_the_kernel() {
     patiently(assert_every_thread_agrees);
 }
 
-/// A wake-up that the machine hides is a wait for a CPU that only the kernel knows.
+/// Checks the states of each thread. A wake-up that the machine hides leaves a wait for a CPU that
+/// only the kernel books.
 fn assert_every_thread_agrees() {
     let measured = measure_calm(|pid| Watch::offcputime(pid, ""));
     let Measured {
@@ -106,7 +108,7 @@ fn a_threads_stacks_add_up_to_its_clock() {
             stacks.comms(),
             row.comm
         );
-        // Less what is below the threshold of 1 us.
+        // Intervals below the threshold of 1 us are missing.
         let hidden = 1000 * (row.voluntary + row.involuntary);
         for (mark, clock) in [("_[o]", row.blocked_ns), ("_[r]", row.runnable_ns)] {
             let shown = stacks.marked(mark).total();
@@ -138,12 +140,13 @@ fn assert_time_is_in_the_function() {
         let tid = u32::try_from(phases.told(&format!("worker-{worker}"))).unwrap();
         let stacks = seen.folded.of_thread(tid);
         let preempted = stacks.under("f");
-        // What f computed, and what the kernel booked beside that.
+        // `computed` is the time that f took on a CPU. `elsewhere` is the rest of the running time
+        // that the kernel booked.
         let computed = phases.told(&format!("f-{worker}")) - preempted.total();
         let elsewhere = kernel[&tid].running_ns.saturating_sub(computed);
         for function in ["g", "h", "i"] {
             let waited = stacks.under(function);
-            // Where it was preempted, it may just have had no frame yet.
+            // A thread that was preempted may have had no frame of its own yet.
             assert!(
                 waited
                     .marked("_[o]")
@@ -152,8 +155,8 @@ fn assert_time_is_in_the_function() {
                     .all(|line| line.has_path(&["work", "one_round", function])),
                 "callers of {function}: {waited:#?}"
             );
-            // The program's own time in there, of which no more was on a CPU
-            // than all that it computed elsewhere leaves.
+            // The program's own measure of the function includes time on a CPU, at most
+            // `elsewhere`.
             let truth = phases.told(&format!("{function}-{worker}"));
             let tolerance = per_mille(truth, 10).max(per_mille(seen.window_ns(), 1));
             let least = truth.saturating_sub(elsewhere + tolerance + stolen_ns);
@@ -168,7 +171,8 @@ fn assert_time_is_in_the_function() {
             0,
             "f never blocks: {preempted:#?}"
         );
-        // Running from below by the program's own count, from above by the kernel's.
+        // The program's own measure is the lower limit of the running time, the kernel's account
+        // the upper limit.
         let clock = seen.clocks.iter().find(|row| row.tid == tid).unwrap();
         let most = kernel[&tid].running_ns;
         let tolerance = per_mille(most, 10) + stolen_ns;
@@ -200,7 +204,7 @@ fn samples_are_where_the_cpu_time_was() {
         };
         let what = format!("worker {worker} samples");
         cpu_time.assert_sampled(&what, samples.total(), HERTZ);
-        // What f takes the program measures, with the waits for a CPU in it.
+        // The program's own measure of f includes waits for a CPU.
         let in_f = samples.only(|line| line.has_path(&["work", "one_round", "f"]));
         let f_ns = phases.told(&format!("f-{worker}"));
         let elsewhere_ns = kernel[&tid].running_ns.saturating_sub(f_ns);

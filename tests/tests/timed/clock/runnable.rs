@@ -1,4 +1,4 @@
-//! Waiting for a CPU is not blocking.
+//! A wait for a CPU is runnable time, not blocked time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::printed::output::{assert_close, per_mille};
@@ -47,7 +47,7 @@ fn assert_waits_are_runnable() {
             per_mille(kernel.runnable_ns, 30),
         );
         let blocked = stacks.marked("_[o]").total();
-        // Less what is below the threshold of 1 us.
+        // Intervals below the threshold of 1 us are missing.
         assert_close("_[o]", blocked, row.blocked_ns, 1000 * row.voluntary);
     }
 }
@@ -69,9 +69,8 @@ fn assert_all_time_off_cpu() {
             .all(|frame| !frame.ends_with("_[r]") && !frame.ends_with("_[o]")),
         "{folded:#?}"
     );
-    // Twice as many as there are CPUs: at any moment half of them have none, and
-    // more where other programs want the CPUs too. Less what is below the
-    // threshold of 1 us, and what rounding to microseconds takes.
+    // There are twice as many threads as CPUs. At any moment at least half of the threads have no
+    // CPU. Intervals below the threshold of 1 us and fractions of a microsecond are missing.
     let off_cpu = folded.under("spin").total();
     let least = threads * 2_000_000 / 2;
     assert!(

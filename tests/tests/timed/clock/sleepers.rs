@@ -1,5 +1,5 @@
-//! Threads that are blocked before the window opens and after it closes, and
-//! threads that are born or end inside it.
+//! Threads that are blocked before the window opens and after it closes, and threads that start or
+//! end inside the window.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::thread::sleep;
@@ -22,8 +22,8 @@ fn births() -> (Workload, Seen) {
     })
 }
 
-/// The time off the CPU in `function`, where the thread hardly runs: no more was
-/// on the CPU than its clock says in all.
+/// Checks the off-CPU time in `function` of a thread that hardly runs. At most the running time of
+/// its clock is missing.
 #[track_caller]
 fn assert_off_cpu_in(function: &str, seen: &Seen, row: &ClockRow, truth_ns: u64) {
     let shown = seen.folded.of_thread(row.tid).under(function).total();
@@ -34,7 +34,7 @@ fn assert_off_cpu_in(function: &str, seen: &Seen, row: &ClockRow, truth_ns: u64)
     );
 }
 
-/// The time off the CPU in the one function in which a thread waits: nearly all.
+/// Checks that nearly all off-CPU time of a thread is in the one function in which it waits.
 #[track_caller]
 fn assert_waits_in(function: &str, seen: &Seen, row: &ClockRow) {
     let shown = seen.folded.of_thread(row.tid).under(function).total();
@@ -45,8 +45,8 @@ fn assert_waits_in(function: &str, seen: &Seen, row: &ClockRow) {
     );
 }
 
-/// A time that the program can only tell from before and after it, with what
-/// the way from one to the other may take more on top.
+/// Checks a time that the program knows only by a time before it and a time after it. `more` is
+/// added to the time after.
 #[track_caller]
 fn assert_between(what: &str, time_ns: u64, births: &Workload, [from, to]: [&str; 2], more: u64) {
     let (from, to) = (births.told(from), births.told(to));
@@ -56,13 +56,13 @@ fn assert_between(what: &str, time_ns: u64, births: &Workload, [from, to]: [&str
     );
 }
 
-/// Who waits for a thread's end is woken before it comes. Until then the thread
-/// runs, or waits for a CPU, and no longer than it ever did.
+/// Returns how long a thread can live after the wake-up of the thread that waits for its end. Until
+/// its end the thread runs or waits for a CPU, and no longer than its clock counts.
 fn last_words(row: &ClockRow) -> u64 {
     row.running_ns + row.runnable_ns
 }
 
-/// Both sides of each stack: the library's function, and the kernel's.
+/// Returns whether each stack has both parts: the library's function and the kernel's.
 fn is_nanosleep(folded: &Folded) -> bool {
     let mut lines = folded.lines.iter();
     lines.all(|line| line.has("hrtimer_nanosleep") && line.frames.len() > 4)

@@ -1,5 +1,4 @@
-//! What state a thread is in where few of its events are seen, or none: at its
-//! birth, in exec, and at the window's edges.
+//! States of threads with few events or none: at birth, in exec, and at the window's edges.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::thread::sleep;
@@ -10,7 +9,7 @@ use systemscope_tests::{
     Account, ClockRow, Seen, Tool, Turn, Watch, Workload, cpus_online, now_ns, undisturbed,
 };
 
-/// Its CPU is held from before its birth was over.
+/// Another thread holds the newborn's CPU from before the birth.
 #[test]
 fn a_newborn_waits_for_a_cpu() {
     let _turn = Turn::share();
@@ -28,11 +27,10 @@ fn a_newborn_waits_for_a_cpu() {
     assert!(runnable >= truth, "{runnable} of {truth} ns: {seen:?}");
 }
 
-/// offcputime on one process and oncputime on another, in a window that opens
-/// after both were told of it. `meanwhile` has the time when it opens at the
-/// earliest, and when it is over at the latest, and may stop both tools, which go
-/// on when the window has been over for a while.
-fn in_window(
+/// Runs offcputime on the process `off` and oncputime on the process `on` in one window, which
+/// opens after both tools have got its time. `meanwhile` gets the earliest start of the window, its
+/// latest end, and a function that stops both tools. Both tools go on 200 ms after it returns.
+fn measure_in_window(
     off: u32,
     on: u32,
     length: Duration,
@@ -66,10 +64,10 @@ fn one_that_never_leaves_its_cpu_is_running() {
         return;
     }
     let length = Duration::from_millis(100);
-    // As long as a window and its notice, many times.
+    // The hold is many times as long as the window and the notice.
     let mut held = Workload::start("held", &[1, 500]);
     let pid = held.pid();
-    let (seen, _) = in_window(pid, pid, length, |_, _, _| {
+    let (seen, _) = measure_in_window(pid, pid, length, |_, _, _| {
         held.go();
         held.wait_done();
     });
@@ -91,16 +89,17 @@ fn the_window_is_all_that_counts() {
     let mut before = None;
     let mut after = Account::default();
     let (off, on) = undisturbed(|| {
-        let (off, on) = in_window(naps.pid(), spinner.pid(), LENGTH, |opens, closes, hold| {
-            sleep_until(opens - 5_000_000);
-            let earlier = account();
-            before = (now_ns() < opens).then_some(earlier);
-            // Their programs stay attached for long after the window.
-            sleep_until(opens + 50_000_000);
-            hold();
-            sleep_until(closes);
-            after = account();
-        });
+        let (off, on) =
+            measure_in_window(naps.pid(), spinner.pid(), LENGTH, |opens, closes, hold| {
+                sleep_until(opens - 5_000_000);
+                let earlier = account();
+                before = (now_ns() < opens).then_some(earlier);
+                // The BPF programs of both tools stay attached for long after the window.
+                sleep_until(opens + 50_000_000);
+                hold();
+                sleep_until(closes);
+                after = account();
+            });
         before.map(|_| (off, on))
     });
     let row = &off.clocks[0];
@@ -112,15 +111,15 @@ fn the_window_is_all_that_counts() {
         row.voluntary <= switches.voluntary && row.involuntary <= switches.involuntary,
         "{row:?} {switches:?}"
     );
-    // One on each CPU that it ran on may come early; and who is held does not change the
-    // clocks' periods, which may be 15 % shorter then.
+    // One sample on each CPU that the thread ran on may come early. A tool that is stopped cannot
+    // adjust the periods of the clocks, which may be 15 % shorter then.
     let most = 999 * 200 / 1000 * 100 / 85 + 5 + 5 * cpus_online() as u64;
     assert!(on.folded.total() <= most, "{}", on.folded);
 }
 
-/// `usurper` under offcputime with `-t` and one of its IDs, and the accounts of
-/// that ID.
-fn usurped(rounds: u64, id: impl Fn(&Workload) -> u64) -> (Workload, Seen, Vec<ClockRow>) {
+/// Runs `usurper` under offcputime with `-t` and one of its IDs. Returns the accounts of that ID,
+/// too.
+fn measure_usurper(rounds: u64, id: impl Fn(&Workload) -> u64) -> (Workload, Seen, Vec<ClockRow>) {
     let mut usurper = Workload::start("usurper", &[rounds]);
     let tid = id(&usurper);
     let tool = Tool::new("offcputime").arg("-t").arg(tid.to_string());
@@ -128,7 +127,7 @@ fn usurped(rounds: u64, id: impl Fn(&Workload) -> u64) -> (Workload, Seen, Vec<C
     watch.open();
     usurper.go();
     usurper.wait_done();
-    // It goes on, asleep.
+    // The program goes on, asleep.
     sleep(Duration::from_millis(100));
     let seen = watch.close();
     let rows = seen.clocks.iter();
@@ -142,7 +141,7 @@ fn usurped(rounds: u64, id: impl Fn(&Workload) -> u64) -> (Workload, Seen, Vec<C
 #[test]
 fn who_becomes_the_leader_is_measured_no_longer() {
     let _turn = Turn::share();
-    let (usurper, seen, rows) = usurped(1, |usurper| usurper.told("usurper"));
+    let (usurper, seen, rows) = measure_usurper(1, |usurper| usurper.told("usurper"));
     let [row] = &rows[..] else {
         panic!("{:?}", seen.clocks)
     };
@@ -150,11 +149,11 @@ fn who_becomes_the_leader_is_measured_no_longer() {
     assert!(row.ended_ns <= usurper.told("through"), "{row:?}");
 }
 
-/// At any time the ID is one thread's.
+/// At any time exactly one thread has the ID.
 #[test]
 fn who_becomes_the_leader_is_measured_from_then_on() {
     let _turn = Turn::share();
-    let (_, seen, rows) = usurped(20, |usurper| usurper.pid().into());
+    let (_, seen, rows) = measure_usurper(20, |usurper| usurper.pid().into());
     assert!(rows.len() > 20, "{rows:?}");
     let lives: u64 = rows.iter().map(ClockRow::lifetime_ns).sum();
     assert!(lives <= seen.window_ns(), "{rows:?}");
@@ -178,7 +177,7 @@ fn who_becomes_the_leader_keeps_its_clock() {
         "{old}: {:?}",
         seen.clocks
     );
-    // The leader that was, and the one that is, since the window began.
+    // The old leader's clock ends at the exec. The new leader's clock covers the whole window.
     let leaders = seen.clocks.iter().filter(|row| row.tid == usurper.pid());
     let whole = leaders.filter(|row| row.lifetime_ns() == seen.window_ns());
     assert_eq!(whole.count(), 1, "{:?}", seen.clocks);

@@ -1,4 +1,4 @@
-//! -m and -M look at each interval in real microseconds.
+//! `-m` and `-M` limit the length of each interval, in microseconds.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::printed::output::per_mille;
@@ -10,7 +10,7 @@ struct Naps {
     kernel: Account,
 }
 
-/// Sleeps of 200 us, and now and then one of `rest_ms`, under offcputime.
+/// Runs sleeps of 200 us, and some of `rest_ms`, under offcputime.
 fn naps(rest_ms: u32, arguments: &str) -> Naps {
     let mut naps = Workload::start("naps", &[2, 200, rest_ms]);
     let pid = naps.pid();
@@ -32,7 +32,7 @@ fn sleeps_of_200_us_vanish_under_a_millisecond() {
     let _turn = Turn::share();
     let Naps { naps, seen, .. } = naps(0, "-m 1000");
     let shown = seen.folded.under("nap").total();
-    // On a busy machine some sleeps last longer, and belong there.
+    // On a busy machine some sleeps exceed 1 ms and are shown.
     let long = naps.told("long_naps");
     assert!(
         shown <= long,
@@ -49,8 +49,7 @@ fn sleeps_of_200_us_are_all_there_under_100_us() {
 
 fn assert_all_there() {
     let Naps { naps, seen, kernel } = naps(0, "-m 100");
-    // All that is hidden are waits for a CPU after a preemption, each of less
-    // than the threshold.
+    // Only waits for a CPU after a preemption are hidden, and each is shorter than the threshold.
     let hidden = kernel.involuntary * 100_000;
     let clock = seen.clock("naps");
     let off_cpu = clock.blocked_ns + clock.runnable_ns;
@@ -62,8 +61,8 @@ fn assert_all_there() {
     assert_naps_are_shown(&naps, &seen, &kernel, hidden);
 }
 
-/// By the program's own measure, which includes the system calls and both
-/// switches: no more than all of that is on the CPU.
+/// Checks the naps against the program's own measure, which includes the system calls and both
+/// switches. At most all running time of the thread is part of it.
 #[track_caller]
 fn assert_naps_are_shown(naps: &Workload, seen: &Seen, kernel: &Account, hidden: u64) {
     let shown = seen.folded.under("nap").total();
@@ -82,7 +81,8 @@ fn what_a_threshold_hides_stays_in_the_clock() {
     patiently(|| {
         let Naps { seen, kernel, .. } = naps(0, "-m 1000");
         let row = &seen.clocks[0];
-        // The kernel books more as running, the way out of idle, and never less.
+        // The kernel books more running time than the clock, never less: it includes the way out of
+        // idle.
         let least = seen.window_ns() - kernel.running_ns;
         let off_cpu = row.blocked_ns + row.runnable_ns;
         assert!(
@@ -98,11 +98,11 @@ fn intervals_above_the_maximum_are_left_out() {
     let _turn = Turn::share();
     let seen = patiently(|| {
         let Naps { naps, seen, kernel } = naps(50, "-M 20000");
-        // Where the machine made one longer than the maximum, it is not there.
+        // A nap that the machine made longer than the maximum is not shown.
         assert_naps_are_shown(&naps, &seen, &kernel, naps.told("long_naps"));
         seen
     });
-    // It may be preempted in there before it sleeps; the sleeps are too long.
+    // The thread may be preempted in `rest` before it sleeps. The sleeps exceed the maximum.
     assert_eq!(seen.folded.under("rest").marked("_[o]").total(), 0);
 }
 

@@ -1,4 +1,4 @@
-//! Threads that wait for Python's global lock, beside what they know of who held it.
+//! Waits for Python's global lock, against what the threads know of its holder.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ use systemscope_tests::{Folded, Tool, Turn, Workload};
 
 /// Times that the lock is held, for 50 ms each.
 const ROUNDS: &str = "30";
-/// What is shown may be off by so much.
+/// Tolerance of the shown time, as a share.
 const TOLERANCE: f64 = 0.02;
 
-/// Nanoseconds by who waited and who held the lock meanwhile, by their IDs.
+/// Nanoseconds that a thread waited while another held the lock, by the IDs of both.
 type Waited = BTreeMap<(u32, u32), u64>;
 
-/// What the threads of `global_lock.py` say, and what offcputime does.
-fn waited(python: &Python) -> (Waited, Folded) {
+/// Runs `global_lock.py`. Returns the waits that its threads report and the output of offcputime.
+fn measure(python: &Python) -> (Waited, Folded) {
     let path = source("global_lock.py");
     let mut command = Command::new(&python.path);
     command.arg(path).arg(ROUNDS);
@@ -45,16 +45,18 @@ fn waited(python: &Python) -> (Waited, Folded) {
     (waited, Folded::parse_per_thread(&shown))
 }
 
-/// What is shown of a thread under the lock while this one had it. Python 3.14 gives threads
-/// names, by which they are told; the others need their IDs.
+/// Returns the time that is shown for a waiter under the lock while `holder` had it. Python 3.14
+/// names its threads, and their names identify them. Threads of earlier versions have an ID in the
+/// label.
 fn held_by(holder: u32, folded: &Folded, waiter: u32) -> u64 {
     let of_holder = folded.of_thread(holder);
     let line = &of_holder.lines[0];
     let (pid, _) = line.thread.unwrap();
     let is_called = line.comm != folded.of_thread(pid).lines[0].comm;
-    let end = match is_called {
-        true => format!(", held by {}]", line.comm),
-        false => format!(", held by {}/{holder}]", line.comm),
+    let end = if is_called {
+        format!(", held by {}]", line.comm)
+    } else {
+        format!(", held by {}/{holder}]", line.comm)
     };
     let is_held = |frame: &String| frame.starts_with("[lock: GIL, ") && frame.ends_with(&end);
     let waits = folded.of_thread(waiter);
@@ -67,9 +69,9 @@ fn waits_for_the_global_lock_are_under_who_held_it() {
     let _turn = Turn::share();
     for python in some_pythons() {
         patiently(|| {
-            let (waited, folded) = waited(&python);
+            let (waited, folded) = measure(&python);
             let what = python.path.display();
-            // Two wait for each of three.
+            // Each of three threads waits for the other two.
             assert_eq!(waited.len(), 6, "{what}: {waited:?}");
             for ((waiter, holder), truth) in &waited {
                 let shown = held_by(*holder, &folded, *waiter);

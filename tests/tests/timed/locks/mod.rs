@@ -1,4 +1,4 @@
-//! Which locks held threads up, who had them, and where they were released.
+//! Locks that held threads up, their holders, and the functions that released them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod global;
@@ -12,9 +12,8 @@ use systemscope_tests::{Tool, Turn, Workload};
 
 const SECONDS: f64 = 3.0;
 
-/// What is waited for, how long it is held in seconds, who has it, and where that thread lets
-/// go of it. Whose a rwlock is nobody says, and of what is no library's not even that it is a
-/// lock.
+/// Resource, seconds of each hold, holder, and releasing thread and function. Nothing names the
+/// holder of a rwlock. A lock that belongs to no library is not known as a lock.
 const LOCKS: [(&str, f64, Option<&str>, [&str; 2]); 4] = [
     (
         "lock: rwlock, index_lock",
@@ -41,32 +40,31 @@ const LOCKS: [(&str, f64, Option<&str>, [&str; 2]); 4] = [
         ["l_write", "write_own"],
     ),
 ];
-/// Those who want the locks.
+/// Names of the threads that wait for the locks.
 const WAITERS: &str = "^l_(own|index|journal|ledger)$";
 
-/// A row of the table: seconds, those of the longest wait, and what is said of who held the
-/// lock.
+/// Row of the table: total and longest wait in seconds, and the holders of the lock.
 #[derive(Debug)]
 pub(super) struct Row {
     seconds: f64,
     waits: u64,
     longest: f64,
     held: String,
-    /// In percent, by where the lock was released, and by whom.
+    /// Share in percent by function and thread that released the lock.
     released: BTreeMap<String, f64>,
 }
 
 impl Row {
-    /// Whether nearly all that one thread waited ended so. Nobody has ended the wait that the
-    /// window cuts: it is at most the longest.
-    pub(super) fn is_released(&self, so: impl Fn(&str) -> bool) -> bool {
-        let released = self.released.iter().filter(|(told, _)| so(told));
+    /// Returns whether nearly all that one thread waited ended in a release that `is_expected`. The
+    /// wait that the window cuts has no release, and is at most as long as the longest wait.
+    pub(super) fn is_released(&self, is_expected: impl Fn(&str) -> bool) -> bool {
+        let released = self.released.iter().filter(|(by, _)| is_expected(by));
         let released: f64 = released.map(|(_, share)| *share).sum();
         released >= 99.0 - self.longest / self.seconds * 100.0
     }
 }
 
-/// The rows by what was waited for.
+/// Parses the rows of the table, each with its resource.
 pub(super) fn rows(table: &str) -> Vec<(String, Row)> {
     let mut rows: Vec<(String, Row)> = Vec::new();
     for line in table.lines().skip(1) {
@@ -95,7 +93,7 @@ pub(super) fn rows(table: &str) -> Vec<(String, Row)> {
     rows
 }
 
-/// Part of a whole in percent that is said of somebody, as `NAME (98.7 %), …`.
+/// Returns the share in percent of `name` in a list such as `NAME (98.7 %), …`.
 fn share_of(name: &str, held: &str) -> f64 {
     let mut parts = held.split("%)");
     let share = parts.find_map(|part| part.trim_start_matches(", ").strip_prefix(name));
@@ -103,7 +101,7 @@ fn share_of(name: &str, held: &str) -> f64 {
     share.unwrap_or(0.0)
 }
 
-/// The table of a tool, which is a part of what wallclock tells.
+/// Returns the lock table from the report of a tool.
 pub(super) fn table(tool: Tool) -> String {
     let folder = scratch();
     let told = tool.in_folder(folder.path()).run().succeeded().stdout;
@@ -112,22 +110,22 @@ pub(super) fn table(tool: Tool) -> String {
     told[from..].split("\n\n").next().unwrap().to_owned()
 }
 
-fn assert_told(table: &str) {
+fn assert_locks(table: &str) {
     let rows = rows(table);
     for (expected, held, holder, [releaser, function]) in LOCKS {
         let row = rows.iter().find(|(what, _)| what == expected);
         let (_, row) = row.unwrap_or_else(|| panic!("{expected}: {table}"));
-        // Who wants it has waited for most of that, unless it came late by itself.
+        // The thread that wants the lock waits for most of each hold, unless it comes late.
         let (least, most) = (row.waits as f64 * held * 0.5, SECONDS);
         assert!(row.waits > 10, "{expected}: {table}");
         assert!((least..=most).contains(&row.seconds), "{expected}: {table}");
         let share = holder.map_or(100.0, |holder| share_of(holder, &row.held));
         assert!(share >= 99.0, "{expected}: {table}");
-        let is_told = row.is_released(|told| {
+        let is_released = row.is_released(|told| {
             told.starts_with(&format!("{releaser} in "))
                 && told.contains(&format!(" ← {function} ← play"))
         });
-        assert!(is_told, "{expected}: {table}");
+        assert!(is_released, "{expected}: {table}");
     }
 }
 
@@ -139,10 +137,10 @@ fn locks_are_there_with_who_held_them_and_where_they_were_released() {
     for tool in ["offwaketime", "offcputime"] {
         patiently(|| {
             let tool = of_waiters(tool).args("--format waits").pid(locks.pid());
-            assert_told(&table(tool.arg(SECONDS.to_string())));
+            assert_locks(&table(tool.arg(SECONDS.to_string())));
         });
     }
-    // Of what may be a lock it is not said that nothing was to be done.
+    // A futex that may be a lock is never shown as idle.
     patiently(|| {
         let tool = Tool::new("offcputime").args("-m 100 --idle only --thread-name ^l_own$");
         let idle = tool.pid(locks.pid()).folded(1.0);
@@ -152,6 +150,6 @@ fn locks_are_there_with_who_held_them_and_where_they_were_released() {
         let tool = of_waiters("wallclock")
             .args("-o out -d")
             .arg(SECONDS.to_string());
-        assert_told(&table(tool.arg(locks.pid().to_string())));
+        assert_locks(&table(tool.arg(locks.pid().to_string())));
     });
 }

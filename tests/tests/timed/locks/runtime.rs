@@ -1,4 +1,4 @@
-//! Locks of languages' own: why their threads wait, and where they are let go.
+//! Locks of language runtimes: the reasons of waits, and the functions that release the locks.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::PathBuf;
@@ -14,13 +14,13 @@ use systemscope_tests::{Folded, Line, Tool, Turn, Workload, WorkloadBuilder};
 
 use crate::locks;
 
-/// Of a thread's blocked time at least so much is under what it waits for, and of the waits
-/// that ended under who let it go.
+/// Minimum share of a thread's blocked time that has the right reason, and of the ended waits that
+/// have the right releaser.
 const LEAST_SHARE: f64 = 0.99;
-/// What is between the parts of a line.
+/// Separates the parts of a line.
 const BETWEEN: &str = "--";
 
-/// A function that waits, or its thread; for what; and where it is let go, or who does that.
+/// Function that waits, or its thread; reason; and function or thread that releases the lock.
 type Wait = (&'static str, &'static str, Option<&'static str>);
 
 const RUST: [Wait; 4] = [
@@ -73,21 +73,22 @@ const PYTHON: [Wait; 6] = [
     ),
     ("locks.py:want_end", "child: thread", None),
 ];
-/// What is locked by `java.util.concurrent` only Java knows; and of those that wait for a
-/// monitor one looks again from time to time.
+/// Only Java knows the locks of `java.util.concurrent`. One of the threads that wait for a monitor
+/// wakes from time to time.
 const JAVA: [Wait; 3] = [
     ("l_monitor", "lock: Java monitor", None),
     ("l_lock", "condition: park", Some("l_holder")),
     ("l_condition", "condition: Java monitor", Some("l_holder")),
 ];
-/// What threads of Go wait for: goroutines that can go on, whatever those that cannot wait for.
+/// Reasons for which threads of Go wait: runnable goroutines, and what the runtime waits for on
+/// behalf of goroutines.
 const GO: [&str; 4] = [
     "condition: goroutine to run",
     "lock: runtime lock",
     "events: epoll",
     "sleep: for a time",
 ];
-/// Threads of Python's wait for this on their way to and from what they want.
+/// Python's threads wait for this lock before and after they wait for another lock.
 const GIL: &str = "lock: GIL";
 
 fn measure(workload: &Workload) -> Folded {
@@ -95,7 +96,7 @@ fn measure(workload: &Workload) -> Folded {
     tool.pid(workload.pid()).folded(3.0)
 }
 
-/// Why the sleeper of a line was blocked.
+/// Returns why the sleeper of a line was blocked.
 fn reason(line: &Line) -> Option<&str> {
     let sleeper = line.frames.iter().take_while(|frame| *frame != BETWEEN);
     let leaf = sleeper.last().filter(|leaf| leaf.ends_with("]_[o]"))?;
@@ -132,7 +133,7 @@ fn assert_waits(what: &str, folded: &Folded, waits: &[Wait]) {
             }
         }
         let is_most = |part: u64, whole: u64| part as f64 >= whole as f64 * LEAST_SHARE;
-        // The window cuts the last of many waits.
+        // The window cuts one of many waits.
         if ended * 2 <= right || !is_most(right, all) || !is_most(released, ended) {
             wrong.push(format!(
                 "{what}: {function}: of {all} ns {right} are for {expected}, {ended} of them ended, {released} in {let_go:?}"
@@ -150,14 +151,13 @@ fn locks_of_rusts_are_told_with_who_let_them_go() {
     patiently(|| assert_waits("Rust", &measure(&locks), &RUST));
 }
 
-/// Of a lock it is told that it was released in a function of Python's, which is far from
-/// the leaf.
+/// Checks that a lock was released in a function of Python, which is far from the leaf.
 #[track_caller]
-fn assert_told(table: &str, lock: &str, let_go: &str) {
+fn assert_released(table: &str, lock: &str, let_go: &str) {
     let rows = locks::rows(table);
     let row = rows.iter().find(|(what, _)| what == lock);
-    let is_told = row.is_some_and(|(_, row)| row.is_released(|told| told.contains(let_go)));
-    assert!(is_told, "{lock}: {table}");
+    let is_released = row.is_some_and(|(_, row)| row.is_released(|told| told.contains(let_go)));
+    assert!(is_released, "{lock}: {table}");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn locks_of_pythons_are_told_with_who_let_them_go() {
             let tool = Tool::new("offcputime").args("-m 1000 --format waits 2");
             let table = locks::table(tool.pid(program.pid()));
             for (_, lock, let_go) in &PYTHON[..2] {
-                assert_told(&table, lock, let_go.unwrap_or_default());
+                assert_released(&table, lock, let_go.unwrap_or_default());
             }
         });
     }

@@ -1,5 +1,5 @@
-//! User stacks of programs without frame pointers, whose chains of calls are
-//! known: each stack is the chain, frame for frame, from the leaf to the root.
+//! User stacks of programs without frame pointers whose chains of calls are known. Each stack
+//! equals its chain, frame for frame, from the leaf to the root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use systemscope_tests::{
     Chain, Folded, Line, Seen, Turn, UserStacks, Watch, Workload, WorkloadBuilder, truth::gdb,
 };
 
-/// A window in which a workload that computes gets so much CPU time.
+/// Measures a workload that computes until it has had `cpu_ms` of CPU time.
 fn watch_computing(workload: &Workload, arguments: &str, cpu_ms: u64) -> Seen {
     let mut watch = Watch::oncputime(workload.pid(), arguments);
     watch.open();
@@ -26,7 +26,7 @@ fn watch_computing(workload: &Workload, arguments: &str, cpu_ms: u64) -> Seen {
     watch.close()
 }
 
-/// A window of some length over a workload.
+/// Measures a workload for `ms` milliseconds.
 fn watch(workload: &Workload, attach: fn(u32, &str) -> Watch, arguments: &str, ms: u64) -> Seen {
     let mut watch = attach(workload.pid(), arguments);
     watch.open();
@@ -39,9 +39,9 @@ fn assert_off_cpu_stacks_are_the_chains(program: &Program) {
     let chains = program.chains(&program.hold());
     let workload = program.start("wait");
     let seen = watch(&workload, Watch::offcputime, "-U", 1500);
-    // All that blocked reach the root, which is asserted below. One that was preempted
-    // may be where no rule leads on: GCC's own tables are wrong after the `pop %rbp` of
-    // a realigned frame, and its unwinder writes over frames of its own.
+    // All stacks of blocked threads reach the root, which is asserted below. A preempted thread may
+    // be at an instruction without a rule. GCC's own tables are wrong after the `pop %rbp` of a
+    // realigned frame, and its unwinder overwrites its own frames.
     let said = UserStacks::read(&seen.stderr);
     assert_eq!(said.cut_short(), said.no_rule, "{said:?}");
 
@@ -52,18 +52,19 @@ fn assert_off_cpu_stacks_are_the_chains(program: &Program) {
         assert!(whole.total() > 0, "{comm} is never at its end: {blocked}");
     }
     assert_explained(&blocked, &chains, |chain, line| {
-        // Before its signal comes, that one waits below where it will.
+        // Before its signal comes, the thread `interrupted` waits below the frame that the signal
+        // interrupts.
         let waits = line.comm == "interrupted" && !line.has("on_signal");
-        // That one writes to a pipe, whose reader may just hold the pipe's lock.
+        // The thread `waker` writes to a pipe whose reader may hold the pipe's lock.
         let writes = line.comm == "waker" && line.has("write") && chain.is_left_by(line);
         chain.is(line)
             || (waits && chain.begins(line) && line.has_path(&["end_interrupted"]))
             || writes
     });
 
-    // A thread that was preempted may be anywhere on its way, also in what a
-    // library does for it there; but whole down to there, save for that one and for
-    // what makes its frame that of an exception's handler.
+    // A preempted thread may be anywhere in its chain, also in a library function that its chain
+    // calls. Its stack is whole, except in `in_aligned` and in the unwinder, which turns its own
+    // frame into that of an exception handler.
     let ready = folded.marked("_[r]");
     assert_explained(&ready, &chains, |chain, line| {
         let cut = line.frames.first().is_some_and(|root| {
@@ -74,7 +75,7 @@ fn assert_off_cpu_stacks_are_the_chains(program: &Program) {
     });
 }
 
-/// Threads that blocked before the tool came and stay there.
+/// Checks the stacks of threads that blocked before the tool attached and stay blocked.
 fn assert_stacks_from_before_are_the_chains(program: &Program) {
     let _turn = Turn::share();
     let held = program.hold();
@@ -122,8 +123,7 @@ fn rust_that_waited_before_is_as_complete() {
     assert_stacks_from_before_are_the_chains(&Program::rust());
 }
 
-/// The chains of `chains burn`, and the same where it is about to leave the
-/// function that calls the next one as its last deed.
+/// Returns the chains of `chains burn`, and each chain in the function that ends with a tail call.
 fn burning() -> BTreeMap<String, [Chain; 2]> {
     let program = Program::c();
     let waiting = program.chains(&program.hold());
@@ -143,7 +143,7 @@ fn burning() -> BTreeMap<String, [Chain; 2]> {
         ("clock", "read", turned(THREAD, 2, &[]), &["end_clock"]),
     ];
     let chains = calls.into_iter().map(|(comm, like, links, end)| {
-        // The libraries' part of the root is the same.
+        // The libraries' frames at the root are the same.
         let whole = waiting[like].up_to(links[links.len() - 1]).then(end);
         let leaving = waiting[like].up_to("with_many").then(&["in_tail"]);
         (comm.to_owned(), [whole, leaving])
@@ -156,24 +156,25 @@ fn samples_anywhere_in_c_are_of_its_chain() {
     let _turn = Turn::share();
     let chains = burning();
     let workload = Program::c().start("burn");
-    // Of each of the three some 1,000 samples.
+    // Each of the three threads has some 1,000 samples.
     let seen = watch_computing(&workload, "-U -F 499", 6000);
     for comm in chains.keys() {
         let of_thread = seen.folded.only(|line| line.comm == *comm);
         assert!(of_thread.total() > 100, "{comm}: {of_thread}");
     }
-    // After the `pop %rbp` of a realigned frame GCC's own tables lose its caller's. How many
-    // samples find its last two instructions is the CPU's doing: a layout may slow them down.
+    // After the `pop %rbp` of a realigned frame GCC's own tables lose the frame of its caller. The
+    // number of samples at its last two instructions depends on the CPU: a code layout may slow
+    // them down.
     let is_of_gcc = |line: &Line| line.frames == ["in_vla", "in_aligned"];
     let of_gcc = seen.folded.only(is_of_gcc).total();
     let at_end = seen.folded.only(|line| line.leaf() == "in_aligned").total();
     assert!(of_gcc * 2 <= at_end, "{of_gcc} of {at_end}");
     assert_most("samples", &seen.folded, 995, |line| {
-        // Two threads more all but sleep.
+        // Two other threads sleep nearly all the time.
         let Some([whole, leaving]) = chains.get(&line.comm) else {
             return true;
         };
-        // The clock is read by libc, in the kernel's own library.
+        // libc reads the clock in the vDSO.
         let in_clock = line.has("end_clock") && line.frames.len() <= whole.len() + 3;
         whole.begins(line)
             || leaving.is(line)
@@ -186,8 +187,8 @@ fn samples_anywhere_in_c_are_of_its_chain() {
     said.assert_reached(995);
 }
 
-/// Samples of calls by way of the procedure linkage table, and the chain of
-/// who makes them.
+/// Samples calls through the procedure linkage table. Returns the samples and the chain of the
+/// caller.
 fn calls_by_table(environment: Option<&str>) -> (Seen, Chain) {
     let workload = WorkloadBuilder::new("plt")
         .without_frame_pointers()
@@ -200,7 +201,7 @@ fn calls_by_table(environment: Option<&str>) -> (Seen, Chain) {
     // 5,000 samples.
     let seen = watch_computing(&workload, "-U -F 1999", 2500);
     let calls = ["main", "burn", "call_library"];
-    // Wherever the debugger stops it, it most likely is below there.
+    // At a stop the thread most likely is below `call_library`.
     let stopped = (0..20)
         .map(|_| {
             gdb::backtraces(workload.pid())
@@ -213,13 +214,13 @@ fn calls_by_table(environment: Option<&str>) -> (Seen, Chain) {
     (seen, chain.up_to("call_library"))
 }
 
-/// Samples whose leaf has no name: nothing in the program but its table.
+/// Returns the samples whose leaf is in the procedure linkage table.
 fn in_table(seen: &Seen) -> Folded {
     seen.folded.only(|line| line.leaf() == "[plt]")
 }
 
-/// An entry that leads to the function is one jump. Some CPUs are interrupted there, and
-/// others always after it.
+/// A resolved entry of the table is a single jump. Some CPUs take interrupts there, others only
+/// after it.
 #[test]
 #[ignore = "samples for long to hit a few instructions"]
 fn samples_in_the_linkage_table_have_their_caller() {
@@ -239,8 +240,8 @@ fn samples_in_the_linkage_table_have_their_caller() {
     }
 }
 
-/// Where calls go through all of the table, to the dynamic linker, which keeps
-/// where its frame is in a register that no walk follows.
+/// Calls go through the whole table to the dynamic linker. The linker keeps its frame address in a
+/// register that the unwinder does not restore.
 #[test]
 #[ignore = "samples for long to hit a few instructions"]
 fn samples_on_the_way_to_the_dynamic_linker_have_their_caller() {

@@ -1,5 +1,5 @@
-//! A kernel stack that is cached is the one that the kernel's unwinder finds: both are had
-//! of every wait on the machine.
+//! Cached kernel stacks equal the kernel stacks that the kernel's unwinder finds. Both are taken
+//! for every wait on the machine.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -10,12 +10,14 @@ use bpf::{VariableName, variables};
 use loader::{Kernel, LoadedObject, OpenObject, Targets};
 use systemscope_tests::{Turn, Workload};
 
-/// How long hits are collected, and how many there have to be.
+/// Time for which cache hits are counted.
 const WINDOW: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Minimum number of cache hits.
 const ENOUGH: u64 = 20_000;
 
-/// Loaded for every thread, and for kernel stacks alone, each of which is unwound.
+/// Loads offcputime's BPF programs for every thread, with kernel stacks only, each of which is
+/// unwound.
 fn load() -> LoadedObject {
     let kernel = Kernel::probe().expect("the kernel's BTF");
     let mut object = OpenObject::new(&bpf::offcputime::OBJECT).expect("an object");
@@ -63,7 +65,7 @@ fn what_is_cached_is_what_the_kernel_finds() {
     assert!(right > misses, "{right} were cached, {misses} were not");
 }
 
-/// Where a symbol of the kernel's is.
+/// Returns the address of a kernel symbol.
 fn address_of(symbol: &str) -> u64 {
     let symbols = fs::read_to_string("/proc/kallsyms").unwrap();
     let line = symbols.lines().find(|line| line.ends_with(symbol));
@@ -71,7 +73,7 @@ fn address_of(symbol: &str) -> u64 {
     u64::from_str_radix(address.expect(symbol), 16).unwrap()
 }
 
-/// `SCHEDULER_CODE` of `kernel_stack_cache.h`.
+/// The code is no larger than `SCHEDULER_CODE` in `kernel_stack_cache.h`.
 #[test]
 fn the_schedulers_code_is_no_larger_than_is_taken_for_it() {
     let from = address_of(" __sched_text_start").min(address_of(" __lock_text_start"));

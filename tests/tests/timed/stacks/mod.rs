@@ -1,4 +1,4 @@
-//! Stacks whose frames are known, with the time that was spent in them.
+//! Stacks with known frames and known times.
 
 mod chains;
 mod changes;

@@ -1,5 +1,6 @@
-//! User stacks are the same whether they are taken when a thread leaves its CPU or, as
-//! kernels since 6.15 let programs do where -m leaves short waits out, when it is back.
+//! User stacks do not depend on when they are taken: as a thread leaves its CPU, or as it returns
+//! to user mode. BPF programs take them at the return on kernels since 6.15 if `-m` leaves short
+//! waits out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::thread::sleep;
@@ -8,15 +9,15 @@ use std::time::Duration;
 use systemscope_tests::printed::output::per_mille;
 use systemscope_tests::{Folded, Seen, Tool, Turn, Watch, Workload, patiently};
 
-/// All that counts, and all that lasts longer than a millisecond.
+/// Flags that keep all waits, and waits longer than 1 ms.
 const THRESHOLDS: [&str; 2] = ["-m 0", "-m 1000"];
 
 const WORKERS: u64 = 3;
 
-/// The first of the kernel's frames.
+/// First frame of the kernel.
 const SYSTEM_CALL: &str = "entry_SYSCALL_64_after_hwframe";
 
-/// How long the workers are in their last wait, at least.
+/// Minimum length of the workers' last wait.
 const LAST_WAIT: Duration = Duration::from_millis(300);
 
 #[test]
@@ -41,14 +42,14 @@ fn assert_whole(arguments: &str) {
         let own = folded.of_thread(tid);
         for function in ["g", "h", "i"] {
             let shown = path(&own, &["work", "one_round", function]);
-            // By the program's own measure, which includes the system calls.
+            // The program's own measure includes the system calls.
             let truth = phases.told(&format!("{function}-{worker}"));
             assert!(
                 (per_mille(truth, 950)..=truth).contains(&shown),
                 "{arguments}: {shown} of {truth} ns in {function}{own}"
             );
         }
-        // What waits there is part of it.
+        // The kernel's frames of the wait are included.
         let last = path(&own, &["work", SYSTEM_CALL]);
         assert!(
             u128::from(last) >= LAST_WAIT.as_nanos(),
@@ -58,12 +59,12 @@ fn assert_whole(arguments: &str) {
     assert_nothing_hidden(&seen);
 }
 
-/// Nanoseconds in stacks in which these functions call each other.
+/// Returns the nanoseconds in stacks in which these functions call each other.
 fn path(folded: &Folded, functions: &[&str]) -> u64 {
     folded.only(|line| line.has_path(functions)).total()
 }
 
-/// A missed switch may have cost a stack: the machine's doing.
+/// Checks that the machine hid no switch, which may cost a stack.
 #[track_caller]
 fn assert_nothing_hidden(seen: &Seen) {
     assert_eq!(seen.lost["events"], 0, "{}", seen.stderr);

@@ -1,11 +1,11 @@
-//! Stacks that look like one that was walked before, as far as registers go.
+//! Stacks that have the same leaf registers as a stack in the unwind cache.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::printed::samples::running_ns;
 use systemscope_tests::printed::user_stacks::assert_most;
 use systemscope_tests::{Turn, Watch, WorkloadBuilder, patiently};
 
-/// What calls `doze` on each way.
+/// Callers of `doze` on each way.
 const CALLERS: [(&str, &[&str]); 6] = [
     ("red", &["main", "red", "doze"]),
     ("blue", &["main", "blue", "doze"]),
@@ -36,7 +36,8 @@ fn assert_told_apart() {
     for (name, path) in CALLERS {
         let shown = naps.only(|line| line.has_path(path)).total();
         let truth = workload.told(name);
-        // What a nap takes includes the way there and back: all that is run.
+        // The program's measure of a nap includes system calls and switches: at most all running
+        // time.
         let missing = seen.folded.total() - naps.total();
         let least = truth.saturating_sub(running_ns + missing);
         assert!(

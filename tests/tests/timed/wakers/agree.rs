@@ -1,4 +1,4 @@
-//! The blocked time of offwaketime is that of offcputime, thread by thread.
+//! The blocked time of offwaketime equals that of offcputime, for each thread.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -16,9 +16,9 @@ fn blocked_and_runnable(folded: &Folded, tid: u32) -> [u64; 2] {
     ["_[o]", "_[r]"].map(|mark| of_thread.marked(mark).total())
 }
 
-/// Sleeps, locks, pipes and preemption, and more that want the CPUs. Between the
-/// two tools' looks at a wake-up lies what the first one does there, which the
-/// kernel's statistics of BPF programs tell.
+/// The load has sleeps, locks, pipes and preemption, and more threads than CPUs. At a wake-up the
+/// first tool's BPF programs delay the second tool's clock. The kernel's statistics of BPF programs
+/// give that delay.
 #[test]
 #[ignore = "loads every CPU beside two tools"]
 fn the_same_window_has_the_same_time() {
@@ -75,8 +75,8 @@ fn assert_same_time() {
         let name = &seen.lines[0].comm;
         let [blocked, _] = blocked_and_runnable(&sleepers, tid);
         let [truth, _] = blocked_and_runnable(&off.folded, tid);
-        // Each wait has two ends. A thread that is hardly ever blocked has
-        // nothing to be 1 % of.
+        // Each wait has two ends. 1 % of the blocked time of a thread that hardly blocks is too
+        // small a tolerance.
         let waits = off
             .clocks
             .iter()

@@ -1,4 +1,4 @@
-//! --chain: who woke the waker, and who that one.
+//! `--chain`: the waker, the waker of the waker, and so on.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use systemscope_tests::{Folded, Line, Seen, Tool, Turn, Watch, Workload, cpus_on
 
 const WINDOW: Duration = Duration::from_secs(2);
 
-/// The processes a → b → c → d, going.
+/// Starts the processes a → b → c → d.
 fn pipeline() -> (Workload, u32) {
     let mut pipeline = Workload::plain("pipeline");
     pipeline.go();
@@ -19,7 +19,7 @@ fn pipeline() -> (Workload, u32) {
     (pipeline, d)
 }
 
-/// Two processes that wake each other, going.
+/// Starts two processes that wake each other.
 fn wake_pair() -> (Workload, u32, u32) {
     let mut pair = Workload::plain("wake_pairs");
     pair.go();
@@ -28,7 +28,7 @@ fn wake_pair() -> (Workload, u32, u32) {
     (pair, asker, answerer)
 }
 
-/// offwaketime and offcputime on the same process in the same window.
+/// Runs offwaketime and offcputime on one process in one window.
 fn with_offcputime(pid: u32, arguments: &str) -> (Seen, Seen) {
     let mut wakes = Watch::apart(Tool::new("offwaketime").pid(pid).args(arguments));
     let mut off = Watch::apart(Tool::new("offcputime").pid(pid).args("--states"));
@@ -49,7 +49,7 @@ fn chain_in(mut watch: Watch) -> Folded {
     watch.close_however_big().0.waits_but_missed().ended()
 }
 
-/// The wait in d, and the functions in which each one woke the next.
+/// Returns whether a line has the wait in d and the functions in which each process woke the next.
 fn is_whole_chain(line: &Line) -> bool {
     let steps = [
         ("stage_c", ["run_c", "c_wakes_d"]),
@@ -66,7 +66,7 @@ fn is_whole_chain(line: &Line) -> bool {
         && wakers.iter().zip(steps).all(is_step)
 }
 
-/// The line whose value is largest.
+/// Returns the line with the largest value.
 fn longest(folded: &Folded) -> &Line {
     let longest = folded.lines.iter().max_by_key(|line| line.value);
     longest.expect("a line")
@@ -76,9 +76,9 @@ fn assert_one_chain_has_all_of_the_time() {
     let (_pipeline, d) = pipeline();
     let (wakes, off) = with_offcputime(d, "-U --chain 3");
     let known = wakes.waits_but_missed();
-    // Where the machine hid something the tool says so in the chain's place.
+    // A label in place of the chain marks an event that the machine hid.
     let missed_ns = wakes.folded.total() - known.total();
-    // Nobody has ended the last wait when the window ends.
+    // The last wait has not ended when the window closes.
     let open_ns = known.woken_by(STILL_BLOCKED).total();
     let blocked_ns = off.folded.marked("_[o]").total();
     let dominant = longest(&known);
@@ -110,7 +110,7 @@ fn one_chain_of_three_on_a_busy_machine() {
     patiently(assert_one_chain_has_all_of_the_time);
 }
 
-/// `named` of the `hops` that are asked for have someone to name.
+/// Checks that `named` of the `hops` requested have a waker.
 fn assert_as_long(d: u32, hops: usize, named: usize) {
     let names = ["stage_c", "stage_b", "stage_a", TIMER];
     let folded = chain_of(d, &format!("--chain {hops}"));
@@ -143,13 +143,13 @@ fn nobody_comes_twice_in_a_chain() {
         let mut threads = wakers.iter().filter(|waker| waker.thread.is_some());
         assert!(threads.all(|waker| seen.insert(waker.thread)), "{line}");
     }
-    // The answerer's own waker is the asker, who waits.
+    // The waker of the answerer is the asker, which is the sleeper.
     assert_most("the chain of two", &folded.of_thread(asker), 990, |line| {
         line.wakers().len() == 1 && line.waker().thread.unwrap().1 == answerer
     });
 }
 
-/// Who comes again is a thread, whatever the lines have of it.
+/// Chains distinguish threads even if the lines do not show thread IDs.
 #[test]
 #[ignore = "the rule of the test before it, without threads"]
 fn nobody_comes_twice_where_threads_of_a_name_are_taken_together() {

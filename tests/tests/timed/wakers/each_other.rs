@@ -1,5 +1,5 @@
-//! Each wait carries the one who ended it: the right thread, with its stack, or
-//! the interrupt, and never a bystander.
+//! Each wait names its waker: the right thread with its stack, or the interrupt, and never a
+//! bystander.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::Duration;
@@ -10,11 +10,11 @@ use systemscope_tests::{
     Folded, Line, Seen, Turn, UserStacks, Workload, WorkloadBuilder, cpus_online,
 };
 
-use super::seen_in;
+use super::measure_waits;
 
 const WINDOW: Duration = Duration::from_secs(2);
 
-/// A thread that computes on every CPU and wakes nobody.
+/// Starts threads that compute on every CPU and wake no other thread.
 fn spinners() -> Workload {
     let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
     spinners.go();
@@ -40,9 +40,10 @@ impl Pair {
         }
     }
 
-    /// The waits of its two threads that ended, under a tool with `arguments`.
-    fn seen(&self, arguments: &str) -> (Seen, Folded, Folded) {
-        let seen = seen_in(
+    /// Measures both threads with `arguments`. Returns the ended waits of the asker and of the
+    /// answerer.
+    fn measure(&self, arguments: &str) -> (Seen, Folded, Folded) {
+        let seen = measure_waits(
             WINDOW,
             &[self.workload.told("asker"), self.workload.told("answering")],
             arguments,
@@ -60,7 +61,7 @@ fn wake_pairs() -> WorkloadBuilder {
     WorkloadBuilder::new("wake_pairs")
 }
 
-/// The thread asked for, and its whole user stack from its first function.
+/// Returns whether a waker is this thread, with its whole user stack.
 fn is_thread(waker: &Waker, comm: &str, thread: (u32, u32)) -> bool {
     let stack = Line {
         comm: waker.comm.clone(),
@@ -72,7 +73,7 @@ fn is_thread(waker: &Waker, comm: &str, thread: (u32, u32)) -> bool {
 }
 
 fn assert_each_wakes_the_other(pair: &Pair) {
-    let (seen, asker, answerer) = pair.seen("");
+    let (seen, asker, answerer) = pair.measure("");
     assert_most("who wakes the asker", &asker, 990, |line| {
         let waker = line.waker();
         is_thread(&waker, "answerer", pair.answerer)
@@ -101,7 +102,7 @@ fn assert_each_wakes_the_other(pair: &Pair) {
             && sleeper.has_path(&["answer", "await_question"])
             && sleeper.has("futex_wait")
     });
-    // While one waits the other computes: together they wait most of the time.
+    // While one thread waits the other computes: together they wait most of the time.
     let waited = asker.total() + answerer.total();
     assert!(
         waited * 4 > seen.window_ns(),
@@ -124,12 +125,12 @@ fn two_that_wake_each_other_on_a_busy_machine() {
     assert_each_wakes_the_other(&Pair::start(wake_pairs()));
 }
 
-/// The waker is of a process that was not asked for, and has no frame pointers.
+/// The waker belongs to a process that is no target, and has no frame pointers.
 #[test]
 fn a_waker_of_another_process_has_its_whole_stack() {
     let _turn = Turn::share();
     let pair = Pair::start(wake_pairs().without_frame_pointers());
-    let seen = seen_in(WINDOW, &[pair.workload.told("asker")], "");
+    let seen = measure_waits(WINDOW, &[pair.workload.told("asker")], "");
     let waits = seen.waits_but_missed().ended();
     assert_most("who wakes the asker", &waits, 990, |line| {
         is_thread(&line.waker(), "answerer", pair.answerer)
@@ -140,12 +141,12 @@ fn a_waker_of_another_process_has_its_whole_stack() {
 fn assert_timers_end_the_naps() {
     let mut naps = Workload::start("naps", &[60, 200]);
     naps.go();
-    let seen = seen_in(WINDOW, &[naps.pid()], "-d");
+    let seen = measure_waits(WINDOW, &[naps.pid()], "-d");
     let waits = seen.waits_but_missed().ended();
     assert_most("what ends a nap", &waits, 990, |line| {
         let waker = line.waker();
         let is_timer = waker.comm == TIMER && waker.thread.is_none();
-        // The delimiter would stand before the kernel's part.
+        // The delimiter would precede the kernel's frames.
         is_timer && waker.has("hrtimer_interrupt") && !waker.has("-")
     });
     assert_most("where it naps", &waits, 990, |line| {
@@ -168,7 +169,7 @@ fn a_timer_is_no_thread() {
     assert_timers_end_the_naps();
 }
 
-/// Only timers end its naps, and they interrupt those who are asked for.
+/// Only timers end the naps. They interrupt the threads that `--waker-pid` selects.
 #[test]
 fn what_interrupts_a_thread_is_not_its_doing() {
     let _turn = Turn::share();
@@ -176,7 +177,7 @@ fn what_interrupts_a_thread_is_not_its_doing() {
     let mut naps = Workload::start("naps", &[60, 200]);
     naps.go();
     let wakers = format!("--waker-pid {}", spinners.pid());
-    let seen = seen_in(WINDOW, &[naps.pid()], &wakers);
+    let seen = measure_waits(WINDOW, &[naps.pid()], &wakers);
     assert_eq!(seen.folded.total(), 0, "{}", seen.folded);
 }
 

@@ -1,4 +1,4 @@
-//! Wakers that come while the sleeper is still on its CPU: a wait that never was.
+//! Wake-ups that come while the sleeper is still on its CPU, so that it never blocks.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::thread::sleep;
@@ -17,19 +17,18 @@ fn watch_early() -> (Workload, Seen) {
     (early, seen)
 }
 
-/// A sleeper is blocked from when it asked for it at the earliest, and until its
-/// waker was done at the latest. If the waker comes between, and the sleeper has
-/// to wait for its CPU then, that is no blocked time: there are milliseconds of it
-/// at once. On a machine with one CPU no waker comes early.
+/// A sleeper is blocked from its request at the earliest until its waker is done at the latest. If
+/// the wake-up comes before the switch, the sleeper waits for its CPU for milliseconds, and none of
+/// that is blocked time. On a machine with one CPU no wake-up comes early.
 #[test]
 #[ignore = "provokes a race for seconds"]
 fn naps_that_never_were_are_not_blocked_time() {
     let _turn = Turn::share();
-    // The machine hides the fewest events in one of some windows.
+    // Several windows are measured, and the one with the fewest hidden events counts.
     let mut clearest: Option<(u64, Workload, Seen)> = None;
     for _ in 0..8 {
         let (early, seen) = watch_early();
-        // A wake-up that is hidden leaves a wait as long as its round.
+        // A hidden wake-up leaves a wait that lasts as long as its round.
         let hidden = seen.lost["events"] * early.told("longest");
         let is_clear = hidden < early.told("blocked_at_most");
         if clearest.as_ref().is_none_or(|(least, ..)| hidden < *least) {
@@ -44,8 +43,8 @@ fn naps_that_never_were_are_not_blocked_time() {
     let dozes = seen.folded.of_thread(tid).under("doze");
     let (blocked, most) = (dozes.marked("_[o]").total(), early.told("blocked_at_most"));
     let count = early.told("dozes");
-    // A machine hides a few events a second. Naps that never were hide nothing, which
-    // shows where there are many.
+    // A machine hides a few events a second. Naps that never blocked hide no event, which shows
+    // where there are many of them.
     let never_were = early.told("woken").saturating_sub(early.told("slept"));
     let most_lost = never_were.max(count / 50) / 2;
     println!(
@@ -64,8 +63,8 @@ fn naps_that_never_were_are_not_blocked_time() {
     );
 }
 
-/// A wake-up that came early is not that of the next sleep. Whether the last nap
-/// left the CPU at all is chance.
+/// A wake-up that came early does not count for the next sleep. Chance decides whether the thread
+/// leaves its CPU in the last nap.
 #[test]
 fn a_later_wait_is_blocked_in_every_interval() {
     let _turn = Turn::share();
@@ -75,14 +74,14 @@ fn a_later_wait_is_blocked_in_every_interval() {
 }
 
 fn assert_blocked_after_naps() {
-    // Naps of 1 us are over before the thread has left its CPU, or soon after.
+    // Naps of 1 us end before the thread has left its CPU, or soon after.
     let mut naps = Workload::start("naps", &[1, 1]);
     let tool = watch(&format!("-p {} --blocked 0.2", naps.pid()));
     naps.go();
     naps.wait_done();
     sleep(Duration::from_millis(1000));
     let spans = close(tool);
-    // It sleeps until the test lets it go on; the last one may be cut short.
+    // The thread sleeps until the test lets it go on. The last interval may be cut short.
     let asleep = &spans.intervals[spans.intervals.len() - 3..];
     for interval in &asleep[..2] {
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Wakers of waits whose length is known.
+//! Wakers of waits with known lengths.
 
 mod agree;
 mod chain;
@@ -12,9 +12,8 @@ use std::time::Duration;
 use systemscope_tests::tries::undisturbed;
 use systemscope_tests::{Seen, Tool, Watch};
 
-/// What offwaketime sees of processes in a window in which no more is missing than the
-/// machine hid.
-fn seen_in(window: Duration, pids: &[impl ToString], arguments: &str) -> Seen {
+/// Measures processes with offwaketime in a window in which only what the machine hid is missing.
+fn measure_waits(window: Duration, pids: &[impl ToString], arguments: &str) -> Seen {
     let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
     undisturbed(|| {
         let tool = Tool::new("offwaketime").arg("-p").arg(pids.join(","));

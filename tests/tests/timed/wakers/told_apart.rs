@@ -1,5 +1,4 @@
-//! Wakers that have much in common are told apart, and what is no waker is not
-//! taken for one.
+//! Similar wakers are distinguished, and nothing else is taken for a waker.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::Duration;
@@ -8,16 +7,16 @@ use systemscope_tests::printed::user_stacks::assert_most;
 use systemscope_tests::printed::wakers::{TIMER, unseen_wake_ups};
 use systemscope_tests::{Folded, Tool, Turn, Watch, Workload, cpus_online};
 
-use super::seen_in;
+use super::measure_waits;
 
-/// Where a softirq stands for the waker.
+/// Label of a softirq in the waker's place.
 const SOFTIRQ: &str = "[softirq]";
 
 fn offwaketime(pids: &[u32], arguments: &str) -> Folded {
-    seen_in(Duration::from_secs(1), pids, arguments).waits_but_missed()
+    measure_waits(Duration::from_secs(1), pids, arguments).waits_but_missed()
 }
 
-/// Stages of a pipeline do the same in the kernel, and only there.
+/// Stages of a pipeline have the same kernel stack, and `-K` shows no other.
 #[test]
 fn wakers_with_the_same_stack_are_two() {
     let _turn = Turn::share();
@@ -31,7 +30,7 @@ fn wakers_with_the_same_stack_are_two() {
     }
 }
 
-/// With -m 0 a wait of no length would count.
+/// With `-m 0` a wait of no length would count.
 #[test]
 fn who_is_preempted_waits_for_no_waker() {
     let _turn = Turn::share();
@@ -41,7 +40,7 @@ fn who_is_preempted_waits_for_no_waker() {
     assert_eq!(folded.sleepers().under("spin").total(), 0, "{folded}");
 }
 
-/// Loopback hands its packets over in a softirq.
+/// The loopback device delivers its packets in a softirq.
 #[test]
 fn a_softirq_is_no_thread() {
     let _turn = Turn::share();
@@ -64,8 +63,8 @@ fn a_timer_is_one_without_kernel_stacks_too() {
     });
 }
 
-/// Naps end after the window, while the tool is still attached: there is one in
-/// each window. The machine hides a wake-up in few of them.
+/// Naps end after the window, while the tool is still attached: each window has such a nap. The
+/// machine hides wake-ups in few windows.
 #[test]
 fn a_wait_that_ends_after_the_window_is_still_blocked() {
     let _turn = Turn::share();

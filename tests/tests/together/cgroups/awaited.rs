@@ -1,5 +1,5 @@
-//! Cgroups, units and containers that are waited for: measured from the birth of whoever
-//! is the first inside.
+//! Awaited cgroups, units and containers: they are measured from the birth of the first process
+//! inside.
 
 use std::fs;
 use std::process::Command;
@@ -13,13 +13,14 @@ use systemscope_tests::programs::wallclock::start_measuring;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Cgroup, ClockRow, Running, Tool, Turn, Workload, now_ns};
 
-use super::among;
+use super::with_runtime_state;
 
-/// Half of what `sleep_inside` sleeps: it may have to wait for a CPU between setting its timer
-/// and leaving its CPU.
+/// Half of the sleep of `sleep_inside`, in ns. The process may wait for a CPU after it set its
+/// timer and before it blocks.
 const LEAST_ASLEEP_NS: u64 = 150_000_000;
 
-/// A cgroup with a shell in it that sleeps for 0.3 s, from before it executed anything.
+/// Runs a shell that enters a cgroup and then executes `sleep 0.3`. Returns its PID and the times
+/// before its birth and after its end.
 fn sleep_inside(cgroup: &Cgroup) -> (u32, [u64; 2]) {
     let mut shell = Command::new("sh");
     shell.args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec sleep 0.3"]);
@@ -30,7 +31,7 @@ fn sleep_inside(cgroup: &Cgroup) -> (u32, [u64; 2]) {
     (child.id(), [before, now_ns()])
 }
 
-/// What `sleep_inside` did is all there.
+/// Checks that the whole life of a process of `sleep_inside` is there.
 #[track_caller]
 fn assert_slept(rows: &[ClockRow], (pid, [before, after]): (u32, [u64; 2])) {
     let row = rows.iter().find(|row| row.pid == pid);
@@ -40,8 +41,9 @@ fn assert_slept(rows: &[ClockRow], (pid, [before, after]): (u32, [u64; 2])) {
     assert!(row.blocked_ns >= LEAST_ASLEEP_NS, "{row:?}");
 }
 
-/// offcputime that waits, measures what `happen` says, and is told to end.
-fn measured_when(tool: Tool, happen: impl FnOnce()) -> Vec<ClockRow> {
+/// Runs a waiting offcputime, causes what it waits for, and ends it with SIGINT. Returns its
+/// accounts.
+fn measure_awaited(tool: Tool, happen: impl FnOnce()) -> Vec<ClockRow> {
     let folder = scratch();
     let tool = tool.args("--wait --clocks clocks -o folded");
     let mut running = tool.in_folder(folder.path()).start();
@@ -60,8 +62,8 @@ fn a_cgroup_that_is_not_there_yet_is_waited_for() {
     let tool = Tool::new("offcputime").arg("--cgroup");
     let mut slept = Vec::new();
     let mut others = Vec::new();
-    let rows = measured_when(tool.arg(format!("{path}/a/b")), || {
-        // And once more, as when a service is started again.
+    let rows = measure_awaited(tool.arg(format!("{path}/a/b")), || {
+        // A second round, as for a service that is restarted.
         for _ in 0..2 {
             let above = Cgroup::new("awaited");
             let beside = above.inside("b");
@@ -87,12 +89,12 @@ fn the_first_in_an_empty_cgroup_is_waited_for() {
     let cgroup = Cgroup::new("empty");
     let tool = Tool::new("offcputime").arg("--cgroup").arg(cgroup.folder());
     let mut slept = None;
-    let rows = measured_when(tool, || slept = Some(sleep_inside(&cgroup)));
+    let rows = measure_awaited(tool, || slept = Some(sleep_inside(&cgroup)));
     assert_eq!(rows.len(), 1, "{rows:#?}");
     assert_slept(&rows, slept.unwrap());
 }
 
-/// However long nobody came.
+/// The window opens when the first process enters, however late that is.
 #[test]
 fn the_window_begins_with_the_first() {
     let _turn = Turn::share();
@@ -109,14 +111,14 @@ fn the_window_begins_with_the_first() {
     assert!(rows.iter().any(|row| row.pid == pid), "{pid}: {rows:#?}");
 }
 
-/// clone3(2) puts a process into a cgroup without moving it there.
+/// clone3(2) creates a process inside a cgroup without a move.
 #[test]
 fn who_is_born_in_an_empty_cgroup_is_waited_for() {
     let _turn = Turn::share();
     let cgroup = Cgroup::new("born");
     let tool = Tool::new("offcputime").arg("--cgroup").arg(cgroup.folder());
     let mut slept = None;
-    let rows = measured_when(tool, || {
+    let rows = measure_awaited(tool, || {
         let parent = Workload::start("born_inside", &[cgroup.folder().display()]);
         let pid = u32::try_from(parent.told("child")).unwrap();
         slept = Some((pid, [parent.told("before"), parent.told("after")]));
@@ -125,7 +127,8 @@ fn who_is_born_in_an_empty_cgroup_is_waited_for() {
     assert_slept(&rows, slept.unwrap());
 }
 
-/// As a parent says that nobody was inside when it looked, and somebody came since.
+/// With `--await-members true` a parent tool says that the cgroup was empty when it looked. A
+/// process has entered since.
 #[test]
 fn who_is_inside_already_is_the_first() {
     let _turn = Turn::share();
@@ -151,7 +154,7 @@ fn a_unit_is_waited_for_wherever_systemd_puts_it() {
     let tool = Tool::new("offcputime").arg("--unit");
     let tool = tool.arg(format!("systemscope-late-{id}"));
     let mut slept = None;
-    let rows = measured_when(tool, || {
+    let rows = measure_awaited(tool, || {
         let name = format!("systemscope-late-{id}.service");
         let other = Cgroup::new("container");
         let others = other.inside("system.slice");
@@ -166,7 +169,7 @@ fn a_unit_is_waited_for_wherever_systemd_puts_it() {
     assert_slept(&rows, slept.unwrap());
 }
 
-/// A slice that is a user's is none where the system's units are looked for.
+/// A slice inside a user's cgroup is no slice of the system.
 #[test]
 fn a_user_cannot_pose_as_a_unit_or_a_container_that_is_waited_for() {
     let _turn = Turn::share();
@@ -177,7 +180,7 @@ fn a_user_cannot_pose_as_a_unit_or_a_container_that_is_waited_for() {
     for (flag, word, name) in [("--unit", &unit, &unit), ("--container", &digits, &scope)] {
         let tool = Tool::new("offcputime").arg(flag).arg(word);
         let mut slept = None;
-        let rows = measured_when(tool, || {
+        let rows = measure_awaited(tool, || {
             let slice = Cgroup::new("posed.slice");
             let manager = slice.inside("user@65534.service");
             manager.delegate();
@@ -185,7 +188,8 @@ fn a_user_cannot_pose_as_a_unit_or_a_container_that_is_waited_for() {
             for above in [&manager, &own_slice] {
                 sleep_inside(&above.inside_by_user(name));
             }
-            // The user chooses the path of root's cgroups in the user's own, too.
+            // The user chooses the path of a cgroup that root makes below the user's own cgroup,
+            // too.
             sleep_inside(&own_slice.inside(name));
             let of_user = Cgroup::new("users.slice");
             of_user.delegate();
@@ -211,9 +215,9 @@ fn a_container_that_does_not_run_is_waited_for() {
     )
     .unwrap();
     for name in ["systemscope-late", &id] {
-        let tool = among(state.path(), "offcputime").args("--container");
+        let tool = with_runtime_state(state.path(), "offcputime").args("--container");
         let mut slept = None;
-        let rows = measured_when(tool.arg(name), || {
+        let rows = measure_awaited(tool.arg(name), || {
             let cgroup = Cgroup::new("late-docker.slice");
             let scope = cgroup.inside(&format!("docker-{id}.scope"));
             slept = Some(sleep_inside(&scope));
@@ -221,8 +225,9 @@ fn a_container_that_does_not_run_is_waited_for() {
         assert_eq!(rows.len(), 1, "{rows:#?}");
         assert_slept(&rows, slept.unwrap());
     }
-    // Of one that nobody has made yet there is no ID.
-    let unknown = among(state.path(), "offcputime").args("--wait --container systemscope-lat");
+    // A container that does not exist has no ID to wait for.
+    let unknown =
+        with_runtime_state(state.path(), "offcputime").args("--wait --container systemscope-lat");
     let told = ["--container", "systemscope-lat", "create it first"];
     assert_refused("offcputime", &unknown.run(), &[WRONG_COMMAND_LINE], &told);
 }
@@ -266,7 +271,7 @@ fn other_tools_wait_for_cgroups_as_well() {
     assert_eq!(threads[0]["pid"], pid);
     let blocked = threads[0]["blocked_ns"].as_u64().unwrap();
     assert!(blocked >= LEAST_ASLEEP_NS, "{threads:#?}");
-    // The window begins with it, which then sleeps.
+    // The window opens when the process enters. The process sleeps after that.
     let window = profile["meta"]["window"]["start_ns"].as_u64().unwrap();
     let started = threads[0]["started_ns"].as_u64().unwrap();
     for begun in [window, started] {

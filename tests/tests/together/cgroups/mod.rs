@@ -25,7 +25,7 @@ fn processes(folded: &Folded) -> HashSet<u32> {
     threads.map(|(pid, _)| pid).collect()
 }
 
-/// A tool that measures for a second, its target to follow.
+/// Returns a tool that measures for 1 s. The caller adds a target.
 fn brief(tool: &str) -> Tool {
     match tool {
         "wallclock" => Tool::new(tool).args("-d 1"),
@@ -34,7 +34,7 @@ fn brief(tool: &str) -> Tool {
     }
 }
 
-/// A cgroup with another one in it and one beside it, and a program in each.
+/// Three cgroups, each with a program: an inner one, an outer one around it, and one beside.
 struct Family {
     cgroups: [Cgroup; 3],
     programs: [Workload; 3],
@@ -45,7 +45,7 @@ impl Family {
         let outer = Cgroup::new(name);
         let inner = outer.inside("inner");
         let beside = Cgroup::new(&format!("{name}-not"));
-        // Dropped in this order.
+        // Cgroups are removed in this order.
         let cgroups = [inner, outer, beside];
         let programs = cgroups.each_ref().map(|cgroup| {
             let simple = Workload::plain("simple");
@@ -96,7 +96,7 @@ fn what_is_measured_is_told() {
     let said = format!("of cgroup {} by", cgroup.path());
     assert!(finished.stderr.contains(&said), "{}", finished.stderr);
     assert_eq!(finished.code, Some(0));
-    // Nobody is in it, nor will be.
+    // The cgroup is empty and stays empty.
     assert!(finished.stdout.is_empty());
 }
 
@@ -151,8 +151,8 @@ fn a_unit_is_its_cgroup() {
     }
 }
 
-/// A tool for which the files of runtimes are those below `state`.
-fn among(state: &Path, tool: &str) -> Tool {
+/// Returns a tool that sees the files of container runtimes below `state`.
+fn with_runtime_state(state: &Path, tool: &str) -> Tool {
     fs::create_dir_all("/var/lib").unwrap();
     Tool::at(Path::new("unshare"))
         .args("--mount sh -c")
@@ -161,7 +161,7 @@ fn among(state: &Path, tool: &str) -> Tool {
         .arg(binary(tool))
 }
 
-/// Docker's file about a container.
+/// Writes Docker's configuration of a container.
 fn docker_state(id: &str, name: &str) -> TempDir {
     let state = scratch();
     let files = state.path().join("docker/containers").join(id);
@@ -171,7 +171,7 @@ fn docker_state(id: &str, name: &str) -> TempDir {
     state
 }
 
-/// The ID of a container, of this process's own from its first digits on.
+/// Returns a container ID whose first digits belong to this process alone.
 fn container_id(kind: u64) -> String {
     let id = format!("{:064x}", kind + u64::from(std::process::id()));
     id.chars().rev().collect()
@@ -188,7 +188,7 @@ fn a_container_is_its_cgroup() {
     cgroup.take(simple.pid());
 
     for name in ["systemscope-web", &id, &id[..12]] {
-        let folded = among(state.path(), "offcputime")
+        let folded = with_runtime_state(state.path(), "offcputime")
             .arg("--container")
             .arg(name);
         assert_eq!(
@@ -197,13 +197,13 @@ fn a_container_is_its_cgroup() {
             "{name}"
         );
     }
-    let tool = among(state.path(), "offcputime").args("--duration 1 --container");
+    let tool = with_runtime_state(state.path(), "offcputime").args("--duration 1 --container");
     let finished = tool.arg("systemscope-wbe").run();
     let told = ["--container", "systemscope-wbe", "systemscope-web"];
     assert_refused("offcputime", &finished, &[WRONG_COMMAND_LINE], &told);
 }
 
-/// A user reads the IDs of all containers and the names of all units, and makes cgroups of
+/// A user can read the IDs of all containers and the names of all units. The user makes cgroups of
 /// the same names where systemd lets users make cgroups.
 #[test]
 fn a_user_cannot_pose_as_a_unit_or_a_container() {
@@ -223,7 +223,9 @@ fn a_user_cannot_pose_as_a_unit_or_a_container() {
         (cgroup, simple)
     });
     let measured = |flag: &str, word: &str| {
-        let tool = among(state.path(), "offcputime").arg(flag).arg(word);
+        let tool = with_runtime_state(state.path(), "offcputime")
+            .arg(flag)
+            .arg(word);
         processes(&tool.folded_per_thread(0.5))
     };
     let words = [
@@ -232,7 +234,7 @@ fn a_user_cannot_pose_as_a_unit_or_a_container() {
         ("--container", &id[..12]),
     ];
     for (flag, word) in words {
-        let tool = among(state.path(), "offcputime").args("--duration 1");
+        let tool = with_runtime_state(state.path(), "offcputime").args("--duration 1");
         let finished = tool.arg(flag).arg(word).run();
         let told = [flag, word, "with --cgroup", "posed.slice"];
         assert_refused("offcputime", &finished, &[WRONG_COMMAND_LINE], &told);
@@ -243,7 +245,7 @@ fn a_user_cannot_pose_as_a_unit_or_a_container() {
     assert_eq!(measured("--cgroup", of_unit.path()), only(in_unit));
     assert_eq!(measured("--container", &id), only(in_container));
 
-    // Once the system has them, they alone are meant.
+    // Once cgroups of the system have these names, only they are chosen.
     let simple = Workload::plain("simple");
     for (flag, word) in words.into_iter().chain([("--container", &*id)]) {
         let cgroup = slice.inside(if flag == "--unit" { &unit } else { &scope });
@@ -313,7 +315,7 @@ fn a_machine_without_version_2_is_told_so() {
     }
 }
 
-/// A cgroup as such, and not what is below it.
+/// A cgroup in the map is measured without its descendants.
 #[test]
 fn bccs_map_of_cgroups_says_who_is_let_through() {
     let _turn = Turn::share();
@@ -353,14 +355,14 @@ fn bccs_maps_come_on_top_of_another_choice() {
     let [below, above, _] = &family.programs;
     let cgroups = PinnedMap::of_ids();
     cgroups.add(family.cgroups[1].id());
-    let of = |pids: &str| {
+    let measure = |pids: &str| {
         let tool = Tool::new("offcputime").arg("-p").arg(pids);
         let tool = tool.arg("--cgroupmap").arg(cgroups.path());
         processes(&tool.folded_per_thread(0.5))
     };
     let both = format!("{},{}", above.pid(), below.pid());
-    assert_eq!(of(&both), HashSet::from([above.pid()]));
-    assert_eq!(of(&below.pid().to_string()), HashSet::new());
+    assert_eq!(measure(&both), HashSet::from([above.pid()]));
+    assert_eq!(measure(&below.pid().to_string()), HashSet::new());
     let tool = Tool::new("offcputime")
         .args("--cgroup")
         .arg(family.cgroups[0].path());

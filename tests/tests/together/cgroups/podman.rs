@@ -1,11 +1,11 @@
-//! Containers of a runtime that tests have not made up.
+//! Containers of a real container runtime.
 
 use std::collections::HashSet;
 
 use systemscope_tests::Turn;
 use systemscope_tests::programs::podman::Podman;
 
-use super::{among, processes};
+use super::{processes, with_runtime_state};
 
 #[test]
 fn a_container_of_podmans_is_measured_by_name_and_by_id() {
@@ -14,10 +14,11 @@ fn a_container_of_podmans_is_measured_by_name_and_by_id() {
     let container = Podman::run(&name);
     let (id, pid) = (container.id(), container.pid());
     for called in [&name, &id, &id[..12]] {
-        let tool = among(container.state(), "offcputime").arg("--container");
+        let tool = with_runtime_state(container.state(), "offcputime").arg("--container");
         let folded = tool.arg(called).folded_per_thread(1.0);
         assert_eq!(processes(&folded), HashSet::from([pid]), "{called}");
-        // Functions of a program that only the container's file system has.
+        // Only the container's file system has the program, so its functions show that the program
+        // was read there.
         assert!(folded.under("known_sleep").total() > 0, "{folded}");
     }
 }

@@ -1,4 +1,4 @@
-//! What people open in a browser, in a browser.
+//! Flame graphs and speedscope files in a real browser.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 const SECONDS: u32 = 2;
 
-/// Two seconds of five threads, in these files.
-fn measured(files: &[&str]) -> (Workload, TempDir) {
+/// Measures five threads for `SECONDS` and writes these files.
+fn measure(files: &[&str]) -> (Workload, TempDir) {
     let _turn = Turn::share();
     let mut phases = Workload::start("phases", &[60, 3]);
     phases.go();
@@ -29,8 +29,8 @@ fn within(folder: &TempDir, name: &str) -> PathBuf {
     folder.path().join(name)
 }
 
-/// Seconds of the profiles that speedscope lists whose names `is_wanted` takes.
-fn listed(file: &Path, is_wanted: impl Fn(&str) -> bool) -> f64 {
+/// Returns the seconds of the profiles that speedscope lists with names that `is_wanted` accepts.
+fn listed_seconds(file: &Path, is_wanted: impl Fn(&str) -> bool) -> f64 {
     let profiles = speedscope(file);
     let wanted: Vec<_> = profiles
         .iter()
@@ -47,31 +47,43 @@ fn assert_about(seconds: f64, expected: u32, what: &str) {
 
 #[test]
 fn speedscope_shows_every_thread_and_state() {
-    let (phases, folder) = measured(&["run.speedscope.json", "run.perf"]);
+    let (phases, folder) = measure(&["run.speedscope.json", "run.perf"]);
     let file = within(&folder, "run.speedscope.json");
     assert_about(
-        listed(&file, |name| name == "all threads"),
+        listed_seconds(&file, |name| name == "all threads"),
         5 * SECONDS,
         "all",
     );
-    // The main thread, in its states.
+    // The main thread has a profile for each of its states.
     let main = format!("/{} ", phases.pid());
-    assert_about(listed(&file, |name| name.contains(&main)), SECONDS, "main");
+    assert_about(
+        listed_seconds(&file, |name| name.contains(&main)),
+        SECONDS,
+        "main",
+    );
     let states = ["running", "runnable", "blocked"];
-    let all = listed(&file, |name| {
+    let all = listed_seconds(&file, |name| {
         states.iter().any(|state| name.ends_with(state))
     });
     assert_about(all, 5 * SECONDS, "all of them");
-    // Of perf's text it takes each thread's time from one event to the next.
+    // speedscope reads a thread's time from each event of perf's text to the next.
     let text = within(&folder, "run.perf");
     let main = format!(" tid: {}", phases.pid());
-    assert_about(listed(&text, |name| name.ends_with(&main)), SECONDS, "main");
-    assert_about(listed(&text, |_| true), 5 * SECONDS, "all in perf's text");
+    assert_about(
+        listed_seconds(&text, |name| name.ends_with(&main)),
+        SECONDS,
+        "main",
+    );
+    assert_about(
+        listed_seconds(&text, |_| true),
+        5 * SECONDS,
+        "all in perf's text",
+    );
 }
 
 #[test]
 fn the_flame_graph_is_searched_and_zoomed_into() {
-    let (_phases, folder) = measured(&["run.svg"]);
+    let (_phases, folder) = measure(&["run.svg"]);
     let said = ask(
         &within(&folder, "run.svg"),
         "const groups = [...shown.document.querySelectorAll('#frames > g')];
@@ -90,7 +102,7 @@ fn the_flame_graph_is_searched_and_zoomed_into() {
     let ["Matched:", percent, before, zoomed, after] = words[..] else {
         panic!("{said}")
     };
-    // The main thread is one of five, all of it below main().
+    // The main thread is one of five, and all of its stacks are below main().
     let percent: f64 = percent.trim_end_matches('%').parse().unwrap();
     assert!((18.0..22.0).contains(&percent), "{said}");
     let [before, zoomed, after] =

@@ -1,4 +1,4 @@
-//! What is told of frames beside their functions.
+//! Details of frames: inlined functions, source lines, offsets, addresses.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::process::Command;
@@ -20,7 +20,7 @@ fn inlined_functions_are_frames_with_their_lines() {
         .flag("-O2")
         .start();
     let pid = workload.pid();
-    // To the symbols there is nothing but the function into which all goes.
+    // The symbol table has only the function that contains all inlined functions.
     let plain = folded(pid, "");
     assert!(plain.total() > 0 && !plain.lines.iter().any(|line| line.has("innermost")));
     let inlined = folded(pid, "--inline -a");

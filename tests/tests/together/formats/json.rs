@@ -1,4 +1,4 @@
-//! The JSON object, held against its schema, and read as its documents say.
+//! The JSON object, checked against its schema and read as its documentation says.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -15,8 +15,8 @@ Validator.check_schema(schema)
 Validator(schema).validate(data)
 ";
 
-/// Runs a program to its end, and returns what it prints.
-fn told(command: &mut Command) -> String {
+/// Runs a program to its end and returns its stdout.
+fn stdout_of(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {complaints}");
@@ -24,7 +24,7 @@ fn told(command: &mut Command) -> String {
 }
 
 fn jq(program: &str, file: &Path) -> String {
-    told(Command::new("jq").args(["-r", program]).arg(file))
+    stdout_of(Command::new("jq").args(["-r", program]).arg(file))
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn each_tools_object_is_what_the_schema_says() {
         let run = Tool::new(tool).args(flags).arg(phases.pid().to_string());
         run.arg("-o").arg(&file).run().succeeded();
         let mut python = Command::new("python3");
-        told(python.args(["-c", VALIDATE]).arg(&schema).arg(&file));
+        stdout_of(python.args(["-c", VALIDATE]).arg(&schema).arg(&file));
         assert_eq!(jq(".meta.tool", &file).trim(), tool);
         let names = jq(".frames as $f | .samples[].user[] | $f[.].name", &file);
         assert!(
@@ -52,7 +52,7 @@ fn each_tools_object_is_what_the_schema_says() {
             "{tool}: {names}"
         );
     }
-    // They say how they measured.
+    // The metadata describe how each tool measured.
     for (tool, measure, told) in [
         ("oncputime", ".meta.sampling.frequency", "199"),
         ("offcputime", ".meta.lengths.least_ns", "1000"),
@@ -62,7 +62,7 @@ fn each_tools_object_is_what_the_schema_says() {
         assert_eq!(jq(measure, &file).trim(), told, "{tool}");
     }
     let off = folder.path().join("offcputime.json");
-    // Every sleep of these threads is longer than a millisecond, and some are that short.
+    // All sleeps of these threads exceed 1 ms, some of them by little.
     let sums = jq(
         ".ebpf.offcpu | .total_time_ns, .total_events, .avg_time_ns, .max_time_ns, .min_time_ns",
         &off,
@@ -78,7 +78,7 @@ fn each_tools_object_is_what_the_schema_says() {
         &off,
     );
     assert_eq!(threads.trim(), total.to_string());
-    // The threads' own clocks have as much of it.
+    // The threads' own clocks have the same time.
     let clocks = jq("[.threads[] | .runnable_ns + .blocked_ns] | add", &off);
     let clocks: u64 = clocks.trim().parse().unwrap();
     assert!(clocks.abs_diff(total) * 100 < clocks, "{clocks} {total}");

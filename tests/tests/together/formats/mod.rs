@@ -1,4 +1,4 @@
-//! What is written for viewers, read by those viewers.
+//! Files for viewers, read by these viewers.
 
 mod browser;
 mod frames;

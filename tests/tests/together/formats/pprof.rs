@@ -8,7 +8,7 @@ use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::workload::{Language, scratch};
 use systemscope_tests::{Tool, Turn, Workload, WorkloadBuilder};
 
-/// What `go tool pprof` prints.
+/// Runs `go tool pprof` and returns its output.
 fn pprof(path: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("go");
     command.args(["tool", "pprof"]).args(arguments).arg(path);
@@ -29,15 +29,15 @@ fn functions_threads_and_means_are_there() {
     let finished = tool.args("--states --duration 2 -o").arg(&file).run();
     finished.succeeded();
 
-    // What comes last is what is shown.
+    // pprof shows the last sample type by default.
     let top = pprof(
         &file,
         &["-top", "-cum", "-nodecount=2000", "-nodefraction=0"],
     );
     assert!(top.contains("Type: wall"), "{top}");
     assert!(top.contains("File: phases"), "{top}");
-    // All that wait, however seldom they get a CPU: a worker that comes late finds
-    // its lock free.
+    // These functions wait even if they seldom get a CPU. A worker that comes late finds its lock
+    // free.
     for function in ["main", "g", "drive"] {
         assert!(
             top.lines()

@@ -1,4 +1,4 @@
-//! Captures that older versions recorded export as those versions exported them.
+//! Captures of older versions export as the older versions exported them.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -6,8 +6,8 @@ use std::path::Path;
 
 use systemscope_tests::Tool;
 
-/// `version-1.scope` is of wallclock on a Python program with a lock and a connection; the other
-/// files are what the program that wrote captures of version 1 made of it.
+/// `version-1.scope` is wallclock's capture of a Python program with a lock and a connection. The
+/// program that wrote captures of version 1 exported the other files from it.
 #[test]
 fn a_capture_of_version_1_exports_as_it_did() {
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/together/formats/recorded");

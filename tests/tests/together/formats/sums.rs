@@ -1,5 +1,4 @@
-//! One capture in every format: each reader finds the same time of each thread in each
-//! state.
+//! One capture in every format. Each reader finds the same time of each thread in each state.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -24,7 +23,7 @@ fn add(sums: &mut Sums, tid: u32, state: &str, value: u64) {
     *sums.entry((tid, state)).or_default() += value;
 }
 
-fn of_folded(text: &str) -> Sums {
+fn sum_folded(text: &str) -> Sums {
     let profile = folded::read(text.as_bytes(), Unit::Nanoseconds, true).unwrap();
     let mut sums = Sums::new();
     for (sample, value) in profile.values() {
@@ -38,7 +37,7 @@ fn of_folded(text: &str) -> Sums {
     sums
 }
 
-fn of_json(path: &Path) -> Sums {
+fn sum_json(path: &Path) -> Sums {
     let object: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let mut sums = Sums::new();
     for sample in object["samples"].as_array().unwrap() {
@@ -49,8 +48,9 @@ fn of_json(path: &Path) -> Sums {
     sums
 }
 
-/// Of the profiles of single threads and states; the first is of all of them.
-fn of_speedscope(path: &Path) -> Sums {
+/// Returns the sums of the profiles of single threads and states. The first profile has the sum of
+/// all others.
+fn sum_speedscope(path: &Path) -> Sums {
     let file: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let profiles = file["profiles"].as_array().unwrap();
     let weights = |profile: &Value| -> u64 {
@@ -69,18 +69,18 @@ fn of_speedscope(path: &Path) -> Sums {
     sums
 }
 
-/// What inferno makes of it, which has the states at the leaves.
-fn of_perf_script(path: &Path) -> Sums {
+/// Returns the sums of inferno's output, which has the states at the leaves.
+fn sum_perf_script(path: &Path) -> Sums {
     let mut options = PerfOptions::default();
     options.include_tid = true;
     let mut lines = Vec::new();
     let text = fs::read(path).unwrap();
     Folder::from(options).collapse(&*text, &mut lines).unwrap();
-    of_folded(&String::from_utf8(lines).unwrap())
+    sum_folded(&String::from_utf8(lines).unwrap())
 }
 
-/// What Go's pprof prints of it, raw.
-fn of_pprof(path: &Path) -> Sums {
+/// Returns the sums of `go tool pprof -raw`.
+fn sum_pprof(path: &Path) -> Sums {
     let output = Command::new("go")
         .args(["tool", "pprof", "-raw"])
         .arg(path)
@@ -115,20 +115,21 @@ fn of_pprof(path: &Path) -> Sums {
     sums
 }
 
-/// What a flame graph says that all of it is.
-fn of_svg(text: &str, unit: &str) -> u64 {
+/// Returns the total that a flame graph shows.
+fn sum_svg(text: &str, unit: &str) -> u64 {
     let (_, rest) = text.split_once("<title>all (").unwrap();
     let (number, _) = rest.split_once(unit).unwrap();
     number.trim().replace(',', "").parse().unwrap()
 }
 
-/// What flamegraph.pl makes of folded text.
+/// Runs flamegraph.pl on folded text.
 fn flamegraph_pl(path: &Path) -> String {
-    // Where Debian's libdevel-nytprof-perl has it.
+    // Path of the script in Debian's libdevel-nytprof-perl.
     let debians = "/usr/share/perl5/Devel/NYTProf/flamegraph.pl";
-    let program = match Path::new(debians).exists() {
-        true => debians,
-        false => "flamegraph.pl",
+    let program = if Path::new(debians).exists() {
+        debians
+    } else {
+        "flamegraph.pl"
     };
     let output = Command::new(program)
         .args(["--countname", "ns"])
@@ -141,7 +142,7 @@ fn flamegraph_pl(path: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// `systemscope export` of a capture.
+/// Runs `systemscope export` on a capture.
 fn export(capture: &Path, arguments: &str) -> String {
     let tool = Tool::new("systemscope").arg("export").arg(capture);
     let finished = tool.args(arguments).run().succeeded();
@@ -164,19 +165,19 @@ fn every_reader_finds_the_same_time_of_each_thread_in_each_state() {
     let flags = format!("--per-thread --nanoseconds --format {formats} -o");
     export(&capture, &format!("{flags} {}", at("out").display()));
     let text = fs::read_to_string(at("out.folded")).unwrap();
-    let sums = of_folded(&text);
-    // Five threads for two seconds.
+    let sums = sum_folded(&text);
+    // Five threads for 2 s.
     let total: u64 = sums.values().sum();
     assert!(total.abs_diff(10_000_000_000) < 1_000_000, "{sums:?}");
-    assert_eq!(of_json(&at("out.json")), sums);
-    assert_eq!(of_speedscope(&at("out.speedscope.json")), sums);
-    assert_eq!(of_perf_script(&at("out.perf")), sums);
-    assert_eq!(of_pprof(&at("out.pb.gz")), sums);
+    assert_eq!(sum_json(&at("out.json")), sums);
+    assert_eq!(sum_speedscope(&at("out.speedscope.json")), sums);
+    assert_eq!(sum_perf_script(&at("out.perf")), sums);
+    assert_eq!(sum_pprof(&at("out.pb.gz")), sums);
     let svg = fs::read_to_string(at("out.svg")).unwrap();
-    assert_eq!(of_svg(&svg, "µs"), total / 1000);
-    assert_eq!(of_svg(&flamegraph_pl(&at("out.folded")), "ns"), total);
+    assert_eq!(sum_svg(&svg, "µs"), total / 1000);
+    assert_eq!(sum_svg(&flamegraph_pl(&at("out.folded")), "ns"), total);
 
-    // A capture of a capture is one, and a pipe is as good as a file.
+    // A capture of a capture exports the same, and so does a pipe.
     let again = export(&at("out.scope"), "--per-thread --nanoseconds");
     assert_eq!(again, text);
     for (format, ending) in [("json", "json"), ("speedscope", "speedscope.json")] {
@@ -188,7 +189,7 @@ fn every_reader_finds_the_same_time_of_each_thread_in_each_state() {
     }
 }
 
-/// What a tool writes at once, and what is written later of its capture.
+/// An export of a tool's capture equals what the tool wrote itself.
 #[test]
 fn exporting_later_gives_what_is_written_at_once() {
     let _turn = Turn::share();

@@ -1,5 +1,5 @@
-//! Names that act on terminals and viewers, from every source: no output has them as they
-//! are, and none reads as what the tools write themselves.
+//! Names that act on terminals and viewers, from every source. No output contains them unchanged,
+//! and none of them reads as a label of the tools.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -15,7 +15,7 @@ use systemscope_tests::printed::output::files_below;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Cgroup, Finished, Folded, Tool, Turn, Workload, WorkloadBuilder};
 
-/// A part of what the workload's names have, that no format has by chance.
+/// Parts of the workload's names that no format contains by chance.
 const SEQUENCES: [&[u8]; 5] = [
     b"\x1b]0;P",
     b"\x1b[1m",
@@ -24,10 +24,10 @@ const SEQUENCES: [&[u8]; 5] = [
     "\u{2028}".as_bytes(),
 ];
 
-/// All formats that people read; a capture is none.
+/// All formats that people read. A capture is not among them.
 const FORMATS: &str = "folded,classic,svg,pprof,speedscope,perf-script,json,waits";
 
-/// One cleaned name from each source, so that no source passes unseen.
+/// A cleaned name from each source, so that a missing source is noticed.
 const SOURCES: [&str; 13] = [
     "t?]0:P??:x",
     "folder?]0;P??;???/program?]0;P??;???",
@@ -44,7 +44,7 @@ const SOURCES: [&str; 13] = [
     "hostile-?]0;P???",
 ];
 
-/// A module and a function, of which no compiler makes one.
+/// Python program with a module and a function whose names no compiler makes.
 const PYTHON: &str = r#"
 code = compile("def f():\n    import time\n    time.sleep(0.01)\n", "/x/\x1b]0;P\x07\n\u202e.py", "exec")
 space = {}
@@ -59,7 +59,7 @@ while True:
     f()
 "#;
 
-/// Neither bytes of a text nor, of what is no text, sequences of the names.
+/// Checks that output contains none of `SEQUENCES`, and that text contains no control characters.
 #[track_caller]
 fn assert_clean(what: &str, bytes: &[u8]) {
     for sequence in SEQUENCES {
@@ -95,7 +95,7 @@ fn assert_clean_run(what: &str, finished: Finished) -> Finished {
     finished
 }
 
-/// Also the names of files, where the tools chose them.
+/// Checks all files in a folder, their names included.
 #[track_caller]
 fn assert_clean_files(folder: &Path) {
     let files = files_below(folder);
@@ -106,12 +106,11 @@ fn assert_clean_files(folder: &Path) {
         if name.ends_with(".scope") {
             continue;
         }
-        let bytes = match name.ends_with(".gz") {
-            true => {
-                let unpacked = Command::new("gzip").arg("-dc").arg(&path).output();
-                unpacked.unwrap().stdout
-            }
-            false => fs::read(&path).unwrap(),
+        let bytes = if name.ends_with(".gz") {
+            let unpacked = Command::new("gzip").arg("-dc").arg(&path).output();
+            unpacked.unwrap().stdout
+        } else {
+            fs::read(&path).unwrap()
         };
         assert!(!bytes.is_empty(), "{name}");
         assert_clean(name, &bytes);
@@ -240,7 +239,7 @@ fn no_name_of_a_target_reads_as_a_marker() {
         .collect();
     assert!(wakers.iter().any(|waker| waker == "(timer)"), "{wakers:?}");
     assert!(!wakers.iter().any(|waker| waker == "[timer]"), "{wakers:?}");
-    // Its own waits end by a timer indeed.
+    // Timers do end the waits of the thread with this name.
     let of_waker = folded.lines.iter().filter(|line| line.comm == "(timer)");
     let wakers: Vec<String> = of_waker.map(|line| line.waker_comms().remove(0)).collect();
     assert!(wakers.iter().any(|waker| waker == "[timer]"), "{wakers:?}");
@@ -257,11 +256,11 @@ fn no_name_of_a_target_reads_as_a_marker() {
     }
 }
 
-/// Eight bytes that a capture has where a hostile one has as many others.
+/// Placeholder in a capture. The hostile text has the same length.
 const HARMLESS: &str = "QQQQQQQQ";
 const HOSTILE: &[u8] = b"\x1b]0;P\x07\n;";
 
-/// A capture with a text of each kind.
+/// Returns a capture with a text of each kind.
 fn capture_with(text: &str) -> Profile {
     let name = |what: &str| format!("{what}{text}");
     let mut profile = Profile::new(Unit::Nanoseconds);
@@ -365,7 +364,7 @@ fn capture_with(text: &str) -> Profile {
     profile
 }
 
-/// The bytes of a capture that no tool writes.
+/// Returns the bytes of a capture that no tool writes.
 fn hostile_capture() -> Vec<u8> {
     let mut whole = Vec::new();
     capture::write(&capture_with(HARMLESS), &mut whole).unwrap();

@@ -1,4 +1,4 @@
-//! Names, flags and forms.
+//! Names, flags and forms of output.
 
 mod hostile;
 mod names;

@@ -1,5 +1,4 @@
-//! Thread names that no format likes: output stays parseable, files get safe
-//! names.
+//! Thread names that break formats. Output stays parseable, and files get safe names.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
@@ -10,7 +9,7 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::account::threads_of;
 use systemscope_tests::{Folded, Tool, Turn, Watch, Workload};
 
-/// The names of `names` as they must be printed.
+/// The thread names of the workload `names` as the tools print them.
 const PRINTED: [&str; 15] = [
     "kworker/u:1",
     "a:b c",

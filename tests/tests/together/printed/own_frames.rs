@@ -1,6 +1,6 @@
 //! The profiler's own frames never show.
 //!
-//! Reading folded text refuses them everywhere; here they would be likely.
+//! The reader of folded text refuses them in every test. This test makes them likely.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::programs::tool::PATIENCE;
@@ -10,13 +10,13 @@ use systemscope_tests::{Folded, Tool, Turn, Workload, cpus_online};
 #[ignore = "loads every CPU beside three tools"]
 fn profilers_at_work_show_none_of_themselves() {
     let _turn = Turn::share();
-    // Two on one CPU that wait for each other: neither wait is over before it
-    // has begun, as that of a timer may be.
+    // Two processes on one CPU wait for each other. Unlike the wait for a timer, such a wait never
+    // ends before it has begun.
     let _ping_pong = Workload::start("ping_pong", &[0]);
     let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
     spinners.go();
-    // Switches by the ten thousand, each measured by two and sampled by the
-    // third; and each of the two has its programs run on top of the other's.
+    // There are tens of thousands of switches. Two tools measure each switch, and the third tool
+    // samples it. The BPF programs of both tools run at each switch.
     let off = Tool::new("offcputime").args("-a 2").start();
     let wake = Tool::new("offwaketime").args("-a --chain 4 2").start();
     let on = Tool::new("oncputime").args("-a -F 997 2").start();

@@ -1,4 +1,4 @@
-//! What cpudist prints, flag by flag, and what it refuses.
+//! cpudist's output, flag by flag, and its errors.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -17,7 +17,7 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::account::{idle_ticks, stolen_ns};
 use systemscope_tests::{Account, Finished, Tool, Turn, Workload, binary, cpus_online};
 
-/// Busy and sleepy for as long as any test takes.
+/// Starts a program that computes and sleeps for longer than any test takes.
 fn naps() -> Workload {
     let mut naps = Workload::start("naps", &[60, 300]);
     naps.go();
@@ -32,8 +32,8 @@ fn text(finished: &Finished) -> String {
     String::from_utf8(finished.stdout.clone()).unwrap()
 }
 
-/// One histogram of bcc's: its header, then rows from `0 -> 1` on that add up.
-/// Returns how many spans it shows and the lines after it.
+/// Checks a histogram in bcc's layout: a header, then rows from `0 -> 1` on. Returns the sum of its
+/// counts and the lines after it.
 #[track_caller]
 fn histogram<'a>(lines: &'a [&'a str], unit: &str) -> (u64, &'a [&'a str]) {
     assert_eq!(
@@ -112,8 +112,8 @@ fn time_unit_and_summary_are_added_on_request() {
         ["avg", "=", "msecs", "total:", "msecs", "count:"],
     );
     assert_eq!(words[10], count.to_string());
-    // Off the CPU for as much of half a second as the kernel did not book, and the
-    // hypervisor did not take.
+    // The thread is off the CPU for half a second, less the kernel's running time and the stolen
+    // time.
     let total: u64 = words[6].parse().unwrap();
     let running_ns = running_ns(naps.pid()) - before + (stolen_ns() - stolen);
     let running_ms = running_ns.div_ceil(1_000_000);
@@ -142,7 +142,7 @@ fn processes_and_threads_are_told_apart() {
     assert!(!everyone.contains("pid = 0 "), "{everyone}");
     let idle_before = idle_ticks();
     let idle = text(&cpudist("-P -I 0.5 1").run().succeeded());
-    // A machine that has enough to do is never idle.
+    // A busy machine has no idle CPU.
     if idle_ticks() - idle_before > 25 * cpus_online() as u64 {
         assert_eq!(idle.matches("\npid = 0 swapper\n\n").count(), 1, "{idle}");
     }
@@ -175,14 +175,14 @@ fn a_container_sees_its_own_threads_by_its_own_numbers() {
         .run();
     let spans = Spans::read(finished);
     let rows = &spans.only().rows;
-    // Outside they have later numbers than a process that was there before them.
+    // Outside, these threads have higher IDs than a process that was there before them.
     let is_own = |tid| (1..outside.pid()).contains(&tid);
     assert!(
         rows.iter().all(|row| row.tid.is_some_and(is_own)),
         "{rows:?}"
     );
     assert!(rows.iter().any(|row| row.comm.as_deref() == Some("sleep")));
-    // Those of outside are none that it missed: they are more by far.
+    // Switches of threads outside do not count as lost. There are many more of them.
     let outside = Account::read(outside.pid(), outside.pid()).unwrap();
     assert!(
         spans.lost_switches * 10 < outside.voluntary.max(1000),
@@ -214,9 +214,8 @@ fn percentiles_come_as_a_table() {
     assert_eq!(rows[2][..2], [&naps.pid().to_string(), "naps"]);
     let number = |column: usize| rows[2][column].parse::<f64>().unwrap();
     assert!((2..6).all(|column| number(column) <= number(column + 1)));
-    // Half of the spans are at least as long as the median; and all of them
-    // together are the window, less what the kernel booked as running and what the
-    // hypervisor took.
+    // Half of the spans are at least as long as the median. The sum of all spans is the window,
+    // less the kernel's running time and the stolen time.
     assert!(
         number(2) <= 2.0 * number(7) && number(7) <= number(6),
         "{text}"
@@ -235,7 +234,7 @@ fn percentiles_come_as_a_table() {
 fn forms_have_names_too() {
     let _turn = Turn::share();
     let naps = naps();
-    let told = |form: &str| {
+    let print_as = |form: &str| {
         let tool = cpudist("-p").arg(naps.pid().to_string());
         text(
             &tool
@@ -246,17 +245,17 @@ fn forms_have_names_too() {
                 .succeeded(),
         )
     };
-    let histogram_of = told("log2");
+    let histogram_of = print_as("log2");
     let lines: Vec<&str> = histogram_of
         .lines()
         .skip_while(|line| line.is_empty())
         .collect();
     histogram(&lines, "usecs");
-    assert!(told("percentiles").contains("99.9"));
-    let object: serde_json::Value = serde_json::from_str(told("json").trim()).unwrap();
+    assert!(print_as("percentiles").contains("99.9"));
+    let object: serde_json::Value = serde_json::from_str(print_as("json").trim()).unwrap();
     assert!(object.is_object());
-    // Nothing but that of the whole run.
-    let hgrm = told("hgrm");
+    // There is one table, for the whole run.
+    let hgrm = print_as("hgrm");
     assert!(hgrm.trim_start().starts_with("Value"), "{hgrm}");
     assert!(hgrm.contains("#[Mean") || hgrm.contains("#[Max"), "{hgrm}");
 }

@@ -107,7 +107,7 @@ fn a_map_in_the_targets_own_mount_namespace_is_found() {
     fs::remove_file(&moved).unwrap();
     jit.go();
     assert!(!Path::new(&format!("/tmp/perf-{}.map", jit.pid())).exists());
-    // Its binary is deleted by now, too.
+    // The binary has been deleted by now, too.
     assert_path(
         &off_cpu(jit.pid()),
         &["main", "LazyCompile:*spin script.js:7", "burn_and_sleep"],
@@ -130,7 +130,7 @@ fn a_deleted_binary_still_names_its_functions() {
 fn a_replaced_binary_lends_no_names() {
     let _turn = Turn::share();
     let simple = Workload::plain("simple");
-    // Another program of the same name: its symbols are at other places.
+    // Another program gets the same path. Its functions have other addresses.
     fs::remove_file(simple.binary()).unwrap();
     let other = scratch();
     fs::copy(
@@ -168,7 +168,7 @@ fn a_replaced_binary_lends_no_names() {
 fn a_process_that_ends_first_keeps_its_names() {
     let _turn = Turn::share();
     for tool in ["oncputime -F 499", "offcputime"] {
-        // Another target keeps the tool going until that one is gone.
+        // Another target keeps the tool running until this one has ended.
         let other = Workload::start("crowd", &[1]);
         let mut simple = Workload::plain("simple");
         let (name, arguments) = tool.split_once(' ').unwrap_or((tool, ""));
@@ -177,7 +177,7 @@ fn a_process_that_ends_first_keeps_its_names() {
             .pid(other.pid())
             .args(arguments)
             .start_measuring();
-        // It has run, and it has slept as often, before it ends.
+        // By then the program has run and slept before it ends.
         let enough = running_ns(simple.pid()) + 200_000_000;
         while running_ns(simple.pid()) < enough {
             sleep(Duration::from_millis(10));
@@ -231,7 +231,7 @@ fn a_debug_file_is_found_by_its_link() {
     let mut link = std::ffi::OsString::from("--add-gnu-debuglink=");
     link.push(&debug);
     run("objcopy", &[Path::new(&link), &binary]);
-    // Where a distribution would not put it, but gdb looks: beside, in .debug.
+    // No distribution puts the file into `.debug` beside the binary, but gdb looks there.
     fs::create_dir(folder.path().join(".debug")).unwrap();
     fs::rename(&debug, folder.path().join(".debug/simple.debug")).unwrap();
     let simple = start_simple(binary, folder);
@@ -247,7 +247,7 @@ struct InstalledDebugFile(PathBuf);
 impl Drop for InstalledDebugFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
-        // Only where it was empty before.
+        // Folders that were empty before are removed.
         for folder in self.0.ancestors().skip(1).take(2) {
             let _ = fs::remove_dir(folder);
         }
@@ -257,7 +257,7 @@ impl Drop for InstalledDebugFile {
 #[test]
 fn a_debug_file_is_found_by_its_build_id() {
     let _turn = Turn::share();
-    // Unlikely to be anyone else's.
+    // A build ID that no other file is likely to have.
     let (first, rest) = ("5c", "0be57e57e57e57e57e57e57e57e57e57e57e5c");
     let folder = scratch();
     let debug = folder.path().join("away");
@@ -282,7 +282,7 @@ fn a_stripped_binary_shows_its_module_and_no_wrong_name() {
     let _turn = Turn::share();
     let folder = scratch();
     let nowhere = scratch();
-    // Dynamic symbols remain; an address near one of them is not in it.
+    // Dynamic symbols remain. An address near a symbol does not belong to it.
     let binary = stripped_into(
         folder.path(),
         &["-rdynamic", "-Wl,--build-id=none"],
@@ -330,7 +330,7 @@ fn kernel_functions_are_named() {
     );
 }
 
-/// A setting below `/proc/sys/kernel` that is as it was once this is dropped.
+/// A setting below `/proc/sys/kernel`. Its old value is restored on drop.
 struct Setting {
     path: PathBuf,
     before: String,

@@ -1,4 +1,4 @@
-//! What offwaketime is asked for and how it prints it.
+//! Flags and output of offwaketime.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use systemscope_tests::{
 };
 
 const WINDOW_US: u64 = 1_000_000;
-/// Functions in which the kernel waits, wakes, or lets one do so.
+/// Kernel functions in waits and wake-ups.
 const KERNEL: [&str; 4] = [
     "do_syscall_64",
     "try_to_wake_up",
@@ -24,7 +24,7 @@ fn offwaketime() -> Tool {
     Tool::new("offwaketime")
 }
 
-/// Two threads of two processes that wake each other, going.
+/// Two threads of two processes that wake each other.
 struct Pair {
     workload: Workload,
 }
@@ -40,7 +40,7 @@ impl Pair {
         u32::try_from(self.workload.told(name)).unwrap()
     }
 
-    /// Both processes, as an argument.
+    /// Returns both process IDs as an argument.
     fn pids(&self) -> String {
         format!("{},{}", self.id("asker"), self.id("answering"))
     }
@@ -50,7 +50,7 @@ impl Pair {
     }
 }
 
-/// The threads that waited and were woken.
+/// Returns the threads whose waits a thread ended.
 fn woken(folded: &Folded) -> HashSet<&str> {
     let ended = folded.lines.iter();
     let ended = ended.filter(|line| line.thread.is_none() || line.waker().thread.is_some());
@@ -77,7 +77,7 @@ fn a_wait_that_outlasts_the_window_is_still_blocked_for_all_of_it() {
         );
         assert!(line.waker().frames.is_empty(), "{line}");
     }
-    // Nobody has woken it: it is nobody's.
+    // The wait has no waker, so no choice of wakers includes it.
     for flag in ["--waker-pid", "--waker-tid"] {
         let own = std::process::id().to_string();
         let tool = offwaketime().pid(target.pid()).arg(flag).arg(own);
@@ -143,7 +143,7 @@ fn waker_pid_and_waker_tid_choose_whose_wake_ups_count() {
         );
         assert_eq!(wakers, both, "{flag}");
     }
-    // Its leader wakes nobody.
+    // The process's leader wakes no thread.
     let (folded, _) = by("--waker-tid", &[answering]);
     assert_eq!(folded, Folded::default());
 }
@@ -152,8 +152,7 @@ fn waker_pid_and_waker_tid_choose_whose_wake_ups_count() {
 #[ignore = "loads every CPU with threads that wait for it"]
 fn both_lengths_are_bounds_on_the_blocked_time() {
     let _turn = Turn::share();
-    // Naps of 20 ms and rests of 400 in turn; waits for a CPU after them are of
-    // no account.
+    // Naps of 20 ms and rests of 400 ms alternate. Waits for a CPU after them do not count.
     let mut spinners = Workload::start("spinners", &[2 * cpus_online(), 300]);
     spinners.go();
     let mut naps = Workload::start("naps", &[300, 20_000, 400]);
@@ -283,8 +282,7 @@ fn states_add_the_waits_for_a_cpu_and_leave_the_blocked_time() {
     );
 }
 
-/// The story reads downwards: the waker from its root, then the sleeper from
-/// its leaf.
+/// A record reads downwards: the waker from its root, then the sleeper from its leaf.
 #[test]
 fn classic_reads_downwards() {
     let _turn = Turn::share();

@@ -1,4 +1,4 @@
-//! Interpreters whose frames have been written over.
+//! Interpreters whose frames were overwritten.
 
 use systemscope_tests::Turn;
 use systemscope_tests::printed::python::UNKNOWN;
@@ -6,11 +6,11 @@ use systemscope_tests::programs::pythons::{Python, some_pythons};
 
 use std::thread;
 
-use super::{Stack, script, watched};
+use super::{Stack, measure, script};
 
-/// Writes over a frame of its own, or over what that refers to, and blocks below it for ever.
-/// The numbers are bytes from the beginning of a frame to its caller and to its code, as
-/// Include/internal/pycore_frame.h of each version has them, or Include/cpython/frameobject.h.
+/// Python program that overwrites one of its frames, or what that frame refers to, and blocks for
+/// ever below it. The numbers are byte offsets of a frame's caller and code. They come from each
+/// version's Include/internal/pycore_frame.h or Include/cpython/frameobject.h.
 const HOSTILE: &str = "
 import ctypes, gc, os, sys
 gc.disable()
@@ -46,7 +46,7 @@ def inner():
 outer()
 ";
 
-/// What is damaged, and whether frames can be known to be missing for that.
+/// Kinds of damage, and whether the tool can know that frames are missing.
 const DAMAGES: [(&str, bool); 7] = [
     ("its caller is itself", true),
     ("its caller is nowhere", true),
@@ -57,10 +57,10 @@ const DAMAGES: [(&str, bool); 7] = [
     ("its name is longer than it is", false),
 ];
 
-/// The only stack of a script that damages itself so.
-fn damaged(python: &Python, damage: &str, flags: &str) -> Stack {
+/// Returns the only stack of a script with this damage.
+fn measure_damaged(python: &Python, damage: &str, flags: &str) -> Stack {
     let hostile = script(python, HOSTILE, damage);
-    let (finished, mut stacks) = watched(hostile.pid(), hostile.folder(), flags);
+    let (finished, mut stacks) = measure(hostile.pid(), hostile.folder(), flags);
     let stack = stacks.pop().filter(|_| stacks.is_empty());
     stack.unwrap_or_else(|| panic!("{python:?}, {damage}: {}", finished.stderr))
 }
@@ -70,20 +70,21 @@ fn an_interpreter_that_lies_loses_no_native_frame() {
     const LONGEST: usize = 4096;
     let _turn = Turn::share();
     for python in some_pythons() {
-        let whole = damaged(&python, "nothing", "");
-        let with_its_own = damaged(&python, "nothing", "--native-python");
+        let whole = measure_damaged(&python, "nothing", "");
+        let with_its_own = measure_damaged(&python, "nothing", "--native-python");
         let names: Vec<String> = whole.calls().into_iter().map(|call| call.name).collect();
         let chain = ["<module>", "outer", "middle", "inner"];
         assert_eq!(names, chain.map(|name| format!("<string>:{name}")));
         assert_eq!(whole.unknown().count(), 0, "{python:?}: {whole:#?}");
         let check = |damage: &str, is_known: bool| {
-            let stack = damaged(&python, damage, "");
+            let stack = measure_damaged(&python, damage, "");
             let what = format!("{python:?}, {damage}: {stack:#?}");
             assert!(stack.value >= 950_000_000, "{what}");
-            // All of them are there, and what runs frames of Python may be, where those are not.
+            // All native frames are there. Evaluation functions of the interpreter may show where
+            // frames of Python are missing.
             assert!(stack.native_beyond(&whole).is_some(), "{what}");
             assert!(with_its_own.native_beyond(&stack).is_some(), "{what}");
-            // What was not written over is right.
+            // Frames that were not overwritten are right.
             let innermost = stack.calls().pop().map(|call| call.name);
             assert_eq!(innermost.as_deref(), Some("<string>:inner"), "{what}");
             let unknown = stack.unknown().count();
@@ -91,7 +92,7 @@ fn an_interpreter_that_lies_loses_no_native_frame() {
             let mut names = stack.frames.iter().map(|frame| frame.name.len());
             assert!(names.all(|length| length <= LONGEST), "{what}");
         };
-        // Each waits for most of its time.
+        // Each thread waits for most of the time.
         thread::scope(|scope| {
             for (damage, is_known) in DAMAGES {
                 let check = &check;

@@ -1,4 +1,4 @@
-//! A program of C that has an interpreter in it, and threads that it made itself.
+//! A C program that embeds an interpreter and starts threads itself.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,9 +6,9 @@ use std::process::Command;
 use systemscope_tests::programs::pythons::{Python, pythons};
 use systemscope_tests::{Turn, WorkloadBuilder, accounts_at_rest};
 
-use super::{functions, watched};
+use super::{functions, measure};
 
-/// What `embedding.c` calls in each thread, and what that runs.
+/// Function of `embedding.c` in each thread, and the Python functions that it runs.
 const C: &str = "run_script";
 const PYTHON: [(&str, &str); 3] = [
     ("<string>:<module>", "<string>"),
@@ -16,7 +16,7 @@ const PYTHON: [(&str, &str); 3] = [
     ("<string>:inner", "<string>"),
 ];
 
-/// The library that others embed, if it has one, and the folder of what belongs to it.
+/// Returns the interpreter's shared library, if there is one, and the prefix of its files.
 fn library(python: &Python) -> (Option<PathBuf>, String) {
     const ASK: &str = "import sys, sysconfig; of = sysconfig.get_config_var; \
         print(of('LIBDIR'), of('MULTIARCH') or '.', of('INSTSONAME'), sys.base_prefix, sep='\\n')";
@@ -48,7 +48,7 @@ fn a_program_that_embeds_an_interpreter_has_its_frames() {
             command.env("PYTHONHOME", &prefix);
         });
         accounts_at_rest(workload.pid());
-        let (_, stacks) = watched(workload.pid(), workload.folder(), "");
+        let (_, stacks) = measure(workload.pid(), workload.folder(), "");
         assert_eq!(stacks.len(), 3, "{library}: {stacks:#?}");
         for stack in &stacks {
             assert_eq!(functions(&stack.calls()), PYTHON, "{library}: {stack:#?}");

@@ -1,4 +1,4 @@
-//! Frames of Python, where the interpreter itself says that they are: `nesting.py` tells.
+//! Frames of Python, against the frames that the interpreter itself reports in `nesting.py`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod damages;
@@ -23,20 +23,20 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Finished, Folded, Tool, Turn, Workload, accounts_at_rest, patiently};
 use tempfile::TempDir;
 
-/// What runs the frames of Python, and is to be hidden behind them.
+/// Function that evaluates frames of Python. The tools hide it behind these frames.
 const EVALUATION: &str = "_PyEval_EvalFrameDefault";
 
-/// What stands before functions of which no native frame is known that runs them: while
-/// libraries are being loaded, and beyond the native frames that are kept.
+/// Label of functions without a known native frame that runs them: while libraries are loaded, and
+/// beyond the native frames that are kept.
 const NOT_PLACED: &str = "[python: not placed]";
 
-/// What stands for functions of stacks that were there before anybody knew of their interpreter.
+/// Label of functions in stacks that are older than the tool's knowledge of their interpreter.
 const NOT_READ: &str = "[python: not read]";
 
-/// Far more than passes between a look at the clock and the wait itself.
+/// Tolerance in ns, far longer than a reading of the clock takes before the wait.
 const SLACK_NS: u64 = 1_000_000;
 
-/// What a scene of `nesting.py` did once, by the interpreter's account.
+/// One run of a scene of `nesting.py`, as the interpreter reports it.
 #[derive(Debug, Deserialize)]
 struct Row {
     scene: String,
@@ -55,7 +55,7 @@ impl Row {
     }
 }
 
-fn told(path: &Path) -> Vec<Row> {
+fn read_rows(path: &Path) -> Vec<Row> {
     let text = fs::read_to_string(path).unwrap();
     let rows = text.lines().map(|line| serde_json::from_str(line).unwrap());
     let rows: Vec<Row> = rows.collect();
@@ -67,19 +67,18 @@ fn nesting() -> PathBuf {
     source("nesting.py")
 }
 
-/// A run of `nesting.py` from its beginning to its end: what it tells, and what was seen.
-fn blocked(python: &Python, flags: &str, mode: &str) -> (Vec<Row>, Vec<Stack>) {
+/// Runs `nesting.py` from its start to its end. Returns the rows that it wrote and the stacks.
+fn run_nesting(python: &Python, flags: &str, mode: &str) -> (Vec<Row>, Vec<Stack>) {
     let program = [python.path.as_path(), &nesting(), "truth".as_ref()];
     let program = program.map(|word| word.to_str().unwrap());
     let flags = format!("--states {flags} --");
-    let (folder, _, stacks) = from_the_beginning(&flags, &[&program[..], &[mode]].concat(), &[]);
-    (told(&folder.path().join("truth")), stacks)
+    let (folder, _, stacks) = run_under_offcputime(&flags, &[&program[..], &[mode]].concat(), &[]);
+    (read_rows(&folder.path().join("truth")), stacks)
 }
 
-/// What offcputime, which runs a program, sees of that, in a folder that has these files. How
-/// soon it knows of an interpreter depends on how long it waits for a CPU and a disk: a run in
-/// which it knew too late is made again.
-fn from_the_beginning(
+/// Runs a program under offcputime in a folder with these files. The tool learns of an interpreter
+/// after waits for a CPU and a disk. A run in which it learned too late is repeated.
+fn run_under_offcputime(
     flags: &str,
     program: &[&str],
     files: &[(&str, &str)],
@@ -100,18 +99,18 @@ fn from_the_beginning(
     })
 }
 
-/// The most time in one stack, and all of it.
+/// The largest time in one stack, and the sum.
 #[derive(Debug, Default)]
 struct Time {
     one_ns: u64,
     all_ns: u64,
 }
 
-/// Time by thread and by where in Python it was.
+/// Time by thread and by calls of Python.
 type Times = BTreeMap<(u32, Vec<Call>), Time>;
 
-/// The time that ends where the waits of these scenes do.
-fn where_they_wait(rows: &[Row], stacks: &[Stack]) -> Times {
+/// Returns the times of stacks that end in the innermost calls of these scenes.
+fn times_at_ends(rows: &[Row], stacks: &[Stack]) -> Times {
     let ends: HashSet<(u32, Call)> = rows
         .iter()
         .map(|row| (row.thread, row.calls().pop().unwrap()))
@@ -133,51 +132,51 @@ fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9) as u64
 }
 
-/// Whether functions are missing from a stack, and not only the native frames between them.
+/// Returns whether functions are missing from a stack, and not only the native frames between them.
 fn has_gaps(stack: &Stack) -> bool {
     stack.unknown().any(|mark| mark != NOT_PLACED)
 }
 
-/// Whether a thread did not have to give up the CPU there, but waited.
-fn waits(stack: &Stack) -> bool {
+/// Returns whether a thread waited, and was not preempted.
+fn is_waiting(stack: &Stack) -> bool {
     stack.state.as_deref() != Some("runnable")
 }
 
-/// Whether nothing is missing but what was there before anybody knew of the interpreter.
+/// Returns whether only functions are missing that ran before the tool knew of the interpreter.
 fn is_early(stack: &Stack) -> bool {
     has_gaps(stack) && stack.unknown().all(|mark| mark == NOT_READ)
 }
 
-/// The time in stacks of threads that waited, and how much of it is in some of them.
-fn waited(stacks: &[Stack], is_counted: impl Fn(&Stack) -> bool) -> (u64, u64) {
-    let waits = || stacks.iter().filter(|stack| waits(stack));
-    let counted = waits().filter(|stack| is_counted(stack));
+/// Returns the time in stacks of threads that waited, and the part of it that `is_counted`.
+fn waiting_time(stacks: &[Stack], is_counted: impl Fn(&Stack) -> bool) -> (u64, u64) {
+    let waiting = || stacks.iter().filter(|stack| is_waiting(stack));
+    let counted = waiting().filter(|stack| is_counted(stack));
     let total = |stack: &Stack| stack.value;
-    (waits().map(total).sum(), counted.map(total).sum())
+    (waiting().map(total).sum(), counted.map(total).sum())
 }
 
-/// In an interpreter's first moments all of its frames may be missing.
+/// Checks early stacks. All frames of an interpreter may be missing in its first moments.
 fn assert_known_soon(what: &str, stacks: &[Stack]) {
-    let (all, early) = waited(stacks, is_early);
+    let (all, early) = waiting_time(stacks, is_early);
     assert!(early * 10 <= all, "{what}: {early} of {all} early on");
 }
 
-/// Of threads that had to give up the CPU while their frames were changing something may be
-/// missing, for as long as others have it: that is not counted where it is told apart. Of
-/// those that wait it is in next to no time.
+/// Checks that nearly all time of waiting threads is in whole stacks. Frames of a thread that was
+/// preempted while it changed them may be missing until it runs again. Such stacks do not count
+/// with `--states`.
 fn assert_all_known(what: &str, stacks: &[Stack]) {
     assert_known_soon(what, stacks);
     let has_gap = |stack: &Stack| has_gaps(stack) && !is_early(stack);
-    let (all, late) = waited(stacks, has_gap);
+    let (all, late) = waiting_time(stacks, has_gap);
     let marks = stacks.iter().filter(|stack| has_gap(stack));
     let marks: Vec<&str> = marks.flat_map(Stack::unknown).collect();
     assert!(late * 100 <= all, "{what}: {late} of {all}: {marks:?}");
 }
 
-/// The stacks that end in these scenes with the interpreter's own function in them. At the leaf
-/// it may just be entered, for a function that is no frame yet; elsewhere it may be seen before
-/// anybody knows that there is an interpreter. Where a stack says that functions have no place
-/// all native frames are there: in little of the time.
+/// Returns the stacks that end in these scenes and contain the interpreter's evaluation function.
+/// The leaf does not count: the function may just have been entered, for a frame that does not
+/// exist yet. Stacks with functions that are not placed contain all native frames. They take little
+/// of the time.
 fn evaluations<'a>(rows: &[Row], stacks: &'a [Stack]) -> Vec<&'a Stack> {
     let ends: HashSet<Call> = rows.iter().filter_map(|row| row.calls().pop()).collect();
     let of_scenes = |stack: &&Stack| stack.calls().pop().is_some_and(|end| ends.contains(&end));
@@ -200,19 +199,19 @@ fn every_frame_is_where_the_interpreter_has_it() {
     let _turn = Turn::share();
     for python in pythons() {
         let what = python.path.display().to_string();
-        let (rows, stacks) = blocked(&python, "", "block");
+        let (rows, stacks) = run_nesting(&python, "", "block");
         assert_all_known(&what, &stacks);
         let evaluations = evaluations(&rows, &stacks);
         assert!(evaluations.is_empty(), "{what}: {evaluations:?}");
-        let mut times = where_they_wait(&rows, &stacks);
+        let mut times = times_at_ends(&rows, &stacks);
         let mut wrong = String::new();
         for row in rows {
             let scene = &row.scene;
-            // No two scenes have the same one.
+            // No two scenes have the same chain.
             match times.remove(&(row.thread, row.calls())) {
                 None => wrong.push_str(&format!("{scene}: not seen: {:?}\n", row.chain)),
-                // Until when it sleeps is settled before it gives the lock away, for which
-                // it may have to wait: that is of another native stack.
+                // The end of a sleep is set before the thread releases the interpreter's lock. A
+                // wait for that lock has another native stack.
                 Some(time)
                     if time.all_ns + SLACK_NS < nanoseconds(row.seconds)
                         || time.one_ns > nanoseconds(row.elapsed) + SLACK_NS =>
@@ -229,7 +228,8 @@ fn every_frame_is_where_the_interpreter_has_it() {
     }
 }
 
-/// The stacks with these frames of Python. What is imported is in another folder each time.
+/// Returns the stacks with these frames of Python. Imported files are in another folder each time,
+/// so folders are ignored.
 fn with_calls<'a>(stacks: &'a [Stack], calls: &[Call]) -> Vec<&'a Stack> {
     let places = |calls: &[Call]| {
         let all = calls.iter().map(|call| (call.name.clone(), call.line));
@@ -242,9 +242,9 @@ fn with_calls<'a>(stacks: &'a [Stack], calls: &[Call]) -> Vec<&'a Stack> {
     there.collect()
 }
 
-/// Whether a stack of `shown` is one of `hidden` with functions of the interpreter's besides.
-fn shows_its_own(shown: &[&Stack], hidden: &[&Stack]) -> bool {
-    // Not every binary has its name.
+/// Returns whether a stack of `shown` is one of `hidden` with functions of the interpreter added.
+fn has_own_functions(shown: &[&Stack], hidden: &[&Stack]) -> bool {
+    // Some binaries lack the function's name.
     let is_own = |name: &str| name.contains(EVALUATION) || name.starts_with('[');
     let mut beyond = shown.iter().flat_map(|shown| {
         hidden
@@ -254,24 +254,24 @@ fn shows_its_own(shown: &[&Stack], hidden: &[&Stack]) -> bool {
     beyond.any(|own| !own.is_empty() && own.iter().all(|it| is_own(&it.name)))
 }
 
-/// A thread that had to give up the CPU on its way to sleep has another stack besides. It may
-/// have had to for longer than it was to sleep, and does not then: that is tried again.
+/// A thread that was preempted before its sleep has another stack, too. A preemption longer than
+/// the sleep leaves no sleep, and the run is repeated.
 #[test]
 #[ignore = "runs every scene twice in each interpreter"]
 fn the_interpreters_own_functions_are_shown_where_that_is_asked() {
     let _turn = Turn::share();
     for python in some_pythons() {
         patiently(|| {
-            let (_, hidden) = blocked(&python, "", "block");
-            let (rows, shown) = blocked(&python, "--native-python", "block");
-            let times = where_they_wait(&rows, &shown);
+            let (_, hidden) = run_nesting(&python, "", "block");
+            let (rows, shown) = run_nesting(&python, "--native-python", "block");
+            let times = times_at_ends(&rows, &shown);
             for row in rows {
                 let calls = row.calls();
                 let what = format!("{python:?}: {row:?}");
                 let [hidden, shown] = [&hidden, &shown].map(|stacks| with_calls(stacks, &calls));
                 assert!(times.contains_key(&(row.thread, calls)), "{what}");
                 assert!(
-                    shows_its_own(&shown, &hidden),
+                    has_own_functions(&shown, &hidden),
                     "{what}: {shown:#?} instead of {hidden:#?}"
                 );
             }
@@ -279,7 +279,7 @@ fn the_interpreters_own_functions_are_shown_where_that_is_asked() {
     }
 }
 
-/// Functions in C that call back: the scene, who is called, and a part of their names.
+/// C functions that call back: scene, function of Python that they call, and part of their names.
 const THROUGH_C: [(&str, &str, &str); 4] = [
     ("a_sort_key", "key_of", "sort"),
     ("a_map", "key_of", "map_next"),
@@ -292,24 +292,25 @@ const THROUGH_C: [(&str, &str, &str); 4] = [
 fn functions_in_c_are_between_those_that_they_are_between() {
     let _turn = Turn::share();
     for python in pythons().iter().filter(|python| python.has_symbols) {
-        let (rows, stacks) = blocked(python, "", "block");
+        let (rows, stacks) = run_nesting(python, "", "block");
         for (scene, callee, function) in THROUGH_C {
-            let is_it = |row: &&Row| row.scene.split(", ").next() == Some(scene);
-            let rows: Vec<&Row> = rows.iter().filter(is_it).collect();
+            let is_of_scene = |row: &&Row| row.scene.split(", ").next() == Some(scene);
+            let rows: Vec<&Row> = rows.iter().filter(is_of_scene).collect();
             assert_eq!(rows.len(), 2, "{scene}");
             for row in rows {
-                // Versions before 3.11 have names without what they are in.
+                // Versions before 3.11 have unqualified names.
                 let full = row.chain.iter().any(|(name, _, _)| name == callee);
-                let callee = match full {
-                    true => callee,
-                    false => callee.rsplit('.').next().unwrap(),
+                let callee = if full {
+                    callee
+                } else {
+                    callee.rsplit('.').next().unwrap()
                 };
                 let calls = row.calls();
-                // Who had to give up the CPU may have a native frame more than Python has.
-                let is_it = |stack: &&Stack| {
-                    stack.tid == row.thread && stack.calls() == calls && waits(stack)
+                // A thread that was preempted may have one more native frame than Python has.
+                let is_in_row = |stack: &&Stack| {
+                    stack.tid == row.thread && stack.calls() == calls && is_waiting(stack)
                 };
-                let stack = stacks.iter().find(is_it);
+                let stack = stacks.iter().find(is_in_row);
                 let stack = stack.unwrap_or_else(|| panic!("{python:?}: {row:?}"));
                 let [caller, callee] = [scene, callee].map(|name| format!("nesting.py:{name}"));
                 let between = stack.between(&caller, &callee);
@@ -322,17 +323,16 @@ fn functions_in_c_are_between_those_that_they_are_between() {
     }
 }
 
-/// The lock that all threads of an interpreter share is waited for in the call that gave it
-/// away.
+/// A thread waits for the interpreter's lock inside the call that released it.
 #[test]
 fn who_waits_for_the_interpreters_lock_is_where_it_was_given_away() {
     let _turn = Turn::share();
     for python in some_pythons() {
         let what = python.path.display().to_string();
-        let (mut rows, stacks) = blocked(&python, "", "gil");
+        let (mut rows, stacks) = run_nesting(&python, "", "gil");
         assert_all_known(&what, &stacks);
         rows.retain(|row| row.calls().last().unwrap().name == "nesting.py:wait_for_the_lock");
-        let times = where_they_wait(&rows, &stacks);
+        let times = times_at_ends(&rows, &stacks);
         let mut elapsed: BTreeMap<(u32, Vec<Call>), f64> = BTreeMap::new();
         for row in &rows {
             *elapsed.entry((row.thread, row.calls())).or_default() += row.elapsed;
@@ -344,14 +344,14 @@ fn who_waits_for_the_interpreters_lock_is_where_it_was_given_away() {
         );
         for (time, elapsed) in times.values().zip(elapsed.values()) {
             let elapsed = nanoseconds(*elapsed);
-            // In between it wakes up to ask for the lock.
+            // In between the thread wakes to request the lock.
             let range = elapsed * 9 / 10 - SLACK_NS..=elapsed + SLACK_NS;
             assert!(range.contains(&time.all_ns), "{what}: {time:?} {range:?}");
         }
     }
 }
 
-/// Blocked in its line 6.
+/// Python program that blocks in line 6.
 const ALREADY: &str = "
 import time
 def outer():
@@ -361,7 +361,7 @@ def inner():
 outer()
 ";
 
-/// A script that says when it is ready, and blocks.
+/// Starts a script that prints "ready" and blocks.
 fn script(python: &Python, text: &str, argument: &str) -> Workload {
     let mut command = Command::new(&python.path);
     command.args(["-c", text, argument]);
@@ -370,8 +370,8 @@ fn script(python: &Python, text: &str, argument: &str) -> Workload {
     script
 }
 
-/// What offcputime sees of a process for a second.
-fn watched(pid: u32, folder: &Path, flags: &str) -> (Finished, Vec<Stack>) {
+/// Measures a process with offcputime for 1 s.
+fn measure(pid: u32, folder: &Path, flags: &str) -> (Finished, Vec<Stack>) {
     let tool = Tool::new("offcputime").args("--format json -o run.json");
     let tool = tool.pid(pid).args(flags).arg("1").in_folder(folder);
     let finished = tool.run().succeeded();
@@ -383,7 +383,7 @@ fn who_blocked_before_the_window_has_its_frames() {
     let _turn = Turn::share();
     for python in pythons() {
         let already = script(&python, ALREADY, "");
-        let (finished, stacks) = watched(already.pid(), already.folder(), "");
+        let (finished, stacks) = measure(already.pid(), already.folder(), "");
         let [stack] = &stacks[..] else {
             panic!("{python:?}: {stacks:#?} {}", finished.stderr)
         };
@@ -393,7 +393,7 @@ fn who_blocked_before_the_window_has_its_frames() {
         let chain = chain.map(|(function, line)| Call::new(function, "<string>", line));
         assert_eq!(stack.calls(), chain, "{python:?}: {stack:#?}");
 
-        // As text for a flame graph.
+        // The folded text has the same functions.
         let folded: Folded = Tool::new("offcputime").pid(already.pid()).folded(0.5);
         let [line] = &folded.lines[..] else {
             panic!("{python:?}: {folded}")
@@ -404,15 +404,15 @@ fn who_blocked_before_the_window_has_its_frames() {
     }
 }
 
-/// The functions of a chain, whatever line they are on.
+/// Returns the functions and files of a chain, without lines.
 fn functions(calls: &[Call]) -> Vec<(&str, &str)> {
     let functions = calls.iter().map(|call| (&*call.name, &*call.file));
     functions.collect()
 }
 
-/// Whether a whole stack lies between the entry of `busy` and the call of `innermost`: the code
-/// that leads to what a scene computes, and away from it, takes about 1 % of the time.
-fn sets_up_a_scene(stack: &Stack) -> bool {
+/// Returns whether a whole stack lies between the entry of `busy` and the call of `innermost`. Code
+/// that enters and leaves the scenes takes about 1 % of the time.
+fn is_setup_code(stack: &Stack) -> bool {
     let calls = stack.calls();
     let has = |function: &str| calls.iter().any(|call| call.name == function);
     !has_gaps(stack) && has("nesting.py:busy") && !has("nesting.py:innermost")
@@ -427,7 +427,7 @@ fn what_computes_has_its_frames() {
         let [truth, json] = ["truth", "run.json"].map(|name| folder.path().join(name));
         let mut command = Command::new(&python.path);
         command.arg(nesting()).arg(&truth).arg("busy");
-        // It was there before, and does nothing but its scenes in the window.
+        // The program was there before the window. In the window it runs only its scenes.
         let mut busy = Workload::run(command, python.path.clone(), folder);
         let tool = Tool::new("oncputime").args("-F 999 --format json -o");
         let running = tool.arg(&json).pid(busy.pid()).start_measuring();
@@ -436,7 +436,7 @@ fn what_computes_has_its_frames() {
         running.signal(Signal::INT);
         running.finish_within(PATIENCE).succeeded();
 
-        let rows = told(&truth);
+        let rows = read_rows(&truth);
         let (mut right, mut set_up, mut all) = (0, 0, 0);
         let mut of_scenes: BTreeMap<&str, u64> = BTreeMap::new();
         let mut others: Vec<(u64, Vec<Call>)> = Vec::new();
@@ -449,7 +449,7 @@ fn what_computes_has_its_frames() {
                 let Some((there, beyond)) = calls.split_at_checked(chain.len()) else {
                     return false;
                 };
-                // Where it has computed, it tells so.
+                // After it has computed, a scene calls `tell`.
                 let tells = beyond
                     .first()
                     .is_none_or(|call| call.name == "nesting.py:tell");
@@ -462,7 +462,7 @@ fn what_computes_has_its_frames() {
                         *of_scenes.entry(&row.scene).or_default() += stack.value;
                     }
                 }
-                None if sets_up_a_scene(&stack) => set_up += stack.value,
+                None if is_setup_code(&stack) => set_up += stack.value,
                 None => others.push((stack.value, calls)),
             }
         }
@@ -473,7 +473,7 @@ fn what_computes_has_its_frames() {
         assert!(set_up * 20 <= all, "{python:?}: {set_up} of {all} set up");
         for row in &rows {
             let samples = of_scenes.get(&*row.scene).copied().unwrap_or_default() as f64;
-            // Nobody samples while the hypervisor has the CPU.
+            // No sample is taken while the hypervisor has the CPU.
             let expected = row.seconds * HERTZ;
             assert!(samples >= expected / 2.0, "{python:?}: {samples}: {row:?}");
         }
@@ -486,10 +486,10 @@ fn languages_are_chosen_and_missed() {
     let python = &pythons()[0];
     let already = script(python, ALREADY, "");
     let (pid, folder) = (already.pid(), already.folder());
-    let (finished, native) = watched(pid, folder, "--language none");
+    let (finished, native) = measure(pid, folder, "--language none");
     assert!(native.iter().all(|stack| stack.calls().is_empty()));
     assert!(!finished.stderr.contains("Python"), "{}", finished.stderr);
-    let (finished, mixed) = watched(pid, folder, "--language python");
+    let (finished, mixed) = measure(pid, folder, "--language python");
     assert!(mixed.iter().all(|stack| stack.calls().len() == 3));
     assert!(
         !finished.stderr.contains("--language"),
@@ -498,7 +498,7 @@ fn languages_are_chosen_and_missed() {
     );
 
     let simple = Workload::plain("simple");
-    let (finished, stacks) = watched(simple.pid(), simple.folder(), "--language python");
+    let (finished, stacks) = measure(simple.pid(), simple.folder(), "--language python");
     let said = "--language python: no process that was measured has a Python interpreter";
     assert!(finished.stderr.contains(said), "{}", finished.stderr);
     assert!(!stacks.is_empty());

@@ -1,4 +1,4 @@
-//! Processes of multiprocessing, which are born in the window or were there before.
+//! Processes of multiprocessing that start in the window, or before it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,9 +8,9 @@ use serde::Deserialize;
 use systemscope_tests::programs::pythons::{pythons, some_pythons};
 use systemscope_tests::{Turn, Workload};
 
-use super::{Stack, assert_all_known, from_the_beginning, watched};
+use super::{Stack, assert_all_known, measure, run_under_offcputime};
 
-/// Four processes that sleep in a function, over and over.
+/// Python program with four processes that sleep in one function again and again.
 const POOL: &str = "
 import multiprocessing, os, sys, time
 def doze(seconds):
@@ -26,7 +26,7 @@ if __name__ == '__main__':
         pool.map(doze, [0.02] * int(sys.argv[2]), chunksize=1)
 ";
 
-/// Four processes sleep in that function, and all that is known of them has a name.
+/// Checks that four processes sleep in that function, and that no frame is missing.
 fn assert_pool(what: &str, stacks: &[Stack]) {
     assert_all_known(what, stacks);
     let doze = |stack: &&Stack| {
@@ -44,26 +44,26 @@ fn the_processes_of_a_pool_have_their_frames() {
     let _turn = Turn::share();
     for python in some_pythons() {
         for start in ["fork", "spawn", "forkserver"] {
-            // They are born in the window, and end in it.
+            // The processes start and end in the window.
             let what = format!("{}, {start}", python.path.display());
             let program = [python.path.to_str().unwrap(), "pool.py", start, "20"];
             let files = [("pool.py", POOL)];
-            let (folder, _, stacks) = from_the_beginning("--states --", &program, &files);
+            let (folder, _, stacks) = run_under_offcputime("--states --", &program, &files);
             assert_pool(&what, &stacks);
 
-            // They were there before, and stay.
+            // The processes start before the window and stay.
             let mut command = Command::new(&python.path);
             command
                 .arg(folder.path().join("pool.py"))
                 .args([start, "100000"]);
             let pool = Workload::run(command, python.path.clone(), folder);
-            let (_, stacks) = watched(pool.pid(), pool.folder(), "--children");
+            let (_, stacks) = measure(pool.pid(), pool.folder(), "--children");
             assert_pool(&what, &stacks);
         }
     }
 }
 
-/// Eight processes, each of which sleeps once, for two seconds, and says when.
+/// Python program with eight processes. Each sleeps once for 2 s and reports when.
 const LIVES: &str = "
 import multiprocessing, os, sys, time
 def live(said):
@@ -81,7 +81,7 @@ if __name__ == '__main__':
     os.write(1, os.read(heard.fileno(), 65536))
 ";
 
-/// The members of a profile that tell of lives.
+/// Members of a profile that describe processes and threads.
 #[derive(Debug, Deserialize)]
 struct Lives {
     processes: Vec<Process>,
@@ -103,14 +103,14 @@ struct Thread {
     blocked_ns: u64,
 }
 
-/// What a process of [`LIVES`] says of itself: when it slept.
-fn slept(line: &str) -> (u32, u64, u64) {
+/// Parses a line of [`LIVES`]: PID, start and end of the sleep.
+fn parse_sleep(line: &str) -> (u32, u64, u64) {
     let mut numbers = line.split(' ').map(|number| number.parse::<u64>().unwrap());
     let mut next = || numbers.next().unwrap();
     (u32::try_from(next()).unwrap(), next(), next())
 }
 
-/// Eight processes that are born in the window and end in it, started so.
+/// Checks eight processes that start and end in the window, with this start method.
 fn assert_lives(start: &str) {
     const SLEPT_NS: u64 = 1_900_000_000;
     let mut pythons = pythons();
@@ -120,9 +120,9 @@ fn assert_lives(start: &str) {
         let program = [python.path.to_str().unwrap(), "lives.py", start];
         let files = [("lives.py", LIVES)];
         let (folder, finished, all) =
-            from_the_beginning("--children --states --", &program, &files);
+            run_under_offcputime("--children --states --", &program, &files);
         let said = String::from_utf8(finished.stdout).unwrap();
-        let said: Vec<(u32, u64, u64)> = said.lines().map(slept).collect();
+        let said: Vec<(u32, u64, u64)> = said.lines().map(parse_sleep).collect();
         assert_eq!(said.len(), 8, "{what}: {said:?}");
 
         let path = folder.path().join("run.json");
@@ -146,8 +146,8 @@ fn assert_lives(start: &str) {
             assert!(asleep >= SLEPT_NS, "{what}: {pid}: {asleep}: {of_it:#?}");
 
             assert_eq!(parent(pid), pool, "{what}: {pid}");
-            let is_it = |thread: &&Thread| thread.pid == pid && thread.tid == pid;
-            let thread = lives.threads.iter().find(is_it);
+            let is_main_thread = |thread: &&Thread| thread.pid == pid && thread.tid == pid;
+            let thread = lives.threads.iter().find(is_main_thread);
             let thread = thread.unwrap_or_else(|| panic!("{what}: {pid}: {lives:?}"));
             assert!(
                 thread.started_ns < began

@@ -1,4 +1,4 @@
-//! Others who look at the same process: py-spy from outside, faulthandler from inside.
+//! Other views of the same process: py-spy from outside, faulthandler from inside.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,9 +16,9 @@ use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Turn, Workload, accounts_at_rest};
 
-use super::{Call, Row, assert_all_known, nesting, told, watched};
+use super::{Call, Row, assert_all_known, measure, nesting, read_rows};
 
-/// A frame as all of them tell it.
+/// A frame as each of the tools reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 struct Frame {
     #[serde(rename = "name")]
@@ -28,11 +28,11 @@ struct Frame {
     line: u64,
 }
 
-/// The frames of threads, outermost first.
+/// Frames by thread, outermost first.
 type Threads<Id> = BTreeMap<Id, Vec<Frame>>;
 
 impl Frame {
-    fn of(call: &Call) -> Frame {
+    fn from_call(call: &Call) -> Frame {
         let base = call.file.rsplit('/').next().unwrap();
         let function = call.name.strip_prefix(base).unwrap().strip_prefix(':');
         Frame {
@@ -42,19 +42,20 @@ impl Frame {
         }
     }
 
-    /// In 3.13 both others also have what the interpreter puts between a class that is called
-    /// and its `__init__`: that is nobody's code, and `f_back` does not go there.
-    fn is_nobodys(&self) -> bool {
+    /// Returns whether this is the frame that 3.13 puts between a call of a class and its
+    /// `__init__`. Both other tools report this frame. The frame has no code of the program, and
+    /// `f_back` skips it.
+    fn is_synthetic(&self) -> bool {
         self.function == "__init__" && self.file == "__init__" && self.line == 0
     }
 
-    /// Its name without what the function is in.
-    fn simple(mut self) -> Frame {
+    /// Removes the qualifier of the function's name.
+    fn unqualified(mut self) -> Frame {
         self.function = self.function.rsplit('.').next().unwrap().to_owned();
         self
     }
 
-    /// As faulthandler writes it.
+    /// Escapes the names as faulthandler does.
     fn escaped(mut self) -> Frame {
         self.function = escaped(&self.function);
         self.file = escaped(&self.file);
@@ -76,13 +77,13 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// What offcputime has, by the kernel's ID: each thread is in one place all the time.
+/// Returns offcputime's frames by TID. Each thread stays in one place.
 fn by_offcputime(held: &Workload) -> Threads<u32> {
-    let (finished, stacks) = watched(held.pid(), held.folder(), "");
+    let (finished, stacks) = measure(held.pid(), held.folder(), "");
     assert_all_known("held", &stacks);
     let mut threads = Threads::new();
     for stack in stacks {
-        let frames = stack.calls().iter().map(Frame::of).collect();
+        let frames = stack.calls().iter().map(Frame::from_call).collect();
         let before = threads.insert(stack.tid, frames);
         assert!(before.is_none(), "a second: {stack:#?} {}", finished.stderr);
         assert!(stack.value >= 950_000_000, "{stack:#?}");
@@ -96,10 +97,11 @@ struct Dumped {
     frames: Vec<Frame>,
 }
 
-/// What py-spy has, by the kernel's ID.
+/// Returns py-spy's frames by TID.
 ///
 /// # Panics
-/// When it does not know this version: there is none that the tools know and it does not.
+///
+/// If py-spy does not support this version. py-spy supports every version that the tools support.
 fn by_py_spy(held: &Workload) -> Threads<u32> {
     let mut command = Command::new(from_pypi("py-spy"));
     let pid = held.pid().to_string();
@@ -109,48 +111,48 @@ fn by_py_spy(held: &Workload) -> Threads<u32> {
     assert!(output.status.success(), "{complaints}");
     let threads: Vec<Dumped> = serde_json::from_slice(&output.stdout).unwrap();
     let threads = threads.into_iter().map(|mut thread| {
-        thread.frames.retain(|frame| !frame.is_nobodys());
+        thread.frames.retain(|frame| !frame.is_synthetic());
         thread.frames.reverse();
         (thread.os_thread_id, thread.frames)
     });
     threads.collect()
 }
 
-/// The innermost frames of a thread, which is all that faulthandler has of more.
+/// Maximum frames of a thread that faulthandler writes: the innermost ones.
 const MOST_FRAMES: usize = 100;
 
-/// What faulthandler has of a thread.
+/// faulthandler's stack of a thread.
 #[derive(Debug, Default)]
 struct Dump {
-    /// Outermost first.
+    /// Frames, outermost first.
     frames: Vec<Frame>,
-    /// It went no further.
+    /// True if faulthandler stopped at a damaged frame.
     is_cut: bool,
 }
 
-/// What faulthandler has, by the interpreter's ID. It is asked once and for all.
+/// Returns faulthandler's stacks by the interpreter's thread ID.
 fn by_faulthandler(held: &Workload, dump: &Path) -> BTreeMap<u64, Dump> {
     let pid = Pid::from_raw(held.pid().cast_signed()).unwrap();
     kill_process(pid, Signal::USR1).unwrap();
     let deadline = Instant::now() + PATIENCE;
     loop {
         let text = fs::read_to_string(dump).unwrap();
-        // The main thread gets the signal, and is the last one: it was the first.
+        // The main thread gets the signal, and it comes last because it was started first.
         if text.contains("\nCurrent thread ") && text.ends_with(" in <module>\n") {
-            return parsed(&text);
+            return parse(&text);
         }
         assert!(Instant::now() < deadline, "{text}");
         sleep(Duration::from_millis(5));
     }
 }
 
-/// `[Current ]Thread 0xID [NAME] (most recent call first):`, and below it, innermost first,
-/// `File "FILE", line LINE in FUNCTION`. Since 3.14.1 it takes what is nobody's for damaged,
-/// and ends there.
-fn parsed(text: &str) -> BTreeMap<u64, Dump> {
+/// Parses threads: `[Current ]Thread 0xID [NAME] (most recent call first):`, then frames from the
+/// innermost on: `File "FILE", line LINE in FUNCTION`. Since 3.14.1 faulthandler takes a frame
+/// without code for damaged and ends there.
+fn parse(text: &str) -> BTreeMap<u64, Dump> {
     let mut threads = BTreeMap::new();
     let mut dump = Dump::default();
-    // From below.
+    // Lines are read from the last to the first.
     for line in text.lines().rev() {
         if let Some(frame) = line.strip_prefix("  File \"") {
             let (file, rest) = frame.rsplit_once("\", line ").unwrap();
@@ -158,25 +160,25 @@ fn parsed(text: &str) -> BTreeMap<u64, Dump> {
             let frame = Frame {
                 function: function.to_owned(),
                 file: file.to_owned(),
-                // `???` where there is none.
+                // faulthandler writes `???` for a missing line.
                 line: line.parse().unwrap_or(0),
             };
             let is_first = dump.frames.is_empty();
-            assert!(!dump.is_cut || !is_first || frame.is_nobodys(), "{text}");
+            assert!(!dump.is_cut || !is_first || frame.is_synthetic(), "{text}");
             dump.frames.push(frame);
         } else if line == "  <invalid frame>" {
             dump.is_cut = true;
         } else if let Some((_, id)) = line.split_once("hread 0x") {
             let id = id.split(' ').next().unwrap();
             let id = u64::from_str_radix(id, 16).unwrap();
-            dump.frames.retain(|frame| !frame.is_nobodys());
+            dump.frames.retain(|frame| !frame.is_synthetic());
             threads.insert(id, std::mem::take(&mut dump));
         }
     }
     threads
 }
 
-/// Scenes that block for good, each in a thread of its own; what they say of themselves.
+/// Starts scenes that block for ever, each in its own thread. Returns the rows that they wrote.
 fn hold(python: &Python) -> (Workload, Vec<Row>) {
     let folder = scratch();
     let truth = folder.path().join("truth");
@@ -184,7 +186,7 @@ fn hold(python: &Python) -> (Workload, Vec<Row>) {
     command.arg(nesting()).arg(&truth).arg("hold");
     let held = Workload::run(command, python.path.clone(), folder);
     accounts_at_rest(held.pid());
-    (held, told(&truth))
+    (held, read_rows(&truth))
 }
 
 #[test]
@@ -198,29 +200,29 @@ fn others_see_the_same_frames_in_the_same_threads() {
         let py_spys = by_py_spy(&held);
         let dump = held.folder().join("truth.dump");
         let faulthandlers = by_faulthandler(&held, &dump);
-        // Two scenes have somebody wait for the thread that they start, and there is the
-        // main thread.
+        // In two scenes another thread waits for the thread that it started. The third is the main
+        // thread.
         assert_eq!(ours.len(), rows.len() + 3, "{what}");
         assert!(ours.keys().eq(py_spys.keys()), "{what}: {py_spys:#?}");
         assert_eq!(faulthandlers.len(), ours.len(), "{what}");
         for (tid, ours) in &ours {
-            // Both have names as the version has them: before 3.11, simple ones.
+            // Both tools use the names of the version. Before 3.11 these are unqualified.
             assert_eq!(ours, &py_spys[tid], "{what}: py-spy has {tid} so");
         }
         for row in &rows {
             let scene = &row.scene;
             let ours = &ours[&row.thread];
-            let truth: Vec<Frame> = row.calls().iter().map(Frame::of).collect();
+            let truth: Vec<Frame> = row.calls().iter().map(Frame::from_call).collect();
             assert_eq!(ours, &truth, "{what}: {scene} itself");
 
-            // It has simple names always.
+            // faulthandler always writes unqualified names.
             let Dump { frames, is_cut } = &faulthandlers[&row.ident];
             let most = if *is_cut { frames.len() } else { MOST_FRAMES };
             let innermost = &ours[ours.len().saturating_sub(most)..];
             let innermost = innermost.iter().cloned();
-            let innermost: Vec<Frame> = innermost.map(|it| it.simple().escaped()).collect();
+            let innermost: Vec<Frame> = innermost.map(|it| it.unqualified().escaped()).collect();
             let theirs = frames.iter().cloned();
-            let theirs: Vec<Frame> = theirs.map(Frame::simple).collect();
+            let theirs: Vec<Frame> = theirs.map(Frame::unqualified).collect();
             assert_eq!(innermost, theirs, "{what}: faulthandler has {scene} so");
         }
     }

@@ -5,14 +5,14 @@ use systemscope_tests::{Tool, Turn};
 
 use super::{Stack, stacks};
 
-/// What a thread begins with. Versions before 3.11 have names without what they are in.
+/// First functions of a thread. Versions before 3.11 have unqualified names.
 const OF_THREADS: [&str; 2] = ["threading.py:Thread._bootstrap", "threading.py:_bootstrap"];
 
-/// What is called for a request, and what the sort in C calls there.
+/// Function that serves a request, and the key function that its sort in C calls.
 const VIEW: &str = "django_site.py:page";
 const KEY: &str = "django_site.py:key_of";
 
-/// Whether a stack begins where its thread begins.
+/// Returns whether a stack begins with the first function of its thread.
 fn is_rooted(stack: &Stack) -> bool {
     let calls = stack.calls();
     let first = calls.first().map(|call| call.name.as_str());
@@ -26,14 +26,14 @@ fn total<'a>(stacks: impl Iterator<Item = &'a Stack>) -> u64 {
     stacks.map(|stack| stack.value).sum()
 }
 
-/// The part of the stacks in a function of Python, in that unit.
+/// Returns the part of the stacks' value in a function of Python.
 fn within(function: &str, stacks: &[Stack]) -> u64 {
     let is_there = |stack: &&Stack| stack.calls().iter().any(|call| call.name == function);
     total(stacks.iter().filter(is_there))
 }
 
-/// What a tool sees of all processes of a site within three seconds.
-fn seen(tool: &str, flags: &str, site: &Site) -> Vec<Stack> {
+/// Measures all processes of a site for 3 s.
+fn measure(tool: &str, flags: &str, site: &Site) -> Vec<Stack> {
     let tool = Tool::new(tool).args("--children --format json -o run.json");
     let tool = tool.args(flags).pid(site.pid()).arg("3");
     tool.in_folder(site.folder()).run().succeeded();
@@ -47,7 +47,7 @@ fn a_site_in_django_is_seen_from_where_its_threads_begin() {
     let site = Site::start();
     let _visitors = site.visit();
     for (tool, flags) in [("oncputime", "-F 199"), ("offcputime", "")] {
-        let stacks = seen(tool, flags, &site);
+        let stacks = measure(tool, flags, &site);
         let all = total(stacks.iter());
         let others: Vec<&Stack> = stacks.iter().filter(|stack| !is_rooted(stack)).collect();
         let elsewhere = total(others.iter().copied());
@@ -55,10 +55,10 @@ fn a_site_in_django_is_seen_from_where_its_threads_begin() {
             all > 0 && elsewhere * 100 <= all,
             "{tool}: {elsewhere} of {all}: {others:#?}"
         );
-        // It computes for most of a request, and sleeps in each.
+        // A request takes most of its time on a CPU, and sleeps once.
         let view = within(VIEW, &stacks);
         assert!(view * 10 >= all, "{tool}: {view} of {all}");
-        // Not off the CPU: it does not wait there.
+        // The key function does not wait, so off-CPU stacks may lack it.
         let key = within(KEY, &stacks);
         assert!(tool == "offcputime" || key > 0, "{tool}: no {KEY}");
     }

@@ -1,4 +1,4 @@
-//! Python functions that are called in other ways than from the interpreter's own code.
+//! Python functions that the interpreter calls through stubs or on other stacks.
 
 use std::process::Command;
 
@@ -8,10 +8,10 @@ use systemscope_tests::programs::django::from_pypi;
 
 use super::*;
 
-/// The least share of whole stacks, in thousandths.
+/// Minimum share of whole stacks, in thousandths.
 const WHOLE: u64 = 980;
 
-/// Three functions that call each other, of which one spins and one sleeps.
+/// Python program with three functions that call each other. One of them spins, one sleeps.
 const TURNS: &str = "
 import time
 def inner(n):
@@ -26,8 +26,8 @@ print('ready', flush=True)
 while True: outer(200000)
 ";
 
-/// With `-X perf` CPython calls each function through a stub of its own, which it writes into
-/// memory and names in a perf map.
+/// With `-X perf` CPython calls each function through its own stub. CPython writes the stubs into
+/// memory and names them in a perf map.
 #[test]
 fn functions_that_are_called_through_stubs() {
     let _turn = Turn::share();
@@ -79,8 +79,7 @@ fn functions_that_are_called_through_stubs() {
     fs::remove_file(map).unwrap();
 }
 
-/// A greenlet's part of the stack ends at its first function: above it is the stack of its
-/// parent, which goes on meanwhile.
+/// A greenlet's part of the stack ends at its first function. Its parent runs on another stack.
 #[test]
 fn greenlets_begin_at_their_first_function() {
     let _turn = Turn::share();

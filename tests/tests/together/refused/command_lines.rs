@@ -1,5 +1,5 @@
-//! A wrong command line gives one line that names the value, and exit status 2;
-//! a target that is not there exit status 1.
+//! A wrong command line gives one line that names the value, and exit status 2. A missing target
+//! gives exit status 1.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::printed::refusal::{
@@ -84,7 +84,7 @@ fn frequencies_that_cannot_be_are_refused() {
         let run = |frequency: &str| on_target(tool, &pid).arg(flag).arg(frequency).run();
         assert_refused(tool, &run("0"), &[WRONG_COMMAND_LINE], &["0"]);
         assert_refused(tool, &run("many"), &[WRONG_COMMAND_LINE], &["many"]);
-        // The kernel's limit is no matter of the command line alone.
+        // Only the kernel knows its limit, so either exit status is right.
         assert_refused(
             tool,
             &run("1000000"),
@@ -110,7 +110,7 @@ fn frequencies_that_cannot_be_are_refused() {
     );
 }
 
-/// Nothing is shorter than no time.
+/// No interval is shorter than 0.
 #[test]
 fn sampling_what_is_below_a_minimum_of_0_is_refused() {
     let _turn = Turn::share();
@@ -164,7 +164,7 @@ fn wakers_that_cannot_be_are_refused() {
         let finished = run("--chain", bad);
         assert_refused("offwaketime", &finished, &[WRONG_COMMAND_LINE], &[bad, "8"]);
     }
-    // Who is runnable waits for no waker.
+    // A runnable thread waits for no waker.
     let runnable = run("--state", "0");
     assert_refused(
         "offwaketime",

@@ -1,4 +1,4 @@
-//! No privileges, no BTF, no siblings: one line that names what is missing.
+//! Missing privileges, BTF or sibling programs: one line names what is missing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -77,7 +77,7 @@ fn a_kernel_without_btf_is_named() {
 fn wallclock_without_its_siblings_names_them() {
     let _turn = Turn::share();
     let simple = Workload::plain("simple");
-    // Root runs nothing that is found on PATH.
+    // Root runs no program that is found on PATH.
     let elsewhere = scratch();
     let trap = elsewhere.path().join("oncputime");
     let ran = elsewhere.path().join("ran");

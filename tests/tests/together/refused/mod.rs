@@ -1,4 +1,4 @@
-//! What cannot be done, and how that is said.
+//! Requests that the tools refuse, and their error messages.
 
 mod command_lines;
 mod machines;

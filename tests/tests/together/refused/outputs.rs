@@ -1,5 +1,4 @@
-//! Output that cannot be written: one line that names it, exit status 1, and
-//! nothing half-written.
+//! Output that cannot be written: one line that names it, exit status 1, and no partial file.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -26,7 +25,7 @@ fn an_output_that_cannot_be_written_is_named() {
     for tool in STACKING {
         for bad in ["/no/such/folder/out", "/proc/out"] {
             let finished = on_target(tool, &pid).arg("-o").arg(bad).run();
-            // wallclock's name is the start of several: the folder is what matters.
+            // `-o` of wallclock is a prefix of several files, so only the folder is compared.
             assert_refused(
                 tool,
                 &finished,
@@ -40,8 +39,8 @@ fn an_output_that_cannot_be_written_is_named() {
     assert_refused("offwaketime", &finished, &[FAILED], &["/no/such/folder"]);
 }
 
-/// A shell in a mount namespace of its own, with a little file system on
-/// `folder` that `filler` fills to the last byte.
+/// Runs a command in a mount namespace of its own, with a small file system on `folder` that
+/// `filler` fills to the last byte.
 fn on_full_disk(folder: &Path, command: &str) -> Finished {
     let script = format!(
         "mount -t tmpfs -o size=16k tmpfs {folder} && head -c 16384 /dev/zero > {folder}/filler && \
@@ -57,7 +56,7 @@ fn on_full_disk(folder: &Path, command: &str) -> Finished {
 #[test]
 fn a_full_disk_leaves_nothing_half_written() {
     let _turn = Turn::share();
-    // It sleeps, and it runs as much as it gets of a CPU: each tool has something to write.
+    // The program sleeps and computes, so each tool has something to write.
     let simple = Workload::plain("simple");
     let folder = scratch();
     let out = folder.path().join("out");
@@ -87,7 +86,7 @@ fn a_full_disk_leaves_nothing_half_written() {
 fn a_full_device_is_an_error() {
     let _turn = Turn::share();
     let simple = Workload::plain("simple");
-    // A device of our own: one that is replaced by a file would be missed.
+    // The test makes its own device, so that a tool that replaces it is noticed.
     let folder = scratch();
     let device = folder.path().join("full");
     Tool::at(Path::new("mknod"))

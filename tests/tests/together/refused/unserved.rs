@@ -1,4 +1,4 @@
-//! Targets whose memory never answers whoever reads it.
+//! Targets whose memory never answers a reader.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ use systemscope_tests::printed::refusal::a_second_of;
 use systemscope_tests::programs::tool::TOOLS;
 use systemscope_tests::{Tool, Turn, Workload};
 
-/// The second that is measured, and what starting and printing may take on a busy machine. A
-/// tool that hangs does so for good.
+/// Limit of a run: 1 s of measuring, and starting and printing on a busy machine. A tool that hangs
+/// never ends.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs each tool for a second on a target whose stack and command line lie in memory of
-/// `kind`, and kills none of them.
+/// Runs each tool for 1 s on a target whose stack and command line lie in memory of `kind`, and
+/// checks that each ends.
 fn assert_that_none_hangs(kind: &str) {
     let unserved = Workload::start("unserved", &[kind]);
     for tool in TOOLS {

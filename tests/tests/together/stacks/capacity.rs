@@ -1,4 +1,4 @@
-//! More code than there is capacity for: what is left out is counted and said.
+//! More code than the tables have capacity for: the tools count and report what they leave out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs::{self, File};
@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Cgroup, Tool, Turn, Workload, WorkloadBuilder};
 
-/// Addresses that the pages of all unwind tables are for: `PAGES` of
+/// Bytes of addresses that the pages of all unwind tables cover: `PAGES` of
 /// `shared/collect/src/unwinding/kernel_tables.rs`.
 const CAPACITY: u64 = 8 << 30;
 
-/// Writes an ELF file whose code takes 4 GiB of addresses, nearly all of them holes, with a
-/// frame description at the beginning and one at the end.
+/// Writes an ELF file whose code takes 4 GiB of addresses, nearly all of them holes. The file has a
+/// frame description at the start and one at the end.
 fn write_wide(path: &Path) {
     const SIZE: u64 = (1 << 32) - 4096;
     let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut header: Vec<u8> =
         b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
-    // Entry, program headers, section headers; flags and sizes.
+    // Entry, offset of program headers, offset of section headers, then flags and sizes.
     header.extend::<Vec<u8>>(words(&[0, 64, 0]));
     header.extend([0, 0, 0, 0, 64, 0, 56, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
     let mut add = |kind: u32, flags: u32, offset: u64, size: u64| {
@@ -29,18 +29,18 @@ fn write_wide(path: &Path) {
     };
     let frames = frames(SIZE);
     add(1, 5, 0, SIZE); // PT_LOAD of code
-    add(1, 4, SIZE, frames.len() as u64); // PT_LOAD of what describes it
+    add(1, 4, SIZE, frames.len() as u64); // PT_LOAD of the frame descriptions
     add(0x6474_e550, 4, SIZE, 12); // PT_GNU_EH_FRAME
     let file = File::create(path).unwrap();
     file.write_all_at(&header, 0).unwrap();
     file.write_all_at(&frames, SIZE).unwrap();
 }
 
-/// `.eh_frame_hdr` without a table, and `.eh_frame` right behind it: Linux Standard Base Core
-/// 5.0, section 10.6.
+/// Returns `.eh_frame_hdr` without a table, followed by `.eh_frame`: Linux Standard Base Core 5.0,
+/// section 10.6.
 fn frames(size: u64) -> Vec<u8> {
     let mut frames = vec![1, 0x1b, 0xff, 0xff];
-    // From here on: 8 bytes.
+    // Offset of `.eh_frame` from this field: 8 bytes.
     frames.extend(8_u32.to_le_bytes());
     frames.extend([0; 4]);
     let common = b"\0\0\0\0\x01\0\x01\x78\x10\x0c\x07\x08\x90\x01\0\0";
@@ -69,7 +69,7 @@ fn start(children: usize, files: &[PathBuf], cgroup: Option<&Cgroup>) -> Workloa
     mapped
 }
 
-fn said_of(files: &[PathBuf]) -> String {
+fn stderr_with(files: &[PathBuf]) -> String {
     let mapped = start(0, files, None);
     let tool = Tool::new("offcputime").pid(mapped.pid());
     tool.arg("1").run().succeeded().stderr
@@ -86,10 +86,10 @@ fn files_without_room_for_their_tables_are_counted_without_being_asked() {
     for file in &files {
         write_wide(file);
     }
-    let said = said_of(&files[..1]);
+    let said = stderr_with(&files[..1]);
     assert!(!said.contains("unwind tables"), "{said}");
-    let said = said_of(&files);
-    // Which of them comes last is not known.
+    let said = stderr_with(&files);
+    // The order of the files is not known.
     let told = "mapped files had no room for their unwind tables (choose fewer processes with -p";
     assert!(said.contains(told), "{said}");
 }
@@ -100,7 +100,7 @@ fn a_file_that_gives_no_tables_is_counted_without_being_asked() {
     let folder = scratch();
     let file = folder.path().join("cut");
     fs::write(&file, b"\x7fELF\x02\x01\x01").unwrap();
-    let said = said_of(&[file]);
+    let said = stderr_with(&[file]);
     let told = ": 1 mapped files gave no unwind tables (-v says why)";
     assert!(said.contains(told), "{said}");
 }

@@ -1,5 +1,4 @@
-//! Stacks of the distribution's Python against what a debugger makes of them:
-//! the same frames, no more and no fewer.
+//! Stacks of the distribution's Python against a debugger's: the same frames, no more and no fewer.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, HashSet};
@@ -15,7 +14,7 @@ use systemscope_tests::{
     Chain, Seen, Turn, UserStacks, Watch, Workload, accounts_at_rest, truth::gdb,
 };
 
-/// Threads of Python that sleep below calls nested 0 to 3 deep, and main 5.
+/// Starts Python threads that sleep below calls nested 0 to 3 deep, and main 5 deep.
 fn doze(seconds: &str) -> Workload {
     let mut command = Command::new("/usr/bin/python3");
     let script = source("busy.py");
@@ -23,7 +22,7 @@ fn doze(seconds: &str) -> Workload {
     Workload::run(command, PathBuf::from("/usr/bin/python3"), scratch())
 }
 
-/// The stacks of all threads where they sleep, by thread.
+/// Returns the stacks of all threads by TID, at a moment at which all sleep.
 fn sleeping(pid: u32) -> BTreeMap<u32, Chain> {
     let is_asleep = |backtrace: &gdb::Backtrace| {
         let leaf = backtrace.frames.last().and_then(Option::as_deref);
@@ -48,7 +47,7 @@ fn assert_same_frames(seen: &Seen, chains: &BTreeMap<u32, Chain>) {
         let asleep = blocked.only(|line| bare(line.leaf()).contains("nanosleep"));
         assert!(asleep.total() > 0, "{tid}: {}", seen.folded);
         for line in &asleep.lines {
-            // What Python itself calls, gdb does not see.
+            // gdb does not see functions of Python.
             let mut line = line.clone();
             line.frames.retain(|frame| !frame.contains(".py:"));
             assert!(

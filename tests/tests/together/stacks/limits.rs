@@ -1,5 +1,4 @@
-//! How user stacks are walked on request, how deep, and in a program whose own
-//! file says nonsense about its frames.
+//! Unwind modes and the depth of user stacks, and a program whose unwind tables are garbage.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -17,10 +16,10 @@ use systemscope_tests::{
     Account, Folded, Line, Tool, Turn, UserStacks, Workload, WorkloadBuilder, truth::elf,
 };
 
-/// As many frames as a stack can have.
+/// Maximum frames of a stack.
 const DEPTH: usize = 1024;
 
-/// The tools that walk stacks, at a rate that finds something soon.
+/// Returns a tool on a process, with a rate that soon gives samples.
 fn on(tool: &str, pid: u32) -> Tool {
     let on_pid = Tool::new(tool).pid(pid).arg("-U");
     if tool == "oncputime" {
@@ -41,7 +40,7 @@ fn levels(line: &Line) -> usize {
     line.frames.iter().filter(|frame| *frame == "down").count()
 }
 
-/// Stacks of `recursion` that are at its bottom.
+/// Returns the stacks of `recursion` at its innermost level.
 fn at_bottom(tool: &str, levels: usize, arguments: &str) -> Folded {
     let recursion = start_recursion(levels);
     let folded = on(tool, recursion.pid()).args(arguments).folded(1.0);
@@ -111,7 +110,7 @@ fn frame_pointers_alone_serve_programs_that_keep_them() {
         let folded = on(tool, simple.pid()).args("--call-graph fp").folded(1.0);
         let path = ["main", "known_work", known(tool)];
         let own = folded.under(known(tool));
-        // A function that is being entered or left has no frame.
+        // A function has no frame while it is entered or left.
         assert_most(tool, &own, 950, |line| line.has_path(&path));
     }
 }
@@ -123,7 +122,7 @@ fn frame_pointers_alone_do_not_stop_at_programs_without() {
     for tool in ["oncputime", "offcputime"] {
         let arguments = "--call-graph fp --duration 1";
         let finished = on(tool, chains.pid()).args(arguments).run().succeeded();
-        // The kernel's helper does not say how far it got.
+        // The kernel's helper does not report whether it reached the root.
         let tells = finished.stderr.contains("reached the root");
         assert!(!tells, "{}", finished.stderr);
     }
@@ -160,7 +159,7 @@ fn wallclock_hands_the_mode_on() {
     assert_most("main's sleeps", &by_tables, 1000, |line| {
         line.has_path(&["main", "main_loop", "in_small", "in_array"])
     });
-    // The wrapper's caller is what frame pointers do not show.
+    // Frame pointers skip the caller of libc's wrapper.
     let by_frame_pointers = sleeps("fp");
     assert_eq!(
         by_frame_pointers.marked("_[o]").total(),
@@ -185,7 +184,7 @@ fn a_mode_that_is_none_is_refused() {
     }
 }
 
-/// Numbers that look random and are the same each time (splitmix64).
+/// Pseudo-random numbers with a fixed seed (splitmix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -202,8 +201,8 @@ impl Numbers {
     }
 }
 
-/// Overwrites what a program's file says about its frames: all of it, some
-/// bytes here and there, or its lengths. It runs on unimpressed.
+/// Overwrites the unwind tables in a program's file: all bytes, some bytes, or lengths. The program
+/// runs without them.
 fn spoil(binary: &Path, seed: u64) {
     let mut numbers = Numbers(seed);
     let mut file = fs::read(binary).unwrap();

@@ -1,4 +1,4 @@
-//! Stacks of programs that others wrote, and of programs made to be difficult.
+//! Stacks of other people's programs, and of programs that are hard to unwind.
 
 mod capacity;
 mod gdb;

@@ -1,4 +1,4 @@
-//! Stacks on which not every frame is a compiler's: coroutines, uretprobes, 32-bit code.
+//! Stacks with frames that no compiler made: coroutines, uretprobes, 32-bit code.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::printed::folded::bare;
@@ -6,14 +6,14 @@ use systemscope_tests::printed::refusal::{FAILED, assert_refused};
 use systemscope_tests::printed::user_stacks::{assert_most, starts_a_thread, whole_stacks};
 use systemscope_tests::{Folded, Line, Tool, Turn, UserStacks, Workload, WorkloadBuilder};
 
-/// The least share of whole stacks, in thousandths.
+/// Minimum share of whole stacks, in thousandths.
 const WHOLE: u64 = 990;
 
 #[test]
 fn a_coroutine_begins_at_its_first_function() {
     let _turn = Turn::share();
     let coroutines = Workload::plain("coroutines");
-    // It is called from nowhere, but returns into libc.
+    // No function calls the coroutine's first function, but that function returns into libc.
     let is_whole = |line: &Line| {
         let first = line
             .frames
@@ -40,12 +40,22 @@ fn return_addresses_that_uretprobes_replaced() {
     };
     let off_cpu = whole_stacks("offcputime", probed.pid(), WHOLE);
     let sleeps = off_cpu.under("probed_sleep");
-    let of = |comm: &'static str| sleeps.only(|line| line.comm == comm);
-    // It slept before anybody looked: its stack is read from outside.
-    assert!(of("sleeper").total() > 0, "{off_cpu}");
-    assert_most("sleeper", &of("sleeper"), WHOLE, called_from("sleep_long"));
-    assert!(of("turns").total() > 0, "{off_cpu}");
-    assert_most("turns", &of("turns"), WHOLE, called_from("take_turns"));
+    let sleeps_of = |comm: &'static str| sleeps.only(|line| line.comm == comm);
+    // The thread slept before the tool attached, so its stack is read from outside.
+    assert!(sleeps_of("sleeper").total() > 0, "{off_cpu}");
+    assert_most(
+        "sleeper",
+        &sleeps_of("sleeper"),
+        WHOLE,
+        called_from("sleep_long"),
+    );
+    assert!(sleeps_of("turns").total() > 0, "{off_cpu}");
+    assert_most(
+        "turns",
+        &sleeps_of("turns"),
+        WHOLE,
+        called_from("take_turns"),
+    );
     let spins = whole_stacks("oncputime", probed.pid(), WHOLE).under("probed_spin");
     assert!(spins.total() > 0, "{spins}");
     assert_most("spins", &spins, WHOLE, called_from("take_turns"));
@@ -67,13 +77,13 @@ fn a_32_bit_program_is_refused_and_cut_short_among_others() {
         .args("-d 1")
         .run();
     assert_refused("wallclock", &refused, &[FAILED], &["32-bit program"]);
-    // Kernel stacks are those of any program.
+    // Kernel stacks do not depend on the program's code.
     let kernel = Tool::new("offcputime")
         .pid(code.pid())
         .args("-K")
         .folded(1.0);
     assert!(kernel.total() > 0, "{kernel}");
-    // Its leaf alone is shown among all that there are.
+    // On the whole machine only the leaf of the 32-bit program is shown.
     let all = Tool::new("offcputime").args("-v -U --duration 1 --thread-name ^code32$");
     let all = all.run().succeeded();
     let said = UserStacks::read(&all.stderr);

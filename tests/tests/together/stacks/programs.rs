@@ -1,6 +1,5 @@
-//! User stacks of programs as a distribution builds them: nearly all reach the
-//! first function of their thread, by the tool's own count and by what the
-//! stacks start with.
+//! User stacks of programs as a distribution builds them. Nearly all reach the first function of
+//! their thread, by the tool's own count and by the stacks' first frames.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
@@ -18,10 +17,10 @@ use systemscope_tests::{
     Folded, Language, Line, Tool, Turn, UserStacks, Workload, WorkloadBuilder,
 };
 
-/// The least share of whole stacks, in thousandths.
+/// Minimum share of whole stacks, in thousandths.
 const WHOLE: u64 = 990;
 
-/// User stacks of a process, nearly all of which are whole.
+/// Returns the user stacks of a process, and checks that nearly all are whole.
 fn stacks(tool: &str, pid: u32, is_whole: impl Fn(&Line) -> bool) -> Folded {
     let on_pid = Tool::new(tool).pid(pid).args("-v -U --duration 4");
     let finished = if tool == "oncputime" {
@@ -38,7 +37,7 @@ fn stacks(tool: &str, pid: u32, is_whole: impl Fn(&Line) -> bool) -> Folded {
     folded
 }
 
-/// Whether a stack has a function, whatever its arguments are.
+/// Returns whether a stack has a function, whatever its arguments are.
 fn calls(line: &Line, function: &str) -> bool {
     let mut frames = line.frames.iter().map(|frame| bare(frame));
     frames.any(|frame| frame.split('(').next() == Some(function))
@@ -64,8 +63,8 @@ fn python() {
     }
 }
 
-/// Some programs copy their code over itself, to have it in huge pages: it is their file's as
-/// long as it is what the file has.
+/// Some programs copy their code over itself to have it in huge pages. The copy gets the names of
+/// the file as long as both are equal.
 #[test]
 fn a_program_that_copied_its_code_into_memory_of_no_file() {
     let _turn = Turn::share();
@@ -82,7 +81,7 @@ fn a_program_that_copied_its_code_into_memory_of_no_file() {
         starts(line) && known.any(|function| line.has(function))
     });
     assert!(sleeping.only(|line| line.has("sleep_outer")).total() > 0);
-    // As a control: other code at the same place is not the file's.
+    // Control: changed code at the same place does not get the file's names.
     let changed = Workload::start("copied", &["changed"]);
     let spinning = Tool::new("oncputime")
         .pid(changed.pid())
@@ -92,7 +91,7 @@ fn a_program_that_copied_its_code_into_memory_of_no_file() {
     assert!(spinning.total() > 0 && named.total() == 0, "{spinning}");
 }
 
-/// It starts a thread, waits for it, and starts the next.
+/// Python program that starts a thread, waits for it, and starts the next.
 const STARTS: &str = "
 import threading
 print('ready', flush=True)
@@ -102,8 +101,8 @@ while True:
     thread.join()
 ";
 
-/// Both are often where the system call ends, from which both return: the thread that
-/// starts another, and the new one.
+/// The thread that starts another and the new thread both return from one system call. Samples
+/// often hit its end.
 #[test]
 fn python_that_starts_threads() {
     let _turn = Turn::share();
@@ -111,7 +110,7 @@ fn python_that_starts_threads() {
     let mut command = Command::new(&python);
     command.args(["-c", STARTS]);
     let starts = Workload::run(command, python, scratch());
-    // The new one has called nothing yet, and one that ends has no stack any more.
+    // The new thread has called nothing yet. A thread that exits has no stack any more.
     let is_new = |line: &Line| line.frames.len() < 3 && !line.has("[unknown]");
     let folded = stacks("oncputime", starts.pid(), |line| {
         starts_a_thread(line) || is_new(line)
@@ -139,7 +138,7 @@ fn node_with_code_made_at_run_time() {
     let node = PathBuf::from("/usr/bin/node");
     let mut command = Command::new(&node);
     command.arg("--perf-basic-prof").arg(source("busy.js"));
-    // It leaves a log where it runs.
+    // node writes a log into its working folder.
     let folder = scratch();
     command.current_dir(folder.path());
     let busy = Workload::run(command, node, folder);
@@ -147,10 +146,10 @@ fn node_with_code_made_at_run_time() {
     stacks("offcputime", busy.pid(), starts_a_thread);
     let on_cpu = stacks("oncputime", busy.pid(), starts_a_thread);
 
-    // From the script's own code down to where the program starts.
+    // Stacks reach from the script's own code to the start of the program.
     let in_script = |name: &str| {
-        let is_it = |frame: &String| frame.contains(name) && frame.contains("busy.js");
-        on_cpu.only(|line| line.frames.iter().any(is_it))
+        let is_of_script = |frame: &String| frame.contains(name) && frame.contains("busy.js");
+        on_cpu.only(|line| line.frames.iter().any(is_of_script))
     };
     let fibonacci = in_script("fibonacci");
     let (part, all) = (fibonacci.total(), on_cpu.total());
@@ -176,7 +175,7 @@ fn mariadb_under_sysbench() {
         let folded = stacks(tool, server.pid(), starts_a_thread);
         let commands = folded.only(|line| calls(line, "dispatch_command"));
         let (part, all) = (commands.total(), folded.total());
-        // Off the CPU, most of the time is that of other threads.
+        // Other threads have most of the off-CPU time.
         let least = if tool == "oncputime" { all / 2 } else { 0 };
         assert!(part > least, "{part} of {all} in commands: {folded:.20}");
         assert_most("commands", &commands, WHOLE, |line| {
@@ -185,8 +184,8 @@ fn mariadb_under_sysbench() {
     }
 }
 
-/// Where Go's own threads and its goroutines start, and where it goes on on
-/// another stack, which has nothing to say of the one it left.
+/// Returns whether a stack begins where Go's own threads and its goroutines start, or where the
+/// runtime switches to another stack. The new stack has no link to the old one.
 fn starts_in_go(line: &Line) -> bool {
     let root = line.frames.first().map_or("", |frame| bare(frame));
     let roots = [
@@ -217,7 +216,7 @@ fn a_go_program() {
     });
 }
 
-/// `chains` with musl, whose own functions have neither tables nor frame pointers.
+/// Starts `chains` with musl, whose own functions have neither tables nor frame pointers.
 fn with_musl(program: &Program, mode: &str, linked: &[&str]) -> Workload {
     let headers = [
         "-idirafter",
@@ -231,7 +230,7 @@ fn with_musl(program: &Program, mode: &str, linked: &[&str]) -> Workload {
     with_flags.start()
 }
 
-/// The program's own functions in a stack.
+/// Returns the program's own functions in a stack.
 fn own_calls(program: &Program, line: &Line) -> Vec<String> {
     let own: HashSet<&str> = program.calls.values().flatten().copied().collect();
     let calls = line
@@ -241,7 +240,7 @@ fn own_calls(program: &Program, line: &Line) -> Vec<String> {
     calls.cloned().collect()
 }
 
-/// `chains`, whose stacks begin as `starts` says and have all of its calls.
+/// Checks that the stacks of `chains` have all calls and begin as `starts` says.
 fn assert_chains_with_musl(linked: &[&str], starts: impl Fn(&Line) -> bool) {
     let program = Program::c();
     let waits = with_musl(&program, "wait", linked);
@@ -250,7 +249,8 @@ fn assert_chains_with_musl(linked: &[&str], starts: impl Fn(&Line) -> bool) {
     assert_most("where it waits", &off_cpu, WHOLE, |line| {
         let known = &program.calls[line.comm.as_str()];
         let calls = own_calls(&program, line);
-        // Before its signal comes, that one waits below where it will.
+        // Before its signal comes, the thread `interrupted` waits below the frame that the signal
+        // interrupts.
         calls == *known || (line.comm == "interrupted" && begins(known, &calls))
     });
 
@@ -272,7 +272,7 @@ fn assert_chains_with_musl(linked: &[&str], starts: impl Fn(&Line) -> bool) {
 #[test]
 fn a_static_program_with_musl() {
     let _turn = Turn::share();
-    // Musl's first functions are assembly, and have a name in some of its versions.
+    // musl's first functions are assembly. Only some versions name them.
     assert_chains_with_musl(&["-static"], |line| {
         let frame = |index: usize| line.frames.get(index).map_or("", |frame| bare(frame));
         ["[chains]", "_start", "__clone"].contains(&frame(0))
@@ -280,7 +280,7 @@ fn a_static_program_with_musl() {
     });
 }
 
-/// Musl's shared library names only the functions that programs call.
+/// musl's shared library names only the functions that programs call.
 #[test]
 fn a_program_with_musls_shared_library() {
     let _turn = Turn::share();
@@ -290,7 +290,7 @@ fn a_program_with_musls_shared_library() {
     });
 }
 
-/// Nothing says where its functions begin.
+/// Neither symbols nor tables tell where functions begin.
 #[test]
 fn a_static_program_with_musl_without_symbols() {
     let _turn = Turn::share();
@@ -305,7 +305,7 @@ fn a_static_program_with_musl_without_symbols() {
     stacks("oncputime", burns.pid(), |line| line.frames.len() > 2);
 }
 
-/// Whether these calls are on the way of `known` ones.
+/// Returns whether these calls are the first calls of `known`.
 fn begins(known: &[&str], calls: &[String]) -> bool {
     calls.len() <= known.len() && known.iter().zip(calls).all(|(own, call)| own == call)
 }

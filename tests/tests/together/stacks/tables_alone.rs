@@ -1,5 +1,4 @@
-//! Code that was made at run time has no tables: with those alone nothing above
-//! it is known.
+//! Code that was made at run time has no unwind tables. With tables alone its callers are unknown.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::{Tool, Turn, Workload};

@@ -1,4 +1,4 @@
-//! What wallclock's flame graphs and reports say.
+//! Content of wallclock's flame graphs and reports.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -21,7 +21,7 @@ fn assert_flame_graph(svg: &str, colours_of: &[&str]) {
     }
 }
 
-/// The fills of frames whose title holds `mark`, as (red, green, blue).
+/// Returns the fills of frames whose title contains `mark`, as (red, green, blue).
 fn fills(svg: &str, mark: &str) -> Vec<(u32, u32, u32)> {
     let groups = svg.split("<g").filter(|group| group.contains("<title>"));
     let marked = groups.filter(|group| {
@@ -40,7 +40,7 @@ fn fills(svg: &str, mark: &str) -> Vec<(u32, u32, u32)> {
         .collect()
 }
 
-/// A thread whose waits are nearly all below -m has no time without a stack.
+/// A thread with waits that are nearly all shorter than `-m` has no time without a stack.
 #[test]
 fn short_waits_have_stacks() {
     let _turn = Turn::share();
@@ -104,8 +104,8 @@ fn assert_widths_add_up() {
         together,
         together / 1000 + lines,
     );
-    // Scaled to what the thread clock measured, not samples by the dozen: the
-    // program does next to nothing on a CPU but to call f.
+    // Samples are scaled to the running time of the thread clock. The program hardly runs outside
+    // of f.
     let running = combined.marked("_[c]").total();
     let burnt = combined.under("f").marked("_[c]").total();
     let unsampled = combined.under("[running, no sample]").total();
@@ -113,7 +113,7 @@ fn assert_widths_add_up() {
         burnt > 0 && (burnt + unsampled) * 10 >= running * 8,
         "{burnt} of {running} us"
     );
-    // A worker is in one of these whenever it is blocked, but for its lock.
+    // A blocked worker is in one of these functions, or waits for its lock.
     let blocked = combined
         .only(|line| line.comm.starts_with("worker"))
         .marked("_[o]");

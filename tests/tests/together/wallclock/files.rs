@@ -1,4 +1,4 @@
-//! Which files wallclock writes, and where.
+//! Names and folders of the files that wallclock writes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::PathBuf;
@@ -108,15 +108,14 @@ fn a_target_that_exits_early_gives_what_was_seen() {
     let _turn = Turn::share();
     let begun = Instant::now();
     let mut simple = Workload::start("simple", &[4]);
-    // It ends within the patience that any run has, which is less by far than
-    // what it was asked for.
+    // The run ends within the patience of any run, long before the requested duration.
     let run = Run::meanwhile(&simple.pid().to_string(), "-d 600 -f 199", || simple.go());
     let folded = run.folded("base", ".folded");
     let seconds = |text: &str| folded.under(text).total() as f64 / 1e6;
     let (slept, burnt) = (seconds("known_sleep"), seconds("known_burn"));
     assert!(slept > 0.0 && burnt > 0.0, "{folded:#?}");
-    // Its wait for us is a part of its life, and its end, which may wait for others that
-    // have its files.
+    // The thread's life includes its wait for the test and its exit. The exit may wait for other
+    // processes that have its files.
     let (life, waiting) = (folded.total() as f64 / 1e6, seconds("await_test"));
     let working = life - waiting - seconds("do_exit");
     assert!(

@@ -1,4 +1,4 @@
-//! wallclock of the whole machine.
+//! wallclock on the whole machine.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ fn stdout(finished: &Finished) -> &str {
     str::from_utf8(&finished.stdout).unwrap()
 }
 
-/// The part with accounts of what wallclock wrote.
+/// Reads the off-CPU part of a capture of wallclock, which has the accounts.
 fn off_cpu(path: &Path) -> Profile {
     let file = BufReader::new(File::open(path).unwrap());
     let parts = capture::read_all(file).unwrap();
@@ -28,7 +28,7 @@ fn off_cpu(path: &Path) -> Profile {
     parts.into_iter().find(part).unwrap()
 }
 
-/// The cells of the only line in which `word` is the cell of a column.
+/// Returns the cells of the only line with `word` in a column.
 #[track_caller]
 fn line_with<'a>(text: &'a str, column: usize, word: &str) -> Vec<&'a str> {
     let lines = text
@@ -43,12 +43,12 @@ fn line_with<'a>(text: &'a str, column: usize, word: &str) -> Vec<&'a str> {
     line.clone()
 }
 
-/// A figure with three places, in thousandths.
+/// Parses a figure with three decimals, in thousandths.
 fn thousandths(cell: &str) -> u64 {
     cell.replace('.', "").parse().unwrap()
 }
 
-/// Where a table's cells are.
+/// Column of the running time in a table.
 const RUNNING: usize = 3;
 
 #[test]
@@ -75,7 +75,7 @@ fn assert_adds_up(spinner: u32) {
     let window = profile.meta.window;
     let all = window.length_ns * cpus_online() as u64 / 1_000_000;
     let idle = idle.between(window.start_ns, window.start_ns + window.length_ns) / 1_000_000;
-    // All processes, all threads of the kernel, and all CPUs.
+    // Sums of all processes and of all kernel threads.
     let sums: Vec<u64> = told
         .lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>())
@@ -93,7 +93,7 @@ fn assert_adds_up(spinner: u32) {
     );
     let cpus = told.split("What the CPUs did").nth(1).unwrap();
     let of_cpus = line_with(cpus, 0, "all");
-    // Its looks are a little off the window's edges.
+    // The tool reads the idle time a little before or after the window's edges.
     assert_close(
         "idle CPUs in ms",
         thousandths(of_cpus[3]),
@@ -103,7 +103,7 @@ fn assert_adds_up(spinner: u32) {
     for cpu in 0..cpus_online() {
         line_with(cpus, 0, &cpu.to_string());
     }
-    // A process has its sums, and none is among the kernel's own.
+    // The program is a row of the processes, and not of the kernel threads.
     let (users, kernel) = told.split_once("The kernel's own threads:").unwrap();
     let row = line_with(users, 0, &spinner.to_string());
     assert!(thousandths(row[RUNNING]) > 200, "{row:?}");

@@ -1,4 +1,4 @@
-//! wallclock's files.
+//! Output of wallclock.
 
 mod content;
 mod files;

@@ -1,4 +1,4 @@
-//! What wallclock says of several processes.
+//! wallclock on several processes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use systemscope_tests::programs::wallclock::{Run, assert_marked};
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Folded, Running, Tool, Turn, Workload};
 
-/// A shell with so many children, all asleep.
+/// Starts a shell with `children` children, all asleep.
 fn family(children: usize) -> (Running, Vec<u32>) {
     let mut shell = Command::new("sh");
     let script = "sleep 1000 & ".repeat(children) + "wait";
@@ -59,7 +59,7 @@ fn children_stand_below_their_parents_and_the_busiest_have_tables() {
         assert_eq!(cells[1..4], [&*parent, "1.000", "0.000"], "{row}");
         assert_eq!(cells[9..11], ["100.0", "1"], "{row}");
     }
-    // Five tables of threads; the others' are in their folders, as theirs are.
+    // Five tables of threads are printed. The other processes have theirs in their folders only.
     assert_eq!(told.matches("\nProcess ").count(), 5, "{told}");
     assert!(
         told.contains("(the threads of 3 more processes: in "),
@@ -81,7 +81,7 @@ fn children_stand_below_their_parents_and_the_busiest_have_tables() {
         .find(|path| path.ends_with("base/combined.folded"));
     let together = Folded::parse(&std::fs::read(together.unwrap()).unwrap());
     assert_marked(&together);
-    // All of it, with the process in the first field.
+    // All time is there, with the process in the first field.
     assert_eq!(together.marked("_[o]").total() / 1_000_000, 8, "{together}");
     let first = format!("sleep-{}", children[0]);
     assert!(together.comms().contains(first.as_str()), "{together}");
@@ -92,19 +92,19 @@ fn a_hundred_processes_have_files_and_of_more_those_that_are_busiest() {
     let _turn = Turn::share();
     let (shell, children) = family(100);
     let mut pids: Vec<String> = children.iter().map(u32::to_string).collect();
-    let told_of = |pids: &[String]| {
+    let measure = |pids: &[String]| {
         let run = Run::with_prefix(&pids.join(","), "-d 1");
         let told = String::from_utf8(run.finished.stdout.clone()).unwrap();
         let is_folder = |path: &&PathBuf| path.ends_with("combined.folded");
         let folders = run.files.iter().filter(is_folder).count() - 1;
         (told, folders, run.text("base_processes", ".txt"))
     };
-    let (told, folders, report) = told_of(&pids);
+    let (told, folders, report) = measure(&pids);
     assert_eq!(folders, 100);
     assert!(told.contains("\nEach process "), "{told}");
     assert!(!report.contains("Files of their own"), "{report}");
     pids.push(shell.pid().to_string());
-    let (told, folders, report) = told_of(&pids);
+    let (told, folders, report) = measure(&pids);
     assert_eq!(folders, 100);
     assert!(told.contains("\nSome processes "), "{told}");
     assert!(
@@ -161,7 +161,7 @@ fn a_report_has_as_many_rows_and_tables_as_it_is_told() {
         few.ends_with("(the threads of 5 more processes: --tables N shows those of N processes)\n"),
         "{few}"
     );
-    // Of sleepers the first, and the shell if that is a child's.
+    // One of the sleepers is listed, and the shell as well if the sleeper is its child.
     assert!(
         few.contains("  5 other processes\n") || few.contains("  6 other processes\n"),
         "{few}"

@@ -4,7 +4,7 @@
 use systemscope_tests::programs::wallclock::Run;
 use systemscope_tests::{Turn, Workload};
 
-/// What takes a line off a terminal: "erase in line" of ECMA-48.
+/// Sequence that erases a line of a terminal: "erase in line" of ECMA-48.
 const ERASED: &str = "\x1b[2K";
 
 #[test]
@@ -20,9 +20,9 @@ fn a_bar_moves_while_wallclock_measures_and_is_taken_off() {
         .collect();
     assert!(times.is_sorted(), "{times:?}");
     times.dedup();
-    // Every 200 ms, where the loop would have it look once a second.
+    // The bar moves every 200 ms, though the loop polls once a second.
     assert!(times.len() > 6, "{times:?}");
-    // Its end comes too soon after what was drawn before to be drawn each time.
+    // The end may come too soon after the last drawing for a new one.
     let bars = [" of 3.0 s [", "naming the stacks ["].map(|text| drawn.rfind(text));
     let last = bars.into_iter().max().flatten().expect("a bar");
     assert!(drawn[last..].contains(ERASED), "{drawn:?}");
