@@ -24,13 +24,13 @@ use crate::account::Account;
 use crate::counts::sums::Settled;
 use crate::counts::{Arrived, DoubleBuffer, Parts, Sums};
 use crate::diagnostics::LeftOut;
-use crate::living::Living;
-use crate::objects::Objects;
 use crate::stacks::{Outcome, Stacks, UserStack};
 use crate::thread_names::ThreadNames;
-use crate::unwinding::{Dumped, InterpretedFrames, MOST_DUMPS, Unwinder};
 use crate::wakers::Wakers;
 use crate::window_variables::WindowVariables;
+use process::Living;
+use unwind_tables::{Dumped, InterpretedFrames, MOST_DUMPS, Unwinder};
+use waits::Objects;
 
 /// How often to look what nobody needs any more.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
@@ -493,7 +493,7 @@ impl<'a> Collector<'a> {
             accounts: Vec::new(),
             drains: counts.swaps(),
             lost,
-            left_out: (unwinder.as_ref()).map_or_else(LeftOut::default, Unwinder::left_out),
+            left_out: (unwinder.as_ref()).map_or_else(LeftOut::default, |it| it.missing().into()),
             notes: unwinder.map_or(Vec::new(), |unwinder| unwinder.notes()),
         })
     }

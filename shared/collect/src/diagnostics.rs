@@ -74,3 +74,14 @@ impl From<&bpf::types::Losses> for LeftOut {
         LeftOut::default().with_programs(lost)
     }
 }
+
+impl From<unwind_tables::Missing> for LeftOut {
+    fn from(missing: unwind_tables::Missing) -> LeftOut {
+        LeftOut {
+            crowded_processes: missing.crowded_processes,
+            crowded_files: missing.crowded_files,
+            unread_files: missing.unread_files,
+            ..LeftOut::default()
+        }
+    }
+}

@@ -7,23 +7,16 @@
 //! time.
 
 mod account;
-mod arch;
 mod collector;
 mod counts;
 mod diagnostics;
 mod draft;
-mod interner;
-mod living;
 mod naming;
-mod objects;
-mod reasons;
 mod session;
-mod shares;
 mod spans;
 mod stack_choice;
 mod stacks;
 mod thread_names;
-mod unwinding;
 mod wakers;
 mod window_variables;
 
@@ -35,4 +28,4 @@ pub use session::{ClockSession, OffCpuFilter, SamplingSession, Session, ThreadKi
 pub use spans::{NEVER, Question, SpanCollector};
 pub use stack_choice::StackChoice;
 pub use symbolize::Sources;
-pub use unwinding::{CallGraph, Languages, Space, Unwinder, Walking};
+pub use unwind_tables::{CallGraph, Languages, Space, Unwinder, Walking};

@@ -13,9 +13,9 @@ use crate::account::Account;
 use crate::counts::sums::{self, Settled};
 use crate::diagnostics::{Diagnostics, LeftOut};
 use crate::draft::Draft;
-use crate::reasons::{self, Place, Reasons};
-use crate::stacks::{NamedStack, Quality, Walks};
+use crate::stacks::{Captured, NamedStack, Quality, Walks};
 use crate::wakers::{NamedWaker, Seen};
+use waits::{Place, Reasons, of_delay};
 
 /// A profile, and what it is worth.
 pub struct Named {
@@ -42,7 +42,7 @@ pub enum WakersShown {
 /// A profile that is being drawn up of sums, and what its stacks are worth.
 struct Naming {
     draft: Draft,
-    reasons: Reasons,
+    reasons: Reasons<Captured>,
     worth: Worth,
     shown: WakersShown,
     /// Names of threads, as the kernel keeps them, by the numbers that sums have for them.
@@ -141,7 +141,7 @@ impl Collected {
         worth.judge(&named, tally.events);
         let wakers = self.name_wakers(naming, key, tally.events);
         let wait = (tally.blocked > 0).then(|| self.wait(naming, key, named.stack, tally.events));
-        let delay = reasons::of_delay(key.end);
+        let delay = of_delay(key.end);
         let draft = &mut naming.draft;
         let comm = draft.comm(&naming.comms[key.comm]);
         for (state, weight) in weigh(tally) {

@@ -4,8 +4,8 @@ use loader::{Kernel, LoadedObject, OpenObject, Result};
 use regex::Regex;
 use symbolize::Sources;
 
-use crate::unwinding::make_room_for_tables;
-use crate::{CallGraph, Detail, Unwinder, Walking, objects};
+use crate::{CallGraph, Detail, Unwinder, Walking};
+use unwind_tables::make_room_for_tables;
 
 /// Which stacks are wanted, and of what.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl StackChoice {
 
     /// Tells programs of blocked time whether what is waited on is to be found out.
     pub fn configure_objects(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
-        objects::configure(object, self.objects, kernel)
+        waits::configure(object, self.objects, kernel)
     }
 
     /// Whether user stacks are unwound by tables.

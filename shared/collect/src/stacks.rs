@@ -18,11 +18,11 @@ use profile::{Id, StackId, StackTree, Table};
 use symbolize::{Location, Sources, Symbolizer};
 
 use crate::draft::Detail;
-use crate::living::Living;
-use crate::shares::Shares;
 use crate::stacks::interpreted::{Extent, Functions};
 use crate::stacks::processes::Processes;
-use crate::unwinding::{Depths, InterpretedFrames, MappedRuntime, Walking};
+use process::Living;
+use process::Shares;
+use unwind_tables::{Depths, InterpretedFrames, MappedRuntime, Walking};
 
 pub(crate) use naming::{NamedStack, Quality};
 pub(crate) use walks::{Outcome, WalkEnd, Walks};
@@ -35,7 +35,7 @@ const MOST_FRAMES: usize = 11 << 20;
 const FRAMES_OF_A_STACK: usize = 4;
 
 /// Dumps that may wait for their walk with frames of a runtime; programs send fewer.
-const MOST_DUMPS: usize = 2 * crate::unwinding::MOST_DUMPS;
+const MOST_DUMPS: usize = 2 * unwind_tables::MOST_DUMPS;
 
 /// A user stack that was walked here.
 pub(crate) struct UserStack<'a> {

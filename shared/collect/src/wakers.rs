@@ -7,12 +7,12 @@ use bpf::types::{
 };
 use profile::{Stack, ThreadId, Waker, marker};
 
-use crate::arch::is_interrupt_entry;
 use crate::draft::Draft;
-use crate::interner::Interner;
-use crate::living::Living;
-use crate::shares::Shares;
 use crate::stacks::{Captured, NamedStack, Quality, Stacks};
+use process::Interner;
+use process::Living;
+use process::Shares;
+use waits::is_interrupt_entry;
 
 /// Hops and chains kept at most; what comes after them counts as missing.
 const MOST_KEPT: usize = 1 << 20;

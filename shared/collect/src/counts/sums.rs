@@ -10,9 +10,9 @@ use std::num::NonZeroU64;
 use bpf::types::{COMM_LENGTH, NO_OBJECT, STACK_MISSED, StackKey, Tally, WAKER_MISSED, WaitEnd};
 use profile::{Id, RowMap, Table, ThreadId};
 
-use crate::objects::Objects;
 use crate::stacks::{Captured, Stacks};
 use crate::wakers::Wakers;
+use waits::Objects;
 
 /// What sums are told apart by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -15,7 +15,7 @@ use unwind::{End, Walk, walk_frame_pointers};
 use crate::Collector;
 use crate::collector::stack_of;
 use crate::stacks::{Outcome, Stacks, UserStack};
-use crate::unwinding::{Dumped, InterpretedFrames, ThreadMemory, Unwinder, process_of, registers};
+use unwind_tables::{Dumped, InterpretedFrames, ThreadMemory, Unwinder, process_of, registers};
 
 /// After this many stacks what the program sent meanwhile is taken.
 const STACKS_AT_ONCE: usize = 64;

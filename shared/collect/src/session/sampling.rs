@@ -8,8 +8,8 @@ use loader::{Event, Kernel, LoadedObject, Result, Samplers, Targets, online_cpus
 use profile::Rate;
 
 use crate::session::looks::Looks;
-use crate::unwinding::MOST_DUMPS;
 use crate::{Collected, Collector, Session, StackChoice};
+use unwind_tables::MOST_DUMPS;
 
 /// An object that is attached.
 pub struct SamplingSession<'a> {

@@ -13,7 +13,7 @@ use profile::marker::LanguageMark;
 use profile::{FrameKind, LanguageName};
 use symbolize::{CodeSource, Interpreted, Location, Symbolizer};
 
-use crate::unwinding::{InterpretedFrames, MappedRuntime};
+use unwind_tables::{InterpretedFrames, MappedRuntime};
 
 /// Bytes of functions that are remembered: a target can make any number.
 const MOST_BYTES: usize = 128 << 20;

@@ -1,6 +1,6 @@
-//! User stacks without frame pointers: has the tables made that the BPF walker
-//! (`bpf/include/stacks/unwind.h`) needs, follows the processes as they change, and
-//! walks in user space what came before there were tables for it.
+//! Unwind tables of running processes. [`Unwinder`] makes the tables that the BPF walker
+//! (`bpf/include/stacks/unwind.h`) needs, follows the processes as they change, and unwinds in
+//! user space the stacks that came before their tables.
 
 mod call_graph;
 mod dumps;
@@ -21,26 +21,22 @@ use std::time::{Duration, Instant};
 use bpf::types::{CHAIN_DEPTH, StackOwner};
 use languages::{Attached, End, Layout};
 use loader::{LoadedObject, Result};
-use process::Process;
-use process::ProcessMemory;
+use process::{Living, Process, ProcessMemory};
 use symbolize::{CodeMapping, Symbolizer};
 use unwind::{Memory, Mode, Registers, Walk, walk};
 
-use crate::diagnostics::LeftOut;
-use crate::living::Living;
-
 pub use call_graph::CallGraph;
 use dumps::Dumps;
-pub(crate) use dumps::{Dumped, process_of, registers};
+pub use dumps::{Dumped, process_of, registers};
 use files::{Allowance, Files};
-pub(crate) use interpreted_frames::InterpretedFrames;
-pub(crate) use kernel_tables::make_room_for_tables;
+pub use interpreted_frames::InterpretedFrames;
+pub use kernel_tables::make_room_for_tables;
 use kernel_tables::{KernelTables, PlacedMappings};
 use notes::Notes;
-pub(crate) use space::MappedRuntime;
+pub use space::MappedRuntime;
 pub use space::Space;
-pub(crate) use thread_memory::ThreadMemory;
-pub(crate) use walking::Depths;
+pub use thread_memory::ThreadMemory;
+pub use walking::Depths;
 pub use walking::{Languages, Walking};
 
 /// Part of the time that may go into reading mappings, so that a machine that
@@ -51,7 +47,7 @@ const MOST_SAVED: Duration = Duration::from_millis(200);
 /// Of its cost, how long reading a process's mappings again has to wait.
 const RESCAN_PAUSE: u32 = 10;
 /// Dumps that may be on their way or waiting.
-pub(crate) const MOST_DUMPS: usize = 64;
+pub const MOST_DUMPS: usize = 64;
 /// How often more dumps are allowed.
 const ALLOW_INTERVAL: Duration = Duration::from_millis(20);
 /// When to look at a program that has just begun: it maps its libraries by and by, and the
@@ -77,6 +73,17 @@ struct Known {
     cost: Duration,
     /// Bytes of its files that may still be read for tables.
     allowance: Allowance,
+}
+
+/// Counts of processes and files without unwind tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Processes whose mappings found no capacity.
+    pub crowded_processes: u64,
+    /// Files whose rows found no capacity.
+    pub crowded_files: u64,
+    /// Files that could not be read.
+    pub unread_files: u64,
 }
 
 /// Keeps a program's unwind tables.
@@ -164,7 +171,7 @@ impl<'a> Unwinder<'a> {
     }
 
     /// A process's mappings are new or have changed.
-    pub(crate) fn want(&mut self, process: Process) {
+    pub fn want(&mut self, process: Process) {
         let newest = self.newest.entry(process.pid).or_insert(process.instance);
         if process.instance > *newest {
             // What could be read now is no longer the mappings of that one.
@@ -180,7 +187,7 @@ impl<'a> Unwinder<'a> {
     }
 
     /// A process has begun to run a program.
-    pub(crate) fn begins(&mut self, process: Process) {
+    pub fn begins(&mut self, process: Process) {
         if self.begun.len() + FIRST_LOOKS.len() <= MOST_FIRST_LOOKS {
             let now = Instant::now();
             let looks = FIRST_LOOKS.map(|after| (now + after, process));
@@ -190,7 +197,7 @@ impl<'a> Unwinder<'a> {
 
     /// Processes are let go that were held before their first instruction: they have used
     /// no time.
-    pub(crate) fn are_let_go(&mut self) {
+    pub fn are_let_go(&mut self) {
         let known: Vec<Process> = self.processes.keys().copied().collect();
         for process in known {
             if cpu_ticks(process.pid) == 0 {
@@ -210,7 +217,7 @@ impl<'a> Unwinder<'a> {
 
     /// A stack came as a copy, since its process or a mapping is new. Gives it
     /// back if there is no room to keep it.
-    pub(crate) fn add_dump(&mut self, dumped: Dumped) -> Option<Dumped> {
+    pub fn add_dump(&mut self, dumped: Dumped) -> Option<Dumped> {
         self.want(dumped.process);
         if let Some(has_dump) = self.wanted.get_mut(&dumped.process) {
             *has_dump = true;
@@ -219,12 +226,12 @@ impl<'a> Unwinder<'a> {
     }
 
     /// Whether a copy of this stack waits to be walked.
-    pub(crate) fn has_dump(&self, id: u64) -> bool {
+    pub fn has_dump(&self, id: u64) -> bool {
         self.dumps.any(|dumped| dumped.id == id)
     }
 
     /// Goes on with what is to be done. Returns stacks that could be walked.
-    pub(crate) fn work(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Dumped, Walk)> {
+    pub fn work(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Dumped, Walk)> {
         let begun = Instant::now();
         self.saved = saved(self.saved, begun - self.worked);
         self.worked = begun;
@@ -246,7 +253,7 @@ impl<'a> Unwinder<'a> {
     }
 
     /// How many more dumps may be sent, if that is to be set now.
-    pub(crate) fn allowance(&mut self) -> Option<i64> {
+    pub fn allowance(&mut self) -> Option<i64> {
         if self.allowed.elapsed() < ALLOW_INTERVAL {
             return None;
         }
@@ -255,7 +262,7 @@ impl<'a> Unwinder<'a> {
     }
 
     /// Walks what is left, with what tables there are by then.
-    pub(crate) fn finish(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Dumped, Walk)> {
+    pub fn finish(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Dumped, Walk)> {
         const LONGEST: Duration = Duration::from_secs(5);
         let begun = Instant::now();
         self.wanted.retain(|_, has_dump| *has_dump);
@@ -273,7 +280,7 @@ impl<'a> Unwinder<'a> {
     }
 
     /// What could not be had, and how large it all is; for `-v`.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<String> {
         let (files, bytes) = self.files.size();
         let size = format!("unwind tables: {files} files, {} KiB", bytes.div_ceil(1024));
         let mut notes = vec![size];
@@ -283,12 +290,12 @@ impl<'a> Unwinder<'a> {
     }
 
     /// Returns how many processes and files have no unwind tables.
-    pub(crate) fn left_out(&self) -> LeftOut {
-        LeftOut {
+    #[must_use]
+    pub fn missing(&self) -> Missing {
+        Missing {
             crowded_processes: self.crowded_out.len() as u64,
             crowded_files: self.files.crowded_out.len() as u64,
             unread_files: self.files.unread.len() as u64,
-            ..LeftOut::default()
         }
     }
 
@@ -298,7 +305,7 @@ impl<'a> Unwinder<'a> {
     }
 
     /// Walks a stack in user space, if the tables for it are there.
-    pub(crate) fn walk(
+    pub fn walk(
         &self,
         process: Process,
         registers: Registers,
@@ -317,18 +324,18 @@ impl<'a> Unwinder<'a> {
     }
 
     /// The runtimes that were found since this was called last.
-    pub(crate) fn take_runtimes(&mut self) -> Vec<MappedRuntime> {
+    pub fn take_runtimes(&mut self) -> Vec<MappedRuntime> {
         std::mem::take(&mut self.runtimes)
     }
 
     /// The layout by which a program read a runtime's frames.
-    pub(crate) fn layout(&self, index: u32) -> Option<&Arc<Layout>> {
+    pub fn layout(&self, index: u32) -> Option<&Arc<Layout>> {
         self.kernel.layout(index)
     }
 
     /// The frames that a runtime keeps of a thread that is not running, if `process`, whose
     /// code it runs, is known to have a runtime that the thread belongs to.
-    pub(crate) fn interpreted_frames(
+    pub fn interpreted_frames(
         &self,
         process: Process,
         owner: &StackOwner,
@@ -355,7 +362,7 @@ impl<'a> Unwinder<'a> {
     /// The same of a stack that was dumped before its process was known to have one. `stack_of`
     /// is the ID of the stack with which a task is off the CPU: while it is this, the
     /// frames are those that were there.
-    pub(crate) fn late_interpreted_frames(
+    pub fn late_interpreted_frames(
         &self,
         dumped: &Dumped,
         stack_of: impl FnOnce(u64) -> Option<u64>,

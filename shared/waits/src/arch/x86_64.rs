@@ -21,9 +21,10 @@ pub(crate) use compat_system_call;
 /// (arch/x86/entry/syscall_64.c).
 pub(crate) const SYSTEM_CALL_ENTRY: [&str; 2] = ["x64_sys_call", "do_syscall_64"];
 
-/// Whether an interrupt enters the kernel by this function (arch/x86/include/asm/idtentry.h);
-/// what is no interrupt are exceptions.
-pub(crate) fn is_interrupt_entry(name: &str) -> bool {
+/// Returns whether an interrupt enters the kernel by this function, and not an exception
+/// (arch/x86/include/asm/idtentry.h).
+#[must_use]
+pub fn is_interrupt_entry(name: &str) -> bool {
     name.starts_with("asm_sysvec_")
         || matches!(
             name,

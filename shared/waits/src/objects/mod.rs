@@ -8,13 +8,10 @@ mod sockets;
 
 use bpf::types::{NO_OBJECT, ObjectEvent, ObjectKind};
 use loader::{Kernel, OpenObject, Result};
-use process::Process;
+use process::{Interner, Living, Process, Shares};
 use profile::{Peer, Resource, Text};
 use symbolize::Symbolizer;
 
-use crate::interner::Interner;
-use crate::living::Living;
-use crate::shares::Shares;
 use listeners::Listeners;
 
 pub(crate) use futexes::{Futex, FutexPlaces};
@@ -25,7 +22,7 @@ const MOST_KEPT: usize = 1 << 16;
 const OTHER: u64 = 1;
 
 /// Every object seen so far, by ID.
-pub(crate) struct Objects {
+pub struct Objects {
     known: Interner<Object, ()>,
     places: FutexPlaces,
     listeners: Listeners,
@@ -49,8 +46,9 @@ pub(crate) enum Object {
 }
 
 impl Objects {
-    /// For objects of threads that are told apart, or not.
-    pub(crate) fn new(per_thread: bool) -> Objects {
+    /// Returns no objects. `per_thread`: threads are told apart.
+    #[must_use]
+    pub fn new(per_thread: bool) -> Objects {
         let mut known = Interner::new();
         known.insert(OTHER, Object::Other, ());
         Objects {
@@ -62,7 +60,7 @@ impl Objects {
     }
 
     /// Keeps an object that a program sent, with what can be found out about it only now.
-    pub(crate) fn add(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) {
+    pub fn add(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) {
         if self.known.first(event.id).is_some() {
             return;
         }
@@ -87,8 +85,9 @@ impl Objects {
         self.known.insert(event.id, object, ());
     }
 
-    /// The first ID of the same object, once that has come.
-    pub(crate) fn first(&self, id: u64) -> Option<u64> {
+    /// Returns the first ID of the same object, once that has come.
+    #[must_use]
+    pub fn first(&self, id: u64) -> Option<u64> {
         match self.known.first(id) {
             None if id == NO_OBJECT => Some(id),
             None => self.shares.has_refused().then_some(OTHER),
@@ -97,33 +96,37 @@ impl Objects {
     }
 
     /// Returns how many objects found no room.
-    pub(crate) fn refused(&self) -> u64 {
+    #[must_use]
+    pub fn refused(&self) -> u64 {
         self.shares.refused()
     }
 
     /// Forgets the shares of processes that have ended.
-    pub(crate) fn forget_ended(&mut self, living: &Living) {
+    pub fn forget_ended(&mut self, living: &Living) {
         self.shares.forget_ended(living);
     }
 
-    /// What an ID stands for.
+    /// Returns what an ID stands for.
     pub(crate) fn get(&self, id: u64) -> Option<&Object> {
         self.known.get(id)
     }
 
     /// Names the variables that futexes are in.
-    pub(crate) fn resolve(&mut self, symbolizer: &mut Symbolizer) {
+    pub fn resolve(&mut self, symbolizer: &mut Symbolizer) {
         self.places.resolve(symbolizer);
     }
 
-    /// Where futexes are.
+    /// Returns where futexes are.
     pub(crate) fn places(&self) -> &FutexPlaces {
         &self.places
     }
 }
 
 /// Tells programs whether objects are wanted, and how waits for them ended.
-pub(crate) fn configure(object: &mut OpenObject, are_wanted: bool, kernel: &Kernel) -> Result<()> {
+///
+/// # Errors
+/// The object has no such constants.
+pub fn configure(object: &mut OpenObject, are_wanted: bool, kernel: &Kernel) -> Result<()> {
     let (first, last) = sockets::given_ports();
     object.set(bpf::constants::WANT_WAIT_ENDS, are_wanted)?;
     let distance = kernel.preempt_count_from_runqueue;

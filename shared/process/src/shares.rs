@@ -3,47 +3,50 @@
 
 use std::collections::HashMap;
 
-use crate::living::Living;
+use crate::Living;
 
 /// Usage of a bounded resource, by process.
 #[derive(Default)]
-pub(crate) struct Shares {
+pub struct Shares {
     /// By process ID.
     taken: HashMap<u32, usize>,
     refused: u64,
 }
 
 impl Shares {
-    /// Whether a process may take `more`, where `used` of `all` are in use: at most three times
+    /// Returns whether a process may take `more`, where `used` of `all` are in use: at most three times
     /// what it leaves to the others. Nobody is held back before three quarters are used.
-    pub(crate) fn may_take(&self, pid: u32, more: usize, used: usize, all: usize) -> bool {
+    #[must_use]
+    pub fn may_take(&self, pid: u32, more: usize, used: usize, all: usize) -> bool {
         let taken = self.taken.get(&pid).copied().unwrap_or(0) + more;
         let left = all.checked_sub(used + more);
         left.is_some_and(|left| left >= all / 4 || taken / 3 <= left)
     }
 
     /// Adds `amount` to what a process has taken.
-    pub(crate) fn take(&mut self, pid: u32, amount: usize) {
+    pub fn take(&mut self, pid: u32, amount: usize) {
         *self.taken.entry(pid).or_default() += amount;
     }
 
     /// Notes that something was refused, and will not be kept.
-    pub(crate) fn refuse(&mut self) {
+    pub fn refuse(&mut self) {
         self.refused += 1;
     }
 
-    /// Whether anything was refused.
-    pub(crate) fn has_refused(&self) -> bool {
+    /// Returns whether anything was refused.
+    #[must_use]
+    pub fn has_refused(&self) -> bool {
         self.refused > 0
     }
 
     /// Returns how often something was refused.
-    pub(crate) fn refused(&self) -> u64 {
+    #[must_use]
+    pub fn refused(&self) -> u64 {
         self.refused
     }
 
     /// Forgets processes that have ended: another one may have the ID next.
-    pub(crate) fn forget_ended(&mut self, living: &Living) {
+    pub fn forget_ended(&mut self, living: &Living) {
         self.taken.retain(|pid, _| living.has(*pid));
     }
 }

@@ -6,7 +6,7 @@ const THREAD: ThreadId = ThreadId { pid: 7, tid: 8 };
 
 #[test]
 fn what_nothing_is_known_of_is_noted() {
-    let mut reasons = Reasons::default();
+    let mut reasons = Reasons::new(std::iter::empty());
     assert_eq!(reasons.note(), None);
     let mut wait = |function: &str, captured, events| {
         let mut profile = Profile::new(Unit::Nanoseconds);
@@ -36,9 +36,9 @@ fn what_nothing_is_known_of_is_noted() {
         };
         assert!(reasons.wait(&mut profile, &nowhere, || None, 1).is_none());
     };
-    wait("some_wait", Captured::Nothing, 3);
-    wait("some_wait", Captured::Nothing, 4);
-    wait("another", Captured::Missed, 1);
+    wait("some_wait", 1, 3);
+    wait("some_wait", 1, 4);
+    wait("another", 2, 1);
     let note = reasons.note().unwrap();
     assert_eq!(
         note,

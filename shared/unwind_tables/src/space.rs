@@ -26,14 +26,17 @@ pub struct Space {
 
 /// A language's runtime in a process.
 #[derive(Clone, Debug)]
-pub(crate) struct MappedRuntime {
+pub struct MappedRuntime {
     /// Where it is.
-    pub(crate) source: CodeSource,
+    pub source: CodeSource,
     /// The code in it that runs frames one by one, by offset, if frames leave no anchors.
-    pub(crate) runs_one: Vec<(u64, u64)>,
-    pub(crate) language: &'static dyn Language,
-    pub(crate) version: String,
-    pub(crate) attached: Attached,
+    pub runs_one: Vec<(u64, u64)>,
+    /// The language.
+    pub language: &'static dyn Language,
+    /// The runtime's version.
+    pub version: String,
+    /// Where the process keeps the runtime.
+    pub attached: Attached,
 }
 
 struct Mapping {

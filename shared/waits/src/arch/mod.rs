@@ -8,8 +8,9 @@ use x86_64 as machine;
 
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!(
-    "shared/collect/src/arch has no module for this architecture: one provides the names of the \
+    "shared/waits/src/arch has no module for this architecture: one provides the names of the \
      kernel's functions at entries by interrupts and by system calls"
 );
 
-pub(crate) use machine::{SYSTEM_CALL_ENTRY, compat_system_call, is_interrupt_entry, system_call};
+pub use machine::is_interrupt_entry;
+pub(crate) use machine::{SYSTEM_CALL_ENTRY, compat_system_call, system_call};

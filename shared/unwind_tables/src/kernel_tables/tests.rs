@@ -5,7 +5,7 @@ use libbpf_rs::MapHandle;
 use unwind::{Page, cfa};
 
 use super::*;
-use crate::unwinding::tests::{found, loaded};
+use crate::tests::{found, loaded};
 
 /// A row: the offset in the page, and how far from the stack pointer the frame's end is.
 type Row = (u16, i32);

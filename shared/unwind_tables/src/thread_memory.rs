@@ -6,15 +6,16 @@ use unwind::Memory;
 
 /// The memory of a thread's process, with the return addresses that the thread's stack had
 /// before uretprobes replaced them.
-pub(crate) struct ThreadMemory<'a> {
-    pub(crate) process: &'a mut ProcessMemory,
+pub struct ThreadMemory<'a> {
+    /// The process's memory.
+    pub process: &'a mut ProcessMemory,
     /// The return addresses that were replaced; a slot of 0 marks an unused entry.
-    pub(crate) replaced: &'a [ReplacedReturn],
+    pub replaced: &'a [ReplacedReturn],
 }
 
 impl ThreadMemory<'_> {
     /// Reads up to `most` bytes from `start` on.
-    pub(crate) fn bytes(&self, start: u64, most: usize) -> Vec<u8> {
+    pub fn bytes(&self, start: u64, most: usize) -> Vec<u8> {
         let mut bytes = self.process.bytes(start, most);
         for replaced in self.replaced.iter().filter(|replaced| replaced.slot != 0) {
             let offset = usize::try_from(replaced.slot.wrapping_sub(start));

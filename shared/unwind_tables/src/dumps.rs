@@ -16,22 +16,26 @@ const MOST_BYTES: usize = 8 << 20;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A stack as it was, and where to walk from.
-pub(crate) struct Dumped {
+pub struct Dumped {
     /// The stack's ID.
-    pub(crate) id: u64,
+    pub id: u64,
     /// Whose code it goes through: the parent's, where the owner is a fork of it and unknown.
-    pub(crate) process: Process,
-    pub(crate) owner: StackOwner,
-    pub(crate) registers: Registers,
-    pub(crate) leaf_is_exact: bool,
-    pub(crate) stack: DumpedStack,
+    pub process: Process,
+    /// The process and thread, as programs name them.
+    pub owner: StackOwner,
+    /// The user registers.
+    pub registers: Registers,
+    /// Whether the instruction pointer is where the code was interrupted.
+    pub leaf_is_exact: bool,
+    /// The bytes of the stack.
+    pub stack: DumpedStack,
     /// Of a thread that was read from its process.
-    pub(crate) interpreted: Option<InterpretedFrames>,
+    pub interpreted: Option<InterpretedFrames>,
     since: Instant,
 }
 
 /// Memory from the stack pointer on.
-pub(crate) struct DumpedStack {
+pub struct DumpedStack {
     pid: u32,
     start: u64,
     bytes: Box<[u8]>,
@@ -53,7 +57,7 @@ impl Memory for DumpedStack {
 
 impl Dumped {
     /// From a program's message.
-    pub(crate) fn from_event(event: &StackDump, stack: &[u8]) -> Dumped {
+    pub fn from_event(event: &StackDump, stack: &[u8]) -> Dumped {
         Dumped {
             id: event.hash,
             process: Process {
@@ -74,7 +78,7 @@ impl Dumped {
     }
 
     /// Of a thread that is not running, read from its process.
-    pub(crate) fn read(
+    pub fn read(
         id: u64,
         owner: StackOwner,
         registers: Registers,
@@ -101,7 +105,7 @@ impl Dumped {
 }
 
 /// The process of a stack's owner.
-pub(crate) fn process_of(owner: &StackOwner) -> Process {
+pub fn process_of(owner: &StackOwner) -> Process {
     Process {
         pid: owner.pid,
         instance: owner.instance,
@@ -109,7 +113,7 @@ pub(crate) fn process_of(owner: &StackOwner) -> Process {
 }
 
 /// Registers as the programs send them.
-pub(crate) fn registers(sent: &UserRegisters) -> Registers {
+pub fn registers(sent: &UserRegisters) -> Registers {
     Registers {
         instruction_pointer: sent.ip,
         general: sent.general,

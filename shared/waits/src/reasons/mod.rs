@@ -6,6 +6,7 @@ mod kernel_functions;
 mod user_functions;
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 
 use bpf::types::WaitEnd;
 use profile::{
@@ -15,7 +16,6 @@ use profile::{
 use symbolize::Frame;
 
 use crate::objects::{Futex, Object, Objects};
-use crate::stacks::Captured;
 
 use idleness::{Evidence, Site, Who};
 use kernel_functions::{FAULT, FUTEX, RECLAIM, SWAP, Says, is_scheduler};
@@ -25,47 +25,53 @@ const GIL: WaitKind = WaitKind::new(Reason::Lock, Detail::Gil);
 /// A wait in a futex of which user functions say nothing.
 const FUTEX_OF_NO_KIND: WaitKind = WaitKind::new(Reason::Unknown, Detail::Futex);
 
-/// The reasons of the stacks of a profile.
-#[derive(Default)]
-pub(crate) struct Reasons {
-    of_kernel: HashMap<Captured, Option<Seen>>,
-    /// The names of the threads that there were.
+/// The reasons of the stacks of a profile. `Key` tells kernel stacks apart.
+pub struct Reasons<Key> {
+    by_kernel_stack: HashMap<Key, Option<Seen>>,
+    /// The names of all threads.
     threads: HashMap<ThreadId, Text>,
-    /// Whether they had work.
+    /// Evidence on whether threads had work.
     evidence: Evidence,
-    /// How often each function was where a thread slept that no row says anything of.
+    /// Intervals by the function where their thread slept, of functions without a row.
     unmatched: BTreeMap<String, u64>,
 }
 
-/// Where threads were blocked.
-pub(crate) struct Place<'a> {
-    pub(crate) stack: Stack,
-    /// What its part of the stack was made of.
-    pub(crate) kernel: Captured,
-    /// What they waited on, by ID.
-    pub(crate) object: u64,
-    pub(crate) objects: &'a Objects,
-    /// Who they are.
-    pub(crate) thread: ThreadId,
-    pub(crate) comm: Name,
-    /// How their waits ended.
-    pub(crate) end: WaitEnd,
+/// A place where a thread was blocked.
+pub struct Place<'a, Key> {
+    /// The stack.
+    pub stack: Stack,
+    /// Key of the kernel's part of the stack.
+    pub kernel: Key,
+    /// ID of what the thread waited on.
+    pub object: u64,
+    /// All that threads waited on.
+    pub objects: &'a Objects,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The thread's name.
+    pub comm: Name,
+    /// How the wait ended.
+    pub end: WaitEnd,
 }
 
-impl Reasons {
-    pub(crate) fn new(threads: impl Iterator<Item = (ThreadId, Text)>) -> Reasons {
+impl<Key: Copy + Eq + Hash> Reasons<Key> {
+    /// Returns the reasons of a profile with these threads.
+    #[must_use]
+    pub fn new(threads: impl Iterator<Item = (ThreadId, Text)>) -> Reasons<Key> {
         Reasons {
+            by_kernel_stack: HashMap::new(),
             threads: threads.collect(),
-            ..Reasons::default()
+            evidence: Evidence::default(),
+            unmatched: BTreeMap::new(),
         }
     }
 
     /// Returns the wait of a thread that was blocked at a place, in so many intervals; `None` where
     /// no stack of the kernel was asked for. `sleep` tells what the kernel stack's leaf called.
-    pub(crate) fn wait(
+    pub fn wait(
         &mut self,
         profile: &mut Profile,
-        place: &Place<'_>,
+        place: &Place<'_, Key>,
         sleep: impl FnOnce() -> Option<Frame>,
         events: u64,
     ) -> Option<Wait> {
@@ -105,12 +111,12 @@ impl Reasons {
     fn kind(
         &mut self,
         profile: &Profile,
-        place: &Place<'_>,
+        place: &Place<'_, Key>,
         sleep: impl FnOnce() -> Option<Frame>,
         events: u64,
     ) -> WaitKind {
         let stack = place.stack;
-        let seen = *self.of_kernel.entry(place.kernel).or_insert_with(|| {
+        let seen = *self.by_kernel_stack.entry(place.kernel).or_insert_with(|| {
             let sleep = sleep().map(|frame| frame.name);
             let mut functions: Vec<&str> = sleep.as_deref().into_iter().collect();
             functions.extend(names(profile, stack.kernel));
@@ -138,7 +144,7 @@ impl Reasons {
     fn resource(
         &self,
         profile: &mut Profile,
-        place: &Place<'_>,
+        place: &Place<'_, Key>,
         object: &Object,
         kind: WaitKind,
     ) -> Option<Resource> {
@@ -167,12 +173,13 @@ impl Reasons {
 
     /// Decides whether threads had work where single waits do not tell. Call it once all samples
     /// are in the profile.
-    pub(crate) fn judge_idleness(&self, profile: &mut Profile) {
+    pub fn judge_idleness(&self, profile: &mut Profile) {
         self.evidence.judge(profile);
     }
 
-    /// What is to be said of stacks whose reason is not known.
-    pub(crate) fn note(&self) -> Option<String> {
+    /// Returns a line on the stacks whose reason is not known, if there are any.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
         const MOST: usize = 20;
         let all = self.unmatched.iter().take(MOST);
         let all: Vec<String> = all
@@ -189,7 +196,7 @@ impl Reasons {
     }
 }
 
-impl Place<'_> {
+impl<Key> Place<'_, Key> {
     fn futex(&self) -> Option<&Futex> {
         match self.objects.get(self.object) {
             Some(Object::Futex(futex)) => Some(futex),
@@ -200,7 +207,8 @@ impl Place<'_> {
 
 /// Returns the wait of a thread that could run and did not, where that is not for want of a CPU.
 /// `end` is what a program says of the interval.
-pub(crate) fn of_delay(end: WaitEnd) -> Option<Wait> {
+#[must_use]
+pub fn of_delay(end: WaitEnd) -> Option<Wait> {
     let (kind, idleness) = limit(end)?;
     Some(Wait {
         idleness,
@@ -209,7 +217,7 @@ pub(crate) fn of_delay(end: WaitEnd) -> Option<Wait> {
 }
 
 /// Returns the limit that kept a thread off its CPU, and whether the thread had work.
-pub(crate) fn limit(end: WaitEnd) -> Option<(WaitKind, Idleness)> {
+fn limit(end: WaitEnd) -> Option<(WaitKind, Idleness)> {
     let waiting = |detail| {
         let kind = WaitKind::new(Reason::Throttle, detail);
         Some((kind, Idleness::Waiting))
@@ -260,9 +268,9 @@ fn is_of_pipe(detail: Detail) -> bool {
 }
 
 /// Returns where a futex is: the variable that it is in, or the function that waited.
-fn futex_resource(
+fn futex_resource<Key>(
     profile: &mut Profile,
-    place: &Place<'_>,
+    place: &Place<'_, Key>,
     futex: &Futex,
     kind: WaitKind,
 ) -> Option<Resource> {

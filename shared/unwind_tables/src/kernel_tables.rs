@@ -46,7 +46,7 @@ const MAPPINGS: u32 = 1 << 17;
 
 /// Makes room for the tables of any number of processes: a cgroup, or what targets fork, may
 /// be most of the machine.
-pub(crate) fn make_room_for_tables(object: &mut OpenObject) -> Result<()> {
+pub fn make_room_for_tables(object: &mut OpenObject) -> Result<()> {
     object.make_room(bpf::maps::UNWIND_PAGES, PAGES)?;
     object.make_room(bpf::maps::UNWIND_MAPPINGS, MAPPINGS)?;
     object.make_room_for_threads(bpf::maps::UNWIND_PROCESSES)

@@ -65,7 +65,7 @@ impl Languages {
     }
 
     /// Returns the languages.
-    pub(crate) fn list(self) -> &'static [&'static dyn Language] {
+    pub fn list(self) -> &'static [&'static dyn Language] {
         match self {
             Languages::Known => LANGUAGES,
             Languages::Only(languages) => languages,
@@ -74,7 +74,7 @@ impl Languages {
     }
 
     /// Returns the languages that are expected to be there.
-    pub(crate) fn expected(self) -> &'static [&'static dyn Language] {
+    pub fn expected(self) -> &'static [&'static dyn Language] {
         match self {
             Languages::Only(languages) => languages,
             Languages::Known | Languages::None => &[],
@@ -99,7 +99,11 @@ impl Walking {
     /// The most frames that can be asked for.
     pub const MOST_FRAMES: usize = STACK_DEPTH;
 
-    pub(crate) fn configure(&self, object: &mut OpenObject) -> Result<()> {
+    /// Tells programs how to unwind.
+    ///
+    /// # Errors
+    /// The object has no such constants.
+    pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
         let frames = |depth: usize| u32::try_from(depth).unwrap_or(u32::MAX);
         object.set(bpf::constants::CALL_GRAPH, self.call_graph.mode())?;
         object.set(bpf::constants::MAX_STACK, frames(self.max_stack))?;
@@ -123,16 +127,16 @@ impl Default for Walking {
 
 /// How many frames the kernel tells of a stack at most: one that has as many may have more.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Depths {
+pub struct Depths {
     /// Of a user stack, by frame pointers.
-    pub(crate) user: usize,
+    pub user: usize,
     /// Of its own.
-    pub(crate) kernel: usize,
+    pub kernel: usize,
 }
 
 impl Depths {
     /// Of this kernel, as it is set: `kernel.perf_event_max_stack`.
-    pub(crate) fn of_kernel(walking: &Walking) -> Depths {
+    pub fn of_kernel(walking: &Walking) -> Depths {
         let set = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_stack");
         let set = set.ok().and_then(|set| set.trim().parse().ok());
         let set = set.unwrap_or(KERNEL_STACK_DEPTH);

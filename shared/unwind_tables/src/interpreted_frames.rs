@@ -8,16 +8,18 @@ use languages::{Chain, End, Frame, Layout};
 use process::Process;
 
 /// Frames that are to be put between native ones.
-pub(crate) struct InterpretedFrames {
+pub struct InterpretedFrames {
     /// The process that has their functions.
-    pub(crate) process: Process,
-    pub(crate) layout: Arc<Layout>,
-    pub(crate) chain: Chain,
+    pub process: Process,
+    /// The layout of the runtime.
+    pub layout: Arc<Layout>,
+    /// The frames.
+    pub chain: Chain,
 }
 
 impl InterpretedFrames {
     /// The frames of a thread that went on before its runtime was known.
-    pub(crate) fn not_read(process: Process, layout: Arc<Layout>) -> InterpretedFrames {
+    pub fn not_read(process: Process, layout: Arc<Layout>) -> InterpretedFrames {
         InterpretedFrames {
             process,
             layout,
@@ -26,7 +28,7 @@ impl InterpretedFrames {
     }
 
     /// As a program sent them by `layout`; `None` if it sent what it should not.
-    pub(crate) fn from_event(
+    pub fn from_event(
         event: &MixedStack,
         links: &[ChainLink],
         layout: Arc<Layout>,

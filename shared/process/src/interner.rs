@@ -1,4 +1,4 @@
-//! What programs name by ID, kept once however many IDs it has.
+//! Things that programs name by ID, each kept once however many IDs it has.
 //!
 //! Processes that come and go do the same things, under IDs that are each one's
 //! own. A thing stays, under the first ID it had. Its other IDs can be forgotten
@@ -14,15 +14,23 @@ struct Alias<Owner> {
     owner: Owner,
 }
 
-/// Things by ID, each interner. An ID's owner is who may use it again.
-pub(crate) struct Interner<Thing, Owner> {
+/// Things by ID, each once. The owner of an ID may use it again.
+pub struct Interner<Thing, Owner> {
     things: HashMap<u64, Thing>,
     firsts: HashMap<Thing, u64>,
     aliases: HashMap<u64, Alias<Owner>>,
 }
 
+impl<Thing: Clone + Eq + Hash, Owner> Default for Interner<Thing, Owner> {
+    fn default() -> Self {
+        Interner::new()
+    }
+}
+
 impl<Thing: Clone + Eq + Hash, Owner> Interner<Thing, Owner> {
-    pub(crate) fn new() -> Self {
+    /// Returns an interner without things.
+    #[must_use]
+    pub fn new() -> Self {
         Interner {
             things: HashMap::new(),
             firsts: HashMap::new(),
@@ -31,7 +39,7 @@ impl<Thing: Clone + Eq + Hash, Owner> Interner<Thing, Owner> {
     }
 
     /// Keeps a thing under `id`, unless that stands for one already.
-    pub(crate) fn insert(&mut self, id: u64, thing: Thing, owner: Owner) {
+    pub fn insert(&mut self, id: u64, thing: Thing, owner: Owner) {
         if self.first(id).is_some() {
             return;
         }
@@ -43,31 +51,32 @@ impl<Thing: Clone + Eq + Hash, Owner> Interner<Thing, Owner> {
         self.things.insert(id, thing);
     }
 
-    /// The first ID of what `id` stands for, if that is known.
-    pub(crate) fn first(&self, id: u64) -> Option<u64> {
-        match self.things.contains_key(&id) {
-            true => Some(id),
-            false => self.aliases.get(&id).map(|alias| alias.first),
+    /// Returns the first ID of what `id` stands for, if that is known.
+    pub fn first(&self, id: u64) -> Option<u64> {
+        if self.things.contains_key(&id) {
+            Some(id)
+        } else {
+            self.aliases.get(&id).map(|alias| alias.first)
         }
     }
 
-    /// What an ID stands for.
-    pub(crate) fn get(&self, id: u64) -> Option<&Thing> {
+    /// Returns what an ID stands for.
+    pub fn get(&self, id: u64) -> Option<&Thing> {
         self.things.get(&self.first(id)?)
     }
 
-    /// All things.
-    pub(crate) fn things(&self) -> impl ExactSizeIterator<Item = &Thing> {
+    /// Returns all things.
+    pub fn things(&self) -> impl ExactSizeIterator<Item = &Thing> {
         self.things.values()
     }
 
-    /// How many IDs are kept.
-    pub(crate) fn id_count(&self) -> usize {
+    /// Returns how many IDs are kept.
+    pub fn id_count(&self) -> usize {
         self.things.len() + self.aliases.len()
     }
 
-    /// The IDs that can be forgotten if their owners are not among the living.
-    pub(crate) fn ownerless(&self, lives: impl Fn(&Owner) -> bool) -> impl Iterator<Item = u64> {
+    /// Returns the IDs that can be forgotten if their owners are not among the living.
+    pub fn ownerless(&self, lives: impl Fn(&Owner) -> bool) -> impl Iterator<Item = u64> {
         let ownerless = move |alias: &Alias<Owner>| !lives(&alias.owner);
         self.aliases
             .iter()
@@ -76,7 +85,7 @@ impl<Thing: Clone + Eq + Hash, Owner> Interner<Thing, Owner> {
     }
 
     /// Forgets these IDs, as far as they are not the first of anything.
-    pub(crate) fn forget(&mut self, ids: &HashSet<u64>) {
+    pub fn forget(&mut self, ids: &HashSet<u64>) {
         self.aliases.retain(|id, _| !ids.contains(id));
         // A storm of processes leaves a table behind that is next to empty.
         if self.aliases.len() < self.aliases.capacity() / 8 {

@@ -1,24 +1,25 @@
-//! Which processes there are.
+//! The processes that live.
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
 /// The processes of our PID namespace at one moment.
-pub(crate) struct Living(HashSet<u32>);
+pub struct Living(HashSet<u32>);
 
 impl Living {
-    /// Reads `/proc` once: what a look at each process would cost grows with
-    /// those that have ended, and there can be very many. `None` if it cannot
-    /// be read; then nobody is known to have ended.
-    pub(crate) fn read() -> Option<Living> {
+    /// Reads `/proc` once. The cost of a look at each process would grow with the processes that
+    /// have ended, which can be very many. `None` if it cannot be read; then no process is known
+    /// to have ended.
+    #[must_use]
+    pub fn read() -> Option<Living> {
         let entries = fs::read_dir("/proc").ok()?;
         let pid = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
         Some(Living(entries.flatten().filter_map(pid).collect()))
     }
 
-    /// The same, asked of these processes alone: where they are few that costs less.
-    pub(crate) fn among<'a>(pids: impl ExactSizeIterator<Item = &'a u32>) -> Option<Living> {
+    /// Returns those of these processes that live. For a few of them this costs less.
+    pub fn among<'a>(pids: impl ExactSizeIterator<Item = &'a u32>) -> Option<Living> {
         const FEW: usize = 64;
         if pids.len() > FEW {
             return Living::read();
@@ -27,8 +28,9 @@ impl Living {
         Some(Living(pids.copied().filter(lives).collect()))
     }
 
-    /// Whether a process lives. 0 is none and does not end.
-    pub(crate) fn has(&self, pid: u32) -> bool {
+    /// Returns whether a process lives. Process 0 does not end.
+    #[must_use]
+    pub fn has(&self, pid: u32) -> bool {
         pid == 0 || self.0.contains(&pid)
     }
 }
