@@ -6,26 +6,13 @@
 //! [`profile::Profile`]. A [`SpanCollector`] does the like for spans, an interval at a
 //! time.
 
-mod account;
-mod collector;
-mod counts;
-mod diagnostics;
-mod draft;
-mod naming;
-mod session;
-mod spans;
-mod stack_choice;
-mod stacks;
-mod thread_names;
-mod wakers;
-mod window_variables;
+mod assemble;
+mod record;
 
-pub use collector::{Collected, Collector};
-pub use diagnostics::{Diagnostics, LeftOut};
-pub use draft::Detail;
-pub use naming::{Named, WakersShown};
-pub use session::{ClockSession, OffCpuFilter, SamplingSession, Session, ThreadKind};
-pub use spans::{NEVER, Question, SpanCollector};
-pub use stack_choice::StackChoice;
+pub use assemble::{Diagnostics, Named, WakersShown};
+pub use record::{
+    ClockSession, Collected, Collector, Detail, LeftOut, NEVER, OffCpuFilter, Question,
+    SamplingSession, Session, SpanCollector, StackChoice, ThreadKind,
+};
 pub use symbolize::Sources;
 pub use unwind_tables::{CallGraph, Languages, Space, Unwinder, Walking};

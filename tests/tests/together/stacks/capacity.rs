@@ -10,7 +10,7 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Cgroup, Tool, Turn, Workload, WorkloadBuilder};
 
 /// Bytes of addresses that the pages of all unwind tables cover: `PAGES` of
-/// `shared/collect/src/unwinding/kernel_tables.rs`.
+/// `shared/unwind_tables/src/kernel_tables.rs`.
 const CAPACITY: u64 = 8 << 30;
 
 /// Writes an ELF file whose code takes 4 GiB of addresses, nearly all of them holes. The file has a

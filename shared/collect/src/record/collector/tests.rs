@@ -3,9 +3,9 @@ use plain::Plain;
 use profile::Unit;
 
 use super::*;
-use crate::Detail;
-use crate::draft::Draft;
-use crate::stacks::Captured;
+use crate::assemble::draft::Draft;
+use crate::record::Detail;
+use crate::record::stacks::Captured;
 
 /// A process that there is not: its memory cannot be read, nor its files.
 const NOBODY: Process = Process {

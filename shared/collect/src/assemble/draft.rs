@@ -9,14 +9,7 @@ use profile::{
 };
 use symbolize::Inlined;
 
-/// What is told of frames, and of processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    /// Names, and nothing of processes: frames that read alike are one.
-    Names,
-    /// All that is known: frames of one address are one.
-    Addresses,
-}
+use crate::record::Detail;
 
 /// A profile, and what in it stands for what a program sent.
 pub(crate) struct Draft {

@@ -7,8 +7,8 @@ use libbpf_rs::{Link, Map, MapCore, MapFlags, ProgramMut};
 use loader::iterators::{self, copy};
 use loader::{LoadedObject, OpenObject, Result};
 
-use crate::Collector;
-use crate::session::pre_existing::Reader;
+use crate::record::Collector;
+use crate::record::session::pre_existing::Reader;
 
 /// The program that takes them.
 const PROGRAM: ProgramName = bpf::programs::THREAD_IS_BACK;

@@ -1,10 +1,9 @@
-//! The stacks that programs report: each is tied to files and offsets when it
-//! arrives, and named when it is printed ([`naming`]).
+//! The stacks that programs report. Each is tied to files and offsets when it arrives;
+//! `assemble/stacks.rs` names them.
 
 pub(crate) mod interpreted;
-mod naming;
+mod outcome;
 pub(crate) mod processes;
-mod walks;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -13,19 +12,16 @@ use bpf::types::{
 };
 use foldhash::fast::RandomState;
 use languages::Layout;
-use process::Process;
+use process::{Living, Process, Shares};
 use profile::{Id, StackId, StackTree, Table};
 use symbolize::{Location, Sources, Symbolizer};
 
-use crate::draft::Detail;
-use crate::stacks::interpreted::{Extent, Functions};
-use crate::stacks::processes::Processes;
-use process::Living;
-use process::Shares;
+use crate::record::Detail;
+use crate::record::stacks::interpreted::{Extent, Functions};
+use crate::record::stacks::processes::Processes;
 use unwind_tables::{Depths, InterpretedFrames, MappedRuntime, Walking};
 
-pub(crate) use naming::{NamedStack, Quality};
-pub(crate) use walks::{Outcome, WalkEnd, Walks};
+pub(crate) use outcome::{Outcome, WalkEnd};
 
 /// Frames kept at most, each once where stacks share their callers: 20 bytes each.
 /// What comes after them is counted as missing. A target that forges frame pointers
@@ -79,15 +75,15 @@ pub(crate) enum Captured {
 /// A stack of locations, and how the walk along it ended, if that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Walked {
-    stack: StackId,
-    outcome: Option<Outcome>,
+    pub(crate) stack: StackId,
+    pub(crate) outcome: Option<Outcome>,
 }
 
 /// Every stack seen so far.
 pub(crate) struct Stacks {
     pub(crate) symbolizer: Symbolizer,
-    locations: Table<Location>,
-    tree: StackTree<Id<Location>>,
+    pub(crate) locations: Table<Location>,
+    pub(crate) tree: StackTree<Id<Location>>,
     /// By ID, with the process that may use it again; none if it comes but once.
     ids: HashMap<u64, (Walked, Option<Id<Process>>), RandomState>,
     owners: Table<Process>,
@@ -100,7 +96,7 @@ pub(crate) struct Stacks {
     outcomes: Vec<u16>,
     count: usize,
     /// What the leaves of kernel stacks call to sleep, where that was asked.
-    sleeps: HashMap<Id<Location>, Location>,
+    pub(crate) sleeps: HashMap<Id<Location>, Location>,
     most_frames: usize,
     /// Frames that each process's stacks take.
     shares: Shares,
@@ -289,7 +285,7 @@ impl Stacks {
     }
 
     /// Keeps a stack, leaf first.
-    fn keep(
+    pub(crate) fn keep(
         &mut self,
         id: u64,
         locations: Vec<Location>,

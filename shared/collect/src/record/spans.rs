@@ -14,9 +14,9 @@ use loader::maps::take_all;
 use loader::{Context, LoadedObject, OpenObject, Result, Targets, Variable, run_here, run_on_each};
 use profile::spans::{Apart, Bucket, Distribution, Histogram, Kind, Owner, Row, Scale};
 
-use crate::counts::DoubleBuffer;
-use crate::session::moves::Moves;
-use crate::window_variables::WindowVariables;
+use crate::record::counts::DoubleBuffer;
+use crate::record::session::moves::Moves;
+use crate::record::window_variables::WindowVariables;
 
 /// An end that never comes, in a word that has one bit for something else.
 pub const NEVER: u64 = u64::MAX >> 1;

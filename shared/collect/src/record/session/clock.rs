@@ -8,13 +8,13 @@ use bpf::{ProgramName, programs};
 use libbpf_rs::{Link, Map, ProgramMut};
 use loader::{Kernel, LoadedObject, Result, Targets, Variable, iterators, sleep_until};
 
-use crate::account::Account;
-use crate::session::closing::Closing;
-use crate::session::looks::Looks;
-use crate::session::moves::Moves;
-use crate::session::pre_existing::{EarlyStacks, find_preexisting};
-use crate::session::returns::Returns;
-use crate::{Collected, Collector, Session, StackChoice};
+use crate::record::account::Account;
+use crate::record::session::closing::Closing;
+use crate::record::session::looks::Looks;
+use crate::record::session::moves::Moves;
+use crate::record::session::pre_existing::{EarlyStacks, find_preexisting};
+use crate::record::session::returns::Returns;
+use crate::record::{Collected, Collector, Session, StackChoice};
 
 /// What runs at the scheduler's events: `include/clock/clock_events.h`.
 const HOOKS: [ProgramName; 4] = [

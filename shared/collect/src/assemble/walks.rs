@@ -3,49 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bpf::types::WalkEnd as ProgramsEnd;
 use profile::WalkEnds;
-use unwind::{End, Walk};
+use unwind::End;
 
-pub(crate) use unwind::End as WalkEnd;
-
-/// How a walk ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Outcome {
-    pub(crate) end: End,
-    /// Whether a frame was found by its frame pointer.
-    pub(crate) by_frame_pointer: bool,
-}
-
-impl Outcome {
-    /// From `walk_end` of a program's message; `None` of a walk by the
-    /// kernel's helper, which does not say.
-    pub(crate) fn from_program(walk_end: u32) -> Option<Outcome> {
-        const BY_FRAME_POINTER: u32 = ProgramsEnd::WALK_BY_FRAME_POINTER.0;
-        let end = match ProgramsEnd(walk_end & !BY_FRAME_POINTER) {
-            ProgramsEnd::WALK_REACHED_ROOT => End::Root,
-            ProgramsEnd::WALK_NO_MAPPING => End::NoMapping,
-            ProgramsEnd::WALK_READ_FAILED => End::ReadFailed,
-            ProgramsEnd::WALK_TOO_DEEP => End::TooDeep,
-            ProgramsEnd::WALK_NO_RULE => End::NoRule,
-            ProgramsEnd::WALK_32_BIT => End::Code32Bit,
-            _ => return None,
-        };
-        Some(Outcome {
-            end,
-            by_frame_pointer: walk_end & BY_FRAME_POINTER != 0,
-        })
-    }
-}
-
-impl From<&Walk> for Outcome {
-    fn from(walk: &Walk) -> Outcome {
-        Outcome {
-            end: walk.end,
-            by_frame_pointer: walk.by_frame_pointer,
-        }
-    }
-}
+use crate::record::Outcome;
 
 /// Intervals or samples by how the walk along their user stack ended.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 use bpf::types::{STACK_MISSED, StackKey, WAKER_MISSED, WAKER_STILL_BLOCKED};
 
 use super::*;
-use crate::collector::tests::collected;
+use crate::record::collector::tests::collected;
 
 /// What is counted of a thread that was blocked, in a stack that the kernel could not
 /// tell.

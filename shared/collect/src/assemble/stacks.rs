@@ -7,9 +7,8 @@ use std::sync::Arc;
 use profile::{Id, ModuleKind, Stack, StackId, marker};
 use symbolize::Location;
 
-use super::{Captured, Stacks, Walked};
-use crate::draft::Draft;
-use crate::stacks::{Outcome, WalkEnd};
+use super::draft::Draft;
+use crate::record::{Captured, Outcome, Stacks, WalkEnd, Walked};
 
 /// What is known of a stack when it is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -223,7 +222,7 @@ impl NamedPart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Detail;
+    use crate::record::Detail;
 
     #[test]
     fn what_was_missed_is_marked_and_what_was_not_there_is_not() {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::stacks::WalkEnd;
+use crate::record::stacks::WalkEnd;
 
 #[test]
 fn without_room_others_are_missed_until_ids_are_forgotten() {

@@ -3,14 +3,12 @@
 use bpf::types::{COMM_LENGTH, Thread};
 use profile::{Clock, ThreadId};
 
-use crate::draft::Draft;
-
 /// A thread's account.
 pub(crate) struct Account {
     id: ThreadId,
     comm: [u8; COMM_LENGTH],
     is_kernel_thread: bool,
-    clock: Clock,
+    pub(crate) clock: Clock,
 }
 
 impl Account {
@@ -53,15 +51,6 @@ impl Account {
     /// The ID of a thread of the kernel's own, which is a process to itself.
     pub(crate) fn kernel_thread(&self) -> Option<u32> {
         self.is_kernel_thread.then_some(self.id.pid)
-    }
-
-    /// The thread in a profile.
-    pub(crate) fn named(&self, draft: &mut Draft) -> profile::Thread {
-        profile::Thread {
-            id: self.id,
-            comm: draft.comm(&self.comm),
-            clock: self.clock,
-        }
     }
 }
 

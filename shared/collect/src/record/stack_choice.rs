@@ -4,8 +4,7 @@ use loader::{Kernel, LoadedObject, OpenObject, Result};
 use regex::Regex;
 use symbolize::Sources;
 
-use crate::{CallGraph, Detail, Unwinder, Walking};
-use unwind_tables::make_room_for_tables;
+use unwind_tables::{CallGraph, Unwinder, Walking, make_room_for_tables};
 
 /// Which stacks are wanted, and of what.
 #[derive(Clone, Debug)]
@@ -57,4 +56,13 @@ impl StackChoice {
             false => Ok(None),
         }
     }
+}
+
+/// What a profile has of frames and of processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Names of frames, and no processes. Frames that read alike are one.
+    Names,
+    /// All that is known. Frames of one address are one.
+    Addresses,
 }

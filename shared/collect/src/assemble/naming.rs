@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 
 use bpf::types::{COMM_LENGTH, Tally};
 use profile::{
-    Bursts, EndedBy, Id, Losses, Profile, Reason, Sample, Stack, State, Table, ThreadId, Unit,
-    Wait, Wakers, Weight,
+    Bursts, EndedBy, Id, Losses, Profile, Reason, Sample, Stack, State, Table, Thread, ThreadId,
+    Unit, Wait, Wakers, Weight,
 };
 
-use crate::Collected;
-use crate::account::Account;
-use crate::counts::sums::{self, Settled};
-use crate::diagnostics::{Diagnostics, LeftOut};
-use crate::draft::Draft;
-use crate::stacks::{Captured, NamedStack, Quality, Walks};
-use crate::wakers::{NamedWaker, Seen};
 use waits::{Place, Reasons, of_delay};
+
+use super::diagnostics::Diagnostics;
+use super::draft::Draft;
+use super::stacks::{NamedStack, Quality};
+use super::wakers::{NamedWaker, Seen};
+use super::walks::Walks;
+use crate::record::sums::{self, Settled};
+use crate::record::{Account, Captured, Collected, LeftOut};
 
 /// A profile, and what it is worth.
 pub struct Named {
@@ -210,8 +211,12 @@ impl Collected {
             .filter_map(Account::kernel_thread)
             .collect();
         for account in std::mem::take(&mut self.accounts) {
-            let thread = account.named(draft);
-            draft.profile.threads.push(thread);
+            let comm = draft.comm(account.comm());
+            draft.profile.threads.push(Thread {
+                id: account.id(),
+                comm,
+                clock: account.clock,
+            });
         }
         let threads = draft.profile.threads.iter().map(|thread| thread.id.pid);
         let samples = draft.profile.samples.keys();

@@ -12,9 +12,9 @@ use process::Process;
 use process::ProcessMemory;
 use unwind::{End, Walk, walk_frame_pointers};
 
-use crate::Collector;
-use crate::collector::stack_of;
-use crate::stacks::{Outcome, Stacks, UserStack};
+use crate::record::Collector;
+use crate::record::collector::stack_of;
+use crate::record::stacks::{Outcome, Stacks, UserStack};
 use unwind_tables::{Dumped, InterpretedFrames, ThreadMemory, Unwinder, process_of, registers};
 
 /// After this many stacks what the program sent meanwhile is taken.

@@ -7,8 +7,8 @@ use libbpf_rs::Link;
 use loader::{Event, Kernel, LoadedObject, Result, Samplers, Targets, online_cpus, sleep_until};
 use profile::Rate;
 
-use crate::session::looks::Looks;
-use crate::{Collected, Collector, Session, StackChoice};
+use crate::record::session::looks::Looks;
+use crate::record::{Collected, Collector, Session, StackChoice};
 use unwind_tables::MOST_DUMPS;
 
 /// An object that is attached.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use loader::Result;
 
-use crate::Collected;
+use crate::record::Collected;
 
 pub use clock::ClockSession;
 pub use filter::{OffCpuFilter, ThreadKind};

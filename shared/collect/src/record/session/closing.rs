@@ -9,7 +9,7 @@ use loader::maps::{for_each, take_all};
 use loader::{Context, LoadedObject, Result, Variable, run_here};
 
 use super::unseen_departures;
-use crate::account::Account;
+use crate::record::account::Account;
 
 /// What closes the records of threads: `close_thread()` of `include/stacks/stack_edges.h`.
 pub(super) struct Closing<'a> {

@@ -10,8 +10,8 @@ use std::num::NonZeroU64;
 use bpf::types::{COMM_LENGTH, NO_OBJECT, STACK_MISSED, StackKey, Tally, WAKER_MISSED, WaitEnd};
 use profile::{Id, RowMap, Table, ThreadId};
 
-use crate::stacks::{Captured, Stacks};
-use crate::wakers::Wakers;
+use crate::record::stacks::{Captured, Stacks};
+use crate::record::wakers::Wakers;
 use waits::Objects;
 
 /// What sums are told apart by.
@@ -153,7 +153,7 @@ pub(super) fn add(sum: &mut Tally, tally: &Tally) {
 mod tests {
     use process::Process;
 
-    use crate::stacks::UserStack;
+    use crate::record::stacks::UserStack;
 
     use super::*;
 

@@ -1,0 +1,25 @@
+//! What programs report: events from the ring buffer, counts, accounts of threads, lengths of
+//! spans, and the sessions that follow a program from its attachment to its end.
+
+mod account;
+pub(crate) mod collector;
+mod counts;
+mod left_out;
+mod session;
+mod spans;
+mod stack_choice;
+mod stacks;
+mod thread_names;
+mod wakers;
+mod window_variables;
+
+pub use collector::{Collected, Collector};
+pub use left_out::LeftOut;
+pub use session::{ClockSession, OffCpuFilter, SamplingSession, Session, ThreadKind};
+pub use spans::{NEVER, Question, SpanCollector};
+pub use stack_choice::{Detail, StackChoice};
+
+pub(crate) use account::Account;
+pub(crate) use counts::sums;
+pub(crate) use stacks::{Captured, Outcome, Stacks, WalkEnd, Walked};
+pub(crate) use wakers::{Hop, Wakers};
