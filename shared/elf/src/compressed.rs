@@ -1,7 +1,7 @@
 //! Compressed sections: `SHF_COMPRESSED` of the gABI, and `.zdebug_…` of older GNU tools.
 //!
-//! A size that a header claims is checked before anything is decompressed, and the caller
-//! charges it or refuses it.
+//! The size in a header is checked before anything is decompressed. The caller charges for it or
+//! refuses it.
 
 pub(crate) mod xz;
 
@@ -76,10 +76,10 @@ impl<'b> Compressed<'b> {
         self.size
     }
 
-    /// Decompresses the section, into as much memory as [`Compressed::size`] says.
+    /// Decompresses the section. The result has [`Compressed::size`] bytes.
     ///
     /// # Errors
-    /// If the algorithm is not known, or the data are not what the header says.
+    /// If the algorithm is unknown, or the data do not have the size in the header.
     pub(crate) fn decompress(&self) -> Result<Vec<u8>, Error> {
         let what = self.what;
         let damaged = |reason| Error::Compressed { what, reason };
@@ -126,7 +126,8 @@ mod tests {
                 Compressed::parse("section", &bytes, header)?.decompress()
             };
             assert_eq!(read(kind, 500).unwrap(), text, "{header:?}");
-            // Another size, an implausible one, another algorithm, and cut short.
+            // Another size, an implausible size, another algorithm, and a header that is cut
+            // short.
             let other_size = read(kind, 499);
             assert!(matches!(other_size, Err(Error::Compressed { .. })));
             let implausible = read(kind, 1 << 20);

@@ -20,7 +20,7 @@ pub enum Error {
     /// The file does not begin as a little-endian ELF file does.
     #[error("not a little-endian ELF file")]
     NotElf,
-    /// A structure makes no sense.
+    /// A structure is invalid.
     #[error("{what}: {reason}")]
     Damaged {
         /// Name of the structure.
@@ -28,7 +28,7 @@ pub enum Error {
         /// Fault of the structure.
         reason: &'static str,
     },
-    /// A structure claims to be where the file has no bytes.
+    /// A structure claims a place at which the file has no bytes.
     #[error("{what}: {size} bytes at offset {offset:#x} reach past the end of the file")]
     OutOfBounds {
         /// Name of the structure.
@@ -48,15 +48,15 @@ pub enum Error {
         /// Maximum that is accepted.
         limit: u64,
     },
-    /// Compressed contents that cannot be decompressed.
+    /// Compressed contents cannot be decompressed.
     #[error("{what} cannot be decompressed: {reason}")]
     Compressed {
         /// Name of the section.
         what: &'static str,
-        /// Fault of the structure.
+        /// Fault of the contents.
         reason: &'static str,
     },
-    /// Compressed contents that claim a size to which no such contents decompress.
+    /// Compressed contents claim an implausible size, to which they cannot decompress.
     #[error("{what} cannot be decompressed: it claims an implausible size")]
     Implausible {
         /// Name of the section.

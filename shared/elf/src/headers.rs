@@ -1,4 +1,4 @@
-//! The header that a file begins with.
+//! The header at the beginning of a file.
 
 use crate::error::Error;
 use crate::layout::{Fields, HEADER_SIZE, HEADER_SIZE_32};
@@ -33,7 +33,7 @@ pub struct Table {
 }
 
 impl Header {
-    /// Parses the bytes that a file begins with, of which it needs [`HEADER_SIZE`] at most;
+    /// Parses the header from the first bytes of a file; [`HEADER_SIZE`] of them suffice. Returns
     /// `None` if it is no little-endian ELF file.
     pub fn parse(bytes: &[u8]) -> Option<Header> {
         const MAGIC: &[u8] = b"\x7fELF";
@@ -76,7 +76,7 @@ impl Header {
 }
 
 impl Table {
-    /// Returns an error if entries have another size than the only one that there is.
+    /// Returns an error if the entries do not have the size that the ELF format gives them.
     pub(crate) fn check(&self, what: &'static str, expected: usize) -> Result<(), Error> {
         if usize::from(self.entry_size) == expected {
             return Ok(());

@@ -1,6 +1,6 @@
 //! Numbers of the ELF format, and little-endian fields of its structures.
 //!
-//! System V gABI, chapters 4 and 5; extensions are GNU's
+//! System V gABI, chapters 4 and 5. The extensions are GNU's
 //! (<https://sourceware.org/gnu-gabi/program-loading-and-dynamic-linking.txt>).
 
 /// `p_type` of a segment that is mapped.
@@ -39,7 +39,7 @@ pub const SHF_EXECINSTR: u64 = 4;
 /// `sh_flags`: the contents begin with a compression header.
 pub const SHF_COMPRESSED: u64 = 1 << 11;
 
-/// `e_shstrndx` where the first section's `sh_link` has the index.
+/// `e_shstrndx` of a file with the index in the first section's `sh_link`.
 pub const SHN_XINDEX: u16 = 0xffff;
 /// `st_shndx` of a symbol that another file defines.
 pub const SHN_UNDEF: u16 = 0;
@@ -51,7 +51,7 @@ pub const ELFCOMPRESS_ZLIB: u32 = 1;
 /// `ch_type` of zstd data.
 pub const ELFCOMPRESS_ZSTD: u32 = 2;
 
-/// Type of a symbol that is not known: labels of assembly.
+/// Type of a symbol of unknown kind: labels of assembly.
 pub const STT_NOTYPE: u8 = 0;
 /// Type of a variable's symbol.
 pub const STT_OBJECT: u8 = 1;
@@ -91,7 +91,7 @@ pub const SYMBOL_SIZE: usize = 24;
 /// Bytes of `Elf32_Sym`.
 pub const SYMBOL_SIZE_32: usize = 16;
 
-/// Bytes of a page, at whose multiples segments are mapped.
+/// Bytes of a page. Segments are mapped at multiples of it.
 pub const PAGE: u64 = 4096;
 
 /// Little-endian numbers at byte offsets; 0 past the end.
@@ -129,8 +129,8 @@ impl Fields<'_> {
         u64::from_le_bytes(self.bytes(at))
     }
 
-    /// Returns a number that has 64 bits in files of 64 bits, and 32 bits in others, where it is
-    /// at another offset.
+    /// Returns the 64-bit number at `at` in files of 64 bits, and the 32-bit number at `at_32` in
+    /// files of 32 bits.
     #[inline]
     pub(crate) fn word(&self, is_64_bit: bool, at: usize, at_32: usize) -> u64 {
         if is_64_bit {

@@ -1,10 +1,9 @@
-//! ELF files, read with bounds.
+//! Reads ELF files, with bounds.
 //!
-//! The files belong to others: every offset and size in them may be a lie, and files may
-//! shrink while they are read. So nothing is mapped (a file that shrinks under a mapping
-//! raises SIGBUS), each size is checked before memory is taken for it, and a [`Source`] may
-//! charge or refuse each read before it is done. Layouts are those of elf(5) and the System V
-//! gABI.
+//! Other users made the files: every offset and size in them may be wrong, and a file may shrink
+//! while it is read. So nothing is mapped (a file that shrinks under a mapping raises SIGBUS).
+//! Each size is checked before memory is allocated for it. A [`Source`] may charge for a read, or
+//! refuse it, before the read. The layouts are those of elf(5) and the System V gABI.
 
 pub mod layout;
 

@@ -12,9 +12,10 @@ use crate::symbols::NAME_LIMIT;
 
 /// Maximum bytes of a section or segment of notes.
 const NOTES_LIMIT: u64 = 64 << 10;
-/// Maximum number of sections and segments of notes that are looked at.
+/// Maximum number of sections and segments of notes that are read.
 const PLACES_LIMIT: usize = 64;
-/// Maximum bytes of `.gnu_debugdata`, and of the ELF file that it holds. A browser's has 30 MB.
+/// Maximum bytes of `.gnu_debugdata`, and of the ELF file that it holds. A browser has one of 30
+/// MB.
 const MINI_LIMIT: u64 = 64 << 20;
 /// Bytes that are decompressed at a time.
 const PIECE: usize = 64 << 10;
@@ -24,7 +25,7 @@ const MINI: &str = ".gnu_debugdata";
 impl<S: Source> Elf<S> {
     /// Returns the GNU build ID, which names this build of the program.
     pub fn build_id(&self) -> Option<Vec<u8>> {
-        // Debug files have a note segment without contents, but the section.
+        // In debug files the note segment has no contents, but the section has.
         let sections = self.sections().iter().filter(|s| s.kind == SHT_NOTE);
         let segments = self.segments().iter().filter(|s| s.kind == PT_NOTE);
         let segments = segments.map(|s| (s.offset, s.size));
@@ -36,7 +37,7 @@ impl<S: Source> Elf<S> {
             .find_map(|notes| find_build_id(&notes))
     }
 
-    /// Returns the name and the CRC-32 of the debug file, which `.gnu_debuglink` has.
+    /// Returns the name and the CRC-32 of the debug file, from `.gnu_debuglink`.
     pub fn debug_link(&self) -> Option<(String, u32)> {
         let what = ".gnu_debuglink";
         let section = self.section(what)?;
@@ -50,15 +51,15 @@ impl<S: Source> Elf<S> {
         is_whole.then(|| (name, Fields(checksum).u32(0)))
     }
 
-    /// Returns whether the file holds an ELF file with the symbols that `.dynsym` lacks and
-    /// `.debug_frame`: distributions ship stripped programs with it ("MiniDebugInfo" in gdb's
-    /// manual).
+    /// Returns whether the file holds an ELF file in `.gnu_debugdata`. Distributions ship
+    /// stripped programs with it ("MiniDebugInfo" in gdb's manual). It has the symbols that
+    /// `.dynsym` lacks, and `.debug_frame`.
     pub fn has_mini_debug_information(&self) -> bool {
         self.has_contents(MINI)
     }
 
-    /// Decompresses the ELF file that the file holds, and calls `take` with one piece after the
-    /// other. See [`Elf::has_mini_debug_information`].
+    /// Decompresses the ELF file that the file holds, and calls `take` with its pieces in order.
+    /// See [`Elf::has_mini_debug_information`].
     ///
     /// # Errors
     /// If it cannot be read or decompressed, or `take` fails.
@@ -86,7 +87,7 @@ impl<S: Source> Elf<S> {
     }
 }
 
-/// Finds the build ID among ELF notes: each has name size, contents size,
+/// Finds the build ID among ELF notes. A note has the sizes of its name and of its contents, its
 /// type, then name and contents, both 4-aligned.
 pub fn find_build_id(mut notes: &[u8]) -> Option<Vec<u8>> {
     const HEADER: usize = 12;

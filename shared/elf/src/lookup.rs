@@ -1,4 +1,4 @@
-//! Variables and functions, found by their names.
+//! Finds variables and functions by their names.
 
 use std::ops::Range;
 
@@ -14,16 +14,16 @@ use crate::symbols::Symbol;
 
 /// Maximum bytes of symbols, and of their names, that are searched.
 const SEARCH_LIMIT: u64 = 32 << 20;
-/// Maximum number of symbols in a chain of the hash table that are looked at; linkers make tables
-/// with a few in each.
+/// Maximum number of symbols of a chain of the hash table that are read. Linkers put a few in
+/// each chain.
 const CHAIN_LIMIT: u64 = 1024;
 /// Maximum bytes of a variable.
 const VARIABLE_LIMIT: u64 = 1 << 20;
 
 impl<S: Source> Elf<S> {
-    /// Calls `visit` with the name and the addresses of every function: of the full symbol
-    /// table, or where there is none of the dynamic one. The range of a function of unknown size
-    /// is empty. Symbols that cannot be read are left out.
+    /// Calls `visit` with the name and the addresses of every function in the full symbol table.
+    /// A file without one has the functions of the dynamic symbol table. The range of a function
+    /// of unknown size is empty. Symbols that cannot be read are left out.
     pub fn for_each_function(&self, mut visit: impl FnMut(&[u8], Range<u64>)) {
         let kinds = [SHT_SYMTAB, SHT_DYNSYM].into_iter();
         let Some(kind) = kinds
@@ -42,8 +42,8 @@ impl<S: Source> Elf<S> {
         });
     }
 
-    /// Returns the virtual addresses of the functions whose names are `wanted`, and whose size
-    /// the file says.
+    /// Returns the virtual addresses of the functions whose names are `wanted`. Functions of
+    /// unknown size are left out.
     pub fn functions(&self, wanted: impl Fn(&[u8]) -> bool) -> Vec<Range<u64>> {
         let mut found = Vec::new();
         self.for_each_function(|name, range| {
@@ -54,9 +54,9 @@ impl<S: Source> Elf<S> {
         found
     }
 
-    /// Returns the virtual addresses of the variable that has this name, if a file of 64 bits
-    /// has it and says its size. The variable is looked up in the dynamic symbols, by their hash
-    /// table if there is one, and else in the full symbol table.
+    /// Returns the virtual addresses of the variable with this name, if the file defines it and
+    /// gives its size. The search covers the dynamic symbols, by their hash table if a file of 64
+    /// bits has one, and then the full symbol table.
     pub fn variable(&self, name: &str) -> Option<Range<u64>> {
         let name = name.as_bytes();
         let is_64_bit = self.header().is_64_bit;
@@ -67,8 +67,8 @@ impl<S: Source> Elf<S> {
         dynamic.or_else(|| self.in_order(SHT_SYMTAB, name))
     }
 
-    /// Returns the `size` bytes at a virtual address as they are when the file is loaded; `None`
-    /// if the file does not have all of them.
+    /// Returns the `size` bytes at a virtual address as they are after loading; `None` if the
+    /// file does not have all of them.
     pub fn initial_bytes(&self, address: u64, size: u64) -> Option<Vec<u8>> {
         let offset = self.segments().offset(address, size)?;
         let is_accepted = size <= VARIABLE_LIMIT;
@@ -94,8 +94,8 @@ impl<S: Source> Elf<S> {
 
     fn in_order(&self, kind: u32, name: &[u8]) -> Option<Range<u64>> {
         let mut found = None;
-        self.for_each_symbol(kind, |symbol, of_symbol| {
-            if found.is_none() && symbol.kind() == STT_OBJECT && of_symbol == name {
+        self.for_each_symbol(kind, |symbol, found_name| {
+            if found.is_none() && symbol.kind() == STT_OBJECT && found_name == name {
                 found = sized(symbol.range());
             }
         });
@@ -103,7 +103,7 @@ impl<S: Source> Elf<S> {
     }
 
     /// Looks up a variable in `.gnu.hash`: a Bloom filter, then the first symbol of each bucket,
-    /// then the hash of each symbol, of which the lowest bit says that it is the last one
+    /// then the hash of each symbol. The lowest bit of a hash marks the last symbol of a chain
     /// (<https://sourceware.org/gnu-gabi/program-loading-and-dynamic-linking.txt>).
     fn by_hash(&self, table: &Section, name: &[u8]) -> Option<Range<u64>> {
         let header = self.part(table, 0, 16)?;
@@ -135,7 +135,7 @@ impl<S: Source> Elf<S> {
         None
     }
 
-    /// Returns the addresses of the dynamic symbol of that index, if it is a variable with this
+    /// Returns the addresses of the dynamic symbol at this index, if it is a variable with this
     /// name.
     fn dynamic_symbol(&self, table: &Section, index: u64, name: &[u8]) -> Option<Range<u64>> {
         let section = |index: u32| self.sections().get(index as usize);
@@ -149,7 +149,7 @@ impl<S: Source> Elf<S> {
         is_meant.then(|| sized(symbol.range()))?
     }
 
-    /// Reads bytes of a section.
+    /// Reads `size` bytes of a section, from its offset `at` on.
     fn part(&self, section: &Section, at: u64, size: u64) -> Option<Vec<u8>> {
         let within = at.checked_add(size)? <= section.size;
         let offset = section.offset.checked_add(at).filter(|_| within)?;
@@ -161,7 +161,7 @@ fn sized(range: Range<u64>) -> Option<Range<u64>> {
     (!range.is_empty()).then_some(range)
 }
 
-/// `dl_new_hash` of glibc's elf/dl-lookup.c.
+/// Returns the hash of a name: `dl_new_hash` of glibc's elf/dl-lookup.c.
 fn gnu_hash(name: &[u8]) -> u32 {
     name.iter().fold(5381, |hash: u32, &byte| {
         hash.wrapping_mul(33).wrapping_add(u32::from(byte))

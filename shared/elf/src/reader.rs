@@ -1,4 +1,4 @@
-//! A file with its headers, and what is in its sections.
+//! Reads the headers of a file, and the contents of its sections.
 
 use crate::compressed::{self, Compressed};
 use crate::error::Error;
@@ -7,7 +7,7 @@ use crate::sections::{Section, Sections};
 use crate::segments::Segments;
 use crate::source::{Bounded, Source};
 
-/// An ELF file: its headers, and the source of all else.
+/// An ELF file: its headers, and the source of all other bytes.
 pub struct Elf<S> {
     file: Bounded<S>,
     header: Header,
@@ -53,7 +53,7 @@ impl<S: Source> Elf<S> {
         &self.file.source
     }
 
-    /// Returns the header that the file begins with.
+    /// Returns the header at the beginning of the file.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -79,16 +79,16 @@ impl<S: Source> Elf<S> {
         self.sections().iter().find(|section| section.kind == kind)
     }
 
-    /// Returns whether the file has the contents that the name of a section stands for. A
-    /// `.debug_…` section may be there as `.zdebug_…`.
+    /// Returns whether the file has contents for the name of a section. A section `.debug_…` may
+    /// have the name `.zdebug_…` in the file.
     pub fn has_contents(&self, name: &str) -> bool {
         self.sections.find_contents(name).is_some()
     }
 
-    /// Reads the contents that the name of a section stands for, and decompresses them; returns
-    /// no bytes if there are none. See [`Elf::has_contents`].
+    /// Reads and decompresses the contents for the name of a section; returns no bytes if there
+    /// are none. See [`Elf::has_contents`].
     ///
-    /// Bytes that are read and decompressed are taken from `room`.
+    /// The numbers of bytes that are read and decompressed are subtracted from `room`.
     ///
     /// # Errors
     /// If the contents cannot be read, are not what they claim, or take more than `room`.
@@ -99,8 +99,8 @@ impl<S: Source> Elf<S> {
         }
     }
 
-    /// Reads the contents of a section, and decompresses them. See [`Elf::contents`]; `what`
-    /// names them in errors.
+    /// Reads and decompresses the contents of a section. See [`Elf::contents`]; `what` names them
+    /// in errors.
     ///
     /// # Errors
     /// If the contents cannot be read, are not what they claim, or take more than `room`.
@@ -145,21 +145,21 @@ impl<S: Source> Elf<S> {
         self.file.bytes(what, offset, size)
     }
 
-    /// Reads at an offset in the file as many bytes as there are into `buffer`, and returns how
-    /// many that is; `None` if they cannot be read.
+    /// Fills `buffer` from an offset in the file. Returns the number of bytes read, which is
+    /// lower at the end of the file; `None` if they cannot be read.
     pub(crate) fn fill(&self, what: &'static str, offset: u64, buffer: &mut [u8]) -> Option<usize> {
         let size = buffer.len() as u64;
         self.file.charge(what, offset, size).ok()?;
         self.file.fill(offset, buffer).ok()
     }
 
-    /// Charges bytes of `what` that are decompressed piece by piece.
+    /// Charges for bytes of `what` that are decompressed piece by piece.
     pub(crate) fn charge(&self, what: &'static str, size: u64) -> Result<(), Error> {
         self.file.charge(what, 0, size)
     }
 }
 
-/// Takes `size` bytes from `room`.
+/// Subtracts `size` bytes from `room`.
 fn take(what: &'static str, room: &mut u64, size: u64) -> Result<(), Error> {
     Error::limit(what, size, *room)?;
     *room -= size;

@@ -1,4 +1,4 @@
-//! Sections, and which one has a name.
+//! Section headers, and the search for sections by name.
 
 use std::ops::Range;
 
@@ -12,15 +12,16 @@ use crate::source::{Bounded, Source};
 
 /// Maximum number of section headers.
 const SECTION_LIMIT: u64 = 64 << 10;
-/// Maximum bytes of section names; links have a few hundred.
+/// Maximum bytes of section names; linked files have a few hundred.
 const NAMES_LIMIT: u64 = 1 << 20;
-/// Maximum bytes of a section's name that are looked at; all that are asked for are shorter.
+/// Maximum bytes of a section's name that are compared. All names that callers search are
+/// shorter.
 const NAME_LIMIT: usize = 64;
 
 /// A section header, `Elf64_Shdr` or `Elf32_Shdr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Section {
-    /// Offset of its name in the section with names.
+    /// Offset of its name in the section with names, in bytes.
     pub name: u32,
     /// `SHT_...`.
     pub kind: u32,
@@ -51,12 +52,12 @@ impl Section {
         }
     }
 
-    /// Returns whether it has bytes in the file.
-    pub fn in_file(&self) -> bool {
+    /// Returns whether the section has bytes in the file.
+    pub fn is_in_file(&self) -> bool {
         self.kind != SHT_NOBITS
     }
 
-    /// Returns its virtual addresses, if they do not overflow.
+    /// Returns the virtual addresses of the section, if they do not overflow.
     pub fn range(&self) -> Option<Range<u64>> {
         Some(self.address..self.address.checked_add(self.size)?)
     }
@@ -71,7 +72,7 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    /// Reads section headers. A file without them has no symbols, but is no less valid.
+    /// Reads section headers. A file without them is valid, but has no symbols.
     pub(crate) fn read<S: Source>(file: &Bounded<S>, header: &Header) -> Result<Sections, Error> {
         let (table, is_64_bit) = (header.sections, header.is_64_bit);
         if table.offset == 0 {
@@ -84,7 +85,7 @@ impl Sections {
             SECTION_SIZE_32
         };
         table.check(what, size)?;
-        // The first section holds the numbers that the header has no room for.
+        // The first section holds the numbers that do not fit the file header.
         let count = match table.count {
             0 => {
                 let first = file.bytes(what, table.offset, size as u64)?;
@@ -104,7 +105,7 @@ impl Sections {
         };
         let names = all
             .get(names)
-            .filter(|names| names.in_file() && names.size <= NAMES_LIMIT);
+            .filter(|names| names.is_in_file() && names.size <= NAMES_LIMIT);
         let names = names.and_then(|names| {
             let read = file.bytes("section names", names.offset, names.size);
             read.ok()
@@ -125,9 +126,9 @@ impl Sections {
         self.find_by(|found| found == name.as_bytes())
     }
 
-    /// Returns the section with the contents that this name stands for, if there are any, and
-    /// the header before them if they are compressed. A `.debug_…` section may be there as
-    /// `.zdebug_…`.
+    /// Returns the section with the contents for this name, if it has any, and the header before
+    /// them if they are compressed. A section `.debug_…` may have the name `.zdebug_…` in the
+    /// file.
     pub(crate) fn find_contents(
         &self,
         name: &str,
@@ -153,7 +154,7 @@ impl Sections {
     }
 
     fn find_by(&self, is_meant: impl Fn(&[u8]) -> bool) -> Option<&Section> {
-        let mut sections = self.all.iter().filter(|section| section.in_file());
+        let mut sections = self.all.iter().filter(|section| section.is_in_file());
         sections.find(|section| {
             let rest = self.names.get(section.name as usize..).unwrap_or_default();
             let end = rest.iter().take(NAME_LIMIT).position(|&byte| byte == 0);

@@ -7,7 +7,7 @@ use crate::headers::Header;
 use crate::layout::{Fields, PAGE, PF_W, PF_X, PT_LOAD, SEGMENT_SIZE, SEGMENT_SIZE_32};
 use crate::source::{Bounded, Source};
 
-/// Maximum number of program headers; links have a dozen.
+/// Maximum number of program headers; linked files have a dozen.
 const SEGMENT_LIMIT: u64 = 4 << 10;
 
 /// A program header, `Elf64_Phdr` or `Elf32_Phdr`.
@@ -23,7 +23,7 @@ pub struct Segment {
     pub address: u64,
     /// Bytes in the file.
     pub size: u64,
-    /// Bytes in memory, where what the file does not have is 0.
+    /// Bytes in memory. Bytes that the file does not have are 0 there.
     pub memory_size: u64,
 }
 
@@ -63,7 +63,8 @@ impl Segment {
         self.offset..self.offset.saturating_add(self.size)
     }
 
-    /// Returns the pages of the file that the segment takes, and the virtual address of the first.
+    /// Returns the pages of the file that contain the segment, and the virtual address of the
+    /// first page.
     fn pages(&self) -> (Range<u64>, u64) {
         let before = self.offset % PAGE;
         let start = self.offset - before;
@@ -87,7 +88,7 @@ impl From<Vec<Segment>> for Segments {
 }
 
 impl Segments {
-    /// Reads the program headers of a file, and nothing else but its first header.
+    /// Reads only the program headers of a file, and its ELF header.
     ///
     /// # Errors
     /// If the file cannot be read, or is not a little-endian ELF file.
@@ -146,8 +147,8 @@ impl Segments {
         })?
     }
 
-    /// Returns the virtual address of where a mapping of code begins, which is at an offset in
-    /// the file: a multiple of the size of pages, so other bytes may come before the code.
+    /// Returns the virtual address of the start of a mapping of code, from its offset in the
+    /// file. The offset is a multiple of the page size, so other bytes may come before the code.
     pub fn mapped_address(&self, offset: u64) -> Option<u64> {
         let mut code = self.code();
         let segment = code.find(|segment| {
@@ -171,8 +172,8 @@ impl Segments {
         })
     }
 
-    /// Returns the offset in the file of the code that is at all of these virtual addresses, if
-    /// the pages of the file have it.
+    /// Returns the offset in the file of the code at these virtual addresses, if the pages of a
+    /// segment have all of it.
     pub fn code_offset(&self, addresses: Range<u64>) -> Option<u64> {
         let mut code = self.code().filter(|_| addresses.start < addresses.end);
         code.find_map(|segment| {
@@ -183,7 +184,7 @@ impl Segments {
         })
     }
 
-    /// Returns whether a virtual address is in what programs may write to.
+    /// Returns whether a virtual address is in a writable segment.
     pub fn has_data(&self, address: u64) -> bool {
         let mut data = self.loaded().filter(|segment| segment.flags & PF_W != 0);
         data.any(|segment| {
@@ -192,9 +193,9 @@ impl Segments {
         })
     }
 
-    /// Returns the differences between addresses in memory and virtual addresses that the file
-    /// may have been loaded with, if an offset in it is mapped at `start`. There may be several,
-    /// as segments may share a page of the file.
+    /// Returns the possible load biases of the file if an offset in it is mapped at `start`. A
+    /// bias is the difference between addresses in memory and virtual addresses. There may be
+    /// several, because segments may share a page of the file.
     pub fn biases(&self, offset: u64, start: u64) -> impl Iterator<Item = u64> {
         self.loaded().filter_map(move |segment| {
             let (file, address) = segment.pages();

@@ -14,7 +14,8 @@ const READ_LIMIT: u64 = 512 << 20;
 /// Files are read, never mapped: their owners may truncate them at any time, and a mapping
 /// would then raise SIGBUS.
 pub trait Source {
-    /// Reads at `offset` into `buffer`, and returns how many bytes there were, 0 at the end.
+    /// Reads at `offset` into `buffer`, and returns the number of bytes read, which is 0 at the
+    /// end.
     ///
     /// # Errors
     /// If reading fails.
@@ -26,10 +27,10 @@ pub trait Source {
     /// If the size is not known.
     fn size(&self) -> io::Result<u64>;
 
-    /// Charges so many bytes, before they are read or decompressed.
+    /// Charges for bytes, before they are read or decompressed.
     ///
     /// # Errors
-    /// If the source refuses that many: then they are not read.
+    /// If the source refuses them. The caller then does not read them.
     fn charge(&self, _bytes: u64) -> io::Result<()> {
         Ok(())
     }
@@ -85,7 +86,7 @@ impl Source for Vec<u8> {
     }
 }
 
-/// A source that is read within the size that it had at first.
+/// A source that is read within its initial size.
 pub(crate) struct Bounded<S> {
     pub(crate) source: S,
     size: u64,
@@ -107,7 +108,7 @@ impl<S: Source> Bounded<S> {
         self.size
     }
 
-    /// Charges so many bytes of `what`, which is at `offset`.
+    /// Charges for `size` bytes of `what` at `offset`.
     pub(crate) fn charge(&self, what: &'static str, offset: u64, size: u64) -> Result<(), Error> {
         self.source.charge(size).map_err(|source| Error::Read {
             what,
@@ -125,7 +126,7 @@ impl<S: Source> Bounded<S> {
         size: u64,
     ) -> Result<Vec<u8>, Error> {
         let out_of_bounds = || Error::OutOfBounds { what, offset, size };
-        // Checked before memory is taken for what a header claims.
+        // A header may claim any size, so it is checked before memory is allocated.
         if offset.checked_add(size).is_none_or(|end| end > self.size) {
             return Err(out_of_bounds());
         }
@@ -144,8 +145,8 @@ impl<S: Source> Bounded<S> {
         }
     }
 
-    /// Reads into `buffer` what there is at `offset`, and returns how many bytes that is. The
-    /// caller has charged them.
+    /// Fills `buffer` from `offset`. Returns the number of bytes read, which is lower at the end.
+    /// The caller has charged for them.
     pub(crate) fn fill(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
         while done < buffer.len() {

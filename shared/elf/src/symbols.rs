@@ -10,12 +10,12 @@ use crate::source::Source;
 
 /// Maximum number of symbols in a table.
 const SYMBOL_LIMIT: u64 = 32 << 20;
-/// Maximum bytes of a compressed table, or of its compressed names: of each, compressed and
-/// decompressed together.
+/// Maximum bytes of a compressed table, compressed and decompressed together. The same limit
+/// holds for its compressed names.
 const DECOMPRESSED_LIMIT: u64 = 256 << 20;
 /// Maximum bytes of a name, its zero byte included, as it is in the file.
 pub(crate) const NAME_LIMIT: usize = 4 << 10;
-/// Symbols read at a time.
+/// Number of symbols that are read at a time.
 const BATCH: u64 = 4 << 10;
 
 /// A symbol, without its name.
@@ -48,25 +48,25 @@ impl Symbol {
         }
     }
 
-    /// Returns its type, `STT_...`.
+    /// Returns the type of the symbol, `STT_...`.
     #[inline]
     pub fn kind(&self) -> u8 {
         self.info & 0xf
     }
 
-    /// Returns whether other files cannot refer to it.
+    /// Returns whether other files cannot refer to the symbol.
     #[inline]
     pub fn is_local(&self) -> bool {
         self.info >> 4 == 0
     }
 
-    /// Returns whether the file itself has what it stands for.
+    /// Returns whether the file itself defines the symbol.
     #[inline]
     pub fn is_defined(&self) -> bool {
         self.section != SHN_UNDEF
     }
 
-    /// Returns its addresses; none if its size is not known.
+    /// Returns the addresses of the symbol; none if its size is not known.
     #[inline]
     pub fn range(&self) -> Range<u64> {
         self.address..self.address.saturating_add(self.size)
@@ -108,7 +108,7 @@ impl Place {
 
 impl<S: Source> Elf<S> {
     /// Returns the symbol table of this type, `SHT_SYMTAB` or `SHT_DYNSYM`; `None` if there is
-    /// none. Of a table that is not compressed nothing is read yet.
+    /// none. A table that is not compressed is not read yet.
     ///
     /// # Errors
     /// If the table has no names, or it or its names cannot be decompressed.
@@ -169,8 +169,7 @@ impl<S: Source> SymbolTable<'_, S> {
         }
     }
 
-    /// Reads the name at an offset among the names; `None` if it is empty, too long or not
-    /// there.
+    /// Reads the name at an offset among the names; `None` if it is empty, too long or missing.
     pub fn name(&self, offset: u32) -> Option<String> {
         let offset = u64::from(offset);
         let mut name = Vec::new();
@@ -202,7 +201,8 @@ impl<S: Source> SymbolTable<'_, S> {
         (is_whole && !name.is_empty()).then(|| name.into_owned())
     }
 
-    /// Reads all names, of `limit` bytes at most; there are none if they cannot be read.
+    /// Reads all names. Returns no names if they cannot be read, or have more than `limit` bytes
+    /// together.
     pub(crate) fn names(&self, limit: u64) -> Names {
         if self.names.size() > limit {
             return Names(Vec::new());
@@ -226,7 +226,7 @@ fn append_name(name: &mut Vec<u8>, bytes: &[u8]) -> bool {
 pub(crate) struct Names(Vec<u8>);
 
 impl Names {
-    /// Maximum bytes of a name that are looked at.
+    /// Maximum bytes of a name that are returned.
     const PREFIX: usize = 512;
 
     /// Returns the name at an offset, or its beginning if it is long.

@@ -1,4 +1,4 @@
-//! Bounds of what is read, and what is charged for it.
+//! Bounds of reads, and charges for them.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -53,7 +53,7 @@ fn sections_beyond_what_the_header_can_count_are_bounded() {
     }
 }
 
-/// A symbol table that claims so many symbols, and has these names.
+/// Returns a file whose symbol table claims `count` symbols and has these names.
 fn symbols(count: u64, names: &[u8]) -> Vec<u8> {
     made(&[
         Made {
@@ -83,7 +83,7 @@ fn symbols_are_bounded() {
         let table = elf.symbol_table(SHT_SYMTAB).unwrap().unwrap();
         table.for_each(|_| Ok::<(), Error>(())).unwrap_err()
     };
-    // The file has none of them.
+    // The file has no symbols.
     assert!(matches!(refused(SYMBOLS), Error::OutOfBounds { .. }));
     assert!(matches!(refused(SYMBOLS + 1), Error::TooLarge { .. }));
     assert!(matches!(refused(SYMBOLS + 2), Error::TooLarge { .. }));
@@ -116,7 +116,7 @@ fn contents_are_read_up_to_the_end_of_the_file_if_there_is_room() {
             size,
             link: 0,
         }];
-        // Nothing is behind the contents.
+        // The file ends after the contents.
         let mut bytes = made(&sections);
         let end = (bytes.len() as u64).to_le_bytes();
         let header = u64::from_le_bytes(bytes[40..48].try_into().unwrap()) as usize + 64;
@@ -138,7 +138,7 @@ fn contents_are_read_up_to_the_end_of_the_file_if_there_is_room() {
     assert_eq!(read(SHT_NOBITS, 4, 6), Ok((Vec::new(), 6)));
 }
 
-/// A source that says to have any number of bytes, and refuses most of them.
+/// A source that claims any size, and refuses large reads.
 struct Refusing {
     bytes: Vec<u8>,
     charged: Cell<u64>,

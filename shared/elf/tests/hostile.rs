@@ -1,4 +1,4 @@
-//! Files in every form that the reader knows, as they are and tampered with.
+//! Files in every form that the reader supports, intact and tampered with.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -19,7 +19,7 @@ static int hidden(int argument) { return shared(argument) + 1; }
 int (*taken)(int) = hidden;
 ";
 
-/// Sections that debug information may be in.
+/// Sections that may hold debug information.
 const SECTIONS: [&str; 5] = [
     ".debug_info",
     ".debug_line",
@@ -27,7 +27,7 @@ const SECTIONS: [&str; 5] = [
     ".eh_frame",
     ".gnu_debuglink",
 ];
-/// Bytes that are accepted of all sections.
+/// Maximum bytes of all sections.
 const ROOM: u64 = 64 << 20;
 
 fn library(options: &[&str]) -> Vec<u8> {
@@ -35,7 +35,7 @@ fn library(options: &[&str]) -> Vec<u8> {
     compile("c", SOURCE, &[&small[..], options].concat())
 }
 
-/// Returns a file in each form.
+/// Returns one file in each form.
 fn seeds() -> Vec<Vec<u8>> {
     let plain = library(&["-g", "-Wl,-z,noseparate-code"]);
     let compressed = ["zlib-gabi", "zlib-gnu", "zstd"]
@@ -74,7 +74,7 @@ fn contents_are_the_same_however_they_are_kept() {
     assert!(mini == plain);
 }
 
-/// Reads all that there is of a file.
+/// Reads everything in a file.
 fn read_all(bytes: &[u8]) -> Result<(), Error> {
     let _ = Elf::read_loaded(bytes);
     let elf = Elf::read(bytes)?;
@@ -117,7 +117,8 @@ fn tampered_files_do_no_harm() {
     tamper::tamper("files", &seeds(), |bytes| {
         let (_, cost) = tamper::cost(|| read_all(bytes));
         assert!(cost.time < Duration::from_secs(2), "{cost:?}");
-        // Contents are decompressed to a hundredfold at most, and `xz` takes a dictionary.
+        // Contents decompress to a hundred times their size at most, and `xz` allocates a
+        // dictionary.
         let most = (64 << 20) + 128 * bytes.len();
         assert!(cost.bytes < most, "{cost:?} for {}", bytes.len());
     });

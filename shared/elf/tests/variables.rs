@@ -1,4 +1,5 @@
-//! Variables by name, against binutils' readelf, and in images that lie about theirs.
+//! Compares variables that are found by name with binutils' readelf. Also finds variables in
+//! images with wrong symbols.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -93,7 +94,7 @@ fn the_systems_library_has_those_that_readelf_has() {
     }
 }
 
-/// The C library that this process uses.
+/// Returns the C library that this process uses.
 fn library() -> String {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let mut paths = maps

@@ -1,10 +1,10 @@
-//! The budget of work that naming spends on the files of targets, over a whole run.
+//! Budget of the work of naming on the files of targets, over a whole run.
 //!
-//! A target chooses its files, and so how long it takes to read them: sparse files of any
-//! size, symbol tables of any length, sections that unpack to thousands of times their size.
-//! So one [`Budget`] is for all files of a run, and each file is read with an [`Allowance`] of
-//! it, from which readers take before they read. A unit of work is a byte that is read or
-//! unpacked, or a nanosecond of CPU time, whichever is more.
+//! A target chooses its files, and so the time that reading them takes. There may be sparse files
+//! of any size, and symbol tables of any length. Sections may decompress to thousands of times
+//! their size. So one [`Budget`] covers all files of a run. Each file has an [`Allowance`] of it,
+//! which readers charge before they read. A unit of work is a byte that is read or decompressed,
+//! or a nanosecond of CPU time, whichever is more.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,30 +13,30 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Work for the names of a run: 4 GiB and 4 seconds. The symbols of libLLVM, of 110 MB, take 70 ms
-/// of it. The checksum of a debug file that has no build ID takes as much as it has bytes; with a
-/// build ID only its symbols are read, whatever its size.
+/// Work for the names of a run: 4 GiB and 4 seconds. The symbols of libLLVM, of 110 MB, take 70
+/// ms of it. A debug file without a build ID costs as much work as it has bytes, for its
+/// checksum. For one with a build ID only the symbols are read, whatever its size.
 const FOR_NAMES: u64 = 4 << 30;
-/// Work where source lines are looked up, too: 16 GiB and 17 seconds. 40 MB of debug information
-/// of a Rust program take a second where addresses are all over it.
+/// Work for a run that looks up source lines, too: 16 GiB and 17 seconds. 40 MB of debug
+/// information of a Rust program take a second if the addresses are all over it.
 const FOR_SOURCES: u64 = 16 << 30;
-/// Work that any file takes: a hundred thousand empty ones take seconds, too.
+/// Minimum work of a file: a hundred thousand empty files take seconds, too.
 const EACH_FILE: u64 = 32 << 10;
-/// Work that any read takes, in addition to what it reads.
+/// Work of any read, in addition to the bytes that it reads.
 const EACH_READ: u64 = 256;
 
 /// Work that is left for naming.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: u64,
-    /// Work spent on the files of each process.
+    /// Work on the files of each process so far, by process ID.
     taken: HashMap<u32, u64>,
 }
 
-/// Work that one file may take.
+/// Work that may be spent on one file.
 #[derive(Debug)]
 pub(crate) struct Allowance {
-    /// Process to which it is charged.
+    /// Process that is charged for the file.
     pid: u32,
     work: u64,
     taken: Cell<u64>,
@@ -45,7 +45,7 @@ pub(crate) struct Allowance {
 }
 
 impl Budget {
-    /// Returns the budget of a run, which is larger `with_sources`.
+    /// Returns the budget of a run. It is larger `with_sources`.
     pub(crate) fn new(with_sources: bool) -> Self {
         Self {
             left: if with_sources { FOR_SOURCES } else { FOR_NAMES },
@@ -53,10 +53,10 @@ impl Budget {
         }
     }
 
-    /// Returns what the next file may take that these processes map. It is charged to the one
-    /// whose files took least.
+    /// Returns the allowance of the next file, which these processes map. The process whose files
+    /// took least work is charged.
     ///
-    /// The files of a process take at most as much as is left then for all others, so no
+    /// The files of a process take at most as much work as they leave to all others. So no
     /// process takes the names of others away.
     pub(crate) fn allow(&self, pids: &[u32]) -> Allowance {
         let taken = |pid: &u32| self.taken.get(pid).copied().unwrap_or(0);
@@ -64,7 +64,7 @@ impl Budget {
         Allowance::new(pid, self.left.saturating_sub(taken(&pid)) / 2)
     }
 
-    /// Subtracts what a file took.
+    /// Subtracts the work that a file took.
     pub(crate) fn settle(&mut self, allowance: &Allowance) {
         let taken = allowance.taken();
         self.left = self.left.saturating_sub(taken);
@@ -83,15 +83,16 @@ impl Allowance {
         }
     }
 
-    /// Returns one for what no target chooses, or for a reader by itself: half of a run's.
+    /// Returns half of the budget of a run: for a file that no target chooses, or for a reader on
+    /// its own.
     pub(crate) fn alone() -> Self {
         Budget::new(true).allow(&[])
     }
 
-    /// Takes the work of a read of so many bytes, before it is done.
+    /// Charges the work of a read of so many bytes, before the read.
     ///
     /// # Errors
-    /// `QuotaExceeded` if that is more than there is.
+    /// `QuotaExceeded` if it is more than is left.
     pub(crate) fn take(&self, bytes: u64) -> Result<()> {
         let charged = self.taken.get().saturating_add(EACH_READ);
         let charged = charged.saturating_add(bytes);
@@ -102,10 +103,10 @@ impl Allowance {
         self.check_time()
     }
 
-    /// Checks that there is CPU time left.
+    /// Checks that CPU time is left.
     ///
     /// # Errors
-    /// `QuotaExceeded` if there is none.
+    /// `QuotaExceeded` if none is left.
     pub(crate) fn check_time(&self) -> Result<()> {
         if self.cpu_nanoseconds() > self.work {
             return Err(self.refuse("it takes too much time"));
@@ -113,13 +114,13 @@ impl Allowance {
         Ok(())
     }
 
-    /// Notes that something of the file is left out, and why.
+    /// Records that a part of the file is left out, for the reason `why`.
     pub(crate) fn refuse(&self, why: &'static str) -> Error {
         self.refused.set(Some(why));
         Error::new(ErrorKind::QuotaExceeded, why)
     }
 
-    /// Returns why something of the file was left out, if so.
+    /// Returns the reason if a part of the file was left out.
     pub(crate) fn refused(&self) -> Option<&'static str> {
         self.refused.get()
     }
@@ -133,7 +134,8 @@ impl Allowance {
     }
 }
 
-/// CPU time of this thread: a slow disk or a busy machine takes no names away.
+/// Returns the CPU time of this thread. It does not count the wait for a slow disk or a busy
+/// machine.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
@@ -165,7 +167,7 @@ mod tests {
             greedy <= left && greedy > FOR_NAMES / 4,
             "{greedy} of {left}"
         );
-        // A file that both map is charged to the other one.
+        // The other process is charged for a file that both map.
         let (shared, left) = taken_by(&[1, 2]);
         assert!(
             shared <= left && shared > FOR_NAMES / 8,

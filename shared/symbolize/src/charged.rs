@@ -1,4 +1,4 @@
-//! ELF files of targets, whose reads an [`Allowance`] pays for.
+//! ELF files of targets, with an [`Allowance`] that is charged for reads.
 
 use std::fs::File;
 use std::io::Result;
@@ -8,14 +8,14 @@ use elf::Source;
 
 use crate::budget::Allowance;
 
-/// An ELF file whose reads an [`Allowance`] pays for.
+/// An ELF file whose reads are charged to an [`Allowance`].
 pub(crate) type Elf<'f> = elf::Elf<Charged<'f>>;
 
-/// A file, and the allowance that pays for what is read and decompressed of it.
+/// A file, and the allowance that is charged for the bytes read and decompressed from it.
 #[derive(Clone, Copy)]
 pub(crate) struct Charged<'f> {
     file: &'f File,
-    /// Allowance that pays for reading the file.
+    /// Allowance that is charged for the file.
     pub(crate) allowance: &'f Allowance,
 }
 
@@ -41,12 +41,12 @@ pub(crate) fn read<'f>(file: &'f File, allowance: &'f Allowance) -> Result<Elf<'
     Ok(Elf::read(Charged { file, allowance })?)
 }
 
-/// Passes on what was read of a file. Contents that claim to decompress to implausibly much are
-/// left out as too much work.
+/// Returns the result of a read. Contents that claim an implausible decompressed size are left
+/// out, as too much work.
 ///
 /// # Errors
-/// The same as `read`, of the kind `QuotaExceeded` if the contents are left out.
-pub(crate) fn checked<T>(
+/// The error of the read. It is of the kind `QuotaExceeded` if the contents are left out.
+pub(crate) fn check<T>(
     allowance: &Allowance,
     read: std::result::Result<T, elf::Error>,
 ) -> Result<T> {

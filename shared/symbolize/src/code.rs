@@ -29,13 +29,13 @@ pub enum CodeSource {
     File(u32),
     /// The kernel's vDSO.
     Vdso,
-    /// Anything else, such as memory that the program wrote its code into.
+    /// Any other source, such as memory into which the program wrote its code.
     Other,
 }
 
 impl Symbolizer {
-    /// The executable mappings of a process in ascending order, as they were
-    /// last read (see [`Symbolizer::watch`]); none if they never could be.
+    /// Returns the executable mappings of a process in ascending order, as of the last read of
+    /// its mappings (see [`Symbolizer::watch`]). Returns none if no read succeeded.
     pub fn code(&self, process: Process) -> Vec<CodeMapping> {
         let mapping = |mapping: &Mapping| CodeMapping {
             start: mapping.start,
@@ -54,7 +54,7 @@ impl Symbolizer {
             .collect()
     }
 
-    /// The file that code comes from, and its name; `None` if there is none.
+    /// Returns the file that code comes from, and its name; `None` if there is none.
     ///
     /// # Errors
     /// If the vDSO cannot be read, or there are too many open files.

@@ -1,4 +1,4 @@
-//! What a location reads as.
+//! Frames: locations with their names.
 
 use std::sync::Arc;
 
@@ -7,30 +7,30 @@ use profile::{FrameKind, ModuleKind};
 /// A location with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Function, or `[file]` or `[unknown]` where no symbol covers the address.
+    /// Name of the function, or `[file]` or `[unknown]` if no symbol covers the address.
     pub name: Arc<str>,
-    /// Whether a symbol covers the address.
+    /// `true` if a symbol covers the address.
     pub has_symbol: bool,
-    /// The symbol as the linker knows it, where that differs: the mangled name.
+    /// Mangled name, which the linker uses, if it is another one.
     pub system_name: Option<Arc<str>>,
-    /// How far the address is from where the symbol begins, in bytes.
+    /// Distance of the address from the start of the symbol, in bytes.
     pub offset: Option<u64>,
-    /// What holds the code, where that is known.
+    /// Module with the code, if it is known.
     pub module: Option<Arc<Module>>,
-    /// The address as [`profile::Frame::address`] has it.
+    /// Address, as in [`profile::Frame::address`].
     pub address: Option<u64>,
-    /// Where the code lives.
+    /// Kind of the code.
     pub kind: FrameKind,
-    /// Where it is in the source, if that was asked for and is known.
+    /// Place in the source, if it was requested and is known.
     pub source: Option<Source>,
-    /// The line where an interpreter's function begins; 0 if that is not known.
+    /// First line of an interpreter's function; 0 if it is not known.
     pub first_line: u32,
-    /// The functions that are inlined there, if that was asked for, the outermost first.
+    /// Functions that are inlined there, if they were requested. The outermost is first.
     pub inlined: Arc<[Inlined]>,
 }
 
 impl Frame {
-    /// A frame of which nothing is known but this.
+    /// Returns a frame of which only the name and the kind are known.
     pub(crate) fn without_symbol(name: Arc<str>, kind: FrameKind) -> Frame {
         Frame {
             name,
@@ -50,39 +50,38 @@ impl Frame {
 /// A place in a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The file's path, as the compiler was given it.
+    /// Path of the file, as the compiler got it.
     pub file: Arc<str>,
-    /// The line, from 1 on; 0 if it is not known.
+    /// Line, from 1 on; 0 if it is not known.
     pub line: u32,
 }
 
-/// A function that the compiler put into another.
+/// A function that the compiler inlined into another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inlined {
-    /// As a programmer knows it, if it has a name.
+    /// Name as in the source, if the function has one.
     pub name: Option<Arc<str>>,
-    /// Mangled, where that differs.
+    /// Mangled name, if it is another one.
     pub system_name: Option<Arc<str>>,
-    /// Where it is.
+    /// Place in the source.
     pub source: Option<Source>,
 }
 
-/// What holds code.
+/// A file or another container of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// A file's path in the mount namespace of a process that maps it, or a name in
-    /// brackets.
+    /// Path of the file in the mount namespace of a process that maps it, or a name in brackets.
     pub path: Box<str>,
-    /// The last component of the path, or what stands within its brackets.
+    /// Last component of the path, or the text within its brackets.
     pub name: Arc<str>,
-    /// Its build ID in lower-case hexadecimal digits, if it was read and has one.
+    /// Build ID in lower-case hexadecimal digits, if it was read and the file has one.
     pub build_id: Option<Box<str>>,
-    /// What it is.
+    /// Kind of the module.
     pub kind: ModuleKind,
 }
 
 impl Module {
-    /// What is no file: `name` in brackets.
+    /// Returns a module that is no file: `name` in brackets.
     pub(crate) fn bracketed(name: &str, kind: ModuleKind) -> Module {
         Module {
             path: format!("[{name}]").into(),
@@ -92,20 +91,21 @@ impl Module {
         }
     }
 
-    /// The file or the memory that a mapping's path names.
+    /// Returns the module of the file or the memory that a mapping's path names.
     pub(crate) fn mapped(path: &[u8]) -> Module {
         Module {
             path: String::from_utf8_lossy(path).into(),
             name: file_name(path),
             build_id: None,
-            kind: match path.starts_with(b"[") {
-                true => ModuleKind::Vdso,
-                false => ModuleKind::File,
+            kind: if path.starts_with(b"[") {
+                ModuleKind::Vdso
+            } else {
+                ModuleKind::File
             },
         }
     }
 
-    /// The same with a build ID, unless that is longer than any linker makes one.
+    /// Returns the module with this build ID, or without one if it is longer than linkers make.
     pub(crate) fn with_build_id(&self, build_id: Option<Vec<u8>>) -> Module {
         const LONGEST: usize = 64;
         let build_id = build_id.filter(|bytes| bytes.len() <= LONGEST);
@@ -120,7 +120,7 @@ impl Module {
     }
 }
 
-/// The last component of a path, or what stands within its brackets.
+/// Returns the last component of a path, or the text within its brackets.
 fn file_name(path: &[u8]) -> Arc<str> {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
     let name = name.strip_prefix(b"[").unwrap_or(name);

@@ -1,20 +1,19 @@
-//! Addresses → frames.
+//! Turns addresses into frames.
 //!
-//! This takes two steps, because the processes that are looked at come and go:
+//! This takes two steps, because the observed processes come and go:
 //!
-//! 1. [`Symbolizer::locate`] at once, while the process lives: each address
-//!    becomes a [`Location`], tied to a file that is kept open, and no longer
-//!    needs the process.
-//! 2. [`Symbolizer::resolve`] and [`Symbolizer::frames`] when something is to
-//!    be printed: symbols are read once for every file.
+//! 1. [`Symbolizer::locate`] runs at once, while the process lives. It turns each address into a
+//!    [`Location`], which refers to a file that is kept open, and no longer needs the process.
+//! 2. [`Symbolizer::resolve`] and [`Symbolizer::frames`] run when frames are to be printed.
+//!    Symbols are read once for every file.
 //!
-//! A name is right or absent. A symbol that does not cover an address does not
-//! name it; what has no name prints as `[file]` or `[unknown]`, and
-//! [`Symbolizer::losses`] says what could not be read.
+//! A name is right or absent. A symbol names only the addresses that it covers. A location
+//! without a name prints as `[file]` or `[unknown]`, and [`Symbolizer::losses`] returns what
+//! could not be read.
 //!
-//! Everything that a profiled program can influence (its files, its paths, its
-//! perf map) is taken to be hostile: read with bounds, never mapped, never
-//! opened unless it is a regular file.
+//! The files, the paths and the perf map of a target are treated as hostile, and so is all else
+//! that it can influence. They are read with bounds, never mapped, and never opened unless they
+//! are regular files.
 
 mod arch;
 mod budget;

@@ -1,10 +1,10 @@
-//! Reading lines that somebody else wrote, with a bound on everything.
+//! Reads lines that other programs wrote, with a bound on everything.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Result};
 
-/// Calls `visit` with every line of the first `limit` bytes, without its
-/// newline. Of a longer line only the first `longest` bytes are kept. A last
-/// line without a newline is left out: its writer may not be done with it.
+/// Calls `visit` with every line of the first `limit` bytes, without its newline. A line longer
+/// than `longest` bytes is cut to that length. A last line without a newline is left out, because
+/// its writer may not have finished it.
 pub(crate) fn for_each_line(
     reader: impl Read,
     longest: usize,
@@ -33,7 +33,7 @@ pub(crate) fn for_each_line(
     }
 }
 
-/// Reads a hexadecimal number that fills the whole text.
+/// Parses a hexadecimal number that fills the whole text.
 pub(crate) fn hexadecimal(text: &[u8]) -> Option<u64> {
     let text = text.strip_prefix(b"0x").unwrap_or(text);
     // `from_str_radix` would take a sign.
@@ -63,7 +63,7 @@ mod tests {
         );
     }
 
-    /// Errors, and then what is read.
+    /// A reader that returns these errors first, the last one first, and then reads the bytes.
     struct Failing(Vec<ErrorKind>, &'static [u8]);
 
     impl Read for Failing {

@@ -1,20 +1,20 @@
-//! Where an address is.
+//! Locations of addresses.
 
-/// Where an address is, in terms that outlive its process.
+/// Place of an address, in terms that outlive its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Location {
     /// In an ELF file that the [`Symbolizer`](crate::Symbolizer) keeps open.
     File {
-        /// Which file.
+        /// Index of the file.
         file: u32,
         /// Offset in the file, in bytes.
         offset: u64,
     },
     /// In memory that the program wrote its code into.
     Jit {
-        /// Which process.
+        /// Index of the process.
         process: u32,
-        /// The address.
+        /// Virtual address.
         address: u64,
     },
     /// In the kernel's vDSO.
@@ -22,23 +22,23 @@ pub enum Location {
         /// Offset from its start, in bytes.
         offset: u64,
     },
-    /// In a file of which only the name is known.
+    /// In a file that is known by name only.
     Module {
-        /// Which name.
+        /// Index of the name.
         index: u32,
     },
     /// In a program that an interpreter runs.
     Interpreted {
-        /// Which function.
+        /// Index of the function.
         function: u32,
-        /// The line in its source file; 0 if it is not known.
+        /// Line in its source file; 0 if it is not known.
         line: u32,
     },
     /// In the kernel.
     Kernel {
-        /// The address.
+        /// Address in the kernel.
         address: u64,
     },
-    /// In nothing that was mapped when we looked.
+    /// In no known mapping.
     Unknown,
 }

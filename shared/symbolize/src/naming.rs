@@ -1,4 +1,4 @@
-//! The second step, for each kind of location.
+//! Names for each kind of location: the second step.
 
 pub(crate) mod demangle;
 pub(crate) mod files;

@@ -1,4 +1,4 @@
-//! What processes map, and the files behind it.
+//! Mappings of processes, and the files behind them.
 
 pub(crate) mod copies;
 pub(crate) mod images;

@@ -1,5 +1,5 @@
-//! The readers of files that targets choose, by themselves: for tests and
-//! fuzzers, which have bytes and no process.
+//! Readers of files that targets choose, each on its own. Tests and fuzzers use them, which have
+//! bytes and no process.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,8 +17,8 @@ use crate::naming::wanted::Wanted;
 use crate::process::memory_image;
 
 /// Names the functions at offsets in an ELF file, as
-/// [`Symbolizer::resolve`](crate::Symbolizer::resolve) does. Debug files are
-/// looked for where there are none.
+/// [`Symbolizer::resolve`](crate::Symbolizer::resolve) does. It searches for debug files in
+/// directories without any.
 ///
 /// # Errors
 /// If the file is not an ELF file, or a symbol table cannot be read.
@@ -38,10 +38,11 @@ pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
         .collect())
 }
 
-/// Copies the image of an ELF file from memory, which has what a file has at the same places.
+/// Copies the image of an ELF file from `memory`, which has the bytes of the file at the same
+/// offsets.
 ///
 /// # Errors
-/// It is no such image, or not all of it is there.
+/// If there is no such image, or a part of it is missing.
 pub fn memory_image(memory: &File) -> Result<File> {
     const START: u64 = 1 << 32;
     let place = memory_image::Place {
@@ -59,11 +60,11 @@ pub fn memory_image(memory: &File) -> Result<File> {
     memory_image::Allowance::default().spend(0, |left| memory_image::copy(place, left, read))
 }
 
-/// A source file's name, and a line of it.
+/// Name of a source file, and a line of it.
 pub type Line = (Arc<str>, u32);
 
-/// Looks up the source lines of offsets in an ELF file with debug information, the
-/// innermost of inlined functions last.
+/// Looks up the source lines of offsets in an ELF file with debug information. The line of the
+/// innermost inlined function is last.
 ///
 /// # Errors
 /// If the file is not an ELF file, or a symbol table cannot be read.

@@ -1,5 +1,5 @@
-//! The two steps, and what they share. How each kind of location gets its
-//! name is in [`crate::naming`].
+//! The two steps of naming, and their shared state. [`crate::naming`] names each kind of
+//! location.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -20,14 +20,13 @@ use crate::process::open;
 use crate::process::processes::{Mapping, Processes};
 use process::Process;
 
-/// Below this no program has code (`vm.mmap_min_addr`).
+/// Lowest address of code in any program (`vm.mmap_min_addr`).
 const LOWEST_ADDRESS: u64 = 4096;
 
-/// Ties addresses to files, and names them.
+/// Assigns addresses to files, and names them.
 ///
-/// A symbolizer keeps open every file that it has seen mapped: creating one raises the
-/// limit of open files of the whole program as far as it goes, and it uses up
-/// to half of them.
+/// A symbolizer keeps every file open that it has seen mapped. Creating one raises the limit of
+/// open files of the whole program to its maximum, and the symbolizer uses up to half of them.
 pub struct Symbolizer {
     pub(crate) processes: Processes,
     pub(crate) images: Images,
@@ -44,12 +43,12 @@ impl Default for Symbolizer {
 }
 
 impl Symbolizer {
-    /// A symbolizer that finds separate debug files under `/usr/lib/debug`.
+    /// Returns a symbolizer that finds separate debug files under `/usr/lib/debug`.
     pub fn new() -> Self {
         Self::with_debug_directories(vec!["/usr/lib/debug".into()])
     }
 
-    /// A symbolizer that finds separate debug files under these directories.
+    /// Returns a symbolizer that finds separate debug files under these directories.
     pub fn with_debug_directories(directories: Vec<PathBuf>) -> Self {
         Self {
             processes: Processes::default(),
@@ -66,17 +65,17 @@ impl Symbolizer {
         self.namer.look_up_sources(sources);
     }
 
-    /// Sets how the kernel is asked for the names of its functions, which it gives sooner than
-    /// it lists all of them.
+    /// Sets the function that asks the kernel for names of its functions. It is faster than
+    /// reading the kernel's list of all functions.
     pub fn ask_kernel(&mut self, ask: AskKernel) {
         self.namer.ask_kernel(ask);
     }
 
     /// Reads a process's mappings now and opens the files behind them.
     ///
-    /// For targets that are known beforehand, and for processes whose mappings
-    /// are known to have changed. Others are read when their first address is
-    /// located, and again when an address is in none of the mappings.
+    /// It is for targets that are known beforehand, and for processes whose mappings are known to
+    /// have changed. The mappings of other processes are read when their first address is
+    /// located, and again when an address is in none of them.
     pub fn watch(&mut self, process: Process) {
         let Self {
             processes,
@@ -87,17 +86,17 @@ impl Symbolizer {
         processes.read(process, images, losses);
     }
 
-    /// Returns whether another program is known to have taken this one's place, or its
-    /// PID: what could be seen of this one, nobody will see again.
+    /// Returns whether another program is known to have replaced this one, or to have its PID.
+    /// The mappings of this one cannot be read again then.
     pub fn has_been_replaced(&self, process: Process) -> bool {
         self.processes.has_been_replaced(process)
     }
 
     /// Locates the user-space addresses of a stack, leaf first.
     ///
-    /// Every address but the leaf's is a return address, and so is the leaf's
-    /// unless `leaf_exact`. A return address may be the first of another
-    /// function, so what is located is the call before it.
+    /// Every address but the leaf's is a return address, and so is the leaf's unless
+    /// `leaf_exact`. A return address may be the first address of another function, so this
+    /// function locates the call before it.
     pub fn locate(
         &mut self,
         process: Process,
@@ -110,8 +109,7 @@ impl Symbolizer {
             .collect()
     }
 
-    /// Locates the kernel addresses of a stack, leaf first. See
-    /// [`Symbolizer::locate`].
+    /// Locates the kernel addresses of a stack, leaf first. See [`Symbolizer::locate`].
     pub fn locate_kernel(&self, addresses: &[u64], leaf_exact: bool) -> Vec<Location> {
         let addresses = look_up_addresses(addresses, leaf_exact);
         addresses
@@ -144,8 +142,8 @@ impl Symbolizer {
         }
     }
 
-    /// Returns where a frame of an interpreter is: in this function, at this line. The location
-    /// is unknown if there is no capacity for another function.
+    /// Returns the location of an interpreter's frame in this function, at this line. It is
+    /// `Unknown` if there is no capacity for another function.
     pub fn locate_interpreted(&mut self, function: Interpreted, line: Option<u32>) -> Location {
         let located = self.namer.frames.interpreted.locate(function, line);
         located.unwrap_or_else(|| {
@@ -154,7 +152,7 @@ impl Symbolizer {
         })
     }
 
-    /// Locates an address of a process's data, while the process is there.
+    /// Locates an address in a process's data, while the process lives.
     pub fn locate_data(&mut self, process: Process, address: u64) -> Option<Data> {
         let mapping = self.code_before(process, address)?;
         match mapping.image {
@@ -191,8 +189,8 @@ impl Symbolizer {
                 index
             }
         };
-        if self.processes.is_newest(process) {
-            self.perf_maps[index as usize].look();
+        if self.processes.record_instance(process) {
+            self.perf_maps[index as usize].search();
         }
         Location::Jit {
             process: index,
@@ -200,10 +198,10 @@ impl Symbolizer {
         }
     }
 
-    /// Names locations, each distinct one once, every file's in one go.
+    /// Names locations, each distinct one once, and all locations of a file together.
     ///
-    /// To be called with everything that is to be printed, before
-    /// [`Symbolizer::frames`]; what is named already costs nothing.
+    /// Call it with all locations that are to be printed, before [`Symbolizer::frames`].
+    /// Locations that are named already cost nothing.
     pub fn resolve(&mut self, locations: impl IntoIterator<Item = Location>) {
         let mut files: HashMap<u32, Vec<u64>> = HashMap::new();
         let mut jits: HashMap<u32, Vec<u64>> = HashMap::new();
@@ -255,7 +253,8 @@ impl Symbolizer {
         }
     }
 
-    /// Names what was located, every file's in one go. What is in no file's data is left out.
+    /// Names located variables, all variables of a file together. Addresses outside of the files'
+    /// data are left out.
     pub fn variables(&mut self, located: impl Iterator<Item = Data>) -> HashMap<Data, Variable> {
         let mut files: HashMap<u32, Vec<Data>> = HashMap::new();
         for data in located {
@@ -275,17 +274,18 @@ impl Symbolizer {
         variables
     }
 
-    /// The frame of a location.
+    /// Returns the frame of a location.
     ///
-    /// Its name is that of [`Symbolizer::resolve`]; without it, the module's only.
+    /// Its name is from [`Symbolizer::resolve`]. A location that was not resolved has only the
+    /// name of its module.
     pub fn frame(&self, location: Location) -> Frame {
         self.namer.frames.frame(location, &self.images)
     }
 
-    /// The frames of a located stack, root first.
+    /// Returns the frames of a located stack, root first.
     ///
-    /// The tracer's own frames are cut out of a kernel stack.
-    /// Names are those of [`Symbolizer::resolve`]; without it, modules only.
+    /// The tracer's own frames are cut out of a kernel stack. Names are from
+    /// [`Symbolizer::resolve`]. A location that was not resolved has only the name of its module.
     /// Equal names that were resolved are the same `Arc`.
     pub fn frames(&self, located: &[Location]) -> Vec<Frame> {
         let frames = located.iter().map(|location| self.frame(*location));
@@ -294,13 +294,13 @@ impl Symbolizer {
             .iter()
             .take_while(|frame| frame.kind == FrameKind::Kernel);
         let names: Vec<&str> = kernel.map(|frame| &*frame.name).collect();
-        let mut tracers = tracers::are_tracers(&names).into_iter();
+        let mut tracers = tracers::find_tracers(&names).into_iter();
         frames.retain(|_| !tracers.next().unwrap_or(false));
         frames.reverse();
         frames
     }
 
-    /// Returns what could not be read so far.
+    /// Returns the data that could not be read so far.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }

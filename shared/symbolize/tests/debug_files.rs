@@ -22,8 +22,9 @@ int main(void) {
 }
 "#;
 
-/// A build ID, and where the debug file of it is looked for.
+/// Option for a build ID.
 const BUILD_ID: &str = "-Wl,--build-id=0xabcdef0123456789abcdef0123456789abcdef01";
+/// Path of the debug file with this build ID.
 const BY_BUILD_ID: &str = "debug/.build-id/ab/cdef0123456789abcdef0123456789abcdef01.debug";
 
 fn objcopy(arguments: &[&str], paths: &[&Path]) {
@@ -46,7 +47,7 @@ fn link(program: &Path, debug: &Path) {
 
 #[test]
 fn by_debug_link_in_each_place() {
-    // The checksum follows names of 12 and 13 bytes at different places.
+    // The checksum is at different places after names of 12 and 13 bytes.
     for place in ["program.debug", ".debug/program.debug", "progra.debug"] {
         let workshop = Workshop::new();
         let debug = workshop.path(place);
@@ -69,8 +70,8 @@ fn by_debug_link_in_each_place() {
     assert_eq!(Running::start(&program).names(&mut symbolizer), ["hidden"]);
 }
 
-/// Puts the symbols of `debug` into a stripped program as distributions do, with xz. The
-/// sections that the frames of a program need are among them if it has them for debuggers only.
+/// Adds the symbols of `debug` to a stripped program as distributions do, with xz. The sections
+/// for the frames of a program are among them if only debuggers use them.
 fn add_mini_debug_information(workshop: &Workshop, program: &Path, debug: &Path) {
     let mini = workshop.path("mini");
     objcopy(
@@ -97,10 +98,10 @@ fn symbols_in_the_stripped_program_itself_name_what_no_debug_file_does() {
         (names, symbolizer.losses().clone())
     };
     assert_eq!(names(&[]).0, ["hidden"]);
-    // The debug file has more to say, and is preferred.
+    // The debug file has more symbols, and is preferred.
     objcopy(&["--redefine-sym=hidden=separate"], &[&debug]);
     assert_eq!(names(&[&workshop.path("debug")]).0, ["separate"]);
-    // As a control: what is no xz file is said and costs no other name.
+    // As a control: a section that is not xz data is reported, and costs no other name.
     std::fs::write(workshop.path("mini.xz"), "neither").unwrap();
     let option = format!(
         "--update-section=.gnu_debugdata={}",
@@ -113,8 +114,8 @@ fn symbols_in_the_stripped_program_itself_name_what_no_debug_file_does() {
     assert!(losses.notes[0].contains(".gnu_debugdata"), "{losses:?}");
 }
 
-/// Packs a section of a file of 64 bits with zlib, as `elfcompress` does: all of its bytes are
-/// at the end of the file afterwards.
+/// Compresses a section of a file of 64 bits with zlib, as `elfcompress` does. All of its bytes
+/// are at the end of the file afterwards.
 fn pack_section(program: &Path, wanted: u32) {
     let mut bytes = std::fs::read(program).unwrap();
     let number = |bytes: &[u8], at: usize| {
@@ -184,7 +185,7 @@ fn a_debug_file_of_another_build_is_not_used() {
         let debug = workshop.path("program.debug");
         let program = split(&workshop, &debug, build_id);
         link(&program, &debug);
-        // The same, but for one name.
+        // The same program, but for one name.
         let source = SOURCE.replace("hidden", "wrong_");
         let other = workshop.build("cc", &source, "other", &["-O1", "-g", build_id]);
         objcopy(&["--only-keep-debug"], &[&other, &debug]);
@@ -199,7 +200,7 @@ fn a_debug_file_of_the_same_build_may_have_been_changed_since() {
     let debug = workshop.path("program.debug");
     let program = split(&workshop, &debug, "-Wl,--build-id");
     link(&program, &debug);
-    // Its checksum is another one.
+    // The checksum of the debug file is another one now.
     objcopy(&["--remove-section=.debug_str"], &[&debug]);
     let found = Running::start(&program).names(&mut symbolizer(&[]));
     assert_eq!(found, ["hidden"]);
@@ -251,20 +252,20 @@ fn source_lines_are_in_the_program_or_in_its_debug_file() {
         });
         lines.collect::<Vec<_>>()
     };
-    let are_right = || {
+    let assert_lines = || {
         let asked = [Sources::None, Sources::Lines, Sources::Inlined];
         let [none, lines, inlined] = asked.map(|sources| lines_in(&frame(sources)));
         assert!(none.is_empty(), "{none:?}");
         assert_eq!(lines, ["outer:9"]);
         assert_eq!(inlined, ["outer:9", "inner:6"]);
     };
-    are_right();
+    assert_lines();
     // Only the symbols stay.
     let debug = workshop.path(BY_BUILD_ID);
     std::fs::create_dir_all(debug.parent().unwrap()).unwrap();
     objcopy(&["--only-keep-debug"], &[&program, &debug]);
     objcopy(&["--strip-debug"], &[&program]);
-    are_right();
+    assert_lines();
 }
 
 /// Maps files, and prints an address in each.
@@ -292,7 +293,7 @@ fn sparse_debug_files_take_no_names_from_other_processes() {
         "-Wl,--build-id=none",
     );
     link(&honest, &workshop.path("program.debug"));
-    // Each has symbols in its debug file, of which the checksum is sought.
+    // Each file has symbols in its debug file, whose checksum must be computed.
     let hostile = workshop.path("hostile");
     std::fs::create_dir(&hostile).unwrap();
     let paths: Vec<PathBuf> = (0..FILES)
@@ -316,9 +317,9 @@ fn sparse_debug_files_take_no_names_from_other_processes() {
     located.extend(running.locate(&mut symbolizer));
     let names = common::names(&mut symbolizer, &located);
     assert_eq!(names[FILES], "hidden");
-    // The checksum of one is as much as the files of a process may take.
+    // The checksum of one file takes as much work as the files of a process may take.
     let losses = symbolizer.losses();
     assert_eq!(losses.costly_files as usize, FILES - 1, "{losses:?}");
-    let is_told = |note: &String| note.contains("/hostile/") && note.ends_with("too much work");
-    assert!(losses.notes.iter().all(is_told), "{losses:?}");
+    let is_noted = |note: &String| note.contains("/hostile/") && note.ends_with("too much work");
+    assert!(losses.notes.iter().all(is_noted), "{losses:?}");
 }

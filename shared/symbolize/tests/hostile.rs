@@ -12,8 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use common::{Running, Workshop, symbolizer};
 
-/// Maps a page to put code into, as JIT compilers do. With an argument, it
-/// also writes its perf map.
+/// Maps a page for code, as JIT compilers do. With an argument, it also writes its perf map.
 const JIT: &str = r#"
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -34,11 +33,11 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A file under `/tmp` that is removed in the end.
+/// A file under `/tmp` that is removed at the end.
 struct PerfMap(PathBuf);
 
 impl PerfMap {
-    fn of(running: &Running) -> Self {
+    fn new(running: &Running) -> Self {
         Self(format!("/tmp/perf-{}.map", running.pid).into())
     }
 
@@ -62,7 +61,7 @@ fn jit_code_without_a_map_is_unknown_until_the_map_is_written() {
     let mut late = symbolizer(&[]);
     let located = running.locate(&mut late);
     running.kill();
-    let map = PerfMap::of(&running);
+    let map = PerfMap::new(&running);
     map.write(&running);
     assert_eq!(common::names(&mut late, &located), ["jitted", "[unknown]"]);
 }
@@ -71,7 +70,7 @@ fn jit_code_without_a_map_is_unknown_until_the_map_is_written() {
 fn maps_that_are_not_the_process_s_own_are_ignored() {
     let workshop = Workshop::new();
     let running = Running::start(&workshop.build("cc", JIT, "jit", &[]));
-    let map = PerfMap::of(&running);
+    let map = PerfMap::new(&running);
     let unknown = || {
         assert_eq!(running.names(&mut symbolizer(&[])), ["[unknown]"; 2]);
     };
@@ -83,13 +82,13 @@ fn maps_that_are_not_the_process_s_own_are_ignored() {
     unknown();
     std::fs::remove_file(&map.0).unwrap();
 
-    // Somebody else's file.
+    // A file of another user.
     map.write(&running);
     chown(&map.0, Some(4321), None).unwrap();
     unknown();
     chown(&map.0, Some(0), None).unwrap();
 
-    // A former process's file.
+    // A file of a former process.
     let times = FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(3600));
     File::options()
         .write(true)
@@ -100,7 +99,7 @@ fn maps_that_are_not_the_process_s_own_are_ignored() {
     unknown();
     std::fs::remove_file(&map.0).unwrap();
 
-    // No file at all.
+    // A directory.
     std::fs::create_dir(&map.0).unwrap();
     unknown();
     std::fs::remove_dir(&map.0).unwrap();
@@ -140,7 +139,7 @@ fn files_that_are_no_programs_have_only_their_own_name() {
         let running = Running::spawn(Command::new(&mapper).arg(&path));
         let mut symbolizer = symbolizer(&[]);
         assert_eq!(running.names(&mut symbolizer), [format!("[{name}]")]);
-        // What claims to be a program is noted.
+        // A file that claims to be a program is counted.
         let unread = u64::from(name != "text");
         assert_eq!(symbolizer.losses().unread_files, unread, "{name}");
     }
@@ -165,7 +164,8 @@ fn a_program_that_shrinks_is_no_danger() {
     assert_eq!(symbolizer.losses().unread_files, 1);
 }
 
-/// Runs as if JIT-compiled code were at a known address, and has a line of a perf map for a name.
+/// Runs as if JIT-compiled code were at a known address. The name of the process is a line of a
+/// perf map.
 const NAMED_AS_MAP: &str = r#"
 #include <stdio.h>
 #include <sys/mman.h>
@@ -190,11 +190,12 @@ fn a_map_that_the_kernel_makes_up_is_not_read() {
             program.display()
         );
         let running = Running::spawn(Command::new("unshare").args(["-m", "sh", "-c", &script]));
-        let _map = PerfMap::of(&running);
+        let _map = PerfMap::new(&running);
         running.names(&mut symbolizer(&[]))
     };
     assert_eq!(start("true"), ["plain"]);
-    // There the process sees its own name in the map's place, and we see the map.
+    // In that mount namespace the process sees its own name in the map's place. This test sees
+    // the map.
     let made_up = "mount --bind /proc/$$/comm /tmp/perf-$$.map";
     assert_eq!(start(made_up), ["plain"]);
 }

@@ -11,8 +11,8 @@ use process::Process;
 use profile::FrameKind;
 use symbolize::Location;
 
-/// Prints addresses of an exported, a static and a libc function, and one in
-/// libc's `start_thread`, which no distribution's libc exports.
+/// Prints addresses of an exported, a static and a libc function, and one in libc's
+/// `start_thread`, which no distribution's libc exports.
 const THREADED: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ fn threaded(workshop: &Workshop, name: &str, flags: &[&str]) -> std::path::PathB
 fn process_whose_main_thread_has_ended() {
     let workshop = Workshop::new();
     let running = Running::start(&threaded(&workshop, "program", &["-DENDS=1"]));
-    // Until it is a zombie, with no mappings of its own.
+    // Waits until it is a zombie, which has no mappings of its own.
     let status = format!("/proc/{0}/task/{0}/status", running.pid);
     while !std::fs::read_to_string(&status).unwrap().contains("zombie") {
         std::thread::yield_now();
@@ -73,8 +73,8 @@ fn process_that_is_gone_at_first_sight() {
 #[test]
 fn labels_calls_at_the_end_and_nested_code() {
     let workshop = Workshop::new();
-    // `before` ends with its call, so the return address is in `after`;
-    // `label` has no size and does not end `outer`.
+    // `before` ends with its call, so the return address is in `after`. `label` has no size and
+    // does not end `outer`.
     let source = r#"
 #include <stdio.h>
 #include <unistd.h>
@@ -107,8 +107,8 @@ int main(void) {
 #[test]
 fn functions_of_the_vdso() {
     let workshop = Workshop::new();
-    // The first function that the vDSO's own symbol table lists, one byte in,
-    // and an address in its ELF header, which is no code.
+    // The program prints the address one byte into a function of the vDSO, and an address in the
+    // vDSO's ELF header, which is no code.
     let source = r#"
 #define _GNU_SOURCE
 #include <stdio.h>

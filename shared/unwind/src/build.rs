@@ -1,4 +1,4 @@
-//! From an ELF image to its [`Table`].
+//! Builds the [`Table`] of an ELF image.
 
 mod contexts;
 mod go;
@@ -21,11 +21,11 @@ use crate::table::Table;
 /// Frames of an ELF image.
 #[derive(Clone, Debug, Default)]
 pub struct Built {
-    /// The rules by virtual address.
+    /// Rules by virtual address.
     pub table: Table,
     /// Segments of the code that the rules are for.
     pub segments: Vec<Segment>,
-    /// Counts of what was found on the way.
+    /// Counts of what was found while the table was built.
     pub notes: Notes,
 }
 
@@ -34,14 +34,15 @@ pub struct Built {
 pub struct Notes {
     /// Frame descriptions in `.eh_frame` and `.debug_frame`.
     pub descriptions: u64,
-    /// Descriptions of which all or the rest has no meaning and was left out.
+    /// Number of descriptions that were left out, in full or from some instruction on, because
+    /// their bytes are invalid.
     pub unreadable: u64,
 }
 
 impl Built {
-    /// The virtual address of the code at an offset in the file. A mapping
-    /// begins at the page that a segment begins in: offsets in that page count
-    /// as the segment's, too.
+    /// Returns the virtual address of the code at an offset in the file. A mapping begins at the
+    /// page in which a segment begins: offsets in that page before the segment count as the
+    /// segment's, too.
     pub fn address(&self, offset: u64) -> Option<u64> {
         let find = |slack: u64| {
             self.segments.iter().find_map(|segment| {
@@ -60,14 +61,13 @@ impl Built {
     }
 }
 
-/// The table of an ELF image for this architecture, of `.eh_frame` first, and of
-/// `.debug_frame` where that has nothing. An image that has neither gives a
-/// table without rows.
+/// Builds the table of an ELF image for this architecture from `.eh_frame`, and from
+/// `.debug_frame` where `.eh_frame` has nothing. An image that has neither gives a table without
+/// rows.
 ///
 /// # Errors
-///
-/// If the image cannot be read, is for another processor, or has more of
-/// anything than is accepted: it may have been made to exhaust its reader.
+/// If the image cannot be read, is for another processor, or has more of anything than is
+/// accepted. An attacker may have made it to exhaust its reader.
 pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
     let elf = image::read(source)?;
     let segments = image::code_segments(&elf)?;
@@ -78,7 +78,7 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
 
     let (address, eh_frame) = image::eh_frame(&elf)?;
     let debug_frame = match image::debug_frame(&elf) {
-        // .debug_frame is for debuggers; programs run by what .eh_frame says.
+        // Debuggers use .debug_frame; programs run by .eh_frame.
         Err(_) if !eh_frame.is_empty() => Vec::new(),
         Ok(None) if eh_frame.is_empty() => image::mini_debug_frame(&elf)?,
         found => found?.unwrap_or_default(),
@@ -114,7 +114,7 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
     };
     let mut pages = Pages::new(spans.start());
     let mut rows = Vec::new();
-    // End of the code before, and its last rule.
+    // End of the code of the previous span, and the last rule there.
     let mut before = (0, Rule::NONE);
     for span in spans.iter() {
         rows.clear();
@@ -156,7 +156,7 @@ pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
     })
 }
 
-/// The procedure linkage tables.
+/// Returns the rows of the procedure linkage tables.
 fn linkage_tables<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
     let lazy = elf.section(".plt").and_then(|section| {
         let what = "procedure linkage table";

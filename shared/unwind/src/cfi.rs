@@ -1,6 +1,5 @@
-//! Evaluating one section of call frame information: `.eh_frame` (Linux
-//! Standard Base Core 5.0, section 10.6) or `.debug_frame` (DWARF 5, section
-//! 6.4).
+//! Evaluates one section of call frame information: `.eh_frame` (Linux Standard Base Core 5.0,
+//! section 10.6) or `.debug_frame` (DWARF 5, section 6.4).
 
 pub(crate) mod columns;
 pub(crate) mod expression;
@@ -22,20 +21,19 @@ use crate::error::Error;
 use crate::ranges::{From, Span};
 use crate::rule::Rule;
 
-/// Frame descriptions that are accepted; the largest browsers have about two
-/// million.
+/// Maximum number of frame descriptions. The largest browsers have about two million.
 const DESCRIPTION_LIMIT: u64 = 8 << 20;
-/// Common entries of a section that are used. Linkers merge equal ones, except
-/// in `.debug_frame`, where every compilation unit has its own.
+/// Maximum number of common entries of a section. Linkers merge equal ones, except in
+/// `.debug_frame`, where every compilation unit has its own.
 const COMMON_LIMIT: usize = 1 << 17;
-/// Bytes of a common entry that are accepted. Real ones have some dozens.
+/// Maximum bytes of a common entry. Real ones have some dozens.
 const COMMON_SIZE_LIMIT: usize = 1 << 10;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 type Common<'a> = CommonInformationEntry<Slice<'a>>;
 type Description<'a> = FrameDescriptionEntry<Slice<'a>>;
 
-/// A section, and what was read of it so far.
+/// A section, and the entries of it that were read so far.
 pub(crate) struct Frames<'a, S: UnwindSection<Slice<'a>>> {
     section: S,
     bytes: &'a [u8],
@@ -43,15 +41,15 @@ pub(crate) struct Frames<'a, S: UnwindSection<Slice<'a>>> {
     from: fn(u32) -> From,
     /// Common entries by offset, with the columns after their instructions.
     common: HashMap<usize, Option<(Common<'a>, Columns)>, RandomState>,
-    /// Descriptions that were found.
+    /// Number of descriptions that were found.
     pub(crate) found: u64,
-    /// Descriptions of which all or the rest cannot be used: bytes that have
-    /// no meaning.
+    /// Number of descriptions that cannot be used, in full or from some instruction on, because
+    /// their bytes are invalid.
     pub(crate) unreadable: u64,
 }
 
 impl<'a> Frames<'a, EhFrame<Slice<'a>>> {
-    /// `.eh_frame`, the section at `address`.
+    /// Returns a reader of `.eh_frame`, the section at `address`.
     pub(crate) fn eh_frame(bytes: &'a [u8], address: u64) -> Self {
         let mut section = EhFrame::new(bytes, LittleEndian);
         section.set_address_size(8);
@@ -60,7 +58,7 @@ impl<'a> Frames<'a, EhFrame<Slice<'a>>> {
 }
 
 impl<'a> Frames<'a, DebugFrame<Slice<'a>>> {
-    /// `.debug_frame`.
+    /// Returns a reader of `.debug_frame`.
     pub(crate) fn debug_frame(bytes: &'a [u8]) -> Self {
         let mut section = DebugFrame::new(bytes, LittleEndian);
         section.set_address_size(8);
@@ -84,10 +82,10 @@ where
         }
     }
 
-    /// All that the section describes, in its order.
+    /// Returns the addresses of all descriptions, in the order of the section.
     ///
-    /// The walk from entry to entry is done here and not by gimli, which ends
-    /// at the first entry that it does not understand.
+    /// This function walks from entry to entry itself: gimli stops at the first entry that it
+    /// does not understand.
     pub(crate) fn spans(&mut self) -> Result<Vec<Span>, Error> {
         let mut spans = Vec::new();
         let mut next = 0;
@@ -127,7 +125,7 @@ where
         Ok(spans)
     }
 
-    /// Whether the entry at the start of `bytes` is common to others.
+    /// Returns whether the entry at the start of `bytes` is common to others.
     fn is_common(&self, bytes: &[u8], header: usize) -> bool {
         let fields = Fields(bytes);
         if S::has_zero_terminator() {
@@ -139,7 +137,7 @@ where
         }
     }
 
-    /// The description at `offset`, and the columns that it begins with.
+    /// Returns the description at `offset`, and the columns that it begins with.
     fn description(&mut self, offset: usize) -> Option<(Description<'a>, Columns)> {
         let partial = self
             .section
@@ -155,8 +153,8 @@ where
         Some((description, *columns))
     }
 
-    /// Hands the rows of the description at `offset` to `emit`, the first for
-    /// the start of `span` and none for addresses past it.
+    /// Calls `emit` with the rows of the description at `offset`. The first row is for the start
+    /// of `span`, and no row is past its end.
     pub(crate) fn rows(
         &mut self,
         span: &Span,
@@ -201,8 +199,8 @@ where
     }
 }
 
-/// The common entry at `offset`, and the columns after its instructions. They
-/// are run once only, however many descriptions refer to them.
+/// Reads the common entry at `offset`, and returns it with the columns after its instructions.
+/// Its instructions run only once, however many descriptions refer to it.
 fn read_common<'a, S: UnwindSection<Slice<'a>>>(
     section: &S,
     bases: &BaseAddresses,

@@ -12,7 +12,7 @@ pub enum Error {
         process::ARCHITECTURE
     )]
     Unsupported,
-    /// More than any sane file has.
+    /// The file has more of something than any sane file has.
     #[error("{what}: {count} is more than the {limit} that are accepted")]
     TooLarge {
         /// Name of the structures.

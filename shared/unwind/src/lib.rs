@@ -1,7 +1,7 @@
 //! User stacks without frame pointers.
 //!
-//! [`build()`] turns what a file says about its frames into a [`Table`], the
-//! same bytes that the BPF walker searches.
+//! [`build()`] turns the call frame information of a file into a [`Table`]. The BPF walker
+//! searches the same bytes.
 
 mod arch;
 mod build;

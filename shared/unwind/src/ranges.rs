@@ -1,4 +1,4 @@
-//! Which description holds where, when several may overlap.
+//! Chooses the description of each address, where several may overlap.
 
 use std::ops::Range;
 
@@ -9,43 +9,42 @@ use crate::rule::Rule;
 pub(crate) struct Span {
     /// First address.
     pub(crate) start: u64,
-    /// The one after the last.
+    /// Address after the last.
     pub(crate) end: u64,
-    /// What describes them.
+    /// Description of these addresses.
     pub(crate) from: From,
 }
 
-/// Where a description is.
+/// Location of a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum From {
-    /// Offset of an entry of `.eh_frame`.
+    /// Offset of an entry of `.eh_frame`, in bytes.
     EhFrame(u32),
-    /// Offset of an entry of `.debug_frame`.
+    /// Offset of an entry of `.debug_frame`, in bytes.
     DebugFrame(u32),
-    /// Index among what is rows already.
+    /// Index of the [`Ready`] rows.
     Ready(u32),
 }
 
-/// Spans in ascending order, none of which overlap.
+/// Spans in ascending order that do not overlap.
 #[derive(Debug, Default)]
 pub(crate) struct Spans(Vec<Span>);
 
 impl Spans {
-    /// The lowest address; 0 if there is none.
+    /// Returns the lowest address; 0 if there are no spans.
     pub(crate) fn start(&self) -> u64 {
         self.0.first().map_or(0, |span| span.start)
     }
 
-    /// All of them.
+    /// Returns all spans in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Span> {
         self.0.iter()
     }
 
-    /// Adds those that lie in `within`; of each, the first part that nothing
-    /// covers yet. Of the new ones, each ends where the next begins.
+    /// Adds those of the `new` spans that lie in `within`: the first part of each that nothing
+    /// covers yet. Each of the new spans ends where the next one begins.
     ///
-    /// So no description is needed twice, however they overlap, and the work
-    /// is bounded by their size.
+    /// So no description is needed twice, however they overlap, and their size bounds the work.
     pub(crate) fn fill(&mut self, mut new: Vec<Span>, within: &[Range<u64>]) {
         new.retain_mut(|span| clip(span, within));
         new.sort_unstable();
@@ -60,7 +59,7 @@ impl Spans {
         let mut old = std::mem::take(&mut self.0).into_iter().peekable();
         let mut merged: Vec<Span> = Vec::with_capacity(old.len() + new.len());
         for mut span in new {
-            // Past all that cover its start, in turn.
+            // Goes past the old spans that cover its start, one after the other.
             while let Some(covering) = old.next_if(|old| old.start <= span.start) {
                 merged.push(covering);
             }
@@ -78,7 +77,7 @@ impl Spans {
         self.0 = merged;
     }
 
-    /// The parts of `range` that nothing covers.
+    /// Returns the parts of `range` that nothing covers.
     pub(crate) fn gaps(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let first = self.0.partition_point(|span| span.end <= range.start);
         let mut at = range.start;
@@ -95,7 +94,7 @@ impl Spans {
     }
 }
 
-/// Cuts `span` to the first range that it overlaps; `false` if there is none.
+/// Cuts `span` to the first range that it overlaps. Returns `false` if there is none.
 fn clip(span: &mut Span, within: &[Range<u64>]) -> bool {
     let overlaps = |range: &&Range<u64>| span.start.max(range.start) < span.end.min(range.end);
     let Some(range) = within.iter().find(overlaps) else {
@@ -108,14 +107,14 @@ fn clip(span: &mut Span, within: &[Range<u64>]) -> bool {
 
 /// Rows that do not come from call frame information.
 pub(crate) struct Ready {
-    /// The addresses they are for.
+    /// Virtual addresses that the rows are for.
     pub(crate) range: Range<u64>,
-    /// From which address on which rule holds.
+    /// First address and rule of each row, ascending.
     pub(crate) rows: Vec<(u64, Rule)>,
 }
 
 impl Ready {
-    /// Where it is, `index` being its place among others.
+    /// Returns the span of `ready`, the rows at `index`.
     pub(crate) fn span((ready, index): (&Ready, u32)) -> Span {
         Span {
             start: ready.range.start,
@@ -170,7 +169,7 @@ mod tests {
             for span in &alone.0 {
                 prop_assert!(spans.0.contains(span));
             }
-            // The gaps are what is left.
+            // The gaps are the addresses that no span covers.
             let mut left: Vec<u64> = (0..250).collect();
             left.retain(|&at| !spans.0.iter().any(|span| (span.start..span.end).contains(&at)));
             let gaps: Vec<u64> = spans.gaps(0..250).flatten().collect();

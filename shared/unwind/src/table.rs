@@ -1,40 +1,39 @@
-//! The table of one file: which rule holds from which address on.
+//! Table of one file: the rules by address.
 
 use crate::rule::Rule;
 
 /// Addresses in one page of a table.
 pub const PAGE_SIZE: u64 = 1 << 16;
 
-/// The rules of one ELF file, by the virtual addresses that its program headers
-/// give its code.
+/// Rules of one ELF file, by the virtual addresses that its program headers give its code.
 ///
-/// A row is valid from its address up to the next row's. It is one word: the
-/// low 16 bits of the address above the index of its rule. Rows are kept by
-/// page of 64 KiB, ascending, and every page that has any begins with a row for
-/// its first address, so that a search never leaves a page.
+/// A row is valid from its address up to the next row's. It is one word: the low 16 bits of the
+/// address above the index of its rule. Each page of 64 KiB has its own rows, in ascending order.
+/// Every page with rows begins with a row for its first address, so that a search never leaves a
+/// page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// The first page's address, a multiple of [`PAGE_SIZE`].
+    /// Address of the first page, a multiple of [`PAGE_SIZE`].
     pub base: u64,
-    /// Where the rows of each page are; those without code have none.
+    /// Position of the rows of each page. Pages without code have no rows.
     pub pages: Vec<Page>,
     /// All rows: `(address & 0xffff) << 16 | rule`.
     pub rows: Vec<u32>,
-    /// What the rows refer to, each different from the others.
+    /// Rules that the rows refer to, without duplicates.
     pub rules: Vec<Rule>,
 }
 
-/// The rows of one page.
+/// Position of the rows of one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Index of the first.
+    /// Index of the first row.
     pub first: u32,
-    /// How many; 65,535 at most.
+    /// Number of rows; 65,535 at most.
     pub count: u32,
 }
 
 impl Table {
-    /// The rule for the instruction at `address`.
+    /// Returns the rule for the instruction at `address`.
     pub fn rule(&self, address: u64) -> Rule {
         let find = || {
             let offset = address.checked_sub(self.base)?;
@@ -50,7 +49,7 @@ impl Table {
         find().unwrap_or(Rule::NONE)
     }
 
-    /// Memory that the table takes, in bytes.
+    /// Returns the memory that the table takes, in bytes.
     pub fn size(&self) -> usize {
         size_of_val(&*self.pages) + size_of_val(&*self.rows) + size_of_val(&*self.rules)
     }

@@ -1,5 +1,5 @@
-//! The walk along a user stack, as `bpf/include/stacks/unwind.h` does it: by tables
-//! where there are any, by frame pointers through code that has none.
+//! The walk along a user stack, the same as in `bpf/include/stacks/unwind.h`: by tables, or by
+//! frame pointers through code without a table.
 
 pub(crate) mod frame_pointers;
 pub(crate) mod memory;
@@ -14,10 +14,10 @@ use crate::table::Table;
 use crate::walk::memory::Memory;
 use crate::walk::registers::Registers;
 
-/// What a process has at an address.
+/// Code at an address of a process.
 #[derive(Clone, Copy, Debug)]
 pub enum Code<'a> {
-    /// Nothing that is known to be executable.
+    /// No known executable mapping.
     Unmapped,
     /// Code without a table, such as a JIT compiler's.
     Bare,
@@ -25,61 +25,62 @@ pub enum Code<'a> {
     Table {
         /// The file's table.
         table: &'a Table,
-        /// The address in the file's own terms.
+        /// The address, as a virtual address of the file.
         address: u64,
     },
 }
 
 /// The code of a process.
 pub trait AddressSpace {
-    /// What is at `address`.
+    /// Returns the code at `address`.
     fn code(&self, address: u64) -> Code<'_>;
 }
 
-/// What may be used to get from one frame to the next.
+/// Means of getting from one frame to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Tables, and frame pointers where there is none.
+    /// Tables, and frame pointers through code without a rule.
     Auto,
     /// Tables only.
     Tables,
 }
 
-/// How a walk ended.
+/// Reason for the end of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
-    /// At the first function of the thread.
+    /// The walk reached the first function of the thread.
     Root,
-    /// An address is in no mapping that is known.
+    /// An address is in no known mapping.
     NoMapping,
-    /// The stack could not be read.
+    /// The memory of the stack could not be read.
     ReadFailed,
-    /// There are more frames than asked for.
+    /// The stack has more frames than the caller asked for.
     TooDeep,
-    /// Code without a rule, and with no frame pointer to follow.
+    /// Code has no rule, and no frame pointer leads on.
     NoRule,
-    /// 32-bit code, whose stacks are not walked.
+    /// The code is 32-bit code, whose stacks are not walked.
     Code32Bit,
 }
 
-/// The frames that a walk found.
+/// Frames that a walk found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// From the leaf (see `leaf_is_exact` of [`walk`]) to the root. Each after
+    /// Addresses from the leaf (see `leaf_is_exact` of [`walk`]) to the root. Each address after
     /// the leaf is a return address: the call is before it.
     pub addresses: Vec<u64>,
-    /// The canonical frame address of each, which is the caller's stack pointer; of the
-    /// last one there may be none.
+    /// Canonical frame address of each frame, which is the caller's stack pointer. The last frame
+    /// may have none.
     pub cfas: Vec<u64>,
-    /// Why it ended.
+    /// Reason for the end.
     pub end: End,
-    /// Whether a frame was found by its frame pointer.
+    /// `true` if a frame was found by its frame pointer.
     pub by_frame_pointer: bool,
 }
 
-/// Walks from `registers` to the thread's first function, `depth` frames at
-/// most. `leaf_is_exact` says that the program counter is where the code was
-/// interrupted, and not where it will go on after a system call.
+/// Walks from `registers` to the thread's first function, `depth` frames at most.
+///
+/// `leaf_is_exact` says that the program counter is at the instruction that was interrupted.
+/// Otherwise it is where the thread goes on after a system call.
 pub fn walk(
     registers: Registers,
     leaf_is_exact: bool,
@@ -110,7 +111,7 @@ pub fn walk(
         }
         let exact = stepper.ip_is_exact;
         let leaf = addresses.is_empty();
-        // Frames are return addresses: what looks them up subtracts one.
+        // Readers of the addresses subtract one, as from return addresses.
         addresses.push(stepper.ip.wrapping_add(u64::from(exact && !leaf)));
         // A call may be the last instruction of its function.
         let address = stepper.ip.wrapping_sub(u64::from(!exact));
@@ -126,7 +127,7 @@ pub fn walk(
         stepper.leaf = None;
         cfas.push(stepper.sp);
         if let (true, false, Some(last)) = (stepper.ip_is_exact, leaf, addresses.last_mut()) {
-            // The trampoline was not called: it has no call before it.
+            // Nothing called the trampoline, so there is no call before it.
             *last = address.wrapping_add(2);
         }
     };
@@ -142,9 +143,9 @@ struct Stepper<'a, M> {
     ip: u64,
     sp: u64,
     bp: u64,
-    /// All registers by DWARF number, known at the leaf only.
+    /// All registers by DWARF number, which are known at the leaf only.
     leaf: Option<[u64; GENERAL_REGISTERS]>,
-    /// The link register, known at the leaf and of code that a signal interrupted.
+    /// The link register, which is known at the leaf and for code that a signal interrupted.
     link: Option<u64>,
     ip_is_exact: bool,
     by_frame_pointer: bool,
@@ -157,17 +158,17 @@ impl<M: Memory> Stepper<'_, M> {
         self.memory.word(address).ok_or(End::ReadFailed)
     }
 
-    /// A register by its DWARF number, at a leaf.
+    /// Returns a register of the leaf by its DWARF number.
     fn register(&self, number: u16) -> Result<u64, End> {
         self.leaf
             .map(|leaf| leaf[usize::from(number)])
             .ok_or(End::NoRule)
     }
 
-    /// From one frame to its caller's.
+    /// Steps from one frame to its caller's.
     fn step(&mut self, rule: Rule) -> Result<(), End> {
         let offset = i64::from(rule.cfa_offset) as u64;
-        // The two numbers of the rules with a word read from memory.
+        // The two offsets of the rules that read a word from memory.
         let word_offset = i64::from(rule.cfa_offset as i16) as u64;
         let addend = i64::from(rule.cfa_offset >> 16) as u64;
         let mut return_address = None;
@@ -207,7 +208,7 @@ impl<M: Memory> Stepper<'_, M> {
             }
             _ => return Err(End::NoRule),
         };
-        // Frames lie ever higher; what turns back is broken or forged.
+        // Each caller's frame is at a higher address. A frame that is not is broken or forged.
         if rule.cfa == cfa::SWITCHED_STACK {
             self.sp = 0;
         }
@@ -224,9 +225,9 @@ impl<M: Memory> Stepper<'_, M> {
         };
         let saved = base.wrapping_add(i64::from(rule.frame_pointer_offset) as u64);
         self.bp = match rule.frame_pointer {
-            // No frame is there: what needs it will say so.
+            // The frame pointer leads nowhere, so a step that needs it fails.
             frame_pointer::LOST => 1,
-            // What is below the stack pointer was popped again.
+            // A slot below the stack pointer was popped again.
             frame_pointer::SAME => self.bp,
             _ if saved < self.sp => self.bp,
             _ => self.word(saved)?,
@@ -236,7 +237,7 @@ impl<M: Memory> Stepper<'_, M> {
         Ok(())
     }
 
-    /// Through a stub to its caller.
+    /// Steps through a stub to its caller.
     fn step_through_stub(&mut self) -> Result<(), End> {
         let code = self.memory.code(self.ip).ok_or(End::NoRule)?;
         let stub = read_stub(code).ok_or(End::NoRule)?;
@@ -249,12 +250,13 @@ impl<M: Memory> Stepper<'_, M> {
         Ok(())
     }
 
-    /// Through code without a rule: the frame pointer's caller, then its own.
+    /// Steps through code without a rule: takes the return address and the caller's frame pointer
+    /// from the frame pointer.
     fn step_by_frame_pointer(&mut self) -> Result<(), End> {
         if self.mode == Mode::Tables {
             return Err(End::NoRule);
         }
-        // Where a compiler keeps frame pointers, the outermost one is 0.
+        // The outermost frame pointer is 0 in code that keeps frame pointers.
         if self.bp == 0 && self.by_frame_pointer {
             return Err(End::Root);
         }

@@ -1,5 +1,4 @@
-//! Every row of real files, against what binutils' readelf makes of the same
-//! bytes.
+//! Compares every row of real files with the rows that binutils' readelf makes of the same bytes.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::{
@@ -12,7 +11,7 @@ use std::{
 
 use unwind::{Rule, Table, build, cfa, frame_pointer};
 
-/// A row as readelf prints it.
+/// Row as readelf prints it.
 #[derive(Clone, Debug, Default)]
 struct Row {
     cfa: String,
@@ -20,7 +19,7 @@ struct Row {
     return_address: String,
 }
 
-/// Hands each row of readelf's to `check`, with the addresses it is for.
+/// Calls `check` with each row of readelf, and with the addresses that the row is for.
 fn for_each_row(path: &Path, mut check: impl FnMut(u64, u64, &Row)) {
     let mut readelf = Command::new("readelf")
         .arg("--debug-dump=frames-interp,no-follow-links")
@@ -73,7 +72,7 @@ fn for_each_row(path: &Path, mut check: impl FnMut(u64, u64, &Row)) {
                     }
                 }
                 Some((start, end)) => {
-                    // readelf prints none if the common entry says it all.
+                    // readelf prints no row if the common entry describes all.
                     if rows.is_empty() {
                         rows.push((start, common[&name].clone()));
                     }
@@ -97,7 +96,7 @@ fn hex(text: &str) -> u64 {
     u64::from_str_radix(text, 16).unwrap()
 }
 
-/// DWARF numbers of the registers (System V ABI for x86-64, figure 3.36).
+/// Returns the DWARF number of a register (System V ABI for x86-64, figure 3.36).
 fn number(register: &str) -> u8 {
     const NAMES: [&str; 16] = [
         "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12",
@@ -106,8 +105,7 @@ fn number(register: &str) -> u8 {
     NAMES.iter().position(|&name| name == register).unwrap() as u8
 }
 
-/// The rule that `row` stands for; `None` if readelf does not print enough to
-/// know it.
+/// Returns the rule of `row`; `None` if readelf prints too little of it.
 fn expected(row: &Row) -> Option<Rule> {
     if row.return_address == "u" {
         return Some(Rule::ROOT);
@@ -145,13 +143,13 @@ fn expected(row: &Row) -> Option<Rule> {
     Some(rule)
 }
 
-/// What was compared.
+/// Counts of a comparison.
 #[derive(Debug, Default, PartialEq)]
 struct Compared {
     rows: usize,
-    /// Those with expressions, by the kind of their CFA.
+    /// Number of row ends with expressions, by the kind of their CFA.
     expressions: HashMap<u8, usize>,
-    /// Ends of those in which a frame is made that of an exception's handler.
+    /// Number of row ends at which a frame becomes the frame of an exception's handler.
     handed_over: usize,
 }
 
@@ -166,7 +164,7 @@ fn compare(path: &Path) -> (Compared, Table) {
             let rule = table.rule(address);
             match expected(row) {
                 Some(expected) => {
-                    // GCC does not describe this one.
+                    // GCC does not describe that the frame is handed over.
                     if rule.cfa == cfa::HANDED_OVER {
                         compared.handed_over += 1;
                     } else if rule != expected {
@@ -180,15 +178,15 @@ fn compare(path: &Path) -> (Compared, Table) {
     (compared, table)
 }
 
-/// It throws: four functions, each with three rows in which its frame is the handler's,
-/// and the end of one more.
+/// The library throws exceptions. In four functions, three rows and the end of one more have the
+/// handler's frame.
 #[test]
 fn the_special_case_of_the_unwinder() {
     let (compared, _) = compare(Path::new("/lib/x86_64-linux-gnu/libgcc_s.so.1"));
     assert_eq!(compared.handed_over, 4 * 7, "{compared:?}");
 }
 
-/// It has a signal frame, a procedure linkage table, vfork and clone.
+/// The library has a signal frame, a procedure linkage table, vfork and clone.
 #[test]
 fn the_special_cases_of_the_c_library() {
     let (compared, table) = compare(Path::new("/lib/x86_64-linux-gnu/libc.so.6"));
@@ -206,7 +204,7 @@ fn the_special_cases_of_the_c_library() {
             .contains(&Rule::at(cfa::RETURN_IN_REGISTER + 5, 0))
     );
     assert!(table.rules.contains(&Rule::ROOT));
-    // Nothing describes what is behind the system call in clone().
+    // Nothing describes the code after the system call in clone().
     assert!(table.rules.contains(&Rule::at(cfa::CLONED, 8)));
 }
 

@@ -7,7 +7,7 @@ use xz4rust::{XzDecoder, XzReader};
 
 use crate::compressed::EXPANSION_LIMIT;
 
-/// Maximum bytes of an xz dictionary. `xz` has 8 MiB unless it is asked for more.
+/// Maximum bytes of an xz dictionary. `xz` uses 8 MiB by default.
 const DICTIONARY_LIMIT: usize = 32 << 20;
 
 /// Returns a reader of the contents of an xz file. The reader ends with an error where the

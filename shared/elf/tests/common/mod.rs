@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs the compiler on `source` and gives back the program.
+/// Compiles `source` and returns the program.
 pub(crate) fn compile(language: &str, source: &str, options: &[&str]) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let output = directory.path().join("program");
@@ -30,7 +30,7 @@ pub(crate) fn compile(language: &str, source: &str, options: &[&str]) -> Vec<u8>
     fs::read(output).unwrap()
 }
 
-/// Runs objcopy on a program and gives back the outcome.
+/// Runs objcopy on a program and returns the result.
 pub(crate) fn objcopy(program: &[u8], options: &[&str]) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("program");
@@ -69,7 +69,7 @@ pub(crate) struct Made<'b> {
     pub(crate) link: u32,
 }
 
-/// A file of 64 bits with sections from the index 1 on, their names behind them.
+/// Returns a file of 64 bits with sections from the index 1 on. Their names follow them.
 pub(crate) fn made(sections: &[Made<'_>]) -> Vec<u8> {
     let mut bytes = vec![0; 64];
     let mut headers = vec![0; 64];

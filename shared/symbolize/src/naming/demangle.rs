@@ -1,17 +1,17 @@
-//! Names as the programmer wrote them: Rust's and C++'s mangling undone.
+//! Demangles names of Rust and C++: returns them as the programmer wrote them.
 //!
-//! blazesym can demangle too, but without a bound: a mangled C++ name of 300
-//! bytes that refers back to itself stands for gigabytes of text.
+//! blazesym can demangle too, but without a bound: a mangled C++ name of 300 bytes that refers
+//! back to itself stands for gigabytes of text.
 
 use std::borrow::Cow;
 use std::fmt::{Error, Result, Write};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// Longest demangled name in bytes; a longer one stays mangled.
+/// Maximum bytes of a demangled name. A name that would become longer stays mangled.
 pub(crate) const LONGEST: usize = 16 << 10;
 
-/// Text that refuses to grow beyond [`LONGEST`].
+/// Text that does not grow beyond [`LONGEST`].
 #[derive(Default)]
 struct Bounded(String);
 

@@ -19,7 +19,7 @@ pub(crate) struct Found {
     pub(crate) address: u64,
     /// Symbol that covers the address.
     pub(crate) symbol: Option<Symbol>,
-    /// Place by the debug information.
+    /// Place in the source by the debug information.
     pub(crate) place: Place,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn find_at_offsets<'f>(
     offsets: &[u64],
     sources: Sources,
 ) -> Result<HashMap<u64, Found>> {
-    // The file's own headers say where it is mapped, never its debug file's.
+    // The headers of the file show where it is mapped. The headers of its debug file do not.
     let addresses = offsets
         .iter()
         .filter_map(|&offset| Some((offset, elf.segments().address(offset)?)));
@@ -43,7 +43,7 @@ pub(crate) fn find_at_offsets<'f>(
     let symbols = symbols::names(elf, separate, &wanted)?;
     let debug = [Some(elf), separate].into_iter().flatten();
     let mut debug = debug.filter(|elf| sources != Sources::None && has_debug_information(elf));
-    // Debug information that makes no sense takes no names away.
+    // Invalid debug information does not keep symbols from being found.
     let places = debug.next_back().map(|elf| places(elf, &wanted, sources));
     let places = places.and_then(Result::ok).unwrap_or_default();
     let found = addresses.into_iter().map(|(offset, address)| {

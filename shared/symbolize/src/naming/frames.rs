@@ -1,4 +1,4 @@
-//! Frames of locations: those that were named, and what the others are called.
+//! Frames of locations, named or not.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,9 +19,11 @@ pub(crate) struct Frames {
     named: HashMap<Location, Frame>,
     texts: HashSet<Arc<str>>,
     pub(crate) interpreted: InterpretedFunctions,
-    /// Modules of code that is in no file.
+    /// Module of the vDSO.
     pub(crate) vdso: Arc<Module>,
+    /// Module of code that processes compiled.
     pub(crate) jit: Arc<Module>,
+    /// Module of the kernel proper.
     pub(crate) kernel: Arc<Module>,
 }
 
@@ -42,7 +44,8 @@ impl Frames {
         self.named.contains_key(&location)
     }
 
-    /// Returns the frame of a location; without a name, if it was not named.
+    /// Returns the frame of a location. A location that was not named has a frame without a
+    /// symbol.
     pub(crate) fn frame(&self, location: Location, images: &Images) -> Frame {
         match self.named.get(&location) {
             Some(frame) => frame.clone(),
@@ -83,7 +86,8 @@ impl Frames {
         }
     }
 
-    /// Keeps what was found at offsets in a file, which `location` makes locations of.
+    /// Keeps the symbols and places that were found at offsets in a file. `location` returns the
+    /// location of an offset.
     pub(crate) fn keep_found(
         &mut self,
         found: HashMap<u64, Found>,

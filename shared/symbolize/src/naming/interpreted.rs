@@ -1,5 +1,5 @@
-//! Frames that an interpreter keeps: they are no code of a file, and whoever reads them
-//! from the interpreter says what they are.
+//! Frames of functions that an interpreter runs. They are no code of a file: their names come
+//! from the reader of the interpreter.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use profile::{FrameKind, ModuleKind, Table};
 use crate::frame::{Frame, Module, Source};
 use crate::location::Location;
 
-/// A function that an interpreter runs, or what is to be said of those that are missing.
+/// A function that an interpreter runs, or a marker for missing functions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Interpreted {
-    /// The language's kind of frame, or a marker.
+    /// Kind of the language's frames, or of a marker.
     pub kind: FrameKind,
-    /// The function, with what it belongs to; or the marker.
+    /// Qualified name of the function, or text of the marker.
     pub name: Arc<str>,
-    /// The path of its source file as the interpreter has it.
+    /// Path of the source file, as the interpreter has it.
     pub file: Option<Arc<str>>,
-    /// The line where it begins, from 1 on; 0 if that is not known.
+    /// First line of the function, from 1 on; 0 if it is not known.
     pub first_line: u32,
 }
 
-/// Text of functions that is kept, in bytes: a program can make any number of them.
+/// Maximum bytes of text of functions: a program can make any number of them.
 const MOST_TEXT: usize = 256 << 20;
 
 /// Functions that interpreters run.
@@ -78,11 +78,12 @@ impl InterpretedFunctions {
     }
 }
 
-/// The last component of a path; all of what is no path, such as `<string>`.
+/// Returns the last component of a path, or all of a name that is no path, such as `<string>`.
 fn source_name(file: &str) -> &str {
-    match file.starts_with('<') {
-        true => file,
-        false => file.rsplit('/').next().unwrap_or(file),
+    if file.starts_with('<') {
+        file
+    } else {
+        file.rsplit('/').next().unwrap_or(file)
     }
 }
 

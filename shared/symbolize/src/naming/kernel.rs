@@ -1,4 +1,4 @@
-//! Kernel functions: from the kernel, asked for each, or from its list of all.
+//! Names kernel functions: asks the kernel for each, or reads its list of all.
 
 mod kallsyms;
 pub(crate) mod tracers;
@@ -11,15 +11,17 @@ use elf::find_build_id;
 use crate::naming::kernel::kallsyms::{BOUNDARIES, Function, listed};
 use crate::naming::wanted::Wanted;
 
-/// Asks the kernel what it calls each of the addresses, as `%pS` has it (symbol_string()
-/// of lib/vsprintf.c): `name+offset/size [module]`. `None` if it cannot be asked.
+/// Function that asks the kernel for the names of addresses, in the format of `%pS`
+/// (symbol_string() of lib/vsprintf.c): `name+offset/size [module]`. It returns `None` if the
+/// kernel cannot be asked.
 pub type AskKernel = fn(&[u64]) -> Option<Vec<String>>;
 
-/// More than this the file names in less time than the kernel when asked for each.
+/// Maximum number of addresses for which the kernel is asked. Reading `/proc/kallsyms` is faster
+/// for more.
 const MOST_ASKED: usize = 10_000;
 
-/// What names the wanted addresses, in their order; `None` if the kernel
-/// hides its addresses from us (`kernel.kptr_restrict`).
+/// Returns the functions at the wanted addresses, in their order. Returns `None` if the kernel
+/// hides its addresses from this program (`kernel.kptr_restrict`).
 ///
 /// # Errors
 /// If `/proc/kallsyms` cannot be read.
@@ -29,36 +31,38 @@ pub(crate) fn functions(
 ) -> Result<Option<Vec<Option<Function>>>> {
     let addresses = wanted.addresses();
     let ask = ask.filter(|_| addresses.len() <= MOST_ASKED);
-    let Some(told) = ask.and_then(|ask| ask(addresses)) else {
+    let Some(answers) = ask.and_then(|ask| ask(addresses)) else {
         return listed(wanted);
     };
-    let told = told.iter().zip(addresses);
-    let mut told: Vec<_> = told
-        .map(|(text, address)| told_name(text, *address))
+    let mut functions: Vec<_> = answers
+        .iter()
+        .zip(addresses)
+        .map(|(text, address)| parse_answer(text, *address))
         .collect();
-    told.resize(addresses.len(), None);
-    // What it does not know may be listed all the same, as the trampolines of its tracing.
+    functions.resize(addresses.len(), None);
+    // The list may have functions for which the kernel gives no name, such as trampolines of its
+    // tracing.
     let rest = addresses
         .iter()
-        .zip(&told)
-        .filter(|(_, told)| told.is_none());
+        .zip(&functions)
+        .filter(|(_, function)| function.is_none());
     let rest = Wanted::new(rest.map(|(address, _)| *address).collect());
     if rest.addresses().is_empty() {
-        return Ok(Some(told));
+        return Ok(Some(functions));
     }
     let Some(listed) = listed(&rest)? else {
-        // Then those that it told are all.
-        return Ok(told.iter().any(Option::is_some).then_some(told));
+        // The list hides its addresses, so only the functions that the kernel named are known.
+        return Ok(functions.iter().any(Option::is_some).then_some(functions));
     };
     let mut listed = listed.into_iter();
-    for missing in told.iter_mut().filter(|told| told.is_none()) {
+    for missing in functions.iter_mut().filter(|function| function.is_none()) {
         *missing = listed.next().flatten();
     }
-    Ok(Some(told))
+    Ok(Some(functions))
 }
 
-/// A function of a text that the kernel gave for an address in it.
-fn told_name(text: &str, address: u64) -> Option<Function> {
+/// Parses the text that the kernel gave for an address, and returns its function.
+fn parse_answer(text: &str, address: u64) -> Option<Function> {
     let (text, module) = match text.split_once(" [") {
         Some((text, module)) => (text, Some(module.strip_suffix(']')?.to_owned())),
         None => (text, None),
@@ -66,12 +70,12 @@ fn told_name(text: &str, address: u64) -> Option<Function> {
     let (name, place) = text.rsplit_once("+0x")?;
     let (offset, _) = place.split_once("/0x")?;
     let start = address.checked_sub(u64::from_str_radix(offset, 16).ok()?)?;
-    // `/proc/kallsyms` says that these are of a module of their own.
+    // `/proc/kallsyms` shows these in a module of their own.
     let module = module.or_else(|| is_program(name).then(|| "bpf".to_owned()));
     (!BOUNDARIES.contains(&name)).then(|| Function::new(name, module, start))
 }
 
-/// Whether a function is a BPF program (kernel/bpf/core.c, bpf_get_prog_name()) or a
+/// Returns whether a function is a BPF program (kernel/bpf/core.c, bpf_get_prog_name()) or a
 /// trampoline of one (kernel/bpf/trampoline.c).
 fn is_program(name: &str) -> bool {
     const TAG_DIGITS: usize = 16;
@@ -84,7 +88,7 @@ fn is_program(name: &str) -> bool {
         || name.strip_prefix("bpf_trampoline_").is_some_and(is_number)
 }
 
-/// The build ID of the kernel, or of one of its modules.
+/// Returns the build ID of the kernel, or of one of its modules.
 pub(crate) fn build_id(module: Option<&str>) -> Option<Vec<u8>> {
     const MOST_BYTES: u64 = 64 << 10;
     let path = match module {
@@ -106,17 +110,20 @@ mod tests {
     #[test]
     fn what_the_kernel_tells_is_read() {
         let named = |text: &str| {
-            let function = told_name(text, 0x1020)?;
+            let function = parse_answer(text, 0x1020)?;
             Some((function.name, function.module, function.start))
         };
-        let told = |name: &str, module: Option<&str>, start| {
+        let expected = |name: &str, module: Option<&str>, start| {
             Some((name.to_owned(), module.map(str::to_owned), start))
         };
-        assert_eq!(named("schedule+0x20/0x140"), told("schedule", None, 0x1000));
+        assert_eq!(
+            named("schedule+0x20/0x140"),
+            expected("schedule", None, 0x1000)
+        );
         let nested = named("nft_do_chain+0x1/0x5b0 [nf_tables]");
-        assert_eq!(nested, told("nft_do_chain", Some("nf_tables"), 0x101f));
+        assert_eq!(nested, expected("nft_do_chain", Some("nf_tables"), 0x101f));
         let demangled = named("_RNvCs1234_7mycrate3foo+0x0/0x4");
-        assert_eq!(demangled, told("mycrate::foo", None, 0x1020));
+        assert_eq!(demangled, expected("mycrate::foo", None, 0x1020));
         for program in [
             "bpf_prog_0123456789abcdef_switch",
             "bpf_prog_0123456789abcdef",
@@ -124,7 +131,7 @@ mod tests {
         ] {
             assert_eq!(
                 named(&format!("{program}+0x1/0x9")),
-                told(program, Some("bpf"), 0x101f)
+                expected(program, Some("bpf"), 0x101f)
             );
         }
         for function in [
@@ -135,7 +142,7 @@ mod tests {
         ] {
             assert_eq!(
                 named(&format!("{function}+0x1/0x9")),
-                told(function, None, 0x101f)
+                expected(function, None, 0x101f)
             );
         }
         let nothing = [

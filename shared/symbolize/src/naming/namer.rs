@@ -23,10 +23,10 @@ use crate::naming::vdso;
 use crate::naming::wanted::Wanted;
 use crate::process::images::Images;
 
-/// Names locations. What could not be read goes to the [`Losses`] that each call is given.
+/// Names locations. Each call adds the data that could not be read to its [`Losses`].
 pub(crate) struct Namer {
     pub(crate) frames: Frames,
-    /// Folders that separate debug files are looked for in.
+    /// Directories with separate debug files.
     debug_directories: Vec<PathBuf>,
     sources: Sources,
     budget: Budget,
@@ -50,12 +50,12 @@ impl Namer {
         self.budget = Budget::new(sources != Sources::None);
     }
 
-    /// Sets how the kernel is asked for the names of its functions.
+    /// Sets the function that asks the kernel for names of its functions.
     pub(crate) fn ask_kernel(&mut self, ask: AskKernel) {
         self.ask_kernel = Some(ask);
     }
 
-    /// Names what is at offsets in a file, which processes with these IDs map.
+    /// Names offsets in a file that the processes with these IDs map.
     pub(crate) fn name_file(
         &mut self,
         index: u32,
@@ -73,13 +73,15 @@ impl Namer {
         let read = charged::read(&mapped.file, &allowance).and_then(|elf| {
             let has_all = elf.section_of_kind(SHT_SYMTAB).is_some()
                 && (self.sources == Sources::None || has_debug_information(&elf));
-            let separate = match has_all {
-                true => None,
-                false => debug_files::find(&elf, &mapped.path, &self.debug_directories)
-                    .unwrap_or_else(|error| {
+            let separate = if has_all {
+                None
+            } else {
+                debug_files::find(&elf, &mapped.path, &self.debug_directories).unwrap_or_else(
+                    |error| {
                         unread = Some(error);
                         None
-                    }),
+                    },
+                )
             };
             let separate = separate
                 .as_ref()
@@ -109,8 +111,8 @@ impl Namer {
         }
     }
 
-    /// Subtracts what a file took from the budget, and returns whether some of the file was left
-    /// out for it, which is counted.
+    /// Subtracts the work on a file from the budget. Returns whether a part of the file was left
+    /// out because of the budget, and counts that.
     fn settle(&mut self, allowance: &Allowance, path: &str, losses: &mut Losses) -> bool {
         self.budget.settle(allowance);
         if let Some(why) = allowance.refused() {
@@ -120,7 +122,8 @@ impl Namer {
         allowance.refused().is_some()
     }
 
-    /// Names addresses of code that a process compiled, which has this number among locations.
+    /// Names addresses of code that a process compiled. `process` is the index of the process in
+    /// locations.
     pub(crate) fn name_jit(
         &mut self,
         process: u32,
@@ -129,7 +132,7 @@ impl Namer {
         images: &Images,
         losses: &mut Losses,
     ) {
-        maps.look_last();
+        maps.search_last();
         let wanted = Wanted::new(addresses);
         let allowance = self.budget.allow(&[maps.pid()]);
         let names = maps.names(&wanted, &allowance);
@@ -149,7 +152,7 @@ impl Namer {
         }
     }
 
-    /// Names what is at offsets in the vDSO.
+    /// Names offsets in the vDSO.
     pub(crate) fn name_vdso(&mut self, offsets: &[u64], images: &Images, losses: &mut Losses) {
         if offsets.is_empty() {
             return;
@@ -221,8 +224,8 @@ impl Namer {
         }
     }
 
-    /// Names data of a file, which processes with these IDs map. What is in none of the file's
-    /// data is left out.
+    /// Names data of a file that the processes with these IDs map. Addresses outside of the
+    /// file's data are left out.
     pub(crate) fn name_variables(
         &mut self,
         file: u32,
@@ -239,7 +242,7 @@ impl Namer {
         let read = charged::read(&mapped.file, &allowance).and_then(|elf| {
             let separate = match elf.section_of_kind(SHT_SYMTAB) {
                 Some(_) => None,
-                // The names of functions in it say so if it cannot be read.
+                // Naming the functions of the file reports an error of its debug file.
                 None => debug_files::find(&elf, &mapped.path, &self.debug_directories)
                     .unwrap_or_default(),
             };

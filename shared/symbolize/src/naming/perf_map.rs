@@ -1,7 +1,7 @@
-//! Perf maps: where JIT compilers say what they compiled to where.
+//! Perf maps: files in which JIT compilers list the code that they compiled.
 //!
-//! `/tmp/perf-PID.map` has a line `START SIZE NAME` for every piece of code,
-//! the numbers in hexadecimal. Code moves, and then has a later line.
+//! `/tmp/perf-PID.map` has a line `START SIZE NAME` for every piece of code, with the numbers in
+//! hexadecimal. Code that moves gets a later line.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -21,41 +21,40 @@ use process::Process;
 
 const LARGEST: u64 = 256 << 20;
 const LONGEST_LINE: usize = 4 << 10;
-/// Address-and-line pairs looked at; a map that covers an address more often
-/// is made to keep us busy.
+/// Maximum number of pairs of an address and a line that covers it. A map with more of them is
+/// made to waste time.
 const MOST_MATCHES: usize = 16 << 20;
-/// How often a map that was not there is looked for again.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// Interval between searches for a map that does not exist yet.
+const SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The perf maps of one process, kept open from when its first JIT-compiled
-/// address was seen.
+/// Perf maps of one process. They are kept open from its first JIT-compiled address on.
 pub(crate) struct PerfMaps {
     process: Process,
     started: u64,
     identity: Option<Identity>,
     files: Vec<File>,
-    looked_at: Option<Instant>,
+    searched_at: Option<Instant>,
 }
 
 impl PerfMaps {
-    /// The maps of a process that started so many clock ticks after boot.
+    /// Returns the maps of a process that started so many clock ticks after boot.
     pub(crate) fn new(process: Process, started: u64) -> Self {
         Self {
             process,
             started,
             identity: None,
             files: Vec::new(),
-            looked_at: None,
+            searched_at: None,
         }
     }
 
-    /// Looks for the maps while the process lives, if they are not open yet.
-    pub(crate) fn look(&mut self) {
-        let recently = |at: Instant| at.elapsed() < PATIENCE;
-        if !self.files.is_empty() || self.looked_at.is_some_and(recently) {
+    /// Searches for the maps while the process lives, if they are not open yet.
+    pub(crate) fn search(&mut self) {
+        let recently = |at: Instant| at.elapsed() < SEARCH_INTERVAL;
+        if !self.files.is_empty() || self.searched_at.is_some_and(recently) {
             return;
         }
-        self.looked_at = Some(Instant::now());
+        self.searched_at = Some(Instant::now());
         let Ok(proc) = Proc::open(self.process.pid) else {
             return;
         };
@@ -69,7 +68,7 @@ impl PerfMaps {
             .identity
             .as_ref()
             .map_or(0, |identity| identity.inner_pid);
-        // Its own view first: there it writes the file.
+        // The process writes the file in its own mount namespace, so that one comes first.
         let inner = proc.root().and_then(|root| {
             let path = format!("tmp/perf-{inner_pid}.map");
             open::regular_within(&root, Path::new(&path), false)
@@ -84,22 +83,22 @@ impl PerfMaps {
         }
     }
 
-    /// Looks once more, for a map that is written when the process ends.
-    pub(crate) fn look_last(&mut self) {
+    /// Searches once more, for a map that is written when the process ends.
+    pub(crate) fn search_last(&mut self) {
         if self.files.is_empty() {
             let outer = self.outer().ok().filter(|(_, stat)| self.is_its_own(stat));
             self.files.extend(outer.map(|(file, _)| file));
         }
     }
 
-    /// The map in our own mount namespace.
+    /// Opens the map in this program's mount namespace.
     fn outer(&self) -> Result<(File, Stat)> {
         let folder = open::directory(CWD, "/tmp")?;
         let path = format!("perf-{}.map", self.process.pid);
         open::regular_within(&folder, Path::new(&path), false)
     }
 
-    /// Whether a file may be this process's map: `/tmp` is everybody's, and
+    /// Returns whether a file may be a map of this process. All users may write to `/tmp`, and it
     /// keeps the maps of former processes with the same PID.
     fn is_its_own(&self, stat: &Stat) -> bool {
         let users = self
@@ -110,18 +109,18 @@ impl PerfMaps {
         owned && began(self.started).is_some_and(|began| stat.st_mtime as u64 >= began)
     }
 
-    /// The process whose maps these are.
+    /// Returns the ID of the process.
     pub(crate) fn pid(&self) -> u32 {
         self.process.pid
     }
 
-    /// The bytes of all maps.
+    /// Returns the size of all maps, in bytes.
     pub(crate) fn size(&self) -> u64 {
         let metadata = self.files.iter().flat_map(File::metadata);
         metadata.map(|metadata| metadata.len()).sum()
     }
 
-    /// Names addresses, by the first map that has them.
+    /// Names addresses by the first map that has each of them.
     pub(crate) fn names(&self, wanted: &Wanted, allowance: &Allowance) -> Vec<Option<Arc<str>>> {
         let mut names = vec![None; wanted.addresses().len()];
         for file in &self.files {
@@ -136,8 +135,8 @@ impl PerfMaps {
     }
 }
 
-/// When a process began, in seconds since 1970; one second early, since
-/// clocks differ in their roundings.
+/// Returns the start time of a process, in seconds since 1970. It is one second early, since
+/// clocks round differently.
 fn began(ticks: u64) -> Option<u64> {
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -157,7 +156,7 @@ pub(crate) fn parse(
     allowance.take(size)?;
     let mut names = vec![None; wanted.addresses().len()];
     let mut matches = 0;
-    // Not through the descriptor's own position: names may be asked for twice.
+    // The position of the descriptor is not used, since names may be requested twice.
     let reader = ReadFrom { file, offset: 0 };
     for_each_line(reader, LONGEST_LINE, size, |line| {
         let Some((start, size, name)) = parse_line(line) else {
@@ -170,13 +169,13 @@ pub(crate) fn parse(
         }
         names[covered].fill(Some(Arc::from(String::from_utf8_lossy(name))));
     })?;
-    match matches > MOST_MATCHES {
-        true => Err(Error::new(ErrorKind::InvalidData, "too many entries")),
-        false => Ok(names),
+    if matches > MOST_MATCHES {
+        return Err(Error::new(ErrorKind::InvalidData, "too many entries"));
     }
+    Ok(names)
 }
 
-/// `START SIZE NAME`; the name may have spaces in it.
+/// Parses `START SIZE NAME`. The name may contain spaces.
 fn parse_line(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     let mut fields = line.splitn(3, |&byte| byte == b' ');
     let start = hexadecimal(fields.next()?)?;
@@ -185,7 +184,7 @@ fn parse_line(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     (!name.is_empty()).then_some((start, size, name))
 }
 
-/// Reads a file from a position of its own.
+/// Reads a file from its own position.
 struct ReadFrom<'f> {
     file: &'f File,
     offset: u64,

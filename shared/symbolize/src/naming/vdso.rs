@@ -1,5 +1,5 @@
-//! The vDSO: code that the kernel maps into every process. All 64-bit
-//! processes have the same one, so our own will do.
+//! The vDSO: code that the kernel maps into every process. All 64-bit processes have the same
+//! one, so the vDSO of this program serves for all.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Write};
@@ -9,10 +9,10 @@ use rustix::fs::MemfdFlags;
 
 use crate::process::maps;
 
-/// Far more than any vDSO has.
+/// Maximum bytes of the vDSO; real ones are far smaller.
 const LARGEST: u64 = 1 << 20;
 
-/// Copies our vDSO to a file in memory.
+/// Copies the vDSO of this process to a file in memory.
 ///
 /// # Errors
 /// If this process has none, or cannot read itself.

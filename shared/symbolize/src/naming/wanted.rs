@@ -1,11 +1,11 @@
-//! The addresses that names are sought for.
+//! Addresses whose names are wanted.
 
 use std::ops::Range;
 
 /// Sorted, distinct addresses.
 ///
-/// Symbol sources are far larger than the set of addresses that a profile
-/// holds, so they are streamed past the addresses and never kept.
+/// Sources of symbols are far larger than the set of addresses in a profile. So they are streamed
+/// past the addresses and never kept.
 #[derive(Debug)]
 pub(crate) struct Wanted(Vec<u64>);
 
@@ -17,17 +17,17 @@ impl Wanted {
         Self(addresses)
     }
 
-    /// The addresses in ascending order.
+    /// Returns the addresses in ascending order.
     pub(crate) fn addresses(&self) -> &[u64] {
         &self.0
     }
 
-    /// Index of the first address at or above `address`.
+    /// Returns the index of the first address at or above `address`.
     pub(crate) fn first_from(&self, address: u64) -> usize {
         self.0.partition_point(|&wanted| wanted < address)
     }
 
-    /// Indexes of the addresses in `[start, start + size)`.
+    /// Returns the indexes of the addresses in `[start, start + size)`.
     pub(crate) fn covered(&self, start: u64, size: u64) -> Range<usize> {
         self.first_from(start)..self.first_from(start.saturating_add(size))
     }

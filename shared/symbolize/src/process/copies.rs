@@ -1,8 +1,8 @@
 //! Code of a file that a process runs from a copy in memory.
 //!
 //! Some programs copy their code over itself, to have it in huge pages: node with
-//! `--use-largepages`, ClickHouse, HHVM, and what BOLT links with `--hugify`. The copy is in no
-//! file by `/proc/PID/maps`, but in a hole between mappings of one.
+//! `--use-largepages`, ClickHouse, HHVM, and programs that BOLT links with `--hugify`. By
+//! `/proc/PID/maps` the copy is in no file, but in a hole between mappings of one.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,24 +15,24 @@ use crate::process::images::{Image, Images};
 use crate::process::maps::{Entry, Maps};
 use crate::process::proc::Proc;
 
-/// Copies of one process that are looked for: each costs a few reads of memory.
+/// Maximum number of copies in one process that are compared. Each costs a few reads of memory.
 const MOST_COPIES: usize = 64;
-/// Bytes that are compared at the beginning, in the middle and at the end.
+/// Bytes that are compared at each of three places: the beginning, the middle and the end.
 const COMPARED: usize = 4096;
 
-/// The executable mappings that are copies.
+/// Executable mappings that are copies.
 pub(crate) struct Copies {
-    /// Their indexes, the images of their files and the offsets in these.
+    /// Index of each mapping, image of its file, and offset in the file, in bytes.
     pub(crate) found: Vec<(usize, Image, u64)>,
-    /// Whether there may be more than these.
+    /// `true` if there may be more copies than these.
     pub(crate) are_cut: bool,
 }
 
 /// Finds the executable mappings that are copies.
 ///
-/// A copy lies between two mappings of its file that agree on where the file was loaded. By
-/// its program headers the file has executable code at the same place, and what memory has
-/// there is what the file has.
+/// A copy lies between two mappings of its file, which show the same load address of the file. By
+/// its program headers the file has executable code at the same place, and memory there has the
+/// same bytes as the file.
 pub(crate) fn find(pid: u32, proc: &Proc, maps: &Maps, images: &mut Images) -> Copies {
     let mut found = Vec::new();
     let mut compared = 0;
@@ -76,7 +76,7 @@ pub(crate) fn find(pid: u32, proc: &Proc, maps: &Maps, images: &mut Images) -> C
     Copies { found, are_cut }
 }
 
-/// A file that two mappings agree on.
+/// A file, with the load address that two mappings show.
 struct Loaded {
     file: u32,
     segments: Segments,
@@ -86,7 +86,8 @@ struct Loaded {
 
 impl Loaded {
     fn read(proc: &Proc, before: &Entry, behind: &Entry, images: &mut Images) -> Option<Loaded> {
-        // A file next to other code in no file is none of the process's code that is missing.
+        // The loss is not counted: a file next to other code in no file is not code of the
+        // process that is missing.
         let mut unsaid = Losses::default();
         let Image::File(file) = images.image(proc, before, &mut unsaid) else {
             return None;
@@ -104,7 +105,8 @@ impl Loaded {
     }
 }
 
-/// Whether memory has what the file has, at the beginning, in the middle and at the end.
+/// Returns whether memory and the file have the same bytes at the beginning, in the middle and at
+/// the end.
 fn is_copy(memory: &ProcessMemory, entry: &Entry, file: &File, offset: u64) -> bool {
     let length = entry.end - entry.start;
     let most = COMPARED as u64;
@@ -114,7 +116,7 @@ fn is_copy(memory: &ProcessMemory, entry: &Entry, file: &File, offset: u64) -> b
         let Ok(read) = file.read_at(&mut expected, offset.saturating_add(at)) else {
             return false;
         };
-        // The last page may have less of the file than of memory.
+        // The last page may have fewer bytes in the file than in memory.
         read > 0 && memory.bytes(entry.start + at, read) == expected[..read]
     })
 }

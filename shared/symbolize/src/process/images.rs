@@ -1,4 +1,4 @@
-//! The files that are mapped anywhere, each opened once and kept open.
+//! Mapped files, each opened once and kept open.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,44 +13,44 @@ use crate::process::maps::Entry;
 use crate::process::memory_image;
 use crate::process::proc::Proc;
 
-/// What stands behind a mapping.
+/// Image behind a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Image {
-    /// An ELF file: index of [`Images::file`].
+    /// An ELF file; an index for [`Images::file`].
     File(u32),
-    /// Memory that a program wrote its code into.
+    /// Memory into which a program wrote its code.
     Jit,
     /// The kernel's vDSO.
     Vdso,
-    /// Only the name is known: index of [`Images::module`].
+    /// A file that is known by name only; an index for [`Images::module`].
     Module(u32),
 }
 
 /// An ELF file that is mapped somewhere.
 #[derive(Debug)]
 pub(crate) struct MappedFile {
-    /// The file itself, even if its path leads elsewhere or nowhere by now.
+    /// The file itself, even if its path leads to another file or to none now.
     pub(crate) file: File,
-    /// Its path in the mount namespace of the process that maps it.
+    /// Path in the mount namespace of the process that maps it.
     pub(crate) path: PathBuf,
-    /// What is told of it; its build ID once it was read.
+    /// Module of the file. It has a build ID once the file was read.
     pub(crate) module: Arc<Module>,
 }
 
 /// Device, inode and path of a mapping.
 type Key = (u64, u64, Vec<u8>);
 
-/// All files that are mapped anywhere.
+/// All mapped files.
 pub(crate) struct Images {
-    /// By what `/proc/PID/maps` says. The open descriptors keep inode and
-    /// device numbers from being used again; the path tells overlay mounts
-    /// apart that share inode numbers.
+    /// Images by the key from `/proc/PID/maps`. The open descriptors keep inode and device
+    /// numbers from being reused. The path distinguishes overlay mounts that share inode numbers.
     known: HashMap<Key, Image>,
-    /// By device and inode: the same file may have many paths.
+    /// Files by device and inode: one file may have many paths.
     opened: HashMap<(u64, u64), u32>,
-    /// Files that could not be opened, by what `/proc/PID/maps` says and the user IDs of the
-    /// process: from its memory comes what its users chose, and counts for nobody else.
-    of_users: HashMap<(Key, Vec<u32>), Image>,
+    /// Files that could not be opened, by their key from `/proc/PID/maps` and the user IDs of the
+    /// process. Its users choose the contents of its memory, so an image from it is used for no
+    /// other users.
+    by_users: HashMap<(Key, Vec<u32>), Image>,
     memory_images: memory_image::Allowance,
     files: Vec<MappedFile>,
     modules: Vec<Arc<Module>>,
@@ -59,12 +59,12 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// No files yet, and never more than `most_files`.
+    /// Returns a set without files, which opens `most_files` at most.
     pub(crate) fn new(most_files: usize) -> Self {
         Self {
             known: HashMap::new(),
             opened: HashMap::new(),
-            of_users: HashMap::new(),
+            by_users: HashMap::new(),
             memory_images: memory_image::Allowance::default(),
             files: Vec::new(),
             modules: Vec::new(),
@@ -73,12 +73,13 @@ impl Images {
         }
     }
 
-    /// The file of an [`Image::File`].
+    /// Returns the file of an [`Image::File`].
     pub(crate) fn file(&self, index: u32) -> Option<&MappedFile> {
         self.files.get(index as usize)
     }
 
-    /// Sorts files by their sizes: one that is costly to read keeps no other from being read.
+    /// Sorts files by size, so that a file that is costly to read does not keep smaller ones from
+    /// being read.
     pub(crate) fn by_size(&self, files: impl Iterator<Item = u32>) -> Vec<u32> {
         let size = |index: &u32| {
             let metadata = self.file(*index).map(|mapped| mapped.file.metadata());
@@ -89,24 +90,24 @@ impl Images {
         files
     }
 
-    /// Says what is told of the file of an [`Image::File`].
+    /// Sets the module of the file of an [`Image::File`].
     pub(crate) fn set_module(&mut self, index: u32, module: Arc<Module>) {
         if let Some(file) = self.files.get_mut(index as usize) {
             file.module = module;
         }
     }
 
-    /// What is told of an [`Image::Module`].
+    /// Returns the module of an [`Image::Module`].
     pub(crate) fn module(&self, index: u32) -> Option<&Arc<Module>> {
         self.modules.get(index as usize)
     }
 
-    /// Finds or opens what stands behind a mapping of a process.
+    /// Finds or opens the image behind a mapping of a process.
     pub(crate) fn image(&mut self, proc: &Proc, entry: &Entry, losses: &mut Losses) -> Image {
         let path = entry.path.strip_suffix(b" (deleted)");
         let path = path.unwrap_or(&entry.path);
         match path {
-            // In a 32-bit process the vDSO is another one.
+            // A 32-bit process has another vDSO.
             b"[vdso]" if entry.start > u64::from(u32::MAX) => return Image::Vdso,
             b"" | b"[heap]" | b"[stack]" => return Image::Jit,
             _ if path.starts_with(b"[anon") => return Image::Jit,
@@ -117,9 +118,9 @@ impl Images {
         if let Some(&image) = self.known.get(&key) {
             return image;
         }
-        let of_users = || (key.clone(), proc.users().to_vec());
-        if !self.of_users.is_empty()
-            && let Some(&image) = self.of_users.get(&of_users())
+        let user_key = || (key.clone(), proc.users().to_vec());
+        if !self.by_users.is_empty()
+            && let Some(&image) = self.by_users.get(&user_key())
         {
             return image;
         }
@@ -128,7 +129,7 @@ impl Images {
                 self.known.insert(key, image);
                 image
             }
-            Err(error) => self.copy_from_memory(proc, entry, (of_users(), path), &error, losses),
+            Err(error) => self.copy_from_memory(proc, entry, (user_key(), path), &error, losses),
         }
     }
 
@@ -150,9 +151,10 @@ impl Images {
             return Ok(Image::File(index));
         }
         if !is_elf(&file) {
-            return Ok(match is_memory(path) {
-                true => Image::Jit,
-                false => self.add_module(path),
+            return Ok(if is_memory(path) {
+                Image::Jit
+            } else {
+                self.add_module(path)
             });
         }
         let index = self.add_file(file, path);
@@ -160,7 +162,7 @@ impl Images {
         Ok(Image::File(index))
     }
 
-    /// Copies a file that cannot be opened, for `why`, from the memory of a process that maps it.
+    /// Copies a file from the memory of a process that maps it. `why` is the error of opening it.
     fn copy_from_memory(
         &mut self,
         proc: &Proc,
@@ -177,10 +179,10 @@ impl Images {
                 self.add_module(path)
             }
         };
-        // If it is not found the process, or just this mapping, went away meanwhile.
+        // After `NotFound`, the process or this mapping may have gone away meanwhile.
         let is_file = matches!(image, Image::File(_));
         if is_file || why.kind() != ErrorKind::NotFound {
-            self.of_users.insert(key, image);
+            self.by_users.insert(key, image);
         }
         image
     }
@@ -211,8 +213,8 @@ fn is_elf(file: &File) -> bool {
     file.read_exact_at(&mut magic, 0).is_ok() && &magic == b"\x7fELF"
 }
 
-/// Whether a mapped file is but a name for memory, as JIT compilers use it to
-/// map their code twice.
+/// Returns whether a mapped file is only a name for memory. JIT compilers use such files to map
+/// their code twice.
 fn is_memory(path: &[u8]) -> bool {
     [&b"/memfd:"[..], b"/dev/zero", b"/dev/shm/", b"/SYSV"]
         .iter()
@@ -229,7 +231,7 @@ fn path_of(path: &[u8]) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// A mapping of ours that there is not.
+    /// Returns a mapping of this process that does not exist.
     fn entry(start: u64, path: &[u8]) -> Entry {
         Entry {
             start,
@@ -257,7 +259,7 @@ mod tests {
         ] {
             assert_eq!(image(1 << 40, path), Image::Jit);
         }
-        // That of 32-bit processes is another one.
+        // The vDSO of 32-bit processes is another one.
         let other = image(u32::MAX.into(), b"[vdso]");
         assert_eq!(other, Image::Module(0));
         assert_eq!(image(1 << 40, b"[vsyscall]"), Image::Module(1));
@@ -278,7 +280,7 @@ mod tests {
             entries.into_iter().find(file).unwrap()
         };
         let mut losses = Losses::default();
-        // Gone, which may be a matter of the moment: it is tried again.
+        // The file does not exist, perhaps only at this moment: each call tries again.
         let mut images = Images::new(10);
         for count in [1, 2] {
             let gone = images.image(&proc, &entry(1, b"/nowhere/at all"), &mut losses);
@@ -286,7 +288,7 @@ mod tests {
         }
         assert_eq!(images.image(&proc, &own(), &mut losses), Image::File(0));
         assert_eq!(losses.unopened_files, 2);
-        // Too many, once and for all.
+        // With too many files open, the first call decides for all.
         let mut images = Images::new(0);
         for _ in 0..2 {
             let closed = images.image(&proc, &own(), &mut losses);

@@ -1,32 +1,32 @@
-//! `/proc/PID/maps`: the executable mappings of a process, and what lies around those that
-//! are of no file.
+//! Parses `/proc/PID/maps`: the executable mappings of a process, and the mappings of files
+//! around code that is in no file.
 //!
-//! The format is in proc_pid_maps(5).
+//! The format is described in proc_pid_maps(5).
 
 use std::io::{Read, Result};
 
 use crate::lines::{for_each_line, hexadecimal};
 
-/// More mappings than `vm.max_map_count` usually allows in all.
+/// Maximum number of executable mappings; more than `vm.max_map_count` usually allows.
 const MOST_ENTRIES: usize = 1 << 17;
-/// A path of PATH_MAX bytes with every byte escaped, and the fields before it.
+/// Bytes of a line: a path of PATH_MAX bytes with every byte escaped, and the fields before it.
 const LONGEST_LINE: usize = 17 << 10;
-/// Reading stops here, however many mappings the process has made.
+/// Maximum bytes that are read, however many mappings the process has made.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The executable mappings of a process.
+/// Executable mappings of a process.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Maps {
-    /// In ascending order.
+    /// Executable mappings in ascending order.
     pub(crate) code: Vec<Entry>,
-    /// Mappings of files, executable or not, that are the last before and the first after code
-    /// that is in no file; in ascending order.
+    /// Mappings of files, executable or not, in ascending order: the last before code that is in
+    /// no file, and the first after it.
     pub(crate) around: Vec<Entry>,
-    /// Whether there are more executable mappings than these.
+    /// `true` if the process has more executable mappings than these.
     pub(crate) are_cut: bool,
 }
 
-/// One mapping.
+/// A mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// First address.
@@ -39,18 +39,18 @@ pub(crate) struct Entry {
     pub(crate) device: u64,
     /// Inode of the file; 0 if there is no file.
     pub(crate) inode: u64,
-    /// Path of the file as the process's mount namespace has it, a name in
-    /// brackets, or nothing.
+    /// Path of the file in the process's mount namespace, a name in brackets, or nothing.
     pub(crate) path: Vec<u8>,
 }
 
 /// Reads the executable mappings.
 ///
-/// `None` when there are no mappings at all, as of a process that is exiting.
+/// Returns `None` if there are no mappings at all, as in a process that is exiting.
 pub(crate) fn executable(reader: impl Read) -> Result<Option<Maps>> {
     let mut maps = Maps::default();
     let mut empty = true;
-    // The last mapping of a file, and whether the next one comes after code in no file.
+    // Line of the last mapping of a file, and whether the next mapping of a file follows code in
+    // no file.
     let mut last_file = Vec::new();
     let mut is_next_wanted = false;
     let mut reader = reader.take(MOST_BYTES);
@@ -75,8 +75,8 @@ pub(crate) fn executable(reader: impl Read) -> Result<Option<Maps>> {
         maps.code.extend(entry);
     })?;
     maps.are_cut |= reader.limit() == 0;
-    // The kernel writes them in order, but a page at a time: what is unmapped
-    // and mapped meanwhile may come twice.
+    // The kernel writes mappings in order, but one page of text at a time. Mappings that change
+    // meanwhile may appear twice.
     for entries in [&mut maps.code, &mut maps.around] {
         entries.sort_by_key(|entry| entry.start);
         entries.dedup_by_key(|entry| entry.start);
@@ -84,8 +84,8 @@ pub(crate) fn executable(reader: impl Read) -> Result<Option<Maps>> {
     Ok((!empty).then_some(maps))
 }
 
-/// Finds the address at which the first byte of a mapping's file is mapped, the nearest that
-/// is not above the mapping.
+/// Finds the address at which the first byte of a mapping's file is mapped. If there are
+/// several, it is the nearest that is not above the mapping.
 pub(crate) fn header(reader: impl Read, entry: &Entry) -> Result<Option<u64>> {
     let mut found = None;
     for_each_line(reader, LONGEST_LINE, MOST_BYTES, |line| {
@@ -99,20 +99,21 @@ pub(crate) fn header(reader: impl Read, entry: &Entry) -> Result<Option<u64>> {
 }
 
 impl Entry {
-    /// Whether it is memory, with or without a name, and no file.
+    /// Returns whether the mapping is memory, with or without a name, and no file.
     pub(crate) fn is_memory(&self) -> bool {
         let memory = [&b"[anon"[..], b"/memfd:", b"/anon_hugepage"];
         self.path.is_empty() || memory.iter().any(|prefix| self.path.starts_with(prefix))
     }
 
-    /// Whether both are mappings of one file.
+    /// Returns whether both are mappings of one file.
     pub(crate) fn has_file_of(&self, other: &Entry) -> bool {
         let file = |entry: &Entry| (entry.device, entry.inode);
         file(self) == file(other) && self.path == other.path
     }
 }
 
-/// Reads one line; `None` if it is no mapping, or not executable and that is asked for.
+/// Parses one line. Returns `None` if it is no mapping, or not executable although `is_code` is
+/// set.
 fn parse(line: &[u8], is_code: bool) -> Option<Entry> {
     let mut fields = line.splitn(6, |&byte| byte == b' ');
     let (start, end) = split(fields.next()?, b'-')?;
@@ -133,7 +134,7 @@ fn parse(line: &[u8], is_code: bool) -> Option<Entry> {
     })
 }
 
-/// Reads two hexadecimal numbers with a separator between them.
+/// Parses two hexadecimal numbers with a separator between them.
 fn split(text: &[u8], separator: u8) -> Option<(u64, u64)> {
     let at = text.iter().position(|&byte| byte == separator)?;
     Some((hexadecimal(&text[..at])?, hexadecimal(&text[at + 1..])?))

@@ -1,10 +1,11 @@
-//! Image of an ELF file from the memory of a process that maps it, for a file that root cannot
-//! open: in a FUSE file system without `allow_other`, or on an NFS server with root_squash.
+//! Copies the image of an ELF file from the memory of a process that maps it, for a file that
+//! root cannot open. Such files are in a FUSE file system without `allow_other`, or on an NFS
+//! server with root_squash.
 //!
-//! The reader copies the segments that are not written to into a file of its own, each byte
-//! at the file's offset. Of a large file it copies only the sources of names and unwind tables.
-//! Section headers are not in memory, so the reader makes some from the dynamic section, for
-//! symbols to be found. The process chooses all of it, so everything has a bound.
+//! The copy is a file with the segments that are not written to, each byte at the file's offset.
+//! Only the parts with names and unwind tables are copied from a large file. Section headers are
+//! not in memory, so this module makes some from the dynamic section, by which symbols are found.
+//! The process chooses all bytes, so everything has a bound.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -22,32 +23,35 @@ use elf::layout::{
 use elf::{Fields, Header, Section, Segment, Segments};
 use rustix::fs::{MemfdFlags, memfd_create};
 
-/// Bytes of all images, and the time that reading them takes: a FUSE server may take long to
-/// give each page.
+/// Maximum bytes of all images.
 const MOST_BYTES: u64 = 256 << 20;
+/// Maximum time of reading all images: a FUSE server may take long to give each page.
 const MOST_TIME: Duration = Duration::from_millis(500);
-/// Time below which no image is begun.
+/// Minimum time that must be left to begin an image.
 const LEAST_TIME: Duration = Duration::from_millis(1);
-/// Program headers and bytes of the dynamic section; links have a dozen, and half a KiB.
+/// Maximum number of program headers; linked files have a dozen.
 const MOST_SEGMENTS: usize = 64;
+/// Maximum bytes of the dynamic section; linked files have half a KiB.
 const MOST_DYNAMIC: u64 = 16 << 10;
-/// Buckets of a hash table, and symbols in its last chain.
+/// Maximum number of buckets of a hash table.
 const MOST_BUCKETS: u32 = 1 << 20;
+/// Maximum number of symbols in the last chain of a hash table.
 const MOST_IN_CHAIN: u32 = 1 << 16;
-/// Bytes of a segment, or of all code, that are copied whole. Of larger data only tables are.
+/// Maximum bytes of a segment, or of all code, that are copied whole. Only the tables in
+/// larger data are copied.
 const MOST_WHOLE: u64 = 4 << 20;
-/// Bytes of a note that are copied.
+/// Maximum bytes of a note.
 const MOST_NOTE: u64 = 64 << 10;
-/// Largest offset in a file.
+/// Maximum offset in a file, in bytes.
 const MOST_OFFSET: u64 = 1 << 32;
-/// Bytes read at a time.
+/// Bytes that are read at a time.
 const PIECE: u64 = 64 << 10;
 
 /// Bytes and time that are left for reading images, over a whole run.
 pub(crate) struct Allowance {
     bytes: u64,
     time: Duration,
-    /// Bytes and time that images took, by process ID.
+    /// Bytes and time of images so far, by process ID.
     taken: HashMap<u32, (u64, Duration)>,
 }
 
@@ -62,11 +66,11 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// Lets `read` take at most half of what is left to process `pid`. So its images take at
-    /// most as much as is left then for all others.
+    /// Calls `read` with at most half of the bytes and time that are left to process `pid`. So
+    /// the images of a process take at most as much as they leave to all other processes.
     ///
     /// # Errors
-    /// The error of `read`, or that nothing is left.
+    /// The error of `read`, or `QuotaExceeded` if too little is left.
     pub(crate) fn spend<T>(
         &mut self,
         pid: u32,
@@ -98,21 +102,22 @@ pub(crate) struct Left {
     until: Instant,
 }
 
-/// A mapping of code, and where its file's first byte is mapped.
+/// A mapping of code, and the place of its file's first byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// Address of the file's header.
     pub(crate) header: u64,
-    /// First address of the code, and its offset in the file.
+    /// First address of the code.
     pub(crate) code: u64,
+    /// Offset in the file of the first address of the code, in bytes.
     pub(crate) offset: u64,
 }
 
-/// Copies the image at a place. `read` gives up to so many bytes of memory from an address on.
+/// Copies the image at a place. `read` returns up to so many bytes of memory from an address on.
 ///
 /// # Errors
-/// If there is no image for this architecture, it has no code there, or not all of it can be read
-/// within what is left.
+/// If there is no image for this architecture, or it has no code there. Also if it cannot be read
+/// in full within the bytes and the time that are left.
 pub(crate) fn copy(
     place: Place,
     left: &mut Left,
@@ -160,11 +165,11 @@ pub(crate) fn copy(
     Ok(file)
 }
 
-/// The address from which on `.eh_frame` and its header are, of which the header's first bytes
-/// are given: Linux Standard Base Core 5.0, section 10.6.2. 0 if it is encoded in another way
-/// than linkers do.
+/// Returns the first address of `.eh_frame` and its header `.eh_frame_hdr`. `bytes` are the first
+/// bytes of that header: Linux Standard Base Core 5.0, section 10.6.2. Returns 0 if the address
+/// has another encoding than linkers use.
 fn frames(header: &Segment, bytes: &[u8]) -> Result<u64> {
-    /// A signed word, from where it is.
+    /// `DW_EH_PE_pcrel | DW_EH_PE_sdata4`: a signed word, relative to its own place.
     const RELATIVE: u8 = 0x1b;
     if bytes.get(1) != Some(&RELATIVE) {
         return Ok(0);
@@ -181,7 +186,7 @@ struct Memory<'l, Read> {
 }
 
 impl<Read: FnMut(u64, usize) -> Vec<u8>> Memory<'_, Read> {
-    /// All of `size` bytes, which are few.
+    /// Reads all of `size` bytes.
     fn bytes(&mut self, start: u64, size: u64) -> Result<Vec<u8>> {
         let left = self.left.bytes.checked_sub(size);
         self.left.bytes = left.ok_or_else(too_much)?;
@@ -189,17 +194,18 @@ impl<Read: FnMut(u64, usize) -> Vec<u8>> Memory<'_, Read> {
             return Err(too_much());
         }
         let bytes = (self.read)(start, size as usize);
-        match bytes.len() as u64 == size {
-            true => Ok(bytes),
-            false => Err(Error::new(ErrorKind::UnexpectedEof, "not all is mapped")),
+        if bytes.len() as u64 == size {
+            Ok(bytes)
+        } else {
+            Err(Error::new(ErrorKind::UnexpectedEof, "not all is mapped"))
         }
     }
 
-    /// Copies a part of a segment, by its offsets in the file.
-    fn copy(&mut self, of: &Segment, part: Range<u64>, bias: u64, file: &File) -> Result<()> {
+    /// Copies a part of a segment. `part` are offsets in the file.
+    fn copy(&mut self, segment: &Segment, part: Range<u64>, bias: u64, file: &File) -> Result<()> {
         for offset in part.clone().step_by(PIECE as usize) {
             let size = PIECE.min(part.end - offset);
-            let address = of.address.wrapping_add(offset - of.offset);
+            let address = segment.address.wrapping_add(offset - segment.offset);
             let bytes = self.bytes(address.wrapping_add(bias), size)?;
             file.write_all_at(&bytes, offset)?;
         }
@@ -207,7 +213,7 @@ impl<Read: FnMut(u64, usize) -> Vec<u8>> Memory<'_, Read> {
     }
 }
 
-/// The dynamic section: tags and values, the first of each tag.
+/// Tags and values of the dynamic section, the first of each tag.
 struct Dynamic(HashMap<u64, u64>);
 
 impl Dynamic {
@@ -236,32 +242,33 @@ struct Image {
 impl Image {
     fn new(segments: &[Segment], place: Place) -> Result<Image> {
         let segments = Segments::from(segments.to_vec());
-        let mut of_header = segments.biases(0, place.header);
-        let bias = of_header.find(|bias| {
-            let mut of_code = segments.biases(place.offset, place.code);
-            of_code.any(|other| other == *bias)
+        let mut header_biases = segments.biases(0, place.header);
+        let bias = header_biases.find(|bias| {
+            let mut code_biases = segments.biases(place.offset, place.code);
+            code_biases.any(|other| other == *bias)
         });
-        drop(of_header);
+        drop(header_biases);
         let bias = bias.ok_or_else(|| invalid("mapped in another way than its header says"))?;
         let image = Image { segments, bias };
         let is_sound = image.fixed().all(|segment| {
             let end = segment.offset.checked_add(segment.size);
             end.is_some_and(|end| end <= MOST_OFFSET)
         });
-        match is_sound {
-            true => Ok(image),
-            false => Err(invalid("its header makes no sense")),
+        if is_sound {
+            Ok(image)
+        } else {
+            Err(invalid("its header makes no sense"))
         }
     }
 
-    /// Loaded segments that are not written to.
+    /// Returns the loaded segments that are not written to.
     fn fixed(&self) -> impl Iterator<Item = &Segment> {
         let loaded = self.segments.loaded();
         loaded.filter(|segment| segment.flags & PF_W == 0)
     }
 
-    /// The offset in the file of an address of the dynamic section, which the dynamic linker
-    /// may have replaced by one in memory.
+    /// Returns the offsets in the file from an address of the dynamic section to the end of its
+    /// segment. The dynamic linker may have replaced the address by one in memory.
     fn offset(&self, address: u64) -> Option<Range<u64>> {
         let find = |address: u64| {
             self.fixed().find_map(|segment| {
@@ -273,8 +280,9 @@ impl Image {
         find(address.wrapping_sub(self.bias)).or_else(|| find(address))
     }
 
-    /// The parts of a segment that are wanted, by their offsets in the file: all of it, or the
-    /// tables of symbols, which linkers put first, `.eh_frame`, which they put last, and notes.
+    /// Returns the parts of a segment to copy, as offsets in the file. A small segment is copied
+    /// whole. The parts of a large one are the tables of symbols, which linkers put first,
+    /// `.eh_frame`, which they put last, and notes.
     fn parts(
         &self,
         segment: &Segment,
@@ -312,14 +320,14 @@ impl Image {
         symbols.into_iter().chain(frames).chain(notes).collect()
     }
 
-    /// The sections of dynamic symbols.
+    /// Returns the sections of dynamic symbols.
     fn symbols(&self, dynamic: &Dynamic, file: &File) -> Option<Vec<Section>> {
         let value = |tag| dynamic.value(tag);
         let table = |tag: u64| self.offset(value(tag)?);
         let (names, symbols) = (table(DT_STRTAB)?, table(DT_SYMTAB)?);
         let hash = table(DT_GNU_HASH);
-        let of_hash = table(DT_HASH).and_then(|table| word_at(file, table.start + 4));
-        let count = match of_hash {
+        let hash_count = table(DT_HASH).and_then(|table| word_at(file, table.start + 4));
+        let count = match hash_count {
             Some(count) => count,
             None => count_by_gnu_hash(file, hash.clone()?.start)?,
         };
@@ -340,7 +348,7 @@ impl Image {
     }
 }
 
-/// Writes section headers behind all else, and the header that says where they are.
+/// Writes section headers at the end, and the header of the file with their place.
 fn write_sections(
     mut header: Vec<u8>,
     symbols: &[Section],
@@ -356,7 +364,7 @@ fn write_sections(
         size: segment.size,
         link: 0,
     });
-    // The first section is none; links count from it.
+    // The first section is empty. Links count from it.
     let sections: Vec<Section> = std::iter::once(Section::default())
         .chain(symbols.iter().copied())
         .chain(code)
@@ -370,7 +378,7 @@ fn write_sections(
     file.write_all_at(&header, 0)
 }
 
-/// The number of symbols, from the one of the highest number in any bucket of `.gnu.hash`
+/// Counts symbols by the highest number of a symbol in any bucket of `.gnu.hash`
 /// (<https://sourceware.org/gnu-gabi/program-loading-and-dynamic-linking.txt>).
 fn count_by_gnu_hash(file: &File, at: u64) -> Option<u32> {
     let [buckets, first, words] = [0, 4, 8].map(|field| word_at(file, at + field));
@@ -386,7 +394,7 @@ fn count_by_gnu_hash(file: &File, at: u64) -> Option<u32> {
         .map(|bytes| Fields(bytes).u32(0))
         .max()?;
     let Some(into) = highest.checked_sub(first) else {
-        // No bucket has any.
+        // All buckets are empty.
         return Some(first);
     };
     let chain = bucket + 4 * (u64::from(buckets) + u64::from(into));
@@ -398,7 +406,7 @@ fn count_by_gnu_hash(file: &File, at: u64) -> Option<u32> {
     highest.checked_add(last)?.checked_add(1)
 }
 
-/// The bytes of a section header.
+/// Returns the bytes of a section header.
 fn section_header(section: &Section) -> Vec<u8> {
     let first = [section.name, section.kind].map(u32::to_le_bytes).concat();
     let middle = [section.flags, section.address, section.offset, section.size];
@@ -437,9 +445,10 @@ mod tests {
             let begun = (allowance.bytes, allowance.time);
             while allowance
                 .spend(1, |left| {
-                    match slow {
-                        true => std::thread::sleep(left.until - Instant::now()),
-                        false => left.bytes = 0,
+                    if slow {
+                        std::thread::sleep(left.until - Instant::now());
+                    } else {
+                        left.bytes = 0;
                     }
                     Ok(())
                 })

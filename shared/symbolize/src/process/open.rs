@@ -1,10 +1,10 @@
-//! Opening files whose paths the profiled processes choose.
+//! Opens files whose paths targets choose.
 //!
-//! Opening a FIFO waits for its writer and opening a device acts on it, so
-//! everything is first opened with `O_PATH`, which does neither, and opened
-//! for reading only once it is known to be a regular file with bytes of its own:
-//! reading a file of procfs may act, too, as it takes messages from `/proc/kmsg`,
-//! and a process can mount any of them where a file of its own is looked for.
+//! Opening a FIFO waits for its writer, and opening a device acts on it. So this module opens
+//! everything with `O_PATH` first, which does neither. It opens a file for reading only once it
+//! is known to be a regular file with bytes of its own. Reading a file of procfs may act, too: it
+//! takes messages from `/proc/kmsg`, for example. A process can mount any such file in the place
+//! of one of its own files.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -14,8 +14,8 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Types of file systems whose files the kernel makes up when they are read, from
-/// `include/uapi/linux/magic.h` and, where named, elsewhere in Linux 6.16.
+/// Types of file systems whose files the kernel makes up when they are read. They are from
+/// `include/uapi/linux/magic.h`, or from the named files of Linux 6.16.
 const MADE_UP: [u32; 21] = [
     0x9fa0,      // procfs
     0x6265_6572, // sysfs
@@ -40,10 +40,10 @@ const MADE_UP: [u32; 21] = [
     0x9fa1,      // openpromfs
 ];
 
-/// Opens for reading what an `O_PATH` descriptor names.
+/// Opens for reading the file that an `O_PATH` descriptor names.
 ///
 /// # Errors
-/// If it is no regular file, if the kernel makes up what is in it, or if it may not be read.
+/// If it is no regular file, if the kernel makes up its contents, or if it may not be read.
 pub(crate) fn reopen(path: &OwnedFd) -> Result<(File, Stat)> {
     let stat = rustix::fs::fstat(path)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -54,7 +54,7 @@ pub(crate) fn reopen(path: &OwnedFd) -> Result<(File, Stat)> {
         let why = "the kernel makes up what is in it";
         return Err(Error::new(ErrorKind::InvalidInput, why));
     }
-    // NONBLOCK: a lease on the file must not make us wait for its holder.
+    // NONBLOCK: opening a file with a lease must not wait for the holder of the lease.
     let file = rustix::fs::open(
         format!("/proc/self/fd/{}", path.as_raw_fd()),
         OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY,
@@ -74,15 +74,14 @@ pub(crate) fn regular(directory: BorrowedFd<'_>, path: impl AsRef<Path>) -> Resu
     )?)
 }
 
-/// Opens a regular file by a path of our own mount namespace.
+/// Opens a regular file by a path in this program's mount namespace.
 pub(crate) fn regular_here(path: impl AsRef<Path>) -> Result<(File, Stat)> {
     regular(CWD, path)
 }
 
 /// Opens a regular file inside `root`, which nothing in `path` can leave.
 ///
-/// Symbolic links are followed within `root` if `links` says so, and refused
-/// if not.
+/// Symbolic links are followed within `root` if `links` is set, and refused otherwise.
 pub(crate) fn regular_within(root: &OwnedFd, path: &Path, links: bool) -> Result<(File, Stat)> {
     let mut resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     if !links {
@@ -109,9 +108,8 @@ pub(crate) fn directory(parent: BorrowedFd<'_>, path: impl AsRef<Path>) -> Resul
     )?)
 }
 
-/// Raises the limit of open files as far as it goes and returns how many of
-/// them this crate may use: half, so that there is always room for the rest
-/// of the program.
+/// Raises the limit of open files to its maximum, and returns how many of them this crate may
+/// use. It is half, so that the rest of the program always has some left.
 pub(crate) fn allow_open_files() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

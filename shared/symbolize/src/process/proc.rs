@@ -1,7 +1,7 @@
-//! `/proc/PID`: one process, read through one descriptor.
+//! Reads `/proc/PID` of one process through one descriptor.
 //!
-//! A descriptor of `/proc/PID` stays with its process: once that is gone,
-//! reading fails, even if another process has the PID by then.
+//! A descriptor of `/proc/PID` stays with its process. Once the process is gone, reading fails,
+//! even if another process has the PID by then.
 
 use std::cell::OnceCell;
 use std::fs::File;
@@ -22,22 +22,22 @@ pub(crate) struct Proc {
     pid: u32,
     users: OnceCell<Vec<u32>>,
     folder: OwnedFd,
-    /// The folder of another thread where the main thread has exited, whose own has neither
-    /// mappings nor a root then.
+    /// Folder of another thread, if the main thread has exited. The main thread's folder then has
+    /// neither mappings nor a root.
     living: Option<OwnedFd>,
 }
 
-/// Who a process is, from its `status`.
+/// Identity of a process, from its `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Its PID in its innermost PID namespace.
+    /// PID in its innermost PID namespace.
     pub(crate) inner_pid: u32,
-    /// Its user IDs: real, effective, saved, file system.
+    /// User IDs: real, effective, saved, file system.
     pub(crate) users: Vec<u32>,
 }
 
 impl Proc {
-    /// Opens the folder of a process, by its PID in our namespace.
+    /// Opens the folder of a process, by its PID in this program's namespace.
     pub(crate) fn open(pid: u32) -> Result<Self> {
         let folder = open::directory(CWD, format!("/proc/{pid}"))?;
         let living = ::process::living_thread(pid).filter(|tid| *tid != pid);
@@ -50,7 +50,7 @@ impl Proc {
         })
     }
 
-    /// The folder of a thread that has not exited.
+    /// Returns the folder of a thread that has not exited.
     fn living(&self) -> BorrowedFd<'_> {
         self.living.as_ref().unwrap_or(&self.folder).as_fd()
     }
@@ -63,41 +63,40 @@ impl Proc {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// When the process started: clock ticks since boot. It tells processes
-    /// of the same PID apart.
+    /// Returns the start time of the process, in clock ticks since boot. It distinguishes
+    /// processes with the same PID.
     pub(crate) fn started(&self) -> Result<u64> {
         started(&self.text("stat")?).ok_or_else(|| ErrorKind::InvalidData.into())
     }
 
-    /// The user IDs of the process; none if they cannot be read.
+    /// Returns the user IDs of the process; none if they cannot be read.
     pub(crate) fn users(&self) -> &[u32] {
         let read = || self.identity().map(|identity| identity.users);
         self.users.get_or_init(|| read().unwrap_or_default())
     }
 
-    /// Who the process is.
+    /// Returns the identity of the process.
     pub(crate) fn identity(&self) -> Result<Identity> {
         Ok(identity(&self.text("status")?))
     }
 
-    /// The process's root directory.
+    /// Opens the process's root directory.
     pub(crate) fn root(&self) -> Result<OwnedFd> {
         open::directory(self.living(), "root")
     }
 
-    /// Opens the file behind a mapping, whatever its path leads to by now.
+    /// Opens the file behind a mapping, wherever its path leads now.
     ///
     /// # Errors
-    /// Any of opening a file; of a path that leads elsewhere by now,
-    /// `NotFound`.
+    /// Any error of opening a file; `NotFound` if the path leads to another file now.
     pub(crate) fn mapped(&self, entry: &Entry) -> Result<(File, rustix::fs::Stat)> {
         let link = format!("map_files/{:x}-{:x}", entry.start, entry.end);
         let refused = match open::regular(self.living(), link) {
             Ok(opened) => return Ok(opened),
             Err(error) => error,
         };
-        // Without CAP_CHECKPOINT_RESTORE map_files is closed to us, and a
-        // mapping that was split or joined since has no such link.
+        // Only a program with CAP_CHECKPOINT_RESTORE may open map_files. A mapping that was split
+        // or joined since has no such link.
         let path = std::ffi::OsStr::from_bytes(&entry.path);
         let Ok((file, stat)) = self
             .root()
@@ -114,7 +113,7 @@ impl Proc {
     /// Copies the image of a mapping's file from the process's memory, within an allowance.
     ///
     /// # Errors
-    /// The process is gone, has no such image, or it takes too much.
+    /// If the process is gone, or it has no such image, or the image takes too much.
     pub(crate) fn memory_image(&self, entry: &Entry, allowance: &mut Allowance) -> Result<File> {
         allowance.spend(self.pid, |left| {
             let header = maps::header(file(self.living(), "maps")?, entry)?;
@@ -130,10 +129,10 @@ impl Proc {
         })
     }
 
-    /// The executable mappings.
+    /// Reads the executable mappings.
     ///
     /// # Errors
-    /// If the process is gone or may not be looked into.
+    /// If the process is gone, or its mappings may not be read.
     pub(crate) fn mappings(&self) -> Result<Maps> {
         let maps = maps::executable(file(self.living(), "maps")?)?;
         maps.ok_or_else(|| Error::new(ErrorKind::NotFound, "the process has exited"))
@@ -150,14 +149,14 @@ fn number(text: &str) -> Option<u32> {
     text.parse().ok()
 }
 
-/// Field 22 of `stat`. The second, the name, may hold anything, so the fields
-/// are counted from its closing parenthesis.
+/// Parses field 22 of `stat`, the start time. The second field, the name, may contain anything,
+/// so the fields are counted from its closing parenthesis.
 fn started(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Picks `NSpid` and `Uid` from `status`.
+/// Parses `NSpid` and `Uid` of `status`.
 fn identity(status: &str) -> Identity {
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));

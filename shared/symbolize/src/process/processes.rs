@@ -1,4 +1,4 @@
-//! The mappings of every process seen.
+//! Mappings of all processes seen so far.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -12,17 +12,16 @@ use crate::process::images::{Image, Images};
 use crate::process::proc::Proc;
 use process::Process;
 
-/// Processes whose mappings are kept; beyond, the half that was not used for
-/// longest is forgotten.
+/// Maximum number of processes whose mappings are kept. If there are more, the half that was
+/// unused for longest is dropped.
 const MOST_PROCESSES: usize = 4096;
-/// One part in this of the time may go into reading again the mappings of a
-/// process whose addresses are in none of them: such addresses are a sign of
-/// a new mapping, but also what a walk through code without frame pointers
-/// yields.
+/// Share of the time, as 1 in this number, for reading again the mappings of a process with
+/// addresses in none of them. Such addresses are a sign of a new mapping, but a walk through code
+/// without frame pointers yields them, too.
 const REREAD_SHARE: u32 = 50;
-/// The same of all processes together.
+/// The same share for all processes together.
 const REREAD_SHARE_OF_ALL: u32 = 10;
-/// Time for reading again that can be saved up.
+/// Maximum time for reading again that is saved up.
 const MOST_SAVED: Duration = Duration::from_millis(5);
 
 /// An executable mapping.
@@ -32,40 +31,39 @@ pub(crate) struct Mapping {
     pub(crate) start: u64,
     /// First address after it.
     pub(crate) end: u64,
-    /// Offset in the file of the first address.
+    /// Offset in the file of the first address, in bytes.
     pub(crate) offset: u64,
-    /// What stands behind it.
+    /// Image behind the mapping.
     pub(crate) image: Image,
 }
 
-/// What is known of one process.
+/// State of one process.
 struct Known {
-    /// Ticks since boot at which the process started; `None` if it was gone
-    /// at first sight.
+    /// Ticks since boot at which the process started; `None` if it was gone at first sight.
     started: Option<u64>,
     mappings: Vec<Mapping>,
     used: u64,
-    /// From when on it may be read again.
+    /// Time from which on the mappings may be read again.
     again_at: Instant,
 }
 
-/// The mappings of every process seen.
+/// Mappings of all processes seen so far.
 #[derive(Default)]
 pub(crate) struct Processes {
     known: HashMap<Process, Known, RandomState>,
-    /// The newest instance seen of each PID: only that one can be read.
+    /// Newest instance seen of each PID. Only that one can be read.
     newest: HashMap<u32, u64>,
     /// Processes with more executable mappings than are read.
     crowded: HashSet<Process>,
     clock: u64,
-    /// From when on any may be read again.
+    /// Time from which on mappings of any process may be read again.
     again_at: Option<Instant>,
 }
 
 impl Processes {
-    /// Reads a process's mappings now, whether they are known or not.
+    /// Reads a process's mappings now, even if they are known.
     pub(crate) fn read(&mut self, process: Process, images: &mut Images, losses: &mut Losses) {
-        if !self.is_newest(process) {
+        if !self.record_instance(process) {
             return;
         }
         let begun = Instant::now();
@@ -109,8 +107,7 @@ impl Processes {
                 };
                 self.known.insert(process, known);
             }
-            // Gone by now, or another process has its PID: what is known of
-            // it stays true.
+            // The process is gone, or another one has its PID. The known mappings stay true.
             _ if before.is_some_and(|known| known.started.is_some()) => {
                 if let Some(known) = self.known.get_mut(&process) {
                     known.again_at = again_at(Some(now), begun..now, REREAD_SHARE);
@@ -134,8 +131,8 @@ impl Processes {
         self.forget();
     }
 
-    /// Finds the mapping of an address, reading the process's mappings if
-    /// they are not known, or perhaps have changed.
+    /// Finds the mapping of an address. Reads the process's mappings if they are not known, or
+    /// may have changed.
     pub(crate) fn mapping(
         &mut self,
         process: Process,
@@ -163,8 +160,8 @@ impl Processes {
         self.known.get(&process)?.find(address)
     }
 
-    /// Finds the last mapping that begins before an address, reading the process's
-    /// mappings if they are not known.
+    /// Finds the last mapping that begins before an address. Reads the process's mappings if they
+    /// are not known.
     pub(crate) fn last_before(
         &mut self,
         process: Process,
@@ -178,13 +175,14 @@ impl Processes {
         self.known.get(&process)?.before(address).copied()
     }
 
-    /// The mappings of a process, as they were last read.
+    /// Returns the mappings of a process, as of their last read.
     pub(crate) fn mappings(&self, process: Process) -> &[Mapping] {
         let known = self.known.get(&process);
         known.map_or(&[], |known| &known.mappings)
     }
 
-    /// The IDs of the processes that map each file, as their mappings were last read.
+    /// Returns the IDs of the processes that map each file, as of the last read of their
+    /// mappings.
     pub(crate) fn pids(&self) -> HashMap<u32, Vec<u32>> {
         let mut pids: HashMap<u32, Vec<u32>> = HashMap::new();
         for (process, known) in &self.known {
@@ -197,19 +195,19 @@ impl Processes {
         pids
     }
 
-    /// When the process started, in ticks since boot, if it was ever read.
+    /// Returns the start time of the process, in ticks since boot, if it was ever read.
     pub(crate) fn started(&self, process: Process) -> Option<u64> {
         self.known.get(&process)?.started
     }
 
-    /// Whether no later instance of the PID has been seen.
-    pub(crate) fn is_newest(&mut self, process: Process) -> bool {
+    /// Records this instance of the PID. Returns whether no later one has been seen.
+    pub(crate) fn record_instance(&mut self, process: Process) -> bool {
         let newest = self.newest.entry(process.pid).or_insert(process.instance);
         *newest = process.instance.max(*newest);
         *newest == process.instance
     }
 
-    /// Whether a later instance of the PID has been seen.
+    /// Returns whether a later instance of the PID has been seen.
     pub(crate) fn has_been_replaced(&self, process: Process) -> bool {
         let newest = self.newest.get(&process.pid);
         newest.is_some_and(|newest| *newest > process.instance)
@@ -223,7 +221,7 @@ impl Processes {
         uses.sort_unstable();
         let median = uses[uses.len() / 2];
         self.known.retain(|_, known| known.used >= median);
-        // Of what has not been used for so long nothing is on its way any more.
+        // Samples of a process that was unused for so long are no longer under way.
         let known: HashSet<u32> = self.known.keys().map(|process| process.pid).collect();
         self.newest.retain(|pid, _| known.contains(pid));
     }
@@ -245,8 +243,8 @@ impl Known {
     }
 }
 
-/// From when on there may be another reading, after one that took as long as `taken` and
-/// might have been from `before` on: it is paid for with `share` times as long.
+/// Returns the time from which on mappings may be read again, after a read that took `taken`. The
+/// read was due at `before`, and costs `share` times its duration.
 fn again_at(before: Option<Instant>, taken: Range<Instant>, share: u32) -> Instant {
     let saved = taken.start.checked_sub(MOST_SAVED * share);
     let saved = saved.unwrap_or(taken.start);
@@ -280,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Addresses that are nowhere, as a walk through code that a JIT compiler made has them.
+    /// Such addresses in no mapping come from a walk through code that a JIT compiler made.
     #[test]
     fn all_processes_together_have_a_share_of_the_time() {
         let mut processes = Processes::default();
@@ -291,7 +289,7 @@ mod tests {
         };
         let (begun, mut longest) = (Instant::now(), Duration::ZERO);
         for instance in 1.. {
-            // Each is a later one, of which nothing was read again yet.
+            // Each instance is a later one, whose mappings were not read again yet.
             processes.mapping(process(instance), 0, &mut images, &mut losses);
             let before = Instant::now();
             processes.mapping(process(instance), 0, &mut images, &mut losses);
@@ -308,7 +306,7 @@ mod tests {
     fn what_is_known_of_a_process_is_not_another_ones() {
         let mut gone = std::process::Command::new("true").spawn().unwrap();
         gone.wait().unwrap();
-        // Alive, but it did not start then; and no more.
+        // The first process lives, but started at another time. The second one is gone.
         for pid in [std::process::id(), gone.id()] {
             let process = Process { pid, instance: 1 };
             let mut processes = Processes::default();
@@ -329,11 +327,11 @@ mod tests {
         let mut processes = Processes::default();
         let most = MOST_PROCESSES as u32;
         for pid in 1..=most {
-            processes.is_newest(process(pid));
+            processes.record_instance(process(pid));
             processes.known.insert(process(pid), known(Instant::now()));
         }
         let (mut images, mut losses) = (Images::new(10), Losses::default());
-        // Used in this order.
+        // The processes are used in this order.
         for pid in 1..=most {
             processes.mapping(process(pid), 10, &mut images, &mut losses);
         }

@@ -1,4 +1,4 @@
-//! Programs whose addresses are known: each prints some and then waits.
+//! Programs with known addresses: each prints some and then waits.
 
 #![allow(dead_code)] // every test program uses a part of it
 
@@ -11,7 +11,7 @@ use symbolize::Frame;
 use symbolize::{Location, Symbolizer};
 use tempfile::TempDir;
 
-/// A folder to build programs in.
+/// Folder in which programs are built.
 pub(crate) struct Workshop(pub(crate) TempDir);
 
 impl Workshop {
@@ -58,7 +58,7 @@ pub(crate) fn run(command: &mut Command) {
 /// A program that printed its addresses and now waits to be killed.
 pub(crate) struct Running {
     pub(crate) child: Child,
-    /// Its PID, if it is not the child itself.
+    /// PID, if it is not the child itself.
     pub(crate) pid: u32,
     pub(crate) addresses: Vec<u64>,
 }
@@ -95,13 +95,13 @@ impl Running {
         let _ = self.child.wait();
     }
 
-    /// Where its printed addresses are.
+    /// Locates the printed addresses.
     pub(crate) fn locate(&self, symbolizer: &mut Symbolizer) -> Vec<Location> {
         let locate = |address: &u64| symbolizer.locate(self.process(), &[*address], true)[0];
         self.addresses.iter().map(locate).collect()
     }
 
-    /// Names of its printed addresses.
+    /// Returns the names of the printed addresses.
     pub(crate) fn names(&self, symbolizer: &mut Symbolizer) -> Vec<String> {
         let located = self.locate(symbolizer);
         names(symbolizer, &located)
@@ -114,14 +114,14 @@ impl Drop for Running {
     }
 }
 
-/// Names locations, in the same order.
+/// Returns the names of locations, in the same order.
 pub(crate) fn names(symbolizer: &mut Symbolizer, located: &[Location]) -> Vec<String> {
     symbolizer.resolve(located.iter().copied());
     let name = |frame: &Frame| frame.name.to_string();
     symbolizer.frames(located).iter().rev().map(name).collect()
 }
 
-/// A symbolizer that finds no debug files but those here.
+/// Returns a symbolizer that finds debug files only in these directories.
 pub(crate) fn symbolizer(debug_directories: &[&Path]) -> Symbolizer {
     let directories = debug_directories.iter().map(|path| path.to_path_buf());
     Symbolizer::with_debug_directories(directories.collect())

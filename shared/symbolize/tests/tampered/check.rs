@@ -1,4 +1,4 @@
-//! What must be true whatever the bytes are. The fuzz targets use it, too.
+//! Checks that must hold for all bytes. The fuzz targets use them, too.
 
 use std::fs::File;
 use std::io::{Result, Write};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use rustix::fs::{MemfdFlags, memfd_create};
 use symbolize::readers;
 
-/// No name is longer: what would be is left mangled, or without a name.
+/// Maximum bytes of a name. A longer name stays mangled, or is left out.
 const LONGEST_NAME: usize = 16 << 10;
 
-/// Has symbols read from `bytes` as from an ELF file, for addresses all over it.
+/// Reads symbols from `bytes` as from an ELF file, for addresses all over it.
 pub(crate) fn elf(bytes: &[u8]) {
     let step = (bytes.len() / 256).max(1);
     let mut offsets: Vec<u64> = (0..bytes.len() as u64).step_by(step).collect();
@@ -36,7 +36,7 @@ pub(crate) fn memory_image(bytes: &[u8]) {
     }
 }
 
-/// Has source lines read from `bytes` as from an ELF file, for addresses all over it.
+/// Reads source lines from `bytes` as from an ELF file, for addresses all over it.
 pub(crate) fn sources(bytes: &[u8]) {
     let step = (bytes.len() / 256).max(1);
     let offsets: Vec<u64> = (0..bytes.len() as u64).step_by(step).collect();
@@ -49,7 +49,7 @@ pub(crate) fn sources(bytes: &[u8]) {
     }
 }
 
-/// Has names read from `bytes` as from a perf map.
+/// Reads names from `bytes` as from a perf map.
 pub(crate) fn perf_map(bytes: &[u8]) {
     let addresses: Vec<u64> = (0..64)
         .map(|n| 0x7f00_0000_0000 + n * 0x10)
@@ -64,7 +64,8 @@ pub(crate) fn perf_map(bytes: &[u8]) {
     }
 }
 
-/// In time and memory, by the size of the file and what little goes with any.
+/// Checks that time and memory are in proportion to the size of the file, plus a little for any
+/// file.
 pub(crate) fn bounded(cost: tamper::Cost, size: usize) {
     let time = Duration::from_secs(2) + Duration::from_micros(size as u64);
     assert!(cost.time < time, "{cost:?} for {size}");

@@ -1,5 +1,5 @@
-//! ELF files and perf maps that were tampered with: they must neither stop the
-//! readers nor take more time and memory than their size warrants.
+//! ELF files and perf maps that were tampered with. They must not stop the readers, nor take more
+//! time and memory than their size warrants.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod check;
@@ -36,8 +36,8 @@ fn tampered_perf_maps_do_no_harm() {
     tamper::tamper("perf maps", &seeds::perf_map(), check::perf_map);
 }
 
-/// What is tampered with is sound to begin with. `SYSTEMSCOPE_FUZZ_SEEDS` names
-/// a directory with a folder for each fuzz target, to which they are written.
+/// The seeds are sound before anything tampers with them. `SYSTEMSCOPE_FUZZ_SEEDS` names a
+/// directory with a folder for each fuzz target, to which the seeds are written.
 #[test]
 fn seeds_for_the_fuzz_targets() {
     let directory = env::var_os("SYSTEMSCOPE_FUZZ_SEEDS");
@@ -53,7 +53,7 @@ fn seeds_for_the_fuzz_targets() {
             let is_read = match target {
                 "elf" => !readers::elf(&file, &offsets).unwrap().is_empty(),
                 "memory_image" => readers::memory_image(&file).is_ok(),
-                // Where one function is in another, and in which line.
+                // Lines of a call and of the function that is inlined there.
                 "sources" => {
                     let found = readers::sources(&file, &offsets).unwrap();
                     let lines = found.values().map(|places| {
@@ -76,8 +76,8 @@ fn seeds_for_the_fuzz_targets() {
     }
 }
 
-/// A file with as many symbols as are looked at, all of them over the same
-/// code, each with the name that `name` is the start of.
+/// Returns a file with the maximum number of symbols, all of them over the same code. All names
+/// begin with `name`.
 fn symbols_named(name: &[u8]) -> Vec<u8> {
     const SYMBOLS: usize = 1 << 16;
     const HEADERS: usize = 64 + 56 + 3 * 64;
@@ -87,7 +87,7 @@ fn symbols_named(name: &[u8]) -> Vec<u8> {
     bytes.extend([64_u64, 64 + 56].map(u64::to_le_bytes).concat());
     bytes.extend([0; 4]);
     bytes.extend([64_u16, 56, 1, 64, 3, 0].map(u16::to_le_bytes).concat());
-    // Code at the address 0, of all of the file.
+    // All of the file is code, from the address 0 on.
     bytes.extend([1_u32, 5].map(u32::to_le_bytes).concat());
     let all = u64::from(u32::MAX);
     bytes.extend([0, 0, 0, all, all, 8].map(u64::to_le_bytes).concat());
@@ -106,7 +106,7 @@ fn symbols_named(name: &[u8]) -> Vec<u8> {
     for number in 0..SYMBOLS as u64 {
         bytes.extend(0_u32.to_le_bytes());
         bytes.extend([0x12, 0, 1, 0]);
-        // Each of another size, so that none is an alias of another.
+        // Each symbol has another size, so that none is an alias of another.
         bytes.extend([0x1000, 0x1_0000 + number].map(u64::to_le_bytes).concat());
     }
     bytes.extend(name);
@@ -149,10 +149,10 @@ fn a_perf_map_that_covers_everything_again_and_again_is_given_up() {
     assert!(named.is_err());
 }
 
-/// A whole table of 100 KiB, that each unit or function of a debug file refers to.
+/// Bytes of a table to which each unit or function of a debug file refers.
 const SHARED: usize = 100 << 10;
 
-/// A DWARF 4 unit for all addresses whose lines begin at 0, with these entries in it.
+/// Returns a DWARF 4 unit for all addresses with these entries. Its lines begin at offset 0.
 fn unit(entries: &[u8]) -> Vec<u8> {
     let all = [0_u64, 1 << 47].map(u64::to_le_bytes).concat();
     let header = [&[4, 0, 0, 0, 0, 0, 8, 1][..], &all, &[0; 4]].concat();
@@ -160,11 +160,11 @@ fn unit(entries: &[u8]) -> Vec<u8> {
     [&(unit.len() as u32).to_le_bytes()[..], &unit].concat()
 }
 
-/// Lines of one file, one for each byte of the program but its last three.
+/// Returns lines of one file, one for each byte of the program but its last three.
 fn lines() -> Vec<u8> {
     let tables = [1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1];
     let tables = [&tables[..], b"\0a\0\0\0\0\0"].concat();
-    // The next address, the same line.
+    // Each byte moves to the next address, in the same line.
     let program = [vec![32; SHARED], vec![0, 1, 1]].concat();
     let header = (tables.len() as u32).to_le_bytes();
     let rest = [&[4, 0][..], &header, &tables, &program].concat();
@@ -173,7 +173,7 @@ fn lines() -> Vec<u8> {
 
 #[test]
 fn debug_information_that_grows_is_refused_before_it_does() {
-    // A unit, a function whose ranges are listed, and a unit of nothing.
+    // A unit, a function with a list of ranges, and an empty unit.
     let abbreviations: [&[u8]; 3] = [
         &[1, 0x11, 1, 0x11, 0x01, 0x12, 0x07, 0x10, 0x17, 0, 0],
         &[2, 0x2e, 0, 0x55, 0x17, 0, 0],
@@ -209,7 +209,7 @@ fn debug_information_that_grows_is_refused_before_it_does() {
             "{name}"
         );
     }
-    // As a control: a single one is read.
+    // As a control: a single function is read.
     let sections: [(&str, &[u8]); 4] = [
         (".debug_info", &unit(&[2, 0, 0, 0, 0])),
         (".debug_abbrev", &abbreviations),

@@ -1,4 +1,4 @@
-//! Small files to begin with, one for each path through the readers.
+//! Small seed files, one for each path through the readers.
 
 use std::process::Command;
 
@@ -23,7 +23,7 @@ alias: .fill 16, 1, 0x90
 .long 0x12345678
 ";
 
-/// Programs and libraries of about 1 KiB.
+/// Returns programs and libraries of about 1 KiB.
 pub(crate) fn elf() -> Vec<Vec<u8>> {
     let workshop = Workshop::new();
     let source = workshop.path("seed.s");
@@ -70,7 +70,7 @@ __attribute__((noinline)) int outer(int a)
 void _start(void) { for (;;) outer(1); }
 ";
 
-/// Programs of a few KiB with debug information.
+/// Returns programs of a few KiB with debug information.
 pub(crate) fn sources() -> Vec<Vec<u8>> {
     let workshop = Workshop::new();
     let source = workshop.path("seed.c");
@@ -90,8 +90,8 @@ pub(crate) fn sources() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A program with these sections beside its own, packed by `objcopy` in this way. Its code is
-/// where a static program's is that asks for address 0.
+/// Returns a program with these sections beside its own, which `objcopy` compresses as `packing`
+/// says. Its code is at the place of the code of a static program that is linked for address 0.
 pub(crate) fn with_sections(sections: &[(&str, &[u8])], packing: &str) -> Vec<u8> {
     let workshop = Workshop::new();
     let program = workshop.path("program");
@@ -120,7 +120,7 @@ pub(crate) fn with_sections(sections: &[(&str, &[u8])], packing: &str) -> Vec<u8
     std::fs::read(&program).unwrap()
 }
 
-/// Maps as JIT compilers write them.
+/// Returns maps as JIT compilers write them.
 pub(crate) fn perf_map() -> Vec<Vec<u8>> {
     let maps = [
         "7f0000000000 20 LazyCompile:~f /a b.js:1\n7f0000000010 20 JS:*g\n",

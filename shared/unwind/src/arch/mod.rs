@@ -1,8 +1,8 @@
-//! All that depends on the architecture: numbers of registers, layout of frames, and decoding
-//! of instructions.
+//! Everything that depends on the architecture: numbers of registers, layout of frames, and
+//! decoding of instructions.
 //!
-//! Each architecture has a module that provides all that is re-exported here.
-//! `bpf/include/arch` has the same for the walk in BPF.
+//! Each architecture has a module that provides all names that are re-exported here.
+//! `bpf/include/arch` provides the same for the walk in BPF.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
@@ -21,7 +21,7 @@ compile_error!(
 pub(crate) use machine::{
     FRAME_POINTER, GENERAL_REGISTERS, LINK_REGISTER, RESULT, RETURN_ADDRESS, STACK_POINTER,
 };
-// Frames of functions, and those that the kernel makes for signal handlers.
+// Frames of functions, and frames that the kernel makes for signal handlers.
 pub(crate) use machine::{
     RETURN_ADDRESS_AT_CFA, SIGNAL_CONTEXT, SIGNAL_FRAME_BP, SIGNAL_FRAME_IP, SIGNAL_FRAME_LINK,
     SIGNAL_FRAME_SP,
@@ -30,7 +30,7 @@ pub(crate) use machine::{
 pub(crate) use machine::{
     cfa_in_linkage_table, described_linkage_table, direct_linkage_table, lazy_linkage_table,
 };
-// Code that is described wrongly or not at all.
+// Code whose call frame information is wrong or missing.
 pub(crate) use machine::{
     CORRECTED_CODE_LIMIT, analyse, correct_rows, find_called, find_taken, read_stub, rule_of_clone,
 };

@@ -1,7 +1,7 @@
 //! Roots of the stacks of coroutines.
 //!
-//! A coroutine has a stack of its own, or a part of its thread's. What lies above its first
-//! function is another's, or nothing.
+//! A coroutine has its own stack, or a part of its thread's stack. The memory above its first
+//! function belongs to another stack, or to none.
 
 use std::ops::Range;
 
@@ -11,23 +11,24 @@ use crate::arch::find_taken;
 use crate::ranges::Ready;
 use crate::rule::Rule;
 
-/// Code that is larger is none of the functions here.
+/// Maximum size of a function that is considered, in bytes. The functions named here are smaller.
 const SIZE_LIMIT: u64 = 64 << 10;
 
-/// A function that has to do with the beginning of a coroutine's stack.
+/// A function that begins the stack of a coroutine.
 enum Beginning {
-    /// It lays out the stack, and the addresses of code that it takes are what the first
-    /// function returns to: `makecontext` of glibc, `make_fcontext` of boost.context.
+    /// It lays out the stack, and the first function returns to the addresses of code that it
+    /// takes: `makecontext` of glibc, `make_fcontext` of boost.context.
     Maker,
-    /// It is the first function.
+    /// It is the first function on the stack.
     First,
 }
 
 fn beginning(name: &[u8]) -> Option<Beginning> {
     match name {
         b"makecontext" | b"make_fcontext" => Some(Beginning::Maker),
-        // greenlet::UserGreenlet::inner_bootstrap() of greenlet 2 and later. It calls what
-        // the greenlet runs; its own caller's frame is the parent's, which goes on meanwhile.
+        // greenlet::UserGreenlet::inner_bootstrap() of greenlet 2 and later. It calls the
+        // greenlet's function. Its own caller's frame belongs to the parent, which goes on
+        // running meanwhile.
         _ if name.starts_with(b"_ZN8greenlet12UserGreenlet15inner_bootstrapE") => {
             Some(Beginning::First)
         }
@@ -35,7 +36,8 @@ fn beginning(name: &[u8]) -> Option<Beginning> {
     }
 }
 
-/// Rows for these, to go before whatever else is said of them.
+/// Returns rows for the functions that begin stacks. They take precedence over all other
+/// descriptions of these functions.
 pub(crate) fn beginnings<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
     let mut found = Vec::new();
     let mut add = |range: Range<u64>| {
@@ -53,7 +55,8 @@ pub(crate) fn beginnings<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
                 let offset = elf.segments().offset(range.start, size);
                 let code = offset.and_then(|offset| elf.bytes("code", offset, size).ok());
                 for target in find_taken(&code.unwrap_or_default(), range.start) {
-                    // Returned to without having called, it is looked up one byte before.
+                    // The first function returns to `target` without a call before it, so the
+                    // unwind looks up the byte before.
                     add(target.saturating_sub(1)..target);
                 }
             }

@@ -1,5 +1,5 @@
-//! Where Go's runtime leaves one stack for another, which the frame
-//! information of its assembly does not say.
+//! Stack switches of Go's runtime, which the call frame information of its assembly does not
+//! describe.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,15 +10,15 @@ use crate::arch::{SIGNAL_CONTEXT, analyse};
 use crate::ranges::Ready;
 use crate::rule::{Rule, cfa};
 
-/// Code that is larger is none of the functions here.
+/// Maximum size of a function that is considered, in bytes. The functions named here are smaller.
 const SIZE_LIMIT: u64 = 4096;
 
-/// What a function of src/runtime/asm_amd64.s, sys_linux_amd64.s or
-/// time_linux_amd64.s does to the stack.
+/// Stack switch of a function of src/runtime/asm_amd64.s, sys_linux_amd64.s or
+/// time_linux_amd64.s.
 enum Switch {
-    /// It goes on at the bottom of the scheduler's stack, g0's, or is there.
+    /// It goes on at the bottom of the stack of the scheduler, g0, or starts there.
     Bottom,
-    /// It calls the vDSO on g0's stack, and has its own frame on the other.
+    /// It calls the vDSO on g0's stack, and keeps its own frame on the other stack.
     Call,
     /// It ends a signal handler.
     SignalReturn,
@@ -37,8 +37,8 @@ fn switch(name: &[u8]) -> Option<Switch> {
     }
 }
 
-/// Rows for such functions, to go before whatever else is said of them; none
-/// in a program that was not built by Go.
+/// Returns rows for the functions that switch stacks. They take precedence over all other
+/// descriptions of these functions. A program that Go did not build has none.
 pub(crate) fn switches<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
     let mut found = Vec::new();
     if elf.section(".gopclntab").is_none() {
@@ -49,8 +49,8 @@ pub(crate) fn switches<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
         let Some(switch) = switch(name).filter(|_| (1..=SIZE_LIMIT).contains(&size)) else {
             return;
         };
-        // Returned to without having been called, its first instruction is
-        // looked up one byte before it.
+        // A frame can return to the first instruction without a call before it. The unwind then
+        // looks up the byte before.
         let early = range.start.saturating_sub(1);
         let (range, rows) = match switch {
             Switch::Bottom => (early..range.end, vec![(early, Rule::ROOT)]),
@@ -72,8 +72,8 @@ pub(crate) fn switches<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
     found
 }
 
-/// By its code, a function that switches stacks is described by its frame
-/// pointer for as long as it is on the other.
+/// Returns a row that allows for another stack. The analysis of code finds the CFA by the frame
+/// pointer while a function is on the other stack.
 fn on_either_stack((address, rule): (u64, Rule)) -> (u64, Rule) {
     let cfa = match rule.cfa {
         cfa::FRAME_POINTER => cfa::SWITCHED_STACK,

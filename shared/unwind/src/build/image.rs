@@ -1,4 +1,4 @@
-//! Code and call frame information of an image, from which its table is made.
+//! Reads the code and the call frame information of an image.
 
 use elf::layout::PT_GNU_EH_FRAME;
 use elf::{Elf, Segment, Source};
@@ -6,11 +6,11 @@ use process::ELF_MACHINE;
 
 use crate::error::Error;
 
-/// Bytes of one section that are accepted, compressed and decompressed together. The largest
-/// `.eh_frame` of a browser built with all debugging aids has about 60 MiB.
+/// Maximum bytes of one section, compressed and decompressed together. The largest `.eh_frame` of
+/// a browser built with all debugging aids has about 60 MiB.
 const SECTION_LIMIT: u64 = 256 << 20;
 
-/// Executable segments that are accepted; links have one or two.
+/// Maximum number of executable segments; linked files have one or two.
 const SEGMENT_LIMIT: u64 = 32;
 
 const EH_FRAME: &str = ".eh_frame";
@@ -48,7 +48,7 @@ pub(crate) fn eh_frame<S: Source>(elf: &Elf<S>) -> Result<(u64, Vec<u8>), Error>
     }
 }
 
-/// Returns `.debug_frame`, however the file keeps it; `None` if there is none.
+/// Returns `.debug_frame`, compressed or not; `None` if there is none.
 pub(crate) fn debug_frame<S: Source>(elf: &Elf<S>) -> Result<Option<Vec<u8>>, Error> {
     if !elf.has_contents(DEBUG_FRAME) {
         return Ok(None);
@@ -70,9 +70,8 @@ pub(crate) fn mini_debug_frame<S: Source>(elf: &Elf<S>) -> Result<Vec<u8>, Error
     Ok(debug_frame(&read(&mini)?)?.unwrap_or_default())
 }
 
-/// Returns `.eh_frame` by way of the program header for `.eh_frame_hdr`: its
-/// address, and the bytes from there to the end of its segment. Linux
-/// Standard Base Core 5.0, section 10.6.2.
+/// Returns `.eh_frame`, found by the program header for `.eh_frame_hdr`: its address, and the
+/// bytes from there to the end of its segment. Linux Standard Base Core 5.0, section 10.6.2.
 fn eh_frame_by_program_header<S: Source>(elf: &Elf<S>) -> Result<Option<(u64, Vec<u8>)>, Error> {
     let mut headers = elf.segments().iter();
     let Some(header) = headers.find(|segment| segment.kind == PT_GNU_EH_FRAME) else {

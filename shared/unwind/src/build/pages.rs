@@ -1,4 +1,4 @@
-//! From ascending rows to the pages of a [`Table`].
+//! Turns ascending rows into the pages of a [`Table`].
 
 use std::collections::HashMap;
 
@@ -8,30 +8,29 @@ use crate::error::Error;
 use crate::rule::Rule;
 use crate::table::{PAGE_SIZE, Page, Table};
 
-/// Rows that are accepted, 64 MiB of them. The largest libraries known have
-/// about 4 million.
+/// Maximum number of rows; they take 64 MiB. The largest known libraries have about 4 million.
 pub(crate) const ROW_LIMIT: u64 = 16 << 20;
-/// Pages that are accepted: 4 GiB of code, twice what the x86-64 code models
-/// in use can address.
+/// Maximum number of pages: 4 GiB of code, twice as much as the x86-64 code models in use can
+/// address.
 pub(crate) const PAGE_LIMIT: u64 = 1 << 16;
-/// Different rules that are accepted; 785 are the most seen in a file.
+/// Maximum number of different rules. The most that were seen in a file are 785.
 pub(crate) const RULE_LIMIT: u64 = 4096;
-/// What fits the count of a page.
+/// Maximum number of rows of a page.
 const PAGE_ROW_LIMIT: u64 = 0xffff;
 
-/// A [`Table`] being built from rows of ascending addresses.
+/// Builder of a [`Table`] from rows of ascending addresses.
 pub(crate) struct Pages {
     table: Table,
     indices: HashMap<Rule, u32, RandomState>,
-    /// The row that was given last. It is not in the table yet: the next one
-    /// may be for the same address, and then replaces it.
+    /// Row that was pushed last. It is not in the table yet: the next row may be for the same
+    /// address, and then replaces it.
     pending: (u64, Rule),
-    /// The rule at the end of the table.
+    /// Rule at the end of the table.
     in_force: Rule,
 }
 
 impl Pages {
-    /// A table for code from `start` on.
+    /// Returns a builder for code from `start` on.
     pub(crate) fn new(start: u64) -> Pages {
         Pages {
             table: Table {
@@ -44,8 +43,8 @@ impl Pages {
         }
     }
 
-    /// `rule` holds from `address` on, which is not below that of any row
-    /// before. Of several for one address, the last counts.
+    /// Adds a row: `rule` holds from `address` on. `address` is not below the address of any
+    /// earlier row. The last of several rows for one address counts.
     pub(crate) fn push(&mut self, address: u64, rule: Rule) -> Result<(), Error> {
         if address > self.pending.0 {
             self.flush()?;
@@ -54,7 +53,7 @@ impl Pages {
         Ok(())
     }
 
-    /// The table.
+    /// Returns the finished table.
     pub(crate) fn finish(mut self) -> Result<Table, Error> {
         self.flush()?;
         Ok(self.table)
@@ -78,8 +77,8 @@ impl Pages {
                 self.append(0, self.in_force)?;
             }
         }
-        // Where nothing was in force, a page begins with that once it turns
-        // out to have rows.
+        // A page before which no rule was in force begins with [`Rule::NONE`], once it turns out
+        // to have rows.
         let empty = self.table.pages.last().is_some_and(|page| page.count == 0);
         if empty && within != 0 {
             self.append(0, Rule::NONE)?;
@@ -91,7 +90,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Adds a row to the last page.
+    /// Appends a row to the last page.
     fn append(&mut self, within: u32, rule: Rule) -> Result<(), Error> {
         let index = match self.indices.get(&rule) {
             Some(&index) => index,
@@ -199,8 +198,8 @@ mod tests {
         }
     }
 
-    /// The last rule is in force to the end of its page only: whoever builds a
-    /// table ends it with [`Rule::NONE`].
+    /// Returns the expected rule: the last row is in force up to the end of its page only.
+    /// Callers that build a table end it with [`Rule::NONE`].
     fn in_page(table: &Table, address: u64, naive: Option<&(u64, Rule)>) -> Rule {
         let end = table.base + table.pages.len() as u64 * PAGE_SIZE;
         naive

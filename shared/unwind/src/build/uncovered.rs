@@ -1,5 +1,4 @@
-//! Code that no call frame information covers: where it is, and what symbols
-//! say about it.
+//! Code that no call frame information covers: its addresses, and the symbols in it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,28 +11,28 @@ use crate::arch::{analyse, find_called};
 use crate::ranges::Spans;
 use crate::rule::Rule;
 
-/// Bytes of code between two descriptions that are worth a look. Less is what
-/// aligns functions.
+/// Minimum bytes of a gap between two descriptions. Smaller gaps only align functions.
 const SMALLEST: u64 = 16;
-/// Bytes of such code in a file that are accepted: what is not covered is a
-/// small C library, or the assembly of a large one.
+/// Maximum bytes of such code in a file. Uncovered code is a small C library, or the assembly of
+/// a large one.
 const CODE_LIMIT: u64 = 4 << 20;
-/// Bytes of such code that are accepted in a file that is described for the
-/// most part: more is what a JIT compiler brings along, as V8 its builtins,
-/// whose frames are none of the C compiler's. They keep frame pointers.
+/// Maximum bytes of such code in a file that is mostly described. More code comes from a JIT
+/// compiler, such as the builtins of V8. Its frames do not follow the C compiler's conventions,
+/// but keep frame pointers.
 const PART_LIMIT: u64 = 256 << 10;
-/// Functions in such code that are accepted, one for every 32 bytes.
+/// Maximum number of functions in such code, one for every 32 bytes.
 const FUNCTION_LIMIT: usize = 1 << 17;
-/// Bytes that the code at the entry point takes, where no symbol says it.
+/// Bytes of the code at the entry point, if no symbol gives its size.
 const ENTRY_SIZE: u64 = 32;
 
 /// Code without a description.
 pub(crate) struct Gap {
-    /// Its addresses.
+    /// Virtual addresses.
     pub(crate) range: Range<u64>,
-    /// Its bytes.
+    /// Machine code at these addresses.
     code: Vec<u8>,
-    /// Functions that begin in it, ascending. Those of unknown size are empty.
+    /// Functions that begin in the gap, ascending. The range of a function of unknown size is
+    /// empty.
     functions: Vec<Range<u64>>,
     /// Pieces that compilers moved out of functions.
     parts: Vec<Range<u64>>,
@@ -41,15 +40,15 @@ pub(crate) struct Gap {
     called: Rc<BTreeSet<u64>>,
 }
 
-/// A symbol for code.
+/// A symbol of a function.
 struct Symbol {
     range: Range<u64>,
     part: bool,
 }
 
-/// The gaps in what `spans` cover of the code, ascending; none if they are so
-/// large that the file must be of another kind, or are code of another kind in
-/// a file that otherwise is described.
+/// Returns the gaps in the code that `spans` do not cover, ascending. Returns none if the gaps
+/// are so large that the file must be of another kind. Nor does it return gaps with code of
+/// another kind in a file that is mostly described.
 pub(crate) fn gaps<S: Source>(elf: &Elf<S>, spans: &Spans) -> Vec<Gap> {
     let mut found = Vec::new();
     let mut size = 0;
@@ -116,7 +115,7 @@ pub(crate) fn gaps<S: Source>(elf: &Elf<S>, spans: &Spans) -> Vec<Gap> {
 }
 
 impl Gap {
-    /// Its rows. The function at `entry` has no caller: the kernel starts it.
+    /// Returns the rows of the gap. The function at `entry` has no caller: the kernel starts it.
     pub(crate) fn rows(&self, entry: u64) -> Vec<(u64, Rule)> {
         let (start, functions) = (self.range.start, &self.functions);
         let rows = analyse(&self.code, start, functions, &self.parts, &self.called);
@@ -131,7 +130,7 @@ impl Gap {
         [&rows[..before], &root, &rows[after..]].concat()
     }
 
-    /// Where the function at `entry` ends.
+    /// Returns the end of the function at `entry`.
     fn entry_end(&self, entry: u64) -> u64 {
         let first = self
             .functions
@@ -147,15 +146,15 @@ impl Gap {
     }
 }
 
-/// The sections with code, ascending.
+/// Returns the sections with code, ascending.
 fn code_sections<S: Source>(elf: &Elf<S>) -> Vec<&Section> {
-    let code = |section: &&Section| section.flags & SHF_EXECINSTR != 0 && section.in_file();
+    let code = |section: &&Section| section.flags & SHF_EXECINSTR != 0 && section.is_in_file();
     let mut sections: Vec<&Section> = elf.sections().iter().filter(code).collect();
     sections.sort_by_key(|section| (section.address, section.size));
     sections
 }
 
-/// Symbols for functions at addresses that are `wanted`, ascending.
+/// Returns the symbols of functions at addresses that are `wanted`, ascending.
 fn symbols<S: Source>(elf: &Elf<S>, wanted: impl Fn(u64) -> bool) -> Vec<Symbol> {
     let mut symbols = Vec::new();
     elf.for_each_function(|name, range| {
@@ -166,14 +165,14 @@ fn symbols<S: Source>(elf: &Elf<S>, wanted: impl Fn(u64) -> bool) -> Vec<Symbol>
             });
         }
     });
-    // Of several for one address, the one that reaches furthest.
+    // The symbol that reaches furthest is kept of several at one address.
     symbols.sort_by_key(|symbol| (symbol.range.start, std::cmp::Reverse(symbol.range.end)));
     symbols.dedup_by_key(|symbol| symbol.range.start);
     symbols.truncate(FUNCTION_LIMIT);
     symbols
 }
 
-/// Whether GCC or LLVM gives this name to what it moves out of a function:
+/// Returns whether GCC or LLVM gives this name to a piece that it moves out of a function:
 /// `name.cold`, `name.cold.1`.
 fn is_part(name: &[u8]) -> bool {
     let without_number = match name.iter().rposition(|byte| !byte.is_ascii_digit()) {

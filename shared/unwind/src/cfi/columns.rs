@@ -1,6 +1,5 @@
-//! One line of the table that call frame instructions describe (DWARF 5,
-//! section 6.4.1), as far as a walk needs it: the CFA, the frame pointer and
-//! the return address.
+//! One row of the table that call frame instructions describe (DWARF 5, section 6.4.1). It has
+//! the columns that a walk needs: the CFA, the frame pointer and the return address.
 
 use gimli::Register;
 
@@ -11,7 +10,7 @@ use crate::arch::{
 use crate::cfi::expression::Computed;
 use crate::rule::{Rule, cfa, frame_pointer};
 
-/// The line that is valid at some address.
+/// The row that is valid at some address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Columns {
     /// The CFA; `None` if it is not one of the known expressions.
@@ -20,24 +19,24 @@ pub(crate) struct Columns {
     pub(crate) return_address: Saved,
 }
 
-/// Where the value is that a register had in the caller. DWARF 5, section
-/// 6.4.1, the register rules.
+/// Place of the value that a register had in the caller. DWARF 5, section 6.4.1, the register
+/// rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Saved {
-    /// Nothing was said.
+    /// The call frame information does not mention the register.
     Unspecified,
     Undefined,
     Same,
     AtCfa(i64),
     InRegister(Register),
-    /// In memory at what an expression computes.
+    /// In memory at the address that an expression computes.
     At(Computed),
-    /// Said in a way that is not known here.
+    /// In another place, which no rule can express.
     Elsewhere,
 }
 
 impl Columns {
-    /// Before any instruction.
+    /// Columns before any instruction.
     pub(crate) const EMPTY: Columns = Columns {
         cfa: None,
         frame_pointer: Saved::Unspecified,
@@ -53,7 +52,7 @@ impl Columns {
         }
     }
 
-    /// The column of `register`.
+    /// Returns the column of `register`.
     pub(crate) fn get(&self, register: Register) -> Saved {
         match register {
             FRAME_POINTER => self.frame_pointer,
@@ -62,7 +61,7 @@ impl Columns {
         }
     }
 
-    /// The rule that says the same. `signal`: as a frame that the kernel
+    /// Returns the rule with the same meaning. `signal` marks the frame as one that the kernel
     /// built.
     pub(crate) fn rule(&self, signal: bool) -> Rule {
         if let Some(rule) = self.signal_frame().filter(|_| signal) {
@@ -71,7 +70,7 @@ impl Columns {
         let cfa = self.cfa.and_then(Computed::cfa);
         match (self.return_address, cfa) {
             (Saved::Undefined, _) => Rule::ROOT,
-            // A caller's frame is above what its call pushed, or there was no
+            // A caller's frame is above the address that its call pushed. Otherwise there was no
             // call: musl's clone has a negative offset on the new stack.
             (Saved::AtCfa(RETURN_ADDRESS_AT_CFA), Some(rule))
                 if rule.cfa == cfa::STACK_POINTER
@@ -90,8 +89,8 @@ impl Columns {
         }
     }
 
-    /// The rule of a frame that the kernel built for a signal handler: all
-    /// registers are in one `struct sigcontext`, if every column says so.
+    /// Returns the rule of a frame that the kernel built for a signal handler, if every column
+    /// finds its register in one `struct sigcontext`.
     fn signal_frame(&self) -> Option<Rule> {
         let Saved::At(Computed::Register(STACK_POINTER, ip)) = self.return_address else {
             return None;

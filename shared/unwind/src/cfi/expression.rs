@@ -8,23 +8,23 @@ use crate::rule::{Rule, cfa};
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Operations of the longest expression known here.
+/// Number of operations of the longest expression known here.
 const LONGEST: usize = 9;
 
-/// What an expression computes.
+/// Value that an expression computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Computed {
     /// A register + an offset.
     Register(Register, i64),
-    /// The word at a register + an offset, plus an addend. Functions that align
-    /// their stack keep what the stack pointer was in their frame.
+    /// The word at a register + an offset, plus an addend. Functions that align their stack keep
+    /// the former stack pointer in their frame.
     Word(Register, i64, i64),
     /// The CFA in an entry of the procedure linkage table: see [`cfa::PLT`].
     Plt(i32),
 }
 
 impl Computed {
-    /// What `expression` computes, if it is a known one.
+    /// Evaluates `expression`; `None` if it is not a known one.
     pub(crate) fn new(expression: Expression<Slice<'_>>, encoding: Encoding) -> Option<Computed> {
         let mut known = [const { Operation::Nop }; LONGEST];
         let mut length = 0;
@@ -57,8 +57,8 @@ impl Computed {
         described_linkage_table(register, offset, rest).map(Computed::Plt)
     }
 
-    /// The rule for a CFA that is computed so; it says nothing yet about the
-    /// frame pointer.
+    /// Returns the rule for a CFA that is computed so. The rule does not yet describe the frame
+    /// pointer.
     pub(crate) fn cfa(self) -> Option<Rule> {
         match self {
             Computed::Register(register, offset) => {
@@ -84,7 +84,7 @@ impl Computed {
     }
 }
 
-/// What the operations add to what is on the stack; 0 if there are none.
+/// Returns the number that the operations add to the value on the stack; 0 if there are none.
 fn addend(operations: &[Operation<Slice<'_>>]) -> Option<i64> {
     match *operations {
         [] => Some(0),

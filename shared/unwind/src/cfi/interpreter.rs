@@ -1,4 +1,4 @@
-//! Running call frame instructions (DWARF 5, section 6.4.2).
+//! Runs call frame instructions (DWARF 5, section 6.4.2).
 
 use gimli::{
     CallFrameInstruction, CommonInformationEntry, EndianSlice, LittleEndian, UnwindExpression,
@@ -8,24 +8,24 @@ use gimli::{
 use crate::cfi::columns::{Columns, Saved};
 use crate::cfi::expression::Computed;
 
-/// Nested `DW_CFA_remember_state` that are accepted; compilers nest none.
+/// Maximum depth of nested `DW_CFA_remember_state`. Compilers nest none.
 const REMEMBERED_LIMIT: usize = 32;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 type Common<'a> = CommonInformationEntry<Slice<'a>>;
 
-/// The state of the instructions of one entry.
+/// State of the instructions of one entry.
 pub(crate) struct Program {
-    /// The line that they have made so far.
+    /// Columns that the instructions have made so far.
     pub(crate) columns: Columns,
-    /// What `DW_CFA_restore` goes back to.
+    /// Columns that `DW_CFA_restore` goes back to.
     initial: Columns,
-    /// What `DW_CFA_remember_state` keeps.
+    /// Columns that `DW_CFA_remember_state` keeps.
     remembered: Vec<Columns>,
 }
 
 impl Program {
-    /// Begins with the columns that the common entry gives.
+    /// Returns a program that begins with the columns of the common entry.
     pub(crate) fn new(initial: Columns) -> Program {
         Program {
             columns: initial,
@@ -34,8 +34,8 @@ impl Program {
         }
     }
 
-    /// Runs an instruction that does not move to another address; `None` if it
-    /// has no meaning.
+    /// Runs an instruction that does not move to another address. Returns `None` if the
+    /// instruction is invalid.
     pub(crate) fn run<'a>(
         &mut self,
         instruction: CallFrameInstruction<usize>,
@@ -59,10 +59,10 @@ impl Program {
                 self.columns.cfa = Some(Computed::Register(register, factored(factored_offset)?));
             }
             Instruction::DefCfaRegister { register } => {
-                let Some(Computed::Register(of, _)) = &mut self.columns.cfa else {
+                let Some(Computed::Register(base, _)) = &mut self.columns.cfa else {
                     return None;
                 };
-                *of = register;
+                *base = register;
             }
             Instruction::DefCfaOffset { offset } => self.set_cfa_offset(signed(offset)?)?,
             Instruction::DefCfaOffsetSf { factored_offset } => {

@@ -1,31 +1,31 @@
-//! Sections written by hand: what no assembler writes.
+//! Sections written by hand, with entries that no assembler writes.
 
 use super::*;
 
-/// Without augmentation, factors of 1 and -8, and the return address in column 16;
-/// the call's frame.
+/// Common entry without augmentation, with factors of 1 and -8, and the return address in column
+/// 16. Its instructions describe the frame at a function's entry.
 const COMMON: [u8; 11] = [1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1, 0];
 
-/// An entry of the 32-bit format.
+/// Returns an entry of the 32-bit format.
 fn entry(id: u32, body: &[u8]) -> Vec<u8> {
     let length = 4 + body.len() as u32;
     [&length.to_le_bytes(), &id.to_le_bytes(), body].concat()
 }
 
-/// An entry of the 64-bit format.
+/// Returns an entry of the 64-bit format.
 fn long_entry(id: u64, body: &[u8]) -> Vec<u8> {
     let length = 8 + body.len() as u64;
     let ids = [length.to_le_bytes(), id.to_le_bytes()].concat();
     [&[0xff; 4], &*ids, body].concat()
 }
 
-/// What a description says of 16 addresses from 0x1000 on.
+/// Returns the body of a description of 16 addresses from 0x1000 on.
 fn described(instructions: &[u8]) -> Vec<u8> {
     let range = [0x1000_u64, 16].map(u64::to_le_bytes).concat();
     [&range, instructions].concat()
 }
 
-/// `.eh_frame` of a common entry, what may follow it, and a description.
+/// Returns `.eh_frame` with a common entry, the bytes `between`, and a description.
 fn eh_frame(common: &[u8], between: &[u8], instructions: &[u8]) -> Vec<u8> {
     let mut section = [&entry(0, common), between].concat();
     let back = section.len() as u32 + 4;
@@ -74,7 +74,7 @@ fn common_entries_of_other_processors_or_without_end_are_not_used() {
     let mut other = COMMON;
     other[4] = 30;
     assert_eq!(with(&other), (0, 1, 1));
-    // The field that says it is common counts.
+    // The size includes the field that marks an entry as common.
     let padded = |length: usize| [&COMMON[..], &vec![0; length - 4 - COMMON.len()]].concat();
     assert_eq!(with(&padded(COMMON_SIZE_LIMIT)), (1, 1, 0));
     assert_eq!(with(&padded(COMMON_SIZE_LIMIT + 1)), (0, 1, 1));

@@ -1,14 +1,14 @@
-//! The walk along frame pointers: each frame holds the caller's frame pointer
-//! and, one word above, the return address.
+//! The walk along frame pointers: each frame holds the caller's frame pointer, and the return
+//! address one word above it.
 
 use crate::walk::memory::Memory;
 use crate::walk::registers::Registers;
 
-/// Addresses from the leaf (the program counter itself) to the root (return
+/// Returns the addresses from the leaf (the program counter itself) to the root (return
 /// addresses), `depth` at most.
 ///
-/// Frames lie ever higher on the stack; a chain that turns back is broken or
-/// forged, and ends there.
+/// Each caller's frame is at a higher address. A chain that turns back is broken or forged, and
+/// the walk ends there.
 pub fn walk_frame_pointers(
     registers: Registers,
     memory: &mut impl Memory,

@@ -1,8 +1,8 @@
-//! Memory that an unwind reads from.
+//! Memory that a walk reads.
 
 use process::ProcessMemory;
 
-/// Memory that an unwind reads from.
+/// Memory that a walk reads.
 pub trait Memory {
     /// Returns the 64-bit word at `address`, or `None` if it cannot be read.
     fn word(&mut self, address: u64) -> Option<u64>;

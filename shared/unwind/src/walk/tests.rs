@@ -3,8 +3,8 @@ use std::collections::HashMap;
 use super::*;
 use crate::table::Page;
 
-/// One page of code at 0x10000, the rest of the addresses below 0x40000
-/// being code without a table.
+/// Address space with one page of code at 0x10000. The other addresses from 0x20000 to 0x40000
+/// are code without a table.
 struct Space(Table);
 
 impl AddressSpace for Space {
@@ -67,7 +67,7 @@ fn goes_by_tables_to_the_root() {
 #[test]
 fn a_call_at_the_end_of_a_function_belongs_to_it() {
     let space = space(&[(0, sp_plus(8)), (0x100, sp_plus(16)), (0x200, Rule::ROOT)]);
-    // Returns to 0x200, where another function begins.
+    // The call returns to 0x200, where another function begins.
     let mut memory = HashMap::from([(0x800, 0x10200), (0x808, 1), (0x810, 0)]);
     let walk = walk(
         registers(0x10100, 0x800, 0),
@@ -102,7 +102,7 @@ fn a_stub_is_read_to_its_return_and_not_walked_by_frame_pointer() {
     let code = [(0x30000, code), (0x30008, 0)];
     let stack = [(0x800, 0x30000), (0x810, 0x900), (0x818, 0x10108)];
     let mut memory = code.into_iter().chain(stack).collect::<HashMap<_, _>>();
-    // A frame pointer that leads somewhere else.
+    // This frame pointer leads to another place.
     memory.extend([(0x880, 0), (0x888, 0x10010)]);
     let start = registers(0x10010, 0x800, 0x880);
     let found = walk(start, true, Mode::Tables, &space, &mut memory, 127);
@@ -123,13 +123,13 @@ fn an_interrupted_function_under_a_signal_frame_is_exact() {
     ]);
     let start = registers(0x10010, 0x800, 0);
     let walk = walk(start, true, Mode::Auto, &space, &mut memory, 127);
-    // Less one, both are where they should be looked up.
+    // The table is searched one byte before each address.
     assert_eq!(walk.addresses, [0x10010, 0x10101, 0x10201]);
     assert_eq!(walk.end, End::Root);
 }
 
-/// Where a rule leads from an instruction pointer, a stack pointer and a frame
-/// pointer: to such.
+/// Steps by a rule from an instruction pointer, a stack pointer and a frame pointer, and returns
+/// the new ones.
 fn stepped(rule: Rule, from: [u64; 3], memory: &[(u64, u64)]) -> Result<[u64; 3], End> {
     let [ip, sp, bp] = from;
     let mut stepper = Stepper {
@@ -179,7 +179,7 @@ fn the_link_register_leads_to_the_caller_of_a_leaf_alone() {
         let stepped = stepper.step(Rule::at(cfa::LINK_REGISTER, offset));
         stepped.map(|()| [stepper.ip, stepper.sp, stepper.bp])
     };
-    // A function that left the stack as it was. Its call has overwritten its caller's register.
+    // The function left the stack as it was. Its call has overwritten its caller's link register.
     assert_eq!(step(0), Ok([0x10200, 0x800, 0x100]));
     assert_eq!(step(0), Err(End::NoRule));
 }
@@ -198,7 +198,7 @@ fn frame_pointers_lead_up_the_stack_or_nowhere() {
     for nowhere in [0, 0x7f8, 0x804, 0x900] {
         assert_eq!(step(nowhere), Err(End::NoRule), "{nowhere:#x}");
     }
-    // The outermost one is 0.
+    // The outermost frame pointer is 0.
     let mut memory = HashMap::from([(0x800, 0), (0x808, 0x30100)]);
     let start = registers(0x30000, 0x800, 0x800);
     let walk = walk(start, true, Mode::Auto, &space(&[]), &mut memory, 127);

@@ -1,10 +1,10 @@
-//! What several tests use.
+//! Functions that several tests use.
 
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Runs the compiler on `source` and gives back the program.
+/// Compiles `source` and returns the program.
 pub(crate) fn compile(language: &str, source: &str, options: &[&str]) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let output = directory.path().join("program");

@@ -1,4 +1,4 @@
-//! What must be true whatever the bytes are. The fuzz target uses it, too.
+//! Checks that must hold for all bytes. The fuzz target uses them, too.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -12,8 +12,8 @@ pub(crate) fn check(bytes: &[u8]) {
         return;
     };
     let table = &built.table;
-    // A row takes a byte of instructions at least, and so does a description
-    // that ends in a row of its own; the rest are those that begin a page.
+    // A row takes at least one byte of instructions, and so does a description with a row of its
+    // own at its end. The other rows are the first rows of pages.
     assert!(table.rows.len() <= 2 * bytes.len() + table.pages.len() + 64);
     assert!(table.pages.len() <= 1 << 16);
     assert!(table.rules.len() <= 8192);

@@ -1,5 +1,5 @@
-//! Images that were tampered with: they must neither stop the reader nor take
-//! more of its time and memory than their size warrants.
+//! Images that were tampered with. They must not stop the reader, nor take more time and memory
+//! than their size warrants.
 #![allow(clippy::unwrap_used)]
 
 mod check;
@@ -26,18 +26,18 @@ fn work_is_bounded_by_the_size_of_the_file() {
     let mut overlapping = common(&[]);
     let mut nested = common(&[]);
     while shared.len() < SIZE {
-        // All for the same common entry, the longest that is accepted.
+        // All descriptions refer to the same common entry, the longest that is accepted.
         let at = shared.len();
         let start = text.start + at as u64 * 64;
         shared.extend(description(at, start..start + 64, &[]));
-        // All for the same code, or each for one byte less of it.
+        // All describe the same code, or each describes one byte less of it.
         let at = overlapping.len();
         overlapping.extend(description(at, text.clone(), &[0x41, 0x0e, 16]));
         let at = nested.len();
         let start = text.start + at as u64;
         nested.extend(description(at, start..text.end, &[0x44, 0x0e, 16]));
     }
-    // A row for every few bytes of instructions.
+    // Every few bytes of instructions make a row.
     let mut rows = common(&[]);
     rows.extend(description(
         rows.len(),
@@ -51,13 +51,13 @@ fn work_is_bounded_by_the_size_of_the_file() {
 
 const TEXT: u64 = 0x40_0000;
 
-/// A common entry: no augmentation, factors 1 and -8, the usual columns.
+/// Returns a common entry: no augmentation, factors 1 and -8, the usual columns.
 fn common(instructions: &[u8]) -> Vec<u8> {
     let header = [0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1];
     entry(&[&header, instructions])
 }
 
-/// A description at offset `at` that belongs to a common entry at offset 0.
+/// Returns a description at offset `at` that belongs to a common entry at offset 0.
 fn description(at: usize, code: Range<u64>, instructions: &[u8]) -> Vec<u8> {
     let back = (at as u32 + 4).to_le_bytes();
     let [start, size] = [code.start, code.end - code.start].map(u64::to_le_bytes);
@@ -69,8 +69,8 @@ fn entry(parts: &[&[u8]]) -> Vec<u8> {
     [&(rest.len() as u32).to_le_bytes(), &rest[..]].concat()
 }
 
-/// An image with a program header for 4 GiB of code, and `.eh_frame` found by
-/// way of `.eh_frame_hdr`.
+/// Returns an image with a program header for 4 GiB of code. The program header of
+/// `.eh_frame_hdr` leads to `.eh_frame`.
 fn image(eh_frame: &[u8]) -> Vec<u8> {
     const HEADERS: u64 = 64 + 3 * 56;
     const FRAME: u64 = 0x10_0000;
@@ -95,7 +95,7 @@ fn image(eh_frame: &[u8]) -> Vec<u8> {
                 .concat(),
         );
     }
-    // The pointer to .eh_frame as a signed word relative to itself; no table.
+    // The pointer to .eh_frame is a signed word, relative to itself. There is no table.
     bytes.extend([1, 0x1b, 0xff, 0xff]);
     bytes.extend(8_u32.to_le_bytes());
     bytes.extend([0; 4]);
@@ -103,8 +103,8 @@ fn image(eh_frame: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What is tampered with is sound to begin with. `SYSTEMSCOPE_FUZZ_SEEDS` names
-/// a directory with a folder for the fuzz target, to which the seeds are written.
+/// The seeds are sound before anything tampers with them. `SYSTEMSCOPE_FUZZ_SEEDS` names a
+/// directory with a folder for the fuzz target, to which the seeds are written.
 #[test]
 fn seeds_for_the_fuzz_target() {
     let directory = env::var_os("SYSTEMSCOPE_FUZZ_SEEDS");

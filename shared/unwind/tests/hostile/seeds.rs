@@ -1,11 +1,11 @@
-//! Small images to begin with, one for each path through the reader.
+//! Small seed images, one for each path through the reader.
 
 use std::fs;
 
 use crate::common::compile;
 
-/// Signal frame, realigned stack, return address in a register, an end, and
-/// code that nothing describes.
+/// Signal frame, realigned stack, return address in a register, an end, and code without a
+/// description.
 const ASSEMBLY: &str = ".globl _start
 _start:
 .cfi_startproc; .cfi_undefined rip; nop; .cfi_endproc
@@ -40,7 +40,7 @@ const C: &str = "int puts(const char *);
 int main(void) { return puts(\"\"); }
 ";
 
-/// All of them.
+/// Returns all seeds.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     // Without alignment to pages, the files are about 1 KiB.
     let small = [
@@ -70,7 +70,7 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What the kernel maps into every process.
+/// Returns the vDSO, which the kernel maps into every process.
 fn vdso() -> Vec<u8> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let line = maps.lines().find(|line| line.ends_with("[vdso]")).unwrap();

@@ -1,9 +1,8 @@
-//! Separate debug files, which distributions keep the symbols of their
-//! stripped programs in.
+//! Separate debug files, in which distributions keep the symbols of their stripped programs.
 //!
-//! The search follows gdb's rule ("Debugging Information in Separate
-//! Files" in its manual): by build ID under the debug directories, then by
-//! debug link beside the program and under the debug directories.
+//! The search follows gdb's rule ("Debugging Information in Separate Files" in its manual). It
+//! goes by build ID under the debug directories first. Then it goes by debug link, beside the
+//! program and under the debug directories.
 
 use std::fs::File;
 use std::io::{Result, Write};
@@ -17,14 +16,14 @@ use crate::budget::Allowance;
 use crate::charged::{self, Elf};
 use crate::process::open;
 
-/// Finds the debug file of a program that was mapped from `path`; without one, the symbols
-/// that the program itself has in `.gnu_debugdata`.
+/// Finds the debug file of a program that was mapped from `path`. A program without one may have
+/// symbols in its `.gnu_debugdata`, which are copied to a file.
 ///
-/// A file is taken only if it is of the same build: it has the same build ID,
-/// or the checksum that the program names.
+/// A debug file must be of the same build: it has the same build ID, or the checksum in the
+/// program's debug link.
 ///
 /// # Errors
-/// The program's `.gnu_debugdata` cannot be read or unpacked.
+/// If the program's `.gnu_debugdata` cannot be read or decompressed.
 pub(crate) fn find(elf: &Elf<'_>, path: &Path, directories: &[PathBuf]) -> Result<Option<File>> {
     match find_separate(elf, path, directories) {
         Some(file) => Ok(Some(file)),
@@ -78,7 +77,7 @@ fn open_matching(
     (elf.section_of_kind(SHT_SYMTAB).is_some() && matching(&elf, &file)).then_some(file)
 }
 
-/// `.build-id/ab/cdef….debug`
+/// Returns `.build-id/ab/cdef….debug`.
 fn build_id_path(build_id: &[u8]) -> Option<PathBuf> {
     let (first, rest) = build_id.split_first()?;
     if rest.is_empty() || rest.len() > 64 {
@@ -88,7 +87,7 @@ fn build_id_path(build_id: &[u8]) -> Option<PathBuf> {
     Some(format!(".build-id/{first:02x}/{rest}.debug").into())
 }
 
-/// Returns the CRC-32 of a whole file, as far as the allowance goes.
+/// Returns the CRC-32 of a whole file, if the allowance suffices.
 fn checksum_of(file: &File, allowance: &Allowance) -> Option<u32> {
     const MOST_BYTES: u64 = 1 << 30;
     let size = file.metadata().ok()?.len();

@@ -1,7 +1,7 @@
 //! Source lines and inlined functions, from debug information (DWARF).
 //!
-//! The file may be of the profiled program's making: its sections are read with a bound, and
-//! [`size`] refuses what addr2line would take too long or too much memory for.
+//! The profiled program may have made the file. So its sections are read with a bound, and
+//! [`size`] refuses debug information that would take addr2line too much time or memory.
 
 mod size;
 
@@ -29,11 +29,12 @@ pub enum Sources {
     Inlined,
 }
 
-/// Bytes of debug information of one file, unpacked.
+/// Maximum bytes of the decompressed debug information of one file.
 const MOST_BYTES: u64 = 1 << 29;
-/// Functions inlined at one address.
+/// Maximum number of functions that are inlined at one address.
 const MOST_INLINED: usize = 64;
-/// Addresses that are looked up in one file; names are only as many.
+/// Maximum number of addresses that are looked up in one file. The maximum number of symbols is the
+/// same.
 const MOST_ADDRESSES: usize = 1 << 16;
 
 /// Place of an address in the source.
@@ -55,13 +56,13 @@ pub(crate) fn has_debug_information(elf: &Elf<'_>) -> bool {
 /// Returns the places of the wanted addresses, in their order.
 ///
 /// # Errors
-/// The debug information cannot be read, or makes no sense at all.
+/// If the debug information cannot be read, or is invalid as a whole.
 pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result<Vec<Place>> {
     let allowance = elf.source().allowance;
     let mut room = MOST_BYTES;
     let load = |id: SectionId| -> Result<Vec<u8>> {
-        // Units say where they are themselves; addr2line would read what else says so. It has
-        // no use for the others.
+        // Units contain their own addresses, which addr2line would otherwise read from
+        // `.debug_aranges`. It does not use the other sections.
         if matches!(
             id,
             SectionId::DebugAranges
@@ -74,7 +75,7 @@ pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result
         ) {
             return Ok(Vec::new());
         }
-        charged::checked(allowance, elf.contents(id.name(), &mut room))
+        charged::check(allowance, elf.contents(id.name(), &mut room))
     };
     let sections = DwarfSections::load(load)?;
     let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
@@ -86,10 +87,13 @@ pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result
         texts: HashMap::new(),
     };
     let addresses = wanted.addresses().iter().enumerate();
-    let places = addresses.map(|(index, &address)| match index < MOST_ADDRESSES {
-        // Debug information that makes no sense has no place.
-        true if allowance.check_time().is_ok() => looker.place(address).unwrap_or_default(),
-        _ => Place::default(),
+    let places = addresses.map(|(index, &address)| {
+        if index < MOST_ADDRESSES && allowance.check_time().is_ok() {
+            // Invalid debug information gives no place.
+            looker.place(address).unwrap_or_default()
+        } else {
+            Place::default()
+        }
     });
     if wanted.addresses().len() > MOST_ADDRESSES {
         let _ = allowance.refuse("too many of its addresses are asked for");
@@ -173,7 +177,7 @@ mod tests {
     const INLINED: u8 = 3;
     const BLOCK: u8 = 4;
     const LAST_BLOCK: u8 = 5;
-    /// Each with its tag, whether others are in it, its attributes and their forms:
+    /// The code of each, its tag, whether it has children, its attributes and their forms:
     /// DW_AT_low_pc, DW_AT_high_pc as a size, DW_AT_linkage_name.
     const ABBREVIATIONS: [&[u8]; 5] = [
         &[UNIT, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0],
@@ -183,15 +187,15 @@ mod tests {
         &[LAST_BLOCK, 0x0b, 0, 0, 0],
     ];
 
-    /// An entry that takes 16 bytes from the address 0x1000 on.
+    /// Returns an entry that covers 16 bytes from the address 0x1000 on.
     fn placed(abbreviation: u8) -> Vec<u8> {
         let place = [&0x1000_u64.to_le_bytes()[..], &16_u32.to_le_bytes()].concat();
         [vec![abbreviation], place].concat()
     }
 
-    /// Asks debug information of one unit, in which these entries are.
+    /// Calls `question` with debug information of one unit that has these entries.
     fn ask<T>(entries: &[u8], question: impl FnOnce(Dwarf<Slice<'_>>) -> T) -> T {
-        // Its version, where its abbreviations are, the size of addresses.
+        // The version, the offset of the abbreviations, the size of addresses.
         let header = [4, 0, 0, 0, 0, 0, 8];
         let unit = [&header[..], &placed(UNIT), entries, &[0]].concat();
         let info = [&(unit.len() as u32).to_le_bytes()[..], &unit].concat();
@@ -206,8 +210,8 @@ mod tests {
         question(sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian)))
     }
 
-    /// Returns the place of an address in a function into which functions are inlined that have
-    /// these names, each into the one before it.
+    /// Returns the place of an address in a function into which functions with these names are
+    /// inlined, each into the one before it.
     fn place(inlined: &[&str]) -> Option<Place> {
         let inlined_entries = inlined
             .iter()

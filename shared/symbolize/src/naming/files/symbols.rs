@@ -1,12 +1,11 @@
-//! Names for addresses in one ELF file.
+//! Names addresses in one ELF file.
 //!
-//! A file's symbol tables are streamed past the wanted addresses, and what
-//! covers one of them is put into a small ELF file of our own, in memory.
-//! blazesym gets to see that extract. It maps the files it reads,
-//! indexes all of their symbols and lets a symbol without a size reach up to
-//! the next: in a file that a profiled program owns, the first can be made
-//! fatal, the second costs more memory than a profiler should have, and the
-//! third names code that the symbol does not cover.
+//! A file's symbol tables are streamed past the wanted addresses. Symbols that cover one of them
+//! go into a small ELF file in memory, the extract, and only this file is given to blazesym.
+//! blazesym maps the files that it reads, indexes all their symbols, and extends a symbol without
+//! a size up to the next one. In a file that a profiled program owns, the first can be made
+//! fatal. The second takes more memory than a profiler should. The third names code that the
+//! symbol does not cover.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -29,49 +28,47 @@ use crate::charged::{self, Charged, Elf};
 use crate::naming::demangle::{LONGEST, demangle};
 use crate::naming::wanted::Wanted;
 
-/// Symbols with a wanted address in them; more come only from a file that is
-/// made to harm.
+/// Maximum number of symbols that cover a wanted address. Only a hostile file has more.
 const MOST_SYMBOLS: usize = 1 << 16;
-/// Bytes of names that are read, and of names that were demangled: symbols may
-/// share a long one, and short ones may stand for long ones. What is mangled
-/// after that stays so.
+/// Maximum bytes of names that are read, and of names that were demangled. Symbols may share a
+/// long name, and short names may stand for long ones. Names after the maximum stay mangled.
 const MOST_NAMES: usize = 8 << 20;
-/// Names compared of symbols that cover the same code.
+/// Maximum number of names that are compared, of symbols that cover the same code.
 const MOST_ALIASES: usize = 8;
 
-/// Place of a name, and how good the name is.
+/// Place of a name, and its quality.
 #[derive(Clone, Copy)]
 struct Alias {
     /// Index of the symbol table.
     table: usize,
-    /// Offset among the names of the table.
+    /// Offset among the names of the table, in bytes.
     name: u32,
-    /// Type and binding.
+    /// Type and binding, `st_info`.
     info: u8,
 }
 
 /// The symbol that covers an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Symbol {
-    /// Demangled.
+    /// Demangled name.
     pub(crate) name: Arc<str>,
-    /// As it is in the file, where that differs.
+    /// Name as in the file, if it is another one.
     pub(crate) system_name: Option<Arc<str>>,
-    /// Address at which the function begins, in the same terms as the address that the symbol
-    /// covers; `None` if it is not known.
+    /// First address of the function, of the same kind as the address that the symbol covers;
+    /// `None` if it is not known.
     pub(crate) start: Option<u64>,
 }
 
-/// Part of the code of a symbol that no other symbol has.
+/// Part of the code of a symbol, which belongs to no other symbol.
 struct Piece {
     begin: u64,
     size: u64,
-    /// Address at which the symbol begins.
+    /// First address of the symbol.
     start: u64,
     aliases: Vec<Alias>,
 }
 
-/// The symbols that cover a wanted address, by address and size.
+/// Symbols that cover a wanted address, by address and size.
 type Covering = BTreeMap<(u64, u64), Vec<Alias>>;
 
 /// Names the functions at the given virtual addresses.
@@ -115,7 +112,7 @@ fn names_of<'f>(
     let mut tables = Vec::new();
     for (elf, kind) in places {
         let Some(elf) = elf else { continue };
-        let table = charged::checked(elf.source().allowance, elf.symbol_table(kind))?;
+        let table = charged::check(elf.source().allowance, elf.symbol_table(kind))?;
         if let Some(table) = table {
             collect(&table, tables.len(), wanted, is_meant, &mut covering)?;
             tables.push(table);
@@ -168,13 +165,13 @@ fn collect(
     })
 }
 
-/// Cuts symbols so that no two cover the same code, and leaves out those in
-/// which no wanted address is left.
+/// Cuts symbols so that no two cover the same code, and leaves out symbols without a wanted
+/// address.
 ///
-/// blazesym asks the symbols that begin last before an address, the shortest
-/// first. So a symbol has what is between the end of a shorter one with the same
-/// beginning and the beginning of the next. Of thousands with the same beginning
-/// blazesym would ask one after the other, for each address again.
+/// blazesym tries the symbols that begin last before an address, the shortest first. So a symbol
+/// keeps the code from the end of a shorter one with the same beginning to the beginning of the
+/// next. If thousands had the same beginning, blazesym would try one after the other, again for
+/// each address.
 fn disjoint(covering: Covering, wanted: &Wanted) -> Vec<Piece> {
     let starts: Vec<u64> = covering.keys().map(|(start, _)| *start).collect();
     let mut pieces = Vec::new();
@@ -197,13 +194,13 @@ fn disjoint(covering: Covering, wanted: &Wanted) -> Vec<Piece> {
     pieces
 }
 
-/// Returns whether a symbol says which code is its own. Hand-written assembly may
-/// give a size and no type.
+/// Returns whether a symbol defines the code of a function. Hand-written assembly may give a size
+/// and no type.
 fn is_function(symbol: &elf::Symbol) -> bool {
     matches!(symbol.kind(), STT_NOTYPE | STT_FUNC | STT_GNU_IFUNC) && has_place(symbol)
 }
 
-/// Returns whether a symbol says which memory is a variable's.
+/// Returns whether a symbol defines the memory of a variable.
 fn is_variable(symbol: &elf::Symbol) -> bool {
     symbol.kind() == STT_OBJECT && has_place(symbol)
 }
@@ -214,12 +211,12 @@ fn has_place(symbol: &elf::Symbol) -> bool {
         && !matches!(symbol.section, SHN_UNDEF | SHN_ABS)
 }
 
-/// Picks the name that a programmer would know: `read` rather than `__read`,
-/// a global rather than a local one.
+/// Picks the name that a programmer would know: `read` rather than `__read`, a global rather than
+/// a local one.
 fn best_name(aliases: &[Alias], name: impl Fn(&Alias) -> Option<String>) -> Option<String> {
     let names = aliases.iter().filter_map(|alias| {
         let mut name = name(alias)?;
-        // `read@@GLIBC_2.2.5`: the version is no part of the name.
+        // The version in `read@@GLIBC_2.2.5` is no part of the name.
         if let Some(version) = name.find('@').filter(|&at| at > 0) {
             name.truncate(version);
         }
@@ -234,7 +231,7 @@ fn best_name(aliases: &[Alias], name: impl Fn(&Alias) -> Option<String>) -> Opti
 
 /// Writes symbols, in ascending order, into an ELF file in memory.
 fn extract(symbols: impl Iterator<Item = (u64, u64, String)>) -> Result<File> {
-    /// The header and four sections are before it.
+    /// Offset of the table, after the header and four section headers.
     const TABLE_AT: usize = 5 * 64;
     const SECTION_NAMES: &[u8] = b"\0.symtab\0.strtab\0.shstrtab\0";
     let mut table = vec![0; SYMBOL_SIZE];
@@ -253,9 +250,9 @@ fn extract(symbols: impl Iterator<Item = (u64, u64, String)>) -> Result<File> {
     let mut headers = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     headers.extend([3, 0, 62, 0, 1, 0, 0, 0]); // ET_DYN, EM_X86_64, version
     headers.extend([0; 16]); // no entry point, no segments
-    headers.extend([64, 0, 0, 0, 0, 0, 0, 0]); // where sections begin
+    headers.extend([64, 0, 0, 0, 0, 0, 0, 0]); // offset of the section headers
     headers.extend([0, 0, 0, 0, 64, 0, 0, 0, 0, 0, 64, 0, 4, 0, 3, 0]);
-    headers.extend([0; 64]); // the first section is none
+    headers.extend([0; 64]); // the first section is empty
     let mut section = |name: u32, kind: u32, at: usize, size: usize, link: u32, entry: u64| {
         for word in [name, kind] {
             headers.extend(word.to_le_bytes());
@@ -281,8 +278,8 @@ fn extract(symbols: impl Iterator<Item = (u64, u64, String)>) -> Result<File> {
     Ok(file)
 }
 
-/// Lets blazesym name the addresses. `starts` says where the symbols begin that the
-/// extract's are pieces of.
+/// Lets blazesym name the addresses. `starts` has the first address of the symbol of each piece
+/// in the extract.
 fn look_up(
     extract: &File,
     starts: &HashMap<u64, u64>,
@@ -301,7 +298,7 @@ fn look_up(
             Input::VirtOffset(wanted.addresses()),
         )
         .map_err(Error::other)?;
-    // Pieces do not overlap: where one begins tells it from the others.
+    // Pieces do not overlap, so each has another beginning.
     let mut demangled: HashMap<u64, Symbol> = HashMap::new();
     let mut room = MOST_NAMES;
     let names = found.iter().map(|symbol| {
@@ -312,7 +309,7 @@ fn look_up(
                 _ => demangle(&symbol.name),
             };
             room = room.saturating_sub(match &name {
-                // As long as it may become, and then it was too long.
+                // The name may have become as long as that, and then was too long.
                 Cow::Borrowed(name) if name.starts_with("_Z") => LONGEST,
                 name => name.len(),
             });
@@ -368,7 +365,7 @@ mod tests {
             (&["__read", "_Z4readv"], "_Z4readv"),
             (&["__a", "longer"], "longer"),
             (&["_aaaa", "aaaaaa"], "aaaaaa"),
-            // Mangled names have their underscore from the language.
+            // The underscore of a mangled name comes from the language.
             (&["_Z1av", "a_longer"], "_Z1av"),
             (&["_RNvC1a1b", "a_longer_one"], "_RNvC1a1b"),
             (&["@@ONLY"], "@@ONLY"),

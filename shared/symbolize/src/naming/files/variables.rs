@@ -6,13 +6,13 @@ use crate::charged::Elf;
 use crate::naming::files::symbols::{self, Symbol};
 use crate::naming::wanted::Wanted;
 
-/// Place of data of a program, in terms that outlive its process: a distance behind code of a
-/// file, which has its data at the same distance.
+/// Place of data of a program, in terms that outlive its process: a distance from code of a file.
+/// The file has its data at the same distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Data {
-    /// Number of the file.
+    /// Index of the file.
     pub(crate) file: u32,
-    /// The offset in it of the code, in bytes.
+    /// Offset of the code in the file, in bytes.
     pub(crate) code: u64,
     /// Distance from the code, in bytes.
     pub(crate) distance: u64,
@@ -21,16 +21,16 @@ pub struct Data {
 /// Variable at an address of a program's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// The symbol that covers it, demangled.
+    /// Demangled symbol that covers the address.
     pub symbol: Option<String>,
-    /// Offset in the symbol, in bytes; without a symbol the address as the file has it.
+    /// Offset in the symbol, in bytes. Without a symbol it is the virtual address in the file.
     pub offset: u64,
-    /// The name of the file.
+    /// Name of the file.
     pub module: String,
 }
 
-/// Finds the symbols of data of a file, with the addresses that the file has for the data. What
-/// the file has no data for is left out.
+/// Finds the symbols of data of a file, with the virtual addresses of the data in the file.
+/// Addresses outside of the file's data are left out.
 ///
 /// # Errors
 /// If a symbol table cannot be read.
@@ -51,7 +51,7 @@ pub(crate) fn find<'f>(
     let symbols = symbols::variables(elf, separate, &wanted)?;
     let found = placed.into_iter().map(|(data, address)| {
         let symbol = symbols.get(wanted.first_from(address)).cloned().flatten();
-        // A symbol whose beginning is not known is not told from another.
+        // A symbol whose beginning is not known cannot be distinguished from another.
         let symbol = symbol.filter(|symbol| symbol.start.is_some_and(|start| start <= address));
         (data, address, symbol)
     });

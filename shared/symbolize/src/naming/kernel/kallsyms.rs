@@ -1,9 +1,8 @@
-//! Kernel functions, from `/proc/kallsyms`.
+//! Finds kernel functions in `/proc/kallsyms`.
 //!
-//! The file is streamed past the wanted addresses: it lists every symbol's
-//! type and start, and in brackets its module. It has no sizes, so a symbol
-//! reaches up to the next one, of whatever type; beyond the kernel's text,
-//! and beyond a module, nothing is named.
+//! The file is streamed past the wanted addresses. It lists the type and start of every symbol,
+//! and its module in brackets. It has no sizes, so a symbol reaches up to the next one of any
+//! type. Addresses after the kernel's text, or after a module, have no name.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,10 +14,10 @@ use crate::naming::wanted::Wanted;
 
 const LARGEST: u64 = 1 << 30;
 const LONGEST_LINE: usize = 4 << 10;
-/// What BPF programs and trampolines do not exceed. The next symbol may be far
-/// away, and what lies between need not be listed.
+/// Maximum bytes of BPF programs and trampolines. The next symbol may be far away, and the code
+/// between need not be listed.
 const LARGEST_GENERATED: u64 = 64 << 10;
-/// Where the kernel's text starts and ends: no functions.
+/// Symbols at the start and the end of the kernel's text, which are no functions.
 pub(crate) const BOUNDARIES: [&str; 8] = [
     "_text",
     "_stext",
@@ -33,13 +32,13 @@ pub(crate) const BOUNDARIES: [&str; 8] = [
 /// A kernel function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
-    /// Its name, demangled.
+    /// Demangled name.
     pub(crate) name: String,
-    /// As it is listed, where that differs.
+    /// Name as listed, if it is another one.
     pub(crate) system_name: Option<String>,
-    /// The module that it is in; `None` for the kernel proper.
+    /// Module of the function; `None` for the kernel proper.
     pub(crate) module: Option<String>,
-    /// Where it begins.
+    /// First address.
     pub(crate) start: u64,
 }
 
@@ -55,8 +54,8 @@ impl Function {
     }
 }
 
-/// What names the wanted addresses, in their order; `None` if the kernel
-/// hides its addresses from us (`kernel.kptr_restrict`).
+/// Returns the functions at the wanted addresses, in their order. Returns `None` if the kernel
+/// hides its addresses from this program (`kernel.kptr_restrict`).
 ///
 /// # Errors
 /// If the list cannot be read.
@@ -69,7 +68,7 @@ pub(crate) fn listed(wanted: &Wanted) -> Result<Option<Vec<Option<Function>>>> {
     find(File::open("/proc/kallsyms")?, &modules, wanted)
 }
 
-/// Where each module ends.
+/// Returns the end address of each module, from `/proc/modules`.
 fn modules(reader: impl Read) -> Result<HashMap<String, u64>> {
     let mut ends = HashMap::new();
     for_each_line(reader, LONGEST_LINE, LARGEST, |line| {
@@ -85,7 +84,7 @@ fn modules(reader: impl Read) -> Result<HashMap<String, u64>> {
     Ok(ends)
 }
 
-/// The symbol that starts last before an address.
+/// Symbol that starts last before an address.
 #[derive(Clone, Default)]
 struct Nearest {
     start: u64,
@@ -122,8 +121,7 @@ fn find(
     if hidden {
         return Ok(None);
     }
-    // A symbol is nearest to every address up to the next symbol, not only to
-    // the first after it.
+    // A symbol is nearest to every address up to the next symbol, not only to the first after it.
     for at in 1..nearest.len() {
         if nearest[at].start < nearest[at - 1].start {
             nearest[at] = nearest[at - 1].clone();
@@ -134,7 +132,7 @@ fn find(
     Ok(Some(functions.collect()))
 }
 
-/// `ADDRESS TYPE NAME` and perhaps `[MODULE]`.
+/// Parses `ADDRESS TYPE NAME`, and `[MODULE]` if there is one.
 pub(crate) fn parse(line: &[u8]) -> Option<(u64, u8, &str, &str)> {
     let mut fields = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
     let start = hexadecimal(fields.next()?.as_bytes())?;
@@ -144,8 +142,8 @@ pub(crate) fn parse(line: &[u8]) -> Option<(u64, u8, &str, &str)> {
     Some((start, kind, name, module.trim_matches(['[', ']'])))
 }
 
-/// Of names for the same address the least is taken: a function, then the
-/// fewest underscores, then a global, then the shortest.
+/// Returns the rank of a name among names for the same address; the lowest is taken. A function
+/// comes first, then the fewest underscores, then a global, then the shortest name.
 fn preference(kind: u8, name: &str) -> (bool, usize, bool, usize) {
     let no_function = !is_text(kind) || BOUNDARIES.contains(&name);
     let underscores = name.len() - name.trim_start_matches('_').len();
@@ -166,14 +164,14 @@ impl Nearest {
         preference(self.kind, &self.name)
     }
 
-    /// The function, if it reaches up to `address`.
+    /// Returns the function, if it reaches up to `address`.
     fn covering(self, address: u64, modules: &HashMap<String, u64>) -> Option<Function> {
         if self.start == 0 || !is_text(self.kind) || BOUNDARIES.contains(&self.name.as_str()) {
             return None;
         }
         let module = (!self.module.is_empty()).then_some(self.module);
         let end = match &module {
-            // The next symbol or `_etext` ends it.
+            // The function ends at the next symbol or `_etext`.
             None => u64::MAX,
             Some(module) => match modules.get(module) {
                 Some(&end) => end,
@@ -218,7 +216,7 @@ ffffffffc0100000 t bpf_prog_0123\t[bpf]\n";
         Some((name.into(), Some(module.into())))
     }
 
-    /// What names an address, by lines of `/proc/kallsyms`.
+    /// Returns the name of an address by these lines of `/proc/kallsyms`.
     fn named(kallsyms: &str, address: u64) -> Option<String> {
         let wanted = Wanted::new(vec![address]);
         let found = find(kallsyms.as_bytes(), &HashMap::new(), &wanted);
@@ -243,7 +241,7 @@ ffffffffc0100000 t bpf_prog_0123\t[bpf]\n";
                 assert_eq!(name.as_deref(), Some(&plain[2..]), "{lines}");
             }
         }
-        // Of equals the first.
+        // The first of equal names is taken.
         assert_eq!(
             named("1000 t bb\n1000 t aa\n", 0x1000).as_deref(),
             Some("bb")

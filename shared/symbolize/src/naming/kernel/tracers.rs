@@ -2,13 +2,12 @@
 
 use crate::arch::is_interrupt_entry;
 
-/// Which frames of a kernel stack, leaf first, are the tracer's.
+/// Returns which frames of a kernel stack, leaf first, are the tracer's.
 ///
-/// An interrupt that comes while a program runs can have another one run on top
-/// of it: what is above the interrupt's entry and what is below are looked at
-/// each by itself.
-pub(crate) fn are_tracers<'n>(names: &[&'n str]) -> Vec<bool> {
-    // An exception is the program's own.
+/// An interrupt during a program can run another program on top of it. So the frames above and
+/// below the interrupt's entry are examined separately.
+pub(crate) fn find_tracers<'n>(names: &[&'n str]) -> Vec<bool> {
+    // An exception belongs to the program itself.
     let is_entry = |name: &&'n str| is_interrupt_entry(name);
     let mut tracers = Vec::with_capacity(names.len());
     for part in names.split_inclusive(is_entry) {
@@ -18,12 +17,12 @@ pub(crate) fn are_tracers<'n>(names: &[&'n str]) -> Vec<bool> {
     tracers
 }
 
-/// How many frames from the leaf on are the tracer's.
+/// Returns the number of frames from the leaf on that are the tracer's.
 ///
-/// A program on a tracepoint runs on top of `__traceiter_EVENT` and
-/// `bpf_trace_run*`, one that visits every thread on top of
-/// `bpf_iter_run_prog`; everything up to the one nearest the root is the
-/// tracer's. By name, for the number of frames differs between kernels.
+/// A program on a tracepoint runs on top of `__traceiter_EVENT` and `bpf_trace_run*`. A program
+/// that visits every thread runs on top of `bpf_iter_run_prog`. Everything up to the last of
+/// these frames, nearest the root, is the tracer's. The rule goes by names, because the number of
+/// frames differs between kernels.
 fn tracer_frames<'n>(names: impl Iterator<Item = &'n str> + Clone) -> usize {
     let is_hook = |name: &str| {
         let starts = ["__traceiter_", "bpf_trace_run", "bpf_iter_run_prog"];
@@ -59,14 +58,14 @@ mod tests {
             "do_exit",
         ];
         let left = |names: &[&'static str]| -> Vec<&str> {
-            let pairs = names.iter().zip(are_tracers(names));
+            let pairs = names.iter().zip(find_tracers(names));
             pairs
                 .filter(|(_, tracers)| !tracers)
                 .map(|(name, _)| *name)
                 .collect()
         };
         assert_eq!(left(&stack), [stack[2], stack[3], stack[7]]);
-        // A sample: what was interrupted, and nothing of the interrupt.
+        // A sample has only the interrupted code, and nothing of the interrupt.
         assert_eq!(left(&stack[4..]), ["do_exit"]);
         assert_eq!(left(&stack[2..4]), stack[2..4]);
     }

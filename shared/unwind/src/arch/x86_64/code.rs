@@ -1,9 +1,8 @@
-//! Rules from machine code, for functions that no call-frame information
-//! describes.
+//! Rules from machine code, for functions that no call frame information describes.
 //!
-//! A function's instructions are followed from its entry, where the calling
-//! convention says what the frame is, keeping track of the stack pointer and of
-//! what becomes of the frame pointer. Where that is not clear there is no rule.
+//! The analysis follows the instructions of a function from its entry, where the calling
+//! convention gives the frame. It tracks the stack pointer, and the value of the frame pointer.
+//! Code in which these are not clear has no rule.
 
 mod flow;
 mod functions;
@@ -24,18 +23,17 @@ use crate::rule::Rule;
 use flow::Flow;
 pub(crate) use functions::{find_called, find_taken};
 use functions::{first_instruction, within};
-use returns::{Told, trace_returns};
+use returns::{InstructionRule, trace_returns};
 
-/// Rows (address, rule) for code that no call-frame information describes,
-/// ascending; each holds up to the next.
+/// Returns rows (address, rule) for code that no call frame information describes, ascending.
+/// Each row holds up to the next.
 ///
-/// `code` is what lies at `address`. `functions` are the addresses of the
-/// functions in it as far as they are known; an empty one ends where the next
-/// begins. `called` are addresses that are called, as [`find_called`] finds them. `parts` are pieces that compilers
-/// move out of functions (`name.cold`), which are entered by jumps.
+/// `code` lies at `address`. `functions` are the addresses of its known functions; an empty range
+/// ends where the next function begins. `called` are the addresses that [`find_called`] finds.
+/// `parts` are pieces that compilers move out of functions (`name.cold`); jumps lead to them.
 ///
-/// A function whose beginning is known is followed from there. Elsewhere the return ahead
-/// is the better witness.
+/// A function whose beginning is known is followed from there. In other code the return ahead is
+/// more reliable.
 pub(crate) fn analyse(
     code: &[u8],
     address: u64,
@@ -69,37 +67,37 @@ pub(crate) fn analyse(
     };
     let mut end = 0;
     for (offset, ahead) in returns.into_iter().enumerate() {
-        let reached = flow.node(offset).map(|node| Told {
+        let reached = flow.node(offset).map(|node| InstructionRule {
             length: node.length,
             rule: flow.state(offset).rule(),
         });
-        let from_entry = reached.filter(|told| told.rule != Rule::NONE);
+        let from_entry = reached.filter(|found| found.rule != Rule::NONE);
         let is_sure = is_in(&sure, offset as u64) || flow.state(offset).has_no_return();
-        let told = match (from_entry, ahead) {
+        let chosen = match (from_entry, ahead) {
             (Some(_), Some(_)) if is_sure => from_entry,
             (_, Some(_)) => ahead,
             (_, None) => reached,
         };
-        let Some(told) = told else { continue };
+        let Some(chosen) = chosen else { continue };
         if offset > end && !is_padding(&flow, end..offset) {
             push(end, Rule::NONE);
         }
-        push(offset, told.rule);
-        end = end.max(offset + usize::from(told.length));
+        push(offset, chosen.rule);
+        end = end.max(offset + usize::from(chosen.length));
     }
     push(end, Rule::NONE);
     rows
 }
 
-/// Whether `offset` is in one of the `ranges`, which are ascending and apart.
+/// Returns whether `offset` is in one of the `ranges`, which are ascending and do not overlap.
 fn is_in(ranges: &[Range<usize>], offset: u64) -> bool {
     let index = ranges.partition_point(|range| range.start as u64 <= offset);
     let range = index.checked_sub(1).and_then(|index| ranges.get(index));
     range.is_some_and(|range| offset < range.end as u64)
 }
 
-/// Whether there is nothing but padding within a function. That is never run,
-/// and a row less without a rule of its own.
+/// Returns whether `range` holds nothing but padding within a function. No thread runs padding,
+/// so it takes no row of its own.
 fn is_padding(flow: &Flow<'_>, range: Range<usize>) -> bool {
     let function = flow.function(range.start);
     let mut offset = range.start;

@@ -1,10 +1,10 @@
-//! Where a frame is made that of an exception's handler.
+//! Frames that become the frame of an exception's handler.
 //!
-//! Functions that throw (`_Unwind_RaiseException` and its like) end with GCC's
-//! `__builtin_eh_return`. Before it `uw_install_context_1` (libgcc/unwind-dw2.c)
-//! writes the handler's registers over those that the frame has saved, and over
-//! its return address. Call frame information does not say so, and would have
-//! the handler's function at the thrower's frame.
+//! Functions that throw (`_Unwind_RaiseException` and similar ones) end with GCC's
+//! `__builtin_eh_return`. Before it, `uw_install_context_1` (libgcc/unwind-dw2.c) writes the
+//! handler's registers over the registers that the frame has saved, and over its return address.
+//! Call frame information does not say so: by it, the handler's function would be at the
+//! thrower's frame.
 
 use std::ops::Range;
 
@@ -12,11 +12,12 @@ use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
 use crate::rule::{Rule, cfa};
 
-/// The CFA just before the jump: the handler's stack pointer is in `rcx`
-/// (`EH_RETURN_STACKADJ_RTX` of gcc/config/i386/i386.h), the return address below it.
+/// CFA just before the jump: the handler's stack pointer is in `rcx` (`EH_RETURN_STACKADJ_RTX` of
+/// gcc/config/i386/i386.h), and the return address is below it.
 const BEFORE_THE_JUMP: Rule = Rule::at(cfa::REGISTER + 2, 8);
-/// Says in the rows of a function that nothing leads to the caller from where
-/// the frame is written over. `code` reads what lies at addresses.
+
+/// Replaces the rows of a function after it begins to write over its frame. By the new rule
+/// nothing leads to the caller. `code` reads the bytes at addresses.
 pub(super) fn cut_handed_over(
     rows: &mut Vec<(u64, Rule)>,
     code: &mut impl FnMut(Range<u64>) -> Option<Vec<u8>>,
@@ -30,7 +31,7 @@ pub(super) fn cut_handed_over(
     let Some(from) = last_call(rows[0].0..rows[jump].0, code) else {
         return;
     };
-    // What is not on the way to the jump may lie behind it.
+    // Code that is not on the way to the jump may lie after it.
     let behind = rows[jump..]
         .iter()
         .position(|row| row.1.cfa == cfa::FRAME_POINTER);
@@ -39,9 +40,9 @@ pub(super) fn cut_handed_over(
     rows.splice(first..behind, [(from, Rule::at(cfa::HANDED_OVER, 0))]);
 }
 
-/// Where the last call in `range` of a function that does something has its second
-/// byte: at the first one all is as it was. `_Unwind_DebugHook`, for debuggers to
-/// stop at, does nothing.
+/// Returns the address of the second byte of the last call in `range` to a function that does
+/// something. At its first byte the frame is still whole. `_Unwind_DebugHook`, a place for
+/// debuggers to stop at, does nothing.
 fn last_call(
     range: Range<u64>,
     code: &mut impl FnMut(Range<u64>) -> Option<Vec<u8>>,
@@ -60,7 +61,7 @@ fn last_call(
     last.ip().checked_add(1)
 }
 
-/// Whether the function at `address` returns at once.
+/// Returns whether the function at `address` returns at once.
 fn does_nothing(address: u64, code: &mut impl FnMut(Range<u64>) -> Option<Vec<u8>>) -> bool {
     const RETURNS: [&[u8]; 2] = [&[0xc3], &[0xf3, 0x0f, 0x1e, 0xfa, 0xc3]];
     RETURNS.iter().any(|returns| {

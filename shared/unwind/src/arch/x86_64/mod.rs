@@ -1,4 +1,4 @@
-//! x86-64.
+//! The x86-64 architecture.
 
 mod cloned;
 mod code;
@@ -24,11 +24,11 @@ pub(crate) use registers::{
 };
 pub(crate) use stub::read_stub;
 
-/// Bytes of code that are read to correct the rows of a file.
+/// Maximum bytes of code that are read to correct the rows of a file.
 pub(crate) const CORRECTED_CODE_LIMIT: u64 = 1 << 20;
 
-/// Corrects the rows of a function where compilers describe its frame wrongly. `code` reads
-/// what lies at addresses.
+/// Corrects the rows of a function whose frame compilers describe wrongly. `code` reads the bytes
+/// at addresses.
 pub(crate) fn correct_rows(
     rows: &mut Vec<(u64, Rule)>,
     code: &mut impl FnMut(Range<u64>) -> Option<Vec<u8>>,

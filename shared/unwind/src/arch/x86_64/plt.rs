@@ -1,24 +1,24 @@
-//! The procedure linkage table, as GNU ld describes it, and for linkers that do not describe
-//! it: lld and mold write no call frame information for it.
+//! The procedure linkage table: as GNU ld describes it, and as lld and mold make it, which write
+//! no call frame information for it.
 
 use gimli::{EndianSlice, LittleEndian, Operation, Register};
 
 use super::registers::{RETURN_ADDRESS, STACK_POINTER};
 use crate::rule::{Rule, cfa};
 
-/// Bytes of an entry, and what it is aligned to.
+/// Bytes of an entry, and its alignment.
 const ENTRY_SIZE: u64 = 16;
 
-/// A function has been called and has pushed nothing.
+/// Rule of a function that was called and has pushed nothing.
 const CALLED: Rule = Rule::at(cfa::STACK_POINTER, 8);
 
-/// Rows for `.plt` at `address`, of which `code` is the beginning; `None` if
-/// it has a shape that is not known.
+/// Returns the rows of `.plt` at `address`. `code` is its beginning. Returns `None` if the table
+/// has an unknown shape.
 pub(crate) fn lazy_linkage_table(code: &[u8], address: u64) -> Option<Vec<(u64, Rule)>> {
     // The first entry pushes a word and jumps to the dynamic linker:
     // push n(%rip); [bnd] jmp *m(%rip). System V ABI, figure 5.2.
     if !code.starts_with(&[0xff, 0x35]) {
-        // None, as in static programs: all entries jump and push nothing.
+        // Static programs have no first entry: all entries jump and push nothing.
         return Some(vec![(address, CALLED)]);
     }
     let pushed_from = match *code.get(ENTRY_SIZE as usize..)? {
@@ -41,17 +41,17 @@ pub(crate) fn lazy_linkage_table(code: &[u8], address: u64) -> Option<Vec<(u64, 
     ])
 }
 
-/// Rows for a section at `address` whose entries only jump: `.plt.got`,
-/// `.plt.sec` and `.iplt`.
+/// Returns the rows of a section at `address` whose entries only jump: `.plt.got`, `.plt.sec` and
+/// `.iplt`.
 pub(crate) fn direct_linkage_table(address: u64) -> Vec<(u64, Rule)> {
     vec![(address, CALLED)]
 }
 
 /// Returns the [`Rule::cfa_offset`] of a described table whose CFA is the register + `offset`,
-/// then `rest`, or `None` if its CFA is another expression.
+/// then `rest`. Returns `None` if its CFA is another expression.
 ///
-/// `rsp + 8 + (((rip + 0) & 15) >= n) << 3`, as GNU ld writes it:
-/// `elf_x86_64_eh_frame_lazy_plt` in bfd/elf64-x86-64.c.
+/// `rsp + 8 + (((rip + 0) & 15) >= n) << 3`, as GNU ld writes it: `elf_x86_64_eh_frame_lazy_plt`
+/// in bfd/elf64-x86-64.c.
 pub(crate) fn described_linkage_table(
     register: Register,
     offset: i64,
@@ -79,7 +79,8 @@ pub(crate) fn described_linkage_table(
     (register == STACK_POINTER && offset == 8).then_some(from as i32)
 }
 
-/// The CFA in an entry that has pushed its number from `pushed` on, the low four bits of `ip`.
+/// Returns the CFA in an entry that has pushed its number once the low four bits of `ip` reach
+/// `pushed`.
 pub(crate) fn cfa_in_linkage_table(sp: u64, ip: u64, pushed: u64) -> u64 {
     sp.wrapping_add(if ip & 15 >= pushed { 16 } else { 8 })
 }
@@ -89,7 +90,7 @@ pub(crate) fn cfa_in_linkage_table(sp: u64, ip: u64, pushed: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Two entries of what lld writes, without and with `-z ibt`.
+    /// First two entries of a table that lld writes, without and with `-z ibt`.
     const PLAIN: &[u8] = b"\xff\x35\x42\x2f\x00\x00\xff\x25\x44\x2f\x00\x00\x0f\x1f\x40\x00\
         \xff\x25\x42\x2f\x00\x00\x68\x00\x00\x00\x00\xe9\xe0\xff\xff\xff";
     const IBT: &[u8] = b"\xff\x35\x42\x2f\x00\x00\xff\x25\x44\x2f\x00\x00\x0f\x1f\x40\x00\

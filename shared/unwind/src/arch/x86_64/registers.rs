@@ -1,4 +1,4 @@
-//! Registers and frames, by the System V ABI and the kernel's headers.
+//! Registers and frames, from the System V ABI and the kernel's headers.
 
 use gimli::{Register, X86_64};
 
@@ -6,19 +6,20 @@ use gimli::{Register, X86_64};
 /// figure 3.36).
 pub(crate) const GENERAL_REGISTERS: usize = 16;
 
-/// rbp.
+/// Register `rbp`.
 pub(crate) const FRAME_POINTER: Register = X86_64::RBP;
 
-/// rsp.
+/// Register `rsp`.
 pub(crate) const STACK_POINTER: Register = X86_64::RSP;
 
-/// rax, in which a system call returns its result.
+/// Register `rax`, in which a system call returns its result.
 pub(crate) const RESULT: Register = X86_64::RAX;
 
 /// Column of the return address in call frame information.
 pub(crate) const RETURN_ADDRESS: Register = X86_64::RA;
 
-/// Register in which a call leaves the return address: it is on the stack.
+/// Register in which a call leaves the return address. There is none: the address is on the
+/// stack.
 pub(crate) const LINK_REGISTER: Option<Register> = None;
 
 /// Bytes from the canonical frame address to the return address (section 3.2.2).
@@ -31,11 +32,11 @@ pub(crate) const SIGNAL_CONTEXT: i32 = 40;
 /// Offset of rbp in `struct sigcontext_64` of arch/x86/include/uapi/asm/sigcontext.h.
 pub(crate) const SIGNAL_FRAME_BP: i64 = 80;
 
-/// Offset of rsp in it.
+/// Offset of rsp in `struct sigcontext_64`.
 pub(crate) const SIGNAL_FRAME_SP: i64 = 120;
 
-/// Offset of rip in it.
+/// Offset of rip in `struct sigcontext_64`.
 pub(crate) const SIGNAL_FRAME_IP: i64 = 128;
 
-/// Offset of the link register in it.
+/// Offset of the link register in `struct sigcontext_64`. There is none.
 pub(crate) const SIGNAL_FRAME_LINK: Option<i64> = None;

@@ -1,12 +1,12 @@
-//! Stubs that runtimes write into memory, which no table describes and which keep no frame
-//! pointer: CPython's, one for each function under `-X perf`. A stub is so short that its
-//! instructions up to the return can be read, and these say where the caller's frame is.
+//! Stubs that runtimes write into memory. No table describes them, and they keep no frame
+//! pointer. CPython writes one for each function under `-X perf`. A stub is so short that its
+//! instructions up to the return can be read. They show where the caller's frame is.
 //! `bpf/include/arch/x86_64/stubs.h` does the same.
 
-/// Instructions of a stub that are looked at.
+/// Maximum number of instructions of a stub that are read.
 const STUB_INSTRUCTIONS: usize = 6;
 
-/// Place of a stub's caller.
+/// Place of the frame of a stub's caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StubFrame {
     /// Bytes from the stack pointer to the canonical frame address.
@@ -15,8 +15,8 @@ pub(crate) struct StubFrame {
     pub(crate) frame_pointer_offset: Option<u64>,
 }
 
-/// Reads the instructions in `code`, a little-endian number whose first is executed next.
-/// `None` if they are not a stub's to its end.
+/// Reads the instructions in `code`, a little-endian number that begins with the next instruction
+/// to run. Returns `None` if they are not the instructions of a stub up to its return.
 pub(crate) fn read_stub(mut code: u128) -> Option<StubFrame> {
     let mut offset = 0_i64;
     let mut frame_pointer = -1;
@@ -82,7 +82,7 @@ mod tests {
         for (from, cfa) in [(0, 8), (4, 8), (8, 16), (10, 16), (14, 8)] {
             assert_eq!(read(&stub[from..]), Some((cfa, None)), "from {from}");
         }
-        // With a frame pointer: push %rbp; mov %rsp, %rbp; call *%rcx; pop %rbp; ret
+        // A stub with a frame pointer: push %rbp; mov %rsp, %rbp; call *%rcx; pop %rbp; ret
         let stub = b"\x55\x48\x89\xe5\xff\xd1\x5d\xc3";
         for (from, cfa, saved) in [
             (0, 8, None),
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(read(b"\xc9\xc3"), None);
         // sub $8, %rsp; ret: the return address would be below the stack pointer.
         assert_eq!(read(b"\x48\x83\xec\x08\xc3"), None);
-        // No end in sight.
+        // The code has no return.
         assert_eq!(read(&[0x55; 16]), None);
         assert_eq!(read(&[]), None);
     }

@@ -1,8 +1,8 @@
 //! Counts the records that addr2line would make of debug information, before it makes them.
 //!
-//! addr2line keeps a record of every unit, and of every function and line of the units that
-//! have a wanted address. Tables may be shared, by many units or functions, so a small file can
-//! say to have any number of them. And it follows entries in each other by calling itself.
+//! addr2line keeps a record of every unit, and of every function and line of the units that have
+//! a wanted address. Many units or functions may share a table, so a small file can describe any
+//! number of records. addr2line also follows nested entries by recursion.
 
 use std::collections::HashSet;
 use std::io::{Error, ErrorKind, Result};
@@ -17,30 +17,36 @@ use crate::naming::wanted::Wanted;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Levels of entries in each other; compilers' have dozens.
+/// Maximum depth of nested entries; compilers nest them dozens deep.
 pub(super) const DEEPEST: isize = 1_000;
 /// Memory for the records of any file, in bytes.
 const LEAST_ROOM: u64 = 64 << 20;
-/// Memory for each byte of debug information. Where addresses are all over it, that of C programs
-/// takes 1.3 to 2, and of Rust programs 3.4.
+/// Bytes of memory for each byte of debug information. If addresses are all over it, C programs
+/// take 1.3 to 2, and Rust programs 3.4.
 const ROOM_FOR_BYTE: u64 = 4;
-/// Memory for the records of one file at most, in bytes.
+/// Maximum memory for the records of one file, in bytes.
 const MOST_ROOM: u64 = 1 << 30;
 
-/// Bytes of memory that addr2line and gimli take for each.
+/// Bytes of memory that addr2line and gimli take for a unit.
 const UNIT: u64 = 640;
+/// Bytes of memory for an abbreviation.
 const ABBREVIATION: u64 = 128;
+/// Bytes of memory for an attribute of an abbreviation.
 const ATTRIBUTE: u64 = 16;
+/// Bytes of memory for a range of addresses.
 const RANGE: u64 = 32;
+/// Bytes of memory for a function.
 const FUNCTION: u64 = 160;
+/// Bytes of memory for a line.
 const LINE: u64 = 24;
-/// For each byte of the list of files in front of lines, of which each takes five at least.
+/// Bytes of memory for each byte of the list of files before lines. A file takes at least five
+/// bytes of it.
 const FILE_BYTE: u64 = 24;
 
-/// Steps between two looks at the CPU time.
+/// Number of steps between two checks of the CPU time.
 const STEPS: usize = 4096;
 
-/// Counts what is in debug information.
+/// Counter of the records for debug information.
 struct Count<'a> {
     wanted: &'a Wanted,
     allowance: &'a Allowance,
@@ -49,11 +55,12 @@ struct Count<'a> {
     steps: usize,
 }
 
-/// Checks that what addr2line makes of debug information of `size` bytes is not too large and not
-/// too deep, and reads the abbreviations that units share.
+/// Checks that the records that addr2line makes of `size` bytes of debug information are not too
+/// large and not too deep. Reads the abbreviations that units share.
 ///
 /// # Errors
-/// `QuotaExceeded` if it is too much, and any of debug information whose units make no sense.
+/// `QuotaExceeded` if they are too large or too deep, and any error of debug information with
+/// invalid units.
 pub(super) fn check(
     dwarf: &mut Dwarf<Slice<'_>>,
     size: u64,
@@ -71,20 +78,20 @@ pub(super) fn check(
     while let Some(unit) = units.next().map_err(Error::other)? {
         count.add(UNIT)?;
         if tables.insert(unit.debug_abbrev_offset().0) {
-            is_affordable(count.abbreviations(dwarf, unit.debug_abbrev_offset()))?;
+            keep_quota_error(count.abbreviations(dwarf, unit.debug_abbrev_offset()))?;
         }
     }
     dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
     let mut units = dwarf.units();
     while let Some(unit) = units.next().map_err(Error::other)? {
         // addr2line skips a unit that cannot be read to its end.
-        is_affordable(count.unit(dwarf, unit))?;
+        keep_quota_error(count.unit(dwarf, unit))?;
     }
     Ok(())
 }
 
-/// Passes on that there is too much; what makes no sense counts as far as it was read.
-fn is_affordable(counted: Result<()>) -> Result<()> {
+/// Returns an error only if the limit was exceeded. Invalid data count as far as they were read.
+fn keep_quota_error(counted: Result<()>) -> Result<()> {
     match counted {
         Err(error) if error.kind() == ErrorKind::QuotaExceeded => Err(error),
         _ => Ok(()),
@@ -92,7 +99,7 @@ fn is_affordable(counted: Result<()>) -> Result<()> {
 }
 
 impl Count<'_> {
-    /// Takes memory for so many bytes.
+    /// Charges so many bytes of memory.
     fn add(&mut self, bytes: u64) -> Result<()> {
         let left = self.left.checked_sub(bytes);
         self.left = left.ok_or_else(|| {
@@ -111,8 +118,8 @@ impl Count<'_> {
         Ok(())
     }
 
-    /// Counts the abbreviations of a table: a code, a tag, whether others are in it, and names
-    /// and forms of attributes (DWARF 5, section 7.5.3).
+    /// Counts the abbreviations of a table. Each has a code, a tag, whether it has children, and
+    /// names and forms of attributes (DWARF 5, section 7.5.3).
     fn abbreviations(&mut self, dwarf: &Dwarf<Slice<'_>>, offset: DebugAbbrevOffset) -> Result<()> {
         let mut table = *dwarf.debug_abbrev.reader();
         table.skip(offset.0).map_err(Error::other)?;
@@ -145,7 +152,7 @@ impl Count<'_> {
             is_placed |= range.begin < range.end;
             is_wanted |= self.is_wanted(range.begin, range.end);
         }
-        // Then its lines say where it is.
+        // The lines of such a unit show its addresses.
         is_wanted |= !is_placed;
         if is_wanted {
             self.lines(dwarf, &unit)?;
@@ -153,7 +160,7 @@ impl Count<'_> {
         self.entries(dwarf, &unit, is_wanted)
     }
 
-    /// Counts the files that a unit's lines may be in, which gimli reads with the unit.
+    /// Counts the files of a unit's lines, which gimli reads with the unit.
     fn files(&mut self, dwarf: &Dwarf<Slice<'_>>, header: &UnitHeader<Slice<'_>>) -> Result<()> {
         let abbreviations = dwarf.abbreviations(header).map_err(Error::other)?;
         let mut entries = (header.entries_raw(&abbreviations, None)).map_err(Error::other)?;
@@ -200,8 +207,8 @@ impl Count<'_> {
         Ok(())
     }
 
-    /// Counts the functions of a unit if that has wanted addresses, and what is inlined into
-    /// those that have one; checks that no entry is too deep in others.
+    /// Counts the functions of a unit with wanted addresses, and the functions that are inlined
+    /// into a function that covers one. Checks that no entry is nested too deep.
     fn entries(
         &mut self,
         dwarf: &Dwarf<Slice<'_>>,

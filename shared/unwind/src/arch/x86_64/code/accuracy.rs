@@ -1,5 +1,5 @@
-//! Compares what is made of machine code with the call-frame information of
-//! the same code, as `readelf` shows it.
+//! Compares the rules that are made from machine code with the call frame information of the same
+//! code, as `readelf` shows it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use std::process::Command;
 use super::tests::analyse;
 use crate::rule::{Rule, cfa, frame_pointer};
 
-/// What the call-frame information says from an address on.
+/// Row of the call frame information, which holds from its address on.
 #[derive(Clone, Default)]
 struct Row {
     address: u64,
@@ -27,17 +27,17 @@ struct Function {
     rows: Vec<Row>,
 }
 
-/// Bytes of code.
+/// Numbers of bytes of code.
 #[derive(Debug, Default)]
 struct Score {
     all: u64,
-    /// The rule says the same as the call-frame information.
+    /// Bytes whose rule agrees with the call frame information.
     right: u64,
-    /// It contradicts that.
+    /// Bytes whose rule contradicts the call frame information.
     wrong: u64,
-    /// It goes by another register, which may come to the same.
+    /// Bytes whose rule uses another register, which may give the same frame.
     other: u64,
-    /// There is none.
+    /// Bytes without a rule.
     none: u64,
 }
 
@@ -58,12 +58,12 @@ fn stripped_library() {
         (score.right + score.other) * 100 > score.all * 95,
         "{score:?}"
     );
-    // Mostly code behind which no return is: what ends a program with an error.
+    // Most wrong bytes are code that ends a program with an error, without a return after it.
     assert!(score.wrong * 250 < score.all, "{score:?}");
 }
 
-/// Compares what is told of the `.text` of the file `path`, with its functions' addresses
-/// or without.
+/// Compares the rules that are made from the `.text` of the file `path`, with the addresses of
+/// its functions or without.
 fn compare(path: &Path, has_symbols: bool) -> Score {
     let (address, code) = text(path);
     let inside = address..=address + code.len() as u64;
@@ -105,7 +105,7 @@ fn compare(path: &Path, has_symbols: bool) -> Score {
     score
 }
 
-/// Whether the two say the same, if they use the same registers.
+/// Returns whether the rule and the row agree; `None` if they use different registers.
 fn agrees(rule: Rule, row: &Row) -> Option<bool> {
     if row.return_address != "c-8" {
         return None;
@@ -121,7 +121,7 @@ fn agrees(rule: Rule, row: &Row) -> Option<bool> {
         .strip_prefix('c')
         .and_then(|at| at.parse().ok());
     let frame_pointer = match (rule.frame_pointer, saved) {
-        // Compilers do not say when it is restored, just before the return.
+        // Compilers do not describe that it is restored just before the return.
         (frame_pointer::SAME, Some(saved)) => -saved > offset,
         (frame_pointer::AT_CFA, saved) => saved == Some(rule.frame_pointer_offset.into()),
         (frame_pointer::LOST, saved) => saved.is_none(),
@@ -130,7 +130,7 @@ fn agrees(rule: Rule, row: &Row) -> Option<bool> {
     Some(offset == rule.cfa_offset && frame_pointer)
 }
 
-/// The address and bytes of a file's `.text`.
+/// Returns the address and bytes of a file's `.text`.
 fn text(path: &Path) -> (u64, Vec<u8>) {
     let sections = readelf(&["-SW"], path);
     let text = sections
@@ -152,7 +152,7 @@ fn text(path: &Path) -> (u64, Vec<u8>) {
 
 fn functions(path: &Path) -> Vec<Function> {
     let mut functions: Vec<Function> = Vec::new();
-    // Rows that functions begin with, by the name of what they share.
+    // Rows that functions begin with, by the name of their common entry.
     let mut common: HashMap<String, Row> = HashMap::new();
     let mut in_common = None;
     let mut columns = Vec::new();

@@ -1,4 +1,4 @@
-//! Which states reach which instructions.
+//! Spreads states from instruction to instruction.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -9,75 +9,73 @@ use iced_x86::{
 
 use super::state::State;
 
-/// An instruction that something reaches.
+/// An instruction that a state reaches.
 pub(super) struct Node {
     pub(super) state: State,
     pub(super) length: u8,
     offset: usize,
-    /// The call just before, if the state has come from nowhere else: not
-    /// every call returns.
+    /// Offset of the call just before, if the state has come from there only. Not every call
+    /// returns.
     call: Option<usize>,
 }
 
-/// The states of all instructions in a piece of code, places in which are
-/// given as offsets.
+/// States of all instructions in a piece of code. Places in the code are offsets, in bytes.
 pub(super) struct Flow<'a> {
     code: &'a [u8],
     address: u64,
     functions: &'a [Range<usize>],
-    /// By offset, an index into `nodes`, plus one.
+    /// Index into `nodes`, plus one, by offset; 0 without a node.
     index: Vec<u32>,
     nodes: Vec<Node>,
-    /// Instructions to go on from.
+    /// Offsets of instructions to go on from.
     work: Vec<usize>,
-    /// Where calls lead to.
+    /// Offsets that calls lead to.
     called: HashSet<usize>,
-    /// Entries that jumps lead to with a frame already there, or that are said
-    /// to be like that: not functions but pieces of some.
+    /// Entries that are not functions, but pieces of functions: a jump leads there with a frame,
+    /// or the caller of the analysis says so.
     parts: HashSet<usize>,
-    /// Calls that do not return, as other ways to what follows them show.
+    /// Calls that do not return, as other ways to the instructions after them show.
     dead_calls: HashSet<usize>,
-    /// Functions that return from states that do not allow it: they do what
-    /// is not understood here.
+    /// Functions that return from states that do not allow it. They do something that the
+    /// analysis does not understand.
     odd: HashSet<usize>,
-    /// Functions and indirect jumps in them, which lead nobody knows where.
+    /// Functions, and indirect jumps in them, whose targets are unknown.
     indirect_jumps: Vec<(usize, usize)>,
-    /// How it goes with what is being tried, if something is.
+    /// Outcome so far of the current trial; `None` outside of trials.
     trial: Option<Trial>,
-    /// How many nodes there were before it.
+    /// Number of nodes before the trial.
     certain: usize,
     factory: InstructionInfoFactory,
 }
 
-/// How the attempt goes to follow code from a state that it may have.
+/// Outcome of a trial: following code from a state that it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trial {
-    /// Nothing speaks for it or against it.
+    /// Nothing confirms the state or contradicts it.
     Open,
-    /// It leads to what is known already, or to a return.
+    /// The state leads to a node that is known already, or to a return.
     Fit,
-    /// It leads to a contradiction.
+    /// The state leads to a contradiction.
     Misfit,
 }
 
-/// How an instruction comes after another one.
+/// Way from one instruction to another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Edge {
     Jump,
     Next,
-    /// After a call, which may not return.
+    /// The second follows a call, which may not return.
     Return,
 }
 
-/// Every round learns which calls do not return, and that changes what is
-/// found behind them.
+/// Maximum number of rounds. Every round finds calls that do not return, which changes the states
+/// after them.
 const ROUNDS: usize = 4;
 
-/// Different states at a function's indirect jumps that are tried.
+/// Maximum number of different states at a function's indirect jumps that are tried.
 const MAX_STATES: usize = 4;
 
-/// The system call `rt_sigreturn`: `mov $15, %rax` or `mov $15, %eax`, and
-/// `syscall`.
+/// The system call `rt_sigreturn`: `mov $15, %rax` or `mov $15, %eax`, and `syscall`.
 const SIGNAL_RETURNS: [&[u8]; 2] = [
     &[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05],
     &[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05],
@@ -118,13 +116,13 @@ impl<'a> Flow<'a> {
         flow
     }
 
-    /// The instruction at `offset`, if one was reached there.
+    /// Returns the node of the instruction at `offset`, if a state reaches it.
     pub(super) fn node(&self, offset: usize) -> Option<&Node> {
         let index = *self.index.get(offset)? as usize;
         self.nodes.get(index.checked_sub(1)?)
     }
 
-    /// What is known at `offset`.
+    /// Returns the state of the instruction at `offset`.
     pub(super) fn state(&self, offset: usize) -> State {
         let odd = self
             .function(offset)
@@ -135,7 +133,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// The index of the function around `offset`.
+    /// Returns the index of the function around `offset`.
     pub(super) fn function(&self, offset: usize) -> Option<usize> {
         let after = self
             .functions
@@ -144,7 +142,7 @@ impl<'a> Flow<'a> {
         (offset < self.functions.get(index)?.end).then_some(index)
     }
 
-    /// The instruction at `offset`.
+    /// Decodes the instruction at `offset`.
     pub(super) fn decode(&self, offset: usize) -> Option<Instruction> {
         let code = self.code.get(offset..)?;
         let address = self.address.wrapping_add(offset as u64);
@@ -152,7 +150,7 @@ impl<'a> Flow<'a> {
         (!instruction.is_invalid()).then_some(instruction)
     }
 
-    /// Goes through everything from the functions' entries.
+    /// Spreads states from the entries of all functions.
     fn run(&mut self) {
         self.index.fill(0);
         self.nodes.clear();
@@ -167,14 +165,14 @@ impl<'a> Flow<'a> {
         self.parts.retain(|part| !self.called.contains(part));
     }
 
-    /// Goes on until nothing new is found.
+    /// Visits instructions until none is left.
     fn follow(&mut self) {
         while let Some(offset) = self.work.pop() {
             self.visit(offset);
         }
     }
 
-    /// The instruction at `offset` is reached for the first time.
+    /// Adds a node for the instruction at `offset`, which is reached for the first time.
     fn add(&mut self, offset: usize, state: State, call: Option<usize>) {
         if let Some(index) = self.index.get_mut(offset) {
             self.nodes.push(Node {
@@ -193,7 +191,7 @@ impl<'a> Flow<'a> {
         self.nodes.get_mut(index.checked_sub(1)?)
     }
 
-    /// Tells the instructions after the one at `offset` what is known there.
+    /// Spreads the state of the instruction at `offset` to the instructions after it.
     fn visit(&mut self, offset: usize) {
         let instruction = self.decode(offset);
         let Some(node) = self.node_mut(offset) else {
@@ -214,7 +212,7 @@ impl<'a> Flow<'a> {
             FlowControl::Call | FlowControl::IndirectCall if target == Some(next) => {
                 self.reach(offset, next, state.pushed(), Edge::Next);
             }
-            // System calls are among these, as some of them do not return.
+            // System calls take this branch, too: some of them do not return.
             FlowControl::Call | FlowControl::IndirectCall => {
                 self.called.extend(target);
                 let after = match instruction.mnemonic() {
@@ -249,7 +247,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Where a direct jump or call goes, which need not be in this code.
+    /// Returns the offset of the target of a direct jump or call. It may be outside of this code.
     fn target(&self, instruction: &Instruction) -> Option<usize> {
         if instruction.op0_kind() != OpKind::NearBranch64 {
             return None;
@@ -258,7 +256,7 @@ impl<'a> Flow<'a> {
         usize::try_from(offset).ok()
     }
 
-    /// What was found at `offset` cannot be.
+    /// Records that the state at `offset` is impossible.
     fn misfit(&mut self, offset: usize) {
         match &mut self.trial {
             Some(trial) => *trial = Trial::Misfit,
@@ -266,24 +264,24 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// The state at `offset` was found another time.
+    /// Records that a second way leads to the state at `offset`.
     fn fits(&mut self, offset: usize) {
         if self.index[offset] as usize <= self.certain {
             self.confirm();
         }
     }
 
-    /// What is being tried is just as it should be.
+    /// Records that the state of the trial is confirmed.
     fn confirm(&mut self) {
         if let Some(trial @ Trial::Open) = &mut self.trial {
             *trial = Trial::Fit;
         }
     }
 
-    /// The instruction at `from` leads to the one at `to`.
+    /// Spreads `state` from the instruction at `from` to the one at `to`.
     fn reach(&mut self, from: usize, to: usize, state: State, edge: Edge) {
         if self.is_entry(to) {
-            // A call in the tail, or a jump to a part that is no function.
+            // This is a tail call, or a jump to a part that is no function.
             if edge == Edge::Jump && !state.may_return() {
                 match self.trial {
                     Some(_) => self.misfit(from),
@@ -313,7 +311,7 @@ impl<'a> Flow<'a> {
                 Some(either) => node.state = either,
                 None => return self.misfit(from),
             },
-            // Two ways to get here, and only one of them is real.
+            // Two ways lead here, and only one of them is real.
             (None, Some(dead)) => {
                 self.dead_calls.insert(dead);
                 return;
@@ -334,7 +332,7 @@ impl<'a> Flow<'a> {
         self.work.push(to);
     }
 
-    /// Whether a function starts at `offset`.
+    /// Returns whether a function starts at `offset`.
     fn is_entry(&self, offset: usize) -> bool {
         self.functions
             .binary_search_by_key(&offset, |function| function.start)
@@ -342,9 +340,8 @@ impl<'a> Flow<'a> {
             && !self.parts.contains(&offset)
     }
 
-    /// Follows what only jumps through tables lead to: all that has not been
-    /// reached in the functions with such jumps, if it makes sense with what
-    /// is known at one of them.
+    /// Follows code that only jumps through tables reach. It is the code without a state in
+    /// functions with such jumps, if it fits the state at one of these jumps.
     fn fill(&mut self) {
         let mut jumps = std::mem::take(&mut self.indirect_jumps);
         jumps.sort_unstable();
@@ -365,7 +362,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Follows whatever has not been reached in `range`.
+    /// Follows all code in `range` that no state has reached.
     fn fill_function(&mut self, range: Range<usize>, states: &[State]) {
         let mut offset = range.start;
         while offset < range.end {
@@ -380,10 +377,10 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Follows the code from `offset` with the first of `states` that fits; it
-    /// stays unknown if none does.
+    /// Follows the code from `offset` with the first of `states` that fits. The code stays
+    /// unknown if none does.
     fn fill_from(&mut self, offset: usize, states: &[State]) {
-        // A jump with nothing on the stack may be a call in the tail.
+        // A jump with nothing on the stack may be a tail call.
         let sure = states.len() == 1 && states != [State::ENTRY];
         self.certain = self.nodes.len();
         for (tried, &state) in states.iter().enumerate() {
@@ -403,15 +400,15 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Takes back what has been tried.
+    /// Removes the nodes of the trial.
     fn forget(&mut self) {
         for node in self.nodes.drain(self.certain..) {
             self.index[node.offset] = 0;
         }
     }
 
-    /// Finds the stubs that signal handlers return to. Their frame begins one
-    /// byte early, since that is where a return address is looked up.
+    /// Finds the stubs that signal handlers return to. Their frame begins one byte early, because
+    /// the unwind looks up return addresses less one.
     fn find_signal_returns(&mut self) {
         for stub in SIGNAL_RETURNS {
             for start in 0..self.code.len() {

@@ -1,11 +1,11 @@
-//! Where functions are.
+//! Finds the functions in code.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
-/// The functions' offsets in `code`, ascending and apart from each other.
+/// Returns the offsets of `functions` in `code`, ascending and without overlaps.
 pub(super) fn within<'a>(
     code: &[u8],
     address: u64,
@@ -40,13 +40,13 @@ pub(crate) fn find_taken(code: &[u8], address: u64) -> Vec<u64> {
     taken.collect()
 }
 
-/// The address that an instruction takes.
+/// Returns the address that an instruction takes.
 fn taken(instruction: &Instruction) -> Option<u64> {
     let takes = instruction.mnemonic() == Mnemonic::Lea && instruction.is_ip_rel_memory_operand();
     takes.then(|| instruction.ip_rel_memory_address())
 }
 
-/// Adds the addresses to which calls in `code` go, or that it takes.
+/// Adds to `called` the addresses that code in `code` calls or takes.
 pub(crate) fn find_called(code: &[u8], address: u64, called: &mut BTreeSet<u64>) {
     for instruction in &mut Decoder::with_ip(64, code, address, DecoderOptions::NONE) {
         let target = match instruction.mnemonic() {
@@ -55,7 +55,7 @@ pub(crate) fn find_called(code: &[u8], address: u64, called: &mut BTreeSet<u64>)
             }
             _ => taken(&instruction),
         };
-        // A call to what follows only reads its own address.
+        // Code calls the next instruction only to read its own address.
         called.extend(target.filter(|&target| target != instruction.next_ip()));
     }
 }

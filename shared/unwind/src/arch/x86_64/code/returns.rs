@@ -1,8 +1,8 @@
-//! Frames found by the return ahead.
+//! Finds frames by the return ahead.
 //!
-//! A function that returns has undone all that it did to the stack. So what the
-//! instructions from here to the next return do to it says where the caller's frame is,
-//! and needs no function's beginning: stripped code does not say where those are.
+//! A function that returns has undone everything that it did to the stack. So the instructions
+//! from here to the next return show where the caller's frame is. No function's beginning is
+//! needed: stripped code does not contain the beginnings.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind,
@@ -12,15 +12,15 @@ use iced_x86::{
 use super::state::writes;
 use crate::rule::{Rule, cfa, frame_pointer};
 
-/// Passes over the code, each of which follows one more jump back.
+/// Maximum number of passes over the code. Each pass follows one more jump back.
 const PASSES: usize = 8;
 
-/// The System V ABI for x86-64 (section 3.2.2) aligns the stack pointer so at each call.
+/// Alignment of the stack pointer at each call, in bytes: System V ABI for x86-64, section 3.2.2.
 const CALL_ALIGNMENT: i32 = 16;
 
 /// Rule that an analysis gives for an instruction.
 #[derive(Clone, Copy)]
-pub(super) struct Told {
+pub(super) struct InstructionRule {
     /// Bytes of the instruction.
     pub(super) length: u8,
     pub(super) rule: Rule,
@@ -29,12 +29,12 @@ pub(super) struct Told {
 /// Place of the caller's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Frame {
-    /// The register from which the CFA is found: the stack pointer or the frame pointer.
+    /// Register from which the CFA is found: the stack pointer or the frame pointer.
     base: Base,
     /// Bytes from `base` to the CFA.
     offset: i32,
-    /// Bytes from the caller's saved frame pointer to the CFA; `None` if the register
-    /// still has it.
+    /// Bytes from the caller's saved frame pointer to the CFA; `None` if the register still holds
+    /// it.
     saved: Option<i32>,
 }
 
@@ -49,20 +49,20 @@ enum Base {
 enum Known {
     Nothing,
     Frame(Frame),
-    /// Two ways to a return disagree.
+    /// Two ways lead to returns, and their frames disagree.
     Conflict,
 }
 
-/// The frame at a function's first instruction and at its return.
+/// Frame at a function's first instruction and at its return.
 const ENTRY: Frame = Frame {
     base: Base::StackPointer,
     offset: 8,
     saved: None,
 };
 
-/// Returns what is told at each offset of `code`, which lies at `address`: `None` where no
-/// instruction begins, or none from which a return is reached.
-pub(super) fn trace_returns(code: &[u8], address: u64) -> Vec<Option<Told>> {
+/// Returns the rule of the instruction at each offset of `code`, which lies at `address`. Offsets
+/// at which no instruction begins have `None`, and so do instructions that reach no return.
+pub(super) fn trace_returns(code: &[u8], address: u64) -> Vec<Option<InstructionRule>> {
     let decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut sweep = Sweep {
         address,
@@ -82,22 +82,23 @@ pub(super) fn trace_returns(code: &[u8], address: u64) -> Vec<Option<Told>> {
     while sweep.pass() && passes > 0 {
         passes -= 1;
     }
-    sweep.told()
+    sweep.rules()
 }
 
-/// The instructions of a piece of code, decoded one behind the other.
+/// Instructions of a piece of code, decoded one after the other.
 struct Sweep {
     address: u64,
     instructions: Vec<Instruction>,
-    /// By offset, an index into `instructions`, plus one.
+    /// Index into `instructions`, plus one, by offset; 0 where no instruction begins.
     index: Vec<u32>,
-    /// By instruction.
+    /// Knowledge before each instruction, by its index.
     known: Vec<Known>,
     factory: InstructionInfoFactory,
 }
 
 impl Sweep {
-    /// Goes through all instructions, last first. Returns whether more is known now.
+    /// Goes through all instructions, last first. Returns whether the knowledge before any of
+    /// them changed.
     fn pass(&mut self) -> bool {
         let mut is_more = false;
         let mut next = Known::Nothing;
@@ -111,7 +112,7 @@ impl Sweep {
                 {
                     next.before_call()
                 }
-                // System calls are among these.
+                // iced counts system calls as calls.
                 FlowControl::Call | FlowControl::Next => {
                     next.before(instruction, &mut self.factory)
                 }
@@ -128,23 +129,24 @@ impl Sweep {
         usize::try_from(instruction.ip().wrapping_sub(self.address)).unwrap_or(usize::MAX)
     }
 
-    /// Returns what is known at the target of a jump.
+    /// Returns the knowledge at the target of a jump.
     fn at_target(&self, jump: &Instruction) -> Known {
         if jump.op0_kind() != OpKind::NearBranch64 {
             return Known::Nothing;
         }
         let offset = usize::try_from(jump.near_branch64().wrapping_sub(self.address));
         match offset.ok().and_then(|offset| self.index.get(offset)) {
-            // A call in the tail.
+            // The jump is a tail call.
             None => Known::Frame(ENTRY),
             Some(0) => Known::Nothing,
             Some(&number) => self.known[number as usize - 1],
         }
     }
 
-    fn told(self) -> Vec<Option<Told>> {
-        let mut told = vec![None; self.index.len()];
-        // Nothing runs the padding behind a jump or a return.
+    /// Returns the rule at each offset.
+    fn rules(self) -> Vec<Option<InstructionRule>> {
+        let mut rules = vec![None; self.index.len()];
+        // No thread runs the padding after a jump or a return.
         let mut is_run = false;
         for (instruction, known) in self.instructions.iter().zip(&self.known) {
             let is_padding = instruction.mnemonic() == Mnemonic::Nop && !is_run;
@@ -159,16 +161,16 @@ impl Sweep {
                 _ => None,
             };
             let length = instruction.len() as u8;
-            if let Some(told) = told.get_mut(self.offset(instruction)) {
-                *told = rule.map(|rule| Told { length, rule });
+            if let Some(slot) = rules.get_mut(self.offset(instruction)) {
+                *slot = rule.map(|rule| InstructionRule { length, rule });
             }
         }
-        told
+        rules
     }
 }
 
 impl Known {
-    /// Returns what holds before a jump, if `self` holds at its target and `next` behind it.
+    /// Combines the knowledge at the target of a jump with `next`, the knowledge after it.
     fn or(self, next: Known) -> Known {
         match (self, next) {
             (Known::Nothing, one) | (one, Known::Nothing) => one,
@@ -177,9 +179,9 @@ impl Known {
         }
     }
 
-    /// Returns what holds before a call. A call that never returns may end its function, and
-    /// the code behind it is another function's. The stack pointer of that function's first
-    /// instruction is not aligned as at a call.
+    /// Returns the knowledge before a call. A call that never returns may end its function, and
+    /// the code after it belongs to another function. The stack pointer of that function's first
+    /// instruction does not have the alignment of a call.
     fn before_call(self) -> Known {
         match self {
             Known::Frame(frame)
@@ -191,7 +193,7 @@ impl Known {
         }
     }
 
-    /// Returns what holds before `instruction`, which goes on to the next.
+    /// Returns the knowledge before `instruction`, which goes on to the next.
     fn before(self, instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Known {
         let Known::Frame(frame) = self else {
             return self;
@@ -213,11 +215,11 @@ impl Frame {
             rule.frame_pointer = frame_pointer::AT_CFA;
             rule.frame_pointer_offset = i16::try_from(-i64::from(saved)).ok()?;
         }
-        // Below the stack pointer is nobody's frame.
+        // No caller's frame is below the stack pointer.
         (self.base == Base::FramePointer || self.offset >= 8).then_some(rule)
     }
 
-    /// The frame before `instruction`, where `self` is the one after it.
+    /// Returns the frame before `instruction`; `self` is the frame after it.
     fn before(
         self,
         instruction: &Instruction,
@@ -279,14 +281,14 @@ impl Frame {
                     }),
                 }
             }
-            // The caller's frame pointer is restored.
+            // This instruction restores the caller's frame pointer.
             Mnemonic::Mov if first == Register::RBP && on_stack && self.saved.is_none() => {
                 Some(Frame {
                     saved: Some(self.slot(instruction)?),
                     ..self
                 })
             }
-            // It is saved.
+            // This instruction saves the caller's frame pointer.
             Mnemonic::Mov
                 if instruction.op1_register() == Register::RBP
                     && self.saved.is_some()
@@ -333,14 +335,16 @@ impl Frame {
             _ => {
                 let step = instruction.stack_pointer_increment();
                 let info = factory.info(instruction);
-                // The caller's frame pointer is in the register from here on.
+                // The register holds the caller's frame pointer from here on.
                 if writes(info, Register::RBP) && (!on_stack || self.saved.is_none()) {
                     return None;
                 }
-                match on_stack {
-                    true if step != 0 => self.shift(step.into()),
-                    true if writes(info, Register::RSP) => None,
-                    _ => Some(self),
+                if on_stack && step != 0 {
+                    self.shift(step.into())
+                } else if on_stack && writes(info, Register::RSP) {
+                    None
+                } else {
+                    Some(self)
                 }
             }
         }
@@ -353,13 +357,13 @@ impl Frame {
         }
     }
 
-    /// The frame where its base is `bytes` lower.
+    /// Returns the frame with its base `bytes` lower.
     fn shift(self, bytes: i64) -> Option<Frame> {
         let offset = i32::try_from(i64::from(self.offset).checked_add(bytes)?).ok()?;
         Some(Frame { offset, ..self })
     }
 
-    /// Bytes from the memory operand of `instruction` to the CFA.
+    /// Returns the bytes from the memory operand of `instruction` to the CFA.
     fn slot(self, instruction: &Instruction) -> Option<i32> {
         let displacement = displacement(instruction)?;
         (instruction.memory_base() == self.register())
@@ -367,7 +371,7 @@ impl Frame {
     }
 }
 
-/// The displacement of a memory operand that is a base register and no more.
+/// Returns the displacement of a memory operand that has only a base register.
 fn displacement(instruction: &Instruction) -> Option<i64> {
     let plain = instruction.memory_index() == Register::None
         && instruction.segment_prefix() == Register::None;

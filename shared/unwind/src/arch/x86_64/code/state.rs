@@ -1,5 +1,4 @@
-//! What is known of the frame before one instruction, and what the instruction
-//! makes of it.
+//! State of the frame before an instruction, and the change that the instruction makes.
 
 use iced_x86::{
     Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
@@ -8,61 +7,60 @@ use iced_x86::{
 use crate::arch::x86_64::registers::SIGNAL_CONTEXT;
 use crate::rule::{Rule, cfa, frame_pointer};
 
-/// What is known of a frame. Places on the stack are given by how many bytes
-/// they lie below the canonical frame address (CFA): at a function's entry the
-/// stack pointer is 8 below.
+/// State of a frame. Places on the stack are numbers of bytes below the canonical frame address
+/// (CFA): at a function's entry the stack pointer is 8 below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
-    /// Where the stack pointer is.
+    /// Place that the stack pointer points at.
     stack: Option<i32>,
-    /// What the frame pointer's register has.
+    /// Value in the frame pointer's register.
     frame: Frame,
-    /// Where the caller's frame pointer was saved.
+    /// Place of the caller's saved frame pointer.
     saved: Option<i32>,
-    /// Where the return address is.
+    /// Place of the return address.
     caller: Caller,
 }
 
-/// What the frame pointer's register has.
+/// Value in the frame pointer's register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frame {
     /// The caller's value.
     Caller,
-    /// An address on the stack, so far below the CFA.
+    /// An address on the stack, this many bytes below the CFA.
     Stack(i32),
-    /// Anything.
+    /// Any other value.
     Other,
 }
 
-/// Where the return address is.
+/// Place of the return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caller {
     /// Just below the CFA.
     Stack,
-    /// In a register, as `vfork` has it during the system call.
+    /// In a register: `vfork` keeps it there during the system call.
     Register(Register),
-    /// Nowhere, since this code does not return: it threw the address away.
+    /// Nowhere: this code has removed the address, and does not return.
     Nowhere,
-    /// In a signal frame that the stack pointer points at.
+    /// In a signal frame, which the stack pointer points at.
     SignalFrame,
-    /// Anywhere.
+    /// In an unknown place.
     Unknown,
 }
 
 impl State {
-    /// At a function's entry.
+    /// State at a function's entry.
     pub(super) const ENTRY: State = State {
         stack: Some(8),
         frame: Frame::Caller,
         saved: None,
         caller: Caller::Stack,
     };
-    /// In the stub that a signal handler returns to.
+    /// State in the stub that a signal handler returns to.
     pub(super) const SIGNAL_RETURN: State = State {
         caller: Caller::SignalFrame,
         ..State::UNKNOWN
     };
-    /// Nothing is known.
+    /// State of which nothing is known.
     pub(super) const UNKNOWN: State = State {
         stack: None,
         frame: Frame::Other,
@@ -70,7 +68,7 @@ impl State {
         caller: Caller::Unknown,
     };
 
-    /// The rule that says this.
+    /// Returns the rule with the same meaning.
     pub(super) fn rule(&self) -> Rule {
         let mut rule = match (self.caller, self.stack, self.frame) {
             (Caller::Nowhere, ..) => return Rule::ROOT,
@@ -91,7 +89,7 @@ impl State {
         rule
     }
 
-    /// What holds when either of the two may.
+    /// Returns the state that holds if either of the two holds.
     pub(super) fn or(&self, other: &State) -> State {
         State {
             stack: self.stack.filter(|_| self.stack == other.stack),
@@ -109,8 +107,8 @@ impl State {
         }
     }
 
-    /// What holds when either of the two may, if they differ in nothing but
-    /// the stack pointer, and the frame pointer can do in its place.
+    /// Returns the state that holds if either of the two holds. They must differ in nothing but
+    /// the stack pointer, and the frame pointer must be able to replace it.
     pub(super) fn with_frame_pointer(&self, other: &State) -> Option<State> {
         let either = State {
             stack: None,
@@ -124,8 +122,8 @@ impl State {
         (same && matches!(self.frame, Frame::Stack(_))).then_some(either)
     }
 
-    /// Whether a return works here as far as is known: that the return address
-    /// is on top of the stack.
+    /// Returns whether a return may work here: the return address is on top of the stack, or may
+    /// be.
     pub(super) fn may_return(&self) -> bool {
         matches!(
             (self.stack, self.caller),
@@ -133,18 +131,19 @@ impl State {
         )
     }
 
-    /// Whether a return is what belongs here.
+    /// Returns whether only a return fits here: the stack and the frame pointer are as at the
+    /// entry.
     pub(super) fn must_return(&self) -> bool {
         (self.stack, self.caller) == (Some(8), Caller::Stack) && self.frame == Frame::Caller
     }
 
-    /// Whether no return is ahead: a signal handler returns here, or a thread starts.
+    /// Returns whether no return is ahead: a signal handler returns here, or a thread starts.
     pub(super) fn has_no_return(&self) -> bool {
         matches!(self.caller, Caller::SignalFrame | Caller::Nowhere)
     }
 
-    /// At a call. Code that took its return address off the stack and calls
-    /// now does not mean to return: it is the start of a thread.
+    /// Returns the state at a call. Code that removed its return address from the stack, and now
+    /// calls, does not return: a thread starts there.
     pub(super) fn calling(mut self) -> State {
         if let Caller::Register(_) = self.caller {
             self.caller = Caller::Nowhere;
@@ -152,14 +151,14 @@ impl State {
         self
     }
 
-    /// After a call to the next instruction, which is a way to read one's own
-    /// address: it is on the stack then.
+    /// Returns the state after a call to the next instruction. Code makes such a call to read its
+    /// own address, which is on the stack then.
     pub(super) fn pushed(mut self) -> State {
         self.move_stack(self.below(self.stack, -8));
         self
     }
 
-    /// After `instruction`, which is no call.
+    /// Returns the state after `instruction`, which is no call.
     pub(super) fn after(
         mut self,
         instruction: &Instruction,
@@ -179,7 +178,7 @@ impl State {
             }
             Mnemonic::Push if first.is_gpr64() => self.push(first),
             Mnemonic::Pop if first.is_gpr64() => self.pop(first),
-            // The return address goes elsewhere (sigsetjmp).
+            // The function moves its return address to another place (sigsetjmp).
             Mnemonic::Pop if before.stack == Some(8) => self = State::UNKNOWN,
             Mnemonic::Mov if instruction.op1_register() == Register::RBP => {
                 if first == Register::RSP {
@@ -239,7 +238,7 @@ impl State {
     fn pop(&mut self, register: Register) {
         let slot = self.stack;
         if slot == Some(8) && self.caller == Caller::Stack {
-            // Code that also gave up the frame pointer will not return.
+            // Code that also gave up the frame pointer does not return.
             self.caller = match (self.frame, self.saved) {
                 (Frame::Other, None) => Caller::Nowhere,
                 _ => Caller::Register(register),
@@ -255,7 +254,7 @@ impl State {
         }
     }
 
-    /// Sets where the stack pointer is; what it left behind is no more.
+    /// Moves the stack pointer to a place. The slots below it are lost.
     fn move_stack(&mut self, to: Option<i32>) {
         self.stack = to;
         let Some(to) = to else { return };
@@ -267,7 +266,7 @@ impl State {
         }
     }
 
-    /// Where the address in `register` + `offset` is.
+    /// Returns the place at the address `register` + `offset`.
     fn place(&self, register: Register, offset: i64) -> Option<i32> {
         match (register, self.frame) {
             (Register::RSP, _) => self.below(self.stack, offset),
@@ -280,7 +279,8 @@ impl State {
         i32::try_from(i64::from(place?).checked_sub(offset)?).ok()
     }
 
-    /// Where the memory operand of `instruction` is. Without one it has no base, either.
+    /// Returns the place of the memory operand of `instruction`. An instruction without such an
+    /// operand has no base register either.
     fn memory(&self, instruction: &Instruction) -> Option<i32> {
         let plain = instruction.memory_index() == Register::None
             && instruction.segment_prefix() == Register::None;
@@ -290,7 +290,7 @@ impl State {
         })?
     }
 
-    /// Where the address is that `lea`, `add` or `sub` computes.
+    /// Returns the place at the address that `lea`, `add` or `sub` computes.
     fn sum(&self, instruction: &Instruction) -> Option<i32> {
         if instruction.mnemonic() == Mnemonic::Lea {
             return self.memory(instruction);
@@ -308,8 +308,7 @@ impl State {
     }
 }
 
-/// The number that DWARF gives a general register; it counts them in an order
-/// of its own.
+/// Returns the number that DWARF gives a general register. DWARF has its own order of registers.
 fn dwarf_number(register: Register) -> u8 {
     match register.full_register() {
         Register::RAX => 0,
@@ -324,7 +323,7 @@ fn dwarf_number(register: Register) -> u8 {
     }
 }
 
-/// Whether any part of `register` changes.
+/// Returns whether any part of `register` changes.
 pub(super) fn writes(info: &InstructionInfo, register: Register) -> bool {
     info.used_registers().iter().any(|used| {
         used.register().full_register() == register

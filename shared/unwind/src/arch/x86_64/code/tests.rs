@@ -12,7 +12,7 @@ use crate::rule::{Rule, cfa, frame_pointer};
 
 const BASE: u64 = 0x40_1000;
 
-/// Returns the rows of code that only itself calls.
+/// Returns the rows of code that nothing but itself calls.
 pub(super) fn analyse(
     code: &[u8],
     address: u64,
@@ -24,12 +24,12 @@ pub(super) fn analyse(
     super::analyse(code, address, functions, parts, &called)
 }
 
-/// Rows of one function, by offset.
+/// Returns the rows of one function, by offset.
 fn rows(code: &[u8]) -> Vec<(u64, Rule)> {
     rows_of(code, &[0])
 }
 
-/// Rows of functions that start at these offsets.
+/// Returns the rows of functions that start at these offsets.
 fn rows_of(code: &[u8], starts: &[u64]) -> Vec<(u64, Rule)> {
     let functions: Vec<_> = starts
         .iter()
@@ -45,7 +45,7 @@ fn stack(offset: i32) -> Rule {
     Rule::at(cfa::STACK_POINTER, offset)
 }
 
-/// `rule` with the caller's frame pointer saved at the CFA + `offset`.
+/// Returns `rule` with the caller's frame pointer saved at the CFA + `offset`.
 fn saved(rule: Rule, offset: i16) -> Rule {
     Rule {
         frame_pointer: frame_pointer::AT_CFA,
@@ -63,7 +63,7 @@ fn lost(rule: Rule) -> Rule {
 
 #[test]
 fn hostile_input_is_survived() {
-    // Numbers that look random enough.
+    // Pseudorandom bytes.
     let mut state = 1_u64;
     let mut code = vec![0; 1 << 16];
     for byte in &mut code {
@@ -87,7 +87,7 @@ fn hostile_input_is_survived() {
         analyse(&[0xc3; 9], 0, &[backwards, 6..7], &[]).last(),
         Some(&last)
     );
-    // A table jump in front of many blocks that do not fit, and calls without end.
+    // A table jump before many blocks that do not fit, and endless calls.
     let mut blocks = b"\x53\xff\xe0".to_vec();
     blocks.extend(b"\x50\x75\x01\xc3".repeat(10_000));
     rows(&blocks);

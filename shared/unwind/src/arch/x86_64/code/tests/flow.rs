@@ -64,7 +64,7 @@ fn table_jump() {
         (10, Rule::NONE),
     ];
     assert_eq!(rows(code), expected);
-    // With what no table can lead to: push %rbx; jmp *%rax; ret
+    // The code after the jump cannot be a target: push %rbx; jmp *%rax; ret
     assert_eq!(
         rows(b"\x53\xff\xe0\xc3"),
         [
@@ -74,7 +74,7 @@ fn table_jump() {
             (4, Rule::NONE)
         ]
     );
-    // With what nothing is known about: jmp *%rax; call 0x100
+    // Nothing is known of the code after the jump: jmp *%rax; call 0x100
     assert_eq!(
         rows(b"\xff\xe0\xe8\xf9\x00\x00\x00"),
         [(0, stack(8)), (2, Rule::NONE)]

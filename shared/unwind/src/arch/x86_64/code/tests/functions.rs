@@ -1,4 +1,4 @@
-//! Where functions begin and end.
+//! Beginnings and ends of functions.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn tail_calls_and_padding() {
         (BASE + 19, Rule::NONE),
     ];
     assert_eq!(analyse(code, BASE, &functions, &[]), expected);
-    // Some count the padding as the function's before it.
+    // Some symbols count the padding as part of the function before it.
     let functions = [BASE..BASE + 16, BASE + 16..BASE + 19];
     assert_eq!(analyse(code, BASE, &functions, &[]), expected);
 }
@@ -33,9 +33,9 @@ fn parts_elsewhere() {
         (7, stack(16)),
         (12, Rule::NONE),
     ];
-    // Found by the state at the jump…
+    // The state at the jump shows that it is a part…
     assert_eq!(rows_of(code, &[0, 7]), expected);
-    // … or because it is said so: here nothing jumps to it.
+    // … or the caller says so: here nothing jumps to it.
     let functions = [BASE..BASE + 1, BASE + 1..BASE + 2];
     let part = BASE + 7..BASE + 12;
     let rows = analyse(

@@ -1,4 +1,4 @@
-//! Where the return address is, and where there is none.
+//! Return addresses in other places, and code without one.
 
 use super::*;
 
