@@ -1,69 +1,70 @@
-//! What changed from one profile to another, and what of it may be chance.
+//! Changes from one profile to another, and which of them may be chance.
 //!
-//! A total varies as intervals do that come by chance ([`Weight::variance`]), times the
-//! bursts in which those of its state came ([`Bursts`](crate::Bursts)). Where work is more
-//! regular than chance, as in a loop, that is more than it varies: what is called changed
-//! then is.
+//! A total varies like the sum of intervals that come by chance ([`Weight::variance`]), times
+//! the bursts of their state ([`Bursts`](crate::Bursts)). Regular work, such as a loop, varies
+//! less than chance. The estimate is then too large, and the test errs on the side of no
+//! change.
 
 use std::collections::HashMap;
 
 use thiserror::Error;
 
 use crate::{
-    Name, Profile, Rate as Often, RowMap, Sampling, Stack, StackTree, State, Table, Text,
+    Name, Profile, Rate as SamplingRate, RowMap, Sampling, Stack, StackTree, State, Table, Text,
     Translation, Unit, Weight,
 };
 
-/// Beyond so many standard deviations a change is not chance at the level of 99 %
+/// Number of standard deviations beyond which a change is significant at the level of 99 %
 /// (two-sided, normal distribution).
 pub const LEVEL: f64 = 2.576;
 
-/// How much there is of something, a second.
+/// Amount per second of the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rate {
-    /// Nanoseconds, or events, in a second of the window.
+    /// Nanoseconds, or events, per second of the window.
     pub value: f64,
-    /// What it varies by chance: the standard deviation.
+    /// Standard deviation of the value.
     pub deviation: f64,
 }
 
-/// A function or a stack, in the numbers of a [`Diff`].
+/// A function or a stack, by the numbers of a [`Diff`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// A function, by its name.
     Function(Name),
-    /// The name of a thread and its stack.
+    /// The name of a thread, and its stack.
     Stack(Name, Stack),
 }
 
-/// What became of a function or a stack.
+/// Change of the time or events of a function or a stack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
     /// The function or the stack.
     pub subject: Subject,
-    /// The state, where states are told apart.
+    /// State of the thread, if the profiles distinguish states.
     pub state: Option<State>,
-    /// What it was.
+    /// Rate in the first profile.
     pub before: Rate,
-    /// What it is.
+    /// Rate in the second profile.
     pub after: Rate,
 }
 
-/// All changes; those that are not chance come first, the largest first.
+/// All changes. Significant changes come first, the largest first.
 #[derive(Clone, Debug, Default)]
 pub struct Diff {
-    /// Of functions: the time in which they were on the stack.
+    /// Changes of functions: the time during which they were on the stack.
     pub functions: Vec<Change>,
-    /// Of stacks.
+    /// Changes of stacks.
     pub stacks: Vec<Change>,
-    /// Names in either profile.
+    /// Names of both profiles.
     names: Table<Text>,
-    /// Stacks in either profile. Frames of one name are one.
+    /// Stacks of both profiles. Frames of one name are one frame.
     tree: StackTree<Name>,
 }
 
 impl Diff {
-    /// Returns the function's name, or the thread's name and those of the frames, root first.
+    /// Returns the name of the function, or the names of the thread and of the frames, root
+    /// first.
     #[must_use]
     pub fn names(&self, subject: Subject) -> Vec<&str> {
         let (first, stack) = match subject {
@@ -76,41 +77,41 @@ impl Diff {
     }
 }
 
-/// Why two profiles cannot be held against each other.
+/// Reason why two profiles cannot be compared.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// They measure different things.
+    /// The profiles measure different things.
     #[error("{0}, so they cannot be held against each other")]
     Different(String),
-    /// One has no window.
+    /// One profile has no window.
     #[error("one of the captures does not say how long it measured")]
     NoWindow,
 }
 
 impl Change {
-    /// What was added, a second.
+    /// Returns the rate after minus the rate before.
     #[must_use]
     pub fn difference(&self) -> f64 {
         self.after.value - self.before.value
     }
 
-    /// What the difference varies by chance.
+    /// Returns the standard deviation of the difference.
     #[must_use]
     pub fn deviation(&self) -> f64 {
         self.before.deviation.hypot(self.after.deviation)
     }
 
-    /// Whether chance alone would not make it at the level of 99 %.
+    /// Returns whether the difference is significant at the level of 99 %.
     #[must_use]
     pub fn is_significant(&self) -> bool {
         self.difference().abs() > LEVEL * self.deviation()
     }
 }
 
-/// What changed from `before` to `after`.
+/// Returns the changes from `before` to `after`.
 ///
 /// # Errors
-/// They measure different things.
+/// The profiles measure different things, or one of them has no window.
 pub fn diff(before: &Profile, after: &Profile) -> Result<Diff, Error> {
     check(before, after)?;
     let mut diff = Diff::default();
@@ -134,7 +135,7 @@ pub fn diff(before: &Profile, after: &Profile) -> Result<Diff, Error> {
         });
         let samples: Vec<_> = samples.collect();
         let adder = Adder::new(profile);
-        // The last sample that each function was found in, counted from 1.
+        // Number of the last sample that has the function, counted from 1.
         let mut found = vec![0; names.len()];
         for (at, (comm, stack, state, weight)) in (1..).zip(samples) {
             let total = adder.total(state, weight);
@@ -170,7 +171,7 @@ fn check(before: &Profile, after: &Profile) -> Result<(), Error> {
         let (one, other) = (event(before), event(after));
         return different(format!("one samples {one}, the other {other}"));
     }
-    // What a sample stands for: time, as many events as the period, or nobody knows.
+    // A sample stands for time, for as many events as the period, or for an unknown number.
     let stands_for = |profile: &Profile| {
         profile
             .meta
@@ -178,8 +179,8 @@ fn check(before: &Profile, after: &Profile) -> Result<(), Error> {
             .as_ref()
             .map(|it| match (it.nanoseconds(), it.rate) {
                 (Some(_), _) => (true, None),
-                (None, Often::Period(_)) => (false, None),
-                (None, Often::Frequency(hertz)) => (false, Some(hertz)),
+                (None, SamplingRate::Period(_)) => (false, None),
+                (None, SamplingRate::Frequency(hertz)) => (false, Some(hertz)),
             })
     };
     if stands_for(before) != stands_for(after) {
@@ -187,9 +188,10 @@ fn check(before: &Profile, after: &Profile) -> Result<(), Error> {
     }
     let lengths = |profile: &Profile| {
         let lengths = profile.meta.lengths?;
-        let how = match lengths.short_are_sampled {
-            true => ", and samples of shorter ones",
-            false => "",
+        let how = if lengths.short_are_sampled {
+            ", and samples of shorter ones"
+        } else {
+            ""
         };
         Some(format!("from {} us on{how}", lengths.least / 1_000))
     };
@@ -206,15 +208,16 @@ fn check(before: &Profile, after: &Profile) -> Result<(), Error> {
                 samples.any(|sample| sample.state.is_some())
             };
             let any = !before.samples.is_empty() && !after.samples.is_empty();
-            match any && states(before) != states(after) {
-                true => different("one tells states apart, the other does not".to_owned()),
-                false => Ok(()),
+            if any && states(before) != states(after) {
+                different("one tells states apart, the other does not".to_owned())
+            } else {
+                Ok(())
             }
         }
     }
 }
 
-/// A sum, its variance, and of how many it is.
+/// A sum with its variance and the number of its intervals or samples.
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
     value: f64,
@@ -222,13 +225,13 @@ struct Total {
     events: f64,
 }
 
-/// Totals of one profile's samples.
+/// Parameters for the totals of one profile's samples.
 struct Adder {
-    /// Nanoseconds, or events, to a value.
+    /// Nanoseconds, or events, per unit of value.
     each: f64,
-    /// The longest interval that has no stack.
+    /// Length of the shortest interval that has a stack, in ns.
     least_ns: f64,
-    /// The variance of each state's time by that of intervals that come by chance.
+    /// Variance of each state's time, relative to intervals that come by chance.
     overdispersion: HashMap<Option<State>, f64>,
 }
 
@@ -258,7 +261,7 @@ impl Adder {
         let value = weight.value as f64 * self.each;
         let by_chance = match weight.variance() {
             Some(variance) => variance * self.each * self.each,
-            // Time without a stack: intervals that were all shorter than this.
+            // Time without a stack consists of intervals that were all shorter than this.
             None => value * self.least_ns,
         };
         let events = weight.events.max(1) as f64;
@@ -270,7 +273,7 @@ impl Adder {
     }
 }
 
-/// Totals before and after, by what they are of.
+/// Totals before and after, by subject and state.
 #[derive(Default)]
 struct Sums(RowMap<(Subject, Option<State>), [Total; 2]>);
 
@@ -285,9 +288,9 @@ impl Sums {
     fn changes(self, seconds: [f64; 2]) -> Vec<Change> {
         let changes = self.0.into_rows().into_iter();
         let changes = changes.map(|((subject, state), [before, after])| {
-            // A few events more or less are no normal variable: one more of each, as long
-            // as they are on the whole, makes up for it. 7 to none is chance so, as it
-            // is to the binomial test, and 9 to none is not.
+            // A few events are not normally distributed. One more event on each side, as long
+            // as the average event, compensates for that. 7 events against none are then
+            // chance, as in the binomial test, and 9 against none are not.
             let events = before.events + after.events;
             let one_more = (before.variance + after.variance) / events.max(1.0);
             let rate = |total: Total, seconds: f64| Rate {
@@ -323,7 +326,7 @@ mod tests {
         profile.meta.window.length_ns = seconds * 1_000_000_000;
         profile.meta.sampling = Some(Sampling {
             event: "cpu-clock".into(),
-            rate: Often::Frequency(1000),
+            rate: SamplingRate::Frequency(1000),
         });
         profile
     }
@@ -340,16 +343,16 @@ mod tests {
         let before = samples("a;main;f 900\na;main;g 5000\na;main;h 100\n", 10);
         let after = samples("a;main;f 2400\na;main;g 10000\na;main;h 210\n", 20);
         let diff = diff(&before, &after).unwrap();
-        // 90 and 120 ms a second; 500 and 500; 10 and 10.5.
+        // f: 90 and 120 ms a second; g: 500 and 500; h: 10 and 10.5.
         let f = change(&diff, &diff.functions, "f");
         assert_eq!((f.before.value, f.after.value), (90e6, 120e6));
-        // One more of each than there were.
+        // The deviation includes one more event on each side.
         assert_eq!(f.before.deviation, 901_f64.sqrt() * 1e6 / 10.0);
         assert!(f.is_significant());
         let [g, h] = ["g", "h"].map(|name| change(&diff, &diff.functions, name));
         assert!(!g.is_significant() && !h.is_significant());
         assert_eq!(g.difference(), 0.0);
-        // What never varies has not changed if it is as it was.
+        // A rate that never varies has not changed if it is equal.
         let certain = Rate {
             deviation: 0.0,
             ..g.before
@@ -405,9 +408,9 @@ mod tests {
         let mut misses = clock.clone();
         misses.meta.sampling.as_mut().unwrap().event = "cache-misses".into();
         assert!(error(&clock, &misses).contains("one samples cpu-clock, the other cache-misses"));
-        misses.meta.sampling.as_mut().unwrap().rate = Often::Period(9);
+        misses.meta.sampling.as_mut().unwrap().rate = SamplingRate::Period(9);
         let mut often = misses.clone();
-        often.meta.sampling.as_mut().unwrap().rate = Often::Frequency(49);
+        often.meta.sampling.as_mut().unwrap().rate = SamplingRate::Frequency(49);
         assert!(error(&misses, &often).contains("do not stand for the same"));
         let mut times = folded::read(&b"a;f 1\n"[..], Unit::Nanoseconds, false).unwrap();
         assert!(error(&clock, &times).contains("how long it measured"));
@@ -422,17 +425,17 @@ mod tests {
             });
             times.clone()
         };
-        let told = error(&from(1_000), &from(1_000_000));
+        let message = error(&from(1_000), &from(1_000_000));
         assert!(
-            told.contains("from 1 us on, the other from 1000 us on"),
-            "{told}"
+            message.contains("from 1 us on, the other from 1000 us on"),
+            "{message}"
         );
         let mut all = from(9_000);
         all.meta.lengths.as_mut().unwrap().short_are_sampled = false;
-        let told = error(&from(9_000), &all);
+        let message = error(&from(9_000), &all);
         assert!(
-            told.contains("from 9 us on, and samples of shorter ones, the other from 9 us on"),
-            "{told}"
+            message.contains("from 9 us on, and samples of shorter ones, the other from 9 us on"),
+            "{message}"
         );
         let mut none = from(1_000);
         none.meta.lengths = None;
@@ -442,7 +445,7 @@ mod tests {
         let mut states = folded::read(&b"a;f_[o] 1\n"[..], Unit::Nanoseconds, false).unwrap();
         states.meta = from(1_000).meta;
         assert!(error(&from(1_000), &states).contains("tells states apart"));
-        // What has nothing tells nothing.
+        // A profile without samples does not show whether it distinguishes states.
         let mut empty = from(1_000);
         empty.samples = crate::RowMap::default();
         assert!(diff(&empty, &states).is_ok() && diff(&states, &empty).is_ok());

@@ -1,13 +1,13 @@
-//! Folded text read back into a [`Profile`].
+//! Reads folded text back into a [`Profile`].
 //!
-//! One line is one stack: `comm;root;…;leaf VALUE`, where the value follows the
-//! last space. What the text says only by convention is understood:
+//! One line is one stack: `comm;root;…;leaf VALUE`. The value follows the last space. The
+//! reader understands these conventions:
 //!
-//! - a first field `comm-PID/TID`, where the caller asks for threads;
+//! - a first field `comm-PID/TID`, if the caller asks for threads;
 //! - a leaf that ends in `_[c]` (running), `_[r]` (runnable) or `_[o]` (blocked);
-//! - frames that end in `_[k]`, and all frames after a `-`, as the kernel's;
-//! - frames that end in `_[i]` as inlined;
-//! - after a `--` a waker's frames from the leaf to the root, and its name.
+//! - kernel frames: frames that end in `_[k]`, and all frames after a `-`;
+//! - inlined frames: frames that end in `_[i]`;
+//! - wakers: after a `--`, the frames of a waker from leaf to root, then its name.
 
 use std::io::{self, BufRead};
 
@@ -17,34 +17,34 @@ use crate::{
     Frame, FrameKind, Profile, Sample, Stack, State, ThreadId, Unit, Waker, Weight, marker,
 };
 
-/// The frame that parts user from kernel frames.
+/// Frame that separates user frames from kernel frames.
 pub const DELIMITER: &str = "-";
-/// The frame that parts a stack from that of its waker.
+/// Frame that separates a stack from the stack of its waker.
 pub const WAKER_DELIMITER: &str = "--";
-/// What marks a kernel frame.
+/// Suffix of a kernel frame.
 pub const KERNEL_SUFFIX: &str = "_[k]";
-/// What marks a frame whose function the compiler put into its caller's.
+/// Suffix of a frame whose function the compiler inlined into its caller.
 pub const INLINED_SUFFIX: &str = "_[i]";
 
-/// Why folded text could not be read.
+/// Reason why folded text cannot be read.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The text could not be read at all.
+    /// The reader failed.
     #[error("cannot read folded stacks: {0}")]
     Read(#[from] io::Error),
     /// A line is not a stack and a value.
     #[error("line {number} of the folded stacks, `{line}`: {problem}")]
     Line {
-        /// The line, counted from 1.
+        /// Number of the line, counted from 1.
         number: usize,
-        /// What is on it.
+        /// Text of the line.
         line: String,
-        /// What is wrong with it.
+        /// Fault of the line.
         problem: &'static str,
     },
 }
 
-/// What marks a leaf's state.
+/// Returns the suffix of a leaf in this state.
 #[must_use]
 pub fn state_suffix(state: State) -> &'static str {
     match state {
@@ -54,11 +54,11 @@ pub fn state_suffix(state: State) -> &'static str {
     }
 }
 
-/// Reads folded text to its end. The values are taken to be in `unit`;
-/// `per_thread` asks for a first field of the form `comm-PID/TID`.
+/// Reads folded text to its end. The values are in `unit`. With `per_thread`, the first field
+/// has the form `comm-PID/TID`. Empty lines are skipped.
 ///
 /// # Errors
-/// The reader fails, or a line is not a stack and a value; empty lines are skipped.
+/// The reader fails, or a line is not a stack and a value.
 pub fn read(mut text: impl BufRead, unit: Unit, per_thread: bool) -> Result<Profile, Error> {
     let mut profile = Profile::new(unit);
     let mut bytes = Vec::new();
@@ -80,7 +80,7 @@ pub fn read(mut text: impl BufRead, unit: Unit, per_thread: bool) -> Result<Prof
             })?;
         let events = match unit {
             Unit::Samples => value,
-            // The text does not tell.
+            // The text does not contain the number of intervals.
             Unit::Nanoseconds => 0,
         };
         profile.add(
@@ -130,7 +130,7 @@ fn parse(
     Ok((sample, value))
 }
 
-/// A waker's frames from the leaf to the root, and its name.
+/// Reads a waker: its frames from leaf to root, then its name.
 fn read_waker(
     frames: &[&str],
     per_thread: bool,
@@ -149,7 +149,7 @@ fn read_waker(
     })
 }
 
-/// `comm-PID/TID`; the comm may itself hold `-` and `/`.
+/// Splits `comm-PID/TID`. The comm may itself contain `-` and `/`.
 fn split_thread(field: &str) -> Option<(&str, ThreadId)> {
     let (rest, tid) = field.rsplit_once('/')?;
     let (comm, pid) = rest.rsplit_once('-')?;
@@ -175,7 +175,7 @@ fn split_state<'a>(frames: &[&'a str]) -> (Vec<&'a str>, Option<State>) {
     (frames, found)
 }
 
-/// The stack of these frames, root first.
+/// Adds the stack of these frames, root first.
 fn read_stack(frames: &[&str], profile: &mut Profile) -> Stack {
     let mut below_delimiter = false;
     let mut stack = Stack::default();
@@ -209,7 +209,7 @@ fn read_stack(frames: &[&str], profile: &mut Profile) -> Stack {
     stack
 }
 
-/// A text without its ending, and whether it had that.
+/// Returns the text without its ending, and whether it had the ending.
 fn without<'a>(text: &'a str, ending: &str) -> (&'a str, bool) {
     match text.strip_suffix(ending) {
         Some(rest) => (rest, true),

@@ -1,11 +1,11 @@
-//! What one profile says, in the numbers of another.
+//! Copies of rows from one profile to another, with the numbers of the other.
 
 use crate::{
     Detail, EndedBy, Frame, Function, Holder, Id, Label, Labels, Module, Name, Profile, Resource,
     Sample, Stack, StackId, Thread, Times, Wait, WaitKind, Waker, Wakers,
 };
 
-/// The numbers that another profile's rows have here.
+/// Numbers that the rows of one profile have in another.
 pub struct Import {
     names: Vec<Name>,
     stacks: Vec<StackId>,
@@ -15,7 +15,7 @@ pub struct Import {
 }
 
 impl Import {
-    /// Adds what `from`'s samples and threads refer to.
+    /// Adds all rows of `from` that samples and threads refer to.
     pub fn new(into: &mut Profile, from: &Profile) -> Import {
         let names = from.names.iter().map(|name| into.names.text(name));
         let mut import = Import {
@@ -115,7 +115,7 @@ impl Import {
         }
     }
 
-    /// A sample of the other profile.
+    /// Translates a sample of the other profile.
     #[must_use]
     pub fn sample(&self, sample: Sample) -> Sample {
         Sample {
@@ -128,8 +128,8 @@ impl Import {
         }
     }
 
-    /// Adds rows of time of the other profile. `sample` tells the number that a sample of the
-    /// other profile has here; a row goes if its sample has none.
+    /// Adds the rows of time of the other profile. `sample` returns the number that a sample of
+    /// the other profile has here. A row is dropped if its sample has no number.
     pub(crate) fn add_times(
         &self,
         into: &mut Times,
@@ -144,7 +144,7 @@ impl Import {
         into.request_spans.extend(&times.request_spans, name);
     }
 
-    /// A thread of the other profile.
+    /// Translates a thread of the other profile.
     #[must_use]
     pub fn thread(&self, thread: Thread) -> Thread {
         Thread {

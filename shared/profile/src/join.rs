@@ -1,5 +1,4 @@
-//! Several captures of one window together: what more than one tool, or one tool more than
-//! once, saw of the same time.
+//! Joins several captures of one window, from several tools or several runs of one tool.
 
 use std::collections::HashSet;
 
@@ -9,44 +8,45 @@ use crate::import::Import;
 use crate::merge::{Merged, merge};
 use crate::{Id, Process, Profile, Sample, Thread, Unit, Window};
 
-/// Captures of one window begin and end within this part of it from one another, in per cent.
+/// Maximum difference of the starts and ends of windows, in percent of the first window's
+/// length.
 const TOLERANCE: u64 = 10;
 
-/// What captures are together.
+/// Captures after joining.
 #[derive(Debug)]
 pub enum Joined {
-    /// All count the same.
+    /// The sum of captures that count the same.
     One(Box<Profile>),
-    /// Samples and times with accounts: every thread's time.
+    /// Samples and off-CPU times, merged with the accounts of all threads.
     Merged(Box<Merged>),
 }
 
-/// Why captures cannot be put together.
+/// Reason why captures cannot be joined.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// There is none.
+    /// There is no capture.
     #[error("there is no capture")]
     None,
-    /// They are not of one window.
+    /// The captures are of different windows.
     #[error(
         "the captures are of different windows: {0}; measure at the same time, or read them one by one"
     )]
     Windows(String),
-    /// They count different things.
+    /// The captures count different things.
     #[error("the captures count different things: {0} and {1}; read them one by one")]
     Different(String, String),
-    /// Times lack the accounts that samples are scaled to.
+    /// The off-CPU times lack the accounts to which samples are scaled.
     #[error(
         "the off-CPU capture has no accounts of threads, so samples cannot be put beside it; it comes from another program"
     )]
     NoAccounts,
 }
 
-/// Puts captures together: those that count the same are added up; samples of a clock and
-/// times off the CPU are merged.
+/// Joins captures. Captures that count the same are added up. Samples of a clock and off-CPU
+/// times are merged.
 ///
 /// # Errors
-/// They are not of one window, or cannot be put together.
+/// The captures are of different windows, count different things, or lack accounts.
 pub fn join(profiles: Vec<Profile>) -> Result<Joined, Error> {
     check_windows(&profiles)?;
     let (samples, times): (Vec<_>, Vec<_>) =
@@ -61,7 +61,10 @@ pub fn join(profiles: Vec<Profile>) -> Result<Joined, Error> {
                 .as_ref()
                 .is_some_and(|it| it.nanoseconds().is_none())
             {
-                return Err(Error::Different(counted(&samples), counted(&times)));
+                return Err(Error::Different(
+                    describe_unit(&samples),
+                    describe_unit(&times),
+                ));
             }
             if times.threads.is_empty() {
                 return Err(Error::NoAccounts);
@@ -72,7 +75,7 @@ pub fn join(profiles: Vec<Profile>) -> Result<Joined, Error> {
 }
 
 impl Joined {
-    /// All of it as one profile.
+    /// Returns the joined captures as one profile.
     #[must_use]
     pub fn into_profile(self) -> Profile {
         match self {
@@ -82,8 +85,8 @@ impl Joined {
     }
 }
 
-/// What a profile counts, in words.
-fn counted(profile: &Profile) -> String {
+/// Describes the unit of a profile's values.
+fn describe_unit(profile: &Profile) -> String {
     match (&profile.meta.sampling, profile.unit) {
         (Some(sampling), _) => sampling.event.to_string(),
         (None, Unit::Samples) => "samples".to_owned(),
@@ -119,7 +122,7 @@ fn check_windows(profiles: &[Profile]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The sum of profiles that count the same; none of none.
+/// Returns the sum of profiles that count the same, or `None` if there are none.
 fn sum(profiles: Vec<Profile>) -> Result<Option<Profile>, Error> {
     let mut profiles = profiles.into_iter();
     let Some(mut sum) = profiles.next() else {
@@ -127,7 +130,10 @@ fn sum(profiles: Vec<Profile>) -> Result<Option<Profile>, Error> {
     };
     for profile in profiles {
         if sum.meta.sampling != profile.meta.sampling {
-            return Err(Error::Different(counted(&sum), counted(&profile)));
+            return Err(Error::Different(
+                describe_unit(&sum),
+                describe_unit(&profile),
+            ));
         }
         add(&mut sum, &profile);
     }
@@ -142,7 +148,7 @@ fn add(sum: &mut Profile, profile: &Profile) {
     import.add_times(&mut sum.times, &profile.times, |sample| {
         samples.get(sample.index()).copied()
     });
-    // Measured twice, it is still one.
+    // A thread that two captures measured has one account.
     let life = |thread: &Thread| (thread.id, thread.clock.started_ns, thread.clock.ended_ns);
     let known: HashSet<_> = sum.threads.iter().map(life).collect();
     let threads = profile.threads.iter().map(|thread| import.thread(*thread));
@@ -184,7 +190,7 @@ mod tests {
         profile
     }
 
-    /// Times of thread 1/2, which lived for a millisecond, 400 us of it on the CPU.
+    /// Makes times of thread 1/2, which lived for a millisecond, 400 us of it on the CPU.
     fn timed(text: &str) -> Profile {
         let mut profile = profile(text, Unit::Nanoseconds);
         let comm = profile.names.text("a");
@@ -268,7 +274,7 @@ mod tests {
             profile.times.request_spans.add(child).unwrap();
             profile
         };
-        // Names, stacks and samples have other numbers in the second.
+        // Names, stacks and samples have other numbers in the second profile.
         let one = capture("a-1/2;x_[o] 1\na-1/2;f_[o] 10\n", 2, 100);
         let other = capture("b-1/3;y_[o] 2\nb-1/3;g_[o] 20\n", 3, 200);
         let both = join(vec![one, other]).unwrap().into_profile();
@@ -301,23 +307,26 @@ mod tests {
         let mut later = sampled("a-1/2;main 3\n", "cpu-clock");
         later.meta.window.start_ns = 100_001;
         let now = || sampled("a-1/2;main 3\n", "cpu-clock");
-        let told = error(vec![now(), later.clone()]);
+        let message = error(vec![now(), later.clone()]);
         assert!(
-            told.contains("different windows: one is 0.001 s long, another 0.001 s"),
-            "{told}"
+            message.contains("different windows: one is 0.001 s long, another 0.001 s"),
+            "{message}"
         );
         later.meta.window.start_ns = 5_000_000_000;
-        let told = error(vec![now(), later.clone()]);
-        assert!(told.contains("and they are 5.000 s apart"), "{told}");
+        let message = error(vec![now(), later.clone()]);
+        assert!(message.contains("and they are 5.000 s apart"), "{message}");
         later.meta.window.start_ns = 100_000;
         assert!(join(vec![now(), later.clone()]).is_ok());
         later.meta.window.length_ns = 900_000;
         assert!(join(vec![now(), later]).is_ok());
         let misses = sampled("a-1/2;main 3\n", "cache-misses");
-        let told = error(vec![now(), misses.clone()]);
-        assert!(told.contains("cpu-clock and cache-misses"), "{told}");
-        let told = error(vec![misses, timed("a-1/2;main 5\n")]);
-        assert!(told.contains("cache-misses and time off the CPU"), "{told}");
+        let message = error(vec![now(), misses.clone()]);
+        assert!(message.contains("cpu-clock and cache-misses"), "{message}");
+        let message = error(vec![misses, timed("a-1/2;main 5\n")]);
+        assert!(
+            message.contains("cache-misses and time off the CPU"),
+            "{message}"
+        );
         let times = profile("a-1/2;main 5\n", Unit::Nanoseconds);
         assert!(error(vec![now(), times]).contains("no accounts"));
     }

@@ -1,13 +1,12 @@
-//! The profile: what was measured of which threads, their clocks, and weighted stacks.
+//! The profile: weighted stacks, the waits of threads, and the clocks of threads.
 //!
-//! Everything the suite measures passes through [`Profile`]: the tools produce
-//! one, the `export` crate writes one, and [`folded`] text reads back into one.
-//! [`merge`] joins what two tools saw of the same threads in the same window.
-//! Times are nanoseconds throughout; only printing divides.
+//! Everything that the suite measures passes through [`Profile`]: the tools produce one, the
+//! `export` crate writes one, and [`folded`] text reads back into one. [`merge`] joins the
+//! profiles that two tools made of the same threads in the same window. Times are in
+//! nanoseconds; only printing divides.
 //!
-//! A profile is plain data in tables. Rows refer to each other by number: a sample
-//! to its stack, a stack to its frames, a frame to its name. What is equal is there
-//! once.
+//! A profile is plain data in tables. Rows refer to each other by number: a sample to its
+//! stack, a stack to its frames, a frame to its name. Each distinct row is stored once.
 
 pub mod capture;
 pub mod diff;
@@ -34,23 +33,23 @@ pub use name_order::NameOrder;
 pub use tables::{Id, RowMap, StackId, StackOrder, StackTree, Stacks, Table, Translation};
 pub use text::Text;
 
-/// A text, which is in the profile's table of names.
+/// The number of a text in the profile's table of names.
 pub type Name = Id<Text>;
 
-/// What a tool measured.
+/// Result of a measurement.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// What was measured, when, where and with what.
+    /// Circumstances of the measurement: tool, machine, window, targets.
     pub meta: Meta,
-    /// What the weights count.
+    /// Unit of the weights.
     pub unit: Unit,
-    /// What the tool could not keep.
+    /// Numbers of events, stacks and threads that the tool lost.
     pub losses: Losses,
-    /// How the walks along user stacks ended.
+    /// Numbers of user stacks by how their unwind ended.
     pub walk_ends: WalkEnds,
     /// Every text, safe to print.
     pub names: Table<Text>,
-    /// What code was loaded from.
+    /// Sources of code: files, the kernel, generated code.
     pub modules: Table<Module>,
     /// Every function that has a symbol.
     pub functions: Table<Function>,
@@ -70,14 +69,14 @@ pub struct Profile {
     pub samples: RowMap<Sample, Weight>,
     /// Every thread's account, where a thread clock ran.
     pub threads: Vec<Thread>,
-    /// Processes of samples and threads, as far as they were looked at.
+    /// Processes of samples and threads that the tool examined.
     pub processes: Vec<Process>,
-    /// The timeline, where one was recorded.
+    /// Timeline; empty if none was recorded.
     pub times: Times,
 }
 
 impl Profile {
-    /// A profile of nothing.
+    /// Returns an empty profile.
     #[must_use]
     pub fn new(unit: Unit) -> Profile {
         Profile {
@@ -101,13 +100,13 @@ impl Profile {
         }
     }
 
-    /// Adds a weight to a sample and returns its number; equal samples become one.
+    /// Adds a weight to a sample and returns the sample's number. Equal samples become one.
     pub fn add(&mut self, sample: Sample, weight: Weight) -> Id<Sample> {
         self.samples.add(sample, weight)
     }
 
-    /// Replaces the samples; a sample for which there is none goes, with the rows of time
-    /// that refer to it. Equal samples become one.
+    /// Replaces each sample by the result of `new`, and removes the samples for which it is
+    /// `None` with the rows of time that refer to them. Equal samples become one.
     pub fn replace_samples(
         &mut self,
         mut new: impl FnMut(&mut Profile, &Sample) -> Option<Sample>,
@@ -124,13 +123,13 @@ impl Profile {
             .renumber_samples(|sample| numbers.get(sample.index()).copied().flatten());
     }
 
-    /// The frame of this name that is in no module.
+    /// Returns the frame of this name without a module; adds the frame if it is new.
     pub fn frame(&mut self, name: &str, kind: FrameKind) -> Id<Frame> {
         let name = self.names.text(name);
         self.frames.id(Frame::named(name, kind))
     }
 
-    /// A stack of one frame that is not code, such as those in [`marker`].
+    /// Returns a stack of one frame that is not code, such as the ones in [`marker`].
     pub fn marker(&mut self, name: &str) -> Stack {
         let frame = self.frame(name, FrameKind::Marker);
         Stack {
@@ -139,19 +138,19 @@ impl Profile {
         }
     }
 
-    /// Every sample with its value.
+    /// Returns every sample with its value.
     pub fn values(&self) -> impl Iterator<Item = (Sample, u64)> {
         let samples = self.samples.iter();
         samples.map(|(sample, weight)| (*sample, weight.value))
     }
 
-    /// A stack's frames, root first.
+    /// Returns a stack's frames, root first.
     pub fn frames_of(&self, stack: StackId) -> impl DoubleEndedIterator<Item = &Frame> {
         let frames = self.stacks.root_first(stack).into_iter();
         frames.map(|frame| &self.frames[frame])
     }
 
-    /// A frame's name.
+    /// Returns a frame's name.
     #[must_use]
     pub fn name(&self, frame: &Frame) -> &str {
         &self.names[frame.name]

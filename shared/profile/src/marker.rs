@@ -1,58 +1,58 @@
-//! Names of the frames that are not code, and what stands for names that are not known.
+//! Names of frames that are not code, and texts in place of unknown names.
 //!
-//! All are in brackets. No name of a target's thread or function begins with one: see
-//! [`text::function`](crate::text::function).
+//! All are in brackets. [`text::function`](crate::text::function) changes names of a target's
+//! threads and functions that begin with a bracket.
 
 use crate::LanguageName;
 
-/// The user stack could not be captured.
+/// Frame: the user stack could not be captured.
 pub const MISSED_USER: &str = "[Missed User Stack]";
-/// The kernel stack could not be captured.
+/// Frame: the kernel stack could not be captured.
 pub const MISSED_KERNEL: &str = "[Missed Kernel Stack]";
-/// At the root of a stack that is deeper than can be captured.
+/// Root frame of a stack that is deeper than the tools capture.
 pub const TRUNCATED: &str = "[truncated]";
-/// A stack without a single frame, where one is needed to carry the state.
+/// Frame that carries the state of a stack without frames.
 pub const NO_STACK: &str = "[no stack]";
-/// Measured running time that no sample hit.
+/// Frame for measured running time without a sample.
 pub const NO_SAMPLE: &str = "[running, no sample]";
-/// Blocked time in intervals too short to keep the stacks of.
+/// Frame for blocked time in intervals too short to keep their stacks.
 pub const BLOCKED_BELOW: &str = "[blocked, below -m]";
-/// Time spent waiting for a CPU in intervals too short to keep the stacks of.
+/// Frame for time waiting for a CPU in intervals too short to keep their stacks.
 pub const RUNNABLE_BELOW: &str = "[runnable, below -m]";
 /// Waker: a timer's interrupt.
 pub const TIMER: &str = "[timer]";
-/// Waker: another interrupt.
+/// Waker: an interrupt that is not a timer's.
 pub const INTERRUPT: &str = "[irq]";
-/// Waker: work that an interrupt left for later.
+/// Waker: work that an interrupt deferred.
 pub const SOFTIRQ: &str = "[softirq]";
-/// In place of a waker: none came before the window ended.
+/// In place of a waker: the wait had not ended when the window closed.
 pub const STILL_BLOCKED: &str = "[still blocked]";
-/// In place of a waker: one came and was not seen.
+/// In place of a waker: the tool missed it.
 pub const MISSED_WAKER: &str = "[Missed Waker]";
 
-/// In place of a thread's name: it has none.
+/// In place of the name of a thread that has none.
 pub const UNNAMED: &str = "[unnamed]";
-/// In place of a function's name: nothing names it, nor the file that it is in.
+/// In place of the name of a function whose symbol and file are both unknown.
 pub const UNKNOWN: &str = "[unknown]";
-/// In place of the name of an inlined function: it has none.
+/// In place of the name of an inlined function that has none.
 pub const INLINED: &str = "[inlined]";
-/// In place of the name of a function of the vDSO.
+/// In place of the name of a function in the vDSO.
 pub const VDSO: &str = "[vdso]";
 
-/// What is marked in the frames that a language's runtime keeps.
+/// Fault that a marker reports in the frames of a language's runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LanguageMark {
-    /// The native frame that runs the frames that follow is not known.
+    /// The native frame that runs the next frames is unknown.
     NotPlaced,
-    /// Memory could not be read.
+    /// The tool could not read memory.
     ReadFailed,
-    /// There are more frames than are kept.
+    /// The stack has more frames than the tool keeps.
     TooDeep,
-    /// Something is there that no runtime leaves.
+    /// Memory contains values that no runtime writes.
     NotUnderstood,
-    /// The thread went on before anybody had read its frames.
+    /// The thread continued before the tool had read its frames.
     NotRead,
-    /// A frame's function could not be named in time.
+    /// The tool could not name a frame's function in time.
     FunctionIsGone,
 }
 
@@ -67,7 +67,7 @@ impl LanguageMark {
         LanguageMark::FunctionIsGone,
     ];
 
-    /// The mark without its language.
+    /// Returns the text of the mark without its language.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -80,20 +80,20 @@ impl LanguageMark {
         }
     }
 
-    /// The name of the frame that stands for it, such as `[ruby: too deep]`.
+    /// Returns the name of the marker's frame, such as `[ruby: too deep]`.
     #[must_use]
-    pub fn of(self, language: LanguageName) -> String {
+    pub fn frame_name(self, language: LanguageName) -> String {
         format!("[{language}: {}]", self.text())
     }
 }
 
-/// Whether a text stands for a waker that is no thread.
+/// Returns whether a text stands for a waker that is not a thread.
 #[must_use]
 pub fn is_waker(text: &str) -> bool {
     [TIMER, INTERRUPT, SOFTIRQ, STILL_BLOCKED, MISSED_WAKER].contains(&text)
 }
 
-/// Whether a text stands for what has no name, or is no code or no thread.
+/// Returns whether a text is one of the tools' own, and no name of a target.
 #[must_use]
 pub(crate) fn is_ours(text: &str) -> bool {
     is_marker(text)
@@ -110,7 +110,7 @@ pub(crate) fn is_ours(text: &str) -> bool {
         .contains(&text)
 }
 
-/// Whether a frame name is one of this module's.
+/// Returns whether a frame's name is one of this module's.
 #[must_use]
 pub fn is_marker(name: &str) -> bool {
     [

@@ -1,12 +1,12 @@
-//! On-CPU samples, off-CPU times and thread clocks joined into one account of
-//! each thread's life.
+//! Joins on-CPU samples, off-CPU times and thread clocks into one account of each thread's
+//! life.
 //!
-//! Samples and off-CPU stacks tell *where* a thread was, its clock tells *how
-//! long*. So each thread's samples are scaled until they add up to its measured
-//! running time, and its intervals that were sampled until they add up, in each state, to
-//! what of its time the others leave. Time that no stack stands for gets a frame of its
-//! own ([`marker::NO_SAMPLE`], [`marker::RUNNABLE_BELOW`], [`marker::BLOCKED_BELOW`]).
-//! The widths of a thread then add up to its life, to the microsecond.
+//! Samples and off-CPU stacks show *where* a thread was, its clock shows *how long*. The
+//! samples of a thread are scaled so that they add up to its measured running time. Its sampled
+//! intervals are scaled, in each state, to the time that the measured intervals leave. Time
+//! without a stack gets a frame of its own ([`marker::NO_SAMPLE`], [`marker::RUNNABLE_BELOW`],
+//! [`marker::BLOCKED_BELOW`]). The widths of a thread then add up to its life, to the
+//! microsecond.
 
 mod scaling;
 mod timed_stacks;
@@ -22,104 +22,104 @@ use crate::{
     Unit, Wait, Weight, marker,
 };
 
-/// The unit of widths: rounding to it is done once, in [`merge`].
+/// Unit of widths, in ns. [`merge`] rounds to it once.
 const MICROSECOND: u64 = 1_000;
 
-/// Every thread's account, by process and thread.
+/// The accounts of all threads.
 #[derive(Clone, Debug)]
 pub struct Merged {
-    /// What the stacks refer to.
+    /// Profile to whose tables the stacks refer.
     pub profile: Profile,
-    /// Threads that have a clock, ordered by process and thread ID.
+    /// Threads with a clock, ordered by process and thread ID.
     pub threads: Vec<ThreadProfile>,
-    /// What was seen of threads that have none.
+    /// Samples and times of threads without a clock.
     pub unclocked: Unclocked,
-    /// What was lost of the samples.
+    /// Losses of the samples.
     pub on_cpu_lost: Losses,
-    /// What was lost of the time off the CPU.
+    /// Losses of the off-CPU times.
     pub off_cpu_lost: Losses,
-    /// The samples of the profile's rows of time, by the numbers that the rows have for them
+    /// Samples to which the profile's rows of time refer. The rows use places in this list
     /// until [`Merged::into_profile`].
     timed_stacks: Vec<Sample>,
 }
 
-/// Stacks of threads without a clock. There is nothing to measure them by, so
-/// they are in no sum and no flame graph, only here.
+/// Stacks of threads without a clock. They cannot be scaled, so no sum and no flame graph
+/// contains them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unclocked {
-    /// How many such threads.
+    /// Number of these threads.
     pub threads: u64,
-    /// Their on-CPU samples.
+    /// Number of their on-CPU samples.
     pub samples: u64,
-    /// Their off-CPU nanoseconds.
+    /// Their off-CPU time in ns.
     pub off_cpu_ns: u64,
 }
 
-/// One thread ID's time in the window.
+/// Time of one thread ID in the window.
 #[derive(Clone, Debug)]
 pub struct ThreadProfile {
-    /// The thread. Where its ID was used more than once, the clock holds the
-    /// sums, from the first start to the last end, and the last name.
+    /// The thread. If several threads used its ID, the clock holds their sums, from the first
+    /// start to the last end, and the name is the last one.
     pub thread: Thread,
-    /// Nanoseconds lived inside the window, gaps between two lives not counted.
+    /// Time lived inside the window in ns, without gaps between two lives.
     pub lifetime_ns: u64,
-    /// How many threads had this ID, one after another.
+    /// Number of threads that had this ID, one after another.
     pub lives: u64,
-    /// On-CPU samples.
+    /// Number of on-CPU samples.
     pub samples: u64,
-    /// Every stack with its nanoseconds, ordered by state and names; rounded to
-    /// whole microseconds so that they add up to the clock's three states.
+    /// Every stack with its time in ns, ordered by state and names. Times are rounded to whole
+    /// microseconds, and add up to the three states of the clock.
     pub stacks: Vec<(Sample, Weight)>,
-    /// Time that no kept stack stands for.
+    /// Time without a stack.
     pub unseen: Unseen,
-    /// Time whose stacks are those of some of its intervals.
+    /// Time whose stacks come from sampled intervals.
     pub sampled: Sampled,
-    /// The stack that stands for blocked intervals without one.
+    /// Stack of blocked intervals whose stacks were not kept.
     pub unseen_blocked: Stack,
-    /// Nanoseconds of off-CPU stacks, or samples, beyond what the clock allows.
-    /// The clock was believed and the stacks were scaled down to it.
+    /// Off-CPU time, or samples, beyond the clock's time. The clock prevails: the stacks are
+    /// scaled down to it.
     pub excess: Excess,
 }
 
-/// Nanoseconds of clock time without a stack.
+/// Clock time without a stack, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unseen {
-    /// Running, with no sample in the thread at all.
+    /// Running time of a thread without samples.
     pub running_ns: u64,
-    /// Runnable, in intervals below the minimum.
+    /// Runnable time in intervals below the minimum.
     pub runnable_ns: u64,
-    /// Blocked, in intervals below the minimum.
+    /// Blocked time in intervals below the minimum.
     pub blocked_ns: u64,
 }
 
-/// Clock time that intervals stand for that were sampled.
+/// Clock time of sampled intervals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sampled {
-    /// Nanoseconds runnable.
+    /// Runnable time in ns.
     pub runnable_ns: u64,
-    /// Nanoseconds blocked.
+    /// Blocked time in ns.
     pub blocked_ns: u64,
-    /// How many intervals these are, in each state for itself.
+    /// Number of sampled intervals, runnable and blocked.
     pub intervals: u64,
 }
 
-/// A stack with all of a thread's time there in one state.
+/// Time that a thread spent at one stack in one state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StackTime {
-    /// The stack, the state and the wait. Labels, and whether the intervals were sampled, are
-    /// left out.
+    /// The stack, the state and the wait; without labels, and regardless of whether the
+    /// intervals were sampled.
     pub sample: Sample,
-    /// The wait, if the thread was blocked there and the reason is known.
+    /// The wait, if the thread was blocked and the reason is known.
     pub wait: Option<Wait>,
-    /// Nanoseconds.
+    /// Time in ns.
     pub time_ns: u64,
-    /// The standard error of that in nanoseconds, if samples are in it: what chance there
-    /// is in which were drawn.
+    /// Standard error of the time in ns, from the random choice of samples. `None` if no
+    /// samples are in it.
     pub error_ns: Option<f64>,
 }
 
 impl StackTime {
-    /// Whether the thread had nothing to do there.
+    /// Returns whether the thread had no work during this time.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.wait.is_some_and(|wait| wait.idleness.is_idle())
@@ -129,29 +129,29 @@ impl StackTime {
 /// Stacks that contradict the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Excess {
-    /// Samples of a thread that by its clock never ran.
+    /// Number of samples of a thread that never ran according to its clock.
     pub samples: u64,
-    /// Off-CPU nanoseconds above the clock's.
+    /// Off-CPU time above the clock's, in ns.
     pub off_cpu_ns: u64,
 }
 
 impl Excess {
-    /// Whether stacks and clock disagree by more than rounding.
+    /// Returns whether stacks and clock disagree by more than rounding.
     #[must_use]
-    pub fn any(&self) -> bool {
+    pub fn is_significant(&self) -> bool {
         self.samples > 0 || self.off_cpu_ns >= MICROSECOND
     }
 }
 
 impl ThreadProfile {
-    /// Nanoseconds that the widths add up to, whole microseconds.
+    /// Returns the sum of the widths in ns, a multiple of 1,000.
     #[must_use]
     pub fn accounted_ns(&self) -> u64 {
         total(&self.stacks)
     }
 
-    /// Accounted time as a share of the thread's own life, both in whole
-    /// microseconds; `None` for a life shorter than one.
+    /// Returns the accounted time as a share of the thread's life, both in whole microseconds.
+    /// Returns `None` if the life is shorter than a microsecond.
     #[must_use]
     pub fn coverage(&self) -> Option<f64> {
         let lifetime = self.lifetime_ns / MICROSECOND;
@@ -159,8 +159,8 @@ impl ThreadProfile {
         (lifetime > 0).then(|| accounted as f64 / lifetime as f64)
     }
 
-    /// The single stack with most blocked time, of those in which there was work to do if
-    /// there are any. What was too short to keep the stacks of is not one.
+    /// Returns the stack with most blocked time. Stacks with pending work take precedence over
+    /// idle ones. Intervals too short to keep their stacks do not count.
     #[must_use]
     pub fn longest_blocked(&self, profile: &Profile) -> Option<StackTime> {
         let stacks = self.stack_times(profile).into_iter();
@@ -170,8 +170,8 @@ impl ThreadProfile {
             .max_by_key(|stack| (!stack.is_idle(), stack.time_ns))
     }
 
-    /// Every stack with its time in each state, however it was measured, ordered by state
-    /// and names. `profile` is what the stacks refer to.
+    /// Returns every stack with its time in each state, whether measured or sampled, ordered by
+    /// state and names. `profile` has the tables to which the stacks refer.
     #[must_use]
     pub fn stack_times(&self, profile: &Profile) -> Vec<StackTime> {
         let times = self.stacks.iter().map(|(sample, weight)| {
@@ -204,9 +204,8 @@ impl ThreadProfile {
     }
 }
 
-/// Joins what was seen of the same threads in the same window: their on-CPU stacks in
-/// samples, and their off-CPU stacks in nanoseconds with their clocks. An off-CPU
-/// stack that does not say its state counts as blocked.
+/// Joins measurements of the same threads in the same window: on-CPU stacks in samples, and
+/// off-CPU stacks in ns with thread clocks. An off-CPU stack without a state counts as blocked.
 #[must_use]
 pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
     let mut profile = Profile::new(Unit::Nanoseconds);
@@ -251,7 +250,7 @@ pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
                     Some(State::Runnable) => &mut account.runnable,
                     _ => &mut account.blocked,
                 };
-                waits.of(sample.is_sampled).push((sample, *weight));
+                waits.stacks_mut(sample.is_sampled).push((sample, *weight));
             }
             None => {
                 strangers.insert(sample.thread);
@@ -286,15 +285,15 @@ pub fn merge(on_cpu: &Profile, off_cpu: &Profile) -> Merged {
     }
 }
 
-/// Says of both what can be said of them together.
+/// Sets the circumstances that both profiles share.
 fn describe(profile: &mut Profile, on_cpu: &Profile, off_cpu: &Profile) {
-    let bursts = |from: &Profile, unless_told| -> Vec<Bursts> {
-        let told = from.meta.bursts.iter().copied();
-        let told = told.map(|bursts| Bursts {
-            state: bursts.state.or(Some(unless_told)),
+    let bursts = |from: &Profile, default| -> Vec<Bursts> {
+        let rows = from.meta.bursts.iter().copied();
+        let rows = rows.map(|bursts| Bursts {
+            state: bursts.state.or(Some(default)),
             ..bursts
         });
-        told.collect()
+        rows.collect()
     };
     profile.meta = Meta {
         tool: "wallclock".into(),
@@ -317,9 +316,9 @@ fn describe(profile: &mut Profile, on_cpu: &Profile, off_cpu: &Profile) {
 }
 
 impl Merged {
-    /// All of it as a profile, in nanoseconds: of each thread every stack in its state. What
-    /// rows of time refer to is there even if its value was rounded to 0, or its thread has no
-    /// clock.
+    /// Returns all threads as one profile in ns: every stack of a thread, in each state. The
+    /// profile contains each sample to which a row of time refers, even if its value was
+    /// rounded to 0 or its thread has no clock.
     #[must_use]
     pub fn into_profile(self) -> Profile {
         let mut profile = self.profile;
@@ -337,7 +336,7 @@ impl Merged {
     }
 }
 
-/// What stands for time without a stack.
+/// Stacks for time without a stack.
 #[derive(Clone, Copy)]
 struct UnseenStacks {
     running: Stack,
@@ -355,7 +354,7 @@ impl UnseenStacks {
     }
 }
 
-/// What was collected of one thread ID before it is settled.
+/// Measurements of one thread ID before they are scaled.
 struct Account {
     thread: Thread,
     lifetime_ns: u64,
@@ -377,7 +376,7 @@ impl Account {
         }
     }
 
-    /// The ID was used again, or before.
+    /// Adds another life of the thread ID.
     fn add(&mut self, row: Thread) {
         self.lifetime_ns += row.clock.lifetime_ns();
         self.lives += 1;
@@ -394,12 +393,12 @@ impl Account {
         sum.involuntary += other.involuntary;
     }
 
-    /// `period_ns` is what each interval stands for that was sampled.
+    /// Scales the stacks to the clock. Each sampled interval stands for `period_ns` of time.
     fn settle(self, period_ns: u64, markers: UnseenStacks, order: &NameOrder<'_>) -> ThreadProfile {
         let clock = self.thread.clock;
         let samples = total(&self.running);
-        // A period that is not over has its sample or has not; the last interval of a life
-        // may be open, and is then not sampled.
+        // A started period may have a sample or none. The last interval of a life may be open,
+        // and is then not sampled.
         let slack_ns = period_ns.saturating_mul(self.lives.saturating_mul(2));
         let runnable = self.runnable.settle(clock.runnable_ns, slack_ns, order);
         let blocked = self.blocked.settle(clock.blocked_ns, slack_ns, order);
@@ -420,7 +419,7 @@ impl Account {
         let mut stacks = scaled(self.running, clock.running_ns, order);
         stacks.extend(runnable.stacks);
         stacks.extend(blocked.stacks);
-        // Those of no time go where all are rounded.
+        // Rounding drops stacks without time.
         for (stack, state, time) in [
             (markers.running, State::Running, unseen.running_ns),
             (markers.runnable, State::Runnable, unseen.runnable_ns),

@@ -1,4 +1,4 @@
-//! What a profile's rows are.
+//! Types of a profile's rows.
 
 mod bursts;
 mod code;

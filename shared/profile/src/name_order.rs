@@ -1,5 +1,4 @@
-//! The order of samples by what is read of them: names as they print, and not numbers,
-//! which are as chance has it.
+//! Orders samples by their printed names. Numbers of names depend on the order of events.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,8 +8,8 @@ use crate::{
     ThreadId, Wait, Waker, Wakers, text,
 };
 
-/// A part of a wait. Waits compare part by part, and different parts in the order of these
-/// variants, as the labels of captures of version 1 did.
+/// A part of a wait. Waits compare part by part. Different parts compare in the order of these
+/// variants, as the labels in captures of version 1 did.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Part<'a> {
     Wakers(Vec<NamedWaker>),
@@ -21,21 +20,21 @@ enum Part<'a> {
     Kind(&'a str, &'a str),
 }
 
-/// What is read of a waker.
+/// A waker as a reader sees it: name, thread, and user and kernel stack, by their places.
 type NamedWaker = (usize, Option<ThreadId>, [u32; 2]);
 
-/// Compares the samples of one profile.
+/// Order of the samples of one profile.
 pub struct NameOrder<'a> {
     profile: &'a Profile,
-    /// The places of names among all, and those of stacks.
+    /// Places of all names in alphabetical order.
     names: Vec<usize>,
     stacks: Vec<u32>,
-    /// The places of waits.
+    /// Places of waits.
     waits: Vec<usize>,
 }
 
 impl<'a> NameOrder<'a> {
-    /// An order of samples with any stacks and wakers.
+    /// Computes the order for the names, stacks and waits of a profile.
     #[must_use]
     pub fn new(profile: &'a Profile) -> NameOrder<'a> {
         let texts: Vec<_> = profile.names.iter().map(|name| text::frame(name)).collect();
@@ -43,7 +42,7 @@ impl<'a> NameOrder<'a> {
         sorted.sort_unstable();
         let place = |text: &Cow<'_, str>| sorted.partition_point(|other| **other < **text);
         let names: Vec<usize> = texts.iter().map(place).collect();
-        // Frames that read alike are one.
+        // Frames that read alike are one frame.
         let mut tree = StackTree::default();
         let mut named = vec![StackId::EMPTY];
         for (callers, leaf) in profile.stacks.nodes() {
@@ -66,7 +65,7 @@ impl<'a> NameOrder<'a> {
         order
     }
 
-    /// Compares by thread, user stack from its root on, kernel stack, state, wakers, wait and
+    /// Compares by thread, user stack from the root, kernel stack, state, wakers, wait and
     /// labels.
     #[must_use]
     pub fn compare(&self, one: &Sample, other: &Sample) -> Ordering {

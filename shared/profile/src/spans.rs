@@ -1,52 +1,50 @@
-//! How long spans of time were: counts by length, for one owner or many.
+//! Histograms of the lengths of spans of time, for one owner or many.
 //!
-//! Lengths are nanoseconds, sorted into buckets in the kernel already. A bucket
-//! is at most a 64th as wide as what it holds, so a length read back from one is
-//! off by less than 0.8 % in the middle.
+//! Lengths are in ns. The kernel side sorts them into buckets. The width of a bucket is at most
+//! a 64th of its lengths, so the middle of a bucket is off by less than 0.8 %.
 
 use std::collections::BTreeMap;
 
-/// `SUB_BUCKET_BITS` of `span_counts.h`: 64 buckets to a power of two.
+/// `SUB_BUCKET_BITS` of `span_counts.h`: 64 buckets for each power of two.
 const SUB_BUCKET_BITS: u32 = 6;
 /// `LONGEST_BITS` of `span_counts.h`.
 const LONGEST_BITS: u32 = 50;
-/// A millisecond is this power of two of the buckets' unit at that scale.
+/// Power of two of a millisecond, in the units of buckets at that scale.
 const MILLISECOND_BITS: u32 = 20;
 
-/// What a span is.
+/// Kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// From getting a CPU to leaving it.
+    /// Time on a CPU, from the switch to the thread to the switch away.
     Running,
-    /// From leaving a CPU to getting one.
+    /// Time off the CPU, from the switch away to the switch to the thread.
     OffCpu,
-    /// From leaving a CPU to being woken.
+    /// Time from the switch away to the wake-up.
     Blocked,
-    /// From being woken or preempted to getting a CPU.
+    /// Time from the wake-up or preemption to the switch to the thread.
     Runnable,
 }
 
-/// Whose spans are told apart.
+/// Owners by which spans are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Apart {
-    /// Those of processes.
+    /// One row for each process.
     Processes,
-    /// Those of threads.
+    /// One row for each thread.
     Threads,
 }
 
-/// The unit of which people read powers of two: each begins with a bucket.
+/// Unit of the printed powers of two. A bucket begins at each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Buckets are counted from nanoseconds, as 1000 times any power of two is
-    /// where a bucket begins.
+    /// Buckets count ns: each power of two times 1,000 is the start of a bucket.
     Microseconds,
-    /// Buckets are counted from parts of 2^20 to the millisecond.
+    /// Buckets count units of 2^-20 ms.
     Milliseconds,
 }
 
 impl Scale {
-    /// Nanoseconds of the unit.
+    /// Returns the ns of the unit.
     #[must_use]
     pub fn unit_ns(self) -> u64 {
         match self {
@@ -55,7 +53,7 @@ impl Scale {
         }
     }
 
-    /// The bucket of a length in nanoseconds: `span_bucket` of `span_counts.h`.
+    /// Returns the bucket of a length in ns: `span_bucket` of `span_counts.h`.
     #[must_use]
     pub fn bucket(self, length_ns: u64) -> u32 {
         let longest = (1_u64 << LONGEST_BITS) - 1;
@@ -68,7 +66,7 @@ impl Scale {
         (shift << SUB_BUCKET_BITS) + (length >> shift) as u32
     }
 
-    /// The shortest and the longest length in a bucket, nanoseconds.
+    /// Returns the shortest and the longest length in a bucket, in ns.
     #[must_use]
     pub fn bounds_ns(self, bucket: u32) -> (u64, u64) {
         let (first, next) = (begin(bucket), begin(bucket + 1));
@@ -84,7 +82,7 @@ impl Scale {
         }
     }
 
-    /// The shortest length in a bucket in whole units.
+    /// Returns the shortest length in a bucket, in whole units.
     #[must_use]
     pub fn units(self, bucket: u32) -> u64 {
         match self {
@@ -94,23 +92,23 @@ impl Scale {
     }
 }
 
-/// Where a bucket begins, in the unit that buckets are counted from.
+/// Returns the start of a bucket, in the unit that buckets count.
 fn begin(bucket: u32) -> u64 {
     let shift = (bucket >> SUB_BUCKET_BITS).saturating_sub(1);
     u64::from(bucket - (shift << SUB_BUCKET_BITS)) << shift
 }
 
-/// What is in a bucket.
+/// Content of a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
-    /// How many spans.
+    /// Number of spans.
     pub spans: u64,
-    /// How long they are together in nanoseconds; where only their number is
-    /// known, as if each was of the middle length.
+    /// Sum of the lengths in ns. If only the number of spans is known, each counts with the
+    /// middle length.
     pub total_ns: u64,
 }
 
-/// Spans by length.
+/// Numbers of spans by length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     scale: Scale,
@@ -121,7 +119,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// No spans.
+    /// Returns a histogram without spans.
     #[must_use]
     pub fn new(scale: Scale) -> Histogram {
         Histogram {
@@ -142,7 +140,7 @@ impl Histogram {
         self.add_bucket(self.scale.bucket(length_ns), bucket, length_ns);
     }
 
-    /// Adds spans of one bucket, the longest of them `longest_ns`.
+    /// Adds spans to one bucket. The longest of them has `longest_ns`.
     pub fn add_bucket(&mut self, number: u32, bucket: Bucket, longest_ns: u64) {
         let sum = self.buckets.entry(number).or_default();
         sum.spans += bucket.spans;
@@ -152,8 +150,8 @@ impl Histogram {
         self.longest_ns = self.longest_ns.max(longest_ns);
     }
 
-    /// Adds spans of which their numbers by bucket are known, how long they are
-    /// together, and the longest.
+    /// Adds spans by their number in each bucket, the sum of their lengths, and the longest
+    /// length.
     pub fn add_counts(&mut self, counts: &[u64], total_ns: u64, longest_ns: u64) {
         let before = self.total_ns;
         for (&spans, number) in counts.iter().zip(0..).filter(|(spans, _)| **spans > 0) {
@@ -168,7 +166,7 @@ impl Histogram {
         self.total_ns = before + total_ns;
     }
 
-    /// Adds all of another histogram of the same scale.
+    /// Adds another histogram of the same scale.
     pub fn merge(&mut self, other: &Histogram) {
         let before = self.total_ns;
         for (&number, &bucket) in &other.buckets {
@@ -177,76 +175,75 @@ impl Histogram {
         self.total_ns = before + other.total_ns;
     }
 
-    /// The buckets that hold spans, by number, shortest first.
+    /// Returns the buckets that contain spans with their numbers, shortest first.
     pub fn buckets(&self) -> impl Iterator<Item = (u32, Bucket)> {
         self.buckets
             .iter()
             .map(|(&number, &bucket)| (number, bucket))
     }
 
-    /// The unit of the powers of two.
+    /// Returns the unit of the powers of two.
     #[must_use]
     pub fn scale(&self) -> Scale {
         self.scale
     }
 
-    /// How many spans.
+    /// Returns the number of spans.
     #[must_use]
     pub fn spans(&self) -> u64 {
         self.spans
     }
 
-    /// How long all spans are together, nanoseconds.
+    /// Returns the sum of all lengths, in ns.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         self.total_ns
     }
 
-    /// The longest span, nanoseconds.
+    /// Returns the length of the longest span, in ns.
     #[must_use]
     pub fn longest_ns(&self) -> u64 {
         self.longest_ns
     }
 }
 
-/// Whose spans they are.
+/// Owner of spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Process or thread, as the caller's PID namespace names it; 0 is idle.
+    /// Process or thread ID in the caller's PID namespace; 0 is idle.
     pub id: u32,
-    /// Its name, where that is known.
+    /// Name of the process or thread, if it is known.
     pub comm: Option<String>,
 }
 
-/// The spans of one owner, or of all that were measured.
+/// Spans of one owner, or of all owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// `None` where owners are not told apart.
+    /// The owner; `None` if owners are not separated.
     pub owner: Option<Owner>,
-    /// Their lengths.
+    /// Histogram of the lengths.
     pub histogram: Histogram,
 }
 
-/// The spans of one interval.
+/// Spans of one period of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distribution {
-    /// What a span is.
+    /// Kind of the spans.
     pub kind: Kind,
-    /// Whose are told apart, if any.
+    /// Owners by which spans are separated; `None` for one row of all spans.
     pub apart: Option<Apart>,
-    /// The unit of the powers of two.
+    /// Unit of the powers of two.
     pub scale: Scale,
-    /// When the interval began, CLOCK_MONOTONIC ns.
+    /// Start of the period, in ns of CLOCK_MONOTONIC.
     pub start_ns: u64,
-    /// When it ended, CLOCK_MONOTONIC ns.
+    /// End of the period, in ns of CLOCK_MONOTONIC.
     pub end_ns: u64,
-    /// The owners that have spans, the one with most time first; just one row
-    /// where they are not told apart.
+    /// Owners with spans, in descending order of time; one row if owners are not separated.
     pub rows: Vec<Row>,
 }
 
 impl Distribution {
-    /// All owners together.
+    /// Returns the histogram of all owners.
     #[must_use]
     pub fn sum(&self) -> Histogram {
         let mut sum = Histogram::new(self.scale);
@@ -272,7 +269,7 @@ mod tests {
             for bucket in 0..=last {
                 let (first, end) = scale.bounds_ns(bucket);
                 assert_eq!(first, next, "{scale:?} {bucket}");
-                // At this scale some of the shortest hold no whole nanosecond.
+                // At this scale some of the shortest buckets contain no whole ns.
                 if first <= end {
                     assert_eq!((scale.bucket(first), scale.bucket(end)), (bucket, bucket));
                     assert!(end - first <= (first / 64), "{scale:?} {bucket}");

@@ -1,4 +1,4 @@
-//! Rows that refer to each other by number.
+//! Tables whose rows refer to each other by number.
 
 mod row_map;
 mod stack_tree;

@@ -1,7 +1,7 @@
-//! Names that targets, the kernel and files choose, made safe to print.
+//! Makes names that targets, the kernel and files choose safe to print.
 //!
-//! A name is cleaned once, where it enters: whatever a [`Profile`](crate::Profile) holds is a
-//! [`Text`]. Formats write names as they are.
+//! A name is cleaned once, where it enters: every name in a [`Profile`](crate::Profile) is a
+//! [`Text`]. Formats write names unchanged.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
@@ -12,14 +12,15 @@ use serde::{Serialize, Serializer};
 use crate::marker::LanguageMark;
 use crate::{Reason, marker};
 
-/// Returns the text with `?` in place of each character that acts on a terminal or a viewer
-/// instead of being shown: control characters (C0, DEL, C1; so also tabs and line ends), the
-/// line separators U+2028 and U+2029, and the controls of bidirectional text (UAX #9).
+/// Replaces each character that would act on a terminal or a viewer with `?`. These are the
+/// control characters (C0 with tabs and line ends, DEL, C1), the line separators U+2028 and
+/// U+2029, and the controls of bidirectional text (UAX #9).
 #[must_use]
 pub fn clean(text: &str) -> Cow<'_, str> {
-    match text.contains(is_hostile) {
-        true => Cow::Owned(text.replace(is_hostile, "?")),
-        false => Cow::Borrowed(text),
+    if text.contains(is_hostile) {
+        Cow::Owned(text.replace(is_hostile, "?"))
+    } else {
+        Cow::Borrowed(text)
     }
 }
 
@@ -31,7 +32,7 @@ fn is_hostile(character: char) -> bool {
         )
 }
 
-/// A text that is safe to print: it can only be made by [`clean`].
+/// A text that is safe to print. Every constructor calls [`clean`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text(Box<str>);
 
@@ -64,7 +65,7 @@ impl Deref for Text {
     }
 }
 
-/// Tables find texts by what they say.
+/// Lets tables look up a text by its content.
 impl Borrow<str> for Text {
     fn borrow(&self) -> &str {
         self
@@ -95,20 +96,21 @@ impl PartialEq<&str> for Text {
     }
 }
 
-/// A thread's name from the kernel's bytes (`TASK_COMM_LEN`, ended by a NUL), as
-/// [`thread`] has it; bytes that are not UTF-8 become U+FFFD.
+/// Returns a thread's name from the kernel's bytes (`TASK_COMM_LEN`, ended by a NUL), after
+/// [`thread`]. Bytes that are not UTF-8 become U+FFFD.
 #[must_use]
 pub fn comm(raw: &[u8]) -> Text {
     let end = raw.iter().position(|&byte| byte == 0);
     let name = String::from_utf8_lossy(&raw[..end.unwrap_or(raw.len())]);
-    match name.is_empty() {
-        true => marker::UNNAMED.into(),
-        false => thread(&name).as_ref().into(),
+    if name.is_empty() {
+        marker::UNNAMED.into()
+    } else {
+        thread(&name).as_ref().into()
     }
 }
 
-/// Returns a thread's name as one field of folded text that does not read as a marker: `;`
-/// becomes `:`, and the rest is as in [`function`].
+/// Converts a thread's name to a field of folded text that does not read as a marker: `;`
+/// becomes `:`, and [`function`] changes the rest.
 #[must_use]
 pub fn thread(name: &str) -> Cow<'_, str> {
     match field(name) {
@@ -117,12 +119,11 @@ pub fn thread(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the name of a function or a thread of a target so that it does not read as what
-/// the tools write in its place:
+/// Changes the name of a target's function or thread if it reads as a text of the tools:
 ///
-/// - brackets are the tools' own: `[timer]` becomes `(timer)`, and `[x` becomes `(x`;
-/// - the delimiters of folded text, `-` and `--`, become `(-)` and `(--)`;
-/// - its endings, such as `_[k]`, become `_(k)`.
+/// - brackets around or before a name: `[timer]` becomes `(timer)`, and `[x` becomes `(x`;
+/// - the delimiters of folded text, `-` and `--`: they become `(-)` and `(--)`;
+/// - the suffixes of folded text, such as `_[k]`: it becomes `_(k)`.
 ///
 /// All other brackets stay, as in `<[u8]>::fmt` and `operator[]`.
 #[must_use]
@@ -145,34 +146,37 @@ pub fn function(name: &str) -> Cow<'_, str> {
     Cow::Borrowed(name)
 }
 
-/// Returns the frame of a file that no symbol covers: the file's name in brackets; in
-/// parentheses if it would read as one that the tools write themselves.
+/// Returns the name of a frame without a symbol: the file's name in brackets, or in parentheses
+/// if it reads as a text of the tools.
 #[must_use]
 pub fn unnamed_part(file: &str) -> String {
     let is_reason = |word: &str| Reason::ALL.iter().any(|reason| reason.name() == word);
-    let is_told =
+    let is_of_tools =
         |(word, rest)| is_reason(word) || LanguageMark::ALL.iter().any(|mark| mark.text() == rest);
     let read = field(file);
-    match marker::is_ours(&format!("[{read}]")) || read.split_once(": ").is_some_and(is_told) {
-        true => format!("({file})"),
-        false => format!("[{file}]"),
+    if marker::is_ours(&format!("[{read}]")) || read.split_once(": ").is_some_and(is_of_tools) {
+        format!("({file})")
+    } else {
+        format!("[{file}]")
     }
 }
 
-/// Returns a frame's name as one field of folded text: `;` becomes `:`, and no name at all
+/// Converts a frame's name to a field of folded text: `;` becomes `:`, and an empty name
 /// becomes `[unknown]`.
 #[must_use]
 pub fn frame(name: &str) -> Cow<'_, str> {
-    match name.is_empty() {
-        true => Cow::Borrowed(marker::UNKNOWN),
-        false => field(name),
+    if name.is_empty() {
+        Cow::Borrowed(marker::UNKNOWN)
+    } else {
+        field(name)
     }
 }
 
 fn field(name: &str) -> Cow<'_, str> {
-    match name.contains(';') {
-        true => Cow::Owned(name.replace(';', ":")),
-        false => Cow::Borrowed(name),
+    if name.contains(';') {
+        Cow::Owned(name.replace(';', ":"))
+    } else {
+        Cow::Borrowed(name)
     }
 }
 
@@ -200,7 +204,7 @@ mod tests {
             (b"a;b c\nd\te\0", "a:b c?d?e"),
             (b"kworker/u:1\0", "kworker/u:1"),
             (b"caf\xe9\0", "caf\u{fffd}"),
-            // U+0085, a control character of two bytes.
+            // U+0085 is a control character of two bytes.
             (b"x\xc2\x85y\0", "x?y"),
             (b"\0", "[unnamed]"),
             (b"", "[unnamed]"),
@@ -222,7 +226,7 @@ mod tests {
             ("_[o]", "_(o)"),
         ] {
             assert_eq!(function(name), expected);
-            // Nothing is left to change: a capture may be read again and again.
+            // A capture may be read again and again, so a second change must do nothing.
             assert_eq!(function(expected), expected);
         }
         for name in [

@@ -79,7 +79,7 @@ pub(crate) fn add_times(profile: &mut Profile) {
 /// Filters captures as flags do, and writes the rest into one capture.
 pub(crate) fn retain(mut profiles: Vec<Profile>) {
     for profile in &mut profiles {
-        let last = LastNames::of(profile);
+        let last = LastNames::new(profile);
         profile.retain_threads(&last, |name| name.len() % 2 == 0);
         profile.retain_idle(false);
         let _ = profile.check_times();

@@ -81,7 +81,7 @@ fn measure(
         .zip(measurement.outcomes())
     {
         let losses = outcome.profile.losses;
-        if losses.any() {
+        if losses.has_any() {
             cli::say(format_args!(
                 "wallclock: {tool} {losses}; the reports say what that means"
             ));

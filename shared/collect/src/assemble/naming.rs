@@ -151,7 +151,7 @@ impl Collected {
                 _ => wait.flatten().or(delay),
             };
             let weight = match key.period {
-                Some(period) => weight.of_sampled(period),
+                Some(period) => weight.as_sampled(period),
                 None => weight,
             };
             let sample = Sample {
@@ -236,7 +236,7 @@ impl Collected {
             let parts = self.parts.iter();
             let parts = parts.map(|(length, tally)| (*length, weigh(tally)[at].1.value));
             let open = self.open.iter().map(|tally| weigh(tally)[at].1);
-            Bursts::of(
+            Bursts::estimate(
                 state,
                 profile,
                 &parts.collect::<Vec<_>>(),

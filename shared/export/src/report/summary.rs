@@ -33,7 +33,7 @@ pub(super) fn write_unseen<'a>(
         sampled.blocked_ns += thread.sampled.blocked_ns;
         sampled.intervals += thread.sampled.intervals;
         reused += u64::from(thread.lives > 1);
-        contradictory += u64::from(thread.excess.any());
+        contradictory += u64::from(thread.excess.is_significant());
         excess_samples += thread.excess.samples;
         excess_ns += thread.excess.off_cpu_ns;
     }

@@ -1,8 +1,8 @@
-//! Bounds on what a file may unpack to, over all captures in it.
+//! Bounds on the unpacked size of a file, over all captures in it.
 //!
-//! Each grows with the bytes of the file that were read. Captures of busy machines, of deep
-//! interpreted stacks and of short waits unpack to 3 times their size, take 10 times it in memory,
-//! and up to 1,000 times it where each sample's stack is written out.
+//! Each bound grows with the bytes of the file that were read. Captures of busy machines, deep
+//! interpreted stacks and short waits unpack to 3 times their size and take 10 times their size
+//! in memory. They take up to 1,000 times their size if the stack of each sample is written out.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};
@@ -11,8 +11,8 @@ use super::Error;
 
 /// Maximum rows of all kinds.
 const MOST_ROWS: u64 = 1 << 26;
-/// Maximum sum of all values, events and times of threads: that of 20,000 threads for a day is
-/// a third of it. Sums of several files do not overflow either.
+/// Maximum sum of all values, events and times of threads. 20,000 threads reach a third of it
+/// in a day. Sums over several files do not overflow either.
 const MOST_COUNTED: u64 = 1 << 62;
 
 /// A bound that grows with a file.
@@ -68,15 +68,15 @@ impl Budget<'_> {
         }
     }
 
-    /// Takes a record of so many bytes.
+    /// Adds a record of `bytes` bytes.
     pub(super) fn take_unpacked(&mut self, bytes: u64) -> Result<(), Error> {
         self.unpacked = self.unpacked.saturating_add(bytes);
         self.check(UNPACKED, self.unpacked)
     }
 
-    /// Takes rows of `Row`, which hold so many bytes beside.
+    /// Adds `rows` rows of `Row`, which hold `beside` bytes outside the rows.
     pub(super) fn take_rows<Row>(&mut self, rows: usize, beside: usize) -> Result<(), Error> {
-        // Each is found by its content in a hash table, and its place is kept.
+        // A hash table finds each row by its content, and another table keeps its place.
         let each = size_of::<Row>() + 24;
         self.rows = self.rows.saturating_add(rows as u64);
         self.held = (self.held).saturating_add((rows * each + beside) as u64);
@@ -86,33 +86,35 @@ impl Budget<'_> {
         self.check(HELD, self.held)
     }
 
-    /// Takes a sample whose stacks have so many bytes of text.
+    /// Adds a sample whose stacks have `bytes` bytes of text.
     pub(super) fn take_written(&mut self, bytes: u64) -> Result<(), Error> {
         self.written = self.written.saturating_add(bytes);
         self.check(WRITTEN, self.written)
     }
 
-    /// Takes numbers that are added up.
+    /// Adds numbers that readers sum up.
     pub(super) fn take_counts<const N: usize>(&mut self, counts: [u64; N]) -> Result<(), Error> {
         self.counted = counts.into_iter().fold(self.counted, u64::saturating_add);
-        match self.counted > MOST_COUNTED {
-            true => Err(Error::Damaged(
+        if self.counted > MOST_COUNTED {
+            Err(Error::Damaged(
                 "its times add up to more than threads can live",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 
     fn check(&self, bound: Bound, taken: u64) -> Result<(), Error> {
         let most = bound.each.saturating_mul(self.packed.get());
-        match taken > most.saturating_add(bound.least) {
-            true => Err(Error::Damaged(bound.error)),
-            false => Ok(()),
+        if taken > most.saturating_add(bound.least) {
+            Err(Error::Damaged(bound.error))
+        } else {
+            Ok(())
         }
     }
 }
 
-/// A reader that counts what is taken from it.
+/// A reader that counts the bytes taken from it.
 pub(super) struct Counted<'a, R> {
     reader: R,
     taken: &'a Cell<u64>,

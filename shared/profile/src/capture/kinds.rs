@@ -3,10 +3,10 @@
 use super::{Error, proto};
 use crate::{FrameKind, LanguageName};
 
-/// The language that has a kind of its own: captures had it before there were others.
+/// Language with a frame kind of its own: captures had it before any other language.
 const PYTHON: Option<LanguageName> = LanguageName::new("python");
 
-/// Returns a frame's kind and its language, as a capture has them.
+/// Converts a frame's kind to the kind and the language in a capture.
 pub(super) fn to_capture(kind: FrameKind) -> (proto::FrameKind, String) {
     let kind = match kind {
         FrameKind::User => proto::FrameKind::FrameUser,
@@ -22,10 +22,10 @@ pub(super) fn to_capture(kind: FrameKind) -> (proto::FrameKind, String) {
     (kind, String::new())
 }
 
-/// Returns the kind of a frame in a capture.
+/// Converts the kind of a frame in a capture.
 ///
 /// # Errors
-/// It has none, or is of no language.
+/// The kind is unknown, or the name of the language is invalid.
 pub(super) fn from_capture(frame: &proto::Frame) -> Result<FrameKind, Error> {
     let language = match frame.kind() {
         proto::FrameKind::FrameUser => return Ok(FrameKind::User),
@@ -52,7 +52,7 @@ mod tests {
         let language = |name| FrameKind::Interpreted(LanguageName::new(name).unwrap());
         for (kind, number, name) in [
             (FrameKind::Marker, 3, ""),
-            // As all captures before other languages have it.
+            // Captures had this kind before other languages.
             (language("python"), 4, ""),
             (language("ruby"), 5, "ruby"),
         ] {

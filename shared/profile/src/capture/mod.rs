@@ -1,10 +1,11 @@
-//! Capture files (`*.scope`): a profile as it is, for later and for elsewhere.
+//! Capture files (`*.scope`), which store a whole profile for later and for other machines.
 //!
-//! A file is [`MAGIC`], a byte that is the version, and a zstd stream of the messages
-//! that `capture.proto` describes. Files may be put one behind the other: one holds then
-//! what several did. A file comes from anywhere: whatever is in it is checked when it is
-//! read, and a reader's memory follows what it has read, never what the file claims. All
-//! parts of a file share one budget (`budget.rs`), which follows the file's size.
+//! A file is [`MAGIC`], a byte with the version, and a zstd stream of the messages that
+//! `capture.proto` describes. Concatenated files are one file with several captures.
+//!
+//! A file may come from anywhere. The reader checks every value, and its memory grows with the
+//! bytes that it has read, never with a length that the file claims. All captures of a file
+//! share one budget (`budget.rs`), which grows with the file's size.
 
 mod budget;
 mod kinds;
@@ -21,13 +22,13 @@ use thiserror::Error;
 pub use read::{Partial, read, read_all, read_what_is_whole};
 pub use write::write;
 
-/// What a capture begins with. The first byte is no text; the last is changed by what
-/// takes files for text.
+/// First bytes of a capture. The first byte is not valid text. Programs that convert line ends
+/// change the last byte.
 pub const MAGIC: [u8; 7] = *b"\x89scope\n";
-/// The version that is written, and the latest that is read.
+/// Version that the writer writes, and the latest version that the reader accepts.
 pub const VERSION: u8 = 2;
 
-/// Maximum bytes of one record. Writers split what is longer.
+/// Maximum bytes of one record. Writers split longer records.
 const LONGEST_RECORD: usize = 1 << 22;
 /// Maximum fields of one record. Writers put [`ROWS`] rows into one.
 const MOST_FIELDS: usize = 4 * ROWS;
@@ -35,8 +36,9 @@ const MOST_FIELDS: usize = 4 * ROWS;
 const ROWS: usize = 4096;
 /// Maximum captures in one file; wallclock writes two.
 const MOST_CAPTURES: usize = 64;
-/// Maximum frames of a stack. Recorders write up to 1024 native frames and 1024 of a language;
-/// this leaves eight for each with the functions that are inlined there.
+/// Maximum frames of a stack. Recorders write up to 1024 native frames and 1024 frames of a
+/// language. The limit leaves eight frames for each, with the functions that the compiler inlined
+/// there.
 pub const MOST_DEPTH: usize = 1 << 14;
 
 #[rustfmt::skip]
@@ -44,13 +46,13 @@ pub const MOST_DEPTH: usize = 1 << 14;
 #[path = "messages.rs"]
 mod proto;
 
-/// Why a capture could not be read.
+/// Reason why a capture cannot be read.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The file could not be read at all.
+    /// The file cannot be read at all.
     #[error("cannot read the capture: {0}")]
     Read(#[source] io::Error),
-    /// It begins as no capture does.
+    /// The file does not begin with the magic.
     #[error("this is no capture of systemscope")]
     NotACapture,
     /// A later version of the suite wrote it.
@@ -58,10 +60,10 @@ pub enum Error {
         "the capture is of version {0}, and this program reads up to {VERSION}: use a later one"
     )]
     LaterVersion(u8),
-    /// It ends before its end.
+    /// The file ends before the record `End`.
     #[error("the capture is cut off: was it copied whole, or is it still being written?")]
     CutOff,
-    /// Something in it cannot be.
+    /// The content of the file is invalid.
     #[error("the capture is damaged: {0}")]
     Damaged(&'static str),
 }

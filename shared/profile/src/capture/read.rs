@@ -1,4 +1,4 @@
-//! From the bytes of captures to records, whoever wrote them.
+//! Turns the bytes of untrusted captures into records.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
@@ -12,33 +12,35 @@ use super::rows::{More, Rows};
 use super::{Error, LONGEST_RECORD, MAGIC, MOST_CAPTURES, MOST_FIELDS, VERSION, proto};
 use crate::Profile;
 
-/// What could be read of a capture, and why it is not all.
+/// Complete records of a capture, and the error that ended it.
 #[derive(Debug)]
 pub struct Partial {
-    /// The records that came whole.
+    /// Profile of the records that came whole.
     pub profile: Profile,
-    /// What came after them, if that was not the end.
+    /// Error after these records; `None` if the capture is complete.
     pub error: Option<Error>,
 }
 
-/// Reads a capture, and that nothing comes after it.
+/// Reads one capture to the end of the input.
 ///
 /// # Errors
-/// It cannot be read, is none, is of a later version, or is not whole.
+/// The input cannot be read, is no capture, has a later version, is incomplete or damaged, or
+/// goes on after the capture.
 pub fn read(reader: impl BufRead) -> Result<Profile, Error> {
     let packed = Cell::new(0);
     let mut reader = Counted::new(reader, &packed);
     let profile = whole(read_one(&mut reader, &mut Budget::new(&packed))?)?;
-    match has_more(&mut reader)? {
-        true => Err(Error::Damaged("something comes after its end")),
-        false => Ok(profile),
+    if has_more(&mut reader)? {
+        Err(Error::Damaged("something comes after its end"))
+    } else {
+        Ok(profile)
     }
 }
 
-/// Reads captures that follow one another, as `cat` or wallclock puts them; one at least.
+/// Reads captures that follow one another, as `cat` or wallclock writes them; at least one.
 ///
 /// # Errors
-/// One cannot be read, is none, is of a later version, or is not whole.
+/// One of them cannot be read, is no capture, has a later version, or is incomplete or damaged.
 pub fn read_all(reader: impl BufRead) -> Result<Vec<Profile>, Error> {
     let packed = Cell::new(0);
     let mut reader = Counted::new(reader, &packed);
@@ -53,19 +55,20 @@ pub fn read_all(reader: impl BufRead) -> Result<Vec<Profile>, Error> {
     Ok(profiles)
 }
 
-/// Reads captures that follow one another, as far as they are whole.
+/// Reads captures that follow one another, up to the first error.
 ///
 /// # Errors
-/// The first is none, or is of a later version.
+/// The head of the first capture cannot be read, has no magic, or has a later version.
 pub fn read_what_is_whole(reader: impl BufRead) -> Result<Vec<Partial>, Error> {
     let packed = Cell::new(0);
     let mut reader = Counted::new(reader, &packed);
     let mut budget = Budget::new(&packed);
     let mut partials = vec![read_one(&mut reader, &mut budget)?];
     while partials.last().is_some_and(|last| last.error.is_none()) && has_more(&mut reader)? {
-        let next = match partials.len() < MOST_CAPTURES {
-            true => read_one(&mut reader, &mut budget),
-            false => Err(Error::Damaged("it has too many parts")),
+        let next = if partials.len() < MOST_CAPTURES {
+            read_one(&mut reader, &mut budget)
+        } else {
+            Err(Error::Damaged("it has too many parts"))
         };
         match next {
             Ok(partial) => partials.push(partial),
@@ -97,7 +100,7 @@ fn has_more(reader: &mut impl BufRead) -> Result<bool, Error> {
     }
 }
 
-/// Reads one capture as far as it is whole, and to where the next one would begin.
+/// Reads one capture up to its first error, and leaves the reader at the start of the next.
 fn read_one(reader: &mut impl BufRead, budget: &mut Budget<'_>) -> Result<Partial, Error> {
     let version = read_head(reader)?;
     let decoder = Decoder::with_buffer(reader).map_err(Error::Read)?;
@@ -112,7 +115,7 @@ fn read_one(reader: &mut impl BufRead, budget: &mut Budget<'_>) -> Result<Partia
             Err(error) => break Some(error),
         }
     };
-    // What a checksum says comes last.
+    // zstd reports a wrong checksum only at the end of the stream.
     let error = error.or_else(|| end(&mut records).err());
     Ok(Partial {
         profile: rows.profile,
@@ -129,7 +132,7 @@ fn read_head(reader: &mut impl Read) -> Result<u8, Error> {
         return Err(Error::NotACapture);
     }
     let mut version = [0];
-    reader.read_exact(&mut version).map_err(told)?;
+    reader.read_exact(&mut version).map_err(read_error)?;
     match version[0] {
         0 => Err(Error::NotACapture),
         version if version > VERSION => Err(Error::LaterVersion(version)),
@@ -137,8 +140,8 @@ fn read_head(reader: &mut impl Read) -> Result<u8, Error> {
     }
 }
 
-/// What it means when reading fails. zstd's own errors come as `Other`.
-fn told(error: io::Error) -> Error {
+/// Returns the meaning of a failed read. zstd reports its own errors as `Other`.
+fn read_error(error: io::Error) -> Error {
     match error.kind() {
         ErrorKind::UnexpectedEof => Error::CutOff,
         ErrorKind::Other => Error::Damaged("it cannot be unpacked"),
@@ -152,21 +155,24 @@ fn next_record(reader: &mut impl BufRead, budget: &mut Budget<'_>) -> Result<pro
         return Err(Error::Damaged("a record is too long"));
     }
     budget.take_unpacked(length)?;
-    // Grows with what comes, not with what the length claims.
+    // The buffer grows with the bytes that come, not with the length that the record claims.
     let mut bytes = Vec::new();
-    let read = reader.take(length).read_to_end(&mut bytes).map_err(told)?;
+    let read = reader
+        .take(length)
+        .read_to_end(&mut bytes)
+        .map_err(read_error)?;
     if (read as u64) < length {
         return Err(Error::CutOff);
     }
-    // A field of two bytes can take a hundred in memory.
+    // A field of two bytes can take a hundred bytes in memory.
     if count_fields(&bytes) > MOST_FIELDS {
         return Err(Error::Damaged("a record has too many rows"));
     }
     proto::Record::decode(&bytes[..]).map_err(|_| Error::Damaged("a record is no message"))
 }
 
-/// Counts the fields of the messages in a record, which are rows or columns, as far as they
-/// are fields.
+/// Counts the fields of the messages in a record: its rows or columns. Counting stops at bytes
+/// that are not a field.
 fn count_fields(mut record: &[u8]) -> usize {
     let mut fields = 0;
     while let Some((mut message, rest)) = next_field(record) {
@@ -181,7 +187,7 @@ fn count_fields(mut record: &[u8]) -> usize {
     fields
 }
 
-/// Returns what is in the first field, if that has a length, and what follows the field.
+/// Returns the content of the first field, empty for a varint, and the bytes after the field.
 fn next_field(mut bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (_, kind) = decode_key(&mut bytes).ok()?;
     let length = match kind {
@@ -192,18 +198,18 @@ fn next_field(mut bytes: &[u8]) -> Option<(&[u8], &[u8])> {
         }
         WireType::ThirtyTwoBit => 4,
         WireType::SixtyFourBit => 8,
-        // The fields between them follow.
+        // The fields inside the group follow.
         WireType::StartGroup | WireType::EndGroup => 0,
     };
     bytes.split_at_checked(usize::try_from(length).ok()?)
 }
 
-/// A varint of up to ten bytes.
+/// Reads a varint of up to ten bytes.
 fn record_length(reader: &mut impl Read) -> Result<u64, Error> {
     let mut length = 0_u64;
     for shift in (0..64).step_by(7) {
         let mut byte = [0];
-        reader.read_exact(&mut byte).map_err(told)?;
+        reader.read_exact(&mut byte).map_err(read_error)?;
         length |= u64::from(byte[0] & 0x7f) << shift;
         if byte[0] & 0x80 == 0 {
             return Ok(length);
@@ -212,11 +218,11 @@ fn record_length(reader: &mut impl Read) -> Result<u64, Error> {
     Err(Error::Damaged("a record has no length"))
 }
 
-/// Nothing comes after the last record.
+/// Checks that nothing comes after the last record.
 fn end(reader: &mut impl BufRead) -> Result<(), Error> {
     match reader.bytes().next() {
         None => Ok(()),
         Some(Ok(_)) => Err(Error::Damaged("something comes after its end")),
-        Some(Err(error)) => Err(told(error)),
+        Some(Err(error)) => Err(read_error(error)),
     }
 }

@@ -1,4 +1,4 @@
-//! From the records of a capture to a profile: every reference and length is checked.
+//! Turns the records of a capture into a profile, and checks every reference and length.
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use super::budget::Budget;
 use super::kinds;
 use super::proto::{self, record::Kind};
-use super::waits::Said;
+use super::waits::LabelMeaning;
 use super::{Error, MOST_DEPTH, times};
 use crate::{
     Bursts, Clock, Ending, Frame, Function, Id, Label, Labels, Lengths, Losses, Meta, Module,
@@ -14,19 +14,19 @@ use crate::{
     Text, Thread, ThreadId, Unit, Wait, Waker, Wakers, WalkEnds, Weight, Window, marker, text,
 };
 
-/// Whether more records come.
+/// The records that follow in the capture.
 pub(super) enum More {
     Records,
     None,
 }
 
-/// The rows so far. Those of the file are numbered as they come; equal ones, which no
-/// writer of ours makes, are one in the profile.
+/// Rows read so far, by their numbers in the file. Equal rows of a file, which our writer never
+/// makes, become one row of the profile.
 pub(super) struct Rows {
     version: u8,
     pub(super) profile: Profile,
     pub(super) names: Vec<Name>,
-    /// The names cleaned as names of threads; `None` until one is used so.
+    /// The names cleaned as names of threads; `None` until a thread uses the name.
     threads: Vec<Option<Name>>,
     modules: Vec<Id<Module>>,
     functions: Vec<Id<Function>>,
@@ -35,25 +35,25 @@ pub(super) struct Rows {
     pub(super) wakers: Vec<Known<Id<Wakers>>>,
     pub(super) resources: Vec<Known<Id<Resource>>>,
     pub(super) waits: Vec<Known<Id<Wait>>>,
-    labels: Vec<Known<Said>>,
+    labels: Vec<Known<LabelMeaning>>,
     samples: Vec<Id<Sample>>,
 }
 
-/// A row, and what it comes to where it is written out.
+/// A row with the size that it has when it is written out.
 #[derive(Clone, Copy)]
 pub(super) struct Known<Row> {
     pub(super) row: Row,
     /// Bytes of text.
     pub(super) text: u64,
-    /// Frames of a stack.
+    /// Number of frames; 0 unless the row is a stack.
     pub(super) depth: u32,
 }
 
-/// Bytes that a frame takes beside its name: its address, or what separates it from the next.
+/// Bytes that a frame takes besides its name: an address or a separator.
 pub(super) const FRAME_BYTES: u64 = 16;
 
 impl Rows {
-    /// Returns rows of a capture of this version.
+    /// Returns the rows of an empty capture of this version.
     pub(super) fn new(version: u8) -> Rows {
         Rows {
             version,
@@ -76,7 +76,7 @@ impl Rows {
         }
     }
 
-    /// Takes a record; whether more come.
+    /// Adds a record, and returns whether more records come.
     pub(super) fn take(
         &mut self,
         record: proto::Record,
@@ -110,7 +110,7 @@ impl Rows {
                 budget.take_rows::<Frame>(frames.len(), 0)?;
                 for frame in frames {
                     let frame = self.frame(&frame)?;
-                    // Formats write each with its name and its files.
+                    // Formats write each frame with its name and its files.
                     let function = frame.function.map(|id| &self.profile.functions[id]);
                     let file = function.and_then(|function| function.file);
                     let names = [Some(frame.name), file, self.path(&frame)];
@@ -189,7 +189,7 @@ impl Rows {
                 };
                 return Ok(More::None);
             }
-            // Of a later writer.
+            // A later version wrote this record.
             None => {}
         }
         Ok(More::Records)
@@ -271,7 +271,7 @@ impl Rows {
         })
     }
 
-    /// The name of a thread: it does not read as one of ours.
+    /// Returns the name of a thread, changed if it reads as a marker.
     pub(super) fn thread_name(&mut self, number: u32) -> Result<Name, Error> {
         let name = row(&self.names, number)?;
         let known = &mut self.threads[number as usize];
@@ -318,8 +318,8 @@ impl Rows {
                 return Err(Error::Damaged("a stack is deeper than any recorder writes"));
             }
             let frame = &self.profile.frames[leaf];
-            // Only `perf-script` writes paths beside names. Paths count less, as they are
-            // longer than names and few captures are written so.
+            // Only `perf-script` writes paths beside names. Paths count for a quarter, because
+            // they are longer than names and few captures are written that way.
             let path = self.path(frame).map_or(0, |path| self.name_length(path));
             let text = self.name_length(frame.name) + path / 4;
             self.stacks.push(Known {
@@ -335,7 +335,7 @@ impl Rows {
         frame.module.map(|module| self.profile.modules[module].path)
     }
 
-    /// The name of a waker: of a thread, or the tools' own words.
+    /// Returns the name of a waker: a thread's name, or a marker for wakers.
     fn waker_name(&mut self, waker: &proto::Waker) -> Result<Name, Error> {
         match row(&self.names, waker.comm)? {
             name if !waker.is_thread && marker::is_waker(&self.profile.names[name]) => Ok(name),
@@ -347,7 +347,7 @@ impl Rows {
         self.profile.names[name].len()
     }
 
-    /// A stack, and the bytes of its text.
+    /// Returns a stack and the bytes of its text.
     fn stack(&self, user: u32, kernel: u32) -> Result<(Stack, u64), Error> {
         let [user, kernel] = [row(&self.stacks, user)?, row(&self.stacks, kernel)?];
         let stack = Stack {
@@ -363,9 +363,9 @@ impl Rows {
         for waker in &chain.wakers {
             let (pid, tid) = (waker.pid, waker.tid);
             let comm = self.waker_name(waker)?;
-            let (stack, of_stack) = self.stack(waker.user, waker.kernel)?;
+            let (stack, stack_text) = self.stack(waker.user, waker.kernel)?;
             let own = FRAME_BYTES + self.name_length(comm) as u64;
-            text = text.saturating_add(of_stack).saturating_add(own);
+            text = text.saturating_add(stack_text).saturating_add(own);
             wakers.push(Waker {
                 comm,
                 thread: waker.is_thread.then_some(ThreadId { pid, tid }),
@@ -392,16 +392,16 @@ impl Rows {
             Ok(Label { key, value })
         });
         let labels = labels.collect::<Result<Vec<Label>, Error>>()?;
-        let said = if self.version == 1 {
-            self.said_by(labels)
+        let meaning = if self.version == 1 {
+            self.interpret_labels(labels)
         } else {
-            Said {
+            LabelMeaning {
                 labels: Some(self.profile.labels.id(labels.into())),
-                ..Said::default()
+                ..LabelMeaning::default()
             }
         };
         self.labels.push(Known {
-            row: said,
+            row: meaning,
             text,
             depth: 0,
         });
@@ -439,16 +439,16 @@ impl Rows {
             };
             let bits = samples.states[index];
             let comm = self.thread_name(samples.comms[index])?;
-            let (stack, of_stack) = self.stack(samples.users[index], samples.kernels[index])?;
+            let (stack, stack_text) = self.stack(samples.users[index], samples.kernels[index])?;
             let wakers = optional(&self.wakers, samples.chains[index])?;
             let labels = samples.labels.get(index).copied().unwrap_or(0);
             let labels = optional(&self.labels, labels)?;
-            let said = labels.map(|labels| labels.row).unwrap_or_default();
+            let meaning = labels.map(|labels| labels.row).unwrap_or_default();
             let wait = samples.waits.get(index).copied().unwrap_or(0);
             let wait = optional(&self.waits, wait)?;
             let texts = [
                 FRAME_BYTES + self.name_length(comm) as u64,
-                of_stack,
+                stack_text,
                 wakers.map_or(0, |wakers| wakers.text),
                 labels.map_or(0, |labels| labels.text),
                 wait.map_or(0, |wait| wait.text),
@@ -457,9 +457,9 @@ impl Rows {
             let sample = Sample {
                 state: state(bits),
                 wakers: wakers.map(|wakers| wakers.row),
-                wait: wait.map(|wait| wait.row).or(said.wait),
-                is_sampled: said.is_sampled || bits & 8 != 0,
-                labels: said.labels,
+                wait: wait.map(|wait| wait.row).or(meaning.wait),
+                is_sampled: meaning.is_sampled || bits & 8 != 0,
+                labels: meaning.labels,
                 ..Sample::new(comm, (bits & 4 != 0).then_some(thread), stack)
             };
             let weight = Weight {
@@ -532,21 +532,22 @@ fn walk_ends(ends: proto::WalkEnds) -> WalkEnds {
     }
 }
 
-/// The row that a number counted from 1 stands for; none for 0.
+/// Returns the row with a number counted from 1, and `None` for 0.
 pub(super) fn optional<Id: Copy>(rows: &[Id], number: u32) -> Result<Option<Id>, Error> {
     let number = number.checked_sub(1);
     number.map(|number| row(rows, number)).transpose()
 }
 
-/// The row that a number stands for.
+/// Returns the row with a number counted from 0.
 pub(super) fn row<Id: Copy>(rows: &[Id], number: u32) -> Result<Id, Error> {
     let id = rows.get(number as usize).copied();
     id.ok_or(Error::Damaged("it refers to what is not there"))
 }
 
 pub(super) fn same_length<const N: usize>(count: usize, columns: [usize; N]) -> Result<(), Error> {
-    match columns.iter().all(|&column| column == count) {
-        true => Ok(()),
-        false => Err(Error::Damaged("columns differ in length")),
+    if columns.iter().all(|&column| column == count) {
+        Ok(())
+    } else {
+        Err(Error::Damaged("columns differ in length"))
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     Text, Thread, ThreadId, TimedSample, Transport, Unit, Wait, WaitKind, WalkEnds, Window, folded,
 };
 
-/// All that a profile can hold.
+/// Returns a profile with every kind of row, and every field set.
 fn profile() -> Profile {
     let text = "a-1/2;main;f;-;wait_[o];--;wake;-;put;main;b-3/4;--;tick;[timer] 5000\n\
                 a-1/2;main;[Missed Kernel Stack]_[r] 70\n\
@@ -171,8 +171,8 @@ fn add_waits(profile: &mut Profile) -> Option<Id<Wait>> {
     last
 }
 
-/// Adds an interval, a timed sample and a request span for each of these samples, where there
-/// is one; times go to and fro, and each span is a part of the one before.
+/// Adds an interval, a timed sample and a request span for each of these samples, if there is
+/// one. Times jump back and forth. The parent of each span is the span before.
 fn add_times(profile: &mut Profile, samples: &[Option<Id<Sample>>]) {
     let name = profile.names.text("GET /");
     let mut parent = None;
@@ -202,7 +202,7 @@ fn add_times(profile: &mut Profile, samples: &[Option<Id<Sample>>]) {
     }
 }
 
-/// A stack of frames that have all that frames can have, of every kind of module.
+/// Adds a stack with a frame from every kind of module. Every field of the frames is set.
 fn all_that_is_known(profile: &mut Profile) -> crate::StackId {
     let mut name = |text: &str| profile.names.text(text);
     let [path, build_id, demangled, mangled, file] =
@@ -279,7 +279,7 @@ fn capture(profile: &Profile) -> Vec<u8> {
     bytes
 }
 
-/// A capture of these records, one after another.
+/// Makes a capture of these records, one after another.
 fn of_records(records: impl IntoIterator<Item = Kind>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for kind in records {
@@ -289,14 +289,14 @@ fn of_records(records: impl IntoIterator<Item = Kind>) -> Vec<u8> {
     of_bytes(&bytes)
 }
 
-/// A capture with these bytes where records should be.
+/// Makes a capture with these bytes in place of records.
 fn of_bytes(bytes: &[u8]) -> Vec<u8> {
     let packed = zstd::encode_all(bytes, 1).unwrap();
     [&MAGIC[..], &[VERSION], &packed].concat()
 }
 
 fn assert_same(one: &Profile, other: &Profile) {
-    // Their tables are in the same order, and hash maps are not printed.
+    // The tables of both are in the same order. Hash maps are not compared.
     assert_eq!((&one.meta, one.unit), (&other.meta, other.unit));
     assert_eq!(one.losses, other.losses);
     assert_eq!(one.walk_ends, other.walk_ends);
@@ -350,7 +350,7 @@ fn one_that_is_cut_off_anywhere_is_said_to_be() {
     for length in 0..bytes.len() {
         let cut = &bytes[..length];
         assert!(matches!(read(cut), Err(Error::CutOff)), "{length}");
-        // What there is of it is a part of the whole.
+        // The profile read is a part of the whole profile.
         if let Ok(partials) = read_what_is_whole(cut) {
             let [Partial { profile, .. }] = &partials[..] else {
                 unreachable!("there is one")
@@ -398,25 +398,25 @@ fn more_rows_than_the_size_allows_are_damage_over_all_parts_of_a_file() {
         let records = [meta_record()].into_iter().chain(records).chain([end()]);
         of_records(records)
     };
-    let told = "it has far more rows than its size allows";
-    assert_eq!(damage(&part(400)), told);
+    let message = "it has far more rows than its size allows";
+    assert_eq!(damage(&part(400)), message);
     assert!(read(&part(40)[..]).is_ok());
     let parts = part(40).repeat(20);
-    assert!(matches!(read_all(&parts[..]), Err(Error::Damaged(why)) if why == told));
+    assert!(matches!(read_all(&parts[..]), Err(Error::Damaged(why)) if why == message));
     let partials = read_what_is_whole(&parts[..]).unwrap();
     assert!((2..20).contains(&partials.len()));
     // Each field of a record can take a hundred bytes.
     let crowded = of_records([processes(MOST_FIELDS + 1)]);
     assert_eq!(damage(&crowded), "a record has too many rows");
-    // A field of a later writer's, of a megabyte of nothing.
+    // A megabyte of zeros in a field that a later version wrote.
     let mut later = vec![0xf2, 0x01, 0x80, 0x80, 0x40];
     later.resize(later.len() + (1 << 20), 0);
     let later = [&[0x85, 0x80, 0x40][..], &later].concat().repeat(64);
-    let told = "it unpacks to far more than its size allows";
-    assert_eq!(damage(&of_bytes(&later)), told);
+    let message = "it unpacks to far more than its size allows";
+    assert_eq!(damage(&of_bytes(&later)), message);
 }
 
-/// A capture of a stack of so many frames, and of samples in it.
+/// Makes a capture of a stack of `depth` frames, and of samples in it.
 fn deep(depth: u32, samples: usize) -> Vec<u8> {
     let names = vec!["f".to_owned()];
     let frame = proto::Frame {
@@ -463,17 +463,17 @@ fn deep(depth: u32, samples: usize) -> Vec<u8> {
 fn stacks_deeper_than_a_recorder_writes_are_damage() {
     let most = u32::try_from(MOST_DEPTH).unwrap();
     assert!(read(&deep(most, 1)[..]).is_ok());
-    let told = "a stack is deeper than any recorder writes";
-    assert_eq!(damage(&deep(most + 1, 1)), told);
+    let message = "a stack is deeper than any recorder writes";
+    assert_eq!(damage(&deep(most + 1, 1)), message);
 }
 
-/// 17 bytes a frame.
+/// A frame takes 17 bytes of text.
 #[test]
 fn samples_whose_stacks_come_to_more_text_than_the_size_allows_are_damage() {
     let bytes = deep(10_000, 4_000);
     assert!(bytes.len() < 50_000, "{}", bytes.len());
-    let told = "its stacks are far deeper than its size allows";
-    assert_eq!(damage(&bytes), told);
+    let message = "its stacks are far deeper than its size allows";
+    assert_eq!(damage(&bytes), message);
     assert!(read(&deep(10_000, 400)[..]).is_ok());
 }
 
@@ -488,7 +488,7 @@ fn captures_behind_each_other_are_read_one_by_one() {
     assert_eq!(read_both[0].names.len(), profile().names.len());
     assert!(read_both[1].names.iter().any(|name| &**name == "second"));
     assert_eq!(read_all(&first[..]).unwrap().len(), 1);
-    // Nothing at all is no capture, and half of one is none either.
+    // No bytes are no capture, and neither is half of one.
     assert!(matches!(read_all(&b""[..]), Err(Error::CutOff)));
     let cut = &both[..both.len() - 3];
     assert!(matches!(read_all(cut), Err(Error::CutOff)));
@@ -499,11 +499,11 @@ fn captures_behind_each_other_are_read_one_by_one() {
     assert!(matches!(read_all(&many[..]), Err(Error::Damaged(_))));
     let partials = read_what_is_whole(&many[..]).unwrap();
     assert_eq!(partials.len(), MOST_CAPTURES);
-    // Others are not left out in silence.
+    // The last partial has an error because captures were left out.
     assert!(partials.last().unwrap().error.is_some());
 }
 
-/// Why a capture is not read to its end.
+/// Returns the reason why a capture is not read to its end.
 fn damage(bytes: &[u8]) -> &'static str {
     match read(bytes) {
         Err(Error::Damaged(why)) => why,
@@ -513,16 +513,16 @@ fn damage(bytes: &[u8]) -> &'static str {
 
 #[test]
 fn a_length_is_only_a_claim() {
-    // A terabyte, in seven bits a byte.
+    // A length of a terabyte, in groups of seven bits.
     let terabyte = [0x80, 0x80, 0x80, 0x80, 0x80, 0x20];
     assert_eq!(damage(&of_bytes(&terabyte)), "a record is too long");
     assert_eq!(damage(&of_bytes(&[0xff; 11])), "a record has no length");
-    // As long as it may be, and not there.
+    // This length is the maximum, and the bytes are missing.
     let longest = [0x80, 0x80, 0x80, 0x02];
     assert!(matches!(read(&of_bytes(&longest)[..]), Err(Error::CutOff)));
 }
 
-/// Fails once, and then ends.
+/// A reader that fails once, and then ends.
 struct Fails(Option<ErrorKind>);
 
 impl Read for Fails {
@@ -548,14 +548,14 @@ fn a_reader_that_fails_is_told_and_one_that_is_interrupted_goes_on() {
     for at in 0..=bytes.len() {
         let (before, after) = bytes.split_at(at);
         let read = |kind| read(before.chain(Fails(Some(kind))).chain(after));
-        let told = read(ErrorKind::PermissionDenied);
-        assert!(matches!(told, Err(Error::Read(_))), "{at}");
-        let told = read(ErrorKind::Interrupted).err();
-        assert!(told.is_none(), "{at}: {told:?}");
+        let failed = read(ErrorKind::PermissionDenied);
+        assert!(matches!(failed, Err(Error::Read(_))), "{at}");
+        let error = read(ErrorKind::Interrupted).err();
+        assert!(error.is_none(), "{at}: {error:?}");
     }
 }
 
-/// An interval without a sample.
+/// Returns an interval without a sample.
 fn interval() -> proto::Intervals {
     proto::Intervals {
         pids: vec![1],
@@ -567,7 +567,7 @@ fn interval() -> proto::Intervals {
     }
 }
 
-/// One of the first sample.
+/// Returns a timed sample of the first sample.
 fn timed_sample() -> proto::TimedSamples {
     proto::TimedSamples {
         pids: vec![1],
@@ -578,7 +578,7 @@ fn timed_sample() -> proto::TimedSamples {
     }
 }
 
-/// A root of the first name.
+/// Returns a root span with the first name.
 fn request_span() -> proto::RequestSpans {
     proto::RequestSpans {
         names: vec![0],
@@ -642,7 +642,7 @@ fn rows_of_time_that_cannot_be_are_damage() {
         (spans(|rows| rows.lengths = vec![1]), beyond),
         (intervals(|rows| rows.states = vec![0]), stateless),
         (intervals(|rows| rows.states = vec![5]), stateless),
-        // Its own parent, and the child of the one that comes next.
+        // The parent of the first span is the span itself, then the next one.
         (spans(|rows| rows.parents = vec![1]), orphan),
         (spans(|rows| rows.parents = vec![2]), orphan),
         (spans(|rows| rows.parents = vec![u32::MAX]), orphan),
@@ -687,9 +687,9 @@ fn rows_of_time_count_in_the_bounds_of_a_file() {
             samples: zeros(),
         })
     };
-    let told = "it has far more rows than its size allows";
-    assert_eq!(damage(&file(&intervals)), told);
-    // Each would be written with the name.
+    let message = "it has far more rows than its size allows";
+    assert_eq!(damage(&file(&intervals)), message);
+    // Formats write each span with its name.
     let spans = || {
         Kind::RequestSpans(proto::RequestSpans {
             names: zeros(),
@@ -700,16 +700,16 @@ fn rows_of_time_count_in_the_bounds_of_a_file() {
             parents: zeros(),
         })
     };
-    let told = "its stacks are far deeper than its size allows";
-    assert_eq!(damage(&file(&spans)), told);
+    let message = "its stacks are far deeper than its size allows";
+    assert_eq!(damage(&file(&spans)), message);
     // Sums of lengths do not overflow.
     let long = proto::Intervals {
         starts: vec![0],
         lengths: vec![u64::MAX],
         ..interval()
     };
-    let told = "its times add up to more than threads can live";
-    assert_eq!(damage(&of_records([Kind::Intervals(long)])), told);
+    let message = "its times add up to more than threads can live";
+    assert_eq!(damage(&of_records([Kind::Intervals(long)])), message);
 }
 
 #[test]
@@ -823,7 +823,7 @@ fn references_are_to_what_came_before() {
         vec![name(), frame(1, 0)],
         vec![name(), frame(0, 1)],
         vec![name(), frame(0, 0), stack(0, 1)],
-        // In a circle: its own caller, and the next one's.
+        // A stack cannot be its own caller, nor call an earlier one.
         vec![name(), frame(0, 0), stack(1, 0)],
         vec![name(), frame(0, 0), stack(2, 0), stack(1, 0)],
         vec![name(), sample(1, 0)],
@@ -839,7 +839,7 @@ fn references_are_to_what_came_before() {
     }
 }
 
-/// A capture of version 1 with a sample that has these labels.
+/// Reads a capture of version 1 with a sample that has these labels.
 fn version_1(labels: &[(&str, &str)]) -> Profile {
     let names: Vec<String> = (labels.iter())
         .flat_map(|(key, value)| [*key, *value].map(str::to_owned))
@@ -904,7 +904,7 @@ fn labels_of_version_1_are_waits() {
     let holder = wait.holder.unwrap();
     assert_eq!((name(ledger), name(writer)), ("ledger", "writer in unlock"));
     assert_eq!((name(holder.comm), holder.thread), ("writer/7", None));
-    // Labels that tell no wait stay what they are.
+    // Labels that describe no known wait stay labels.
     for labels in [
         &[("reason", "luck"), ("detail", "bad")][..],
         &[("detail", "mutex")],
@@ -937,17 +937,17 @@ fn what_makes_no_sense_is_damage() {
         damage(&of_bytes(&[2, 0xff, 0xff])),
         "a record is no message"
     );
-    // The first bytes are no zstd stream.
+    // The content is not a zstd stream.
     let unpacked = [&MAGIC[..], &[VERSION], b"not packed"].concat();
     assert_eq!(damage(&unpacked), "it cannot be unpacked");
-    // What a later writer adds is skipped.
+    // Records of later versions are skipped.
     let later = proto::Record { kind: None }.encode_length_delimited_to_vec();
     let record = proto::Record { kind: Some(end()) };
     let bytes = [later, record.encode_length_delimited_to_vec()].concat();
     assert!(read(&of_bytes(&bytes)[..]).is_ok());
 }
 
-/// Or is one of zstd's that does not matter.
+/// A changed byte is noticed, or is a byte of zstd's that does not affect the content.
 #[test]
 fn a_byte_that_is_another_is_noticed() {
     let profile = profile();
@@ -1059,12 +1059,12 @@ fn hostile_texts_are_cleaned_and_threads_are_no_markers() {
     ]);
     let profile = read(&bytes[..]).unwrap();
 
-    let told = format!("{profile:?}");
+    let printed = format!("{profile:?}");
     for piece in HOSTILE.chars().filter(|piece| !piece.is_ascii_graphic()) {
         let debug = piece.escape_debug().to_string();
         assert!(
-            !told.contains(piece) && !told.contains(&debug),
-            "{debug} in {told}"
+            !printed.contains(piece) && !printed.contains(&debug),
+            "{debug} in {printed}"
         );
     }
     let name = |name: Name| &*profile.names[name];

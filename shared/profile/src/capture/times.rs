@@ -1,4 +1,4 @@
-//! Rows of time, in a profile and in a capture.
+//! Converts rows of time between a profile and a capture.
 
 use super::Error;
 use super::budget::Budget;
@@ -7,10 +7,10 @@ use super::rows::{FRAME_BYTES, optional, row, same_length, state};
 use super::write::{number, optional as optional_number, state as state_number};
 use crate::{Id, Interval, Name, Profile, RequestSpan, Sample, ThreadId, TimedSample};
 
-/// Maximum CPUs of a machine, eight times as many as Linux can be built for on x86-64.
+/// Maximum CPUs of a machine: eight times the maximum of Linux on x86-64.
 const MOST_CPUS: u32 = 1 << 16;
 
-/// Instants of the rows of a record, each as the difference to the one before.
+/// Previous instant of a record. The record stores each instant as the difference from it.
 #[derive(Default)]
 struct Instants(u64);
 
@@ -72,7 +72,7 @@ pub(super) fn put_request_spans(
     put
 }
 
-/// Takes intervals of `samples`, by their numbers in the file.
+/// Adds intervals. `samples` are the samples by their numbers in the file.
 pub(super) fn take_intervals(
     profile: &mut Profile,
     rows: &proto::Intervals,
@@ -104,7 +104,7 @@ pub(super) fn take_intervals(
     Ok(())
 }
 
-/// Takes timed samples of `samples`, by their numbers in the file.
+/// Adds timed samples. `samples` are the samples by their numbers in the file.
 pub(super) fn take_timed_samples(
     profile: &mut Profile,
     rows: &proto::TimedSamples,
@@ -131,7 +131,7 @@ pub(super) fn take_timed_samples(
     Ok(())
 }
 
-/// Takes request spans of `names`, by their numbers in the file.
+/// Adds request spans. `names` are the names by their numbers in the file.
 pub(super) fn take_request_spans(
     profile: &mut Profile,
     rows: &proto::RequestSpans,
@@ -155,7 +155,7 @@ pub(super) fn take_request_spans(
             end_ns: end(start_ns, length_ns)?,
             parent: parent.map(|parent| Id::new(parent as usize)),
         };
-        // Formats write each with its name.
+        // Formats write each span with its name.
         budget.take_written(FRAME_BYTES + profile.names[name].len() as u64)?;
         budget.take_counts([length_ns])?;
         let added = profile.times.request_spans.add(span);

@@ -1,4 +1,4 @@
-//! Resources and waits, between a profile and the messages of a capture.
+//! Converts resources and waits between a profile and the messages of a capture.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,25 +12,25 @@ use crate::{
     Side, Socket, ThreadId, Transport, Wait, WaitKind,
 };
 
-/// Bytes of text that a resource takes beside its names: two addresses with ports.
+/// Bytes of text that a resource takes besides its names: two addresses with ports.
 const ADDRESS_BYTES: u64 = 96;
 /// Protocol numbers of `include/uapi/linux/in.h`.
 const IPPROTO_TCP: u32 = 6;
 const IPPROTO_UDP: u32 = 17;
 
-/// Keys of the labels by which captures of version 1 tell waits.
+/// Keys of the labels that describe waits in captures of version 1.
 const REASON: &str = "reason";
 const DETAIL: &str = "detail";
 const OBJECT: &str = "object";
 const HOLDER: &str = "holder";
 const ENDED_BY: &str = "ended by";
 const IDLENESS: &str = "idleness";
-/// The label of samples whose intervals were sampled, in captures of version 1.
+/// Label of sampled intervals in captures of version 1.
 const SAMPLED: [&str; 2] = ["interval", "sampled"];
 
-/// What a set of labels says of samples.
+/// Meaning of a set of labels.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Said {
+pub(super) struct LabelMeaning {
     pub(super) wait: Option<Id<Wait>>,
     pub(super) is_sampled: bool,
     pub(super) labels: Option<Id<Labels>>,
@@ -152,13 +152,14 @@ impl Rows {
         })
     }
 
-    /// Returns what the labels of a capture of version 1 say. Labels that tell no wait that this
-    /// version knows stay labels.
-    pub(super) fn said_by(&mut self, mut labels: Vec<Label>) -> Said {
+    /// Interprets the labels of a capture of version 1. Labels of a wait that this version does
+    /// not know stay labels.
+    pub(super) fn interpret_labels(&mut self, mut labels: Vec<Label>) -> LabelMeaning {
         let all = labels.len();
         let names = &self.profile.names;
-        let is_said = |label: &Label| [&*names[label.key], &*names[label.value]] == SAMPLED;
-        labels.retain(|label| !is_said(label));
+        let is_sampled_label =
+            |label: &Label| [&*names[label.key], &*names[label.value]] == SAMPLED;
+        labels.retain(|label| !is_sampled_label(label));
         let is_sampled = labels.len() < all;
         let mut rest = Vec::new();
         let [
@@ -201,7 +202,7 @@ impl Rows {
         if wait.is_none() {
             rest = labels;
         }
-        Said {
+        LabelMeaning {
             wait: wait.map(|wait| self.profile.waits.id(wait)),
             is_sampled,
             labels: (!rest.is_empty()).then(|| self.profile.labels.id(rest.into())),
@@ -241,7 +242,7 @@ fn address(bytes: &[u8]) -> Result<IpAddr, Error> {
 }
 
 fn other_socket(family: u32) -> Socket {
-    /// AF_NETLINK of `include/linux/socket.h`.
+    /// `AF_NETLINK` of `include/linux/socket.h`.
     const NETLINK: u32 = 16;
     match u16::try_from(family) {
         Ok(family) if u32::from(family) != NETLINK => Socket::Family(family),
@@ -327,7 +328,7 @@ fn put_peer(peer: &Peer) -> proto::Peer {
     }
 }
 
-/// Returns a wait as a message; `detail` is the number of the name of its detail.
+/// Returns a wait as a message. `detail` is the number of the name of its detail.
 pub(super) fn put_wait(wait: &Wait, detail: u32) -> proto::Wait {
     let (wakers, ended_by) = match wait.ended_by {
         None => (0, 0),
@@ -353,7 +354,7 @@ pub(super) fn put_wait(wait: &Wait, detail: u32) -> proto::Wait {
     }
 }
 
-/// Two functions that turn one enum into another and back.
+/// Defines two functions that turn one enum into another and back.
 macro_rules! enums {
     ($($ours:ident, $read:ident, $put:ident: $($variant:ident)*;)*) => {$(
         fn $read(message: proto::$ours) -> $ours {

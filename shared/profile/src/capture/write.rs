@@ -1,4 +1,4 @@
-//! From a profile to a capture.
+//! Writes a profile as a capture.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -14,13 +14,13 @@ use super::waits::{put_resource, put_wait};
 use super::{LONGEST_RECORD, MAGIC, ROWS, VERSION};
 use crate::{Detail, Ending, Id, Meta, ModuleKind, Profile, Rate, Sample, State, ThreadId, Unit};
 
-/// Of zstd: fast, and half of what more effort would save.
+/// Compression level of zstd: fast, with half of the saving of the slow levels.
 const LEVEL: i32 = 1;
 
-/// Writes a profile.
+/// Writes a profile as a capture.
 ///
 /// # Errors
-/// Those of the writer.
+/// The writer fails.
 pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
     writer.write_all(&MAGIC)?;
     writer.write_all(&[VERSION])?;
@@ -167,7 +167,7 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
     records.encoder.finish()?.flush()
 }
 
-/// The names of details of waits. Those that the profile does not have follow its names.
+/// Names of the details of waits. Names that the profile lacks follow the profile's names.
 struct DetailNames {
     added: Vec<&'static str>,
     numbers: HashMap<Detail, u32>,
@@ -209,7 +209,7 @@ impl<W: Write> Records<'_, W> {
         self.encoder.write_all(&encoded(kind))
     }
 
-    /// Puts so many rows into a record as it holds.
+    /// Puts rows into as many records as they need.
     fn put_rows<Row: Clone>(
         &mut self,
         mut rows: impl Iterator<Item = Row>,
@@ -224,7 +224,7 @@ impl<W: Write> Records<'_, W> {
         }
     }
 
-    /// Puts rows into a record, or into several where they are too long for one.
+    /// Puts rows into one record, or splits them if they are too long for one.
     fn put_some<Row: Clone>(
         &mut self,
         rows: &[Row],
@@ -249,7 +249,7 @@ pub(super) fn number<Row>(id: Id<Row>) -> u32 {
     id.index() as u32
 }
 
-/// Counted from 1; 0 for none.
+/// Returns the row's number counted from 1, or 0 for `None`.
 pub(super) fn optional<Row>(id: Option<Id<Row>>) -> u32 {
     id.map_or(0, |id| number(id) + 1)
 }

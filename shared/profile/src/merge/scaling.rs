@@ -1,4 +1,4 @@
-//! A thread's stacks scaled to its clock: in each state they add up to what that says.
+//! Scales a thread's stacks to its clock: in each state they add up to the clock's time.
 
 use super::MICROSECOND;
 use crate::name_order::NameOrder;
@@ -6,38 +6,39 @@ use crate::{Sample, Weight};
 
 pub(super) type Weighted = Vec<(Sample, Weight)>;
 
-/// A thread's stacks in one state off the CPU.
+/// A thread's stacks in one off-CPU state.
 #[derive(Default)]
 pub(super) struct Waits {
-    /// Of intervals that were measured, each for itself.
+    /// Stacks of measured intervals.
     measured: Weighted,
-    /// Of intervals that were sampled.
+    /// Stacks of sampled intervals.
     sampled: Weighted,
 }
 
-/// The same, scaled to the clock.
+/// Stacks of one off-CPU state, scaled to the clock.
 pub(super) struct SettledWaits {
     pub(super) stacks: Weighted,
-    /// Nanoseconds that sampled intervals stand for, and how many these are.
+    /// Time of sampled intervals in ns.
     pub(super) sampled_ns: u64,
     pub(super) intervals: u64,
-    /// Nanoseconds without a stack.
+    /// Time without a stack in ns.
     pub(super) unseen_ns: u64,
-    /// Nanoseconds of stacks beyond what the clock allows.
+    /// Time of stacks beyond the clock's time in ns.
     pub(super) excess_ns: u64,
 }
 
 impl Waits {
-    pub(super) fn of(&mut self, is_sampled: bool) -> &mut Weighted {
-        match is_sampled {
-            true => &mut self.sampled,
-            false => &mut self.measured,
+    pub(super) fn stacks_mut(&mut self, is_sampled: bool) -> &mut Weighted {
+        if is_sampled {
+            &mut self.sampled
+        } else {
+            &mut self.measured
         }
     }
 
-    /// Scales what was measured down to the clock's time if it is more, and what was
-    /// sampled to the rest. By design samples are off that by `slack_ns` at most: what is
-    /// missing beyond that was lost, and is none of theirs.
+    /// Scales measured stacks down to the clock's time if they exceed it, and sampled stacks to
+    /// the rest. Sampling alone misses `slack_ns` at most. Time missing beyond that was lost,
+    /// and sampled stacks do not get it.
     pub(super) fn settle(
         self,
         clock_ns: u64,
@@ -66,19 +67,19 @@ pub(super) fn total(stacks: &Weighted) -> u64 {
     stacks.iter().map(|(_, weight)| weight.value).sum()
 }
 
-/// The stacks with weights in the same proportions that add up to `target`.
+/// Scales weights in proportion, so that they add up to `target`.
 pub(super) fn scaled(mut stacks: Weighted, target: u64, order: &NameOrder<'_>) -> Weighted {
     let whole = u128::from(total(&stacks));
     if whole == 0 || whole == u128::from(target) {
         return stacks;
     }
-    // The rounding must not depend on the order in which stacks were read.
+    // The order in which stacks were read must not affect the rounding.
     stacks.sort_by(|(one, _), (other, _)| order.compare(one, other));
     let mut seen = 0_u128;
     let mut given = 0_u64;
     for (_, weight) in &mut stacks {
         seen += u128::from(weight.value);
-        // At most `target`, since `seen` is at most `whole`.
+        // `seen` is at most `whole`, so this is at most `target`.
         let due = u64::try_from(seen * u128::from(target) / whole).unwrap_or(target);
         weight.value = due - given;
         given = due;
@@ -86,9 +87,9 @@ pub(super) fn scaled(mut stacks: Weighted, target: u64, order: &NameOrder<'_>) -
     stacks
 }
 
-/// The stacks in whole microseconds, those that read alike as one. What is cut off one
-/// is carried to the next, so that the sums, of all and of each state, are off by less
-/// than one.
+/// Rounds stacks to whole microseconds, and joins stacks that read alike. The remainder of a
+/// stack is carried to the next, so the sum of all stacks and of each state is off by less than
+/// one microsecond.
 pub(super) fn rounded(mut stacks: Weighted, order: &NameOrder<'_>) -> Weighted {
     stacks.sort_by(|(one, _), (other, _)| {
         let by_state = one.state.cmp(&other.state);
@@ -101,7 +102,7 @@ pub(super) fn rounded(mut stacks: Weighted, order: &NameOrder<'_>) -> Weighted {
         }
         is_alike
     });
-    // Samples that read alike but for their waits and labels are in one stack, too.
+    // Samples that read alike apart from their waits and labels share one stack, too.
     for at in 1..stacks.len() {
         let without_wait = |(sample, _): &(Sample, Weight)| Sample {
             wait: None,

@@ -23,7 +23,7 @@ fn thread(id: ThreadId, comm: &'static str, started_ns: u64, states: [u64; 3]) -
     (id, comm, clock)
 }
 
-/// [`super::merge`] of these clocks.
+/// Calls [`super::merge`] with these clocks.
 fn merge(clocks: Vec<Row>, on_cpu: Profile, mut off_cpu: Profile) -> Merged {
     for (id, comm, clock) in clocks {
         let comm = off_cpu.names.text(comm);
@@ -67,7 +67,7 @@ fn times(stacks: &[(ThreadId, &str, Option<State>, u64)]) -> Profile {
     profile(Unit::Nanoseconds, stacks)
 }
 
-/// The first thread's leaf names and states with their microseconds.
+/// Returns the leaf names and states of the first thread with their microseconds.
 fn widths(merged: &Merged) -> Vec<(&str, State, u64)> {
     let stacks = merged.threads[0].stacks.iter();
     stacks
@@ -103,16 +103,16 @@ fn samples_are_scaled_to_the_clock_and_the_rest_has_frames_of_its_own() {
     assert_eq!(thread.samples, 3);
     assert_eq!(thread.coverage(), Some(1.0));
     assert_eq!(thread.unseen.blocked_ns, 800_000);
-    assert!(!thread.excess.any());
+    assert!(!thread.excess.is_significant());
     let longest = thread.longest_blocked(&merged.profile).unwrap();
     let leaf = leaf(&merged, longest.sample);
     assert_eq!((leaf, longest.time_ns), ("sleep", 6_000_000));
 }
 
-/// A row of time as it reads: its time, its thread, and its sample's leaf and state.
+/// A row of time as a reader sees it: its time, its thread, and its sample's leaf and state.
 type Shown = (u64, u32, Option<(String, State)>);
 
-/// `state` is that of samples which have none.
+/// Lists the rows of time. Samples without a state get `state`.
 fn shown(profile: &Profile, state: State) -> Vec<Shown> {
     let sample = |id: Id<Sample>| {
         let (sample, _) = profile.samples.row(id).unwrap();
@@ -127,7 +127,7 @@ fn shown(profile: &Profile, state: State) -> Vec<Shown> {
     intervals.chain(timed).collect()
 }
 
-/// Adds an interval and a timed sample of each sample, and a running interval that has none.
+/// Adds an interval and a timed sample of each sample, and a running interval without a sample.
 fn add_times(profile: &mut Profile) {
     let samples: Vec<(Sample, Weight)> = profile.samples.iter().map(|(s, w)| (*s, *w)).collect();
     let mut start_ns = 0;
@@ -159,16 +159,16 @@ fn rows_of_time_are_of_the_same_stacks_after_merging() {
     let stranger = ThreadId { pid: 10, tid: 12 };
     let mut on_cpu = samples(&[(ID, "hash", None, 1), (ID, "burn", None, 2)]);
     let mut off_cpu = times(&[
-        // Blocked, as whatever tells no state.
+        // A sample without a state counts as blocked.
         (stranger, "gone", None, 5_000),
         (ID, "sleep", blocked, 6_000_000),
-        // Too short for a width of its own.
+        // This one is too short for a width of its own.
         (ID, "a blink", blocked, 10),
         (ID, "burn", runnable, 1_000_000),
-        // Scaled.
+        // This one is scaled.
         (ID, "sleep", runnable, 1_000_000),
     ]);
-    // Reads like another, and is beside it with half of the time.
+    // This sample reads like another, and each has a part of the time.
     let alike = off_cpu
         .samples
         .keys()
@@ -220,7 +220,7 @@ fn rows_of_time_are_of_the_same_stacks_after_merging() {
     };
     assert_eq!(sum("sleep", blocked), [8_000_000]);
     assert_eq!(sum("sleep", runnable), [750_000]);
-    // In no sum, and still what rows refer to.
+    // No sum contains these samples, but rows refer to them.
     assert_eq!(
         (sum("a blink", blocked), sum("gone", blocked)),
         (vec![0], vec![0])
@@ -269,10 +269,10 @@ fn stacks_that_contradict_the_clock_are_scaled_down_and_told() {
             off_cpu_ns: 500_000
         }
     );
-    assert!(thread.excess.any());
+    assert!(thread.excess.is_significant());
 }
 
-/// Off-CPU stacks of which those with a number of events were sampled, for 1 ms each.
+/// Makes off-CPU stacks. Stacks with a number of events were sampled, for 1 ms each.
 fn sampled_times(stacks: &[(&str, State, u64, u64)]) -> Profile {
     let mut profile = Profile::new(Unit::Nanoseconds);
     profile.meta.lengths = Some(Lengths {
@@ -329,7 +329,7 @@ fn samples_of_short_waits_make_up_what_the_others_leave() {
     );
     assert_eq!(thread.coverage(), Some(1.0));
     assert_eq!(thread.unseen, Unseen::default());
-    assert!(!thread.excess.any());
+    assert!(!thread.excess.is_significant());
     let expected = Sampled {
         runnable_ns: 2 * ms,
         blocked_ns: 9 * ms,
@@ -337,13 +337,13 @@ fn samples_of_short_waits_make_up_what_the_others_leave() {
     };
     assert_eq!(thread.sampled, expected);
 
-    // However it was measured, a stack is one.
+    // Measured and sampled intervals of a stack are joined.
     let times = thread.stack_times(&merged.profile);
     let read = |time: &&StackTime| leaf(&merged, time.sample) == "read";
     let [read] = times.iter().filter(read).collect::<Vec<_>>()[..] else {
         panic!("{times:?}")
     };
-    // Four of 1.125 ms each: ± two of them.
+    // The standard error of four samples of 1.125 ms each is two samples.
     assert_eq!(
         (read.time_ns, read.error_ns),
         (15_500_000, Some(2_250_000.0))

@@ -1,12 +1,12 @@
-//! The samples of rows of time, which become others when they are scaled and rounded.
+//! Finds the samples of rows of time after scaling and rounding have replaced samples.
 
 use crate::merge::ThreadProfile;
 use crate::name_order::NameOrder;
 use crate::{Sample, Table};
 
-/// Returns the sample that each sample became: the row of its thread that reads as it does. A
-/// sample that was rounded to nothing, or of a thread without a clock, stays as it is. `threads` are in the
-/// order of their IDs.
+/// Returns the sample that each sample became: the row of its thread that reads alike. A sample
+/// that was rounded to nothing, or whose thread has no clock, stays unchanged. `threads` are in
+/// the order of their IDs.
 pub(super) fn settled(
     samples: &Table<Sample>,
     threads: &[ThreadProfile],

@@ -1,10 +1,10 @@
-//! Code that was seen: frames, the functions that they are in, and the files.
+//! Code: frames, their functions, and their modules.
 
 use std::num::NonZeroU32;
 
 use crate::{Id, LanguageName, Name};
 
-/// Where a frame's code lives.
+/// Environment in which a frame's code runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameKind {
     /// User space: an ELF file, the vDSO or JIT-compiled code.
@@ -13,80 +13,79 @@ pub enum FrameKind {
     Kernel,
     /// A function that the runtime of a language runs.
     Interpreted(LanguageName),
-    /// Not code: a frame that a tool puts in, such as `[Missed User Stack]`.
+    /// No code: a frame that a tool adds, such as `[Missed User Stack]`.
     Marker,
 }
 
-/// What a module is.
+/// The kind of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ModuleKind {
-    /// A file that programs map: an executable or a library.
+    /// An executable or a library that programs map.
     File,
     /// The code that the kernel maps into every process.
     Vdso,
-    /// Memory that a program wrote its code into.
+    /// Memory into which a program wrote machine code.
     Jit,
     /// The kernel proper.
     Kernel,
     /// A kernel module, or code that the kernel compiled, such as BPF programs.
     KernelModule,
-    /// A file that an interpreter read its program from.
+    /// A file from which an interpreter read its program.
     Source,
 }
 
-/// What code was loaded from.
+/// A source of code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Module {
-    /// A file's path where it was mapped, as far as it is known; of others a name in
-    /// brackets, as `perf` writes it: `[vdso]`, `[kernel.kallsyms]`, `[nf_tables]`.
+    /// Path of a file where it was mapped, as far as it is known. All others have a name in
+    /// brackets, as in `perf`: `[vdso]`, `[kernel.kallsyms]`, `[nf_tables]`.
     pub path: Name,
-    /// The build ID that its linker gave it, in lower-case hexadecimal digits.
+    /// Build ID from the linker, in lower-case hexadecimal digits.
     pub build_id: Option<Name>,
-    /// What it is.
+    /// The kind of the module.
     pub kind: ModuleKind,
 }
 
-/// A function, as its symbol tells it.
+/// A function, as its symbol describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Function {
-    /// As a programmer knows it.
+    /// Name in the source, demangled.
     pub name: Name,
-    /// As the linker knows it, where that differs: the mangled name.
+    /// Mangled name, if it differs from `name`.
     pub system_name: Option<Name>,
     /// The source file.
     pub file: Option<Name>,
-    /// The line in it where the function begins.
+    /// Line of the source file at which the function begins.
     pub line: Option<NonZeroU32>,
 }
 
-/// One frame of a stack. Frames of one address are one, and so are those without an
-/// address of one name.
+/// A frame of a stack. Frames with one address are one row, and so are frames without an
+/// address that have one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// As it prints: the function, or `[module]` or `[unknown]` where no symbol covers
-    /// the address.
+    /// Printed name: the function, or `[module]` or `[unknown]` if no symbol covers the
+    /// address.
     pub name: Name,
-    /// Where the code lives.
+    /// Environment in which the code runs.
     pub kind: FrameKind,
-    /// What holds the code, where that is known.
+    /// Module that contains the code, if it is known.
     pub module: Option<Id<Module>>,
-    /// Where that was asked for and is known: of a file and of the vDSO the virtual
-    /// address that the file itself gives, of others that in memory. Of a call it is
-    /// an address in the call, not the one that it returns to.
+    /// Virtual address, if it was requested and is known: as in the file for files and the
+    /// vDSO, as in memory for all others. In a caller's frame it lies within the call, before
+    /// the return address.
     pub address: Option<u64>,
-    /// The function, where a symbol covers the address.
+    /// The function, if a symbol covers the address.
     pub function: Option<Id<Function>>,
-    /// The line in its source file.
+    /// Line in the function's source file.
     pub line: Option<NonZeroU32>,
-    /// How far the address is from where the function begins, in bytes.
+    /// Bytes between the start of the function and the address.
     pub offset: Option<u64>,
-    /// Whether the compiler put the function into that of the frame that calls it: both
-    /// are at one address.
+    /// True if the compiler inlined the function into its caller. Both frames have one address.
     pub is_inlined: bool,
 }
 
 impl Frame {
-    /// A frame of which nothing is known but this.
+    /// Returns a frame with this name and kind, and nothing else known.
     #[must_use]
     pub fn named(name: Name, kind: FrameKind) -> Frame {
         Frame {

@@ -1,15 +1,15 @@
-//! Languages whose functions a runtime of their own runs.
+//! Languages with a runtime that runs their functions.
 
 use std::fmt;
 
-/// The name of a language, such as `ruby`: up to eight lower-case letters and digits. A profile
-/// names languages, as a capture may have one that its reader does not know.
+/// Name of a language, such as `ruby`: up to eight lower-case letters and digits. Profiles
+/// name languages, because a capture may have a language that its reader does not know.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LanguageName([u8; 8]);
 
 impl LanguageName {
-    /// Returns the language of this name, or `None` if it is too long, empty or has other
-    /// characters.
+    /// Returns the language with this name, or `None` if the name is too long, is empty or has
+    /// other characters.
     #[must_use]
     pub const fn new(name: &str) -> Option<LanguageName> {
         let bytes = name.as_bytes();
@@ -28,7 +28,7 @@ impl LanguageName {
         Some(LanguageName(padded))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let length = self.0.iter().position(|&byte| byte == 0);

@@ -1,26 +1,26 @@
-//! What a tool could not keep.
+//! Events, stacks and threads that a tool lost.
 
 use std::fmt;
 use std::ops::AddAssign;
 
-/// Counts of what a tool could not keep. A tool under another program's control says
-/// them as one line: `lost events=0 stacks=0 threads=0 incomplete_user=0`.
+/// Numbers of events, stacks and threads that a tool lost. The text is one line, which a tool
+/// prints for another program: `lost events=0 stacks=0 threads=0 incomplete_user=0`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Scheduler events or samples that were not recorded at all.
+    /// Scheduler events or samples that were not recorded.
     pub events: u64,
     /// Intervals or samples whose stack is missing.
     pub stacks: u64,
     /// Threads without a clock.
     pub threads: u64,
-    /// User stacks cut short before the thread's root; their time is kept.
+    /// User stacks cut short before the thread's root; the profile has their time.
     pub incomplete_user: u64,
 }
 
 impl Losses {
-    /// Whether anything but the depth of some stacks is missing.
+    /// Returns whether anything was lost apart from the depth of some stacks.
     #[must_use]
-    pub fn any(&self) -> bool {
+    pub fn has_any(&self) -> bool {
         self.events > 0 || self.stacks > 0 || self.threads > 0
     }
 }

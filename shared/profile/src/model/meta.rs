@@ -1,8 +1,8 @@
-//! What was measured, when, where and with what.
+//! Circumstances of a measurement: tool, machine, window, targets.
 
 use crate::{Bursts, Text};
 
-/// What a profile's values count.
+/// Unit of a profile's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Number of samples.
@@ -12,19 +12,19 @@ pub enum Unit {
     Nanoseconds,
 }
 
-/// What drove samples.
+/// Source of samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sampling {
-    /// The event, by perf's name.
+    /// Name of the event, as perf spells it.
     pub event: Text,
-    /// How often a sample was taken.
+    /// Rate at which samples were taken.
     pub rate: Rate,
 }
 
 impl Sampling {
-    /// The nanoseconds that a sample stands for, if the event is a clock. Cycles are one
-    /// where a frequency is asked for: that many samples come a second, however fast the
-    /// CPU is.
+    /// Returns the ns that a sample stands for, if the event is a clock. CPU cycles count as a
+    /// clock if a frequency was requested: the number of samples a second is then fixed, at any
+    /// speed of the CPU.
     #[must_use]
     pub fn nanoseconds(&self) -> Option<u64> {
         let is_clock = matches!(&*self.event, "cpu-clock" | "task-clock");
@@ -37,8 +37,8 @@ impl Sampling {
         }
     }
 
-    /// What a sample stands for: nanoseconds of a clock, and events of others. 1 where it
-    /// is not known how many there were from one sample to the next.
+    /// Returns the amount that a sample stands for: ns of a clock, or events. Returns 1 if the
+    /// number of events between two samples is unknown.
     #[must_use]
     pub fn each(&self) -> u64 {
         match (self.nanoseconds(), self.rate) {
@@ -49,77 +49,77 @@ impl Sampling {
     }
 }
 
-/// How often a sample is taken.
+/// Rate at which samples are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// This many times a second on each CPU.
+    /// Samples a second on each CPU.
     Frequency(u64),
-    /// Each time that this many events have happened on a CPU; clocks count ns.
+    /// Events between two samples on one CPU; clocks count ns.
     Period(u64),
 }
 
-/// The bounds on the lengths of the intervals that all count, both inclusive, nanoseconds.
+/// Bounds on the lengths of measured intervals, both inclusive, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lengths {
-    /// The shortest.
+    /// Minimum length.
     pub least: u64,
-    /// The longest.
+    /// Maximum length.
     pub most: u64,
-    /// Whether shorter ones than the shortest are sampled: one for each `least` of a thread's
-    /// time in them, in each state.
+    /// True if intervals shorter than `least` are sampled: in each state, one for each `least`
+    /// ns of a thread's time in them.
     pub short_are_sampled: bool,
 }
 
-/// Why measuring stopped.
+/// Reason why the window ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// The time asked for had passed.
+    /// The requested time had passed.
     #[default]
     Elapsed,
-    /// The user ended it.
+    /// The user interrupted the tool.
     Interrupted,
-    /// Every process measured had ended.
+    /// Every target had exited.
     TargetGone,
 }
 
-/// The span of time that was measured.
+/// Span of time that was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// When it began, CLOCK_MONOTONIC, nanoseconds.
+    /// Start, in ns of CLOCK_MONOTONIC.
     pub start_ns: u64,
-    /// The same instant, nanoseconds since 1970 in UTC.
+    /// The same instant, in ns since 1970 in UTC.
     pub start_utc_ns: u64,
-    /// How long it was, nanoseconds.
+    /// Length in ns.
     pub length_ns: u64,
-    /// How long it was to be, nanoseconds; 0 if nobody had said.
+    /// Length that the user requested, in ns; 0 if the user gave none.
     pub requested_ns: u64,
-    /// Why it was no longer.
+    /// Reason why the window ended.
     pub ending: Ending,
 }
 
-/// What was measured, when, where and with what. Whatever is not known is empty.
+/// Circumstances of a measurement. Unknown values are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
-    /// The program that measured.
+    /// Name of the program that measured.
     pub tool: Text,
-    /// Its version.
+    /// Version of the program.
     pub tool_version: Text,
-    /// Its command line, its own name first.
+    /// Command line of the program, its own name first.
     pub command_line: Vec<Text>,
-    /// The machine's name.
+    /// Host name of the machine.
     pub host: Text,
-    /// The kernel's release.
+    /// Release of the kernel, such as `6.1.0`.
     pub kernel: Text,
-    /// How many CPUs were online; 0 if that is not known.
+    /// Number of online CPUs; 0 if it is unknown.
     pub cpus: u32,
-    /// When.
+    /// Window of the measurement.
     pub window: Window,
-    /// Who, in words.
+    /// Human-readable description of the targets.
     pub targets: Text,
-    /// What drove the samples, if these are samples.
+    /// Source of the samples; `None` for intervals.
     pub sampling: Option<Sampling>,
-    /// Which intervals count, if these are intervals.
+    /// Bounds on the lengths of intervals; `None` for samples.
     pub lengths: Option<Lengths>,
-    /// How much more than by chance the time in each state varied, where that is known.
+    /// Variance of the time in each state, relative to intervals that come by chance.
     pub bursts: Vec<Bursts>,
 }

@@ -1,23 +1,23 @@
-//! Processes of which something was seen.
+//! Processes in a profile.
 
 use crate::Text;
 
 /// One run of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Its ID in the caller's PID namespace.
+    /// Process ID in the caller's PID namespace.
     pub pid: u32,
-    /// That of its parent; 0 if it is not known.
+    /// PID of the parent; 0 if it is unknown.
     pub parent: u32,
-    /// When it started, in clock ticks since boot: field 22 of `/proc/PID/stat`. Tells
-    /// apart processes that had this ID one after another.
+    /// Start time in clock ticks since boot: field 22 of `/proc/PID/stat`. It distinguishes
+    /// processes that had one PID one after another.
     pub start_ticks: u64,
-    /// The path of its program; empty if it is not known.
+    /// Path of the program; empty if it is unknown.
     pub executable: Text,
-    /// Its command line; empty of kernel threads, and if it is not known.
+    /// Command line; empty for kernel threads, and if it is unknown.
     pub command_line: Vec<Text>,
-    /// Its cgroup (version 2), as `/proc/PID/cgroup` has it; empty if it is not known.
+    /// Path of the cgroup (version 2), as in `/proc/PID/cgroup`; empty if it is unknown.
     pub cgroup: Text,
-    /// Whether it is a thread of the kernel's own.
+    /// True for kernel threads.
     pub is_kernel_thread: bool,
 }

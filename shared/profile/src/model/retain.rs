@@ -1,18 +1,18 @@
-//! Of a profile the threads that are wanted.
+//! Reduces a profile to selected threads or waits.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::{Id, Name, Profile, Reason, Sample, Text, Thread, ThreadId, Wait};
 
-/// The name that each thread had last.
+/// Last name of each thread.
 #[derive(Clone, Debug, Default)]
 pub struct LastNames(HashMap<ThreadId, Text>);
 
 impl LastNames {
-    /// Those of the threads that have accounts. Where an ID was used more than once the last
-    /// of them names all, as they are shown as one.
+    /// Collects the last names of the threads that have accounts. Threads that had one ID one
+    /// after another are shown as one, and get the name of the last.
     #[must_use]
-    pub fn of(profile: &Profile) -> LastNames {
+    pub fn new(profile: &Profile) -> LastNames {
         let mut names: HashMap<ThreadId, (u64, Name)> = HashMap::new();
         for Thread { id, comm, clock } in &profile.threads {
             let last = names.entry(*id).or_insert((clock.ended_ns, *comm));
@@ -31,18 +31,18 @@ impl LastNames {
 }
 
 impl Profile {
-    /// Keeps the samples whose reason is known and among these.
+    /// Keeps the samples whose reason is known and is one of `wanted`.
     pub fn retain_reasons(&mut self, wanted: &[Reason]) {
         self.retain_waits(|wait| wait.is_some_and(|wait| wanted.contains(&wait.kind.reason)));
     }
 
-    /// Keeps the samples of threads that had nothing to do, if `are_wanted`, else all others.
+    /// Keeps the samples of idle threads if `are_wanted`, and all others otherwise.
     pub fn retain_idle(&mut self, are_wanted: bool) {
         self.retain_waits(|wait| wait.is_some_and(|wait| wait.idleness.is_idle()) == are_wanted);
     }
 
-    /// Keeps the samples and the intervals whose wait is wanted. An interval without a sample
-    /// has no known wait.
+    /// Keeps the samples and the intervals whose wait is wanted. The wait of an interval
+    /// without a sample is unknown.
     fn retain_waits(&mut self, is_wanted: impl Fn(Option<&Wait>) -> bool) {
         self.replace_samples(|profile, sample| is_wanted(profile.wait(sample)).then_some(*sample));
         if !is_wanted(None) {
@@ -51,11 +51,11 @@ impl Profile {
         }
     }
 
-    /// Leaves the threads whose last name is wanted, with all that they did. A sample of a
-    /// thread that `last` does not know goes by the name that it has itself, and so do the
-    /// rows of time that refer to it. Other rows of time of such a thread go.
+    /// Keeps the threads whose last name is wanted, with their samples and rows of time. If
+    /// `last` lacks a thread, the names in its samples decide about them and about the rows of
+    /// time that refer to them. Other rows of time of that thread are dropped.
     pub fn retain_threads(&mut self, last: &LastNames, is_wanted: impl Fn(&str) -> bool) {
-        self.retain_times_of(last, &is_wanted);
+        self.retain_times(last, &is_wanted);
         let keeps = |profile: &Profile, id: Option<ThreadId>, comm: Name| {
             let name = id.and_then(|id| last.get(id));
             is_wanted(name.unwrap_or(&profile.names[comm]))
@@ -67,23 +67,23 @@ impl Profile {
             keeps(profile, sample.thread, sample.comm).then_some(*sample)
         });
         let threads = self.threads.iter().map(|thread| thread.id.pid);
-        let of_sample = |sample: &Sample| Some(sample.thread?.pid);
+        let sample_pid = |sample: &Sample| Some(sample.thread?.pid);
         let pids: HashSet<u32> = threads
-            .chain(self.samples.keys().filter_map(of_sample))
+            .chain(self.samples.keys().filter_map(sample_pid))
             .chain(self.times.threads().map(|thread| thread.pid))
             .collect();
         self.processes.retain(|process| pids.contains(&process.pid));
     }
 
-    /// Leaves the rows of time of the threads whose name is wanted.
-    fn retain_times_of(&mut self, last: &LastNames, is_wanted: impl Fn(&str) -> bool) {
+    /// Keeps the rows of time of the threads whose name is wanted.
+    fn retain_times(&mut self, last: &LastNames, is_wanted: impl Fn(&str) -> bool) {
         let Profile {
             names,
             samples,
             times,
             ..
         } = self;
-        // Rows are many, and threads are few.
+        // The cache pays because rows are many and threads are few.
         let mut known: HashMap<(ThreadId, Option<Name>), bool> = HashMap::new();
         let mut keeps = |thread: ThreadId, sample: Option<Id<Sample>>| {
             let sample = sample.and_then(|sample| samples.row(sample));
@@ -108,8 +108,9 @@ mod tests {
         folded,
     };
 
-    /// Threads of three processes, each with an interval and a timed sample in its sample, a
-    /// running interval without one, and a request span that is a part of the thread's before.
+    /// Makes threads of three processes. Each thread has an interval and a timed sample of its
+    /// sample, and a running interval without a sample. The parent of its request span is the
+    /// span of the thread before.
     fn profile() -> Profile {
         let text = "a-1/1;f_[o] 10\nb-2/2;g_[o] 20\nc-3/3;h_[o] 30\n";
         let mut profile = folded::read(text.as_bytes(), Unit::Nanoseconds, true).unwrap();
@@ -155,8 +156,8 @@ mod tests {
         profile
     }
 
-    /// The threads of intervals with the names of their samples' threads, those of timed
-    /// samples with the same, and those of spans with those of their parents.
+    /// Lists the threads of intervals and of timed samples, each with the thread name of its
+    /// sample, and the threads of spans with the names of their parents.
     fn times(profile: &Profile) -> [String; 3] {
         let name = |sample: Id<Sample>| {
             let (sample, _) = profile.samples.row(sample).unwrap();
@@ -187,12 +188,12 @@ mod tests {
     fn rows_of_time_go_with_their_threads() {
         let mut all = profile();
         assert_eq!(times(&all), ["1 1a 2 2b 3 3c", "1a 2b 3c", "1 2a 3b"]);
-        // Only samples tell names of threads here. Threads of other rows have none.
+        // Only samples have names of threads here. Threads of other rows have none.
         let mut unnamed = all.clone();
         unnamed.retain_threads(&LastNames::default(), |name| name != "b");
         assert_eq!(times(&unnamed), ["1a 3c", "1a 3c", ""]);
         assert_eq!(unnamed.check_times(), []);
-        // The last name of the first is another than the one that its sample has.
+        // The last name of the first thread differs from the name in its sample.
         for (tid, name) in [(1, "b"), (2, "c"), (3, "a")] {
             all.threads.push(Thread {
                 id: ThreadId { pid: tid, tid },
@@ -200,13 +201,13 @@ mod tests {
                 clock: crate::Clock::default(),
             });
         }
-        let last = LastNames::of(&all);
+        let last = LastNames::new(&all);
         all.retain_threads(&last, |name| name != "c");
         assert_eq!(times(&all), ["1 1a 3 3c", "1a 3c", "1 3"]);
         assert_eq!(all.check_times(), []);
         let pids: Vec<u32> = all.processes.iter().map(|process| process.pid).collect();
         assert_eq!(pids, [1, 3]);
-        // A process of which only rows of time are left stays.
+        // A process with nothing but rows of time left stays.
         all.threads.clear();
         all.retain_threads(&last, |name| name == "a");
         all.retain_reasons(&[]);
@@ -241,13 +242,13 @@ mod tests {
             assert_eq!(spans, "1 2a 3b");
             (intervals, timed)
         };
-        let told = |intervals: &str, timed: &str| (intervals.to_owned(), timed.to_owned());
+        let expected = |intervals: &str, timed: &str| (intervals.to_owned(), timed.to_owned());
         let timers = left(|profile| profile.retain_reasons(&[Reason::Sleep]));
-        assert_eq!(timers, told("2b", "2b"));
+        assert_eq!(timers, expected("2b", "2b"));
         let idle = left(|profile| profile.retain_idle(true));
-        assert_eq!(idle, told("2b", "2b"));
+        assert_eq!(idle, expected("2b", "2b"));
         // Running intervals have no reason, so they are not idle.
         let busy = left(|profile| profile.retain_idle(false));
-        assert_eq!(busy, told("1 1a 2 3 3c", "1a 3c"));
+        assert_eq!(busy, expected("1 1a 2 3 3c", "1a 3c"));
     }
 }

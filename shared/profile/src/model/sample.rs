@@ -1,4 +1,4 @@
-//! What was counted: whose, where, in which state, and how much of it.
+//! Samples: thread, stack, state and weight.
 
 use std::ops::AddAssign;
 
@@ -17,32 +17,32 @@ pub enum State {
     Blocked,
 }
 
-/// A call path: into the kernel, if it went there, by way of a user stack, if it has
-/// one. The two are apart as every user stack comes with a few kernel stacks.
+/// A call path: a user stack, a kernel stack, or both. They are separate because each user
+/// stack occurs with several kernel stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stack {
-    /// In user space.
+    /// Stack in user space.
     pub user: StackId,
-    /// In the kernel.
+    /// Stack in the kernel.
     pub kernel: StackId,
 }
 
-/// One who ended a wait, and where it was when it did.
+/// A waker, with its stack at the wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waker {
-    /// The thread's name at the time; where there was no thread, one of
-    /// [`marker`](crate::marker)'s for wakers.
+    /// Name of the thread at that time. If the waker was not a thread, one of
+    /// [`marker`](crate::marker)'s names for wakers.
     pub comm: Name,
-    /// The thread, if it was one.
+    /// The thread, if the waker was one.
     pub thread: Option<ThreadId>,
-    /// Where it was.
+    /// Stack of the waker.
     pub stack: Stack,
 }
 
-/// Who ended a wait, and who had woken that one before: the waker first.
+/// Chain of wakers: the waker that ended the wait, then the waker of that waker, and so on.
 pub type Wakers = Box<[Waker]>;
 
-/// A key and a value that a sample carries beside what has a field of its own.
+/// A key and a value of a sample, besides its own fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label {
     /// The key.
@@ -54,30 +54,30 @@ pub struct Label {
 /// All labels of a sample, in the order in which the tool gave them.
 pub type Labels = Box<[Label]>;
 
-/// What is told apart.
+/// The key by which a profile sums up weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sample {
     /// The thread's name while the time passed.
     pub comm: Name,
-    /// The thread, where threads are told apart.
+    /// The thread, if the profile distinguishes threads.
     pub thread: Option<ThreadId>,
-    /// Where it was.
+    /// Stack of the thread.
     pub stack: Stack,
-    /// The state, where states are told apart.
+    /// State of the thread, if the profile distinguishes states.
     pub state: Option<State>,
-    /// Who ended the wait, where the stacks of wakers are drawn with those of sleepers.
+    /// Chain of wakers, if stacks of wakers are drawn with the stacks of sleepers.
     pub wakers: Option<Id<Wakers>>,
-    /// What the thread waited for, where that was asked for.
+    /// Wait of the thread, if reasons were requested.
     pub wait: Option<Id<Wait>>,
-    /// Whether the intervals were sampled: each stands for others, too, and was drawn with a
-    /// probability in proportion to its length.
+    /// True for sampled intervals. Each stands for others too, and was drawn with a probability
+    /// proportional to its length.
     pub is_sampled: bool,
     /// Labels, if the sample has any.
     pub labels: Option<Id<Labels>>,
 }
 
 impl Sample {
-    /// Returns a sample of a thread at a stack of which nothing else is known.
+    /// Returns a sample of a thread at a stack, with nothing else known.
     #[must_use]
     pub const fn new(comm: Name, thread: Option<ThreadId>, stack: Stack) -> Sample {
         Sample {
@@ -93,28 +93,28 @@ impl Sample {
     }
 }
 
-/// How much there was of a sample.
+/// Weight of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
-    /// Nanoseconds, or samples: see [`Unit`](crate::Unit).
+    /// Value in ns or samples: see [`Unit`](crate::Unit).
     pub value: u64,
-    /// How many intervals or samples make up the value: of intervals that were sampled those
-    /// that were.
+    /// Number of intervals or samples in the value. Sampled intervals count only themselves,
+    /// not the intervals that they stand for.
     pub events: u64,
-    /// The longest single interval in nanoseconds; 0 for samples.
+    /// Longest interval in ns; 0 for samples.
     pub longest: u64,
-    /// The shortest single interval in nanoseconds; 0 for samples.
+    /// Shortest interval in ns; 0 for samples.
     pub shortest: u64,
-    /// The squares of the lengths of intervals, in units of 2^20 ns²: how much chance
-    /// there is in the sum. 0 for samples, also of intervals, and where it is not known.
+    /// Sum of the squared lengths of intervals, in units of 2^20 ns². The variance follows from
+    /// it. 0 for samples, for sampled intervals, and if it is unknown.
     pub squares: u64,
 }
 
 impl Weight {
-    /// The weight of intervals that were sampled, each for a period of nanoseconds: as many
-    /// as the value has periods, and of one length each.
+    /// Converts the weight to the weight of sampled intervals: one for each `period` ns of the
+    /// value, all of the same length.
     #[must_use]
-    pub fn of_sampled(self, period: NonZeroU64) -> Weight {
+    pub fn as_sampled(self, period: NonZeroU64) -> Weight {
         Weight {
             events: self.value / period,
             squares: 0,
@@ -125,9 +125,10 @@ impl Weight {
 
 impl AddAssign for Weight {
     fn add_assign(&mut self, other: Weight) {
-        self.shortest = match *self == Weight::default() {
-            true => other.shortest,
-            false => self.shortest.min(other.shortest),
+        self.shortest = if *self == Weight::default() {
+            other.shortest
+        } else {
+            self.shortest.min(other.shortest)
         };
         self.value = self.value.saturating_add(other.value);
         self.events = self.events.saturating_add(other.events);

@@ -1,52 +1,52 @@
-//! Threads and where their time went.
+//! Threads and their clocks.
 
 use crate::Name;
 
-/// A thread as the caller's PID namespace names it.
+/// A thread, by its IDs in the caller's PID namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId {
-    /// Thread group (process) ID.
+    /// Process ID (the kernel's thread group ID).
     pub pid: u32,
     /// Thread ID.
     pub tid: u32,
 }
 
-/// A thread's account: where its life inside the window went.
+/// Account of a thread's life inside the window, in ns.
 ///
 /// `running_ns + runnable_ns + blocked_ns` is `ended_ns - started_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
-    /// When the thread's life in the window began, CLOCK_MONOTONIC.
+    /// Start of the life inside the window, in ns of CLOCK_MONOTONIC.
     pub started_ns: u64,
-    /// When it ended, CLOCK_MONOTONIC.
+    /// End of the life inside the window, in ns of CLOCK_MONOTONIC.
     pub ended_ns: u64,
-    /// On a CPU.
+    /// Time on a CPU.
     pub running_ns: u64,
-    /// Waiting for a CPU.
+    /// Time waiting for a CPU.
     pub runnable_ns: u64,
-    /// Waiting for anything else.
+    /// Time waiting for anything else.
     pub blocked_ns: u64,
-    /// Context switches because the thread blocked.
+    /// Number of context switches because the thread blocked.
     pub voluntary: u64,
-    /// Context switches because it was preempted or yielded.
+    /// Number of context switches because the thread was preempted or yielded.
     pub involuntary: u64,
 }
 
 impl Clock {
-    /// How long the thread lived inside the window, in nanoseconds.
+    /// Returns the length of the life inside the window, in ns.
     #[must_use]
     pub fn lifetime_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.started_ns)
     }
 }
 
-/// A thread that was seen in the window.
+/// A thread with its account in the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Its IDs.
+    /// Process and thread ID.
     pub id: ThreadId,
-    /// Its name when last seen.
+    /// Last known name.
     pub comm: Name,
-    /// Its account.
+    /// Account of the thread.
     pub clock: Clock,
 }

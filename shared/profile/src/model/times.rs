@@ -1,4 +1,4 @@
-//! Rows of time: what was when.
+//! Rows of time, from which timelines are drawn.
 
 mod agreement;
 mod intervals;
@@ -12,22 +12,21 @@ pub use timed_samples::TimedSample;
 
 use crate::{Id, Sample, ThreadId};
 
-/// The tables that a timeline is drawn from; empty in a profile that has only sums. All
-/// instants are nanoseconds of CLOCK_MONOTONIC, as the start of the profile's
-/// [`Window`](crate::Window) is. Rows come in any order, except that a request span comes
-/// after its parent.
+/// Rows of time. A profile that has only sums has none. Instants are in ns of CLOCK_MONOTONIC,
+/// like the start of the profile's [`Window`](crate::Window). Rows are in any order, except
+/// that a request span comes after its parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// When threads were in which state.
+    /// Intervals of threads.
     pub intervals: Vec<Interval>,
-    /// When samples were taken.
+    /// Single samples with their times.
     pub timed_samples: Vec<TimedSample>,
     /// Spans in which threads served requests.
     pub request_spans: RequestSpans,
 }
 
 impl Times {
-    /// Whether there is no row.
+    /// Returns whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Times {
@@ -38,7 +37,7 @@ impl Times {
         intervals.is_empty() && timed_samples.is_empty() && request_spans.is_empty()
     }
 
-    /// The threads of all rows; a thread of several rows comes several times.
+    /// Returns the thread of each row, with repetitions.
     pub fn threads(&self) -> impl Iterator<Item = ThreadId> {
         let intervals = self.intervals.iter().map(|interval| interval.thread);
         let timed_samples = self.timed_samples.iter().map(|timed| timed.thread);
@@ -46,7 +45,7 @@ impl Times {
         intervals.chain(timed_samples).chain(request_spans)
     }
 
-    /// Replaces the numbers of samples. A row whose sample has no new number goes.
+    /// Replaces the numbers of samples. A row is dropped if its sample has no new number.
     pub(crate) fn renumber_samples(
         &mut self,
         mut new: impl FnMut(Id<Sample>) -> Option<Id<Sample>>,

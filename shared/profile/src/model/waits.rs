@@ -1,4 +1,4 @@
-//! Waits: why a thread was blocked, on what, who held that, and who ended the wait.
+//! Waits: their reason, resource, holder and wakers.
 
 mod detail;
 mod idleness;
@@ -12,7 +12,7 @@ pub use resource::{Futex, Peer, Protocol, Resource, Side, Socket, Transport};
 
 use crate::{Id, Name, Profile, Sample, ThreadId, Wakers};
 
-/// What a thread waited for: the reason, and the detail within it, such as `lock: mutex`.
+/// Kind of a wait: the reason, and the detail within it, such as `lock: mutex`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WaitKind {
     /// The reason.
@@ -22,7 +22,7 @@ pub struct WaitKind {
 }
 
 impl WaitKind {
-    /// The kind of a wait of which nothing is known.
+    /// Kind of a wait about which nothing is known.
     pub const UNKNOWN: WaitKind = WaitKind::new(Reason::Unknown, Detail::Unknown);
 
     /// Returns the kind with this reason and this detail.
@@ -35,20 +35,20 @@ impl WaitKind {
 /// A wait. Samples of all threads that waited alike refer to one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wait {
-    /// What the thread waited for.
+    /// Kind of the wait.
     pub kind: WaitKind,
-    /// What it waited on, if that is known.
+    /// Resource on which the thread waited, if it is known.
     pub resource: Option<Id<Resource>>,
-    /// The thread that held the resource, if that is known.
+    /// Thread that held the resource, if it is known.
     pub holder: Option<Holder>,
-    /// Who ended the wait, if that was noted beside the reason.
+    /// Waker that ended the wait, if it was recorded.
     pub ended_by: Option<EndedBy>,
-    /// Whether the thread had work meanwhile.
+    /// Idleness of the thread during the wait.
     pub idleness: Idleness,
 }
 
 impl Wait {
-    /// Returns a wait of this kind of which nothing else is known.
+    /// Returns a wait of this kind, with nothing else known.
     #[must_use]
     pub const fn new(kind: WaitKind) -> Wait {
         Wait {
@@ -61,28 +61,28 @@ impl Wait {
     }
 }
 
-/// A thread that held what another waited on.
+/// A thread that held a resource on which another thread waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Holder {
-    /// Its name.
+    /// Name of the thread.
     pub comm: Name,
-    /// The thread, where threads are told apart.
+    /// The thread, if the profile distinguishes threads.
     pub thread: Option<ThreadId>,
-    /// Whether the process has the same name, so that the name does not tell which thread it is.
+    /// True if the process has the same name, so that the name does not identify the thread.
     pub shares_name: bool,
 }
 
-/// Who ended a wait.
+/// Waker that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndedBy {
-    /// Wakers with their stacks.
+    /// A chain of wakers with their stacks.
     Wakers(Id<Wakers>),
-    /// A waker in the words of a capture of version 1.
+    /// Description of a waker, from a capture of version 1.
     Described(Name),
 }
 
 impl Profile {
-    /// Returns the wait of a sample, if its thread waited and the reason was asked for.
+    /// Returns the wait of a sample, if its thread waited and reasons were requested.
     #[must_use]
     pub fn wait(&self, sample: &Sample) -> Option<&Wait> {
         Some(&self.waits[sample.wait?])

@@ -1,23 +1,23 @@
-//! How walks along user stacks ended.
+//! Counts of how the unwinds of user stacks ended.
 
 use std::ops::AddAssign;
 
-/// How many intervals or samples have a user stack whose walk ended so.
+/// Numbers of intervals or samples by how the unwind of their user stack ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalkEnds {
-    /// At the thread's first function.
+    /// Unwinds that reached the thread's first function.
     pub root: u64,
-    /// Of these, those in which a frame was found by its frame pointer.
+    /// Subset of `root`: unwinds that found at least one frame by its frame pointer.
     pub by_frame_pointer: u64,
-    /// At an address in no known mapping.
+    /// Unwinds that met an address in no known mapping.
     pub no_mapping: u64,
-    /// Where the stack could not be read.
+    /// Unwinds that could not read the stack.
     pub read_failed: u64,
-    /// After more frames than are kept.
+    /// Unwinds that met more frames than the tools keep.
     pub too_deep: u64,
-    /// In code without a rule, and with no frame pointer to follow.
+    /// Unwinds that met code without an unwind rule and without a frame pointer.
     pub no_rule: u64,
-    /// In 32-bit code, whose stacks are not unwound.
+    /// Stacks of 32-bit code, which the tools do not unwind.
     pub code_32_bit: u64,
 }
 
@@ -34,7 +34,7 @@ impl AddAssign for WalkEnds {
 }
 
 impl WalkEnds {
-    /// How many there are in all.
+    /// Returns the sum of all ends.
     #[must_use]
     pub fn total(&self) -> u64 {
         let others = [

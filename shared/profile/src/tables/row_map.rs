@@ -1,4 +1,4 @@
-//! Values by key, in the order in which the keys first came.
+//! Map whose rows stay in the order in which their keys were added.
 
 use std::hash::{BuildHasher, Hash};
 use std::ops::AddAssign;
@@ -8,8 +8,8 @@ use hashbrown::HashTable;
 
 use super::Id;
 
-/// Like an `IndexMap`, for millions of rows: what finds them takes five bytes of each, and
-/// not seventeen.
+/// Map like an `IndexMap`, for millions of rows: its hash table takes five bytes a row instead
+/// of seventeen.
 #[derive(Clone, Debug)]
 pub struct RowMap<Key, Value> {
     rows: Vec<(Key, Value)>,
@@ -29,18 +29,18 @@ impl<Key, Value> Default for RowMap<Key, Value> {
 }
 
 impl<Key: Eq + Hash, Value: Default> RowMap<Key, Value> {
-    /// The number of a key, which is added with a default value if it is new.
+    /// Returns the number of a key; adds the key with a default value if it is new.
     pub fn id(&mut self, key: Key) -> Id<Key> {
         let RowMap {
             rows,
             places,
             hasher,
         } = self;
-        let is_it = |&place: &u32| rows[place as usize].0 == key;
+        let is_same = |&place: &u32| rows[place as usize].0 == key;
         let hash = |&place: &u32| hasher.hash_one(&rows[place as usize].0);
-        // A map of 2^32 rows has no room in the memory that profiles may take.
+        // A map of 2^32 rows exceeds the memory limit of profiles.
         let next = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-        let entry = places.entry(hasher.hash_one(&key), is_it, hash);
+        let entry = places.entry(hasher.hash_one(&key), is_same, hash);
         let place = *entry.or_insert(next).get();
         if place == next {
             rows.push((key, Value::default()));
@@ -48,7 +48,7 @@ impl<Key: Eq + Hash, Value: Default> RowMap<Key, Value> {
         Id::new(place as usize)
     }
 
-    /// Adds to the value of a key, which is added if it is new; returns its number.
+    /// Adds to the value of a key, and returns its number; adds the key if it is new.
     pub fn add(&mut self, key: Key, more: Value) -> Id<Key>
     where
         Value: AddAssign,
@@ -58,7 +58,7 @@ impl<Key: Eq + Hash, Value: Default> RowMap<Key, Value> {
         id
     }
 
-    /// The value of a key, which is added with a default one if it is new.
+    /// Returns the value of a key; adds the key with a default value if it is new.
     pub fn entry(&mut self, key: Key) -> &mut Value {
         let id = self.id(key);
         &mut self.rows[id.index()].1
@@ -66,9 +66,9 @@ impl<Key: Eq + Hash, Value: Default> RowMap<Key, Value> {
 }
 
 impl<Key: Eq + Hash, Value> RowMap<Key, Value> {
-    /// Replaces the keys; a row for which there is none goes. Rows whose keys are the same
-    /// then become one, where the first of them is; no second map is held meanwhile. `placed`
-    /// gets the number that each row has then, row after row.
+    /// Replaces each key by the result of `key`, and removes the rows for which it is `None`.
+    /// Rows with equal new keys become one row, in the place of the first. No second map is
+    /// held meanwhile. `placed` gets the new number of each row, in the order of the old rows.
     pub fn replace_keys(
         &mut self,
         mut key: impl FnMut(&Key) -> Option<Key>,
@@ -89,9 +89,9 @@ impl<Key: Eq + Hash, Value> RowMap<Key, Value> {
                 continue;
             };
             let value = std::mem::take(&mut rows[row].1);
-            let is_it = |&place: &u32| rows[place as usize].0 == key;
+            let is_same = |&place: &u32| rows[place as usize].0 == key;
             let hash = |&place: &u32| hasher.hash_one(&rows[place as usize].0);
-            let entry = places.entry(hasher.hash_one(&key), is_it, hash);
+            let entry = places.entry(hasher.hash_one(&key), is_same, hash);
             let next = u32::try_from(kept).unwrap_or(u32::MAX);
             let place = *entry.or_insert(next).get();
             placed(Some(Id::new(place as usize)));
@@ -105,51 +105,51 @@ impl<Key: Eq + Hash, Value> RowMap<Key, Value> {
         rows.truncate(kept);
     }
 
-    /// The place of a key, counted from 0, if it is there.
+    /// Returns the place of a key, counted from 0, if the key exists.
     pub fn place(&self, key: &Key) -> Option<usize> {
-        let is_it = |&place: &u32| self.rows[place as usize].0 == *key;
-        let place = self.places.find(self.hasher.hash_one(key), is_it)?;
+        let is_same = |&place: &u32| self.rows[place as usize].0 == *key;
+        let place = self.places.find(self.hasher.hash_one(key), is_same)?;
         Some(*place as usize)
     }
 
-    /// The value of a key, if it is there.
+    /// Returns the value of a key, if the key exists.
     pub fn get(&self, key: &Key) -> Option<&Value> {
         self.place(key).map(|place| &self.rows[place].1)
     }
 }
 
 impl<Key, Value> RowMap<Key, Value> {
-    /// Keys and values.
+    /// Returns the keys and values, in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Key, &Value)> {
         self.rows.iter().map(|(key, value)| (key, value))
     }
 
-    /// The row of a number, if it is there.
+    /// Returns the row with a number, if it exists.
     pub fn row(&self, id: Id<Key>) -> Option<(&Key, &Value)> {
         self.rows.get(id.index()).map(|(key, value)| (key, value))
     }
 
-    /// Keys alone.
+    /// Returns the keys, in the order of their numbers.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &Key> {
         self.rows.iter().map(|(key, _)| key)
     }
 
-    /// Values alone.
+    /// Returns the values, in the order of their numbers.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &Value> + Clone {
         self.rows.iter().map(|(_, value)| value)
     }
 
-    /// How many there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The rows alone.
+    /// Returns the rows without the hash table.
     pub fn into_rows(self) -> Vec<(Key, Value)> {
         self.rows
     }
@@ -189,7 +189,7 @@ mod tests {
         assert!(places.into_iter().eq((0..100).map(|row| row % 3)));
         assert!(map.iter().eq([(&100, &34), (&99, &33), (&98, &33)]));
         assert_eq!((asked, map.get(&99), map.get(&7)), (100, Some(&33), None));
-        // A new key may be another row's old one.
+        // A new key may equal the old key of another row.
         map.replace_keys(|key| Some(key - 1), |_| ());
         assert!(map.keys().eq(&[99, 98, 97]));
         assert_eq!((*map.entry(97), *map.entry(100), map.len()), (33, 0, 4));

@@ -1,6 +1,6 @@
-//! Stacks as a tree: each is a frame and the stack of its callers.
+//! Tree of stacks: each is a leaf frame and the stack of its callers.
 //!
-//! Stacks share what they have in common, and a stack of any depth is one number.
+//! Stacks share common callers, and one number identifies a stack of any depth.
 
 use std::hash::{BuildHasher, Hash};
 use std::num::NonZeroU32;
@@ -9,8 +9,8 @@ use std::ops::Deref;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-/// A stack in a [`StackTree`]: the number of its leaf. An optional one takes no more
-/// room.
+/// Number of a stack in a [`StackTree`], which is the number of its leaf. An `Option` of it
+/// takes no more memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackId(NonZeroU32);
 
@@ -18,19 +18,19 @@ impl StackId {
     /// The stack without a frame.
     pub const EMPTY: StackId = StackId(NonZeroU32::MIN);
 
-    /// The stack's place: 0 for the one without a frame, and a caller's is less than
-    /// that of what it calls.
+    /// Returns the place of the stack: 0 for the empty stack. Callers have lower places than
+    /// the stacks that they call.
     #[must_use]
     pub fn index(self) -> usize {
         self.0.get() as usize - 1
     }
 
-    /// That of a place in [`Stacks`].
+    /// Returns the stack at a place in [`Stacks`].
     fn new(place: u32) -> StackId {
         StackId(NonZeroU32::MIN.saturating_add(place).saturating_add(1))
     }
 
-    /// Whether it has no frame.
+    /// Returns whether the stack has no frame.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self == StackId::EMPTY
@@ -43,15 +43,15 @@ impl Default for StackId {
     }
 }
 
-/// All stacks, of frames of one type: of each but the empty one the callers and the leaf.
+/// All stacks of frames of one type: the callers and the leaf of each, except the empty stack.
 #[derive(Clone, Debug)]
 pub struct Stacks<Frame>(Vec<(StackId, Frame)>);
 
-/// [`Stacks`] to which more can be added.
+/// [`Stacks`] to which stacks can be added.
 #[derive(Clone, Debug)]
 pub struct StackTree<Frame> {
     stacks: Stacks<Frame>,
-    /// Places in `stacks`, by what is there.
+    /// Places in `stacks`, by callers and leaf.
     places: HashTable<u32>,
     hasher: RandomState,
 }
@@ -67,7 +67,7 @@ impl<Frame> Default for StackTree<Frame> {
 }
 
 impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
-    /// The stack in which `callers` call `leaf`; added if it is new.
+    /// Returns the stack in which `callers` call `leaf`; adds it if it is new.
     pub fn called(&mut self, callers: StackId, leaf: Frame) -> StackId {
         let StackTree {
             stacks: Stacks(nodes),
@@ -75,10 +75,10 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
             hasher,
         } = self;
         let node = (callers, leaf);
-        let is_it = |&place: &u32| nodes[place as usize] == node;
+        let is_same = |&place: &u32| nodes[place as usize] == node;
         let hash = |&place: &u32| hasher.hash_one(nodes[place as usize]);
-        let entry = places.entry(hasher.hash_one(node), is_it, hash);
-        // A tree of 2^32 stacks has no room in the memory that profiles may take.
+        let entry = places.entry(hasher.hash_one(node), is_same, hash);
+        // A tree of 2^32 stacks exceeds the memory limit of profiles.
         let next = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
         let place = *entry.or_insert(next).get();
         if place == next {
@@ -87,7 +87,7 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
         StackId::new(place)
     }
 
-    /// The stack in which `callers` call `leaf`, if it is there.
+    /// Returns the stack in which `callers` call `leaf`, if it exists.
     #[must_use]
     pub fn get(&self, callers: StackId, leaf: Frame) -> Option<StackId> {
         let node = (callers, leaf);
@@ -98,25 +98,25 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
         place.map(|place| StackId::new(*place))
     }
 
-    /// The stack of these frames, root first; added if it is new.
+    /// Returns the stack of these frames, root first; adds it if it is new.
     pub fn add(&mut self, frames: impl IntoIterator<Item = Frame>) -> StackId {
         self.extend(StackId::EMPTY, frames)
     }
 
-    /// The stack in which `callers` call the first of these frames, and so on; added
-    /// if it is new.
+    /// Returns the stack in which `callers` call the first frame, the first frame the second,
+    /// and so on; adds it if it is new.
     pub fn extend(&mut self, callers: StackId, frames: impl IntoIterator<Item = Frame>) -> StackId {
         let frames = frames.into_iter();
         frames.fold(callers, |callers, frame| self.called(callers, frame))
     }
 
-    /// Frees half of the memory, once no stack is to be added or asked for by its frames any
-    /// more: from now on it would be a new one.
+    /// Frees the hash table, which is half of the memory. Call it when no stack will be added
+    /// or looked up by its frames: from then on each added stack is new.
     pub fn forget_places(&mut self) {
         self.places = HashTable::new();
     }
 
-    /// The stacks, once none is to be added any more: they take half of the memory then.
+    /// Returns the stacks without the hash table, which is half of the memory.
     #[must_use]
     pub fn into_stacks(self) -> Stacks<Frame> {
         self.stacks
@@ -132,13 +132,13 @@ impl<Frame> Deref for StackTree<Frame> {
 }
 
 impl<Frame: Copy> Stacks<Frame> {
-    /// A stack's callers and its leaf; `None` of the empty one.
+    /// Returns a stack's callers and leaf; `None` for the empty stack.
     #[must_use]
     pub fn node(&self, stack: StackId) -> Option<(StackId, Frame)> {
         self.0.get(stack.index().checked_sub(1)?).copied()
     }
 
-    /// A stack's frames, leaf first.
+    /// Returns a stack's frames, leaf first.
     pub fn leaf_first(&self, stack: StackId) -> impl Iterator<Item = Frame> {
         let mut rest = stack;
         std::iter::from_fn(move || {
@@ -148,7 +148,7 @@ impl<Frame: Copy> Stacks<Frame> {
         })
     }
 
-    /// A stack's frames, root first.
+    /// Returns a stack's frames, root first.
     #[must_use]
     pub fn root_first(&self, stack: StackId) -> Vec<Frame> {
         let mut frames: Vec<Frame> = self.leaf_first(stack).collect();
@@ -156,19 +156,19 @@ impl<Frame: Copy> Stacks<Frame> {
         frames
     }
 
-    /// All stacks but the empty one, each with its callers and its leaf; callers come
-    /// before what they call.
+    /// Returns all stacks except the empty one, each with its callers and its leaf. Callers
+    /// come before the stacks that they call.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = (StackId, Frame)> + ExactSizeIterator {
         self.0.iter().copied()
     }
 
-    /// The IDs of all stacks, in the same order, the empty one first.
+    /// Returns the IDs of all stacks in the same order, the empty one first.
     pub fn ids(&self) -> impl Iterator<Item = StackId> + use<Frame> {
         let number = |index| u32::try_from(index).unwrap_or(u32::MAX);
         (0..number(self.len())).map(|index| StackId(NonZeroU32::MIN.saturating_add(index)))
     }
 
-    /// How many stacks there are, the empty one included.
+    /// Returns the number of stacks, the empty one included.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> usize {
@@ -176,16 +176,16 @@ impl<Frame: Copy> Stacks<Frame> {
     }
 }
 
-/// The places of stacks when each is followed by those that it calls.
+/// Places of stacks in an order in which the stacks that a stack calls follow it.
 #[derive(Clone, Debug)]
 pub struct StackOrder {
     first: Vec<u32>,
-    /// The places of the last stacks that are called.
+    /// Places of the last stacks that each stack calls.
     last: Vec<u32>,
 }
 
 impl StackOrder {
-    /// Orders the stacks that have the same callers by `key` of their leaves.
+    /// Orders the stacks with the same callers by `key` of their leaves.
     pub fn new<Frame: Copy, Key: Ord>(
         stacks: &Stacks<Frame>,
         key: impl Fn(Frame) -> Key,
@@ -202,16 +202,16 @@ impl StackOrder {
             let node = stacks.node(stack);
             node.map(|(callers, leaf)| (callers, key(leaf)))
         });
-        // A caller comes before what it calls, so it has its number by then. What it
-        // calls comes together: the next of these is after all of the one before.
+        // Callers come first, so they have their places already. The stacks that one stack
+        // calls are adjacent: each follows the whole subtree of the one before.
         last[0] -= 1;
-        let (mut of, mut next) = (StackId::EMPTY, 1);
+        let (mut parent, mut next) = (StackId::EMPTY, 1);
         for stack in ordered {
             let Some((callers, _)) = stacks.node(stack) else {
                 continue;
             };
-            if callers != of {
-                (of, next) = (callers, first[callers.index()] + 1);
+            if callers != parent {
+                (parent, next) = (callers, first[callers.index()] + 1);
             }
             let (size, stack) = (last[stack.index()], stack.index());
             first[stack] = next;
@@ -227,45 +227,46 @@ impl StackOrder {
         self.first[stack.index()]
     }
 
-    /// Whether `stack` is that of callers of `of`, or the same.
+    /// Returns whether `callers` are callers of `stack`, or the same stack.
     #[must_use]
-    pub fn calls(&self, stack: StackId, of: StackId) -> bool {
-        let stack = stack.index();
-        (self.first[stack]..=self.last[stack]).contains(&self.place(of))
+    pub fn calls(&self, callers: StackId, stack: StackId) -> bool {
+        let callers = callers.index();
+        (self.first[callers]..=self.last[callers]).contains(&self.place(stack))
     }
 }
 
-/// What stacks of one tree are in another, as far as that was asked.
+/// Stacks of one tree by the stacks of another tree, as far as they were translated.
 #[derive(Clone, Debug, Default)]
 pub struct Translation(Vec<Option<StackId>>);
 
 impl Translation {
-    /// What a stack is, if that is known.
+    /// Returns the translation of a stack, if it is known.
     #[must_use]
     pub fn get(&self, stack: StackId) -> Option<StackId> {
         self.0.get(stack.index()).copied().flatten()
     }
 
-    /// Says what a stack is.
-    pub fn put(&mut self, stack: StackId, is: StackId) {
+    /// Stores the translation of a stack.
+    pub fn put(&mut self, stack: StackId, translation: StackId) {
         if self.0.len() <= stack.index() {
             self.0.resize(stack.index() + 1, None);
         }
-        self.0[stack.index()] = Some(is);
+        self.0[stack.index()] = Some(translation);
     }
 
-    /// What a stack of `tree` is. `called` makes a stack of one of the other tree and of
-    /// a frame that it calls.
+    /// Translates a stack of `tree`, and stores the results. `called` returns the stack of the
+    /// other tree in which a stack calls a frame.
     pub fn stack<Frame: Copy + Eq + Hash>(
         &mut self,
         tree: &StackTree<Frame>,
         stack: StackId,
         mut called: impl FnMut(StackId, Frame) -> StackId,
     ) -> StackId {
-        // From the first callers that are known, to the leaf.
+        // The loop goes up to the first callers with a known translation, then down to the
+        // leaf.
         let mut rest = stack;
         let mut leaves = Vec::new();
-        let mut is = loop {
+        let mut translation = loop {
             if let Some(known) = self.get(rest) {
                 break known;
             }
@@ -276,9 +277,9 @@ impl Translation {
             rest = callers;
         };
         for (stack, leaf) in leaves.into_iter().rev() {
-            is = called(is, leaf);
-            self.put(stack, is);
+            translation = called(translation, leaf);
+            self.put(stack, translation);
         }
-        is
+        translation
     }
 }

@@ -1,4 +1,4 @@
-//! Rows that are each kept once, and referred to by number.
+//! Tables of distinct rows, to which others refer by number.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -11,22 +11,22 @@ use std::ops::Index;
 use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
-/// The place of a row in its [`Table`]. An optional one takes no more room.
+/// Number of a row in its [`Table`]. An `Option` of it takes no more memory.
 pub struct Id<Row> {
-    /// Counted from 1.
+    /// Place of the row, counted from 1.
     place: NonZeroU32,
     row: PhantomData<fn() -> Row>,
 }
 
 impl<Row> Id<Row> {
-    /// The row's place, counted from 0.
+    /// Returns the place of the row, counted from 0.
     #[must_use]
     pub fn index(self) -> usize {
         self.place.get() as usize - 1
     }
 
     pub(crate) fn new(index: usize) -> Id<Row> {
-        // A table of 2^32 rows has no room in the memory that profiles may take.
+        // A table of 2^32 rows exceeds the memory limit of profiles.
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         Id {
             place: NonZeroU32::MIN.saturating_add(index),
@@ -35,7 +35,7 @@ impl<Row> Id<Row> {
     }
 }
 
-// Derived, these would ask the same of the row.
+// Derived implementations would require the same traits of `Row`.
 impl<Row> Clone for Id<Row> {
     fn clone(&self) -> Self {
         *self
@@ -76,7 +76,7 @@ impl<Row> fmt::Debug for Id<Row> {
     }
 }
 
-/// Rows in the order in which they first came.
+/// Distinct rows, in the order in which they were added.
 #[derive(Clone, Debug)]
 pub struct Table<Row> {
     rows: IndexSet<Row, RandomState>,
@@ -91,37 +91,38 @@ impl<Row> Default for Table<Row> {
 }
 
 impl<Row: Eq + Hash> Table<Row> {
-    /// The number of a row, which is added if it is new.
+    /// Returns the number of a row; adds it if it is new.
     pub fn id(&mut self, row: Row) -> Id<Row> {
         Id::new(self.rows.insert_full(row).0)
     }
 
-    /// The number of a row, if it is there.
+    /// Returns the number of a row, if it exists.
     #[must_use]
     pub fn get(&self, row: &Row) -> Option<Id<Row>> {
         self.rows.get_index_of(row).map(Id::new)
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The rows, in the order of their numbers.
+    /// Returns the rows, in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Row> {
         self.rows.iter()
     }
 }
 
 impl<Row: Borrow<str> + Eq + Hash + for<'a> From<&'a str>> Table<Row> {
-    /// The number of a text, which is added if it is new; [`Text`](crate::Text) is cleaned.
+    /// Returns the number of a text; adds the text if it is new. [`Text`](crate::Text) is
+    /// cleaned.
     pub fn text(&mut self, text: &str) -> Id<Row> {
         match self.rows.get_index_of(text) {
             Some(index) => Id::new(index),
@@ -130,8 +131,10 @@ impl<Row: Borrow<str> + Eq + Hash + for<'a> From<&'a str>> Table<Row> {
     }
 }
 
+/// Returns the row with a number.
+///
 /// # Panics
-/// The number is of another table.
+/// The number belongs to another table.
 impl<Row> Index<Id<Row>> for Table<Row> {
     type Output = Row;
 

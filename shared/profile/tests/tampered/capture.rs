@@ -1,11 +1,11 @@
-//! What must be true of any bytes as a capture. The fuzz target uses it, too.
+//! Checks that hold for any bytes as a capture. The fuzz target uses them, too.
 
 use std::time::Duration;
 
 use profile::Profile;
 use profile::capture::{MAGIC, VERSION, read_what_is_whole};
 
-/// Reads `bytes` as a capture, and as what is packed in one.
+/// Reads `bytes` as a capture, and as the uncompressed content of one.
 pub(crate) fn check(bytes: &[u8]) {
     let packed = zstd::encode_all(bytes, 1).expect("memory");
     let capture = [&MAGIC[..], &[VERSION], &packed].concat();
@@ -17,11 +17,11 @@ pub(crate) fn check(bytes: &[u8]) {
         }
     }
     let (_, cost) = tamper::cost(|| read_what_is_whole(&capture[..]));
-    // A sample takes ten bytes at least, and with its place 150 in memory.
+    // A sample takes at least ten bytes in the file, and with its place 150 bytes in memory.
     assert!(cost.bytes < (1 << 20) + 256 * bytes.len(), "{cost:?}");
 }
 
-/// Whatever refers to something refers to what is there.
+/// Checks that every reference points to an existing row.
 fn check_references(profile: &Profile) {
     for (sample, _) in profile.values() {
         let _ = &profile.names[sample.comm];

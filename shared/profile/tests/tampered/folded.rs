@@ -1,16 +1,16 @@
-//! What must be true whatever the bytes are. The fuzz target uses it, too.
+//! Checks that hold for any bytes as folded stacks. The fuzz target uses them, too.
 
 use std::time::Duration;
 
 use profile::folded::read;
 use profile::{Stack, Unit};
 
-/// Reads `bytes` as folded stacks, with threads and without.
+/// Reads `bytes` as folded stacks, with and without threads.
 pub(crate) fn check(bytes: &[u8]) {
     for per_thread in [false, true] {
         let (read, cost) = tamper::cost(|| read(bytes, Unit::Nanoseconds, per_thread));
         assert!(cost.time < Duration::from_secs(2), "{cost:?}");
-        // A frame takes two bytes of text, and 40 in memory.
+        // A frame takes two bytes of text, and 40 bytes in memory.
         assert!(cost.bytes < (1 << 20) + 256 * bytes.len(), "{cost:?}");
         let Ok(profile) = read else { continue };
         let lines = bytes.split(|&byte| byte == b'\n').count();

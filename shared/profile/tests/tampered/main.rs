@@ -1,5 +1,5 @@
-//! Folded stacks and captures that were tampered with: they must neither stop the
-//! reader nor take more time and memory than their size warrants.
+//! Feeds folded stacks and captures that were tampered with to their readers. A reader must not
+//! stop, nor take more time and memory than the size of the input justifies.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod capture;
@@ -16,7 +16,7 @@ use profile::{
 #[global_allocator]
 static ALLOCATOR: tamper::Measured = tamper::Measured;
 
-/// One for each thing that the text says by convention.
+/// Seeds that contain each convention of folded text once.
 const SEEDS: [&str; 4] = [
     "main;f;g 17\nmain;f 3\nmy thread 2 7\n",
     "a-b/c-12/34;main;f(int, int);schedule_[k]_[o] 1500\nx-1/2;[Missed User Stack];-;read_[r] 1\n",
@@ -38,8 +38,8 @@ fn tampered_stacks_do_no_harm() {
     assert!(checked.get() > SEEDS.len());
 }
 
-/// Adds an interval, a timed sample and a request span for each sample; each span is a part
-/// of the one before.
+/// Adds an interval, a timed sample and a request span for each sample. The parent of each span
+/// is the span before.
 fn add_times(profile: &mut Profile) {
     let thread = ThreadId { pid: 1, tid: 2 };
     let samples: Vec<Sample> = profile.samples.keys().copied().collect();
@@ -70,7 +70,7 @@ fn add_times(profile: &mut Profile) {
     }
 }
 
-/// What is packed in captures of the seeds.
+/// Returns the uncompressed content of a capture of each seed.
 fn capture_seeds() -> Vec<Vec<u8>> {
     let seeds = seeds().into_iter().map(|seed| {
         let mut profile = read(&seed[..], Unit::Samples, false).unwrap();
@@ -97,8 +97,8 @@ fn a_line_of_nothing_but_delimiters_is_read() {
     }
 }
 
-/// `SYSTEMSCOPE_FUZZ_SEEDS` names a directory with folders for the fuzz targets,
-/// to which the seeds are written.
+/// Writes the seeds to `SYSTEMSCOPE_FUZZ_SEEDS`, a directory with a folder for each fuzz
+/// target.
 #[test]
 fn seeds_for_the_fuzz_target() {
     let directory = env::var_os("SYSTEMSCOPE_FUZZ_SEEDS");

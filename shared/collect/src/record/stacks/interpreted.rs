@@ -122,7 +122,7 @@ impl Functions {
         let mark = |mark: LanguageMark, symbolizer: &mut Symbolizer| {
             let marker = Interpreted {
                 kind: FrameKind::Marker,
-                name: mark.of(name).into(),
+                name: mark.frame_name(name).into(),
                 file: None,
                 first_line: 0,
             };

@@ -1,46 +1,46 @@
-//! Whether rows of time agree with each other and with the sums.
+//! Checks that rows of time agree with each other and with the sums.
 
 use crate::{Id, Profile, Sample, ThreadId, Unit};
 
 /// A contradiction between rows of time, or between them and a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disagreement {
-    /// A thread has two intervals at once, though it is in one state at each instant.
+    /// Two intervals of one thread overlap.
     Overlap {
         /// The thread.
         thread: ThreadId,
-        /// When both intervals are, nanoseconds of CLOCK_MONOTONIC.
+        /// Start of the overlap, in ns of CLOCK_MONOTONIC.
         start_ns: u64,
-        /// For how long, nanoseconds.
+        /// Length of the overlap in ns.
         length_ns: u64,
     },
     /// A row refers to a sample of another thread, or of another state.
     Stranger {
         /// The thread of the row.
         thread: ThreadId,
-        /// When the row begins, nanoseconds of CLOCK_MONOTONIC.
+        /// Start of the row, in ns of CLOCK_MONOTONIC.
         start_ns: u64,
     },
-    /// The rows of a sample add up to something else than its value.
+    /// The sum of a sample's rows differs from its value.
     Sum {
         /// The sample.
         sample: Id<Sample>,
-        /// Its value.
+        /// Value of the sample.
         value: u64,
-        /// The sum of the rows: nanoseconds of intervals, or the number of timed samples,
-        /// as the profile's unit is; 0 if no row refers to the sample.
+        /// Sum of the rows: ns of intervals, or the number of timed samples, depending on the
+        /// profile's unit. 0 if no row refers to the sample.
         rows: u64,
     },
 }
 
 impl Profile {
-    /// Checks rows of time against each other and against the samples, and returns every
+    /// Checks rows of time against each other and against the samples. Returns every
     /// disagreement: overlaps by thread and time, strangers, then sums by sample. A profile
     /// without rows of time has none.
     ///
-    /// Sums are exact in what one tool measured, if it lost nothing. Merging scales and rounds
-    /// values ([`merge`](crate::merge)), and intervals that were sampled stand for others,
-    /// so their sums are not compared.
+    /// Sums are exact if one tool measured the profile and lost nothing. Merging scales and
+    /// rounds values ([`merge`](crate::merge)). Sampled intervals stand for others, so the sums
+    /// of their samples are not compared.
     #[must_use]
     pub fn check_times(&self) -> Vec<Disagreement> {
         let mut found = self.overlaps();
@@ -54,7 +54,7 @@ impl Profile {
         intervals.sort_by_key(|interval| (interval.thread, interval.start_ns));
         let mut found = Vec::new();
         for of_thread in intervals.chunk_by(|one, other| one.thread == other.thread) {
-            // The latest end of the intervals so far.
+            // Latest end of the intervals so far.
             let mut end_ns = 0;
             for interval in of_thread {
                 let shared_ns = end_ns
@@ -142,7 +142,7 @@ mod tests {
 
     const ID: ThreadId = ThreadId { pid: 1, tid: 2 };
 
-    /// The profile of a text, with intervals of samples by place, each with its start and end.
+    /// Reads a text, and adds intervals: the place of a sample, the start and the end of each.
     fn timeline(text: &str, intervals: &[(usize, u64, u64)]) -> Profile {
         let mut profile = folded::read(text.as_bytes(), Unit::Nanoseconds, true).unwrap();
         for &(place, start_ns, end_ns) in intervals {
@@ -171,7 +171,7 @@ mod tests {
             ..profile.times.intervals[0]
         });
         assert_eq!(profile.check_times(), []);
-        // Sums alone.
+        // The same profile has sums alone.
         assert_eq!(timeline(text, &[]).check_times(), []);
     }
 
@@ -183,7 +183,7 @@ mod tests {
             start_ns,
             length_ns,
         };
-        // The last is in the first, though another lies between them.
+        // The last interval overlaps the first, though another lies between them.
         let intervals = [(0, 0, 50), (1, 10, 20), (1, 30, 50)];
         let found = timeline(text, &intervals).check_times();
         assert_eq!(found, [overlap(10, 10), overlap(30, 20)]);

@@ -1,4 +1,4 @@
-//! Intervals: when a thread was in which state.
+//! Intervals: stays of threads in one state.
 
 use crate::{Id, Sample, State, ThreadId};
 
@@ -7,19 +7,19 @@ use crate::{Id, Sample, State, ThreadId};
 pub struct Interval {
     /// The thread.
     pub thread: ThreadId,
-    /// When the stay began, nanoseconds of CLOCK_MONOTONIC.
+    /// Start, in ns of CLOCK_MONOTONIC.
     pub start_ns: u64,
-    /// How long it was, nanoseconds.
+    /// Length in ns.
     pub length_ns: u64,
     /// The state.
     pub state: State,
-    /// The sample whose value has the length in it. `None` if none has: running intervals
-    /// have no stack of their own, and short ones may not be kept.
+    /// Sample whose value contains the length. `None` for running intervals, which have no
+    /// stack of their own, and for short intervals that were not kept.
     pub sample: Option<Id<Sample>>,
 }
 
 impl Interval {
-    /// When the stay ended, nanoseconds of CLOCK_MONOTONIC.
+    /// Returns the end, in ns of CLOCK_MONOTONIC.
     #[must_use]
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.length_ns)

@@ -1,32 +1,32 @@
-//! Request spans: what a thread did for a request, from when until when.
+//! Request spans: the time that a thread spent on a request, in parts.
 //!
-//! They are the spans of OpenTelemetry. The spans of [`spans`](crate::spans) are others:
+//! They are spans as in OpenTelemetry. The spans of [`spans`](crate::spans) are different:
 //! stays in a state, of which only the lengths are counted.
 
 use crate::{Id, Name, ThreadId};
 
-/// A named piece of a thread's time.
+/// A named part of a thread's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestSpan {
-    /// The name of what the thread did.
+    /// Name of the thread's action.
     pub name: Name,
     /// The thread.
     pub thread: ThreadId,
-    /// When the span began, nanoseconds of CLOCK_MONOTONIC.
+    /// Start, in ns of CLOCK_MONOTONIC.
     pub start_ns: u64,
-    /// When it ended, nanoseconds of CLOCK_MONOTONIC; not before it began.
+    /// End, in ns of CLOCK_MONOTONIC; not before the start.
     pub end_ns: u64,
-    /// The span that it is a part of, which another thread may have; `None` of a root.
+    /// Parent span, possibly of another thread; `None` for a root.
     pub parent: Option<Id<RequestSpan>>,
 }
 
-/// Request spans. Each comes after its parent, so that none is its own ancestor.
+/// Request spans. Each comes after its parent, so no span is its own ancestor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestSpans(Vec<RequestSpan>);
 
 impl RequestSpans {
-    /// Adds a span and returns its number; `None`, and nothing is added, if its parent does
-    /// not come before it.
+    /// Adds a span and returns its number. Returns `None` and adds nothing if the parent does
+    /// not come before the span.
     pub fn add(&mut self, span: RequestSpan) -> Option<Id<RequestSpan>> {
         if span
             .parent
@@ -38,7 +38,7 @@ impl RequestSpans {
         Some(Id::new(self.0.len() - 1))
     }
 
-    /// Adds the spans of other tables, whose names are `name` here.
+    /// Adds the spans of another table. `name` translates their names.
     pub(crate) fn extend(&mut self, others: &RequestSpans, name: impl Fn(Name) -> Name) {
         let first = self.0.len();
         let others = others.iter().map(|span| RequestSpan {
@@ -49,7 +49,7 @@ impl RequestSpans {
         self.0.extend(others);
     }
 
-    /// Leaves the spans that are wanted. A span whose parent goes becomes a root.
+    /// Keeps the wanted spans. A span whose parent is dropped becomes a root.
     pub(crate) fn retain(&mut self, mut is_wanted: impl FnMut(&RequestSpan) -> bool) {
         let mut numbers: Vec<Option<Id<RequestSpan>>> = Vec::with_capacity(self.0.len());
         let mut kept = 0;
@@ -62,24 +62,24 @@ impl RequestSpans {
         });
     }
 
-    /// The span of a number, if it is there.
+    /// Returns the span with a number, if it exists.
     #[must_use]
     pub fn get(&self, id: Id<RequestSpan>) -> Option<&RequestSpan> {
         self.0.get(id.index())
     }
 
-    /// The spans, in the order of their numbers.
+    /// Returns the spans in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &RequestSpan> + Clone {
         self.0.iter()
     }
 
-    /// How many spans there are.
+    /// Returns the number of spans.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no spans.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -103,7 +103,7 @@ mod tests {
             parent,
         };
         let mut spans = RequestSpans::default();
-        // Its own parent, and that of one that comes later.
+        // A span cannot be its own parent, nor have a later one as its parent.
         assert_eq!(spans.add(span(1, Some(Id::new(0)))), None);
         let root = spans.add(span(1, None));
         assert_eq!(spans.add(span(2, Some(Id::new(1)))), None);

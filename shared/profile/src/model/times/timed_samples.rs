@@ -1,16 +1,16 @@
-//! Timed samples: when a sample was taken, and on which CPU.
+//! Timed samples: single samples with their time and CPU.
 
 use crate::{Id, Sample, ThreadId};
 
-/// One of the events that make up a sample's value.
+/// One of the events in a sample's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedSample {
     /// The thread.
     pub thread: ThreadId,
-    /// The CPU that it ran on, as the kernel numbers CPUs.
+    /// Number of the CPU, as the kernel counts CPUs.
     pub cpu: u32,
-    /// When, nanoseconds of CLOCK_MONOTONIC.
+    /// Time, in ns of CLOCK_MONOTONIC.
     pub time_ns: u64,
-    /// The sample that counts the event.
+    /// Sample that counts the event.
     pub sample: Id<Sample>,
 }

@@ -4,16 +4,16 @@ use crate::{Name, Profile};
 
 macro_rules! details {
     ($($variant:ident $text:literal,)*) => {
-        /// Detail of a wait, within its [`Reason`](crate::Reason): the mutex of a lock, the
-        /// read of a pipe.
+        /// Detail of a wait within its [`Reason`](crate::Reason): the mutex of a lock, the read
+        /// of a pipe.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Detail {
             $(#[doc = $text] $variant,)*
-            /// One that this version does not know, by its name in a capture.
+            /// A detail that this version does not know, by its name in a capture.
             Named(Name),
         }
 
-        /// All that this version knows, with their names.
+        /// All details that this version knows, with their names.
         const KNOWN: &[(Detail, &str)] = &[$((Detail::$variant, $text)),*];
     };
 }
@@ -116,7 +116,7 @@ impl Detail {
         known.map(|(_, name)| *name)
     }
 
-    /// Returns the detail of a name, if this version knows it.
+    /// Returns the detail with a name, if this version knows it.
     #[must_use]
     pub fn named(name: &str) -> Option<Detail> {
         let known = KNOWN.iter().find(|(_, known)| *known == name);
@@ -134,7 +134,7 @@ impl Profile {
         }
     }
 
-    /// Returns the detail of a name in this profile.
+    /// Returns the detail with a name of this profile.
     #[must_use]
     pub fn detail(&self, name: Name) -> Detail {
         Detail::named(&self.names[name]).unwrap_or(Detail::Named(name))

@@ -1,21 +1,21 @@
-//! Whether a blocked thread had work.
+//! Idleness of blocked threads.
 
-/// Whether a blocked thread had work meanwhile.
+/// State of a blocked thread's work: pending or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Idleness {
     /// Work was pending, and something held the thread up.
     Waiting,
     /// The thread waited for new work.
     Idle,
-    /// The thread was blocked in the whole window, and nothing says that it was held up.
+    /// The thread was blocked in the whole window, and nothing shows that work was pending.
     Dormant,
-    /// Not known.
+    /// It is unknown whether work was pending.
     #[default]
     Unknown,
 }
 
 impl Idleness {
-    /// All, in the order of the enum.
+    /// All values, in the order of the enum.
     pub const ALL: [Idleness; 4] = [
         Idleness::Waiting,
         Idleness::Idle,
@@ -34,7 +34,7 @@ impl Idleness {
         }
     }
 
-    /// Returns whether the thread had nothing to do.
+    /// Returns whether the thread had no work pending: it was idle or dormant.
     #[must_use]
     pub fn is_idle(self) -> bool {
         matches!(self, Idleness::Idle | Idleness::Dormant)

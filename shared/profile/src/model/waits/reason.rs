@@ -1,6 +1,6 @@
-//! Why a thread was blocked.
+//! Reasons for which threads block.
 
-/// What a blocked thread waited for.
+/// Reason for which a thread is blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// The thread waits for a user-space lock that another thread holds.
@@ -35,7 +35,7 @@ pub enum Reason {
     Device,
     /// Another service of the kernel must act.
     Kernel,
-    /// The reason is not known.
+    /// The reason is unknown.
     Unknown,
 }
 
@@ -85,8 +85,8 @@ impl Reason {
         }
     }
 
-    /// Returns the reasons that a word means: a name, also with dashes for spaces, or the first
-    /// word of names (`disk`).
+    /// Returns the reasons that a word selects: a name, also with dashes for spaces, or the
+    /// first word of several names (`disk`).
     #[must_use]
     pub fn named(word: &str) -> Vec<Reason> {
         let word = word.replace('-', " ");

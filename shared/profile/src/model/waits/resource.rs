@@ -1,16 +1,16 @@
-//! Resources: what threads wait on.
+//! Resources on which threads wait.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use crate::Name;
 
-/// What a thread waits on. `N` is how names are kept: in a profile by number.
+/// A resource on which a thread waits. `N` is the type of names: in a profile, their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource<N = Name> {
     /// A file, by its path.
     File(N),
-    /// A file of which only the last component of the path is known.
+    /// A file, by the last component of its path, if only that is known.
     FileNamed(N),
     /// A pipe, by its path or as `pipe:[inode]`.
     Pipe(N),
@@ -24,11 +24,11 @@ pub enum Resource<N = Name> {
     Process(Peer<N>),
     /// A child, by the name of its main thread.
     Child(N),
-    /// A thread of the same process that is joined, by its name.
+    /// A thread of the same process, by its name. The waiting thread joins it.
     Thread(N),
-    /// One of the resources beyond the limit of those that are told apart.
+    /// Any resource beyond the limit of resources that the tool distinguishes.
     Other,
-    /// A resource in the words of a capture of version 1.
+    /// Description of a resource, from a capture of version 1.
     Described(N),
 }
 
@@ -44,31 +44,31 @@ pub struct Peer<N = Name> {
 /// A socket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Socket<N = Name> {
-    /// A socket of IPv4 or IPv6. Port 0 stands for a port that the kernel chose, and for none.
+    /// An IPv4 or IPv6 socket. Port 0 stands for no port, and for one that the kernel chose.
     Internet {
         /// The protocol.
         protocol: Protocol,
-        /// The address and port of this end.
+        /// Address and port of this end.
         local: SocketAddr,
-        /// The address and port of the other end.
+        /// Address and port of the other end.
         remote: SocketAddr,
-        /// The side of the connection.
+        /// Side of the connection.
         side: Side,
     },
     /// A Unix domain socket.
     Unix {
-        /// How it passes data on.
+        /// Way in which the socket transmits data.
         transport: Transport,
-        /// Its path; `@name` if that is in no file system.
+        /// Path of the socket. `@name` is an abstract name, outside file systems.
         path: Option<N>,
-        /// The process at the other end.
+        /// Process at the other end.
         peer: Option<Peer<N>>,
-        /// The side of the connection.
+        /// Side of the connection.
         side: Side,
     },
     /// A netlink socket.
     Netlink,
-    /// A socket of another family, by the family's number in the kernel.
+    /// A socket of another family, by the family's number in Linux.
     Family(u16),
 }
 
@@ -79,54 +79,54 @@ pub enum Protocol {
     Tcp,
     /// UDP.
     Udp,
-    /// Another protocol, by its number at IANA.
+    /// Another protocol, by the number that IANA assigned.
     Number(u16),
 }
 
-/// How a Unix domain socket passes data on.
+/// Way in which a Unix domain socket transmits data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Transport {
     /// A stream of bytes.
     Stream,
     /// Datagrams.
     Datagram,
-    /// Packets in their order.
+    /// Packets in order (`SOCK_SEQPACKET`).
     Packet,
 }
 
-/// The side of a connection that a socket is on.
+/// Side of a connection on which a socket is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
-    /// Not known.
+    /// The side is unknown.
     #[default]
     Unknown,
-    /// It listens: what comes is a new connection.
+    /// The socket listens, and receives new connections.
     Listens,
-    /// It connected: what comes was asked for.
+    /// The socket connected to the other end, and receives answers.
     Asks,
-    /// It was connected to: what comes is new work.
+    /// The other end connected to the socket, and sends new work.
     Answers,
 }
 
-/// Where a futex is.
+/// Place of a futex.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Futex<N = Name> {
-    /// In a variable of a mapped file.
+    /// The futex is in a variable of a mapped file.
     Variable {
-        /// The file's name.
+        /// Name of the file.
         module: N,
-        /// The variable, if it has a symbol.
+        /// Name of the variable, if it has a symbol.
         symbol: Option<N>,
-        /// Bytes from the variable, or from the file's load address, to the lock or the
-        /// condition variable that the futex is a part of.
+        /// Bytes between the variable, or the file's load address without one, and the lock or
+        /// condition variable that contains the futex.
         offset: u64,
     },
-    /// In memory that has no name: the function that waited.
+    /// The futex is in memory without a name: the function that waited.
     UsedBy(N),
 }
 
 impl<N> Resource<N> {
-    /// Returns the resource with each name replaced.
+    /// Replaces each name.
     ///
     /// # Errors
     /// The first error of `replace`.
@@ -160,13 +160,14 @@ impl<N> Resource<N> {
         })
     }
 
-    /// Returns the resource with each name replaced.
+    /// Replaces each name.
     pub fn map<M>(&self, mut replace: impl FnMut(&N) -> M) -> Resource<M> {
         let Ok(mapped) = self.try_map(|name| Ok::<M, Infallible>(replace(name)));
         mapped
     }
 
-    /// Returns the side of the connection, if the resource is a socket of one.
+    /// Returns the side of the connection, or `Unknown` if the resource is not a connected
+    /// socket.
     #[must_use]
     pub fn side(&self) -> Side {
         match self {
