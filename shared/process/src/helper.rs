@@ -47,7 +47,7 @@ impl Helper {
     /// Forks a helper. It inherits no descriptor but its socket, and blocks all signals.
     ///
     /// # Errors
-    /// The system's, of a socket or a process.
+    /// The socket or the process cannot be created.
     pub(crate) fn start() -> io::Result<Helper> {
         let flags = SocketFlags::CLOEXEC;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -128,7 +128,8 @@ impl Helper {
             let left = end.saturating_duration_since(Instant::now());
             let timeout = Timespec::try_from(left).map_err(|_| io::ErrorKind::InvalidInput)?;
             match poll(&mut sources, Some(&timeout)) {
-                // On a busy machine the helper may not have run: that is no target's doing.
+                // On a busy machine the helper may not have run. The target does not cause that
+                // delay.
                 Ok(0) if self.is_runnable() && begun.elapsed() < MOST_STARVED => {
                     end = Instant::now() + deadline;
                 }
@@ -140,7 +141,7 @@ impl Helper {
         }
     }
 
-    /// Whether the helper runs or waits for a CPU: the state of proc_pid_stat(5).
+    /// Returns whether the helper runs or waits for a CPU: state `R` in proc_pid_stat(5).
     fn is_runnable(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process));
         stat.is_ok_and(|stat| {
@@ -151,8 +152,8 @@ impl Helper {
 }
 
 impl Drop for Helper {
-    /// Kills the helper. One that waits in the kernel stays until its read ends, as a child of
-    /// whoever adopts it.
+    /// Kills the helper. A helper that waits in the kernel stays until its read ends, as
+    /// a child of the process that adopts it.
     fn drop(&mut self) {
         let _ = kill_process(self.process, Signal::KILL);
         let end = Instant::now() + Duration::from_millis(1);
@@ -216,7 +217,7 @@ fn receive(socket: BorrowedFd<'_>) -> Option<([u64; 3], Option<OwnedFd>)> {
     Some((words, file))
 }
 
-/// Reads a file's start; returns the number of bytes.
+/// Reads the start of a file, and returns the number of bytes.
 fn read_file(file: BorrowedFd<'_>, buffer: &mut [u8]) -> usize {
     let mut count = 0;
     while count < buffer.len() {
@@ -228,8 +229,8 @@ fn read_file(file: BorrowedFd<'_>, buffer: &mut [u8]) -> usize {
     count
 }
 
-/// Reads memory of thread `tid` up to the first page that cannot be read; returns the
-/// number of bytes.
+/// Reads memory of thread `tid` up to the first unreadable page, and returns the number of
+/// bytes.
 fn read_memory(tid: u64, address: u64, buffer: &mut [u8]) -> usize {
     let empty = libc::iovec {
         iov_base: std::ptr::null_mut(),

@@ -5,8 +5,8 @@
 pub struct Process {
     /// The process ID in our own PID namespace.
     pub pid: u32,
-    /// Number that tells apart what had this PID: it must grow whenever the PID is used again
-    /// and whenever the process executes another program. Of a PID only the latest instance
-    /// seen is looked up in `/proc`.
+    /// Number that distinguishes processes with the same PID. It must grow whenever the PID is
+    /// used again and whenever the process executes another program. Readers look up
+    /// only the latest instance of a PID in `/proc`.
     pub instance: u64,
 }

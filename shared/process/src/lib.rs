@@ -1,10 +1,11 @@
-//! Other processes: their identity, which of them live, fair shares of what is kept of each, and
-//! reads of their memory that no process can hold up.
+//! Identity of processes, their lives, fair shares of kept data for each, and reads of their
+//! memory that no process can block.
 //!
-//! A read of a target's memory may fault a page in. Where that page belongs to a FUSE file
-//! whose server never answers, or to a `userfaultfd` that nobody serves, the reader waits in
-//! the kernel, beyond SIGKILL. A helper process does these reads therefore, and the tool waits
-//! for it only up to a deadline. A helper that misses it is killed and left behind.
+//! A read of a target's memory may fault a page in. The page may belong to a FUSE file whose
+//! server never answers, or to a `userfaultfd` that nobody serves. The reader then waits in the
+//! kernel, and SIGKILL does not end it. A helper process therefore reads, and the tool waits
+//! for it only up to a deadline. The tool kills a helper that misses the deadline, and leaves
+//! it behind.
 
 mod arch;
 mod helper;

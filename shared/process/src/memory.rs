@@ -1,4 +1,4 @@
-//! The memory of one process, word by word or in pieces.
+//! Memory of one process, read in words or in pieces.
 
 use std::cell::Cell;
 
@@ -9,19 +9,20 @@ use crate::threads::living_thread;
 /// Bytes read at once for a word: most stacks lie in one such piece.
 const PIECE: usize = 4 * PAGE;
 
-/// The memory of a running process. It changes while it is read: the caller must know that
-/// the thread in question did not run meanwhile.
+/// Memory of a running process. It changes while it is read: the caller must know that the
+/// thread in question does not run meanwhile.
 pub struct ProcessMemory {
     pid: u32,
-    /// A thread of it that had not ended when memory was last read through it.
+    /// A thread of the process that was alive at the last read.
     tid: Cell<u32>,
-    /// Address of `piece`, a page's start; `u64::MAX` before the first read.
+    /// Address of `piece`, the start of a page; `u64::MAX` before the first read.
     start: u64,
     piece: Vec<u8>,
 }
 
 impl ProcessMemory {
-    /// The memory of process `pid`. A process that does not exist reads as one without memory.
+    /// Returns the memory of process `pid`. A process that does not exist has no readable
+    /// memory.
     #[must_use]
     pub fn new(pid: u32) -> ProcessMemory {
         ProcessMemory {
@@ -32,13 +33,13 @@ impl ProcessMemory {
         }
     }
 
-    /// Forgets what was read before, as it may have changed.
+    /// Drops the cached piece, which may have changed.
     pub fn forget(&mut self) {
         self.start = u64::MAX;
         self.piece.clear();
     }
 
-    /// Reads up to `most` bytes from `start` on, up to the first page that cannot be read.
+    /// Reads up to `most` bytes from `start`, up to the first unreadable page.
     #[must_use]
     pub fn bytes(&self, start: u64, most: usize) -> Vec<u8> {
         let mut bytes = vec![0; most];
@@ -79,7 +80,8 @@ impl ProcessMemory {
     }
 }
 
-/// Reads through the thread `tid`, or another one if that has ended, which has no memory.
+/// Reads through the thread `tid`. If that thread has ended and has no memory, reads through
+/// another thread and stores its ID.
 fn read(pid: u32, tid: &Cell<u32>, address: u64, buffer: &mut [u8]) -> usize {
     let count = read_memory(pid, tid.get(), address, buffer);
     if count > 0 || buffer.is_empty() {

@@ -1,4 +1,4 @@
-//! The one helper process of this program, and the processes that did not answer it.
+//! The helper process of this program, and the processes that did not answer in time.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 
 use crate::helper::{Helper, Source};
 
-/// Time within which an answer must come. A page from a busy disk takes tens of milliseconds.
+/// Deadline of one answer. A page from a busy disk takes tens of milliseconds.
 const DEADLINE: Duration = Duration::from_millis(200);
 /// Maximum helpers left behind. After that many nothing is read any more, so targets delay this
 /// program by at most this many times `DEADLINE`.
 const MOST_LEFT_BEHIND: usize = 4;
-/// Maximum bytes of a command line that are read. The kernel lets a process have gigabytes.
+/// Maximum bytes of a command line that are read. The kernel allows gigabytes.
 const LONGEST_COMMAND_LINE: usize = 64 << 10;
 
 static READS: Mutex<Reads> = Mutex::new(Reads {
@@ -26,7 +26,7 @@ static READS: Mutex<Reads> = Mutex::new(Reads {
 
 struct Reads {
     helper: Option<Helper>,
-    /// Processes for whose memory a helper waited in vain; they are not read again.
+    /// Processes whose memory a helper waited for in vain. They are not read again.
     unanswered: BTreeSet<u32>,
     left_behind: usize,
 }
@@ -51,11 +51,12 @@ pub fn count_unanswered() -> usize {
     READS.lock().unanswered.len()
 }
 
-/// Reads the command line of process `pid` from `file`, its `/proc/PID/cmdline`: words that
-/// end in NUL, cut after 64 KiB. The kernel reads them from the process's memory.
+/// Reads the command line of process `pid` from `file`, its `/proc/PID/cmdline`: words that end
+/// in NUL, cut after 64 KiB. The kernel reads them from the memory of the process.
 ///
 /// # Errors
-/// `TimedOut` if that memory does not answer.
+/// `TimedOut` if that memory does not answer in time. Other errors if no helper can be started,
+/// or if it ends.
 pub fn read_command_line(pid: u32, file: &File) -> io::Result<Vec<u8>> {
     let mut words = vec![0; LONGEST_COMMAND_LINE];
     let count = READS
@@ -65,8 +66,8 @@ pub fn read_command_line(pid: u32, file: &File) -> io::Result<Vec<u8>> {
     Ok(words)
 }
 
-/// Reads memory of process `pid` through its thread `tid` up to the first page that cannot be
-/// read; returns the number of bytes.
+/// Reads memory of process `pid` through its thread `tid` up to the first unreadable page, and
+/// returns the number of bytes.
 pub(crate) fn read_memory(pid: u32, tid: u32, address: u64, buffer: &mut [u8]) -> usize {
     let source = Source::Memory { tid, address };
     READS.lock().read(pid, source, buffer).unwrap_or(0)

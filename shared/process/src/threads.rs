@@ -1,20 +1,21 @@
 //! Threads through which `/proc` shows a process.
 //!
 //! The first thread of a process may end before the others, by `pthread_exit()` in `main()`. It
-//! stays until they end, as a zombie without memory, files and namespaces: its entries in `/proc`
-//! for these are empty or refuse to open. Those of any other thread have all of them.
+//! stays as a zombie without memory, files and namespaces until the others end. Its entries in
+//! `/proc` for these are empty or cannot be opened. The entries of any other thread are
+//! complete.
 
 use std::fs;
 use std::path::Path;
 
-/// Maximum threads that are looked at in place of one that has ended. Threads that have ended
-/// stay only where a debugger traces them.
+/// Maximum threads that are examined in place of a thread that has ended. Other ended threads
+/// exist only under a debugger.
 const MOST_THREADS: usize = 256;
 
-/// Returns the ID of a thread of process `pid` that has not ended, `pid` itself if it can be, or
-/// `None` if there is none.
+/// Returns the ID of a living thread of process `pid`: `pid` itself if possible, or `None` if
+/// there is none.
 ///
-/// The thread may end at any time: what is then read of it fails.
+/// The thread may end at any time, and later reads through it then fail.
 #[must_use]
 pub fn living_thread(pid: u32) -> Option<u32> {
     if is_alive(Path::new(&format!("/proc/{pid}"))) {
@@ -28,18 +29,18 @@ pub fn living_thread(pid: u32) -> Option<u32> {
     })
 }
 
-/// Returns the folder in `/proc` in which the memory, the files and the namespaces of process
-/// `pid` can be read: that of a living thread.
+/// Returns the folder in `/proc` that shows the memory, the files and the namespaces of process
+/// `pid`: the folder of a living thread.
 #[must_use]
 pub fn living_folder(pid: u32) -> String {
     format!("/proc/{}", living_thread(pid).unwrap_or(pid))
 }
 
-/// Whether the thread with this folder in `/proc` exists and is no zombie: the state follows
-/// the name, which ends at the last `)`.
+/// Returns whether the thread with this folder in `/proc` exists and is not a zombie. In `stat`
+/// the state follows the name, which ends at the last `)`.
 #[must_use]
 pub fn is_alive(folder: &Path) -> bool {
-    // Not text: the name is any bytes.
+    // The name can contain bytes that are not UTF-8.
     fs::read(folder.join("stat"))
         .ok()
         .and_then(|stat| {

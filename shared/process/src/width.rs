@@ -1,15 +1,15 @@
-//! Whether a process runs 32-bit code.
+//! Detects processes that run 32-bit code.
 
 use std::fs::File;
 use std::io::Read;
 
 use crate::threads::living_folder;
 
-/// Whether process `pid` runs a 32-bit program. Kernel threads and processes that ended run
-/// none.
+/// Returns whether process `pid` runs a 32-bit program. The result is `false` for kernel
+/// threads and processes that ended.
 ///
-/// The kernel describes a program to itself in words of the program's width (`/proc/PID/auxv`
-/// in proc(5)). The first word of 64 bits is a small number; two of 32 bits in its place are
+/// The auxiliary vector of a program has words of the program's width (`/proc/PID/auxv` in
+/// proc(5)). A first word of 64 bits is a small number. In a 32-bit program the same bytes are
 /// a number and an address.
 #[must_use]
 pub fn runs_32_bit_code(pid: u32) -> bool {
