@@ -1,7 +1,7 @@
-//! For tests: input that was tampered with, and what reading it cost.
+//! Tampers with input for tests, and measures the cost of reading it.
 //!
-//! A test hands [`tamper`] sound inputs and a check of what must be true
-//! whatever the bytes are; `fuzz/` has the same checks as targets of libFuzzer.
+//! A test gives [`tamper`] valid inputs, and a check that must hold for any bytes. Targets of
+//! libFuzzer in `fuzz/` run the same checks.
 
 mod measured;
 mod messages;
@@ -15,34 +15,34 @@ pub use measured::{Cost, Measured, cost};
 pub use messages::mutate_messages;
 pub use random::Random;
 
-/// For how long [`tamper`] tries unless `SYSTEMSCOPE_FUZZ_SECONDS` says.
+/// Seconds for which [`tamper`] runs unless `SYSTEMSCOPE_FUZZ_SECONDS` is set.
 const SECONDS: u64 = 2;
 
-/// Checks the seeds, and then for a while what becomes of them when they are
-/// changed in a few places. The changes are the same every time, in the same
-/// order; how far they get depends on the machine. `kind` names the inputs.
+/// Checks the seeds, and then copies of them with a few changes, for [`time`] of the default
+/// seconds. The changes and their order are the same in each run. Their number depends on the
+/// machine. `kind` names the inputs in the output.
 ///
 /// # Panics
-/// If the check does, or `SYSTEMSCOPE_FUZZ_SECONDS` is no number.
+/// The check panics, or `SYSTEMSCOPE_FUZZ_SECONDS` is not a number.
 pub fn tamper(kind: &str, seeds: &[Vec<u8>], check: impl Fn(&[u8])) {
     let tried = tamper_for(time(SECONDS), seeds, check);
     println!("{tried} {kind}");
 }
 
-/// For how long to try: `SYSTEMSCOPE_FUZZ_SECONDS`, or else so many seconds.
+/// Returns the time of a test: `SYSTEMSCOPE_FUZZ_SECONDS`, or else `default` seconds.
 ///
 /// # Panics
-/// `SYSTEMSCOPE_FUZZ_SECONDS` is no number.
+/// `SYSTEMSCOPE_FUZZ_SECONDS` is not a number.
 #[must_use]
 #[allow(clippy::expect_used)]
-pub fn time(unless_said: u64) -> Duration {
-    let seconds = env::var("SYSTEMSCOPE_FUZZ_SECONDS").map_or(unless_said, |text| {
+pub fn time(default: u64) -> Duration {
+    let seconds = env::var("SYSTEMSCOPE_FUZZ_SECONDS").map_or(default, |text| {
         text.parse().expect("SYSTEMSCOPE_FUZZ_SECONDS in seconds")
     });
     Duration::from_secs(seconds)
 }
 
-/// The same for so long; how many changed inputs were checked.
+/// Does the same as [`tamper`] for `time`, and returns the number of changed inputs.
 fn tamper_for(time: Duration, seeds: &[Vec<u8>], check: impl Fn(&[u8])) -> u64 {
     for seed in seeds {
         check(seed);

@@ -1,4 +1,4 @@
-//! What a piece of work costs in time and memory.
+//! Measures the time and memory of a piece of work.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 thread_local! {
-    /// Bytes that this thread has allocated and not given back.
+    /// Bytes that this thread has allocated and not freed.
     static HELD: Cell<isize> = const { Cell::new(0) };
-    /// The most of them since the last look.
+    /// Maximum of [`HELD`] since the last call of [`cost`].
     static MOST: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, with an account of each thread:
+/// Allocator of the system that also counts the bytes of each thread:
 ///
 /// ```
 /// #[global_allocator]
@@ -25,17 +25,16 @@ thread_local! {
 #[derive(Debug)]
 pub struct Measured;
 
-/// What a piece of work took.
+/// Cost of a piece of work.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// CPU time: what else the machine does is no matter.
+    /// CPU time, so other load on the machine does not count.
     pub time: Duration,
-    /// The most memory that it had at once, in bytes; 0 where the allocator is
-    /// not [`Measured`].
+    /// Maximum memory held at once, in bytes; 0 unless the allocator is [`Measured`].
     pub bytes: usize,
 }
 
-/// Does `work` and says what it took.
+/// Runs `work`, and returns its result and its cost.
 pub fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
     let before = HELD.get();
     MOST.set(before);
@@ -46,14 +45,14 @@ pub fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
     (done, Cost { time, bytes })
 }
 
-/// What this thread has used.
+/// Returns the CPU time that this thread has used.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn count(bytes: isize) {
-    // While a thread ends there is no account any more.
+    // The account is gone while a thread ends.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         let _ = MOST.try_with(|most| most.set(most.get().max(held.get())));

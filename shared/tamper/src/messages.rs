@@ -1,11 +1,11 @@
-//! Changes to a stream of Protocol Buffers' messages that leave most of it sound.
+//! Changes streams of Protocol Buffers messages and leaves most of them valid.
 //!
-//! Bytes that are changed at random rarely get past a parser. Here numbers are replaced by
-//! others that are written as numbers, and lengths follow what they are of.
+//! Random changes of bytes rarely get past a parser. These changes replace numbers by encoded
+//! numbers, and adapt the lengths around them.
 
 use crate::Random;
 
-/// Numbers at which readers go wrong, besides small ones.
+/// Numbers that often break readers, besides small ones.
 const EDGES: [u64; 12] = [
     0,
     1,
@@ -21,11 +21,12 @@ const EDGES: [u64; 12] = [
     u64::MAX,
 ];
 
-/// Message in message, at most.
+/// Maximum depth of nested messages.
 const DEEPEST: usize = 4;
 
-/// Changes a stream of messages, each after its length, in one to three places: a number, a
-/// field, a message; or takes a message from `donor`, which is another such stream.
+/// Changes a stream of messages with a length before each, in one to three places. A change
+/// affects a number, a field or a message, or copies a message from `donor`, another such
+/// stream.
 #[must_use]
 pub fn mutate_messages(stream: &[u8], donor: &[u8], random: &mut Random) -> Vec<u8> {
     let mut messages = split(stream);
@@ -57,7 +58,7 @@ pub fn mutate_messages(stream: &[u8], donor: &[u8], random: &mut Random) -> Vec<
     bytes
 }
 
-/// The messages of a stream, as far as they are whole.
+/// Returns the messages of a stream up to the first incomplete one.
 fn split(mut stream: &[u8]) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     while let Some((message, rest)) = take_bytes(stream) {
@@ -115,7 +116,7 @@ fn mutate_message(bytes: &mut Vec<u8>, deepest: usize, random: &mut Random) {
     }
 }
 
-/// Changes some of the numbers that bytes are, or the bytes of a text.
+/// Changes some numbers of a packed column, or bytes of a text.
 fn mutate_column(bytes: &mut Vec<u8>, random: &mut Random) {
     let mut numbers = Vec::new();
     let mut rest = &bytes[..];
@@ -126,7 +127,7 @@ fn mutate_column(bytes: &mut Vec<u8>, random: &mut Random) {
     if numbers.is_empty() || !rest.is_empty() || random.below(8) == 0 {
         return crate::mutate::mutate(bytes, random);
     }
-    // Sums go wrong where several are large.
+    // Sums overflow if several numbers are large.
     let number = any_number(random);
     match random.below(6) {
         0 => numbers.fill(number),
@@ -159,7 +160,7 @@ fn any_number(random: &mut Random) -> u64 {
     }
 }
 
-/// The fields of a message that has varints and what has a length, and nothing else.
+/// Returns the fields of a message, or `None` if a field is no varint and has no length.
 fn fields(mut bytes: &[u8]) -> Option<Vec<Field>> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {
@@ -204,7 +205,7 @@ fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
 mod tests {
     use super::*;
 
-    /// A message of a number, a text and a column, after its length.
+    /// A message with a number, a text and a column, after its length.
     const STREAM: [u8; 15] = [
         14, 0x08, 0x96, 0x01, 0x12, 3, b'a', b'b', b'c', 0x1a, 4, 1, 2, 0xac, 0x02,
     ];

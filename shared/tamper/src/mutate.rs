@@ -1,8 +1,8 @@
-//! One change to an input.
+//! Changes of bytes.
 
 use crate::Random;
 
-/// Values at which arithmetic goes wrong.
+/// Values at which arithmetic often fails.
 const EDGES: [u64; 12] = [
     0,
     1,
@@ -31,7 +31,7 @@ pub(crate) fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
         9..12 => {
             let value = EDGES[random.below(EDGES.len())].to_le_bytes();
             let width = 1 << random.below(4);
-            // Fields of headers are aligned; those of descriptions need not be.
+            // Fields of headers are aligned, fields of debug information need not be.
             let at = if random.below(2) == 0 {
                 at - at % width
             } else {

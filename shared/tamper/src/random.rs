@@ -1,17 +1,17 @@
-//! Numbers that look random and are the same every time.
+//! Pseudo-random numbers that are the same in each run.
 
 /// xorshift64* (Marsaglia 2003, Vigna 2016).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// A sequence that `seed`, which is not 0, stands for.
+    /// Returns the sequence of `seed`, which must not be 0.
     #[must_use]
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -19,7 +19,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// The next number, below `limit`.
+    /// Returns the next number, reduced to less than `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.next_u64()) * limit as u128) >> 64) as usize
     }
