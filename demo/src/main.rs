@@ -1,5 +1,5 @@
-//! A small program to try the profilers on. Each thread spends its time in one
-//! known way, under a function name that says which:
+//! A small program on which users try the profilers. Each thread spends its time in one known
+//! way, in a function whose name describes it:
 //!
 //! | thread               | spends its time                                     |
 //! |----------------------|-----------------------------------------------------|
@@ -80,7 +80,7 @@ fn contend(lock: &Mutex<u64>) {
     loop {
         let guard = wait_for_lock(lock);
         hold_lock(guard);
-        // A moment outside, for the other thread to take its turn.
+        // The other thread takes its turn in this millisecond.
         sleep_a_while(Duration::from_millis(1));
     }
 }
@@ -95,7 +95,7 @@ fn drip(mut pipe: PipeWriter) {
     }
 }
 
-/// More threads than CPUs compute at once for 200 ms, then all rest for 800 ms.
+/// Computes for 200 ms, then rests for 800 ms. More threads than CPUs do so at once.
 fn crowd() {
     loop {
         compute_primes(Duration::from_millis(200));
@@ -129,7 +129,7 @@ fn is_prime(number: u64) -> bool {
 #[inline(never)]
 fn sleep_a_while(time: Duration) {
     call_libc(|| thread::sleep(time));
-    // Something after the call, which would else be a jump without a frame.
+    // Code after the call prevents a tail call, which would have no frame.
     black_box(());
 }
 
@@ -156,8 +156,8 @@ fn write_to_pipe(pipe: &mut PipeWriter) -> io::Result<()> {
     black_box(call_libc(|| pipe.write_all(&[b'.'; 64])))
 }
 
-/// Puts a frame between the function that is to be seen and libc, which keeps
-/// no frame pointers: a walk that follows those misses whoever called libc.
+/// Adds a frame between the function of interest and libc. libc keeps no frame pointers, so an
+/// unwind by frame pointers misses the caller of libc.
 #[inline(never)]
 fn call_libc<T>(body: impl FnOnce() -> T) -> T {
     black_box(body())
