@@ -1,4 +1,4 @@
-//! Any bytes at all as what is packed in a capture. Run by `scripts/fuzz.sh`.
+//! Reads arbitrary bytes as the uncompressed content of a capture. Run by `scripts/fuzz.sh`.
 #![no_main]
 
 #[path = "../shared/profile/tests/tampered/capture.rs"]

@@ -1,5 +1,4 @@
-//! Any bytes at all as an ELF file to read symbols from. Run by
-//! `scripts/fuzz.sh`.
+//! Reads symbols from an ELF file of arbitrary bytes. Run by `scripts/fuzz.sh`.
 #![no_main]
 #![allow(dead_code)] // the other target's check
 

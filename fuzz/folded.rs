@@ -1,4 +1,4 @@
-//! Any bytes at all as folded stacks. Run by `scripts/fuzz.sh`.
+//! Reads arbitrary bytes as folded stacks. Run by `scripts/fuzz.sh`.
 #![no_main]
 
 #[path = "../shared/profile/tests/tampered/folded.rs"]

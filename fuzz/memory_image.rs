@@ -1,5 +1,4 @@
-//! Any bytes at all as memory to copy the image of an ELF file from. Run by
-//! `scripts/fuzz.sh`.
+//! Copies the image of an ELF file from memory with arbitrary bytes. Run by `scripts/fuzz.sh`.
 #![no_main]
 #![allow(dead_code)] // the other targets' checks
 

@@ -1,4 +1,4 @@
-//! Any bytes at all as a perf map. Run by `scripts/fuzz.sh`.
+//! Reads arbitrary bytes as a perf map. Run by `scripts/fuzz.sh`.
 #![no_main]
 #![allow(dead_code)] // the other target's check
 

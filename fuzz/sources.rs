@@ -1,5 +1,4 @@
-//! Any bytes at all as an ELF file to look up source lines in. Run by
-//! `scripts/fuzz.sh`.
+//! Looks up source lines in an ELF file of arbitrary bytes. Run by `scripts/fuzz.sh`.
 #![no_main]
 #![allow(dead_code)] // the other target's check
 

@@ -1,5 +1,4 @@
-//! Any bytes at all as an ELF file to make unwind tables of. Run by
-//! `scripts/fuzz.sh`.
+//! Makes unwind tables of an ELF file of arbitrary bytes. Run by `scripts/fuzz.sh`.
 #![no_main]
 
 #[path = "../shared/unwind/tests/hostile/check.rs"]
