@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command as root: as it is where we are root, else through sudo, with
-# our environment and PATH, so that cargo and the tools are found as before.
+# Runs a command as root: directly if the user is root, and through sudo otherwise. Passes
+# the environment and PATH on, so that cargo and the tools are found as before.
 set -euo pipefail
 
 if ((EUID == 0)); then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks what a machine can see of the documents and comments. Prints `FILE:LINE: text` for
-# each fault, and exits with status 1 if there is one.
+# Checks documents and comments for faults that a machine can detect. Prints `FILE:LINE: text`
+# for each fault, and exits with status 1 if there is one.
 #
 #     check-docs.sh              length of README.md, long lines, dead links and paths
 #     check-docs.sh --comments   doc comments that are empty or begin with a dangling word
@@ -18,7 +18,7 @@ fault() {
 	faults=1
 }
 
-# Tables are excepted, and so are the results that `make tables` writes.
+# Tables may have longer lines, and so may the results that `make tables` writes.
 check_lengths() {
 	local file line number
 	number=$(wc -l <README.md)
@@ -35,7 +35,7 @@ check_lengths() {
 	done
 }
 
-# anchors FILE: prints the anchors of its headings, as GitHub makes them.
+# anchors FILE: prints the anchors of the headings as GitHub makes them.
 anchors() {
 	# shellcheck disable=SC2016 # backticks are a fence
 	sed -n '/^```/,/^```/d; s/^##* //p' "$1" | tr '[:upper:]' '[:lower:]' |
@@ -60,7 +60,7 @@ check_links() {
 	done < <(grep -noHE '\]\([^ )]+\)' "${documents[@]}")
 }
 
-# Paths of the repository in documents, between backticks, and documents that code names.
+# Checks paths of the repository between backticks in documents, and documents named in code.
 check_paths() {
 	local file number path
 	# shellcheck disable=SC2016 # backticks are Markdown
@@ -74,7 +74,8 @@ check_paths() {
 	)
 }
 
-# Doc comments of Rust, and all comments of C. One without a letter or a digit is empty.
+# Checks doc comments of Rust, and all comments of C. A comment without a letter or digit is
+# empty.
 check_comments() {
 	local found
 	# shellcheck disable=SC2016 # awk's own variables

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Holds the crates that we depend on against deny.toml: licences, duplicates, sources,
-# and known faults where the list of these can be had.
+# Checks the crates that the workspace depends on against deny.toml: licences, duplicates,
+# sources, and known faults if their list can be fetched.
 set -euo pipefail
 cargo=${CARGO:-cargo}
 
@@ -11,7 +11,7 @@ fi
 
 "$cargo" deny --locked --offline check --hide-inclusion-graph licenses bans sources
 
-# The list is fetched; what it says of us is not a matter of whether it could be.
+# A failed download of the list does not fail the check.
 if "$cargo" deny --locked fetch db 2>/dev/null; then
 	"$cargo" deny --locked --offline check --hide-inclusion-graph advisories
 else

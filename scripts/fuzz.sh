@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Feeds tampered input to each reader of what profiled programs choose, for
-# SECONDS in all (60 unless given). Needs a nightly toolchain. What is found is
-# kept in fuzz/corpus, inputs that break something in fuzz/artifacts.
+# Feeds tampered input to each reader of data that profiled programs choose, for SECONDS in all
+# (60 by default). Needs a nightly toolchain. Keeps interesting inputs in fuzz/corpus, and
+# inputs that fail in fuzz/artifacts.
 set -euo pipefail
 
 seconds=${1:-60}
@@ -12,7 +12,7 @@ if ! cargo fuzz --version >/dev/null 2>&1; then
 	cargo install cargo-fuzz --locked
 fi
 
-# The seeds are made by the compiler of this machine.
+# This machine's compiler makes the seeds.
 for target in "${targets[@]}"; do
 	mkdir -p "fuzz/corpus/$target"
 done

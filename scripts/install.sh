@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # install.sh FROM PREFIX NAME...: installs systemscope and a link to it for each other tool,
-# with manual pages and completions for shells, as root where the folder needs it. With
-# DEBUG, a folder that holds the program with its line tables, it installs that program and
-# puts the line tables where debuggers look.
+# with manual pages and completions for shells. It becomes root if the folder requires it. DEBUG
+# may name a folder with the program and its line tables. The script then installs that program,
+# and puts the line tables into the folder that debuggers search.
 set -euo pipefail
 from=$1 prefix=$2
 shift 2
 
-# A folder that cannot be made yet is writable if the one above it is.
+# A missing folder can be created if the nearest existing folder above it is writable.
 existing=$prefix/bin
 while [[ ! -e $existing ]]; do
 	existing=$(dirname "$existing")
@@ -18,7 +18,7 @@ as_root=()
 made=$(mktemp -d)
 trap 'rm -rf "$made" "$made.debug" "$made.program"' EXIT
 
-# print_to FILE ARGUMENT...: what systemscope prints, into a file to be installed.
+# print_to FILE ARGUMENT...: writes the output of systemscope to a file to be installed.
 print_to() {
 	local file=$made/$1
 	shift
@@ -42,7 +42,7 @@ fi
 
 "${as_root[@]}" install -D -m 755 "$program" "$prefix/bin/systemscope"
 for name in "$@"; do
-	# A tool that was a program of its own is replaced as a whole.
+	# A link replaces a tool that an older version installed as a program.
 	[[ $name == systemscope ]] ||
 		"${as_root[@]}" ln -sfn systemscope "$prefix/bin/$name"
 	print_to "bash-completion/completions/$name" completions bash "$name"

@@ -10,8 +10,8 @@ log=$work/log cargo=${CARGO:-cargo} patches=(tests/mutants/*/*.patch)
 # field NAME PATCH...: prints the values of a header field.
 field() { sed -sn "s/^$1: //p; /^--- /,\$d" "${@:2}"; }
 
-# Prints the functions of tests by the names of tests: PROGRAM::MODULE::NAME in tests/tests, and
-# PACKAGE/PROGRAM::NAME elsewhere. Test programs of other packages hold the BPF programs.
+# Prints the test functions by the names of tests: PROGRAM::MODULE::NAME in tests/tests, and
+# PACKAGE/PROGRAM::NAME elsewhere. Test programs of other packages contain the BPF programs.
 functions() {
 	git grep --untracked -oE 'fn \w+' -- '*/tests/*.rs' | sed -E '
 		s,(/main|/mod)?\.rs:fn ,::,
@@ -30,15 +30,15 @@ check() {
 	return "$status"
 }
 
-# Runs a command in the copy, where git finds no repository. Builds there are quick rather than
-# well optimized.
+# in_copy COMMAND...: runs a command in the copy, where git finds no repository. Its settings
+# favour short builds over optimization.
 in_copy() {
 	env -C "$work/tree" GIT_CEILING_DIRECTORIES="$work" CARGO_TARGET_DIR="$work/build" \
 		CARGO_INCREMENTAL=1 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 "$@"
 }
 
-# build_tools FOLDER: builds the tools of the copy. Fails also where the kernel refuses a program,
-# which any test would notice: the tool then exits with status 1, and after a panic with another.
+# build_tools FOLDER: builds the tools of the copy. Also fails if the kernel rejects a program,
+# which any test would notice: the tool then exits with status 1, or with another after a panic.
 build_tools() {
 	local tool run
 	in_copy "$cargo" build --quiet --release --locked -p systemscope || return
@@ -60,7 +60,8 @@ list_programs() {
 			($path[:-1] | join("/")), .executable] | @tsv'
 }
 
-# passes LIST FOLDER TEST: whether a test of the listed programs passes on the tools of a folder.
+# passes LIST FOLDER TEST: checks whether a test of the listed programs passes with the tools of
+# a folder.
 passes() {
 	local folder program
 	IFS=$'\t' read -r _ folder program < <(grep "^${3%%::*}"$'\t' "$1") || return
@@ -69,7 +70,7 @@ passes() {
 		tee -a "$log" | grep 'test result: ok. 1 passed' >/dev/null
 }
 
-# judge PATCH: prints the test that fails because of the patch, or says why none does.
+# judge PATCH: prints the test that fails because of the patch, or the reason why none fails.
 judge() {
 	local test name list
 	build_tools "$work/changed" >>"$log" 2>&1 || { echo 'does not build or load' && return 1; }
@@ -101,7 +102,7 @@ echo "==> Building the tools and tests; what they print is in $log" >&2
 mkdir -p "$work"
 scripts/as-root.sh rm -rf "$work/tree" "$log"
 mkdir "$work/tree"
-# Each file is new to cargo: the last run may have ended with a patch in the copy.
+# Makes each file new to cargo, because the last run may have ended with a patch in the copy.
 git ls-files -z --cached --others --exclude-standard |
 	tar -c --null -T - --ignore-failed-read | tar -xm -C "$work/tree"
 build_tools "$work/unchanged" >>"$log" 2>&1

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs the system packages that are missing, and only those.
+# Installs the missing system packages for a purpose. Each purpose includes the build.
 #
-#     packages.sh build          what the build needs
-#     packages.sh test           what the tests need as well, from npm and PyPI too
-#     packages.sh bench          what is compared with in `make bench` as well, from PyPI too
-#     packages.sh truth          what is watched in `make truth` as well, from PyPI too
-#     packages.sh lint           what `make lint` needs as well
-#     packages.sh kernels        what `make test-kernels` needs as well
+#     packages.sh build          the build
+#     packages.sh test           the tests; also packages from npm and PyPI
+#     packages.sh bench          `make bench`; also packages from PyPI
+#     packages.sh truth          `make truth`; also packages from PyPI
+#     packages.sh lint           `make lint`
+#     packages.sh kernels        `make test-kernels`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:-build}
@@ -30,8 +30,8 @@ has() {
 	command -v "$1" >/dev/null
 }
 
-# Whether a tool of libbpf-tools is there: ours, which `make install` puts beside
-# systemscope, have the same names.
+# has_peer TOOL: checks whether a tool of libbpf-tools is installed. Our tools have the same
+# names, and `make install` puts them beside systemscope.
 has_peer() {
 	local folder
 	local -a folders
@@ -42,12 +42,12 @@ has_peer() {
 	has "bpf-$1"
 }
 
-# A header is there if the C compiler finds it, whoever installed it.
+# has_header HEADER: checks whether the C compiler finds a header.
 has_header() {
 	has cc && echo "#include <$1>" | cc -E -x c -o /dev/null - 2>/dev/null
 }
 
-# Notes a missing package, by the names that Debian, Fedora and Arch give it.
+# need DEBIAN FEDORA ARCH: notes a missing package by its name in each distribution.
 missing=()
 need() {
 	local debian=$1 fedora=$2 arch=$3
@@ -80,7 +80,7 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	has c++ || need g++ gcc-c++ gcc
 	has objcopy || need binutils binutils binutils
 	has python3 || need python3 python3 python
-	# Programs whose stacks are looked at, and a second opinion on them.
+	# Targets whose stacks the tests check, and a debugger to compare with.
 	has gdb || need gdb gdb gdb
 	has go || need golang-go golang go
 	has javac || need default-jdk-headless java-devel jdk-openjdk
@@ -92,7 +92,7 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	has podman || need podman podman podman
 	has runc || [[ -x /usr/sbin/runc ]] || need runc runc runc
 	has sysbench || need sysbench sysbench sysbench
-	# Who reads what is written.
+	# Readers of the tools' output.
 	has jq || need jq jq jq
 	has chromium || has chromium-browser || has google-chrome || need chromium chromium chromium
 	has npm || need npm npm npm
@@ -102,7 +102,7 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 		need python3-jsonschema python3-jsonschema python-jsonschema
 fi
 if [[ $purpose == bench || $purpose == truth ]]; then
-	# Tools that do the same. Debian's names carry no prefix, Fedora's do.
+	# Tools to compare with. Debian's names have no prefix, Fedora's have one.
 	has_peer cpudist || need libbpf-tools libbpf-tools libbpf-tools
 	has bpftrace || need bpftrace bpftrace bpftrace
 	has perf || need linux-perf perf perf
@@ -113,7 +113,7 @@ if [[ $purpose == truth ]]; then
 fi
 if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	has wrk || need wrk wrk wrk
-	# The distribution's Python, whichever comes first on the PATH.
+	# The tests use the distribution's Python, even if another comes first on the PATH.
 	/usr/bin/python3 -c 'import ensurepip' 2>/dev/null || need python3-venv python3 python
 fi
 if [[ $purpose == kernels ]]; then
@@ -142,14 +142,15 @@ install_missing() {
 			die "$failed"
 		;;
 	dnf) "$as_root" dnf install -q -y "${missing[@]}" || die "$failed" ;;
-	# With a refreshed list, Arch wants the whole system upgraded too: leave the list alone.
+	# Arch does not support installing from a refreshed list without a full upgrade, so the list
+	# is not refreshed.
 	pacman) "$as_root" pacman -S --needed --noconfirm "${missing[@]}" || die "$failed" ;;
 	esac
 }
 
 ((${#missing[@]} == 0)) || install_missing
 
-# Viewers that no distribution has.
+# No distribution has these viewers.
 viewers=tests/viewers
 if [[ $purpose == test && ! $viewers/node_modules/.package-lock.json -nt $viewers/package-lock.json ]]; then
 	echo "==> Installing with npm: what $viewers/package.json names" >&2
@@ -157,8 +158,8 @@ if [[ $purpose == test && ! $viewers/node_modules/.package-lock.json -nt $viewer
 		die "npm could not install what $viewers/package.json names: see above"
 fi
 
-# Programs in Python that are watched, and another who looks at such. What was installed
-# last is noted when all of it is there.
+# Targets in Python, and another profiler of Python. The requirements are copied after a
+# complete installation, as its mark.
 pypi=tests/pypi
 if [[ $purpose == test || $purpose == bench || $purpose == truth ]] &&
 	[[ ! $pypi/venv/requirements.txt -nt $pypi/requirements.txt ]]; then
@@ -171,8 +172,8 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]] &&
 	cp "$pypi/requirements.txt" "$pypi/venv/"
 fi
 
-# Versions of Python that this distribution does not have. The tests do without one that
-# cannot be had; scripts/test.sh says so.
+# Versions of Python that this distribution lacks. The tests do without a version that cannot be
+# fetched, and scripts/test.sh reports it.
 if [[ $purpose == test ]]; then
 	scripts/pythons/missing.sh | while read -r version suite; do
 		scripts/pythons/fetch.sh "$version" "$suite" </dev/null || true

@@ -2,7 +2,7 @@
 # Makes docs/images/wallclock.png, the picture of README.md: wallclock's flame graph of four
 # threads of the demo program, drawn by Chromium.
 #
-# usage: scripts/picture.sh FOLDER, which has the built tools (`make picture` gives it)
+# usage: scripts/picture.sh FOLDER, which contains the built tools (`make picture` passes it)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

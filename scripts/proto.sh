@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # proto.sh [--check]: generates shared/profile/src/capture/messages.rs from capture.proto, or
-# checks that the file was generated from the capture.proto that is there.
+# checks that the file was generated from the present capture.proto.
 set -euo pipefail
 cd "$(dirname "$0")/../shared/profile"
 messages=src/capture/messages.rs

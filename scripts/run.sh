@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Profiles a process with wallclock; without a PID, the bundled demo program.
-# Settings come from the environment: PID, DURATION, FREQ, MIN_BLOCK, BIN.
+# Profiles a process with wallclock, or the bundled demo program if PID is empty. Settings come
+# from the environment: PID, DURATION, FREQ, MIN_BLOCK, BIN.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 pid=${PID:-}
 if [[ -z $pid ]]; then
 	name=demo
-	# In the background of a script it ignores Ctrl-C, which is for wallclock.
+	# A process in the background of a script ignores Ctrl-C, which is meant for wallclock.
 	"$BIN/systemscope-demo" &
 	pid=$!
 	trap 'kill "$pid" 2>/dev/null && wait "$pid" || true' EXIT
@@ -15,7 +15,7 @@ if [[ -z $pid ]]; then
 else
 	name=${pid//[^0-9]/-}
 fi
-# Ctrl-C is for wallclock, which then reports on what it has seen; we carry on after it.
+# wallclock reports after Ctrl-C, and this script continues after it.
 trap : INT
 
 mkdir -p profiles

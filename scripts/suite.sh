@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Sourced by what fetches packages of other releases of Debian's than this machine's.
+# Sourced by scripts that fetch packages of other Debian releases than this machine's.
 
-# use_suite SUITE FOLDER: from now on apt looks at that release, in this shell.
+# use_suite SUITE FOLDER: makes apt use that release in this shell.
 #
-# What it has comes from where this machine's own packages come from: its source
-# entries with the name of the release exchanged, in a configuration in FOLDER,
-# so that nothing of the machine's package management changes.
+# Packages come from the sources of this machine's own packages: its source entries with the
+# name of the release exchanged, in a configuration in FOLDER. The machine's package management
+# does not change.
 use_suite() {
 	local suite=$1 folder=$2 names entries
 	mkdir -p "$folder"/{lists/partial,cache/archives/partial,sources}
@@ -26,7 +26,7 @@ use_suite() {
 	END
 	export APT_CONFIG=$folder/apt.conf
 
-	# What the release of this machine may be called in its entries.
+	# Names by which the entries may refer to this machine's release.
 	# shellcheck source=/dev/null
 	names="$(. /etc/os-release && echo "${VERSION_CODENAME:-}") stable testing unstable sid"
 	# Entries in paragraphs: "Suites: bookworm bookworm-updates".
@@ -63,6 +63,6 @@ use_suite() {
 			}' "$entries" >"$folder/sources/${entries##*/}"
 	done
 
-	# An entry that does not have this release is none of our business.
+	# An entry without this release is no error.
 	apt-get update -q=2 >&2 || true
 }

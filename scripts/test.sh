@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test.sh quick|all [WORD...]: builds the tests in the profile of the tools and runs them as
-# root: the quick ones, or all; with words those that have one of them in their name. The
+# test.sh quick|all [WORD...]: builds the tests in the profile of the tools, and runs the quick
+# tests or all of them as root. With words, only tests with one of them in their name run. The
 # tools are in SYSTEMSCOPE_BIN_DIR.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,12 +14,12 @@ build() {
 	"${CARGO:-cargo}" test --profile bench --quiet --locked --workspace --exclude library-bench "$@"
 }
 build --no-run --lib --test '*' --bin systemscope --bin run-tests --bin tables --message-format json-render-diagnostics >"$programs"
-# Examples in documents are compiled by rustdoc.
+# rustdoc compiles the examples in documents.
 [[ $choice == quick ]] || build --doc
 status=0
 scripts/as-root.sh "$target/release/run-tests" "$programs" "--$choice" "$@" || status=$?
 
-# What these versions do is not known, as those that passed are of others.
+# Tests that passed used other versions of Python, so the result says nothing about these.
 scripts/pythons/missing.sh | while read -r version suite; do
 	echo "Not tested: Python $version, which could not be had from Debian's $suite: see at the beginning"
 done

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # fetch.sh SUITE: prints the path of the cloud kernel of a Debian release.
 #
-# A kernel that is there already is not fetched again; to have newer ones,
-# remove the folder.
+# A fetched kernel is kept. To fetch a newer one, remove its folder.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 suite=$1
@@ -31,8 +30,8 @@ depends_on() {
 	apt-cache depends "$1" | sed -n "s/^ *Depends: \($2.*\)/\1/p" | head -n 1
 }
 
-# The name without a version, the image it stands for, and since 7.x the
-# package that the image itself has moved to.
+# linux-image-cloud-amd64 depends on the image of the current version. Since 7.x that package
+# depends on another one with the image.
 package=$(depends_on linux-image-cloud-amd64 linux-image-)
 [[ -n $package ]] || die "no entry of this machine's package sources leads to Debian's $suite"
 binary=$(depends_on "$package" linux-binary-)

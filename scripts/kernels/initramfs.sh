@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# initramfs.sh FILE TESTS: packs the tools, the test programs named in TESTS
-# (lines "column program test"), their workloads and libraries into what a
-# guest boots with. Everything is built already, in CARGO_TARGET_DIR.
+# initramfs.sh FILE TESTS: packs the tools, the test programs named in TESTS (lines "column
+# program test"), their workloads and libraries into the initramfs of a guest. Everything must
+# be built already, in CARGO_TARGET_DIR.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 file=$1 tests=$2
@@ -14,14 +14,14 @@ die() {
 	exit 1
 }
 
-# Everyone must be able to enter the guest's root folder.
+# Every user must be able to enter the guest's root folder.
 chmod 755 "$stage"
 mkdir -p "$stage"/{bin,usr/bin,dev,etc,proc,root,sys,tmp,target/release/deps}
 chmod 1777 "$stage/tmp"
 install -m 755 scripts/kernels/init "$stage/init"
 cp "$tests" "$stage/tests"
 cp "$(command -v busybox)" "$stage/bin/busybox"
-# Some options of these are not busybox's.
+# The tests use options of these programs that busybox lacks.
 for program in nsenter taskset unshare; do
 	cp "$(command -v $program)" "$stage/usr/bin/"
 done
@@ -33,7 +33,7 @@ for tool in tools/*; do
 	[[ $tool == systemscope ]] || ln -s systemscope "$stage/bin/$tool"
 done
 
-# Where the test programs lie, "accounting /…/deps/accounting-0123456789abcdef".
+# Lists the paths of the test programs, as "accounting /…/deps/accounting-0123456789abcdef".
 programs=$("${CARGO:-cargo}" test --profile bench --quiet --no-run --locked --package systemscope-tests \
 	--lib --test '*' --message-format json |
 	sed -n 's|.*"executable":"\([^"]*/\([^/"]*\)-[0-9a-f]*\)".*|\2 \1|p')
@@ -43,20 +43,20 @@ for program in "${needed[@]}"; do
 	[[ -n $path ]] || die "there is no test program $program"
 	strip -o "$stage/target/release/deps/$program" "$path"
 	there=$("$path" --list)
-	# A name that is none would pass as no test at all.
+	# `--exact` with an unknown name would run no test, and pass.
 	while read -r test; do
 		grep -qxF "$test: test" <<<"$there" || die "there is no test $test in $program"
 	done < <(sed -n "s/^[^ ]* $program //p" "$tests")
 done
 
-# They are found by what their sources hold, where those were.
+# Tests find the workloads at the path of their sources.
 mkdir -p "$stage$PWD/tests"
 cp -r tests/workloads "$stage$PWD/tests/"
 mkdir "$stage/target/release/workloads"
 find "$target/release/workloads" -maxdepth 1 -type f -exec cp {} "$stage/target/release/workloads/" \;
 
-# The distribution's Python with its standard library, but for what few programs import and
-# what the guest compiles itself.
+# Copies the distribution's Python with its standard library, without modules that few programs
+# import and files that the guest compiles itself.
 if grep -q '^Python ' "$tests"; then
 	python=$(realpath /usr/bin/python3)
 	library=$(/usr/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
@@ -65,7 +65,7 @@ if grep -q '^Python ' "$tests"; then
 		tar -C "$stage" -x
 fi
 
-# ldd fails for those that are static. What Python loads need not be executable.
+# ldd fails for static programs. Libraries that Python loads need not be executable.
 { find "$stage" -type f \( -perm -u+x -o -name '*.so' \) -exec ldd {} + || true; } 2>/dev/null |
 	sed -n 's|^\t[^/]*\(/[^ ]*\.so[^ ]*\) .*|\1|p' | sort -u |
 	while read -r library; do

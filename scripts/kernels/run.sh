@@ -1,36 +1,35 @@
 #!/usr/bin/env bash
-# run.sh [WORD...]: runs the tests of scripts/kernels/tests, or its lines that have one of the
-# words in them, on kernels of Debian's in virtual machines, prints a table of what works on
-# each, and fails if something does not. KERNELS names the releases, all unless given; SMOKE
-# chooses the few tests of scripts/kernels/smoke. See docs/kernels.md.
+# run.sh [WORD...]: runs the tests of scripts/kernels/tests, or its lines that contain one of
+# the words, on Debian kernels in virtual machines. Prints a table of the outcomes on each
+# kernel, and fails if a test fails. KERNELS names the releases (all by default). With SMOKE,
+# only the tests of scripts/kernels/smoke run. See docs/kernels.md.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 kernels=${KERNELS:-bullseye bookworm trixie sid}
 
-# How often a guest that died is booted again, and in seconds: how long a guest
-# may take to say something, how long it may be silent then, which gives a test
-# three times 90 s of the guest's, and how long it may live.
+# Maximum boots of a guest, and limits in seconds: time until its first output, time without
+# output, and time of one boot. A test may take three tries of 90 s of guest time without
+# output.
 BOOTS=3
 BOOTING=180
 SILENT=600
 LONGEST=1800
 
-# A guest's clock counts instructions, 2 ns each, and skips what it would idle:
-# nothing that else happens on this machine is in its times, and a run can be
-# repeated. For that it has one CPU: several would take turns, and each would
-# find that it had stood still meanwhile.
+# A guest's clock counts instructions of 2 ns each, and skips idle time. Other load on this
+# machine does not affect the guest's times, and runs are repeatable. This requires a single
+# CPU: several CPUs would take turns, and each would stand still meanwhile.
 CLOCK=(-accel 'tcg,thread=single' -icount 'shift=1,sleep=off' -smp 1)
 
-# Without what qemu emulates slowly: exchanging 16 bytes at once, AVX, and more
-# levels of page tables and protection than are needed.
+# Leaves out features that qemu emulates slowly (16-byte exchange, AVX), and levels of page
+# tables and protection that the tests do not need.
 CPU=max,-cx16,-avx,-la57,-smap,-pku
 
 KERNEL_OPTIONS='console=ttyS0 quiet panic=-1 mitigations=off nowatchdog no_timer_check tsc=reliable'
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# What runs in the background hears no Ctrl-C.
+# Processes in the background ignore Ctrl-C, so this script ends them.
 trap 'trap "" TERM; kill 0; exit 1' INT TERM
 list=scripts/kernels/tests
 [[ -z ${SMOKE:-} ]] || list=scripts/kernels/smoke
@@ -40,8 +39,8 @@ grep -v '^#' "$list" | grep -F "$(printf '%s\n' "${@:-}")" >"$folder/tests" || {
 }
 count=$(wc -l <"$folder/tests")
 
-# boot KERNEL FIRST FILE: boots once, and goes on with test number FIRST. What
-# the guest says is in FILE then, and what its kernel says in FILE.console.
+# boot KERNEL FIRST FILE: boots once, and starts with test number FIRST. Writes the guest's
+# output to FILE, and its kernel's output to FILE.console.
 boot() {
 	local kernel=$1 first=$2 said=$3 guest silent
 	: >"$said"
@@ -70,7 +69,7 @@ outcomes() {
 	for ((boots = 0; boots < BOOTS && first <= count; boots++)); do
 		boot "$kernel" "$first" "$said"
 		echo boot >>"$results"
-		# A serial line ends lines as a terminal does.
+		# A serial line ends lines with CR LF.
 		tr -d '\r' <"$said" | sed -n 's/^@//p' >>"$results"
 		grep -v '^@' "$said" >&2 || true
 		first=$(awk 'NF == 4 { done = $2 } END { print done + 1 }' "$results")
@@ -81,8 +80,8 @@ outcomes() {
 	done
 }
 
-# Prints a row of the table from what outcomes() left, and what was missed into
-# the file "missed".
+# row RESULTS: prints a row of the table from the output of outcomes(), and appends failed tests
+# to the file "missed".
 row() {
 	local results=$1
 	awk -v missed="$folder/missed" '
@@ -119,7 +118,7 @@ done
 echo '==> Packing what the guests run' >&2
 scripts/kernels/initramfs.sh "$folder/initramfs" "$folder/tests"
 
-# As many guests at a time as there are CPUs: each takes one.
+# Each guest takes one CPU, so as many guests run at a time as there are CPUs.
 for suite in $kernels; do
 	while (($(jobs -rp | wc -l) >= $(nproc))); do
 		wait -n || true

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# fetch.sh VERSION SUITE: fetches the Python of a Debian release, with the
-# libraries that it needs, for tests.
+# fetch.sh VERSION SUITE: fetches the Python of a Debian release with its libraries, for tests.
 #
-# It is kept beside those of other versions, each in a folder with the name of its
-# version. To have newer ones, remove them.
+# Each version has a folder of its own, named after the version. To fetch newer ones, remove the
+# folders.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 version=$1 suite=$2
@@ -27,20 +26,21 @@ packages=$folder/cache/archives
 release=$(dpkg-deb -f "$packages/python$version"_*.deb Version)
 kept=${XDG_CACHE_HOME:-$HOME/.cache}/systemscope/pythons/${release%%[-~+]*}
 rm -rf "$kept"
-# Older releases have their C library outside of /usr, which is all that is used.
+# Older releases have the C library outside /usr, and the launcher uses only /usr.
 mkdir -p "$kept"/bin "$kept"/root/usr/{lib,lib64}
 ln -s usr/lib usr/lib64 "$kept/root/"
 for package in "$packages"/*.deb; do
 	dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink -C "$kept/root"
 done
-# As packages do when they are installed: it starts as fast as it does there.
+# Compiles the library as an installed package does, so that Python starts as fast.
 libraries=$kept/root/usr/lib/x86_64-linux-gnu
 "$libraries/ld-linux-x86-64.so.2" --library-path "$libraries" "$kept/root/usr/bin/python$version" \
 	-m compileall -q "$kept/root/usr/lib/python$version" >&2 ||
 	die "Python $version of Debian's $suite does not work here"
 
-# Its files are where it looks for them, in sight of nobody else; all the rest is this
-# machine's. It is the process that was started, as those that measure it expect.
+# The launcher mounts this Python's files on /usr in a mount namespace of its own. All other
+# files are this machine's. It executes Python in the same process, which is the target of the
+# tests.
 launcher=$kept/bin/python$version
 ln -s "python$version" "$kept/bin/python3"
 cat >"$launcher.partial" <<END

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# missing.sh: prints the versions of Python that releases of Debian have and this
-# machine does not, as lines "VERSION SUITE". Without bullseye's 3.9: py-spy, which the
-# tests ask too, cannot tell whose threads are whose there.
+# missing.sh: prints the versions of Python that releases of Debian have and this machine lacks,
+# as lines "VERSION SUITE". It leaves out bullseye's 3.9, because py-spy does not attribute its
+# threads correctly. The tests compare with py-spy.
 set -euo pipefail
 fetched=${XDG_CACHE_HOME:-$HOME/.cache}/systemscope/pythons
 
