@@ -1,20 +1,19 @@
-//! Things that programs name by ID, each kept once however many IDs it has.
+//! Interner of things that BPF programs name by ID: each thing is stored once under many IDs.
 //!
-//! Processes that come and go do the same things, under IDs that are each one's
-//! own. A thing stays, under the first ID it had. Its other IDs can be forgotten
-//! once nobody uses them any more, so that memory follows what there is to be
-//! shown and not how long the run takes.
+//! Processes that come and go use the same things under IDs of their own. A thing stays under its
+//! first ID. The other IDs are dropped once their owners have ended. Memory then grows with the
+//! number of distinct things, and not with the length of the run.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-/// An ID that is not the first of what it stands for.
+/// A later ID of a thing.
 struct Alias<Owner> {
     first: u64,
     owner: Owner,
 }
 
-/// Things by ID, each once. The owner of an ID may use it again.
+/// Things by ID, each stored once. The owner of an ID may use it again.
 pub struct Interner<Thing, Owner> {
     things: HashMap<u64, Thing>,
     firsts: HashMap<Thing, u64>,
@@ -38,7 +37,7 @@ impl<Thing: Clone + Eq + Hash, Owner> Interner<Thing, Owner> {
         }
     }
 
-    /// Keeps a thing under `id`, unless that stands for one already.
+    /// Stores a thing under `id`, unless `id` has a thing already.
     pub fn insert(&mut self, id: u64, thing: Thing, owner: Owner) {
         if self.first(id).is_some() {
             return;
@@ -51,7 +50,7 @@ impl<Thing: Clone + Eq + Hash, Owner> Interner<Thing, Owner> {
         self.things.insert(id, thing);
     }
 
-    /// Returns the first ID of what `id` stands for, if that is known.
+    /// Returns the first ID of the thing with this ID, if it is known.
     pub fn first(&self, id: u64) -> Option<u64> {
         if self.things.contains_key(&id) {
             Some(id)
@@ -60,7 +59,7 @@ impl<Thing: Clone + Eq + Hash, Owner> Interner<Thing, Owner> {
         }
     }
 
-    /// Returns what an ID stands for.
+    /// Returns the thing with this ID.
     pub fn get(&self, id: u64) -> Option<&Thing> {
         self.things.get(&self.first(id)?)
     }
@@ -70,12 +69,12 @@ impl<Thing: Clone + Eq + Hash, Owner> Interner<Thing, Owner> {
         self.things.values()
     }
 
-    /// Returns how many IDs are kept.
+    /// Returns the number of IDs.
     pub fn id_count(&self) -> usize {
         self.things.len() + self.aliases.len()
     }
 
-    /// Returns the IDs that can be forgotten if their owners are not among the living.
+    /// Returns the later IDs whose owners do not live: they can be dropped.
     pub fn ownerless(&self, lives: impl Fn(&Owner) -> bool) -> impl Iterator<Item = u64> {
         let ownerless = move |alias: &Alias<Owner>| !lives(&alias.owner);
         self.aliases
@@ -84,10 +83,10 @@ impl<Thing: Clone + Eq + Hash, Owner> Interner<Thing, Owner> {
             .map(|(id, _)| *id)
     }
 
-    /// Forgets these IDs, as far as they are not the first of anything.
+    /// Drops these IDs, except first IDs of things.
     pub fn forget(&mut self, ids: &HashSet<u64>) {
         self.aliases.retain(|id, _| !ids.contains(id));
-        // A storm of processes leaves a table behind that is next to empty.
+        // Many short-lived processes leave a large table that is almost empty.
         if self.aliases.len() < self.aliases.capacity() / 8 {
             self.aliases.shrink_to_fit();
         }

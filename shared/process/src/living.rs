@@ -1,16 +1,16 @@
-//! The processes that live.
+//! Living processes.
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-/// The processes of our PID namespace at one moment.
+/// Processes of our PID namespace at one moment.
 pub struct Living(HashSet<u32>);
 
 impl Living {
-    /// Reads `/proc` once. The cost of a look at each process would grow with the processes that
-    /// have ended, which can be very many. `None` if it cannot be read; then no process is known
-    /// to have ended.
+    /// Reads `/proc` once. Checking each known process instead would cost more the more processes
+    /// have ended. Returns `None` if `/proc` cannot be read: no process is then known to have
+    /// ended.
     #[must_use]
     pub fn read() -> Option<Living> {
         let entries = fs::read_dir("/proc").ok()?;
@@ -18,7 +18,8 @@ impl Living {
         Some(Living(entries.flatten().filter_map(pid).collect()))
     }
 
-    /// Returns those of these processes that live. For a few of them this costs less.
+    /// Returns the living ones among `pids`. For up to 64 processes this costs less than
+    /// [`Living::read`].
     pub fn among<'a>(pids: impl ExactSizeIterator<Item = &'a u32>) -> Option<Living> {
         const FEW: usize = 64;
         if pids.len() > FEW {

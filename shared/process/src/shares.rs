@@ -1,5 +1,5 @@
-//! Fair shares of what is kept of all processes. `bpf/include/shares.h` has the same rule for
-//! what programs send and count.
+//! Fair shares of the data kept for all processes. `bpf/include/shares.h` has the same rule for
+//! the data that BPF programs send and count.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,15 @@ use crate::Living;
 /// Usage of a bounded resource, by process.
 #[derive(Default)]
 pub struct Shares {
-    /// By process ID.
+    /// Amount taken, by process ID.
     taken: HashMap<u32, usize>,
     refused: u64,
 }
 
 impl Shares {
-    /// Returns whether a process may take `more`, where `used` of `all` are in use: at most three times
-    /// what it leaves to the others. Nobody is held back before three quarters are used.
+    /// Returns whether a process may take `more` while `used` of `all` are in use. A process may
+    /// take at most three times the rest that it leaves. While a quarter of `all` is left, no
+    /// process is refused.
     #[must_use]
     pub fn may_take(&self, pid: u32, more: usize, used: usize, all: usize) -> bool {
         let taken = self.taken.get(&pid).copied().unwrap_or(0) + more;
@@ -23,12 +24,12 @@ impl Shares {
         left.is_some_and(|left| left >= all / 4 || taken / 3 <= left)
     }
 
-    /// Adds `amount` to what a process has taken.
+    /// Adds `amount` to the usage of a process.
     pub fn take(&mut self, pid: u32, amount: usize) {
         *self.taken.entry(pid).or_default() += amount;
     }
 
-    /// Notes that something was refused, and will not be kept.
+    /// Counts a refusal.
     pub fn refuse(&mut self) {
         self.refused += 1;
     }
@@ -39,13 +40,13 @@ impl Shares {
         self.refused > 0
     }
 
-    /// Returns how often something was refused.
+    /// Returns the number of refusals.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Forgets processes that have ended: another one may have the ID next.
+    /// Drops the usage of ended processes, because another process may get the same ID.
     pub fn forget_ended(&mut self, living: &Living) {
         self.taken.retain(|pid, _| living.has(*pid));
     }
@@ -55,7 +56,8 @@ impl Shares {
 mod tests {
     use super::*;
 
-    /// Each of `processes` takes all it gets, in turn.
+    /// Lets `processes` processes take one at a time in turn until all are refused. Returns the
+    /// usage.
     fn flood(shares: &mut Shares, processes: u32, all: usize) -> usize {
         let mut used = 0;
         loop {
