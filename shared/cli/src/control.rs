@@ -1,6 +1,9 @@
-//! The line to a controlling parent: we say `ready`, it says `start NS` and
-//! `stop NS` (`CLOCK_MONOTONIC` nanoseconds), we say `open` once programs know, and at
-//! the end what was lost.
+//! The socket to a controlling parent, a protocol of lines.
+//!
+//! The tool sends `ready` once it is attached. The parent sends `start NS` and `stop NS`, in ns of
+//! CLOCK_MONOTONIC. Then the tool sends `open` once the BPF programs have the window's start, `first NS`
+//! when the first awaited target appears, and `gone` when no target is left. Its last line has the
+//! losses.
 
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, RawFd};
@@ -13,19 +16,19 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd, read, retry_on_intr};
 
 use crate::error::{Ending, usage};
 
-/// No line of the protocol comes near this many bytes.
+/// Maximum bytes of a line; all lines of the protocol are much shorter.
 const LONGEST_LINE: usize = 256;
 
-/// What the parent says.
+/// A line from the parent; times are in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Measure from this time on.
+    /// The window starts at this time.
     Start(u64),
-    /// Measure up to this time; a later order replaces an earlier one.
+    /// The window stops at this time. A later order replaces an earlier one.
     Stop(u64),
 }
 
-/// Our end of the socket to the controlling parent.
+/// The tool's end of the socket to the controlling parent.
 #[derive(Debug)]
 pub(crate) struct Control {
     stream: UnixStream,
@@ -33,29 +36,29 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Takes over a socket that the parent left open for us.
+    /// Takes ownership of a socket that the parent left open.
     ///
     /// # Errors
-    /// A usage error where the number is not that of a socket above stderr.
+    /// A usage error if `fd` is not an open socket above stderr.
     pub(crate) fn from_raw(fd: RawFd) -> anyhow::Result<Control> {
         let refuse = || {
             usage(format!(
-                "--control-fd {fd}: must be a socket, 3 or higher; only wallclock passes it"
+                "--control-fd {fd}: not an open socket numbered 3 or higher; leave the flag out, only wallclock passes it"
             ))
         };
         if fd < 3 {
             return Err(refuse());
         }
-        // SAFETY: borrowed for these two calls only, and an unopened number is
-        // no worse than an EBADF.
+        // SAFETY: the borrow ends before this function returns, and an unopened number only
+        // gives EBADF.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
         let status = rustix::fs::fstat(borrowed).map_err(|_| refuse())?;
         if FileType::from_raw_mode(status.st_mode) != FileType::Socket {
             return Err(refuse());
         }
         fcntl_setfd(borrowed, FdFlags::CLOEXEC)?;
-        // SAFETY: the number is open, and it was given to us by the parent to
-        // own: nothing else in this process knows it.
+        // SAFETY: the number is open, and the parent passed it for this process to own. Nothing
+        // else in this process uses it.
         let stream = unsafe { UnixStream::from_raw_fd(fd) };
         Ok(Control {
             stream,
@@ -64,13 +67,13 @@ impl Control {
     }
 
     /// Sends one line.
-    pub(crate) fn say(&mut self, line: &str) -> anyhow::Result<()> {
+    pub(crate) fn send(&mut self, line: &str) -> anyhow::Result<()> {
         self.stream
             .write_all(format!("{line}\n").as_bytes())
             .map_err(|_| Ending::Orphaned.into())
     }
 
-    /// The next order, once it comes.
+    /// Waits for the next order and returns it.
     pub(crate) fn wait(&mut self) -> anyhow::Result<Order> {
         loop {
             if let Some(order) = self.next()? {
@@ -80,7 +83,7 @@ impl Control {
         }
     }
 
-    /// The next order, if it is already here.
+    /// Returns the next order if it has already arrived.
     pub(crate) fn poll(&mut self) -> anyhow::Result<Option<Order>> {
         loop {
             if let Some(order) = self.next()? {
@@ -107,7 +110,7 @@ impl Control {
     fn next(&mut self) -> anyhow::Result<Option<Order>> {
         let Some(end) = self.unread.iter().position(|&byte| byte == b'\n') else {
             if self.unread.len() > LONGEST_LINE {
-                bail!("the controlling process sent a line without an end");
+                bail!("the controlling process sent a line of more than {LONGEST_LINE} bytes");
             }
             return Ok(None);
         };

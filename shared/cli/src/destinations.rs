@@ -1,4 +1,4 @@
-//! Which format goes where.
+//! Pairs output formats with files, and writes profiles to them.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,25 +11,25 @@ use profile::Profile;
 
 use crate::{Output, usage};
 
-/// A format, and where it goes.
+/// A format and its destination.
 #[derive(Clone)]
 pub struct Planned {
-    /// The format.
+    /// Format to write.
     pub format: &'static dyn Format,
-    /// The file; none is standard output.
+    /// File to write; `None` means standard output.
     pub path: Option<PathBuf>,
-    /// Whether nobody chose the file's name, so that nothing may be there.
+    /// True if the file must not exist yet: the tool, not the user, chose its name.
     pub is_new: bool,
 }
 
-/// The format that a file's ending says.
+/// Returns the format that belongs to a file's ending.
 #[must_use]
 pub fn format_of_file(path: &Path) -> Option<&'static dyn Format> {
     by_ending(path.file_name()?.to_str()?)
 }
 
-/// Returns the format of a file that comes without one: by its ending, or `usual` for names
-/// without an ending, for text and for standard output.
+/// Returns the format of a file without `--format`: by the file's ending, or `usual` for names
+/// without an ending, for `.txt` and for standard output.
 fn format_or(usual: &'static dyn Format, file: &Path) -> anyhow::Result<&'static dyn Format> {
     if let Some(format) = format_of_file(file) {
         return Ok(format);
@@ -44,18 +44,20 @@ fn format_or(usual: &'static dyn Format, file: &Path) -> anyhow::Result<&'static
         .flat_map(|format| format.endings().iter().copied())
         .collect();
     Err(usage(format!(
-        "no format has the ending of `{}`: give one of {}, or choose with --format",
+        "no format has the ending of `{}`: end the name in one of {}, or choose a format with --format",
         file.display(),
         known.join(", ")
     )))
 }
 
-/// Pairs formats with their files: as many of each, each format with the next file; or several
-/// formats with one file, to whose name their endings are added; or files alone, whose
-/// endings say the formats, or there is none and it is `usual`. The file `-` is standard output.
+/// Pairs formats with files. The file `-` means standard output.
+///
+/// - As many formats as files: the first format goes to the first file, and so on.
+/// - Several formats and one file: each format's ending is added to the file's name.
+/// - Files alone: the endings choose the formats, and `usual` is the format without an ending.
 ///
 /// # Errors
-/// Neither of these, or an ending of no format: a wrong command line.
+/// A usage error for any other numbers of formats and files, or if no format has a file's ending.
 pub fn pair(
     formats: &[&'static dyn Format],
     files: &[PathBuf],
@@ -88,13 +90,13 @@ pub fn pair(
         }
         (formats, [] | [_]) => {
             return Err(usage(format!(
-                "{} formats cannot all go to standard output: give -o a name that their endings are added to, or -o once for each",
+                "{} formats cannot all go to standard output: give -o one name, to which their endings are added, or give -o once for each format",
                 formats.len()
             )));
         }
         (formats, files) => {
             return Err(usage(format!(
-                "{} formats and {} files: give -o once, for a name that the formats' endings are added to, or once for each format",
+                "{} formats and {} files do not match: give -o one name, to which the formats' endings are added, or give -o once for each format",
                 formats.len(),
                 files.len()
             )));
@@ -106,7 +108,7 @@ fn is_stdout(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-/// The file with this format's ending, in place of another format's if it has one.
+/// Returns the file with this format's ending, which replaces the ending of another format.
 fn with_ending_of(format: &dyn Format, file: &Path) -> PathBuf {
     let own = format!(".{}", format.name());
     let ending = format.endings().first().copied().unwrap_or(&own);
@@ -119,15 +121,15 @@ fn with_ending_of(format: &dyn Format, file: &Path) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// Where whole profiles go, checked to be writable.
+/// Destinations of whole profiles, checked to be writable.
 pub struct Destinations(Vec<(&'static dyn Format, Output)>);
 
 impl Destinations {
-    /// Checks all of them at once, before anything is measured.
+    /// Checks all destinations, before the tool measures anything.
     ///
     /// # Errors
-    /// Two are the same, one is not fit for its format, or cannot be written: which, and
-    /// what to do.
+    /// Two destinations are the same file, a binary format would go to a terminal, or a file
+    /// cannot be written.
     pub fn new(plan: Vec<Planned>) -> anyhow::Result<Destinations> {
         let mut taken = HashSet::new();
         let mut outputs = Vec::new();
@@ -138,15 +140,15 @@ impl Destinations {
                 is_new,
             } = planned;
             match &path {
-                Some(path) if !taken.insert(resolved(path)) => {
+                Some(path) if !taken.insert(resolve(path)) => {
                     return Err(usage(format!(
-                        "two outputs go to `{}`: name another file for one of them",
+                        "two outputs go to `{}`: give one of them another file",
                         path.display()
                     )));
                 }
                 None if format.is_binary() && io::stdout().is_terminal() => {
                     return Err(usage(format!(
-                        "{} is not to be read on a terminal: give -o FILE, or a pipe",
+                        "cannot write {} to a terminal: the format is binary; give -o FILE, or redirect standard output",
                         format.name()
                     )));
                 }
@@ -162,46 +164,46 @@ impl Destinations {
         Ok(Destinations(outputs))
     }
 
-    /// Whether standard output is one of them.
+    /// Returns whether standard output is one of the destinations.
     #[must_use]
     pub fn include_stdout(&self) -> bool {
         self.0.iter().any(|(_, output)| output.is_stdout())
     }
 
-    /// Whether a capture is one of them.
+    /// Returns whether one of the formats is the capture.
     #[must_use]
     pub fn include_captures(&self) -> bool {
         let mut formats = self.0.iter().map(|(format, _)| format.name());
         formats.any(|name| name == Capture.name())
     }
 
-    /// Writes a profile to all of them, and says what each left out.
+    /// Writes a profile to all destinations. Returns for each format what it left out.
     ///
     /// # Errors
-    /// The first that cannot be written; those before it are whole.
+    /// The first destination that cannot be written; the ones before it are whole.
     pub fn write(self, profile: &Profile, options: &Options) -> anyhow::Result<Vec<Written>> {
         self.write_each(|format, writer| format.write(profile, options, writer))
     }
 
-    /// The same of one that was made of several captures: as a capture these are written,
-    /// of which it can be made again.
+    /// Writes a profile that was joined from several captures. The capture format gets the
+    /// captures in `parts` themselves, so that they can be joined again.
     ///
     /// # Errors
-    /// As [`Destinations::write`].
+    /// The same as for [`Destinations::write`].
     pub fn write_with_parts(
         self,
         profile: &Profile,
         parts: &[&Profile],
         options: &Options,
     ) -> anyhow::Result<Vec<Written>> {
-        self.write_each(|format, writer| match format.name() == Capture.name() {
-            true => {
-                for part in parts {
-                    Capture.write(part, options, &mut *writer)?;
-                }
-                Ok(Written::default())
+        self.write_each(|format, writer| {
+            if format.name() != Capture.name() {
+                return format.write(profile, options, writer);
             }
-            false => format.write(profile, options, writer),
+            for part in parts {
+                Capture.write(part, options, &mut *writer)?;
+            }
+            Ok(Written::default())
         })
     }
 
@@ -222,8 +224,8 @@ impl Destinations {
     }
 }
 
-/// What a path leads to, however it is written; the file need not be there.
-fn resolved(path: &Path) -> PathBuf {
+/// Returns the absolute path without links that a path leads to. The file need not exist.
+fn resolve(path: &Path) -> PathBuf {
     if let Ok(resolved) = fs::canonicalize(path) {
         return resolved;
     }

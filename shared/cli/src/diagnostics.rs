@@ -1,14 +1,14 @@
-//! What a run is worth, in lines for stderr: how much was measured, what was lost or left out,
-//! and what the user can do about it.
+//! Summary lines on stderr: how much a run measured, what it lost or left out, and what the user
+//! can do about it.
 
 use collect::{Diagnostics, LeftOut};
 use profile::{Losses, Profile, Unit, WalkEnds};
 
-/// Maximum files that are named as those in which walks were cut short.
+/// Maximum files that are named as places of unwinds that were cut short.
 const MOST_FILES: usize = 5;
 
-/// Returns the lines that a run ends with. Details of unwinding are there if a stack was cut
-/// short, or with `verbose`.
+/// Returns the lines at the end of a run. The line about unwinding is among them if a stack was
+/// cut short, or with `verbose`.
 pub(crate) fn lines(profile: &Profile, diagnostics: &Diagnostics, verbose: bool) -> Vec<String> {
     let mut lines = vec![summary(profile, diagnostics.events)];
     let ends = &diagnostics.walk_ends;
@@ -49,18 +49,25 @@ fn summary(profile: &Profile, events: u64) -> String {
         (stacks, "stack"),
         (threads, "thread"),
     ];
-    let lost = lost.into_iter().filter(|(number, _)| *number > 0);
-    let lost: Vec<String> = lost.map(|(number, noun)| count(number, noun)).collect();
-    let lost = if lost.is_empty() {
+    format!(
+        "{}, {}; {}",
+        count(events, unit),
+        count(profile.samples.len() as u64, "stack"),
+        list_losses(&lost)
+    )
+}
+
+/// Returns `nothing lost`, or `lost: ` with each number above 0 and its noun. Nouns are in the
+/// singular.
+#[must_use]
+pub fn list_losses(losses: &[(u64, &str)]) -> String {
+    let lost = losses.iter().filter(|(number, _)| *number > 0);
+    let lost: Vec<String> = lost.map(|(number, noun)| count(*number, noun)).collect();
+    if lost.is_empty() {
         "nothing lost".to_owned()
     } else {
         format!("lost: {}", lost.join(", "))
-    };
-    format!(
-        "{}, {}; {lost}",
-        count(events, unit),
-        count(profile.samples.len() as u64, "stack")
-    )
+    }
 }
 
 /// Returns `user stacks: 13,385 reached the root; cut short: 24 (0.2 %) read failed`.
@@ -104,36 +111,45 @@ fn cut_short_in(diagnostics: &Diagnostics) -> Option<String> {
     (!files.is_empty()).then(|| format!("user stacks cut short in: {}", files.join(", ")))
 }
 
-/// Returns a line for each kind of name or waker that is missing.
+/// Returns a line for each kind of missing name or waker.
 fn missing(diagnostics: &Diagnostics) -> impl Iterator<Item = String> {
     let unnamed = &diagnostics.unnamed;
     let counts = [
-        (diagnostics.missed_wakers, "wake-ups were not seen"),
+        (
+            diagnostics.missed_wakers,
+            "wake-ups were not seen: their waits have no waker",
+        ),
         (
             unnamed.processes,
-            "processes ended before their mappings could be read",
+            "processes ended before their mappings could be read: their frames have no names",
         ),
         (
             process::count_unanswered() as u64,
-            "processes' memory did not answer in time and was not read",
+            "processes' memory did not answer in time and was not read: names and frames may be missing",
         ),
-        (unnamed.unopened_files, "mapped files could not be opened"),
+        (
+            unnamed.unopened_files,
+            "mapped files could not be opened: their functions have no names",
+        ),
         (
             unnamed.crowded_files,
-            "mapped files are more than may be open at once (raise the limit, `ulimit -Hn`)",
+            "mapped files exceed the limit of open files: raise it with `ulimit -Hn`",
         ),
         (
             unnamed.crowded_processes,
-            "processes have more executable mappings than are read: code in the rest has no name",
+            "processes have more executable mappings than are read: code in the others has no name",
         ),
-        (unnamed.unread_files, "files had no readable symbols"),
+        (
+            unnamed.unread_files,
+            "files had no readable symbols: their functions have no names",
+        ),
         (
             unnamed.costly_files,
-            "files take too much work to name all that is in them",
+            "files take too much work to read: some of their functions or lines have no names",
         ),
         (
             unnamed.interpreted,
-            "frames of interpreters' functions found no room for their names",
+            "frames of interpreted functions have no names: no capacity was left for them",
         ),
     ];
     let hidden = "kernel symbols are hidden: run as root, or set kernel.kptr_restrict to 0";
@@ -146,44 +162,44 @@ pub fn left_out(left_out: &LeftOut) -> impl Iterator<Item = String> {
     in_words([
         (
             left_out.counts,
-            "events found no room to be counted (choose fewer processes with -p)",
+            "events were not counted, as no capacity was left: choose fewer processes with -p",
         ),
         (
             left_out.clocks,
-            "events were of threads without room for a clock (choose fewer processes with -p)",
+            "events were of threads without a clock, as no capacity was left: choose fewer processes with -p",
         ),
         (
             left_out.targets,
-            "processes or cgroups found no room among the targets (choose fewer)",
+            "processes or cgroups exceed the capacity for targets and are not measured: choose fewer",
         ),
         (
             left_out.deep_cgroups,
-            "cgroups lie more than 1024 levels deep and are not measured (give them with --cgroup)",
+            "cgroups lie more than 1024 levels deep and are not measured: give them with --cgroup",
         ),
         (
             left_out.moves,
-            "moves between cgroups came too fast to be timed",
+            "moves between cgroups came too fast to be timed: time counts from when they were seen",
         ),
         (
             left_out.crowded_processes,
-            "processes had no room for their unwind tables (choose fewer with -p; -v names them)",
+            "processes have no unwind tables, as no capacity was left: choose fewer with -p (-v names them)",
         ),
         (
             left_out.crowded_files,
-            "mapped files had no room for their unwind tables \
-             (choose fewer processes with -p; -v names them)",
+            "mapped files have no unwind tables, as no capacity was left: \
+             choose fewer processes with -p (-v names them)",
         ),
         (
             left_out.unread_files,
-            "mapped files gave no unwind tables (-v says why)",
+            "mapped files have no usable unwind tables (-v says why)",
         ),
         (
             left_out.objects,
-            "objects that threads waited on found no room and are told as `other`",
+            "resources were not recorded, as no capacity was left: they appear as `other`",
         ),
         (
             left_out.processes,
-            "processes found no room to be described: their command lines are not known",
+            "processes have no command line in the profile, as no capacity was left",
         ),
     ])
 }
@@ -194,8 +210,13 @@ fn in_words<const N: usize>(counts: [(u64, &'static str); N]) -> impl Iterator<I
 }
 
 /// Returns a number and its noun: `1 stack`, `2,999 stacks`.
-fn count(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
+#[must_use]
+pub fn count(number: u64, noun: &str) -> String {
+    let plural = match noun {
+        _ if number == 1 => "",
+        "switch" => "es",
+        _ => "s",
+    };
     format!("{} {noun}{plural}", grouped(number))
 }
 
@@ -264,11 +285,11 @@ mod tests {
         let expected = [
             "1 sample, 0 stacks; lost: 1 event, 2 stacks, 3,000 threads",
             "user stacks: 6 (60.0 %) reached the root; cut short: 3 (30.0 %) no mapping, 1 (10.0 %) 32-bit code (-v names the files)",
-            "5 wake-ups were not seen",
-            "6 processes ended before their mappings could be read",
+            "5 wake-ups were not seen: their waits have no waker",
+            "6 processes ended before their mappings could be read: their frames have no names",
             "kernel symbols are hidden: run as root, or set kernel.kptr_restrict to 0",
-            "11 cgroups lie more than 1024 levels deep and are not measured (give them with --cgroup)",
-            "12 mapped files had no room for their unwind tables (choose fewer processes with -p; -v names them)",
+            "11 cgroups lie more than 1024 levels deep and are not measured: give them with --cgroup",
+            "12 mapped files have no unwind tables, as no capacity was left: choose fewer processes with -p (-v names them)",
         ];
         assert_eq!(lines(&profile, &diagnostics, false), expected);
         let more = lines(&profile, &diagnostics, true);

@@ -1,5 +1,5 @@
-//! Errors and exit statuses: one line on stderr, 1 for what failed, 2 for a
-//! wrong command line.
+//! Errors and exit statuses: one line on stderr, status 1 for a failure and 2 for a wrong command
+//! line.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -11,33 +11,32 @@ use thiserror::Error;
 
 use crate::memory;
 
-/// Exit status for anything that failed.
+/// Exit status for a failure.
 const FAILED: u8 = 1;
 /// Exit status for a wrong command line.
 const MISUSED: u8 = 2;
 
-/// Ways of ending that are not plain failures.
+/// Ways to end other than with a plain failure.
 #[derive(Debug, Error)]
 pub(crate) enum Ending {
     /// The command line is wrong.
     #[error("{0}")]
     Usage(String),
-    /// The command that was to be measured cannot be run: the status says why, as a
-    /// shell's does.
+    /// The command to measure cannot be run. The status is the one that a shell would give.
     #[error("{message}")]
     NotRun {
-        /// The exit status.
+        /// Exit status, 126 or 127.
         status: u8,
-        /// What cannot be run, and why.
+        /// Error text: the command and the reason.
         message: String,
     },
-    /// `--help` or `--version` was asked for and has been printed.
+    /// The text of `--help` or `--version` has been printed.
     #[error("finished")]
     Finished,
-    /// The parent that controlled this process is gone: nobody reads what we say.
+    /// The controlling parent is gone, so nobody reads the output.
     #[error("the controlling process ended")]
     Orphaned,
-    /// The reader of standard output has gone away.
+    /// The reader of standard output is gone.
     #[error(
         "standard output was closed before everything was written; keep its reader running until the end"
     )]
@@ -46,34 +45,34 @@ pub(crate) enum Ending {
 
 /// Runs a tool's body and turns its outcome into the exit status.
 ///
-/// An error becomes exactly one line on stderr, `tool: message: cause`, and
-/// exit status 1, or 2 where the command line was wrong (see [`usage`]). A body that
-/// runs a command returns that one's status.
+/// An error becomes exactly one line on stderr, `tool: message: cause`. The exit status is then 1,
+/// or 2 for a wrong command line (see [`usage`]). A body that runs a command returns the command's
+/// exit status.
 pub fn run<Status: Termination>(
     tool: &str,
     body: impl FnOnce() -> anyhow::Result<Status>,
 ) -> ExitCode {
     abort_on_panic();
-    memory::give_back_large_pieces();
+    memory::return_large_blocks();
     let error = match body() {
         Ok(status) => return status.report(),
         Err(error) => error,
     };
-    ExitCode::from(tell(tool, &error))
+    ExitCode::from(report(tool, &error))
 }
 
-/// Ends the process at the first panic, whichever thread it is in: no thread goes on without
-/// one that it relies on.
+/// Makes the process end at the first panic in any thread, so that no thread continues without
+/// another one that it relies on.
 fn abort_on_panic() {
-    let report = panic::take_hook();
+    let default_hook = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
-        report(panic);
+        default_hook(panic);
         process::abort();
     }));
 }
 
-/// Says an error on stderr. Returns its exit status.
-pub(crate) fn tell(tool: &str, error: &anyhow::Error) -> u8 {
+/// Prints an error on stderr and returns its exit status.
+pub(crate) fn report(tool: &str, error: &anyhow::Error) -> u8 {
     let (status, line) = verdict(tool, error);
     if let Some(line) = line {
         say(line);
@@ -81,19 +80,19 @@ pub(crate) fn tell(tool: &str, error: &anyhow::Error) -> u8 {
     status
 }
 
-/// Writes a line to stderr. What it quotes may be a target's choice, such as the name of a
-/// cgroup: it is [cleaned](clean) here, as all that is said on stderr comes this way.
+/// Writes a line to stderr. A target may choose parts of it, such as the name of a cgroup, so the
+/// line is [cleaned](clean) here. All lines on stderr pass through this function.
 pub fn say(line: impl Display) {
-    // When stderr is closed there is nobody left to tell.
+    // If stderr is closed, the line is lost.
     let _ = writeln!(io::stderr(), "{}", clean(&line.to_string()));
 }
 
-/// An error that means a wrong command line: [`run`] exits with status 2.
+/// Returns an error for a wrong command line, with which [`run`] exits with status 2.
 pub fn usage(message: impl Into<String>) -> anyhow::Error {
     Ending::Usage(message.into()).into()
 }
 
-/// What the system says about an I/O error, without the error's number.
+/// Returns the system's description of an I/O error, without the error number.
 #[must_use]
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
@@ -103,7 +102,7 @@ pub fn reason(error: &io::Error) -> String {
     }
 }
 
-/// The exit status of an error, and the line that reports it.
+/// Returns the exit status of an error, and the line that reports it.
 fn verdict(tool: &str, error: &anyhow::Error) -> (u8, Option<String>) {
     match error.downcast_ref::<Ending>() {
         Some(Ending::Finished) => (0, None),
@@ -114,12 +113,12 @@ fn verdict(tool: &str, error: &anyhow::Error) -> (u8, Option<String>) {
     }
 }
 
-/// `tool: message: cause`, on one line.
+/// Returns `tool: message: cause` on one line.
 fn line(tool: &str, error: &anyhow::Error) -> String {
     let mut text = tool.to_owned();
     for cause in error.chain() {
         let cause = one_line(&cause.to_string());
-        // Many error types repeat their source at the end of their own message.
+        // Many error types repeat their source at the end of their message.
         if !cause.is_empty() && !text.ends_with(&cause) {
             text.push_str(": ");
             text.push_str(&cause);

@@ -1,8 +1,8 @@
-//! What every tool of the suite does alike: flags, signals, the measuring
-//! window, errors with their exit statuses, and output files.
+//! Code that all tools of the suite share: flags, signals, the measurement window, errors with
+//! their exit statuses, and output files.
 //!
-//! A tool that counts by stack is a [`StackTool`], and its `main` is [`run_tool`]. Others
-//! are made of the parts:
+//! A tool that counts by stack implements [`StackTool`], and its `main` calls [`run_tool`]. Other
+//! tools combine the parts themselves:
 //!
 //! ```no_run
 //! use clap::Parser;
@@ -54,13 +54,13 @@ pub mod values;
 mod window;
 
 pub use destinations::{Destinations, Planned, format_of_file, pair};
-pub use diagnostics::left_out;
+pub use diagnostics::{count, left_out, list_losses};
 pub use error::{reason, run, say, usage};
 pub use flags::{
     CgroupFlags, Chosen, CommandFlags, ControlFlags, DurationFlags, FormatFlags, FrameFlags,
-    IntervalFlags, OutputFlags, PinnedMapFlags, ProcessFlags, StackFlags, TargetFlags,
-    ThreadNameFlags, WaitFlags, WalkFlags, check_processes, check_threads, check_width,
-    nobody_named,
+    HelpFlag, IntervalFlags, OutputFlags, PinnedMapFlags, ProcessFlags, StackFlags, TargetFlags,
+    ThreadNameFlags, VersionFlag, WaitFlags, WalkFlags, check_processes, check_threads,
+    check_width, nobody_named,
 };
 pub use memory::{Limited, limit_memory};
 pub use meta::own_command_line;

@@ -1,4 +1,4 @@
-//! What a profile says of the run that it is of.
+//! Metadata about the run, for its profile.
 
 use std::env;
 use std::fs;
@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use loader::monotonic_ns;
 use profile::{Meta, Text, Window};
 
-/// The command line and the machine.
-pub(crate) fn of_this_run() -> Meta {
+/// Returns the metadata known before measuring: the command line and the machine.
+pub(crate) fn describe_run() -> Meta {
     let fact = |name: &str| {
         let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
         text.trim_end().into()
@@ -23,16 +23,16 @@ pub(crate) fn of_this_run() -> Meta {
     }
 }
 
-/// The words of this program's command line, its own name first.
+/// Returns the words of this program's command line, its name first.
 #[must_use]
 pub fn own_command_line() -> Vec<Text> {
     let words = env::args_os().map(|word| Text::from(&*word.to_string_lossy()));
     words.collect()
 }
 
-/// A window that has closed, both ends on CLOCK_MONOTONIC, nanoseconds.
+/// Returns a window that has closed; `start` and `stop` are in ns of CLOCK_MONOTONIC.
 pub(crate) fn window(start: u64, stop: u64) -> Window {
-    // As far as the two clocks are apart now.
+    // UTC of the start, by the present offset between the two clocks.
     let since = monotonic_ns().saturating_sub(start);
     let utc = SystemTime::now().duration_since(UNIX_EPOCH);
     let utc = utc.map_or(0, |utc| u64::try_from(utc.as_nanos()).unwrap_or(u64::MAX));

@@ -1,4 +1,4 @@
-//! The command line, with clap's several-line errors told in one line.
+//! The command line. Errors of clap, which have several lines, become one line.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,20 +8,20 @@ use clap::error::ErrorKind;
 
 use crate::error::{Ending, one_line, usage};
 
-/// What a program was started with.
+/// A program's name and arguments.
 pub struct CommandLine {
     called: String,
     arguments: Vec<OsString>,
 }
 
 impl CommandLine {
-    /// This process's, of the program of this name.
+    /// Returns the command line of this process, under the program's name.
     #[must_use]
     pub fn of_process(program: &str) -> CommandLine {
         CommandLine::new(program, env::args_os().skip(1))
     }
 
-    /// One of a program, or of a program and its subcommand, of this name.
+    /// Returns a command line under the name of a program, or of a program and its subcommand.
     #[must_use]
     pub fn new(called: &str, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         CommandLine {
@@ -30,41 +30,41 @@ impl CommandLine {
         }
     }
 
-    /// What the program is called in its messages.
+    /// Returns the program's name in its messages.
     #[must_use]
     pub fn called(&self) -> &str {
         &self.called
     }
 
-    /// Parses it.
+    /// Parses the arguments.
     ///
-    /// `--help` and `--version` print on stdout; the error returned then makes
+    /// `--help` and `--version` print on stdout. The error that is then returned makes
     /// [`run`](crate::run) exit with status 0.
     ///
     /// # Errors
-    /// A wrong command line, as one line that names the value and the remedy.
+    /// A usage error for a wrong command line: one line with the value and the remedy.
     pub fn parse<A: clap::Parser>(&self) -> anyhow::Result<A> {
         let mut matches = self.matches(A::command())?;
-        A::from_arg_matches_mut(&mut matches).map_err(|error| told(&error))
+        A::from_arg_matches_mut(&mut matches).map_err(|error| to_error(&error))
     }
 
-    /// The same of a command that is not a type.
+    /// Parses the arguments for a command that has no type.
     ///
     /// # Errors
-    /// As [`CommandLine::parse`].
+    /// The same as for [`CommandLine::parse`].
     pub fn matches(&self, command: clap::Command) -> anyhow::Result<clap::ArgMatches> {
         let called = OsString::from(&self.called);
         let all = std::iter::once(&called).chain(&self.arguments);
         let matches = command.bin_name(&self.called).try_get_matches_from(all);
-        matches.map_err(|error| told(&error))
+        matches.map_err(|error| to_error(&error))
     }
 }
 
-/// What is to be told of clap's outcome.
-fn told(error: &clap::Error) -> anyhow::Error {
+/// Prints help or the version, or turns clap's error into a usage error.
+fn to_error(error: &clap::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(error),
-        kind => usage(told_in_one_line(kind, &error.render().to_string())),
+        kind => usage(to_one_line(kind, &error.render().to_string())),
     }
 }
 
@@ -76,8 +76,8 @@ fn print(error: &clap::Error) -> anyhow::Error {
     }
 }
 
-/// Clap's message without its usage block: what is wrong; what to do.
-fn told_in_one_line(kind: ErrorKind, rendered: &str) -> String {
+/// Returns clap's message without its usage block, with the remedy at the end.
+fn to_one_line(kind: ErrorKind, rendered: &str) -> String {
     let message = rendered.strip_prefix("error: ").unwrap_or(rendered);
     let body = message
         .split("\n\nUsage:")
@@ -93,14 +93,14 @@ fn told_in_one_line(kind: ErrorKind, rendered: &str) -> String {
         }
         text.push_str(&line);
     }
-    // Our own value parsers name the remedy; clap's tips do as well.
+    // The value parsers of this crate name the remedy, and so do clap's tips.
     if kind != ErrorKind::ValueValidation && !text.contains("; tip: ") {
         text.push_str("; see --help");
     }
     text
 }
 
-/// For tests: the arguments after the tool's name, as one line.
+/// Parses the arguments in one line, for tests.
 #[cfg(test)]
 pub(crate) fn parse_line<A: clap::Parser>(line: &str) -> anyhow::Result<A> {
     CommandLine::new("tool", line.split_whitespace()).parse()

@@ -1,5 +1,5 @@
-//! Why a phase takes long in which the tool does not measure: real-time threads leave it, and
-//! what the kernel does for it, no CPU.
+//! Explains on stderr why attaching or ending takes long: real-time threads leave no CPU to the
+//! tool and to the kernel's work for it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,27 +10,27 @@ use std::time::{Duration, Instant};
 
 use crate::error::say;
 
-/// Time for which a phase may last without a word.
+/// Time that a phase may last before the watch looks for a reason.
 const SHORT: Duration = Duration::from_secs(2);
-/// Time between two looks at how long threads have run.
+/// Time between the two readings of the threads' run times.
 const LOOK: Duration = Duration::from_millis(250);
-/// Threads looked at.
+/// Maximum threads that are read.
 const MOST_THREADS: usize = 100_000;
-/// `USER_HZ` of the kernel: times in proc_pid_stat(5) are in hundredths of a second.
+/// `USER_HZ` of the kernel: the unit of times in proc_pid_stat(5) is 10 ms.
 const TICKS_PER_SECOND: u64 = 100;
 /// `PF_KTHREAD` of the kernel's include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// A phase that says on stderr why it takes long, if real-time threads are the reason. It ends
-/// when this is dropped.
+/// A watch on a phase. It prints a line on stderr if real-time threads make the phase long, and
+/// ends when it is dropped.
 #[derive(Debug)]
 pub struct Patience {
-    /// None where nobody watches.
+    /// Channel whose closing ends the watch; `None` if the watching thread could not start.
     _lasts: Option<Sender<()>>,
 }
 
 impl Patience {
-    /// Begins with a phase of `tool`, which `phase` names as in "attaching".
+    /// Starts to watch a phase of `tool`. `phase` is its name in the message, such as "attaching".
     #[must_use]
     pub fn begin(tool: &str, phase: &'static str) -> Patience {
         let (phase_lasts, ended) = channel();
@@ -42,15 +42,15 @@ impl Patience {
                 if let Some(takers) = describe_takers(&busy_real_time_threads()) {
                     say(format_args!(
                         "{tool}: {phase} has taken {} s so far: real-time threads take {takers}, \
-                         and leave others hardly any time there; end them, or take their priority \
-                         away (`chrt -o -p 0 TID`)",
+                         and leave other threads hardly any time there; end them, or lower their \
+                         priority with `chrt -o -p 0 TID`",
                         begun.elapsed().as_secs()
                     ));
                     return;
                 }
             }
         });
-        // Without it the phase is as long, and nobody says why.
+        // Without the thread nothing explains the delay; the phase itself is unaffected.
         Patience {
             _lasts: watch.is_ok().then_some(phase_lasts),
         }
@@ -62,11 +62,11 @@ impl Patience {
 struct RealTime {
     name: String,
     cpu: u32,
-    /// Hundredths of a second for which it has run in all its life.
+    /// Run time since the thread started, in units of 10 ms.
     ran: u64,
 }
 
-/// Real-time threads that run most of the time, by ID.
+/// Returns the real-time threads that run at least half of the time, by ID.
 fn busy_real_time_threads() -> BTreeMap<u32, RealTime> {
     let before = runnable_real_time_threads();
     if before.is_empty() {
@@ -104,31 +104,31 @@ fn runnable_real_time_threads() -> BTreeMap<u32, RealTime> {
     found.collect()
 }
 
-/// A thread as proc_pid_stat(5) has it; `None` unless it is a real-time thread of a process
-/// that runs or could.
+/// Parses a line of proc_pid_stat(5). Returns `None` unless the thread is a runnable real-time
+/// thread of a user process.
 fn parse(stat: &str) -> Option<RealTime> {
     /// SCHED_FIFO, SCHED_RR and SCHED_DEADLINE of include/uapi/linux/sched.h.
     const REAL_TIME: [&str; 3] = ["1", "2", "6"];
-    // The name may be any bytes.
+    // The name may contain any bytes, parentheses and spaces included.
     let (start, rest) = stat.rsplit_once(") ")?;
     let name = start.split_once(" (")?.1;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    // The first of them is field 3.
+    // The first element of `fields` is field 3.
     let field = |number: usize| fields.get(number - 3).copied();
-    let number = |at: usize| field(at)?.parse::<u64>().ok();
+    let parsed = |number: usize| field(number)?.parse::<u64>().ok();
     let is_real_time = REAL_TIME.contains(&field(41)?);
-    let counts = is_real_time && field(3)? == "R" && number(9)? & KERNEL_THREAD == 0;
+    let counts = is_real_time && field(3)? == "R" && parsed(9)? & KERNEL_THREAD == 0;
     counts.then_some(())?;
     Some(RealTime {
         name: name.to_owned(),
-        cpu: number(39)?.try_into().ok()?,
-        ran: number(14)?.saturating_add(number(15)?),
+        cpu: parsed(39)?.try_into().ok()?,
+        ran: parsed(14)?.saturating_add(parsed(15)?),
     })
 }
 
-/// Names the CPUs that threads take, and a thread on each; `None` if there are none.
+/// Returns the CPUs that threads take with a thread on each; `None` if there are no threads.
 fn describe_takers(threads: &BTreeMap<u32, RealTime>) -> Option<String> {
-    /// CPUs that are named with their threads.
+    /// Maximum CPUs that are named.
     const MOST_NAMED: usize = 4;
     let by_cpu: BTreeMap<u32, (u32, &str)> = (threads.iter())
         .map(|(tid, thread)| (thread.cpu, (*tid, &*thread.name)))
@@ -149,7 +149,7 @@ fn describe_takers(threads: &BTreeMap<u32, RealTime>) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A line of /proc/PID/stat with these fields, by number.
+    /// Returns a line of /proc/PID/stat with these fields, by number; the others are 0.
     fn stat(name: &str, fields: &[(usize, &str)]) -> String {
         let field = |number| {
             let found = fields.iter().find(|(at, _)| *at == number);

@@ -11,8 +11,8 @@ use signal_hook::{flag, low_level};
 
 const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// Watches for the ending signals: the first is noted, the second ends the
-/// process at once, with status 128 + signal as a shell would show it.
+/// Watch on the ending signals. The first signal sets a flag. The second one ends the process at
+/// once, with the status that a shell would show: 128 + signal.
 #[derive(Debug)]
 pub struct Signals {
     arrived: Arc<AtomicBool>,
@@ -21,22 +21,22 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Starts to watch. A SIGHUP that the caller ignores (`nohup`) stays ignored.
+    /// Installs the signal handlers. A SIGHUP that the caller ignores (`nohup`) stays ignored.
     ///
     /// # Errors
-    /// No file descriptors are left, or the system refuses a handler.
+    /// The process has no file descriptors left, or the system refuses a handler.
     pub fn install() -> io::Result<Signals> {
         let arrived = Arc::new(AtomicBool::new(false));
         let (wake, waker) = UnixStream::pair()?;
-        // First: whoever sees that one has arrived asks once which it was.
+        // This handler runs first: a caller that sees `arrived` reads `asks_to_end` only once.
         let asks_to_end = Arc::new(AtomicBool::new(false));
         flag::register(SIGTERM, Arc::clone(&asks_to_end))?;
         for signal in ENDING {
             if signal == SIGHUP && is_ignored(signal) {
                 continue;
             }
-            // Handlers run in this order: the flag that the first signal sets
-            // is what makes the second one quit.
+            // Handlers run in this order. The first signal sets the flag that makes the second
+            // signal end the process.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&arrived))?;
             flag::register(signal, Arc::clone(&arrived))?;
             low_level::pipe::register(signal, waker.try_clone()?)?;
@@ -48,11 +48,11 @@ impl Signals {
         })
     }
 
-    /// Watches nothing, so that a test leaves the process's signals alone.
+    /// Returns a watch without handlers, so that a test leaves the process's signals alone.
     #[cfg(test)]
-    pub(crate) fn that_never_come() -> io::Result<Signals> {
+    pub(crate) fn never() -> io::Result<Signals> {
         let (wake, waker) = UnixStream::pair()?;
-        // Closed, it would be readable.
+        // If this end were closed, the other end would be readable.
         std::mem::forget(waker);
         Ok(Signals {
             arrived: Arc::default(),
@@ -69,21 +69,21 @@ impl Signals {
         }
     }
 
-    /// Whether a signal has arrived.
+    /// Returns whether a signal has arrived.
     #[must_use]
     pub fn arrived(&self) -> bool {
         self.arrived.load(Ordering::Relaxed)
     }
 
-    /// Whether SIGTERM has arrived, which unlike those of a terminal comes to this process
-    /// alone.
+    /// Returns whether SIGTERM has arrived. A terminal sends its signals to the whole process
+    /// group; SIGTERM usually comes to this process alone.
     #[must_use]
     pub fn asks_to_end(&self) -> bool {
         self.asks_to_end.load(Ordering::Relaxed)
     }
 }
 
-/// Readable from the first signal on; never read it.
+/// The descriptor is readable from the first signal on. Callers never read it.
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
@@ -92,7 +92,7 @@ impl AsFd for Signals {
 
 fn is_ignored(signal: i32) -> bool {
     // SAFETY: all-zero bytes are a valid sigaction, which the call overwrites;
-    // a null new action asks for the present one only.
+    // a null new action only reads the present one.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0
@@ -112,13 +112,13 @@ mod tests {
 
     use super::*;
 
-    /// The test binary as a process of its own, since signals are per process.
-    /// Runs the `#[ignore]`d test named, which prints a line when it is ready.
+    /// Runs the `#[ignore]`d test `name` in a process of its own, since signals are per process.
+    /// Returns once the test has printed `ready`.
     fn spawn(name: &str) -> (Child, BufReader<std::process::ChildStdout>) {
         spawn_as(name, libc::SIG_DFL)
     }
 
-    /// The same, with what its caller has SIGHUP do.
+    /// Does the same with `hangup` as the child's action for SIGHUP.
     fn spawn_as(
         name: &str,
         hangup: libc::sighandler_t,
@@ -132,7 +132,7 @@ mod tests {
         // SAFETY: signal(2) and prctl(2) are safe between fork and exec.
         unsafe {
             command.pre_exec(move || {
-                // It is in no group that would be ended with the test.
+                // The child is in its own process group, which does not end with the test.
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 libc::signal(SIGHUP, hangup);
                 Ok(())
@@ -172,13 +172,14 @@ mod tests {
             let _ = poll(&mut fds, Some(&forever));
         }
         assert_eq!(poll(&mut fds, Some(&forever)), Ok(1));
-        let more = match signals.asks_to_end() {
-            true => ", asks to end",
-            false => "",
+        let more = if signals.asks_to_end() {
+            ", asks to end"
+        } else {
+            ""
         };
         println!("arrived{more}");
         io::stdout().flush().unwrap();
-        // Ends when the test closes our input.
+        // The process ends when the test closes its standard input.
         let _ = io::stdin().read_line(&mut String::new());
     }
 
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn a_hangup_that_is_ignored_stays_so() {
         let (mut child, mut output) = spawn_as("signals::tests::helper_watches", libc::SIG_IGN);
-        // The second one that counts would end it.
+        // If SIGHUP counted, SIGINT would be the second signal and end the process.
         signal(&child, Signal::HUP);
         signal(&child, Signal::INT);
         await_line(&mut output, "arrived");

@@ -1,4 +1,4 @@
-//! The run of a tool that counts by stack: what all of them do, in its order.
+//! The run of a tool that counts by stack: the steps that all these tools share, in order.
 
 use std::os::fd::AsFd;
 use std::os::unix::process::parent_id;
@@ -18,62 +18,62 @@ use crate::{
     TargetFlags, Window, conclude, nobody_named, run,
 };
 
-/// The flags that every such tool has.
+/// Flags that every tool that counts by stack has.
 pub struct CommonFlags<'a> {
-    /// Whom to measure.
+    /// Targets of the measurement.
     pub target: &'a TargetFlags,
-    /// What to write, and where.
+    /// Output formats and destinations.
     pub output: &'a OutputFlags,
-    /// How long to measure.
+    /// Length of the window.
     pub duration: &'a DurationFlags,
-    /// Who says when.
+    /// Socket to a controlling parent, if there is one.
     pub control: &'a ControlFlags,
-    /// Times are written in nanoseconds.
+    /// True if times are written in nanoseconds instead of microseconds.
     pub nanoseconds: bool,
 }
 
-/// What is a tool's own: its flags, its BPF object, and what it counts.
+/// The parts that differ between tools: flags, BPF object, and unit of the samples.
 pub trait StackTool: clap::Parser {
-    /// What it is called.
+    /// Name of the tool in messages and in profiles.
     const NAME: &'static str;
-    /// Its BPF object.
+    /// BPF object that the tool loads.
     const OBJECT: bpf::Object;
-    /// What it counts.
+    /// Unit of the sample values.
     const UNIT: Unit;
-    /// How its object is run.
+    /// Session that runs the loaded object.
     type Session<'a>: Session
     where
         Self: 'a;
 
-    /// Those of its flags that others have, too.
+    /// Returns the flags that the tool shares with the others.
     fn common(&self) -> CommonFlags<'_>;
 
-    /// Checks what clap cannot: values against each other and the machine.
+    /// Checks values against each other and against the machine, which clap cannot do.
     ///
     /// # Errors
-    /// What is wrong, and what to do.
+    /// The first value that cannot be used, and what to give instead.
     fn check(&self) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Whom it measures, in words.
+    /// Returns a human-readable description of the targets.
     fn subject(&self) -> String {
         self.common().target.subject()
     }
 
-    /// Which stacks are wanted.
+    /// Returns which stacks the tool captures, and how.
     fn stacks(&self) -> StackChoice;
 
-    /// Sets the constants and makes the room that only its object has.
+    /// Sets the constants and map capacities that only this tool's object has.
     ///
     /// # Errors
-    /// The object has no such thing.
+    /// The object has no constant or map of that name.
     fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> loader::Result<()>;
 
-    /// Attaches its object.
+    /// Attaches the programs of the object.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses to attach a program.
     fn attach<'a>(
         &'a self,
         object: &'a LoadedObject,
@@ -81,36 +81,37 @@ pub trait StackTool: clap::Parser {
         targets: &'a Targets,
     ) -> loader::Result<Self::Session<'a>>;
 
-    /// What it says once it measures.
+    /// Returns the line that the tool prints on stderr when the window opens.
     fn header(&self, session: &Self::Session<'_>) -> String;
 
-    /// What the profile says of how it measured.
+    /// Fills in the profile's metadata about how the tool measured.
     fn describe(&self, session: &Self::Session<'_>, meta: &mut Meta);
 
-    /// What a tally weighs in each state, the same ones each time; weights of 0 are left out.
+    /// Returns the weight of a tally in each state. The states are the same for every tally;
+    /// the caller drops weights of 0.
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)>;
 
-    /// Whether the profile says who ended each wait.
+    /// Returns whether the profile includes the waker of each wait.
     fn wakers_shown(&self) -> WakersShown {
         WakersShown::No
     }
 
-    /// Leaves out of what was measured what is not to be shown.
+    /// Removes samples from the profile that the flags exclude.
     fn retain(&self, _profile: &mut Profile) {}
 
-    /// What else is written.
+    /// Returns outputs beside those of [`OutputFlags`].
     fn more_outputs(&self) -> Vec<Planned> {
         Vec::new()
     }
 
-    /// What there is to say of all that was counted.
+    /// Returns a line for stderr about the sum of all tallies.
     fn remark(&self, _total: &Tally) -> Option<String> {
         None
     }
 }
 
-/// The weight of so many nanoseconds of a tally of intervals, whose lengths and their
-/// squares are of `all` nanoseconds. The part is taken for as large in each of them.
+/// Returns the weight of `value` ns out of the `all` ns of a tally of intervals. Each interval is
+/// assumed to contain the same share of `value`, so the sum of squares scales with its square.
 #[must_use]
 pub fn weight_of(value: u64, all: u64, tally: &Tally) -> Weight {
     let part = value as f64 / all.max(1) as f64;
@@ -123,7 +124,7 @@ pub fn weight_of(value: u64, all: u64, tally: &Tally) -> Weight {
     }
 }
 
-/// A tool's `main`.
+/// Runs a tool from its command line to its exit status: the body of its `main`.
 #[must_use]
 pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
     run(command_line.called(), || {
@@ -136,14 +137,14 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
             control,
             ..
         } = tool.common();
-        // A parent has looked whether they are there: one that ended since is no error.
+        // A controlling parent has checked the targets. A target that ended since is no error.
         if control.control_fd.is_none() {
             target.validate()?;
             if tool.stacks().unwinds() {
                 target.validate_width()?;
             }
         }
-        // Standard output, if it is one, comes last: its reader may go.
+        // Standard output comes last: its reader may go away before the files are written.
         let mut plan = tool.more_outputs();
         plan.extend(flags.plan()?);
         loader::check_privileges()?;
@@ -165,7 +166,7 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
     })
 }
 
-/// Measures, names what was counted, and writes it.
+/// Measures, names the stacks, and writes the profile.
 fn measure_and_write<Tool: StackTool>(
     tool: &Tool,
     destinations: Destinations,
@@ -179,7 +180,7 @@ fn measure_and_write<Tool: StackTool>(
     } = tool.common();
     let mut meta = Meta {
         tool: Tool::NAME.into(),
-        ..meta::of_this_run()
+        ..meta::describe_run()
     };
     let collected = measure(tool, window, command, &mut meta)?;
     let remark = tool.remark(&collected.total());
@@ -202,7 +203,7 @@ fn measure_and_write<Tool: StackTool>(
     Ok(())
 }
 
-/// Measures for the length of the window.
+/// Measures until the window ends, and returns what was collected.
 fn measure<Tool: StackTool>(
     tool: &Tool,
     window: &mut Window,
@@ -226,8 +227,8 @@ fn measure<Tool: StackTool>(
     session.open_window(start, window.stop());
     window.report("open")?;
     tool.describe(&session, meta);
-    let let_go = || command.as_mut().map_or(Ok(()), |command| command.let_go());
-    let started = session.begin(start, let_go)?;
+    let release = || command.as_mut().map_or(Ok(()), |command| command.release());
+    let started = session.begin(start, release)?;
     started.context("cannot let the command run")?;
     let readiness = session.readiness()?;
     if targets.are_awaited() {
@@ -277,7 +278,7 @@ mod tests {
             [squares(10, 10), squares(5, 10), squares(0, 10)],
             [400, 100, 0]
         );
-        // What is not a part of them may be longer.
+        // A value above `all` gives a larger weight.
         assert_eq!(squares(20, 10), 1600);
         assert_eq!(squares(0, 0), 0);
     }

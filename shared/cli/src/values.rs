@@ -1,54 +1,54 @@
-//! Value parsers for clap. Each message says what is accepted, since clap puts
-//! the value and the flag before it.
+//! Value parsers for clap. Each error message says which values are accepted; clap puts the value
+//! and the flag before it.
 
 use std::time::Duration;
 
 use collect::Walking;
 use regex::Regex;
 
-/// The kernel's own bound on process and thread IDs (`PID_MAX_LIMIT`, 64-bit).
+/// Maximum process or thread ID: `PID_MAX_LIMIT` of a 64-bit kernel.
 const LARGEST_ID: u32 = 4_194_304;
-/// Ten years of 365 days, in seconds: longer is taken for a mistake.
+/// Maximum duration in seconds: ten years of 365 days. A longer one is taken for a mistake.
 const LONGEST_SECONDS: f64 = 10.0 * 365.0 * 86_400.0;
-/// Ten years of 365 days, in microseconds.
+/// Maximum duration in microseconds: ten years of 365 days.
 const LONGEST_MICROSECONDS: u64 = 10 * 365 * 86_400 * 1_000_000;
-/// Where the kernel keeps its limit on samples per second.
+/// File with the kernel's limit on samples per second.
 const SAMPLE_RATE_LIMIT: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 
-/// A process ID, 1 to 4194304.
+/// Parses a process ID, 1 to 4194304.
 ///
 /// # Errors
-/// Anything else, with what is accepted.
+/// The text is not such a value; the message says which values are accepted.
 pub fn process_id(text: &str) -> Result<u32, String> {
     identifier(text).ok_or_else(|| {
         format!("process IDs are numbers from 1 to {LARGEST_ID}; `ps -e` lists those in use")
     })
 }
 
-/// A thread ID, 1 to 4194304.
+/// Parses a thread ID, 1 to 4194304.
 ///
 /// # Errors
-/// Anything else, with what is accepted.
+/// The text is not such a value; the message says which values are accepted.
 pub fn thread_id(text: &str) -> Result<u32, String> {
     identifier(text).ok_or_else(|| {
         format!("thread IDs are numbers from 1 to {LARGEST_ID}; `ps -eL` lists those in use")
     })
 }
 
-/// A whole number, 1 or more.
+/// Parses a whole number, 1 or more.
 ///
 /// # Errors
-/// Anything else, with what is accepted.
+/// The text is not such a value; the message says which values are accepted.
 pub fn positive(text: &str) -> Result<u64, String> {
     digits(text)
         .filter(|&number| number > 0)
         .ok_or_else(|| "give a whole number, 1 or more".to_owned())
 }
 
-/// A time in seconds, such as `10` or `0.5`, up to ten years.
+/// Parses a time in seconds, such as `10` or `0.5`, up to ten years.
 ///
 /// # Errors
-/// Anything else, with what is accepted.
+/// The text is not such a value; the message says which values are accepted.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     text.parse::<f64>()
         .ok()
@@ -58,10 +58,10 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "give seconds above 0 and up to ten years, such as 10 or 0.5".to_owned())
 }
 
-/// A whole number of microseconds, 0 up to ten years: as nanoseconds it fits 64 bits.
+/// Parses a whole number of microseconds, from 0 to ten years. In nanoseconds it fits 64 bits.
 ///
 /// # Errors
-/// Anything else, with what is accepted.
+/// The text is not such a value; the message says which values are accepted.
 pub fn microseconds(text: &str) -> Result<u64, String> {
     digits(text)
         .filter(|&number| number <= LONGEST_MICROSECONDS)
@@ -70,10 +70,10 @@ pub fn microseconds(text: &str) -> Result<u64, String> {
         })
 }
 
-/// How many frames of a stack to walk: as many as are kept, or fewer.
+/// Parses the maximum number of frames of a stack, 1 to [`Walking::MOST_FRAMES`].
 ///
 /// # Errors
-/// Anything else, with what is accepted.
+/// The text is not such a value; the message says which values are accepted.
 pub fn frames(text: &str) -> Result<usize, String> {
     let most = Walking::MOST_FRAMES;
     digits(text)
@@ -82,11 +82,11 @@ pub fn frames(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("give a number of frames from 1 to {most}"))
 }
 
-/// A mask of task states, as `TASK_…` in the kernel's include/linux/sched.h;
-/// decimal, or hexadecimal after `0x`.
+/// Parses a mask of task states, decimal or hexadecimal after `0x`. The bits are `TASK_…` of the
+/// kernel's include/linux/sched.h.
 ///
 /// # Errors
-/// Anything else, with what is accepted.
+/// The text is not such a value; the message says which values are accepted.
 pub fn task_states(text: &str) -> Result<u32, String> {
     let mask = match text.strip_prefix("0x") {
         Some(hex) => u32::from_str_radix(hex, 16).ok(),
@@ -98,25 +98,25 @@ pub fn task_states(text: &str) -> Result<u32, String> {
     })
 }
 
-/// A regular expression.
+/// Parses a regular expression.
 ///
 /// # Errors
-/// It is none, and why.
+/// The text is no regular expression; the message says why.
 pub fn expression(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| {
-        // Above it the expression is drawn.
-        let text = error.to_string();
-        let last = text.lines().next_back().unwrap_or_default();
+        // The lines above the last one draw the expression.
+        let drawing = error.to_string();
+        let last = drawing.lines().next_back().unwrap_or_default();
         last.strip_prefix("error: ").unwrap_or(last).to_owned()
     })
 }
 
-/// A sampling frequency in samples per second, up to the running kernel's limit.
+/// Parses a sampling frequency in samples per second, up to the running kernel's limit.
 ///
 /// # Errors
-/// Anything else, with what is accepted.
+/// The text is not such a value; the message says which values are accepted.
 pub fn frequency(text: &str) -> Result<u64, String> {
-    // Where the limit cannot be read, the kernel itself will refuse.
+    // If the limit cannot be read, the kernel itself refuses a frequency above it.
     let limit = std::fs::read_to_string(SAMPLE_RATE_LIMIT)
         .ok()
         .and_then(|text| digits(text.trim()));
@@ -138,7 +138,7 @@ fn identifier(text: &str) -> Option<u32> {
     (1..=LARGEST_ID).contains(&number).then_some(number)
 }
 
-/// A number of digits only: no sign, no spaces.
+/// Parses a number that consists of digits only, without sign or spaces.
 fn digits(text: &str) -> Option<u64> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         text.parse().ok()

@@ -1,4 +1,4 @@
-//! The window: who decides when measuring starts and when it stops.
+//! The measurement window: its start, its end, and the waiting in between.
 
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::time::Duration;
@@ -12,31 +12,31 @@ use crate::control::{Control, Order};
 use crate::patience::Patience;
 use crate::signals::Signals;
 
-/// How long before it comes the start of the window is announced: enough to
-/// read what is there beforehand.
+/// Time between the announcement and the start of the window: enough to read the state of all
+/// threads before it.
 const START_NOTICE_NS: u64 = 10_000_000;
 
-/// How long before it comes the end of the window is announced.
+/// Time between the announcement and the end of the window.
 const NOTICE_NS: u64 = 2_000_000;
 
-/// The span of time that is measured, in nanoseconds of `CLOCK_MONOTONIC`.
+/// The measurement window, in ns of CLOCK_MONOTONIC.
 ///
-/// It ends after a duration, at a signal, when the controlling parent says so,
-/// or when the tool finds that there is nothing left to measure.
+/// It ends after a duration, at a signal, at the controlling parent's order, or when the tool finds
+/// that no target is left.
 #[derive(Debug)]
 pub struct Window {
     duration: Option<Duration>,
     ender: Ender,
     tool: &'static str,
-    /// Watches the phases before and after the window; `None` where a parent does so.
+    /// Watch on the phases before and after the window; `None` if a parent watches them.
     patience: Option<Patience>,
     start: u64,
     stop: Option<u64>,
-    /// Whether the parent knows that nothing is left to measure.
-    has_told: bool,
+    /// True if the parent has been told that no target is left.
+    has_reported_end: bool,
 }
 
-/// Who ends the window, beside the duration.
+/// Source of an early end of the window.
 #[derive(Debug)]
 enum Ender {
     Signals(Signals),
@@ -44,12 +44,13 @@ enum Ender {
 }
 
 impl Window {
-    /// The longest sleep between two looks whether it is over.
+    /// Maximum sleep before the window's end is checked again.
     pub const LONGEST_PATIENCE: Duration = Duration::from_millis(100);
 
-    /// Starts to watch for signals; or, where a parent holds the other end of
-    /// the socket `control_fd`, ignores them and watches that. From here to the window, and
-    /// from its end on, `tool` says why it takes long.
+    /// Starts to watch for signals. With `control_fd`, a socket to a controlling parent, the tool
+    /// ignores the signals and watches the socket instead.
+    ///
+    /// Without a parent, [`Patience`] explains delays until the window opens and after it ends.
     ///
     /// # Errors
     /// `control_fd` is not a socket, or signals cannot be watched.
@@ -74,42 +75,46 @@ impl Window {
             patience: patience.then(|| Patience::begin(tool, "attaching")),
             start: 0,
             stop: None,
-            has_told: false,
+            has_reported_end: false,
         })
     }
 
-    /// Call once everything is attached: returns the time the window starts,
-    /// which is in a moment, or, after telling the parent `ready`, the time it names.
-    /// Where targets are awaited the duration is not yet that of the window.
+    /// Returns the time at which the window starts: in 10 ms, or the time that the parent gives
+    /// after the tool sends `ready`. The caller has attached everything before.
+    ///
+    /// If targets are awaited, the duration only counts from [`Window::await_first`] on.
     ///
     /// # Errors
-    /// The parent is gone (ends the tool without a word) or talks nonsense.
+    /// The parent is gone (the tool ends silently), or sends a line that is no order.
     pub fn begin(&mut self, are_awaited: bool) -> anyhow::Result<u64> {
         self.start = match &mut self.ender {
             Ender::Signals(_) => monotonic_ns() + START_NOTICE_NS,
             Ender::Parent(control) => {
-                control.say("ready")?;
+                control.send("ready")?;
                 loop {
                     match control.wait()? {
                         Order::Start(start) => break start,
-                        // Ended before it began: the start will follow.
+                        // The window ends before it starts; the start still follows.
                         Order::Stop(stop) => self.stop = Some(stop),
                     }
                 }
             }
         };
         if !are_awaited {
-            self.last();
+            self.apply_duration();
         }
         Ok(self.start)
     }
 
-    /// Sleeps until `first` says when the first target came, if not 0, asking it whenever
-    /// `source` is readable, and `patience` later, at most [`Window::LONGEST_PATIENCE`]. The
-    /// window begins then, unless that was before programs could measure. Tells the parent.
+    /// Waits for the first awaited target, and returns the time at which the window starts.
+    ///
+    /// `first` returns the time at which the target appeared, 0 if it has not yet. It is called
+    /// whenever `source` is readable, and at least every `patience` or
+    /// [`Window::LONGEST_PATIENCE`]. The window starts at that time, but not before the start that
+    /// [`Window::begin`] returned. The parent is told.
     ///
     /// # Errors
-    /// The window ended before that, or those of `first` and of [`Window::ended`].
+    /// The window ended first, or the errors of `first` and of [`Window::ended`].
     pub fn await_first(
         &mut self,
         source: impl AsFd,
@@ -121,32 +126,32 @@ impl Window {
             let came = first()?;
             if came > 0 {
                 self.start = self.start.max(came);
-                self.last();
+                self.apply_duration();
                 if let Ender::Parent(control) = &mut self.ender {
-                    control.say(&format!("first {}", self.start))?;
+                    control.send(&format!("first {}", self.start))?;
                 }
                 return Ok(self.start);
             }
             if self.ended()?.is_some() {
-                bail!("nobody came; nothing was measured");
+                bail!("no target appeared before the end; nothing was measured");
             }
             self.wait(source.as_fd(), None, patience)?;
         }
     }
 
-    /// Has the window last as long as it is to.
-    fn last(&mut self) {
+    /// Sets the window's end by its start and the duration, if there is one.
+    fn apply_duration(&mut self) {
         if let Some(duration) = self.duration {
             let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
             self.stop_by(self.start.saturating_add(nanoseconds));
         }
     }
 
-    /// The time the window stopped, once that is known and has passed. Never
-    /// before its start.
+    /// Returns the time at which the window stopped, once that time has passed. It is never before
+    /// the start.
     ///
     /// # Errors
-    /// The parent is gone (ends the tool without a word) or talks nonsense.
+    /// The parent is gone (the tool ends silently), or sends a line that is no order.
     pub fn ended(&mut self) -> anyhow::Result<Option<u64>> {
         if let Some(stop) = self.passed() {
             return Ok(Some(stop));
@@ -168,29 +173,30 @@ impl Window {
         Ok(self.passed())
     }
 
-    /// The time at which the window will stop or has stopped, once known.
+    /// Returns the time at which the window stops or has stopped, once it is known.
     #[must_use]
     pub fn stop(&self) -> Option<u64> {
         self.stop.map(|stop| stop.max(self.start))
     }
 
-    /// Whether a parent, not this tool, says when to start and stop.
+    /// Returns whether a parent, not this tool, decides when to start and stop.
     #[must_use]
     pub fn is_controlled(&self) -> bool {
         matches!(self.ender, Ender::Parent(_))
     }
 
-    /// Sleeps until the window is over, and calls `tick` with the time it will
-    /// stop, once known: whenever `source` is readable, and once when `end`, a process's, is.
-    /// `tick` says how soon to call it again, [`Window::LONGEST_PATIENCE`] at most, if
-    /// there is anything left to measure; once there is not, the window ends, unless that is
-    /// the parent's to say. Returns the time it stopped.
+    /// Waits for the end of the window, and returns the time at which it stopped.
     ///
-    /// Whatever ends the window does so a little later than now, so that
-    /// `tick` can pass the time on before it has come.
+    /// `tick` is called with the time at which the window stops, once that is known. It is called
+    /// whenever `source` is readable, and once when `end`, the descriptor of a process, is. It
+    /// returns the time until its next call, at most [`Window::LONGEST_PATIENCE`]; `None` means
+    /// that no target is left. The window then ends, unless a parent decides that.
+    ///
+    /// A signal or the loss of all targets ends the window 2 ms later, so that `tick` can pass the
+    /// end on before it comes.
     ///
     /// # Errors
-    /// Those of `tick` and of [`Window::ended`].
+    /// The errors of `tick` and of [`Window::ended`].
     pub fn follow(
         &mut self,
         source: impl AsFd,
@@ -201,7 +207,7 @@ impl Window {
         loop {
             let ended = self.ended()?;
             let patience = tick(self.stop())?;
-            if patience.is_none() && self.notes_the_end()? {
+            if patience.is_none() && self.end_early()? {
                 continue;
             }
             if let Some(stop) = ended {
@@ -216,9 +222,9 @@ impl Window {
         }
     }
 
-    /// Nothing is left to measure: ends the window soon, or tells the parent once.
-    /// Whether that changes when it stops.
-    fn notes_the_end(&mut self) -> anyhow::Result<bool> {
+    /// Ends the window soon, as no target is left, or tells the parent once. Returns whether the
+    /// window's end changes.
+    fn end_early(&mut self) -> anyhow::Result<bool> {
         match &mut self.ender {
             Ender::Signals(_) => {
                 let before = self.stop;
@@ -226,16 +232,16 @@ impl Window {
                 Ok(self.stop != before)
             }
             Ender::Parent(control) => {
-                if !std::mem::replace(&mut self.has_told, true) {
-                    control.say("gone")?;
+                if !std::mem::replace(&mut self.has_reported_end, true) {
+                    control.send("gone")?;
                 }
                 Ok(false)
             }
         }
     }
 
-    /// Sleeps until `source` or `end` is readable, a signal or an order comes, the
-    /// window may be over, or `patience` has run out. Whether it is `end`.
+    /// Sleeps until `source` or `end` is readable, a signal or an order arrives, the window may be
+    /// over, or `patience` has passed. Returns whether `end` is readable.
     fn wait(
         &self,
         source: BorrowedFd<'_>,
@@ -246,26 +252,26 @@ impl Window {
             Ender::Signals(signals) => signals.as_fd(),
             Ender::Parent(control) => control.as_fd(),
         };
-        let patience = self
+        let nanoseconds = self
             .stop
             .map_or(u64::MAX, |stop| stop.saturating_sub(monotonic_ns()))
             .min(patience.min(Window::LONGEST_PATIENCE).as_nanos() as u64);
-        let patience = Timespec {
+        let timeout = Timespec {
             tv_sec: 0,
-            tv_nsec: patience as i64,
+            tv_nsec: nanoseconds as i64,
         };
-        let sources = [ender, source].into_iter().chain(end);
-        let mut sources: Vec<_> = sources
+        let descriptors = [ender, source].into_iter().chain(end);
+        let mut sources: Vec<_> = descriptors
             .map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN))
             .collect();
-        match poll(&mut sources, Some(&patience)) {
+        match poll(&mut sources, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error).context("cannot wait for the end of the window"),
         }
         Ok(sources.get(2).is_some_and(|end| !end.revents().is_empty()))
     }
 
-    /// The signals that end it, unless a parent does.
+    /// Returns the watch on signals; `None` if a parent controls the window.
     #[must_use]
     pub fn signals(&self) -> Option<&Signals> {
         match &self.ender {
@@ -274,14 +280,14 @@ impl Window {
         }
     }
 
-    /// Sends a line to the controlling parent; without one, does nothing.
+    /// Sends a line to the controlling parent; does nothing without one.
     ///
     /// # Errors
-    /// The parent is gone (ends the tool without a word).
+    /// The parent is gone (the tool ends silently).
     pub fn report(&mut self, line: &str) -> anyhow::Result<()> {
         match &mut self.ender {
             Ender::Signals(_) => Ok(()),
-            Ender::Parent(control) => control.say(line),
+            Ender::Parent(control) => control.send(line),
         }
     }
 
@@ -303,7 +309,7 @@ mod tests {
 
     use super::*;
 
-    /// A window under control, without ignoring the test runner's signals.
+    /// Returns a window under a parent's control, and leaves the test runner's signals alone.
     fn controlled(duration: Option<Duration>) -> (UnixStream, Window) {
         let (parent, child) = UnixStream::pair().unwrap();
         let ender = Ender::Parent(Control::from_raw(child.into_raw_fd()).unwrap());
@@ -316,13 +322,13 @@ mod tests {
                 patience: None,
                 start: 0,
                 stop: None,
-                has_told: false,
+                has_reported_end: false,
             },
         )
     }
 
     fn plain(duration: Option<Duration>) -> Window {
-        let ender = Ender::Signals(Signals::that_never_come().unwrap());
+        let ender = Ender::Signals(Signals::never().unwrap());
         Window {
             duration,
             ender,
@@ -330,12 +336,12 @@ mod tests {
             patience: None,
             start: 0,
             stop: None,
-            has_told: false,
+            has_reported_end: false,
         }
     }
 
-    /// Follows the window with nothing to read and targets that live as long
-    /// as `alive` says; every stop that was announced, and the one it was.
+    /// Follows the window with a silent source, while `alive` returns true. Returns all stops that
+    /// were announced, and the actual one.
     fn follow(window: &mut Window, mut alive: impl FnMut() -> bool) -> (Vec<u64>, u64) {
         let (events, _writer) = io::pipe().unwrap();
         let mut announced = Vec::new();
@@ -365,7 +371,7 @@ mod tests {
         let mut window = plain(Some(Duration::from_millis(250)));
         window.begin(false).unwrap();
         let (events, _writer) = io::pipe().unwrap();
-        // Its writer is gone: it is readable for ever.
+        // The writer is gone, so the pipe stays readable.
         let (ended, _) = io::pipe().unwrap();
         let mut rounds = 0;
         let count = |_| {

@@ -159,7 +159,7 @@ fn a_capture_that_is_none_or_not_whole_is_refused_and_parts_can_be_had() {
     for (name, told) in [
         ("none.scope", "this is no capture of systemscope"),
         ("empty.scope", "cut off"),
-        ("cut.scope", "--partial takes what can be read"),
+        ("cut.scope", "--partial uses the readable part"),
         ("later.scope", "use a later one"),
         ("missing.scope", "No such file"),
     ] {
@@ -322,7 +322,7 @@ fn the_machine_completions_and_pages_are_told() {
             line_of("/proc/sys/kernel/kptr_restrict", ""),
         ),
         (
-            "threads at most",
+            "maximum threads",
             line_of("/proc/sys/kernel/threads-max", ""),
         ),
     ] {

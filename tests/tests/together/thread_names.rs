@@ -38,7 +38,7 @@ fn only_threads_of_that_name_are_shown() {
         let folded = Folded::parse_per_thread(&finished.stdout);
         assert_eq!(folded.comms(), HashSet::from(FOUND), "{tool}");
         assert!(
-            !finished.stderr.contains("no thread"),
+            !finished.stderr.contains("no measured thread"),
             "{}",
             finished.stderr
         );
@@ -113,7 +113,7 @@ fn it_is_said_that_nobody_is_called_so() {
     let names = Workload::plain("names");
     for tool in TOOLS {
         let finished = on(tool, &names, "^nobody$").run();
-        let told = "no thread was seen in whose name `^nobody$` is found";
+        let told = "no measured thread has a name that matches `^nobody$`";
         match tool {
             "wallclock" => assert_ended_with_error(tool, &finished, &[told]),
             _ => {

@@ -11,129 +11,138 @@ use profile::spans::{Apart, Kind, Scale};
 
 use crate::thread_names::ThreadNames;
 
-/// Shows how long threads stay on the CPU at a time, as a histogram; or off it.
+/// Show how long threads run or wait at a time, as a histogram.
 ///
-/// A span on the CPU lasts from the switch to a thread to the switch away from
-/// it, whatever the reason for that. Traces until Ctrl-C, or prints a
-/// histogram every INTERVAL seconds, COUNT times. A span that is open at the
-/// end of an interval counts there with its length so far, and in the next
-/// interval with the rest: so each interval's total is the time that passed in
-/// it, and threads that ran or slept through all of it are there.
+/// A span on the CPU lasts from the switch to a thread to the switch away from it. The tool traces
+/// until Ctrl-C, or prints a histogram every PERIOD seconds, COUNT times.
 ///
-/// With a cgroup as the target a span on the CPU counts if its thread is in the
-/// cgroup at one of the two switches; one off it, as long as it is.
+/// A span that is open at the end of a period counts there with its length so far, and in the next
+/// period with the rest. So the total of a period is the time that passed in it, and includes
+/// threads that ran or slept throughout.
+///
+/// With a cgroup as the target, a span on the CPU counts if its thread is in the cgroup at one of
+/// the two switches. A span off the CPU counts while its thread is in the cgroup.
 #[derive(Parser, Debug)]
 #[command(
     name = "cpudist",
     version,
-    after_help = EXAMPLES,
+    after_long_help = EXAMPLES,
     // Here -L is bcc's flag, not another name for -t.
     mut_arg("tids", |arg| arg.visible_short_alias(Resettable::Reset)),
     mut_arg("command", |arg| arg.index(3))
 )]
 pub struct Arguments {
     /// Seconds between histograms, such as 10 or 0.5 [default: until Ctrl-C]
-    #[arg(allow_negative_numbers = true, value_parser = values::seconds)]
-    pub(crate) interval: Option<Duration>,
+    #[arg(value_name = "PERIOD", allow_negative_numbers = true, value_parser = values::seconds)]
+    pub(crate) period: Option<Duration>,
 
-    /// How many histograms to print [default: until Ctrl-C]
+    /// Number of histograms to print [default: until Ctrl-C]
     #[arg(allow_negative_numbers = true, value_parser = values::positive)]
     pub(crate) count: Option<u64>,
 
     #[command(flatten)]
     pub(crate) target: cli::TargetFlags,
 
-    /// Spans off the CPU: from the switch away from a thread to the one back
-    #[arg(short = 'O', long, group = "kind")]
+    /// Count spans off the CPU, from the switch away from a thread to the switch back
+    #[arg(short = 'O', long, group = "kind", help_heading = SPANS)]
     pub(crate) offcpu: bool,
 
-    /// Spans blocked: off the CPU, up to the wake-up
-    #[arg(long, group = "kind")]
+    /// Count blocked spans: off the CPU, up to the wake-up
+    #[arg(long, group = "kind", help_heading = SPANS)]
     pub(crate) blocked: bool,
 
-    /// Spans waiting for a CPU: off it, since the wake-up or the preemption
-    #[arg(long, group = "kind")]
+    /// Count spans of waiting for a CPU, since the wake-up or the preemption
+    #[arg(long, group = "kind", help_heading = SPANS)]
     pub(crate) runq: bool,
 
-    /// Each process apart
-    #[arg(short = 'P', long = "pids", conflicts_with_all = ["per_thread", "thread_name"])]
+    /// Print one histogram per process
+    #[arg(short = 'P', long = "pids", help_heading = SPANS, conflicts_with_all = ["per_thread", "thread_name"])]
     pub(crate) per_process: bool,
 
-    /// Each thread apart
-    #[arg(short = 'L', long = "tids")]
+    /// Print one histogram per thread
+    #[arg(short = 'L', long = "tids", help_heading = SPANS)]
     pub(crate) per_thread: bool,
 
-    /// Count the idle task's spans on the CPU too, as PID and TID 0
-    #[arg(short = 'I', long, conflicts_with_all = ["kind", "pids", "tids"])]
+    /// Also count the idle task's spans on the CPU, as PID and TID 0
+    #[arg(short = 'I', long, help_heading = SPANS, conflicts_with_all = ["kind", "pids", "tids"])]
     pub(crate) include_idle: bool,
 
-    /// Milliseconds instead of microseconds
-    #[arg(short = 'm', long)]
+    /// Print milliseconds instead of microseconds
+    #[arg(short = 'm', long, help_heading = OUTPUT)]
     pub(crate) milliseconds: bool,
 
-    /// The time of day with each histogram
-    #[arg(short = 'T', long)]
+    /// Print the time of day before each histogram
+    #[arg(short = 'T', long, help_heading = OUTPUT)]
     pub(crate) timestamp: bool,
 
-    /// Average, total and count after each histogram
-    #[arg(short = 'e', long)]
+    /// Print average, total and count after each histogram
+    #[arg(short = 'e', long, help_heading = OUTPUT)]
     pub(crate) extension: bool,
 
-    /// A table of percentiles instead of histograms
-    #[arg(long, conflicts_with_all = ["json", "extension"])]
+    /// Print a table of percentiles instead of histograms
+    #[arg(long, help_heading = OUTPUT, conflicts_with_all = ["json", "extension"])]
     pub(crate) percentiles: bool,
 
-    /// One JSON object per interval and line instead of histograms
-    #[arg(long, conflicts_with = "extension")]
+    /// Print one JSON object per period and line instead of histograms
+    #[arg(long, help_heading = OUTPUT, conflicts_with = "extension")]
     pub(crate) json: bool,
 
-    /// The same by their names, and log2 for histograms; or hgrm: nothing but the
-    /// percentiles of the whole run, as --hgrm has them
+    /// Print this format
     #[arg(
-        long, value_name = "NAME", value_enum,
+        long, value_name = "NAME", value_enum, help_heading = OUTPUT,
         conflicts_with_all = ["json", "percentiles"]
     )]
     pub(crate) format: Option<Form>,
 
-    /// Also write the percentiles of the whole run to FILE, in HdrHistogram's
-    /// format for its plotter
-    #[arg(long, value_name = "FILE")]
+    /// Also write percentiles of the whole run to FILE, for HdrHistogram's plotter
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) hgrm: Option<PathBuf>,
 
     /// Write to FILE, which appears only once it is whole
-    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) file: Option<PathBuf>,
+
+    #[command(flatten)]
+    help: cli::HelpFlag,
+
+    #[command(flatten)]
+    version: cli::VersionFlag,
 }
 
-/// How intervals are printed.
+/// Heading of the flags that choose spans.
+const SPANS: &str = "Spans";
+/// Heading of the flags that choose the output.
+const OUTPUT: &str = "Output";
+
+/// Format of the printed periods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// Histograms.
+    /// Histograms by powers of two
     Log2,
-    /// A table of percentiles.
+    /// A table of percentiles
     Percentiles,
-    /// A JSON object each.
+    /// One JSON object per period and line
     Json,
-    /// Percentiles of the whole run, for HdrHistogram's plotter.
+    /// Only the percentiles of the whole run, as --hgrm writes them
     Hgrm,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  cpudist                         how long all threads run at a time, until Ctrl-C
-  cpudist 1 10                    ten histograms of a second each
-  cpudist -- make -j2             how long a command and all that it starts run at a time
-  cpudist -p 1234 -O 5 1          how long the threads of a process are off the CPU
-  cpudist --runq -m -T 1          how long threads wait for a CPU, in milliseconds
+  cpudist                         time on the CPU of all threads, until Ctrl-C
+  cpudist 1 10                    ten histograms of one second each
+  cpudist -- make -j2             time on the CPU of a command and its descendants
+  cpudist -p 1234 -O 5 1          time off the CPU of the threads of a process
+  cpudist --runq -m -T 1          waits for a CPU, in milliseconds
   cpudist -p 1234 -L --percentiles 10 1
                                   a table with a row for each thread
   cpudist -p 1234 --thread-name '^io-' 5 1
-                                  its threads that are called io-…, all together
+                                  its threads with names io-…, all together
   cpudist -p 1234 --hgrm turns.hgrm 60 1
                                   for https://hdrhistogram.github.io/HdrHistogram/plotFiles.html";
 
 impl Arguments {
-    /// How intervals are to be printed.
+    /// Returns the format of the printed periods.
     pub(crate) fn form(&self) -> Form {
         match self.format {
             Some(form) => form,
@@ -143,7 +152,7 @@ impl Arguments {
         }
     }
 
-    /// What to ask of the spans.
+    /// Returns which spans to count, and how.
     pub(crate) fn question(&self) -> Question {
         Question {
             kind: match (self.offcpu, self.blocked, self.runq) {
@@ -165,32 +174,33 @@ impl Arguments {
         }
     }
 
-    /// Whether threads are counted apart: their names are known afterwards.
+    /// Returns whether threads are counted apart. To choose them by name cpudist counts all threads
+    /// apart, as it learns their names afterwards.
     fn counts_threads(&self) -> bool {
         self.per_thread || self.target.thread_name().is_some()
     }
 
-    /// The threads that are chosen by their names.
+    /// Returns the filter of threads by name.
     pub(crate) fn thread_names(&self) -> ThreadNames<'_> {
         ThreadNames::new(self.target.thread_name(), self.per_thread)
     }
 
-    /// Checks what clap cannot.
+    /// Checks flags against each other and against the machine, which clap cannot do.
     ///
     /// # Errors
-    /// Flags that exclude each other.
+    /// Flags that exclude each other, or a target that does not exist.
     pub(crate) fn validate(&self) -> anyhow::Result<()> {
         if self.extension && self.form() != Form::Log2 {
             return Err(cli::usage(
-                "-e adds to histograms: leave it out, or the other form",
+                "-e adds lines to histograms: leave out -e, or print histograms with --format log2",
             ));
         }
         self.target.validate()
     }
 
-    /// How long to measure; none means until a signal arrives.
+    /// Returns the length of the window; `None` means until a signal arrives.
     pub(crate) fn duration(&self) -> Option<Duration> {
         let count = u32::try_from(self.count?).unwrap_or(u32::MAX);
-        self.interval?.checked_mul(count)
+        self.period?.checked_mul(count)
     }
 }

@@ -1,8 +1,8 @@
-//! cpudist: how long threads stay on the CPU at a time, or off it.
+//! `cpudist` measures the distribution of time that threads spend on the CPU, or off it, at a time.
 
 mod arguments;
-mod intervals;
 mod local_time;
+mod periods;
 mod sink;
 mod thread_names;
 mod trace;
@@ -18,7 +18,7 @@ use sink::Sink;
 
 pub use arguments::Arguments;
 
-/// The program.
+/// Runs `cpudist` from its command line to its exit status.
 #[must_use]
 pub fn run(command_line: &cli::CommandLine) -> ExitCode {
     cli::run(command_line.called(), || {
@@ -39,7 +39,7 @@ pub fn run(command_line: &cli::CommandLine) -> ExitCode {
     })
 }
 
-/// Measures, and prints each interval.
+/// Measures, and prints each period.
 fn measure(
     arguments: &Arguments,
     mut sink: Sink,
@@ -50,7 +50,7 @@ fn measure(
     let mut all = Histogram::new(arguments.question().scale);
     let mut names = arguments.thread_names();
     let losses = trace::run(arguments, window, command, |distribution| {
-        let distribution = names.of(distribution);
+        let distribution = names.filter(distribution);
         all.merge(&distribution.sum());
         sink.write(|writer| print(arguments, &distribution, writer))
     })?;
@@ -65,20 +65,20 @@ fn measure(
     for line in names.remarks() {
         cli::say(format_args!("cpudist: {line}"));
     }
-    cli::say(format_args!(
-        "cpudist: {} spans; lost: {} spans, {} switches, {} threads",
-        all.spans(),
-        losses.counts,
-        losses.switches,
-        losses.clocks + losses.children
-    ));
+    let lost = cli::list_losses(&[
+        (losses.counts, "span"),
+        (losses.switches, "switch"),
+        (losses.clocks + losses.children, "thread"),
+    ]);
+    let spans = cli::count(all.spans(), "span");
+    cli::say(format_args!("cpudist: {spans}; {lost}"));
     for line in cli::left_out(&LeftOut::from(&losses)) {
         cli::say(format_args!("cpudist: {line}"));
     }
     Ok(())
 }
 
-/// Prints one interval in the form that was asked for.
+/// Prints one period in the chosen format.
 fn print(
     arguments: &Arguments,
     distribution: &Distribution,
@@ -92,7 +92,7 @@ fn print(
         Form::Json => json::write(distribution, time, writer),
         Form::Percentiles => percentiles::write(distribution, time, writer),
         Form::Log2 => log2::write(distribution, time, arguments.extension, writer),
-        // Of the whole run, at its end.
+        // `measure` prints the percentiles of the whole run at its end.
         Form::Hgrm => Ok(()),
     }
 }

@@ -1,9 +1,8 @@
-//! The time of day.
+//! Time of day.
 
-/// `HH:MM:SS` in the local time zone.
+/// Returns `HH:MM:SS` in the local time zone.
 pub(crate) fn now() -> String {
-    // SAFETY: both calls write to locals that outlive them, and all-zero bytes
-    // are a valid tm.
+    // SAFETY: both calls write to locals that outlive them, and all-zero bytes are a valid tm.
     let time = unsafe {
         let mut time: libc::tm = std::mem::zeroed();
         let seconds = libc::time(std::ptr::null_mut());

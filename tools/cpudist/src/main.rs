@@ -1,4 +1,4 @@
-//! cpudist: how long threads stay on the CPU at a time, or off it.
+//! `cpudist` measures the distribution of time that threads spend on the CPU, or off it, at a time.
 
 use std::process::ExitCode;
 

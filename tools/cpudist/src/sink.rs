@@ -1,4 +1,4 @@
-//! Where histograms go.
+//! Destination of the histograms: standard output or a file.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -7,23 +7,25 @@ use cli::{HeldCommand, Output, Spool};
 
 use crate::arguments::Arguments;
 
-/// Standard output, or a file.
+/// Standard output or a file.
 pub(crate) enum Sink {
-    /// An interval is there as soon as it has ended.
+    /// Standard output shows a period as soon as it has ended.
     Stdout,
-    /// All of them, at the end: of hours there may be more than memory should hold.
+    /// The file gets all periods at the end. They are collected on disk, as those of hours may take
+    /// too much memory.
     File {
         spool: Spool,
-        /// Its name, if nobody gave one.
+        /// Name of the file, if the tool chose it.
         own: Option<PathBuf>,
     },
 }
 
 impl Sink {
-    /// Where the command line says; a command has standard output to itself.
+    /// Opens the destination that the command line names. With a command the default is a file, as
+    /// standard output belongs to the command.
     ///
     /// # Errors
-    /// The file cannot be written: why, and what to do.
+    /// The file cannot be written.
     pub(crate) fn new(
         arguments: &Arguments,
         command: Option<&HeldCommand>,
@@ -40,10 +42,10 @@ impl Sink {
         })
     }
 
-    /// Writes what `body` does.
+    /// Writes what `body` writes.
     ///
     /// # Errors
-    /// Those of standard output, or of the file.
+    /// A write to standard output or to the file fails.
     pub(crate) fn write(
         &mut self,
         body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -54,10 +56,10 @@ impl Sink {
         }
     }
 
-    /// Puts the file in its place, and tells of it if nobody named it.
+    /// Writes the file under its name, and prints the name if the tool chose it.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub(crate) fn finish(self) -> anyhow::Result<()> {
         let Sink::File { spool, own } = self else {
             return Ok(());

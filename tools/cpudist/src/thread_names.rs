@@ -1,32 +1,34 @@
-//! The spans of threads that are chosen by their names.
+//! Filter of spans by thread name.
 
 use profile::spans::{Distribution, Row};
 use regex::Regex;
 
-/// Takes the wanted threads out of what was counted thread by thread.
+/// Selects the threads whose names match from counts by thread.
 pub(crate) struct ThreadNames<'a> {
-    /// Without one all spans are wanted.
+    /// Expression that names must match; `None` selects all spans.
     expression: Option<&'a Regex>,
-    /// Whether threads stay apart.
+    /// True if the result has one row per thread.
     apart: bool,
-    any: bool,
-    /// Spans of threads that ended so long ago that nobody knows their names.
+    /// True if any thread's name has matched.
+    has_match: bool,
+    /// Spans of threads that ended too early for their names to be known.
     nameless: u64,
 }
 
 impl<'a> ThreadNames<'a> {
-    /// Threads in whose name the expression is found; `apart` or all together.
+    /// Returns a filter that selects all threads without an expression. With `apart` the result has
+    /// one row per thread, else one row in all.
     pub(crate) fn new(expression: Option<&'a Regex>, apart: bool) -> ThreadNames<'a> {
         ThreadNames {
             expression,
             apart,
-            any: false,
+            has_match: false,
             nameless: 0,
         }
     }
 
-    /// What of an interval is wanted.
-    pub(crate) fn of(&mut self, mut distribution: Distribution) -> Distribution {
+    /// Returns the matching part of a period's distribution.
+    pub(crate) fn filter(&mut self, mut distribution: Distribution) -> Distribution {
         let Some(expression) = self.expression else {
             return distribution;
         };
@@ -37,7 +39,7 @@ impl<'a> ThreadNames<'a> {
             }
             comm.is_some_and(|comm| expression.is_match(comm))
         });
-        self.any |= !distribution.rows.is_empty();
+        self.has_match |= !distribution.rows.is_empty();
         if self.apart {
             return distribution;
         }
@@ -52,13 +54,13 @@ impl<'a> ThreadNames<'a> {
         }
     }
 
-    /// What there is to say of threads that were not found.
+    /// Returns lines about missing threads: none matched, or names are unknown.
     pub(crate) fn remarks(&self) -> impl Iterator<Item = String> {
-        let nobody = self.expression.filter(|_| !self.any);
+        let nobody = self.expression.filter(|_| !self.has_match);
         let nobody = nobody.map(|expression| cli::nobody_named(expression.as_str()));
         let nameless = (self.nameless > 0).then(|| {
             let spans = self.nameless;
-            format!("left out {spans} spans of threads that ended and whose names are not known")
+            format!("left out {spans} spans of threads that ended before their names were read")
         });
         nobody.into_iter().chain(nameless)
     }

@@ -1,4 +1,4 @@
-//! One run of the BPF object, from opening it to its last interval.
+//! One run of the BPF object, from opening it to the last period.
 
 use std::os::fd::AsFd;
 
@@ -10,9 +10,9 @@ use loader::{Kernel, OpenObject, TargetWatch};
 use profile::spans::{Distribution, Kind};
 
 use crate::arguments::Arguments;
-use crate::intervals::Intervals;
+use crate::periods::Periods;
 
-/// Measures for the length of `window`, and hands each interval to `print`.
+/// Measures until `window` ends, and passes each period to `print`.
 pub(crate) fn run(
     arguments: &Arguments,
     window: &mut Window,
@@ -36,14 +36,17 @@ pub(crate) fn run(
 
     let are_awaited = targets.are_awaited();
     let start = window.begin(are_awaited)?;
-    let mut intervals = Intervals::new(start, arguments.interval)?;
-    collector.open_window(start, || match are_awaited {
-        true => NEVER,
-        false => intervals.next_end(start.max(cli::monotonic_ns()), window.stop()),
+    let mut periods = Periods::new(start, arguments.period)?;
+    collector.open_window(start, || {
+        if are_awaited {
+            NEVER
+        } else {
+            periods.next_end(start.max(cli::monotonic_ns()), window.stop())
+        }
     })?;
     cli::sleep_until(start);
     if let Some(command) = &mut command {
-        command.let_go().context("cannot let the command run")?;
+        command.release().context("cannot let the command run")?;
     }
     collector.seed()?;
     if are_awaited {
@@ -52,38 +55,39 @@ pub(crate) fn run(
             arguments.target.subject()
         ));
         let came = targets.first_awaited(&object)?;
-        let first = window.await_first(&intervals, Window::LONGEST_PATIENCE, || {
+        let first = window.await_first(&periods, Window::LONGEST_PATIENCE, || {
             collector.take()?;
             Ok(came.get())
         })?;
-        // Nobody was measured before.
-        intervals = Intervals::new(first, arguments.interval)?;
-        collector.end_sooner(|| intervals.next_end(cli::monotonic_ns(), window.stop()))?;
+        // Nothing was measured before the first target appeared, so periods start there.
+        periods = Periods::new(first, arguments.period)?;
+        collector.end_sooner(|| periods.next_end(cli::monotonic_ns(), window.stop()))?;
     }
     cli::say(header(question.kind));
 
     let end = command.as_deref().map(AsFd::as_fd);
     let mut watch = TargetWatch::new(&targets, &object);
-    window.follow(&intervals, end, |stop| {
-        let next_end = || intervals.next_end(cli::monotonic_ns(), stop);
-        // As soon as it is known when the window stops.
+    window.follow(&periods, end, |stop| {
+        let next_end = || periods.next_end(cli::monotonic_ns(), stop);
+        // The present period ends with the window, once its end is known.
         collector.end_sooner(next_end)?;
         let is_over = collector.end() <= cli::monotonic_ns();
         let is_last = stop.is_some_and(|stop| stop <= collector.end());
         if is_over && !is_last {
             print(collector.next_interval(next_end)?)?;
         }
-        intervals.wake_at(collector.end())?;
+        periods.wake_at(collector.end())?;
         collector.take()?;
         Ok(watch.lives()?.then_some(Window::LONGEST_PATIENCE))
     })?;
-    // It ends a little after the window where there was not enough notice.
+    // The last period ends a little after the window if the notice was too short.
     cli::sleep_until(collector.end());
     let (last, losses) = collector.finish()?;
     print(last)?;
     Ok(losses)
 }
 
+/// Returns the line that is printed when measuring starts.
 fn header(kind: Kind) -> String {
     let what = match kind {
         Kind::Running => "on-CPU",

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Shows where threads block: the time they spend off the CPU, by stack.
+/// Show where threads wait: off-CPU time by stack.
 ///
-/// Traces until Ctrl-C or for the given seconds, then prints one line per
-/// stack in folded form: thread name, user frames from the root, kernel
-/// frames, and the microseconds spent there.
+/// offcputime traces until Ctrl-C or for the given seconds. Then it prints one line per stack in
+/// folded form: thread name, user frames from the root, kernel frames, and the time in
+/// microseconds.
 #[derive(Parser, Debug)]
 #[command(
     name = "offcputime",
     version,
-    after_help = EXAMPLES,
-    // After the seconds.
+    after_long_help = EXAMPLES,
+    // The command comes after the seconds.
     mut_arg("command", |arg| arg.index(2))
 )]
 pub struct Arguments {
@@ -25,35 +25,41 @@ pub struct Arguments {
     #[command(flatten)]
     pub(crate) intervals: cli::IntervalFlags,
 
-    /// Of the intervals below -m count some, too: for each -m of a thread's time
-    /// in them one, drawn by chance
-    #[arg(long)]
+    /// Also sample intervals below -m: one per -m of accumulated time
+    ///
+    /// The interval is drawn at random, by thread.
+    #[arg(long, help_heading = "Waits")]
     pub(crate) sample_short: bool,
 
     #[command(flatten)]
     pub(crate) stacks: cli::StackFlags,
 
-    /// Tell blocked time (leaf frame ends in _[o]) from waiting for a CPU (_[r])
-    #[arg(long)]
+    #[command(flatten)]
+    pub(crate) output: cli::OutputFlags,
+
+    /// Separate blocked time (leaf ends in _[o]) from waiting for a CPU (_[r])
+    #[arg(long, help_heading = "Output")]
     pub(crate) states: bool,
 
     /// Print nanoseconds instead of microseconds
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) nanoseconds: bool,
 
-    /// Also write every thread's account (running, runnable, blocked) to FILE,
-    /// as tab-separated values
-    #[arg(long, value_name = "FILE")]
+    /// Also write each thread's running, runnable and blocked time to FILE, as TSV
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) clocks: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) output: cli::OutputFlags,
 
     #[command(flatten)]
     pub(crate) duration: cli::DurationFlags,
 
     #[command(flatten)]
     pub(crate) control: cli::ControlFlags,
+
+    #[command(flatten)]
+    help: cli::HelpFlag,
+
+    #[command(flatten)]
+    version: cli::VersionFlag,
 }
 
 const EXAMPLES: &str = "\
@@ -62,14 +68,14 @@ Examples:
   offcputime 5                    ... for 5 seconds
   offcputime -m 1000              only waits of 1 ms and more
   offcputime -m 1000 --sample-short
-                                  ... and of shorter ones one for each 1 ms
+                                  ... and a sample of shorter ones: one per 1 ms
   offcputime -p 1234 10 | flamegraph.pl --color=io --countname=us > off.svg
   offcputime -p 1234,5678 -U      two processes, user stacks only
-  offcputime -t 1235 --states     one thread; blocked and runnable time apart
-  offcputime -o off.svg -- make   a command and all that it starts, to its end
+  offcputime -t 1235 --states     one thread, blocked and runnable time apart
+  offcputime -o off.svg -- make   a command and its descendants, to its end
   offcputime -p 1234 --thread-name '^io-'
-                                  its threads that are called io-…
+                                  its threads with names io-…
   offcputime -p 1234 --per-process
-                                  processes apart: comm-PID
+                                  one stack root per process: comm-PID
   offcputime -k --state 2         kernel threads in uninterruptible waits
   offcputime -p 1234 --clocks clocks.tsv -o off.folded 30";

@@ -1,4 +1,4 @@
-//! offcputime: where threads spend the time in which they are off the CPU.
+//! `offcputime` measures off-CPU time of threads by stack.
 
 mod arguments;
 
@@ -29,12 +29,12 @@ impl StackTool for Arguments {
 
     fn check(&self) -> anyhow::Result<()> {
         self.intervals.validate()?;
-        match self.sample_short && self.intervals.min_block_time == 0 {
-            true => Err(cli::usage(
-                "--sample-short is for time in intervals below -m, and -m is 0: give -m a larger number of microseconds",
-            )),
-            false => Ok(()),
+        if self.sample_short && self.intervals.min_block_time == 0 {
+            return Err(cli::usage(
+                "--sample-short samples intervals shorter than -m, and -m is 0: give -m a larger number of microseconds",
+            ));
         }
+        Ok(())
     }
 
     fn subject(&self) -> String {
@@ -85,19 +85,21 @@ impl StackTool for Arguments {
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {
         let all = tally.blocked + tally.runnable;
         let weight = |value| cli::weight_of(value, all, tally);
-        match self.states {
-            true => vec![
+        if self.states {
+            vec![
                 (Some(State::Blocked), weight(tally.blocked)),
                 (Some(State::Runnable), weight(tally.runnable)),
-            ],
-            false => vec![(None, weight(all))],
+            ]
+        } else {
+            vec![(None, weight(all))]
         }
     }
 
     fn wakers_shown(&self) -> WakersShown {
-        match self.output.needs().wakers {
-            true => WakersShown::WithReasons,
-            false => WakersShown::No,
+        if self.output.needs().wakers {
+            WakersShown::WithReasons
+        } else {
+            WakersShown::No
         }
     }
 
@@ -112,8 +114,8 @@ impl StackTool for Arguments {
 }
 
 impl Arguments {
-    /// Whether the accounts of threads that ended are wanted. A joined thread is known by its
-    /// own.
+    /// Returns whether the profile needs the accounts of ended threads. A wait for a thread's end
+    /// is recognized by that thread's account.
     fn wants_thread_ends(&self) -> bool {
         self.clocks.is_some() || self.output.needs().accounts || self.stacks().objects
     }

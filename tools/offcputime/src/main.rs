@@ -1,4 +1,4 @@
-//! offcputime: where threads spend the time in which they are off the CPU.
+//! `offcputime` measures off-CPU time of threads by stack.
 
 use std::process::ExitCode;
 

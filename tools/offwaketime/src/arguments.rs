@@ -8,23 +8,21 @@ use clap::Parser;
 use cli::values;
 use loader::Targets;
 
-/// Shows why threads block and who ends it: the blocked time by the sleeper's
-/// stack and its waker's.
+/// Show why threads block and what wakes them: blocked time by stack and waker.
 ///
-/// Traces until Ctrl-C or for the given seconds, then prints one line for each
-/// pair in folded form: the sleeper's name, user frames from the root, kernel
-/// frames; `--`; the waker's frames from the leaf, its name; and the
-/// microseconds. Read from the end it tells the story.
+/// offwaketime traces until Ctrl-C or for the given seconds. Then it prints one line per pair of
+/// stacks in folded form: the sleeper's name, user frames from the root and kernel frames; `--`;
+/// the waker's frames from the leaf and its name; and the time in microseconds.
 ///
-/// The waker is [timer], [irq] or [softirq] where an interrupt ended the wait,
-/// and [still blocked] where nobody did before the end. A wait that began
-/// before is counted from the start.
+/// The waker is [timer], [irq] or [softirq] if an interrupt ended the wait, and [still blocked] if
+/// the wait did not end within the window. A wait that began before the window counts from the
+/// window's start.
 #[derive(Parser, Debug)]
 #[command(
     name = "offwaketime",
     version,
-    after_help = EXAMPLES,
-    // After the seconds.
+    after_long_help = EXAMPLES,
+    // The command comes after the seconds.
     mut_arg("command", |arg| arg.index(2))
 )]
 pub struct Arguments {
@@ -34,24 +32,25 @@ pub struct Arguments {
     #[command(flatten)]
     pub(crate) intervals: cli::IntervalFlags,
 
-    /// Only waits that threads of these processes ended, by ID
+    /// Only waits that these processes ended, by ID
     #[arg(
-        long = "waker-pid", value_name = "PIDS", value_delimiter = ',',
+        long = "waker-pid", value_name = "PIDS", help_heading = WAKERS, value_delimiter = ',',
         allow_negative_numbers = true, value_parser = values::process_id
     )]
     pub(crate) waker_pids: Vec<u32>,
 
     /// Only waits that these threads ended, by ID
     #[arg(
-        long = "waker-tid", value_name = "TIDS", value_delimiter = ',',
+        long = "waker-tid", value_name = "TIDS", help_heading = WAKERS, value_delimiter = ',',
         allow_negative_numbers = true, value_parser = values::thread_id
     )]
     pub(crate) waker_tids: Vec<u32>,
 
-    /// Follow the waker's own last wait: who had woken that one, up to N wakers
-    /// in all. Measures every thread of the machine to know
+    /// Follow the wakers of wakers, up to N wakers per wait
+    ///
+    /// Above 1 the tool measures every thread of the machine, as any may be a waker.
     #[arg(
-        long, value_name = "N", default_value = "1",
+        long, value_name = "N", help_heading = WAKERS, default_value = "1",
         allow_negative_numbers = true, value_parser = hops
     )]
     pub(crate) chain: u32,
@@ -59,45 +58,53 @@ pub struct Arguments {
     #[command(flatten)]
     pub(crate) stacks: cli::StackFlags,
 
-    /// Show the waits for a CPU after the wake-ups, too: leaf frames of sleepers
-    /// end in _[o] for blocked time, in _[r] for these
-    #[arg(long)]
+    #[command(flatten)]
+    pub(crate) output: cli::OutputFlags,
+
+    /// Also show waits for a CPU after wake-ups (_[r]); blocked time ends in _[o]
+    #[arg(long, help_heading = "Output")]
     pub(crate) states: bool,
 
     /// Print nanoseconds instead of microseconds
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) nanoseconds: bool,
 
     /// Also write a flame graph to FILE
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) svg: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) output: cli::OutputFlags,
 
     #[command(flatten)]
     pub(crate) duration: cli::DurationFlags,
 
     #[command(flatten)]
     pub(crate) control: cli::ControlFlags,
+
+    #[command(flatten)]
+    help: cli::HelpFlag,
+
+    #[command(flatten)]
+    version: cli::VersionFlag,
 }
 
+/// Heading of the flags that choose wakers.
+const WAKERS: &str = "Wakers";
+
 const EXAMPLES: &str = "\
-The time is the blocked time, up to the wake-up; -m and -M are bounds on it.
+Times are blocked time, up to the wake-up. -m and -M bound this time.
 
 Examples:
   offwaketime                     trace all threads until Ctrl-C
   offwaketime -p 1234 5           one process for 5 seconds
   offwaketime -m 1000             only waits of 1 ms and more
   offwaketime -p 1234 --svg wakeups.svg 10 > wakeups.folded
-  offwaketime -t 1235 --chain 3   who woke it, who had woken that one, and so on
-  offwaketime --waker-pid 5678    whom process 5678 wakes
-  offwaketime -o w.svg -- make    a command and all that it starts, to its end
+  offwaketime -t 1235 --chain 3   its wakers, their wakers, and theirs
+  offwaketime --waker-pid 5678    threads that process 5678 wakes
+  offwaketime -o w.svg -- make    a command and its descendants, to its end
   offwaketime -p 1234 --thread-name '^io-'
-                                  its threads that are called io-…
+                                  its threads with names io-…
   offwaketime -k --state 2        kernel threads in uninterruptible waits";
 
-/// `--chain`: 1 to [`MOST_HOPS`].
+/// Parses the value of `--chain`, 1 to [`MOST_HOPS`].
 fn hops(text: &str) -> Result<u32, String> {
     values::positive(text)
         .ok()
@@ -107,12 +114,12 @@ fn hops(text: &str) -> Result<u32, String> {
 }
 
 impl Arguments {
-    /// Whose wake-ups count.
+    /// Returns the wakers whose wake-ups count.
     pub(crate) fn wakers(&self) -> Targets {
         Targets::new(self.waker_pids.clone(), self.waker_tids.clone())
     }
 
-    /// Whether it is asked who had woken the waker.
+    /// Returns whether the wakers of wakers are recorded.
     pub(crate) fn follows_chain(&self) -> bool {
         self.chain > 1
     }

@@ -1,4 +1,4 @@
-//! offwaketime: where threads block, and who ends it.
+//! `offwaketime` measures blocked time of threads by stack and waker.
 
 mod arguments;
 
@@ -31,7 +31,7 @@ impl StackTool for Arguments {
         self.intervals.validate()?;
         if self.intervals.state == Some(0) {
             return Err(cli::usage(
-                "--state 0 means runnable, and a thread that is runnable waits for no waker: give a mask of other states, or use offcputime",
+                "--state 0 means runnable, and a runnable thread waits for no waker: give a mask of other states, or use offcputime",
             ));
         }
         cli::check_processes(&self.waker_pids)?;
@@ -46,10 +46,9 @@ impl StackTool for Arguments {
         let choice = self.stacks.choice(&self.output, &self.target);
         let is_chain = self.follows_chain();
         StackChoice {
-            // A chain ends where a thread comes again.
+            // A chain ends at a thread that it already has, so threads must be told apart.
             per_thread: choice.per_thread || is_chain,
             per_process: choice.per_process || is_chain,
-            // Anyone may be a waker.
             objects: choice.objects || self.intervals.need_objects(),
             ..choice
         }
@@ -59,7 +58,7 @@ impl StackTool for Arguments {
         object.set(bpf::constants::SWITCH_ARGUMENTS, kernel.switch_arguments)?;
         let stacks = self.stacks();
         stacks.configure_objects(object, kernel)?;
-        // A joined thread is known by its account.
+        // A wait for a thread's end is recognized by that thread's account.
         object.set(bpf::constants::WANT_THREAD_ENDS, stacks.objects)?;
         object.set(bpf::constants::CHAIN_LENGTH, self.chain)?;
         object.set(bpf::constants::MEASURE_EVERYTHING, self.follows_chain())?;
@@ -77,7 +76,7 @@ impl StackTool for Arguments {
         let wakers = self.wakers();
         wakers.fill_wakers(object)?;
         let mut session = ClockSession::attach(object, kernel, targets, self.stacks())?;
-        // Of all the machine only those that wake get tables, when they first do.
+        // Chosen wakers get unwind tables now. Any other waker gets them at its first wake-up.
         if !wakers.is_everything() {
             session.prepare(&wakers)?;
         }
@@ -100,12 +99,13 @@ impl StackTool for Arguments {
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {
         let weight = |value| cli::weight_of(value, tally.blocked, tally);
-        match self.states {
-            true => vec![
+        if self.states {
+            vec![
                 (Some(State::Blocked), weight(tally.blocked)),
                 (Some(State::Runnable), weight(tally.runnable)),
-            ],
-            false => vec![(None, weight(tally.blocked))],
+            ]
+        } else {
+            vec![(None, weight(tally.blocked))]
         }
     }
 
@@ -128,7 +128,7 @@ impl StackTool for Arguments {
         let microseconds = total.runnable / 1000;
         (!self.states).then(|| {
             format!(
-                "left out {microseconds} us of waiting for a CPU after the wake-ups; --states shows it"
+                "left out {microseconds} us of waiting for a CPU after wake-ups; --states shows it"
             )
         })
     }

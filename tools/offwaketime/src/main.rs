@@ -1,4 +1,4 @@
-//! offwaketime: where threads block, and who ends it.
+//! `offwaketime` measures blocked time of threads by stack and waker.
 
 use std::process::ExitCode;
 

@@ -6,57 +6,58 @@ use cli::values;
 use loader::Event;
 use profile::Rate;
 
-/// bcc's default: not a divisor of common timer frequencies, so that samples
-/// do not run in step with what they measure.
+/// Default frequency in samples per second, as in bcc. It divides no common timer frequency, so
+/// that samples do not run in step with the work that they measure.
 const DEFAULT_FREQUENCY: u64 = 49;
 
-/// Shows where threads run: samples of their stacks, counted.
+/// Show where threads run: sampled stacks with their counts.
 ///
-/// Samples every CPU until Ctrl-C or for the given seconds, then prints one
-/// line per stack in folded form: thread name, user frames from the root,
-/// kernel frames, and the number of samples.
+/// oncputime samples every CPU until Ctrl-C or for the given seconds. Then it prints one line per
+/// stack in folded form: thread name, user frames from the root, kernel frames, and the number of
+/// samples.
 #[derive(Parser, Debug)]
 #[command(
     name = "oncputime",
     version,
-    after_help = EXAMPLES,
-    // After the seconds.
+    after_long_help = EXAMPLES,
+    // The command comes after the seconds.
     mut_arg("command", |arg| arg.index(2))
 )]
 pub struct Arguments {
     #[command(flatten)]
     pub(crate) target: cli::TargetFlags,
 
-    /// Samples a second on each CPU [default: 49]
+    /// Samples per second on each CPU [default: 49]
     #[arg(
-        short = 'F', long, value_name = "HZ", conflicts_with = "count",
+        short = 'F', long, value_name = "HZ", help_heading = SAMPLING, conflicts_with = "count",
         allow_negative_numbers = true, value_parser = values::frequency
     )]
     pub(crate) frequency: Option<u64>,
 
-    /// Sample each time that N events have happened on a CPU
+    /// Take a sample every N events on a CPU, instead of -F
     #[arg(
-        short = 'c', long, value_name = "N",
+        short = 'c', long, value_name = "N", help_heading = SAMPLING,
         allow_negative_numbers = true, value_parser = values::positive
     )]
     pub(crate) count: Option<u64>,
 
-    /// What drives the samples, by perf's names: cpu-cycles, cpu-clock,
-    /// instructions, cache-misses, ... [default: cpu-cycles, or cpu-clock
-    /// where the machine does not count cycles]
-    #[arg(short = 'e', long, value_name = "EVENT", value_parser = Event::by_name)]
+    /// Event that triggers samples, such as cache-misses [default: cpu-cycles]
+    ///
+    /// Events have perf's names: cpu-cycles, cpu-clock, instructions, cache-misses and others. The
+    /// default is cpu-clock on a machine that does not count cycles.
+    #[arg(short = 'e', long, value_name = "EVENT", help_heading = SAMPLING, value_parser = Event::by_name)]
     pub(crate) event: Option<Event>,
 
-    #[command(flatten)]
-    pub(crate) stacks: cli::StackFlags,
-
-    /// Also sample the idle CPUs
-    #[arg(short = 'I', long)]
+    /// Also sample idle CPUs
+    #[arg(short = 'I', long, help_heading = SAMPLING)]
     pub(crate) include_idle: bool,
 
     /// Sample only this CPU
-    #[arg(short = 'C', long, value_name = "CPU")]
+    #[arg(short = 'C', long, value_name = "CPU", help_heading = SAMPLING)]
     pub(crate) cpu: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) stacks: cli::StackFlags,
 
     #[command(flatten)]
     pub(crate) output: cli::OutputFlags,
@@ -66,26 +67,35 @@ pub struct Arguments {
 
     #[command(flatten)]
     pub(crate) control: cli::ControlFlags,
+
+    #[command(flatten)]
+    help: cli::HelpFlag,
+
+    #[command(flatten)]
+    version: cli::VersionFlag,
 }
+
+/// Heading of the flags that control sampling.
+const SAMPLING: &str = "Sampling";
 
 const EXAMPLES: &str = "\
 Examples:
   oncputime                       sample all CPUs at 49 Hz until Ctrl-C
   oncputime -F 99 5               ... at 99 Hz for 5 seconds
   oncputime -p 1234 -F 49 10 | flamegraph.pl > on.svg
-  oncputime -p 1234 --per-thread  threads apart: comm-PID/TID
-  oncputime --per-process 5       processes apart: comm-PID
+  oncputime -p 1234 --per-thread  one stack root per thread: comm-PID/TID
+  oncputime --per-process 5       one stack root per process: comm-PID
   oncputime -p 1234 --thread-name worker
-                                  only threads with worker in their names
+                                  only threads with `worker` in their names
   oncputime -L 1235 -U            one thread, user stacks only
   oncputime -e cache-misses -c 10000 5
-                                  a sample for every 10,000 cache misses
+                                  one sample per 10,000 cache misses
   oncputime -F 999 -o on.svg -- make
-                                  a command and all that it starts, to its end
-  oncputime -C 3 -I 5             one CPU, idle time included";
+                                  a command and its descendants, to its end
+  oncputime -C 3 -I 5             one CPU, including idle time";
 
 impl Arguments {
-    /// How often to sample.
+    /// Returns the sampling rate: a frequency, or a period in events.
     pub(crate) fn rate(&self) -> Rate {
         match self.count {
             Some(count) => Rate::Period(count),

@@ -1,4 +1,4 @@
-//! oncputime: where threads spend the time in which they run.
+//! `oncputime` samples running threads by stack.
 
 mod arguments;
 

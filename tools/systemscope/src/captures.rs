@@ -1,4 +1,4 @@
-//! Reading the captures that a command line names.
+//! Flags that name captures, and reading them.
 
 use std::fs::File;
 use std::io::{BufReader, Read, stdin};
@@ -6,20 +6,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
+use clap::builder::Resettable;
 use profile::Profile;
 use profile::capture::{self, Partial};
 use profile::join::{Joined, join};
 
-/// Bytes of memory that a command may have, however small its captures are.
+/// Minimum for the memory limit of a command, in bytes.
 const LEAST_MEMORY: u64 = 512 << 20;
-/// Bytes of memory for each byte of its captures, where that is more. A command takes some 20
-/// times the size of its captures, and a flame graph up to 200 times.
+/// Memory limit of a command in bytes per byte of its captures. Most commands take 20 times the
+/// size of their captures, and a flame graph up to 200 times.
 const MEMORY_OF_A_BYTE: u64 = 512;
 
-/// Two files, each as a profile of all that is in it.
+/// Reads two files, and joins the captures of each to one profile.
 ///
 /// # Errors
-/// One cannot be read.
+/// A file cannot be read, or its captures cannot be joined.
 pub(crate) fn pair(before: &Path, after: &Path) -> anyhow::Result<(Profile, Profile)> {
     let flags = CaptureFlags {
         captures: vec![before.to_owned(), after.to_owned()],
@@ -27,43 +28,43 @@ pub(crate) fn pair(before: &Path, after: &Path) -> anyhow::Result<(Profile, Prof
     };
     let files = flags.files()?.into_iter();
     let joined = files.map(|file| Ok(join(file)?.into_profile()));
-    let joined: Vec<Profile> = joined.collect::<anyhow::Result<_>>()?;
-    let joined: [Profile; 2] = joined
+    let profiles: Vec<Profile> = joined.collect::<anyhow::Result<_>>()?;
+    let both: [Profile; 2] = profiles
         .try_into()
-        .map_err(|_| anyhow!("a capture is lacking"))?;
-    Ok(joined.into())
+        .map_err(|_| anyhow!("a capture is missing: give two"))?;
+    Ok(both.into())
 }
 
-/// Bounds the memory of what is made of captures of so many bytes.
+/// Limits the memory for work on captures of so many bytes.
 fn limit_memory(bytes: u64) {
     let most = bytes.saturating_mul(MEMORY_OF_A_BYTE).max(LEAST_MEMORY);
-    let refusal = "systemscope: this takes more memory than with any capture of this size that our tools write: do not trust the file; folded, pprof and json take the least";
+    let refusal = "systemscope: this takes more memory than any capture of this size from our tools: do not trust the file, or write folded, pprof or json, which take the least";
     cli::limit_memory(most, refusal);
 }
 
-/// Which captures.
+/// Flags that name captures.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Captures")]
 pub(crate) struct CaptureFlags {
-    /// Captures (*.scope), or - for standard input; several of one window are
-    /// put together
-    #[arg(value_name = "FILE", required = true)]
+    /// Captures (*.scope), or - for standard input; captures of one window are joined
+    #[arg(value_name = "FILE", required = true, help_heading = Resettable::Reset)]
     pub(crate) captures: Vec<PathBuf>,
 
-    /// Take what can be read of a capture that is cut off or damaged
+    /// Use the readable part of a capture that is cut off or damaged
     #[arg(long)]
     pub(crate) partial: bool,
 }
 
 impl CaptureFlags {
-    /// Reads them all, as they were written.
+    /// Reads all captures, as they were written.
     ///
     /// # Errors
-    /// The first that cannot be read, and why.
+    /// The first file that cannot be read.
     pub(crate) fn read(&self) -> anyhow::Result<Vec<Profile>> {
         Ok(self.files()?.into_iter().flatten().collect())
     }
 
-    /// Reads them all, file by file, and bounds the memory that is taken from then on.
+    /// Reads all captures, file by file, and limits the memory of this process from then on.
     fn files(&self) -> anyhow::Result<Vec<Vec<Profile>>> {
         let mut bytes = 0;
         let files = self.captures.iter().map(|path| {
@@ -76,22 +77,21 @@ impl CaptureFlags {
         Ok(files)
     }
 
-    /// Reads them all, and puts them together.
+    /// Reads all captures, and joins them.
     ///
     /// # Errors
-    /// As [`CaptureFlags::read`], or they are not of one window.
+    /// The same as for [`CaptureFlags::read`], or the captures are not of one window.
     pub(crate) fn joined(&self) -> anyhow::Result<Joined> {
         Ok(join(self.read()?)?)
     }
 
     /// Reads a file, and adds its size to `bytes`.
     fn read_one(&self, path: &Path, bytes: &mut u64) -> anyhow::Result<Vec<Profile>> {
-        let source: Box<dyn Read> = match path.as_os_str() == "-" {
-            true => Box::new(stdin().lock()),
-            false => {
-                let file = File::open(path).map_err(|error| anyhow!(cli::reason(&error)))?;
-                Box::new(file)
-            }
+        let source: Box<dyn Read> = if path.as_os_str() == "-" {
+            Box::new(stdin().lock())
+        } else {
+            let file = File::open(path).map_err(|error| anyhow!(cli::reason(&error)))?;
+            Box::new(file)
         };
         let mut source = BufReader::with_capacity(1 << 16, source.take(u64::MAX));
         let read = if self.partial {
@@ -107,7 +107,7 @@ impl CaptureFlags {
         *bytes = bytes.saturating_add(u64::MAX - source.get_ref().limit());
         let partials = read.map_err(|error| match error {
             capture::Error::CutOff | capture::Error::Damaged(_) if !self.partial => {
-                anyhow!("{error}; --partial takes what can be read")
+                anyhow!("{error}; --partial uses the readable part")
             }
             error => error.into(),
         })?;

@@ -1,4 +1,4 @@
-//! `systemscope diff`: what changed from one capture to another.
+//! `systemscope diff` shows what changed from one capture to another.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,40 +10,44 @@ use profile::diff::diff;
 
 use crate::captures;
 
-/// Shows what changed from one capture to another, and what of it chance may have
-/// done.
+/// Show what changed from one capture to another, and which changes may be chance.
 ///
-/// Functions are compared by the time in which they were on the stack, in each state,
-/// per second of the window. A change is held against what the sum varies by chance;
-/// what is beyond that at the level of 99 % comes first.
+/// diff compares functions by their time on the stack in each state, per second of the window. It
+/// compares each change with the random variation of the sum. Changes beyond that variation at the
+/// level of 99 % come first.
 #[derive(Parser, Debug)]
-#[command(name = "diff", after_help = EXAMPLES)]
+#[command(name = "diff", after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The capture that was made first (*.scope)
+    /// First capture (*.scope)
     before: PathBuf,
 
-    /// The capture that it is held against
+    /// Second capture, which is compared with the first
     after: PathBuf,
 
-    /// Stacks instead of functions
-    #[arg(long, conflicts_with = "format")]
+    /// Compare stacks instead of functions
+    #[arg(long, help_heading = OUTPUT, conflicts_with = "format")]
     stacks: bool,
 
-    /// How many rows are shown
-    #[arg(short = 'n', long = "rows", value_name = "N", default_value_t = 30)]
+    /// Maximum rows of the table
+    #[arg(short = 'n', help_heading = OUTPUT, long = "rows", value_name = "N", default_value_t = 30)]
     rows: usize,
 
-    /// A table; a differential flame graph; or JSON
-    #[arg(long, value_enum, default_value = "table")]
+    /// Write a table, a differential flame graph (svg), or JSON
+    #[arg(long, help_heading = OUTPUT, value_enum, default_value = "table")]
     format: Form,
 
-    /// Write to FILE, which appears only once it is whole; .svg and .json say the
-    /// format
-    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    /// Write to FILE; the endings .svg and .json choose the format
+    #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = OUTPUT)]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    help: cli::HelpFlag,
 }
 
-/// How changes are written.
+/// Heading of the flags that choose the output.
+const OUTPUT: &str = "Output";
+
+/// Format of the changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
     Table,
@@ -71,16 +75,17 @@ impl Arguments {
     }
 }
 
-/// The program.
+/// Runs `systemscope diff` from its command line to its exit status.
 pub(crate) fn run(command_line: &CommandLine) -> ExitCode {
     cli::run(command_line.called(), || {
         let arguments: Arguments = command_line.parse()?;
         let output = Output::new(arguments.output.clone())?;
         let (before, after) = captures::pair(&arguments.before, &arguments.after)?;
         let changes = diff(&before, &after)?;
-        let shown = match arguments.stacks {
-            true => Shown::Stacks,
-            false => Shown::Functions,
+        let shown = if arguments.stacks {
+            Shown::Stacks
+        } else {
+            Shown::Functions
         };
         output.write(|writer| match arguments.form() {
             Form::Table => write_table(&before, &after, &changes, shown, arguments.rows, writer),

@@ -1,4 +1,4 @@
-//! `systemscope export`: captures in other formats.
+//! `systemscope export` writes captures in other formats.
 
 use std::process::ExitCode;
 
@@ -10,23 +10,25 @@ use profile::join::join;
 
 use crate::captures::CaptureFlags;
 
-/// Writes captures in other formats.
+/// Write captures in other formats.
 ///
-/// What a tool measured into a capture (-o run.scope) is written as the tool would
-/// have written it at once. Samples and off-CPU time of one window are put together
-/// as wallclock does.
+/// export writes a capture (-o run.scope of a tool) as the tool itself would have written the
+/// format. It joins samples and off-CPU time of one window as wallclock does.
 #[derive(Parser, Debug)]
-#[command(name = "export", after_help = EXAMPLES)]
+#[command(name = "export", after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     captures: CaptureFlags,
 
+    #[command(flatten)]
+    output: OutputFlags,
+
     /// Print nanoseconds instead of microseconds
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     nanoseconds: bool,
 
     #[command(flatten)]
-    output: OutputFlags,
+    help: cli::HelpFlag,
 }
 
 const EXAMPLES: &str = "\
@@ -35,22 +37,24 @@ Examples:
   systemscope export run.scope -o run.speedscope.json -o run.svg
   systemscope export on.scope off.scope | flamegraph.pl > run.svg";
 
-/// The program.
+/// Runs `systemscope export` from its command line to its exit status.
 pub(crate) fn run(command_line: &CommandLine) -> ExitCode {
     cli::run(command_line.called(), || {
         let Arguments {
             captures,
             nanoseconds,
             output,
+            help: _,
         } = command_line.parse()?;
         let destinations = Destinations::new(output.plan()?)?;
         let profiles = captures.read()?;
         let options = output.options(nanoseconds);
-        let parts = match destinations.include_captures() {
-            true => profiles.clone(),
-            false => Vec::new(),
+        let kept = if destinations.include_captures() {
+            profiles.clone()
+        } else {
+            Vec::new()
         };
-        let parts: Vec<&Profile> = parts.iter().collect();
+        let parts: Vec<&Profile> = kept.iter().collect();
         let whole = join(profiles)?.into_profile();
         let written = destinations.write_with_parts(&whole, &parts, &options)?;
         for line in written.iter().filter_map(Written::left_out) {

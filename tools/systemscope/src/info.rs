@@ -1,4 +1,4 @@
-//! `systemscope info`: what a report of a fault needs to say of the machine.
+//! `systemscope info` prints the facts about the machine that a fault report needs.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,15 +10,18 @@ use export::FORMATS;
 use loader::{Event, Feature, Kernel};
 use rustix::process::{Resource, getrlimit};
 
-/// Prints what this machine has of what the suite uses.
+/// Print the facts about this machine that a fault report needs.
 #[derive(Parser, Debug)]
 #[command(name = "info")]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    help: cli::HelpFlag,
+}
 
-/// The program.
+/// Runs `systemscope info` from its command line to its exit status.
 pub(crate) fn run(command_line: &CommandLine) -> ExitCode {
     cli::run(command_line.called(), || {
-        let Arguments {} = command_line.parse()?;
+        let Arguments { help: _ } = command_line.parse()?;
         Output::new(None)?.write(write)
     })
 }
@@ -29,14 +32,17 @@ fn write(writer: &mut dyn Write) -> io::Result<()> {
     line("kernel", &kernel())?;
     line("machine", &machine())?;
     line("distribution", &distribution())?;
-    line("privileges", &told(loader::check_privileges()))?;
+    line("privileges", &describe(loader::check_privileges()))?;
     line("capabilities", &capabilities())?;
     for (name, file) in [
         ("kptr_restrict", "kernel/kptr_restrict"),
         ("perf_event_paranoid", "kernel/perf_event_paranoid"),
-        ("max samples a second", "kernel/perf_event_max_sample_rate"),
+        (
+            "max samples per second",
+            "kernel/perf_event_max_sample_rate",
+        ),
         ("unprivileged BPF", "kernel/unprivileged_bpf_disabled"),
-        ("threads at most", "kernel/threads-max"),
+        ("maximum threads", "kernel/threads-max"),
     ] {
         line(name, &setting(file))?;
     }
@@ -61,7 +67,7 @@ fn write(writer: &mut dyn Write) -> io::Result<()> {
     line("formats", &formats.join(", "))
 }
 
-/// The kernel's own words.
+/// Returns the kernel's name, release and version, as uname(2) has them.
 fn kernel() -> String {
     let uname = rustix::system::uname();
     let part = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
@@ -101,7 +107,7 @@ fn setting(file: &str) -> String {
     text.map_or("unknown".to_owned(), |text| text.trim().to_owned())
 }
 
-/// Those of use that this program has, and those that it lacks.
+/// Returns the useful capabilities that this process has, and the ones that it lacks.
 fn capabilities() -> String {
     let named = |wanted: bool| {
         let capabilities = loader::capabilities().into_iter();
@@ -111,26 +117,28 @@ fn capabilities() -> String {
     match (named(true).as_str(), named(false).as_str()) {
         (has, "") => has.to_owned(),
         ("", _) => "none".to_owned(),
-        (has, lacking) => format!("{has}; lacking {lacking}"),
+        (has, lacking) => format!("{has}; missing: {lacking}"),
     }
 }
 
 fn hardware_counters() -> &'static str {
-    match Event::CPU_CYCLES.is_counted() {
-        true => "there: samples are driven by cycles",
-        false => "none that can be used: samples are driven by the CPU clock",
+    if Event::CPU_CYCLES.is_counted() {
+        "available: cycles trigger samples"
+    } else {
+        "none usable: the CPU clock triggers samples"
     }
 }
 
 fn kernel_functions() -> &'static str {
     match (loader::check_privileges(), loader::kernel_names(&[])) {
-        (Err(_), _) => "not known without privileges",
+        (Err(_), _) => "unknown without privileges",
         (_, Ok(_)) => "named by the kernel, one by one",
         (_, Err(_)) => "found in /proc/kallsyms",
     }
 }
 
-fn told(outcome: loader::Result<()>) -> String {
+/// Returns `enough`, or the error that names the missing privileges.
+fn describe(outcome: loader::Result<()>) -> String {
     match outcome {
         Ok(()) => "enough".to_owned(),
         Err(error) => error.to_string(),

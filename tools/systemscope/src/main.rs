@@ -1,4 +1,4 @@
-//! `systemscope`: the tools of the suite as subcommands, and what is done with captures.
+//! `systemscope` runs the tools of the suite as subcommands, and commands on captures.
 
 mod captures;
 mod diff;
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let mut words = env::args_os();
     let called = words.next().unwrap_or_default();
     let arguments: Vec<OsString> = words.collect();
-    // Under a tool's name it is that tool.
+    // A program that is started under a tool's name runs that tool.
     let called = Path::new(&called)
         .file_name()
         .and_then(|name| name.to_str());
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     }
     let command_line = CommandLine::new("systemscope", arguments);
     cli::run("systemscope", || {
-        // What is left is help, the version, and what there is not.
+        // The rest is help, the version, or an unknown subcommand.
         command_line.matches(overview()).map(drop)
     })
 }

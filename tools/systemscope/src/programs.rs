@@ -1,4 +1,4 @@
-//! What there is to run: the tools, by what they do, and what is done with captures.
+//! The subcommands: the tools under shorter names, and commands on captures.
 
 use std::process::ExitCode;
 
@@ -10,13 +10,13 @@ use crate::{diff, export, info, report, shell};
 
 /// A subcommand.
 pub(crate) struct Program {
-    /// What it is called here.
+    /// Name as a subcommand.
     pub(crate) name: &'static str,
-    /// What it is called where it is a program of its own.
+    /// Name as a program of its own, if it is one.
     pub(crate) tool: Option<&'static str>,
-    /// Runs it.
+    /// Runs the subcommand from its command line to its exit status.
     pub(crate) run: fn(&CommandLine) -> ExitCode,
-    /// Its flags.
+    /// Returns the flags of the subcommand.
     pub(crate) command: fn() -> Command,
 }
 
@@ -49,7 +49,7 @@ impl Program {
     }
 }
 
-/// All of them.
+/// All subcommands, in the order of `--help`.
 pub(crate) const PROGRAMS: &[Program] = &[
     Program::tool(
         "wall",
@@ -92,13 +92,13 @@ pub(crate) const PROGRAMS: &[Program] = &[
     ),
 ];
 
-/// The program of a name, its own or the tool's.
+/// Returns the program with this name as a subcommand or as a tool.
 pub(crate) fn by_name(name: &str) -> Option<&'static Program> {
     let mut programs = PROGRAMS.iter();
     programs.find(|program| program.name == name || program.tool == Some(name))
 }
 
-/// The flags of a program: systemscope, one of its tools, or a subcommand.
+/// Returns the flags of a program: systemscope, one of its tools, or a subcommand.
 fn flags_of(program: &str) -> anyhow::Result<Command> {
     if program == "systemscope" {
         return Ok(overview());
@@ -116,14 +116,14 @@ fn flags_of(program: &str) -> anyhow::Result<Command> {
                 .map(|known| known.tool.unwrap_or(known.name));
             let tools: Vec<&str> = tools.collect();
             anyhow!(
-                "there is no program `{program}`: there are systemscope, {}",
+                "there is no program `{program}`; give one of systemscope, {}",
                 tools.join(", ")
             )
         })?;
     Ok((own.command)())
 }
 
-/// All of it as one command: for help, and for shells.
+/// Returns the whole suite as one command, for help and completions.
 pub(crate) fn overview() -> Command {
     let subcommands = PROGRAMS.iter().map(|program| {
         let command = (program.command)().name(program.name);
@@ -135,7 +135,7 @@ pub(crate) fn overview() -> Command {
     Command::new("systemscope")
         .version(env!("CARGO_PKG_VERSION"))
         .about(
-            "Where the wall-clock time of programs goes: on the CPU, waiting for a CPU, or blocked",
+            "Show where the wall-clock time of programs goes: on the CPU, waiting for a CPU, or blocked",
         )
         .after_help(EXAMPLES)
         .subcommand_required(true)
@@ -148,7 +148,7 @@ Examples:
   systemscope profile -p 1234 10 -o on.svg  # where it runs
   systemscope offcpu -p 1234 10 -o off.pb.gz
                                             # where it waits, for `go tool pprof`
-  systemscope wall 1234 -o run.scope        # all of it, for later
+  systemscope wall 1234 -o run.scope        # a capture of everything, for later
   systemscope report run.scope
   systemscope export run.scope -o run.speedscope.json";
 
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(flags_of("systemscope").unwrap().get_name(), "systemscope");
         let error = flags_of("nonsense").unwrap_err().to_string();
         assert!(
-            error.contains("there are systemscope, wallclock, oncputime"),
+            error.contains("give one of systemscope, wallclock, oncputime"),
             "{error}"
         );
     }

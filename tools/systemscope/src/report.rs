@@ -1,4 +1,4 @@
-//! `systemscope report`: wallclock's tables, from captures.
+//! `systemscope report` prints wallclock's tables from captures.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -14,42 +14,47 @@ use wallclock::Limits;
 
 use crate::captures::CaptureFlags;
 
-/// Prints wallclock's tables: where the time of every thread went.
+/// Print wallclock's tables from captures: where the time of every thread went.
 #[derive(Parser, Debug)]
-#[command(name = "report", after_help = EXAMPLES)]
+#[command(name = "report", after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     captures: CaptureFlags,
 
-    /// Of many processes, how many are listed with their ancestors: those that kept the
-    /// CPUs busiest; all others are one row
-    #[arg(long, value_name = "N", default_value_t = Limits::default().processes)]
+    /// Maximum processes listed, the busiest first
+    ///
+    /// Their ancestors are listed as well. All other processes are one row.
+    #[arg(long, help_heading = "Output", value_name = "N", default_value_t = Limits::default().processes)]
     processes: usize,
 
-    /// Of many processes, how many have tables of their threads
-    #[arg(long, value_name = "N", default_value_t = Limits::default().tables)]
+    /// Maximum processes with a table of threads, the busiest first
+    #[arg(long, help_heading = "Output", value_name = "N", default_value_t = Limits::default().tables)]
     tables: usize,
+
+    #[command(flatten)]
+    help: cli::HelpFlag,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  systemscope report run.scope              # of wallclock -o run.scope
-  systemscope report --tables 20 run.scope  # of many processes, the threads of more
-  systemscope report on.scope off.scope     # of oncputime and offcputime --states,
+  systemscope report run.scope              # made by wallclock -o run.scope
+  systemscope report --tables 20 run.scope  # the threads of up to 20 processes
+  systemscope report on.scope off.scope     # made by oncputime and offcputime --states
                                             # at the same time";
 
-/// The program.
+/// Runs `systemscope report` from its command line to its exit status.
 pub(crate) fn run(command_line: &CommandLine) -> ExitCode {
     cli::run(command_line.called(), || {
         let Arguments {
             captures,
             processes,
             tables,
+            help: _,
         } = command_line.parse()?;
         let merged = accounted(captures.joined()?)?;
         let run = Run::of(&merged);
         let limits = Limits { processes, tables };
-        // What there is to know of them is in the capture.
+        // The capture has the command lines of processes; none were read before.
         let before = BTreeMap::new();
         let rest = "--tables N shows those of N processes";
         Output::new(None)?
@@ -57,7 +62,12 @@ pub(crate) fn run(command_line: &CommandLine) -> ExitCode {
     })
 }
 
-/// Every thread's time; without samples, all of their running time is without a stack.
+/// Returns the time of every thread.
+///
+/// Without samples, all running time has no stack.
+///
+/// # Errors
+/// The captures have no accounts of threads.
 fn accounted(joined: Joined) -> anyhow::Result<Merged> {
     match joined {
         Joined::Merged(merged) => Ok(*merged),
@@ -65,7 +75,7 @@ fn accounted(joined: Joined) -> anyhow::Result<Merged> {
             Ok(merge(&Profile::new(Unit::Samples), &times))
         }
         Joined::One(_) => bail!(
-            "there are no accounts of threads in it, which a report is made of: give the capture of offcputime of the same window, too, or one of wallclock"
+            "cannot make a report: the capture has no accounts of threads; also give the capture of offcputime of the same window, or give one of wallclock"
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! Completions for shells and manual pages, made of the flags.
+//! `systemscope completions` and `systemscope man`, which print shell completions and manual pages.
 
 use std::process::ExitCode;
 
@@ -7,35 +7,41 @@ use clap_complete::Shell;
 use clap_mangen::Man as Page;
 use cli::{CommandLine, Output};
 
-/// Prints completions for a shell.
+/// Print completions for a shell.
 #[derive(Parser, Debug)]
 #[command(name = "completions")]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell that the completions are for
     #[arg(value_parser = ["bash", "zsh", "fish"])]
     shell: String,
 
-    /// The program: systemscope or one of its tools
+    /// Program: systemscope or one of its tools
     #[arg(default_value = "systemscope")]
     program: String,
+
+    #[command(flatten)]
+    help: cli::HelpFlag,
 }
 
-/// Prints a manual page.
+/// Print a manual page.
 #[derive(Parser, Debug)]
 #[command(name = "man")]
 pub(crate) struct Man {
-    /// The program: systemscope, one of its tools, or a subcommand
+    /// Program: systemscope, one of its tools, or a subcommand
     #[arg(default_value = "systemscope")]
     program: String,
+
+    #[command(flatten)]
+    help: cli::HelpFlag,
 }
 
-/// The flags of a program, by its name.
+/// Function that returns the flags of a program by its name.
 pub(crate) type FlagsOf = fn(&str) -> anyhow::Result<Command>;
 
-/// The program that prints completions.
+/// Runs `systemscope completions` from its command line to its exit status.
 pub(crate) fn complete(command_line: &CommandLine, flags_of: FlagsOf) -> ExitCode {
     cli::run(command_line.called(), || {
-        let Completions { shell, program } = command_line.parse()?;
+        let Completions { shell, program, .. } = command_line.parse()?;
         let shell = match shell.as_str() {
             "zsh" => Shell::Zsh,
             "fish" => Shell::Fish,
@@ -48,12 +54,14 @@ pub(crate) fn complete(command_line: &CommandLine, flags_of: FlagsOf) -> ExitCod
     })
 }
 
-/// The program that prints manual pages.
+/// Runs `systemscope man` from its command line to its exit status.
 pub(crate) fn man(command_line: &CommandLine, flags_of: FlagsOf) -> ExitCode {
     cli::run(command_line.called(), || {
-        let Man { program } = command_line.parse()?;
+        let Man { program, .. } = command_line.parse()?;
         let mut text = Vec::new();
-        Page::new(flags_of(&program)?).render(&mut text)?;
+        // clap_mangen leaves out the text of flags that `-h` hides.
+        let command = flags_of(&program)?.mut_args(|arg| arg.hide_short_help(false));
+        Page::new(command).render(&mut text)?;
         print(&text)
     })
 }

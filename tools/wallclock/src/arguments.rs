@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of wallclock.
 
 use std::time::Duration;
 
@@ -7,43 +7,48 @@ use clap::builder::Resettable;
 
 use crate::tables::Limits;
 
-/// How long processes are measured if nobody says so.
-const USUAL_DURATION: Duration = Duration::from_secs(30);
+/// Default length of the window for processes.
+const DEFAULT_DURATION: Duration = Duration::from_secs(30);
 
 const EXAMPLES: &str = "\
 Examples:
   wallclock 1234                     # 30 s of process 1234
-  wallclock mariadbd                 # whatever is called so
-  wallclock -- make -j2              # a command and all that it starts, to its end
+  wallclock mariadbd                 # all processes of this name
+  wallclock -- make -j2              # a command and its descendants, to its end
   wallclock --unit nginx -d 60       # a service's processes, as they come and go
-  wallclock 1234 -d 60 -f 99         # 60 s, 99 samples per second
-  wallclock 1234 -m 100              # keep the stacks of all waits from 100 µs on
+  wallclock 1234 -d 60 -f 99         # 60 s, 99 samples per second and CPU
+  wallclock 1234 -m 100              # keep the stacks of all waits of 100 µs or more
   wallclock 1234 -o slow-start       # slow-start.svg, or slow-start/ for several threads
   wallclock 1234,5678 -o pair        # two processes: pair/pid1234/ and pair/pid5678/
-  wallclock 1234 --thread-name ^io-  # its threads that are called io-…
+  wallclock 1234 --thread-name ^io-  # its threads with names io-…
   wallclock --all -d 10              # the whole machine: processes, and what the CPUs did
   wallclock 1234 -o run.pb.gz        # for `go tool pprof`, all threads in one file
   wallclock 1234 --format svg,scope -o run
                                      # run.svg, and run.scope for `systemscope export`
 
-Ctrl-C ends early with everything seen so far; a second one quits at once.";
+Ctrl-C ends the window early and writes the results; a second one quits at once.";
 
-/// What `-o` means here.
-const OUTPUT: &str = "Where the files go: PREFIX.svg and so on, or the folder PREFIX/ for several threads [default: combined_profile_pid<PID>_<TIME>, or _all_<TIME>]; with --format, or with the ending of one, the file that all of it goes into";
+/// Short help of `-o`.
+const OUTPUT: &str = "Write PREFIX.svg and others, or a folder PREFIX/; or FILE in one format";
 
-/// Shows where the wall-clock time of every thread of a process goes: running,
-/// waiting for a CPU or blocked, as flame graphs whose widths add up to each
-/// thread's life.
+/// Long help of `-o`.
+const OUTPUT_IN_FULL: &str = "Write PREFIX.svg and other files, or the folder PREFIX/ for several threads [default: combined_profile_pid<PID>_<TIME>, or combined_profile_all_<TIME>]. With --format, or with the ending of a format, write everything to FILE in that format";
+
+/// Show where the time of every thread goes: running, waiting for a CPU, or blocked.
+///
+/// wallclock writes a report and flame graphs, in which the widths of a thread's stacks add up to
+/// its life in the window.
 #[derive(Debug, Parser)]
 #[command(
     name = "wallclock",
     version,
-    after_help = EXAMPLES,
-    // The first of these flags has no name here.
+    after_long_help = EXAMPLES,
+    // Processes are an argument here, and a flag in the other tools.
     mut_arg("chosen", |arg| {
         arg.short(Resettable::Reset)
             .long(Resettable::Reset)
             .index(1)
+            .help_heading(Resettable::Reset)
             .num_args(1..)
             .required_unless_present_any([
                 "named", "matching", "command", "cgroup_paths", "units", "containers",
@@ -51,7 +56,7 @@ const OUTPUT: &str = "Where the files go: PREFIX.svg and so on, or the folder PR
             ])
     }),
     mut_arg("command", |arg| arg.index(2)),
-    mut_arg("files", |arg| arg.value_name("PREFIX|FILE").help(OUTPUT))
+    mut_arg("files", |arg| arg.value_name("PREFIX|FILE").help(OUTPUT).long_help(OUTPUT_IN_FULL))
 )]
 pub struct Arguments {
     #[command(flatten)]
@@ -69,28 +74,31 @@ pub struct Arguments {
     #[command(flatten)]
     pub(crate) maps: cli::PinnedMapFlags,
 
-    /// The whole machine: every process, the kernel's own threads, and what the CPUs
-    /// did, in one flame graph and one report
-    #[arg(long, conflicts_with_all = ["pids", "cgroups", "wait", "command"])]
+    /// Measure the whole machine: every process, kernel threads, and the CPUs
+    ///
+    /// The result is one flame graph and one report.
+    #[arg(long, help_heading = "Targets", conflicts_with_all = ["pids", "cgroups", "wait", "command"])]
     pub(crate) all: bool,
 
     #[command(flatten)]
     pub(crate) thread_name: cli::ThreadNameFlags,
 
-    /// Seconds to measure, such as 10 or 0.5 [default: 30; a COMMAND to its end]
+    /// Seconds to measure [default: 30, or until the COMMAND ends]
     #[arg(
         short = 'd',
         long,
+        help_heading = "Time",
         value_name = "SECONDS",
         allow_negative_numbers = true,
         value_parser = cli::values::seconds
     )]
     duration: Option<Duration>,
 
-    /// Samples per second and CPU
+    /// Samples per second on each CPU
     #[arg(
         short = 'f',
         long,
+        help_heading = "Time",
         value_name = "HZ",
         default_value = "49",
         allow_negative_numbers = true,
@@ -98,11 +106,13 @@ pub struct Arguments {
     )]
     pub(crate) frequency: u64,
 
-    /// Keep the stacks of all off-CPU intervals from this many microseconds on, and of
-    /// shorter ones one for each so much of a thread's time in them
+    /// Keep stacks of all waits of at least this many microseconds
+    ///
+    /// Shorter waits are sampled: one stack per -m of accumulated time, by thread.
     #[arg(
         short = 'm',
         long,
+        help_heading = "Waits",
         value_name = "MIN_US",
         default_value = "1000",
         allow_negative_numbers = true,
@@ -119,24 +129,37 @@ pub struct Arguments {
     #[command(flatten)]
     pub(crate) frames: cli::FrameFlags,
 
-    /// How many threads at most, those that lived longest, get files of their own
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    /// Maximum threads with files of their own, the longest-lived first
+    #[arg(
+        long,
+        help_heading = "Output",
+        hide_short_help = true,
+        value_name = "N",
+        default_value_t = 1000
+    )]
     pub(crate) thread_files: usize,
 
-    /// Where there are several processes, how many are listed with their ancestors:
-    /// those that kept the CPUs busiest; all others are one row
-    #[arg(long = "processes", value_name = "N", default_value_t = Limits::default().processes)]
+    /// Maximum processes listed, the busiest first
+    ///
+    /// Their ancestors are listed as well. All other processes are one row.
+    #[arg(help_heading = "Output", hide_short_help = true, long = "processes", value_name = "N", default_value_t = Limits::default().processes)]
     pub(crate) processes_listed: usize,
 
-    /// Pass on what oncputime and offcputime say
-    #[arg(short = 'v', long)]
+    /// Print the messages of oncputime and offcputime on stderr
+    #[arg(short = 'v', long, help_heading = "Output")]
     pub(crate) verbose: bool,
+
+    #[command(flatten)]
+    help: cli::HelpFlag,
+
+    #[command(flatten)]
+    version: cli::VersionFlag,
 }
 
 impl Arguments {
-    /// How long to measure; none means until the command has ended.
+    /// Returns the length of the window; `None` means until the command has ended.
     pub(crate) fn duration(&self) -> Option<Duration> {
-        let usual = (!self.command.is_given()).then_some(USUAL_DURATION);
-        self.duration.or(usual)
+        let default = (!self.command.is_given()).then_some(DEFAULT_DURATION);
+        self.duration.or(default)
     }
 }

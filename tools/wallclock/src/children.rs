@@ -1,4 +1,4 @@
-//! oncputime and offcputime as child processes under control.
+//! oncputime and offcputime as child processes that wallclock controls.
 
 use std::collections::VecDeque;
 use std::env;
@@ -16,23 +16,24 @@ use profile::{Profile, capture};
 use rustix::io::FdFlags;
 use rustix::process::{Signal, geteuid, set_parent_process_death_signal};
 
-/// How many of a child's last lines on stderr are kept.
+/// Maximum lines of a child's stderr that are kept: the last ones.
 const LINES_KEPT: usize = 100;
-/// The program that is any of the suite's under its name.
+/// The program that runs any tool of the suite, under the tool's name.
 const EVERYTHING: &str = "systemscope";
 
-/// Finds a program of the suite: beside this one, else as systemscope beside this one, which is
-/// any of them by its name, else on `PATH`. Root does not search `PATH`, where another user
-/// could have put a program of that name.
+/// Finds a program of the suite: beside wallclock, else as systemscope beside wallclock, else on
+/// `PATH`. For root the function does not search `PATH`, where another user may have put a program
+/// of that name.
 ///
 /// # Errors
 /// The program is in none of these places.
 pub(crate) fn locate(program: &str) -> anyhow::Result<PathBuf> {
-    let here = env::current_exe().context("cannot tell where wallclock itself is")?;
+    let here = env::current_exe().context("cannot find the path of wallclock itself")?;
     let folder = here.parent().unwrap_or(Path::new("/"));
-    let path = match geteuid().is_root() {
-        true => None,
-        false => env::var_os("PATH"),
+    let path = if geteuid().is_root() {
+        None
+    } else {
+        env::var_os("PATH")
     };
     let on_path = path.iter().flat_map(env::split_paths);
     [program, EVERYTHING]
@@ -54,7 +55,7 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// A child that measures when it is told to. Killed when dropped.
+/// A child whose window wallclock controls. Dropping it kills the process.
 pub(crate) struct Child {
     name: &'static str,
     process: std::process::Child,
@@ -66,22 +67,22 @@ pub(crate) struct Child {
     first: Option<u64>,
     closed: bool,
     data: Option<JoinHandle<Result<Profile, capture::Error>>>,
-    words: Option<JoinHandle<Vec<String>>>,
+    lines: Option<JoinHandle<Vec<String>>>,
 }
 
-/// What a child leaves behind when all went well.
+/// Results of a child that succeeded.
 pub(crate) struct Outcome {
-    /// What it measured.
+    /// Measured profile.
     pub(crate) profile: Profile,
-    /// Its lines on stderr, the last hundred.
-    pub(crate) words: Vec<String>,
+    /// Last lines on stderr, at most [`LINES_KEPT`].
+    pub(crate) lines: Vec<String>,
 }
 
 impl Child {
-    /// Starts a child, with one end of a socket whose number it is told.
+    /// Starts a child, with one end of a socket that `--control-fd` names.
     ///
     /// # Errors
-    /// The program is not there or cannot be started.
+    /// The program cannot be found or started.
     pub(crate) fn spawn(name: &'static str, arguments: &[&str]) -> anyhow::Result<Child> {
         Child::spawn_program(&locate(name)?, name, arguments)
     }
@@ -105,10 +106,10 @@ impl Child {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C is for wallclock, which then tells the children.
+            // The terminal sends Ctrl-C to wallclock only, which then stops the children.
             .process_group(0);
-        // SAFETY: between fork and exec only system calls are made, all
-        // async-signal-safe; the descriptor is open in the child as it is here.
+        // SAFETY: the closure only makes async-signal-safe system calls between fork and exec, and
+        // the descriptor is open in the child.
         unsafe {
             command.pre_exec(move || {
                 set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -121,10 +122,10 @@ impl Child {
             .spawn()
             .with_context(|| format!("cannot run `{}`", program.display()))?;
         let data = process.stdout.take().map(read_data);
-        let words = process
+        let lines = process
             .stderr
             .take()
-            .map(|stderr| thread::spawn(move || read_words(stderr)));
+            .map(|stderr| thread::spawn(move || read_lines(stderr)));
         Ok(Child {
             name,
             process,
@@ -136,50 +137,50 @@ impl Child {
             first: None,
             closed: false,
             data,
-            words,
+            lines,
         })
     }
 
-    /// Whether it has said that it is attached.
+    /// Returns whether the child has reported that it is attached.
     pub(crate) fn is_ready(&self) -> bool {
         self.ready
     }
 
-    /// Whether it has said that its programs know the window.
+    /// Returns whether the child has reported that its BPF programs have the window's start.
     pub(crate) fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Whether it has said that nothing is left to measure.
-    pub(crate) fn sees_nobody(&self) -> bool {
+    /// Returns whether the child has reported that no target is left.
+    pub(crate) fn has_no_targets(&self) -> bool {
         self.gone
     }
 
-    /// When the first target came that was waited for, CLOCK_MONOTONIC, nanoseconds.
+    /// Returns the time at which the first awaited target appeared, in ns of CLOCK_MONOTONIC.
     pub(crate) fn first(&self) -> Option<u64> {
         self.first
     }
 
-    /// Whether it has hung up: it has ended, or is about to.
+    /// Returns whether the child has closed its socket: it has ended, or is about to.
     pub(crate) fn has_hung_up(&self) -> bool {
         self.closed
     }
 
-    /// Takes in what it has said so far, without waiting.
-    pub(crate) fn listen(&mut self) {
+    /// Reads the lines that the child has sent so far, without waiting.
+    pub(crate) fn receive(&mut self) {
         let mut bytes = [0; 256];
         while !self.closed {
             match self.control.read(&mut bytes) {
                 Ok(0) => self.closed = true,
                 Ok(length) => self.unread.extend(&bytes[..length]),
-                // There is no more yet. Or a child died with our words unread, which resets
-                // the line: that is told once, and next that it has ended.
+                // Nothing is left to read now. Or the child ended without reading the last lines,
+                // which resets the socket; the next read then returns 0.
                 Err(_) => break,
             }
         }
         while let Some(end) = self.unread.iter().position(|&byte| byte == b'\n') {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
-            // Its last word, what it lost, is in the capture, too.
+            // The child's last line, its losses, is in the capture as well.
             self.ready |= line == b"ready\n";
             self.open |= line == b"open\n";
             self.gone |= line == b"gone\n";
@@ -191,36 +192,40 @@ impl Child {
         }
     }
 
-    /// Says a line to it. One that has hung up is found out by listening.
-    pub(crate) fn tell(&mut self, line: &str) {
+    /// Sends a line to the child. An error is ignored: `receive` notices a child that hung up.
+    pub(crate) fn send(&mut self, line: &str) {
         let _ = self.control.write_all(format!("{line}\n").as_bytes());
     }
 
-    /// Waits for its end.
+    /// Waits for the child's end, and returns its results.
     ///
     /// # Errors
-    /// It failed (its own last words are the message), or its data make no sense.
+    /// The child failed (the error is its last line on stderr), or its data are no capture.
     pub(crate) fn finish(&mut self) -> anyhow::Result<Outcome> {
         let data = join(self.data.take());
-        let words = join(self.words.take()).unwrap_or_default();
+        let lines = join(self.lines.take()).unwrap_or_default();
         let status = self.process.wait()?;
         let name = self.name;
         if !status.success() {
-            let last = words.last().map_or("it left no message", String::as_str);
+            let last = lines.last().map_or("it left no message", String::as_str);
             let last = last.strip_prefix(&format!("{name}: ")).unwrap_or(last);
             match status.code() {
                 Some(_) => bail!("{name}: {last}"),
-                None => bail!("{name} was killed ({status}); its last words: {last}"),
+                None => bail!("{name} was killed ({status}); its last message: {last}"),
             }
         }
         let profile = match data {
             Some(Ok(profile)) => profile,
             None | Some(Err(capture::Error::CutOff)) => {
-                bail!("{name} ended before it was told to; is it of the same version as wallclock?")
+                bail!(
+                    "{name} ended before it was told to; install {name} and wallclock of the same version"
+                )
             }
-            Some(Err(error)) => return Err(error).context(format!("{name} went astray")),
+            Some(Err(error)) => {
+                return Err(error).context(format!("cannot read the data of {name}"));
+            }
         };
-        Ok(Outcome { profile, words })
+        Ok(Outcome { profile, lines })
     }
 }
 
@@ -232,24 +237,24 @@ impl AsFd for Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Already waited for, in most cases: then both do nothing.
+        // In most cases the child has been waited for; then both calls do nothing.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Reads the child's data as they come, so that it never waits for us.
+/// Reads the child's data as they arrive, so that the child never waits for wallclock.
 fn read_data(stdout: ChildStdout) -> JoinHandle<Result<Profile, capture::Error>> {
     thread::spawn(move || {
         let mut stdout = BufReader::with_capacity(1 << 16, stdout);
         let profile = capture::read(&mut stdout);
-        // After nonsense, the rest is let go, lest the child fail for want of a reader.
+        // After an error the rest is discarded, so that the child does not fail on a closed pipe.
         let _ = std::io::copy(&mut stdout, &mut std::io::sink());
         profile
     })
 }
 
-fn read_words(stderr: impl Read) -> Vec<String> {
+fn read_lines(stderr: impl Read) -> Vec<String> {
     let mut lines = VecDeque::new();
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
         if lines.len() == LINES_KEPT {
@@ -290,16 +295,16 @@ mod tests {
         ours.set_nonblocking(true).unwrap();
         let mut child = child();
         child.control = ours;
-        child.listen();
+        child.receive();
         assert!(!child.has_hung_up());
         theirs.write_all(b"ready\nfirst 5\n").unwrap();
-        child.tell("stop 7");
+        child.send("stop 7");
         drop(theirs);
-        // What another test has just forked holds the line until it executes something.
+        // A process that another test just forked holds the socket open until its execve().
         let deadline = Instant::now() + Duration::from_secs(10);
         while !child.has_hung_up() {
             assert!(Instant::now() < deadline);
-            child.listen();
+            child.receive();
         }
         assert!(child.is_ready());
         assert_eq!(child.first(), Some(5));

@@ -1,7 +1,7 @@
-//! What each CPU did over the window, by the kernel's account of it: `/proc/stat`.
+//! The time of each CPU in the window, from the kernel's account in `/proc/stat`.
 //!
-//! `/proc/schedstat` has each CPU's time with threads in nanoseconds, but adds a thread's
-//! turn only when that is over: of one that runs alone for seconds it knows nothing.
+//! `/proc/schedstat` has each CPU's time with threads in ns. But the kernel adds a thread's turn
+//! there only after the turn, so a thread that runs alone for seconds is missing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,11 +11,11 @@ use anyhow::Context;
 use cli::monotonic_ns;
 use export::report::{Cpu, Cpus};
 
-/// What times are counted in: USER_HZ of the kernel's `include/asm-generic/param.h`.
+/// Unit of times in `/proc/stat`, in ns: `USER_HZ` of the kernel's `include/asm-generic/param.h`.
 const TICK_NS: u64 = 10_000_000;
 const STAT: &str = "/proc/stat";
 
-/// The CPUs at the window's edges.
+/// Readings of all CPUs at the window's edges.
 #[derive(Default)]
 pub(crate) struct CpuTimes {
     start: Option<Reading>,
@@ -23,12 +23,12 @@ pub(crate) struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Looks at them once the window's start has come, and once its end has; both
-    /// CLOCK_MONOTONIC, nanoseconds.
+    /// Takes each reading that is due: one at the window's start and one at its end, both in ns of
+    /// CLOCK_MONOTONIC.
     ///
     /// # Errors
-    /// What they do cannot be read.
-    pub(crate) fn look(&mut self, start: u64, stop: u64) -> anyhow::Result<()> {
+    /// `/proc/stat` cannot be read.
+    pub(crate) fn read(&mut self, start: u64, stop: u64) -> anyhow::Result<()> {
         for (reading, edge) in [(&mut self.start, start), (&mut self.stop, stop)] {
             if reading.is_none() && monotonic_ns() >= edge {
                 *reading = Some(Reading::now()?);
@@ -37,7 +37,7 @@ impl CpuTimes {
         Ok(())
     }
 
-    /// How long there is nothing to look at, at `now`.
+    /// Returns the time from `now` until the next reading is due.
     pub(crate) fn patience(&self, now: u64, start: u64, stop: u64) -> Duration {
         let edge = match (&self.start, &self.stop) {
             (None, _) => start,
@@ -47,20 +47,21 @@ impl CpuTimes {
         Duration::from_nanos(edge.saturating_sub(now))
     }
 
-    /// What each did in between, if there were both looks; threads ran for `ran_ns` then.
+    /// Returns the time of each CPU between the two readings; `None` if one is missing. `ran_ns` is
+    /// the time that threads ran in between.
     pub(crate) fn between(&self, ran_ns: u64) -> Option<Cpus> {
         let cpus = self.stop.as_ref()?.since(self.start.as_ref()?);
         Some(Cpus { ran_ns, ..cpus })
     }
 }
 
-/// One look at all CPUs that are online.
+/// One reading of all CPUs that are online.
 struct Reading {
     at_ns: u64,
     cpus: BTreeMap<u32, Ticks>,
 }
 
-/// What a CPU did since the machine started.
+/// Times of a CPU since the machine started, in units of [`TICK_NS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ticks {
     idle: u64,
@@ -81,9 +82,9 @@ impl Reading {
     fn since(&self, earlier: &Reading) -> Cpus {
         let each = self.cpus.iter().filter_map(|(&number, now)| {
             let before = earlier.cpus.get(&number)?;
-            // What a CPU that idles has done may be put right later.
-            let passed = |of: fn(&Ticks) -> u64| {
-                let ticks = of(now).saturating_sub(of(before));
+            // The kernel may correct the times of an idle CPU downwards later.
+            let passed = |time: fn(&Ticks) -> u64| {
+                let ticks = time(now).saturating_sub(time(before));
                 ticks.saturating_mul(TICK_NS)
             };
             Some(Cpu {
@@ -94,17 +95,17 @@ impl Reading {
             })
         });
         let each: Vec<Cpu> = each.collect();
-        let at_one_alone = self.cpus.len() + earlier.cpus.len() - 2 * each.len();
+        let in_one_reading = self.cpus.len() + earlier.cpus.len() - 2 * each.len();
         Cpus {
             length_ns: self.at_ns.saturating_sub(earlier.at_ns),
             each,
-            left_out: at_one_alone as u64,
+            left_out: in_one_reading as u64,
             ..Cpus::default()
         }
     }
 }
 
-/// The lines `cpuN user nice system idle iowait irq softirq steal …` of proc_stat(5).
+/// Parses the lines `cpuN user nice system idle iowait irq softirq steal …` of proc_stat(5).
 fn parse(stat: &str) -> BTreeMap<u32, Ticks> {
     let cpu = |line: &str| {
         let (name, times) = line.split_once(' ')?;
@@ -173,7 +174,7 @@ cpu12 200 0 40 307 10 4 5 2 0 0
         let expected = Cpu {
             number: 0,
             idle_ns: 410_000_000,
-            // 3 more in software interrupts than there were of both.
+            // Three units more than in the first reading, in irq and softirq together.
             interrupts_ns: 30_000_000,
             stolen_ns: 30_000_000,
         };

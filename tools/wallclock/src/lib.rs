@@ -1,5 +1,5 @@
-//! wallclock: where every thread's time goes, from one oncputime and one
-//! offcputime run side by side over the same window.
+//! `wallclock` shows where every thread's time goes. It runs oncputime and offcputime side by side
+//! over the same window.
 
 mod arguments;
 mod children;
@@ -27,7 +27,7 @@ use crate::session::Measurement;
 use crate::targets::{Targets, command_line_of};
 pub use tables::{Limits, write as write_tables};
 
-/// The program.
+/// Runs `wallclock` from its command line to its exit status.
 #[must_use]
 pub fn run(command_line: &cli::CommandLine) -> ExitCode {
     cli::run(command_line.called(), || {
@@ -38,10 +38,10 @@ pub fn run(command_line: &cli::CommandLine) -> ExitCode {
         let targets = match (&command, arguments.processes.all().next()) {
             (Some(command), _) => Targets::of_command(command)?,
             (None, Some(_)) => Targets::new(&arguments.processes, wait)?,
-            (None, None) => Targets::whoever(&arguments.cgroups, wait),
+            (None, None) => Targets::open_ended(&arguments.cgroups, wait),
         };
         let outputs = Outputs::new(&arguments, &targets.pids, command.as_ref())?;
-        // While they live: an ended process has no command line.
+        // Command lines are read now, as an ended process has none.
         let pids = targets.pids.iter().copied();
         let pids = pids.chain(arguments.cgroups.processes());
         let commands: BTreeMap<u32, Text> = pids.map(|pid| (pid, command_line_of(pid))).collect();
@@ -60,8 +60,8 @@ pub fn run(command_line: &cli::CommandLine) -> ExitCode {
     })
 }
 
-/// Measures, and writes what was seen. `commands` are the command lines of the processes
-/// that there are before.
+/// Measures, and writes the results. `commands` has the command lines of the processes that exist
+/// before measuring.
 fn measure(
     arguments: &Arguments,
     targets: Targets,
@@ -72,8 +72,9 @@ fn measure(
 ) -> anyhow::Result<()> {
     let mut measurement = session::measure(arguments, targets, command, signals)?;
     if arguments.verbose {
-        for words in measurement.outcomes().iter().flat_map(|it| &it.words) {
-            cli::say(words);
+        let lines = (measurement.outcomes().into_iter()).flat_map(|outcome| &outcome.lines);
+        for line in lines {
+            cli::say(line);
         }
     }
     for (tool, outcome) in ["oncputime", "offcputime"]
@@ -103,7 +104,7 @@ fn measure(
     outputs.write(merged, [on_cpu, off_cpu], commands, cpus)
 }
 
-/// Says in both profiles how they came about.
+/// Fills in the metadata of both profiles.
 fn describe(measurement: &mut Measurement, arguments: &Arguments) {
     let (measured, ending) = (measurement.measured, measurement.ending);
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);

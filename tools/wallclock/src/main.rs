@@ -1,5 +1,5 @@
-//! `wallclock`: where every thread's time goes, from one oncputime and one
-//! offcputime run side by side over the same window.
+//! `wallclock` shows where every thread's time goes. It runs oncputime and offcputime side by side
+//! over the same window.
 
 use std::process::ExitCode;
 

@@ -1,18 +1,18 @@
-//! The progress bar, where stderr is a terminal.
+//! The progress bar on stderr, if that is a terminal.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How often the bar moves.
+/// Interval between two updates of the bar.
 const TICK: Duration = Duration::from_millis(200);
 
-/// A bar, or nothing at all. It is taken off the screen when dropped, as its library does.
+/// A progress bar, or none. The library removes the bar from the screen when it is dropped.
 pub(crate) struct Progress(Option<ProgressBar>);
 
 impl Progress {
-    /// A bar if there is a terminal to draw it on, and nobody else does.
+    /// Returns a bar if stderr is a terminal that wallclock has to itself.
     pub(crate) fn new(is_ours: bool) -> Progress {
         Progress((is_ours && io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -21,12 +21,12 @@ impl Progress {
         }))
     }
 
-    /// How long to sleep at most between two movements.
+    /// Returns the maximum sleep between two updates; `None` without a bar.
     pub(crate) fn patience(&self) -> Option<Duration> {
         self.0.as_ref().map(|_| TICK)
     }
 
-    /// Measuring begins, for so long.
+    /// Starts the bar for a window of this length.
     pub(crate) fn begin(&self, duration: Duration) {
         if let Some(bar) = &self.0 {
             if let Ok(style) = ProgressStyle::with_template("{msg} [{wide_bar}]") {
@@ -36,7 +36,7 @@ impl Progress {
         }
     }
 
-    /// So much of it has passed.
+    /// Moves the bar to the time that has passed.
     pub(crate) fn advance(&self, passed: Duration) {
         if let Some(bar) = &self.0 {
             let whole = Duration::from_millis(bar.length().unwrap_or(0));

@@ -1,8 +1,8 @@
-//! What threads are for.
+//! Roles of threads, from their names.
 
 use profile::ThreadId;
 
-/// What a thread is for, from its name. Safe as a part of a file's name.
+/// Returns the role of a thread, from its name. The text is safe in the name of a file.
 pub(crate) fn role(id: ThreadId, comm: &str) -> String {
     let name = comm.to_lowercase();
     let known = if id.tid == id.pid {
@@ -23,8 +23,8 @@ pub(crate) fn role(id: ThreadId, comm: &str) -> String {
     known.to_owned()
 }
 
-/// The name with everything but ASCII letters, digits and `._:+@` turned to
-/// `_`, and leading dots as well.
+/// Returns the name with `_` for each leading dot, and for every character but ASCII letters, digits
+/// and `._:+@`.
 fn safe(name: &str) -> String {
     let dots = name.len() - name.trim_start_matches('.').len();
     let rest = name[dots..].chars().map(|character| match character {

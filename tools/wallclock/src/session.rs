@@ -1,4 +1,4 @@
-//! One measurement: both children attached, one window, both results.
+//! One measurement: attaches both children, runs one window, and takes both results.
 
 use std::time::Duration;
 
@@ -15,36 +15,36 @@ use crate::cpus::CpuTimes;
 use crate::progress::Progress;
 use crate::targets::Targets;
 
-/// How long the children may take to attach.
+/// Maximum time that the children may take to attach.
 const ATTACH_LIMIT: Duration = Duration::from_secs(60);
-/// The longest sleep between two looks at all that may have changed.
+/// Maximum sleep before everything is checked again.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
-/// How far ahead the start is set, and an end that comes early: so that both
-/// children hear of it in time, and can read what stands before the start.
+/// Time between the order and the window's start, and between the order and an early end. Both
+/// children receive the order within it, and read the state of all threads before the start.
 const LEAD_NS: u64 = 20_000_000;
 
-/// What was measured.
+/// Results of a measurement.
 pub(crate) struct Measurement {
     pub(crate) on_cpu: Outcome,
     pub(crate) off_cpu: Outcome,
+    /// Length of the window.
     pub(crate) measured: Duration,
     pub(crate) ending: Ending,
-    /// What the CPUs did, if all of the machine was measured.
+    /// Times of the CPUs, if the whole machine was measured.
     pub(crate) cpus: Option<Cpus>,
 }
 
 impl Measurement {
-    /// On the CPU, and off it.
+    /// Returns the results on the CPU and off it, in this order.
     pub(crate) fn outcomes(&self) -> [&Outcome; 2] {
         [&self.on_cpu, &self.off_cpu]
     }
 }
 
-/// Measures as the command line says.
+/// Measures the targets with the flags of the command line.
 ///
 /// # Errors
-/// A child cannot be run or fails, or the user interrupts before there is
-/// anything to show.
+/// A child cannot be run or fails, or the user interrupts before the window opens.
 pub(crate) fn measure(
     arguments: &Arguments,
     targets: Targets,
@@ -80,11 +80,9 @@ pub(crate) fn measure(
     })
 }
 
-/// Starts oncputime and offcputime, each once for all processes and threads: those of the
-/// machine, if none are named.
+/// Starts oncputime and offcputime, each once for all targets.
 fn spawn(arguments: &Arguments, targets: &Targets) -> anyhow::Result<[Child; 2]> {
-    let whom = whom(arguments, targets);
-    let whom = whom.iter().map(String::as_str);
+    let target_flags = target_flags(arguments, targets);
     let walk = arguments.walk.arguments();
     let frequency = arguments.frequency.to_string();
     let min_block_us = arguments.min_block_us.to_string();
@@ -94,7 +92,7 @@ fn spawn(arguments: &Arguments, targets: &Targets) -> anyhow::Result<[Child; 2]>
     let frames = arguments.frames;
     all.extend(frames.srcline.then_some("--srcline"));
     all.extend(frames.inline.then_some("--inline"));
-    all.extend(whom);
+    all.extend(target_flags.iter().map(String::as_str));
     let on_cpu = [&["-F", &frequency], &all[..]].concat();
     let mut off_cpu = [&["-m", &min_block_us, "--states"], &all[..]].concat();
     off_cpu.extend((arguments.min_block_us > 0).then_some("--sample-short"));
@@ -104,25 +102,25 @@ fn spawn(arguments: &Arguments, targets: &Targets) -> anyhow::Result<[Child; 2]>
     ])
 }
 
-/// The children's flags that say whom to measure.
-fn whom(arguments: &Arguments, targets: &Targets) -> Vec<String> {
+/// Returns the children's flags that choose the targets.
+fn target_flags(arguments: &Arguments, targets: &Targets) -> Vec<String> {
     let (wait, cgroups) = (&arguments.wait, &arguments.cgroups);
-    let mut whom = wait.arguments(cgroups, targets.awaits_members);
+    let mut flags = wait.arguments(cgroups, targets.awaits_members);
     let pids: Vec<String> = targets.pids.iter().map(u32::to_string).collect();
     if !pids.is_empty() {
-        whom.extend(["-p".to_owned(), pids.join(",")]);
+        flags.extend(["-p".to_owned(), pids.join(",")]);
     }
     let awaited = targets.awaited.iter();
-    whom.extend(awaited.flat_map(|name| ["--await".to_owned(), name.clone()]));
-    whom.extend(arguments.maps.arguments());
-    whom
+    flags.extend(awaited.flat_map(|name| ["--await".to_owned(), name.clone()]));
+    flags.extend(arguments.maps.arguments());
+    flags
 }
 
 struct Session<'a> {
     children: [Child; 2],
     outcomes: [Option<Outcome>; 2],
     targets: Targets,
-    /// Whether there may be others than those named: children, or who was waited for.
+    /// True if processes other than the named ones may be targets: descendants or awaited ones.
     is_tree: bool,
     cpus: Option<CpuTimes>,
     signals: &'a Signals,
@@ -130,20 +128,24 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Waits until both children are `so_far`, which is to be before they measure.
-    fn wait_until(&mut self, so_far: &str, are: fn(&Child) -> bool) -> anyhow::Result<()> {
+    /// Waits until `is_reached` holds for both children, before they measure. `state` names the
+    /// state in the error.
+    fn wait_until(&mut self, state: &str, is_reached: fn(&Child) -> bool) -> anyhow::Result<()> {
         let deadline = after(monotonic_ns(), ATTACH_LIMIT);
-        while !self.children.iter().all(are) {
+        while !self.children.iter().all(is_reached) {
             self.collect()?;
             if self.outcomes.iter().any(Option::is_some) {
-                bail!("oncputime or offcputime ended before it was told to start");
+                bail!(
+                    "oncputime or offcputime ended before it was told to start; \
+                     install both and wallclock of the same version"
+                );
             }
             if self.signals.arrived() {
                 bail!("interrupted before measuring began; nothing was written");
             }
             if monotonic_ns() >= deadline {
                 bail!(
-                    "oncputime and offcputime were not {so_far} after {} s; is the machine overloaded?",
+                    "oncputime and offcputime were not {state} after {} s; try again when the machine has less load",
                     ATTACH_LIMIT.as_secs()
                 );
             }
@@ -152,8 +154,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Runs the window, at whose start the command begins, and waits until both children
-    /// have hung up; says how long the window was and why it ended.
+    /// Runs the window, and waits until both children have hung up. The command starts with the
+    /// window. Returns the window's length and the reason of its end.
     fn run(
         &mut self,
         duration: Option<Duration>,
@@ -165,14 +167,14 @@ impl Session<'_> {
         let mut stop = if are_awaited { u64::MAX } else { end(start) };
         let mut ending = Ending::Elapsed;
         for child in &mut self.children {
-            child.tell(&format!("start {start}\nstop {stop}"));
+            child.send(&format!("start {start}\nstop {stop}"));
         }
         self.progress.begin(duration.unwrap_or_default());
         if let Some(command) = command {
-            // All of it may be over sooner than a child that hears late looks.
+            // The command may end before a child that receives the order late starts to measure.
             self.wait_until("ready to measure", Child::is_open)?;
             sleep_until(start);
-            command.let_go().context("cannot let the command run")?;
+            command.release().context("cannot let the command run")?;
         }
         let mut patience = None;
         while !self.children.iter().all(Child::has_hung_up) {
@@ -184,18 +186,18 @@ impl Session<'_> {
                 are_awaited = false;
                 start = first;
                 stop = end(start);
-                self.tell_stop(stop);
+                self.send_stop(stop);
             }
             let may_end_early = ending == Ending::Elapsed && now < stop;
             if may_end_early {
                 if self.signals.arrived() {
                     ending = Ending::Interrupted;
-                } else if !are_awaited && self.all_gone() {
+                } else if !are_awaited && self.has_ended() {
                     ending = Ending::TargetGone;
                 }
                 if ending != Ending::Elapsed {
                     stop = stop.min(now.max(start) + LEAD_NS);
-                    self.tell_stop(stop);
+                    self.send_stop(stop);
                 }
             }
             let passed = if may_end_early {
@@ -204,46 +206,47 @@ impl Session<'_> {
                 u64::MAX
             };
             self.progress.advance(Duration::from_nanos(passed));
-            let patience = self.look_at_cpus(start, stop)?;
-            // Where nothing can end it sooner only the children matter.
+            let patience = self.read_cpus(start, stop)?;
+            // If nothing can end the window sooner, only the children matter.
             self.wait(patience, may_end_early)?;
             self.collect()?;
         }
-        self.look_at_cpus(start, stop)?;
+        self.read_cpus(start, stop)?;
         Ok((Duration::from_nanos(stop - start), ending))
     }
 
-    fn tell_stop(&mut self, stop: u64) {
+    fn send_stop(&mut self, stop: u64) {
         for child in &mut self.children {
-            child.tell(&format!("stop {stop}"));
+            child.send(&format!("stop {stop}"));
         }
     }
 
-    /// When the first target came that was waited for, once both children know.
+    /// Returns the time at which the first awaited target appeared, once both children have
+    /// reported it.
     fn first(&self) -> Option<u64> {
         let [one, other] = self.children.each_ref().map(Child::first);
         Some(one?.min(other?))
     }
 
-    /// Whether nothing is left to measure. Of what targets have forked the children know.
-    fn all_gone(&mut self) -> bool {
-        let named = self.targets.all_gone();
-        named && (!self.is_tree || self.children.iter().any(Child::sees_nobody))
+    /// Returns whether no target is left. The children keep track of descendants.
+    fn has_ended(&mut self) -> bool {
+        let have_named_ended = self.targets.remove_ended();
+        have_named_ended && (!self.is_tree || self.children.iter().any(Child::has_no_targets))
     }
 
-    /// Looks at the CPUs at the window's edges, where that is asked; for how long nothing has
-    /// to be done.
-    fn look_at_cpus(&mut self, start: u64, stop: u64) -> anyhow::Result<Duration> {
+    /// Reads the times of the CPUs at the window's edges, for `--all`. Returns the time until the
+    /// next reading.
+    fn read_cpus(&mut self, start: u64, stop: u64) -> anyhow::Result<Duration> {
         let Some(cpus) = &mut self.cpus else {
             return Ok(LONGEST_PATIENCE);
         };
-        cpus.look(start, stop)?;
+        cpus.read(start, stop)?;
         let patience = cpus.patience(monotonic_ns(), start, stop);
         Ok(patience.min(LONGEST_PATIENCE))
     }
 
-    /// Takes the results of the children that have hung up. One that failed
-    /// ends the measurement, whatever the other does.
+    /// Takes the results of the children that have hung up. A child that failed ends the
+    /// measurement, whatever the other child does.
     fn collect(&mut self) -> anyhow::Result<()> {
         for (child, outcome) in self.children.iter_mut().zip(&mut self.outcomes) {
             if child.has_hung_up() && outcome.is_none() {
@@ -253,28 +256,28 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Sleeps until a child says something, a signal comes or a process ends,
-    /// or for `patience`; `outside` says whether to look beyond the children.
-    fn wait(&mut self, patience: Duration, outside: bool) -> anyhow::Result<()> {
-        let patience = self
+    /// Sleeps until a child sends a line, or `patience` has passed; with `watches_targets` also until
+    /// a signal arrives or a process ends.
+    fn wait(&mut self, patience: Duration, watches_targets: bool) -> anyhow::Result<()> {
+        let until_tick = self
             .progress
             .patience()
             .map_or(patience, |tick| tick.min(patience));
-        let patience = Timespec::try_from(patience).context("cannot wait that long")?;
+        let timeout = Timespec::try_from(until_tick).context("cannot wait that long")?;
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds = Vec::new();
         let listening = self.children.iter().filter(|child| !child.has_hung_up());
         fds.extend(listening.map(|child| PollFd::new(child, PollFlags::IN)));
-        if outside {
+        if watches_targets {
             fds.push(PollFd::new(self.signals, PollFlags::IN));
             fds.extend(self.targets.handles().map(readable));
         }
-        match poll(&mut fds, Some(&patience)) {
+        match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error).context("cannot wait for the children"),
         }
         for child in &mut self.children {
-            child.listen();
+            child.receive();
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What is told on the terminal: a table of the processes, and one of the threads of each.
+//! Tables for the terminal: one of the processes, and one of the threads of each process.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -10,15 +10,15 @@ use profile::{Name, Text};
 
 use crate::roles::role;
 
-/// How many threads a table shows.
+/// Maximum threads in a table.
 const ROWS: usize = 20;
 
-/// How much is told of many processes: of those that kept the CPUs busiest.
+/// Maximum processes in each part of the tables. The busiest processes come first.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How many are listed, beside their ancestors.
+    /// Maximum processes listed, beside their ancestors.
     pub processes: usize,
-    /// How many have tables of their threads.
+    /// Maximum processes with a table of their threads.
     pub tables: usize,
 }
 
@@ -31,17 +31,18 @@ impl Default for Limits {
     }
 }
 
-/// What was seen of one process.
+/// One process with its threads.
 pub(crate) struct Part<'a> {
     pub(crate) pid: u32,
     pub(crate) command: String,
-    /// What its first thread is called.
+    /// Name of the first thread.
     pub(crate) name: Name,
+    /// Threads with their roles.
     pub(crate) threads: Vec<(&'a ThreadProfile, String)>,
 }
 
-/// The threads by process, each with what it is for; processes of which nothing was seen
-/// are left out.
+/// Groups the threads by process, each thread with its role. Processes without threads are left
+/// out.
 pub(crate) fn parts<'a>(merged: &'a Merged, known: &Known<'_>) -> Vec<Part<'a>> {
     let mut parts: BTreeMap<u32, Part<'_>> = BTreeMap::new();
     for thread in &merged.threads {
@@ -66,7 +67,7 @@ pub(crate) fn parts<'a>(merged: &'a Merged, known: &Known<'_>) -> Vec<Part<'a>> 
 }
 
 impl<'a> Part<'a> {
-    /// For reports; so many threads have files of their own.
+    /// Returns the process for reports; the first `thread_files` threads have files of their own.
     pub(crate) fn process(&self, merged: &'a Merged, thread_files: usize) -> Process<'_> {
         let rows = self.threads.iter();
         Process {
@@ -83,7 +84,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Time in which its threads had something to do.
+    /// Returns the time in which the threads ran or waited for a CPU, in ns.
     fn busy_ns(&self) -> u64 {
         self.threads.iter().map(|(thread, _)| busy_ns(thread)).sum()
     }
@@ -99,8 +100,7 @@ impl<'a> Part<'a> {
         });
     }
 
-    /// Puts those first that lived longest. Threads alive throughout are equal in that,
-    /// and the busier go first.
+    /// Puts the longest-lived threads first; among equally long-lived threads the busier one.
     pub(crate) fn longest_lived_first(&mut self) {
         self.threads.sort_by_key(|(thread, _)| {
             Reverse((
@@ -112,12 +112,12 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Time in which the thread had something to do.
+/// Returns the time in which the thread ran or waited for a CPU, in ns.
 fn busy_ns(thread: &ThreadProfile) -> u64 {
     thread.thread.clock.running_ns + thread.thread.clock.runnable_ns
 }
 
-/// The IDs of the processes that had most to do, so many at most.
+/// Returns the IDs of the busiest processes, at most `most`.
 pub(crate) fn busiest(parts: &[Part<'_>], most: usize) -> HashSet<u32> {
     let mut busy: Vec<_> = parts
         .iter()
@@ -141,7 +141,7 @@ pub(crate) fn write_all(
     report::write_processes(run, known, &processes, limits.processes, writer)
 }
 
-/// Writes what the CPUs did, behind the table of all processes.
+/// Writes the table of the CPUs, after the table of all processes.
 pub(crate) fn write_cpus(run: &Run, cpus: &Cpus, writer: &mut dyn Write) -> io::Result<()> {
     writeln!(writer)?;
     report::write_cpus(run, cpus, writer)
@@ -156,7 +156,7 @@ pub(crate) fn write_one(
     report::write_table(run, process, ROWS, writer)
 }
 
-/// Says where the threads are of processes that have no tables.
+/// Writes a line that names the place of the threads of processes without tables.
 pub(crate) fn write_rest(rest: usize, place: &str, writer: &mut dyn Write) -> io::Result<()> {
     match rest {
         0 => Ok(()),
@@ -165,12 +165,13 @@ pub(crate) fn write_rest(rest: usize, place: &str, writer: &mut dyn Write) -> io
     }
 }
 
-/// Writes the table of the processes, if there are several, and one of the threads of each,
-/// with a line between them. `before` has the command lines that were read before measuring,
-/// and `place` says where the rest is.
+/// Writes the table of the processes, if there are several, and a table of the threads of each.
+///
+/// `before` has the command lines that were read before measuring. `place` names the place of the
+/// threads that have no table.
 ///
 /// # Errors
-/// Those of the writer.
+/// The errors of the writer.
 pub fn write(
     run: &Run,
     merged: &Merged,

@@ -1,4 +1,4 @@
-//! The processes that are measured: whether they still are, and what they are called.
+//! The processes to measure: handles that tell when they end, and their command lines.
 
 use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,24 +8,24 @@ use cli::{CgroupFlags, HeldCommand, ProcessFlags, Processes, WaitFlags};
 use loader::ProcessHandle;
 use profile::Text;
 
-/// The processes that are measured.
+/// The processes to measure.
 #[derive(Default)]
 pub(crate) struct Targets {
-    /// By ID, ascending; none where all of the machine is measured.
+    /// Process IDs, ascending; empty for cgroups and the whole machine.
     pub(crate) pids: Vec<u32>,
-    /// Names that are waited for.
+    /// Names of awaited processes.
     pub(crate) awaited: Vec<String>,
-    /// Those that have not ended.
+    /// Handles of the processes that have not ended.
     alive: Vec<ProcessHandle>,
-    /// Whether the first in a cgroup is waited for.
+    /// True if the first process in a cgroup is awaited.
     pub(crate) awaits_members: bool,
-    /// Whether there may be others later, as in a cgroup.
+    /// True if other processes may join, as in a cgroup.
     may_grow: bool,
 }
 
 impl Targets {
-    /// Whoever is on the machine or in a cgroup.
-    pub(crate) fn whoever(cgroups: &CgroupFlags, wait: &WaitFlags) -> Targets {
+    /// Returns the targets for a cgroup or the whole machine, where processes come and go.
+    pub(crate) fn open_ended(cgroups: &CgroupFlags, wait: &WaitFlags) -> Targets {
         Targets {
             may_grow: true,
             awaits_members: wait.awaits_members(cgroups),
@@ -33,34 +33,33 @@ impl Targets {
         }
     }
 
-    /// Takes hold of processes. What was found by name may have ended since.
+    /// Opens handles of the chosen processes. A process that was found by name may have ended.
     ///
     /// # Errors
-    /// The first given by its ID that does not exist, or is a thread, or has ended; or none
-    /// is left.
+    /// A process given by its ID does not exist, is a thread, or has ended; or no process is left.
     pub(crate) fn new(flags: &ProcessFlags, wait: &WaitFlags) -> anyhow::Result<Targets> {
-        let mut targets = Targets::of(flags.all())?;
+        let mut targets = Targets::open(flags.all())?;
         targets.awaited = wait.names(flags);
-        match targets.alive.is_empty() && targets.awaited.is_empty() {
-            true => bail!("every process of that name has ended"),
-            false => Ok(targets),
+        if targets.alive.is_empty() && targets.awaited.is_empty() {
+            bail!("every process of that name has ended; --wait waits for the next one");
         }
+        Ok(targets)
     }
 
-    fn of<'a>(chosen: impl Iterator<Item = &'a Processes> + Clone) -> anyhow::Result<Targets> {
+    fn open<'a>(chosen: impl Iterator<Item = &'a Processes> + Clone) -> anyhow::Result<Targets> {
         let given = Processes::given(chosen.clone());
         cli::check_processes(&given)?;
         cli::check_width(&given)?;
         let mut targets = Targets::default();
         for pid in Processes::ids(chosen) {
-            let handle = ProcessHandle::open(pid)
-                .with_context(|| format!("cannot watch process {pid}; does it still exist?"));
+            let handle =
+                ProcessHandle::open(pid).with_context(|| format!("cannot watch process {pid}"));
             match handle {
                 Ok(handle) if !handle.has_ended() => {
                     targets.pids.push(pid);
                     targets.alive.push(handle);
                 }
-                // Of those that were found by name it is no more than one fewer.
+                // A process that was found by name may be missing.
                 _ if !given.contains(&pid) => {}
                 Ok(_) => bail!("process {pid} has already ended (a zombie); give one that runs"),
                 Err(error) => return Err(error),
@@ -69,10 +68,10 @@ impl Targets {
         Ok(targets)
     }
 
-    /// A command, which was started for this.
+    /// Returns the targets for a command that wallclock started.
     ///
     /// # Errors
-    /// It cannot be watched.
+    /// The command's process cannot be watched.
     pub(crate) fn of_command(command: &HeldCommand) -> anyhow::Result<Targets> {
         let pid = command.pid();
         let handle = ProcessHandle::open(pid).context("cannot watch the command")?;
@@ -83,25 +82,26 @@ impl Targets {
         })
     }
 
-    /// Whether there is nobody to measure yet.
+    /// Returns whether no target exists yet.
     pub(crate) fn are_awaited(&self) -> bool {
         self.pids.is_empty() && !self.awaited.is_empty() || self.awaits_members
     }
 
-    /// Lets go of those that have ended; whether none is left. A machine never is empty.
-    pub(crate) fn all_gone(&mut self) -> bool {
+    /// Removes processes that have ended. Returns whether no target is left; a cgroup or machine
+    /// always may have more.
+    pub(crate) fn remove_ended(&mut self) -> bool {
         self.alive.retain(|handle| !handle.has_ended());
         self.alive.is_empty() && !self.may_grow
     }
 
-    /// The handles of those that had not ended when last looked at.
+    /// Returns the handles of the processes that had not ended at the last check.
     pub(crate) fn handles(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.alive.iter().map(AsFd::as_fd)
     }
 }
 
-/// Returns a process's command line on one line, cut after 64 KiB; its name in brackets where it
-/// has none, as `ps` shows kernel threads.
+/// Returns a process's command line on one line, cut after 64 KiB. Without one the function
+/// returns the process's name in brackets, as `ps` shows kernel threads.
 pub(crate) fn command_line_of(pid: u32) -> Text {
     let arguments = File::open(format!("{}/cmdline", process::living_folder(pid)))
         .and_then(|file| process::read_command_line(pid, &file))
@@ -131,32 +131,32 @@ mod tests {
     #[test]
     fn an_ended_process_is_noticed_and_refused() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-        let mut targets = Targets::of(
+        let mut targets = Targets::open(
             [child.id(), std::process::id()]
                 .map(Processes::Given)
                 .iter(),
         )
         .unwrap();
-        assert!(!targets.all_gone());
+        assert!(!targets.remove_ended());
         assert_eq!(targets.handles().count(), 2);
         child.kill().unwrap();
-        // Until it is waited for it stays as a zombie.
+        // The child stays a zombie until it is waited for.
         let deadline = Instant::now() + Duration::from_secs(10);
         let of_child = targets.pids.iter().position(|pid| *pid == child.id());
         while !targets.alive[of_child.unwrap()].has_ended() {
             assert!(Instant::now() < deadline);
         }
         let given = [Processes::Given(child.id())];
-        let message = Targets::of(given.iter()).err().unwrap().to_string();
+        let message = Targets::open(given.iter()).err().unwrap().to_string();
         assert!(message.contains("already ended"), "{message}");
-        // Of those that were found by name it is no more than one fewer.
+        // A process that was found by name may be missing.
         let found = [Processes::Found {
             pids: vec![child.id(), std::process::id(), u32::MAX >> 1],
             since_ns: cli::monotonic_ns(),
         }];
-        let found = Targets::of(found.iter()).unwrap();
+        let found = Targets::open(found.iter()).unwrap();
         assert_eq!(found.pids, [std::process::id()]);
-        assert!(!targets.all_gone());
+        assert!(!targets.remove_ended());
         assert_eq!(targets.handles().count(), 1);
         child.wait().unwrap();
     }

@@ -1,12 +1,12 @@
-//! Threads that are chosen by their names: by the last one, so that all that a thread did
-//! stays together. The children measure all.
+//! Filter of threads by name. The children measure all threads. The last name of a thread decides,
+//! so that all its time stays together.
 
 use profile::{LastNames, Profile};
 use regex::Regex;
 
-/// Leaves the threads in whose last name the expression is found.
+/// Removes the threads whose last name does not match the expression.
 pub(crate) fn retain(expression: &Regex, on_cpu: &mut Profile, off_cpu: &mut Profile) {
-    // Only there threads have accounts.
+    // Only this profile has accounts of threads, which have their last names.
     let last = LastNames::new(off_cpu);
     for profile in [on_cpu, off_cpu] {
         profile.retain_threads(&last, |name| expression.is_match(name));

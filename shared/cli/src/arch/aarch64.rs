@@ -1,4 +1,4 @@
-//! aarch64.
+//! System call numbers on aarch64.
 
-/// `ioctl` of 64-bit and 32-bit programs.
+/// Number of `ioctl` in 64-bit and 32-bit programs.
 pub(crate) const IOCTLS: [u32; 3] = [29, 54, 54];

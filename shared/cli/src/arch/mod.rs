@@ -1,4 +1,4 @@
-//! Numbers of system calls, for filters of them.
+//! System call numbers for seccomp filters.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

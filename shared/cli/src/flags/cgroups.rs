@@ -1,4 +1,4 @@
-//! Flags that choose by what threads are in.
+//! Flags that choose threads by cgroup, unit, container or namespace.
 
 use std::path::PathBuf;
 
@@ -7,42 +7,47 @@ use loader::{Cgroup, CgroupMount};
 
 use crate::Cgroups;
 
-/// Which cgroups to measure: those of any of the flags.
+/// Flags that choose cgroups to measure. The targets are the union of all flags.
 #[derive(Args, Clone, Debug, Default)]
 #[group(id = "cgroups", multiple = true, conflicts_with = "pids")]
+#[command(next_help_heading = super::TARGETS)]
 pub struct CgroupFlags {
-    /// Only threads in this cgroup (version 2) or below it, while they are: a path
-    /// below /sys/fs/cgroup, or as /proc/PID/cgroup has it
-    #[arg(long = "cgroup", value_name = "PATH", value_parser = Cgroups::at)]
+    /// Only threads in this cgroup or below it: a path in /sys/fs/cgroup
+    ///
+    /// The cgroup is one of version 2. PATH starts below /sys/fs/cgroup, or is the path in
+    /// /proc/PID/cgroup. A thread is measured while it is in the cgroup.
+    #[arg(long = "cgroup", value_name = "PATH", value_parser = Cgroups::from_path)]
     cgroup_paths: Vec<Cgroups>,
 
-    /// Only this unit of the system's systemd: nginx, or nginx.service; give a user's
-    /// with --cgroup
-    #[arg(long = "unit", value_name = "NAME", value_parser = Cgroups::of_unit)]
+    /// Only this systemd unit: nginx, or nginx.service
+    ///
+    /// The unit is one of the system's. Give a unit that a user started with --cgroup.
+    #[arg(long = "unit", value_name = "NAME", value_parser = Cgroups::from_unit)]
     units: Vec<Cgroups>,
 
-    /// Only this container of Docker, Podman, containerd, CRI-O, LXC or
-    /// systemd-nspawn, by its name or the first digits of its ID; one that a user
-    /// runs without root by its whole ID
-    #[arg(long = "container", value_name = "NAME|ID", value_parser = Cgroups::of_container)]
+    /// Only this container, by its name or the first digits of its ID
+    ///
+    /// Containers of Docker, Podman, containerd, CRI-O, LXC and systemd-nspawn are known. A
+    /// container that a user runs without root is chosen by its whole ID.
+    #[arg(long = "container", value_name = "NAME|ID", value_parser = Cgroups::from_container)]
     containers: Vec<Cgroups>,
 }
 
-/// bcc's filters, on top of any other choice.
+/// bcc's filters by pinned map. They restrict the targets of all other flags.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = super::TARGETS)]
 pub struct PinnedMapFlags {
-    /// Only threads in cgroups whose IDs are in the BPF map pinned here, as bcc's
-    /// tools have it
-    #[arg(long, value_name = "PATH")]
+    /// Only threads in cgroups whose IDs are in this pinned BPF map, as in bcc
+    #[arg(long, hide_short_help = true, value_name = "PATH")]
     cgroupmap: Option<String>,
 
-    /// Only threads in mount namespaces whose numbers are in the BPF map pinned here
-    #[arg(long, value_name = "PATH")]
+    /// Only threads in mount namespaces whose inode numbers are in this pinned BPF map
+    #[arg(long, hide_short_help = true, value_name = "PATH")]
     mntnsmap: Option<String>,
 }
 
 impl CgroupFlags {
-    /// What each of the flags stands for, with the flag.
+    /// Returns each flag with the cgroups that its value names.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, &Cgroups)> {
         let all = [
             ("--cgroup", &self.cgroup_paths),
@@ -53,13 +58,13 @@ impl CgroupFlags {
         all.flat_map(|(flag, some)| some.iter().map(move |cgroups| (flag, cgroups)))
     }
 
-    /// Whether there are any of the flags.
+    /// Returns whether any of the flags is given.
     #[must_use]
     pub fn are_given(&self) -> bool {
         self.all().next().is_some()
     }
 
-    /// The cgroups that there are, each once, by path.
+    /// Returns the cgroups that exist, ordered by path, without duplicates.
     #[must_use]
     pub fn cgroups(&self) -> Vec<Cgroup> {
         let all = self.all().flat_map(|(_, cgroups)| &cgroups.found);
@@ -69,7 +74,7 @@ impl CgroupFlags {
         all
     }
 
-    /// Which, in words: `cgroup /a.slice,/b.slice`; `None` for none.
+    /// Returns a description such as `cgroup /a.slice,/b.slice`; `None` without any of the flags.
     #[must_use]
     pub fn subject(&self) -> Option<String> {
         let cgroups = self.cgroups();
@@ -81,19 +86,19 @@ impl CgroupFlags {
         (!paths.is_empty()).then(|| format!("cgroup {}", paths.join(",")))
     }
 
-    /// The processes that are in them now.
+    /// Returns the processes that are now in the chosen cgroups.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
         let mount = CgroupMount::find().ok();
         let cgroups = self.cgroups();
-        let in_one = |mount: CgroupMount| {
+        let members = |mount: CgroupMount| {
             let pids = cgroups.iter().map(move |cgroup| mount.processes(cgroup));
             pids.flatten().collect()
         };
-        mount.map_or(Vec::new(), in_one)
+        mount.map_or(Vec::new(), members)
     }
 
-    /// Flags with which another tool measures those that there are.
+    /// Returns flags with which another tool measures the cgroups that exist.
     #[must_use]
     pub(super) fn paths(&self) -> Vec<String> {
         let cgroups = self.cgroups().into_iter();
@@ -104,19 +109,19 @@ impl CgroupFlags {
 }
 
 impl PinnedMapFlags {
-    /// Where the cgroups are.
+    /// Returns the path of the pinned map of cgroups.
     #[must_use]
     pub fn cgroups(&self) -> Option<PathBuf> {
         self.cgroupmap.as_ref().map(PathBuf::from)
     }
 
-    /// Where the mount namespaces are.
+    /// Returns the path of the pinned map of mount namespaces.
     #[must_use]
     pub fn mount_namespaces(&self) -> Option<PathBuf> {
         self.mntnsmap.as_ref().map(PathBuf::from)
     }
 
-    /// What is left of `whom`, in words.
+    /// Returns the description of targets `whom`, restricted by the flags.
     #[must_use]
     pub fn subject(&self, whom: String) -> String {
         let maps = [
@@ -130,7 +135,7 @@ impl PinnedMapFlags {
             })
     }
 
-    /// Flags with which another tool does the same.
+    /// Returns these flags for another tool's command line.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let maps = [
@@ -184,7 +189,7 @@ mod tests {
         ] {
             assert!(parse(&line).unwrap().validate().is_err(), "{line}");
         }
-        // Somebody is in it, and so it is only to be seen when it is made anew.
+        // The root cgroup has members, so nothing has to be waited for.
         let root = parse("--cgroup / --wait").unwrap();
         assert!(root.validate().is_ok() && !root.targets(None).are_awaited());
         assert!(parse("--wait -- true").is_err() && parse("--wait -t 1").is_err());

@@ -1,24 +1,26 @@
-//! A command to run and measure, and what it forks.
+//! Flags for a command to run and measure, and for child processes.
 
 use std::ffi::OsString;
 
 use clap::Args;
+use clap::builder::Resettable;
 
 use crate::HeldCommand;
 use crate::error::one_line;
 use crate::targets::User;
 
-/// A command to measure, and whether to follow children.
+/// The command to run and measure, and whether to follow child processes.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = super::TARGETS)]
 pub struct CommandFlags {
-    /// Also the processes that they fork or have forked, and those that these fork;
-    /// usual with a COMMAND
+    /// Also descendants of the chosen processes; the default with a COMMAND
     #[arg(long)]
     children: bool,
 
-    /// Only the process of the COMMAND
-    // That it is required does not count where it conflicts with what is there.
-    #[arg(long, requires = "command", conflicts_with_all = ["children", "pids", "cgroups"])]
+    /// Only the process of the COMMAND, without its descendants
+    // clap does not check `requires` if the required argument conflicts with one that is given, so
+    // `conflicts_with_all` repeats the conflicts.
+    #[arg(long, hide_short_help = true, requires = "command", conflicts_with_all = ["children", "pids", "cgroups"])]
     no_children: bool,
 
     /// Run the COMMAND as this user
@@ -31,36 +33,37 @@ pub struct CommandFlags {
     )]
     user: Option<User>,
 
-    /// Run this, and measure it from its first instruction to its end
-    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["pids", "cgroups"])]
+    /// Command to run and measure, from its first instruction to its end
+    #[arg(last = true, help_heading = Resettable::Reset, value_name = "COMMAND", conflicts_with_all = ["pids", "cgroups"])]
     command: Vec<OsString>,
 }
 
 impl CommandFlags {
-    /// Whether there is a command.
+    /// Returns whether a command is given.
     #[must_use]
     pub fn is_given(&self) -> bool {
         !self.command.is_empty()
     }
 
-    /// Whether what is forked is measured, too.
+    /// Returns whether descendants are measured.
     #[must_use]
     pub fn follows_children(&self) -> bool {
         self.children || self.is_given() && !self.no_children
     }
 
-    /// Starts the command, if there is one.
+    /// Starts the command, if one is given.
     ///
     /// # Errors
-    /// It cannot be executed: see [`HeldCommand::start`].
+    /// The command cannot be executed: see [`HeldCommand::start`].
     pub fn start(&self) -> anyhow::Result<Option<HeldCommand>> {
-        match self.is_given() {
-            true => HeldCommand::start(&self.command, self.user.as_ref()).map(Some),
-            false => Ok(None),
+        if self.is_given() {
+            HeldCommand::start(&self.command, self.user.as_ref()).map(Some)
+        } else {
+            Ok(None)
         }
     }
 
-    /// The command in words.
+    /// Returns the command between backticks; `None` without a command.
     #[must_use]
     pub fn subject(&self) -> Option<String> {
         let words = self.command.iter().map(|word| word.to_string_lossy());

@@ -1,4 +1,4 @@
-//! The flags of the tools that measure intervals off the CPU.
+//! Flags of the tools that measure off-CPU intervals.
 
 use clap::{Args, ValueEnum};
 use collect::{OffCpuFilter, ThreadKind};
@@ -7,97 +7,102 @@ use profile::{Lengths, Profile, Reason};
 use super::TargetFlags;
 use crate::{usage, values};
 
-/// Which threads' intervals count, and which of them.
+/// Flags that choose threads by kind, and intervals by length, state and reason.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Waits")]
 pub struct IntervalFlags {
     /// Only user threads
-    #[arg(short = 'u', long, conflicts_with_all = ["kernel_threads_only", "pids", "tids", "command"])]
+    #[arg(short = 'u', long, help_heading = super::TARGETS, conflicts_with_all = ["kernel_threads_only", "pids", "tids", "command"])]
     pub user_threads_only: bool,
 
     /// Only kernel threads
-    #[arg(short = 'k', long, conflicts_with_all = ["pids", "tids", "command"])]
+    #[arg(short = 'k', long, help_heading = super::TARGETS, conflicts_with_all = ["pids", "tids", "command"])]
     pub kernel_threads_only: bool,
 
-    /// Shortest time that counts, in microseconds
+    /// Minimum length of an interval, in microseconds
     #[arg(
         short = 'm', long, value_name = "MIN_US", default_value = "1",
         allow_negative_numbers = true, value_parser = values::microseconds
     )]
     pub min_block_time: u64,
 
-    /// Longest time that counts, in microseconds [default: no limit]
+    /// Maximum length of an interval, in microseconds [default: no limit]
     #[arg(
         short = 'M', long, value_name = "MAX_US",
         allow_negative_numbers = true, value_parser = values::microseconds
     )]
     pub max_block_time: Option<u64>,
 
-    /// Only time that began in these task states: a mask of the kernel's
-    /// TASK_ bits (1 interruptible, 2 uninterruptible), or 0 for runnable
+    /// Only intervals that began in these task states, a mask of TASK_ bits
+    ///
+    /// The bits are the kernel's: 1 is interruptible, 2 is uninterruptible. MASK 0 means runnable.
     #[arg(
-        long, value_name = "MASK", allow_negative_numbers = true,
+        long, value_name = "MASK", hide_short_help = true, allow_negative_numbers = true,
         value_parser = values::task_states
     )]
     pub state: Option<u32>,
 
-    /// Only time blocked for these reasons: lock, kernel-lock, condition, child,
-    /// events, network, local-ipc, disk-read, disk-write (disk: both), page-fault,
-    /// memory, throttle, sleep, stopped, device, kernel, unknown
+    /// Only time blocked for these reasons, such as lock,disk
+    ///
+    /// The reasons are lock, kernel-lock, condition, child, events, network, local-ipc, disk-read,
+    /// disk-write (disk means both), page-fault, memory, throttle, sleep, stopped, device, kernel
+    /// and unknown.
     #[arg(
         long = "reason", value_name = "REASONS", value_delimiter = ',',
         value_parser = reasons, conflicts_with = "user_stacks_only"
     )]
     only_reasons: Vec<Reasons>,
 
-    /// Whether to show the time in which threads had nothing to do
+    /// Show or hide idle time, or show only it
+    ///
+    /// A thread is idle while it waits for new work, or does nothing at all.
     #[arg(
-        long, value_name = "WHETHER", value_enum, default_value_t = IdleTime::Show,
+        long, value_name = "MODE", value_enum, default_value_t = IdleTime::Show,
         conflicts_with = "user_stacks_only"
     )]
     pub idle: IdleTime,
 }
 
-/// What is done with the time of threads that waited for new work, or did nothing at all.
+/// Treatment of idle time, in which a thread waits for new work or does nothing at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum IdleTime {
-    /// Beside all other time
+    /// Show idle time beside all other time
     Show,
-    /// Left out
+    /// Leave out idle time
     Hide,
-    /// No other
+    /// Show idle time only
     Only,
 }
 
-/// The reasons that a word means.
+/// The reasons that a word names: `disk` names two.
 #[derive(Clone, Debug)]
 struct Reasons(Vec<Reason>);
 
+/// Parses the name of a reason.
 fn reasons(word: &str) -> Result<Reasons, String> {
     let reasons = Reason::named(word);
-    match reasons.is_empty() {
-        false => Ok(Reasons(reasons)),
-        true => {
-            let all = Reason::ALL.map(|reason| reason.name().replace(' ', "-"));
-            Err(format!("the reasons are {}", all.join(", ")))
-        }
+    if reasons.is_empty() {
+        let all = Reason::ALL.map(|reason| reason.name().replace(' ', "-"));
+        return Err(format!("the reasons are {}", all.join(", ")));
     }
+    Ok(Reasons(reasons))
 }
 
 impl IntervalFlags {
-    /// The reasons that time must be blocked for; none: any time counts.
+    /// Returns the chosen reasons; empty means that any time counts.
     #[must_use]
     pub fn reasons(&self) -> Vec<Reason> {
         let words = self.only_reasons.iter();
         words.flat_map(|Reasons(meant)| meant).copied().collect()
     }
 
-    /// Whether it must be known what was waited on, and whether threads had work.
+    /// Returns whether the flags need the resource of each wait, and whether threads had work.
     #[must_use]
     pub fn need_objects(&self) -> bool {
         !self.only_reasons.is_empty() || self.idle != IdleTime::Show
     }
 
-    /// Leaves out of a profile what was not asked for.
+    /// Removes the samples that the flags exclude from a profile.
     pub fn retain(&self, profile: &mut Profile) {
         let reasons = self.reasons();
         if !reasons.is_empty() {
@@ -113,7 +118,7 @@ impl IntervalFlags {
     /// Checks the bounds against each other.
     ///
     /// # Errors
-    /// No interval can be within them.
+    /// The minimum is not below the maximum.
     pub fn validate(&self) -> anyhow::Result<()> {
         match self.max_block_time {
             Some(max) if self.min_block_time >= max => Err(usage(format!(
@@ -124,7 +129,7 @@ impl IntervalFlags {
         }
     }
 
-    /// Which intervals count.
+    /// Returns the filter that the BPF programs apply to intervals.
     #[must_use]
     pub fn filter(&self) -> OffCpuFilter {
         let nanoseconds = |microseconds: u64| microseconds.saturating_mul(1000);
@@ -136,7 +141,7 @@ impl IntervalFlags {
         }
     }
 
-    /// The bounds on their lengths, and whether shorter ones are sampled.
+    /// Returns the bounds on the intervals' lengths, and whether shorter intervals are sampled.
     #[must_use]
     pub fn lengths(&self, short_are_sampled: bool) -> Lengths {
         let filter = self.filter();
@@ -147,7 +152,7 @@ impl IntervalFlags {
         }
     }
 
-    /// Whose intervals, in words: `all user threads`, `PID 1234,5678`.
+    /// Returns a description of the targets such as `all user threads` or `PID 1234,5678`.
     #[must_use]
     pub fn subject(&self, target: &TargetFlags) -> String {
         let kind = match (self.user_threads_only, self.kernel_threads_only) {
@@ -155,9 +160,10 @@ impl IntervalFlags {
             (_, true) => "kernel threads",
             _ => return target.subject(),
         };
-        match target.targets(None).is_everything() {
-            true => target.thread_name.subject(format!("all {kind}")),
-            false => format!("{kind} of {}", target.subject()),
+        if target.targets(None).is_everything() {
+            target.thread_name.subject(format!("all {kind}"))
+        } else {
+            format!("{kind} of {}", target.subject())
         }
     }
 }

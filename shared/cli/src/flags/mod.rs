@@ -1,4 +1,5 @@
-//! Groups of flags that several tools share, for `#[command(flatten)]`.
+//! Groups of flags that several tools share, for `#[command(flatten)]`. Each group sets its heading
+//! in `--help`.
 
 mod cgroups;
 mod command;
@@ -12,7 +13,8 @@ mod walk;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use clap::Args;
+use clap::builder::Resettable;
+use clap::{ArgAction, Args};
 use collect::{Detail, StackChoice};
 
 use crate::values;
@@ -26,21 +28,29 @@ pub use thread_name::{ThreadNameFlags, nobody_named};
 pub use wait::WaitFlags;
 pub use walk::WalkFlags;
 
-/// How long to measure.
+/// Heading of the flags that choose targets.
+const TARGETS: &str = "Targets";
+/// Heading of the flags that choose and unwind stacks.
+const STACKS: &str = "Stacks";
+
+/// Length of the window, as an argument or as a flag.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Time")]
 pub struct DurationFlags {
     /// Seconds to measure, such as 10 or 0.5 [default: until Ctrl-C]
     #[arg(
         value_name = "SECONDS",
         id = "positional_duration",
+        help_heading = Resettable::Reset,
         allow_negative_numbers = true,
         value_parser = values::seconds
     )]
     positional: Option<Duration>,
 
-    /// The same as a flag
+    /// Seconds to measure; the same as the argument SECONDS
     #[arg(
         long = "duration",
+        hide_short_help = true,
         value_name = "SECONDS",
         allow_negative_numbers = true,
         value_parser = values::seconds,
@@ -50,15 +60,16 @@ pub struct DurationFlags {
 }
 
 impl DurationFlags {
-    /// The time asked for; none means until a signal arrives.
+    /// Returns the length of the window; `None` means until a signal arrives.
     #[must_use]
     pub fn get(&self) -> Option<Duration> {
         self.positional.or(self.duration)
     }
 }
 
-/// Which stacks to show, and how they are walked.
+/// Flags that choose stacks, and how they are unwound.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = STACKS)]
 pub struct StackFlags {
     /// Only user stacks
     #[arg(short = 'U', long, conflicts_with = "kernel_stacks_only")]
@@ -73,7 +84,8 @@ pub struct StackFlags {
 }
 
 impl StackFlags {
-    /// Which stacks of whom, for this output; neither flag means both sides'.
+    /// Returns which stacks to capture for this output and these targets. Without `-U` and `-K`
+    /// both user and kernel stacks are captured.
     #[must_use]
     pub fn choice(&self, output: &OutputFlags, target: &TargetFlags) -> StackChoice {
         let needs = output.needs();
@@ -83,18 +95,19 @@ impl StackFlags {
             walking: self.walk.walking(),
             per_thread: needs.threads,
             per_process: needs.threads || needs.processes,
-            detail: match needs.addresses {
-                true => Detail::Addresses,
-                false => Detail::Names,
+            detail: if needs.addresses {
+                Detail::Addresses
+            } else {
+                Detail::Names
             },
             sources: output.frames.sources(),
-            // Without the kernel's part of a stack there is no reason that they belong to.
+            // Without the kernel stack a wait has no reason, and so no resource.
             objects: !self.user_stacks_only && needs.reasons,
             thread_names: target.thread_name().cloned(),
         }
     }
 
-    /// Which stacks, in words.
+    /// Returns the kinds of stacks: `user`, `kernel`, or `user + kernel`.
     #[must_use]
     pub fn subject(&self) -> &'static str {
         match (self.user_stacks_only, self.kernel_stacks_only) {
@@ -105,12 +118,30 @@ impl StackFlags {
     }
 }
 
-/// Whether another process says when to start and stop (see [`Window`](crate::Window)).
+/// Flag for a parent that controls the window (see [`Window`](crate::Window)).
 #[derive(Args, Clone, Debug, Default)]
 pub struct ControlFlags {
     /// Socket over which the parent says when to start and stop
     #[arg(long, value_name = "FD", hide = true)]
     pub control_fd: Option<RawFd>,
+}
+
+/// Flag `--help`, listed behind all other flags. clap's own flag would stand before them.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Other", disable_help_flag = true)]
+pub struct HelpFlag {
+    /// Print help: -h a summary, --help all flags in detail
+    #[arg(short, long, action = ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// Flag `--version`, listed behind all other flags. clap's own flag would stand before them.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Other", disable_version_flag = true)]
+pub struct VersionFlag {
+    /// Print the version
+    #[arg(short = 'V', long, action = ArgAction::Version)]
+    version: Option<bool>,
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The flags that say what is written, and where.
+//! Flags that choose formats, files and the text of frames.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,20 +11,15 @@ use export::{Format, Needs, Options, by_name};
 
 use crate::destinations::{Planned, format_of_file, pair};
 
-/// What to print, and where.
+/// Heading of the flags that choose formats and files.
+const OUTPUT: &str = "Output";
+
+/// Flags of the output: formats, files, frames and labels.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = OUTPUT)]
 pub struct OutputFlags {
-    /// Append `_[k]` to kernel frames
-    #[arg(short = 'a', long)]
-    pub annotate: bool,
-
-    /// Put a - frame between user and kernel frames
-    #[arg(short = 'd', long)]
-    pub delimited: bool,
-
-    /// Folded output, one line per stack: the default, accepted for bcc's sake
-    #[arg(short = 'f', long)]
-    pub folded: bool,
+    #[command(flatten)]
+    pub(crate) formats: FormatFlags,
 
     /// Tell threads apart: the first field is comm-PID/TID
     #[arg(long)]
@@ -34,53 +29,63 @@ pub struct OutputFlags {
     #[arg(long, conflicts_with = "per_thread")]
     pub per_process: bool,
 
-    #[command(flatten)]
-    pub(crate) frames: FrameFlags,
+    /// Append `_[k]` to kernel frames
+    #[arg(short = 'a', long)]
+    pub annotate: bool,
 
-    /// bcc's size of its map of stacks: accepted, there is nothing to set here
+    /// Put a frame `-` between user and kernel frames
+    #[arg(short = 'd', long)]
+    pub delimited: bool,
+
+    /// Write folded text, one line per stack; the default, accepted for compatibility with bcc
+    #[arg(short = 'f', long, hide_short_help = true)]
+    pub folded: bool,
+
+    /// Write bcc's text: several lines per stack, leaf first
+    #[arg(long, hide_short_help = true, conflicts_with = "formats")]
+    pub classic: bool,
+
+    /// Size of bcc's map of stacks; accepted and ignored
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub stack_storage_size: Option<u64>,
 
-    /// bcc's form of several lines per stack, leaf first
-    #[arg(long, conflicts_with = "formats")]
-    pub classic: bool,
-
-    #[command(flatten)]
-    pub(crate) formats: FormatFlags,
-
-    /// Say on stderr what is being done
+    /// Print details on stderr: how stacks were unwound, which files were not read
     #[arg(short = 'v', long)]
     pub verbose: bool,
+
+    #[command(flatten)]
+    pub(crate) frames: FrameFlags,
 }
 
-/// What is told of frames beside their functions.
+/// Flags that add to the text of frames.
 #[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Frames")]
 pub struct FrameFlags {
-    /// Append how far each frame is into its function: read+0x1f
+    /// Append each frame's offset in its function: read+0x1f
     #[arg(short = 's', long, visible_alias = "show-offset")]
     pub symbol_offsets: bool,
 
-    /// Append where each frame is in its file: read [libc.so.6+0xf8c4f]
+    /// Append each frame's file and address: read [libc.so.6+0xf8c4f]
     #[arg(long)]
     pub addresses: bool,
 
-    /// Append the source file and line of each frame, where debug information is
-    /// at hand: parse (row.c:17)
+    /// Append the source line, if known: parse (row.c:17)
+    ///
+    /// Source lines come from debug information.
     #[arg(long, visible_alias = "source-lines")]
     pub srcline: bool,
 
-    /// Show functions that the compiler put into others as frames of their own,
-    /// where debug information is at hand
+    /// Show inlined functions as frames, if debug information exists
     #[arg(long)]
     pub inline: bool,
 
-    /// Put why a thread was blocked on top of its stack: [lock: mutex]
+    /// Put the reason of each wait on top of its stack: [lock: mutex]
     #[arg(long)]
     pub reasons: bool,
 }
 
 impl FrameFlags {
-    /// What is to be looked up in debug information.
+    /// Returns what must be looked up in debug information.
     #[must_use]
     pub fn sources(&self) -> Sources {
         match (self.inline, self.srcline) {
@@ -90,7 +95,7 @@ impl FrameFlags {
         }
     }
 
-    /// How frames are written.
+    /// Returns the options for writing frames.
     #[must_use]
     pub fn options(&self) -> Options {
         Options {
@@ -103,31 +108,34 @@ impl FrameFlags {
     }
 }
 
-/// In which formats, and where they go.
+/// Flags that choose formats and files.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = OUTPUT)]
 pub struct FormatFlags {
-    /// The formats that are named.
-    #[arg(long = "format", value_name = "NAMES", value_delimiter = ',', value_parser = format)]
-    #[arg(help = format!(
-        "Write in these formats: {}. Several need -o: a name that each format's ending is \
-         added to, or one for each", export::format_names()
-    ))]
-    pub formats: Vec<Chosen>,
-
-    /// The files to write.
+    /// Files to write.
     #[arg(short = 'o', value_name = "FILE")]
-    #[arg(help = format!(
-        "Write to FILE, which appears only once it is whole; without --format its ending says \
-         in which format: {}", export::format_endings()
+    #[arg(help = "Write to FILE; without --format its ending chooses the format")]
+    #[arg(long_help = format!(
+        "Write to FILE; without --format its ending chooses the format: {}. The file appears only \
+         once it is whole", export::format_endings()
     ))]
     pub files: Vec<PathBuf>,
 
-    /// The same as --format if that is a format, else as -o
-    #[arg(long, value_name = "FORMAT|FILE")]
+    /// Formats chosen by name.
+    #[arg(long = "format", value_name = "NAMES", value_delimiter = ',', value_parser = format)]
+    #[arg(help = "Write these formats, such as svg,pprof")]
+    #[arg(long_help = format!(
+        "Write these formats: {}. Several need -o: one name, to which each format's ending is \
+         added, or one for each format", export::format_names()
+    ))]
+    pub formats: Vec<Chosen>,
+
+    /// Write this format, as --format does, or to this file, as -o does
+    #[arg(long, value_name = "FORMAT|FILE", hide_short_help = true)]
     pub output: Vec<OsString>,
 }
 
-/// A format that was asked for by its name.
+/// A format that the user chose by name.
 #[derive(Clone, Copy)]
 pub struct Chosen(pub &'static dyn Format);
 
@@ -137,7 +145,7 @@ impl fmt::Debug for Chosen {
     }
 }
 
-/// A format's name.
+/// Parses a format's name.
 fn format(name: &str) -> Result<Chosen, String> {
     by_name(name)
         .map(Chosen)
@@ -145,7 +153,7 @@ fn format(name: &str) -> Result<Chosen, String> {
 }
 
 impl FormatFlags {
-    /// The formats that are named, and the files.
+    /// Returns the formats that are chosen by name, and the files.
     #[must_use]
     pub fn named(&self) -> (Vec<&'static dyn Format>, Vec<PathBuf>) {
         let mut formats: Vec<_> = self.formats.iter().map(|chosen| chosen.0).collect();
@@ -170,16 +178,16 @@ impl OutputFlags {
         (formats, files)
     }
 
-    /// What goes where.
+    /// Pairs the formats with the files.
     ///
     /// # Errors
-    /// That cannot be told: a wrong command line.
+    /// A usage error if they cannot be paired: see [`pair`].
     pub fn plan(&self) -> anyhow::Result<Vec<Planned>> {
         let (formats, files) = self.named();
         pair(&formats, &files, &Folded)
     }
 
-    /// What must be measured for the formats and the flags.
+    /// Returns what must be measured for the formats and the flags.
     #[must_use]
     pub fn needs(&self) -> Needs {
         let (mut formats, files) = self.named();
@@ -199,7 +207,7 @@ impl OutputFlags {
         needs.fold(flags, |sum, needs| sum | needs)
     }
 
-    /// How stacks are written.
+    /// Returns the options for writing stacks.
     #[must_use]
     pub fn options(&self, nanoseconds: bool) -> Options {
         Options {
@@ -231,7 +239,7 @@ mod tests {
         parse_line::<Arguments>(line).unwrap().output
     }
 
-    /// The formats' names and the files.
+    /// Returns the planned formats' names and files.
     fn plan(line: &str) -> Vec<(&'static str, Option<String>)> {
         let plan = flags(line).plan().unwrap().into_iter();
         let plan = plan.map(|planned| {

@@ -1,4 +1,4 @@
-//! Whom to measure.
+//! Flags that choose the targets.
 
 use std::fs;
 
@@ -10,11 +10,12 @@ use regex::Regex;
 use super::{CgroupFlags, CommandFlags, PinnedMapFlags, ThreadNameFlags, WaitFlags};
 use crate::{HeldCommand, Processes, values};
 
-/// More processes than these are told by their number alone.
+/// Maximum processes that a description lists; of more it gives the number.
 const MOST_LISTED: usize = 32;
 
-/// Whom to measure; no flag means every thread of the machine.
+/// Flags that choose the targets. Without any, every thread of the machine is a target.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = super::TARGETS)]
 pub struct TargetFlags {
     #[command(flatten)]
     processes: ProcessFlags,
@@ -48,8 +49,9 @@ pub struct TargetFlags {
     pub(crate) thread_name: ThreadNameFlags,
 }
 
-/// Which processes to measure: those of any of the flags.
+/// Flags that choose processes. The targets are the union of all flags.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = super::TARGETS)]
 #[group(id = "pids", multiple = true)]
 pub struct ProcessFlags {
     /// Only these processes, by ID or name: 1234 or 1234,mariadbd
@@ -59,22 +61,23 @@ pub struct ProcessFlags {
         value_name = "PIDS",
         value_delimiter = ',',
         allow_negative_numbers = true,
-        value_parser = Processes::of
+        value_parser = Processes::parse
     )]
     chosen: Vec<Processes>,
 
-    /// Only processes called so, by their first thread or their executable; any user can
-    /// call one so
+    /// Only processes with this name: of the first thread or the executable
+    ///
+    /// Any user can give a process any name.
     #[arg(short = 'n', long = "name", value_name = "NAME", value_parser = Processes::named)]
     named: Vec<Processes>,
 
-    /// Only processes with a name in which this regular expression is found
+    /// Only processes with a name that matches this regular expression
     #[arg(long = "name-regex", value_name = "REGEX", value_parser = Processes::matching)]
     matching: Vec<Processes>,
 }
 
 impl ProcessFlags {
-    /// What each of the flags stands for.
+    /// Returns the processes that each value of the flags names.
     pub fn all(&self) -> impl Iterator<Item = &Processes> + Clone {
         [&self.chosen, &self.named, &self.matching]
             .into_iter()
@@ -83,17 +86,17 @@ impl ProcessFlags {
 }
 
 impl TargetFlags {
-    /// Checks that every process and thread given by its ID or name exists.
+    /// Checks that every process, thread and cgroup of the flags exists, or may be waited for.
     ///
     /// # Errors
-    /// The first that does not, and how to find the right one.
+    /// The first one that does not exist, and how to find the right one.
     pub fn validate(&self) -> anyhow::Result<()> {
         self.wait.check(&self.processes, &self.cgroups)?;
         check_processes(&Processes::given(self.processes.all()))?;
         check_threads(&self.tids)
     }
 
-    /// Checks that the user stacks of each process that is named by its ID can be unwound.
+    /// Checks that the user stacks of each process given by its ID can be unwound.
     ///
     /// # Errors
     /// The first process that runs 32-bit code.
@@ -101,25 +104,25 @@ impl TargetFlags {
         check_width(&Processes::given(self.processes.all()))
     }
 
-    /// The processes, ascending.
+    /// Returns the IDs of the chosen processes, ascending.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
         Processes::ids(self.processes.all())
     }
 
-    /// The command to run, if there is one.
+    /// Returns the flags for the command to run.
     #[must_use]
     pub fn command(&self) -> &CommandFlags {
         &self.command
     }
 
-    /// Whom; the command, too, if it was started.
+    /// Returns the targets, with the process of `command` if it is started.
     #[must_use]
     pub fn targets(&self, command: Option<&HeldCommand>) -> Targets {
         let mut pids = self.pids();
         pids.extend(command.map(HeldCommand::pid));
         let mut targets = Targets::new(pids, self.tids.clone());
-        // A command is younger, and is not among others.
+        // A command starts after any search by name, and conflicts with names.
         if let (None, Some(found)) = (command, Processes::found_ns(self.processes.all())) {
             targets.named_ns = found;
         }
@@ -133,21 +136,22 @@ impl TargetFlags {
         targets
     }
 
-    /// Whom, in words: `all threads`, `PID 1234,5678 and children`, `33 processes`,
-    /// `cgroup /a.slice`.
+    /// Returns a description of the targets, such as `all threads`, `PID 1234,5678 and children`,
+    /// `33 processes` or `cgroup /a.slice`.
     #[must_use]
     pub fn subject(&self) -> String {
         let named = self.command.subject().or_else(|| self.cgroups.subject());
         let named = self.maps.subject(named.unwrap_or_else(|| self.named()));
         let is_everything = self.targets(None).is_everything() && !self.command.is_given();
-        let whom = match self.command.follows_children() && !is_everything {
-            true => format!("{named} and children"),
-            false => named,
+        let whom = if self.command.follows_children() && !is_everything {
+            format!("{named} and children")
+        } else {
+            named
         };
         self.thread_name.subject(whom)
     }
 
-    /// What is to be found in the threads' names, if not all of these are meant.
+    /// Returns the expression that threads' names must match, if one is given.
     #[must_use]
     pub fn thread_name(&self) -> Option<&Regex> {
         self.thread_name.expression()
@@ -166,10 +170,10 @@ impl TargetFlags {
     }
 }
 
-/// Checks that each ID is that of a process, in the caller's PID namespace.
+/// Checks that each ID is that of a process in the caller's PID namespace.
 ///
 /// # Errors
-/// The first that is not, and how to find the right one.
+/// The first ID that is not, and how to find the right one.
 pub fn check_processes(pids: &[u32]) -> anyhow::Result<()> {
     for &pid in pids {
         match process_of(pid)? {
@@ -183,10 +187,10 @@ pub fn check_processes(pids: &[u32]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that no process runs 32-bit code, whose stacks are not unwound.
+/// Checks that no process runs 32-bit code, whose stacks cannot be unwound.
 ///
 /// # Errors
-/// The first that does, and what can be measured of it.
+/// The first process that does, and a way to measure it.
 pub fn check_width(pids: &[u32]) -> anyhow::Result<()> {
     match pids.iter().find(|pid| process::runs_32_bit_code(**pid)) {
         Some(pid) => bail!(
@@ -197,10 +201,10 @@ pub fn check_width(pids: &[u32]) -> anyhow::Result<()> {
     }
 }
 
-/// Checks that each ID is that of a thread, in the caller's PID namespace.
+/// Checks that each ID is that of a thread in the caller's PID namespace.
 ///
 /// # Errors
-/// The first that is not, and how to find the right one.
+/// The first ID that is not, and how to find the right one.
 pub fn check_threads(tids: &[u32]) -> anyhow::Result<()> {
     for &tid in tids {
         if process_of(tid)?.is_none() {
@@ -210,10 +214,10 @@ pub fn check_threads(tids: &[u32]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The process that a thread belongs to. `/proc` answers for threads too,
-/// though it does not list them.
+/// Returns the process that a thread belongs to. `/proc` has a folder for each thread, though it
+/// only lists processes.
 fn process_of(tid: u32) -> anyhow::Result<Option<u32>> {
-    // Not text: the first line holds the thread's name, any bytes but NUL.
+    // The file may not be UTF-8: the first line has the thread's name, any bytes but NUL.
     let Ok(status) = fs::read(format!("/proc/{tid}/status")) else {
         fs::metadata("/proc/self/status").context("cannot read /proc; mount it first")?;
         return Ok(None);
@@ -250,7 +254,7 @@ mod tests {
         let check = |line: &str| parse(line).unwrap().target.validate();
         let told = check("-n no-such-name-1").unwrap_err().to_string();
         assert!(
-            told.starts_with("`no-such-name-1`: no process is called so"),
+            told.starts_with("`no-such-name-1`: no process has this name"),
             "{told}"
         );
         assert!(check("-n no-such-name-1 --wait").is_ok());
@@ -271,7 +275,7 @@ mod tests {
         let process = std::process::id();
         assert!(check_processes(&[process]).is_ok());
         assert!(check_threads(&[process]).is_ok());
-        // Above any pid_max that this machine could be running with by default.
+        // The ID is above any default pid_max.
         let message = check_processes(&[process, 4_194_304])
             .unwrap_err()
             .to_string();

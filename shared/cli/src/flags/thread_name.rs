@@ -1,15 +1,15 @@
-//! The flag that chooses threads by their names.
+//! Flag that chooses threads by name.
 
 use clap::Args;
 use regex::Regex;
 
 use crate::values;
 
-/// Which threads to measure, on top of any other choice.
+/// Flag that restricts the targets of all other flags to threads by name.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = super::TARGETS)]
 pub struct ThreadNameFlags {
-    /// Only threads in whose name this regular expression is found, of those that
-    /// the other flags choose
+    /// Only the targets' threads whose names match this regular expression
     #[arg(
         long = "thread-name", value_name = "REGEX",
         allow_hyphen_values = true, value_parser = values::expression
@@ -18,13 +18,13 @@ pub struct ThreadNameFlags {
 }
 
 impl ThreadNameFlags {
-    /// What is to be found in their names, if not all are meant.
+    /// Returns the expression that threads' names must match, if one is given.
     #[must_use]
     pub fn expression(&self) -> Option<&Regex> {
         self.thread_name.as_ref()
     }
 
-    /// Whom, in words, of those that other flags choose.
+    /// Returns the description of targets `whom`, restricted by the flag.
     #[must_use]
     pub fn subject(&self, whom: String) -> String {
         match &self.thread_name {
@@ -34,10 +34,10 @@ impl ThreadNameFlags {
     }
 }
 
-/// That no thread has a name in which the expression is found.
+/// Returns the message that no measured thread has a name that matches the expression.
 #[must_use]
 pub fn nobody_named(expression: &str) -> String {
     format!(
-        "no thread was seen in whose name `{expression}` is found; `ps -eLo tid,comm` lists their names"
+        "no measured thread has a name that matches `{expression}`; `ps -eLo tid,comm` lists the names"
     )
 }

@@ -1,4 +1,4 @@
-//! Waiting for whoever is not there yet.
+//! Flags that wait for targets which do not exist yet.
 
 use clap::Args;
 use loader::{AwaitedCgroup, Targets};
@@ -6,34 +6,37 @@ use loader::{AwaitedCgroup, Targets};
 use super::{CgroupFlags, ProcessFlags};
 use crate::{Processes, usage};
 
-/// Whether to wait for whom other flags name.
+/// Flags that wait for the processes and cgroups of other flags.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = super::TARGETS)]
 pub struct WaitFlags {
-    /// Where nobody has a name yet, or nobody is in a cgroup, wait for the first; measured
-    /// from its birth. A cgroup that is made anew is measured again
+    /// Wait for the first process with the name, or in the cgroup
+    ///
+    /// The process is measured from its start. A cgroup that is removed and made anew is measured
+    /// again.
     #[arg(long, conflicts_with_all = ["matching", "command"])]
     wait: bool,
 
-    /// A name that a parent found nobody to have, and waits for
+    /// Name of awaited processes, from a controlling parent
     #[arg(long = "await", value_name = "NAME", hide = true)]
     names: Vec<String>,
 
-    /// Whether a parent found nobody in the cgroups, and waits for the first
+    /// Wait for the first process in the cgroups, from a controlling parent
     #[arg(long, value_name = "WHETHER", hide = true)]
     await_members: Option<bool>,
 }
 
 impl WaitFlags {
-    /// Checks that somebody has each name, and that each cgroup is there, or may be waited
-    /// for.
+    /// Checks that each name has a process and that each cgroup exists, or that `--wait` can wait
+    /// for it.
     ///
     /// # Errors
-    /// The first for which that is not so, and what there is instead: a wrong command line.
+    /// A usage error for the first name or cgroup that fails the check, with similar names.
     pub fn check(&self, processes: &ProcessFlags, cgroups: &CgroupFlags) -> anyhow::Result<()> {
         let is_name = |processes: &Processes| !matches!(processes, Processes::Given(_));
         if self.wait && !processes.all().any(is_name) && !cgroups.are_given() {
             return Err(usage(
-                "--wait waits for a name or a cgroup: give one, such as -n mariadbd",
+                "--wait needs a name or a cgroup to wait for: give one, such as -n mariadbd",
             ));
         }
         for processes in processes.all() {
@@ -44,29 +47,29 @@ impl WaitFlags {
                 }
                 if name.len() > Targets::LONGEST_AWAITED {
                     return Err(usage(format!(
-                        "`{shown}`: names of at most {} bytes can be waited for",
+                        "cannot wait for `{shown}`: the name is longer than {} bytes; give the name of its first thread",
                         Targets::LONGEST_AWAITED
                     )));
                 }
             }
         }
         for (flag, cgroups) in cgroups.all() {
-            let told = |why: &str| {
+            let refuse = |why: &str| {
                 let word = cgroups.word.escape_debug();
                 Err(usage(format!("{flag} `{word}`: {why}")))
             };
             match &cgroups.missing {
                 Some(missing) if !self.wait => {
-                    return told(&format!("{missing}; --wait waits for it"));
+                    return refuse(&format!("{missing}; --wait waits for it"));
                 }
-                Some(_) if cgroups.later.is_empty() => {
-                    return told(
-                        "no runtime has a container of that name on file: create it first, give all of its ID, or wait for its cgroup with --cgroup or --unit",
+                Some(_) if cgroups.awaited.is_empty() => {
+                    return refuse(
+                        "cannot wait for the container: no runtime has one of this name on file; create it first, give its whole ID, or wait for its cgroup with --cgroup or --unit",
                     );
                 }
-                _ if self.wait && !cgroups.later.iter().all(AwaitedCgroup::can_come) => {
-                    return told(&format!(
-                        "cgroups with names of at most {} bytes can be waited for",
+                _ if self.wait && !cgroups.awaited.iter().all(AwaitedCgroup::can_come) => {
+                    return refuse(&format!(
+                        "cannot wait for a cgroup whose name is longer than {} bytes; start it first",
                         AwaitedCgroup::LONGEST_NAME
                     ));
                 }
@@ -76,7 +79,7 @@ impl WaitFlags {
         Ok(())
     }
 
-    /// The names that nobody has yet.
+    /// Returns the names that no process has yet.
     #[must_use]
     pub fn names(&self, processes: &ProcessFlags) -> Vec<String> {
         let names = processes.all().filter_map(|processes| match processes {
@@ -86,29 +89,29 @@ impl WaitFlags {
         names.chain(self.names.iter().cloned()).collect()
     }
 
-    /// The cgroups that are measured when they come.
+    /// Returns the cgroups that are measured once they are created.
     #[must_use]
     pub fn cgroups(&self, cgroups: &CgroupFlags) -> Vec<AwaitedCgroup> {
-        let later = cgroups.all().flat_map(|(_, cgroups)| &cgroups.later);
-        later.filter(|_| self.wait).cloned().collect()
+        let awaited = cgroups.all().flat_map(|(_, cgroups)| &cgroups.awaited);
+        awaited.filter(|_| self.wait).cloned().collect()
     }
 
-    /// Whether the first in one of the cgroups is waited for.
+    /// Returns whether the tool waits for the first process in one of the cgroups.
     #[must_use]
     pub fn awaits_members(&self, cgroups: &CgroupFlags) -> bool {
-        let finds_nobody = || self.wait && cgroups.are_given() && cgroups.processes().is_empty();
-        self.await_members.unwrap_or_else(finds_nobody)
+        let is_empty = || self.wait && cgroups.are_given() && cgroups.processes().is_empty();
+        self.await_members.unwrap_or_else(is_empty)
     }
 
-    /// Flags with which another tool measures the same cgroups, and waits for the first in
-    /// one if that is so.
+    /// Returns flags with which another tool measures the same cgroups, and waits for their first
+    /// process if `awaits_members`.
     #[must_use]
     pub fn arguments(&self, cgroups: &CgroupFlags, awaits_members: bool) -> Vec<String> {
         if !self.wait || !cgroups.are_given() {
             return cgroups.paths();
         }
-        let given = cgroups.all();
-        let given = given.flat_map(|(flag, cgroups)| [flag.to_owned(), cgroups.word.clone()]);
+        let given =
+            (cgroups.all()).flat_map(|(flag, cgroups)| [flag.to_owned(), cgroups.word.clone()]);
         let awaits_members = awaits_members.to_string();
         let more = ["--wait", "--await-members", &awaits_members];
         given.chain(more.map(str::to_owned)).collect()

@@ -1,44 +1,47 @@
-//! How user stacks are walked.
+//! Flags that choose how user stacks are unwound.
 
 use clap::Args;
 use collect::{CallGraph, Languages, Walking};
 
 use crate::values;
 
-/// How user stacks are walked, and whose functions are shown.
+/// Flags that choose how user stacks are unwound, and which languages' functions are shown.
 #[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = super::STACKS)]
 pub struct WalkFlags {
-    /// How to walk user stacks: by tables made of .eh_frame (dwarf), by frame
-    /// pointers (fp), or by tables and, in code that has none, frame pointers (auto)
+    /// Unwind user stacks by tables (dwarf), frame pointers (fp), or both (auto)
+    ///
+    /// The tables are made from .eh_frame. Mode auto uses frame pointers in code without tables.
     #[arg(
-        long, value_name = "MODE", default_value = "auto",
+        long, hide_short_help = true, value_name = "MODE", default_value = "auto",
         value_parser = CallGraph::by_name
     )]
     call_graph: CallGraph,
 
-    /// The most frames of a user stack, native ones and Python's each; of more
-    /// the root end is cut off, and said to be
+    /// Maximum frames of a user stack, native ones and Python's each
+    ///
+    /// A deeper stack is cut off at its root, and marked.
     #[arg(
-        long, alias = "perf-max-stack-depth", value_name = "N",
+        long, hide_short_help = true, alias = "perf-max-stack-depth", value_name = "N",
         default_value_t = Walking::MOST_FRAMES,
         allow_negative_numbers = true, value_parser = values::frames
     )]
     max_stack: usize,
 
     #[arg(
-        long, value_name = "LANGUAGE", default_value = "all",
+        long, hide_short_help = true, value_name = "LANGUAGE", default_value = "all",
         value_parser = Languages::by_name,
-        help = format!("Whose functions to show beside native ones: {}", Languages::names("or"))
+        help = format!("Show functions of this language beside native ones: {}", Languages::names("or"))
     )]
     language: Languages,
 
-    /// Show the interpreter's own frames that run Python functions, too
-    #[arg(long)]
+    /// Also show the interpreter's own frames that run Python functions
+    #[arg(long, hide_short_help = true)]
     native_python: bool,
 }
 
 impl WalkFlags {
-    /// What they say.
+    /// Returns how user stacks are unwound.
     #[must_use]
     pub fn walking(&self) -> Walking {
         Walking {
@@ -49,7 +52,7 @@ impl WalkFlags {
         }
     }
 
-    /// The same as a child's command line.
+    /// Returns these flags for a child's command line.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = vec![

@@ -1,5 +1,4 @@
-//! Where the data goes: standard output, or a file that appears only once it
-//! is whole.
+//! Output to standard output, or to a file that appears only once it is whole.
 
 mod place;
 
@@ -21,21 +20,21 @@ pub use self::place::Place;
 #[derive(Debug)]
 pub struct Output {
     path: Option<PathBuf>,
-    /// Whether nothing may be there, as nobody chose the name.
+    /// True if the file must not exist yet: the tool, not the user, chose its name.
     is_new: bool,
 }
 
 impl Output {
-    /// Standard output, which `-` is, too, or the file at `path`, which is checked to be
-    /// writable at once, before anything is measured.
+    /// Returns the output for a path; `None` and `-` mean standard output. The function checks at
+    /// once that a file can be written, before the tool measures anything.
     ///
     /// # Errors
-    /// The file cannot be written: why, and what to do.
+    /// The file cannot be written.
     pub fn new(path: Option<PathBuf>) -> anyhow::Result<Output> {
         let path = path.filter(|path| path != Path::new("-"));
         if let Some(path) = &path {
-            // A temporary that is made and dropped again: nothing to leave
-            // behind if the tool is killed while it measures.
+            // The temporary file is dropped at once, so that a tool that is killed while it
+            // measures leaves nothing behind.
             drop(Destination::open(path)?);
         }
         Ok(Output {
@@ -44,15 +43,15 @@ impl Output {
         })
     }
 
-    /// The file at `path`, whose name nobody chose: where there is something already, be it
-    /// a link that somebody else put there, that is left alone.
+    /// Returns the output for a new file whose name the tool chose. The function leaves an
+    /// existing file or link alone.
     ///
     /// # Errors
-    /// There is something, or the file cannot be written.
+    /// The path exists already, or the file cannot be written.
     pub fn create_new(path: PathBuf) -> anyhow::Result<Output> {
         if path.symlink_metadata().is_ok() {
             bail!(
-                "cannot write `{}`: it is there already; name a file with -o",
+                "cannot write `{}`: it exists already; name another file with -o",
                 path.display()
             );
         }
@@ -62,17 +61,17 @@ impl Output {
         })
     }
 
-    /// Whether it is standard output.
+    /// Returns whether the output is standard output.
     #[must_use]
     pub fn is_stdout(&self) -> bool {
         self.path.is_none()
     }
 
-    /// Writes everything that `body` writes, buffered. A file appears under its
-    /// name, replacing any older one, only if all of it could be written.
+    /// Writes what `body` writes, buffered. A file appears under its name, and replaces an older
+    /// one, only after all of it is written.
     ///
     /// # Errors
-    /// The first thing that failed, and what to do.
+    /// The first write that fails.
     pub fn write(self, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
         match &self.path {
             Some(path) if self.is_new => write_new_file(path, body),
@@ -82,8 +81,8 @@ impl Output {
     }
 }
 
-/// What is to be in a file, as it comes: on the file's disk, without a name, until all of it
-/// is there.
+/// Collects data for an output file piece by piece, in a temporary file without a name on the
+/// same file system.
 #[derive(Debug)]
 pub struct Spool {
     output: Output,
@@ -92,10 +91,10 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// One for an output; none where that is standard output, which needs no name.
+    /// Returns a spool for a file; `None` for standard output, which needs none.
     ///
     /// # Errors
-    /// There can be no file in its folder.
+    /// No temporary file can be made in the file's folder.
     pub fn new(output: Output) -> anyhow::Result<Option<Spool>> {
         let Some(path) = output.path.clone() else {
             return Ok(None);
@@ -106,10 +105,10 @@ impl Spool {
         Ok(Some(Spool { output, path, file }))
     }
 
-    /// Adds everything that `body` writes.
+    /// Adds what `body` writes.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// A write fails.
     pub fn add(
         &mut self,
         body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -117,10 +116,10 @@ impl Spool {
         buffered(&self.file, body).map_err(|error| failed_to_write(&self.path, &error))
     }
 
-    /// Has the file appear.
+    /// Writes the collected data to the file under its name.
     ///
     /// # Errors
-    /// Those of [`Output::write`].
+    /// The same as for [`Output::write`].
     pub fn finish(self) -> anyhow::Result<()> {
         let mut file = self.file;
         file.rewind()
@@ -130,7 +129,7 @@ impl Spool {
     }
 }
 
-/// Writes a file where there is none.
+/// Writes a file that must not exist yet.
 fn write_new_file(
     path: &Path,
     body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -154,11 +153,11 @@ fn failed_to_write(path: &Path, error: &io::Error) -> anyhow::Error {
     )
 }
 
-/// Makes a file that is to be renamed to a place.
+/// Makes a temporary file that can be renamed to a place.
 fn temporary_beside(place: &Place) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(".systemscope-")
-        // Less the umask, as for any new file.
+        // The umask applies, as for any new file.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(place.folder())
 }
@@ -166,7 +165,7 @@ fn temporary_beside(place: &Place) -> io::Result<NamedTempFile> {
 /// Writes a file as [`Output::write`] does.
 ///
 /// # Errors
-/// The first thing that failed, and what to do.
+/// The first write that fails.
 pub fn write_file(
     path: &Path,
     body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -196,12 +195,12 @@ pub fn write_file(
     }
 }
 
-/// What a path leads to.
+/// The file that a path leads to.
 enum Destination {
-    /// A device or a pipe, written directly: there is nothing to replace.
+    /// A device or a pipe, which is written directly.
     Stream(Place),
-    /// A file, not there until it is renamed from the temporary beside it. It keeps the `mode`
-    /// of the caller's own file that it replaces.
+    /// A file that is renamed from the temporary file beside it once it is whole. It keeps the
+    /// `mode` of the file that it replaces, if the caller owns that file.
     Regular {
         temporary: NamedTempFile,
         mode: Option<u32>,
@@ -213,17 +212,17 @@ impl Destination {
     fn open(path: &Path) -> anyhow::Result<Destination> {
         let failed = |error: io::Error| failed_to_write(path, &error);
         let place = Place::find(path).map_err(failed)?;
-        if place.what_exists() == Some(Existing::Folder) {
+        if place.existing_file() == Some(Existing::Folder) {
             bail!(
                 "cannot write `{}`: it is a folder; name a file inside it",
                 path.display()
             );
         }
-        if place.what_exists().is_some() {
-            // Renaming over a read-only file would work, and surprise its owner.
+        if place.existing_file().is_some() {
+            // Renaming over a read-only file would succeed, against the owner's intention.
             access(place.path(), Access::WRITE_OK).map_err(|error| failed(error.into()))?;
         }
-        let mode = match place.what_exists() {
+        let mode = match place.existing_file() {
             Some(Existing::Stream) => return Ok(Destination::Stream(place)),
             Some(Existing::File { mode }) => mode,
             _ => None,
@@ -249,14 +248,14 @@ fn write_stdout(body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::
     })
 }
 
-/// Runs the body over a buffer and flushes it, so that no error goes unseen.
+/// Runs the body over a buffer and flushes it, so that no error is lost.
 fn buffered(
     target: impl Write,
     body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut writer = BufWriter::with_capacity(1 << 16, target);
     let outcome = body(&mut writer).and_then(|()| writer.flush());
-    // After an error, dropping the buffer must not write the rest once more.
+    // After an error, dropping the buffer must not write the rest again.
     let _ = writer.into_parts();
     outcome
 }
@@ -387,7 +386,7 @@ mod tests {
         new().unwrap().write(text("first")).unwrap();
         assert!(too_late.write(text("second")).is_err());
         let error = new().unwrap_err().to_string();
-        assert!(error.contains("it is there already"), "{error}");
+        assert!(error.contains("it exists already"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "first");
         fs::remove_file(&path).unwrap();
         symlink("nowhere", &path).unwrap();
@@ -425,7 +424,7 @@ mod tests {
         assert_eq!(names(&folder), ["file", "inside", "secret"]);
     }
 
-    /// Opening it would wait for a reader.
+    /// Opening the pipe would wait for a reader.
     #[test]
     fn a_pipe_of_another_user_is_refused_at_once() {
         let folder = TempDir::new().unwrap();
@@ -478,7 +477,7 @@ mod tests {
 
     #[test]
     fn errors_after_the_last_write_are_seen() {
-        /// Takes everything, and fails when flushed, as a full disk may.
+        /// Accepts all data and fails at the flush, as a full disk may.
         struct Late;
         impl Write for Late {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -1,8 +1,8 @@
-//! The place that a path leads to: a folder that is held open, and a name in it.
+//! The place that a path leads to: an open folder, and a name in it.
 //!
-//! Root writes where other users may write, too, such as `/tmp`. A link that another user left
-//! there must not choose which file is replaced, whatever `fs.protected_symlinks` says: only
-//! links of root's and of the caller's own are followed.
+//! Root may write to a folder such as `/tmp`, where other users also write. A link that another
+//! user left there must not choose which file is replaced, whatever `fs.protected_symlinks` is.
+//! So only links that root or the caller owns are followed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -19,10 +19,10 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-/// Maximum links that are followed, as in the kernel's own resolution of paths.
+/// Maximum links that are followed: `MAXSYMLINKS` of the kernel's include/linux/namei.h.
 const MOST_LINKS: usize = 40;
 
-/// A name in a folder. It stays in that folder, whatever happens to the path meanwhile.
+/// A name in an open folder. It stays in that folder even if the path later leads elsewhere.
 #[derive(Debug)]
 pub struct Place {
     folder: OwnedFd,
@@ -30,23 +30,24 @@ pub struct Place {
     existing: Option<Existing>,
 }
 
-/// Kind of file that has the name already.
+/// Kind of the file that already has the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Existing {
     Folder,
-    /// A regular file; `mode` if it is the caller's own.
+    /// A regular file, with its mode if the caller owns it.
     File {
         mode: Option<u32>,
     },
-    /// A pipe, a device, or an open file of this process: written directly.
+    /// A pipe, a device, or an open file of this process. It is written directly.
     Stream,
 }
 
 impl Place {
-    /// Finds the place of `path`, through the links that may be followed.
+    /// Finds the place of `path`, and follows links that root or the caller owns.
     ///
     /// # Errors
-    /// A folder on the way is missing, or a link on the way is another user's.
+    /// A folder on the way is missing, another user owns a link on the way, or there are more
+    /// than 40 links.
     pub fn find(path: &Path) -> io::Result<Place> {
         let mut folder = openat(CWD, ".", FOLDER, Mode::empty())?;
         let mut left = Vec::new();
@@ -117,27 +118,28 @@ impl Place {
         })
     }
 
-    pub(super) fn what_exists(&self) -> Option<Existing> {
+    pub(super) fn existing_file(&self) -> Option<Existing> {
         self.existing
     }
 
-    /// Path of the held folder; valid as long as this lives.
+    /// Returns a path of the open folder, valid as long as `self` lives.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.folder.as_raw_fd()).into()
     }
 
-    /// Path of the name in the held folder; valid as long as this lives.
+    /// Returns a path of the name in the open folder, valid as long as `self` lives.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.folder().join(&self.name)
     }
 
-    /// Opens what is written directly. The open file is the one that was looked at: what
-    /// another user puts under the name meanwhile is not opened.
+    /// Opens a file that is written directly. The function takes hold of the file with O_PATH, checks
+    /// it, and opens the held file. So it never opens a file that another user puts under the name
+    /// in between.
     ///
     /// # Errors
-    /// The system's, and that it came to be another user's.
+    /// The file cannot be opened, or has become a pipe of another user.
     pub(super) fn open_stream(&self) -> io::Result<File> {
         let is_link = statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink);
@@ -155,7 +157,7 @@ impl Place {
         {
             return Err(foreign("a pipe", &found));
         }
-        // An open file of this process may be a log: it is added to.
+        // An open file of this process may be a log, so data is appended.
         OpenOptions::new()
             .append(true)
             .custom_flags(libc::O_NOCTTY)
@@ -168,7 +170,7 @@ const FOLDER: OFlags = OFlags::PATH
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Puts a path's components on `left`, the first on top.
+/// Pushes a path's components on `left`, the first component on top.
 fn push_components(left: &mut Vec<OsString>, path: &Path) {
     let components = path
         .components()
@@ -181,12 +183,12 @@ fn push_components(left: &mut Vec<OsString>, path: &Path) {
     left.extend(components);
 }
 
-/// Whether only root or the caller can have put it there.
+/// Returns whether root or the caller owns the file, so that no other user can have put it there.
 fn is_trusted(found: &Stat) -> bool {
     [0, geteuid().as_raw()].contains(&found.st_uid)
 }
 
-/// Whether a link in procfs has the name of a descriptor.
+/// Returns whether the name of a link in procfs is that of a descriptor.
 fn is_open_file(name: &OsStr) -> bool {
     name.as_bytes().iter().all(u8::is_ascii_digit)
 }

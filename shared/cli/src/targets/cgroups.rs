@@ -1,4 +1,4 @@
-//! Cgroups chosen on a command line: by path, by unit or by container.
+//! Cgroups chosen on a command line by path, unit or container.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,32 +8,32 @@ use loader::{
     is_unit_of_system, is_whole_id, unit_name, units,
 };
 
-use super::processes::{LEAST_LIKENESS, MOST_TOLD, likeness};
+use super::processes::{LEAST_SIMILARITY, MOST_SIMILAR, similarity};
 
-/// The cgroups that one word stands for.
+/// The cgroups that one word of the command line names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroups {
-    /// The word.
+    /// Word on the command line.
     pub word: String,
-    /// Those that there are.
+    /// Cgroups that exist now.
     pub found: Vec<Cgroup>,
-    /// Those that may come, or come again; none where nobody can know.
-    pub later: Vec<AwaitedCgroup>,
-    /// That there is none, if so, and what there is instead.
+    /// Cgroups that may be created, or created anew; none if their paths or IDs are not known.
+    pub awaited: Vec<AwaitedCgroup>,
+    /// Error text with similar names, if no cgroup exists.
     pub missing: Option<String>,
 }
 
-/// So many digits of a container's ID will do.
+/// Minimum digits that identify a container by its ID.
 const LEAST_DIGITS: usize = 4;
-/// Cgroups of one name that an error lists, at most.
+/// Maximum cgroups of one name that an error lists.
 const MOST_LISTED: usize = 16;
 
 impl Cgroups {
-    /// The cgroup of a path, as [`CgroupMount::path`] takes it.
+    /// Finds the cgroup of a path, in any form that [`CgroupMount::path`] accepts.
     ///
     /// # Errors
-    /// There can be none.
-    pub fn at(word: &str) -> Result<Cgroups, String> {
+    /// No cgroups are mounted, or no cgroup can have this path.
+    pub fn from_path(word: &str) -> Result<Cgroups, String> {
         let mount = mount()?;
         let path = mount.path(Path::new(word));
         let path = path.map_err(|error| error.to_string())?;
@@ -41,76 +41,78 @@ impl Cgroups {
         let missing = || {
             let all = mount.all().cgroups;
             let name = path.rsplit('/').next();
-            let like = like(
+            let similar = similar(
                 name.unwrap_or(&path),
                 all.iter().map(|cgroup| (cgroup.name(), &*cgroup.path)),
             );
-            none_found("cgroup", &mount, &like)
+            describe_missing("cgroup", &mount, &similar)
         };
         Ok(Cgroups {
             word: word.to_owned(),
             missing: found.is_none().then(missing),
             found: found.into_iter().collect(),
-            later: vec![AwaitedCgroup::At(path.clone())],
+            awaited: vec![AwaitedCgroup::At(path.clone())],
         })
     }
 
-    /// Finds the cgroup of a unit of the system's systemd: `nginx` means `nginx.service`. A user can start
-    /// units of any name: those count by their paths alone.
+    /// Finds the cgroup of a unit of the system's systemd: `nginx` means `nginx.service`. Users can
+    /// start units of any name; these are found by their paths only.
     ///
     /// # Errors
-    /// No cgroups are mounted, or several are the unit's.
-    pub fn of_unit(name: &str) -> Result<Cgroups, String> {
+    /// No cgroups are mounted, or several units of the system have this name.
+    pub fn from_unit(name: &str) -> Result<Cgroups, String> {
         let mount = mount()?;
         let all = mount.all().cgroups;
         let wanted = unit_name(name);
         let (found, of_users) = unit_among(&all, &wanted)?;
         let missing = || {
-            // All services are alike in how they end.
+            // All services share the ending, which would make every name similar.
             let stem = |name| Path::new(name).file_stem().and_then(OsStr::to_str);
             let running = units(&all).filter(|unit| is_unit_of_system(unit));
             let running = running.map(Cgroup::name);
             let running = running.map(|name| (stem(name).unwrap_or(name), name));
-            let like = like_or_first(stem(&wanted).unwrap_or(name), running);
-            match of_users.is_empty() {
-                true => none_found("running unit", &mount, &like),
-                false => format!(
-                    "the system runs no such unit; give the path of a user's with --cgroup: {}",
-                    listed(&of_users)
-                ),
+            let similar = similar_or_all(stem(&wanted).unwrap_or(name), running);
+            if of_users.is_empty() {
+                describe_missing("running unit", &mount, &similar)
+            } else {
+                format!(
+                    "only users run a unit of this name; give the path of one with --cgroup: {}",
+                    list_paths(&of_users)
+                )
             }
         };
         Ok(Cgroups {
             word: name.to_owned(),
             missing: found.is_none().then(missing),
             found: found.into_iter().cloned().collect(),
-            later: vec![AwaitedCgroup::OfUnit(wanted)],
+            awaited: vec![AwaitedCgroup::OfUnit(wanted)],
         })
     }
 
-    /// Finds the cgroup of a container, by its name or the beginning of its ID; where users can make
-    /// cgroups, by all of the ID.
+    /// Finds the cgroup of a container by its name or the first digits of its ID. A container
+    /// below a cgroup that is delegated to a user is found by its whole ID only.
     ///
     /// # Errors
-    /// Several have such a name or ID.
-    pub fn of_container(name: &str) -> Result<Cgroups, String> {
+    /// No cgroups are mounted, several containers have this name or ID, or users have too many
+    /// cgroups to search all.
+    pub fn from_container(name: &str) -> Result<Cgroups, String> {
         let mount = mount()?;
         let root = Path::new("/");
         let all = mount.all();
         let running = containers(&all.cgroups, root);
-        let found = among(&running, name)?;
+        let found = find_among(&running, name)?;
         let may_be_of_users = found.is_none_or(|found| found.cgroup.below_delegated);
         if !all.is_whole && is_whole_id(name) && may_be_of_users {
             return Err(
-                "users have so many cgroups that not all were looked at; give the path of the container's with --cgroup"
+                "users have too many cgroups to search all; give the path of the container's cgroup with --cgroup"
                     .to_owned(),
             );
         }
-        let missing = found.is_none().then(|| none_runs(&running, name, &mount));
+        let missing = (found.is_none()).then(|| describe_no_container(&running, name, &mount));
         Ok(Cgroups {
             word: name.to_owned(),
             found: found.iter().map(|it| it.cgroup.clone()).collect(),
-            later: containers_later(found, name, root),
+            awaited: awaited_containers(found, name, root),
             missing,
         })
     }
@@ -120,11 +122,11 @@ fn mount() -> Result<CgroupMount, String> {
     CgroupMount::find().map_err(|error| error.to_string())
 }
 
-/// The containers of a name that may be started, or started again: the one found, or else
-/// those of which the runtimes know below a root folder.
-fn containers_later(found: Option<&Container>, name: &str, root: &Path) -> Vec<AwaitedCgroup> {
+/// Returns the containers of a name that may be started, or started again. These are the one found,
+/// or else the ones that runtimes have on file below the folder `root`.
+fn awaited_containers(found: Option<&Container>, name: &str, root: &Path) -> Vec<AwaitedCgroup> {
     if let Some(container) = found {
-        return vec![again(container)];
+        return vec![awaited_restart(container)];
     }
     if is_whole_id(name) {
         return vec![AwaitedCgroup::OfContainer(name.to_owned())];
@@ -133,61 +135,72 @@ fn containers_later(found: Option<&Container>, name: &str, root: &Path) -> Vec<A
     ids.map(AwaitedCgroup::OfContainer).collect()
 }
 
-/// What a container is when it is started again.
-fn again(container: &Container) -> AwaitedCgroup {
-    match container.id.is_empty() || container.cgroup.below_delegated {
-        true => AwaitedCgroup::At(container.cgroup.path.clone()),
-        false => AwaitedCgroup::OfContainer(container.id.clone()),
+/// Returns the cgroup that a container has when it is started again.
+fn awaited_restart(container: &Container) -> AwaitedCgroup {
+    if container.id.is_empty() || container.cgroup.below_delegated {
+        AwaitedCgroup::At(container.cgroup.path.clone())
+    } else {
+        AwaitedCgroup::OfContainer(container.id.clone())
     }
 }
 
-/// The system's unit of a name, if it runs, and users' units of that name.
+/// Returns the system's unit of a name, if it runs, and the users' units of that name.
 fn unit_among<'a>(
     all: &'a [Cgroup],
     name: &str,
 ) -> Result<(Option<&'a Cgroup>, Vec<&'a Cgroup>), String> {
     let named = units(all).filter(|unit| unit.name() == name);
     let (of_system, of_users): (Vec<_>, Vec<_>) = named.partition(|unit| is_unit_of_system(unit));
-    let found = only_one(&of_system, |unit| unit, "units are called so")?;
+    let found = only_one(&of_system, |unit| unit, "units have this name")?;
     Ok((found, of_users))
 }
 
-/// The container of a name or ID among those that run. Below a delegated cgroup a user can
-/// give one any name, and an ID that begins as another's: there all of the ID is needed, and
-/// counts if no container of the system has it.
-fn among<'a>(running: &'a [Container], name: &str) -> Result<Option<&'a Container>, String> {
+/// Finds a container by name or ID among the running ones.
+///
+/// Below a delegated cgroup a user can give a container any name, and an ID with the same first
+/// digits as another's. There only the whole ID counts, and only if no container of the system
+/// has it.
+fn find_among<'a>(running: &'a [Container], name: &str) -> Result<Option<&'a Container>, String> {
     let (of_users, of_system): (Vec<_>, Vec<_>) =
         (running.iter()).partition(|container| container.cgroup.below_delegated);
-    let those = |of: &[&'a Container], are_meant: &dyn Fn(&Container) -> bool| -> Vec<_> {
-        of.iter().copied().filter(|it| are_meant(it)).collect()
+    let select = |from: &[&'a Container], is_meant: &dyn Fn(&Container) -> bool| -> Vec<_> {
+        (from.iter().copied())
+            .filter(|container| is_meant(container))
+            .collect()
     };
-    let named = those(&of_system, &|container| is_called(container, name));
-    let begun = those(&of_system, &|container| begins(&container.id, name));
-    let whole = those(&of_users, &|container| {
+    let by_name = select(&of_system, &|container| has_name(container, name));
+    let by_prefix = select(&of_system, &|container| has_prefix(&container.id, name));
+    let by_id = select(&of_users, &|container| {
         is_whole_id(name) && container.id == name
     });
-    for (meant, what) in [
-        (named, "containers are called so"),
-        (begun, "containers have an ID that begins so"),
-        (whole, "containers of users have this ID"),
+    for (found, what) in [
+        (by_name, "containers have this name"),
+        (
+            by_prefix,
+            "containers have an ID that begins with these digits",
+        ),
+        (by_id, "containers of users have this ID"),
     ] {
-        if let Some(container) = only_one(&meant, |container| &container.cgroup, what)? {
+        if let Some(container) = only_one(&found, |container| &container.cgroup, what)? {
             return Ok(Some(container));
         }
     }
     Ok(None)
 }
 
-fn is_called(container: &Container, name: &str) -> bool {
+fn has_name(container: &Container, name: &str) -> bool {
     container.names.iter().any(|own| own == name)
 }
 
-/// Whether an ID begins with these digits, which are enough.
-fn begins(id: &str, digits: &str) -> bool {
+/// Returns whether an ID begins with these digits, and they are enough to identify it.
+fn has_prefix(id: &str, digits: &str) -> bool {
     digits.len() >= LEAST_DIGITS && is_hexadecimal(digits) && id.starts_with(digits)
 }
 
-/// The one that is meant: what lies in its cgroup is a part of it.
+/// Returns the only match, without the matches whose cgroups lie inside another's.
+///
+/// # Errors
+/// Several matches remain.
 fn only_one<'a, T>(
     meant: &[&'a T],
     cgroup: impl Fn(&'a T) -> &'a Cgroup,
@@ -206,29 +219,29 @@ fn only_one<'a, T>(
             let cgroups: Vec<&Cgroup> = outermost.iter().map(|it| cgroup(it)).collect();
             Err(format!(
                 "several {what}; give the path of one with --cgroup: {}",
-                listed(&cgroups)
+                list_paths(&cgroups)
             ))
         }
     }
 }
 
-/// The paths of cgroups. Control characters are left out where errors are written.
-fn listed(cgroups: &[&Cgroup]) -> String {
+/// Lists the paths of cgroups. `say` replaces control characters when it prints the error.
+fn list_paths(cgroups: &[&Cgroup]) -> String {
     let paths: Vec<&str> = cgroups.iter().map(|cgroup| &*cgroup.path).collect();
-    some(&paths, MOST_LISTED)
+    list_first(&paths, MOST_LISTED)
 }
 
-/// That no container of that name runs, and what does.
-fn none_runs(running: &[Container], name: &str, mount: &CgroupMount) -> String {
+/// Returns the error for a name that no running container has, with similar names.
+fn describe_no_container(running: &[Container], name: &str, mount: &CgroupMount) -> String {
     let (of_users, of_system): (Vec<&Container>, Vec<&Container>) =
         (running.iter()).partition(|container| container.cgroup.below_delegated);
     let of_users = of_users.into_iter();
-    let named = of_users.filter(|it| is_called(it, name) || begins(&it.id, name));
+    let named = of_users.filter(|it| has_name(it, name) || has_prefix(&it.id, name));
     let named: Vec<&Cgroup> = named.map(|container| &container.cgroup).collect();
     if !named.is_empty() {
         return format!(
-            "the system runs no such container; give all of the ID of a user's, or its path with --cgroup: {}",
-            listed(&named)
+            "only users run a container of this name; give its whole ID, or its path with --cgroup: {}",
+            list_paths(&named)
         );
     }
     let names = of_system.iter().flat_map(|container| {
@@ -236,59 +249,54 @@ fn none_runs(running: &[Container], name: &str, mount: &CgroupMount) -> String {
         let shown = container.shown();
         names.chain([&*container.id]).map(move |name| (name, shown))
     });
-    none_found("running container", mount, &like_or_first(name, names))
+    describe_missing("running container", mount, &similar_or_all(name, names))
 }
 
-/// What to show of those whose name is most like the wanted one.
-fn like<'a>(wanted: &str, names: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<&'a str> {
-    let mut like: Vec<(f64, &str)> = names
-        .map(|(name, shown)| (likeness(wanted, name), shown))
-        .filter(|(likeness, _)| *likeness >= LEAST_LIKENESS)
+/// Returns the display texts of names similar to the wanted one, the most similar first. Each item
+/// of `names` is a name and its display text.
+fn similar<'a>(wanted: &str, names: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<&'a str> {
+    let mut similar: Vec<(f64, &str)> = names
+        .map(|(name, shown)| (similarity(wanted, name), shown))
+        .filter(|(similarity, _)| *similarity >= LEAST_SIMILARITY)
         .collect();
-    like.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
-    let mut shown: Vec<&str> = like.into_iter().map(|(_, shown)| shown).collect();
+    similar.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
+    let mut shown: Vec<&str> = similar.into_iter().map(|(_, shown)| shown).collect();
     shown.dedup();
     shown
 }
 
-/// The same, or where there are none some of all.
-fn like_or_first<'a>(
+/// Returns the same, or all display texts in order if no name is similar.
+fn similar_or_all<'a>(
     wanted: &str,
     names: impl Iterator<Item = (&'a str, &'a str)> + Clone,
 ) -> Vec<&'a str> {
-    let like = like(wanted, names.clone());
-    match like.is_empty() {
-        false => like,
-        true => {
-            let mut shown: Vec<&str> = names.map(|(_, shown)| shown).collect();
-            shown.sort_unstable();
-            shown.dedup();
-            shown
-        }
+    let similar = similar(wanted, names.clone());
+    if !similar.is_empty() {
+        return similar;
     }
+    let mut shown: Vec<&str> = names.map(|(_, shown)| shown).collect();
+    shown.sort_unstable();
+    shown.dedup();
+    shown
 }
 
-/// That there is none, and what there is.
-fn none_found(what: &str, mount: &CgroupMount, others: &[&str]) -> String {
+/// Returns the error for a cgroup, unit or container that does not exist, with `others` that do.
+fn describe_missing(what: &str, mount: &CgroupMount, others: &[&str]) -> String {
     let folder = mount.folder().display();
-    match others.is_empty() {
-        true => format!(
-            "there is no such {what}, nor any that is called nearly so; `find {folder} -type d` lists all cgroups"
-        ),
-        false => format!("there is no such {what}; there are {}", told(others)),
+    if others.is_empty() {
+        return format!(
+            "there is no such {what}, nor one with a similar name; `find {folder} -type d` lists all cgroups"
+        );
     }
-}
-
-/// Some of them.
-fn told(names: &[&str]) -> String {
-    let names: Vec<String> = (names.iter())
+    let names: Vec<String> = (others.iter())
         .map(|name| name.escape_debug().to_string())
         .collect();
-    some(&names, MOST_TOLD)
+    let names = list_first(&names, MOST_SIMILAR);
+    format!("there is no such {what}; there are {names}")
 }
 
-/// The first of them, and how many more there are.
-fn some<T: AsRef<str>>(names: &[T], most: usize) -> String {
+/// Lists the first names, and the number of the others.
+fn list_first<T: AsRef<str>>(names: &[T], most: usize) -> String {
     let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
     let shown = shown.join(", ");
     match names.len().saturating_sub(most) {
@@ -330,9 +338,9 @@ mod tests {
         }
     }
 
-    /// Path of the container that a name means among these; `None` for none.
-    fn found<'a>(running: &'a [Container], name: &str) -> Option<&'a str> {
-        let found = among(running, name).unwrap();
+    /// Returns the cgroup path of the container that a name means; `None` if it means none.
+    fn path_of<'a>(running: &'a [Container], name: &str) -> Option<&'a str> {
+        let found = find_among(running, name).unwrap();
         found.map(|container| &*container.cgroup.path)
     }
 
@@ -345,23 +353,23 @@ mod tests {
             container("/c", "9999aaaa", "web"),
             container("/d", "", "abcd"),
             container("/e", "ffff0000", "shop/api"),
-            // In each other, as Docker in Docker: who measures the outer one has both.
+            // Nested, as Docker in Docker: the outer cgroup includes the inner one.
             container("/f", "eeee0000", "nest"),
             container("/f/g", "eeee0000", "nest"),
             container("/f/h", "dddd0000", "inner"),
         ];
-        let found = |name: &str| found(&running, name);
+        let found = |name: &str| path_of(&running, name);
         assert_eq!(found("db"), Some("/b"));
         assert_eq!(found("abcd2"), Some("/b"));
-        // A name is one, whatever begins so.
+        // A name wins over the first digits of an ID.
         assert_eq!(found("abcd"), Some("/d"));
         assert_eq!(found("shop/api"), Some("/e"));
         assert_eq!(found("nest"), Some("/f"));
         assert_eq!(found("eeee"), Some("/f"));
         assert_eq!(found("inner"), Some("/f/h"));
-        let told = among(&running, "web").unwrap_err();
+        let told = find_among(&running, "web").unwrap_err();
         assert!(told.ends_with("with --cgroup: /a, /c"), "{told}");
-        let told = among(&running[..2], "abcd").unwrap_err();
+        let told = find_among(&running[..2], "abcd").unwrap_err();
         assert!(told.ends_with("with --cgroup: /a, /b"), "{told}");
         for (name, told) in [
             ("999", "there are"),
@@ -370,10 +378,10 @@ mod tests {
             ("abcd3", "there is no such running container"),
         ] {
             assert_eq!(found(name), None, "{name}");
-            let missing = none_runs(&running, name, &mount);
+            let missing = describe_no_container(&running, name, &mount);
             assert!(missing.contains(told), "{name}: {missing}");
         }
-        let missing = none_runs(&[], "web", &mount);
+        let missing = describe_no_container(&[], "web", &mount);
         assert!(missing.contains("no such running container"), "{missing}");
     }
 
@@ -385,19 +393,19 @@ mod tests {
         let rootless = of_user(container("/rootless", &db, "db"));
         let running = [forged.clone(), container("/a", &web, "web"), rootless];
         for name in ["web", "a0a0", &web] {
-            assert_eq!(found(&running, name), Some("/a"), "{name}");
+            assert_eq!(path_of(&running, name), Some("/a"), "{name}");
         }
-        assert_eq!(found(&running, &db), Some("/user/rootless"));
+        assert_eq!(path_of(&running, &db), Some("/user/rootless"));
         for name in ["db", "b0b0", &db[..63]] {
-            assert_eq!(found(&running, name), None, "{name}");
-            let missing = none_runs(&running, name, &mount);
+            assert_eq!(path_of(&running, name), None, "{name}");
+            let missing = describe_no_container(&running, name, &mount);
             assert!(missing.ends_with(": /user/rootless"), "{name}: {missing}");
         }
-        // A user's name is not offered as one that is like the wanted one.
-        let missing = none_runs(&running, "dbb", &mount);
+        // The error does not offer names of users' containers.
+        let missing = describe_no_container(&running, "dbb", &mount);
         assert!(missing.ends_with("there are web"), "{missing}");
         let copy = of_user(container("/copy", &web, "web"));
-        let told = among(&[forged, copy], &web).unwrap_err();
+        let told = find_among(&[forged, copy], &web).unwrap_err();
         assert!(told.ends_with(": /user/forged, /user/copy"), "{told}");
     }
 
@@ -405,13 +413,13 @@ mod tests {
     fn a_users_container_is_awaited_at_its_path() {
         let id = "a0".repeat(32);
         let root = tempfile::tempdir().unwrap();
-        let later = |found| containers_later(found, &id, root.path());
+        let awaited = |found| awaited_containers(found, &id, root.path());
         let system = container("/a", &id, "web");
         let by_id = vec![AwaitedCgroup::OfContainer(id.clone())];
-        assert_eq!(later(None), by_id);
-        assert_eq!(later(Some(&system)), by_id);
+        assert_eq!(awaited(None), by_id);
+        assert_eq!(awaited(Some(&system)), by_id);
         let at = AwaitedCgroup::At("/user/a".to_owned());
-        assert_eq!(later(Some(&of_user(system.clone()))), [at]);
+        assert_eq!(awaited(Some(&of_user(system.clone()))), [at]);
     }
 
     #[test]
@@ -442,7 +450,7 @@ mod tests {
     fn those_most_alike_come_first_and_once() {
         let names = ["ngnix", "cron", "nginx", "nginx"];
         let shown = names.into_iter().map(|name| (name, name));
-        assert_eq!(like("nginx", shown.clone()), ["nginx", "ngnix"]);
-        assert_eq!(like_or_first("mariadb", shown), ["cron", "nginx", "ngnix"]);
+        assert_eq!(similar("nginx", shown.clone()), ["nginx", "ngnix"]);
+        assert_eq!(similar_or_all("mariadb", shown), ["cron", "nginx", "ngnix"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Whom a command line can name: processes, cgroups, a command.
+//! Targets that a command line can name: processes, cgroups, a command.
 
 mod cgroups;
 mod command;

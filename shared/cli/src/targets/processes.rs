@@ -1,4 +1,4 @@
-//! Processes chosen on a command line: by ID or by name.
+//! Processes chosen on a command line by ID or by name.
 
 use std::slice;
 
@@ -6,45 +6,47 @@ use loader::{ProcessNames, monotonic_ns};
 
 use crate::{reason, values};
 
-/// The processes that one word stands for, by ID.
+/// The processes that one word of the command line names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Processes {
-    /// One that is named by its ID, and has to be there.
+    /// A process given by its ID. It must exist.
     Given(u32),
-    /// Those that were found. One of them may end at any time, and its ID be used again.
+    /// Processes found by name. Each may end at any time, and the kernel may reuse its ID.
     Found {
-        /// Their IDs.
+        /// Process IDs.
         pids: Vec<u32>,
-        /// When to look for them was begun, CLOCK_MONOTONIC, nanoseconds.
+        /// Time at which the search began, in ns of CLOCK_MONOTONIC.
         since_ns: u64,
     },
-    /// Nobody has this name.
+    /// No process has this name.
     Nobody {
-        /// The name.
+        /// Name that was searched for.
         name: String,
-        /// What there is instead.
+        /// Error text that lists similar names.
         instead: String,
     },
 }
 
-/// How many names like the one given are told.
-pub(crate) const MOST_TOLD: usize = 3;
-/// How like it they are, as Jaro and Winkler have it: 1 for the same.
-pub(crate) const LEAST_LIKENESS: f64 = 0.8;
+/// Maximum similar names in an error.
+pub(crate) const MOST_SIMILAR: usize = 3;
+/// Minimum Jaro-Winkler similarity of such a name; 1 means equal.
+pub(crate) const LEAST_SIMILARITY: f64 = 0.8;
 
 impl Processes {
-    /// An ID, or a name if it is not made of digits only.
+    /// Parses an ID, or a name if the text has another character than digits.
     ///
     /// # Errors
-    /// No process can have the ID.
-    pub fn of(text: &str) -> Result<Processes, String> {
-        match text.bytes().all(|byte| byte.is_ascii_digit()) || text.starts_with('-') {
-            true => values::process_id(text).map(Processes::Given),
-            false => Processes::named(text),
+    /// The number is no possible process ID, or the processes cannot be listed.
+    pub fn parse(text: &str) -> Result<Processes, String> {
+        if text.bytes().all(|byte| byte.is_ascii_digit()) || text.starts_with('-') {
+            values::process_id(text).map(Processes::Given)
+        } else {
+            Processes::named(text)
         }
     }
 
-    /// Every process of that name: its first thread's, or its executable's file name.
+    /// Finds every process of that name: the name of its first thread, or the file name of its
+    /// executable.
     ///
     /// # Errors
     /// The processes cannot be listed.
@@ -55,19 +57,20 @@ impl Processes {
             .filter(|names| names.has(name))
             .map(|names| names.pid)
             .collect();
-        Ok(match pids.is_empty() {
-            true => Processes::Nobody {
+        Ok(if pids.is_empty() {
+            Processes::Nobody {
                 name: name.to_owned(),
-                instead: none_named(name, &all),
-            },
-            false => Processes::Found { pids, since_ns },
+                instead: list_similar(name, &all),
+            }
+        } else {
+            Processes::Found { pids, since_ns }
         })
     }
 
-    /// Every process that has a name in which the expression is found.
+    /// Finds every process with a name that matches the regular expression.
     ///
     /// # Errors
-    /// It is no regular expression, or there is none.
+    /// The text is no regular expression, no process matches, or the processes cannot be listed.
     pub fn matching(expression: &str) -> Result<Processes, String> {
         let expression = values::expression(expression)?;
         let since_ns = monotonic_ns();
@@ -76,13 +79,14 @@ impl Processes {
             .filter(|names| names.all().any(|name| expression.is_match(name)))
             .map(|names| names.pid)
             .collect();
-        match pids.is_empty() {
-            true => Err("no process has such a name; `ps -e` lists them".to_owned()),
-            false => Ok(Processes::Found { pids, since_ns }),
+        if pids.is_empty() {
+            Err("no process has a name that matches; `ps -e` lists the names".to_owned())
+        } else {
+            Ok(Processes::Found { pids, since_ns })
         }
     }
 
-    /// All that are meant, each once, ascending.
+    /// Returns the IDs of all chosen processes, ascending, without duplicates.
     #[must_use]
     pub fn ids<'a>(chosen: impl IntoIterator<Item = &'a Processes>) -> Vec<u32> {
         let ids = chosen.into_iter().flat_map(Processes::as_slice);
@@ -92,15 +96,15 @@ impl Processes {
         ids
     }
 
-    /// Those that have to be there.
+    /// Returns the IDs that the user gave, ascending. These processes must exist.
     #[must_use]
     pub fn given<'a>(chosen: impl IntoIterator<Item = &'a Processes>) -> Vec<u32> {
         let given = chosen.into_iter();
         Processes::ids(given.filter(|processes| matches!(processes, Processes::Given(_))))
     }
 
-    /// When the first of those that were found was, CLOCK_MONOTONIC, nanoseconds: who is
-    /// younger has only the ID.
+    /// Returns the time of the earliest search by name, in ns of CLOCK_MONOTONIC. A process that
+    /// started later is another one that reuses the ID.
     #[must_use]
     pub fn found_ns<'a>(chosen: impl IntoIterator<Item = &'a Processes>) -> Option<u64> {
         let found = chosen.into_iter().filter_map(|processes| match processes {
@@ -120,32 +124,40 @@ impl Processes {
 }
 
 fn all_names() -> Result<Vec<ProcessNames>, String> {
-    ProcessNames::of_all().map_err(|error| format!("cannot read /proc: {}", reason(&error)))
+    ProcessNames::of_all()
+        .map_err(|error| format!("cannot read /proc: {}; mount it first", reason(&error)))
 }
 
-/// That there is none, and which ones are called nearly so.
-fn none_named(name: &str, all: &[ProcessNames]) -> String {
-    let mut like: Vec<(f64, &str, u32)> = (all.iter())
+/// Returns the error for a name that no process has, with similar names.
+fn list_similar(name: &str, all: &[ProcessNames]) -> String {
+    let mut similar: Vec<(f64, &str, u32)> = (all.iter())
         .flat_map(|names| names.all().map(|other| (other, names.pid)))
-        .map(|(other, pid)| (likeness(name, other), other, pid))
-        .filter(|(likeness, ..)| *likeness >= LEAST_LIKENESS)
+        .map(|(other, pid)| (similarity(name, other), other, pid))
+        .filter(|(similarity, ..)| *similarity >= LEAST_SIMILARITY)
         .collect();
-    like.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
-    like.dedup_by_key(|(_, name, _)| *name);
-    like.truncate(MOST_TOLD);
-    let like = like.iter();
-    // Any bytes but NUL can be in them.
-    let like = like.map(|(_, name, pid)| format!("{} ({pid})", name.escape_debug()));
-    match like.collect::<Vec<_>>().join(", ") {
-        like if like.is_empty() => "no process is called so; `ps -e` lists them".to_owned(),
-        like => format!("no process is called so; there are {like}"),
+    similar.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
+    similar.dedup_by_key(|(_, name, _)| *name);
+    similar.truncate(MOST_SIMILAR);
+    // A name may contain any byte but NUL.
+    let shown: Vec<String> = (similar.iter())
+        .map(|(_, name, pid)| format!("{} ({pid})", name.escape_debug()))
+        .collect();
+    if shown.is_empty() {
+        "no process has this name; `ps -e` lists the names".to_owned()
+    } else {
+        format!(
+            "no process has this name; similar ones: {}",
+            shown.join(", ")
+        )
     }
 }
 
-pub(crate) fn likeness(wanted: &str, name: &str) -> f64 {
-    match name.contains(wanted) {
-        true => 1.0,
-        false => strsim::jaro_winkler(wanted, name),
+/// Returns the similarity of two names, 0 to 1; 1 if `name` contains `wanted`.
+pub(crate) fn similarity(wanted: &str, name: &str) -> f64 {
+    if name.contains(wanted) {
+        1.0
+    } else {
+        strsim::jaro_winkler(wanted, name)
     }
 }
 
@@ -159,7 +171,7 @@ mod tests {
         let ids = |texts: &[&str]| {
             let chosen: Vec<_> = texts
                 .iter()
-                .map(|text| Processes::of(text).unwrap())
+                .map(|text| Processes::parse(text).unwrap())
                 .collect();
             Processes::ids(&chosen)
         };
@@ -173,9 +185,12 @@ mod tests {
         assert_eq!(Processes::found_ns(&chosen[..1]), None);
         assert_eq!(Processes::given(&chosen), [5]);
         for text in ["0", "-5", "4194305"] {
-            assert!(Processes::of(text).is_err(), "{text}");
+            assert!(Processes::parse(text).is_err(), "{text}");
         }
-        for nobody in [Processes::of("no such name at all"), Processes::named("1")] {
+        for nobody in [
+            Processes::parse("no such name at all"),
+            Processes::named("1"),
+        ] {
             assert!(matches!(nobody, Ok(Processes::Nobody { .. })), "{nobody:?}");
         }
         let told = Processes::matching("(").unwrap_err();

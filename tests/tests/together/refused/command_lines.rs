@@ -34,7 +34,11 @@ fn a_name_that_is_nobodys_is_refused_and_those_like_it_told() {
                 (tool, "simpel") => on_target(tool, "simpel").run(),
                 (tool, chosen) => Tool::new(tool).args(chosen).run(),
             };
-            let told = ["simpel", "no process is called so; there are", "simple ("];
+            let told = [
+                "simpel",
+                "no process has this name; similar ones:",
+                "simple (",
+            ];
             assert_refused(tool, &finished, &[WRONG_COMMAND_LINE], &told);
         }
         let finished = Tool::new(tool).args("--name-regex (").run();

@@ -90,7 +90,7 @@ fn files_without_room_for_their_tables_are_counted_without_being_asked() {
     assert!(!said.contains("unwind tables"), "{said}");
     let said = stderr_with(&files);
     // The order of the files is not known.
-    let told = "mapped files had no room for their unwind tables (choose fewer processes with -p";
+    let told = "mapped files have no unwind tables, as no capacity was left: choose fewer processes with -p";
     assert!(said.contains(told), "{said}");
 }
 
@@ -101,7 +101,7 @@ fn a_file_that_gives_no_tables_is_counted_without_being_asked() {
     let file = folder.path().join("cut");
     fs::write(&file, b"\x7fELF\x02\x01\x01").unwrap();
     let said = stderr_with(&[file]);
-    let told = ": 1 mapped files gave no unwind tables (-v says why)";
+    let told = ": 1 mapped files have no usable unwind tables (-v says why)";
     assert!(said.contains(told), "{said}");
 }
 
@@ -113,6 +113,6 @@ fn every_process_of_a_large_cgroup_has_unwind_tables() {
     let _mapped = start(CHILDREN, &[], Some(&cgroup));
     let tool = Tool::new("offcputime").arg("--cgroup").arg(cgroup.folder());
     let said = tool.arg("1").run().succeeded().stderr;
-    assert!(!said.contains("no room"), "{said}");
+    assert!(!said.contains("no capacity"), "{said}");
     assert!(!said.contains("cut short"), "{said}");
 }

@@ -1,5 +1,5 @@
-//! wallclock against children that are shell scripts: what it does with what
-//! they say, and when they fail. No privileges are needed.
+//! Tests of wallclock with shell scripts as its children, including failures. The tests need no
+//! privileges.
 #![allow(clippy::unwrap_used)]
 
 mod stage;
@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// The sum of a folded file's values.
+/// Returns the sum of a folded file's values.
 fn sum(path: &Path) -> u64 {
     fs::read_to_string(path)
         .unwrap()
@@ -49,7 +49,7 @@ fn one_thread_gives_three_files() {
     );
     assert!(said.contains("do_nanosleep ← g ← main"), "{said}");
     assert!(said.contains("0.500 s measured"), "{said}");
-    // Files may be replaced.
+    // A second run replaces the files.
     assert!(stage.run(&["-d", "0.1", "-o", "run"]).status.success());
     assert_eq!(sum(&stage.path("run.folded")), 100_000);
     stage.assert_children_ended();
@@ -112,17 +112,17 @@ say gone
     let told = text(&output.stderr);
     assert!(output.status.success(), "{told}");
     assert!(told.contains("since every process had ended"), "{told}");
-    // The command's standard output is its own.
+    // The standard output belongs to the command.
     assert_eq!(text(&output.stdout), "said\n");
     assert!(stage.path("begun.pid").exists());
     let measured = sum(&stage.path("run.folded"));
-    // The children were told 20 ms before the start, at the earliest.
+    // The children receive the order at most 20 ms before the start.
     assert!(measured >= 780_000, "{measured} µs");
 }
 
 #[test]
 fn the_window_of_a_name_that_is_waited_for_begins_when_the_first_came() {
-    // Both saw it, at times of their own: the earlier one counts.
+    // The children report different times; the earlier one counts.
     let script = |came: u32, patience: &str| {
         format!(
             "{READY}
@@ -197,7 +197,7 @@ fn several_threads_give_a_folder() {
         assert_eq!(said.contains("Each thread    "), told, "{said}");
         assert!(!said.contains("Some threads"), "{said}");
     }
-    // Nothing is overwritten, and nothing measured in vain.
+    // wallclock refuses to overwrite the folder before it measures.
     let again = stage.run(&["-d", "100", "-o", "run"]);
     assert_eq!(again.status.code(), Some(1));
     assert!(text(&again.stderr).contains("`run` already exists"));
@@ -264,7 +264,7 @@ fn nonsense_from_a_child_is_told() {
     );
     let output = stage.run(&["-d", "0.1", "-o", "run"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("oncputime went astray: this is no capture"));
+    assert!(text(&output.stderr).contains("cannot read the data of oncputime: this is no capture"));
     assert!(stage.new_files().is_empty());
 }
 
@@ -307,10 +307,10 @@ fn wrong_command_lines_are_one_line_and_status_2() {
         assert_eq!(text(&output.stderr).lines().count(), 1, "{arguments:?}");
     }
     for (pid, told) in [
-        ("no-such-process", "no process is called so"),
+        ("no-such-process", "no process has this name"),
         ("-1", "process IDs are numbers"),
         ("0", "process IDs are numbers"),
-        ("1,no-such-process", "no process is called so"),
+        ("1,no-such-process", "no process has this name"),
     ] {
         let output = Command::new(stage.path("wallclock"))
             .arg(pid)

@@ -1,4 +1,4 @@
-//! wallclock in a folder of its own, beside shell scripts that are its children.
+//! A folder with wallclock, and shell scripts as its children.
 
 use std::env;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use profile::{Clock, Thread, ThreadId, Unit, capture, folded};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use tempfile::TempDir;
 
-/// Reads its own flags: `$control` is the socket, `$pid` the (first) process.
+/// Parses a script's flags: `$control` is the socket, `$pid` the first process.
 const PREAMBLE: &str = r#"#!/bin/bash
 name=${0##*/}
 echo "$$" > "${0%/*}/$name.pid"
@@ -36,7 +36,8 @@ trap '' INT TERM HUP
 now() { read -r up _ < /proc/uptime; echo "${up/./}0000000"; }
 "#;
 
-/// Hears when to measure. A stop that is never is too much for bash's arithmetic.
+/// Receives the window's start and stop. A stop of `u64::MAX` is replaced, as it exceeds bash's
+/// integers.
 pub(crate) const READY: &str = r#"
 sleep 0.1
 hears_nothing || fail 'told something before it was ready'
@@ -47,7 +48,7 @@ hear; [ "$verb" = start ] || fail 'start expected'; start=$time
 hear; [ "$verb" = stop ] || fail 'stop expected'; stop=${time/18446744073709551615/9223372036854775807}
 "#;
 
-/// Measures until the stop that it heard last.
+/// Measures until the last stop that was received.
 pub(crate) const MEASURE: &str = r#"
 while [ "$(now)" -lt "$stop" ]; do
     if read -r -t 0.05 -u "$control" verb time; then stop=$time; fi
@@ -73,8 +74,8 @@ printf 'a/b-%s/%s;main;g;do_nanosleep_[k];schedule_[k]_[o] %s\n' "$pid" "$pid" "
 capture nanoseconds
 "#;
 
-/// Run by the scripts: a capture of folded stacks and of clocks of threads that are
-/// called `a/b`.
+/// Writes a capture of folded stacks and thread clocks, for the scripts. All threads have the name
+/// `a/b`.
 #[test]
 #[ignore = "a program for the scripts"]
 fn makes_a_capture() {
@@ -127,7 +128,7 @@ impl Stage {
         Stage { folder, target }
     }
 
-    /// Both do something between being told when to measure and measuring.
+    /// Returns a stage whose scripts run `words` between receiving the window and measuring.
     pub(crate) fn with(words: &str) -> Stage {
         let measure = format!("{READY}{words}\n{MEASURE}");
         Stage::new(
@@ -152,7 +153,7 @@ impl Stage {
         self.untargeted(&[&[&target[..]], arguments].concat())
     }
 
-    /// Not told to measure the process. Ends with its test, which may be killed.
+    /// Returns wallclock's command without a target. The process ends with its test.
     pub(crate) fn untargeted(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.path("wallclock"));
         // SAFETY: between fork and exec there is one system call.
@@ -172,7 +173,7 @@ impl Stage {
         self.command(arguments).output().unwrap()
     }
 
-    /// What is in the folder beside what was put there.
+    /// Returns the names of the files that wallclock made in the folder, in order.
     pub(crate) fn new_files(&self) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(self.folder.path())
             .unwrap()
@@ -189,7 +190,7 @@ impl Stage {
     pub(crate) fn assert_children_ended(&self) {
         for name in ["oncputime.pid", "offcputime.pid"] {
             let pid = fs::read_to_string(self.path(name)).unwrap_or_default();
-            // One that was killed at its first word has told nobody.
+            // A child that was killed early has not written its ID.
             if let Ok(pid) = pid.trim().parse::<u32>() {
                 await_that(|| !Path::new("/proc").join(pid.to_string()).exists());
             }
@@ -197,9 +198,10 @@ impl Stage {
     }
 }
 
-/// Puts an executable copy of `file` into `folder`, by another process: a file
-/// that this one had open for writing while another test forked is "busy" for
-/// as long as that test's child has not executed its program.
+/// Puts an executable copy of `file` into `folder`, by another process.
+///
+/// If this process wrote the file while another test forks, the test's child would hold it open for
+/// writing until its execve(2). Executing the file then fails with ETXTBSY.
 fn install(file: &Path, folder: &Path) {
     let status = Command::new("install").arg(file).arg(folder).status();
     assert!(status.unwrap().success());

@@ -1,4 +1,4 @@
-//! A command that is run to be measured.
+//! A command that the tool starts and measures.
 
 mod spawn;
 mod user;
@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use self::spawn::spawn_held;
-use crate::error::{Ending, tell};
+use crate::error::{Ending, report};
 use crate::{Planned, Signals, reason};
 
 pub(crate) use self::user::User;
@@ -29,11 +29,11 @@ pub(crate) use self::user::User;
 const NOT_EXECUTABLE: u8 = 126;
 /// Exit status for a command that was not found, as in a shell.
 const NOT_FOUND: u8 = 127;
-/// What a shell adds to the signal that ended a command.
+/// Number that a shell adds to the signal that ended a command.
 const ENDED_BY_SIGNAL: i32 = 128;
 
-/// A command that was started, and is held before its first instruction until it is let
-/// go. Killed when dropped before that.
+/// A started command, held before its first instruction until it is released. Dropping a held
+/// command kills it.
 #[derive(Debug)]
 pub struct HeldCommand {
     name: String,
@@ -43,13 +43,13 @@ pub struct HeldCommand {
 }
 
 impl HeldCommand {
-    /// Starts a command, as `user` if there is one. It keeps the standard streams, the
-    /// folder, the terminal and the environment but for the variables of a user.
+    /// Starts a command, as `user` if given. The command inherits the standard streams, the
+    /// folder, the terminal and the environment, except for the variables of the user.
     ///
-    /// To be let go by the thread that started it: ptrace(2) knows threads.
+    /// The thread that starts the command must also release it: ptrace(2) works by thread.
     ///
     /// # Errors
-    /// It cannot be executed: exit status 127 if it is not there, else 126.
+    /// The command cannot be executed: exit status 127 if it is not found, else 126.
     pub fn start(words: &[OsString], user: Option<&User>) -> anyhow::Result<HeldCommand> {
         let program = words.first().context("there is no command")?;
         let name = Path::new(program);
@@ -58,24 +58,24 @@ impl HeldCommand {
             kill_and_wait(process);
         });
         Ok(HeldCommand {
-            name: name_of(name),
+            name: safe_name(name),
             process,
             handle: handle.context("cannot watch the command")?,
             is_held: true,
         })
     }
 
-    /// Its process ID.
+    /// Returns the process ID.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.as_raw().cast_unsigned()
     }
 
-    /// Lets it run.
+    /// Releases the command: it runs from its first instruction on.
     ///
     /// # Errors
-    /// The system's. That it was killed meanwhile is none.
-    pub fn let_go(&mut self) -> io::Result<()> {
+    /// The process cannot be detached. A command that was killed meanwhile is no error.
+    pub fn release(&mut self) -> io::Result<()> {
         if !std::mem::take(&mut self.is_held) {
             return Ok(());
         }
@@ -85,19 +85,20 @@ impl HeldCommand {
         }
     }
 
-    /// Waits for its end, and passes SIGTERM, which asks this process to end, on to it.
-    /// Its exit status: 128 + n if signal n ended it.
+    /// Waits for the command's end, and forwards a SIGTERM for this process to it. Returns the
+    /// exit status; 128 + n if signal n ended the command.
     fn finish(self, signals: &Signals) -> anyhow::Result<u8> {
-        let mut is_told = false;
+        let mut is_forwarded = false;
         while !self.handle.has_ended() {
-            // Asked first: a signal that comes in between is then waited for no more.
+            // Read before `asks_to_end`: a signal in between still ends the poll below.
             let has_arrived = signals.arrived();
-            if signals.asks_to_end() && !std::mem::replace(&mut is_told, true) {
-                // One that has just ended need not be told.
+            if signals.asks_to_end() && !std::mem::replace(&mut is_forwarded, true) {
+                // The command may just have ended.
                 let _ = kill(self.process, Signal::SIGTERM);
             }
             let mut sources = vec![PollFd::from_borrowed_fd(self.handle.as_fd(), PollFlags::IN)];
-            // Readable from the first signal on; the second one ends this process.
+            // The descriptor stays readable after the first signal, so it is polled only
+            // before. The second signal ends this process.
             if !has_arrived {
                 sources.push(PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN));
             }
@@ -118,8 +119,8 @@ impl HeldCommand {
         }
     }
 
-    /// Gives what would go to standard output, which is the command's, files of its own;
-    /// returns these.
+    /// Redirects outputs from standard output, which belongs to the command, to default files.
+    /// Returns these files.
     pub fn plan_files(&self, tool: &str, plan: &mut [Planned]) -> Vec<PathBuf> {
         let planned = plan.iter_mut().filter(|planned| planned.path.is_none());
         let files = planned.map(|planned| {
@@ -131,22 +132,24 @@ impl HeldCommand {
         files.collect()
     }
 
-    /// A file in the current folder, called by the tool, the command, its process ID and
-    /// the time, in seconds since 1970.
+    /// Returns a file in the current folder. Its name has the tool, the command, the command's
+    /// process ID and the time in seconds since 1970.
     #[must_use]
     pub fn default_file(&self, tool: &str, ending: &str) -> PathBuf {
-        // A clock set before 1970 is of no use for a name.
+        // A clock before 1970 gives 0.
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = since_1970.map_or(0, |time| time.as_secs());
         format!("{tool}_{}_{}_{seconds}{ending}", self.name, self.pid()).into()
     }
 }
 
-/// What comes of measuring: of a command its own exit status. Where the outcome could not be
-/// written that is said before the command is waited for, and is no success.
+/// Returns the exit status of a run: the command's, if there is one.
+///
+/// If the run failed after the command was released, this function prints the error and waits for
+/// the command. The status is then a failure even if the command succeeds.
 ///
 /// # Errors
-/// Why there is no outcome; of a command only if it was never let go.
+/// The error in `outcome`, unless a command was released; or the command cannot be waited for.
 pub fn conclude(
     called: &str,
     outcome: anyhow::Result<()>,
@@ -159,13 +162,13 @@ pub fn conclude(
     let least = match outcome {
         Ok(()) => 0,
         Err(error) if command.is_held => return Err(error),
-        Err(error) => tell(called, &error),
+        Err(error) => report(called, &error),
     };
     let status = command.finish(signals)?;
     Ok(ExitCode::from(if status == 0 { least } else { status }))
 }
 
-/// Readable when it has ended.
+/// The descriptor is readable when the command has ended.
 impl AsFd for HeldCommand {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
@@ -180,7 +183,7 @@ impl Drop for HeldCommand {
     }
 }
 
-/// That a command cannot be run, with the exit status of a shell.
+/// Returns the error for a command that cannot be run, with the exit status of a shell.
 fn not_run(program: &Path, user: Option<&User>, error: &io::Error) -> anyhow::Error {
     let whose = user.map_or(String::new(), |user| format!(" as {}", user.name()));
     let (status, remedy) = match error.kind() {
@@ -195,8 +198,8 @@ fn not_run(program: &Path, user: Option<&User>, error: &io::Error) -> anyhow::Er
     .into()
 }
 
-/// A program's file name, safe as a part of another file's.
-fn name_of(program: &Path) -> String {
+/// Returns a program's file name with characters that are safe in the name of another file.
+fn safe_name(program: &Path) -> String {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let name = name.chars().map(|character| match character {
         '.' | '_' | '-' | '+' => character,
@@ -223,16 +226,16 @@ mod tests {
         HeldCommand::start(&words, None)
     }
 
-    /// How a command ends that is let go.
+    /// Runs a command and returns the status of [`conclude`].
     fn ended(line: &str, outcome: anyhow::Result<()>) -> String {
         let mut command = start(line).unwrap();
-        command.let_go().unwrap();
-        let signals = Signals::that_never_come().unwrap();
+        command.release().unwrap();
+        let signals = Signals::never().unwrap();
         let status = conclude("tool", outcome, Some(command), Some(&signals));
         shown(status.unwrap())
     }
 
-    /// It says what it is only to those who debug.
+    /// Returns the debug text, the only way to compare an [`ExitCode`].
     fn shown(status: ExitCode) -> String {
         format!("{status:?}")
     }
@@ -255,8 +258,8 @@ mod tests {
         assert_eq!(ended("sh -c exit 7", failed()), status(7));
         assert_eq!(ended("true", Ok(())), status(0));
         assert_eq!(ended("true", failed()), status(1));
-        // One that was never let go has none.
-        let signals = Signals::that_never_come().unwrap();
+        // A command that was never released has no exit status.
+        let signals = Signals::never().unwrap();
         let held = Some(start("true").unwrap());
         assert!(conclude("tool", failed(), held, Some(&signals)).is_err());
         assert!(conclude("tool", failed(), None, Some(&signals)).is_err());
@@ -288,7 +291,7 @@ mod tests {
 
     #[test]
     fn names_of_programs_are_safe_in_those_of_files() {
-        let name = |program| name_of(Path::new(program));
+        let name = |program| safe_name(Path::new(program));
         assert_eq!(name("/usr/bin/ruby3.1"), "ruby3.1");
         assert_eq!(name("a_b-c+d e$;é"), "a_b-c+d_e___");
     }

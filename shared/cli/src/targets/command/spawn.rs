@@ -1,4 +1,4 @@
-//! Forks a command that stops right after it has executed.
+//! Forks a command that stops right after its execve(2).
 
 use std::env;
 use std::ffi::{CString, OsString, c_char};
@@ -14,15 +14,15 @@ use nix::unistd::{ForkResult, Pid, fork};
 
 use super::user::{User, open_files};
 
-/// Starts a command under ptrace and returns its process once it has executed; it is stopped
-/// before its first instruction, and killed if this process ends before it is detached. The
-/// calling thread is its tracer.
+/// Starts a command under ptrace and returns its process after execve(2). The process is stopped
+/// before its first instruction. The kernel kills it if this process ends before it detaches.
+/// The calling thread is the tracer.
 ///
-/// Another process of `user` may send signals meanwhile. Those that would stop the command are
-/// dropped, the others reach it.
+/// Another process of `user` may send signals meanwhile. This function drops signals that would
+/// stop the command, and delivers the others.
 ///
 /// # Errors
-/// The command cannot be executed, or a signal ended it before.
+/// The command cannot be executed, or a signal ended it first.
 pub(super) fn spawn_held(words: &[OsString], user: Option<&User>) -> io::Result<Pid> {
     let arguments = strings(words.iter().cloned())?;
     let environment = strings(environment(user).into_iter().map(|(mut name, value)| {
@@ -33,7 +33,7 @@ pub(super) fn spawn_held(words: &[OsString], user: Option<&User>) -> io::Result<
     let (arguments, environment) = (pointers(&arguments), pointers(&environment));
     let files = user.map(|_| open_files()).unwrap_or_default();
     let (mut failure, their_failure) = pipe()?;
-    // SAFETY: the child makes system calls only, with what was prepared before.
+    // SAFETY: the child only makes system calls, with arguments prepared before the fork.
     let child = match unsafe { fork() }? {
         ForkResult::Parent { child } => child,
         ForkResult::Child => execute(&arguments, &environment, user, &files, their_failure),
@@ -44,7 +44,7 @@ pub(super) fn spawn_held(words: &[OsString], user: Option<&User>) -> io::Result<
         let _ = nix::sys::signal::kill(child, Signal::SIGKILL);
         let _ = waitpid(child, None);
     }
-    // The child's own error says more than the status with which it ended.
+    // The child's own error is more precise than its exit status.
     let mut error = [0; size_of::<i32>()];
     if outcome.is_err() && failure.read_exact(&mut error).is_ok() {
         return Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error)));
@@ -52,10 +52,11 @@ pub(super) fn spawn_held(words: &[OsString], user: Option<&User>) -> io::Result<
     outcome.map(|()| child)
 }
 
-/// The command's environment: this process's own, with what differs for the user.
+/// Returns the command's environment: this process's own, with the variables of the user.
 fn environment(user: Option<&User>) -> Vec<(OsString, OsString)> {
-    let theirs = user.map(User::environment).into_iter().flatten();
-    let theirs: Vec<_> = theirs.collect();
+    let theirs: Vec<_> = (user.map(User::environment).into_iter())
+        .flatten()
+        .collect();
     let is_theirs = |name: &OsString| theirs.iter().any(|(own, _)| own == name);
     let ours = env::vars_os().filter(|(name, _)| !is_theirs(name));
     ours.chain(theirs.iter().cloned()).collect()
@@ -71,7 +72,7 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     pointers.chain([ptr::null()]).collect()
 }
 
-/// Continues the child until it has executed.
+/// Continues the child until its execve(2) succeeds.
 fn await_execution(child: Pid) -> io::Result<()> {
     let mut is_watched = false;
     loop {
@@ -81,35 +82,38 @@ fn await_execution(child: Pid) -> io::Result<()> {
         };
         let signal = match status {
             WaitStatus::PtraceEvent(_, _, libc::PTRACE_EVENT_EXEC) => return Ok(()),
-            // The child is still root's: nobody else can have sent this.
+            // The child still runs as root, so no other user can have sent this signal.
             WaitStatus::Stopped(_, Signal::SIGSTOP) if !is_watched => {
                 is_watched = true;
                 let options = Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACEEXEC;
                 ptrace::setoptions(child, options)?;
                 None
             }
-            WaitStatus::Stopped(_, signal) => Some(signal).filter(|signal| !stops(*signal)),
+            WaitStatus::Stopped(_, signal) => {
+                Some(signal).filter(|signal| !is_stop_signal(*signal))
+            }
             WaitStatus::Signaled(_, signal, _) => {
-                let text = format!("{signal} ended it before it was executed");
+                let text =
+                    format!("{signal} ended the new process before it could execute the command");
                 return Err(io::Error::other(text));
             }
             WaitStatus::Exited(..) => return Err(io::ErrorKind::UnexpectedEof.into()),
             _ => None,
         };
         match ptrace::cont(child, signal) {
-            // It was killed; the next wait says so.
+            // The child was killed; the next wait reports it.
             Ok(()) | Err(nix::Error::ESRCH) => {}
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-fn stops(signal: Signal) -> bool {
+fn is_stop_signal(signal: Signal) -> bool {
     use Signal::{SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
     matches!(signal, SIGSTOP | SIGTSTP | SIGTTIN | SIGTTOU)
 }
 
-/// Becomes the command, or tells why that failed.
+/// Executes the command in the child, or writes the error number to `failure`.
 fn execute(
     arguments: &[*const c_char],
     environment: &[*const c_char],
@@ -118,7 +122,7 @@ fn execute(
     mut failure: PipeWriter,
 ) -> ! {
     let become_command = || -> nix::Result<()> {
-        // As for a command of a shell: Rust ignores SIGPIPE, and a caller may block signals.
+        // Signals are reset as a shell does: Rust ignores SIGPIPE, and a caller may block signals.
         // SAFETY: a signal set is plain data, which sigemptyset() writes.
         unsafe {
             let mut none = MaybeUninit::uninit();
@@ -138,6 +142,6 @@ fn execute(
     if let Err(error) = become_command() {
         let _ = failure.write_all(&(error as i32).to_ne_bytes());
     }
-    // SAFETY: ends this process and runs none of its parent's destructors.
+    // SAFETY: _exit() ends this process and runs none of the parent's destructors.
     unsafe { libc::_exit(1) }
 }

@@ -1,4 +1,4 @@
-//! A user whom a command runs as, and what root keeps to itself then.
+//! The user that a command runs as, and the privileges that it must not inherit from root.
 
 use std::ffi::{CString, OsString};
 use std::fs;
@@ -20,10 +20,10 @@ pub struct User {
 }
 
 impl User {
-    /// Looks a user up by name, with all groups.
+    /// Looks up a user by name, with all groups.
     ///
     /// # Errors
-    /// There is none.
+    /// No user has this name, or the user database cannot be read.
     pub fn named(name: &str) -> Result<User, String> {
         let find = || -> nix::Result<Option<User>> {
             let Some(found) = unistd::User::from_name(name)? else {
@@ -41,8 +41,8 @@ impl User {
         };
         match find() {
             Ok(Some(user)) => Ok(user),
-            Ok(None) => Err("there is no such user; `getent passwd` lists them".to_owned()),
-            Err(error) => Err(format!("cannot look the user up: {}", error.desc())),
+            Ok(None) => Err("there is no such user; `getent passwd` lists all users".to_owned()),
+            Err(error) => Err(format!("cannot look up the user: {}", error.desc())),
         }
     }
 
@@ -50,7 +50,7 @@ impl User {
         &self.name
     }
 
-    /// The variables that say who the user is, as login(1) sets them.
+    /// Returns the environment variables that login(1) sets for the user.
     pub(super) fn environment(&self) -> [(OsString, OsString); 4] {
         [
             ("HOME".into(), self.home.clone()),
@@ -60,12 +60,12 @@ impl User {
         ]
     }
 
-    /// Makes this process, which is about to execute a command, that user's: with a session
-    /// keyring of its own, without `open_files`, and unable to type into root's terminal.
-    /// Makes system calls only.
+    /// Changes this process to the user, before it executes a command. The process gets a session
+    /// keyring of its own, closes `open_files` on exec, and cannot type into root's terminal. The
+    /// function only makes system calls, as it runs between fork and exec.
     pub(super) fn take_over(&self, open_files: &[RawFd]) -> nix::Result<()> {
         for file in open_files {
-            // SAFETY: sets a flag. A number that is not open is none of the command's either.
+            // SAFETY: fcntl() sets a flag; it fails without effect on a closed descriptor.
             unsafe { libc::fcntl(*file, libc::F_SETFD, libc::FD_CLOEXEC) };
         }
         deny_terminal_input()?;
@@ -73,17 +73,17 @@ impl User {
         unistd::setgid(self.gid)?;
         unistd::setuid(self.uid)?;
         const JOIN_SESSION_KEYRING: libc::c_long = 1;
-        // SAFETY: a plain system call. Without a name the keyring is new, and the user's.
+        // SAFETY: a plain system call. Without a name the kernel makes a new keyring.
         let joined = unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, 0) };
         match nix::Error::result(joined) {
-            // A kernel without keyrings has none to keep.
+            // A kernel without keyrings has no keyring to protect.
             Ok(_) | Err(nix::Error::ENOSYS) => Ok(()),
             Err(error) => Err(error),
         }
     }
 }
 
-/// Descriptors above the standard streams that are open now.
+/// Returns the open descriptors above the standard streams.
 pub(super) fn open_files() -> Vec<RawFd> {
     let entries = fs::read_dir("/proc/self/fd")
         .into_iter()
@@ -94,13 +94,16 @@ pub(super) fn open_files() -> Vec<RawFd> {
 }
 
 /// Installs a seccomp filter that refuses `TIOCSTI` and `TIOCLINUX` to this process and its
-/// children: both put characters into the terminal, which root's shell reads later. Needs `CAP_SYS_ADMIN`, and
-/// does without `no_new_privs`, so that the command may run set-user-ID programs.
+/// children. Both put characters into the terminal, which root's shell reads later.
+///
+/// The filter needs `CAP_SYS_ADMIN` instead of `no_new_privs`, so that the command can run
+/// set-user-ID programs.
 fn deny_terminal_input() -> nix::Result<()> {
-    // From linux/seccomp.h: struct seccomp_data.
+    // Offsets in struct seccomp_data of linux/seccomp.h.
     const NUMBER: u32 = 0;
     const SECOND_ARGUMENT: u32 = 24;
-    // In the other table of a machine these numbers are of calls that have other arguments.
+    // TIOCSTI and TIOCLINUX. The filter checks all of `IOCTLS` in either system call table. In the
+    // other table such a number is a call that does not take these values.
     const REQUESTS: [u32; 2] = [0x5412, 0x541c];
     let load = |offset| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
     let mut filter = [
@@ -146,7 +149,7 @@ fn statement(code: u32, operand: u32) -> libc::sock_filter {
     }
 }
 
-/// Skips as many statements where what was loaded is `value`.
+/// Returns a statement that skips `skipped` statements if the loaded word equals `value`.
 fn jump(value: u32, skipped: u8) -> libc::sock_filter {
     libc::sock_filter {
         code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,

@@ -1,4 +1,4 @@
-//! When intervals end, and a timer that says so.
+//! The ends of periods, and a timer for them.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -10,32 +10,34 @@ use rustix::time::{
     timerfd_settime,
 };
 
-/// An end is set at least this long before it comes.
+/// Minimum time between setting the end of a period and that end.
 const NOTICE_NS: u64 = 1_000_000;
 
-/// Ends of intervals at whole multiples of their length, in nanoseconds of
-/// CLOCK_MONOTONIC.
-pub(crate) struct Intervals {
+/// Periods of equal length from the start of the window on, in ns of CLOCK_MONOTONIC.
+pub(crate) struct Periods {
     start: u64,
     length: Option<u64>,
     timer: OwnedFd,
 }
 
-impl Intervals {
-    /// Intervals of `length`, or just one, from `start` on.
-    pub(crate) fn new(start: u64, length: Option<Duration>) -> anyhow::Result<Intervals> {
+impl Periods {
+    /// Returns periods of `length` from `start` on; one endless period without a length.
+    ///
+    /// # Errors
+    /// The timer cannot be created.
+    pub(crate) fn new(start: u64, length: Option<Duration>) -> anyhow::Result<Periods> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
             .context("cannot create a timer")?;
         let length = length.map(|length| u64::try_from(length.as_nanos()).unwrap_or(NEVER));
-        Ok(Intervals {
+        Ok(Periods {
             start,
             length,
             timer,
         })
     }
 
-    /// The next end, or `stop` if that comes before; later where that is not far
-    /// enough from `now`.
+    /// Returns the end of the present period, or `stop` if that comes first; at least
+    /// [`NOTICE_NS`] after `now`.
     pub(crate) fn next_end(&self, now: u64, stop: Option<u64>) -> u64 {
         let soonest = now.saturating_add(NOTICE_NS);
         self.length
@@ -44,7 +46,10 @@ impl Intervals {
             .max(soonest)
     }
 
-    /// Has the timer be readable from `end` on.
+    /// Sets the timer, which is readable from `end` on.
+    ///
+    /// # Errors
+    /// The timer cannot be set.
     pub(crate) fn wake_at(&self, end: u64) -> anyhow::Result<()> {
         let at = Timespec {
             tv_sec: (end / 1_000_000_000) as i64,
@@ -60,13 +65,13 @@ impl Intervals {
     }
 }
 
-impl AsFd for Intervals {
+impl AsFd for Periods {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }
 }
 
-/// The first `start` + n * `length` after `soonest`.
+/// Returns the first `start` + n * `length` after `soonest`.
 fn next_multiple(start: u64, length: u64, soonest: u64) -> u64 {
     let passed = (soonest.saturating_sub(start) / length).saturating_add(1);
     start
