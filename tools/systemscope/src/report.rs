@@ -7,6 +7,7 @@ use anyhow::bail;
 use clap::Parser;
 use cli::{CommandLine, Output};
 use export::report::Run;
+use export::report::overview::EXPLANATION;
 use profile::join::Joined;
 use profile::merge::{Merged, merge};
 use profile::{Profile, Unit};
@@ -14,19 +15,27 @@ use wallclock::Limits;
 
 use crate::captures::CaptureFlags;
 
-/// Prints wallclock's tables: where the time of every thread went.
+/// Prints wallclock's report: what held a program up, and where the time of its threads went.
 #[derive(Parser, Debug)]
 #[command(name = "report", after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     captures: CaptureFlags,
 
-    /// Of many processes, how many are listed with their ancestors: those that kept the
-    /// CPUs busiest; all others are one row
+    /// Explain the lines and columns of reports, and exit
+    #[arg(long, exclusive = true)]
+    explain: bool,
+
+    /// Also print details on sampling and losses
+    #[arg(short = 'v', long)]
+    verbose: bool,
+
+    /// Processes that are listed, with their ancestors: those with most work; the others are
+    /// one row
     #[arg(long, value_name = "N", default_value_t = Limits::default().processes)]
     processes: usize,
 
-    /// Of many processes, how many have tables of their threads
+    /// Processes whose threads are listed, where there are several
     #[arg(long, value_name = "N", default_value_t = Limits::default().tables)]
     tables: usize,
 }
@@ -43,17 +52,25 @@ pub(crate) fn run(command_line: &CommandLine) -> ExitCode {
     cli::run(command_line.called(), || {
         let Arguments {
             captures,
+            explain,
+            verbose,
             processes,
             tables,
         } = command_line.parse()?;
+        let output = Output::new(None)?;
+        if explain {
+            return output.write(|writer| writer.write_all(EXPLANATION.as_bytes()));
+        }
         let merged = accounted(captures.joined()?)?;
         let run = Run::of(&merged);
         let limits = Limits { processes, tables };
         // What there is to know of them is in the capture.
         let before = BTreeMap::new();
-        let rest = "--tables N shows those of N processes";
-        Output::new(None)?
-            .write(|writer| wallclock::write_tables(&run, &merged, &before, limits, rest, writer))
+        let rest = "--tables N lists those of N processes";
+        let look = cli::report_look(&std::io::stdout()).with_details(verbose);
+        output.write(|writer| {
+            wallclock::write_tables(&run, &merged, &before, limits, look, rest, writer)
+        })
     })
 }
 

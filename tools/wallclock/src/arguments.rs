@@ -123,14 +123,18 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) thread_files: usize,
 
-    /// Where there are several processes, how many are listed with their ancestors:
-    /// those that kept the CPUs busiest; all others are one row
+    /// Processes that are listed where there are several, with their ancestors: those with
+    /// most work; the others are one row
     #[arg(long = "processes", value_name = "N", default_value_t = Limits::default().processes)]
     pub(crate) processes_listed: usize,
 
-    /// Pass on what oncputime and offcputime say
+    /// Pass on what oncputime and offcputime say, and print details on sampling and losses
     #[arg(short = 'v', long)]
     pub(crate) verbose: bool,
+
+    /// Explain the lines and columns of reports, and exit
+    #[arg(long, exclusive = true)]
+    pub(crate) explain: bool,
 }
 
 impl Arguments {

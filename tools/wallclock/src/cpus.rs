@@ -16,22 +16,35 @@ const TICK_NS: u64 = 10_000_000;
 const STAT: &str = "/proc/stat";
 
 /// The CPUs at the window's edges.
-#[derive(Default)]
 pub(crate) struct CpuTimes {
+    /// Whether what cannot be read is an error.
+    is_needed: bool,
     start: Option<Reading>,
     stop: Option<Reading>,
 }
 
 impl CpuTimes {
+    /// No reading yet. `is_needed`: what cannot be read is an error.
+    pub(crate) fn new(is_needed: bool) -> CpuTimes {
+        CpuTimes {
+            is_needed,
+            start: None,
+            stop: None,
+        }
+    }
+
     /// Looks at them once the window's start has come, and once its end has; both
     /// CLOCK_MONOTONIC, nanoseconds.
     ///
     /// # Errors
-    /// What they do cannot be read.
+    /// What they do cannot be read, and is needed.
     pub(crate) fn look(&mut self, start: u64, stop: u64) -> anyhow::Result<()> {
         for (reading, edge) in [(&mut self.start, start), (&mut self.stop, stop)] {
             if reading.is_none() && monotonic_ns() >= edge {
-                *reading = Some(Reading::now()?);
+                *reading = Some(match Reading::now() {
+                    Err(_) if !self.is_needed => Reading::default(),
+                    reading => reading?,
+                });
             }
         }
         Ok(())
@@ -50,11 +63,12 @@ impl CpuTimes {
     /// What each did in between, if there were both looks; threads ran for `ran_ns` then.
     pub(crate) fn between(&self, ran_ns: u64) -> Option<Cpus> {
         let cpus = self.stop.as_ref()?.since(self.start.as_ref()?);
-        Some(Cpus { ran_ns, ..cpus })
+        (!cpus.each.is_empty()).then_some(Cpus { ran_ns, ..cpus })
     }
 }
 
-/// One look at all CPUs that are online.
+/// One look at all CPUs that are online; without any where they could not be read.
+#[derive(Default)]
 struct Reading {
     at_ns: u64,
     cpus: BTreeMap<u32, Ticks>,

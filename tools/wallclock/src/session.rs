@@ -29,7 +29,7 @@ pub(crate) struct Measurement {
     pub(crate) off_cpu: Outcome,
     pub(crate) measured: Duration,
     pub(crate) ending: Ending,
-    /// What the CPUs did, if all of the machine was measured.
+    /// What the CPUs did, where that could be read.
     pub(crate) cpus: Option<Cpus>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn measure(
         outcomes: [None, None],
         is_tree: arguments.command.follows_children() || !targets.awaited.is_empty(),
         targets,
-        cpus: arguments.all.then(CpuTimes::default),
+        cpus: CpuTimes::new(arguments.all),
         signals,
         progress: Progress::new(command.is_none()),
     };
@@ -70,7 +70,7 @@ pub(crate) fn measure(
     };
     let clocks = off_cpu.profile.threads.iter().map(|thread| thread.clock);
     let ran_ns = clocks.map(|clock| clock.running_ns).sum();
-    let cpus = session.cpus.and_then(|cpus| cpus.between(ran_ns));
+    let cpus = session.cpus.between(ran_ns);
     Ok(Measurement {
         on_cpu,
         off_cpu,
@@ -124,7 +124,7 @@ struct Session<'a> {
     targets: Targets,
     /// Whether there may be others than those named: children, or who was waited for.
     is_tree: bool,
-    cpus: Option<CpuTimes>,
+    cpus: CpuTimes,
     signals: &'a Signals,
     progress: Progress,
 }
@@ -231,14 +231,11 @@ impl Session<'_> {
         named && (!self.is_tree || self.children.iter().any(Child::sees_nobody))
     }
 
-    /// Looks at the CPUs at the window's edges, where that is asked; for how long nothing has
-    /// to be done.
+    /// Reads what the CPUs did at the window's edges; returns for how long nothing has to be
+    /// done.
     fn look_at_cpus(&mut self, start: u64, stop: u64) -> anyhow::Result<Duration> {
-        let Some(cpus) = &mut self.cpus else {
-            return Ok(LONGEST_PATIENCE);
-        };
-        cpus.look(start, stop)?;
-        let patience = cpus.patience(monotonic_ns(), start, stop);
+        self.cpus.look(start, stop)?;
+        let patience = self.cpus.patience(monotonic_ns(), start, stop);
         Ok(patience.min(LONGEST_PATIENCE))
     }
 

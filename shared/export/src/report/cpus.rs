@@ -1,5 +1,7 @@
 //! What the machine's CPUs did over the window.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -32,12 +34,81 @@ pub struct Cpu {
     pub stolen_ns: u64,
 }
 
-const MEANINGS: [&str; 4] = [
-    "busy      all but idle: threads and what interrupts them",
-    "idle      with nothing to run; also while a thread waits for I/O",
-    "irq       in interrupts: a part of busy; 0 where the kernel does not account it",
-    "steal     taken by the hypervisor: a part of busy",
-];
+/// Who had the machine's CPUs, as far as that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct CpuUse {
+    /// How many CPUs there were; 0 if that is not known.
+    cpus: u64,
+    /// Per cent of all CPU time: all that was busy, and the part that the hypervisor took.
+    busy: Option<[u64; 2]>,
+    /// Programs by name with their per cent of all CPU time, the largest first.
+    programs: Vec<(String, u64)>,
+}
+
+impl CpuUse {
+    /// Programs that are named.
+    const NAMED: usize = 2;
+
+    /// Says who had the CPUs: `programs` by name with the nanoseconds that they ran.
+    pub(super) fn new<'a>(run: &Run, programs: impl Iterator<Item = (&'a str, u64)>) -> CpuUse {
+        let percent = |time: u64, whole: u64| {
+            let share = u128::from(time) * 100 + u128::from(whole) / 2;
+            u64::try_from(share / u128::from(whole.max(1))).unwrap_or(100)
+        };
+        let busy = run.cpu_times.as_ref().map(|cpus| {
+            let number = cpus.each.len() as u64;
+            let whole = cpus.length_ns.saturating_mul(number);
+            let sum = |of: fn(&Cpu) -> u64| (cpus.each.iter().map(of)).fold(0, u64::saturating_add);
+            let busy = whole.saturating_sub(sum(|cpu| cpu.idle_ns));
+            [
+                percent(busy, whole),
+                percent(sum(|cpu| cpu.stolen_ns), whole),
+            ]
+        });
+        let cpus =
+            (run.cpu_times.as_ref()).map_or(u64::from(run.cpus), |cpus| cpus.each.len() as u64);
+        let whole = nanoseconds(run.measured).saturating_mul(cpus);
+        let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
+        for (name, ran) in programs {
+            let sum = by_name.entry(name).or_default();
+            *sum = sum.saturating_add(ran);
+        }
+        let shares = by_name.into_iter();
+        let shares = shares.map(|(name, ran)| (name.to_owned(), percent(ran, whole)));
+        let mut programs: Vec<(String, u64)> = shares.filter(|(_, share)| *share > 0).collect();
+        programs.sort_by_key(|(_, share)| Reverse(*share));
+        programs.truncate(CpuUse::NAMED);
+        CpuUse {
+            cpus,
+            busy,
+            programs,
+        }
+    }
+
+    /// Describes it: `2 CPUs, 100 % busy: mariadbd 44 %, others 56 %`; only the number where
+    /// nothing else is known, and nothing where that is not.
+    pub(super) fn describe(&self) -> String {
+        if self.cpus == 0 {
+            return String::new();
+        }
+        let cpus = count(self.cpus, "CPU");
+        let Some([busy, stolen]) = self.busy else {
+            return cpus;
+        };
+        let named: u64 = self.programs.iter().map(|(_, share)| *share).sum();
+        let others = busy.saturating_sub(named).saturating_sub(stolen);
+        let programs = self.programs.iter().map(|(name, share)| (&**name, *share));
+        let rest = [("others", others), ("the hypervisor", stolen)];
+        let parts = programs.chain(rest).filter(|(_, share)| *share > 0);
+        let parts: Vec<String> = parts
+            .map(|(name, share)| format!("{name} {share} %"))
+            .collect();
+        match parts.is_empty() {
+            true => format!("{cpus}, {busy} % busy"),
+            false => format!("{cpus}, {busy} % busy: {}", parts.join(", ")),
+        }
+    }
+}
 
 /// Writes what each CPU did, and how far that and the threads' clocks add up.
 ///
@@ -47,7 +118,7 @@ pub fn write(run: &Run, cpus: &Cpus, writer: &mut dyn Write) -> io::Result<()> {
     let length = cpus.length_ns;
     writeln!(
         writer,
-        "What the CPUs did: of {} s each, by the kernel's account, which is kept in 10 ms\n",
+        "CPUs, by the kernel's account in steps of 10 ms: {} s each\n",
         seconds(length)
     )?;
     let names = ["CPU", "busy", "%", "idle", "%", "irq", "%", "steal", "%"];
@@ -64,14 +135,10 @@ pub fn write(run: &Run, cpus: &Cpus, writer: &mut dyn Write) -> io::Result<()> {
     };
     let whole = length.saturating_mul(cpus.each.len() as u64);
     write_line(&cells("all".to_owned(), &all, whole), writer)?;
-    writeln!(writer)?;
-    for meaning in MEANINGS {
-        writeln!(writer, "{meaning}")?;
-    }
     if cpus.left_out > 0 {
         writeln!(
             writer,
-            "Left out: {} that came or went meanwhile.",
+            "Left out: {} that came or went in the window.",
             count(cpus.left_out, "CPU")
         )?;
     }
@@ -80,7 +147,7 @@ pub fn write(run: &Run, cpus: &Cpus, writer: &mut dyn Write) -> io::Result<()> {
     let share = |time: u64, whole: u64| time as f64 / whole.max(1) as f64 * 100.0;
     writeln!(
         writer,
-        "By their clocks, threads ran for {} s, {} % of {} × {} s; with what was idle that is {:.1} %.",
+        "By their clocks, threads ran for {} s, {} % of {} × {} s; with idle time that is {:.1} %.",
         seconds(cpus.ran_ns),
         percent(cpus.ran_ns, clocked),
         count(cpus.each.len() as u64, "CPU"),

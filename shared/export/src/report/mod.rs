@@ -1,14 +1,14 @@
-//! Reports for people: tables of processes, of a process's threads and of CPUs, an analysis
-//! of a process and one of a thread. Plain text, no colours, every column explained.
+//! Reports for people: the overview, which fits a terminal, and analyses with every figure, of a
+//! process, of a thread, of several processes and of the CPUs, as plain text for files.
 
 mod columns;
 mod cpus;
 mod known;
 mod numbers;
+pub mod overview;
 mod process;
 mod processes;
 mod summary;
-mod table;
 mod thread;
 mod tree;
 mod waits;
@@ -22,7 +22,6 @@ pub use cpus::{Cpu, Cpus, write as write_cpus};
 pub use known::Known;
 pub use process::write as write_process;
 pub use processes::write as write_processes;
-pub use table::write as write_table;
 pub use thread::write as write_thread;
 pub(crate) use waits::objects::Objects;
 
@@ -47,6 +46,25 @@ pub struct Run {
     pub off_cpu_lost: Losses,
     /// What was seen of threads without a clock.
     pub unclocked: Unclocked,
+    /// How many CPUs were online; 0 if that is not known.
+    pub cpus: u32,
+    /// What the CPUs did, where that was measured.
+    pub cpu_times: Option<Cpus>,
+    /// Whether the whole machine was measured.
+    pub is_of_machine: bool,
+    /// How the command ended that was run to be measured, if there was one.
+    pub command: Option<CommandEnd>,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandEnd {
+    /// It exited with this status.
+    Exited(i32),
+    /// This signal ended it.
+    Killed(i32),
+    /// It goes on.
+    Running,
 }
 
 impl Run {
@@ -74,6 +92,10 @@ impl Run {
             on_cpu_lost: merged.on_cpu_lost,
             off_cpu_lost: merged.off_cpu_lost,
             unclocked: merged.unclocked,
+            cpus: meta.cpus,
+            cpu_times: None,
+            is_of_machine: false,
+            command: None,
         }
     }
 }
@@ -83,6 +105,8 @@ impl Run {
 pub struct Process<'a> {
     /// Its ID.
     pub pid: u32,
+    /// The name of its first thread.
+    pub name: &'a str,
     /// Its command line.
     pub command: &'a str,
     /// Its threads, in the order in which they are to be listed.

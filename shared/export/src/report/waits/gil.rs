@@ -2,17 +2,13 @@
 
 use profile::{Detail, Reason, State, WaitKind};
 
-use crate::report::columns::Column;
 use crate::report::numbers::seconds;
 use crate::report::{Process, Row};
 
 const GIL: WaitKind = WaitKind::new(Reason::Lock, Detail::Gil);
 
 /// The column of time in which threads waited for the lock.
-pub(in crate::report) const COLUMN: Column = Column {
-    name: "GIL",
-    meaning: "seconds of these in which it waited for Python's global lock",
-};
+pub(in crate::report) const COLUMN: &str = "GIL";
 
 /// The column's cells: of each of these threads, and of all of the process's; `None` if
 /// nobody waited.

@@ -8,8 +8,9 @@ use std::io::{self, Write};
 use profile::{Profile, Reason, Sample, State, Weight};
 
 use crate::report::Row;
-use crate::report::numbers::{count, cut, percent, seconds};
+use crate::report::numbers::{count, percent, seconds};
 use crate::text::brief::waker_text;
+use crate::text::cut::cut;
 use crate::text::frames::wakers;
 use crate::text::waits::{ended_by_text, holder_text, kind_text, resource_text};
 
@@ -99,7 +100,7 @@ impl Objects {
         let others = sums.split_off(LISTED.min(sums.len()));
         writeln!(
             writer,
-            "What it was blocked on, idle time last: seconds, % of all blocked time, waits from -m on, the longest (s), what"
+            "Blocked time by resource, idle last (seconds, % of blocked time, waits from -m on, the longest in seconds)"
         )?;
         for (what, sum) in &sums {
             write_row(sum, blocked, &told(what, sum), writer)?;
