@@ -204,7 +204,11 @@ impl Session<'_> {
                 u64::MAX
             };
             self.progress.advance(Duration::from_nanos(passed));
-            let patience = self.look_at_cpus(start, stop)?;
+            // The start of a window that awaits a target is not known yet.
+            let patience = match are_awaited {
+                true => LONGEST_PATIENCE,
+                false => self.look_at_cpus(start, stop)?,
+            };
             // Where nothing can end it sooner only the children matter.
             self.wait(patience, may_end_early)?;
             self.collect()?;

@@ -185,11 +185,9 @@ pub(crate) fn write_parts(
         return overview::write_process(run, process, true, look, writer);
     }
     overview::write_processes(run, known, &processes, limits.processes, look, writer)?;
-    let shown = busiest(parts, limits.tables);
-    for process in processes
-        .iter()
-        .filter(|process| shown.contains(&process.pid))
-    {
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    order.sort_by_key(|at| (Reverse(parts[*at].busy_ns()), parts[*at].pid));
+    for process in (order.into_iter().take(limits.tables)).map(|at| &processes[at]) {
         writeln!(writer)?;
         overview::write_process(run, process, false, look, writer)?;
     }

@@ -41,14 +41,16 @@ pub(super) fn whole_percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// Seconds, with as many decimals as a `whole` of this size needs.
-pub(super) fn decimal_seconds(nanoseconds: u64, whole: u64) -> String {
-    let decimals = match whole {
-        10_000_000_000.. => 1,
-        1_000_000_000.. => 2,
-        _ => 3,
-    };
-    format!("{:.decimals$}", nanoseconds as f64 / 1e9)
+/// A length of time, in the unit and with the decimals that fit a `whole`.
+pub(super) fn part_of(nanoseconds: u64, whole: u64) -> String {
+    let time = nanoseconds as f64;
+    match whole {
+        10_000_000_000.. => format!("{:.1} s", time / 1e9),
+        1_000_000_000.. => format!("{:.2} s", time / 1e9),
+        100_000_000.. => format!("{:.0} ms", time / 1e6),
+        1_000_000.. => format!("{:.1} ms", time / 1e6),
+        _ => format!("{:.0} µs", time / 1e3),
+    }
 }
 
 /// A length of time in the unit that fits: `12.0 s`, `2.22 s`, `11 ms`, `1.5 ms`, `40 µs`.

@@ -91,13 +91,10 @@ fn user_names(profile: &Profile, frames: &[&Frame]) -> Vec<String> {
     let (native, rest) = frames.split_at(native);
     let name = |frame: &&Frame| short_name(profile.name(frame));
     let is_python_program = !rest.is_empty();
-    let started = native
-        .iter()
-        .rposition(|frame| !is_start(profile.name(frame)));
-    let native = match is_python_program {
-        true => native,
-        false => &native[..started.map_or(0, |last| last + 1)],
-    };
+    // A leaf of this name starts another thread or program.
+    let start = native.iter().skip(1);
+    let start = start.take_while(|frame| !is_start(profile.name(frame)));
+    let native = &native[..native.len().min(start.count() + 1)];
     let public = native
         .iter()
         .position(|frame| !is_internal(profile.name(frame)));
@@ -155,7 +152,7 @@ const NEAR_PYTHON: usize = 2;
 const NAME: usize = 44;
 
 /// Returns a function's name without template arguments and parameters.
-fn short_name(name: &str) -> String {
+pub(crate) fn short_name(name: &str) -> String {
     let name = text::frame(name);
     if name.starts_with('[') || name.contains("operator") || name.contains(".py:") {
         return cut_middle(&name, NAME).into_owned();

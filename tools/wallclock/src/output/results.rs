@@ -152,7 +152,10 @@ impl Results<'_> {
         writeln!(terminal)?;
         if parts.len() > 1 && limits.tables > 0 {
             let rest = parts.len().saturating_sub(limits.tables);
-            tables::write_rest(rest, "in their folders", terminal)?;
+            if rest > 0 {
+                tables::write_rest(rest, "in their folders", terminal)?;
+                writeln!(terminal)?;
+            }
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::report::waits::split::{Counted, counted};
 use crate::text::brief::{place, waker_place};
 use crate::text::cut::cut_middle;
 use crate::text::frames::wakers;
-use crate::text::waits::{holder_text, kind_text, resource_text};
+use crate::text::waits::{holder_text, kind_text, short_resource_text};
 
 /// Rows of a list at most.
 const LISTED: usize = 6;
@@ -63,7 +63,7 @@ impl<'a> Group<'a> {
 
     fn of_wait(profile: &'a Profile, wait: &Wait) -> Group<'a> {
         let resource = wait.resource.map(|id| &profile.resources[id]);
-        let resource = resource.map(|resource| resource_text(profile, resource));
+        let resource = resource.map(|resource| short_resource_text(profile, resource));
         Group::new(
             profile,
             kind_text(profile, wait.kind),
@@ -202,7 +202,7 @@ pub(super) fn write_waits<'a>(
             };
             // Resources that read alike are one: connections of one kind, files of one name.
             let resource = wait.resource.map(|id| &row.profile.resources[id]);
-            let resource = resource.map(|resource| resource_text(row.profile, resource));
+            let resource = resource.map(|resource| short_resource_text(row.profile, resource));
             let group = groups.group((wait.kind, resource), || Group::of_wait(row.profile, wait));
             group.add(sample, Some(wait), weight);
         }
@@ -259,15 +259,16 @@ fn write_groups(
     if groups.is_empty() {
         return Ok(());
     }
-    // One row says no more of one group than its own row.
-    let listed = if groups.len() == listed + 1 {
-        listed + 1
-    } else {
-        listed
-    };
-    let (shown, others) = groups.split_at(listed.min(groups.len()));
     let whole = groups.iter().map(|group| group.time);
     let whole = whole.fold(0, u64::saturating_add);
+    let counts = |group: &&Group<'_>| u128::from(group.time) * 200 >= u128::from(whole);
+    let counted = groups.iter().take_while(counts).count();
+    // One row says no more of one group than its own row.
+    let listed = match counted == listed + 1 && groups.len() == counted {
+        true => counted,
+        false => counted.min(listed),
+    };
+    let (shown, others) = groups.split_at(listed);
     let kinds = shown.iter().map(|group| group.kind.chars().count());
     let resources = shown.iter().map(|group| group.resource.chars().count());
     let room = page.width() - FIGURES - 1;
@@ -294,9 +295,9 @@ fn write_groups(
         let longest = group.longest.min(group.time);
         write_figures(&text, name, group.time, whole, (group.waits, longest), page)?;
         let room = page.width() - INDENT;
-        page.line(&format!("{:INDENT$}{}", "", group.place(room)))?;
+        page.line_once(&format!("{:INDENT$}{}", "", group.place(room)))?;
         if let Some(others) = group.others(room) {
-            page.line(&format!("{:INDENT$}{others}", ""))?;
+            page.line_once(&format!("{:INDENT$}{others}", ""))?;
         }
     }
     if others.is_empty() {

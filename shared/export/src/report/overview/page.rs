@@ -1,5 +1,6 @@
 //! Lines of a report that fit the terminal.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 use crate::report::waits::split::{Split, apportion};
@@ -71,11 +72,17 @@ impl Look {
 pub(super) struct Page<'a> {
     look: Look,
     writer: &'a mut dyn Write,
+    /// Lines that stand once.
+    seen: HashSet<String>,
 }
 
 impl<'a> Page<'a> {
     pub(super) fn new(look: Look, writer: &'a mut dyn Write) -> Page<'a> {
-        Page { look, writer }
+        Page {
+            look,
+            writer,
+            seen: HashSet::new(),
+        }
     }
 
     /// Columns of a line.
@@ -96,6 +103,14 @@ impl<'a> Page<'a> {
     /// Writes a line, cut to the width.
     pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.writer, "{}", cut(text.trim_end(), self.look.width))
+    }
+
+    /// Writes a line unless it was written before in this way.
+    pub(super) fn line_once(&mut self, text: &str) -> io::Result<()> {
+        match self.seen.insert(text.to_owned()) {
+            true => self.line(text),
+            false => Ok(()),
+        }
     }
 
     /// Writes an empty line.

@@ -9,11 +9,13 @@ use profile::{Detail, Profile, Reason, State, Wait, Weight};
 use super::split::{Counted, Split, counted};
 use crate::report::Row;
 use crate::report::cpus::CpuUse;
-use crate::report::numbers::{count, decimal_seconds, duration, is_nearly_all, whole_percent};
-use crate::text::waits::{holder_text, resource_text};
+use crate::report::numbers::{count, duration, is_nearly_all, part_of, whole_percent};
+use crate::text::waits::{holder_text, short_resource_text};
 
 /// Causes below this share of the time with work, in thousandths, have no line.
 const LEAST: u64 = 10;
+/// One resource is named if it took this part of its reason's time.
+const LEAST_PART: u64 = 5;
 /// Causes that have a line of their own.
 const LISTED: usize = 5;
 
@@ -104,7 +106,7 @@ impl Work {
     /// is not known.
     pub(in crate::report) fn answer(&self, cpus: Option<&CpuUse>) -> Vec<String> {
         let work = self.split.work();
-        let seconds = |time| format!("{} s", decimal_seconds(time, work));
+        let seconds = |time| part_of(time, work);
         if !self.is_known && self.split.unknown > 0 {
             return vec![format!(
                 "It is not known why threads were blocked: running {}, runnable {}, blocked {}.",
@@ -150,7 +152,7 @@ impl Work {
     /// Returns the sentence on idle threads and on time that is not known.
     fn sentence(&self) -> Option<String> {
         let Split { idle, unknown, .. } = self.split;
-        let seconds = |time| format!("{} s", decimal_seconds(time, time));
+        let seconds = |time| part_of(time, time);
         let idle = match (self.threads, self.idle_threads) {
             (1, _) if idle > 0 => Some(format!("It was idle for {}", seconds(idle))),
             (_, 0) | (1, _) => None,
@@ -243,7 +245,9 @@ fn describe_limit(detail: Detail) -> (&'static str, &'static str) {
 fn add(causes: &mut BTreeMap<String, Cause>, profile: &Profile, wait: &Wait, weight: &Weight) {
     let detail = profile.detail_name(wait.kind.detail);
     let resource = wait.resource.map(|id| &profile.resources[id]);
-    let what = resource.map_or(detail.into(), |resource| resource_text(profile, resource));
+    let what = resource.map_or(detail.into(), |resource| {
+        short_resource_text(profile, resource)
+    });
     let cause = causes.entry(what.into_owned()).or_default();
     cause.time = cause.time.saturating_add(weight.value);
     cause.waits = cause.waits.saturating_add(weight.events);
@@ -265,9 +269,12 @@ fn describe(causes: &BTreeMap<String, Cause>) -> String {
     };
     let time = sum(causes);
     let name = name_cause(what, cause);
-    let name = match is_nearly_all(cause.time, time) {
-        true => name,
-        false => format!("{} of it {name}", whole_percent(cause.time, time)),
+    let name = if is_nearly_all(cause.time, time) {
+        name
+    } else if cause.time >= time / LEAST_PART {
+        format!("{} of it {name}", whole_percent(cause.time, time))
+    } else {
+        count(causes.len() as u64, "resource")
     };
     let waits = causes.values().map(|cause| cause.waits);
     let waits = waits.fold(0, u64::saturating_add);
