@@ -1,4 +1,4 @@
-//! What the terminal can show.
+//! The look of reports on a terminal.
 
 use std::env;
 use std::io::IsTerminal;

@@ -1,4 +1,4 @@
-//! What each CPU did over the window, by the kernel's account of it: `/proc/stat`.
+//! Times of each CPU in the window, by the kernel's account: `/proc/stat`.
 //!
 //! `/proc/schedstat` has each CPU's time with threads in nanoseconds, but adds a thread's
 //! turn only when that is over: of one that runs alone for seconds it knows nothing.
@@ -11,20 +11,20 @@ use anyhow::Context;
 use cli::monotonic_ns;
 use export::report::{Cpu, Cpus};
 
-/// What times are counted in: USER_HZ of the kernel's `include/asm-generic/param.h`.
+/// Nanoseconds of a tick: USER_HZ of the kernel's `include/asm-generic/param.h`.
 const TICK_NS: u64 = 10_000_000;
 const STAT: &str = "/proc/stat";
 
 /// The CPUs at the window's edges.
 pub(crate) struct CpuTimes {
-    /// Whether what cannot be read is an error.
+    /// Set if a failed reading is an error.
     is_needed: bool,
     start: Option<Reading>,
     stop: Option<Reading>,
 }
 
 impl CpuTimes {
-    /// No reading yet. `is_needed`: what cannot be read is an error.
+    /// Returns times without a reading. `is_needed`: a failed reading is an error.
     pub(crate) fn new(is_needed: bool) -> CpuTimes {
         CpuTimes {
             is_needed,
@@ -33,11 +33,11 @@ impl CpuTimes {
         }
     }
 
-    /// Looks at them once the window's start has come, and once its end has; both
-    /// CLOCK_MONOTONIC, nanoseconds.
+    /// Reads them once the window's start has come, and once its end has; both CLOCK_MONOTONIC,
+    /// nanoseconds.
     ///
     /// # Errors
-    /// What they do cannot be read, and is needed.
+    /// `/proc/stat` cannot be read, and is needed.
     pub(crate) fn look(&mut self, start: u64, stop: u64) -> anyhow::Result<()> {
         for (reading, edge) in [(&mut self.start, start), (&mut self.stop, stop)] {
             if reading.is_none() && monotonic_ns() >= edge {
@@ -50,7 +50,7 @@ impl CpuTimes {
         Ok(())
     }
 
-    /// How long there is nothing to look at, at `now`.
+    /// Returns the time from `now` to the next reading.
     pub(crate) fn patience(&self, now: u64, start: u64, stop: u64) -> Duration {
         let edge = match (&self.start, &self.stop) {
             (None, _) => start,
@@ -60,7 +60,8 @@ impl CpuTimes {
         Duration::from_nanos(edge.saturating_sub(now))
     }
 
-    /// What each did in between, if there were both looks; threads ran for `ran_ns` then.
+    /// Returns the times between both readings, if there are both; threads ran for `ran_ns`
+    /// meanwhile.
     pub(crate) fn between(&self, ran_ns: u64) -> Option<Cpus> {
         let cpus = self.stop.as_ref()?.since(self.start.as_ref()?);
         (!cpus.each.is_empty()).then_some(Cpus { ran_ns, ..cpus })
@@ -74,7 +75,7 @@ struct Reading {
     cpus: BTreeMap<u32, Ticks>,
 }
 
-/// What a CPU did since the machine started.
+/// Ticks of a CPU since the machine started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ticks {
     idle: u64,

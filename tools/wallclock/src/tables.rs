@@ -11,12 +11,12 @@ use profile::{Name, Text};
 
 use crate::roles::role;
 
-/// How much is told of many processes: of those that kept the CPUs busiest.
+/// Processes that are listed where there are many: those with most work.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How many are listed, beside their ancestors.
+    /// Processes that are listed, beside their ancestors.
     pub processes: usize,
-    /// How many have tables of their threads.
+    /// Processes whose threads are listed.
     pub tables: usize,
 }
 
@@ -29,17 +29,16 @@ impl Default for Limits {
     }
 }
 
-/// What was seen of one process.
+/// Threads of one process.
 pub(crate) struct Part<'a> {
     pub(crate) pid: u32,
     pub(crate) command: String,
-    /// What its first thread is called.
+    /// Name of its first thread.
     pub(crate) name: Name,
     pub(crate) threads: Vec<(&'a ThreadProfile, String)>,
 }
 
-/// The threads by process, each with what it is for; processes of which nothing was seen
-/// are left out.
+/// Groups the threads by process, each with its role; processes without a thread are left out.
 pub(crate) fn parts<'a>(merged: &'a Merged, known: &Known<'_>) -> Vec<Part<'a>> {
     let mut parts: BTreeMap<u32, Part<'_>> = BTreeMap::new();
     for thread in &merged.threads {
@@ -64,7 +63,7 @@ pub(crate) fn parts<'a>(merged: &'a Merged, known: &Known<'_>) -> Vec<Part<'a>> 
 }
 
 impl<'a> Part<'a> {
-    /// For reports; so many threads have files of their own.
+    /// Returns the process for reports; `thread_files` threads have files of their own.
     pub(crate) fn process(&self, merged: &'a Merged, thread_files: usize) -> Process<'_> {
         let rows = self.threads.iter();
         Process {
@@ -82,7 +81,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Time in which its threads had something to do.
+    /// Nanoseconds that its threads were running or runnable.
     fn busy_ns(&self) -> u64 {
         self.threads.iter().map(|(thread, _)| busy_ns(thread)).sum()
     }
@@ -111,12 +110,12 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Time in which the thread had something to do.
+/// Nanoseconds that the thread was running or runnable.
 fn busy_ns(thread: &ThreadProfile) -> u64 {
     thread.thread.clock.running_ns + thread.thread.clock.runnable_ns
 }
 
-/// The IDs of the processes that had most to do, so many at most.
+/// Returns the IDs of the processes that were busiest, `most` at most.
 pub(crate) fn busiest(parts: &[Part<'_>], most: usize) -> HashSet<u32> {
     let mut busy: Vec<_> = parts
         .iter()
@@ -127,7 +126,7 @@ pub(crate) fn busiest(parts: &[Part<'_>], most: usize) -> HashSet<u32> {
     busy.into_iter().map(|(_, pid)| pid).collect()
 }
 
-/// Says where the threads are of processes that have no tables.
+/// Says where to find the threads of processes that have no table.
 pub(crate) fn write_rest(rest: usize, place: &str, writer: &mut dyn Write) -> io::Result<()> {
     match rest {
         0 => Ok(()),

@@ -1,4 +1,4 @@
-//! What the machine's CPUs did over the window.
+//! Times of the machine's CPUs in the window.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,20 +8,20 @@ use std::time::Duration;
 use super::Run;
 use super::numbers::{count, percent, seconds};
 
-/// What each CPU did.
+/// Times of the CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus {
-    /// How long that was, nanoseconds: from one look at them to the other.
+    /// Nanoseconds from the first reading to the second.
     pub length_ns: u64,
-    /// How long all threads ran in the window by their own clocks, nanoseconds.
+    /// Nanoseconds that all threads ran in the window by their own clocks.
     pub ran_ns: u64,
-    /// Those that were online at both, by number.
+    /// CPUs that were online at both readings, by number.
     pub each: Vec<Cpu>,
-    /// How many were at one of the two alone.
+    /// Number of CPUs that were online at one reading alone.
     pub left_out: u64,
 }
 
-/// What a CPU did: nanoseconds, by the kernel's account.
+/// Nanoseconds of one CPU, by the kernel's account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
     /// Its number.
@@ -34,10 +34,10 @@ pub struct Cpu {
     pub stolen_ns: u64,
 }
 
-/// Who had the machine's CPUs, as far as that is known.
+/// Programs that had the machine's CPUs, as far as that is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CpuUse {
-    /// How many CPUs there were; 0 if that is not known.
+    /// Number of CPUs; 0 if it is not known.
     cpus: u64,
     /// Per cent of all CPU time: all that was busy, and the part that the hypervisor took.
     busy: Option<[u64; 2]>,
@@ -49,7 +49,7 @@ impl CpuUse {
     /// Programs that are named.
     const NAMED: usize = 2;
 
-    /// Says who had the CPUs: `programs` by name with the nanoseconds that they ran.
+    /// Computes shares of the CPUs from `programs`: names with the nanoseconds that they ran.
     pub(super) fn new<'a>(run: &Run, programs: impl Iterator<Item = (&'a str, u64)>) -> CpuUse {
         let percent = |time: u64, whole: u64| {
             let share = u128::from(time) * 100 + u128::from(whole) / 2;
@@ -110,7 +110,7 @@ impl CpuUse {
     }
 }
 
-/// Writes what each CPU did, and how far that and the threads' clocks add up.
+/// Writes the times of each CPU, and their sum with the threads' clocks.
 ///
 /// # Errors
 /// Those of the writer.

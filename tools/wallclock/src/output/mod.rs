@@ -1,4 +1,4 @@
-//! What is written: a tree of files, or the formats that were asked for.
+//! Output: a tree of files, or the formats that were asked for.
 
 mod files;
 mod publish;
@@ -22,19 +22,19 @@ use crate::tables::{self, Limits};
 use files::Names;
 use results::Results;
 
-/// Where the threads are that are not told of beside formats.
+/// Says how to list the threads of more processes, beside formats.
 const ELSEWHERE: &str =
     "`systemscope report --tables N` lists those of N processes in a capture (-o FILE.scope)";
 
-/// Where it goes, checked to be writable.
+/// Destinations of the output, checked to be writable.
 pub(crate) struct Outputs {
     kind: Kind,
     options: Options,
     thread_files: usize,
     limits: Limits,
-    /// Whether standard output is the command's.
+    /// Set if standard output is the command's.
     is_quiet: bool,
-    /// Whether the whole machine is measured.
+    /// Set if the whole machine is measured.
     is_of_machine: bool,
     is_verbose: bool,
 }
@@ -47,8 +47,8 @@ enum Kind {
 }
 
 impl Outputs {
-    /// What the command line asks for: formats where one is named, or where a file's
-    /// ending says one; the tree otherwise.
+    /// Returns the output that the command line asks for: formats where one is named, or where a
+    /// file's ending says one; the tree otherwise.
     ///
     /// # Errors
     /// Something cannot be written: what, and what to do.
@@ -91,8 +91,8 @@ impl Outputs {
         })
     }
 
-    /// Writes what was measured, and tells of it: on standard output unless data or a
-    /// command's words go there.
+    /// Writes what was measured, and a report: on standard output unless data or the output of
+    /// a command goes there.
     ///
     /// # Errors
     /// No thread was seen, or something cannot be written.

@@ -1,4 +1,4 @@
-//! From a merged measurement to files, and what is said of them on the terminal.
+//! From a merged measurement to files, and to the report on the terminal.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -16,9 +16,9 @@ use super::files::{MACHINE_ENDINGS, Names, SINGLE_ENDINGS, thread_base, with_end
 use super::publish::Staging;
 use crate::tables::{self, Limits, Part, busiest, parts};
 
-/// What files with a prefix of their own are called until they are in their place.
+/// Name of files with a prefix of their own until they are in their place.
 const STAGED: &str = "staged";
-/// How many processes have files of their own: those that kept the CPUs busiest.
+/// Processes that have files of their own: the busiest.
 const PROCESS_FILES: usize = 100;
 
 /// Everything that the files are made of.
@@ -27,18 +27,18 @@ pub(crate) struct Results<'a> {
     pub(crate) merged: &'a Merged,
     /// The command line of each process that was asked for.
     pub(crate) commands: &'a BTreeMap<u32, Text>,
-    /// How many threads may have files of their own.
+    /// Threads that may have files of their own.
     pub(crate) thread_files: usize,
-    /// How much is told of many processes.
+    /// Processes that are listed.
     pub(crate) limits: Limits,
-    /// How the report on the terminal looks.
+    /// Look of the report on the terminal.
     pub(crate) look: Look,
-    /// How stacks are written.
+    /// Options for stacks.
     pub(crate) options: Options,
 }
 
 impl Results<'_> {
-    /// Writes all files and puts them in their place; then tells of them.
+    /// Writes all files, puts them in their place, and writes the report.
     ///
     /// # Errors
     /// No thread was seen, or a file cannot be written: then there is none.
@@ -218,7 +218,7 @@ impl Results<'_> {
         })
     }
 
-    /// Writes the table of all processes, and of the CPUs of a machine.
+    /// Writes the analysis of all processes, and of the CPUs of a machine.
     fn write_report(
         &self,
         known: &Known<'_>,

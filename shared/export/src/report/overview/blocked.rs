@@ -1,5 +1,5 @@
-//! What threads were blocked on, with one line of figures, one of where, and one of who held or
-//! released it.
+//! Resources that threads were blocked on: a line of figures, the place in the code, and the
+//! threads that held or released the resource.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -34,7 +34,7 @@ struct Group<'a> {
     profile: &'a Profile,
     kind: String,
     resource: String,
-    /// Whether the wait is for a lock.
+    /// Set for waits for locks, which threads release.
     is_lock: bool,
     time: u64,
     /// Waits that were measured one by one, and the longest of them in nanoseconds.

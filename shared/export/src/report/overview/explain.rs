@@ -1,4 +1,4 @@
-//! What the lines and columns of reports mean.
+//! Meanings of the lines and columns of reports.
 
 /// The meanings of all lines and columns, for `--explain`.
 pub const EXPLANATION: &str = "\

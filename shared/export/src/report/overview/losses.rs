@@ -1,4 +1,4 @@
-//! What was lost, in a sentence that says what to do.
+//! Losses, in a sentence that says what to do.
 
 use std::io;
 

@@ -16,7 +16,7 @@ const CELLS: [char; 5] = ['▇', '▒', '░', '·', '?'];
 /// The colour of each part as in flame graphs, by its SGR parameter: red, amber, blue, dim.
 const COLOURS: [&str; 5] = ["31", "33", "34", "2", "2"];
 
-/// How a report looks.
+/// Width, bars and details of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     width: usize,
@@ -24,7 +24,7 @@ pub struct Look {
     has_details: bool,
 }
 
-/// How bars are drawn.
+/// The way in which bars are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bars {
     /// Not at all.
@@ -68,7 +68,7 @@ impl Look {
     }
 }
 
-/// Where a report's lines go.
+/// Destination of a report's lines, which cuts them to the width.
 pub(super) struct Page<'a> {
     look: Look,
     writer: &'a mut dyn Write,

@@ -29,7 +29,7 @@ pub(super) struct Entry {
     pub(super) split: Split,
     /// Nanoseconds from the start to the end, or of several added up.
     pub(super) life: u64,
-    /// How many threads a process has.
+    /// Number of a process's threads.
     pub(super) threads: Option<usize>,
 }
 

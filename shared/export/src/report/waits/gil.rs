@@ -21,7 +21,7 @@ pub(in crate::report) fn cells(
     (all > 0).then(|| (of_each(), seconds(all)))
 }
 
-/// How long a thread waited for the lock, in nanoseconds.
+/// Returns the nanoseconds that a thread waited for the lock.
 fn waited_ns(row: &Row<'_>) -> u64 {
     let stacks = row.thread.stacks.iter();
     let waits = stacks.filter(|(sample, _)| {

@@ -1,4 +1,4 @@
-//! What blocked threads waited for: why, on what, and what held a program up by that.
+//! Waits of blocked threads: reasons, resources, and the causes that held a program up.
 
 pub(super) mod gil;
 pub(super) mod objects;

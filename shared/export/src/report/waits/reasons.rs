@@ -113,7 +113,7 @@ fn meaning(idleness: Idleness) -> &'static str {
     }
 }
 
-/// Where and why a thread waited, on one line: `[lock: mutex] futex_wait ← …`.
+/// Returns the wait and the place of a thread on one line: `[lock: mutex] futex_wait ← …`.
 pub(in crate::report) fn waited(profile: &Profile, stack: &StackTime) -> String {
     let stack_text = brief(profile, stack.sample.stack);
     match stack.wait {

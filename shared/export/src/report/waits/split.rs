@@ -22,7 +22,7 @@ pub(in crate::report) struct Split {
     pub(in crate::report) unknown: u64,
 }
 
-/// How the time of a wait counts.
+/// The part of a [`Split`] that the time of a wait counts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::report) enum Counted {
     /// The thread had work, and the wait held it up.

@@ -1,4 +1,5 @@
-//! What held a program up: the causes, longest first, with their shares of the time with work.
+//! The answer: causes that held a program up, longest first, with their shares of the time with
+//! work.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,19 +20,19 @@ const LEAST_PART: u64 = 5;
 /// Causes that have a line of their own.
 const LISTED: usize = 5;
 
-/// What threads did while they had work, and what held them up.
+/// Time that threads had work, and the causes that held them up.
 #[derive(Debug, Default)]
 pub(in crate::report) struct Work {
     split: Split,
-    /// How many threads there are, and how many of them were idle.
+    /// Number of threads, and of idle ones among them.
     threads: u64,
     idle_threads: u64,
     /// The parts of the runnable time in which a limit was used up.
     limits: BTreeMap<Detail, u64>,
     held_up: BTreeMap<Reason, BTreeMap<String, Cause>>,
-    /// Whether the reason of any wait is known.
+    /// Set if the reason of any wait is known.
     is_known: bool,
-    /// Whether the threads are of several processes.
+    /// Set if the threads are of several processes.
     of_several: bool,
 }
 
@@ -42,9 +43,9 @@ struct Cause {
     /// Waits that were measured one by one, and the longest of them in nanoseconds.
     waits: u64,
     longest: u64,
-    /// How threads waited for the resource.
+    /// Details of the waits for the resource.
     details: BTreeSet<String>,
-    /// Time by who held it.
+    /// Time by holder.
     holders: BTreeMap<String, u64>,
 }
 
