@@ -94,7 +94,7 @@ fn measure(
         bail!(cli::nobody_named(expression.as_str()));
     }
     let cpus = measurement.cpus.as_ref();
-    let end = command.map(|command| command.end()).transpose()?;
+    let end = command.and_then(|command| command.end().ok());
     outputs.write(merged, [on_cpu, off_cpu], commands, cpus, end)
 }
 

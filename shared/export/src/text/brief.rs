@@ -74,7 +74,12 @@ pub(crate) fn place(profile: &Profile, stack: Stack, most: usize) -> String {
         let names = kernel.into_iter().skip(first.unwrap_or(0));
         names.map(short_name).collect()
     } else {
-        user_names(profile, &frames)
+        let names = user_names(profile, &frames);
+        let length: usize = names.iter().map(|name| name.chars().count() + 3).sum();
+        match length > most + 3 {
+            true => user_names(profile, &without_library(profile, &frames)),
+            false => names,
+        }
     };
     // Several functions without a name in one file look the same.
     names.dedup_by(|one, other| one == other && one.starts_with('['));
@@ -82,6 +87,35 @@ pub(crate) fn place(profile: &Profile, stack: Stack, most: usize) -> String {
         return cut(marker::NO_STACK, most).into_owned();
     }
     join_names(&names, most)
+}
+
+/// Leaves out functions of Python's library, but for the innermost function of Python.
+fn without_library<'a>(profile: &Profile, frames: &[&'a Frame]) -> Vec<&'a Frame> {
+    let mut is_innermost = true;
+    let mut is_own = |frame: &&&Frame| {
+        if frame.kind != FrameKind::Python {
+            return true;
+        }
+        let file = frame.function.and_then(|id| profile.functions[id].file);
+        let is_library = file.is_some_and(|file| profile.names[file].contains("/lib/python3"));
+        std::mem::take(&mut is_innermost) || !is_library
+    };
+    let own: Vec<&Frame> = frames
+        .iter()
+        .filter(|frame| is_own(frame))
+        .copied()
+        .collect();
+    // A program that is all library keeps it.
+    let number = |frames: &[&Frame]| {
+        let python = frames
+            .iter()
+            .filter(|frame| frame.kind == FrameKind::Python);
+        python.count()
+    };
+    match number(&own) > 1 {
+        true => own,
+        false => frames.to_vec(),
+    }
 }
 
 /// Returns the names of user frames that tell where a thread was.
