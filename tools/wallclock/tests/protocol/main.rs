@@ -199,7 +199,7 @@ fn several_threads_give_a_folder() {
         let output = stage.run(&["-d", "0.1", "-o", most, "--thread-files", most]);
         let said = text(&output.stdout);
         assert_eq!(said.contains("(of each thread)"), told, "{said}");
-        assert!(!said.contains(" threads)"), "{said}");
+        assert!(!said.contains(" of 3 threads)"), "{said}");
     }
     // Nothing is overwritten, and nothing measured in vain.
     let again = stage.run(&["-d", "100", "-o", "run"]);
