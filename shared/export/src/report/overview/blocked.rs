@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use profile::{EndedBy, Id, Profile, Reason, Sample, Stack, State, Wait, Waker, Weight};
+use profile::{EndedBy, Profile, Reason, Sample, Stack, State, Wait, Waker, Weight};
 
 use super::page::Page;
 use crate::report::Row;
@@ -223,10 +223,15 @@ pub(super) fn write_waits<'a>(
 
 /// Writes the stacks of one thread, in every state.
 pub(super) fn write_stacks(row: &Row<'_>, page: &mut Page<'_>) -> io::Result<()> {
-    let mut groups: Groups<'_, (Option<State>, Option<Id<Wait>>, Stack)> = Groups::new();
+    let mut groups = Groups::new();
     for (sample, weight) in &row.thread.stacks {
         let wait = row.profile.wait(sample);
-        let key = (sample.state, sample.wait, sample.stack);
+        // Waits that differ in their wakers alone are one, and so are user stacks that go on
+        // differently in the kernel.
+        let alike = wait.map(|wait| (wait.kind, wait.resource, wait.idleness));
+        let Stack { user, kernel } = sample.stack;
+        let place = (!user.is_empty()).then_some(user).ok_or(kernel);
+        let key = (sample.state, alike, place);
         let group = groups.group(key, || {
             let named = |kind: &str| Group::new(row.profile, kind.to_owned(), String::new(), false);
             match (sample.state, wait) {
