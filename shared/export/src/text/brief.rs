@@ -93,7 +93,7 @@ pub(crate) fn place(profile: &Profile, stack: Stack, most: usize) -> String {
 fn without_library<'a>(profile: &Profile, frames: &[&'a Frame]) -> Vec<&'a Frame> {
     let mut is_innermost = true;
     let mut is_own = |frame: &&&Frame| {
-        if frame.kind != FrameKind::Python {
+        if !matches!(frame.kind, FrameKind::Interpreted(_)) {
             return true;
         }
         let file = frame.function.and_then(|id| profile.functions[id].file);
@@ -109,7 +109,7 @@ fn without_library<'a>(profile: &Profile, frames: &[&'a Frame]) -> Vec<&'a Frame
     let number = |frames: &[&Frame]| {
         let python = frames
             .iter()
-            .filter(|frame| frame.kind == FrameKind::Python);
+            .filter(|frame| matches!(frame.kind, FrameKind::Interpreted(_)));
         python.count()
     };
     match number(&own) > 1 {
@@ -120,7 +120,7 @@ fn without_library<'a>(profile: &Profile, frames: &[&'a Frame]) -> Vec<&'a Frame
 
 /// Returns the names of user frames that tell where a thread was.
 fn user_names(profile: &Profile, frames: &[&Frame]) -> Vec<String> {
-    let is_python = |frame: &&Frame| frame.kind == FrameKind::Python;
+    let is_python = |frame: &&Frame| matches!(frame.kind, FrameKind::Interpreted(_));
     let native = frames.iter().position(is_python).unwrap_or(frames.len());
     let (native, rest) = frames.split_at(native);
     let name = |frame: &&Frame| short_name(profile.name(frame));
