@@ -50,6 +50,7 @@ mod patience;
 mod signals;
 mod stack_tool;
 mod targets;
+mod terminal;
 pub mod values;
 mod window;
 
@@ -70,6 +71,7 @@ pub use patience::Patience;
 pub use signals::Signals;
 pub use stack_tool::{CommonFlags, StackTool, run_tool, weight_of};
 pub use targets::{Cgroups, HeldCommand, Processes, conclude};
+pub use terminal::report_look;
 pub use window::Window;
 
 pub use loader::{monotonic_ns, sleep_until};

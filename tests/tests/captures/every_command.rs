@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use export::report::Run;
+use export::report::overview::Look;
 use export::{Options, by_name, diff as changes};
 use profile::capture::{Partial, read_all, read_what_is_whole};
 use profile::diff::diff;
@@ -105,7 +106,8 @@ pub(crate) fn report(profiles: Vec<Profile>) {
     };
     let run = Run::of(&merged);
     let (before, limits) = (BTreeMap::new(), Limits::default());
-    wallclock::write_tables(&run, &merged, &before, limits, "", &mut io::sink()).unwrap();
+    let look = Look::default();
+    wallclock::write_tables(&run, &merged, &before, limits, look, "", &mut io::sink()).unwrap();
 }
 
 /// Runs `systemscope diff` in all of its forms.

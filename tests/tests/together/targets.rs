@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
+use std::fs;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
@@ -130,10 +131,10 @@ fn a_process_whose_leader_has_ended_is_shown_as_any_other() {
         .arg(workload.pid().to_string())
         .args("-d 0.5")
         .in_folder(workload.folder());
-    let report = wallclock.run().succeeded().stdout;
-    let report = String::from_utf8(report).unwrap();
-    let command_line = format!("left_by_leader {path}");
-    assert!(report.contains(&command_line), "{report}");
+    wallclock.args("-o out").run().succeeded();
+    let analysis = fs::read_to_string(workload.folder().join("out/out_thread_analysis.txt"));
+    let (analysis, command_line) = (analysis.unwrap(), format!("left_by_leader {path}"));
+    assert!(analysis.contains(&command_line), "{analysis}");
 }
 
 #[test]

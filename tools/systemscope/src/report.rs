@@ -7,6 +7,7 @@ use anyhow::bail;
 use clap::Parser;
 use cli::{CommandLine, Output};
 use export::report::Run;
+use export::report::overview::EXPLANATION;
 use profile::join::Joined;
 use profile::merge::{Merged, merge};
 use profile::{Profile, Unit};
@@ -14,12 +15,20 @@ use wallclock::Limits;
 
 use crate::captures::CaptureFlags;
 
-/// Print wallclock's tables from captures: where the time of every thread went.
+/// Print wallclock's report from captures: what held a program up, and where its time went.
 #[derive(Parser, Debug)]
 #[command(name = "report", after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     captures: CaptureFlags,
+
+    /// Explain the lines and columns of reports, and exit
+    #[arg(long, exclusive = true, help_heading = "Output")]
+    explain: bool,
+
+    /// Also print details on sampling and losses
+    #[arg(short = 'v', long, help_heading = "Output")]
+    verbose: bool,
 
     /// Maximum processes listed, the busiest first
     ///
@@ -47,18 +56,26 @@ pub(crate) fn run(command_line: &CommandLine) -> ExitCode {
     cli::run(command_line.called(), || {
         let Arguments {
             captures,
+            explain,
+            verbose,
             processes,
             tables,
             help: _,
         } = command_line.parse()?;
+        let output = Output::new(None)?;
+        if explain {
+            return output.write(|writer| writer.write_all(EXPLANATION.as_bytes()));
+        }
         let merged = accounted(captures.joined()?)?;
         let run = Run::of(&merged);
         let limits = Limits { processes, tables };
         // The capture has the command lines of processes; none were read before.
         let before = BTreeMap::new();
-        let rest = "--tables N shows those of N processes";
-        Output::new(None)?
-            .write(|writer| wallclock::write_tables(&run, &merged, &before, limits, rest, writer))
+        let rest = "--tables N lists those of N processes";
+        let look = cli::report_look(&std::io::stdout()).with_details(verbose);
+        output.write(|writer| {
+            wallclock::write_tables(&run, &merged, &before, limits, look, rest, writer)
+        })
     })
 }
 

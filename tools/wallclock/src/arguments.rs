@@ -145,9 +145,13 @@ pub struct Arguments {
     #[arg(help_heading = "Output", hide_short_help = true, long = "processes", value_name = "N", default_value_t = Limits::default().processes)]
     pub(crate) processes_listed: usize,
 
-    /// Print the messages of oncputime and offcputime on stderr
+    /// Print the messages of oncputime and offcputime, and details on sampling and losses
     #[arg(short = 'v', long, help_heading = "Output")]
     pub(crate) verbose: bool,
+
+    /// Explain the lines and columns of reports, and exit
+    #[arg(long, exclusive = true, help_heading = "Output")]
+    pub(crate) explain: bool,
 
     #[command(flatten)]
     help: cli::HelpFlag,

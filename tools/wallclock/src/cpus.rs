@@ -16,22 +16,35 @@ const TICK_NS: u64 = 10_000_000;
 const STAT: &str = "/proc/stat";
 
 /// Readings of all CPUs at the window's edges.
-#[derive(Default)]
 pub(crate) struct CpuTimes {
+    /// Set if a failed reading is an error.
+    is_needed: bool,
     start: Option<Reading>,
     stop: Option<Reading>,
 }
 
 impl CpuTimes {
+    /// Returns times without a reading. `is_needed`: a failed reading is an error.
+    pub(crate) fn new(is_needed: bool) -> CpuTimes {
+        CpuTimes {
+            is_needed,
+            start: None,
+            stop: None,
+        }
+    }
+
     /// Takes each reading that is due: one at the window's start and one at its end, both in ns of
     /// CLOCK_MONOTONIC.
     ///
     /// # Errors
-    /// `/proc/stat` cannot be read.
+    /// `/proc/stat` cannot be read, and is needed.
     pub(crate) fn read(&mut self, start: u64, stop: u64) -> anyhow::Result<()> {
         for (reading, edge) in [(&mut self.start, start), (&mut self.stop, stop)] {
             if reading.is_none() && monotonic_ns() >= edge {
-                *reading = Some(Reading::now()?);
+                *reading = Some(match Reading::now() {
+                    Err(_) if !self.is_needed => Reading::default(),
+                    reading => reading?,
+                });
             }
         }
         Ok(())
@@ -51,11 +64,12 @@ impl CpuTimes {
     /// the time that threads ran in between.
     pub(crate) fn between(&self, ran_ns: u64) -> Option<Cpus> {
         let cpus = self.stop.as_ref()?.since(self.start.as_ref()?);
-        Some(Cpus { ran_ns, ..cpus })
+        (!cpus.each.is_empty()).then_some(Cpus { ran_ns, ..cpus })
     }
 }
 
-/// One reading of all CPUs that are online.
+/// One reading of all CPUs that are online; without any if they could not be read.
+#[derive(Default)]
 struct Reading {
     at_ns: u64,
     cpus: BTreeMap<u32, Ticks>,

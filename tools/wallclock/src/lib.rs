@@ -17,7 +17,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use cli::{HeldCommand, Signals};
+use cli::{HeldCommand, Output, Signals};
+use export::report::overview::EXPLANATION;
 use profile::Text;
 use profile::merge::merge;
 
@@ -32,6 +33,10 @@ pub use tables::{Limits, write as write_tables};
 pub fn run(command_line: &cli::CommandLine) -> ExitCode {
     cli::run(command_line.called(), || {
         let arguments: Arguments = command_line.parse()?;
+        if arguments.explain {
+            Output::new(None)?.write(|writer| writer.write_all(EXPLANATION.as_bytes()))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let wait = &arguments.wait;
         wait.check(&arguments.processes, &arguments.cgroups)?;
         let mut command = arguments.command.start()?;
@@ -67,25 +72,14 @@ fn measure(
     targets: Targets,
     outputs: Outputs,
     commands: &BTreeMap<u32, Text>,
-    command: Option<&mut HeldCommand>,
+    mut command: Option<&mut HeldCommand>,
     signals: &Signals,
 ) -> anyhow::Result<()> {
-    let mut measurement = session::measure(arguments, targets, command, signals)?;
+    let mut measurement = session::measure(arguments, targets, command.as_deref_mut(), signals)?;
     if arguments.verbose {
         let lines = (measurement.outcomes().into_iter()).flat_map(|outcome| &outcome.lines);
         for line in lines {
             cli::say(line);
-        }
-    }
-    for (tool, outcome) in ["oncputime", "offcputime"]
-        .iter()
-        .zip(measurement.outcomes())
-    {
-        let losses = outcome.profile.losses;
-        if losses.has_any() {
-            cli::say(format_args!(
-                "wallclock: {tool} {losses}; the reports say what that means"
-            ));
         }
     }
     describe(&mut measurement, arguments);
@@ -101,7 +95,8 @@ fn measure(
         bail!(cli::nobody_named(expression.as_str()));
     }
     let cpus = measurement.cpus.as_ref();
-    outputs.write(merged, [on_cpu, off_cpu], commands, cpus)
+    let end = command.and_then(|command| command.end().ok());
+    outputs.write(merged, [on_cpu, off_cpu], commands, cpus, end)
 }
 
 /// Fills in the metadata of both profiles.

@@ -30,7 +30,7 @@ pub(crate) struct Measurement {
     /// Length of the window.
     pub(crate) measured: Duration,
     pub(crate) ending: Ending,
-    /// Times of the CPUs, if the whole machine was measured.
+    /// Times of the CPUs, if they could be read.
     pub(crate) cpus: Option<Cpus>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn measure(
         outcomes: [None, None],
         is_tree: arguments.command.follows_children() || !targets.awaited.is_empty(),
         targets,
-        cpus: arguments.all.then(CpuTimes::default),
+        cpus: CpuTimes::new(arguments.all),
         signals,
         progress: Progress::new(command.is_none()),
     };
@@ -70,7 +70,7 @@ pub(crate) fn measure(
     };
     let clocks = off_cpu.profile.threads.iter().map(|thread| thread.clock);
     let ran_ns = clocks.map(|clock| clock.running_ns).sum();
-    let cpus = session.cpus.and_then(|cpus| cpus.between(ran_ns));
+    let cpus = session.cpus.between(ran_ns);
     Ok(Measurement {
         on_cpu,
         off_cpu,
@@ -122,7 +122,7 @@ struct Session<'a> {
     targets: Targets,
     /// True if processes other than the named ones may be targets: descendants or awaited ones.
     is_tree: bool,
-    cpus: Option<CpuTimes>,
+    cpus: CpuTimes,
     signals: &'a Signals,
     progress: Progress,
 }
@@ -206,7 +206,12 @@ impl Session<'_> {
                 u64::MAX
             };
             self.progress.advance(Duration::from_nanos(passed));
-            let patience = self.read_cpus(start, stop)?;
+            // The start of a window that awaits a target is not known yet.
+            let patience = if are_awaited {
+                LONGEST_PATIENCE
+            } else {
+                self.read_cpus(start, stop)?
+            };
             // If nothing can end the window sooner, only the children matter.
             self.wait(patience, may_end_early)?;
             self.collect()?;
@@ -234,14 +239,10 @@ impl Session<'_> {
         have_named_ended && (!self.is_tree || self.children.iter().any(Child::has_no_targets))
     }
 
-    /// Reads the times of the CPUs at the window's edges, for `--all`. Returns the time until the
-    /// next reading.
+    /// Reads the times of the CPUs at the window's edges. Returns the time until the next reading.
     fn read_cpus(&mut self, start: u64, stop: u64) -> anyhow::Result<Duration> {
-        let Some(cpus) = &mut self.cpus else {
-            return Ok(LONGEST_PATIENCE);
-        };
-        cpus.read(start, stop)?;
-        let patience = cpus.patience(monotonic_ns(), start, stop);
+        self.cpus.read(start, stop)?;
+        let patience = self.cpus.patience(monotonic_ns(), start, stop);
         Ok(patience.min(LONGEST_PATIENCE))
     }
 

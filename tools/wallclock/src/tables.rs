@@ -1,24 +1,22 @@
-//! Tables for the terminal: one of the processes, and one of the threads of each process.
+//! The processes of a run, and the report of them on the terminal.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 
-use export::report::{self, Cpus, Known, Process, Row, Run};
+use export::report::overview::{self, Look};
+use export::report::{Known, Process, Row, Run};
 use profile::merge::{Merged, ThreadProfile};
 use profile::{Name, Text};
 
 use crate::roles::role;
 
-/// Maximum threads in a table.
-const ROWS: usize = 20;
-
-/// Maximum processes in each part of the tables. The busiest processes come first.
+/// Maximum processes in each part of the report. The busiest processes come first.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Maximum processes listed, beside their ancestors.
     pub processes: usize,
-    /// Maximum processes with a table of their threads.
+    /// Maximum processes whose threads are listed.
     pub tables: usize,
 }
 
@@ -72,6 +70,7 @@ impl<'a> Part<'a> {
         let rows = self.threads.iter();
         Process {
             pid: self.pid,
+            name: &merged.profile.names[self.name],
             command: &self.command,
             threads: rows
                 .map(|(thread, role)| Row {
@@ -128,47 +127,19 @@ pub(crate) fn busiest(parts: &[Part<'_>], most: usize) -> HashSet<u32> {
     busy.into_iter().map(|(_, pid)| pid).collect()
 }
 
-/// Writes the table of all processes.
-pub(crate) fn write_all(
-    run: &Run,
-    merged: &Merged,
-    known: &Known<'_>,
-    parts: &[Part<'_>],
-    limits: Limits,
-    writer: &mut dyn Write,
-) -> io::Result<()> {
-    let processes: Vec<_> = parts.iter().map(|part| part.process(merged, 0)).collect();
-    report::write_processes(run, known, &processes, limits.processes, writer)
-}
-
-/// Writes the table of the CPUs, after the table of all processes.
-pub(crate) fn write_cpus(run: &Run, cpus: &Cpus, writer: &mut dyn Write) -> io::Result<()> {
-    writeln!(writer)?;
-    report::write_cpus(run, cpus, writer)
-}
-
-/// Writes the table of a process.
-pub(crate) fn write_one(
-    run: &Run,
-    process: &Process<'_>,
-    writer: &mut dyn Write,
-) -> io::Result<()> {
-    report::write_table(run, process, ROWS, writer)
-}
-
-/// Writes a line that names the place of the threads of processes without tables.
+/// Writes a line that names the place of the threads of processes whose threads are not listed.
 pub(crate) fn write_rest(rest: usize, place: &str, writer: &mut dyn Write) -> io::Result<()> {
     match rest {
         0 => Ok(()),
-        1 => writeln!(writer, "(the threads of 1 more process: {place})"),
-        _ => writeln!(writer, "(the threads of {rest} more processes: {place})"),
+        1 => writeln!(writer, "Threads of 1 more process: {place}."),
+        _ => writeln!(writer, "Threads of {rest} more processes: {place}."),
     }
 }
 
-/// Writes the table of the processes, if there are several, and a table of the threads of each.
+/// Writes the report: of one process, or of several, with the threads of the busiest.
 ///
 /// `before` has the command lines that were read before measuring. `place` names the place of the
-/// threads that have no table.
+/// threads that are not listed.
 ///
 /// # Errors
 /// The errors of the writer.
@@ -177,28 +148,49 @@ pub fn write(
     merged: &Merged,
     before: &BTreeMap<u32, Text>,
     limits: Limits,
+    look: Look,
     place: &str,
     writer: &mut dyn Write,
 ) -> io::Result<()> {
     let known = Known::new(&merged.profile, before);
     let mut parts = parts(merged, &known);
-    if parts.len() > 1 {
-        write_all(run, merged, &known, &parts, limits, writer)?;
-    }
-    let shown = busiest(&parts, limits.tables);
-    let rest = parts.len() - shown.len();
-    let several = parts.len() > 1;
-    parts.retain(|part| shown.contains(&part.pid));
-    for part in &mut parts {
-        if several {
-            writeln!(writer)?;
-        }
-        part.busiest_first();
-        let count = part.threads.len();
-        write_one(run, &part.process(merged, count), writer)?;
-    }
-    if rest > 0 {
+    write_parts(run, merged, &known, &mut parts, limits, look, writer)?;
+    let rest = parts.len().saturating_sub(limits.tables);
+    if rest > 0 && parts.len() > 1 && limits.tables > 0 {
         writeln!(writer)?;
+        write_rest(rest, place, writer)?;
     }
-    write_rest(rest, place, writer)
+    Ok(())
+}
+
+/// Writes the report of these processes.
+pub(crate) fn write_parts(
+    run: &Run,
+    merged: &Merged,
+    known: &Known<'_>,
+    parts: &mut [Part<'_>],
+    limits: Limits,
+    look: Look,
+    writer: &mut dyn Write,
+) -> io::Result<()> {
+    for part in parts.iter_mut() {
+        part.busiest_first();
+    }
+    let processes: Vec<Process<'_>> = parts
+        .iter()
+        .map(|part| part.process(merged, part.threads.len()))
+        .collect();
+    if let [process] = &processes[..]
+        && !run.is_of_machine
+    {
+        return overview::write_process(run, process, true, look, writer);
+    }
+    overview::write_processes(run, known, &processes, limits.processes, look, writer)?;
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    order.sort_by_key(|at| (Reverse(parts[*at].busy_ns()), parts[*at].pid));
+    for process in (order.into_iter().take(limits.tables)).map(|at| &processes[at]) {
+        writeln!(writer)?;
+        overview::write_process(run, process, false, look, writer)?;
+    }
+    Ok(())
 }

@@ -124,7 +124,7 @@ mod tests {
         }
         assert_eq!(
             waits(&profile),
-            "What it was blocked on, idle time last: seconds, % of all blocked time, waits from -m on, the longest (s), what\n     \
+            "Blocked time by resource, idle last (seconds, % of blocked time, waits from -m on, the longest in seconds)\n     \
              3.000   75.0         4     2.000  lock: mutex, ledger; held by writer (100.0 %)\n                                        \
              66.7 % released by writer in unlock ← book ← main\n                                        \
              33.3 % [timer]\n"

@@ -4,67 +4,14 @@ use profile::merge::ThreadProfile;
 
 use super::numbers::{coverage, percent, seconds};
 
-/// A column's name and what it says.
-pub(super) struct Column {
-    pub(super) name: &'static str,
-    pub(super) meaning: &'static str,
-}
-
-/// Waiting for a CPU.
-pub(super) const RUNNABLE: Column = Column {
-    name: "runnable",
-    meaning: "seconds ready to run, waiting for a CPU",
-};
-/// Waiting for anything else.
-pub(super) const BLOCKED: Column = Column {
-    name: "blocked",
-    meaning: "seconds waiting for anything else: locks, I/O, timers",
-};
-/// What the one before is of a life, which the first such column says.
-pub(super) const SHARE: Column = Column {
-    name: "%",
-    meaning: "",
-};
-
-/// Times are in seconds, shares in per cent of the thread's own life.
-pub(super) const COLUMNS: [Column; 12] = [
-    Column {
-        name: "TID",
-        meaning: "the thread's ID",
-    },
-    Column {
-        name: "role",
-        meaning: "what the thread is, from its name; its files are named by it",
-    },
-    Column {
-        name: "life",
-        meaning: "seconds it lived inside the measured time",
-    },
-    Column {
-        name: "running",
-        meaning: "seconds on a CPU",
-    },
-    Column {
-        name: "%",
-        meaning: "share of its own life, here and below",
-    },
-    RUNNABLE,
-    SHARE,
-    BLOCKED,
-    SHARE,
-    Column {
-        name: "covered",
-        meaning: "share of its life that the flame graph accounts for, in %",
-    },
-    Column {
-        name: "samples",
-        meaning: "how often it was seen on a CPU; few samples, coarse shares",
-    },
-    Column {
-        name: "switches",
-        meaning: "context switches, voluntary (it blocked) + involuntary (it had to make room)",
-    },
+/// Names of the columns. Times are in seconds, shares in per cent of the thread's own life.
+pub(super) const COLUMNS: [&str; 12] = [
+    "TID", "role", "life", "running", "%", "runnable", "%", "blocked", "%", "covered", "samples",
+    "switches",
 ];
+
+/// Says where the columns of a file are explained.
+pub(super) const EXPLAINED: &str = "`wallclock --explain` says what the columns mean.";
 
 /// One row's cells.
 pub(super) fn cells(thread: &ThreadProfile, role: &str) -> [String; 12] {
@@ -152,14 +99,4 @@ impl Sums {
     fn coverage(&self) -> Option<f64> {
         (self.coverable > 0).then(|| self.accounted as f64 / self.coverable as f64)
     }
-}
-
-/// One line for each column that needs words.
-pub(super) fn legend<'a>(
-    columns: impl IntoIterator<Item = &'a Column>,
-) -> impl Iterator<Item = String> {
-    columns
-        .into_iter()
-        .filter(|column| !column.meaning.is_empty())
-        .map(|column| format!("{:<9} {}", column.name, column.meaning))
 }

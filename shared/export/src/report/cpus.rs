@@ -1,25 +1,27 @@
-//! What the machine's CPUs did over the window.
+//! Times of the machine's CPUs in the window.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
 use super::Run;
 use super::numbers::{count, percent, seconds};
 
-/// What each CPU did.
+/// Times of the CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus {
-    /// How long that was, nanoseconds: from one look at them to the other.
+    /// Nanoseconds from the first reading to the second.
     pub length_ns: u64,
-    /// How long all threads ran in the window by their own clocks, nanoseconds.
+    /// Nanoseconds that all threads ran in the window by their own clocks.
     pub ran_ns: u64,
-    /// Those that were online at both, by number.
+    /// CPUs that were online at both readings, by number.
     pub each: Vec<Cpu>,
-    /// How many were at one of the two alone.
+    /// Number of CPUs that were online at one reading alone.
     pub left_out: u64,
 }
 
-/// What a CPU did: nanoseconds, by the kernel's account.
+/// Nanoseconds of one CPU, by the kernel's account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
     /// Its number.
@@ -32,14 +34,83 @@ pub struct Cpu {
     pub stolen_ns: u64,
 }
 
-const MEANINGS: [&str; 4] = [
-    "busy      all but idle: threads and what interrupts them",
-    "idle      with nothing to run; also while a thread waits for I/O",
-    "irq       in interrupts: a part of busy; 0 where the kernel does not account it",
-    "steal     taken by the hypervisor: a part of busy",
-];
+/// Programs that had the machine's CPUs, as far as that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct CpuUse {
+    /// Number of CPUs; 0 if it is not known.
+    cpus: u64,
+    /// Per cent of all CPU time: all that was busy, and the part that the hypervisor took.
+    busy: Option<[u64; 2]>,
+    /// Programs by name with their per cent of all CPU time, the largest first.
+    programs: Vec<(String, u64)>,
+}
 
-/// Writes what each CPU did, and how far that and the threads' clocks add up.
+impl CpuUse {
+    /// Programs that are named.
+    const NAMED: usize = 2;
+
+    /// Computes shares of the CPUs from `programs`: names with the nanoseconds that they ran.
+    pub(super) fn new<'a>(run: &Run, programs: impl Iterator<Item = (&'a str, u64)>) -> CpuUse {
+        let percent = |time: u64, whole: u64| {
+            let share = u128::from(time) * 100 + u128::from(whole) / 2;
+            u64::try_from(share / u128::from(whole.max(1))).unwrap_or(100)
+        };
+        let busy = run.cpu_times.as_ref().map(|cpus| {
+            let number = cpus.each.len() as u64;
+            let whole = cpus.length_ns.saturating_mul(number);
+            let sum = |of: fn(&Cpu) -> u64| (cpus.each.iter().map(of)).fold(0, u64::saturating_add);
+            let busy = whole.saturating_sub(sum(|cpu| cpu.idle_ns));
+            [
+                percent(busy, whole),
+                percent(sum(|cpu| cpu.stolen_ns), whole),
+            ]
+        });
+        let cpus =
+            (run.cpu_times.as_ref()).map_or(u64::from(run.cpus), |cpus| cpus.each.len() as u64);
+        let whole = nanoseconds(run.measured).saturating_mul(cpus);
+        let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
+        for (name, ran) in programs {
+            let sum = by_name.entry(name).or_default();
+            *sum = sum.saturating_add(ran);
+        }
+        let shares = by_name.into_iter();
+        let shares = shares.map(|(name, ran)| (name.to_owned(), percent(ran, whole)));
+        let mut programs: Vec<(String, u64)> = shares.filter(|(_, share)| *share > 0).collect();
+        programs.sort_by_key(|(_, share)| Reverse(*share));
+        programs.truncate(CpuUse::NAMED);
+        CpuUse {
+            cpus,
+            busy,
+            programs,
+        }
+    }
+
+    /// Describes it: `2 CPUs, 100 % busy: mariadbd 44 %, others 56 %`; only the number where
+    /// nothing else is known, and nothing where that is not.
+    pub(super) fn describe(&self) -> String {
+        if self.cpus == 0 {
+            return String::new();
+        }
+        let cpus = count(self.cpus, "CPU");
+        let Some([busy, stolen]) = self.busy else {
+            return cpus;
+        };
+        let named: u64 = self.programs.iter().map(|(_, share)| *share).sum();
+        let others = busy.saturating_sub(named).saturating_sub(stolen);
+        let programs = self.programs.iter().map(|(name, share)| (&**name, *share));
+        let rest = [("others", others), ("the hypervisor", stolen)];
+        let parts = programs.chain(rest).filter(|(_, share)| *share > 0);
+        let parts: Vec<String> = parts
+            .map(|(name, share)| format!("{name} {share} %"))
+            .collect();
+        match parts.is_empty() {
+            true => format!("{cpus}, {busy} % busy"),
+            false => format!("{cpus}, {busy} % busy: {}", parts.join(", ")),
+        }
+    }
+}
+
+/// Writes the times of each CPU, and their sum with the threads' clocks.
 ///
 /// # Errors
 /// Those of the writer.
@@ -47,7 +118,7 @@ pub fn write(run: &Run, cpus: &Cpus, writer: &mut dyn Write) -> io::Result<()> {
     let length = cpus.length_ns;
     writeln!(
         writer,
-        "What the CPUs did: of {} s each, by the kernel's account, which is kept in 10 ms\n",
+        "CPUs, by the kernel's account in steps of 10 ms: {} s each\n",
         seconds(length)
     )?;
     let names = ["CPU", "busy", "%", "idle", "%", "irq", "%", "steal", "%"];
@@ -64,14 +135,10 @@ pub fn write(run: &Run, cpus: &Cpus, writer: &mut dyn Write) -> io::Result<()> {
     };
     let whole = length.saturating_mul(cpus.each.len() as u64);
     write_line(&cells("all".to_owned(), &all, whole), writer)?;
-    writeln!(writer)?;
-    for meaning in MEANINGS {
-        writeln!(writer, "{meaning}")?;
-    }
     if cpus.left_out > 0 {
         writeln!(
             writer,
-            "Left out: {} that came or went meanwhile.",
+            "Left out: {} that came or went in the window.",
             count(cpus.left_out, "CPU")
         )?;
     }
@@ -80,7 +147,7 @@ pub fn write(run: &Run, cpus: &Cpus, writer: &mut dyn Write) -> io::Result<()> {
     let share = |time: u64, whole: u64| time as f64 / whole.max(1) as f64 * 100.0;
     writeln!(
         writer,
-        "By their clocks, threads ran for {} s, {} % of {} × {} s; with what was idle that is {:.1} %.",
+        "By their clocks, threads ran for {} s, {} % of {} × {} s; with idle time that is {:.1} %.",
         seconds(cpus.ran_ns),
         percent(cpus.ran_ns, clocked),
         count(cpus.each.len() as u64, "CPU"),

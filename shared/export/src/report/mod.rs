@@ -1,14 +1,14 @@
-//! Reports for people: tables of processes, of a process's threads and of CPUs, an analysis
-//! of a process and one of a thread. Plain text, no colours, every column explained.
+//! Reports for people: the overview, which fits a terminal, and analyses with every figure, of a
+//! process, of a thread, of several processes and of the CPUs, as plain text for files.
 
 mod columns;
 mod cpus;
 mod known;
 mod numbers;
+pub mod overview;
 mod process;
 mod processes;
 mod summary;
-mod table;
 mod thread;
 mod tree;
 mod waits;
@@ -22,35 +22,53 @@ pub use cpus::{Cpu, Cpus, write as write_cpus};
 pub use known::Known;
 pub use process::write as write_process;
 pub use processes::write as write_processes;
-pub use table::write as write_table;
 pub use thread::write as write_thread;
 pub(crate) use waits::objects::Objects;
 
-/// What was asked for and how it went: the same in all reports of a run.
+/// Settings and outcome of a run, the same in all of its reports.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The time asked for.
     pub requested: Duration,
     /// The time measured.
     pub measured: Duration,
-    /// Why measuring stopped.
+    /// Cause of the window's end.
     pub ending: Ending,
     /// Samples per second and CPU.
     pub frequency: u64,
     /// Off-CPU intervals below this many microseconds have no stacks of their own.
     pub min_block_us: u64,
-    /// Whether some of these stand for all of them.
+    /// Set if shorter intervals are sampled.
     pub short_are_sampled: bool,
-    /// What oncputime could not keep.
+    /// Losses of oncputime.
     pub on_cpu_lost: Losses,
-    /// What offcputime could not keep.
+    /// Losses of offcputime.
     pub off_cpu_lost: Losses,
-    /// What was seen of threads without a clock.
+    /// Samples and time of threads without a clock.
     pub unclocked: Unclocked,
+    /// Number of CPUs online; 0 if it is not known.
+    pub cpus: u32,
+    /// Times of the CPUs, where they were measured.
+    pub cpu_times: Option<Cpus>,
+    /// Set if the whole machine was measured.
+    pub is_of_machine: bool,
+    /// The end of the command that was run to be measured, if there was one.
+    pub command: Option<CommandEnd>,
+}
+
+/// The end of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandEnd {
+    /// It exited with this status.
+    Exited(i32),
+    /// This signal ended it.
+    Killed(i32),
+    /// It goes on.
+    Running,
 }
 
 impl Run {
-    /// What the profiles say of it that were merged.
+    /// Takes the settings and losses from merged profiles.
     #[must_use]
     pub fn of(merged: &Merged) -> Run {
         let meta = &merged.profile.meta;
@@ -74,6 +92,10 @@ impl Run {
             on_cpu_lost: merged.on_cpu_lost,
             off_cpu_lost: merged.off_cpu_lost,
             unclocked: merged.unclocked,
+            cpus: meta.cpus,
+            cpu_times: None,
+            is_of_machine: false,
+            command: None,
         }
     }
 }
@@ -83,22 +105,24 @@ impl Run {
 pub struct Process<'a> {
     /// Its ID.
     pub pid: u32,
+    /// The name of its first thread.
+    pub name: &'a str,
     /// Its command line.
     pub command: &'a str,
     /// Its threads, in the order in which they are to be listed.
     pub threads: Vec<Row<'a>>,
-    /// How many of them have files of their own.
+    /// Number of threads with files of their own.
     pub with_files: usize,
 }
 
-/// A thread and what it is called by.
+/// A thread with its role.
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
-    /// What its stacks refer to.
+    /// The profile that the stacks refer to.
     pub profile: &'a Profile,
     /// The thread.
     pub thread: &'a ThreadProfile,
-    /// What it is for, as in the names of its files.
+    /// Its role, as in the names of its files.
     pub role: &'a str,
 }
 

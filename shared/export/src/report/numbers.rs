@@ -1,11 +1,13 @@
-//! How figures and stacks read in reports.
+//! How figures read in reports.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use profile::Ending;
 
 use super::Run;
+
+/// A part of at least this share of a whole, in per cent, counts as nearly all of it.
+const NEARLY_ALL: u64 = 95;
 
 /// Seconds with milliseconds.
 pub(super) fn seconds(nanoseconds: u64) -> String {
@@ -30,26 +32,53 @@ pub(super) fn coverage(share: Option<f64>) -> String {
     }
 }
 
-/// `1 thread`, `2 threads`, `2 processes`.
+/// A part of a whole in whole per cent with its unit, `-` where there is no whole.
+pub(super) fn whole_percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        "-".to_owned()
+    } else {
+        format!("{:.0} %", part as f64 / whole as f64 * 100.0)
+    }
+}
+
+/// A length of time, in the unit and with the decimals that fit a `whole`.
+pub(super) fn part_of(nanoseconds: u64, whole: u64) -> String {
+    let time = nanoseconds as f64;
+    match whole {
+        10_000_000_000.. => format!("{:.1} s", time / 1e9),
+        1_000_000_000.. => format!("{:.2} s", time / 1e9),
+        100_000_000.. => format!("{:.0} ms", time / 1e6),
+        1_000_000.. => format!("{:.1} ms", time / 1e6),
+        _ => format!("{:.0} µs", time / 1e3),
+    }
+}
+
+/// A length of time in the unit that fits: `12.0 s`, `2.22 s`, `11 ms`, `1.5 ms`, `40 µs`.
+pub(super) fn duration(nanoseconds: u64) -> String {
+    let time = nanoseconds as f64;
+    match nanoseconds {
+        9_995_000_000.. => format!("{:.1} s", time / 1e9),
+        999_500_000.. => format!("{:.2} s", time / 1e9),
+        9_950_000.. => format!("{:.0} ms", time / 1e6),
+        999_500.. => format!("{:.1} ms", time / 1e6),
+        0 => "0 s".to_owned(),
+        _ => format!("{:.0} µs", time / 1e3),
+    }
+}
+
+/// Returns whether a part is so nearly all of a whole that the rest is left out.
+pub(super) fn is_nearly_all(part: u64, whole: u64) -> bool {
+    u128::from(part) * 100 >= u128::from(whole) * u128::from(NEARLY_ALL)
+}
+
+/// `1 thread`, `2 threads`, `2 processes`, `2 switches`.
 pub(super) fn count(number: u64, noun: &str) -> String {
-    let plural = match (number, noun.ends_with('s')) {
+    let plural = match (number, noun.ends_with('s') || noun.ends_with("ch")) {
         (1, _) => "",
         (_, true) => "es",
         (_, false) => "s",
     };
     format!("{number} {noun}{plural}")
-}
-
-/// A text of at most so many characters.
-pub(super) fn cut(text: &str, most: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(most) {
-        // The last one says that there are more.
-        Some(_) => {
-            let kept = text.chars().take(most.saturating_sub(1));
-            Cow::Owned(kept.chain(['…']).collect())
-        }
-        None => Cow::Borrowed(text),
-    }
 }
 
 /// One line on the window and the settings.

@@ -5,12 +5,13 @@ use std::io::{self, Write};
 
 use profile::merge::ThreadProfile;
 
-use super::columns::{BLOCKED, Column, RUNNABLE, SHARE, Sums, legend};
+use super::columns::{EXPLAINED, Sums};
 use super::known::Known;
-use super::numbers::{count, cut, seconds, settings};
+use super::numbers::{count, seconds, settings};
 use super::tree::{Listed, Node, busiest, listed};
-use super::waits::{held_up, objects, reasons};
+use super::waits::{objects, reasons, work};
 use super::{Process, Run, summary};
+use crate::text::cut::cut;
 
 /// So many of the kernel's own threads are listed.
 const KERNEL_THREADS: usize = 10;
@@ -21,44 +22,11 @@ const DEEPEST: usize = 16;
 /// Widths of the columns but the last. Wider cells push the rest to the right.
 const WIDTHS: [usize; 11] = [8, 8, 9, 9, 5, 9, 5, 10, 5, 7, 7];
 
-/// Times are in seconds, shares in per cent of the lives of the process's threads.
-const COLUMNS: [Column; 12] = [
-    Column {
-        name: "PID",
-        meaning: "the process's ID",
-    },
-    Column {
-        name: "parent",
-        meaning: "that of the process that it is a child of; 0 if it is not known",
-    },
-    Column {
-        name: "life",
-        meaning: "seconds from its first thread's start to its last one's end, inside the measured time",
-    },
-    Column {
-        name: "running",
-        meaning: "seconds on a CPU, of all its threads",
-    },
-    Column {
-        name: "%",
-        meaning: "share of the lives of its threads, here and below",
-    },
-    RUNNABLE,
-    SHARE,
-    BLOCKED,
-    SHARE,
-    Column {
-        name: "covered",
-        meaning: "share of these lives that the flame graph accounts for, in %",
-    },
-    Column {
-        name: "threads",
-        meaning: "how many of its threads were seen",
-    },
-    Column {
-        name: "command",
-        meaning: "its command line; what is indented is a child of what is above",
-    },
+/// Names of the columns. Times are in seconds, shares in per cent of the lives of the process's
+/// threads.
+const COLUMNS: [&str; 12] = [
+    "PID", "parent", "life", "running", "%", "runnable", "%", "blocked", "%", "covered", "threads",
+    "command",
 ];
 
 /// Writes the busiest `limit` processes with their ancestors as a tree, the rest as one row,
@@ -79,7 +47,8 @@ pub fn write(
     writeln!(writer, "{}", settings(run))?;
     let users = Table::new(known, of_users);
     let rows = users.processes.iter().flat_map(|process| &process.threads);
-    held_up::write(rows.clone(), users.processes.len() > 1, writer)?;
+    writeln!(writer)?;
+    work::write(rows.clone(), users.processes.len() > 1, writer)?;
     writeln!(writer)?;
 
     let tree = listed(&users.nodes, limit);
@@ -89,13 +58,10 @@ pub fn write(
         .map(|place| Listed { place, depth: 0 })
         .collect();
     if !flat.is_empty() {
-        writeln!(writer, "\nThe kernel's own threads:\n")?;
+        writeln!(writer, "\nThe kernel's own threads\n")?;
         kernel.write(&flat, "kernel thread", writer)?;
     }
-    writeln!(writer)?;
-    for line in legend(&COLUMNS) {
-        writeln!(writer, "{line}")?;
-    }
+    writeln!(writer, "{EXPLAINED}")?;
     reasons::write(rows.clone(), writer)?;
     objects::write(rows, writer)?;
     users.write_longest(&tree, writer)?;
@@ -134,10 +100,7 @@ impl<'a> Table<'a> {
 
     /// Writes rows, one of all others, and one of all.
     fn write(&self, listed: &[Listed], noun: &str, writer: &mut dyn Write) -> io::Result<()> {
-        write_line(
-            &COLUMNS.each_ref().map(|column| column.name.to_owned()),
-            writer,
-        )?;
+        write_line(&COLUMNS.map(str::to_owned), writer)?;
         for process in listed {
             write_line(&self.cells(process), writer)?;
         }
@@ -161,9 +124,7 @@ impl<'a> Table<'a> {
         command.push_str(&cut(process.command, COMMAND));
         let lives = self.known.lives(process.pid).max(leader_lives(process));
         if lives > 1 {
-            command.push_str(&format!(
-                " ({lives} processes one after another, their times added)"
-            ));
+            command.push_str(&format!(" ({lives} processes, one after another)"));
         }
         row(
             process.pid.to_string(),
@@ -192,7 +153,7 @@ impl<'a> Table<'a> {
                 begun = true;
                 writeln!(
                     writer,
-                    "\nWhere a thread of each was blocked longest: seconds in that one stack, innermost call first"
+                    "\nLongest blocked stack of each process (seconds; innermost function first)"
                 )?;
             }
             writeln!(
@@ -215,17 +176,17 @@ fn busy_ns(process: &Process<'_>) -> u64 {
     busy.fold(0, u64::saturating_add)
 }
 
-/// From its first thread's start to its last one's end, CLOCK_MONOTONIC ns.
-fn life(process: &Process<'_>) -> (u64, u64) {
+/// Returns its first thread's start and its last one's end, CLOCK_MONOTONIC ns.
+pub(super) fn life(process: &Process<'_>) -> (u64, u64) {
     let clocks = process.threads.iter().map(|row| row.thread.thread.clock);
     let started = clocks.clone().map(|clock| clock.started_ns).min();
     let ended = clocks.map(|clock| clock.ended_ns).max();
     (started.unwrap_or(0), ended.unwrap_or(0))
 }
 
-/// How many processes had the ID, by the accounts of their first threads. A thread that
+/// Returns how many processes had the ID, by the accounts of their first threads. A thread that
 /// executes a program takes the ID of one that goes on until then, and is no other process.
-fn leader_lives(process: &Process<'_>) -> u64 {
+pub(super) fn leader_lives(process: &Process<'_>) -> u64 {
     let mut threads = process.threads.iter().map(|row| row.thread);
     let leader = threads.find(|thread| thread.thread.id.tid == process.pid);
     let one_after_another =

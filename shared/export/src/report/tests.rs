@@ -8,6 +8,7 @@ use profile::{
     Wait, WaitKind, marker,
 };
 
+use super::overview::{Bars, Look};
 use super::*;
 use crate::fixture::{sample, weight, written};
 
@@ -26,6 +27,10 @@ pub(super) fn run() -> Run {
             ..Losses::default()
         },
         unclocked: Unclocked::default(),
+        cpus: 2,
+        cpu_times: None,
+        is_of_machine: false,
+        command: None,
     }
 }
 
@@ -110,6 +115,7 @@ fn process<'a>(profile: &'a Profile, threads: &'a [ThreadProfile]) -> Process<'a
     };
     Process {
         pid: 7,
+        name: "server",
         command: "/bin/server -x",
         threads: threads.iter().map(row).collect(),
         with_files: 1,
@@ -126,14 +132,214 @@ fn golden_process() {
     );
 }
 
+fn overview(process: &Process<'_>, look: Look) -> String {
+    written(|writer| overview::write_process(&run(), process, true, look, writer))
+}
+
 #[test]
-fn golden_table() {
-    let (profile, thread) = worker();
-    let threads = [thread.clone(), thread.clone(), thread];
-    assert_eq!(
-        written(|writer| write_table(&run(), &process(&profile, &threads), 2, writer)),
-        include_str!("golden/table.txt")
+fn golden_overview() {
+    let (mut profile, thread) = worker();
+    let lock = (
+        State::Blocked,
+        Reason::Lock,
+        Detail::Mutex,
+        Idleness::Waiting,
+        6,
     );
+    let disk = (
+        State::Blocked,
+        Reason::DiskWrite,
+        Detail::Sync,
+        Idleness::Unknown,
+        3,
+    );
+    let mut idle = thread.clone();
+    idle.thread.id.tid = 1234;
+    idle.thread.clock.running_ns = 0;
+    idle.thread.clock.runnable_ns = 0;
+    idle.thread.clock.blocked_ns = 7_500_000_000;
+    let threads = [
+        thread.clone(),
+        waiting(&mut profile, &thread, &[lock, disk]),
+        idle.clone(),
+        idle,
+    ];
+    let process = process(&profile, &threads);
+    let bars = Look::on_terminal(Some(80), Bars::Plain);
+    for (look, expected) in [
+        (Look::default(), include_str!("golden/overview.txt")),
+        (bars, include_str!("golden/overview_on_terminal.txt")),
+    ] {
+        let text = overview(&process, look);
+        assert_eq!(text, expected, "{text}");
+    }
+}
+
+#[test]
+fn golden_overview_of_a_thread() {
+    let (profile, thread) = worker();
+    let threads = [thread];
+    let text = overview(&process(&profile, &threads), Look::default());
+    assert_eq!(
+        text,
+        include_str!("golden/overview_of_thread.txt"),
+        "{text}"
+    );
+}
+
+/// However long names are, lines fit, and nothing but bars is coloured.
+#[test]
+fn an_overview_is_as_wide_as_it_may_be() {
+    let (mut profile, mut thread) = worker();
+    let long = "a_function_with_a_long_name::".repeat(20);
+    let waits = sample(
+        &mut profile,
+        &long,
+        &[&*long, &*long],
+        &[&*long],
+        Some(State::Blocked),
+    );
+    let path = Resource::File(profile.names.text(&long));
+    let wait = Wait {
+        resource: Some(profile.resources.id(path)),
+        idleness: Idleness::Waiting,
+        ..Wait::new(WaitKind::new(Reason::DiskRead, Detail::File))
+    };
+    let waits = Sample {
+        wait: Some(profile.waits.id(wait)),
+        ..waits
+    };
+    thread.stacks.push((waits, weight(1_000_000_000)));
+    let threads = [thread.clone(), thread];
+    let mut process = process(&profile, &threads);
+    process.name = &long;
+    process.command = &long;
+    let before = BTreeMap::new();
+    let known = Known::new(&profile, &before);
+    let mut other = process.clone();
+    other.pid = 8;
+    let processes = [process, other];
+    for (columns, width) in [
+        (Some(10), 80),
+        (Some(99), 99),
+        (Some(500), 120),
+        (None, 120),
+    ] {
+        for bars in [Bars::None, Bars::Plain, Bars::Coloured] {
+            let look = Look::on_terminal(columns, bars).with_details(true);
+            let several = |writer: &mut dyn std::io::Write| {
+                overview::write_processes(&run(), &known, &processes, 5, look, writer)
+            };
+            for text in [overview(&processes[0], look), written(several)] {
+                let mut plain = text.clone();
+                for colour in ["31", "33", "34", "2", "0"] {
+                    plain = plain.replace(&format!("\u{1b}[{colour}m"), "");
+                }
+                assert!(!plain.contains('\u{1b}'), "{plain}");
+                assert_eq!(text != plain, bars == Bars::Coloured);
+                let widest = plain.lines().map(|line| line.chars().count()).max();
+                assert_eq!(widest, Some(width), "{plain}");
+            }
+        }
+    }
+}
+
+#[test]
+fn shares_of_each_row_add_up_to_its_life() {
+    let (mut profile, thread) = worker();
+    let lock = (
+        State::Blocked,
+        Reason::Lock,
+        Detail::Mutex,
+        Idleness::Waiting,
+    );
+    let (state, reason, detail, idleness) = lock;
+    let threads = [1, 2, 4].map(|time| {
+        let waits = [(state, reason, detail, idleness, time)];
+        waiting(&mut profile, &thread, &waits)
+    });
+    let text = overview(&process(&profile, &threads), Look::default());
+    let rows = text
+        .lines()
+        .filter(|line| line.contains(" s ") && line.matches('%').count() == 5);
+    let rows: Vec<&str> = rows.collect();
+    assert_eq!(rows.len(), 4, "{text}");
+    for row in rows {
+        let words: Vec<&str> = row.split_whitespace().collect();
+        let shares = words.windows(2).filter(|pair| pair[1] == "%");
+        let sum: u64 = shares.map(|pair| pair[0].parse::<u64>().unwrap()).sum();
+        assert_eq!(sum, 100, "{row}");
+    }
+}
+
+#[test]
+fn a_command_has_its_exit_status_in_the_first_line() {
+    let (profile, thread) = worker();
+    let threads = [thread];
+    let process = process(&profile, &threads);
+    for (ending, command, expected) in [
+        (
+            Ending::TargetGone,
+            CommandEnd::Exited(3),
+            "exit status 3 · 10.0 s · ",
+        ),
+        (
+            Ending::TargetGone,
+            CommandEnd::Killed(9),
+            "killed by signal 9 · 10.0 s · ",
+        ),
+        (
+            Ending::Elapsed,
+            CommandEnd::Running,
+            "still running · 10.0 s · ",
+        ),
+    ] {
+        let run = Run {
+            ending,
+            command: Some(command),
+            ..run()
+        };
+        let look = Look::default();
+        let text = written(|writer| overview::write_process(&run, &process, true, look, writer));
+        let first = format!("server (PID 7) · 1 thread · {expected}49 Hz · waits from 1 ms on\n");
+        assert!(text.starts_with(&first), "{text}");
+    }
+}
+
+#[test]
+fn losses_are_said_with_what_to_do() {
+    let (profile, thread) = worker();
+    let threads = [thread];
+    let process = process(&profile, &threads);
+    let text = |off_cpu_lost, has_details| {
+        let run = Run {
+            off_cpu_lost,
+            ..run()
+        };
+        let look = Look::default().with_details(has_details);
+        written(|writer| overview::write_process(&run, &process, true, look, writer))
+    };
+    let nothing = text(Losses::default(), false);
+    assert!(nothing.ends_with("\n\nNothing was lost.\n"), "{nothing}");
+    let lost = Losses {
+        events: 3,
+        stacks: 1,
+        threads: 2,
+        incomplete_user: 9,
+    };
+    let some = text(lost, false);
+    let expected = "
+Lost: 3 switches (the times around are less exact), 1 stack (the time is kept), 2 threads (in no sum).
+To lose fewer, measure fewer processes, or waits from a longer time on (-m).
+9 user stacks are cut short: the outermost functions are missing.
+";
+    assert!(some.ends_with(expected), "{some}");
+    let details = text(lost, true);
+    assert!(
+        details.contains("Without a stack: 0.500 s blocked"),
+        "{details}"
+    );
+    assert!(details.contains("off CPU 3 events, 1 stack"), "{details}");
 }
 
 #[test]
@@ -169,16 +375,13 @@ fn everything_that_went_wrong_is_told() {
 #[test]
 fn waiting_for_pythons_lock_has_a_column_where_anybody_did() {
     let (mut profile, mut thread) = worker();
-    let columns = |profile: &Profile, thread: &ThreadProfile| {
+    let analysis = |profile: &Profile, thread: &ThreadProfile| {
         let threads = [thread.clone()];
         let process = process(profile, &threads);
-        let table = written(|writer| write_table(&run(), &process, 1, writer));
-        let analysis = written(|writer| write_process(&run(), &process, writer));
-        [table, analysis]
+        written(|writer| write_process(&run(), &process, writer))
     };
-    for text in columns(&profile, &thread) {
-        assert!(!text.contains("GIL"), "{text}");
-    }
+    let text = analysis(&profile, &thread);
+    assert!(!text.contains("GIL"), "{text}");
     let wait = Wait {
         idleness: Idleness::Waiting,
         ..Wait::new(WaitKind::new(Reason::Lock, Detail::Gil))
@@ -187,12 +390,12 @@ fn waiting_for_pythons_lock_has_a_column_where_anybody_did() {
     if let Some((blocked, _)) = thread.stacks.last_mut() {
         blocked.wait = Some(wait);
     }
-    for text in columns(&profile, &thread) {
-        let mut lines = text.lines().skip_while(|line| !line.ends_with("GIL"));
-        let row = lines.nth(1).unwrap_or_default();
-        assert!(row.trim_end().ends_with("7.000"), "{text}");
-        assert!(text.contains("GIL       seconds of these"), "{text}");
-    }
+    let text = analysis(&profile, &thread);
+    let mut lines = text
+        .lines()
+        .skip_while(|line| !line.ends_with("switches       GIL"));
+    let row = lines.nth(1).unwrap_or_default();
+    assert!(row.trim_end().ends_with("7.000"), "{text}");
 }
 
 /// A wait: in which state, for which reason, whether there was work, and for how many seconds.
@@ -239,10 +442,14 @@ fn of_waiting(waits: &[Waits]) -> String {
 #[test]
 fn what_waits_for_somebody_who_is_measured_is_not_held_up_by_that() {
     let child = |detail| (State::Blocked, Reason::Child, detail, Idleness::Waiting, 8);
-    let by_child = "Held up most by child: process: 8.000 s";
-    assert!(of_waiting(&[child(Detail::Process)]).contains(by_child));
+    let by_child = "  child                    8.00 s   89 %   process\n";
+    let text = of_waiting(&[child(Detail::Process)]);
+    assert!(text.contains(by_child), "{text}");
     let text = of_waiting(&[child(Detail::Thread)]);
-    assert!(text.contains("Nothing held it up"), "{text}");
+    assert!(
+        text.contains("had work for 1.00 s, and nothing held it up"),
+        "{text}"
+    );
     // Of several processes one may be the other's child.
     let (mut profile, thread) = worker();
     let threads = [waiting(&mut profile, &thread, &[child(Detail::Process)])];
@@ -253,7 +460,7 @@ fn what_waits_for_somebody_who_is_measured_is_not_held_up_by_that() {
     let known = Known::new(&profile, &before);
     let text = |processes| written(|writer| write_processes(&run(), &known, processes, 5, writer));
     assert!(text(&processes[..1]).contains(by_child));
-    assert!(text(&processes).contains("Nothing held it up"));
+    assert!(text(&processes).contains("had work for 2.00 s, and nothing held them up"));
 }
 
 #[test]
@@ -370,6 +577,28 @@ fn golden_processes() {
     assert_eq!(
         written(|writer| write_processes(&run(), &known, &processes, 3, writer)),
         include_str!("golden/processes.txt")
+    );
+    let cpu = |number, idle_ns| Cpu {
+        number,
+        idle_ns,
+        ..Cpu::default()
+    };
+    let run = Run {
+        is_of_machine: true,
+        cpu_times: Some(Cpus {
+            length_ns: 10_000_000_000,
+            each: vec![cpu(0, 500_000_000), cpu(3, 1_500_000_000)],
+            ..Cpus::default()
+        }),
+        ..run()
+    };
+    let look = Look::default();
+    let text =
+        written(|writer| overview::write_processes(&run, &known, &processes, 3, look, writer));
+    assert_eq!(
+        text,
+        include_str!("golden/overview_of_processes.txt"),
+        "{text}"
     );
 }
 

@@ -6,7 +6,7 @@ use profile::folded::DELIMITER;
 use profile::{Stack, State};
 
 use super::numbers::{count, coverage, percent, seconds, settings};
-use super::waits::{held_up, objects, reasons};
+use super::waits::{objects, reasons, work};
 use super::{Row, Run, summary};
 use crate::text::frames::frame_name;
 use crate::text::options::Options;
@@ -31,7 +31,8 @@ pub fn write(run: &Run, command: &str, row: &Row<'_>, writer: &mut dyn Write) ->
     writeln!(writer, "Process: {}   Role: {}", id.pid, row.role)?;
     writeln!(writer, "Command: {command}")?;
     writeln!(writer, "{}", settings(run))?;
-    held_up::write(std::iter::once(row), false, writer)?;
+    writeln!(writer)?;
+    work::write(std::iter::once(row), false, writer)?;
     writeln!(writer)?;
 
     let life = thread.lifetime_ns;
@@ -59,7 +60,7 @@ pub fn write(run: &Run, command: &str, row: &Row<'_>, writer: &mut dyn Write) ->
     }
     writeln!(
         writer,
-        "{:<10} {:>12.6} {:>7}  coverage: what the flame graph accounts for\n",
+        "{:<10} {:>12.6} {:>7}  coverage of the flame graph\n",
         "accounted",
         thread.accounted_ns() as f64 / 1e9,
         coverage(thread.coverage())
@@ -92,7 +93,7 @@ fn write_longest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
     };
     writeln!(
         writer,
-        "\nBlocked longest: {} s in this stack, {} % of all blocked time (outermost call first)",
+        "\nLongest blocked stack: {} s, {} % of all blocked time (outermost function first)",
         seconds(longest.time_ns),
         percent(longest.time_ns, row.thread.thread.clock.blocked_ns)
     )?;
@@ -115,8 +116,8 @@ fn write_heaviest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
     stacks.sort_by_key(|stack| std::cmp::Reverse(stack.time_ns));
     writeln!(
         writer,
-        "\nHeaviest stacks: seconds, ± where samples are in it (one standard error), % of life, \
-         state, innermost call first"
+        "\nHeaviest stacks (seconds, ± one standard error where samples are in it, % of life, state; \
+         innermost function first)"
     )?;
     for stack in stacks.into_iter().take(HEAVIEST) {
         let error = stack.error_ns.map(|error| seconds(error as u64));

@@ -8,7 +8,7 @@ use profile::{
     Wait, WaitKind, Waker,
 };
 
-use super::brief::waker_text;
+use super::brief::{short_name, waker_text};
 
 /// Returns a kind of wait: `lock: mutex`.
 pub(crate) fn kind_text(profile: &Profile, kind: WaitKind) -> String {
@@ -65,6 +65,19 @@ pub(crate) fn resource_text<'a>(profile: &'a Profile, resource: &'a Resource) ->
             None => "pidfd".into(),
         },
         Resource::Other => "other".into(),
+    }
+}
+
+/// Returns a resource as [`resource_text`] does, a function without arguments.
+pub(crate) fn short_resource_text<'a>(
+    profile: &'a Profile,
+    resource: &'a Resource,
+) -> Cow<'a, str> {
+    match resource {
+        Resource::Futex(Futex::UsedBy(function)) => {
+            format!("in {}", short_name(&profile.names[*function])).into()
+        }
+        other => resource_text(profile, other),
     }
 }
 

@@ -5,6 +5,7 @@ mod global;
 mod runtime;
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::tries::patiently;
@@ -101,12 +102,14 @@ fn share_of(name: &str, held: &str) -> f64 {
     share.unwrap_or(0.0)
 }
 
-/// Returns the lock table from the report of a tool.
+/// The table of `--format waits`.
 pub(super) fn table(tool: Tool) -> String {
-    let folder = scratch();
-    let told = tool.in_folder(folder.path()).run().succeeded().stdout;
-    let told = String::from_utf8(told).unwrap();
-    let from = told.find("What it was blocked on").unwrap();
+    table_in(&String::from_utf8(tool.run().succeeded().stdout).unwrap())
+}
+
+/// The table in a text, such as wallclock's analysis.
+fn table_in(told: &str) -> String {
+    let from = told.find("Blocked time by resource").unwrap();
     told[from..].split("\n\n").next().unwrap().to_owned()
 }
 
@@ -150,6 +153,10 @@ fn locks_are_there_with_who_held_them_and_where_they_were_released() {
         let tool = of_waiters("wallclock")
             .args("-o out -d")
             .arg(SECONDS.to_string());
-        assert_locks(&table(tool.arg(locks.pid().to_string())));
+        let folder = scratch();
+        let tool = tool.arg(locks.pid().to_string());
+        tool.in_folder(folder.path()).run().succeeded();
+        let analysis = folder.path().join("out/out_thread_analysis.txt");
+        assert_locks(&table_in(&fs::read_to_string(analysis).unwrap()));
     });
 }

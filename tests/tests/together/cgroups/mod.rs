@@ -408,7 +408,7 @@ fn wallclock_shows_whoever_is_inside() {
     let told = String::from_utf8(finished.stdout).unwrap();
     for simple in [&first, &second] {
         let pid = simple.pid();
-        assert!(told.contains(&format!("Process {pid}:")), "{told}");
+        assert!(told.contains(&format!("\nsimple (PID {pid}) · ")), "{told}");
         let combined = folder.path().join(format!("out/pid{pid}/combined.folded"));
         assert!(combined.is_file(), "{told}");
     }

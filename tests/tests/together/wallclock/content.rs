@@ -209,9 +209,13 @@ fn reports_tell_what_the_clock_and_the_kernel_count() {
     );
     for tid in threads_of(phases.pid()) {
         assert!(
-            terminal.contains(&tid.to_string()),
-            "thread {tid} is not in the table:\n{terminal}"
+            report.contains(&tid.to_string()),
+            "thread {tid} is not in the analysis:\n{report}"
         );
+    }
+    for line in terminal.lines() {
+        let is_path = line.contains("out/base");
+        assert!(is_path || line.chars().count() <= 120, "{line}");
     }
     assert!(
         !terminal.contains('\u{1b}'),

@@ -75,39 +75,23 @@ fn assert_adds_up(spinner: u32) {
     let window = profile.meta.window;
     let all = window.length_ns * cpus_online() as u64 / 1_000_000;
     let idle = idle.between(window.start_ns, window.start_ns + window.length_ns) / 1_000_000;
-    // Sums of all processes and of all kernel threads.
-    let sums: Vec<u64> = told
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>())
-        .filter(|cells| cells.first() == Some(&"all") && cells.contains(&"-"))
-        .map(|cells| thousandths(cells[RUNNING]))
-        .collect();
-    let [of_users, of_kernel] = sums[..] else {
-        panic!("not two sums: {sums:?}\n{told}");
-    };
-    assert_close(
-        "running and idle in ms",
-        of_users + of_kernel + idle,
-        all,
-        all / 100,
-    );
-    let cpus = told.split("What the CPUs did").nth(1).unwrap();
-    let of_cpus = line_with(cpus, 0, "all");
-    // The tool reads the idle time a little before or after the window's edges.
-    assert_close(
-        "idle CPUs in ms",
-        thousandths(of_cpus[3]),
-        idle,
-        all / 100 + 20 * cpus_online() as u64,
-    );
-    for cpu in 0..cpus_online() {
-        line_with(cpus, 0, &cpu.to_string());
-    }
-    // The program is a row of the processes, and not of the kernel threads.
-    let (users, kernel) = told.split_once("The kernel's own threads:").unwrap();
+    // All processes, all threads of the kernel, and all CPUs.
+    let clocks = profile.threads.iter().map(|thread| thread.clock.running_ns);
+    let running = clocks.sum::<u64>() / 1_000_000;
+    assert_close("running and idle in ms", running + idle, all, all / 100);
+    let cpus = told.split("\nCPUS  ").nth(1).unwrap();
+    let words: Vec<&str> = cpus.split_whitespace().take(6).collect();
+    assert_eq!([words[2], words[5]], ["%", "%"], "{told}");
+    let [busy, of_cpus] = [words[1], words[4]].map(|word| word.parse::<u64>().unwrap());
+    assert_close("busy and idle CPUs in %", busy + of_cpus, 100, 1);
+    // Its looks are a little off the window's edges.
+    assert_close("idle CPUs in %", of_cpus, idle * 100 / all, 3);
+    // A process has its row, and none is among the kernel's own.
+    let (users, kernel) = told.split_once("KERNEL THREADS").unwrap();
     let row = line_with(users, 0, &spinner.to_string());
-    assert!(thousandths(row[RUNNING]) > 200, "{row:?}");
-    assert!(!kernel.contains("spinners 1 600"), "{told}");
+    let running: u64 = row[3].parse().unwrap();
+    assert!(running > 5, "{row:?}");
+    assert!(!kernel.contains("spinners"), "{told}");
     let kthreadd = |process: &&profile::Process| process.pid == 2;
     let kthreadd = profile.processes.iter().find(kthreadd);
     assert!(kthreadd.is_some_and(|process| process.is_kernel_thread));
@@ -137,8 +121,31 @@ fn it_has_one_flame_graph_by_process_and_one_report() {
     let svg = fs::read_to_string(folder.path().join("out.svg")).unwrap();
     assert!(svg.contains("<title>simple (") && svg.contains("known_sleep"));
     let report = fs::read_to_string(folder.path().join("out_processes.txt")).unwrap();
-    assert!(stdout(&run).starts_with(&report), "{report}");
-    assert!(report.contains("What the CPUs did"), "{report}");
+    let told = stdout(&run);
+    assert!(told.starts_with("the whole machine · "), "{told}");
+    assert!(
+        told.lines().all(|line| line.chars().count() <= 120),
+        "{told}"
+    );
+    // Sums of all processes and of all threads of the kernel, which are all that ran.
+    let sums = report
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|cells| cells.first() == Some(&"all") && cells.contains(&"-"));
+    let sums: Vec<u64> = sums.map(|cells| thousandths(cells[RUNNING])).collect();
+    let [of_users, of_kernel] = sums[..] else {
+        panic!("not two sums: {sums:?}\n{report}");
+    };
+    let (_, cpus) = report
+        .split_once("\nCPUs, by the kernel's account")
+        .unwrap();
+    let (_, ran) = cpus.split_once("threads ran for ").unwrap();
+    let ran = thousandths(ran.split(' ').next().unwrap());
+    assert_close("running in ms", of_users + of_kernel, ran, 2);
+    line_with(cpus, 0, "all");
+    for cpu in 0..cpus_online() {
+        line_with(cpus, 0, &cpu.to_string());
+    }
 }
 
 #[test]
@@ -152,13 +159,11 @@ fn it_ends_at_ctrl_c_and_lists_as_many_as_it_is_told() {
     running.signal(Signal::INT);
     let finished = running.finish_within(PATIENCE).succeeded();
     let told = stdout(&finished);
-    assert!(
-        told.contains("of 600.000 s asked for, ended by the user"),
-        "{told}"
-    );
-    let (users, _) = told.split_once("The kernel's own threads:").unwrap();
+    assert!(told.contains(" of 600.0 s, ended by the user · "), "{told}");
+    let report = fs::read_to_string(folder.path().join("out_processes.txt")).unwrap();
+    let (users, _) = report.split_once("The kernel's own threads").unwrap();
     let rest = users.lines().find(|line| line.ends_with("other processes"));
-    let rest = rest.unwrap_or_else(|| panic!("no row of all others\n{told}"));
+    let rest = rest.unwrap_or_else(|| panic!("no row of all others\n{report}"));
     let others: usize = rest
         .split_whitespace()
         .rev()
@@ -166,14 +171,18 @@ fn it_ends_at_ctrl_c_and_lists_as_many_as_it_is_told() {
         .unwrap()
         .parse()
         .unwrap();
-    let (all, _) = told.split_once(' ').unwrap();
+    let (all, _) = report.split_once(' ').unwrap();
     let all: usize = all.parse().unwrap();
     let listed = users
         .lines()
         .filter(|line| line.split_whitespace().next().is_some_and(is_number))
         .filter(|line| !line.ends_with(" processes") && !line.contains("measured"))
+        .filter(|line| line.split_whitespace().nth(1).is_some_and(is_number))
         .count();
-    assert_eq!(listed + others, all, "{told}");
+    assert_eq!(listed + others, all, "{report}");
+    let (users, _) = told.split_once("KERNEL THREADS").unwrap();
+    assert!(users.contains(&format!("  {all} processes\n")), "{told}");
+    assert!(users.contains(" others\n"), "{told}");
 }
 
 fn is_number(word: &str) -> bool {

@@ -44,13 +44,15 @@ fn children_stand_below_their_parents_and_the_busiest_have_tables() {
     let list: Vec<String> = pids.iter().map(u32::to_string).collect();
     let run = Run::with_prefix(&list.join(","), "-d 1");
     let told = String::from_utf8(run.finished.stdout.clone()).unwrap();
-    assert!(told.starts_with("8 processes\n"), "{told}");
+    let report = run.text("base_processes", ".txt");
+    assert!(told.starts_with("8 processes · 1.00 s · "), "{told}");
+    assert!(report.starts_with("8 processes\n"), "{report}");
     let row = |pid: u32| {
         let of_pid = |line: &&str| line.split_whitespace().next() == Some(&pid.to_string());
-        let line = told.lines().find(of_pid);
-        line.unwrap_or_else(|| panic!("no row of {pid}:\n{told}"))
+        let line = report.lines().find(of_pid);
+        line.unwrap_or_else(|| panic!("no row of {pid}:\n{report}"))
     };
-    assert!(row(shell.pid()).contains("  sh -c sleep"), "{told}");
+    assert!(row(shell.pid()).contains("  sh -c sleep"), "{report}");
     for &child in &children {
         let row = row(child);
         assert!(row.ends_with("    sleep 1000"), "{row}");
@@ -59,10 +61,13 @@ fn children_stand_below_their_parents_and_the_busiest_have_tables() {
         assert_eq!(cells[1..4], [&*parent, "1.000", "0.000"], "{row}");
         assert_eq!(cells[9..11], ["100.0", "1"], "{row}");
     }
-    // Five tables of threads are printed. The other processes have theirs in their folders only.
-    assert_eq!(told.matches("\nProcess ").count(), 5, "{told}");
+    // Idle ones are one row.
+    let others = told.lines().find(|line| line.ends_with("  8 processes"));
+    assert!(others.is_some_and(|row| row.contains("100 %")), "{told}");
+    // Five have their threads; the others' are in their folders, as theirs are.
+    assert_eq!(told.matches(" (PID ").count(), 5, "{told}");
     assert!(
-        told.contains("(the threads of 3 more processes: in "),
+        told.contains("Threads of 3 more processes: in their folders.\n"),
         "{told}"
     );
     for pid in &pids {
@@ -73,8 +78,6 @@ fn children_stand_below_their_parents_and_the_busiest_have_tables() {
             run.files
         );
     }
-    let report = run.text("base_processes", ".txt");
-    assert!(told.starts_with(&report), "{report}");
     let together = run
         .files
         .iter()
@@ -101,12 +104,12 @@ fn a_hundred_processes_have_files_and_of_more_those_that_are_busiest() {
     };
     let (told, folders, report) = measure(&pids);
     assert_eq!(folders, 100);
-    assert!(told.contains("\nEach process "), "{told}");
+    assert!(told.contains("/pid<PID>/  (of each)\n"), "{told}");
     assert!(!report.contains("Files of their own"), "{report}");
     pids.push(shell.pid().to_string());
     let (told, folders, report) = measure(&pids);
     assert_eq!(folders, 100);
-    assert!(told.contains("\nSome processes "), "{told}");
+    assert!(told.contains("/pid<PID>/  (of 100 of them)\n"), "{told}");
     assert!(
         report.contains("Files of their own: the 100 processes that"),
         "{report}"
@@ -147,23 +150,16 @@ fn a_report_has_as_many_rows_and_tables_as_it_is_told() {
             .arg(&scope);
         String::from_utf8(report.run().succeeded().stdout).unwrap()
     };
-    let tables = |text: &str| text.matches("\nProcess ").count();
+    let tables = |text: &str| text.matches(" (PID ").count();
     assert_eq!(tables(&report("")), 5);
     let all = report("--tables 99");
     assert_eq!(tables(&all), 7);
-    assert!(
-        !all.contains("more processes") && !all.contains("other process"),
-        "{all}"
-    );
+    assert!(!all.contains("more process"), "{all}");
     let few = report("--tables 2 --processes 1");
     assert_eq!(tables(&few), 2);
     assert!(
-        few.ends_with("(the threads of 5 more processes: --tables N shows those of N processes)\n"),
+        few.ends_with("Threads of 5 more processes: --tables N lists those of N processes.\n"),
         "{few}"
     );
-    // One of the sleepers is listed, and the shell as well if the sleeper is its child.
-    assert!(
-        few.contains("  5 other processes\n") || few.contains("  6 other processes\n"),
-        "{few}"
-    );
+    assert!(few.contains("  7 processes\n"), "{few}");
 }

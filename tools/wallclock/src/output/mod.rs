@@ -1,4 +1,4 @@
-//! What is written: a tree of files, or the formats that were asked for.
+//! Output: a tree of files, or the formats that were asked for.
 
 mod files;
 mod publish;
@@ -13,7 +13,7 @@ use anyhow::bail;
 use cli::{Destinations, HeldCommand, Output, format_of_file, pair};
 use export::Options;
 use export::folded::Folded;
-use export::report::{Cpus, Run};
+use export::report::{CommandEnd, Cpus, Run};
 use profile::merge::Merged;
 use profile::{Profile, Text};
 
@@ -22,17 +22,21 @@ use crate::tables::{self, Limits};
 use files::Names;
 use results::Results;
 
-/// Where the threads are that are not told of beside formats.
-const ELSEWHERE: &str = "`systemscope report --tables N` shows those of N processes in a capture, as -o FILE.scope makes it";
+/// Says how to list the threads of more processes, beside formats.
+const ELSEWHERE: &str =
+    "`systemscope report --tables N` lists those of N processes in a capture (-o FILE.scope)";
 
-/// Where it goes, checked to be writable.
+/// Destinations of the output, checked to be writable.
 pub(crate) struct Outputs {
     kind: Kind,
     options: Options,
     thread_files: usize,
     limits: Limits,
-    /// Whether standard output is the command's.
+    /// Set if standard output is the command's.
     is_quiet: bool,
+    /// Set if the whole machine is measured.
+    is_of_machine: bool,
+    is_verbose: bool,
 }
 
 enum Kind {
@@ -43,8 +47,8 @@ enum Kind {
 }
 
 impl Outputs {
-    /// What the command line asks for: formats where one is named, or where a file's
-    /// ending says one; the tree otherwise.
+    /// Returns the output that the command line asks for: formats where one is named, or where a
+    /// file's ending says one; the tree otherwise.
     ///
     /// # Errors
     /// Something cannot be written: what, and what to do.
@@ -82,11 +86,13 @@ impl Outputs {
                 ..Limits::default()
             },
             is_quiet: command.is_some(),
+            is_of_machine: arguments.all,
+            is_verbose: arguments.verbose,
         })
     }
 
-    /// Writes what was measured, and tells of it: on standard output unless data or a
-    /// command's words go there.
+    /// Writes what was measured, and a report: on standard output unless data or the output of
+    /// a command goes there.
     ///
     /// # Errors
     /// No thread was seen, or something cannot be written.
@@ -96,11 +102,24 @@ impl Outputs {
         parts: [&Profile; 2],
         commands: &BTreeMap<u32, Text>,
         cpus: Option<&Cpus>,
+        command: Option<CommandEnd>,
     ) -> anyhow::Result<()> {
-        let run = Run::of(&merged);
+        let run = Run {
+            cpu_times: cpus.cloned(),
+            is_of_machine: self.is_of_machine,
+            command,
+            ..Run::of(&merged)
+        };
+        let goes_to_stderr = self.is_quiet
+            || matches!(&self.kind, Kind::Formats(destinations) if destinations.include_stdout());
+        let look = match goes_to_stderr {
+            true => cli::report_look(&std::io::stderr()),
+            false => cli::report_look(&std::io::stdout()),
+        };
+        let look = look.with_details(self.is_verbose);
         let mut told = Vec::new();
         let (thread_files, mut limits) = (self.thread_files, self.limits);
-        let has_stdout = match self.kind {
+        match self.kind {
             Kind::Tree(names) => {
                 let results = Results {
                     run: &run,
@@ -108,33 +127,27 @@ impl Outputs {
                     commands,
                     thread_files,
                     limits,
-                    cpus,
+                    look,
                     options: Options {
                         reasons: self.options.reasons,
                         ..Options::default()
                     },
                 };
                 results.write(&names, &mut told)?;
-                false
             }
             Kind::Formats(destinations) => {
                 if merged.threads.is_empty() {
                     bail!("no thread was seen; did the process end before measuring began?");
                 }
-                if cpus.is_some() {
+                if self.is_of_machine {
                     limits.tables = 0;
                 }
-                tables::write(&run, &merged, commands, limits, ELSEWHERE, &mut told)?;
-                if let Some(cpus) = cpus {
-                    tables::write_cpus(&run, cpus, &mut told)?;
-                }
-                let has_stdout = destinations.include_stdout();
+                tables::write(&run, &merged, commands, limits, look, ELSEWHERE, &mut told)?;
                 let profile = merged.into_profile();
                 destinations.write_with_parts(&profile, &parts, &self.options)?;
-                has_stdout
             }
-        };
-        if has_stdout || self.is_quiet {
+        }
+        if goes_to_stderr {
             // A terminal that is gone is no reason to fail.
             let _ = std::io::stderr().write_all(&told);
             return Ok(());

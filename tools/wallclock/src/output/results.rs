@@ -1,11 +1,12 @@
-//! From a merged measurement to files, and what is said of them on the terminal.
+//! From a merged measurement to files, and to the report on the terminal.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use export::report::{self, Cpus, Known, Process, Row, Run};
+use export::report::overview::Look;
+use export::report::{self, Known, Process, Row, Run};
 use export::svg::{self, Caption, Colours, STATE_COLOURS};
 use export::{Options, folded};
 use profile::merge::{Merged, ThreadProfile};
@@ -15,9 +16,9 @@ use super::files::{MACHINE_ENDINGS, Names, SINGLE_ENDINGS, thread_base, with_end
 use super::publish::Staging;
 use crate::tables::{self, Limits, Part, busiest, parts};
 
-/// What files with a prefix of their own are called until they are in their place.
+/// Name of files with a prefix of their own until they are in their place.
 const STAGED: &str = "staged";
-/// How many processes have files of their own: those that kept the CPUs busiest.
+/// Processes that have files of their own: the busiest.
 const PROCESS_FILES: usize = 100;
 
 /// Everything that the files are made of.
@@ -26,18 +27,18 @@ pub(crate) struct Results<'a> {
     pub(crate) merged: &'a Merged,
     /// The command line of each process that was asked for.
     pub(crate) commands: &'a BTreeMap<u32, Text>,
-    /// How many threads may have files of their own.
+    /// Threads that may have files of their own.
     pub(crate) thread_files: usize,
-    /// How much is told of many processes.
+    /// Processes that are listed.
     pub(crate) limits: Limits,
-    /// What the CPUs did, if all of the machine was measured.
-    pub(crate) cpus: Option<&'a Cpus>,
-    /// How stacks are written.
+    /// Look of the report on the terminal.
+    pub(crate) look: Look,
+    /// Options for stacks.
     pub(crate) options: Options,
 }
 
 impl Results<'_> {
-    /// Writes all files and puts them in their place; then tells of them.
+    /// Writes all files, puts them in their place, and writes the report.
     ///
     /// # Errors
     /// No thread was seen, or a file cannot be written: then there is none.
@@ -48,16 +49,21 @@ impl Results<'_> {
         let is_alone = self.commands.len() <= 1;
         match &mut parts[..] {
             [] => bail!("no thread was seen; did the process end before measuring began?"),
-            parts if self.cpus.is_some() => self.write_machine(&known, parts, names, terminal)?,
+            parts if self.run.is_of_machine => {
+                self.write_machine(&known, parts, names, terminal)?
+            }
             [part] if is_alone && part.threads.len() == 1 => {
                 let placed = self.write_single(part, names)?;
-                self.tell(part, &placed, terminal)?;
+                self.report(&known, &mut parts, terminal)?;
+                placed.tell(terminal)?;
             }
             [part] if is_alone => {
                 let staging = Staging::new(&names.folder)?;
                 self.write_part(part, &staging, Path::new(""), names)?;
                 staging.put_folder(&names.folder)?;
-                self.tell(part, &self.placed(part, &names.folder, names), terminal)?;
+                let placed = self.placed(part, &names.folder, names);
+                self.report(&known, &mut parts, terminal)?;
+                placed.tell(terminal)?;
             }
             parts => self.write_several(&known, parts, names, terminal)?,
         }
@@ -68,7 +74,7 @@ impl Results<'_> {
     fn write_machine(
         &self,
         known: &Known<'_>,
-        parts: &[Part<'_>],
+        parts: &mut [Part<'_>],
         names: &Names,
         terminal: &mut dyn Write,
     ) -> anyhow::Result<()> {
@@ -76,11 +82,8 @@ impl Results<'_> {
         let paths = MACHINE_ENDINGS.map(|ending| PathBuf::from(format!("{STAGED}{ending}")));
         self.write_together(known, parts, &staging, paths)?;
         let placed = staging.put_files(STAGED, &names.prefix, &MACHINE_ENDINGS)?;
-        self.write_report(known, parts, terminal)?;
-        writeln!(terminal)?;
-        let kinds = ["Flame graph", "Folded stacks", "Processes"].into_iter();
-        let lines = kinds.zip(placed).collect();
-        Placed { lines }.tell(terminal)?;
+        self.report(known, parts, terminal)?;
+        Placed::new("all processes", placed).tell(terminal)?;
         Ok(())
     }
 
@@ -110,27 +113,50 @@ impl Results<'_> {
         }
         staging.put_folder(&names.folder)?;
 
-        self.write_report(known, parts, terminal)?;
-        let shown = busiest(parts, self.limits.tables);
-        for part in parts.iter().filter(|part| shown.contains(&part.pid)) {
-            writeln!(terminal)?;
-            let folder = names.folder.join(folder_of(part));
-            self.tell(part, &self.placed(part, &folder, names), terminal)?;
-        }
-        writeln!(terminal)?;
-        let folders = names.folder.join("pid<PID>");
-        let place = format!("in {}", folders.display());
-        tables::write_rest(parts.len() - shown.len(), &place, terminal)?;
-        let each = match with_files.len() < parts.len() {
-            true => "Some processes",
-            false => "Each process",
+        self.report(known, parts, terminal)?;
+        let whose = match with_files.len() < parts.len() {
+            true => format!("of {} of them", with_files.len()),
+            false => "of each".to_owned(),
         };
-        let kinds = ["Flame graph", "Folded stacks", "Processes"].into_iter();
-        let mut lines: Vec<_> = kinds
-            .zip(together.map(|path| names.folder.join(path)))
-            .collect();
-        lines.push((each, folders));
-        Placed { lines }.tell(terminal)?;
+        let mut placed = Placed::new(
+            "all processes",
+            together.map(|path| names.folder.join(path)).to_vec(),
+        );
+        let folders = names.folder.join("pid<PID>");
+        placed
+            .others
+            .push(format!("{}/  ({whose})", folders.display()));
+        placed.tell(terminal)?;
+        Ok(())
+    }
+
+    /// Writes the report on the terminal.
+    fn report(
+        &self,
+        known: &Known<'_>,
+        parts: &mut [Part<'_>],
+        terminal: &mut dyn Write,
+    ) -> io::Result<()> {
+        // Threads of a machine's processes are in no table: they are too many.
+        let limits = match self.run.is_of_machine {
+            true => Limits {
+                tables: 0,
+                ..self.limits
+            },
+            false => self.limits,
+        };
+        let Results {
+            run, merged, look, ..
+        } = *self;
+        tables::write_parts(run, merged, known, parts, limits, look, terminal)?;
+        writeln!(terminal)?;
+        if parts.len() > 1 && limits.tables > 0 {
+            let rest = parts.len().saturating_sub(limits.tables);
+            if rest > 0 {
+                tables::write_rest(rest, "in their folders", terminal)?;
+                writeln!(terminal)?;
+            }
+        }
         Ok(())
     }
 
@@ -152,9 +178,9 @@ impl Results<'_> {
                 samples.map(move |(sample, value)| (Sample { comm, ..sample }, value))
             })
         };
-        let whose = match self.cpus {
-            Some(_) => "the whole machine".to_owned(),
-            None => format!("{} processes", parts.len()),
+        let whose = match self.run.is_of_machine {
+            true => "the whole machine".to_owned(),
+            false => format!("{} processes", parts.len()),
         };
         let caption = Caption {
             title: format!("Wall clock of {whose}"),
@@ -182,7 +208,7 @@ impl Results<'_> {
         })?;
         staging.write(&report, |writer| {
             self.write_report(known, parts, writer)?;
-            if self.cpus.is_none() && parts.len() > PROCESS_FILES {
+            if !self.run.is_of_machine && parts.len() > PROCESS_FILES {
                 writeln!(
                     writer,
                     "Files of their own: the {PROCESS_FILES} processes that kept the CPUs busiest."
@@ -192,17 +218,24 @@ impl Results<'_> {
         })
     }
 
-    /// Writes the table of all processes, and of the CPUs of a machine.
+    /// Writes the analysis of all processes, and of the CPUs of a machine.
     fn write_report(
         &self,
         known: &Known<'_>,
         parts: &[Part<'_>],
         writer: &mut dyn Write,
     ) -> io::Result<()> {
-        tables::write_all(self.run, self.merged, known, parts, self.limits, writer)?;
-        match self.cpus {
-            Some(cpus) => tables::write_cpus(self.run, cpus, writer),
-            None => Ok(()),
+        let processes: Vec<_> = parts
+            .iter()
+            .map(|part| part.process(self.merged, 0))
+            .collect();
+        report::write_processes(self.run, known, &processes, self.limits.processes, writer)?;
+        match &self.run.cpu_times {
+            Some(cpus) if self.run.is_of_machine => {
+                writeln!(writer)?;
+                report::write_cpus(self.run, cpus, writer)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -219,12 +252,7 @@ impl Results<'_> {
             )?;
         }
         let placed = staging.put_files(STAGED, &names.prefix, &SINGLE_ENDINGS)?;
-        Ok(Placed {
-            lines: ["Flame graph", "Folded stacks", "Analysis"]
-                .into_iter()
-                .zip(placed)
-                .collect(),
-        })
+        Ok(Placed::new("its stacks in every state", placed))
     }
 
     /// One process's files, inside a folder of the staging one.
@@ -327,40 +355,59 @@ impl Results<'_> {
 
     fn placed(&self, part: &Part<'_>, folder: &Path, names: &Names) -> Placed {
         let count = self.thread_files.min(part.threads.len());
-        let mut lines = vec![
-            ("Flame graph", folder.join("combined.svg")),
-            ("Folded stacks", folder.join("combined.folded")),
-            ("Analysis", folder.join(analysis_name(names))),
+        let files = [
+            "combined.svg".into(),
+            "combined.folded".into(),
+            analysis_name(names),
         ];
+        let mut placed = Placed::new(
+            "all threads",
+            files.map(|file: PathBuf| folder.join(file)).to_vec(),
+        );
         if count > 0 {
-            lines.push((
-                if count < part.threads.len() {
-                    "Some threads"
-                } else {
-                    "Each thread"
-                },
-                folder.join("thread_<TID>_<role>{.svg,.folded,_analysis.txt}"),
-            ));
+            let whose = match count < part.threads.len() {
+                true => format!("of {count} of {} threads", part.threads.len()),
+                false => "of each thread".to_owned(),
+            };
+            let pattern = folder.join("thread_<TID>_<role>{.svg,.folded,_analysis.txt}");
+            placed
+                .others
+                .push(format!("{}  ({whose})", pattern.display()));
         }
-        Placed { lines }
-    }
-
-    fn tell(&self, part: &Part<'_>, placed: &Placed, terminal: &mut dyn Write) -> io::Result<()> {
-        tables::write_one(self.run, &self.process(part), terminal)?;
-        writeln!(terminal)?;
-        placed.tell(terminal)
+        placed
     }
 }
 
 /// The files to name on the terminal.
 struct Placed {
-    lines: Vec<(&'static str, PathBuf)>,
+    /// The flame graph, and what it is of.
+    graph: PathBuf,
+    of: &'static str,
+    /// The others.
+    others: Vec<String>,
 }
 
 impl Placed {
+    /// The files, of which the first is the flame graph.
+    fn new(of: &'static str, files: Vec<PathBuf>) -> Placed {
+        let mut files = files.into_iter();
+        Placed {
+            graph: files.next().unwrap_or_default(),
+            of,
+            others: files.map(|path| path.display().to_string()).collect(),
+        }
+    }
+
     fn tell(&self, terminal: &mut dyn Write) -> io::Result<()> {
-        for (what, path) in &self.lines {
-            writeln!(terminal, "{what:<14} {}", path.display())?;
+        writeln!(
+            terminal,
+            "Open  {}  (flame graph: {})",
+            self.graph.display(),
+            self.of
+        )?;
+        for (at, file) in self.others.iter().enumerate() {
+            let also = if at == 0 { "Also" } else { "" };
+            writeln!(terminal, "{also:<4}  {file}")?;
         }
         Ok(())
     }

@@ -11,10 +11,11 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
+use export::report::CommandEnd;
 use loader::ProcessHandle;
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitStatus, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -83,6 +84,20 @@ impl HeldCommand {
             Ok(()) | Err(nix::Error::ESRCH) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns how the command ended so far, without waiting for its end.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn end(&self) -> anyhow::Result<CommandEnd> {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        let status = waitid(Id::Pid(self.process), flags).context("cannot ask for the command")?;
+        Ok(match status {
+            WaitStatus::Exited(_, status) => CommandEnd::Exited(status),
+            WaitStatus::Signaled(_, signal, _) => CommandEnd::Killed(signal as i32),
+            _ => CommandEnd::Running,
+        })
     }
 
     /// Waits for the command's end, and forwards a SIGTERM for this process to it. Returns the

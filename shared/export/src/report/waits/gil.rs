@@ -2,17 +2,13 @@
 
 use profile::{Detail, Reason, State, WaitKind};
 
-use crate::report::columns::Column;
 use crate::report::numbers::seconds;
 use crate::report::{Process, Row};
 
 const GIL: WaitKind = WaitKind::new(Reason::Lock, Detail::Gil);
 
 /// The column of time in which threads waited for the lock.
-pub(in crate::report) const COLUMN: Column = Column {
-    name: "GIL",
-    meaning: "seconds of these in which it waited for Python's global lock",
-};
+pub(in crate::report) const COLUMN: &str = "GIL";
 
 /// The column's cells: of each of these threads, and of all of the process's; `None` if
 /// nobody waited.
@@ -25,7 +21,7 @@ pub(in crate::report) fn cells(
     (all > 0).then(|| (of_each(), seconds(all)))
 }
 
-/// How long a thread waited for the lock, in nanoseconds.
+/// Returns the nanoseconds that a thread waited for the lock.
 fn waited_ns(row: &Row<'_>) -> u64 {
     let stacks = row.thread.stacks.iter();
     let waits = stacks.filter(|(sample, _)| {

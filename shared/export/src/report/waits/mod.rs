@@ -1,6 +1,7 @@
-//! What blocked threads waited for: why, on what, and what held a program up by that.
+//! Waits of blocked threads: reasons, resources, and the causes that held a program up.
 
 pub(super) mod gil;
-pub(super) mod held_up;
 pub(super) mod objects;
 pub(super) mod reasons;
+pub(super) mod split;
+pub(super) mod work;

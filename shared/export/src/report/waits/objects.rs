@@ -1,5 +1,5 @@
-//! What threads were blocked on: locks with who held them, files, sockets, children. Where
-//! wakers are known, who ended the waits, and where: where locks were released.
+//! Resources that threads were blocked on: locks with their holders, files, sockets, children.
+//! With wakers it says which thread ended the waits, and in which function.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,32 +8,33 @@ use std::io::{self, Write};
 use profile::{Profile, Reason, Sample, State, Weight};
 
 use crate::report::Row;
-use crate::report::numbers::{count, cut, percent, seconds};
+use crate::report::numbers::{count, percent, seconds};
 use crate::text::brief::waker_text;
+use crate::text::cut::cut;
 use crate::text::frames::wakers;
 use crate::text::waits::{ended_by_text, holder_text, kind_text, resource_text};
 
-/// So many objects have a line of their own.
+/// Objects that have a line of their own.
 const LISTED: usize = 12;
 /// Holders of a lock that are named.
 const MOST_HOLDERS: usize = 3;
-/// Of those who ended waits, with where they were, the ones that are told.
+/// Wakers that are listed for one resource.
 const MOST_WAKERS: usize = 3;
-/// Characters of what is waited on: a path may be long.
+/// Characters of a resource's name: a path may be long.
 const LONGEST: usize = 120;
 
 /// Time blocked on one object.
 #[derive(Default)]
 struct Sum {
     time_ns: u64,
-    /// That part of it in which threads had nothing to do.
+    /// The idle part of the time.
     idle_ns: u64,
-    /// Those that were not sampled, and the longest of them.
+    /// Waits that were measured one by one, and the longest of them.
     waits: u64,
     longest_ns: u64,
-    /// The time in which each thread held it, by its name.
+    /// Time by holder.
     holders: BTreeMap<String, u64>,
-    /// That of the waits that each ended, by the name and where it was.
+    /// Time of the waits that each waker ended, by its name and place.
     wakers: BTreeMap<String, u64>,
 }
 
@@ -41,17 +42,17 @@ struct Sum {
 #[derive(Default)]
 pub(crate) struct Objects {
     sums: BTreeMap<String, Sum>,
-    /// All of it, on known objects or not.
+    /// All blocked time, on known objects or not.
     blocked_ns: u64,
 }
 
 impl Objects {
-    /// Takes in that time, in the samples that [`add`](Objects::add) gets or not.
+    /// Adds blocked time, whether or not [`add`](Objects::add) gets its samples.
     pub(crate) fn add_blocked(&mut self, nanoseconds: u64) {
         self.blocked_ns += nanoseconds;
     }
 
-    /// Takes in a sample of blocked time, if it is known what was waited on.
+    /// Adds a sample of blocked time, if its resource is known.
     pub(crate) fn add(&mut self, profile: &Profile, sample: &Sample, weight: &Weight) {
         let Some(wait) = profile.wait(sample) else {
             return;
@@ -86,12 +87,12 @@ impl Objects {
         }
     }
 
-    /// Whether nobody knows what was waited on.
+    /// Returns whether no resource is known.
     pub(crate) fn is_empty(&self) -> bool {
         self.sums.is_empty()
     }
 
-    /// Writes those that took longest while there was something to do, then the others.
+    /// Writes the resources with most time that was not idle, then the others.
     pub(crate) fn write(self, writer: &mut dyn Write) -> io::Result<()> {
         let blocked = self.blocked_ns;
         let mut sums: Vec<(String, Sum)> = self.sums.into_iter().collect();
@@ -99,7 +100,7 @@ impl Objects {
         let others = sums.split_off(LISTED.min(sums.len()));
         writeln!(
             writer,
-            "What it was blocked on, idle time last: seconds, % of all blocked time, waits from -m on, the longest (s), what"
+            "Blocked time by resource, idle last (seconds, % of blocked time, waits from -m on, the longest in seconds)"
         )?;
         for (what, sum) in &sums {
             write_row(sum, blocked, &told(what, sum), writer)?;
@@ -124,7 +125,7 @@ impl Objects {
     }
 }
 
-/// Writes what these threads were blocked on longest; nothing if no object is known.
+/// Writes the resources that these threads were blocked on; nothing if none is known.
 pub(in crate::report) fn write<'a>(
     rows: impl Iterator<Item = &'a Row<'a>>,
     writer: &mut dyn Write,
@@ -169,7 +170,7 @@ fn how_ended(reason: Reason) -> &'static str {
     }
 }
 
-/// What was waited on, for how much of the time there was nothing to do, and who held it.
+/// Describes a resource with its idle share and its holders.
 fn told(what: &str, sum: &Sum) -> String {
     let mut told = cut(what, LONGEST).into_owned();
     if sum.idle_ns == sum.time_ns && sum.idle_ns > 0 {

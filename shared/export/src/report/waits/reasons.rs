@@ -87,14 +87,14 @@ pub(in crate::report) fn write<'a>(
     sums.push(("without a stack".to_owned(), without));
     writeln!(
         writer,
-        "\nWhy it was blocked: seconds, % of all blocked time, threads, reason"
+        "\nBlocked time by reason (seconds, % of blocked time, threads)"
     )?;
     for (name, sum) in &sums {
         sum.write(name, blocked, writer)?;
     }
     writeln!(
         writer,
-        "\nWhether it had work meanwhile: seconds, % of all blocked time, threads"
+        "\nBlocked time by idleness (seconds, % of blocked time, threads)"
     )?;
     for idleness in Idleness::ALL {
         let sum = by_idleness.remove(&idleness).unwrap_or_default();
@@ -103,17 +103,17 @@ pub(in crate::report) fn write<'a>(
     Ok(())
 }
 
-/// What it is to be waiting, idle, dormant, or neither that one knows.
+/// Describes an idleness.
 fn meaning(idleness: Idleness) -> &'static str {
     match idleness {
-        Idleness::Waiting => "waiting: it had, and was held up",
-        Idleness::Idle => "idle: it waited for new work",
-        Idleness::Dormant => "dormant: blocked all the time, on nothing that holds up",
-        Idleness::Unknown => "unknown: nothing tells",
+        Idleness::Waiting => "waiting: with work to do",
+        Idleness::Idle => "idle: without work",
+        Idleness::Dormant => "dormant: blocked in the whole window, on nothing that holds up",
+        Idleness::Unknown => "unknown",
     }
 }
 
-/// Where and why a thread waited, on one line: `[lock: mutex] futex_wait ← …`.
+/// Returns the wait and the place of a thread on one line: `[lock: mutex] futex_wait ← …`.
 pub(in crate::report) fn waited(profile: &Profile, stack: &StackTime) -> String {
     let stack_text = brief(profile, stack.sample.stack);
     match stack.wait {
