@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# proto.sh [--check]: generates shared/profile/src/capture/messages.rs from capture.proto, or
+# proto.sh [--check]: generates shared/capture/src/messages.rs from capture.proto, or
 # checks that the file was generated from the present capture.proto.
 set -euo pipefail
-cd "$(dirname "$0")/../shared/profile"
-messages=src/capture/messages.rs
+cd "$(dirname "$0")/../shared/capture"
+messages=src/messages.rs
 
 sum=$(sha256sum capture.proto | cut -d ' ' -f 1)
 if [[ ${1:-} == --check ]]; then

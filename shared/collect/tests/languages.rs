@@ -152,8 +152,8 @@ fn a_language_is_a_module_a_header_and_a_line() {
     // A capture tells the language to readers that do not know it.
     assert!(LANGUAGES.iter().all(|known| known.name() != Toy.name()));
     let mut capture = Vec::new();
-    profile::capture::write(&profile, &mut capture).unwrap();
-    let read = profile::capture::read(&*capture).unwrap();
+    capture::write(&profile, &mut capture).unwrap();
+    let read = capture::read(&*capture).unwrap();
     let of_toy = |frame: &profile::Frame| frame.kind == FrameKind::Interpreted(Toy.name());
     assert_eq!(read.frames.iter().filter(|frame| of_toy(frame)).count(), 3);
     assert_eq!(self::folded(&read), folded);

@@ -8,7 +8,6 @@
 //! A profile is plain data in tables. Rows refer to each other by number: a sample to its
 //! stack, a stack to its frames, a frame to its name. Each distinct row is stored once.
 
-pub mod capture;
 pub mod diff;
 pub mod folded;
 mod import;

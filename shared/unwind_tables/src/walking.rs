@@ -7,7 +7,7 @@ use loader::{OpenObject, Result};
 use super::CallGraph;
 
 // Readers of captures refuse deeper stacks: there is room for functions that are inlined.
-const _: () = assert!(8 * (STACK_DEPTH + CHAIN_DEPTH) <= profile::capture::MOST_DEPTH);
+const _: () = assert!(8 * (STACK_DEPTH + CHAIN_DEPTH) <= capture::MOST_DEPTH);
 
 /// Whose functions are shown beside native ones.
 #[derive(Clone, Copy, Debug, Default)]

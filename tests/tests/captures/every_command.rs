@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use capture::{Partial, read_all, read_what_is_whole};
 use export::report::Run;
 use export::report::overview::Look;
 use export::{Options, by_name, diff as changes};
-use profile::capture::{Partial, read_all, read_what_is_whole};
 use profile::diff::diff;
 use profile::join::{Joined, join};
 use profile::merge::merge;

@@ -42,7 +42,7 @@ fn seeds() -> Vec<Vec<u8>> {
         let mut seed = Vec::new();
         for mut profile in read(&fs::read(&file).unwrap(), false) {
             add_times(&mut profile);
-            profile::capture::write(&profile, &mut seed).unwrap();
+            capture::write(&profile, &mut seed).unwrap();
         }
         seed
     });

@@ -5,10 +5,10 @@ use std::io::{BufReader, Read, stdin};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use capture::{self, Partial};
 use clap::Args;
 use clap::builder::Resettable;
 use profile::Profile;
-use profile::capture::{self, Partial};
 use profile::join::{Joined, join};
 
 /// Minimum for the memory limit of a command, in bytes.

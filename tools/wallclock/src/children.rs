@@ -12,7 +12,7 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, anyhow, bail};
-use profile::{Profile, capture};
+use profile::Profile;
 use rustix::io::FdFlags;
 use rustix::process::{Signal, geteuid, set_parent_process_death_signal};
 

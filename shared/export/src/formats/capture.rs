@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use profile::{Profile, capture};
+use profile::Profile;
 
 use crate::format::{Format, Needs};
 use crate::text::options::{Options, Written};

@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::time::Instant;
 
 use export::FORMATS;
-use profile::{FrameKind, Lengths, Profile, Sample, Stack, State, ThreadId, Unit, Weight, capture};
+use profile::{FrameKind, Lengths, Profile, Sample, Stack, State, ThreadId, Unit, Weight};
 use systemscope_tests::Tool;
 use systemscope_tests::printed::output::median;
 use systemscope_tests::printed::table::{Table, Verdict};

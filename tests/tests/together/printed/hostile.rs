@@ -9,7 +9,7 @@ use std::process::Command;
 use profile::{
     Clock, Detail, EndedBy, Frame, FrameKind, Function, Holder, Label, Module, ModuleKind, Process,
     Profile, Rate, Reason, Resource, Sample, Sampling, Side, Socket, Stack, State, Text, Thread,
-    ThreadId, Transport, Unit, Wait, WaitKind, Waker, Weight, capture,
+    ThreadId, Transport, Unit, Wait, WaitKind, Waker, Weight,
 };
 use systemscope_tests::printed::output::files_below;
 use systemscope_tests::programs::workload::scratch;

@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::path::Path;
 use std::time::Duration;
 
-use profile::{Profile, Unit, capture};
+use profile::{Profile, Unit};
 use rustix::process::Signal;
 use systemscope_tests::printed::output::{assert_close, files_below};
 use systemscope_tests::printed::refusal::{WRONG_COMMAND_LINE, assert_refused};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use profile::{Clock, Thread, ThreadId, Unit, capture, folded};
+use profile::{Clock, Thread, ThreadId, Unit, folded};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use tempfile::TempDir;
 

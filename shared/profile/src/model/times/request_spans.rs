@@ -62,6 +62,12 @@ impl RequestSpans {
         });
     }
 
+    /// Returns the ID of the span at a place, counted from 0, if there is one.
+    #[must_use]
+    pub fn id(&self, index: usize) -> Option<Id<RequestSpan>> {
+        (index < self.len()).then(|| Id::new(index))
+    }
+
     /// Returns the span with a number, if it exists.
     #[must_use]
     pub fn get(&self, id: Id<RequestSpan>) -> Option<&RequestSpan> {

@@ -40,7 +40,9 @@ impl Idleness {
         matches!(self, Idleness::Idle | Idleness::Dormant)
     }
 
-    pub(crate) fn named(name: &str) -> Option<Idleness> {
+    /// Returns the idleness with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Idleness> {
         let mut all = Idleness::ALL.into_iter();
         all.find(|known| known.name() == name)
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use capture::{MAGIC, VERSION, read_what_is_whole};
 use profile::Profile;
-use profile::capture::{MAGIC, VERSION, read_what_is_whole};
 
 /// Reads `bytes` as a capture, and as the uncompressed content of one.
 pub(crate) fn check(bytes: &[u8]) {

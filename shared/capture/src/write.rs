@@ -12,7 +12,7 @@ use super::proto::{self, record::Kind};
 use super::times::{put_intervals, put_request_spans, put_timed_samples};
 use super::waits::{put_resource, put_wait};
 use super::{LONGEST_RECORD, MAGIC, ROWS, VERSION};
-use crate::{Detail, Ending, Id, Meta, ModuleKind, Profile, Rate, Sample, State, ThreadId, Unit};
+use profile::{Detail, Ending, Id, Meta, ModuleKind, Profile, Rate, Sample, State, ThreadId, Unit};
 
 /// Compression level of zstd: fast, with half of the saving of the slow levels.
 const LEVEL: i32 = 1;
@@ -330,7 +330,7 @@ fn module_kind(kind: ModuleKind) -> proto::ModuleKind {
     }
 }
 
-fn waker(waker: &crate::Waker) -> proto::Waker {
+fn waker(waker: &profile::Waker) -> proto::Waker {
     let ThreadId { pid, tid } = waker.thread.unwrap_or_default();
     proto::Waker {
         comm: number(waker.comm),
@@ -366,8 +366,8 @@ fn push(samples: &mut proto::Samples, sample: &Sample) {
     samples.chains.push(optional(sample.wakers));
 }
 
-fn process(process: &crate::Process) -> proto::Process {
-    let crate::Process {
+fn process(process: &profile::Process) -> proto::Process {
+    let profile::Process {
         pid,
         parent,
         start_ticks,
@@ -387,8 +387,8 @@ fn process(process: &crate::Process) -> proto::Process {
     }
 }
 
-fn thread(thread: &crate::Thread) -> proto::Thread {
-    let crate::Thread { id, comm, clock } = *thread;
+fn thread(thread: &profile::Thread) -> proto::Thread {
+    let profile::Thread { id, comm, clock } = *thread;
     proto::Thread {
         pid: id.pid,
         tid: id.tid,

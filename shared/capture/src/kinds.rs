@@ -1,7 +1,7 @@
 //! Kinds of frames in captures.
 
 use super::{Error, proto};
-use crate::{FrameKind, LanguageName};
+use profile::{FrameKind, LanguageName};
 
 /// Language with a frame kind of its own: captures had it before any other language.
 const PYTHON: Option<LanguageName> = LanguageName::new("python");

@@ -10,7 +10,7 @@ use zstd::Decoder;
 use super::budget::{Budget, Counted};
 use super::rows::{More, Rows};
 use super::{Error, LONGEST_RECORD, MAGIC, MOST_CAPTURES, MOST_FIELDS, VERSION, proto};
-use crate::Profile;
+use profile::Profile;
 
 /// Complete records of a capture, and the error that ended it.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //! stop, nor take more time and memory than the size of the input justifies.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod capture;
+mod captures;
 mod folded;
 
 use std::cell::Cell;
@@ -76,7 +76,7 @@ fn capture_seeds() -> Vec<Vec<u8>> {
         let mut profile = read(&seed[..], Unit::Samples, false).unwrap();
         add_times(&mut profile);
         let mut capture = Vec::new();
-        profile::capture::write(&profile, &mut capture).unwrap();
+        capture::write(&profile, &mut capture).unwrap();
         zstd::decode_all(&capture[8..]).unwrap()
     });
     seeds.collect()
@@ -84,7 +84,7 @@ fn capture_seeds() -> Vec<Vec<u8>> {
 
 #[test]
 fn tampered_captures_do_no_harm() {
-    tamper::tamper("captures", &capture_seeds(), capture::check);
+    tamper::tamper("captures", &capture_seeds(), captures::check);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::kinds;
 use super::proto::{self, record::Kind};
 use super::waits::LabelMeaning;
 use super::{Error, MOST_DEPTH, times};
-use crate::{
+use profile::{
     Bursts, Clock, Ending, Frame, Function, Id, Label, Labels, Lengths, Losses, Meta, Module,
     ModuleKind, Name, Process, Profile, Rate, Resource, Sample, Sampling, Stack, StackId, State,
     Text, Thread, ThreadId, Unit, Wait, Waker, Wakers, WalkEnds, Weight, Window, marker, text,

@@ -8,7 +8,7 @@ use super::proto::{self, record::Kind};
 use super::*;
 use std::num::NonZeroU32;
 
-use crate::{
+use profile::{
     Bursts, Clock, Detail, EndedBy, Ending, Frame, FrameKind, Function, Futex, Holder, Id,
     Idleness, Interval, Label, Lengths, Losses, Meta, Module, ModuleKind, Name, Peer, Process,
     Profile, Protocol, Rate, Reason, RequestSpan, Resource, Sample, Sampling, Side, Socket, State,
@@ -203,7 +203,7 @@ fn add_times(profile: &mut Profile, samples: &[Option<Id<Sample>>]) {
 }
 
 /// Adds a stack with a frame from every kind of module. Every field of the frames is set.
-fn all_that_is_known(profile: &mut Profile) -> crate::StackId {
+fn all_that_is_known(profile: &mut Profile) -> profile::StackId {
     let mut name = |text: &str| profile.names.text(text);
     let [path, build_id, demangled, mangled, file] =
         ["/usr/lib/libc.so.6", "ab01", "a::b", "_ZN1a1bE", "a.cc"].map(&mut name);
@@ -334,7 +334,7 @@ fn more_rows_than_a_record_holds() {
         .map(|n| format!("t;f{};g{n} 1\n", n % 7))
         .collect();
     let other = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
-    let import = crate::Import::new(&mut profile, &other);
+    let import = profile::Import::new(&mut profile, &other);
     let samples = other.samples.iter();
     let samples = samples.map(|(sample, weight)| profile.add(import.sample(*sample), *weight));
     let samples: Vec<Option<Id<Sample>>> = samples.map(Some).collect();

@@ -5,7 +5,7 @@ use super::budget::Budget;
 use super::proto;
 use super::rows::{FRAME_BYTES, optional, row, same_length, state};
 use super::write::{number, optional as optional_number, state as state_number};
-use crate::{Id, Interval, Name, Profile, RequestSpan, Sample, ThreadId, TimedSample};
+use profile::{Id, Interval, Name, Profile, RequestSpan, Sample, ThreadId, TimedSample};
 
 /// Maximum CPUs of a machine: eight times the maximum of Linux on x86-64.
 const MOST_CPUS: u32 = 1 << 16;
@@ -132,6 +132,9 @@ pub(super) fn take_timed_samples(
 }
 
 /// Adds request spans. `names` are the names by their numbers in the file.
+/// Error of a span whose parent does not come before it.
+const ORPHAN: Error = Error::Damaged("a span comes before its parent");
+
 pub(super) fn take_request_spans(
     profile: &mut Profile,
     rows: &proto::RequestSpans,
@@ -147,19 +150,21 @@ pub(super) fn take_request_spans(
     for index in 0..count {
         let name = row(names, rows.names[index])?;
         let (start_ns, length_ns) = (starts.take(rows.starts[index]), rows.lengths[index]);
+        let spans = &profile.times.request_spans;
         let parent = rows.parents[index].checked_sub(1);
+        let parent = parent.map(|parent| spans.id(parent as usize).ok_or(ORPHAN));
         let span = RequestSpan {
             name,
             thread: thread(rows.pids[index], rows.tids[index]),
             start_ns,
             end_ns: end(start_ns, length_ns)?,
-            parent: parent.map(|parent| Id::new(parent as usize)),
+            parent: parent.transpose()?,
         };
         // Formats write each span with its name.
         budget.take_written(FRAME_BYTES + profile.names[name].len() as u64)?;
         budget.take_counts([length_ns])?;
         let added = profile.times.request_spans.add(span);
-        added.ok_or(Error::Damaged("a span comes before its parent"))?;
+        added.ok_or(ORPHAN)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::budget::Budget;
 use super::proto::{self, resource::Kind};
 use super::rows::{FRAME_BYTES, Known, Rows, optional, row};
 use super::write::{number, optional as optional_number};
-use crate::{
+use profile::{
     EndedBy, Futex, Holder, Id, Idleness, Label, Labels, Name, Peer, Protocol, Reason, Resource,
     Side, Socket, ThreadId, Transport, Wait, WaitKind,
 };
