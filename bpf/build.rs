@@ -1,5 +1,5 @@
-//! Compiles the BPF programs and generates a skeleton for each, and the names of what
-//! they have.
+//! Compiles the BPF programs. Generates a skeleton for each, and handles for the names in the
+//! objects.
 
 mod compile;
 mod constants;

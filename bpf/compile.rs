@@ -1,4 +1,4 @@
-//! What build scripts have in common.
+//! Functions that build scripts share.
 
 use std::env;
 use std::error::Error;
@@ -15,9 +15,9 @@ mod layout;
 #[path = "relocations.rs"]
 mod relocations;
 
-/// Compiles each `src/NAME.bpf.c` to `NAME.bpf.o`, and generates a skeleton of it, and
-/// `programs.rs` with a module for each and a list of them all. `bpf` is the folder of
-/// the tools' programs, which these may include.
+/// Compiles each `src/NAME.bpf.c` to `NAME.bpf.o`. Generates a skeleton of it, and
+/// `programs.rs` with a module for each and a list of all. `bpf` is the folder of the tools'
+/// programs, which the sources may include.
 #[allow(clippy::print_stderr)]
 pub(crate) fn compile(bpf: &str) -> ExitCode {
     for folder in ["src", &format!("{bpf}/src"), &format!("{bpf}/include")] {
@@ -73,11 +73,11 @@ pub(crate) fn compile(bpf: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The flags for headers in `bpf/include`, and for those of the architecture that is built for,
-/// which the others include by their names alone.
+/// Returns the flags for headers in `bpf/include` and for those of the target architecture,
+/// which the others include by their file names.
 ///
 /// # Errors
-/// There are none for the architecture.
+/// The architecture has no headers.
 pub(crate) fn include_flags(bpf: &str) -> Result<[String; 2], String> {
     let architecture = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     let folder = format!("{bpf}/include/arch/{architecture}");
@@ -90,7 +90,7 @@ pub(crate) fn include_flags(bpf: &str) -> Result<[String; 2], String> {
     Ok([format!("-I{bpf}/include"), format!("-I{folder}")])
 }
 
-/// Writes `NAME.layout.rs`, for the module to include.
+/// Writes `NAME.layout.rs`, which the module includes.
 fn assert_layout(out: &Path, program: &str) -> Result<(), Box<dyn Error>> {
     let path = out.join(format!("{program}.bpf.o"));
     let elf = fs::read(&path)?;
@@ -105,7 +105,7 @@ fn assert_layout(out: &Path, program: &str) -> Result<(), Box<dyn Error>> {
     )?)
 }
 
-/// The names in `src/NAME.bpf.c`, in their order.
+/// Returns each NAME of `src/NAME.bpf.c`, sorted.
 pub(crate) fn programs() -> io::Result<Vec<String>> {
     let mut programs = Vec::new();
     for entry in fs::read_dir("src")? {
@@ -116,8 +116,8 @@ pub(crate) fn programs() -> io::Result<Vec<String>> {
     Ok(programs)
 }
 
-/// A module for each skeleton with the compiled object, and a list of the objects, for
-/// a library to include.
+/// Returns the text of `programs.rs`: a module for each skeleton with the compiled object, and
+/// a list of the objects.
 fn modules(programs: &[String]) -> String {
     let module = |program: &String| {
         format!(
@@ -137,5 +137,5 @@ fn modules(programs: &[String]) -> String {
     let modules: String = programs.iter().map(module).collect();
     let object = |program: &String| format!("    {program}::OBJECT,\n");
     let objects: String = programs.iter().map(object).collect();
-    format!("{modules}/// All of them.\npub const OBJECTS: &[Object] = &[\n{objects}];\n")
+    format!("{modules}/// All objects.\npub const OBJECTS: &[Object] = &[\n{objects}];\n")
 }

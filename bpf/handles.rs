@@ -1,6 +1,5 @@
-//! Makes Rust of the names that the objects' maps, programs, constants and variables have,
-//! with the types that BTF says: what is misspelt, or set to a value of another type, does
-//! not compile.
+//! Generates Rust handles for the maps, programs, constants and variables of the objects, with
+//! the types in BTF. A misspelt name, or a value of another type, does not compile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -13,10 +12,10 @@ use libbpf_rs::ObjectBuilder;
 use libbpf_rs::btf::types::{DataSec, Int, IntEncoding, Var};
 use libbpf_rs::btf::{Btf, BtfKind, BtfType, ReferencesType};
 
-/// The section of constants, and that of variables.
+/// Sections of constants and of variables.
 const SECTIONS: [&str; 2] = [".rodata", ".bss"];
 
-/// What a name stands for in Rust, and which objects have it.
+/// Rust type of a name, and the objects that have the name.
 struct Handle {
     rust: String,
     objects: BTreeSet<String>,
@@ -24,11 +23,11 @@ struct Handle {
 
 type Handles = BTreeMap<String, Handle>;
 
-/// Writes `handles.rs`, with a module for each sort of names, for objects that
+/// Writes `handles.rs`, with a module for each sort of names, for the objects that
 /// `compile::compile` has built.
 ///
 /// # Errors
-/// Objects disagree about the type of a constant or variable.
+/// Two objects have different types for a constant or variable.
 pub(crate) fn generate() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     let (mut maps, mut programs) = (Handles::new(), Handles::new());
@@ -80,7 +79,7 @@ fn add(handles: &mut Handles, name: &str, rust: &str, object: &str) -> Result<()
     ))
 }
 
-/// The names in a section, each with its handle's type. Pointers and arrays have none.
+/// Returns the names in a section, each with its handle's type. Pointers and arrays have none.
 fn section_values(btf: &Btf<'_>, section: &str) -> Vec<(String, String)> {
     let Some(found) = btf.type_by_name::<DataSec<'_>>(section) else {
         return Vec::new();
@@ -101,8 +100,8 @@ fn section_values(btf: &Btf<'_>, section: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The type in Rust of a value in this section. Programs may write any byte to a variable,
-/// so one that is a `bool` in C is a `u8`.
+/// Returns the Rust type of a value in this section. Programs may write any byte to a variable,
+/// so a `bool` variable in C is a `u8`.
 fn rust_type(found: &BtfType<'_>, section: &str) -> Option<String> {
     let found = found.skip_mods_and_typedefs();
     if let Ok(int) = Int::try_from(found) {
@@ -121,7 +120,7 @@ fn rust_type(found: &BtfType<'_>, section: &str) -> Option<String> {
     }
 }
 
-/// `span_kind` as `SpanKind`, which `types.rs` calls it.
+/// Converts `span_kind` to `SpanKind`, its name in `types.rs`.
 fn camel_case(name: &str) -> String {
     let word = |word: &str| {
         let (first, rest) = word.split_at_checked(1).unwrap_or((word, ""));

@@ -1,12 +1,12 @@
-//! Holds the structs that libbpf-cargo makes of an object's BTF against that BTF.
+//! Compares the structs that libbpf-cargo generates from an object's BTF with that BTF.
 
 use std::fmt::Write;
 
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, HasSize};
 
-/// Assertions on the size of each struct in `types`, and on where its members are, by
-/// what the compiler of the object says. `skeleton` has these structs.
+/// Returns assertions on the size of each struct in `types` and on the offsets of its members,
+/// by the object's BTF. `skeleton` has these structs.
 pub(crate) fn assertions(btf: &Btf<'_>, skeleton: &str) -> String {
     let mut text = String::from("const _: () = {\n");
     for found in btf.type_by_kind::<Struct<'_>>() {

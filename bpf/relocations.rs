@@ -1,4 +1,4 @@
-//! Of which of the kernel's types libbpf is to tell an object how they are here.
+//! Lists the kernel's types that an object needs for CO-RE.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -9,13 +9,13 @@ use std::{ptr, slice};
 use libbpf_rs::btf::{Btf, BtfType, TypeId};
 use libbpf_rs::libbpf_sys;
 
-/// `struct btf_ext_header` of libbpf's btf.h: where the offset and the length of the
-/// relocations are in it.
+/// Offsets of two fields of `struct btf_ext_header` (libbpf's btf.h): the offset and the length
+/// of the relocations.
 const OFFSET: usize = 24;
 const LENGTH: usize = 28;
 
-/// Their names in order, less what tells two of a name apart, which libbpf does not look
-/// at. The format is that of the kernel's Documentation/bpf/btf.rst.
+/// Returns the names of the types, sorted, without the suffix of a flavour, which libbpf
+/// ignores as well. The format is that of the kernel's Documentation/bpf/btf.rst.
 pub(crate) fn names_of_types(elf: &Path, btf: &Btf<'_>) -> Result<Vec<String>, Box<dyn Error>> {
     let section = beside_types(elf)?;
     let word = |at: usize| -> Result<usize, Box<dyn Error>> {
@@ -25,7 +25,8 @@ pub(crate) fn names_of_types(elf: &Path, btf: &Btf<'_>) -> Result<Vec<String>, B
     let begin = word(4)? + word(OFFSET)?;
     let end = begin + word(LENGTH)?;
     let mut names = BTreeSet::new();
-    // The size of each, then of each section its name, how many, and these.
+    // The size of a relocation, then each section: its name, its number of relocations, and
+    // these.
     let mut at = begin + 4;
     while at < end {
         let (size, count) = (word(begin)?, word(at + 4)?);
@@ -42,16 +43,17 @@ pub(crate) fn names_of_types(elf: &Path, btf: &Btf<'_>) -> Result<Vec<String>, B
     Ok(names.into_iter().collect())
 }
 
-/// The section `.BTF.ext`.
+/// Returns the section `.BTF.ext`.
 fn beside_types(elf: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     let path = CString::new(elf.as_os_str().as_encoded_bytes())?;
     let (mut found, mut size) = (ptr::null_mut(), 0);
-    // SAFETY: libbpf gives both or neither, and keeps the bytes as long as what it found.
+    // SAFETY: libbpf returns both or neither, and the bytes live as long as `found`.
     unsafe {
         let types = libbpf_sys::btf__parse_elf(path.as_ptr(), &mut found);
-        let bytes = match found.is_null() {
-            true => ptr::null(),
-            false => libbpf_sys::btf_ext__raw_data(found, &mut size),
+        let bytes = if found.is_null() {
+            ptr::null()
+        } else {
+            libbpf_sys::btf_ext__raw_data(found, &mut size)
         };
         let section =
             (!bytes.is_null()).then(|| slice::from_raw_parts(bytes.cast(), size as usize).to_vec());

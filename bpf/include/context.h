@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Whose work a CPU is doing: the current task's, or an interrupt's. */
+/* Finds out whether a CPU is working for its current task or in an interrupt. */
 #ifndef SYSTEMSCOPE_CONTEXT_H
 #define SYSTEMSCOPE_CONTEXT_H
 
@@ -10,23 +10,24 @@ enum context {
 	CONTEXT_TASK,
 	CONTEXT_SOFTIRQ,
 	CONTEXT_INTERRUPT,
-	/* The kernel stack will show. */
+	/* Not known here; the kernel stack shows it. */
 	CONTEXT_UNKNOWN,
 };
 
-/* Layout of the count: include/linux/preempt.h. */
+/* Layout of the preemption count: include/linux/preempt.h. */
 #define SERVING_SOFTIRQ 0x100
 #define HARDIRQ_AND_NMI_MASK 0xff0000
 
 /*
- * A CPU's preemption count is a per-CPU variable. Its symbol is not there on
- * kernels without CONFIG_KALLSYMS_ALL, but BTF says how far it is from another
- * one, the run queue, to which the current task leads. User space sets that
- * distance, between __preempt_count or pcpu_hot and runqueues; 0 if unknown.
+ * Distance in bytes from the run queue of a CPU to its preemption count, set by user
+ * space; 0 if unknown. The count is a per-CPU variable. Kernels without
+ * CONFIG_KALLSYMS_ALL do not show its symbol, but BTF has the offsets of per-CPU
+ * variables: __preempt_count or pcpu_hot, and runqueues. The current task points to its
+ * run queue.
  */
 const volatile s64 preempt_count_from_runqueue = 0;
 
-/* Whether the current task may be the one that acts. */
+/* Returns whether the current task may be the actor. */
 static __always_inline bool may_be_task(enum context context)
 {
 	return context == CONTEXT_TASK || context == CONTEXT_UNKNOWN;

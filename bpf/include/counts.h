@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Sums by thread and stack. Two maps take turns: user space has programs count
- * into the other one, and then looks at each CPU, with visit_cpu, until none
- * counts there that may have begun before. So the first map is user space's
- * alone, and nothing is lost to a drain, or added to another key.
+ * Sums by thread and stack, in two maps that take turns. User space makes programs
+ * count in the other map. Then it runs visit_cpu on each CPU until no program that may
+ * have begun before is still counting. From then on user space alone uses the first
+ * map. A drain therefore loses nothing and adds nothing to another key.
  */
 #ifndef SYSTEMSCOPE_COUNTS_H
 #define SYSTEMSCOPE_COUNTS_H
@@ -12,36 +12,45 @@
 
 struct stack_key {
 	u32 pid;
-	/* 0 unless threads are told apart. */
+	/* 0 unless threads are counted separately. */
 	u32 tid;
 	u64 user;
 	u64 kernel;
-	/* Who ended the wait: the ID of a chain of wakers, where that is asked. */
+	/*
+	 * ID of the chain of wakers that ended the wait; 0 unless the command line asks
+	 * for wakers.
+	 */
 	u64 waker;
-	/* What the thread waited on, where that is asked: an ID of waits/objects.h. */
+	/*
+	 * Resource that the thread waited on: an ID of waits/objects.h; 0 unless asked
+	 * for.
+	 */
 	u64 object;
-	/* How a wait ended: enum wait_end of clock/thread_record.h. */
+	/* enum wait_end of clock/thread_record.h. */
 	u64 wait_end;
-	/* Of intervals that were sampled: the nanoseconds that each stands for. */
+	/*
+	 * Nanoseconds that each sampled interval stands for; 0 for intervals that are
+	 * not sampled.
+	 */
 	u64 period;
 	u8 comm[COMM_LENGTH];
 };
 
 struct tally {
 	u64 events;
-	/* Nanoseconds. */
+	/* In nanoseconds. */
 	u64 blocked;
 	u64 runnable;
-	/* The longest interval and the shortest, nanoseconds. */
+	/* Longest and shortest interval, in nanoseconds. */
 	u64 longest;
 	u64 shortest;
-	/* The squares of the lengths, see square_of(). */
+	/* Sum of the squared lengths, see square_of(). */
 	u64 squares;
 };
 
 /*
- * The square of a length, in units of 2^20 ns^2. Of a length beyond two minutes it
- * is that of two minutes, so that sums have room.
+ * square_of() works in units of 2^20 ns^2. It treats a length above two minutes as two
+ * minutes, so that sums do not overflow.
  */
 #define SQUARE_SHIFT 10
 #define LONGEST_SQUARED (1ULL << 27)
@@ -65,14 +74,15 @@ struct counts_map {
 } counts_even SEC(".maps"), counts_odd SEC(".maps");
 
 /*
- * Number of swaps by user space: odd while programs count into the second map. The map, its
- * keys and the shares follow from this one word, so all three are of one turn.
+ * Number of swaps by user space: odd while programs count into the second map. The map,
+ * its keys and the shares follow from this one word, so all three belong to one turn.
  */
 volatile u64 counts_turn = 0;
 
 /*
- * How many count on a CPU now. Most have interrupts off, and cannot be met; a
- * sample at a page fault has not, nor has a thread that returns.
+ * Number of programs that are counting on this CPU. Most programs run with interrupts
+ * off and cannot be interrupted. A sample at a page fault and a thread that returns run
+ * with interrupts on.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -83,10 +93,16 @@ struct {
 
 const volatile bool per_thread = false;
 
-/* Keys put into each map. User space sets it to 0 before it has programs use the map. */
+/*
+ * Number of keys put into each map. User space resets it to 0 before programs use the
+ * map.
+ */
 volatile u64 counts_used_even = 0;
 volatile u64 counts_used_odd = 0;
-/* Whether user space was asked to drain the current one; it sets this to 0 when it swaps. */
+/*
+ * 1 once user space was asked to drain the current map; user space resets it when it
+ * swaps.
+ */
 volatile u64 drain_asked = 0;
 
 static __always_inline volatile u64 *keys_used(u64 turn)
@@ -96,7 +112,10 @@ static __always_inline volatile u64 *keys_used(u64 turn)
 
 struct shares count_shares SEC(".maps");
 
-/* Asks for a drain once half is used, before any process has used up its share. */
+/*
+ * Asks for a drain once half of the map is used, before any process has used up its
+ * share.
+ */
 static __always_inline void note_new_count(u64 turn)
 {
 	u32 *event;
@@ -113,8 +132,8 @@ static __always_inline void note_new_count(u64 turn)
 }
 
 /*
- * Whether @process may put another key into the map of @turn, which then counts to its share.
- * Global, for the verifier's sake: see unwind_frame().
+ * Returns whether @process may add a key to the map of @turn, and charges its share.
+ * The function is global to save the verifier work: see unwind_frame().
  */
 __noinline int may_add_key(u32 process, u64 turn)
 {
@@ -128,8 +147,9 @@ __noinline int may_add_key(u32 process, u64 turn)
 }
 
 /*
- * The same of a key without stacks. These are few, unless a process has many threads that
- * are told apart, or many names. They get a sixteenth of what is left.
+ * Returns whether @process may add a key without stacks, and charges its share. Such
+ * keys are few unless a process has many threads, counted separately, or many names.
+ * Each process gets a sixteenth of the free keys.
  */
 __noinline int may_add_key_without_stacks(u32 process, u64 turn)
 {
@@ -142,7 +162,7 @@ __noinline int may_add_key_without_stacks(u32 process, u64 turn)
 	return true;
 }
 
-/* Makes @key one that all intervals of the thread have in common. */
+/* Reduces @key to what all intervals of the thread have in common. */
 static __always_inline void leave_out_stacks(struct stack_key *key)
 {
 	if (key->user != STACK_NONE)
@@ -173,7 +193,7 @@ static __always_inline void count_in(void *map, u64 turn, struct stack_key *key,
 			note_new_count(turn);
 			return;
 		}
-		/* Another CPU was first, or there is no room. */
+		/* Another CPU added the key first, or the map is full. */
 		tally = bpf_map_lookup_elem(map, key);
 		if (!tally) {
 			__sync_fetch_and_add(&lost.counts, weight->events);
@@ -211,7 +231,10 @@ static __always_inline void count(struct stack_key *key,
 	*here -= 1;
 }
 
-/* Whether somebody counts on this CPU, where user space runs a program that asks. */
+/*
+ * Returns whether a program is counting on this CPU. User space runs this through
+ * visit_cpu.
+ */
 static __always_inline int is_counting_here(void)
 {
 	u32 zero = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What programs and user space share: messages, counts, losses. */
+/* Messages, limits and losses, shared with user space. */
 #ifndef SYSTEMSCOPE_EVENTS_H
 #define SYSTEMSCOPE_EVENTS_H
 
@@ -7,11 +7,11 @@
 #include <bpf/bpf_helpers.h>
 
 #define COMM_LENGTH 16
-/* The most frames of a stack that are kept. */
+/* Maximum frames of a user stack. */
 #define STACK_DEPTH 1024
 
 enum stack_limits {
-	/* Of the kernel's own: kernel.perf_event_max_stack, if nobody changes it. */
+	/* Maximum frames of a kernel stack: the default of kernel.perf_event_max_stack. */
 	KERNEL_STACK_DEPTH = 127,
 };
 
@@ -21,13 +21,19 @@ USER_SPACE_KNOWS(enum, stack_limits);
 enum no_stack {
 	STACK_NONE,
 	STACK_MISSED,
-	/* In a thread's record alone: it is taken once the thread is back. */
+	/*
+	 * Only in a thread's record: the stack is captured once the thread is back on a
+	 * CPU.
+	 */
 	STACK_AT_RETURN,
 };
 
 USER_SPACE_KNOWS(enum, no_stack);
 
-/* Set in the ID of a stack that user space reads itself: a task's address. */
+/*
+ * Set in the ID of a stack that user space reads itself. The ID is then a task's
+ * address.
+ */
 #define STACK_OF_PREEXISTING (1ULL << 63)
 
 enum event_kind {
@@ -48,7 +54,7 @@ enum event_kind {
 
 USER_SPACE_KNOWS(enum, event_kind);
 
-/* A stack's frames, leaf first. Only @depth of them are sent. */
+/* Frames of a stack, leaf first. Only @depth frames are sent. */
 struct stack_event {
 	u32 kind;
 	u32 depth;
@@ -56,25 +62,28 @@ struct stack_event {
 	u64 instance;
 	/* In the caller's PID namespace; 0 for a kernel stack. */
 	u32 pid;
-	/* Whether the leaf is a program counter or a return address. */
+	/* 1 if the leaf is a program counter, 0 if it is a return address. */
 	u32 leaf_is_exact;
-	/* How the walk ended: enum walk_end of unwind.h. */
+	/* enum walk_end of unwind.h. */
 	u32 walk_end;
-	/* The process to whose share it counts, in the initial PID namespace. */
+	/*
+	 * Process whose share pays for the event, by its ID in the initial PID
+	 * namespace.
+	 */
 	u32 payer;
 	u64 frames[STACK_DEPTH];
 };
 
 #define STACK_EVENT_HEADER __builtin_offsetof(struct stack_event, frames)
 
-/* Multiply and fold, a word at a time. */
+/* Adds @word to @hash: multiplies and folds. */
 static __always_inline u64 hash_word(u64 hash, u64 word)
 {
 	hash = (hash ^ word) * 0x9fb21c651e98df25ULL;
 	return hash ^ (hash >> 29);
 }
 
-/* A hash as a stack's ID; the top bit is left to SEEDED ones. */
+/* Returns the stack ID for a hash. The top bit stays free for STACK_OF_PREEXISTING. */
 static __always_inline u64 stack_id(u64 hash)
 {
 	hash &= ~STACK_OF_PREEXISTING;
@@ -91,11 +100,10 @@ struct {
 } events SEC(".maps");
 
 /*
- * The flags of what user space may take when it next looks, which it does on a
- * clock of its own. Woken by what a sample sends it would run when the timers of
- * other CPUs sample, too, and never when that of its own does: it would be
- * sampled for more than it runs, or for less. Half of the room being taken wakes
- * it.
+ * Returns the flags for data that user space may take at its next poll, which follows
+ * user space's own clock. If samples woke user space, it would run when the timers of
+ * other CPUs sample, and never when its own CPU's timer does. It would be sampled too
+ * often or too rarely. A ring buffer that is half full wakes it.
  */
 static __always_inline u64 can_wait(void)
 {
@@ -105,17 +113,17 @@ static __always_inline u64 can_wait(void)
 					    BPF_RB_FORCE_WAKEUP;
 }
 
-/* The flags of what user space is to act upon at once. */
+/* Flags for data that user space must handle at once. */
 #define CANNOT_WAIT BPF_RB_FORCE_WAKEUP
 
 struct shares event_shares SEC(".maps");
 
-/* User space adds 1 when it begins to take all that was sent before. */
+/* Incremented by user space when it begins to take everything sent before. */
 volatile u64 events_turn = 0;
 
 /*
- * Whether @process may send @bytes, which then count to its share. What it sent in the turn
- * before may not have been taken yet.
+ * Returns whether @process may send @bytes, and charges its share. Data of the previous
+ * turn counts as well, since user space may not have taken it yet.
  */
 static __always_inline bool take_share(u32 process, u32 bytes)
 {
@@ -131,13 +139,13 @@ static __always_inline bool take_share(u32 process, u32 bytes)
 	return true;
 }
 
-/* The same as a call, for the verifier's sake: see unwind_frame(). */
+/* The same as a call, to save the verifier work: see unwind_frame(). */
 __noinline int may_send(u32 process, u32 bytes)
 {
 	return take_share(process, bytes);
 }
 
-/* Sends an event on behalf of @process. Returns 0 if it was sent. */
+/* Sends an event on behalf of @process. Returns 0 on success. */
 static __always_inline long send(u32 process, void *event, u64 bytes, u64 flags)
 {
 	if (!may_send(process, bytes))
@@ -145,21 +153,27 @@ static __always_inline long send(u32 process, void *event, u64 bytes, u64 flags)
 	return bpf_ringbuf_output(&events, event, bytes, flags);
 }
 
-/* What could not be kept. User space reports each. */
+/* Numbers of things lost. User space reports each. */
 struct losses {
-	/* Stacks and wakers that found no room; sent again when next seen. */
+	/*
+	 * Stacks and wakers for which the buffer was full; they are sent again when
+	 * next seen.
+	 */
 	u64 stack_frames;
-	/* Intervals or samples that found no room to be counted. */
+	/* Intervals or samples that could not be counted because a map was full. */
 	u64 counts;
-	/* Events of threads that found no room for a clock. */
+	/* Events of threads for which there was no free record. */
 	u64 clocks;
-	/* Context switches that the kernel did not show us. */
+	/* Context switches that the kernel did not show to the programs. */
 	u64 switches;
-	/* Threads whose account found no room when they ended. */
+	/* Ended threads whose account could not be sent. */
 	u64 thread_ends;
-	/* Processes that targets forked and that found no room to be targets. */
+	/*
+	 * Processes forked by targets that could not become targets because a map was
+	 * full.
+	 */
 	u64 children;
-	/* Cgroups too deep for it to be known whether they are below a target. */
+	/* Lookups of cgroups too deep to decide whether they are below a target. */
 	u64 deep_cgroups;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The few kernel types that the programs read, relocated by CO-RE when they
- * are loaded: only names and nesting matter here, never offsets.
+ * The few kernel types that the programs read. CO-RE relocates them at load time: only
+ * names and nesting matter here, never offsets.
  */
 #ifndef SYSTEMSCOPE_KERNEL_TYPES_H
 #define SYSTEMSCOPE_KERNEL_TYPES_H
@@ -29,7 +29,7 @@ typedef __u8 u8;
 typedef __s16 s16;
 typedef __s32 s32;
 
-/* include/uapi/linux/bpf.h: the values used here, fixed as kernel ABI. */
+/* Values of include/uapi/linux/bpf.h, fixed as kernel ABI. */
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
@@ -62,8 +62,8 @@ enum {
 };
 
 /*
- * Its values differ between kernels only by what is appended; declared so
- * that the presence of a helper can be asked of the running kernel's BTF.
+ * Kernels only append to this enum. It is declared so that a program can ask the
+ * running kernel's BTF for a helper.
  */
 enum bpf_func_id {
 	BPF_FUNC_get_current_task_btf = 158,
@@ -108,18 +108,21 @@ struct hlist_head {
 	struct hlist_node *first;
 };
 
-/* By what a task has it as: first by PIDTYPE_PID of include/linux/pid_types.h. */
+/*
+ * Tasks that use the pid, by PIDTYPE of include/linux/pid_types.h. PIDTYPE_PID is the
+ * first.
+ */
 struct pid___of_tasks {
 	struct hlist_head tasks[1];
 };
 
-/* d_alias is one of the things that d_u is. */
+/* d_u is a union; d_alias is one of its members. */
 struct dentry {
 	struct qstr d_name;
 	struct hlist_node d_u;
 };
 
-/* Where d_u has no name, as in 7.2. */
+/* For kernels such as 7.2, where the union has no name. */
 struct dentry___of_alias {
 	struct hlist_node d_alias;
 };
@@ -239,7 +242,7 @@ struct sockaddr_un {
 	unsigned short sun_family;
 };
 
-/* @len is that of all of the name, what is behind sun_family included. */
+/* @len is the length of the whole name, sun_family included. */
 struct unix_address {
 	int len;
 	struct sockaddr_un name[1];
@@ -291,7 +294,7 @@ struct kernfs_iattrs {
 	kgid_t ia_gid;
 };
 
-/* Its ID is its own for as long as the machine runs; one without attributes is root's. */
+/* @id is unique until the next boot. A node without attributes belongs to root. */
 struct kernfs_node {
 	u64 id;
 	const char *name;
@@ -306,7 +309,7 @@ struct cgroup_subsys_state {
 	struct cgroup_subsys_state *parent;
 };
 
-/* That of version 2 has the number 0. */
+/* The hierarchy of version 2 has the number 0. */
 struct cgroup_root {
 	int hierarchy_id;
 };
@@ -333,7 +336,7 @@ struct signal_struct {
 	int nr_threads;
 };
 
-/* rt_throttled: since 6.12 only where real-time threads are scheduled by group. */
+/* Since 6.12 rt_throttled exists only with group scheduling of real-time threads. */
 struct rt_rq {
 	int rt_throttled;
 };
@@ -353,7 +356,7 @@ struct sched_entity {
 	u64 prev_sum_exec_runtime;
 };
 
-/* rt_rq: only where real-time threads are scheduled by group. */
+/* rt_rq exists only with group scheduling of real-time threads. */
 struct sched_rt_entity {
 	struct rt_rq *rt_rq;
 };
@@ -367,7 +370,10 @@ struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
 	void *stack;
-	/* An int, then a byte: of an unsigned field the size is relocated, too. */
+	/*
+	 * An int in some kernels, a byte in others. CO-RE relocates the size of an
+	 * unsigned field, too.
+	 */
 	unsigned int on_cpu;
 	int prio;
 	bool throttled;
@@ -398,7 +404,7 @@ struct task_struct {
 	struct thread_struct thread;
 };
 
-/* Before 5.14 the state was a long under another name. */
+/* Before 5.14 the state was a long with another name. */
 struct task_struct___before_5_14 {
 	long state;
 };
@@ -414,7 +420,7 @@ struct bpf_iter__task {
 	struct task_struct *task;
 };
 
-/* What 6.2 to 6.14 keep together for each CPU. */
+/* Per-CPU data of 6.2 to 6.14. */
 struct pcpu_hot {
 	int preempt_count;
 };
@@ -434,8 +440,8 @@ struct bpf_perf_event_data;
 #define PF_KTHREAD 0x00200000
 
 /*
- * Rust has its types from BTF, which describes what a map, a variable or a
- * constant is of. This makes it describe a struct or an enum that none is of.
+ * Makes BTF describe a struct or an enum that is the type of no map, variable or
+ * constant. The Rust types are generated from BTF.
  */
 #define USER_SPACE_KNOWS(kind, name)                                           \
 	const volatile kind name *const volatile known_##name = 0

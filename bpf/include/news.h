@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What is new: a program, or code that has no tables yet. User space looks often for a
- * while then, and seldom else, as each look costs a CPU that was idle more than what is
- * there to be taken.
+ * News for user space: a new program, or code without unwind tables. User space polls
+ * often for a while after news and rarely otherwise, since each poll of an idle CPU
+ * costs more than the data that it takes.
  */
 #ifndef SYSTEMSCOPE_NEWS_H
 #define SYSTEMSCOPE_NEWS_H
@@ -10,15 +10,15 @@
 #include "events.h"
 
 /*
- * When there was news last of which user space was told, CLOCK_MONOTONIC. It looks
- * often for twice as long as it is not told of more.
+ * Time at which a program last woke user space for news, in ns of CLOCK_MONOTONIC. User
+ * space polls often for 2 * NEWS_TOLD_NS after it.
  */
 volatile u64 news_ns = 0;
 
 #define NEWS_TOLD_NS (250 * 1000 * 1000ULL)
 
-/* Whether user space is to be woken for what is new now. */
-static __always_inline bool is_news(void)
+/* Returns whether to wake user space for news, and notes the time if so. */
+static __always_inline bool note_news(void)
 {
 	u64 now = bpf_ktime_get_ns();
 

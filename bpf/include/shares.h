@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Fair shares of what all processes use together: the ring buffer, and the maps that count.
- * A process may take three times as much as it leaves to all others. So nobody is held back
- * before three quarters are used. Of N processes that take all they can get, each gets
- * 3 / (3 N + 1), and 1 / (3 N + 1) is left for everybody else.
+ * Fair shares of what all processes use together: the ring buffer, and the maps that
+ * count. A process may take three times as much as it leaves free. No process is held
+ * back before three quarters are used. If N processes take all they can, each gets 3 /
+ * (3 N + 1), and 1 / (3 N + 1) stays free for all others.
  *
- * User space empties what is shared, and a new turn begins with that.
+ * A turn ends when user space empties the buffer or map.
  */
 #ifndef SYSTEMSCOPE_SHARES_H
 #define SYSTEMSCOPE_SHARES_H
@@ -14,9 +14,9 @@
 #include <bpf/bpf_helpers.h>
 #include "window.h"
 
-/* Usage of one process. Two processes with the same place have one share together. */
+/* Usage of one process. Two processes with the same place use one share. */
 struct share {
-	/* The turn in which the process last took something. */
+	/* Turn in which the process last took something. */
 	u64 turn;
 	/* Units taken in that turn, and in the turn before. */
 	u32 taken;
@@ -36,8 +36,8 @@ struct shares {
 };
 
 /*
- * The share of @process in @shares. Its place depends on the window's start, so that no
- * process can choose to have the place of another one.
+ * Returns the share of @process in @shares. The window's start determines the place, so
+ * that no process can choose the place of another one.
  */
 static __always_inline struct share *find_share(void *shares, u32 process,
 						u64 turn)
@@ -55,7 +55,10 @@ static __always_inline struct share *find_share(void *shares, u32 process,
 	return share;
 }
 
-/* Whether who has @taken so much may take more of @all, of which @used is in use. */
+/*
+ * Returns whether a process that took @taken units may take more of @all units, @used
+ * of which are in use.
+ */
 static __always_inline bool may_take_more(u64 taken, u64 used, u64 all)
 {
 	return used < all / 4 * 3 || (used < all && taken / 3 < all - used);

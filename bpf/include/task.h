@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Questions about a task: its IDs, its state, its user registers. */
+/* A task's IDs, state and user registers. */
 #ifndef SYSTEMSCOPE_TASK_H
 #define SYSTEMSCOPE_TASK_H
 
@@ -15,14 +15,14 @@
 #define PID_NAMESPACE_DEPTH 32
 
 /*
- * The inode number of the caller's PID namespace, or 0 when that is the
- * initial one, whose IDs are the kernel's own.
+ * Inode number of the caller's PID namespace; 0 for the initial one, whose IDs are the
+ * kernel's own.
  */
 const volatile u32 pid_namespace = 0;
 
 /*
- * Whether every task comes as a pointer that the verifier knows the type of: the
- * current one does since 5.11.
+ * Returns whether the verifier knows the type of every task pointer: since 5.11, also
+ * of the current task's.
  */
 static __always_inline bool tasks_have_types(void)
 {
@@ -30,16 +30,16 @@ static __always_inline bool tasks_have_types(void)
 					  BPF_FUNC_get_current_task_btf);
 }
 
-/* Since 6.2. Costs nothing when it runs. */
+/* Since 6.2. The call costs nothing at run time. */
 extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 
-/* The ID of struct task_struct among the kernel's types, or 0. Set by user space. */
+/* ID of struct task_struct in the kernel's BTF, set by user space; 0 if unknown. */
 const volatile u32 task_type = 0;
 
 /*
- * @task as a pointer that the verifier does not trust: whenever a pointer is loaded
- * by one that it trusts it looks through all types of the kernel four times, on every
- * path that leads there.
+ * Returns @task as a pointer that the verifier does not trust. For each load through a
+ * trusted pointer, on every path to it, the verifier searches all types of the kernel
+ * four times.
  */
 static __always_inline struct task_struct *untrusted(struct task_struct *task)
 {
@@ -49,8 +49,9 @@ static __always_inline struct task_struct *untrusted(struct task_struct *task)
 }
 
 /*
- * task->a->b->..., given as task, a, b, ...: a load each where types are known,
- * else a call each. What leads to nowhere reads as 0. For what is loaded often.
+ * Reads task->a->b->..., given as task, a, b, ...: one load per field where types are
+ * known, else one call per field. A null pointer on the way gives 0. Meant for fields
+ * that are read often.
  */
 #define read_task(task, ...)                                                   \
 	(tasks_have_types() ? ___arrow(task, __VA_ARGS__) :                    \
@@ -77,13 +78,16 @@ static __always_inline bool is_kernel_thread(struct task_struct *task)
 	return read_task(task, flags) & PF_KTHREAD;
 }
 
-/* What pthread_self() is in @task. */
+/* Returns the value of pthread_self() in @task. */
 static __always_inline u64 thread_pointer(struct task_struct *task)
 {
 	return read_task(task, THREAD_POINTER);
 }
 
-/* A thread's ID in the PID namespace of this depth, less than PID_NAMESPACE_DEPTH. */
+/*
+ * Returns a thread's ID in the PID namespace at @level, which is less than
+ * PID_NAMESPACE_DEPTH.
+ */
 static __always_inline u32 number_at(struct pid *pid, u32 level)
 {
 	struct upid upid;
@@ -93,7 +97,7 @@ static __always_inline u32 number_at(struct pid *pid, u32 level)
 	return upid.nr;
 }
 
-/* A thread's ID in the caller's PID namespace, 0 when it has none. */
+/* Returns a thread's ID in the caller's PID namespace, 0 if it has none. */
 static __always_inline u32 pid_number(struct pid *pid)
 {
 	u32 level;
@@ -114,7 +118,7 @@ static __always_inline u32 pid_number(struct pid *pid)
 	return 0;
 }
 
-/* The task's thread ID in the caller's PID namespace, 0 when it has none. */
+/* Returns the task's thread ID in the caller's PID namespace, 0 if it has none. */
 static __always_inline u32 namespace_tid(struct task_struct *task)
 {
 	if (!pid_namespace)
@@ -122,7 +126,7 @@ static __always_inline u32 namespace_tid(struct task_struct *task)
 	return pid_number(BPF_CORE_READ(task, thread_pid));
 }
 
-/* Whether the IDs that @task itself knows are those of the caller's PID namespace. */
+/* Returns whether @task itself sees the IDs of the caller's PID namespace. */
 static __always_inline bool has_callers_ids(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -143,8 +147,9 @@ static __always_inline u32 namespace_pid(struct task_struct *task)
 }
 
 /*
- * When the task's process started, CLOCK_MONOTONIC: together with its ID, which
- * process it is. A thread that replaces its leader in exec takes that over.
+ * Returns the start time of the task's process, in ns of CLOCK_MONOTONIC. PID and start
+ * time identify a process. A thread that replaces its leader in exec takes over the
+ * start time.
  */
 static __always_inline u64 process_started(struct task_struct *task)
 {
@@ -152,9 +157,9 @@ static __always_inline u64 process_started(struct task_struct *task)
 }
 
 /*
- * Tells one program in one process from another that later has the same PID,
- * or replaces it by exec: addresses mean something only together with it. It
- * grows with each, in ns since boot plus a count of execs.
+ * Returns a number that tells one program in one process from a later one with the same
+ * PID, be it after the PID's reuse or after exec. Addresses have a meaning only
+ * together with it. It grows with each program: ns since boot plus the number of execs.
  */
 static __always_inline u64 process_instance(struct task_struct *task)
 {
@@ -163,9 +168,9 @@ static __always_inline u64 process_instance(struct task_struct *task)
 }
 
 /*
- * The process from which @task's was forked if it still has the same code
- * where that has it; else NULL. fork copies all of this, exec counts
- * self_exec_id up and puts the stack at another random address.
+ * Returns the parent from which @task's process was forked if both still have the same
+ * code at the same addresses, else NULL. fork copies all fields compared here. exec
+ * increments self_exec_id and puts the stack at another random address.
  */
 static __always_inline struct task_struct *
 fork_of_same_code(struct task_struct *task)
@@ -183,15 +188,18 @@ fork_of_same_code(struct task_struct *task)
 	return parent;
 }
 
-/* How often the task has left a CPU: while that stands, so does its stack. */
+/*
+ * Returns the number of times that the task left a CPU. The task's stack stays the same
+ * while this number does.
+ */
 static __always_inline u64 switch_count(struct task_struct *task)
 {
 	return read_task(task, nvcsw) + read_task(task, nivcsw);
 }
 
 /*
- * By the scheduler's own account: how long a task has run in all its life, in
- * ns. Of one that runs now the time since the last tick may be missing.
+ * Returns the total time that a task has run, in ns, by the scheduler's account. For a
+ * running task the time since the last tick may be missing.
  */
 static __always_inline u64 time_run(struct task_struct *task)
 {
@@ -199,9 +207,9 @@ static __always_inline u64 time_run(struct task_struct *task)
 }
 
 /*
- * By the scheduler's own account: how long the current task has run, in ns. Of
- * one with a priority of its own, as the fair scheduler alone notes the switch,
- * since that last had it.
+ * Returns the time that the current task has run since its switch-in, in ns, by the
+ * scheduler's account. Only the fair scheduler notes the switch-in: for a real-time
+ * task the time counts from when the fair scheduler last had the task.
  */
 static __always_inline u64 time_since_switch_in(struct task_struct *task)
 {
@@ -209,7 +217,7 @@ static __always_inline u64 time_since_switch_in(struct task_struct *task)
 	       BPF_CORE_READ(task, se.prev_sum_exec_runtime);
 }
 
-/* The registers with which @task, a pointer from the kernel, left user space. */
+/* Returns the registers with which @task, a pointer from the kernel, left user space. */
 static __always_inline struct pt_regs *user_regs(struct task_struct *task)
 {
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
@@ -218,8 +226,8 @@ static __always_inline struct pt_regs *user_regs(struct task_struct *task)
 }
 
 /*
- * Whether @task has no user stack: a thread of the kernel's own, or a worker of the kernel's
- * in a process (io_uring's, vhost's), of which copy_thread() clears both registers
+ * Returns whether @task has no user stack: a kernel thread, or a kernel worker within a
+ * process (io_uring, vhost), for which copy_thread() clears both registers
  * (arch/x86/kernel/process.c).
  */
 static __always_inline bool has_no_user_stack(struct task_struct *task)
@@ -232,7 +240,10 @@ static __always_inline bool has_no_user_stack(struct task_struct *task)
 	return !BPF_CORE_READ(regs, REGS_IP) && !BPF_CORE_READ(regs, REGS_SP);
 }
 
-/* One of them: a load where the helper is there, whose types are known, else a call. */
+/*
+ * Reads one user register: with a load where the helper exists, since its result has a
+ * type, else with a call.
+ */
 #define read_user_register(regs, name)                                         \
 	(bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) ? \
 		 (regs)->name :                                                \

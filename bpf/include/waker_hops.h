@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Who ends a wait: a hop, of which several are a chain. It is hashed and sent once, as
- * stacks are.
+ * A hop: one waker of a chain of wakers. Each hop is hashed and sent once, like a
+ * stack.
  */
 #ifndef SYSTEMSCOPE_WAKER_HOPS_H
 #define SYSTEMSCOPE_WAKER_HOPS_H
@@ -10,17 +10,17 @@
 #include "counts.h"
 #include "stacks/stack_capture.h"
 
-/* IDs of wakers that are not hashes. */
+/* Waker IDs that are not hashes. */
 enum no_waker {
 	WAKER_MISSED,
 	WAKER_STILL_BLOCKED,
-	/* The command line does not ask for this one. */
+	/* The command line does not ask for this waker. */
 	WAKER_UNWANTED,
 };
 
 USER_SPACE_KNOWS(enum, no_waker);
 
-/* One hop. In an interrupt the task is a bystander, and left out. */
+/* One hop. In an interrupt the current task is a bystander, and the hop leaves it out. */
 struct waker_event {
 	u32 kind;
 	/* enum context */
@@ -41,7 +41,7 @@ static __always_inline u64 waker_id(u64 hash)
 	return hash > WAKER_UNWANTED ? hash : WAKER_UNWANTED + 1;
 }
 
-/* Sends a hop or a chain, which counts to the share of the process @payer. */
+/* Sends a hop or a chain, charged to the share of the process @payer. */
 static __always_inline void send_waker(u64 *slot, void *event, u32 size, u64 id,
 				       u32 payer)
 {
@@ -52,10 +52,10 @@ static __always_inline void send_waker(u64 *slot, void *event, u32 size, u64 id,
 }
 
 /*
- * The hop that the current context is, which wakes @sleeper. Returns its ID. In an
- * interrupt it counts to the share of the sleeper's process, as the current one is a
- * bystander. Out of line, so that its event is not on the stack of all that sched_waking
- * does.
+ * Captures the current context, which wakes @sleeper, as a hop and returns its ID. In
+ * an interrupt the sleeper's process pays for it, since the current process is a
+ * bystander. The function is out of line to keep its event off the stack of
+ * sched_waking.
  */
 static __noinline u64 capture_waker(void *ctx, struct task_struct *sleeper,
 				    enum context context)
@@ -73,13 +73,13 @@ static __noinline u64 capture_waker(void *ctx, struct task_struct *sleeper,
 		waker.pid = namespace_pid(task);
 		waker.tid = per_thread ? namespace_tid(task) : 0;
 		bpf_get_current_comm(waker.comm, sizeof(waker.comm));
-		/* Of a process outside of our namespace nothing can be read. */
+		/* The memory of a process outside of our PID namespace cannot be read. */
 		if (waker.pid)
 			waker.user = capture_user_stack(ctx, SCRATCH_HOOK, task,
 							process_instance(task),
 							waker.pid);
 	}
-	/* What kind of interrupt it is, if it is one, is read off its stack. */
+	/* An interrupt's stack shows which kind of interrupt it is. */
 	if (want_kernel_stacks || context != CONTEXT_TASK)
 		waker.kernel = capture_kernel_stack(ctx, payer, false);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Whose wake-ups count, and who had woken the waker before: a chain of hops, from the
- * waker on. One of more than one hop is hashed and sent once, as hops are.
+ * Chains of wakers: the waker, the waker that had woken it, and so on. A chain of
+ * several hops is hashed and sent once, as hops are.
  */
 #ifndef SYSTEMSCOPE_WAKERS_H
 #define SYSTEMSCOPE_WAKERS_H
@@ -19,22 +19,22 @@ struct waker_chain_event {
 
 USER_SPACE_KNOWS(struct, waker_chain_event);
 
-/* What is kept of each thread: how its last wait ended. */
+/* End of a thread's last wait. */
 struct wake {
-	/* The waker or chain to charge. */
+	/* Waker or chain to charge. */
 	u64 waker;
 	u64 hops[MOST_HOPS];
 	u32 hop_count;
 	u32 unused;
 };
 
-/* How many hops to follow, 1 to MOST_HOPS. */
+/* Maximum hops to follow, 1 to MOST_HOPS. */
 const volatile u32 chain_length = 1;
 
 const volatile bool filter_waker_pids = false;
 const volatile bool filter_waker_tids = false;
 
-/* As the targets of filter.h. */
+/* IDs of the wanted wakers, in the form of the targets of filter.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -61,7 +61,10 @@ static __always_inline bool waker_is_wanted(enum context context)
 	return filter_waker_tids && bpf_map_lookup_elem(&waker_tids, &tid);
 }
 
-/* The chain of @wake's hops. Returns its ID. Out of line as well. */
+/*
+ * Sends the chain of @wake's hops and returns its ID. The function is out of line to
+ * keep its event off the stack of its callers.
+ */
 static __noinline u64 publish_chain(struct wake *wake)
 {
 	struct waker_chain_event chain = {
@@ -84,7 +87,7 @@ static __noinline u64 publish_chain(struct wake *wake)
 	return chain.id;
 }
 
-/* Puts the hop @waker, and before it those of its own last wait, in @wake. */
+/* Stores the hop @waker in @wake, followed by the hops of the waker's own last wait. */
 static __always_inline void follow_chain(struct wake *wake, u64 waker,
 					 struct wake *before)
 {

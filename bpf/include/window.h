@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The window of time that is measured. User space attaches everything, then
- * sets its start; every program judges by its own clock reading, so they all
+ * Window of time that is measured. User space attaches all programs, then sets the
+ * window's start. Each program compares its own clock reading with it, so all programs
  * begin at the same instant however long attaching took.
  */
 #ifndef SYSTEMSCOPE_WINDOW_H
@@ -10,13 +10,13 @@
 #include "kernel_types.h"
 #include <bpf/bpf_helpers.h>
 
-/* CLOCK_MONOTONIC nanoseconds; 0 while not known. */
+/* In ns of CLOCK_MONOTONIC; 0 while unknown. */
 volatile u64 window_start = 0;
 volatile u64 window_stop = 0;
 
 /*
- * The time, or 0 before the window. After its end the clock stands still:
- * what is open can still be closed, at the instant at which the window ended.
+ * Returns the time in ns, or 0 before the window. After the window the clock stands
+ * still at its end, where open intervals can still be closed.
  */
 static __always_inline u64 window_now(void)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Constants of headers that user space needs and no type has. bpf/constants.rs makes Rust of
- * their values, so that each is stated once. Nothing runs this.
+ * Constants of headers that user space needs and that BTF has in no type.
+ * bpf/constants.rs generates Rust constants from their values, so that each value is
+ * stated once. This object is never loaded.
  */
 #include "../src/offwaketime.bpf.c"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * How long threads stay on the CPU, off it, or wait for it: spans counted by
- * their length. User space loads the programs for one of these questions only.
+ * Time that threads spend on the CPU, off it, or waiting for it: spans counted by their
+ * length. User space loads the programs for only one of these.
  */
 #include "targets/children.h"
 #include "spans/running_spans.h"
 #include "spans/waiting_spans.h"
 
-/* A struct clock_program says what these are. */
+/* See struct clock_program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 32768);
@@ -49,8 +49,8 @@ static const struct clock_program waits = {
 };
 
 /*
- * The names of owners that end. A thread that has been reaped can no longer be
- * asked for its name; the oldest make room.
+ * Names of owners that ended. A thread that has been reaped has no name in /proc. The
+ * oldest names are evicted first.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -78,7 +78,7 @@ int note_name(u64 *ctx)
 	return 0;
 }
 
-/* Spans on a CPU, and intervals. */
+/* Spans on a CPU, and periods. */
 
 SEC("tp_btf/sched_switch")
 int switch_running(u64 *ctx)
@@ -87,7 +87,8 @@ int switch_running(u64 *ctx)
 }
 
 /*
- * Run on each CPU by user space, where it cannot meet a switch, nor anything else that counts.
+ * Splits the span on this CPU at the end of a period. User space runs it on each CPU,
+ * where no switch and no other counting can interrupt it.
  */
 SEC("raw_tp")
 int visit_cpu(void *ctx)
@@ -151,7 +152,7 @@ int find_departed(struct bpf_iter__task *ctx)
 	return write_departed_wait(&waits, ctx);
 }
 
-/* Who is measured. */
+/* Targets. */
 
 SEC("tp_btf/cgroup_mkdir")
 int await_cgroup(u64 *ctx)
@@ -162,13 +163,13 @@ int await_cgroup(u64 *ctx)
 SEC("tp_btf/cgroup_attach_task")
 int await_member(u64 *ctx)
 {
-	return note_first((void *)ctx[2]);
+	return note_first_member((void *)ctx[2]);
 }
 
 SEC("tp_btf/sched_wakeup_new")
 int await_birth(u64 *ctx)
 {
-	return note_first((void *)ctx[0]);
+	return note_first_member((void *)ctx[0]);
 }
 
 SEC("tp_btf/sched_process_exec")

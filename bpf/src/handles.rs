@@ -1,5 +1,5 @@
-//! Names of what objects have. Only the build makes them, of the names that there are: an
-//! object may lack one, but none is misspelt.
+//! Names in the objects. Only the build makes them, from names that exist: an object may lack
+//! one, but none is misspelt.
 
 use std::marker::PhantomData;
 
@@ -11,14 +11,14 @@ pub struct MapName(&'static str);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramName(&'static str);
 
-/// A constant, which is set before its object is loaded.
+/// Name of a constant, which is set before its object is loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct ConstantName<T> {
     name: &'static str,
     value: PhantomData<T>,
 }
 
-/// A variable, which programs and user space share while an object is loaded.
+/// Name of a variable, which programs and user space share while an object is loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct VariableName<T> {
     name: &'static str,
@@ -30,7 +30,7 @@ impl MapName {
         MapName(name)
     }
 
-    /// The name in C.
+    /// Returns the name in C.
     pub const fn as_str(self) -> &'static str {
         self.0
     }
@@ -41,7 +41,7 @@ impl ProgramName {
         ProgramName(name)
     }
 
-    /// The name in C.
+    /// Returns the name in C.
     pub const fn as_str(self) -> &'static str {
         self.0
     }
@@ -55,7 +55,7 @@ impl<T> ConstantName<T> {
         }
     }
 
-    /// The name in C.
+    /// Returns the name in C.
     pub const fn name(&self) -> &'static str {
         self.name
     }
@@ -69,15 +69,15 @@ impl<T> VariableName<T> {
         }
     }
 
-    /// The name in C.
+    /// Returns the name in C.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 }
 
-/// A value of a constant.
+/// Value of a constant.
 pub trait ConstantValue {
-    /// The value as C has it in memory.
+    /// Returns the value as C has it in memory.
     fn to_bytes(self) -> Vec<u8>;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Which function a return address of the kernel's returns from. A thread's stack as the
- * kernel tells it leaves out the functions of the scheduler and of its locks
- * (in_sched_functions() of kernel/stacktrace.c), and what was called there says why.
+ * Finds the kernel function from which a return address returns. The kernel's stack
+ * traces leave out the functions of the scheduler and of its locks
+ * (in_sched_functions() of kernel/stacktrace.c), and the function called there shows
+ * the reason of a wait.
  */
 #include "kernel_types.h"
 
@@ -13,8 +14,8 @@
 #define CALL_BYTES 5
 
 /*
- * Run by user space with a return address as its first argument. Returns how far from
- * there the function begins; 0 if what is before it calls none that is known beforehand.
+ * Returns the distance from a return address, the first argument, to the function that
+ * the call before it calls; 0 if that is no direct call. User space runs this.
  */
 SEC("raw_tp")
 int read_call(u64 *arguments)

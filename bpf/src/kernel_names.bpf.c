@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * What the kernel calls one of its addresses. It writes all its symbols in some
- * 40 ms (/proc/kallsyms), and names one in a microsecond.
+ * Names one kernel address. The kernel takes about 40 ms to write all its symbols
+ * (/proc/kallsyms), and a microsecond to name one address.
  */
 #include "kernel_types.h"
 
@@ -25,8 +25,8 @@ struct {
 static const char format[] = "%pS";
 
 /*
- * Run by user space with an address as its first argument. bpf_snprintf() is there
- * since 5.13; where it fails the text is empty.
+ * Writes the name of an address, the first argument, to the map. User space runs this.
+ * Kernels have bpf_snprintf() since 5.13; if it fails the text is empty.
  */
 SEC("raw_tp")
 int name_address(u64 *arguments)

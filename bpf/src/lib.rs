@@ -1,22 +1,21 @@
-//! The BPF programs, as skeletons to load, and the types they share with user
-//! space.
+//! BPF programs, as skeletons to load, and the types that they share with user space.
 //!
-//! `src/*.bpf.c` holds one program per tool, `include/` what they share. The
-//! build compiles them and generates a module for each.
+//! `src/*.bpf.c` has one object per tool, `include/` the common headers. The build compiles the
+//! objects and generates a module for each.
 
 mod handles;
 pub mod types;
 
 pub use handles::{ConstantName, ConstantValue, MapName, ProgramName, VariableName};
 
-/// What a file of `src/` was compiled to.
+/// Object compiled from a file of `src/`.
 #[derive(Clone, Copy, Debug)]
 pub struct Object {
-    /// The name of the file, less `.bpf.c`.
+    /// Name of the file, without `.bpf.c`.
     pub name: &'static str,
-    /// An ELF file with BTF, for libbpf to load.
+    /// ELF file with BTF, for libbpf to load.
     pub elf: &'static [u8],
-    /// The names of the kernel's types that it reads, in order.
+    /// Names of the kernel's types that its programs read, sorted.
     pub types: &'static [&'static str],
 }
 

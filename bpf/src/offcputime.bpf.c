@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Time off CPU by stack: each interval counted when the thread is back. */
+/* Time off the CPU by stack. Each interval is counted when its thread is back. */
 #include "targets/children.h"
 #include "clock/clock_events.h"
 #include "clock/intervals.h"
@@ -9,16 +9,16 @@
 #include "waits/limits.h"
 #include "waker_hops.h"
 
-/* What is kept of each thread. */
+/* Record of a thread. */
 struct waiting_thread {
 	struct stack_thread record;
 	struct short_time short_blocked;
 	struct short_time short_runnable;
-	/* Who ended its last wait, where that is wanted. */
+	/* Waker of its last wait, if want_wakers. */
 	u64 waker;
 };
 
-/* A struct clock_program says what these are. */
+/* See struct clock_program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 32768);
@@ -39,7 +39,7 @@ waiting_thread(struct thread *thread)
 	return (struct waiting_thread *)thread;
 }
 
-/* Whether it is noted who ended waits for futexes that are kept, and where. */
+/* True to note the wakers, with their stacks, of waits for futexes that count. */
 const volatile bool want_wakers = false;
 
 static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
@@ -64,7 +64,7 @@ static __always_inline void thread_woken(void *ctx, struct task_struct *task,
 	    !state_is_wanted(thread->off_state) ||
 	    !length_is_wanted(thread->off_blocked))
 		return;
-	/* A timer, or another process that may have no tables. */
+	/* Skips interrupts, and other processes, which may have no tables. */
 	context = current_context();
 	if (!may_be_task(context) ||
 	    thread->instance != process_instance(current_task()) ||
@@ -81,7 +81,7 @@ static __always_inline bool weigh(struct thread *thread, u64 blocked,
 
 	if (!state_is_wanted(thread->off_state))
 		return false;
-	/* None is sampled that did not end: it is as long as it was. */
+	/* An interval that has not ended is not sampled: its final length is unknown. */
 	if (sample_short && !is_open && length < min_interval) {
 		period = min_interval;
 		blocked =
@@ -121,7 +121,7 @@ static __always_inline void off_cpu_interval(struct task_struct *task,
 
 	if (!weigh(thread, blocked, runnable, false, &weighed))
 		return;
-	/* Of all that is weighed this alone is on the stack. */
+	/* Only the weight is on the stack, not the whole struct. */
 	weight = weighed.weight;
 	count_interval(task, thread, weighed.waker, weighed.period, &weight);
 }
@@ -167,11 +167,11 @@ int note_move(u64 *ctx)
 	return follow_move(&waits, ctx);
 }
 
-/* Loaded where it is asked for: kernels before 6.15 have no such event. */
+/* Loaded on request: kernels before 6.15 have no such event. */
 SEC("?tp_btf/sched_exit_tp")
 int thread_is_back(u64 *ctx)
 {
-	return count_who_is_back(ctx, current_task());
+	return count_returning(ctx, current_task());
 }
 
 /* The window's edges. */
@@ -207,19 +207,19 @@ int find_departed(struct bpf_iter__task *ctx)
 }
 
 SEC("tp_btf/sched_process_exec")
-int see_exec(u64 *ctx)
+int report_exec(u64 *ctx)
 {
 	return report_newcomer(ctx);
 }
 
-/* Run on each CPU by user space. Returns whether somebody counts there. */
+/* Returns whether a program is counting on this CPU. User space runs it on each CPU. */
 SEC("raw_tp")
 int visit_cpu(void *ctx)
 {
 	return is_counting_here();
 }
 
-/* Who is measured. */
+/* Targets. */
 
 SEC("tp_btf/cgroup_mkdir")
 int await_cgroup(u64 *ctx)
@@ -230,13 +230,13 @@ int await_cgroup(u64 *ctx)
 SEC("tp_btf/cgroup_attach_task")
 int await_member(u64 *ctx)
 {
-	return note_first((void *)ctx[2]);
+	return note_first_member((void *)ctx[2]);
 }
 
 SEC("tp_btf/sched_wakeup_new")
 int await_birth(u64 *ctx)
 {
-	return note_first((void *)ctx[0]);
+	return note_first_member((void *)ctx[0]);
 }
 
 SEC("tp_btf/sched_process_exec")

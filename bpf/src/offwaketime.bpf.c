@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Blocked time by the sleeper's stack and who woke it. */
+/* Blocked time by the sleeper's stack and its waker. */
 #include "wakers.h"
 
 #include "targets/children.h"
@@ -8,13 +8,13 @@
 #include "stacks/stack_edges.h"
 #include "targets/newcomers.h"
 
-/* What is kept of each thread. */
+/* Record of a thread. */
 struct sleeper {
 	struct stack_thread record;
 	struct wake wake;
 };
 
-/* A struct clock_program says what these are. */
+/* See struct clock_program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 32768);
@@ -39,7 +39,7 @@ static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 {
 	u32 state = thread->off_state;
 
-	/* Preempted: the wait before it is still its last. */
+	/* A preempted thread did not wait: its last wait stays the one before. */
 	if (!state)
 		return;
 	wake_of(thread)->waker = WAKER_MISSED;
@@ -118,7 +118,7 @@ static __always_inline void off_cpu_interval(struct task_struct *task,
 
 	if (!weigh(thread, blocked, runnable, false, &weighed))
 		return;
-	/* Of all that is weighed this alone is on the stack. */
+	/* Only the weight is on the stack, not the whole struct. */
 	weight = weighed.weight;
 	if (is_chosen(task))
 		count_interval(task, thread, weighed.waker, weighed.period,
@@ -166,11 +166,11 @@ int note_move(u64 *ctx)
 	return follow_move(&sleeps, ctx);
 }
 
-/* Loaded where it is asked for: kernels before 6.15 have no such event. */
+/* Loaded on request: kernels before 6.15 have no such event. */
 SEC("?tp_btf/sched_exit_tp")
 int thread_is_back(u64 *ctx)
 {
-	return count_who_is_back(ctx, current_task());
+	return count_returning(ctx, current_task());
 }
 
 /* The window's edges. */
@@ -206,19 +206,19 @@ int find_departed(struct bpf_iter__task *ctx)
 }
 
 SEC("tp_btf/sched_process_exec")
-int see_exec(u64 *ctx)
+int report_exec(u64 *ctx)
 {
 	return report_newcomer(ctx);
 }
 
-/* Run on each CPU by user space. Returns whether somebody counts there. */
+/* Returns whether a program is counting on this CPU. User space runs it on each CPU. */
 SEC("raw_tp")
 int visit_cpu(void *ctx)
 {
 	return is_counting_here();
 }
 
-/* Who is measured. */
+/* Targets. */
 
 SEC("tp_btf/cgroup_mkdir")
 int await_cgroup(u64 *ctx)
@@ -229,13 +229,13 @@ int await_cgroup(u64 *ctx)
 SEC("tp_btf/cgroup_attach_task")
 int await_member(u64 *ctx)
 {
-	return note_first((void *)ctx[2]);
+	return note_first_member((void *)ctx[2]);
 }
 
 SEC("tp_btf/sched_wakeup_new")
 int await_birth(u64 *ctx)
 {
-	return note_first((void *)ctx[0]);
+	return note_first_member((void *)ctx[0]);
 }
 
 SEC("tp_btf/sched_process_exec")

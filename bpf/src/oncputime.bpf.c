@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Samples of what runs, counted by stack. */
+/* Samples of the running threads, counted by stack. */
 
 #include "targets/children.h"
 #include "counts.h"
@@ -44,19 +44,19 @@ int sample(struct bpf_perf_event_data *ctx)
 }
 
 SEC("tp_btf/sched_process_exec")
-int see_exec(u64 *ctx)
+int report_exec(u64 *ctx)
 {
 	return report_newcomer(ctx);
 }
 
-/* Run on each CPU by user space. Returns whether somebody counts there. */
+/* Returns whether a program is counting on this CPU. User space runs it on each CPU. */
 SEC("raw_tp")
 int visit_cpu(void *ctx)
 {
 	return is_counting_here();
 }
 
-/* Who is measured. */
+/* Targets. */
 
 SEC("tp_btf/cgroup_mkdir")
 int await_cgroup(u64 *ctx)
@@ -67,13 +67,13 @@ int await_cgroup(u64 *ctx)
 SEC("tp_btf/cgroup_attach_task")
 int await_member(u64 *ctx)
 {
-	return note_first((void *)ctx[2]);
+	return note_first_member((void *)ctx[2]);
 }
 
 SEC("tp_btf/sched_wakeup_new")
 int await_birth(u64 *ctx)
 {
-	return note_first((void *)ctx[0]);
+	return note_first_member((void *)ctx[0]);
 }
 
 SEC("tp_btf/sched_process_exec")

@@ -1,7 +1,7 @@
-//! What programs and user space share, as libbpf-cargo makes it of the objects' BTF:
-//! structs and enums of `include/*.h`, which say what each field means.
+//! Types shared by programs and user space. libbpf-cargo generates them from the objects' BTF:
+//! structs and enums of `include/*.h`, which document each field.
 //!
-//! The build holds sizes and offsets against what the compiler of the objects says.
+//! The build compares sizes and offsets with the ones in BTF.
 
 use std::hash::{Hash, Hasher};
 
@@ -11,7 +11,7 @@ pub use crate::cpudist::types::{
     recent_sum as RecentSum, span_counts as SpanCounts, span_key as SpanKey, span_kind as SpanKind,
     span_limits as SpanLimits, span_owner as SpanOwner, span_sum as SpanSum, waiting as Waiting,
 };
-/// A thread's clock, and the account of one that ended.
+/// Record of a thread, and the account of a thread that ended.
 pub use crate::cpudist::types::{thread as Thread, thread_end as ThreadEnd};
 pub use crate::offwaketime::types::{
     awaited_level as AwaitedLevel, awaited_name as AwaitedName, call_graph as CallGraph,
@@ -34,57 +34,57 @@ pub use crate::offwaketime::types::{
     walk_end as WalkEnd,
 };
 
-/// All types that the programs have in common, for the languages' own.
+/// All types of the programs, for the languages' own.
 pub use crate::offwaketime::types as headers;
 
-/// How many elements an array in a struct has.
+/// Returns the number of elements of an array in a struct.
 const fn length<Struct, Element, const N: usize>(_: fn(&Struct) -> &[Element; N]) -> usize {
     N
 }
 
-/// Length of a thread's name in the kernel, the ending NUL included.
+/// Length of a thread's name in the kernel, with the final NUL.
 pub const COMM_LENGTH: usize = length(|key: &StackKey| &key.comm);
-/// The most frames a captured stack has.
+/// Maximum frames of a captured stack.
 pub const STACK_DEPTH: usize = length(|event: &StackEvent| &event.frames);
-/// The most frames a captured kernel stack has.
+/// Maximum frames of a captured kernel stack.
 pub const KERNEL_STACK_DEPTH: usize = StackLimits::KERNEL_STACK_DEPTH.0 as usize;
-/// The most frames of a language's runtime that a captured stack has, with its anchors.
+/// Maximum frames of a runtime in a captured stack, anchors included.
 pub const CHAIN_DEPTH: usize = length(|stack: &MixedStack| &stack.links);
-/// Position of a link that is no frame but an anchor.
+/// Position of a link that is an anchor and no frame.
 pub const CHAIN_ANCHOR: i32 = shared::CHAIN_ANCHOR as i32;
-/// Bytes of a layout of a language's runtime, at most.
+/// Maximum size of a runtime's layout, in bytes.
 pub const LANGUAGE_LAYOUT_BYTES: usize = size_of::<LanguageLayout>();
-/// Runtimes of one process that programs look at.
+/// Maximum runtimes of one process.
 pub const PROCESS_RUNTIMES: usize = length(|process: &UnwindProcess| &process.runtimes);
-/// The most of a stack that a dump has, in bytes.
+/// Maximum stack in a dump, in bytes.
 pub const STACK_DUMP_BYTES: usize = length(|dump: &StackDump| &dump.stack);
 /// Rows in a shard of unwind tables.
 pub const SHARD_ROWS: usize = length(|shard: &UnwindRows| &shard.rows);
-/// Length of the name of a cgroup that is waited for, the ending NUL included.
+/// Maximum length of the name of an awaited cgroup, with the final NUL.
 pub const CGROUP_NAME_LENGTH: usize = length(|place: &CgroupPlace| &place.name);
-/// The longest chain of wakers.
+/// Maximum hops of a chain of wakers.
 pub const MOST_HOPS: usize = length(|chain: &WakerChainEvent| &chain.hops);
-/// How many intervals of spans are counted apart in the kernel.
+/// Number of periods whose spans the kernel counts at once.
 pub const SPAN_SLOTS: usize = SpanLimits::SPAN_SLOTS.0 as usize;
 
-/// Stack ID: there is no stack, as with user frames of a kernel thread.
+/// Stack ID: there is no stack, as for the user stack of a kernel thread.
 pub const STACK_NONE: u64 = NoStack::STACK_NONE.0 as u64;
-/// Stack ID: there is a stack, and it could not be read.
+/// Stack ID: there is a stack, but it could not be read.
 pub const STACK_MISSED: u64 = NoStack::STACK_MISSED.0 as u64;
-/// In a thread's record: its stack is taken once it is back.
+/// Stack ID in a thread's record: the stack is captured once the thread is back.
 pub const STACK_AT_RETURN: u64 = NoStack::STACK_AT_RETURN.0 as u64;
-/// Set in the ID of a stack that user space is to read, and in no other.
+/// Bit that is set in the ID of a stack that user space must read, and in no other.
 pub const STACK_TO_READ: u64 = shared::STACK_OF_PREEXISTING;
-/// Object ID: what it was is not known.
+/// Object ID: the resource is unknown.
 pub const NO_OBJECT: u64 = shared::NO_OBJECT;
 /// Waker ID: the wake-up was not seen.
 pub const WAKER_MISSED: u64 = NoWaker::WAKER_MISSED.0 as u64;
 /// Waker ID: the window ended first.
 pub const WAKER_STILL_BLOCKED: u64 = NoWaker::WAKER_STILL_BLOCKED.0 as u64;
-/// Waker ID: one that was not asked for.
+/// Waker ID: the command line does not ask for this waker.
 pub const WAKER_UNWANTED: u64 = NoWaker::WAKER_UNWANTED.0 as u64;
 
-/// The most levels of cgroups between a thread's cgroup and one that is a target.
+/// Maximum levels between a thread's cgroup and a target cgroup.
 pub const MOST_CGROUP_LEVELS: usize = (shared::CGROUP_LEVELS * shared::CGROUP_CLIMBS) as usize;
 
 /// A thread's state on its clock, `enum thread_state`.
@@ -99,7 +99,7 @@ pub enum ThreadState {
 }
 
 impl Thread {
-    /// The state of the open interval.
+    /// Returns the state of the open interval.
     pub fn state(&self) -> ThreadState {
         const MASK: u64 = (1 << shared::CLOCK_STATE_BITS) - 1;
         match self.clock & MASK {
@@ -109,14 +109,14 @@ impl Thread {
         }
     }
 
-    /// When the open interval began, CLOCK_MONOTONIC ns.
+    /// Returns the start of the open interval, in ns of CLOCK_MONOTONIC.
     pub fn since(&self) -> u64 {
         self.clock >> shared::CLOCK_STATE_BITS
     }
 }
 
 impl Thread {
-    /// Sets the state, and when it began, CLOCK_MONOTONIC ns.
+    /// Sets the state of the open interval, and its start in ns of CLOCK_MONOTONIC.
     pub fn set_clock(&mut self, since: u64, state: ThreadState) {
         self.clock = since << shared::CLOCK_STATE_BITS | state as u64;
     }
@@ -140,7 +140,7 @@ impl Hash for SocketSide {
 }
 
 impl UnwindProcess {
-    /// `count` mappings from index `first` on.
+    /// Makes a process with `count` mappings from index `first` on.
     pub fn new(instance: u64, first: u32, count: u32, generation: u64) -> UnwindProcess {
         UnwindProcess {
             instance,
@@ -152,7 +152,7 @@ impl UnwindProcess {
     }
 }
 
-/// Structs that are integers alone, without padding: equal if their bytes are.
+/// Implements equality and hashes by bytes, for structs of integers without padding.
 macro_rules! integers {
     ($($name:ident),* $(,)?) => {
         $(
@@ -217,7 +217,7 @@ integers!(
 );
 
 const _: () = {
-    // User space reads records of all programs as a thread's clock.
+    // User space reads the records of all programs as a thread's clock.
     assert!(std::mem::offset_of!(crate::offwaketime::types::stack_thread, thread) == 0);
     assert!(std::mem::offset_of!(crate::offwaketime::types::sleeper, record) == 0);
     assert!(std::mem::offset_of!(crate::offcputime::types::waiting_thread, record) == 0);

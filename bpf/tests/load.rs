@@ -1,4 +1,4 @@
-//! The running kernel's verifier accepts every program. Needs root.
+//! Checks that the running kernel's verifier accepts every program. Needs root.
 #![allow(clippy::panic)]
 
 use libbpf_rs::ObjectBuilder;
@@ -6,7 +6,7 @@ use libbpf_rs::ObjectBuilder;
 #[test]
 fn every_program_loads() {
     assert!(!bpf::OBJECTS.is_empty());
-    // What asks for a helper that 5.10 lacks is done without there.
+    // 5.10 lacks a helper that this object needs, and the tools work without the object.
     let optional = bpf::kernel_names::OBJECT.name;
     let needed = bpf::OBJECTS.iter().filter(|object| object.name != optional);
     for object in needed {
@@ -22,7 +22,7 @@ fn every_program_loads() {
 const MOST_STACK: u64 = 512;
 const ROUNDED_TO: u64 = 32;
 
-/// An instruction: `struct bpf_insn` of `include/uapi/linux/bpf.h`.
+/// Instruction: `struct bpf_insn` of `include/uapi/linux/bpf.h`.
 struct Instruction {
     code: u8,
     to: u8,
@@ -40,7 +40,7 @@ const CALL: u8 = 0x85;
 /// BPF_PSEUDO_CALL: a call of another function of the program.
 const OF_PROGRAM: u8 = 1;
 
-/// Returns the function that an instruction calls, by the place of its first instruction.
+/// Returns the index of the first instruction of the function that an instruction calls.
 fn called(code: &[Instruction], at: usize) -> Option<usize> {
     let Instruction {
         code, from, number, ..
@@ -74,7 +74,7 @@ fn used(code: &[Instruction], at: usize) -> u64 {
     u64::try_from(-offset).unwrap_or(0)
 }
 
-/// Returns the bytes of stack that a function and those that it calls use, in the deepest chain.
+/// Returns the bytes of stack of a function and its callees, in the deepest chain.
 fn stack_of_chain(code: &[Instruction], starts: &[usize], function: usize) -> u64 {
     let end = starts.iter().find(|&&start| start > function);
     let places = function..*end.unwrap_or(&code.len());
@@ -91,7 +91,7 @@ fn chains_of_calls_have_room_on_the_stack_of_linux_5_10() {
     let mut deepest = 0;
     for object in bpf::OBJECTS {
         let open = ObjectBuilder::default().open_memory(object.elf);
-        // Loading puts the functions that a program calls behind it.
+        // At load time libbpf appends the functions that a program calls to the program.
         let loaded = open.and_then(|open| open.load());
         let loaded = loaded.unwrap_or_else(|error| panic!("load {}: {error}", object.name));
         for program in loaded.progs() {
@@ -116,6 +116,6 @@ fn chains_of_calls_have_room_on_the_stack_of_linux_5_10() {
             deepest = deepest.max(stack);
         }
     }
-    // Unwinding takes more than half of that.
+    // Unwinding takes more than half of the limit.
     assert!(deepest > MOST_STACK / 2, "{deepest} bytes are the deepest");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Parts of cpudist, to be run one by one on what a test makes up. */
+/* Parts of cpudist, which tests run one by one on made-up input. */
 #include "../../src/cpudist.bpf.c"
 
-/* The record of the thread that runs this. */
+/* Record of the current thread. */
 struct thread clock;
 u64 wait_blocked;
 u64 wait_runnable;

@@ -1,5 +1,5 @@
-//! Parts of the BPF programs, each run by itself by the kernel on what a test makes
-//! up, where no program that is measured brings it about, or not at will.
+//! Parts of the BPF programs, which the kernel runs one by one on input that a test makes up:
+//! cases that no measured program causes, or not at will.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::mem::MaybeUninit;
@@ -12,12 +12,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 include!(concat!(env!("OUT_DIR"), "/programs.rs"));
 
-/// Loads the parts that `builder` is about after `configure`, for a thread that from
-/// now on has one CPU alone: much is kept for each.
+/// Loads the parts of `builder` after `configure`. From now on the calling thread stays on one
+/// CPU, since many maps are per CPU.
 ///
 /// # Panics
 ///
-/// When the kernel refuses them, as without root.
+/// If the kernel refuses the parts, as without root.
 pub fn load<'obj, Builder: SkelBuilder<'obj>>(
     builder: Builder,
     object: &'obj mut MaybeUninit<OpenObject>,
@@ -29,11 +29,11 @@ pub fn load<'obj, Builder: SkelBuilder<'obj>>(
     open.load().expect("load the parts, as root")
 }
 
-/// Keeps this thread on the first CPU that it may have. Which one that is.
+/// Keeps the calling thread on the first CPU that it may use. Returns the CPU's number.
 ///
 /// # Panics
 ///
-/// When there is none.
+/// If there is no such CPU.
 pub fn stay_on_a_cpu() -> usize {
     let allowed = sched_getaffinity(None).expect("the CPUs of this thread");
     let first = (0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu));
@@ -44,7 +44,7 @@ pub fn stay_on_a_cpu() -> usize {
     first
 }
 
-/// Has this thread go before most others on its CPU.
+/// Gives the calling thread the highest priority of the fair scheduler.
 ///
 /// # Panics
 ///
@@ -55,7 +55,7 @@ pub fn be_preferred() {
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Has this thread go before all others on its CPU, by a scheduler of its own.
+/// Makes the calling thread a real-time thread, which runs before all others on its CPU.
 ///
 /// # Panics
 ///
@@ -67,19 +67,19 @@ pub fn go_first() {
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// How long this thread has run in all its life, in ns: the scheduler's own account, which
-/// it brings up to date for whoever asks.
+/// Returns the total time that the calling thread has run, in ns: the scheduler's account,
+/// which this call brings up to date.
 pub fn time_run() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    // What has been run is never negative.
+    // Run time is never negative.
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
-/// Runs a part once, here and now.
+/// Runs a part once on the current CPU.
 ///
 /// # Panics
 ///
-/// When the kernel does not run it.
+/// If the kernel does not run it.
 pub fn run(part: &ProgramMut<'_>) {
     let ran = part.test_run(ProgramInput::default()).expect("run a part");
     assert_eq!(ran.return_value, 0);

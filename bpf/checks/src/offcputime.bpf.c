@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Parts of offcputime, to be run one by one on what a test makes up. */
+/* Parts of offcputime, which tests run one by one on made-up input. */
 #include "../../src/offcputime.bpf.c"
 
-/* The record of the thread that runs this. */
+/* Record of the current thread. */
 struct waiting_thread clock;
 u64 wait_blocked;
 u64 wait_runnable;
@@ -15,12 +15,12 @@ int end_wait(void *ctx)
 	return 0;
 }
 
-/* How often the current thread left its CPU since its interval was counted. */
+/* Number of times that the current thread left its CPU since its interval was counted. */
 u64 left_since;
-/* Of which task the interval was; 0 for the current one. */
+/* Task of the interval; 0 for the current one. */
 u64 returning_task;
 
-/* An interval waits here for its user stack, and the current thread is back. */
+/* Runs the return of the current thread, whose interval waits for its user stack. */
 SEC("raw_tp")
 int come_back(void *ctx)
 {
@@ -34,6 +34,6 @@ int come_back(void *ctx)
 	returning->task = returning_task ?: (u64)task;
 	returning->switches = switch_count(untrusted(task)) - left_since;
 	returning->weight.events = 1;
-	count_who_is_back(ctx, task);
+	count_returning(ctx, task);
 	return 0;
 }

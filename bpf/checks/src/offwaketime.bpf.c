@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Parts of offwaketime, which has most of the clock, the walk and the counts, to
- * be run one by one on what a test makes up. The task that is looked at is the
- * one that runs them.
+ * Parts of offwaketime, which tests run one by one on made-up input. offwaketime has
+ * most of the clock, of unwinding and of the counts. The current task is the subject.
  */
 #include "../../src/offwaketime.bpf.c"
 
-/* The record of the thread that runs this. */
+/* Record of the current thread. */
 struct sleeper clock;
 u64 wait_blocked;
 u64 wait_runnable;
@@ -19,29 +18,29 @@ int end_wait(void *ctx)
 	return 0;
 }
 
-/* As many words as the kernel's struct pt_regs has, in its order. */
+/* Words of the kernel's struct pt_regs. */
 #define REGISTERS 21
 
 u64 walk_registers[REGISTERS];
-/* Whose addresses these are; 0 for the process that runs this. */
+/* Process of the addresses; 0 for the current one. */
 u32 walk_pid;
 u32 walk_is_exact;
 u64 walk_instance;
-/* To whose share the stack counts. */
+/* Process whose share pays for the stack. */
 u32 walk_payer;
-/* The ID of the stack that was found. */
+/* ID of the stack that was found. */
 u64 walk_found;
 
 SEC("raw_tp")
 int walk_stack(void *ctx)
 {
-	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
+	struct stack_scratch *scratch = find_stack_scratch(SCRATCH_HOOK);
 	struct task_struct *task = current_task();
 	struct stack_event *event;
 
-	if (!room)
+	if (!scratch)
 		return 1;
-	event = &room->event;
+	event = &scratch->event;
 	if (!walk_pid)
 		walk_instance = process_instance(task);
 	event->pid = walk_pid ? walk_pid : namespace_pid(task);
@@ -49,16 +48,16 @@ int walk_stack(void *ctx)
 	event->instance = walk_instance;
 	event->leaf_is_exact = walk_is_exact;
 	event->walk_end = WALK_NOT_KNOWN;
-	__builtin_memcpy(&room->walk.registers, walk_registers,
-			 sizeof(room->walk.registers));
+	__builtin_memcpy(&scratch->walk.registers, walk_registers,
+			 sizeof(scratch->walk.registers));
 	walk_found = walk_by_tables(SCRATCH_HOOK);
 	return 0;
 }
 
 /*
- * A made-up kernel stack with the user registers on top of it, and how many words
- * are below these; what the kernel's helper would tell of it; its ID, if it is
- * cached.
+ * A made-up kernel stack with the user registers on top, and the number of words below
+ * these. Then the frames that the kernel's helper would return, and the ID of the stack
+ * if it is cached.
  */
 u64 kernel_stack[SAVED_STACK_WORDS + MOST_USER_REGISTERS];
 u64 kernel_stack_words;
@@ -81,15 +80,15 @@ int look_up_stack(void *ctx)
 	return 0;
 }
 
-/* It was looked up, and unwound. */
+/* Caches the stack after look_up_stack(), as if it had been unwound. */
 SEC("raw_tp")
 int cache_stack(void *ctx)
 {
-	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
+	struct stack_scratch *scratch = find_stack_scratch(SCRATCH_HOOK);
 
-	if (!room)
+	if (!scratch)
 		return 1;
-	__builtin_memcpy(room->event.frames, kernel_frames,
+	__builtin_memcpy(scratch->event.frames, kernel_frames,
 			 sizeof(kernel_frames));
 	return cache_kernel_stack(kernel_stack_id, kernel_depth);
 }
@@ -117,7 +116,7 @@ int name_chain(void *ctx)
 	return 0;
 }
 
-/* What is said to be now. */
+/* The current time for the parts below. */
 u64 clock_now;
 
 SEC("raw_tp")
@@ -135,7 +134,7 @@ int close_running(void *ctx)
 	return 0;
 }
 
-/* Whether an interval counts that is open when the record is closed, and for what. */
+/* Results of close_open(): whether the open interval counts, with its key and weight. */
 bool open_counts;
 struct closed_interval closed_open;
 
@@ -147,7 +146,7 @@ int close_open(void *ctx)
 	return 0;
 }
 
-/* As when it leaves its CPU. */
+/* Notes the run time as when the thread leaves its CPU. */
 SEC("raw_tp")
 int note_time_run(void *ctx)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* offcputime with one language more, to test what a language adds. */
+/* offcputime with an additional language, to test the addition of a language. */
 #include "toy.h"
 
 #define MORE_LANGUAGES(ONE) ONE(TOY, toy)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The frames of a language that tests have made up: shared/collect/tests/toy has its runtime
- * and its module.
+ * Frames of a made-up language: shared/collect/tests/toy has its runtime and its
+ * module.
  */
 #ifndef SYSTEMSCOPE_TOY_H
 #define SYSTEMSCOPE_TOY_H
@@ -12,7 +12,7 @@
 #define TOY_NAME_BYTES 24
 
 struct toy_layout {
-	/* In a frame. */
+	/* Offsets in a frame. */
 	u16 caller;
 	u16 function;
 	u16 line;
@@ -63,7 +63,7 @@ toy_step(struct chain_walk *chain, struct language_layout *of_version,
 	    !read_user(&line, sizeof(line), frame + layout->line))
 		return CHAIN_READ_FAILED;
 	if (!function)
-		/* An entry: it lies on the C stack. */
+		/* An entry, which lies on the C stack. */
 		end = note_anchor(chain, stack, frame);
 	else if (!read_user(&name, sizeof(name), function))
 		end = CHAIN_READ_FAILED;

@@ -1,5 +1,4 @@
-//! The thread clock where events come late, or not at all, and what counts of a wait.
-//! Needs root.
+//! Tests the thread clock with late or missing events, and the weight of waits. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::mem::MaybeUninit;
@@ -20,7 +19,7 @@ fn set_clock(parts: &mut OffwaketimeSkel<'_>, state: ThreadState, since: u64, no
     shared.clock_now = now;
 }
 
-/// What was counted: by which kernel stack, and how much.
+/// Returns the counts, each with its kernel stack.
 fn counted(parts: &OffwaketimeSkel<'_>) -> Vec<(u64, Tally)> {
     let counts = &parts.maps.counts_even;
     let tallies = counts.keys().map(|bytes| {
@@ -49,7 +48,7 @@ fn who_was_not_there_when_the_window_opened_is_measured_from_now_on() {
     }
 }
 
-/// As where a CPU read the time, and another one's event then came first.
+/// The time may be read before another CPU's event, which then begins an interval later.
 #[test]
 fn an_event_never_ends_an_interval_before_it_began() {
     let mut object = MaybeUninit::uninit();
@@ -65,8 +64,8 @@ fn an_event_never_ends_an_interval_before_it_began() {
     }
 }
 
-/// The scheduler knows for how long it ran since. The thread runs again: its kernel stack is
-/// not the one with which it left.
+/// The scheduler knows how long the thread has run since. The thread runs again, so its kernel
+/// stack is no longer the one with which it left.
 #[test]
 fn a_hidden_arrival_was_when_the_thread_got_its_cpu() {
     let mut object = MaybeUninit::uninit();
@@ -149,7 +148,7 @@ fn chains_that_differ_in_any_hop_are_two() {
     assert_eq!(names.len(), chains.len());
 }
 
-/// What is open when the records are closed counts as what has ended, up to then.
+/// An interval that is open when the records are closed counts up to that time.
 #[test]
 fn what_is_open_at_the_end_counts_up_to_then() {
     const BLOCKED: u64 = 2;
@@ -157,17 +156,17 @@ fn what_is_open_at_the_end_counts_up_to_then() {
     const ASLEEP: u32 = 1;
     let mut object = MaybeUninit::uninit();
     let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
-    // The state and when it began, whether a waker came early, what the kernel says of it, and
-    // the blocked and runnable time until 200.
+    // Each row: the start of the blocked state, whether a waker came early, the kernel's task
+    // state, and the blocked and runnable time until 200.
     for (since, woken_early, task_state, expected) in [
         (100, 0, Some(ASLEEP), (100, 0)),
         (100, 0, None, (100, 0)),
-        // Nobody saw the wake-up.
+        // The wake-up was not seen.
         (100, 0, Some(AWAKE), (0, 100)),
         (100, 1, None, (0, 100)),
-        // It is of a sleep that never was.
+        // The note belongs to a sleep that never happened.
         (100, 1, Some(ASLEEP), (100, 0)),
-        // It began after the end.
+        // The interval began after the end.
         (2000, 0, Some(ASLEEP), (0, 0)),
     ] {
         let shared = parts.maps.bss_data.as_deref_mut().unwrap();
@@ -198,7 +197,7 @@ fn what_is_open_at_the_end_counts_up_to_then() {
     }
 }
 
-/// As bcc's filter has it: both bounds are inclusive, and of a state any bit is enough.
+/// The filters follow bcc: both bounds are inclusive, and any bit of the mask selects a state.
 #[test]
 fn both_bounds_and_any_bit_of_the_state_count() {
     const FREEZABLE: u32 = 0x2001;

@@ -1,5 +1,5 @@
-//! What is counted by stack: where, and what becomes of what finds no room. Needs
-//! root.
+//! Tests the counts by stack: the map that is used, and the treatment of keys when a map is
+//! full. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::mem::MaybeUninit;
@@ -96,12 +96,12 @@ fn a_map_half_full_asks_to_be_drained_and_a_full_one_says_what_is_lost() {
     let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
     let mut lost_before = 0;
     for user in 0..ROOM + 100 {
-        // Each has its share in a turn of its own.
+        // A turn per key, so that the process never uses up its share.
         parts.maps.bss_data.as_deref_mut().unwrap().counts_turn = 2 * user;
         count(&mut parts, STACK_MISSED + 1 + user, ONE);
         let shared = parts.maps.bss_data.as_deref().unwrap();
         assert_eq!(shared.drain_asked != 0, user + 1 >= ROOM / 2, "{user}");
-        // Kernels keep room for some more on each CPU.
+        // Kernels keep some additional elements for each CPU.
         let fits = counted(&parts.maps.counts_even, STACK_MISSED + 1 + user).is_some();
         assert!(fits || user >= ROOM, "{user}");
         assert_eq!(shared.lost.counts - lost_before, u64::from(!fits), "{user}");
@@ -120,8 +120,8 @@ fn a_map_half_full_asks_to_be_drained_and_a_full_one_says_what_is_lost() {
     assert_eq!(asked, 1);
 }
 
-/// One process puts three quarters of the keys there, and others have room for theirs. Its time
-/// is kept, without stacks.
+/// One process adds three quarters of the keys, and other processes still add theirs. The time
+/// of the first process is counted without stacks from then on.
 #[test]
 fn a_process_that_floods_the_counts_leaves_room_for_others() {
     const FLOOD: u64 = ROOM + 100;
@@ -136,7 +136,7 @@ fn a_process_that_floods_the_counts_leaves_room_for_others() {
     }
     let map = &parts.maps.counts_even;
     assert_eq!(parts.maps.bss_data.as_deref().unwrap().lost.counts, 0);
-    // But for the few whose place is that of the flood.
+    // A few processes have the same place as the flooding one.
     let are_there = |user| {
         let there = others.clone().filter_map(|pid| counted_for(map, pid, user));
         there.count()
@@ -152,7 +152,7 @@ fn a_process_that_floods_the_counts_leaves_room_for_others() {
     assert_eq!(missed.blocked, missed.events * ONE.blocked);
 }
 
-/// Names without end are keys without end, with stacks or without.
+/// Endless names are endless keys, with stacks or without.
 #[test]
 fn a_process_that_floods_the_counts_with_names_leaves_room_for_others() {
     let mut object = MaybeUninit::uninit();

@@ -1,4 +1,4 @@
-//! Intervals begin where their ends are yet to come. Needs root.
+//! Tests that a period begins only if its end is in the future. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::mem::MaybeUninit;
@@ -26,13 +26,13 @@ fn an_end_that_has_come_is_refused() {
         let shared = parts.maps.bss_data.as_deref_mut().unwrap();
         (ran.return_value, shared.interval_start, shared.interval)
     };
-    // A minute is more than this test may be kept from its CPU.
+    // This test never loses its CPU for a minute.
     let end = now + 60 * SECOND;
     let begun = (0, now, end << 1 | 1);
     assert_eq!(begin(now, end, 1), begun);
     let refused = (1, begun.1, begun.2);
     assert_eq!(begin(end, now - 1, 0), refused);
     assert_eq!(begin(end, now, 0), refused);
-    // One that never comes is none that has come.
+    // An end that never comes is in the future.
     assert_eq!(begin(end, u64::MAX >> 1, 0), (0, end, u64::MAX - 1));
 }

@@ -1,5 +1,5 @@
-//! Made-up kernel stacks: what is cached is the stack that it is taken for, whatever old
-//! stacks have left between its return addresses. Needs root.
+//! Tests the cache of kernel stacks with made-up stacks: a hit is always the right stack,
+//! whatever stale words lie between its return addresses. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::cell::{Cell, RefCell};
@@ -14,37 +14,38 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
 
-/// Addresses: of functions, of the scheduler's, and in the entry code.
+/// Addresses of functions, of the scheduler's functions, and in the entry code.
 const CODE: u64 = 0xffff_ffff_8100_0000;
 const SCHEDULER: u64 = 0xffff_ffff_8200_0000;
 const ENTRY: u64 = 0xffff_ffff_8080_0076;
-/// From one function to the next.
+/// Distances between functions.
 const FUNCTION: u64 = 0x1010;
 const SCHEDULER_FUNCTION: u64 = 0x410;
-/// In `__schedule()`, the first return address of all, and the size of its frame.
+/// Address in `__schedule()`, the first return address of all, and the words of its frame.
 const SCHEDULE: u64 = SCHEDULER + 0x3d4;
 const SCHEDULE_WORDS: usize = 5;
-/// Where it lies: behind the registers that a switch saves.
+/// Its index: behind the registers that a switch saves.
 const FIRST: usize = 6;
 
-/// `struct pt_regs` up to the ip, and in it the number of the system call and the ip.
+/// Words of `struct pt_regs` up to the ip, and the indexes of the system call's number and of
+/// the ip.
 const REGISTERS: usize = 17;
 const SYSTEM_CALL: usize = 15;
 const IP: usize = 16;
-/// Behind a saved ip.
+/// Distances in words from a saved ip.
 const CS: usize = 1;
 const SP: usize = 3;
 const SS: usize = 4;
 
-/// A call, of which the frame's size follows.
+/// A call, which determines the size of the frame.
 #[derive(Clone, Copy, Debug)]
 enum Call {
     /// From a place in a function.
     Function(u8, u8),
-    /// The helper leaves it out.
+    /// From a function that the helper leaves out.
     Scheduler(u8, u8),
-    /// The function was interrupted there, and its frame begins so many words
-    /// behind what the processor saved.
+    /// An interrupt at a place in a function. The function's frame begins the given number of
+    /// words behind the saved registers.
     Interrupted(u8, u8),
 }
 
@@ -66,7 +67,7 @@ impl Call {
         }
     }
 
-    /// The size of the frame of the function that calls, the return address included.
+    /// Returns the words of the calling function's frame, the return address included.
     fn words(self) -> usize {
         match self {
             Call::Function(function, _) | Call::Interrupted(function, _) => {
@@ -85,18 +86,18 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// The calls, the last one first, and the system call that they are of.
+/// Calls, the last one first, and the number of their system call.
 type Way = (Vec<Call>, u64);
 
-/// One that is taken, or another that is much like it.
+/// A use of a way, or of a similar one.
 #[derive(Clone, Debug)]
 struct Taken {
     way: Index,
-    /// Now and then a call is of another place in its function.
+    /// Another place in the function of one of the calls, now and then.
     place: Option<(Index, u8)>,
-    /// By which of two entries.
+    /// Index of one of two entries.
     entry: u64,
-    /// The random offset at a system call, words.
+    /// Random offset at a system call, in words.
     offset: usize,
 }
 
@@ -121,7 +122,7 @@ impl Taken {
     }
 }
 
-/// Ways that are taken over and over.
+/// Ways that are used over and over.
 #[derive(Clone, Debug)]
 struct Case {
     ways: Vec<Way>,
@@ -133,9 +134,9 @@ fn case() -> impl Strategy<Value = Case> {
     (ways, vec(taken(), 120)).prop_map(|(ways, taken)| Case { ways, taken })
 }
 
-/// What a wait leaves, over what others have left.
+/// The stack of a waiting thread, over the words that others have left.
 struct Waiting {
-    /// What the helper tells.
+    /// Frames that the helper returns.
     frames: Vec<u64>,
     words: usize,
     is_interrupted: bool,
@@ -149,7 +150,7 @@ fn wait(memory: &mut [u64], (calls, number): Way, entry: u64, offset: usize) -> 
     for call in calls {
         if let Call::Interrupted(..) = call {
             is_interrupted = true;
-            // The code that saves registers, called by none.
+            // The code that saves registers; no call leads to it.
             memory[at] = ENTRY + 0x40;
             frames.push(ENTRY + 0x40);
             at += 1 + IP;
@@ -167,7 +168,7 @@ fn wait(memory: &mut [u64], (calls, number): Way, entry: u64, offset: usize) -> 
         }
         at += call.words();
     }
-    // What the entry code calls has the frame of a random size.
+    // The function that the entry code calls has a frame of random size.
     let called = CODE + 8 * FUNCTION;
     memory[at] = called;
     at += 2 + offset;
@@ -182,7 +183,7 @@ fn wait(memory: &mut [u64], (calls, number): Way, entry: u64, offset: usize) -> 
     }
 }
 
-/// What is cached of a stack, which is cached if it is not.
+/// Returns the cached ID of a stack, 0 if there is none; then caches the stack.
 fn look_up(parts: &mut OffwaketimeSkel<'_>, memory: &[u64], waiting: &Waiting, id: u64) -> u64 {
     let shared = parts.maps.bss_data.as_deref_mut().unwrap();
     shared.kernel_stack.copy_from_slice(memory);
@@ -240,8 +241,8 @@ fn what_is_cached_is_the_stack() {
     assert!(hits * 4 > waits, "{hits} of {waits} were cached");
 }
 
-/// A kernel probe at the return of a function puts its own address in the place of the
-/// return address, which the helper tells all the same.
+/// A kernel probe at the return of a function replaces the return address by its own. The
+/// helper returns the original one.
 #[test]
 fn a_stack_with_another_address_in_a_return_addresss_place_is_not_cached() {
     let mut object = MaybeUninit::uninit();
@@ -254,7 +255,7 @@ fn a_stack_with_another_address_in_a_return_addresss_place_is_not_cached() {
     memory[probed] = CODE - FUNCTION;
     assert_eq!(look_up(&mut parts, &memory, &waiting, 2), 0);
     assert_eq!(look_up(&mut parts, &memory, &waiting, 2), 0);
-    // It would have been cached without the probe.
+    // Without the probe the stack is cached.
     memory[probed] = calls[1].address();
     assert_eq!(look_up(&mut parts, &memory, &waiting, 2), 0);
     assert_eq!(look_up(&mut parts, &memory, &waiting, 2), 2);

@@ -1,5 +1,5 @@
-//! Spans on a CPU at an interval's end: what `visit_cpu` of cpudist makes of whom it
-//! finds. Needs root.
+//! Tests spans on a CPU at a period's end: the effect of cpudist's `visit_cpu` on the running
+//! thread. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::mem::MaybeUninit;
@@ -12,7 +12,7 @@ use cli::monotonic_ns;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
 
-/// `struct running`: since when, and which task.
+/// `struct running`: the start, and the task.
 type Running = (u64, u64);
 
 struct Cpu<'a> {
@@ -21,7 +21,7 @@ struct Cpu<'a> {
 }
 
 impl Cpu<'_> {
-    /// Spans of one process, or of all.
+    /// Measures the spans of one process, or of all.
     fn new(object: &mut MaybeUninit<OpenObject>, pid: Option<u32>) -> Cpu<'_> {
         let cpu = stay_on_a_cpu();
         let mut open = CpudistSkelBuilder::default().open(object).unwrap();
@@ -52,7 +52,7 @@ impl Cpu<'_> {
             .unwrap();
     }
 
-    /// What is noted of this CPU once it was visited.
+    /// Visits the CPU and returns its state.
     fn visited(&self) -> Running {
         run(&self.programs.progs.visit_cpu);
         let values = self
@@ -72,7 +72,7 @@ impl Cpu<'_> {
 }
 
 const NOBODY: Running = (0, 0);
-/// No task is there, so that nothing is known of it.
+/// Address of no task, so that nothing is known of it.
 const SOMEBODY: u64 = 0x1000;
 const SECOND: u64 = 1_000_000_000;
 
@@ -86,10 +86,11 @@ fn nobody_who_is_measured_runs_since_the_window_opened() {
     assert_eq!(cpu.visited(), (start, 0));
 }
 
-/// How often this thread has left its CPU.
+/// Returns the number of times that this thread has left its CPU.
 fn switches() -> i64 {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: a valid pointer to as much as the kernel writes, which it does if it returns 0.
+    // SAFETY: a valid pointer to as much as the kernel writes, and it returns 0 if it wrote
+    // that.
     let usage = unsafe {
         assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()), 0);
         usage.assume_init()
@@ -97,8 +98,8 @@ fn switches() -> i64 {
     usage.ru_nvcsw + usage.ru_nivcsw
 }
 
-/// The scheduler knows for how long the thread has run since. If something takes its CPU
-/// away meanwhile, it got it later than it can tell.
+/// The scheduler knows how long the thread has run since. If another task takes the CPU
+/// meanwhile, the thread got its CPU later than it can tell, and the turn is repeated.
 #[test]
 fn a_hidden_arrival_was_when_the_thread_got_its_cpu() {
     let mut object = MaybeUninit::uninit();
@@ -107,13 +108,13 @@ fn a_hidden_arrival_was_when_the_thread_got_its_cpu() {
     let undisturbed = (1..400).any(|turn| {
         let (departures, before) = (switches(), time_run());
         let asleep = monotonic_ns();
-        // The interval ends while this thread sleeps, and somebody else runs.
+        // The period ends while this thread sleeps, and another task runs.
         cpu.open_window(asleep - SECOND, asleep + 1_000_000);
         cpu.set((asleep, SOMEBODY));
         sleep(Duration::from_millis(5));
         let (awake, woken) = (time_run(), monotonic_ns());
-        // Shorter than the scheduler lets anybody run, and without asking it how long it was:
-        // that has it see whose turn it is.
+        // Less than the scheduler's shortest time slice, measured without a question to the
+        // scheduler: that would make it choose the next task.
         while monotonic_ns() < woken + 500_000 {}
         let (now, ran_at_least) = (monotonic_ns(), time_run() - awake);
         let (since, task) = cpu.visited();

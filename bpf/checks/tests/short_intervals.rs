@@ -1,4 +1,5 @@
-//! Which of the intervals below -m are kept, and what they stand for. Needs root.
+//! Tests the sampling of intervals below -m: which ones are kept, and their weights. Needs
+//! root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use libbpf_rs::{MapCore, MapFlags, OpenObject};
 
 const PERIOD: u64 = 1000;
 
-/// Where what chance does is this far off, five standard deviations, it was not chance.
+/// Maximum deviation from the expected count, in standard deviations.
 const DEVIATIONS: f64 = 5.0;
 
 fn sampling(object: &mut MaybeUninit<OpenObject>) -> OffcputimeSkel<'_> {
@@ -22,7 +23,7 @@ fn sampling(object: &mut MaybeUninit<OpenObject>) -> OffcputimeSkel<'_> {
     })
 }
 
-/// Ends waits in turn, each with its user stack, and so long blocked and runnable.
+/// Ends waits one after the other, each with its user stack, and its blocked and runnable time.
 fn end_waits(parts: &mut OffcputimeSkel<'_>, waits: &[(u64, u64, u64)]) {
     for &(user, blocked, runnable) in waits {
         let shared = parts.maps.bss_data.as_deref_mut().unwrap();
@@ -33,14 +34,14 @@ fn end_waits(parts: &mut OffcputimeSkel<'_>, waits: &[(u64, u64, u64)]) {
     }
 }
 
-/// Another thread's are next.
+/// Goes on with the intervals of another thread.
 fn begin_thread(parts: &mut OffcputimeSkel<'_>) {
     let clock = &mut parts.maps.bss_data.as_deref_mut().unwrap().clock;
     clock.short_blocked = Default::default();
     clock.short_runnable = Default::default();
 }
 
-/// What was counted, by user stack and period.
+/// Returns the counts by user stack and period.
 fn counted(parts: &OffcputimeSkel<'_>) -> BTreeMap<(u64, u64), Tally> {
     let counts = &parts.maps.counts_even;
     let mut sums: BTreeMap<(u64, u64), Tally> = BTreeMap::new();
@@ -59,7 +60,7 @@ fn counted(parts: &OffcputimeSkel<'_>) -> BTreeMap<(u64, u64), Tally> {
     sums
 }
 
-/// `kept` of `of` that are each kept with a probability.
+/// Asserts that `kept` of `of` intervals fit a probability.
 #[track_caller]
 fn assert_drawn(kept: u64, of: u64, probability: f64) {
     let expected = of as f64 * probability;
@@ -70,7 +71,7 @@ fn assert_drawn(kept: u64, of: u64, probability: f64) {
     );
 }
 
-/// A round takes half a period: samples a period apart would always find the same wait.
+/// A round takes half a period: samples one period apart would always find the same wait.
 #[test]
 fn waits_in_step_have_their_shares() {
     const ROUNDS: u64 = 8000;
@@ -82,7 +83,7 @@ fn waits_in_step_have_their_shares() {
     let kept = counted(&parts);
     let blocked = |user| kept[&(user, PERIOD)].blocked / PERIOD;
     let runnable = |user| kept[&(user, PERIOD)].runnable / PERIOD;
-    // Of as many periods as have passed each has one.
+    // Each period that has passed kept one interval.
     let all = |of: &dyn Fn(u64) -> u64| of(7) + of(8) + of(9);
     assert_eq!(all(&blocked), ROUNDS / 2);
     assert!(all(&runnable).abs_diff(ROUNDS * 400 / PERIOD) <= 1);
@@ -94,7 +95,7 @@ fn waits_in_step_have_their_shares() {
     assert_eq!((tally.longest, tally.squares), (360, 0));
 }
 
-/// A thread that lives less than a period is seen with the probability that it should be.
+/// A thread that lives less than a period is seen with the right probability.
 #[test]
 fn short_lives_have_their_share() {
     const LIVES: u64 = 4000;
@@ -112,7 +113,7 @@ fn short_lives_have_their_share() {
     assert_eq!(kept[&(7, PERIOD)].runnable, 0);
 }
 
-/// A wait may end a period and have the point of the next one, too.
+/// A wait can end a period and contain the point of the next one, too.
 #[test]
 fn a_wait_of_almost_a_period_may_stand_for_two() {
     const WAITS: u64 = 4000;
@@ -141,7 +142,7 @@ fn from_the_period_on_all_count_as_long_as_they_are() {
     );
 }
 
-/// Of states that nobody asked for no time passes.
+/// Periods do not advance in states that are not asked for.
 #[test]
 fn what_is_not_asked_for_is_not_sampled() {
     const WAITS: u64 = 2000;

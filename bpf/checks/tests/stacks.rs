@@ -1,4 +1,4 @@
-//! When a stack's frames are sent, and by whose tables it is walked. Needs root.
+//! Tests when a stack's frames are sent, and which process's tables unwind it. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod made_up;
@@ -19,14 +19,14 @@ use made_up::{
     process, put_process, put_tables, rules,
 };
 
-/// What was sent, in order.
+/// Messages that were sent, in order.
 #[derive(Default)]
 struct Sent {
     stacks: Vec<(u64, Found)>,
     code_changes: usize,
 }
 
-/// The address of a function whose rule is this one.
+/// Returns an address in a function whose rule passes a test.
 fn function(wanted: impl Fn(&unwind::Rule) -> bool) -> u64 {
     let index = rules().iter().position(wanted).unwrap();
     CODE + index as u64 * FUNCTION + 0x20
@@ -38,7 +38,7 @@ struct Walker<'a> {
     stack: Stack,
 }
 
-/// The word of the stack that is the root's address.
+/// Index of the word with the root's address.
 const ROOT: usize = WORDS - 1;
 
 impl Walker<'_> {
@@ -67,7 +67,7 @@ impl Walker<'_> {
         Walker { parts, stack }
     }
 
-    /// The same, of a made-up process that has tables.
+    /// Makes a walker for a made-up process with tables.
     fn of_a_process(object: &mut MaybeUninit<OpenObject>) -> Walker<'_> {
         let mut walker = Walker::new(object);
         let (pid, instance) = process(0);
@@ -76,7 +76,7 @@ impl Walker<'_> {
         walker
     }
 
-    /// Whose stack it is: a made-up process, or this one.
+    /// Sets the process of the stack: a made-up one, or 0 for this one.
     fn set_process(&mut self, pid: u32, instance: u64) {
         let shared = self.parts.maps.bss_data.as_deref_mut().unwrap();
         shared.walk_pid = pid;
@@ -88,7 +88,7 @@ impl Walker<'_> {
         shared.walk_is_exact = interrupted.into();
     }
 
-    /// To whose share stacks count.
+    /// Sets the process whose share pays for stacks.
     fn set_payer(&mut self, payer: u32) {
         self.parts.maps.bss_data.as_deref_mut().unwrap().walk_payer = payer;
     }
@@ -114,13 +114,13 @@ impl Walker<'_> {
         shared.lost.stack_frames
     }
 
-    /// The ID that a walk finds.
+    /// Unwinds the stack and returns its ID.
     fn walk(&self) -> u64 {
         run(&self.parts.progs.walk_stack);
         self.parts.maps.bss_data.as_deref().unwrap().walk_found
     }
 
-    /// What was sent since.
+    /// Returns the messages since the last call.
     fn sent(&self) -> Sent {
         let sent = RefCell::new(Sent::default());
         let mut ring = RingBufferBuilder::new();
@@ -136,14 +136,14 @@ impl Walker<'_> {
         sent.into_inner()
     }
 
-    /// The ID of the one stack that a walk sends, or none.
+    /// Unwinds the stack. Returns its ID, and how many times it was sent.
     fn sends(&self) -> (u64, usize) {
         let (id, sent) = (self.walk(), self.sent());
         assert!(sent.stacks.iter().all(|(sent, _)| *sent == id));
         (id, sent.stacks.len())
     }
 
-    /// Has user space have forgotten a stack for the sake of another.
+    /// Evicts a stack from the ones that user space has.
     fn push_out(&self, id: u64) {
         let slot = (id as u32 & 0xffff).to_ne_bytes();
         let other = (!id).to_ne_bytes();
@@ -152,7 +152,7 @@ impl Walker<'_> {
     }
 }
 
-/// Of threads that wait, whose walks are cached, and of those that are sampled.
+/// True for waiting threads, whose unwinds are cached, and for sampled ones.
 #[test]
 fn a_stack_is_sent_once_and_again_when_another_pushed_it_out() {
     let mut object = MaybeUninit::uninit();
@@ -173,7 +173,7 @@ fn a_stack_is_sent_once_and_again_when_another_pushed_it_out() {
 fn a_stack_that_found_no_room_is_sent_when_next_seen() {
     let mut object = MaybeUninit::uninit();
     let mut walker = Walker::of_a_process(&mut object);
-    // Another place in the root each time, until nothing is sent any more.
+    // Uses another place in the root each time, until the buffer is full.
     let mut turns = 1..;
     loop {
         walker.begin_turn();
@@ -189,7 +189,7 @@ fn a_stack_that_found_no_room_is_sent_when_next_seen() {
     assert_eq!(walker.sends(), (id, 0));
 }
 
-/// One process sends three quarters of what there is room for, and others the rest.
+/// One process sends three quarters of the buffer, and others the rest.
 #[test]
 #[ignore = "fills the ring buffer"]
 fn a_process_that_floods_the_ring_buffer_leaves_room_for_others() {
@@ -222,7 +222,7 @@ fn more_or_less_code_has_the_mappings_read_again() {
         assert!(id > STACK_MISSED, "{id}");
         walker.sent().code_changes
     };
-    // Nothing was known yet; the same; less.
+    // The amount is new, then unchanged, then different.
     assert_eq!(changes(), 0);
     assert_eq!(changes(), 0);
     map_code();
@@ -230,18 +230,18 @@ fn more_or_less_code_has_the_mappings_read_again() {
     assert_eq!(changes(), 0);
 }
 
-/// Gives this process more code, without a word to the allocator.
+/// Gives this process more code, without the allocator.
 fn map_code() {
     let access = ProtFlags::READ | ProtFlags::EXEC;
-    // SAFETY: new memory, wherever the kernel has room for it.
+    // SAFETY: new memory, at an address that the kernel chooses.
     unsafe { mmap_anonymous(ptr::null_mut(), 4096, access, Share::PRIVATE) }.unwrap();
 }
 
-/// The IDs of this process's stack, and of the same in a fork after `before`.
+/// Returns the IDs of this process's stack, and of the same stack in a fork after `before`.
 fn stack_of_a_fork(before: impl Fn()) -> (u64, u64) {
     let mut object = MaybeUninit::uninit();
     let mut walker = Walker::new(&mut object);
-    // This process, of which a first walk tells the instance.
+    // The first unwind of this process returns its instance.
     walker.set_process(0, 0);
     assert_eq!(walker.walk(), STACK_NONE);
     let instance = walker.parts.maps.bss_data.as_deref().unwrap().walk_instance;
@@ -258,7 +258,7 @@ fn stack_of_a_fork(before: impl Fn()) -> (u64, u64) {
         0 => {
             before();
             run(&walker.parts.progs.walk_stack);
-            // SAFETY: it ends at once.
+            // SAFETY: the child ends at once.
             unsafe { libc::_exit(0) }
         }
         child => {
@@ -281,7 +281,7 @@ fn a_fork_is_walked_by_its_parents_tables() {
     assert_eq!(own, forks);
 }
 
-/// As it is with one that has executed something since.
+/// The same as for a fork that has executed a program since.
 #[test]
 fn a_fork_with_other_code_is_not() {
     let (_, forks) = stack_of_a_fork(map_code);

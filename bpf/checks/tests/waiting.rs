@@ -1,4 +1,4 @@
-//! Spans off the CPU around an interval's edges. Needs root.
+//! Tests spans off the CPU around a period's edges. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::mem::MaybeUninit;
@@ -11,8 +11,8 @@ use libbpf_rs::{MapCore, MapFlags};
 const START: u64 = 1_000_000;
 const END: u64 = 2_000_000;
 
-/// What became of a wait: its part in the interval that is measured, in the one
-/// after it, and whether user space is to count a part.
+/// Result of a wait: its part in the measured period, its part in the next one, and whether
+/// user space must count a part.
 #[derive(Debug, PartialEq, Eq)]
 struct Counted {
     inside: u64,
@@ -20,7 +20,7 @@ struct Counted {
     noted: bool,
 }
 
-/// Of a wait that began at `since`, in the interval from [`START`] to [`END`].
+/// Counts a wait that began at `since`, in the period from [`START`] to [`END`].
 fn counted(kind: SpanKind, since: u64, blocked: u64, runnable: u64) -> Counted {
     let mut object = MaybeUninit::uninit();
     let mut parts = load(CpudistSkelBuilder::default(), &mut object, |open| {
@@ -72,7 +72,8 @@ fn counted(kind: SpanKind, since: u64, blocked: u64, runnable: u64) -> Counted {
     }
 }
 
-/// What counts of a wait of each kind, 300 ns blocked and 20 waiting for a CPU.
+/// Asserts the parts that count of a wait, for each kind of span: 300 ns blocked and 20 ns
+/// runnable.
 #[track_caller]
 fn assert_counted(since: u64, lengths: [u64; 3], place: impl Fn(u64) -> Counted) {
     let kinds = [
@@ -93,13 +94,13 @@ fn inside(length: u64) -> Counted {
     }
 }
 
-/// Its part before the interval was for user space to count.
+/// User space has counted the part before the period.
 #[test]
 fn of_a_wait_from_before_the_interval_only_the_rest_counts() {
     assert_counted(START - 100, [220, 200, 20], inside);
 }
 
-/// Its part inside is for user space to count.
+/// User space counts the part in the period.
 #[test]
 fn of_a_wait_over_the_end_only_what_is_after_it_counts() {
     assert_counted(END - 100, [220, 200, 20], |after| Counted {

@@ -1,5 +1,5 @@
-//! Walks along made-up stacks, in BPF and in Rust: both find the same frames, also
-//! where much of a walk is cached. Needs root.
+//! Unwinds made-up stacks in BPF and in Rust: both find the same frames, also if the cache has
+//! much of an unwind. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod made_up;
@@ -23,17 +23,17 @@ use made_up::{
     found, make_room, process, put_process, put_tables, rules, spaces,
 };
 
-/// What may stand in a register or in a word of the stack.
+/// Content of a register or of a word of the stack.
 #[derive(Clone, Copy, Debug)]
 enum Word {
     /// An address in a function.
     Code(u8, u8),
-    /// One in code without tables.
+    /// An address in code without tables.
     Bare(u8),
-    /// That of a word of the stack.
+    /// The address of a word of the stack.
     Slot(u8),
     Zero,
-    /// Nothing that is anywhere.
+    /// An address at which nothing is.
     Junk,
 }
 
@@ -62,7 +62,7 @@ fn word() -> impl Strategy<Value = Word> {
     ]
 }
 
-/// What is done before the next walk.
+/// Change before the next unwind.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Nothing,
@@ -70,11 +70,11 @@ enum Change {
     /// A register by its DWARF number; the stack pointer stays in the stack.
     Register(usize, Word),
     Leaf(u8, u8),
-    /// Whether the leaf was interrupted there.
+    /// Interrupts the leaf, or not.
     Interrupted(bool),
     /// Another process has the same there.
     Process(u32),
-    /// Its code is another.
+    /// The process gets the other space.
     Space(usize),
     /// User space may have forgotten the last stack that was found.
     PushedOut,
@@ -128,7 +128,7 @@ fn number(end: End) -> u32 {
     number.0
 }
 
-/// How often walks were made, reached the root, and would have been cached.
+/// Numbers of unwinds, of those that reached the root, and of cache hits.
 #[derive(Debug, Default)]
 struct Counts {
     walks: u64,
@@ -136,8 +136,8 @@ struct Counts {
     cached: u64,
 }
 
-/// Has BPF walk along many stacks, of which most differ from the one before by a
-/// word, and holds each against the same walk in Rust.
+/// Unwinds many stacks in BPF, most of which differ from the one before by a word, and compares
+/// each with an unwind in Rust.
 fn walk_many(cases: u32, check_cache_hit: bool) -> Counts {
     let mut object = MaybeUninit::uninit();
     let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |open| {

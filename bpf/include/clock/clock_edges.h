@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Clocks for the threads that are there when the window opens. */
+/* Clocks for the threads that exist when the window opens. */
 #ifndef SYSTEMSCOPE_CLOCK_EDGES_H
 #define SYSTEMSCOPE_CLOCK_EDGES_H
 
 #include "clock/thread_clock.h"
 
-/* Gives @task, which had no event yet, a clock. NULL if it cannot have one. */
+/* Gives @task, which had no event yet, a clock. Returns NULL if it cannot have one. */
 static __always_inline struct thread *
 start_clock(const struct clock_program *program, struct task_struct *task,
 	    u64 now)
@@ -14,13 +14,13 @@ start_clock(const struct clock_program *program, struct task_struct *task,
 	struct thread *thread;
 	u64 key = (u64)task;
 
-	/* While it is put on a run queue its state is still not 0. */
+	/* A task that is being put on a run queue still has a state other than 0. */
 	if (!task->on_cpu)
 		state = task_state(task) & ~TASK_WAKING ? THREAD_BLOCKED :
 							  THREAD_RUNNABLE;
 	thread = new_thread(program, task, unseen_since(task, now), state,
 			    DRAFT_IN_ITERATOR);
-	/* It may have died before its record was there to be deleted. */
+	/* The task may have died before its record was there to be deleted. */
 	if (thread && (task_state(task) & TASK_DEAD)) {
 		bpf_map_delete_elem(program->threads, &key);
 		return NULL;
@@ -28,7 +28,7 @@ start_clock(const struct clock_program *program, struct task_struct *task,
 	return thread;
 }
 
-/* Whether @thread has been off the CPU since @since, without a break. */
+/* Returns whether @thread has been off the CPU since @since, without a break. */
 static __always_inline bool is_off_cpu(struct thread *thread, u64 since)
 {
 	return clock_state(*(volatile u64 *)&thread->clock) != THREAD_RUNNING &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What drives the thread clock: a thread that leaves a CPU or gets one, is
- * woken, is born, or executes another program.
+ * Events that drive the thread clock: a thread leaves a CPU or gets one, is woken, is
+ * born, or executes another program.
  */
 #ifndef SYSTEMSCOPE_CLOCK_EVENTS_H
 #define SYSTEMSCOPE_CLOCK_EVENTS_H
@@ -12,16 +12,16 @@
 enum switch_arguments {
 	/* preempt, prev, next: before 5.18. */
 	SWITCH_WITHOUT_STATE,
-	/* preempt, prev_state, prev, next: 5.18 for a while. */
+	/* preempt, prev_state, prev, next: some releases of 5.18. */
 	SWITCH_STATE_SECOND,
 	/* preempt, prev, next, prev_state. */
 	SWITCH_STATE_LAST,
 };
 
-/* Which of them the running kernel has, read from its BTF by user space. */
+/* Arguments on the running kernel, which user space reads from BTF. */
 const volatile enum switch_arguments switch_arguments = SWITCH_STATE_LAST;
 
-/* At sched_switch. */
+/* Handles sched_switch. */
 static __always_inline int follow_switch(const struct clock_program *program,
 					 u64 *ctx)
 {
@@ -43,9 +43,12 @@ static __always_inline int follow_switch(const struct clock_program *program,
 		next = (void *)ctx[2];
 		state = task_state(prev);
 	}
-	/* Its ID may be gone by now; whether it has a clock will show. */
+	/*
+	 * The task's ID may be gone by now; switch_out() checks whether the task has a
+	 * clock.
+	 */
 	leaves = is_measured(prev) || (!preempt && (state & TASK_DEAD) &&
-				       !ended_elsewhere(program, prev));
+				       !end_if_departed(program, prev));
 	enters = is_measured(next);
 	if (!leaves && !enters)
 		return 0;
@@ -59,7 +62,7 @@ static __always_inline int follow_switch(const struct clock_program *program,
 	return 0;
 }
 
-/* At sched_waking. */
+/* Handles sched_waking. */
 static __always_inline int follow_waking(const struct clock_program *program,
 					 u64 *ctx)
 {
@@ -82,15 +85,15 @@ static __always_inline int follow_waking(const struct clock_program *program,
 			return 0;
 	}
 	/*
-	 * As long as it is on a CPU the record is that CPU's to write. Here
-	 * it has yet to switch, or is just doing so.
+	 * While the task is on a CPU, only that CPU writes the record. Here the task
+	 * has yet to switch, or is just doing so.
 	 */
 	if (task->on_cpu) {
 		thread->woken_early = 1;
 		set_to_work_early(program, task, thread);
 		return 0;
 	}
-	/* Whoever is woken had left. */
+	/* A task that is woken off a CPU has left its CPU. */
 	if (clock_state(thread->clock) == THREAD_RUNNING)
 		depart_belatedly(task, thread, task_state(task), now);
 	if (clock_state(thread->clock) == THREAD_BLOCKED) {
@@ -103,7 +106,7 @@ static __always_inline int follow_waking(const struct clock_program *program,
 	return 0;
 }
 
-/* At sched_wakeup_new. */
+/* Handles sched_wakeup_new. */
 static __always_inline int follow_birth(const struct clock_program *program,
 					u64 *ctx)
 {
@@ -117,7 +120,7 @@ static __always_inline int follow_birth(const struct clock_program *program,
 	now = window_now();
 	if (!now)
 		return 0;
-	/* Of an earlier task at this address that ended unseen. */
+	/* Deletes the record of an earlier task at this address whose end was not seen. */
 	bpf_map_delete_elem(program->threads, &key);
 	thread = new_thread(program, task, now, THREAD_RUNNABLE,
 			    DRAFT_AT_SWITCH);
@@ -129,8 +132,9 @@ static __always_inline int follow_birth(const struct clock_program *program,
 }
 
 /*
- * At sched_process_exec. A thread that executes a program becomes its process's leader, and
- * takes the leader's ID: it may be measured from here on, or no longer.
+ * Handles sched_process_exec. A thread that executes a program becomes its process's
+ * leader, and takes the leader's ID. From here on the thread may become measured, or
+ * stop being measured.
  */
 static __always_inline int follow_exec(const struct clock_program *program,
 				       u64 *ctx)
@@ -158,8 +162,8 @@ static __always_inline int follow_exec(const struct clock_program *program,
 }
 
 /*
- * At cgroup_attach_task: a task moved to another cgroup, or all of the process that it
- * leads: see clock/moves.h. Of a process with one thread the record tells whether that
+ * Handles cgroup_attach_task: a task moved to another cgroup, or its whole process did
+ * (see clock/moves.h). For a process with one thread, its record shows whether the move
  * matters.
  */
 static __always_inline int follow_move(const struct clock_program *program,
@@ -174,9 +178,9 @@ static __always_inline int follow_move(const struct clock_program *program,
 
 	if (!now || window_is_over(now))
 		return 0;
-	/* A leader that has ended stays where it was, whoever else moves. */
+	/* An ended leader stays in its cgroup when other threads move. */
 	if (!(BPF_CORE_READ(task, flags) & PF_EXITING)) {
-		/* In a hierarchy of version 1. */
+		/* The move was in a hierarchy of version 1. */
 		if (task_cgroup(task) != to)
 			return 0;
 		if ((!whole_process ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Which off-CPU intervals count, by their length and the state they began in,
- * and under what.
+ * Selects the off-CPU intervals that count, by their length and first state, and counts
+ * each under its key.
  */
 #ifndef SYSTEMSCOPE_INTERVALS_H
 #define SYSTEMSCOPE_INTERVALS_H
@@ -12,11 +12,11 @@
 #include "clock/thread_clock.h"
 #include "waits/objects.h"
 
-/* Bounds on an interval's length, both inclusive, nanoseconds. */
+/* Bounds on an interval's length, both inclusive, in nanoseconds. */
 const volatile u64 min_interval = 0;
 const volatile u64 max_interval = ~0ULL;
 
-/* Which task states count: STATES_ALL, STATES_RUNNABLE, or those in a mask. */
+/* Task states that count: all, only runnable, or the ones in state_mask. */
 enum state_filter {
 	STATES_ALL,
 	STATES_RUNNABLE,
@@ -38,9 +38,9 @@ static __always_inline bool length_is_wanted(u64 length)
 	return length >= min_interval && length <= max_interval;
 }
 
-/* What an off-CPU interval counts for. */
+/* Weight of an off-CPU interval. */
 struct weighed {
-	/* Who ended it, where that is asked. */
+	/* Waker that ended it, if asked for. */
 	u64 waker;
 	/* See struct stack_key. */
 	u64 period;
@@ -48,17 +48,16 @@ struct weighed {
 };
 
 /*
- * Whether an off-CPU interval counts that began as @thread says, was @blocked ns and then
- * @runnable ns long, and is of a thread that is chosen; and what for. @is_open: the window's end
- * has ended it, or the end of the thread's stay where it is measured.
+ * Weighs an off-CPU interval of @thread that was @blocked ns and then @runnable ns
+ * long. Returns whether it counts. @is_open: no switch-in ended the interval, but the
+ * window's end or the end of the time for which the thread is measured.
  */
 typedef bool weigh_interval(struct thread *thread, u64 blocked, u64 runnable,
 			    bool is_open, struct weighed *weighed);
 
 /*
- * Counts an interval of @task, which is about to be back on a CPU. @period: see
- * struct stack_key. Out of line, so that its key is not on the stack of all that
- * sched_switch does.
+ * Counts an interval of @task, which is about to be back on a CPU. @period: see struct
+ * stack_key. The function is out of line to keep its key off the stack of sched_switch.
  */
 static __noinline int count_interval(struct task_struct *task,
 				     struct thread *thread, u64 waker,

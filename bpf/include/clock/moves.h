@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Processes that move from one cgroup to another: their threads come to be
- * measured, or no longer are, without an event of their own. When a process
- * moved is noted, and user space is woken, which at once runs find_preexisting
- * for those that have no record yet, and find_departed for those that have one
- * still. Whichever is first after a move, that or an event of the thread's,
- * takes the time from the note.
+ * Moves of processes between cgroups. A move can start or end the measurement of
+ * threads without an event of their own. A program notes the time of the move and wakes
+ * user space. User space at once runs find_preexisting, for threads without a record,
+ * and find_departed, for threads that still have one. The first event after a move, be
+ * it one of these or one of the thread's, takes the time from the note.
  *
- * The last move wins: of a process that moves again before it was looked at, it
- * is not known for that moment where it was.
+ * The last move wins: if a process moves again before user space looked, its cgroup in
+ * between is not known.
  */
 #ifndef SYSTEMSCOPE_MOVES_H
 #define SYSTEMSCOPE_MOVES_H
 
 #include "targets/cgroups.h"
 
-/* By process, CLOCK_MONOTONIC ns. What user space has long seen makes room. */
+/*
+ * Time of the last move by process, in ns of CLOCK_MONOTONIC. Moves long known to user
+ * space are evicted first.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
@@ -23,15 +25,15 @@ struct {
 	__type(value, u64);
 } moved SEC(".maps");
 
-/* How many moves were noted; user space looks whether it has seen all. */
+/* Number of moves noted; user space compares it with the number that it has handled. */
 volatile u64 moves = 0;
 
-/* All threads are what they are to be since the moves up to here; set by user space. */
+/* Time up to which all moves are reflected in the records; set by user space. */
 volatile u64 moves_followed = 0;
 
 /*
- * @now, or when @task's process moved if it was not looked at since. Out of line,
- * as it is rare.
+ * Returns the time at which @task's process moved if user space has not handled that
+ * yet, else @now. The function is out of line because it is rarely called.
  */
 static __noinline u64 moved_by(struct task_struct *task, u64 now)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * User stacks of threads that are back. What a thread left in user space it finds
- * again, so its stack is the same when it returns as when it blocked, and an interval
- * that does not count needs none. At sched_switch a thread that returns is not current
- * yet, and its memory cannot be read; at the end of __schedule() it is
- * (sched_exit_tp, since 6.15). On one CPU nothing is switched in between.
+ * User stacks captured when threads return. A blocked thread does not change its user
+ * stack, so the stack is the same at the return as at the departure. An interval that
+ * does not count then needs no stack. At sched_switch the returning thread is not
+ * current yet, and its memory cannot be read. At the end of __schedule() it is current
+ * (sched_exit_tp, since 6.15). No other switch happens on the CPU in between.
  */
 #ifndef SYSTEMSCOPE_RETURNS_H
 #define SYSTEMSCOPE_RETURNS_H
@@ -14,16 +14,16 @@
 #include "clock/thread_clock.h"
 
 /*
- * Whether stacks are taken then; where membership counts they are not, as of a
- * thread that leaves a cgroup in its sleep there would be none.
+ * Set by user space where the kernel has sched_exit_tp. by_membership overrides it: a
+ * thread that leaves a cgroup in its sleep would get no stack.
  */
 const volatile bool stacks_at_return = false;
 
-/* An interval that ended on this CPU and has yet to get its user stack. */
+/* An interval that ended on this CPU and still needs its user stack. */
 struct returning {
 	/* 0 if there is none. */
 	u64 task;
-	/* How often the task had left a CPU by then: see switch_count(). */
+	/* switch_count() of the task at that time. */
 	u64 switches;
 	u64 instance;
 	struct stack_key key;
@@ -38,9 +38,10 @@ struct {
 } returning_here SEC(".maps");
 
 /*
- * The user stack with which the current thread leaves its CPU, or when to take it.
- * User space learns of a process by its first stack, and must before that is gone:
- * one that has no tables yet may end as soon as it is back.
+ * Returns the user stack with which the current thread leaves its CPU, or
+ * STACK_AT_RETURN. User space learns of a process by its first stack, and must do so
+ * while the process exists. A process without tables may end as soon as it is back, so
+ * its stack is captured at once.
  */
 static __always_inline u64 user_stack_left(void *ctx, struct task_struct *task,
 					   struct thread *thread)
@@ -52,21 +53,24 @@ static __always_inline u64 user_stack_left(void *ctx, struct task_struct *task,
 				  thread->pid);
 }
 
-/* Whether @user is to be taken now: so are those that user space was to read. */
+/*
+ * Returns whether to capture the stack at the return. Stacks that user space was to
+ * read count as well.
+ */
 static __always_inline bool is_taken_at_return(u64 user)
 {
 	return stacks_at_return && !by_membership &&
 	       (user == STACK_AT_RETURN || user & STACK_OF_PREEXISTING);
 }
 
-/* Counts what waits for a user stack, with @user as that. */
+/* Counts the interval that waits for a user stack, with @user as its stack. */
 static __noinline int count_returned(struct returning *returning, u64 user)
 {
 	volatile u32 *here = counting_here();
 
 	if (!here)
 		return 0;
-	/* User space finds it here or there. */
+	/* User space finds the interval here or in the map. */
 	*here += 1;
 	returning->task = 0;
 	returning->key.user = user;
@@ -75,7 +79,7 @@ static __noinline int count_returned(struct returning *returning, u64 user)
 	return 0;
 }
 
-/* Counts an interval of @task when that is back. */
+/* Stores an interval of @task, to be counted when @task is back. */
 static __always_inline void count_at_return(struct task_struct *task,
 					    struct thread *thread,
 					    const struct stack_key *key,
@@ -87,7 +91,7 @@ static __always_inline void count_at_return(struct task_struct *task,
 	returning = bpf_map_lookup_elem(&returning_here, &zero);
 	if (!returning)
 		return;
-	/* Its thread's return was not shown to us. */
+	/* The kernel did not show the return of the earlier thread. */
 	if (returning->task)
 		count_returned(returning, STACK_MISSED);
 	returning->instance = thread->instance;
@@ -95,18 +99,17 @@ static __always_inline void count_at_return(struct task_struct *task,
 	returning->weight = *weight;
 	returning->switches = switch_count(task);
 	returning->task = (u64)task;
-	/* It came back unseen, and is about to leave from elsewhere. */
+	/* The task came back unseen, and is about to leave from another place. */
 	if (returning->task == bpf_get_current_task())
 		count_returned(returning, STACK_MISSED);
 }
 
 /*
- * Counts what waits on this CPU for @task, which is current. Of another thread, or if this
- * one has left again since, the return was not shown to us, and the stack is not that of
- * the interval.
+ * Counts the interval that waits on this CPU for @task, which is current. If another
+ * thread is stored, or @task has left again since, the kernel did not show the return,
+ * and the current stack is not the interval's.
  */
-static __always_inline int count_who_is_back(void *ctx,
-					     struct task_struct *task)
+static __always_inline int count_returning(void *ctx, struct task_struct *task)
 {
 	struct returning *returning;
 	u32 zero = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Intervals that are too short to be kept, sampled: of the time that a thread
- * spends in them, each period's length of it keeps one, in each state for
- * itself. Which one is a point of time drawn anew in each period, so an interval
- * is kept with a probability in proportion to its length, and those that come
- * in step with others as often as these (stratified sampling: Cochran, Sampling
- * Techniques, chapter 5). Each that is kept stands for a period.
+ * Sampling of intervals that are too short to be counted one by one. A thread's time in
+ * such intervals is divided into periods, for each state separately, and each period
+ * keeps one interval. A random point within the period selects it, so an interval is
+ * kept with a probability in proportion to its length. Intervals that keep step with
+ * others are kept as often as these (stratified sampling: Cochran, Sampling Techniques,
+ * chapter 5). Each kept interval stands for one period.
  *
  * A program's record of a thread has a struct short_time for each state.
  */
@@ -19,14 +19,20 @@
 struct short_time {
 	/* Nanoseconds of the current period that have passed. */
 	u64 passed;
-	/* After how many of them one is kept, from 1 on; 0 before the first. */
+	/*
+	 * Point that selects an interval, in nanoseconds from 1 on; 0 before the first
+	 * draw.
+	 */
 	u64 point;
 };
 
-/* Whether they are sampled; otherwise they are left out. */
+/* True to sample short intervals, false to leave them out. */
 const volatile bool sample_short = false;
 
-/* Out of line, as it is drawn once a period. */
+/*
+ * Draws a point from 1 to @period. The function is out of line because it runs once a
+ * period.
+ */
 static __noinline u64 random_point(u64 period)
 {
 	u64 random = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
@@ -35,9 +41,9 @@ static __noinline u64 random_point(u64 period)
 }
 
 /*
- * Adds @length, which is less than @period. Returns the nanoseconds that it
- * stands for: a period for each point in it, of which two neighbours have one
- * each.
+ * Adds an interval of @length, which is less than @period. Returns the nanoseconds that
+ * it stands for: one period for each point in it. An interval across the border of two
+ * periods can contain one point of each.
  */
 static __always_inline u64 pass_short_time(struct short_time *time, u64 length,
 					   u64 period)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The thread clock. At every instant a thread is running, runnable (waiting
- * for a CPU) or blocked. One record per thread holds its state, since when,
- * and the nanoseconds spent in each; every scheduler event closes one
- * interval and opens the next, so the three add up to the thread's life in
- * the window.
+ * The thread clock. At every instant a thread is running, runnable (waiting for a CPU)
+ * or blocked. One record per thread holds its state, the start of that state, and the
+ * nanoseconds spent in each state. Every scheduler event closes one interval and opens
+ * the next, so the three sums add up to the thread's life in the window.
  *
- * A thread that was there before the window is found either by its first
- * event or by find_preexisting (clock_edges.h), whichever comes first: until its
- * first event it is in the state that it had when the window opened.
+ * A thread that existed before the window is found by its first event or by
+ * find_preexisting (clock_edges.h), whichever comes first. Until its first event it
+ * stays in the state in which the window found it.
  *
- * The program says in its struct clock_program what it does with an interval.
+ * Each program's struct clock_program says how the program uses an interval.
  */
 #ifndef SYSTEMSCOPE_THREAD_CLOCK_H
 #define SYSTEMSCOPE_THREAD_CLOCK_H
@@ -18,9 +17,9 @@
 #include "clock/thread_record.h"
 
 /*
- * Adds the open interval to @state's sum. Returns when it ended, which is
- * where the next begins: @now, or later if another CPU, whose event we waited
- * for after reading the time, began the interval after that.
+ * Adds the open interval to @state's sum. Returns the interval's end, at which the next
+ * one begins: @now, or later if another CPU, whose event we waited for after reading
+ * the time, began the interval after @now.
  */
 static __always_inline u64 close_interval(struct thread *thread,
 					  enum thread_state state, u64 now)
@@ -39,9 +38,9 @@ static __always_inline u64 close_interval(struct thread *thread,
 }
 
 /*
- * The same in the state that the thread is in. @was_woken: if it is blocked by its record, it
- * was woken between its decision to sleep and the switch. The waker's event came first, and all
- * of the time was a wait for a CPU.
+ * Closes the open interval in the thread's own state. @was_woken: if the record says
+ * blocked, the waker's event came between the decision to sleep and the switch. All of
+ * the time was then a wait for a CPU.
  */
 static __always_inline u64 close_any_interval(struct thread *thread,
 					      bool was_woken, u64 now)
@@ -56,7 +55,7 @@ static __always_inline u64 close_any_interval(struct thread *thread,
 	return now;
 }
 
-/* The thread got a CPU: ends its off-CPU interval. */
+/* Ends the off-CPU interval of a thread that got a CPU. */
 static __always_inline void arrive(const struct clock_program *program,
 				   struct task_struct *task,
 				   struct thread *thread, u64 now)
@@ -75,8 +74,8 @@ static __always_inline void arrive(const struct clock_program *program,
 }
 
 /*
- * The current thread runs, and its switch-in was not shown to us. The
- * scheduler knows how long ago that was.
+ * Ends the off-CPU interval of the current thread, whose switch-in the kernel did not
+ * show. The scheduler's account tells how long ago that was.
  */
 static __always_inline void
 arrive_belatedly(const struct clock_program *program, struct task_struct *task,
@@ -91,7 +90,10 @@ arrive_belatedly(const struct clock_program *program, struct task_struct *task,
 	thread->ran_before -= ran;
 }
 
-/* When the thread left, if it is off its CPU and its record says it runs. */
+/*
+ * Returns the time at which the thread left its CPU, if the thread is off the CPU and
+ * its record says that it runs.
+ */
 static __always_inline u64 unseen_departure(struct task_struct *task,
 					    struct thread *thread, u64 now)
 {
@@ -102,8 +104,8 @@ static __always_inline u64 unseen_departure(struct task_struct *task,
 }
 
 /*
- * The thread left its CPU, for @state, and that was not shown to us. Where it
- * was then nobody saw; how long it ran the scheduler knows.
+ * Records that the thread left its CPU, for @state, at a switch that the kernel did not
+ * show. The stack is not known; the scheduler's account has the time.
  */
 static __always_inline void depart_belatedly(struct task_struct *task,
 					     struct thread *thread, u32 state,
@@ -124,7 +126,10 @@ static __always_inline void depart_belatedly(struct task_struct *task,
 		clock_at(now, state ? THREAD_BLOCKED : THREAD_RUNNABLE);
 }
 
-/* The thread is no longer measured: since it moved, if that is why. */
+/*
+ * Ends the record of a thread that is no longer measured, at the time of its move if it
+ * moved.
+ */
 static __always_inline void leave(const struct clock_program *program,
 				  struct task_struct *task,
 				  struct thread *thread, u64 now)
@@ -135,10 +140,11 @@ static __always_inline void leave(const struct clock_program *program,
 }
 
 /*
- * @task ends where it is not measured, and so does its record if it had moved
- * there. Returns whether that can be: IDs can be gone as well.
+ * Ends the record of @task, which ends where it is not measured, if @task had moved
+ * there. Returns whether a move is possible: a missing ID is the other reason why a
+ * task is not measured.
  */
-static __always_inline bool ended_elsewhere(const struct clock_program *program,
+static __always_inline bool end_if_departed(const struct clock_program *program,
 					    struct task_struct *task)
 {
 	struct thread *thread;
@@ -154,8 +160,8 @@ static __always_inline bool ended_elsewhere(const struct clock_program *program,
 }
 
 /*
- * The record of @task if that was measured and is no longer. A thread that is
- * on its way out ends its record itself.
+ * Returns the record of @task if @task was measured and no longer is. A thread that is
+ * exiting ends its record itself.
  */
 static __always_inline struct thread *
 find_departed_thread(const struct clock_program *program,
@@ -190,7 +196,7 @@ static __always_inline void switch_out(const struct clock_program *program,
 		end_thread(program, task, thread, now);
 		return;
 	}
-	/* As __schedule() counts them. */
+	/* Counted as in __schedule(). */
 	if (!window_is_over(now)) {
 		if (voluntary)
 			thread->voluntary++;
@@ -198,8 +204,8 @@ static __always_inline void switch_out(const struct clock_program *program,
 			thread->involuntary++;
 	}
 	/*
-	 * With a signal pending __schedule() makes the task runnable again
-	 * but, in some kernels, still reports the state it wanted to sleep in.
+	 * With a signal pending __schedule() makes the task runnable again. Some
+	 * kernels still report the state in which it wanted to sleep.
 	 */
 	blocked = voluntary && task_state(task);
 	thread->off_since = now;
@@ -224,7 +230,7 @@ static __always_inline void switch_in(const struct clock_program *program,
 		if (!thread)
 			return;
 	}
-	/* It must have left unseen. Nobody had to wake it that we know of. */
+	/* The thread left unseen. No waker is known, so it counts as runnable. */
 	if (clock_state(thread->clock) == THREAD_RUNNING)
 		depart_belatedly(task, thread, 0, now);
 	arrive(program, task, thread, now);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What is kept of each thread: its record, from when a program first sees the
- * thread until it ends. The clock (clock/thread_clock.h) is kept in it.
+ * Record of a thread, from the time at which a program first sees the thread until the
+ * thread ends. It holds the clock (clock/thread_clock.h).
  */
 #ifndef SYSTEMSCOPE_THREAD_RECORD_H
 #define SYSTEMSCOPE_THREAD_RECORD_H
@@ -17,31 +17,31 @@ enum thread_state {
 	THREAD_BLOCKED,
 };
 
-/* How a wait ended, and what that tells of it: see clock/work.h. */
+/* End of a wait: see clock/work.h. */
 enum wait_end {
 	WAIT_END_UNKNOWN,
-	/* A timer's, a device's or the network's interrupt ended it. */
+	/* An interrupt of a timer, a device or the network ended it. */
 	WAIT_END_INTERRUPT,
-	/* Somebody did whom the thread had set to work. */
+	/* A thread ended it that had work to do for this thread. */
 	WAIT_END_ANSWER,
-	/* Somebody did whom it had not. */
+	/* A thread ended it that had no work to do for this thread. */
 	WAIT_END_NEW_WORK,
-	/* It was blocked as long as it was measured. */
+	/* The thread was blocked for the whole measurement. */
 	WAIT_END_NONE,
-	/* It was not blocked: see waits/limits.h. */
+	/* The thread was not blocked but throttled: see waits/limits.h. */
 	WAIT_END_QUOTA,
 	WAIT_END_DEADLINE_BUDGET,
 	WAIT_END_DEADLINE_PERIOD,
 	WAIT_END_REAL_TIME,
-	/* A signal had stopped it, whatever it did before. */
+	/* A signal had stopped the thread. */
 	WAIT_END_STOPPED,
-	/* It was frozen, whatever it did before. */
+	/* The thread was frozen. */
 	WAIT_END_FROZEN,
 };
 
 USER_SPACE_KNOWS(enum, wait_end);
 
-/* Whether a wait ended so that was for a limit on what the thread may run. */
+/* Returns whether a limit on the thread's CPU time caused the wait. */
 static __always_inline bool is_limit(u32 end)
 {
 	return end >= WAIT_END_QUOTA && end <= WAIT_END_REAL_TIME;
@@ -49,40 +49,41 @@ static __always_inline bool is_limit(u32 end)
 
 #define MOST_CLIENTS 8
 
-/* For whom a thread works. */
+/* Clients for which a thread works. */
 struct work {
 	/*
-	 * Tasks by their addresses, with flags in the lowest bits: who set it to work
-	 * last and for whom that one worked then, then who did before.
+	 * Addresses of tasks, with flags in the lowest bits. The first half holds the
+	 * last client, followed by the clients for which that one worked at that time.
+	 * The second half holds earlier clients.
 	 */
 	u64 clients[MOST_CLIENTS];
-	/* Who woke it last before it was off its CPU. */
+	/* Last waker that came before the thread was off its CPU. */
 	u64 early_client;
 	/*
-	 * How certain the origin of its work is: how many waits in a row interrupts
-	 * alone have ended.
+	 * Certainty of the work's origin: the number of waits in a row that only
+	 * interrupts ended.
 	 */
 	u32 certainty;
-	/* enum wait_end, of its last wait. */
+	/* enum wait_end of the last wait. */
 	u32 end;
 };
 
 #define CERTAIN 8
-/* Of whom nobody has woken yet the first wait tells. */
+/* Initial certainty: for a thread without a known waker the first wait decides. */
 #define CERTAIN_SOON 7
 
-/* A program may keep more of each thread: its record then begins with this. */
+/* Common part of a thread's record. A program's own record begins with it. */
 struct thread {
 	/*
-	 * The state, and since when in ns: since << 2 | state. One word, so
-	 * that a waker on another CPU never sees one without the other.
+	 * The state and its start in ns: since << 2 | state. It is one word, so that a
+	 * waker on another CPU reads both parts of one update.
 	 */
 	u64 clock;
-	/* When it last left a CPU. */
+	/* Time at which the thread last left a CPU. */
 	u64 off_since;
-	/* How much of the time since then it was blocked, once woken. */
+	/* Blocked time since then, in nanoseconds; set when the thread is woken. */
 	u64 off_blocked;
-	/* The user stack with which it left, or stack_to_read(). */
+	/* User stack with which it left, or stack_to_read(). */
 	u64 user;
 	/* Nanoseconds in each state. */
 	u64 running;
@@ -92,25 +93,25 @@ struct thread {
 	u64 instance;
 	/* switch_count() when the clock started. */
 	u64 switches;
-	/* time_run() when it last got a CPU, or left one. */
+	/* time_run() when it last got or left a CPU. */
 	u64 ran_before;
 	/* In the caller's PID namespace. */
 	u32 pid;
 	u32 tid;
 	/* The kernel's task state with which it left; 0 if still runnable. */
 	u32 off_state;
-	/* A waker came while it was still on its way to sleep. */
+	/* 1 if a waker came while the thread was still on its way to sleep. */
 	u32 woken_early;
 	u32 voluntary;
 	u32 involuntary;
-	/* Who held the lock for which it left, see lock_holder(). */
+	/* Holder of the lock for which it left, see lock_holder(). */
 	u32 lock_holder;
 	u32 unused;
 	struct work work;
 	u8 comm[COMM_LENGTH];
 };
 
-/* A thread that ended. Its clock stopped at @ended. */
+/* Account of a thread that ended. Its clock stopped at @ended. */
 struct thread_end {
 	u32 kind;
 	u32 unused;
@@ -120,9 +121,12 @@ struct thread_end {
 
 USER_SPACE_KNOWS(struct, thread_end);
 
-/* Where a record is made: what looks there may be interrupted by what is before it. */
+/*
+ * Contexts in which a record is made, each with a draft of its own. A program can
+ * interrupt the ones that come after it in this list.
+ */
 enum draft_kind {
-	/* Where no interrupt comes. */
+	/* Interrupts are off here. */
 	DRAFT_AT_SWITCH,
 	DRAFT_AT_EXEC,
 	DRAFT_IN_ITERATOR,
@@ -130,26 +134,29 @@ enum draft_kind {
 };
 
 /*
- * What a program keeps of threads, and what it does at their events. Each program on the
- * clock states one such list, which is constant, and hands it to the functions of the clock.
- * The compiler makes direct calls and references of it, and nothing of it remains when the
- * program runs.
+ * A program's storage for threads, and its handlers of their events. Each program with
+ * a clock states one constant list of this kind, and hands it to the functions of the
+ * clock. The compiler turns it into direct calls and references, so that nothing of it
+ * remains at run time.
  */
 struct clock_program {
 	/*
-	 * Records by task, as a thread that replaces its leader in exec changes its ID; and a
-	 * record for each draft_kind.
+	 * Map of records by task, since a thread that replaces its leader in exec
+	 * changes its ID; and a map with one draft for each draft_kind.
 	 */
 	void *threads;
 	void *drafts;
 	u32 record_size;
-	/* The thread is about to leave its CPU, which it is current on. */
+	/* Called when the current thread is about to leave its CPU. */
 	void (*left_cpu)(void *ctx, struct task_struct *task,
 			 struct thread *thread);
-	/* The thread's blocked time is over at @now; its waker is current, or not. */
+	/* Called when the thread's blocked time ends at @now; the waker may be current. */
 	void (*woken)(void *ctx, struct task_struct *task,
 		      struct thread *thread, u64 now);
-	/* The thread is about to be back on a CPU, @blocked and then @runnable ns later. */
+	/*
+	 * Called when the thread is about to be back on a CPU, after @blocked and then
+	 * @runnable ns.
+	 */
 	void (*off_cpu)(struct task_struct *task, struct thread *thread,
 			u64 blocked, u64 runnable);
 };
@@ -161,10 +168,10 @@ enum thread_kind {
 };
 
 const volatile enum thread_kind thread_kind = ALL_THREADS;
-/* Threads that are not chosen have clocks, too. */
+/* True if threads that are not chosen have clocks, too. */
 const volatile bool measure_everything = false;
 
-/* The low bits of a clock are the state, the others when it began. */
+/* The low bits of a clock hold the state, the other bits its start. */
 #define CLOCK_STATE_BITS 2
 
 static __always_inline u64 clock_at(u64 since, enum thread_state state)
@@ -182,7 +189,7 @@ static __always_inline enum thread_state clock_state(u64 clock)
 	return clock & ((1 << CLOCK_STATE_BITS) - 1);
 }
 
-/* Whether the command line asks for this thread. */
+/* Returns whether the command line asks for this thread. */
 static __always_inline bool is_chosen(struct task_struct *task)
 {
 	u32 tid = task->pid;
@@ -207,13 +214,13 @@ find_thread(const struct clock_program *program, struct task_struct *task)
 	return bpf_map_lookup_elem(program->threads, &key);
 }
 
-/* Set once find_preexisting has given a clock to every thread there was. */
+/* Set once find_preexisting has given a clock to every existing thread. */
 volatile bool preexisting_are_known = false;
 
 /*
- * Since when a thread without a record has been in the state that it is in:
- * since it moved to where it is measured, else since the window's start. If its
- * birth or its first event was missed, nothing is known of it before now.
+ * Returns the time since which a thread without a record has been in its state: the
+ * time of its move, else the window's start. If its birth or first event was missed,
+ * nothing is known before @now.
  */
 static __always_inline u64 unseen_since(struct task_struct *task, u64 now)
 {
@@ -225,8 +232,9 @@ static __always_inline u64 unseen_since(struct task_struct *task, u64 now)
 }
 
 /*
- * The ID of the user stack with which @task was off the CPU when its clock
- * started, @since, for user space to read. Who comes again has another one.
+ * Returns the ID of the user stack that user space must read: the stack with which
+ * @task was off the CPU when its clock started, @since. A task that joins again gets
+ * another ID.
  */
 static __always_inline u64 stack_to_read(struct task_struct *task, u64 since)
 {
@@ -246,9 +254,9 @@ static __always_inline void set_ids(struct task_struct *task,
 }
 
 /*
- * Gives @task a clock that is in @state since @since, or finds the one that
- * another CPU gave it first. NULL if there is no room, or the caller's PID
- * namespace does not show the task. Out of line, as it is rare.
+ * Gives @task a clock that is in @state since @since, or finds the clock that another
+ * CPU gave it first. Returns NULL if the map is full, or the caller's PID namespace
+ * does not show the task. The function is out of line because it is rarely called.
  */
 static __noinline struct thread *new_thread(const struct clock_program *program,
 					    struct task_struct *task, u64 since,
@@ -257,9 +265,9 @@ static __noinline struct thread *new_thread(const struct clock_program *program,
 {
 	u64 key = (u64)task;
 	struct thread *thread, *found;
-	u32 room = kind;
+	u32 index = kind;
 
-	thread = bpf_map_lookup_elem(program->drafts, &room);
+	thread = bpf_map_lookup_elem(program->drafts, &index);
 	if (!thread || window_is_over(since))
 		return NULL;
 	__builtin_memset(thread, 0, program->record_size);
@@ -287,7 +295,7 @@ static __noinline struct thread *new_thread(const struct clock_program *program,
 	return found;
 }
 
-/* Whether user space wants the account of a thread that ended. */
+/* True if user space wants the account of a thread that ended. */
 const volatile bool want_thread_ends = true;
 
 static __always_inline void report_end(const struct clock_program *program,
@@ -309,7 +317,10 @@ static __always_inline void report_end(const struct clock_program *program,
 	end->kind = EVENT_THREAD_END;
 	end->ended = now;
 	__builtin_memcpy(&end->thread, thread, sizeof(*thread));
-	/* Who deletes it tells of it: user space does of those that departed. */
+	/*
+	 * The side that deletes the record reports it: user space reports threads that
+	 * departed.
+	 */
 	if (bpf_map_delete_elem(program->threads, &key) && by_membership)
 		bpf_ringbuf_discard(end, BPF_RB_NO_WAKEUP);
 	else

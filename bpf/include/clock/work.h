@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Who works for whom, and so what the end of a wait means. Who wakes a thread sets it
- * to work, for itself and for all for whom it works itself. When the thread wakes one of
- * these, that is an answer, and whom it wakes had waited for that. Whom nobody owes an
- * answer was given new work.
+ * Tracks for which clients a thread works, to tell how a wait ended. A waker sets the
+ * thread that it wakes to work, for itself and for all its own clients. If the thread
+ * later wakes one of these clients, that is an answer, and the client had waited for
+ * it. A thread to which nobody owes an answer was given new work.
  *
- * Of two threads that take turns nobody can tell who asks and who answers, if that
- * began before the window. So only what threads do whose own work has a certain origin
- * tells something: that they were born in the window, or woken by interrupts alone, or
- * set to work by a thread of which that is so.
+ * If two threads take turns since before the window, the programs cannot tell which one
+ * asks and which one answers. Only threads whose work has a certain origin therefore
+ * count: threads born in the window, threads woken by interrupts alone, and threads set
+ * to work by such threads.
  */
 #ifndef SYSTEMSCOPE_WORK_H
 #define SYSTEMSCOPE_WORK_H
@@ -17,12 +17,12 @@
 #include "context.h"
 #include "waits/futex_calls.h"
 
-/* Whether it is asked how waits ended. */
+/* True if the command line asks how waits ended. */
 const volatile bool want_wait_ends = false;
 
-/* Of a task among the clients, as tasks have even addresses: its origin is certain. */
+/* Flag of a client: its origin is certain. Tasks have even addresses. */
 #define IS_CERTAIN 1ULL
-/* It has had an answer since it last asked. */
+/* Flag of a client: it has had an answer since it last asked. */
 #define IS_ANSWERED 2ULL
 #define CLIENT_FLAGS (IS_CERTAIN | IS_ANSWERED)
 
@@ -35,16 +35,16 @@ static __always_inline bool is_certain(const struct work *work)
 	return work->certainty >= CERTAIN;
 }
 
-/* The current task, whose record @thread is, as one for whom others work. */
+/* Returns the current task, whose record is @thread, as a client. */
 static __always_inline u64 current_client(const struct thread *thread)
 {
 	return bpf_get_current_task() |
 	       (is_certain(&thread->work) ? IS_CERTAIN : 0);
 }
 
-/* @work is for @client from now on, who works as @of says. */
+/* Sets @work to work for @client from now on, which itself works as @client_work says. */
 static __always_inline void work_for(struct work *work, u64 client,
-				     const struct work *of)
+				     const struct work *client_work)
 {
 	if ((work->clients[0] | CLIENT_FLAGS) != (client | CLIENT_FLAGS)) {
 		for (u32 i = MOST_CLIENTS - 1; i > MOST_CLIENTS / 2; i--)
@@ -53,7 +53,7 @@ static __always_inline void work_for(struct work *work, u64 client,
 	}
 	work->clients[0] = client;
 	for (u32 i = 1; i < MOST_CLIENTS / 2; i++)
-		work->clients[i] = of->clients[i - 1];
+		work->clients[i] = client_work->clients[i - 1];
 }
 
 static __always_inline u64 answer_one(u64 *client, u64 task)
@@ -66,7 +66,10 @@ static __always_inline u64 answer_one(u64 *client, u64 task)
 	return found;
 }
 
-/* Answers @task. Returns as whom @work knew it, 0 if as nobody. */
+/*
+ * Marks @task as answered. Returns the client entry of @task in @work, 0 if there is
+ * none.
+ */
 static __always_inline u64 answer(struct work *work, u64 task)
 {
 	u64 found = 0;
@@ -78,7 +81,7 @@ static __always_inline u64 answer(struct work *work, u64 task)
 	return found ? found : answer_one(&work->early_client, task);
 }
 
-/* The wait of @task is over, which is off its CPU. Whoever ended it is current. */
+/* Notes how the wait of @task ended, which is off its CPU. The waker is current. */
 static __always_inline void note_wait_end(const struct clock_program *program,
 					  struct task_struct *task,
 					  struct thread *thread)
@@ -91,7 +94,10 @@ static __always_inline void note_wait_end(const struct clock_program *program,
 
 	if (!want_wait_ends)
 		return;
-	/* A command is held before its first instruction: nobody had asked it before. */
+	/*
+	 * A command is stopped before its first instruction: no thread had given it
+	 * work before.
+	 */
 	if (thread->off_state & TASK_TRACED) {
 		work->certainty = CERTAIN;
 		return;
@@ -100,12 +106,12 @@ static __always_inline void note_wait_end(const struct clock_program *program,
 		work->end = WAIT_END_STOPPED;
 		return;
 	}
-	/* Since 6.1 threads are frozen where they sleep; this one was woken meanwhile. */
+	/* Since 6.1 threads are frozen in their sleep; this one was woken while frozen. */
 	if (task_state(task) & TASK_FROZEN) {
 		work->end = WAIT_END_FROZEN;
 		return;
 	}
-	/* What cannot be interrupted are the kernel's own locks, and disks. */
+	/* Uninterruptible waits are for the kernel's own locks and for disks. */
 	context = current_context();
 	if (!(thread->off_state & TASK_INTERRUPTIBLE) ||
 	    context == CONTEXT_UNKNOWN)
@@ -120,7 +126,7 @@ static __always_inline void note_wait_end(const struct clock_program *program,
 	waker = find_thread(program, current);
 	if ((!waker && is_kernel_thread(current)) || waits_for_mutex(task))
 		return;
-	/* What it was asked before the window nobody saw. */
+	/* Requests from before the window were not seen. */
 	if (!waker || thread->off_since == thread->started) {
 		work->certainty = 0;
 		return;
@@ -141,8 +147,8 @@ static __always_inline void note_wait_end(const struct clock_program *program,
 }
 
 /*
- * @task, whose record @thread is, is woken while its CPU has yet to write that: one word
- * is all it gets, and none if it is answered.
+ * Notes the waker of @task, whose record is @thread, while the CPU of @task is yet to
+ * write the record. Only one word is written, and none if the wake-up is an answer.
  */
 static __always_inline void
 set_to_work_early(const struct clock_program *program, struct task_struct *task,
@@ -158,7 +164,7 @@ set_to_work_early(const struct clock_program *program, struct task_struct *task,
 			current_client(waker);
 }
 
-/* @thread is born to work for whoever is current. */
+/* Makes the current task the first client of @thread, which was just born. */
 static __always_inline void set_to_work_by_birth(struct thread *thread)
 {
 	thread->work.clients[0] = bpf_get_current_task() | IS_CERTAIN;

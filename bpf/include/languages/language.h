@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Frames that a language's runtime keeps for the functions that it interprets: they are
- * in memory, each leads to its caller, and native frames lie between them. A chain
- * is the frames of one thread, leaf first. Where the runtime was entered anew it leaves
- * something on the native stack, an anchor, which lies in the native frame that runs the
- * frames before it in the chain. User space names the frames, and puts them between the
- * native ones: shared/languages/src/interleave.rs.
+ * Frames that a language's runtime keeps for the functions that it interprets. They are
+ * in memory, each leads to its caller, and native frames lie between them. A chain is
+ * the frames of one thread, leaf first. When the runtime is entered anew it leaves an
+ * anchor on the native stack. The anchor lies in the native frame that runs the frames
+ * before it in the chain. User space names the frames, and puts them between the native
+ * ones: shared/languages/src/interleave.rs.
  *
  * A header beside this one reads the frames of its language; languages.h lists them.
  */
@@ -21,12 +21,12 @@ struct language_runtime {
 	u32 language;
 	/* Index of its layout. */
 	u32 layout;
-	/* Address of its own that leads to its threads. */
+	/* Address in the runtime that leads to its threads. */
 	u64 base;
 };
 
 /*
- * Runtimes of a process that are known. A stack has the frames of the first one that the
+ * Maximum runtimes of a process. A stack has the frames of the first one that the
  * thread belongs to.
  */
 #define PROCESS_RUNTIMES 2
@@ -41,7 +41,7 @@ struct language_layout {
 
 USER_SPACE_KNOWS(struct, language_layout);
 
-/* User space fills it, each layout once. */
+/* Layouts, which user space stores once each. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, LANGUAGE_LAYOUTS);
@@ -54,67 +54,67 @@ static __always_inline struct language_layout *find_layout(u32 index)
 	return bpf_map_lookup_elem(&language_layouts, &index);
 }
 
-/* How the walk along a chain ended. */
+/* End of the read of a chain. */
 enum chain_end {
-	/* It goes on. */
+	/* The chain goes on. */
 	CHAIN_GOES_ON,
-	/* The thread is none of the runtime's. */
+	/* The thread does not belong to the runtime. */
 	CHAIN_NO_THREAD,
 	/* At the thread's first function. */
 	CHAIN_WHOLE,
 	/* A frame could not be read. */
 	CHAIN_READ_FAILED,
-	/* There are more frames than are kept. */
+	/* The chain has more frames than the maximum. */
 	CHAIN_TOO_DEEP,
-	/* Something is there that no runtime leaves. */
+	/* A value that no runtime writes. */
 	CHAIN_BROKEN,
 };
 
 USER_SPACE_KNOWS(enum, chain_end);
 
-/* Frames and anchors that are kept at most. */
+/* Maximum frames and anchors of a chain. */
 #define CHAIN_DEPTH 1024
 
 /* A frame, or an anchor. */
 struct chain_link {
-	/* Address of what the function is made of, or of the anchor. */
+	/* Address of the function's code, or of the anchor. */
 	u64 code;
-	/* Position in that, in units of its language; CHAIN_ANCHOR for an anchor. */
+	/* Position in the code, in units of its language; CHAIN_ANCHOR for an anchor. */
 	s32 instruction;
-	/* Tells a function from another that has its address later. */
+	/* Distinguishes functions that had the same address at different times. */
 	u32 checksum;
 };
 
 #define CHAIN_ANCHOR (-0x80000000LL)
 
-/* The frames of a runtime and where native ones are, leaf first. */
+/* The frames of a runtime and the CFAs of the native ones, leaf first. */
 struct mixed_stack {
 	u32 kind;
 	u32 count;
 	u64 hash;
-	/* ID of the native stack; that of a dump is the same as this one's. */
+	/* ID of the native stack; equal to @hash for a dump. */
 	u64 native;
 	u64 instance;
 	u32 pid;
 	/* enum chain_end */
 	u32 end;
-	/* The stack pointer at the leaf. */
+	/* Stack pointer at the leaf. */
 	u64 stack_pointer;
 	/* Index of the runtime's layout. */
 	u32 layout;
-	/* How many native frames have a CFA here. */
+	/* Number of native frames with a CFA here. */
 	u32 depth;
 	struct chain_link links[CHAIN_DEPTH];
-	/* They are sent right behind the last link. */
+	/* Sent right behind the last link. */
 	u64 cfas[STACK_DEPTH];
 };
 
 #define MIXED_STACK_HEADER __builtin_offsetof(struct mixed_stack, links)
 
-/* Capacity for what a language keeps during a walk, in bytes. */
+/* Capacity for a language's state, in bytes. */
 #define CHAIN_STATE_BYTES 1536
 
-/* A walk in progress. */
+/* A read of a chain in progress. */
 struct chain_walk {
 	/* enum language */
 	u32 language;
@@ -127,7 +127,7 @@ struct chain_walk {
 	u64 state[CHAIN_STATE_BYTES / sizeof(u64)];
 };
 
-/* The room for a walk as the @type of a language's header. */
+/* The state as the @type of a language's header. */
 #define CHAIN_STATE(walk, type)                                                \
 	({                                                                     \
 		_Static_assert(sizeof(type) <= CHAIN_STATE_BYTES, #type);      \
@@ -141,7 +141,7 @@ struct chain_walk {
 		(type *)(layout)->words;                                       \
 	})
 
-/* Notes a frame; the caller has made sure that there is room for one. */
+/* Notes a frame. The caller has checked that the stack is not full. */
 static __always_inline void note_frame(struct chain_walk *walk,
 				       struct mixed_stack *stack, u64 code,
 				       s32 instruction, u32 checksum)
@@ -178,7 +178,7 @@ note_anchor(struct chain_walk *walk, struct mixed_stack *stack, u64 address)
 	return CHAIN_GOES_ON;
 }
 
-/* Memory that tells what a function is, and where in `bytes` a copy of it is. */
+/* Memory that describes a function, and the place of its copy in `bytes`. */
 struct function_piece {
 	u64 address;
 	u32 start;
@@ -189,8 +189,8 @@ struct function_piece {
 #define FUNCTION_BYTES (17 * 1024)
 
 /*
- * A function, as it is in memory: a program may end before user space looks. What
- * is longer is left to user space to read.
+ * Copy of a function's memory, since a program may end before user space can read it.
+ * User space reads longer pieces itself.
  */
 struct interpreted_function {
 	u32 kind;
@@ -201,7 +201,7 @@ struct interpreted_function {
 	/* Index of the runtime's layout. */
 	u32 layout;
 	struct function_piece pieces[FUNCTION_PIECES];
-	/* Only as many are sent as there are. */
+	/* Only the used bytes are sent. */
 	u8 bytes[FUNCTION_BYTES];
 };
 
@@ -209,10 +209,7 @@ struct interpreted_function {
 
 USER_SPACE_KNOWS(struct, interpreted_function);
 
-/*
- * Copies @length bytes, of no more than @most, from where @piece is to @start; none if
- * there are more.
- */
+/* Copies @length bytes from @piece->address to @start; none if @length is above @most. */
 static __always_inline void read_piece(struct interpreted_function *function,
 				       struct function_piece *piece, u32 start,
 				       u64 most, u64 length)

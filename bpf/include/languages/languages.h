@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The list of languages whose frames programs read, and the one place that asks which
- * language a runtime is of. The header of a language `name` has
+ * List of the languages whose frames programs read, and the only place that branches on
+ * a runtime's language. The header of a language `name` has
  *
- *	name_start()          goes to the innermost frame of the current thread
- *	name_step()           notes a frame or an anchor, and goes on to its caller
- *	name_read_function()  copies what tells the function of a frame
- *	name_lock_holder()    tells who holds the lock that all threads of a runtime share
+ *  name_start()          goes to the innermost frame of the current thread
+ *  name_step()           notes a frame or an anchor, and goes on to its caller
+ *  name_read_function()  copies the memory that describes the function of a frame
+ *  name_lock_holder()    returns the holder of the lock that all threads share
  *
- * They take and return what the functions below do.
+ * Their parameters and results are those of the functions below.
  */
 #ifndef SYSTEMSCOPE_LANGUAGES_H
 #define SYSTEMSCOPE_LANGUAGES_H
@@ -20,7 +20,7 @@
 #define MORE_LANGUAGES(ONE)
 #endif
 
-/* A line for each, and its #include above. */
+/* One line for each language, and its #include above. */
 #define LANGUAGES(ONE)                                                         \
 	ONE(PYTHON, python)                                                    \
 	MORE_LANGUAGES(ONE)
@@ -49,7 +49,10 @@ start_chain(struct chain_walk *walk, struct language_layout *layout, u64 self)
 	return CHAIN_NO_THREAD;
 }
 
-/* Notes the frame that @walk is at, for which there is room, and goes on to its caller. */
+/*
+ * Notes the current frame of @walk, for which there is space, and goes on to its
+ * caller.
+ */
 static __always_inline enum chain_end step_chain(struct chain_walk *walk,
 						 struct language_layout *layout,
 						 struct mixed_stack *stack)
@@ -62,8 +65,8 @@ static __always_inline enum chain_end step_chain(struct chain_walk *walk,
 }
 
 /*
- * Fills the pieces of @function, which @link is in. Returns how many of its bytes are to be
- * sent; 0 if it cannot be read.
+ * Fills the pieces of @function, the function of @link. Returns the number of its bytes
+ * to send; 0 if it cannot be read.
  */
 static __always_inline u64 read_function(struct interpreted_function *function,
 					 u32 language,
@@ -79,8 +82,8 @@ static __always_inline u64 read_function(struct interpreted_function *function,
 }
 
 /*
- * The ID of the thread that holds the lock that @futex is a part of; 0 if that is not the
- * runtime's.
+ * Returns the ID of the thread that holds the runtime's lock, if @futex belongs to that
+ * lock; else 0.
  */
 static __always_inline u32 lock_holder_in(u32 language,
 					  struct language_layout *layout,

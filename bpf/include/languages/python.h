@@ -1,64 +1,67 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The frames of CPython. Each thread's state leads to its innermost frame, and
- * that to its callers; where the interpreter was entered anew, it leaves a record
- * on the C stack, the anchor: it lies in the native frame that runs the Python
- * frames before it. What is read here is put between the native frames by
- * shared/languages/src/interleave.rs, and named in user space.
+ * The frames of CPython. Each thread's state leads to its innermost frame, and each
+ * frame to its caller. When the interpreter is entered anew, it leaves a record on the
+ * C stack, the anchor. The anchor lies in the native frame that runs the Python frames
+ * before it. The functions of shared/languages/src/interleave.rs put the frames between
+ * the native ones, and user space names them.
  *
- * shared/languages/src/python/walk.rs is the same walk in user space, and must
- * stay so; layout.rs beside it has the offsets of every version.
+ * The walk in shared/languages/src/python/walk.rs does the same in user space and must
+ * stay in step. The offsets of every version are in layout.rs beside it.
  */
 #ifndef SYSTEMSCOPE_PYTHON_H
 #define SYSTEMSCOPE_PYTHON_H
 
 #include "languages/language.h"
 
-/* Where a version of CPython keeps what, in bytes from the beginning of each. */
+/* Layout of a version of CPython: offsets in bytes from the beginning of each struct. */
 struct python_layout {
 	/* enum python_anchoring */
 	u16 anchoring;
 	/* In _PyRuntime: the key to each thread's state, a Py_tss_t. */
 	u16 runtime_key;
-	/* In PyThreadState; thread_cframe is 0 where there is none. */
+	/* In PyThreadState; thread_cframe is 0 in versions without it. */
 	u16 thread_frame;
 	u16 thread_cframe;
 	u16 thread_id;
-	/* In the record on the C stack, where that is none of the frames. */
+	/* In the record on the C stack, in versions with a record that is not a frame. */
 	u16 cframe_frame;
 	u16 cframe_previous;
-	/* In a frame, of which no more than frame_bytes are to be read. */
+	/* In a frame, of which at most frame_bytes are read. */
 	u16 frame_bytes;
 	u16 frame_previous;
 	u16 frame_code;
 	u16 frame_instruction;
 	u16 frame_owner;
 	u16 frame_is_entry;
-	/* What f_lasti counts, in bytes; 0 where there is an address instead. */
+	/* Unit of f_lasti in bytes; 0 if the frame has an address instead. */
 	u16 instruction_unit;
-	/* Bits of a reference to a code object that are not the address. */
+	/* Bits in a reference to a code object that are not part of the address. */
 	u16 code_tag;
-	/* In a code object; the next three are in the code_bytes from code_start on. */
+	/*
+	 * In a code object; the next three are within the code_bytes from code_start
+	 * on.
+	 */
 	u16 code_instructions;
 	u16 code_start;
 	u16 code_bytes;
 	u16 code_filename;
 	u16 code_name;
 	u16 code_first_line;
-	/* What else is read of one: a table of lines. */
+	/* Offset of the table of lines. */
 	u16 code_lines;
-	/* In a string, its characters: ASCII ones, and others. */
+	/* Offsets of the characters in a string: ASCII, and other. */
 	u16 ascii_data;
 	u16 other_data;
 };
 
-/* Where the anchors are. */
+/* Place of the anchors. */
 enum python_anchoring {
 	/* There are none. */
 	PYTHON_NO_ANCHORS,
-	/* A record of its own for each frame. */
+	/* A separate record for each frame. */
 	PYTHON_ANCHOR_AT_EVERY_FRAME,
-	/* A record of its own for each frame that says that it is an entry. */
+	/* A separate record for each frame that is marked as an entry. */
 	PYTHON_ANCHOR_AT_ENTRIES,
 	/* Frames that stand for no function. */
 	PYTHON_ANCHOR_IS_FRAME,
@@ -68,32 +71,32 @@ USER_SPACE_KNOWS(enum, python_anchoring);
 
 USER_SPACE_KNOWS(struct, python_layout);
 
-/* No code is as long. */
+/* Longer than any code. */
 #define MOST_PYTHON_INSTRUCTIONS (1LL << 28)
 
-/* Enough for a frame, and for what is read of a code object. */
+/* Enough for a frame, and for the bytes read of a code object. */
 #define PYTHON_BYTES 128
 
 /*
- * From 3.11 on a thread's frames lie one behind the other, callers before those whom
- * they call: some are read at once.
+ * From 3.11 on a thread's frames are contiguous, callers before the functions they
+ * call: one read gets several.
  */
 #define PYTHON_WINDOW 1024
 #define PAGE_BYTES 4096ULL
 
-/* A walk in progress. */
+/* A read of a chain in progress. */
 struct python_walk {
 	u64 frame;
 	u64 cframe;
-	/* What was read last of a code object, and room for a word at any index of 7 bits. */
+	/* Last bytes read of a code object, and space for a word at any 7-bit index. */
 	u8 code[PYTHON_BYTES + sizeof(u64)];
-	/* What was read last of the memory where frames are: from where, how much. */
+	/* Start and length of the last memory read for frames. */
 	u64 window;
 	u64 window_bytes;
 	u8 frames[PYTHON_WINDOW + PYTHON_BYTES + sizeof(u64)];
 };
 
-/* struct pthread of glibc's nptl/descr.h: values of the first keys, and of others. */
+/* struct pthread of glibc's nptl/descr.h: values of the first keys, and of the others. */
 #define PTHREAD_FIRST_VALUES 0x310
 #define PTHREAD_VALUES 0x510
 #define PTHREAD_VALUES_AT_ONCE 32
@@ -102,7 +105,10 @@ struct python_walk {
 #define PTHREAD_VALUE_BYTES 16
 #define PTHREAD_VALUE 8
 
-/* What was read of a code object, at @offset. Older verifiers lose sight of comparisons. */
+/*
+ * Returns the word at @offset in the bytes read of a code object. Older verifiers
+ * forget comparisons.
+ */
 static __always_inline u64 code_word(struct python_walk *walk, u32 offset)
 {
 	asm volatile("%0 &= 127" : "+r"(offset));
@@ -116,7 +122,7 @@ static __always_inline bool read_code(struct python_walk *walk, u32 bytes,
 	return read_user(walk->code, bytes, address);
 }
 
-/* What was read of the frame at which @walk is, at @offset. */
+/* Returns the word at @offset in the current frame. */
 static __always_inline u64 frame_word(struct python_walk *walk, u32 offset)
 {
 	u32 at = walk->frame - walk->window;
@@ -126,7 +132,7 @@ static __always_inline u64 frame_word(struct python_walk *walk, u32 offset)
 	return *(u64 *)(walk->frames + at + offset);
 }
 
-/* Has the frame at which @walk is read, if it is not yet. */
+/* Reads the current frame, if it is not read yet. */
 static __always_inline bool read_frame(struct python_walk *walk,
 				       struct python_layout *layout)
 {
@@ -138,7 +144,7 @@ static __always_inline bool read_frame(struct python_walk *walk,
 		return true;
 	if (!layout->instruction_unit &&
 	    bytes <= PAGE_BYTES - walk->frame % PAGE_BYTES) {
-		/* Of one page, as there may be nothing around it. */
+		/* Stays within one page, since the neighbouring pages may be missing. */
 		walk->window = walk->frame - (PYTHON_WINDOW - PYTHON_BYTES);
 		if ((walk->window ^ walk->frame) & -PAGE_BYTES)
 			walk->window = walk->frame & -PAGE_BYTES;
@@ -158,12 +164,12 @@ static __always_inline bool read_frame(struct python_walk *walk,
 	return false;
 }
 
-/* The state of the thread whose pthread_self() is @self, or 0 if it has none. */
+/* Returns the state of the thread whose pthread_self() is @self, or 0 if it has none. */
 static __always_inline u64 python_thread(struct python_layout *layout,
 					 u64 runtime, u64 self)
 {
 	u64 thread, id, values = self + PTHREAD_FIRST_VALUES;
-	/* Py_tss_t: whether it is there, and which one it is. */
+	/* Py_tss_t: whether it is initialized, and the key. */
 	u32 key[2];
 
 	if (!read_user(key, sizeof(key), runtime + layout->runtime_key) ||
@@ -200,7 +206,7 @@ static __always_inline bool find_python_frame(struct python_walk *walk,
 	return read_user(&walk->frame, sizeof(walk->frame), from);
 }
 
-/* Notes the frame at which @walk is; its bytes have been read. */
+/* Notes the current frame of @walk, whose bytes have been read. */
 static __always_inline enum chain_end
 note_python_frame(struct chain_walk *chain, struct python_walk *walk,
 		  struct python_layout *layout, struct mixed_stack *stack)
@@ -246,7 +252,7 @@ python_start(struct chain_walk *chain, struct language_layout *of_version,
 	return CHAIN_GOES_ON;
 }
 
-/* Notes the frame that @chain is at, and goes on to its caller. */
+/* Notes the current frame of @chain, and goes on to its caller. */
 static __always_inline enum chain_end
 python_step(struct chain_walk *chain, struct language_layout *of_version,
 	    struct mixed_stack *stack)
@@ -301,7 +307,7 @@ python_step(struct chain_walk *chain, struct language_layout *of_version,
 }
 
 /*
- * The pieces of a code object that are sent, and where each begins: the object itself, its
+ * Pieces of a code object that are sent, and the start of each: the object itself, its
  * name, the name of its file, and its table of lines.
  */
 #define PYTHON_CODE_BYTES 216
@@ -319,7 +325,7 @@ _Static_assert(PYTHON_LINES_START + PYTHON_LINES_BYTES <= FUNCTION_BYTES,
 #define PYTHON_TEXT_STATE 32
 #define PYTHON_BYTES_DATA 32
 
-/* How many bytes the string at @address takes; 0 if that is not known. */
+/* Returns the size of the string at @address in bytes; 0 if unknown. */
 static __always_inline u64 python_text_bytes(struct python_layout *layout,
 					     u64 address)
 {
@@ -336,7 +342,7 @@ static __always_inline u64 python_text_bytes(struct python_layout *layout,
 	       (state >> 6 & 1 ? layout->ascii_data : layout->other_data);
 }
 
-/* Fills @function with the code object of @link. Returns how many bytes it has. */
+/* Fills @function with the code object of @link. Returns the number of its bytes. */
 static __always_inline u64 python_read_function(
 	struct interpreted_function *function,
 	struct language_layout *of_version, struct chain_link *link)
@@ -375,12 +381,12 @@ static __always_inline u64 python_read_function(
 }
 
 /*
- * The lock that the threads of an interpreter share (GIL): struct _gil_runtime_state of
- * Include/internal/pycore_gil.h, in 3.8 to 3.14. Who waits for it waits on its condition.
- *
- * How far before the word on which threads wait the last holder is. Three words are
- * between it and the condition; in that the word is 40 bytes from the beginning, or 32
- * since glibc 2.41: sysdeps/nptl/bits/thread-shared-types.h.
+ * Distance from the word on which threads wait back to the last holder. The lock is the
+ * one that the threads of an interpreter share (GIL): struct _gil_runtime_state of
+ * Include/internal/pycore_gil.h, in 3.8 to 3.14. A thread that waits for the lock waits
+ * on its condition. Three words are between the holder and the condition. Within the
+ * condition the word is at offset 40, or 32 since glibc 2.41:
+ * sysdeps/nptl/bits/thread-shared-types.h.
  */
 #define PYTHON_HOLDER_BEFORE_WORD 64
 #define PYTHON_HOLDERS 2
@@ -389,7 +395,7 @@ static __always_inline u64 python_read_function(
 #define PTHREAD_SELF 0x10
 #define PTHREAD_TID 0x2d0
 
-/* The ID of the thread whose PyThreadState is at @state; 0 if there is none. */
+/* Returns the ID of the thread whose PyThreadState is at @state; 0 if there is none. */
 static __always_inline u32 python_thread_id(struct python_layout *layout,
 					    u64 state)
 {
@@ -405,7 +411,10 @@ static __always_inline u32 python_thread_id(struct python_layout *layout,
 	return tid;
 }
 
-/* The thread that holds the lock on whose condition @futex is; 0 if it is no such lock's. */
+/*
+ * Returns the thread that holds the lock on whose condition @futex is; 0 if it belongs
+ * to no such lock.
+ */
 static __always_inline u32
 python_lock_holder(struct language_layout *of_version, u64 futex)
 {

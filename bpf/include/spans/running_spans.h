@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Spans on a CPU. One begins and ends on the same CPU, so that is where its
- * beginning is kept, and no thread has to be looked up at a switch.
+ * Spans on a CPU. A span begins and ends on the same CPU, so the CPU holds its
+ * beginning, and a switch needs no lookup of a thread.
  */
 #ifndef SYSTEMSCOPE_RUNNING_SPANS_H
 #define SYSTEMSCOPE_RUNNING_SPANS_H
@@ -9,14 +9,17 @@
 #include "clock/clock_events.h"
 #include "spans/span_intervals.h"
 
-/* Whether the idle task counts, as PID and TID 0. */
+/* True to count the idle task, as PID and TID 0. */
 const volatile bool include_idle = false;
 
-/* Who runs on a CPU. */
+/* State of a CPU. */
 struct running {
-	/* When it came; or if nobody measured runs, when the last one left. */
+	/*
+	 * Time at which the task came; if no measured task runs, time at which the last
+	 * one left.
+	 */
 	u64 since;
-	/* The task, 0 if it is not measured. */
+	/* Address of the task, 0 if it is not measured. */
 	u64 task;
 	u32 owner;
 };
@@ -28,9 +31,12 @@ struct {
 	__type(value, struct running);
 } running SEC(".maps");
 
-/* Whether the spans of @task count. A container shows its own only. */
-static __always_inline bool runs_measured(struct task_struct *task, u32 pid,
-					  u32 tid)
+/*
+ * Returns whether the spans of @task count. In a container only the tasks of its PID
+ * namespace count.
+ */
+static __always_inline bool has_measured_spans(struct task_struct *task,
+					       u32 pid, u32 tid)
 {
 	if (!tid)
 		return include_idle;
@@ -38,7 +44,7 @@ static __always_inline bool runs_measured(struct task_struct *task, u32 pid,
 	       (!pid_namespace || namespace_tid(task));
 }
 
-/* In the caller's PID namespace. */
+/* Returns the owner's ID in the caller's PID namespace. */
 static __always_inline u32 span_owner_id(struct task_struct *task, u32 pid,
 					 u32 tid)
 {
@@ -48,7 +54,7 @@ static __always_inline u32 span_owner_id(struct task_struct *task, u32 pid,
 					     namespace_tid(task);
 }
 
-/* @task, which is measured, runs from now on. */
+/* Begins a span of @task, which is measured. */
 static __always_inline void
 begin_running(struct running *cpu, struct task_struct *task, u32 pid, u32 tid)
 {
@@ -57,13 +63,16 @@ begin_running(struct running *cpu, struct task_struct *task, u32 pid, u32 tid)
 		cpu->owner = span_owner_id(task, pid, tid);
 }
 
-/* Out of line, as it is rare: the part before the end of the interval. */
+/*
+ * Counts the part of a span before the end of a period. Out of line because it is
+ * rarely called.
+ */
 static __noinline void count_before_end(u32 slot, u32 owner, u64 length)
 {
 	count_span(slot, owner, length);
 }
 
-/* Counts the span from @since to @until, in pieces if an interval ended in it. */
+/* Counts the span from @since to @until, in two parts if a period ended in it. */
 static __always_inline void end_running(struct running *cpu, u64 since,
 					u64 until)
 {
@@ -87,10 +96,10 @@ static __always_inline u64 earlier(u64 one, u64 other)
 }
 
 /*
- * @task runs here, and its switch-in was not shown to us. The scheduler's own
- * account tells how long it ran since, and how long the one before it did; of
- * the idle task nothing is booked. Ends the span of the one before, and returns
- * when that of @task began.
+ * Handles a switch that the kernel did not show: @task runs here. The scheduler's
+ * account tells how long @task has run since, and how long the previous task did; the
+ * account has nothing for the idle task. Ends the span of the previous task, and
+ * returns the beginning of @task's span.
  */
 static __noinline u64 missed_switch(struct running *cpu,
 				    struct task_struct *task, u64 now)
@@ -98,10 +107,13 @@ static __noinline u64 missed_switch(struct running *cpu,
 	struct task_struct *before = (void *)cpu->task;
 	u64 since = cpu->since, left, came;
 
-	/* Nobody looked here yet. */
+	/* No switch was seen on this CPU yet. */
 	if (!since)
 		return window_start;
-	/* Or it has joined since: then its turn counts from the switch on. */
+	/*
+	 * If @task joined since, the switch was not missed: its span counts from the
+	 * switch on.
+	 */
 	if (before || !by_membership)
 		__sync_fetch_and_add(&lost.switches, 1);
 	left = earlier(since + time_since_switch_in(before), now);
@@ -115,7 +127,7 @@ static __noinline u64 missed_switch(struct running *cpu,
 	return came;
 }
 
-/* At sched_switch. */
+/* Handles sched_switch. */
 static __always_inline int count_switch(u64 *ctx)
 {
 	struct task_struct *prev, *next;
@@ -127,7 +139,7 @@ static __always_inline int count_switch(u64 *ctx)
 	if (switch_arguments == SWITCH_STATE_SECOND) {
 		prev = (void *)ctx[2];
 		next = (void *)ctx[3];
-		/* The context may only be read at places that are constant. */
+		/* The verifier allows reads of the context at constant offsets only. */
 		barrier();
 	} else {
 		prev = (void *)ctx[1];
@@ -136,10 +148,13 @@ static __always_inline int count_switch(u64 *ctx)
 	cpu = bpf_map_lookup_elem(&running, &zero);
 	if (!cpu)
 		return 0;
-	/* Its ID may have changed since it came, in exec, or be gone. */
+	/*
+	 * exec may have changed the task's ID since the switch-in, or the ID may be
+	 * gone.
+	 */
 	leaves = cpu->task == (u64)prev ||
-		 runs_measured(prev, prev->tgid, prev->pid);
-	enters = runs_measured(next, next->tgid, next->pid);
+		 has_measured_spans(prev, prev->tgid, prev->pid);
+	enters = has_measured_spans(next, next->tgid, next->pid);
 	if (!leaves && !enters)
 		return 0;
 	now = window_now();
@@ -163,10 +178,9 @@ static __always_inline int count_switch(u64 *ctx)
 }
 
 /*
- * Run on each CPU by user space, where it cannot meet a switch, nor anything
- * else that counts. Where spans are on a CPU, it notes who runs there after the
- * window's start, and splits the span of whoever still does after the end of an
- * interval.
+ * Notes which task runs on the CPU after the window's start, and splits the span of a
+ * task that still runs after the end of a period. User space runs this on each CPU,
+ * where no switch and no other counting can interrupt it.
  */
 static __always_inline int split_running(void)
 {
@@ -185,7 +199,7 @@ static __always_inline int split_running(void)
 	cpu = bpf_map_lookup_elem(&running, &zero);
 	if (!cpu || !now || (cpu->since && now <= end) || cpu->since >= end)
 		return 0;
-	measured = runs_measured(task, pid, tid);
+	measured = has_measured_spans(task, pid, tid);
 	since = cpu->since;
 	if (cpu->task != (u64)task && (measured || cpu->task)) {
 		since = missed_switch(cpu, task, now);

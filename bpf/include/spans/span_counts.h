@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * How many spans there were of each length. Lengths are sorted into buckets
- * that are linear at first, then 64 to a power of two, so that none is wider
- * than a 64th of what it holds. shared/profile/src/spans.rs has the same.
+ * Histogram of span lengths. The buckets are linear at first, then 64 to a power of
+ * two, so no bucket is wider than a 64th of the lengths in it.
+ * shared/profile/src/spans.rs has the same buckets.
  *
- * There are two slots of counts, for the interval that is measured and for
- * the one that user space reads.
+ * There are two slots of counts: one for the period that is measured and one for the
+ * period that user space reads.
  */
 #ifndef SYSTEMSCOPE_SPAN_COUNTS_H
 #define SYSTEMSCOPE_SPAN_COUNTS_H
@@ -21,11 +21,11 @@ enum span_limits {
 USER_SPACE_KNOWS(enum, span_limits);
 
 #define SUB_BUCKET_BITS 6
-/* 13 days in nanoseconds. What is longer goes into the last bucket. */
+/* 13 days in nanoseconds. The last bucket takes longer spans. */
 #define LONGEST_BITS 50
 #define SPAN_BUCKETS ((LONGEST_BITS - SUB_BUCKET_BITS + 1) << SUB_BUCKET_BITS)
 
-/* What a span is: time on the CPU, off it, or a part of that. */
+/* Kind of span: time on the CPU, off it, or a part of the time off it. */
 enum span_kind {
 	SPANS_RUNNING,
 	SPANS_OFF_CPU,
@@ -35,7 +35,7 @@ enum span_kind {
 
 const volatile enum span_kind span_kind = SPANS_RUNNING;
 
-/* Whose spans are told apart. */
+/* Owner by which spans are counted separately. */
 enum span_owner {
 	OWNER_NONE,
 	OWNER_PROCESS,
@@ -44,15 +44,15 @@ enum span_owner {
 
 const volatile enum span_owner span_owner = OWNER_NONE;
 /*
- * Whether the powers of two that people read are of milliseconds: buckets then
- * are of 15625 / 2^14 ns, of which 2^20 are one. In nanoseconds 1000 times any
- * power of two is where a bucket begins.
+ * True if the powers of two shown to users are of milliseconds. Lengths are then in
+ * units of 15625 / 2^14 ns, 2^20 of which are 1 ms. In nanoseconds, 1000 times any
+ * power of two is the lower bound of a bucket.
  */
 const volatile bool in_milliseconds = false;
 
-/* Without owners. Written by its CPU alone, with interrupts off. */
+/* Counts without owners. Only their own CPU writes them, with interrupts off. */
 struct span_counts {
-	/* All spans together, and the longest, nanoseconds. */
+	/* Sum of all spans and the longest span, in nanoseconds. */
 	u64 total;
 	u64 longest;
 	u64 buckets[SPAN_BUCKETS];
@@ -65,7 +65,7 @@ struct {
 	__type(value, struct span_counts);
 } span_counts SEC(".maps");
 
-/* By owner, a bucket at a time. */
+/* Key of the sums by owner: one bucket of one owner. */
 struct span_key {
 	/* ID in the caller's PID namespace. */
 	u32 owner;
@@ -81,7 +81,7 @@ struct span_sum {
 
 #define SPAN_SUMS 32768
 
-/* Both slots are in each. They take turns: counts.h says why nothing is lost. */
+/* Maps that take turns, as counts.h explains. Each holds both slots. */
 struct span_sums {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, SPAN_SUMS);
@@ -92,7 +92,10 @@ struct span_sums {
 /* Number of swaps by user space: odd while programs count into the second map. */
 volatile u64 sums_turn = 0;
 
-/* Keys put into each. User space sets it to 0 before it has programs use the map. */
+/*
+ * Number of keys put into each map. User space resets it to 0 before programs use the
+ * map.
+ */
 volatile u64 sums_used_even = 0;
 volatile u64 sums_used_odd = 0;
 
@@ -101,12 +104,12 @@ static __always_inline volatile u64 *sums_used(u64 turn)
 	return turn & 1 ? &sums_used_odd : &sums_used_even;
 }
 
-/* By owner: each process or thread has a share of its own. */
+/* Shares by owner: each process or thread has its own. */
 struct shares sum_shares SEC(".maps");
 
 /*
- * What a CPU counted last, before it goes to the sums: a place for a key is
- * found without searching, and written by its CPU alone, with interrupts off.
+ * Recent counts of a CPU, before they move to the sums. The place of a key is found
+ * without a search. Only its own CPU writes it, with interrupts off.
  */
 struct recent_sum {
 	struct span_key key;
@@ -127,9 +130,8 @@ struct {
 } recent_sums SEC(".maps");
 
 /*
- * The number of the highest bit that is set in @value, which is not 0: one less than
- * there are bits up to it. Without a branch, of which the verifier would follow each
- * to the end.
+ * Returns the index of the highest bit that is set in @value, which is not 0. The code
+ * has no branches, since the verifier would follow each of them to the end.
  */
 static __always_inline u32 highest_bit(u64 value)
 {
@@ -139,7 +141,7 @@ static __always_inline u32 highest_bit(u64 value)
 	value |= value >> 8;
 	value |= value >> 16;
 	value |= value >> 32;
-	/* How many there are in each two bits, in each four, in each eight, in all. */
+	/* Counts the bits: in each two bits, in each four, in each eight, in all. */
 	value -= value >> 1 & 0x5555555555555555ULL;
 	value = (value & 0x3333333333333333ULL) +
 		(value >> 2 & 0x3333333333333333ULL);
@@ -162,7 +164,7 @@ static __always_inline u32 span_bucket(u64 length)
 	return (shift << SUB_BUCKET_BITS) + (length >> shift);
 }
 
-/* Whether @owner may put another key into the map of @turn, which then counts to its share. */
+/* Returns whether @owner may add a key to the map of @turn, and charges its share. */
 static __always_inline bool may_add_sum(u32 owner, u64 turn)
 {
 	struct share *share = find_share(&sum_shares, owner, turn);
@@ -189,7 +191,7 @@ static __always_inline void add_to_map(void *map, u64 turn,
 			__sync_fetch_and_add(sums_used(turn), 1);
 			return;
 		}
-		/* Another CPU was first, or there is no room. */
+		/* Another CPU added the key first, or the map is full. */
 		sum = bpf_map_lookup_elem(map, &recent->key);
 		if (!sum) {
 			__sync_fetch_and_add(&lost.counts, recent->sum.spans);
@@ -198,12 +200,12 @@ static __always_inline void add_to_map(void *map, u64 turn,
 	}
 	__sync_fetch_and_add(&sum->spans, recent->sum.spans);
 	__sync_fetch_and_add(&sum->total, recent->sum.total);
-	/* Two CPUs at once may leave the shorter, which is of the same bucket. */
+	/* Two CPUs at once may leave the shorter length, which is in the same bucket. */
 	if (recent->sum.longest > sum->longest)
 		sum->longest = recent->sum.longest;
 }
 
-/* Adds to the sums of @slot what is in a place, to make room there. */
+/* Moves the sum in a place to the sums of @slot. */
 static __noinline int add_to_sums(u32 slot, struct recent_sum *recent)
 {
 	u64 turn = sums_turn;
@@ -231,7 +233,7 @@ static __always_inline void count_for_owner(u32 slot, u32 owner, u32 bucket,
 	recent = bpf_map_lookup_elem(&recent_sums, &slot);
 	if (!recent)
 		return;
-	/* Neighbours are apart in every bit of the product's upper half. */
+	/* The multiplication spreads neighbouring keys over all places. */
 	index = (owner * SPAN_BUCKETS + bucket) * 0x9e3779b1 >>
 		(32 - RECENT_BITS);
 	place = &recent->places[index & ((1 << RECENT_BITS) - 1)];
@@ -245,7 +247,7 @@ static __always_inline void count_for_owner(u32 slot, u32 owner, u32 bucket,
 	add_span(&place->sum, length);
 }
 
-/* Counts a span of @length in @slot. To be called with interrupts off. */
+/* Counts a span of @length in @slot. Callers have interrupts off. */
 static __always_inline void count_span(u32 slot, u32 owner, u64 length)
 {
 	u32 bucket = span_bucket(length);
@@ -258,7 +260,7 @@ static __always_inline void count_span(u32 slot, u32 owner, u64 length)
 	counts = bpf_map_lookup_elem(&span_counts, &slot);
 	if (!counts)
 		return;
-	/* The compiler knows the bound; this is for the verifier. */
+	/* The compiler knows the bound, the verifier does not. */
 	asm volatile("" : "+r"(bucket));
 	if (bucket < SPAN_BUCKETS)
 		counts->buckets[bucket]++;

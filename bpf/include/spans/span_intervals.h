@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The window is cut into intervals that follow each other without a gap. What
- * happens after the end of one belongs to the next, and is counted in the other
- * slot, from the first nanosecond on: user space comes later to read the slot
- * and to set the next end.
+ * The window is divided into periods of output, called intervals in names here, that
+ * follow each other without a gap. An event after the end of a period belongs to the
+ * next period, and counts in the other slot from the first nanosecond on. User space
+ * comes later to read the slot and to set the next end.
  */
 #ifndef SYSTEMSCOPE_SPAN_INTERVALS_H
 #define SYSTEMSCOPE_SPAN_INTERVALS_H
@@ -12,14 +12,17 @@
 #include "window.h"
 
 /*
- * When the interval ends, CLOCK_MONOTONIC ns, and in which slot it is counted:
- * end << 1 | slot. One word, so that nobody sees one without the other.
+ * End of the period in ns of CLOCK_MONOTONIC, and its slot: end << 1 | slot. It is one
+ * word, so that readers get both parts of one update.
  */
 volatile u64 interval = 0;
-/* When it began; set before the word. */
+/* Start of the period; set before the word. */
 volatile u64 interval_start = 0;
 
-/* To be called after the time was read: a word that is older says the same. */
+/*
+ * Returns the current word. Callers read the time first: an older word gives the same
+ * result.
+ */
 static __always_inline u64 current_interval(void)
 {
 	return interval;
@@ -35,14 +38,14 @@ static __always_inline u32 interval_slot(u64 word)
 	return word & 1;
 }
 
-/* Longer than an interrupt. */
+/* Longer than an interrupt takes. */
 #define INTERVAL_NOTICE_NS 100000
 
 /*
- * Run by user space: an interval that began at the first argument ends, and is counted,
- * as the word that is the second one says. An end that has come by then is refused, with
- * 1: what followed it was counted as before it. User space may lose its CPU between
- * looking at the clock and writing; this program cannot.
+ * Sets the start of a period, the first argument, and its word, the second. Returns 1
+ * if its end is already here, since spans after that end have then been counted as
+ * before it. User space runs this: it could lose its CPU between reading the clock and
+ * writing, a program cannot.
  */
 static __always_inline int try_begin_interval(u64 *arguments)
 {

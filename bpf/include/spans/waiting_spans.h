@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Spans off the CPU, from the thread clock: each is counted when the thread is
- * back. What of it lies before the end of an interval is for user space to
- * count, as it is for the threads that are not back yet.
+ * Spans off the CPU, from the thread clock. A span is counted when the thread is back.
+ * User space counts the part before the end of a period, as it does for threads that
+ * are still off the CPU.
  */
 #ifndef SYSTEMSCOPE_WAITING_SPANS_H
 #define SYSTEMSCOPE_WAITING_SPANS_H
@@ -10,19 +10,19 @@
 #include "clock/clock_edges.h"
 #include "spans/span_intervals.h"
 
-/* A thread that was off the CPU when an interval ended. */
+/* A thread that was off the CPU when a period ended. */
 struct waiting {
 	u64 task;
-	/* The end of the interval. */
+	/* End of the period. */
 	u64 end;
 	u64 off_since;
-	/* When it was woken, 0 if it is not yet. */
+	/* Time at which the thread was woken, 0 if it was not. */
 	u64 woken;
 	u32 owner;
 	u32 unused;
 };
 
-/* Those that came back before user space looked for them, by task. */
+/* Threads that came back before user space looked for them, by task. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 32768);
@@ -50,7 +50,7 @@ static __noinline int note_return(u64 task, struct thread *thread, u64 end)
 	return 0;
 }
 
-/* @task is back, @blocked and then @runnable ns after it left. */
+/* Counts the span of @task, which is back @blocked and then @runnable ns after it left. */
 static __always_inline void count_wait(struct task_struct *task,
 				       struct thread *thread, u64 blocked,
 				       u64 runnable)
@@ -78,8 +78,8 @@ static __always_inline void count_wait(struct task_struct *task,
 }
 
 /*
- * Right after the window's start, and whenever a process has moved: a clock for
- * every thread without one.
+ * Gives a clock to a thread without one: right after the window's start, and whenever a
+ * process has moved.
  */
 static __always_inline int
 start_missing_clock(const struct clock_program *program,
@@ -94,7 +94,7 @@ start_missing_clock(const struct clock_program *program,
 	return 0;
 }
 
-/* Right after an interval's end: the threads that are still off the CPU. */
+/* Writes a thread that is still off the CPU, right after a period's end. */
 static __always_inline int write_waiting(const struct clock_program *program,
 					 struct bpf_iter__task *ctx)
 {
@@ -110,9 +110,9 @@ static __always_inline int write_waiting(const struct clock_program *program,
 	if (!thread)
 		return 0;
 	/*
-	 * A wake-up is seen before the kernel changes the state. Where that says
-	 * awake and the clock does not, the waker came early. Its note does not
-	 * tell: it may be of a sleep that never was.
+	 * sched_waking comes before the kernel changes the state. If the state says
+	 * awake and the clock does not, the waker came early. The waker's note in the
+	 * record does not help: it may belong to a sleep that never happened.
 	 */
 	state = task_state(task);
 	barrier();
@@ -125,7 +125,7 @@ static __always_inline int write_waiting(const struct clock_program *program,
 		waiting.woken = waiting.off_since +
 				*(volatile u64 *)&thread->off_blocked;
 	waiting.owner = clock_owner(thread);
-	/* If it is back meanwhile, it is among those returned. */
+	/* A thread that is back meanwhile is in the map @returned. */
 	if (waiting.off_since < waiting.end &&
 	    is_off_cpu(thread, waiting.off_since))
 		bpf_seq_write(ctx->meta->seq, &waiting, sizeof(waiting));
@@ -133,8 +133,8 @@ static __always_inline int write_waiting(const struct clock_program *program,
 }
 
 /*
- * Whenever a process has moved: the threads that left thereby, each with what is
- * open of its span as if an interval had ended then.
+ * Writes a thread that a move made depart, whenever a process has moved. Its open span
+ * ends as if a period had ended then.
  */
 static __always_inline int
 write_departed_wait(const struct clock_program *program,

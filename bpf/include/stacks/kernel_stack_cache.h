@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Kernel stacks that were unwound before. Threads wait at the same few places
- * over and over. The unwinder goes from each return address to the next one by
- * how large the frame is there, which the compiler has settled. So the stack of
- * a thread that left its CPU follows from its first return address, and from
- * those that lie where the ones of another stack lay: if all of these are the
- * same, counted from the saved stack pointer, so are the two stacks.
+ * Cache of unwound kernel stacks. Threads wait at the same few places over and over.
+ * The unwinder goes from each return address to the next one by the size of the frame
+ * there, which the compiler determines. Two stacks are therefore the same if their
+ * first return addresses are, and all the others at the same offsets from the saved
+ * stack pointer.
  *
- * One frame has another size at each system call, by
- * CONFIG_RANDOMIZE_KSTACK_OFFSET: that of the function that the code at the
- * kernel's entry calls. Nothing else calls that function, so what is left is
- * the one return address into the entry code, which lies below the user
- * registers.
+ * One frame has another size at each system call, due to
+ * CONFIG_RANDOMIZE_KSTACK_OFFSET: the frame of the function that the kernel's entry
+ * code calls. Nothing else calls that function, so one return address is left to
+ * compare: the one into the entry code, which lies below the user registers.
  *
- * The kernel's helper says which return addresses there are, and not where. So
- * all words that may be one of them are noted:
+ * The kernel's helper returns the return addresses, but not their offsets. All words
+ * that may be return addresses are therefore noted:
  *
- * - those that are equal to one that the helper tells, wherever they lie;
- * - those near the first one, which is in __schedule(): the helper leaves out
- *   functions of the scheduler, and of locks, which are linked side by side.
+ * - words that are equal to one of the helper's addresses, wherever they lie;
+ * - words near the first one, which is in __schedule(): the helper leaves out
+ *   functions of the scheduler and of locks, which are linked side by side.
  *
- * More may be noted than there are return addresses, as old ones lie between
- * them. That costs hits. Most are above the last one, where the random size
- * leaves room: when such a stack is unwound again, what has changed there is no
- * return address, and is noted no longer.
+ * The cache may note more words than there are return addresses, since stale ones lie
+ * between them. Each stale word costs hits. Most stale ones are above the last return
+ * address, in the gap of random size. When the stack is unwound again, a word that has
+ * changed there is no return address, and the cache drops it.
  *
- * Not cached are stacks on which the kernel itself was interrupted: where the
- * interrupted code's frame is the processor has settled, and saved.
+ * A stack on which the kernel itself was interrupted is not cached: there the
+ * processor, and not the compiler, determined the place of the interrupted code's
+ * frame.
  */
 #ifndef SYSTEMSCOPE_KERNEL_STACK_CACHE_H
 #define SYSTEMSCOPE_KERNEL_STACK_CACHE_H
@@ -42,18 +41,18 @@
 #define CACHED_KERNEL_WORDS 64
 
 struct cached_kernel_stack {
-	/* The stack's ID; 0 while there is none. */
+	/* The stack's ID; 0 if the entry is empty. */
 	u64 id;
-	/* The return address into the entry code. */
+	/* Return address into the entry code. */
 	u64 root;
 	u32 word_count;
 	u32 unused;
-	/* Where the words lie, in words from the saved stack pointer, ascending. */
+	/* Offsets of the words, in words from the saved stack pointer, ascending. */
 	u16 offsets[CACHED_KERNEL_WORDS];
 	u64 words[CACHED_KERNEL_WORDS];
 };
 
-/* Set-associative. Written by its CPU alone, which nothing preempts meanwhile. */
+/* Set-associative. Only its own CPU writes it, and nothing preempts that meanwhile. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, CACHED_KERNEL_STACKS);
@@ -61,32 +60,35 @@ struct {
 	__type(value, struct cached_kernel_stack);
 } kernel_stack_cache SEC(".maps");
 
-/* A stack of which more is in use is not cached. */
+/* Maximum words in use on a stack that is cached. */
 #define SAVED_STACK_WORDS 512
 #define RETURN_ADDRESSES 256
 
-/* The stack of a task that is not running, and what is to be noted of it. */
+/* Stack of a task that is not running, and the state of its caching. */
 struct saved_stack {
 	u64 stack_pointer;
-	/* Where the user registers are saved, at the top. */
+	/* Address of the saved user registers, at the top. */
 	u64 registers;
-	/* All from the stack pointer on, with most of the user registers. */
+	/* Words from the stack pointer on, including most of the user registers. */
 	u64 words[SAVED_STACK_WORDS + MOST_USER_REGISTERS];
-	/* The offset of the root; 0 of a stack that is not to be cached. */
+	/* Offset of the root; 0 for a stack that must not be cached. */
 	u32 root;
-	/* The first slot of its set in kernel_stack_cache. */
+	/* First slot of its set in kernel_stack_cache. */
 	u32 set;
-	/* Which way of the set is taken next. */
+	/* Counter that selects the way to replace next. */
 	u32 next_way;
-	/* How many return addresses the helper told, and how many were found. */
+	/* Number of the helper's return addresses, and number of them found. */
 	u32 depth;
 	u32 found;
 	u32 noted;
-	/* How many were noted when the last return address was found. */
+	/* Number of words noted when the last return address was found; 0 before that. */
 	u32 complete;
 	u32 is_refused;
-	/* What the helper told, each by its lowest bits: see may_be_told(). */
-	u64 told[RETURN_ADDRESSES];
+	/*
+	 * Set of the helper's return addresses, each at the index of its lowest bits:
+	 * see may_be_return_address().
+	 */
+	u64 addresses[RETURN_ADDRESSES];
 };
 
 struct {
@@ -123,8 +125,8 @@ static __always_inline u32 noted_index(u32 count)
 }
 
 /*
- * Reads the stack that @stack is about. Returns whether it may be cached: more
- * of it is in use than what a task has that was never switched out.
+ * Reads the stack at @stack->stack_pointer. Returns whether it may be cached: its used
+ * part must be larger than that of a task that was never switched out.
  */
 static __always_inline bool read_saved_stack(struct saved_stack *stack)
 {
@@ -136,7 +138,7 @@ static __always_inline bool read_saved_stack(struct saved_stack *stack)
 	    used <= (SWITCH_RETURN_ADDRESS + 1) * sizeof(u64))
 		return false;
 	bytes = used + MOST_USER_REGISTERS * sizeof(u64);
-	/* So that the verifier sees the comparison that the compiler made. */
+	/* Keeps the comparison visible for the verifier. */
 	barrier_var(bytes);
 	if (bytes > sizeof(stack->words) ||
 	    bpf_probe_read_kernel(stack->words, bytes,
@@ -147,8 +149,8 @@ static __always_inline bool read_saved_stack(struct saved_stack *stack)
 }
 
 /*
- * What tells most stacks apart: the number of the system call; of those that are
- * in none how much is in use, which is not random then.
+ * Returns a value that differs between most stacks: the number of the system call or,
+ * outside of system calls, the used size, which is not random there.
  */
 static __always_inline u64 kind_of_stack(struct saved_stack *stack)
 {
@@ -160,7 +162,7 @@ static __always_inline u64 kind_of_stack(struct saved_stack *stack)
 	return number;
 }
 
-/* The ID of the stack that saved_stacks is about, or 0 if that is not known. */
+/* Returns the ID of the stack in saved_stacks, or 0 if the cache does not have it. */
 __noinline u64 find_saved_stacks_id(void)
 {
 	struct saved_stack *stack = find_saved_stack();
@@ -192,8 +194,8 @@ __noinline u64 find_saved_stacks_id(void)
 }
 
 /*
- * The ID of the kernel stack on which @task was switched out, or 0 if that is
- * not known.
+ * Returns the ID of the kernel stack on which @task was switched out, or 0 if the cache
+ * does not have it.
  */
 static __always_inline u64 look_up_kernel_stack(struct task_struct *task)
 {
@@ -206,50 +208,55 @@ static __always_inline u64 look_up_kernel_stack(struct task_struct *task)
 	return find_saved_stacks_id();
 }
 
-/* Of two return addresses in one place none is known, and so all may be told. */
-#define ALL_MAY_BE_TOLD 1ULL
+/*
+ * Marks a place of the set with two addresses. It stores neither, so every word there
+ * may be in the set.
+ */
+#define ANY_ADDRESS 1ULL
 
-static __always_inline void tell(struct saved_stack *stack, u64 address)
+static __always_inline void add_return_address(struct saved_stack *stack,
+					       u64 address)
 {
-	u64 *told = &stack->told[address % RETURN_ADDRESSES];
+	u64 *slot = &stack->addresses[address % RETURN_ADDRESSES];
 
-	*told = *told && *told != address ? ALL_MAY_BE_TOLD : address;
+	*slot = *slot && *slot != address ? ANY_ADDRESS : address;
 }
 
-#define TOLD_AT_ONCE 8
+#define SET_AT_ONCE 8
 
 /*
- * Some frames that the helper told, from @first on, are told from here on, or no
- * longer. Global, for the verifier's sake: see unwind_frame().
+ * Adds the helper's frames from @first on to the set of return addresses, or removes
+ * them. The function is global to save the verifier work: see unwind_frame().
  */
-__noinline int tell_frames(u32 first, u32 are_told)
+__noinline int set_return_addresses(u32 first, u32 is_present)
 {
-	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
+	struct stack_scratch *scratch = find_stack_scratch(SCRATCH_HOOK);
 	struct saved_stack *stack = find_saved_stack();
 
-	if (!room || !stack)
+	if (!scratch || !stack)
 		return 0;
-	for (u32 i = 0; i < TOLD_AT_ONCE; i++) {
-		u64 frame = room->event.frames[frame_index(first + i)];
+	for (u32 i = 0; i < SET_AT_ONCE; i++) {
+		u64 frame = scratch->event.frames[frame_index(first + i)];
 
 		if (first + i >= stack->depth)
 			break;
-		if (are_told)
-			tell(stack, frame);
+		if (is_present)
+			add_return_address(stack, frame);
 		else
-			stack->told[frame % RETURN_ADDRESSES] = 0;
+			stack->addresses[frame % RETURN_ADDRESSES] = 0;
 	}
 	return 0;
 }
 
-static __always_inline bool may_be_told(struct saved_stack *stack, u64 word)
+static __always_inline bool may_be_return_address(struct saved_stack *stack,
+						  u64 word)
 {
-	u64 told = stack->told[word % RETURN_ADDRESSES];
+	u64 found = stack->addresses[word % RETURN_ADDRESSES];
 
-	return told && (told == word || told == ALL_MAY_BE_TOLD);
+	return found && (found == word || found == ANY_ADDRESS);
 }
 
-/* How far functions of the scheduler and of locks are from each other at most. */
+/* Maximum distance in bytes between functions of the scheduler and of locks. */
 #define SCHEDULER_CODE (128ULL << 10)
 
 static __always_inline bool may_be_scheduler(struct saved_stack *stack,
@@ -261,8 +268,8 @@ static __always_inline bool may_be_scheduler(struct saved_stack *stack,
 }
 
 /*
- * Another word has been noted: goes on to the next return address if @word is
- * the one that is looked for. The root is not among them.
+ * Counts a noted word, and goes on to the next return address if @word is the expected
+ * one. The root is not among them.
  */
 static __always_inline void follow(struct saved_stack *stack,
 				   struct stack_event *event, u64 word)
@@ -287,16 +294,16 @@ static __always_inline void begin_to_follow(struct saved_stack *stack)
 #define NOTED_AT_ONCE 8
 
 /*
- * Notes in @slot which of some words from @first on may be return addresses.
- * Global, for the verifier's sake: see unwind_frame().
+ * Notes in @slot the words from @first on that may be return addresses. The function is
+ * global to save the verifier work: see unwind_frame().
  */
 __noinline int note_return_addresses(u32 slot, u32 first)
 {
 	struct cached_kernel_stack *cached = find_cached_kernel_stack(slot);
-	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
+	struct stack_scratch *scratch = find_stack_scratch(SCRATCH_HOOK);
 	struct saved_stack *stack = find_saved_stack();
 
-	if (!cached || !stack || !room)
+	if (!cached || !stack || !scratch)
 		return 0;
 	for (u32 i = 0; i < NOTED_AT_ONCE; i++) {
 		u32 offset = first + i;
@@ -306,11 +313,12 @@ __noinline int note_return_addresses(u32 slot, u32 first)
 			break;
 		offset = saved_index(offset);
 		word = stack->words[offset];
-		/* __schedule() is never below itself. */
+		/* __schedule() never calls itself. */
 		if (offset != SWITCH_RETURN_ADDRESS &&
 		    word == stack->words[SWITCH_RETURN_ADDRESS])
 			continue;
-		if (!may_be_told(stack, word) && !may_be_scheduler(stack, word))
+		if (!may_be_return_address(stack, word) &&
+		    !may_be_scheduler(stack, word))
 			continue;
 		if (stack->noted >= CACHED_KERNEL_WORDS ||
 		    may_be_saved_ip(stack->words, offset)) {
@@ -319,7 +327,7 @@ __noinline int note_return_addresses(u32 slot, u32 first)
 		}
 		cached->offsets[noted_index(stack->noted)] = offset;
 		cached->words[noted_index(stack->noted)] = word;
-		follow(stack, &room->event, word);
+		follow(stack, &scratch->event, word);
 	}
 	return 0;
 }
@@ -327,16 +335,16 @@ __noinline int note_return_addresses(u32 slot, u32 first)
 #define KEPT_AT_ONCE 8
 
 /*
- * Keeps some of the words that are cached in @slot, from @first on, as
- * keep_return_addresses() has it. Returns whether another stack is there.
+ * Handles some of the words in @slot, from @first on, for keep_return_addresses().
+ * Returns whether the slot holds another stack.
  */
 __noinline int keep_some_addresses(u32 slot, u32 first)
 {
 	struct cached_kernel_stack *cached = find_cached_kernel_stack(slot);
-	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
+	struct stack_scratch *scratch = find_stack_scratch(SCRATCH_HOOK);
 	struct saved_stack *stack = find_saved_stack();
 
-	if (!cached || !stack || !room)
+	if (!cached || !stack || !scratch)
 		return true;
 	for (u32 i = 0; i < KEPT_AT_ONCE; i++) {
 		u32 at = first + i, kept = stack->noted, offset;
@@ -358,20 +366,20 @@ __noinline int keep_some_addresses(u32 slot, u32 first)
 		}
 		cached->offsets[noted_index(kept)] = offset;
 		cached->words[noted_index(kept)] = word;
-		follow(stack, &room->event, word);
+		follow(stack, &scratch->event, word);
 	}
 	return false;
 }
 
 /*
- * The stack that is cached in @slot was unwound again. Where all are the same that
- * were noted until every return address was found, what has changed behind them
- * is forgotten. Returns whether that is so, and what was cached still is.
+ * Updates the stack in @slot after another unwind of it. If all words are the same up
+ * to the last return address, changed words behind it are dropped. Returns whether that
+ * is so, and the slot is still valid.
  *
- * What was found may have been old return addresses, and the stack's own may lie
- * behind them. These have changed only if the two stacks differ in functions that
- * the helper leaves out: one of the scheduler is in one of them then, where they
- * first differ.
+ * The matching words may be stale return addresses, and the stack's own may lie behind
+ * them. The stack's own have changed only if the two stacks differ in functions that
+ * the helper leaves out. Then one of the two has a function of the scheduler at the
+ * first difference.
  */
 __noinline int keep_return_addresses(u32 slot)
 {
@@ -391,22 +399,22 @@ __noinline int keep_return_addresses(u32 slot)
 }
 
 /*
- * The stack that saved_stacks is about was unwound: it has @depth frames, in the
- * room of hooks, and is @id.
+ * Caches the stack in saved_stacks, which was unwound to @depth frames in the scratch
+ * of SCRATCH_HOOK, as @id.
  */
 __noinline int cache_kernel_stack(u64 id, u32 depth)
 {
-	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
+	struct stack_scratch *scratch = find_stack_scratch(SCRATCH_HOOK);
 	struct saved_stack *stack = find_saved_stack();
 	struct cached_kernel_stack *cached;
 	u64 root;
 	u32 slot;
 
-	if (!stack || !room || !stack->root || depth < 2 ||
+	if (!stack || !scratch || !stack->root || depth < 2 ||
 	    depth >= KERNEL_STACK_DEPTH)
 		return 0;
 	root = stack->words[saved_index(stack->root)];
-	if (room->event.frames[frame_index(depth - 1)] != root)
+	if (scratch->event.frames[frame_index(depth - 1)] != root)
 		return 0;
 	stack->depth = depth;
 	for (u32 way = 0; way < KERNEL_STACK_WAYS; way++) {
@@ -420,8 +428,8 @@ __noinline int cache_kernel_stack(u64 id, u32 depth)
 	if (!cached)
 		return 0;
 	cached->id = 0;
-	for (u32 first = 0; first < KERNEL_STACK_DEPTH; first += TOLD_AT_ONCE)
-		tell_frames(first, true);
+	for (u32 first = 0; first < KERNEL_STACK_DEPTH; first += SET_AT_ONCE)
+		set_return_addresses(first, true);
 	begin_to_follow(stack);
 	for (u32 first = SWITCH_RETURN_ADDRESS; first < SAVED_STACK_WORDS;
 	     first += NOTED_AT_ONCE) {
@@ -429,8 +437,8 @@ __noinline int cache_kernel_stack(u64 id, u32 depth)
 			break;
 		note_return_addresses(slot, first);
 	}
-	for (u32 first = 0; first < KERNEL_STACK_DEPTH; first += TOLD_AT_ONCE)
-		tell_frames(first, false);
+	for (u32 first = 0; first < KERNEL_STACK_DEPTH; first += SET_AT_ONCE)
+		set_return_addresses(first, false);
 	if (stack->is_refused || !stack->complete)
 		return 0;
 	cached->word_count = stack->complete;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What user space has by now, so that it is sent once. */
+/* Hashes of the data that user space has, so that each is sent once. */
 #ifndef SYSTEMSCOPE_SEEN_STACKS_H
 #define SYSTEMSCOPE_SEEN_STACKS_H
 
@@ -7,9 +7,9 @@
 #include <bpf/bpf_helpers.h>
 
 /*
- * Hashes whose frames user space has, one per slot. A hash that pushes
- * another out only causes that one's frames to be sent again, so the memory
- * is bounded and the number of different stacks is not.
+ * Hashes whose frames user space has, one per slot. A hash that evicts another only
+ * causes the other's frames to be sent again. The memory is therefore bounded, and the
+ * number of different stacks is not.
  */
 #define SEEN_SLOTS (1 << 16)
 
@@ -20,7 +20,10 @@ struct {
 	__type(value, u64);
 } seen_stacks SEC(".maps");
 
-/* Where to note @hash once user space has what it stands for; NULL if it has. */
+/*
+ * Returns the slot in which to note @hash once its data is sent; NULL if user space has
+ * the data.
+ */
 static __always_inline u64 *unseen(u64 hash)
 {
 	u32 index = hash & (SEEN_SLOTS - 1);

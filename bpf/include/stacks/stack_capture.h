@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * A stack is captured once: its frames are hashed, the hash is what is
- * counted, and the frames go to user space the first time it is seen.
+ * Capture of stacks. The frames are hashed, programs count by the hash, and the frames
+ * go to user space when the stack is first seen.
  */
 #ifndef SYSTEMSCOPE_STACK_CAPTURE_H
 #define SYSTEMSCOPE_STACK_CAPTURE_H
@@ -16,58 +16,61 @@
 
 const volatile bool want_user_stacks = true;
 const volatile bool want_kernel_stacks = true;
-/* The most frames of a user stack that the kernel's helpers give. */
+/* Maximum frames of a user stack that the kernel's helpers return. */
 const volatile u32 helper_stack_depth = KERNEL_STACK_DEPTH;
 /*
- * For checks: every stack is walked here, and sent as a dump, too; whether it
- * could have been cached, and as what, is counted.
+ * For checks: unwinds every stack here, and sends it as a dump, too. Counts whether the
+ * cache would have returned the right ID.
  */
 const volatile bool dump_every_stack = false;
 volatile u64 cache_hits_right = 0;
 volatile u64 cache_hits_wrong = 0;
 /*
- * For checks: every kernel stack is unwound; whether it was cached, and as what,
- * is counted.
+ * For checks: unwinds every kernel stack, and counts whether the cache would have
+ * returned the right ID.
  */
 const volatile bool unwind_every_kernel_stack = false;
 volatile u64 kernel_cache_hits_right = 0;
 volatile u64 kernel_cache_hits_wrong = 0;
 volatile u64 kernel_cache_misses = 0;
 
-/* @hash with some frames in the room of @kind, from @first on, of @depth in all. */
+/*
+ * Returns @hash extended by some of the @depth frames in the scratch of @kind, from
+ * @first on.
+ */
 __noinline u64 hash_frames(u32 kind, u64 hash, u32 first, u32 depth)
 {
-	struct stack_scratch *room = scratch_room(kind);
+	struct stack_scratch *scratch = find_stack_scratch(kind);
 
-	if (!room)
+	if (!scratch)
 		return hash;
 	for (u32 i = 0; i < FRAMES_AT_ONCE; i++) {
 		if (first + i >= depth)
 			break;
 		hash = hash_word(hash,
-				 room->event.frames[frame_index(first + i)]);
+				 scratch->event.frames[frame_index(first + i)]);
 	}
 	return hash;
 }
 
 /*
- * Names the stack whose frames, @bytes of them, are in the room of @kind, and
- * hands it to user space if it may be new there. Returns its ID, or STACK_MISSED if there
- * was no room for it.
+ * Hashes the stack whose frames, @bytes of them, are in the scratch of @kind, and sends
+ * it if it may be new in user space. Returns its ID, or STACK_MISSED if the buffer was
+ * full.
  *
- * Global, and so with scalars only: the verifier looks at it once, and not at
- * its loop again for every path that leads here.
+ * The function is global and takes scalars: the verifier then checks its loop once, and
+ * not for every path to it.
  */
 __noinline u64 publish_stack(u32 kind, int bytes)
 {
-	struct stack_scratch *room = scratch_room(kind);
+	struct stack_scratch *scratch = find_stack_scratch(kind);
 	struct stack_event *event;
 	u64 hash, *slot;
 	u32 depth, size;
 
-	if (!room || bytes <= 0)
+	if (!scratch || bytes <= 0)
 		return STACK_MISSED;
-	event = &room->event;
+	event = &scratch->event;
 
 	depth = bytes / sizeof(u64);
 	if (depth > STACK_DEPTH)
@@ -98,20 +101,20 @@ __noinline u64 publish_stack(u32 kind, int bytes)
 	return hash;
 }
 
-/* What a walk goes by. */
+/* Tables that an unwind uses. */
 struct walk_tables {
 	u64 mappings;
 	u64 generation;
 };
 
 /*
- * The process that the stack in @room is of, and its @tables; NULL if there are
- * none yet.
+ * Returns the process of the stack in @scratch and sets its @tables; NULL if it has no
+ * tables yet.
  */
 static __always_inline struct unwind_process *
-find_process(struct stack_scratch *room, struct walk_tables *tables)
+find_process(struct stack_scratch *scratch, struct walk_tables *tables)
 {
-	struct stack_event *event = &room->event;
+	struct stack_event *event = &scratch->event;
 	struct unwind_process *process;
 	u32 pid = event->pid;
 
@@ -120,15 +123,15 @@ find_process(struct stack_scratch *room, struct walk_tables *tables)
 		return NULL;
 	tables->generation = *(volatile u64 *)&process->generation;
 	tables->mappings = *(volatile u64 *)&process->mappings;
-	room->chain.hash = 0;
+	scratch->chain.hash = 0;
 	for (u32 i = 0; i < PROCESS_RUNTIMES; i++)
-		room->runtimes[i] = process->runtimes[i];
+		scratch->runtimes[i] = process->runtimes[i];
 	/* The entry may have become another process's in between. */
 	barrier();
 	return process->instance == event->instance ? process : NULL;
 }
 
-/* Whether user space knows the process and has made its tables. */
+/* Returns whether user space knows the process and has made its tables. */
 static __always_inline bool has_tables(u32 pid, u64 instance)
 {
 	struct unwind_process *process;
@@ -138,14 +141,14 @@ static __always_inline bool has_tables(u32 pid, u64 instance)
 }
 
 /*
- * Of a process that was forked and is yet unknown: its parent's, and from here
- * on it is the parent's addresses that the stack is made of.
+ * Returns the parent of a forked process that user space does not know yet. From here
+ * on the stack's addresses count as the parent's.
  */
 static __always_inline struct unwind_process *
-find_forks_process(struct stack_scratch *room, struct task_struct *task,
+find_forks_process(struct stack_scratch *scratch, struct task_struct *task,
 		   struct walk_tables *tables)
 {
-	struct stack_event *event = &room->event;
+	struct stack_event *event = &scratch->event;
 	struct task_struct *parent = fork_of_same_code(task);
 	struct unwind_process *process;
 	u64 instance = event->instance;
@@ -155,7 +158,7 @@ find_forks_process(struct stack_scratch *room, struct task_struct *task,
 		return NULL;
 	event->pid = namespace_pid(parent);
 	event->instance = process_instance(parent);
-	process = find_process(room, tables);
+	process = find_process(scratch, tables);
 	if (!process) {
 		event->pid = pid;
 		event->instance = instance;
@@ -163,9 +166,12 @@ find_forks_process(struct stack_scratch *room, struct task_struct *task,
 	return process;
 }
 
-/* Whether there is more or less code than when the mappings were last used: @pages. */
-static __always_inline bool code_changed(struct unwind_process *process,
-					 u64 pages)
+/*
+ * Returns whether the amount of code, @pages, has changed since the mappings were last
+ * used.
+ */
+static __always_inline bool note_code_pages(struct unwind_process *process,
+					    u64 pages)
 {
 	u64 before = process->code_pages;
 
@@ -175,7 +181,7 @@ static __always_inline bool code_changed(struct unwind_process *process,
 	return before;
 }
 
-/* Asks for the mappings to be read again. */
+/* Asks user space to read the mappings again. */
 static __always_inline void report_code_change(struct stack_event *event)
 {
 	struct code_changed changed = {
@@ -187,7 +193,7 @@ static __always_inline void report_code_change(struct stack_event *event)
 	send(event->payer, &changed, sizeof(changed), can_wait());
 }
 
-/* Starts a walk where its registers were. */
+/* Starts an unwind at its registers. */
 static __always_inline void start_walk(struct walk *walk, bool exact)
 {
 	walk->ip = walk->registers.REGS_IP;
@@ -211,30 +217,31 @@ static __always_inline void check_cache_hit(u64 cached, u64 walked)
 }
 
 /*
- * A dump with the frames of a runtime in the room of @kind, which user space places
- * once it has walked that. Returns its ID, or STACK_MISSED.
+ * Sends a dump together with the runtime's frames in the scratch of @kind, which user
+ * space places once it has unwound the dump. Returns its ID, or STACK_MISSED.
  */
-static __always_inline u64 dump_mixed_stack(struct stack_scratch *room,
+static __always_inline u64 dump_mixed_stack(struct stack_scratch *scratch,
 					    u32 kind)
 {
-	u64 id = dump_stack(room, kind);
+	u64 id = dump_stack(scratch, kind);
 
-	if (room->chain.hash && id != STACK_MISSED) {
+	if (scratch->chain.hash && id != STACK_MISSED) {
 		publish_functions(kind);
-		room->walk.depth = 0;
+		scratch->walk.depth = 0;
 		send_mixed_stack(kind, id, id);
 	}
 	return id;
 }
 
 /*
- * The user stack of the current task by the tables, from what is in the room of
- * @kind. Returns its ID, or STACK_NONE if nothing is known of the process: then
- * others must try. Global, for the verifier's sake: see unwind_frame().
+ * Unwinds the current task's user stack by the tables, from the state in the scratch of
+ * @kind. Returns its ID, or STACK_NONE if user space does not know the process: the
+ * caller then tries another way. The function is global to save the verifier work: see
+ * unwind_frame().
  */
 __noinline u64 walk_by_tables(u32 kind)
 {
-	struct stack_scratch *room = scratch_room(kind);
+	struct stack_scratch *scratch = find_stack_scratch(kind);
 	struct task_struct *task = current_task();
 	u64 pages = read_task(untrusted(task), mm, exec_vm);
 	struct unwind_process *process;
@@ -245,29 +252,29 @@ __noinline u64 walk_by_tables(u32 kind)
 	bool exact;
 	int end;
 
-	if (!room)
+	if (!scratch)
 		return STACK_MISSED;
-	event = &room->event;
-	walk = &room->walk;
+	event = &scratch->event;
+	walk = &scratch->walk;
 	exact = event->leaf_is_exact;
 	start_walk(walk, exact);
-	process = find_process(room, &tables);
+	process = find_process(scratch, &tables);
 	if (!process)
-		process = find_forks_process(room, task, &tables);
+		process = find_forks_process(scratch, task, &tables);
 	if (!process) {
-		id = dump_stack(room, kind);
+		id = dump_stack(scratch, kind);
 		return id == STACK_MISSED ? STACK_NONE : id;
 	}
-	if (room->runtimes[0].language)
+	if (scratch->runtimes[0].language)
 		walk_chain(kind, thread_pointer(task));
-	if (code_changed(process, pages)) {
-		/* Another file may be where the mappings have one. */
-		id = dump_mixed_stack(room, kind);
+	if (note_code_pages(process, pages)) {
+		/* The mappings may be out of date. */
+		id = dump_mixed_stack(scratch, kind);
 		if (id != STACK_MISSED)
 			return id;
 		report_code_change(event);
 	}
-	/* Threads block where they did before; they are interrupted anywhere. */
+	/* Threads block at the same places again, but are interrupted anywhere. */
 	walk->notes.complete = false;
 	if (!exact) {
 		struct walk_start from = {
@@ -280,7 +287,7 @@ __noinline u64 walk_by_tables(u32 kind)
 
 		cached = look_up_walk(&walk->notes, &from);
 		if (cached && !unseen(cached) && !dump_every_stack) {
-			id = mixed_stack_id(room, cached);
+			id = mixed_stack_id(scratch, cached);
 			if (!unseen(id))
 				return id;
 		}
@@ -288,17 +295,17 @@ __noinline u64 walk_by_tables(u32 kind)
 	}
 	walk->first_mapping = (u32)tables.mappings;
 	walk->mapping_count = tables.mappings >> 32;
-	end = unwind_stack(room, kind);
+	end = unwind_stack(scratch, kind);
 
 	if ((end & 0xff) == WALK_NO_MAPPING || dump_every_stack) {
 		u32 depth = walk->depth;
 
-		/* The dump starts where the walk did. */
+		/* The dump starts where the unwind did. */
 		start_walk(walk, exact);
 		walk->depth = depth;
 	}
 	if ((end & 0xff) == WALK_NO_MAPPING) {
-		id = dump_mixed_stack(room, kind);
+		id = dump_mixed_stack(scratch, kind);
 		if (id != STACK_MISSED)
 			return id;
 	}
@@ -310,20 +317,20 @@ __noinline u64 walk_by_tables(u32 kind)
 		check_cache_hit(cached, id);
 		send_stack_dump(kind, false);
 	}
-	if (!room->chain.hash || id == STACK_MISSED)
+	if (!scratch->chain.hash || id == STACK_MISSED)
 		return id;
 	return publish_mixed_stack(kind, id);
 }
 
 /*
- * The user stack of the current task. @instance and @pid say whose addresses
- * these are, and @kind where the stack is made.
+ * Captures the user stack of the current task. @instance and @pid identify the address
+ * space, and @kind selects the scratch.
  */
 static __always_inline u64 capture_user_stack(void *ctx, enum scratch kind,
 					      struct task_struct *task,
 					      u64 instance, u32 pid)
 {
-	struct stack_scratch *room;
+	struct stack_scratch *scratch;
 	struct stack_event *event;
 	struct pt_regs *regs;
 	u64 id;
@@ -332,13 +339,13 @@ static __always_inline u64 capture_user_stack(void *ctx, enum scratch kind,
 	if (!want_user_stacks || is_kernel_thread(task) ||
 	    !read_task(untrusted(task), mm))
 		return STACK_NONE;
-	room = scratch_room(kind);
-	if (!room)
+	scratch = find_stack_scratch(kind);
+	if (!scratch)
 		return STACK_MISSED;
-	event = &room->event;
+	event = &scratch->event;
 
-	/* At once: what they are worth is asked for several of them. */
-	regs = &room->walk.registers;
+	/* One read for all registers, since several are used. */
+	regs = &scratch->walk.registers;
 	if (bpf_probe_read_kernel(regs, sizeof(*regs), current_user_regs()))
 		return STACK_MISSED;
 	/* See has_no_user_stack(). */
@@ -385,20 +392,21 @@ static __always_inline void prepare_kernel_stack(struct stack_event *event,
 }
 
 /*
- * The kernel stack of the current context, or STACK_NONE if there is none, as
- * where a sample interrupts user space. It counts to the share of the process @payer.
- * @leaf_is_exact: of a sample, not of a tracepoint.
+ * Captures the kernel stack of the current context. Returns STACK_NONE if there is
+ * none, as when a sample interrupts user space. The process @payer pays for it with its
+ * share. @leaf_is_exact: true for a sample, false for a tracepoint.
  */
 static __always_inline u64 capture_kernel_stack(void *ctx, u32 payer,
 						bool leaf_is_exact)
 {
-	struct stack_scratch *room = scratch_room(SCRATCH_HOOK);
+	struct stack_scratch *scratch = find_stack_scratch(SCRATCH_HOOK);
 	int bytes;
 
-	if (!room)
+	if (!scratch)
 		return STACK_MISSED;
-	prepare_kernel_stack(&room->event, payer, leaf_is_exact);
-	bytes = bpf_get_stack(ctx, room->event.frames, KERNEL_STACK_BYTES, 0);
+	prepare_kernel_stack(&scratch->event, payer, leaf_is_exact);
+	bytes = bpf_get_stack(ctx, scratch->event.frames, KERNEL_STACK_BYTES,
+			      0);
 	return bytes ? publish_stack(SCRATCH_HOOK, bytes) : STACK_NONE;
 }
 
@@ -412,19 +420,19 @@ static __always_inline void check_kernel_cache_hit(u64 cached, u64 unwound)
 		__sync_fetch_and_add(&kernel_cache_misses, 1);
 }
 
-/* The kernel stack on which a task that is not running was switched out. */
+/* Captures the kernel stack on which a task that is not running was switched out. */
 static __always_inline u64 capture_saved_kernel_stack(struct task_struct *task,
 						      enum scratch kind)
 {
-	/* A task that is looked at by an iterator may begin to run meanwhile. */
+	/* A task that an iterator visits may begin to run meanwhile. */
 	bool may_be_cached = kind == SCRATCH_HOOK;
-	struct stack_scratch *room;
+	struct stack_scratch *scratch;
 	u64 id, cached = 0;
 	long bytes;
 
 	if (!want_kernel_stacks)
 		return STACK_NONE;
-	/* The stack of a task that is already running again is another one. */
+	/* A task that is already running again has another stack. */
 	if ((u64)task == bpf_get_current_task())
 		return STACK_MISSED;
 	if (may_be_cached)
@@ -432,12 +440,12 @@ static __always_inline u64 capture_saved_kernel_stack(struct task_struct *task,
 	if (cached && !unseen(cached) && !unwind_every_kernel_stack)
 		return cached;
 
-	room = scratch_room(kind);
-	if (!room)
+	scratch = find_stack_scratch(kind);
+	if (!scratch)
 		return STACK_MISSED;
-	prepare_kernel_stack(&room->event, task->tgid, false);
-	bytes = bpf_get_task_stack(task, room->event.frames, KERNEL_STACK_BYTES,
-				   0);
+	prepare_kernel_stack(&scratch->event, task->tgid, false);
+	bytes = bpf_get_task_stack(task, scratch->event.frames,
+				   KERNEL_STACK_BYTES, 0);
 	id = publish_stack(kind, bytes);
 	if (may_be_cached && !cached && id > STACK_MISSED)
 		cache_kernel_stack(id, bytes / sizeof(u64));

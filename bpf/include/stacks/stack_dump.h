@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * A stack that no table is there for yet, of a process or a mapping that is
- * new: it goes to user space as it is, to be walked there once the tables are
- * made.
+ * Dump of a stack for which there is no table yet, since the process or the mapping is
+ * new. User space unwinds it once the tables are made.
  */
 #ifndef SYSTEMSCOPE_STACK_DUMP_H
 #define SYSTEMSCOPE_STACK_DUMP_H
@@ -11,18 +10,18 @@
 #include "stacks/unwind.h"
 
 /*
- * A process that is new may not live for long: its first dump has user space read its
- * mappings at once. That of new code has it look often. Unless user space says that dumps
- * can wait, as those of samples do, which are to wake nobody: see can_wait().
+ * True if dumps never wake user space, as for samples: see can_wait(). Otherwise the
+ * first dump of a process makes user space read the mappings at once, since a new
+ * process may end soon. A dump of new code makes user space poll often.
  */
 const volatile bool dumps_can_wait = false;
 
 #define STACK_DUMP_PAGE 4096
-/* With what else an entry has, as much as a per-CPU map can hold (32 KiB). */
+/* With the other fields of an entry, as much as a per-CPU map can hold (32 KiB). */
 #define STACK_DUMP_PAGES 7
 #define STACK_DUMP_BYTES (STACK_DUMP_PAGES * STACK_DUMP_PAGE)
 
-/* Whose stack it is: user space may look at the thread again. */
+/* Owner of a stack: the thread that user space may inspect again. */
 struct stack_owner {
 	u64 task;
 	/* pthread_self() */
@@ -43,17 +42,17 @@ static __always_inline void describe_owner(struct stack_owner *owner,
 	owner->pid = namespace_pid(task);
 }
 
-/* The user registers and the stack above the stack pointer. */
+/* User registers, and the stack above the stack pointer. */
 struct stack_dump {
 	u32 kind;
 	u32 pid;
 	u64 hash;
 	u64 instance;
-	/* Of another process than @pid's, where it is a fork and goes by its parent's tables. */
+	/* For a fork that uses its parent's tables, this is another process than @pid. */
 	struct stack_owner owner;
 	struct user_registers registers;
 	u32 leaf_is_exact;
-	/* How much of the stack is there. */
+	/* Length of @stack in bytes. */
 	u32 bytes;
 	u8 stack[STACK_DUMP_BYTES];
 };
@@ -67,13 +66,13 @@ struct {
 	__type(value, struct stack_dump);
 } stack_dumps SEC(".maps");
 
-/* How many more may be sent; user space raises it as it keeps up. */
+/* Number of dumps that may still be sent; user space raises it as it keeps up. */
 volatile s64 dumps_allowed = 0;
 
 /*
- * How many more a process may cause: user space renews that when it has read
- * mappings that it did not know. Direct-mapped by instance: one that pushes
- * another out only renews what that one may cause, within what is allowed.
+ * Number of dumps that a process may still cause. User space renews it when it has read
+ * mappings that it did not know. The map is direct-mapped by instance: an instance that
+ * evicts another only renews the other's budget, within dumps_allowed.
  */
 struct dump_budget {
 	u64 instance;
@@ -96,7 +95,7 @@ struct {
 	__type(value, struct dump_budget);
 } dump_budgets SEC(".maps");
 
-/* A process's code changed: its mappings are to be read again. */
+/* A process's code changed: user space must read its mappings again. */
 struct code_changed {
 	u32 kind;
 	u32 pid;
@@ -106,8 +105,8 @@ struct code_changed {
 USER_SPACE_KNOWS(struct, code_changed);
 
 /*
- * Puts the return addresses into the dump that were on the stack before uretprobes replaced
- * them: user space cannot read these. Global, for the verifier's sake.
+ * Restores in the dump the return addresses that uretprobes replaced on the stack,
+ * since user space cannot read them. The function is global to save the verifier work.
  */
 __noinline int restore_return_addresses(u64 sp)
 {
@@ -132,30 +131,33 @@ __noinline int restore_return_addresses(u64 sp)
 }
 
 /*
- * Sends what the walk in the room of @kind starts from, and the stack; @at_once: user space
- * is woken. Returns whether it was sent. Global, for the verifier's sake: see
- * unwind_frame().
+ * Sends the registers of the unwind in the scratch of @kind, and the stack. @at_once:
+ * wakes user space. Returns whether the dump was sent. The function is global to save
+ * the verifier work: see unwind_frame().
  */
 __noinline int send_stack_dump(u32 kind, u32 at_once)
 {
-	struct stack_scratch *room = scratch_room(kind);
+	struct stack_scratch *scratch = find_stack_scratch(kind);
 	struct stack_dump *dump;
 	u32 zero = 0, bytes;
 	u64 sp, size;
 
 	dump = bpf_map_lookup_elem(&stack_dumps, &zero);
-	if (!room || !dump || !room->walk.at_leaf)
+	if (!scratch || !dump || !scratch->walk.at_leaf)
 		return 0;
 	dump->kind = EVENT_STACK_DUMP;
-	dump->pid = room->event.pid;
-	dump->hash = room->event.hash;
-	dump->instance = room->event.instance;
+	dump->pid = scratch->event.pid;
+	dump->hash = scratch->event.hash;
+	dump->instance = scratch->event.instance;
 	describe_owner(&dump->owner, current_task());
-	dump->leaf_is_exact = room->event.leaf_is_exact;
-	read_registers(&dump->registers, &room->walk.registers);
-	sp = room->walk.sp;
+	dump->leaf_is_exact = scratch->event.leaf_is_exact;
+	read_registers(&dump->registers, &scratch->walk.registers);
+	sp = scratch->walk.sp;
 
-	/* Up to the end of a page, then pages: reads are all or nothing. */
+	/*
+	 * Reads up to the end of a page, then whole pages: a read succeeds as a whole
+	 * or not at all.
+	 */
 	bytes = STACK_DUMP_PAGE - (sp & (STACK_DUMP_PAGE - 1));
 	if (!read_user(dump->stack, bytes, sp))
 		return 0;
@@ -167,28 +169,28 @@ __noinline int send_stack_dump(u32 kind, u32 at_once)
 			break;
 		bytes += STACK_DUMP_PAGE;
 	}
-	if (room->walk.trampoline)
+	if (scratch->walk.trampoline)
 		restore_return_addresses(sp);
 	dump->bytes = bytes;
 	size = STACK_DUMP_HEADER + (u64)bytes;
-	/* So that the verifier sees the comparison that the compiler made. */
+	/* Keeps the comparison visible for the verifier. */
 	barrier_var(size);
 	if (size > sizeof(*dump))
 		return 0;
-	return !send(room->event.payer, dump, size,
+	return !send(scratch->event.payer, dump, size,
 		     at_once ? CANNOT_WAIT : can_wait());
 }
 
 /*
- * Sends a dump of the stack that @room, of @kind, is about, if there may be one. Returns
- * its ID, or STACK_MISSED.
+ * Sends a dump of the stack in @scratch, of @kind, if the budgets allow it. Returns its
+ * ID, or STACK_MISSED.
  */
-static __always_inline u64 dump_stack(struct stack_scratch *room, u32 kind)
+static __always_inline u64 dump_stack(struct stack_scratch *scratch, u32 kind)
 {
-	/* Of a fork that goes by its parent's tables, its own. */
+	/* For a fork that uses its parent's tables, the fork's own instance. */
 	u64 instance = process_instance(current_task());
 	u32 index = instance & (DUMP_BUDGETS - 1);
-	struct stack_event *event = &room->event;
+	struct stack_event *event = &scratch->event;
 	struct dump_budget *budget;
 	bool at_once;
 	u64 hash;
@@ -206,7 +208,7 @@ static __always_inline u64 dump_stack(struct stack_scratch *room, u32 kind)
 	hash = hash_word(event->instance, bpf_ktime_get_ns());
 	event->hash = stack_id(hash_word(hash, bpf_get_current_pid_tgid()));
 	at_once = !dumps_can_wait &&
-		  (is_news() || budget->left == DUMPS_OF_A_PROCESS);
+		  (note_news() || budget->left == DUMPS_OF_A_PROCESS);
 	if (!send_stack_dump(kind, at_once))
 		return STACK_MISSED;
 	__sync_fetch_and_add(&dumps_allowed, -1);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The window's edges: threads that have no events are visited when it opens,
- * to start their clocks, and when it closes, to read the stacks on which they
- * still wait.
+ * The window's edges. Iterators visit threads without events when it opens, to start
+ * their clocks, and when it closes, to read the stacks on which they still wait.
  */
 #ifndef SYSTEMSCOPE_STACK_EDGES_H
 #define SYSTEMSCOPE_STACK_EDGES_H
@@ -13,19 +12,19 @@
 #include "waits/limits.h"
 #include "waits/objects.h"
 
-/* What user space learns of a thread that is there before the window, or joins. */
+/* A thread that existed before the window, or that joined, as sent to user space. */
 struct preexisting_thread {
-	/* The task's address is also the ID of the stack to be read, see stack_to_read(). */
+	/* The task's address is also the ID of the stack to read, see stack_to_read(). */
 	struct stack_owner owner;
-	/* switch_count(): when the clock started, if it did. */
+	/* switch_count(), as of the start of the clock if it has started. */
 	u64 switches;
 	u32 leaf_is_exact;
 	u32 is_running;
 	u32 is_32_bit;
 	u32 unused;
-	/* The ID under which user space is to keep the stack, where it is not the task. */
+	/* ID under which user space stores the stack, if not the task. */
 	u64 stack;
-	/* 0 in a thread without a user stack. */
+	/* All 0 in a thread without a user stack. */
 	struct user_registers registers;
 	struct replaced_return replaced_returns[MOST_REPLACED_RETURNS];
 };
@@ -51,10 +50,10 @@ describe_user_stack(struct preexisting_thread *found, struct task_struct *task)
 }
 
 /*
- * Runs twice: shortly before the window, for user space to read the stacks of
- * the threads that are off CPU, and right after its start, when every thread
- * without a clock gets one. Then once more whenever a process has moved, for
- * those that joined thereby.
+ * Writes a thread, and gives it a clock. The iterator first runs shortly before the
+ * window, for user space to read the stacks of the threads off the CPU. It runs again
+ * right after the window's start, when every thread without a clock gets one. After
+ * that it runs whenever a process has moved, for the threads that joined.
  */
 static __always_inline int
 write_preexisting(const struct clock_program *program,
@@ -89,27 +88,30 @@ write_preexisting(const struct clock_program *program,
 	return 0;
 }
 
-/* What is read of an off-CPU interval that is still open at the window's end. */
+/* Data of an off-CPU interval that is still open at the window's end. */
 struct open_interval {
-	/* When it began: it is open only if the record says so at the very end. */
+	/*
+	 * Start of the interval. The data is valid only if the record has the same
+	 * start when it is closed.
+	 */
 	u64 off_since;
 	u64 kernel;
-	/* What it waits on, an ID of waits/objects.h. */
+	/* Resource that the thread waits on: an ID of waits/objects.h. */
 	u64 object;
-	/* The kernel's task state now. */
+	/* The kernel's task state at the window's end. */
 	u32 task_state;
-	/* Whether the command line asks for the thread. */
+	/* 1 if the command line asks for the thread. */
 	u32 is_chosen;
 };
 
-/* The record of a thread in programs that count by stack begins with this. */
+/* Common part of a thread's record in programs that count by stack. */
 struct stack_thread {
 	struct thread thread;
 	/* All zero until the window's end. */
 	struct open_interval open;
 };
 
-/* What an interval counts for that is closed where its thread has no event. */
+/* Key and weight of an interval that is closed without an event of its thread. */
 struct closed_interval {
 	struct stack_key key;
 	struct tally weight;
@@ -117,7 +119,7 @@ struct closed_interval {
 
 USER_SPACE_KNOWS(struct, closed_interval);
 
-/* How the interval counts as ended that is open when @thread's record is closed. */
+/* Returns the end of the wait that is open when @thread's record is closed. */
 static __always_inline enum wait_end end_of_open(const struct thread *thread,
 						 u32 task_state)
 {
@@ -133,9 +135,9 @@ static __always_inline enum wait_end end_of_open(const struct thread *thread,
 }
 
 /*
- * Closes the record of a thread, which no other program changes any more, at @end. Returns
- * whether an interval off the CPU ended thereby that counts, and then what it counts for.
- * @open: what was read of it, if that is of the same interval.
+ * Closes the record of a thread at @end; no other program changes the record any more.
+ * Returns whether that ends an off-CPU interval that counts, and then sets @closed.
+ * @open: data of the open interval, used if it is of the same interval.
  */
 static __always_inline bool close_record(struct thread *thread,
 					 const struct open_interval *open,
@@ -149,7 +151,7 @@ static __always_inline bool close_record(struct thread *thread,
 	u32 task_state = 0;
 
 	if (open->off_since == thread->off_since) {
-		/* The kernel knows whether it sleeps. */
+		/* The kernel's task state shows whether the thread sleeps. */
 		was_woken = !open->task_state ||
 			    open->task_state == TASK_WAKING;
 		is_chosen = open->is_chosen;
@@ -182,8 +184,8 @@ static __always_inline bool close_record(struct thread *thread,
 }
 
 /*
- * A thread whose record says since before the window's end that it runs, and
- * which is off its CPU, left unseen.
+ * Corrects the record of a thread that says since before the window's end that the
+ * thread runs, while the thread is off its CPU: the departure was not seen.
  */
 static __always_inline void settle_unseen_departure(struct task_struct *task,
 						    struct thread *thread)
@@ -193,12 +195,12 @@ static __always_inline void settle_unseen_departure(struct task_struct *task,
 	if (clock_state(clock) != THREAD_RUNNING ||
 	    window_is_over(clock_since(clock)) || task->on_cpu)
 		return;
-	/* It may be leaving just now, in sight of all. */
+	/* The thread may be leaving right now, which its event records. */
 	if (*(volatile u64 *)&thread->clock == clock)
 		depart_belatedly(task, thread, task_state(task), window_now());
 }
 
-/* Right after the window's end: reads the stacks of the threads still off CPU. */
+/* Reads the stack of a thread that is still off the CPU, right after the window's end. */
 static __always_inline int
 read_open_interval(const struct clock_program *program,
 		   struct bpf_iter__task *ctx)
@@ -223,19 +225,20 @@ read_open_interval(const struct clock_program *program,
 	open.object = capture_object(task, thread, SCRATCH_ITERATOR);
 	open.task_state = task_state(task);
 	open.is_chosen = is_chosen(task);
-	/* If it ran meanwhile, the stack may be that of another place. */
+	/* If the thread ran meanwhile, the stack may be from another place. */
 	if (!is_off_cpu(thread, open.off_since))
 		return 0;
 	((struct stack_thread *)thread)->open = open;
 	return 0;
 }
 
-/* What the interval counts for that was closed last. */
+/* The interval that close_thread() closed last. */
 struct closed_interval closed = {};
 
 /*
- * Run by user space for each record, once no other program runs: closes it at the window's
- * end. The first argument is the task. Returns whether an interval that counts ended: @closed.
+ * Closes the record of a thread at the window's end, for user space, which runs it for
+ * each record once no other program runs. The first argument is the task. Returns
+ * whether an interval that counts ended, which is then in @closed.
  */
 static __always_inline int close_thread(const struct clock_program *program,
 					weigh_interval *weigh,
@@ -252,8 +255,9 @@ static __always_inline int close_thread(const struct clock_program *program,
 }
 
 /*
- * After read_open_intervals: the threads whose user stacks were to be taken when
- * they are back, and that are not. User space reads them, under an ID of their own.
+ * Writes a thread whose user stack was to be captured at its return, and that has not
+ * returned. It runs after read_open_intervals. User space reads the stack, under an ID
+ * of its own.
  */
 static __always_inline int write_unreturned(const struct clock_program *program,
 					    struct bpf_iter__task *ctx)
@@ -282,25 +286,28 @@ static __always_inline int write_unreturned(const struct clock_program *program,
 	return 0;
 }
 
-/* What user space learns of a thread that was measured and is no longer. */
+/* A thread that was measured and no longer is, as sent to user space. */
 struct departure {
 	u64 task;
 	u64 left;
-	/* The interval off the CPU that ended when it left, if one that counts did. */
+	/*
+	 * 1 if the departure ended an off-CPU interval that counts, stored in
+	 * @interval.
+	 */
 	u64 has_interval;
 	struct closed_interval interval;
 };
 
 USER_SPACE_KNOWS(struct, departure);
 
-/* Whether @task is where it was when it last left a CPU, by its record. */
+/* Returns whether @task has not run since it last left a CPU, by its record. */
 static __always_inline bool has_stayed_off_cpu(struct task_struct *task,
 					       struct thread *thread)
 {
 	return !task->on_cpu && time_run(task) == thread->ran_before;
 }
 
-/* Whenever a process has moved: closes the records of the threads that left thereby. */
+/* Closes the record of a thread that departed by a move, whenever a process has moved. */
 static __always_inline int write_departure(const struct clock_program *program,
 					   weigh_interval *weigh,
 					   struct bpf_iter__task *ctx)
@@ -320,7 +327,7 @@ static __always_inline int write_departure(const struct clock_program *program,
 	departure.task = (u64)task;
 	departure.left = moved_by(task, now);
 	open.off_since = thread->off_since;
-	/* Who woke it since did so after it left. */
+	/* A wake-up since then came after the departure. */
 	open.task_state = thread->off_state;
 	open.is_chosen = true;
 	if (has_stayed_off_cpu(task, thread)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The walk along a user stack: by the tables where there are any, by frame
- * pointers through code that has none. shared/unwind/src/walk.rs is the same
- * walk in user space, and must stay so.
+ * Unwinds user stacks: by the tables where they exist, by frame pointers through code
+ * without a table. shared/unwind/src/walk.rs does the same in user space and must stay
+ * in step.
  */
 #ifndef SYSTEMSCOPE_UNWIND_H
 #define SYSTEMSCOPE_UNWIND_H
@@ -17,25 +17,25 @@
 #include "stubs.h"
 #include "stacks/user_memory.h"
 
-/* How a walk ended; the order is that of `End` in shared/unwind. */
+/* End of an unwind; the order is that of `End` in shared/unwind. */
 enum walk_end {
-	/* It goes on. */
+	/* The unwind goes on. */
 	WALK_GOES_ON,
 	/* At the first function of the thread. */
 	WALK_REACHED_ROOT,
-	/* An address is in no mapping that is known. */
+	/* An address is in no known mapping. */
 	WALK_NO_MAPPING,
 	/* The stack could not be read. */
 	WALK_READ_FAILED,
-	/* There are more frames than are kept. */
+	/* The stack has more frames than the maximum. */
 	WALK_TOO_DEEP,
-	/* Code without a rule, and with no frame pointer to follow. */
+	/* Code without a rule, and without a frame pointer to follow. */
 	WALK_NO_RULE,
-	/* 32-bit code, whose stacks are not walked. */
+	/* 32-bit code, whose stacks are not unwound. */
 	WALK_32_BIT,
-	/* Walked by the kernel's helper, which does not say. */
+	/* The kernel's helper unwound the stack; it does not report the end. */
 	WALK_NOT_KNOWN,
-	/* Added to the others: a frame was found by its frame pointer. */
+	/* Flag: a frame was found by its frame pointer. */
 	WALK_BY_FRAME_POINTER = 0x100,
 };
 
@@ -48,27 +48,30 @@ enum call_graph {
 };
 
 const volatile enum call_graph call_graph = CALL_GRAPH_AUTO;
-/* How many frames of a stack are walked, and how many of an interpreter. */
+/* Maximum frames that are unwound of a native stack, and of a runtime's. */
 const volatile u32 max_stack = STACK_DEPTH;
 
-/* A walk in progress. */
+/* An unwind in progress. */
 struct walk {
 	u64 ip;
 	u64 sp;
 	u64 bp;
-	/* All of the user registers, which are known at the leaf only. */
+	/* All user registers, which are known at the leaf only. */
 	struct pt_regs registers;
 	bool at_leaf;
 	/* The ip is where the code was interrupted, not where it will return. */
 	bool ip_is_exact;
 	bool by_frame_pointer;
 	u32 depth;
-	/* Where the process's mappings are. */
+	/* Range of the process's mappings. */
 	u32 first_mapping;
 	u32 mapping_count;
-	/* The mapping that the last address was in. */
+	/* Mapping of the last address. */
 	struct unwind_mapping mapping;
-	/* Code of a stub. The verifier allows all functions of a walk 512 bytes of stack. */
+	/*
+	 * Code of a stub. It is here because the verifier allows all functions of an
+	 * unwind 512 bytes of stack together.
+	 */
 	u64 code[2];
 	/* Address to which uretprobes make functions return, or 0. */
 	u64 trampoline;
@@ -76,10 +79,9 @@ struct walk {
 };
 
 /*
- * Room for one stack under construction per CPU and context: scheduler hooks
- * and samples run one at a time on a CPU; a thread's return can be interrupted by
- * a wake-up, and a task iterator preempted by all of them: these have room of
- * their own.
+ * Scratch memory for one stack per CPU and context. Scheduler hooks and samples run one
+ * at a time on a CPU. A wake-up can interrupt a thread's return, and all of them can
+ * preempt a task iterator, so these have scratch of their own.
  */
 enum scratch {
 	SCRATCH_HOOK,
@@ -91,16 +93,16 @@ enum scratch {
 struct stack_scratch {
 	struct walk walk;
 	struct stack_event event;
-	/* The CFA of each frame. */
+	/* CFA of each frame. */
 	u64 cfas[STACK_DEPTH];
-	/* The process's, as find_process() read them. */
+	/* The process's runtimes, as find_process() read them. */
 	struct language_runtime runtimes[PROCESS_RUNTIMES];
 	struct chain_walk chain;
 };
 
 /*
- * An index into the frames. Older verifiers lose sight of a comparison when
- * the compiler spills the value; this is done where it is used.
+ * Returns @depth as an index into the frames. Older verifiers forget a comparison when
+ * the compiler spills the value; this bounds the value where it is used.
  */
 static __always_inline u32 frame_index(u32 depth)
 {
@@ -115,7 +117,7 @@ struct {
 	__type(value, struct stack_scratch);
 } stack_scratch SEC(".maps");
 
-/* The same for the frames of a runtime. */
+/* Scratch memory for the frames of a runtime. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, SCRATCH_KINDS);
@@ -123,7 +125,7 @@ struct {
 	__type(value, struct mixed_stack);
 } mixed_stacks SEC(".maps");
 
-/* And for what a function of a runtime is. */
+/* Scratch memory for a function of a runtime. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, SCRATCH_KINDS);
@@ -131,21 +133,21 @@ struct {
 	__type(value, struct interpreted_function);
 } interpreted_functions SEC(".maps");
 
-static __always_inline struct stack_scratch *scratch_room(u32 kind)
+static __always_inline struct stack_scratch *find_stack_scratch(u32 kind)
 {
 	u32 slot = kind;
 
 	return bpf_map_lookup_elem(&stack_scratch, &slot);
 }
 
-static __always_inline struct mixed_stack *mixed_room(u32 kind)
+static __always_inline struct mixed_stack *find_mixed_scratch(u32 kind)
 {
 	u32 slot = kind;
 
 	return bpf_map_lookup_elem(&mixed_stacks, &slot);
 }
 
-/* Through a stub to its caller; WALK_NO_RULE if the code is none. */
+/* Steps through a stub to its caller. Returns WALK_NO_RULE if the code is no stub. */
 static __always_inline enum walk_end step_through_stub(struct walk *walk)
 {
 	u64 *code = walk->code, sp = walk->sp, slot;
@@ -170,7 +172,7 @@ static __always_inline enum walk_end step_through_stub(struct walk *walk)
 	return WALK_GOES_ON;
 }
 
-/* Through code without a rule: the frame pointer's caller, then its own. */
+/* Steps through code without a rule by the frame pointer. */
 static __always_inline enum walk_end step_by_frame_pointer(struct walk *walk)
 {
 	u64 frame[2];
@@ -178,7 +180,7 @@ static __always_inline enum walk_end step_by_frame_pointer(struct walk *walk)
 	if (call_graph == CALL_GRAPH_DWARF)
 		return WALK_NO_RULE;
 	note_bp(&walk->notes, walk->bp);
-	/* Where a compiler keeps frame pointers, the outermost one is 0. */
+	/* If a compiler keeps frame pointers, the outermost one is 0. */
 	if (!walk->bp && walk->by_frame_pointer)
 		return WALK_REACHED_ROOT;
 	walk->by_frame_pointer = true;
@@ -215,8 +217,8 @@ static __always_inline enum walk_end leave_signal_frame(struct walk *walk,
 }
 
 /*
- * From one frame to its caller's, by @rule. @knows_link: the link register is as the
- * frame's function has it, which is the leaf or was interrupted by a signal.
+ * Steps from one frame to its caller's by @rule. @knows_link: the link register is the
+ * frame's own, as in the leaf or a function that a signal interrupted.
  */
 static __always_inline enum walk_end
 step_by_rule(struct walk *walk, struct unwind_rule *rule, bool knows_link)
@@ -288,7 +290,7 @@ step_by_rule(struct walk *walk, struct unwind_rule *rule, bool knows_link)
 			cfa = walk->sp + offset;
 		}
 	}
-	/* Frames lie ever higher; what turns back is broken or forged. */
+	/* Each frame lies above the one before; anything else is broken or forged. */
 	if (rule->cfa == CFA_SWITCHED_STACK)
 		walk->sp = 0;
 	if (cfa < walk->sp || (cfa == walk->sp && !ip_is_known))
@@ -301,14 +303,14 @@ step_by_rule(struct walk *walk, struct unwind_rule *rule, bool knows_link)
 	}
 	saved += rule->frame_pointer_offset;
 	if (rule->frame_pointer == FRAME_POINTER_LOST) {
-		/* No frame is there: what needs it will say so. */
+		/* No frame is at 1, so a step that needs the frame pointer fails. */
 		bp = 1;
 		notes->bp_from = BP_FROM_NOWHERE;
 	} else if (rule->frame_pointer == FRAME_POINTER_SAME ||
 		   saved < walk->sp) {
-		/* What is below the stack pointer was popped again. */
+		/* A word below the stack pointer was popped again. */
 	} else if (saved == cfa + 2 * RETURN_ADDRESS_AT_CFA && !ip_is_known) {
-		/* Where most functions push it: both words at once. */
+		/* The place where most functions push it; one read gets both words. */
 		if (!read_user(words, sizeof(words), saved))
 			return WALK_READ_FAILED;
 		bp = words[0];
@@ -331,15 +333,15 @@ step_by_rule(struct walk *walk, struct unwind_rule *rule, bool knows_link)
 }
 
 /*
- * Notes the frame that the walk in the room of @kind is at, and goes on to its
+ * Notes the current frame of the unwind in the scratch of @kind, and steps to its
  * caller. Returns an enum walk_end.
  *
- * Global, and so with scalars only: the verifier looks at it once, and not
- * again for each of the frames.
+ * The function is global and takes scalars: the verifier then checks it once, and not
+ * again for each frame.
  */
 __noinline int unwind_frame(u32 kind)
 {
-	struct stack_scratch *room = scratch_room(kind);
+	struct stack_scratch *scratch = find_stack_scratch(kind);
 	struct unwind_mapping *mapping;
 	struct unwind_rule *rule;
 	enum walk_end end;
@@ -348,9 +350,9 @@ __noinline int unwind_frame(u32 kind)
 	u64 address;
 	u32 depth;
 
-	if (!room)
+	if (!scratch)
 		return WALK_NO_MAPPING;
-	walk = &room->walk;
+	walk = &scratch->walk;
 	depth = walk->depth;
 	exact = walk->ip_is_exact;
 	leaf = !depth;
@@ -358,7 +360,7 @@ __noinline int unwind_frame(u32 kind)
 		walk->ip = original_return_address(walk->sp +
 						   RETURN_ADDRESS_AT_CFA);
 		walk->notes.complete = false;
-		/* As it was: it is in no mapping. */
+		/* The trampoline stays; it is in no mapping. */
 		if (!walk->ip)
 			walk->ip = walk->trampoline;
 	}
@@ -366,8 +368,8 @@ __noinline int unwind_frame(u32 kind)
 		return WALK_REACHED_ROOT;
 	if (depth >= max_stack)
 		return WALK_TOO_DEEP;
-	/* Frames are return addresses: what looks them up subtracts one. */
-	room->event.frames[frame_index(depth)] = walk->ip + (exact && !leaf);
+	/* Frames are return addresses: lookups subtract one. */
+	scratch->event.frames[frame_index(depth)] = walk->ip + (exact && !leaf);
 	walk->depth = depth + 1;
 
 	/* A call may be the last instruction of its function. */
@@ -392,20 +394,20 @@ __noinline int unwind_frame(u32 kind)
 			end = step_by_frame_pointer(walk);
 	}
 	if (walk->ip_is_exact && !leaf)
-		/* The trampoline was not called: it has no call before it. */
-		room->event.frames[frame_index(depth)] = address + 2;
+		/* No call leads to the trampoline, so its address is not behind one. */
+		scratch->event.frames[frame_index(depth)] = address + 2;
 	walk->at_leaf = false;
-	room->cfas[frame_index(depth)] = walk->sp;
+	scratch->cfas[frame_index(depth)] = walk->sp;
 	return end;
 }
 
 /*
- * How many frames are gone through at once: a loop in a loop is less work for the
- * verifier than one that is as long as both.
+ * Maximum frames per inner loop: two nested loops are less work for the verifier than
+ * one long one.
  */
 #define FRAMES_AT_ONCE 32
 
-/* Some frames, as unwind_frame() does one. */
+/* Unwinds some frames. Returns an enum walk_end. */
 __noinline int unwind_frames(u32 kind)
 {
 	int end = WALK_GOES_ON;
@@ -419,11 +421,11 @@ __noinline int unwind_frames(u32 kind)
 }
 
 /*
- * Does the whole walk that is prepared in @room, which is that of @kind. Returns an enum
- * walk_end, with WALK_BY_FRAME_POINTER. Inline: a function takes 32 bytes at least of
- * the 512 bytes of stack that all functions of a walk may use.
+ * Does the whole unwind that is prepared in @scratch, the scratch of @kind. Returns an
+ * enum walk_end, with WALK_BY_FRAME_POINTER. The function is inline because a call
+ * takes at least 32 of the 512 bytes of stack that all functions of an unwind may use.
  */
-static __always_inline int unwind_stack(struct stack_scratch *room, u32 kind)
+static __always_inline int unwind_stack(struct stack_scratch *scratch, u32 kind)
 {
 	int end = WALK_NO_MAPPING;
 
@@ -432,31 +434,31 @@ static __always_inline int unwind_stack(struct stack_scratch *room, u32 kind)
 		if (end != WALK_GOES_ON)
 			break;
 	}
-	if (room->walk.by_frame_pointer)
+	if (scratch->walk.by_frame_pointer)
 		end |= WALK_BY_FRAME_POINTER;
 	return end;
 }
 
-/* The same of a runtime's. */
+/* The same for a runtime's frames. */
 #define CHAIN_FRAMES_AT_ONCE 8
 
-/* Notes some frames of a runtime, as unwind_frame() does one. Returns an enum chain_end. */
+/* Notes some frames of a runtime. Returns an enum chain_end. */
 __noinline int walk_chain_frames(u32 kind)
 {
-	struct stack_scratch *room = scratch_room(kind);
-	struct mixed_stack *stack = mixed_room(kind);
+	struct stack_scratch *scratch = find_stack_scratch(kind);
+	struct mixed_stack *stack = find_mixed_scratch(kind);
 	struct language_layout *layout;
 	int end = CHAIN_NO_THREAD;
 
-	if (!room || !stack)
+	if (!scratch || !stack)
 		return end;
-	layout = find_layout(room->chain.layout);
+	layout = find_layout(scratch->chain.layout);
 	if (!layout)
 		return end;
 	for (u32 i = 0; i < CHAIN_FRAMES_AT_ONCE; i++) {
 		if (stack->count >= max_stack)
 			return CHAIN_TOO_DEEP;
-		end = step_chain(&room->chain, layout, stack);
+		end = step_chain(&scratch->chain, layout, stack);
 		if (end != CHAIN_GOES_ON)
 			break;
 	}
@@ -464,21 +466,22 @@ __noinline int walk_chain_frames(u32 kind)
 }
 
 /*
- * Goes to the innermost frame that the process's runtime of @index keeps of the current
- * thread, whose pthread_self() is @self, in the room of @kind. Returns an enum chain_end.
+ * Goes to the innermost frame that the process's runtime @index holds for the current
+ * thread, whose pthread_self() is @self, in the scratch of @kind. Returns an enum
+ * chain_end.
  */
 __noinline int start_runtime(u32 kind, u32 index, u64 self)
 {
-	struct stack_scratch *room = scratch_room(kind);
+	struct stack_scratch *scratch = find_stack_scratch(kind);
 	struct language_runtime *runtime;
 	struct language_layout *layout;
 	struct chain_walk *walk;
 
-	if (!room)
+	if (!scratch)
 		return CHAIN_NO_THREAD;
-	walk = &room->chain;
+	walk = &scratch->chain;
 	barrier_var(index);
-	runtime = &room->runtimes[index & (PROCESS_RUNTIMES - 1)];
+	runtime = &scratch->runtimes[index & (PROCESS_RUNTIMES - 1)];
 	walk->language = runtime->language;
 	walk->layout = runtime->layout;
 	walk->base = runtime->base;
@@ -487,16 +490,16 @@ __noinline int start_runtime(u32 kind, u32 index, u64 self)
 }
 
 /*
- * Walks the frames that a runtime keeps of the current thread, whose pthread_self() is
- * @self, in the room of @kind.
+ * Reads the frames that a runtime holds for the current thread, whose pthread_self() is
+ * @self, into the scratch of @kind. Returns an enum chain_end.
  */
 __noinline int walk_chain(u32 kind, u64 self)
 {
-	struct stack_scratch *room = scratch_room(kind);
-	struct mixed_stack *stack = mixed_room(kind);
+	struct stack_scratch *scratch = find_stack_scratch(kind);
+	struct mixed_stack *stack = find_mixed_scratch(kind);
 	int end = CHAIN_NO_THREAD;
 
-	if (!room || !stack)
+	if (!scratch || !stack)
 		return end;
 	stack->count = 0;
 	for (u32 i = 0; i < PROCESS_RUNTIMES; i++) {
@@ -512,8 +515,8 @@ __noinline int walk_chain(u32 kind, u64 self)
 			break;
 	}
 	stack->end = end;
-	/* 0 stands for none. */
-	room->chain.hash = hash_word(room->chain.hash, end) | 1;
+	/* 0 means that there are no frames. */
+	scratch->chain.hash = hash_word(scratch->chain.hash, end) | 1;
 	return end;
 }
 

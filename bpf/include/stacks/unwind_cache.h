@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Walks that were made before. Threads block at the same few places over and
- * over, and what a walk finds follows from the registers it starts from, the
- * words it reads and the tables. Where all of these are as they were, so is the
- * stack; and comparing the words takes a fraction of the time of a walk.
+ * Cache of unwinds. Threads block at the same few places over and over. An unwind's
+ * result follows from the registers it starts from, the words it reads and the tables.
+ * If all of these are the same, so is the stack, and a comparison of the words takes a
+ * fraction of the time of an unwind.
  *
- * A walk is noted as it is made. A word of which nothing was made, as most
- * saved frame pointers are, is not noted: it may change.
+ * An unwind is noted while it is made. A word that it does not use, as most saved frame
+ * pointers are, is not noted: it may change.
  */
 #ifndef SYSTEMSCOPE_UNWIND_CACHE_H
 #define SYSTEMSCOPE_UNWIND_CACHE_H
@@ -23,26 +23,26 @@ struct stack_word {
 };
 
 struct walk_start {
-	/* Of which program, and by which of its tables. */
+	/* Program and generation of its tables. */
 	u64 instance;
 	u64 generation;
-	/* The registers at the leaf. */
+	/* Registers at the leaf. */
 	u64 ip;
 	u64 sp;
 	u64 bp;
 };
 
 struct cached_walk {
-	/* The stack's ID; 0 while there is none. */
+	/* The stack's ID; 0 if the entry is empty. */
 	u64 id;
 	struct walk_start start;
-	/* Whether use was made of the bp at the leaf. */
+	/* 1 if the unwind used the bp at the leaf. */
 	u32 bp_matters;
 	u32 word_count;
 	struct stack_word words[CACHED_WORDS];
 };
 
-/* Direct-mapped. Written by its CPU alone, which nothing preempts meanwhile. */
+/* Direct-mapped. Only its own CPU writes it, and nothing preempts that meanwhile. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, CACHED_WALKS);
@@ -55,23 +55,23 @@ static __always_inline struct cached_walk *find_cached(u32 slot)
 	return bpf_map_lookup_elem(&unwind_cache, &slot);
 }
 
-/* What is noted of a walk in progress. */
+/* Notes of an unwind in progress. */
 struct walk_notes {
-	/* Whether it can be remembered, as far as it has come. */
+	/* True if the unwind can be cached, as far as it has come. */
 	bool complete;
 	bool bp_matters;
-	/* Where in unwind_cache. */
+	/* Index in unwind_cache. */
 	u32 slot;
 	u32 word_count;
-	/* Where bp was read, or one of the following. */
+	/* Address from which bp was read, or one of the values below. */
 	u64 bp_from;
 };
 
-/* Nothing is to be noted of bp. */
+/* bp needs no note. */
 #define BP_FROM_NOWHERE 0ULL
 #define BP_FROM_LEAF 1ULL
 
-/* The walk depends on the word at @address, which is @value. */
+/* Notes that the unwind depends on the word at @address, which is @value. */
 static __always_inline void note_word(struct walk_notes *notes, u64 address,
 				      u64 value)
 {
@@ -86,13 +86,13 @@ static __always_inline void note_word(struct walk_notes *notes, u64 address,
 		return;
 	}
 	notes->word_count = count + 1;
-	/* Older verifiers lose sight of the comparison. */
+	/* Older verifiers forget the comparison. */
 	asm volatile("%0 &= 127" : "+r"(count));
 	walk->words[count].address = address;
 	walk->words[count].value = value;
 }
 
-/* The walk depends on its bp, which is @bp. */
+/* Notes that the unwind depends on its bp, which is @bp. */
 static __always_inline void note_bp(struct walk_notes *notes, u64 bp)
 {
 	u64 from = notes->bp_from;
@@ -105,14 +105,14 @@ static __always_inline void note_bp(struct walk_notes *notes, u64 bp)
 }
 
 /*
- * A piece of the stack, so that not each word has to be read by itself. Pieces
- * are aligned, so that none has a part in a page that need not be there.
+ * Piece of the stack that is read at once, in place of one read per word. Pieces are
+ * aligned, so none reaches into another page, which may be missing.
  */
 #define STACK_PIECE 256
 
 struct stack_piece {
 	u64 start;
-	/* With room for a word at any index of 8 bits. */
+	/* Long enough for a word at any 8-bit index. */
 	u8 bytes[STACK_PIECE + sizeof(u64)];
 };
 
@@ -126,10 +126,10 @@ struct {
 #define WORDS_AT_ONCE 16
 
 /*
- * Whether some words, from @first on, are as they were. Global, and so with scalars
- * only: the verifier looks at it once.
+ * Returns whether some words, from @first on, are unchanged. The function is global and
+ * takes scalars, so the verifier checks it once.
  */
-__noinline int some_words_are_the_same(u32 slot, u32 first)
+__noinline int is_part_unchanged(u32 slot, u32 first)
 {
 	struct cached_walk *walk = find_cached(slot);
 	struct stack_piece *piece;
@@ -138,7 +138,7 @@ __noinline int some_words_are_the_same(u32 slot, u32 first)
 	piece = bpf_map_lookup_elem(&stack_pieces, &zero);
 	if (!walk || !piece)
 		return false;
-	/* So that no address is within it. */
+	/* A start at which no address is within the piece. */
 	if (!first)
 		piece->start = -(u64)STACK_PIECE;
 	for (u32 i = 0; i < WORDS_AT_ONCE; i++) {
@@ -164,8 +164,8 @@ __noinline int some_words_are_the_same(u32 slot, u32 first)
 	return true;
 }
 
-/* Whether all of them are. */
-__noinline int words_are_the_same(u32 slot)
+/* Returns whether all words of the unwind in @slot are unchanged. */
+__noinline int is_unchanged(u32 slot)
 {
 	struct cached_walk *walk = find_cached(slot);
 
@@ -174,13 +174,16 @@ __noinline int words_are_the_same(u32 slot)
 	for (u32 first = 0; first < CACHED_WORDS; first += WORDS_AT_ONCE) {
 		if (first >= walk->word_count)
 			break;
-		if (!some_words_are_the_same(slot, first))
+		if (!is_part_unchanged(slot, first))
 			return false;
 	}
 	return true;
 }
 
-/* The ID of the stack that a walk from @start would find, or 0 if not known. */
+/*
+ * Returns the ID of the stack that an unwind from @start would find, or 0 if the cache
+ * does not have it.
+ */
 static __always_inline u64 look_up_walk(struct walk_notes *notes,
 					const struct walk_start *start)
 {
@@ -194,10 +197,10 @@ static __always_inline u64 look_up_walk(struct walk_notes *notes,
 	    walk->start.ip != start->ip || walk->start.sp != start->sp ||
 	    (walk->bp_matters && walk->start.bp != start->bp))
 		return 0;
-	return words_are_the_same(notes->slot) ? walk->id : 0;
+	return is_unchanged(notes->slot) ? walk->id : 0;
 }
 
-/* The same walk is now made: begins to note it. */
+/* Begins the notes of an unwind from @start. */
 static __always_inline void begin_notes(struct walk_notes *notes,
 					const struct walk_start *start)
 {
@@ -213,7 +216,7 @@ static __always_inline void begin_notes(struct walk_notes *notes,
 	notes->bp_from = BP_FROM_LEAF;
 }
 
-/* The walk that was noted reached the root: its stack is @id. */
+/* Caches the noted unwind, which reached the root, as the stack @id. */
 static __always_inline void cache_walk(struct walk_notes *notes, u64 id)
 {
 	struct cached_walk *walk = find_cached(notes->slot);

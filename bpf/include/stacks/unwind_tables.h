@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The tables that user space makes of .eh_frame: for an address in a process,
- * the rule that leads from its frame to the caller's.
+ * Tables that user space makes from .eh_frame: for an address in a process, the rule
+ * that leads from its frame to the caller's.
  *
- *	process -> its mappings, sorted -> pages of the mapped file's table
- *	        -> rows of a page, sorted -> rule
+ *  process -> its mappings, sorted -> pages of the mapped file's table
+ *          -> rows of a page, sorted -> rule
  *
- * A row is one word and covers addresses up to the next. Rows of all files lie
- * in shards, whole pages each, so that any number of them can be added and
- * given back while programs run.
+ * A row is one word and covers addresses up to the next row. The rows of all files lie
+ * in shards, whole pages each, so that user space can add and release any number of
+ * them while programs run.
  */
 #ifndef SYSTEMSCOPE_UNWIND_TABLES_H
 #define SYSTEMSCOPE_UNWIND_TABLES_H
@@ -17,7 +17,7 @@
 #include "languages/language.h"
 #include <bpf/bpf_helpers.h>
 
-/* Values of unwind_rule.cfa; shared/unwind/src/rule.rs says what each means. */
+/* Values of unwind_rule.cfa, explained in shared/unwind/src/rule.rs. */
 enum {
 	CFA_NONE,
 	CFA_STACK_POINTER,
@@ -61,7 +61,7 @@ struct {
 
 #define SHARD_ROWS (1 << 18)
 
-/* Rows: the low 16 bits of the address, above the number of the rule. */
+/* Each row: the low 16 bits of the address << 16 | the number of the rule. */
 struct unwind_rows {
 	u32 rows[SHARD_ROWS];
 };
@@ -85,14 +85,14 @@ struct {
 	__array(values, struct unwind_shard);
 } unwind_shards SEC(".maps");
 
-/* Where the rows of 64 KiB of addresses are. */
+/* Place of the rows for 64 KiB of addresses. */
 struct unwind_page {
 	u16 shard;
 	u16 count;
 	u32 first;
 };
 
-/* User space sets the number of pages and mappings to what it needs. */
+/* User space sets the number of pages and mappings that it needs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -100,14 +100,14 @@ struct {
 	__type(value, struct unwind_page);
 } unwind_pages SEC(".maps");
 
-/* An executable mapping of a process. */
+/* Executable mapping of a process. */
 struct unwind_mapping {
 	u64 start;
 	u64 end;
-	/* What to subtract from an address to get one in the file's pages. */
+	/* Subtracted from an address to get one in the file's pages. */
 	u64 bias;
 	u32 first_page;
-	/* 0 if there is no table: code is walked by frame pointers. */
+	/* 0 if there is no table: code is unwound by frame pointers. */
 	u32 page_count;
 };
 
@@ -119,15 +119,15 @@ struct {
 } unwind_mappings SEC(".maps");
 
 struct unwind_process {
-	/* process_instance() that the mappings are those of. */
+	/* process_instance() to which the mappings belong. */
 	u64 instance;
-	/* Its mappings: index of the first, below their number << 32; or 0. */
+	/* Number of mappings << 32 | index of the first; 0 if there are none. */
 	u64 mappings;
-	/* Pages of code that were mapped when its mappings were last used. */
+	/* Pages of code that were mapped when the mappings were last used. */
 	u64 code_pages;
-	/* No two mappings that were ever put here have the same. */
+	/* Unique for each set of mappings that was ever stored here. */
 	u64 generation;
-	/* Runtimes of languages in it; those that are there come first. */
+	/* Runtimes of languages in the process, without gaps. */
 	struct language_runtime runtimes[PROCESS_RUNTIMES];
 };
 
@@ -139,21 +139,23 @@ struct {
 	__type(value, struct unwind_process);
 } unwind_processes SEC(".maps");
 
-/* Enough for the most rows of a page, and for the most mappings. */
+/* Enough for the maximum rows of a page, and for the maximum mappings. */
 #define ROW_SEARCH_STEPS 17
 #define MAPPING_SEARCH_STEPS 20
 
 /*
- * Whether @one is at most @other, where neither has its highest bit set: then all bits
- * of the difference's sign, else none. Searches go without branches, or the verifier
- * follows both ways at each step.
+ * Returns all bits set if @one <= @other, else 0; neither may have its highest bit set.
+ * Searches have no branches, since the verifier would follow both ways at each step.
  */
 static __always_inline u64 at_most(u64 one, u64 other)
 {
 	return (s64)(one - other - 1) >> 63;
 }
 
-/* The mapping of @address among the @count from @first on; NULL if in none. */
+/*
+ * Returns the mapping of @address among the @count from @first on; NULL if there is
+ * none.
+ */
 static __always_inline struct unwind_mapping *find_mapping(u32 first, u32 count,
 							   u64 address)
 {
@@ -162,7 +164,7 @@ static __always_inline struct unwind_mapping *find_mapping(u32 first, u32 count,
 
 	if (!count)
 		return NULL;
-	/* The last one that does not start above the address, if there is one. */
+	/* Searches the last mapping that does not start above the address. */
 	for (u32 i = 0; i < MAPPING_SEARCH_STEPS; i++) {
 		u32 half = count / 2, middle = low + half;
 
@@ -171,7 +173,7 @@ static __always_inline struct unwind_mapping *find_mapping(u32 first, u32 count,
 		mapping = bpf_map_lookup_elem(&unwind_mappings, &middle);
 		if (!mapping)
 			return NULL;
-		/* Without the lowest bit, which is 0 of a start. */
+		/* Drops the lowest bit, which is 0 in a start. */
 		low += half & at_most(mapping->start >> 1, address >> 1);
 		count -= half;
 	}
@@ -181,7 +183,7 @@ static __always_inline struct unwind_mapping *find_mapping(u32 first, u32 count,
 	return mapping;
 }
 
-/* The rule at @offset in the pages from @first_page on; NULL if there is none. */
+/* Returns the rule at @offset in the pages from @first_page on; NULL if there is none. */
 static __always_inline struct unwind_rule *find_rule(u32 first_page,
 						     u32 page_count, u64 offset)
 {
@@ -204,7 +206,7 @@ static __always_inline struct unwind_rule *find_rule(u32 first_page,
 	if (!shard)
 		return NULL;
 
-	/* The last row not above the address; the first one never is. */
+	/* Searches the last row not above the address; the first row never is. */
 	key = (u32)offset << 16 | 0xffff;
 	low = page->first;
 	count = page->count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Return addresses that the kernel replaced: a uretprobe makes a function return to a
- * trampoline, and the kernel keeps the address that was there, by its place on the stack.
+ * Return addresses that the kernel replaced. A uretprobe makes a function return to a
+ * trampoline, and the kernel stores the original address by its place on the stack.
  */
 #ifndef SYSTEMSCOPE_URETPROBES_H
 #define SYSTEMSCOPE_URETPROBES_H
@@ -12,7 +12,10 @@
 /* MAX_URETPROBE_DEPTH of kernel/events/uprobes.c */
 #define MOST_RETURN_INSTANCES 64
 
-/* The address of the trampoline in @task's process; 0 if the task never hit a probe. */
+/*
+ * Returns the address of the trampoline in @task's process; 0 if the task never hit a
+ * probe.
+ */
 static __always_inline u64 uretprobe_trampoline(struct task_struct *task)
 {
 	struct xol_area *area;
@@ -33,8 +36,8 @@ return_instances(struct task_struct *task)
 }
 
 /*
- * The return address of the current task that was at @slot before the kernel replaced
- * it; 0 if the kernel did not. Global, for the verifier's sake.
+ * Returns the original return address of the current task at @slot; 0 if the kernel did
+ * not replace it. The function is global to save the verifier work.
  */
 __noinline u64 original_return_address(u64 slot)
 {
@@ -50,7 +53,7 @@ __noinline u64 original_return_address(u64 slot)
 	return 0;
 }
 
-/* One of them. */
+/* A replaced return address. */
 struct replaced_return {
 	/* Its address on the stack; 0 if there is none. */
 	u64 slot;
@@ -59,7 +62,7 @@ struct replaced_return {
 
 #define MOST_REPLACED_RETURNS 4
 
-/* Describes the first of them in @task, which is not running. */
+/* Describes the first replaced return addresses of @task, which is not running. */
 static __always_inline void
 describe_replaced_returns(struct replaced_return *returns,
 			  struct task_struct *task)

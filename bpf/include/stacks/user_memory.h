@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* The current task's memory, which may not be there, or be forged. */
+/* Reads of the current task's memory, which may be missing or forged. */
 #ifndef SYSTEMSCOPE_USER_MEMORY_H
 #define SYSTEMSCOPE_USER_MEMORY_H
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Cgroups that are not there yet. One that is made as it is waited for becomes a
- * target before anybody can be in it; whoever is the first in any of the targets
- * is noted. Names of units and containers count only where root alone can make
- * cgroups.
+ * Cgroups that do not exist yet. An awaited cgroup becomes a target when it is made,
+ * before any process can be in it; the time of the first process in any of the targets
+ * is noted. Names of units and containers count only where root alone can make cgroups.
  */
 #ifndef SYSTEMSCOPE_AWAITED_CGROUPS_H
 #define SYSTEMSCOPE_AWAITED_CGROUPS_H
@@ -11,10 +10,10 @@
 #include "events.h"
 #include "targets/filter.h"
 
-/* The longest name of a cgroup that can be waited for, and a NUL. */
+/* Maximum length of an awaited cgroup's name, with a NUL. */
 #define CGROUP_NAME_LENGTH 128
 
-/* Where the name of a cgroup counts: here, or at a level that user space numbers. */
+/* Level at which the name of a cgroup counts; user space numbers the levels of paths. */
 enum awaited_level {
 	LEVEL_ANYWHERE,
 	LEVEL_AMONG_UNITS,
@@ -28,7 +27,7 @@ struct cgroup_place {
 	char name[CGROUP_NAME_LENGTH];
 };
 
-/* What an awaited cgroup leads to: the level below it, or 0 if it is a target. */
+/* Value of an awaited cgroup: the level below it, or 0 if it is a target. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -36,7 +35,7 @@ struct {
 	__type(value, u64);
 } awaited_cgroups SEC(".maps");
 
-/* By a cgroup's ID: the level of what is right below it. */
+/* By a cgroup's ID: the level of its children. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -48,15 +47,15 @@ struct {
 #define S_IWGRP 00020
 #define S_IWOTH 00002
 
-/* Another cgroup that matters has come. */
+/* Stores a new cgroup that leads to awaited ones. */
 static __always_inline void note_cgroup(void *map, u64 id, u64 value)
 {
 	if (bpf_map_update_elem(map, &id, &value, BPF_ANY))
 		__sync_fetch_and_add(&lost.children, 1);
 }
 
-/* Whether @length bytes at @text, in the kernel, are those at @wanted. */
-static __always_inline bool are_same(const char *text, const char *wanted,
+/* Returns whether @length bytes at @text, in the kernel, are equal to those at @wanted. */
+static __always_inline bool is_equal(const char *text, const char *wanted,
 				     u32 length)
 {
 	char read[8] = {};
@@ -69,18 +68,18 @@ static __always_inline bool are_same(const char *text, const char *wanted,
 	return true;
 }
 
-/* Whether a cgroup called so, which is @length bytes long, is a slice of systemd's. */
+/* Returns whether @name, which is @length bytes long, names a slice of systemd. */
 static __always_inline bool is_slice(const char *name, u32 length)
 {
 	const char slice[] = { '.', 's', 'l', 'i', 'c', 'e' };
 
 	return length >= sizeof(slice) &&
-	       are_same(name + length - sizeof(slice), slice, sizeof(slice));
+	       is_equal(name + length - sizeof(slice), slice, sizeof(slice));
 }
 
 /*
- * Whether others than root can make cgroups in @cgroup. Attributes that are not
- * there read as 0, which is root.
+ * Returns whether other users than root can make cgroups in @cgroup. Missing attributes
+ * read as 0, which is root.
  */
 static __always_inline bool is_delegated(struct cgroup *cgroup)
 {
@@ -92,7 +91,10 @@ static __always_inline bool is_delegated(struct cgroup *cgroup)
 	return user || BPF_CORE_READ(node, mode) & writers;
 }
 
-/* Whether a cgroup above @cgroup is delegated: its name is then anybody's choice. */
+/*
+ * Returns whether a cgroup above @cgroup is delegated: other users can then choose its
+ * name.
+ */
 static __noinline bool is_below_delegated(struct cgroup *cgroup)
 {
 	for (u32 level = 0; level < CGROUP_LEVELS; level++) {
@@ -105,7 +107,7 @@ static __noinline bool is_below_delegated(struct cgroup *cgroup)
 	return true;
 }
 
-/* At cgroup_mkdir: runs before the cgroup can be seen in the file system. */
+/* Handles cgroup_mkdir, which comes before the cgroup appears in the file system. */
 static __always_inline int add_awaited_cgroup(u64 *ctx)
 {
 	struct cgroup *cgroup = (void *)ctx[0];
@@ -115,10 +117,10 @@ static __always_inline int add_awaited_cgroup(u64 *ctx)
 	u8 is_target = 1;
 	long size;
 
-	/* Of version 1: IDs there are others'. */
+	/* Hierarchies of version 1 have other IDs. */
 	if (BPF_CORE_READ(cgroup, root, hierarchy_id))
 		return 0;
-	/* One that is cut off is nobody's that is waited for. */
+	/* A name that is cut off is not awaited. */
 	size = bpf_probe_read_kernel_str(wanted.name, sizeof(wanted.name),
 					 name);
 	if (size <= 0)
@@ -151,10 +153,11 @@ static __always_inline int add_awaited_cgroup(u64 *ctx)
 }
 
 /*
- * Where @task comes to be in a cgroup: at cgroup_attach_task, and at sched_wakeup_new, as
- * clone3() makes processes in other cgroups than that of whoever asks for it.
+ * Notes the time at which the first task is in a target: at cgroup_attach_task, and at
+ * sched_wakeup_new, since clone3() can make a process in another cgroup than its
+ * caller's.
  */
-static __always_inline int note_first(struct task_struct *task)
+static __always_inline int note_first_member(struct task_struct *task)
 {
 	if (!first_awaited_ns && is_target(task, task->tgid, task->pid))
 		first_awaited_ns = bpf_ktime_get_ns();

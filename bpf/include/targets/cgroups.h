@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Targets that are cgroups of version 2, and bcc's filters: maps that others pin
- * and fill with the IDs of cgroups or mount namespaces. Who joins is measured
- * from then on, and who leaves no longer.
+ * Targets that are cgroups of version 2, and bcc's filters: maps pinned by other
+ * programs, which fill them with the IDs of cgroups or mount namespaces. A thread is
+ * measured from when it joins until it leaves.
  */
 #ifndef SYSTEMSCOPE_CGROUPS_H
 #define SYSTEMSCOPE_CGROUPS_H
@@ -12,20 +12,20 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* Levels that are gone up at once, and how often: cgroups that lie deeper are counted. */
+/* Levels per climb, and maximum climbs. Cgroups below them are counted as lost. */
 #define CGROUP_LEVELS 64
 #define CGROUP_CLIMBS 16
 
-/* Whether any of the below says who is measured. */
+/* True if one of the filters below selects threads by membership. */
 const volatile bool by_membership = false;
 const volatile bool filter_cgroups = false;
 const volatile bool filter_cgroupmap = false;
 const volatile bool filter_mntnsmap = false;
 
 /*
- * The targets, by ID, and for every cgroup that was asked about whether it is a
- * target or below one. That stands: IDs are not used again, and no cgroup gets
- * another parent. What finds no room is found out each time.
+ * Targets by ID; and for each cgroup looked up, whether it is a target or below one. A
+ * result stays valid: IDs are not used again, and no cgroup gets another parent. If the
+ * map is full, the result is computed each time.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -34,7 +34,7 @@ struct {
 	__type(value, u8);
 } target_cgroups SEC(".maps"), cgroup_membership SEC(".maps");
 
-/* User space puts the pinned maps in the place of these. */
+/* User space replaces these by the pinned maps. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -59,8 +59,8 @@ enum climb_end {
 };
 
 /*
- * Whether one of the cgroups from that at @address up is a target, enum climb_end; or where
- * to go on. Global, for the verifier's sake: it is gone along once.
+ * Climbs from the cgroup at @address. Returns an enum climb_end, or the cgroup at which
+ * to go on. The function is global, so the verifier checks it once.
  */
 __noinline u64 climb_cgroups(u64 address)
 {
@@ -78,7 +78,10 @@ __noinline u64 climb_cgroups(u64 address)
 	return (u64)cgroup;
 }
 
-/* Out of line: its room on the stack is wanted by programs that ask. */
+/*
+ * Returns whether @task is in a target cgroup. The function is out of line because its
+ * callers need its space on the stack.
+ */
 static __noinline bool is_in_target_cgroup(struct task_struct *task)
 {
 	u64 above = (u64)task_cgroup(task), id = cgroup_id((void *)above);
@@ -100,8 +103,8 @@ static __noinline bool is_in_target_cgroup(struct task_struct *task)
 	return is_member;
 }
 
-/* Whether the pinned maps have @task's own cgroup, and its mount namespace. */
-static __always_inline bool is_let_through(struct task_struct *task)
+/* Returns whether the pinned maps have @task's own cgroup, and its mount namespace. */
+static __always_inline bool is_in_pinned_maps(struct task_struct *task)
 {
 	u64 id;
 

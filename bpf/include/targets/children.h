@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Processes that become targets while programs run: what targets fork, and what
- * these fork; and what executes a program that is waited for. User space loads
- * only what is asked for.
+ * Processes that become targets while programs run: descendants of targets, and
+ * processes that execute an awaited program. User space loads only the programs that it
+ * needs.
  */
 #ifndef SYSTEMSCOPE_CHILDREN_H
 #define SYSTEMSCOPE_CHILDREN_H
@@ -11,19 +11,19 @@
 #include "events.h"
 #include "targets/filter.h"
 
-/* The most that is sent of a command line, a power of two. */
+/* Maximum bytes of a command line that are sent, a power of two. */
 #define COMMAND_LINE_LENGTH 512
 
-/* A process that a target forked, or the program that one executes from now on. */
+/* A process that a target forked, or a program that a target executes. */
 struct process_event {
 	u32 kind;
 	/* In the caller's PID namespace. */
 	u32 pid;
 	u32 parent;
-	/* Bytes of the command line; none are sent of a process just forked. */
+	/* Bytes of the command line; 0 for a process just forked. */
 	u32 length;
 	u64 instance;
-	/* CLOCK_BOOTTIME. */
+	/* In ns of CLOCK_BOOTTIME. */
 	u64 started;
 	/* The arguments, each with a NUL at its end. */
 	u8 command_line[COMMAND_LINE_LENGTH];
@@ -47,7 +47,7 @@ static __always_inline void describe_process(struct process_event *event,
 		read_task(untrusted(task), group_leader, start_boottime);
 }
 
-/* Whether there is room for the process of @task, which is measured from now on. */
+/* Makes the process of @task a target. Returns false if the map is full. */
 static __always_inline bool make_target(struct task_struct *task)
 {
 	u64 started = process_started(task);
@@ -60,10 +60,10 @@ static __always_inline bool make_target(struct task_struct *task)
 }
 
 /*
- * At sched_wakeup_new: runs in the one that forks, before the child runs for the first time, and with
- * interrupts off: at sched_process_fork kernels since 7 let others run meanwhile,
- * and of two that fork on one CPU then pass one by. Threads are of their process
- * and no children.
+ * Handles sched_wakeup_new, which runs in the forking task, before the child first runs
+ * and with interrupts off. At sched_process_fork kernels since 7 can be preempted: if
+ * two tasks fork on one CPU, one of them is then missed. A new thread belongs to its
+ * process and is no child.
  */
 static __always_inline int add_fork(u64 *ctx)
 {
@@ -76,7 +76,7 @@ static __always_inline int add_fork(u64 *ctx)
 	if (child->pid != child->tgid || !is_target(task, pid, tid) ||
 	    !make_target(child))
 		return 0;
-	/* Without room for it the process is measured, and not described. */
+	/* If the buffer is full, the process is measured, but not described. */
 	event = bpf_ringbuf_reserve(&events, PROCESS_EVENT_HEADER, 0);
 	if (event) {
 		describe_process(event, child);
@@ -85,17 +85,17 @@ static __always_inline int add_fork(u64 *ctx)
 	return 0;
 }
 
-/* The longest name of a program that can be waited for, and a NUL. */
+/* Maximum length of an awaited program's name, with a NUL. */
 #define PROGRAM_NAME_LENGTH 64
 
 struct program_name {
 	char text[PROGRAM_NAME_LENGTH];
 };
 
-/* What is known by a thread's name alone. */
+/* Result of a match with a thread's name. */
 enum awaited_name {
 	AWAITED_NAME,
-	/* The kernel cuts it off: only the file's name tells the rest. */
+	/* The kernel cut the name off: the file's name has the rest. */
 	AWAITED_NAME_CUT,
 };
 
@@ -108,7 +108,10 @@ struct {
 	__type(value, u8);
 } awaited_programs SEC(".maps");
 
-/* Of a script the thread has the name, and the file is that of its interpreter. */
+/*
+ * Returns whether @task executes an awaited program. For a script the thread has the
+ * script's name, and the file is the interpreter.
+ */
 static __always_inline bool is_awaited(struct task_struct *task)
 {
 	struct program_name thread = {}, file = {};
@@ -125,7 +128,10 @@ static __always_inline bool is_awaited(struct task_struct *task)
 		return true;
 	if (!found)
 		return false;
-	/* Where the file has the thread's name it has told the rest: another. */
+	/*
+	 * If the file's name begins with the thread's name, the file did not match: it
+	 * is another program.
+	 */
 	for (u32 i = 0; i < COMM_LENGTH - 1; i++) {
 		if (file.text[i] != thread.text[i])
 			return true;
@@ -133,7 +139,7 @@ static __always_inline bool is_awaited(struct task_struct *task)
 	return false;
 }
 
-/* At sched_process_exec. */
+/* Handles sched_process_exec. */
 static __always_inline int add_awaited_program(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
@@ -146,7 +152,7 @@ static __always_inline int add_awaited_program(u64 *ctx)
 	return 0;
 }
 
-/* At sched_process_exec: runs in the target, which has its new program's memory. */
+/* Handles sched_process_exec, which runs in the target, with its new program's memory. */
 static __always_inline int send_program(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
@@ -163,7 +169,7 @@ static __always_inline int send_program(u64 *ctx)
 	length = BPF_CORE_READ(task, mm, arg_end) - start;
 	if (length > COMMAND_LINE_LENGTH - 1)
 		length = COMMAND_LINE_LENGTH - 1;
-	/* The verifier follows this more surely. */
+	/* A mask, which the verifier understands better than a comparison. */
 	length &= COMMAND_LINE_LENGTH - 1;
 	if (!bpf_probe_read_user(event->command_line, length, (void *)start))
 		event->length = length;
@@ -171,17 +177,17 @@ static __always_inline int send_program(u64 *ctx)
 	return 0;
 }
 
-/* At sched_process_free: all threads have ended, and the process has been waited for. */
+/* Handles sched_process_free: all threads have ended, and the process was reaped. */
 static __always_inline int remove_process(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	u32 pid = task->tgid;
 	u64 *started;
 
-	/* Its leader's is the last. */
+	/* The leader is freed last. */
 	if (task->pid != task->tgid)
 		return 0;
-	/* A child may have the ID again. */
+	/* A child may have the ID by now. */
 	started = bpf_map_lookup_elem(&target_pids, &pid);
 	if (started && *started == read_task(task, start_time))
 		bpf_map_delete_elem(&target_pids, &pid);

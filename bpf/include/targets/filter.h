@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Which threads are measured. IDs are those of the initial PID namespace. */
+/* Selects the threads that are measured. IDs are those of the initial PID namespace. */
 #ifndef SYSTEMSCOPE_FILTER_H
 #define SYSTEMSCOPE_FILTER_H
 
@@ -7,9 +7,8 @@
 #include "task.h"
 
 /*
- * Each with the time at which it started, as that of another which has the same
- * ID later is another. User space sets the number of targets to what the command
- * line names.
+ * Targets, each with its start time, which differs from that of a later process or
+ * thread with the same ID. User space sets the size to the number on the command line.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -20,16 +19,19 @@ struct {
 
 const volatile bool filter_pids = false;
 const volatile bool filter_tids = false;
-/* The one target process, where there is just one: saves looking it up. */
+/* The target process if there is exactly one, which saves a lookup; else 0. */
 const volatile u32 only_pid = 0;
 
-/* When that was named, CLOCK_MONOTONIC: one that is younger has its ID again. */
+/*
+ * Time at which the targets were named, in ns of CLOCK_MONOTONIC: a younger process has
+ * the ID again.
+ */
 const volatile u64 targets_named_ns = 0;
 
-/* When the first of those came who are waited for, CLOCK_MONOTONIC, ns. */
+/* Time at which the first awaited target appeared, in ns of CLOCK_MONOTONIC; 0 before. */
 volatile u64 first_awaited_ns = 0;
 
-/* The IDs are @task's. */
+/* Returns whether @task, with these IDs, is a target. */
 static __always_inline bool is_target(struct task_struct *task, u32 pid,
 				      u32 tid)
 {
@@ -39,7 +41,7 @@ static __always_inline bool is_target(struct task_struct *task, u32 pid,
 		return pid == only_pid &&
 		       process_started(task) <= targets_named_ns;
 	if (by_membership) {
-		if (!is_let_through(task))
+		if (!is_in_pinned_maps(task))
 			return false;
 		if (filter_cgroups && is_in_target_cgroup(task))
 			return true;
@@ -59,7 +61,7 @@ static __always_inline bool is_target(struct task_struct *task, u32 pid,
 	return false;
 }
 
-/* What a listing of threads says of each one. */
+/* A thread in a list of threads. */
 struct thread_ids {
 	u32 pid;
 	u32 tid;
@@ -67,7 +69,7 @@ struct thread_ids {
 	u32 namespace_tid;
 	/* 0 for a kernel thread. */
 	u64 instance;
-	/* When the thread started, and when its process did. */
+	/* Start times of the thread and of its process, in ns of CLOCK_MONOTONIC. */
 	u64 started;
 	u64 process_started;
 	/* The process that forked this one, or adopted it. */
@@ -78,8 +80,8 @@ struct thread_ids {
 USER_SPACE_KNOWS(struct, thread_ids);
 
 /*
- * Lists every thread that the caller can see and that has not ended: its IDs,
- * which in a container are not the kernel's, and which program its process runs.
+ * Writes the IDs of a thread that the caller can see and that has not ended, and the
+ * instance of its process. In a container the IDs are not the kernel's.
  */
 static __always_inline int write_thread_ids(struct bpf_iter__task *ctx)
 {

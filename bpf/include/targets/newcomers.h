@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Programs that begin. They may end soon, and user space has to read their mappings
- * before. Those of a process that is forked are its parent's.
+ * New programs. A program may end soon, and user space must read its mappings before
+ * that. A forked process has its parent's mappings.
  */
 #ifndef SYSTEMSCOPE_NEWCOMERS_H
 #define SYSTEMSCOPE_NEWCOMERS_H
@@ -9,13 +9,13 @@
 #include "news.h"
 #include "targets/filter.h"
 
-/* At sched_process_exec. */
+/* Handles sched_process_exec. */
 static __always_inline int report_newcomer(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	u32 *event;
 
-	if (!is_target(task, task->tgid, task->pid) || !is_news())
+	if (!is_target(task, task->tgid, task->pid) || !note_news())
 		return 0;
 	event = bpf_ringbuf_reserve(&events, sizeof(u32), 0);
 	if (!event)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Children that their parents wait for. */
+/* Children for which their parents wait. */
 #ifndef SYSTEMSCOPE_WAITED_CHILDREN_H
 #define SYSTEMSCOPE_WAITED_CHILDREN_H
 
@@ -11,12 +11,12 @@
 #define P_PID 1
 #define P_PIDFD 3
 
-/* How many children are looked at for the one that was waited for. */
+/* Maximum children that are searched for the awaited one. */
 #define MOST_CHILDREN 64
 
 /*
- * The child for which @task waited: that with the ID @id, which is of the namespace
- * of its own; of any child, -1, the first that has ended.
+ * Returns the child for which @task waited: the one with @id, an ID in the PID
+ * namespace of @task; for -1 (any child), the first that has ended.
  */
 static __noinline struct task_struct *awaited_child(struct task_struct *task,
 						    int id)
@@ -58,7 +58,10 @@ static __always_inline bool describe_child(struct object_event *event,
 	return true;
 }
 
-/* The child of the pidfd @fd, which the call goes on with even if that is closed. */
+/*
+ * Describes the child of the pidfd @fd, with which the call goes on even if another
+ * thread closes @fd.
+ */
 static __always_inline bool describe_child_of_pidfd(struct object_event *event,
 						    struct task_struct *task,
 						    u32 fd)
@@ -67,7 +70,7 @@ static __always_inline bool describe_child_of_pidfd(struct object_event *event,
 	struct pid *pid = file ? pid_of_file(file) : NULL;
 	struct task_struct *child;
 
-	if (!pid || !holds(task, pid, pid))
+	if (!pid || !has_on_stack(task, pid, pid))
 		return false;
 	child = task_of_pid(pid);
 	if (!child)

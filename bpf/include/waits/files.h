@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Files, and what looks like one: sockets, pipes, epoll instances. */
+/* Files and file-like resources: sockets, pipes, epoll instances. */
 #ifndef SYSTEMSCOPE_FILES_H
 #define SYSTEMSCOPE_FILES_H
 
@@ -15,7 +15,7 @@
 #define S_IFIFO 0010000
 #define S_IFSOCK 0140000
 
-/* The file that @task has as @fd now; NULL if there is none. */
+/* Returns the file that @fd of @task refers to now; NULL if there is none. */
 static __always_inline struct file *file_of(struct task_struct *task, u32 fd)
 {
 	struct file **files = BPF_CORE_READ(task, files, fdt, fd), *file = NULL;
@@ -27,8 +27,9 @@ static __always_inline struct file *file_of(struct task_struct *task, u32 fd)
 }
 
 /*
- * The file of which an epoll instance tells first: what is ready lies in its list
- * until the thread that was woken takes it. @fd is set to what the file was added as.
+ * Returns the first ready file of an epoll instance, and sets @fd to the descriptor
+ * with which the file was added. A ready file stays in the list until the woken thread
+ * takes it.
  */
 static __always_inline struct file *ready_file(struct file *epoll, u32 *fd)
 {
@@ -46,7 +47,7 @@ static __always_inline struct file *ready_file(struct file *epoll, u32 *fd)
 	return BPF_CORE_READ(item, ffd.file);
 }
 
-/* The last name of a file, for when its path cannot be had. */
+/* Reads the last component of a file's path, in case the path cannot be read. */
 static __always_inline void read_name(struct object_event *event,
 				      struct dentry *dentry)
 {
@@ -58,7 +59,7 @@ static __always_inline void read_name(struct object_event *event,
 	event->name_length = length > 0 ? length - 1 : 0;
 }
 
-/* One of the names of @inode. */
+/* Returns one of the names of @inode. */
 static __always_inline struct dentry *first_alias(struct inode *inode)
 {
 	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
@@ -82,7 +83,7 @@ static __always_inline void describe_inode(struct object_event *event,
 	event->generation = BPF_CORE_READ(inode, i_generation);
 }
 
-/* The process, or the thread, that a file stands for; NULL if it is no pidfd. */
+/* Returns the process or the thread of a pidfd; NULL if @file is no pidfd. */
 static __always_inline struct pid *pid_of_file(struct file *file)
 {
 	/* The eight bytes of [pidfd] and the NUL. */
@@ -99,7 +100,7 @@ static __always_inline struct pid *pid_of_file(struct file *file)
 	return name == PIDFD_NAME ? BPF_CORE_READ(file, private_data) : NULL;
 }
 
-/* The task of @pid; NULL once it has been reaped. */
+/* Returns the task of @pid; NULL once it has been reaped. */
 static __always_inline struct task_struct *task_of_pid(struct pid *pid)
 {
 	struct pid___of_tasks *with_tasks = (void *)pid;

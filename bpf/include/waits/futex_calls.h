@@ -15,7 +15,7 @@
 #define FUTEX_PRIVATE_FLAG 128
 #define FUTEX_TID_MASK 0x3fffffff
 
-/* What a mutex of glibc's, or of Rust's, is while others wait for it. */
+/* Value of a mutex of glibc or Rust while threads wait for it. */
 #define MUTEX_WITH_WAITERS 2
 
 static __always_inline bool is_priority_inheriting(u32 operation)
@@ -23,7 +23,7 @@ static __always_inline bool is_priority_inheriting(u32 operation)
 	return operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2;
 }
 
-/* Whether @task, which is off the CPU, waits for a futex. */
+/* Returns whether @task, which is off the CPU, waits for a futex. */
 static __always_inline bool waits_for_futex(struct task_struct *task)
 {
 	return !is_kernel_thread(task) &&
@@ -32,8 +32,8 @@ static __always_inline bool waits_for_futex(struct task_struct *task)
 }
 
 /*
- * Whether @task, which is off the CPU, most likely waits for a mutex. A counter is 2
- * now and then, too.
+ * Returns whether @task, which is off the CPU, most likely waits for a mutex. A counter
+ * can have the value 2, too.
  */
 static __always_inline bool waits_for_mutex(struct task_struct *task)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/*
- * Futexes: where they are, who holds the lock that they are a part of, and what tells
- * what they are for.
- */
+/* Futexes: their addresses, the holders of their locks, and hints at their purpose. */
 #ifndef SYSTEMSCOPE_FUTEXES_H
 #define SYSTEMSCOPE_FUTEXES_H
 
@@ -16,14 +13,14 @@
 #define MOST_TIDS (4 << 20)
 
 /*
- * Where in glibc's mutex its owner is: struct __pthread_mutex_s of
+ * Offset of the owner in glibc's mutex: struct __pthread_mutex_s of
  * sysdeps/x86/nptl/bits/struct_mutex.h.
  */
 #define MUTEX_OWNER 8
 
 /*
- * The thread that holds the lock for which @task, which is current, leaves its CPU; 0
- * if none is known. What the lock says of it is memory of @task's, and is read now.
+ * Returns the thread that holds the lock for which @task, which is current, leaves its
+ * CPU; 0 if unknown. The lock's owner is in @task's memory, which can only be read now.
  */
 static __always_inline u32 lock_holder(struct task_struct *task,
 				       struct thread *thread)
@@ -55,9 +52,9 @@ static __always_inline u32 lock_holder(struct task_struct *task,
 }
 
 /*
- * A futex. What it had to be for the thread to wait tells few things, and changes from
- * one wait to the next where it is a counter: it is kept where it may be a mutex that
- * others wait for, or the ID of a thread to be joined.
+ * Describes a futex. The expected value distinguishes few futexes, and changes from one
+ * wait to the next if it is a counter. It is stored only if it may be a mutex with
+ * waiters, or the ID of a thread to join.
  */
 static __always_inline void describe_futex(struct object_event *event,
 					   struct task_struct *task,

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* The holder of the lock that all threads of a language's runtime share. */
+/* Holder of the lock that all threads of a language's runtime share. */
 #ifndef SYSTEMSCOPE_LANGUAGE_LOCKS_H
 #define SYSTEMSCOPE_LANGUAGE_LOCKS_H
 
 #include "languages/languages.h"
 #include "stacks/unwind_tables.h"
 
-/* Set by user space with the first runtime that it finds: others do not pay. */
+/*
+ * Set by user space with the first runtime that it finds, to save the lookup without
+ * one.
+ */
 volatile u32 any_runtime = false;
 
 /*
- * The thread that holds such a lock, if the current one waits for it, by the
- * address of the futex; else 0. Global, and so with scalars only.
+ * Returns the thread that holds the runtime's lock, if @futex belongs to that lock;
+ * else 0. The function is global and takes scalars, so the verifier checks it once.
  */
 __noinline u32 language_lock_holder(u32 pid, u64 futex)
 {

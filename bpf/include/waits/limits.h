@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Limits that keep a runnable thread off its CPU, beside the threads that have it: the CPU
- * quota of its cgroup (cpu.max; cpu.cfs_quota_us), its own budget under SCHED_DEADLINE, the
- * share of CPU time that real-time threads may use (kernel.sched_rt_runtime_us).
+ * Limits that keep a runnable thread off its CPU:
+ *
+ * - the CPU quota of its cgroup (cpu.max; cpu.cfs_quota_us);
+ * - its own budget under SCHED_DEADLINE;
+ * - the share of CPU time that real-time threads may use (kernel.sched_rt_runtime_us).
  */
 #ifndef SYSTEMSCOPE_LIMITS_H
 #define SYSTEMSCOPE_LIMITS_H
@@ -18,10 +20,10 @@ static __always_inline bool quota_is_used_up(struct task_struct *task)
 {
 	struct cfs_rq *queue;
 
-	/* Since 6.18 each thread leaves by itself, on its way back to user space. */
+	/* Since 6.18 each thread is throttled by itself, on its way back to user space. */
 	if (bpf_core_field_exists(task->throttled))
 		return read_task(task, throttled);
-	/* Before, all that are in the queue do at once, of which this one ran. */
+	/* Before 6.18 the whole queue is throttled; this thread ran from it. */
 	queue = read_task(untrusted(task), se.cfs_rq);
 	if (!bpf_core_field_exists(queue->throttle_count))
 		return false;
@@ -39,7 +41,10 @@ static __always_inline bool real_time_is_used_up(struct task_struct *task)
 	return BPF_CORE_READ(task, se.cfs_rq, rq, rt.rt_throttled);
 }
 
-/* Until the next period its budget is used up, or it gave the rest back: sched_yield(2). */
+/*
+ * Returns the limit of a deadline thread. Until the next period its budget is used up,
+ * or the thread gave up the rest: sched_yield(2).
+ */
 static __always_inline enum wait_end
 find_deadline_limit(struct task_struct *task)
 {
@@ -53,7 +58,10 @@ find_deadline_limit(struct task_struct *task)
 	return WAIT_END_DEADLINE_BUDGET;
 }
 
-/* Which limit keeps @task off its CPU, which it leaves or left; WAIT_END_UNKNOWN if none. */
+/*
+ * Returns the limit that keeps @task off its CPU, which it is leaving or has left;
+ * WAIT_END_UNKNOWN if there is none.
+ */
 static __always_inline enum wait_end find_limit(struct task_struct *task)
 {
 	int priority = read_task(task, prio);

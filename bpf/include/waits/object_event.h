@@ -1,46 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What user space learns of a thing that threads wait on. */
+/* Description of a resource that threads wait on, as sent to user space. */
 #ifndef SYSTEMSCOPE_OBJECT_EVENT_H
 #define SYSTEMSCOPE_OBJECT_EVENT_H
 
 #include "events.h"
 
-/* Whether objects are asked for. */
+/* True if the command line asks for resources. */
 const volatile bool want_objects = false;
 
-/* The ID of what is not known. */
+/* ID of an unknown resource. */
 #define NO_OBJECT 0ULL
 
 enum object_kind {
 	OBJECT_FUTEX,
 	OBJECT_FILE,
-	/* A file of which the thread touched a page. */
+	/* A file, through a page that the thread touched. */
 	OBJECT_MAPPED,
 	OBJECT_SOCKET,
 	/* A file that shares its inode with others, by its name: [eventfd], [timerfd]. */
 	OBJECT_ANONYMOUS,
 	/* A child that has ended, by its name. */
 	OBJECT_CHILD,
-	/* A pidfd: @tid is of its process, and the name while that is there. */
+	/* A pidfd. @tid is its process; the name is known while the process exists. */
 	OBJECT_PIDFD,
 };
 
 USER_SPACE_KNOWS(enum, object_kind);
 
-/* Which side of a connection a socket is on. */
+/* Side of a connection that a socket is on. */
 enum socket_side {
 	SIDE_UNKNOWN,
-	/* It is no connection yet: connections come to it. */
+	/* The socket accepts connections. */
 	SIDE_LISTENS,
-	/* What comes there is asked for by others. */
+	/* The socket receives requests and sends answers. */
 	SIDE_ANSWERS,
-	/* What comes there was asked for. */
+	/* The socket sends requests and receives answers. */
 	SIDE_ASKS,
 };
 
 USER_SPACE_KNOWS(enum, socket_side);
 
-/* UNIX_PATH_MAX of include/uapi/linux/un.h, in whole words with what is before it. */
+/* UNIX_PATH_MAX of include/uapi/linux/un.h, rounded up to whole words. */
 #define OBJECT_NAME_LENGTH 112
 
 struct object_event {
@@ -48,21 +48,21 @@ struct object_event {
 	u32 object;
 	u64 id;
 	u64 instance;
-	/* Whose file descriptor or address it is, in the caller's PID namespace. */
+	/* Process of the file descriptor or address, in the caller's PID namespace. */
 	u32 pid;
 	u32 fd;
-	/* Of a futex: its address, the operation without flags, and what it had to be. */
+	/* A futex: its address, the operation without flags, and the expected value. */
 	u64 address;
 	u32 operation;
 	u32 value;
-	/* The thread that held the lock, where the lock says so; of a pidfd the process. */
+	/* Thread that held the lock, if the lock has that; process of a pidfd. */
 	u32 tid;
-	/* A file's place, as the kernel has it: MKDEV of include/linux/kdev_t.h. */
+	/* Place of a file, as the kernel has it: MKDEV of include/linux/kdev_t.h. */
 	u32 device;
 	u64 inode;
 	u32 generation;
 	u32 mode;
-	/* A socket: ports are in the order of this machine, addresses in that of the net. */
+	/* A socket: ports are in host byte order, addresses in network byte order. */
 	u16 family;
 	u16 socket_type;
 	u16 protocol;
@@ -70,11 +70,14 @@ struct object_event {
 	u16 side;
 	u16 local_port;
 	u16 remote_port;
-	/* Of a local socket's peer, as far as that is known. */
+	/* Process of a local socket's peer, if known. */
 	u32 peer_pid;
 	u8 local_address[16];
 	u8 remote_address[16];
-	/* A local socket's address, as in sun_path; a name, of a file the last one. */
+	/*
+	 * Address of a local socket, as in sun_path; or a name, for a file its last
+	 * component.
+	 */
 	u32 name_length;
 	u8 name[OBJECT_NAME_LENGTH];
 	u32 unused;
@@ -82,10 +85,10 @@ struct object_event {
 
 USER_SPACE_KNOWS(struct, object_event);
 
-/* Where the call says it otherwise. */
+/* The system call has no descriptor of the file. */
 #define NO_FILE_DESCRIPTOR (~0U)
 
-/* All that tells one object from another is between these. */
+/* Range of the fields that distinguish resources, before the name. */
 #define OBJECT_WORDS_FROM __builtin_offsetof(struct object_event, address)
 #define OBJECT_WORDS_TO __builtin_offsetof(struct object_event, name_length)
 

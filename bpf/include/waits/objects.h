@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What a blocked thread waits on: the file, the socket, the futex or the child that
- * its system call names, or the file of the page that it touched.
+ * Finds the resource that a blocked thread waits on. The arguments of its system call
+ * name a file, a socket, a futex or a child; after a page fault it is the file of the
+ * page.
  *
- * It is found out when the interval ends and counts, just before the thread is back:
- * its saved registers and its stack in the kernel still say so. Who holds a lock is in
- * its memory, and is read when it leaves. An object is hashed and sent once, as
- * stacks are.
+ * Programs look for it when the interval ends and counts, just before the thread is
+ * back: its saved registers and its kernel stack still show the resource. The holder of
+ * a lock is in the thread's memory, and is read when the thread leaves. A resource is
+ * hashed and sent once, as stacks are.
  */
 #ifndef SYSTEMSCOPE_OBJECTS_H
 #define SYSTEMSCOPE_OBJECTS_H
@@ -19,11 +20,11 @@
 #include "waits/futexes.h"
 #include "waits/saved_words.h"
 
-/* Stacks have no room for what a call is taken apart in, and its object put together. */
+/* Scratch memory for a call and its resource, which do not fit on the stack. */
 struct wait_scratch {
-	/* Where the user registers of the thread are. */
+	/* Address of the thread's user registers. */
 	u64 registers;
-	/* Whose it is, and who held the lock. */
+	/* Process of the resource, and holder of the lock. */
 	u64 instance;
 	u32 pid;
 	u32 holder;
@@ -31,7 +32,7 @@ struct wait_scratch {
 	struct object_event event;
 };
 
-/* By kind, as what looks there may be interrupted. */
+/* By kind, since programs of another kind may interrupt. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, SCRATCH_KINDS);
@@ -40,9 +41,9 @@ struct {
 } wait_scratches SEC(".maps");
 
 /*
- * The ID of what the task at @address waits on, which is off the CPU, and of which the
- * room of @kind tells the rest; NO_OBJECT if that is not known. Global, so that the
- * verifier looks at it once: see publish_stack().
+ * Returns the ID of the resource that the task at @address waits on, which is off the
+ * CPU; NO_OBJECT if unknown. The scratch of @kind has its other inputs. The function is
+ * global, so the verifier checks it once: see publish_stack().
  */
 __noinline u64 find_object(u64 address, u32 kind)
 {
@@ -53,10 +54,10 @@ __noinline u64 find_object(u64 address, u32 kind)
 	enum wait_argument argument;
 	struct file *file = NULL;
 	struct inode *inode = NULL;
-	u32 room = kind, fd;
+	u32 index = kind, fd;
 	u64 *slot;
 
-	scratch = bpf_map_lookup_elem(&wait_scratches, &room);
+	scratch = bpf_map_lookup_elem(&wait_scratches, &index);
 	if (!scratch)
 		return NO_OBJECT;
 	call = &scratch->call;
@@ -118,20 +119,21 @@ __noinline u64 find_object(u64 address, u32 kind)
 }
 
 /*
- * The ID of what @task, which is off the CPU, waits on; @thread is its record. Of a thread
- * whose return was not shown to us it is no longer known: it is somewhere else by now.
+ * Returns the ID of the resource that @task waits on, which is off the CPU; @thread is
+ * its record. If the kernel did not show the thread's return, the resource is unknown:
+ * the thread has gone on since.
  */
 static __always_inline u64 capture_object(struct task_struct *task,
 					  struct thread *thread,
 					  enum scratch kind)
 {
 	struct wait_scratch *scratch;
-	u32 room = kind;
+	u32 index = kind;
 
 	if (!want_objects || !thread->instance ||
 	    as_number(task) == bpf_get_current_task())
 		return NO_OBJECT;
-	scratch = bpf_map_lookup_elem(&wait_scratches, &room);
+	scratch = bpf_map_lookup_elem(&wait_scratches, &index);
 	if (!scratch)
 		return NO_OBJECT;
 	scratch->registers = as_number(user_regs(task));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What a thread that is off the CPU has saved on its kernel stack. */
+/* Words that a thread off the CPU has saved on its kernel stack. */
 #ifndef SYSTEMSCOPE_SAVED_WORDS_H
 #define SYSTEMSCOPE_SAVED_WORDS_H
 
 #include "task.h"
 #include "waits/files.h"
 
-/* A pointer as a number, which is how global functions take it. */
+/* Returns a pointer as a number, the form in which global functions take it. */
 static __always_inline u64 as_number(const void *pointer)
 {
 	u64 number = 0;
@@ -15,16 +15,17 @@ static __always_inline u64 as_number(const void *pointer)
 	return number;
 }
 
-/* What is read of a stack at once, and how often, in words. */
+/* Words of a stack that are read at once, and maximum reads. */
 #define STACK_CHUNK 6
 #define STACK_CHUNKS 86
-/* How many words that may be what is looked for are looked at. */
+/* Maximum candidates that are examined. */
 #define MOST_FOUND 32
 
 /*
- * Where between @at and @end, on the kernel's stack of a task that is off the CPU, one
- * of two values is saved; 0 if none is. The lowest bits of what is saved may be flags,
- * as those of struct fd are. Global, for the verifier's sake: see publish_stack().
+ * Returns the address between @at and @end, on the kernel stack of a task off the CPU,
+ * at which one of two values is saved; 0 if there is none. The lowest bits of a saved
+ * value may be flags, as in struct fd. The function is global to save the verifier
+ * work: see publish_stack().
  */
 __noinline u64 find_on_stack(u64 value, u64 other, u64 at, u64 end)
 {
@@ -44,23 +45,29 @@ __noinline u64 find_on_stack(u64 value, u64 other, u64 at, u64 end)
 	return 0;
 }
 
-/* Up to where the kernel's stack of @task is looked at, whose type nobody knows here. */
+/*
+ * Returns the end of the search on @task's kernel stack. The verifier does not know the
+ * type of @task here.
+ */
 static __always_inline u64 end_of_stack(struct task_struct *task)
 {
 	return as_number(regs_at_stack_top(BPF_CORE_READ(task, stack)));
 }
 
-/* Whether @task, which is off the CPU, has one of two pointers on its stack. */
-static __always_inline bool holds(struct task_struct *task, const void *one,
-				  const void *other)
+/* Returns whether @task, which is off the CPU, has one of two pointers on its stack. */
+static __always_inline bool has_on_stack(struct task_struct *task,
+					 const void *one, const void *other)
 {
 	return find_on_stack(as_number(one), as_number(other),
 			     BPF_CORE_READ(task, SAVED_STACK_POINTER),
 			     end_of_stack(task));
 }
 
-/* What every call that waits in @file, a pipe or a socket, goes on with; else NULL. */
-static __always_inline void *used_behind(struct file *file)
+/*
+ * Returns the object that every call uses that waits in @file, a pipe or a socket; NULL
+ * for other files.
+ */
+static __always_inline void *used_object(struct file *file)
 {
 	void *behind = BPF_CORE_READ(file, private_data);
 
@@ -75,30 +82,33 @@ static __always_inline void *used_behind(struct file *file)
 }
 
 /*
- * The file that @task, which is off the CPU, has as @fd in its system call; NULL if
- * that is not known. The call holds its file to the end, while another thread may
- * close the descriptor and open another file there: what it waits on it has on its
- * stack, or what stands behind it. Earlier calls leave words there as well, so one
- * is not enough where the code that waits has two.
+ * Returns the file that @task, which is off the CPU, uses as @fd in its system call;
+ * NULL if unknown. The call holds its file to the end, while another thread may close
+ * the descriptor and open another file there. The stack therefore has the file, or the
+ * object behind it. Earlier calls leave words on the stack as well, so two words must
+ * match if the waiting code has two.
  */
 static __always_inline struct file *held_file(struct task_struct *task, u32 fd)
 {
 	struct file *file = file_of(task, fd);
 	void *behind = BPF_CORE_READ(file, private_data);
-	void *used = used_behind(file);
+	void *used = used_object(file);
 
-	/* What is 0 is anywhere. */
+	/* A word of 0 can be anywhere. */
 	if (!behind || behind == used)
 		behind = file;
-	if (!file || !holds(task, file, behind))
+	if (!file || !has_on_stack(task, file, behind))
 		return NULL;
-	if (used && !holds(task, used, used))
+	if (used && !has_on_stack(task, used, used))
 		return NULL;
 	return file;
 }
 
-/* The next place from @at on where @task has itself on its stack; 0 if none. */
-static __always_inline u64 find_itself(struct task_struct *task, u64 at)
+/*
+ * Returns the next address from @at on at which @task's stack has @task; 0 if there is
+ * none.
+ */
+static __always_inline u64 find_task_on_stack(struct task_struct *task, u64 at)
 {
 	u64 itself = as_number(task);
 
@@ -106,9 +116,9 @@ static __always_inline u64 find_itself(struct task_struct *task, u64 at)
 }
 
 /*
- * The file that @task polls, if it is one alone. It waits in a struct poll_wqueues,
- * which names the thread, and the entry of a file leads back there (fs/select.c). Terminals
- * and pipes open for both directions have two entries.
+ * Returns the file that @task polls, if it polls only one. The thread waits in a struct
+ * poll_wqueues, which points to the thread, and a file's entry points back to it
+ * (fs/select.c). Terminals and pipes open for both directions have two entries.
  */
 static __always_inline struct file *polled_file(struct task_struct *task)
 {
@@ -119,7 +129,7 @@ static __always_inline struct file *polled_file(struct task_struct *task)
 		struct file *file;
 		u32 entries;
 
-		at = find_itself(task, at);
+		at = find_task_on_stack(task, at);
 		if (!at)
 			return NULL;
 		queues = (void *)at - bpf_core_field_offset(struct poll_wqueues,
@@ -149,9 +159,9 @@ page_mapping(struct wait_page_queue *queue)
 }
 
 /*
- * The file of the page for which @task waits in a page fault. There it waits in a
- * struct wait_page_queue, which names the thread (mm/filemap.c), and which is in a
- * list, if only in that of itself.
+ * Returns the file of the page for which @task waits in a page fault. The thread waits
+ * in a struct wait_page_queue, which points to the thread (mm/filemap.c) and is an
+ * element of a list, possibly its only one.
  */
 static __always_inline struct inode *faulted_inode(struct task_struct *task)
 {
@@ -163,7 +173,7 @@ static __always_inline struct inode *faulted_inode(struct task_struct *task)
 		struct address_space *mapping;
 		struct list_head *entry;
 
-		at = find_itself(task, at);
+		at = find_task_on_stack(task, at);
 		if (!at)
 			return NULL;
 		wait = (void *)at -
@@ -176,7 +186,7 @@ static __always_inline struct inode *faulted_inode(struct task_struct *task)
 		if (BPF_CORE_READ(entry, next, prev) != entry)
 			continue;
 		mapping = page_mapping(queue);
-		/* That of anonymous memory is marked. */
+		/* The mapping of anonymous memory has a mark in these bits. */
 		if (mapping && !((u64)mapping & 3))
 			return BPF_CORE_READ(mapping, host);
 	}

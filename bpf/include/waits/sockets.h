@@ -9,9 +9,9 @@
 #include "task.h"
 
 /*
- * The ports that the kernel gives to whoever asks for none, net.ipv4.ip_local_port_range.
- * An end of a connection that has one, while the other end has not, is not told from
- * others: there may be any number.
+ * Range of the ports that the kernel assigns, net.ipv4.ip_local_port_range. If only one
+ * end of a connection has an assigned port, that port does not identify the socket:
+ * there may be any number of assigned ports.
  */
 const volatile u32 first_given_port = 32768;
 const volatile u32 last_given_port = 60999;
@@ -36,7 +36,7 @@ static __always_inline void read_unix_address(struct object_event *event,
 	length = (u32)BPF_CORE_READ(address, len);
 	if (length <= sizeof(event->family))
 		return;
-	/* So that the verifier sees each comparison for itself. */
+	/* Keeps each comparison visible for the verifier. */
 	barrier_var(length);
 	if (length > sizeof(event->family) + sizeof(event->name))
 		return;
@@ -57,7 +57,7 @@ static __always_inline void describe_unix_socket(struct object_event *event,
 
 	read_unix_address(event, socket);
 	peer = (void *)BPF_CORE_READ(socket, peer);
-	/* Who accepts a connection has its address from the socket that listened. */
+	/* An accepted socket has its address from the listening socket. */
 	if (event->side != SIDE_LISTENS && event->name_length &&
 	    !peer == (event->socket_type == SOCK_DGRAM))
 		event->side = SIDE_ANSWERS;
@@ -76,8 +76,8 @@ static __always_inline bool is_given(u16 port)
 }
 
 /*
- * Tells the sides by their ports: who asks has one that the kernel gave, who answers has
- * one that it chose. A port that the kernel gave is forgotten.
+ * Determines the side by the ports: a client has an assigned port, a server one that it
+ * chose. An assigned port is then set to 0.
  */
 static __always_inline void judge_ports(struct object_event *event)
 {
@@ -127,7 +127,7 @@ static __always_inline void describe_socket(struct object_event *event,
 	event->protocol = BPF_CORE_READ(sock, sk_protocol);
 	event->local_port = BPF_CORE_READ(sock, __sk_common.skc_num);
 	event->remote_port = bpf_ntohs(port);
-	/* It is connecting. */
+	/* The socket is connecting. */
 	if (state == TCP_SYN_SENT)
 		event->side = SIDE_ASKS;
 	judge_ports(event);

@@ -1,4 +1,4 @@
-//! The machine's CPUs, and running a program on each.
+//! Lists the machine's CPUs, and runs programs on them.
 
 use std::fs;
 use std::thread::sleep;
@@ -12,12 +12,12 @@ use crate::error::{Context, lossy};
 /// `BPF_F_TEST_RUN_ON_CPU` of include/uapi/linux/bpf.h.
 const TEST_RUN_ON_CPU: u32 = 1;
 
-/// Between two looks at a CPU.
+/// Pause between two runs on a CPU.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Runs `program` on each CPU, one after the other, in an interrupt: whatever
-/// ran there before with interrupts off has ended then. Where it returns
-/// something but 0 it is run again in a moment.
+/// Runs `program` on each CPU, one after the other, in an interrupt: code that ran there before
+/// with interrupts off has ended then. Runs it again after a short pause while it returns
+/// anything but 0.
 pub fn run_on_each(program: &ProgramMut<'_>) -> Result<()> {
     for cpu in online_cpus()? {
         loop {
@@ -29,7 +29,7 @@ pub fn run_on_each(program: &ProgramMut<'_>) -> Result<()> {
             match program.test_run(input) {
                 Ok(ran) if ran.return_value == 0 => break,
                 Ok(_) => sleep(PAUSE),
-                // One that has gone offline meanwhile runs nothing.
+                // A CPU that has gone offline meanwhile runs nothing.
                 Err(_) if !online_cpus()?.contains(&cpu) => break,
                 Err(error) => {
                     let what = format!("run {} on CPU {cpu}", lossy(program.name()));
@@ -41,8 +41,8 @@ pub fn run_on_each(program: &ProgramMut<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Runs `program` once, here, with these arguments: what it returns. Nobody takes the CPU
-/// away from it.
+/// Runs `program` once on the current CPU, with these arguments, and returns its result.
+/// Nothing preempts the program.
 pub fn run_here(program: &ProgramMut<'_>, arguments: &[u64]) -> Result<u32> {
     let mut bytes: Vec<u8> = arguments
         .iter()
@@ -58,16 +58,16 @@ pub fn run_here(program: &ProgramMut<'_>, arguments: &[u64]) -> Result<u32> {
     Ok(ran.return_value)
 }
 
-/// The CPUs that are online.
+/// Returns the CPUs that are online.
 pub fn online_cpus() -> Result<Vec<u32>> {
     const ONLINE: &str = "/sys/devices/system/cpu/online";
     let text = fs::read_to_string(ONLINE).context(format!("read {ONLINE}"))?;
     Ok(parse_cpus(&text))
 }
 
-/// A list of CPUs as the kernel writes it: `0-3,8`.
+/// Parses a list of CPUs in the kernel's format: `0-3,8`.
 fn parse_cpus(text: &str) -> Vec<u32> {
-    /// More than any kernel is built for (NR_CPUS is 8192 at most).
+    /// More CPUs than any kernel supports (NR_CPUS is 8192 at most).
     const MOST: u32 = 65536;
     text.trim()
         .split(',')

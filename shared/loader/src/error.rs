@@ -1,46 +1,46 @@
-//! What can go wrong between a command line and a running program.
+//! Errors between a command line and a running program.
 
 use std::ffi::OsStr;
 use std::io;
 
-/// An error with what was tried; its source says what the kernel answered.
+/// Error with the action that failed; its source is the kernel's answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The caller lacks a right or the kernel a feature; says which, and what
-    /// to do.
+    /// The caller lacks a right or the kernel a feature. The text names it, and says what to
+    /// do.
     #[error("{0}")]
     Unsupported(String),
     /// A BPF operation failed.
     #[error("{action}: {source}")]
     Bpf {
-        /// What was tried.
+        /// Action that failed.
         action: String,
-        /// The library's answer.
+        /// Answer of the library.
         source: libbpf_rs::Error,
     },
     /// A system call failed.
     #[error("{action}: {source}")]
     System {
-        /// What was tried.
+        /// Action that failed.
         action: String,
-        /// The kernel's answer.
+        /// Answer of the kernel.
         source: io::Error,
     },
 }
 
-/// The result of this crate's functions.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A program that was built without what is asked of it.
+/// Makes the error for an object that was built without a map, a program or a variable.
 pub(crate) fn missing(what: &str) -> Error {
     Error::Unsupported(format!(
         "the BPF program has no {what}: it is not one of ours"
     ))
 }
 
-/// Adds what was tried to an error.
+/// Adds the action that failed to an error.
 pub trait Context<T> {
-    /// Says so: `action` completes "cannot …": `attach sched_switch`.
+    /// Adds `action`, which completes "cannot …": `attach sched_switch`.
     fn context(self, action: impl Into<String>) -> Result<T>;
 }
 
@@ -62,7 +62,7 @@ impl<T> Context<T> for io::Result<T> {
     }
 }
 
-/// The name as text, for messages.
+/// Returns the name as text, for messages.
 pub(crate) fn lossy(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()
 }

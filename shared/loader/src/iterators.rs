@@ -1,4 +1,4 @@
-//! Running a BPF task iterator and reading what it writes.
+//! Runs BPF task iterators and reads their output.
 
 use std::io::Read;
 
@@ -8,8 +8,8 @@ use plain::Plain;
 use crate::Result;
 use crate::error::{Context, lossy};
 
-/// Runs `program` over every thread that our PID namespace shows and returns
-/// the records it wrote.
+/// Runs `program` over every thread that our PID namespace shows, and returns the records that
+/// it wrote.
 pub fn run<T: Plain + Copy + Default>(program: &ProgramMut<'_>) -> Result<Vec<T>> {
     let name = lossy(program.name());
     let link = program
@@ -26,12 +26,12 @@ pub fn run<T: Plain + Copy + Default>(program: &ProgramMut<'_>) -> Result<Vec<T>
         .collect())
 }
 
-/// Runs `program` over every thread, of which it writes nothing.
+/// Runs `program`, which writes nothing, over every thread.
 pub fn visit(program: &ProgramMut<'_>) -> Result<()> {
     run::<u8>(program).map(drop)
 }
 
-/// A value of which only the start may be there; the rest is as in its default.
+/// Returns the value that starts with `bytes`; missing bytes are those of the default value.
 pub fn copy_start<T: Plain + Copy + Default>(bytes: &[u8]) -> T {
     let mut value = T::default();
     // SAFETY: any bytes are a value.
@@ -41,7 +41,7 @@ pub fn copy_start<T: Plain + Copy + Default>(bytes: &[u8]) -> T {
     value
 }
 
-/// A value from its bytes; `None` if there are too few.
+/// Returns the value that `bytes` are; `None` if there are too few.
 pub fn copy<T: Plain + Copy + Default>(bytes: &[u8]) -> Option<T> {
     let mut value = T::default();
     plain::copy_from_bytes(&mut value, bytes).ok()?;

@@ -1,4 +1,4 @@
-//! What differs between kernels and is asked of the running one.
+//! Detects the features in which kernels differ.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -21,34 +21,34 @@ pub use names::kernel_names;
 /// `PROC_PID_INIT_INO` of include/linux/proc_ns.h: the initial PID namespace.
 const INITIAL_PID_NAMESPACE: u64 = 0xeffffffc;
 
-/// Facts about the running kernel and our place in it.
+/// Facts about the running kernel and the caller's place in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    /// The order of `sched_switch`'s arguments, `enum switch_arguments`.
+    /// Order of `sched_switch`'s arguments, `enum switch_arguments`.
     pub switch_arguments: SwitchArguments,
-    /// Inode number of our PID namespace; 0 when it is the initial one.
+    /// Inode number of the caller's PID namespace; 0 if it is the initial one.
     pub pid_namespace: u32,
-    /// How far a CPU's preemption count is from its run queue, bytes: see
-    /// `include/context.h`. 0 if that is unknown.
+    /// Distance in bytes from a CPU's run queue to its preemption count: see
+    /// `include/context.h`. 0 if unknown.
     pub preempt_count_from_runqueue: i64,
-    /// Programs can run when a thread is back on a CPU, as that thread: `sched_exit_tp`,
-    /// since 6.15.
+    /// True if programs can run as the thread that is back on a CPU: `sched_exit_tp`, since
+    /// 6.15.
     pub shows_returns: bool,
-    /// The ID of `struct task_struct` among the kernel's types. 0 if that is unknown.
+    /// ID of `struct task_struct` in the kernel's BTF. 0 if unknown.
     task_type: u32,
 }
 
-/// What kernels differ in.
+/// Feature in which kernels differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Feature {
-    /// What it is.
+    /// Name of the feature.
     pub name: &'static str,
-    /// How it is here, and what is done where it is missing.
+    /// State of the feature on this kernel, and the consequence if it is missing.
     pub here: &'static str,
 }
 
 impl Kernel {
-    /// What this kernel has of what others lack.
+    /// Returns this kernel's state of each feature.
     #[must_use]
     pub fn features(&self) -> [Feature; 5] {
         let feature = |name, here| Feature { name, here };
@@ -60,13 +60,15 @@ impl Kernel {
             0 => "not told: who woke a thread may be whom an interrupt came to",
             _ => "told from threads",
         };
-        let returns = match self.shows_returns {
-            true => "shown: user stacks of long waits are taken then",
-            false => "not shown: all user stacks are taken when threads leave",
+        let returns = if self.shows_returns {
+            "shown: user stacks of long waits are taken then"
+        } else {
+            "not shown: all user stacks are taken when threads leave"
         };
-        let namespace = match self.is_nested() {
-            true => "nested: PIDs are those of this one",
-            false => "the initial one",
+        let namespace = if self.is_nested() {
+            "nested: PIDs are those of this one"
+        } else {
+            "the initial one"
         };
         [
             feature("BTF", "there"),
@@ -77,7 +79,7 @@ impl Kernel {
         ]
     }
 
-    /// Asks the running kernel.
+    /// Detects the features of the running kernel.
     pub fn probe() -> Result<Kernel> {
         let btf = Btf::from_vmlinux().context("read the kernel's BTF")?;
         if ring_buffer_may_sleep(is_realtime(), &btf) {
@@ -91,7 +93,8 @@ impl Kernel {
         Ok(Kernel::described_by(&btf, namespace))
     }
 
-    /// The one with these types, for whom is in a PID namespace with this inode number.
+    /// Describes the kernel with these types, for a caller in the PID namespace with this inode
+    /// number.
     fn described_by(btf: &Btf<'_>, namespace: u64) -> Kernel {
         let nested = namespace != INITIAL_PID_NAMESPACE;
         let distance = preempt_count_from_runqueue(btf);
@@ -100,31 +103,32 @@ impl Kernel {
             switch_arguments: switch_arguments(btf),
             pid_namespace: if nested { namespace as u32 } else { 0 },
             preempt_count_from_runqueue: distance.unwrap_or(0),
-            // A wake-up in an interrupt must be known as one, so as not to meet them.
+            // If wake-ups in interrupts are not recognizable, they could interrupt captures at
+            // returns.
             shows_returns: returns.is_some() && distance.is_some(),
             task_type: task_type(btf).unwrap_or(0),
         }
     }
 
-    /// Whether the caller's PIDs differ from the kernel's, as in a container.
+    /// Returns whether the caller's PIDs differ from the kernel's, as in a container.
     pub fn is_nested(&self) -> bool {
         self.pid_namespace != 0
     }
 
-    /// Tells programs what all must know of the kernel.
+    /// Sets the constants that all programs need to know of the kernel.
     pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
         object.set(bpf::constants::TASK_TYPE, self.task_type)?;
         object.set(bpf::constants::PID_NAMESPACE, self.pid_namespace)
     }
 }
 
-/// Whether it is a PREEMPT_RT kernel: others have no such file.
+/// Returns whether this is a PREEMPT_RT kernel: other kernels have no such file.
 fn is_realtime() -> bool {
     Path::new("/sys/kernel/realtime").exists()
 }
 
-/// Before 6.12 (kernel commit 8b62645b09f8) the lock of `struct bpf_ringbuf`
-/// was a `spinlock_t`, which under PREEMPT_RT sleeps.
+/// Returns whether the ring buffer's lock sleeps. Before 6.12 (kernel commit 8b62645b09f8) the
+/// lock of `struct bpf_ringbuf` was a `spinlock_t`, which sleeps under PREEMPT_RT.
 fn ring_buffer_may_sleep(is_realtime: bool, btf: &Btf<'_>) -> bool {
     let Some(ring_buffer) = btf.type_by_name::<Struct<'_>>("bpf_ringbuf") else {
         return false;
@@ -136,7 +140,7 @@ fn ring_buffer_may_sleep(is_realtime: bool, btf: &Btf<'_>) -> bool {
     is_realtime && locks.any(|lock| lock.name().is_some_and(|name| name == "spinlock_t"))
 }
 
-/// `enum switch_arguments` of `include/clock/clock_events.h`, from the type of the
+/// Returns the `enum switch_arguments` of `include/clock/clock_events.h`, from the type of the
 /// tracepoint's probe: (void *data, bool preempt, …).
 fn switch_arguments(btf: &Btf<'_>) -> SwitchArguments {
     let arguments = btf
@@ -164,8 +168,7 @@ fn task_type(btf: &Btf<'_>) -> Option<u32> {
     Some(found.type_id().into())
 }
 
-/// The distance that `include/context.h` asks for, if all that it takes to
-/// follow it is there.
+/// Returns the distance for `include/context.h`, if the kernel has all fields on the way.
 fn preempt_count_from_runqueue(btf: &Btf<'_>) -> Option<i64> {
     let has = |name: &str, member: &str| {
         btf.type_by_name::<Struct<'_>>(name).is_some_and(|found| {
@@ -174,7 +177,7 @@ fn preempt_count_from_runqueue(btf: &Btf<'_>) -> Option<i64> {
                 .any(|of| of.name.is_some_and(|name| name == member))
         })
     };
-    // Where CONFIG_FAIR_GROUP_SCHED is on.
+    // Kernels with CONFIG_FAIR_GROUP_SCHED have both.
     if !has("sched_entity", "cfs_rq") || !has("cfs_rq", "rq") {
         return None;
     }
@@ -211,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    /// Made-up types, as the kernel's Documentation/bpf/btf.rst has them.
+    /// Made-up types, in the format of the kernel's Documentation/bpf/btf.rst.
     struct Types {
         words: Vec<u32>,
         strings: Vec<u8>,
@@ -234,7 +237,7 @@ mod tests {
             offset
         }
 
-        /// Adds one with so many parts, which follow. Its ID.
+        /// Adds a type with `parts` parts, which `rest` has. Returns its ID.
         fn add(&mut self, kind: BtfKind, name: &str, of: u32, parts: usize, rest: &[u32]) -> u32 {
             let name = self.name(name);
             let info = (kind as u32) << 24 | parts as u32;
@@ -252,7 +255,7 @@ mod tests {
             self.add(BtfKind::Typedef, name, of, 0, &[])
         }
 
-        /// With members by name and type.
+        /// Adds a struct with members by name and type.
         fn structure(&mut self, name: &str, members: &[(&str, u32)]) {
             let mut rest = Vec::new();
             for (member, of) in members {
@@ -261,7 +264,7 @@ mod tests {
             self.add(BtfKind::Struct, name, 0, members.len(), &rest);
         }
 
-        /// Those of each CPU, by name and offset.
+        /// Adds the per-CPU variables, by name and offset.
         fn variables(&mut self, variables: &[(&str, u32)]) {
             let int = self.int();
             let mut rest = Vec::new();
@@ -301,7 +304,8 @@ mod tests {
             types.typedef("btf_trace_sched_switch", pointer);
             switch_arguments(&types.read())
         };
-        // Whose tracepoint it is, whether it was preempted, who leaves, who comes.
+        // The tracepoint's data, whether the task was preempted, the previous task, the next
+        // one.
         let before_5_18 = [true, false, true, true];
         let in_5_18 = [true, false, false, true, true];
         let since = [true, false, true, true, false];
@@ -311,8 +315,8 @@ mod tests {
         );
         assert_eq!(arguments(&in_5_18), SwitchArguments::SWITCH_STATE_SECOND);
         assert_eq!(arguments(&since), SwitchArguments::SWITCH_STATE_LAST);
-        let untold = switch_arguments(&Types::new().read());
-        assert_eq!(untold, SwitchArguments::SWITCH_STATE_LAST);
+        let without_type = switch_arguments(&Types::new().read());
+        assert_eq!(without_type, SwitchArguments::SWITCH_STATE_LAST);
     }
 
     #[test]
@@ -331,7 +335,8 @@ mod tests {
         assert!(!ring_buffer_may_sleep(true, &Types::new().read()));
     }
 
-    /// A kernel whose entities of the scheduler have this member, and their queues that.
+    /// Makes a kernel in which `struct sched_entity` has the member `entity`, and `struct
+    /// cfs_rq` the member `queue`.
     fn made_up(entity: &str, queue: &str, variables: &[(&str, u32)], typedef: &str) -> Kernel {
         let mut types = Types::new();
         let int = types.int();
@@ -356,7 +361,8 @@ mod tests {
         ] {
             let kernel = made_up(entity, queue, variables, "btf_trace_sched_exit_tp");
             assert_eq!(kernel.preempt_count_from_runqueue, distance);
-            // Where it is unknown they could be met in an interrupt.
+            // With an unknown count, wake-ups in interrupts could interrupt captures at
+            // returns.
             assert_eq!(kernel.shows_returns, distance != 0);
         }
         let kernel = made_up("cfs_rq", "rq", &both, "btf_trace_other");

@@ -1,8 +1,8 @@
-//! The kernel's types as far as a BPF object names them.
+//! The kernel's types that a BPF object names.
 //!
-//! libbpf looks for each type that an object names among all that the kernel has, some
-//! 150,000, which takes it longer than all else that it does. Among the few hundred of
-//! these names, and what they are made of, it has them at once.
+//! libbpf searches all types of the kernel, about 150,000, for each type that an object names.
+//! The search takes longer than everything else that libbpf does. Among the few hundred types
+//! that have these names or are parts of them, the search ends at once.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -18,18 +18,18 @@ mod some;
 
 use some::some_of;
 
-/// All types of the kernel.
+/// File with all types of the kernel.
 const KERNEL: &str = "/sys/kernel/btf/vmlinux";
-/// The only module of which an object names types, where it is one: before 6.4 it can be.
-/// libbpf looks in modules only if it looks among all types.
+/// File of the only module whose types objects name, if it is a module: it can be one before
+/// 6.4. libbpf searches modules only together with all types.
 const MODULE: &str = "/sys/kernel/btf/unix";
 
-/// A file of types, in memory.
+/// File of types, in memory.
 pub(crate) struct KernelTypes(OwnedFd);
 
 impl KernelTypes {
-    /// Those that have one of these names. None where none is needed, or something is
-    /// there that is not known: then whoever does need them looks among all.
+    /// Makes a file of the types with one of these names. Returns `None` if no type is needed,
+    /// or if the kernel's types have an unknown format: then libbpf searches all types.
     pub(crate) fn named(names: &[&str]) -> Option<KernelTypes> {
         if names.is_empty() || Path::new(MODULE).exists() {
             return None;
@@ -45,23 +45,24 @@ impl KernelTypes {
         Some(KernelTypes(file.into()))
     }
 
-    /// Where it is for who opens it in this process.
+    /// Returns the path at which this process can open the file.
     pub(crate) fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
     }
 }
 
-/// A file that cannot be written to, without a copy of it.
+/// A file that cannot be written to, mapped into memory.
 struct Mapped {
     start: NonNull<u8>,
     length: usize,
 }
 
 impl Mapped {
-    /// None where the kernel cannot map it: this one since 6.16.
+    /// Maps a file. Returns `None` if the kernel cannot map it: it maps the file of types since
+    /// 6.16.
     fn whole(file: &File) -> Option<Mapped> {
         let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
-        // SAFETY: a new mapping, wherever the kernel has room for it.
+        // SAFETY: a new mapping, at an address that the kernel chooses.
         let start = unsafe {
             mmap(
                 ptr::null_mut(),
@@ -77,8 +78,8 @@ impl Mapped {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: mapped with this length, as long as this lives; the kernel's types are
-        // as they are.
+        // SAFETY: mapped with this length, as long as this lives; the kernel's types do not
+        // change.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }
@@ -100,8 +101,8 @@ mod tests {
 
     const NAMES: [&str; 3] = ["task_struct", "sock", "bpf_func_id"];
 
-    /// All members of a struct and of what is inside of it: the name, the kind of the
-    /// type, and where it is.
+    /// Returns all members of a struct and of the structs in it: the name, the kind of the
+    /// type, and the offset.
     fn members(btf: &Btf<'_>, found: &Struct<'_>, begin: u32) -> Vec<(String, String, u32)> {
         let mut all = Vec::new();
         for member in found.iter() {

@@ -1,9 +1,9 @@
-//! From a command line to programs in the kernel: privileges and kernel features,
-//! targets, opening, loading, attaching.
+//! From a command line to programs in the kernel: privileges, kernel features, targets, and the
+//! opening, loading and attaching of programs.
 //!
-//! A tool opens its [`OpenObject`], lets [`Kernel::configure`], [`Targets::configure`]
-//! and what else it asks for set constants and make room, and loads it. Whoever collects
-//! what the [`LoadedObject`] reports asks it for maps, programs and variables by name.
+//! A tool opens its [`OpenObject`]. [`Kernel::configure`], [`Targets::configure`] and the tool
+//! set constants and sizes of maps, then the tool loads the object. Callers ask the
+//! [`LoadedObject`] for maps, programs and variables by name.
 
 mod arch;
 mod cpus;

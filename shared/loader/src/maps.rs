@@ -1,4 +1,4 @@
-//! Emptying hash maps.
+//! Reads and empties hash maps.
 
 use std::io;
 
@@ -9,10 +9,10 @@ use crate::Result;
 use crate::error::{Context, Error};
 use crate::iterators::copy;
 
-/// Entries asked for at once; more than any hash bucket will hold.
+/// Maximum entries per system call; more than any hash bucket holds.
 const BATCH: u32 = 4096;
 
-/// Hands the keys and values of a hash map, which programs go on using, to `receive`.
+/// Passes the keys and values of a hash map, which programs keep using, to `receive`.
 pub fn for_each(
     map: &impl MapCore,
     what: &str,
@@ -20,7 +20,7 @@ pub fn for_each(
 ) -> Result<()> {
     let holds_some = || map.keys().next().is_some();
     let held_some = holds_some();
-    // All at once, as the library's iterator ends at a batch that is not full.
+    // One batch for all entries: the library's iterator ends at a batch that is not full.
     let batch = map
         .lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)
         .context(format!("read {what}"))?;
@@ -29,22 +29,23 @@ pub fn for_each(
         is_empty = false;
         receive(&key, &value);
     }
-    // It ends at errors, too.
-    match is_empty && held_some && holds_some() {
-        true => Err(unreturned(what)),
-        false => Ok(()),
+    // The iterator ends at errors, too.
+    if is_empty && held_some && holds_some() {
+        Err(unreturned(what))
+    } else {
+        Ok(())
     }
 }
 
-/// Takes every entry out of a hash map and hands it to `receive`. Programs may
-/// go on filling it: what they put there meanwhile may be among them.
+/// Removes every entry of a hash map and passes it to `receive`. Programs may keep filling the
+/// map: entries that they add meanwhile may be among them.
 pub fn take_all<K, V>(map: &impl MapCore, what: &str, mut receive: impl FnMut(K, V)) -> Result<()>
 where
     K: Plain + Copy + Default,
     V: Plain + Copy + Default,
 {
-    // The library's iterator ends at the first batch that is not full, and at
-    // errors: only an empty map is proof that nothing is left.
+    // The library's iterator ends at the first batch that is not full, and at errors: only an
+    // empty map proves that nothing is left.
     while map.keys().next().is_some() {
         let batch = map
             .lookup_and_delete_batch(BATCH, MapFlags::ANY, MapFlags::ANY)

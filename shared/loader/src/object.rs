@@ -1,8 +1,8 @@
 //! A tool's BPF object: its constants, variables, maps and programs.
 //!
-//! What objects share has the same name in all, so callers ask for it here by a name of
-//! `bpf::maps`, `bpf::programs`, `bpf::constants` or `bpf::variables`, whichever tool's object
-//! it is. The build makes these names, so no other compiles.
+//! Objects use the same names for the same things. Callers pass a name of `bpf::maps`,
+//! `bpf::programs`, `bpf::constants` or `bpf::variables`, whichever tool's object it is. The
+//! build makes these names, so a misspelt name does not compile.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,16 +22,16 @@ use crate::error::{Context, lossy, missing};
 use crate::kernel_types::KernelTypes;
 use crate::{Error, Result};
 
-/// The section of constants.
+/// Section of constants.
 const CONSTANTS: &str = ".rodata";
-/// The section of variables.
+/// Section of variables.
 const VARIABLES: &str = ".bss";
 
-/// An object that is not loaded yet: what it does can still be chosen.
+/// An object before it is loaded: callers can still configure it.
 pub struct OpenObject {
     object: libbpf_rs::OpenObject,
     places: Places,
-    /// For libbpf, which opens it when the object is loaded.
+    /// Types for libbpf, which opens the file when it loads the object.
     _types: Option<KernelTypes>,
 }
 
@@ -41,7 +41,7 @@ pub struct LoadedObject {
     places: Places,
 }
 
-/// Where constants and variables are.
+/// Places of constants and variables.
 struct Places(HashMap<String, Place>);
 
 #[derive(Clone, Copy)]
@@ -91,7 +91,7 @@ impl OpenObject {
         Ok(())
     }
 
-    /// Makes room for so many entries in a map.
+    /// Sets the maximum entries of a map.
     pub fn make_room(&mut self, map: MapName, entries: u32) -> Result<()> {
         let map = map.as_str();
         let mut maps = self.object.maps_mut();
@@ -102,22 +102,23 @@ impl OpenObject {
             .context(format!("size the map {map}"))
     }
 
-    /// Makes room for all threads in a map of theirs: for twice as many as are alive now.
+    /// Sets the maximum entries of a map of threads: twice the number of threads that are
+    /// alive.
     pub fn make_room_for_threads(&mut self, map: MapName) -> Result<()> {
-        /// For at least this many.
+        /// Minimum entries.
         const FEWEST: u32 = 32768;
         self.make_room(map, threads_alive().saturating_mul(2).max(FEWEST))
     }
 
-    /// Puts a map that is in the kernel already in the place of one of the object's, which
-    /// is called as that map is from here on.
+    /// Replaces a map of the object by a map that is in the kernel already. From here on it has
+    /// that map's name.
     ///
     /// # Errors
-    /// It cannot be told from another one of the object's.
+    /// The name is the same as that of another map of the object.
     pub fn reuse(&mut self, map: MapName, there: &MapHandle) -> Result<()> {
         let map = map.as_str();
         let name = there.name();
-        // Those of constants and variables are found by what is behind the dot.
+        // Maps of constants and variables are found by the part of their names from the dot on.
         let has_dot = name.as_encoded_bytes().contains(&b'.');
         if has_dot || self.object.maps().any(|own| own.name() == name) {
             return Err(Error::Unsupported(format!(
@@ -133,13 +134,13 @@ impl OpenObject {
             .context(format!("use another map as {map}"))
     }
 
-    /// Whether it has a program of this name.
+    /// Returns whether the object has a program of this name.
     pub fn has_program(&self, program: ProgramName) -> bool {
         let mut programs = self.object.progs();
         programs.any(|found| found.name() == program.as_str())
     }
 
-    /// Says whether a program is loaded with the others.
+    /// Sets whether a program is loaded with the others.
     pub fn choose(&mut self, program: ProgramName, is_wanted: bool) -> Result<()> {
         let program = program.as_str();
         let mut programs = self.object.progs_mut();
@@ -149,7 +150,7 @@ impl OpenObject {
         Ok(())
     }
 
-    /// Hands it to the kernel.
+    /// Loads the object into the kernel.
     pub fn load(self) -> Result<LoadedObject> {
         Ok(LoadedObject {
             object: self.object.load().context("load the BPF program")?,
@@ -159,7 +160,7 @@ impl OpenObject {
 }
 
 impl LoadedObject {
-    /// A tool's. To load it needs root: tests do not skip themselves.
+    /// Loads a tool's object for a test. It needs root: tests do not skip themselves.
     #[cfg(test)]
     #[allow(clippy::unwrap_used)]
     pub(crate) fn of_tests(
@@ -172,7 +173,7 @@ impl LoadedObject {
         object.load().unwrap()
     }
 
-    /// A map.
+    /// Returns a map.
     pub fn map(&self, name: MapName) -> Result<Map<'_>> {
         let name = name.as_str();
         let mut maps = self.object.maps();
@@ -180,7 +181,7 @@ impl LoadedObject {
         found.ok_or_else(|| missing(name))
     }
 
-    /// What the kernel runs at one event, or when it is asked to.
+    /// Returns a program, which the kernel runs at an event or on request.
     pub fn program(&self, name: ProgramName) -> Result<ProgramMut<'_>> {
         let name = name.as_str();
         let mut programs = self.object.progs_mut();
@@ -188,7 +189,7 @@ impl LoadedObject {
         found.ok_or_else(|| missing(name))
     }
 
-    /// Has programs run at their tracepoints, as long as the links live.
+    /// Attaches programs to their tracepoints, as long as the links live.
     pub fn attach(&self, programs: &[ProgramName]) -> Result<Vec<Link>> {
         let attach = |&name: &ProgramName| {
             let link = self.program(name)?.attach();
@@ -197,14 +198,14 @@ impl LoadedObject {
         programs.iter().map(attach).collect()
     }
 
-    /// Whether the program was loaded with the others.
+    /// Returns whether the program was loaded with the others.
     pub fn is_chosen(&self, program: ProgramName) -> Result<bool> {
         let program = self.program(program)?;
-        // SAFETY: the program is one of an object that is loaded.
+        // SAFETY: the program belongs to an object that is loaded.
         Ok(unsafe { libbpf_sys::bpf_program__autoload(program.as_libbpf_object().as_ptr()) })
     }
 
-    /// A variable, in memory that the kernel reads and writes, too.
+    /// Returns a variable, in memory that the kernel reads and writes, too.
     pub fn variable<T: Plain + Copy>(&self, name: VariableName<T>) -> Result<Variable<'_, T>> {
         let name = name.name();
         let place = self.places.find(name, VARIABLES, size_of::<T>())?;
@@ -212,7 +213,7 @@ impl LoadedObject {
         let section = maps.find(|map| map.name().as_encoded_bytes().ends_with(b".bss"));
         let section = section.ok_or_else(|| missing(name))?;
         let mut size = 0;
-        // SAFETY: the map is one of an object that is loaded.
+        // SAFETY: the map belongs to an object that is loaded.
         let start = unsafe {
             libbpf_sys::bpf_map__initial_value(section.as_libbpf_object().as_ptr(), &mut size)
         };
@@ -220,19 +221,20 @@ impl LoadedObject {
         let is_inside = place.offset + place.size <= usize::try_from(size).unwrap_or(0);
         // SAFETY: inside of the section if that is as large as its layout says.
         let at: NonNull<T> = unsafe { start.add(place.offset) }.cast();
-        match is_inside && at.is_aligned() {
-            true => Ok(Variable {
+        if is_inside && at.is_aligned() {
+            Ok(Variable {
                 at,
                 object: PhantomData,
-            }),
-            false => Err(missing(name)),
+            })
+        } else {
+            Err(missing(name))
         }
     }
 }
 
 impl Places {
     fn read(object: &libbpf_rs::OpenObject) -> Result<Places> {
-        // SAFETY: the object is open, and outlives what is read of it.
+        // SAFETY: the object is open, and outlives the types that are read from it.
         let object = unsafe { object.as_libbpf_object().as_ref() };
         let types = Btf::from_bpf_object(object).context("read the BPF object's types")?;
         let mut places = HashMap::new();
@@ -258,7 +260,7 @@ impl Places {
         Ok(Places(places))
     }
 
-    /// One of this size in this section.
+    /// Returns the place of this size in this section.
     fn find(&self, name: &str, section: &str, size: usize) -> Result<Place> {
         let place = self.0.get(name).copied();
         let place = place.filter(|place| place.section == section && place.size == size);
@@ -266,7 +268,7 @@ impl Places {
     }
 }
 
-/// The threads alive now, for sizing maps.
+/// Returns the number of threads that are alive, for the sizes of maps.
 fn threads_alive() -> u32 {
     // Fourth field of /proc/loadavg: runnable/total scheduling entities.
     fs::read_to_string("/proc/loadavg")
@@ -278,21 +280,21 @@ fn threads_alive() -> u32 {
         .unwrap_or(0)
 }
 
-/// A variable of an object that is loaded.
+/// Variable of an object that is loaded.
 pub struct Variable<'a, T> {
     at: NonNull<T>,
     object: PhantomData<&'a LoadedObject>,
 }
 
 impl<T: Plain + Copy> Variable<'_, T> {
-    /// Its value.
+    /// Returns its value.
     pub fn get(&self) -> T {
-        // SAFETY: aligned, inside of the section as long as the object is loaded, and
-        // any bytes are a value; volatile as the kernel writes it.
+        // SAFETY: aligned, inside of the section as long as the object is loaded, and any bytes
+        // are a value; volatile as the kernel writes it.
         unsafe { ptr::read_volatile(self.at.as_ptr()) }
     }
 
-    /// Gives it a value.
+    /// Sets its value.
     pub fn set(&self, value: T) {
         // SAFETY: as above; volatile as the kernel reads it.
         unsafe { ptr::write_volatile(self.at.as_ptr(), value) }

@@ -1,5 +1,5 @@
-//! What must hold before anything is loaded, so that a missing right or
-//! feature is named instead of surfacing as some call's EPERM.
+//! Checks before anything is loaded, so that an error names the missing right or feature,
+//! instead of the EPERM of some system call.
 
 use std::fs;
 use std::path::Path;
@@ -13,11 +13,11 @@ const CAP_SYSLOG: u32 = 34;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-/// Where the kernel shows its type information.
+/// File of the kernel's types.
 const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// Checks that the caller may load tracing programs and that the kernel
-/// describes its types. The error says what is missing and what to do.
+/// Checks that the caller may load tracing programs and that the kernel describes its types.
+/// The error names what is missing and says what to do.
 pub fn check_privileges() -> Result<()> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     if let Some(missing) = missing_capabilities(&status) {
@@ -33,7 +33,7 @@ pub fn check_privileges() -> Result<()> {
     Ok(())
 }
 
-/// Whether this program has each of the capabilities that the suite uses.
+/// Returns whether this process has each of the capabilities that the suite uses.
 #[must_use]
 pub fn capabilities() -> [(&'static str, bool); 5] {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -57,7 +57,7 @@ fn effective_capabilities(status: &str) -> u64 {
     mask.unwrap_or(0)
 }
 
-/// Names the missing capabilities of a process with this `/proc/PID/status`.
+/// Returns the names of the missing capabilities of a process with this `/proc/PID/status`.
 fn missing_capabilities(status: &str) -> Option<String> {
     let effective = effective_capabilities(status);
     let has = |capability: u32| effective & (1 << capability) != 0;

@@ -1,4 +1,4 @@
-//! Sampling events: one on every online CPU, kept so as CPUs come and go.
+//! Sampling events: one on every online CPU, also as CPUs come and go.
 
 mod events;
 mod pace;
@@ -20,25 +20,25 @@ use crate::{LoadedObject, Result};
 
 pub use events::Event;
 
-/// How often to look whether CPUs came or went.
+/// Interval between checks for CPUs that came or went.
 const HOTPLUG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The sampling events of one program.
+/// Sampling events of one program.
 pub struct Samplers<'a> {
     program: ProgramMut<'a>,
     event: Event,
     rate: Rate,
     only_cpu: Option<u32>,
-    /// Of clocks that are to have a frequency. It ends before their descriptors do.
+    /// Paces clocks with a frequency. It ends before their descriptors close.
     pacemaker: Option<Pacemaker>,
-    /// By CPU; each closes its event's descriptor when it goes.
+    /// Links by CPU; each closes its event's descriptor when dropped.
     links: BTreeMap<u32, Link>,
     looked: Instant,
 }
 
 impl<'a> Samplers<'a> {
-    /// Has the program `sample` run on every online CPU, or on `only_cpu`. Without an
-    /// `event` it is hardware cycles where the machine counts them, else the CPU clock.
+    /// Runs the program `sample` at the event on every online CPU, or on `only_cpu`. Without an
+    /// `event`, the event is hardware cycles if the machine counts them, else the CPU clock.
     pub fn attach(
         object: &'a LoadedObject,
         event: Option<Event>,
@@ -59,7 +59,7 @@ impl<'a> Samplers<'a> {
             None if open(Event::CPU_CYCLES, rate, first).is_ok() => Event::CPU_CYCLES,
             None => Event::CPU_CLOCK,
         };
-        // Events of other kinds keep no time, and a period that was asked for is kept to.
+        // Other events measure no time, and a requested period stays as it is.
         let pacemaker = match rate {
             Rate::Frequency(frequency) if event.is_clock() => Some(Pacemaker::start(frequency)),
             _ => None,
@@ -77,28 +77,28 @@ impl<'a> Samplers<'a> {
         Ok(samplers)
     }
 
-    /// The event in use.
+    /// Returns the event in use.
     pub fn event(&self) -> Event {
         self.event
     }
 
-    /// On how many CPUs samples are taken.
+    /// Returns the number of CPUs on which samples are taken.
     pub fn cpus(&self) -> usize {
         self.links.len()
     }
 
-    /// The window opens: what was sampled before does not matter from here on.
+    /// Begins the window: earlier samples no longer matter for the pace.
     pub fn begin(&self) {
         if let Some(pacemaker) = &self.pacemaker {
             pacemaker.begin();
         }
     }
 
-    /// Follows CPUs that came online or went offline. Cheap to call often.
+    /// Adds CPUs that came online, and removes CPUs that went offline. Cheap to call often.
     ///
     /// # Errors
-    /// CPUs cannot be listed, or the kernel refuses to sample on one, or to do it at another
-    /// period.
+    /// The CPUs cannot be listed, or the kernel refuses the event or its next period on one of
+    /// them.
     pub fn follow_hotplug(&mut self) -> Result<()> {
         if let Some(failure) = self.pacemaker.as_ref().and_then(Pacemaker::take_failure) {
             return Err(unpaced(failure));
@@ -137,7 +137,7 @@ impl<'a> Samplers<'a> {
                     }
                     self.links.insert(cpu, link);
                 }
-                // It went offline since we looked.
+                // The CPU went offline after the list was read.
                 Err(_) if !online_cpus()?.contains(&cpu) => {}
                 Err(error) => return Err(refused(self.event, self.rate, cpu, error)),
             }
@@ -169,7 +169,7 @@ fn refused(event: Event, rate: Rate, cpu: u32, error: io::Error) -> Error {
     }
 }
 
-/// A counting event for all that runs on `cpu`.
+/// Opens a counting event for everything that runs on `cpu`.
 fn open(event: Event, rate: Rate, cpu: u32) -> io::Result<OwnedFd> {
     let mut attributes = perf_event_attr {
         type_: event.kind,
@@ -198,7 +198,7 @@ fn open(event: Event, rate: Rate, cpu: u32) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel just gave us this descriptor.
+    // SAFETY: the kernel just returned this descriptor.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
 }
 
@@ -219,12 +219,12 @@ mod tests {
         let online = online_cpus().unwrap();
         let event = Some(Event::CPU_CLOCK);
         let mut samplers = Samplers::attach(&object, event, RATE, None).unwrap();
-        // The last of these is none that there can be.
+        // The second CPU cannot exist.
         samplers.cover(&[online[0], u32::MAX >> 1]).unwrap();
         assert!(samplers.links.keys().eq([&online[0]]));
         samplers.cover(&[]).unwrap();
         assert_eq!(samplers.cpus(), 0);
-        // As if it had been looked just now, for as long as this takes.
+        // As if the last check was just now, for as long as this takes.
         samplers.looked = Instant::now() + 1000 * HOTPLUG_INTERVAL;
         samplers.follow_hotplug().unwrap();
         assert_eq!(samplers.cpus(), 0);
@@ -235,18 +235,18 @@ mod tests {
 
     #[test]
     fn what_to_do_is_said_where_the_kernel_refuses() {
-        let told = |number| {
+        let message = |number| {
             let error = io::Error::from_raw_os_error(number);
             refused(Event::CPU_CYCLES, Rate::Frequency(49), 3, error).to_string()
         };
         for number in [libc::ENOENT, libc::EOPNOTSUPP, libc::ENODEV] {
-            assert!(told(number).contains("-e cpu-clock works everywhere"));
+            assert!(message(number).contains("-e cpu-clock works everywhere"));
         }
-        assert!(told(libc::EMFILE).contains("ulimit -n"));
+        assert!(message(libc::EMFILE).contains("ulimit -n"));
         assert!(
-            told(libc::EACCES).contains("on CPU 3: "),
+            message(libc::EACCES).contains("on CPU 3: "),
             "{}",
-            told(libc::EACCES)
+            message(libc::EACCES)
         );
     }
 }

@@ -1,5 +1,5 @@
-//! What is measured: processes, threads and cgroups named on the command line, and what
-//! processes fork.
+//! Targets: processes, threads and cgroups named on the command line, and processes that
+//! targets fork.
 
 mod awaited_cgroups;
 mod cgroups;
@@ -36,44 +36,46 @@ const TARGET_IDS: [MapName; 2] = [maps::TARGET_PIDS, maps::TARGET_TIDS];
 /// Maps of the processes and the threads whose wake-ups count.
 const WAKER_IDS: [MapName; 2] = [maps::WAKER_PIDS, maps::WAKER_TIDS];
 
-/// The kernel's IDs of processes or threads, each with when that started, CLOCK_MONOTONIC.
+/// The kernel's IDs of processes or threads, each with its start in ns of CLOCK_MONOTONIC.
 type Started = Vec<(u32, u64)>;
 
-/// Processes and threads, as the caller's PID namespace names them, or cgroups. None of
-/// these means the whole machine, or in a container all that it shows.
+/// Processes and threads, by their IDs in the caller's PID namespace, or cgroups. Without any
+/// of these, the targets are the whole machine, or in a container all that the container shows.
 #[derive(Clone, Debug, Default)]
 pub struct Targets {
     /// Processes: all their threads.
     pub pids: Vec<u32>,
     /// Single threads.
     pub tids: Vec<u32>,
-    /// The processes that they fork, and have forked, and those that these fork.
+    /// True to add all descendants of the processes, existing and future ones.
     pub children: bool,
-    /// Processes that are in no tree, with what they forked: this one, and who runs it as a
-    /// part of itself. A shell that is measured has forked them, too.
+    /// Processes that are never added as descendants, and their own descendants: this process,
+    /// and programs that run it as a part of themselves. A shell that is a target has forked
+    /// them, too.
     pub bystanders: Vec<u32>,
-    /// Names of programs that nobody runs yet: whoever executes one of them.
+    /// Names of awaited programs, which no process runs yet: a process that executes one
+    /// becomes a target.
     pub awaited: Vec<String>,
-    /// Whatever is in these or below them at the time.
+    /// Cgroups whose threads are targets while they are in or below them.
     pub cgroups: Vec<Cgroup>,
-    /// The same of those that come while programs run.
+    /// Awaited cgroups, which become targets when they are made.
     pub awaited_cgroups: Vec<AwaitedCgroup>,
-    /// Nobody is in any of these, and the first is waited for.
+    /// True if the cgroups are empty, and the first thread in one is awaited.
     pub await_members: bool,
-    /// Where a BPF map is pinned: of all these, only what is in cgroups that it has.
+    /// Path of a pinned BPF map: only threads in its cgroups are targets.
     pub cgroup_map: Option<PathBuf>,
-    /// The same of mount namespaces.
+    /// Path of a pinned BPF map: only threads in its mount namespaces are targets.
     pub mount_namespace_map: Option<PathBuf>,
-    /// When they were named, CLOCK_MONOTONIC, nanoseconds: whoever is younger has an ID
-    /// that is used again.
+    /// Time at which the IDs were named, in ns of CLOCK_MONOTONIC: a younger process or thread
+    /// has an ID that is used again.
     pub named_ns: u64,
 }
 
 impl Targets {
-    /// The longest name of a program that can be waited for, in bytes.
+    /// Maximum length of the name of an awaited program, in bytes.
     pub const LONGEST_AWAITED: usize = size_of::<AwaitedProgramName>() - 1;
 
-    /// Processes and threads that there are now, by their IDs.
+    /// Makes targets of existing processes and threads, by their IDs.
     pub fn new(pids: Vec<u32>, tids: Vec<u32>) -> Targets {
         Targets {
             pids,
@@ -84,47 +86,47 @@ impl Targets {
         }
     }
 
-    /// Whether everything is measured.
+    /// Returns whether everything is measured.
     pub fn is_everything(&self) -> bool {
-        !self.are_named() && !self.by_membership()
+        !self.is_any_named() && !self.by_membership()
     }
 
-    /// Whether somebody is named.
-    fn are_named(&self) -> bool {
+    /// Returns whether any target is named.
+    fn is_any_named(&self) -> bool {
         self.has_ids() || !self.awaited.is_empty() || self.has_cgroups()
     }
 
-    /// Whether none comes that is not there yet.
+    /// Returns whether all targets exist and none can come.
     pub fn are_all_there(&self) -> bool {
         let may_come = self.children || !self.awaited.is_empty() || self.by_membership();
         self.has_ids() && !may_come
     }
 
-    /// Whether cgroups are, be they there or not.
+    /// Returns whether cgroups are named, existing or awaited.
     fn has_cgroups(&self) -> bool {
         !self.cgroups.is_empty() || !self.awaited_cgroups.is_empty()
     }
 
-    /// Whether processes or threads are.
+    /// Returns whether processes or threads are named.
     fn has_ids(&self) -> bool {
         !self.pids.is_empty() || !self.tids.is_empty()
     }
 
-    /// Whether there can be nobody left: in a cgroup there may be others later.
+    /// Returns whether all targets can end: a cgroup can get threads later.
     fn can_end(&self) -> bool {
-        self.are_named() && !self.has_cgroups()
+        self.is_any_named() && !self.has_cgroups()
     }
 
-    /// Whether there is nobody to measure yet.
+    /// Returns whether no target exists yet.
     pub fn are_awaited(&self) -> bool {
         let names = !self.has_ids() && !self.awaited.is_empty();
         names && !self.has_cgroups() || self.await_members
     }
 
-    /// When the first of those that were waited for came, CLOCK_MONOTONIC, nanoseconds; 0
+    /// Returns the time at which the first awaited target appeared, in ns of CLOCK_MONOTONIC; 0
     /// before.
     pub fn first_awaited<'a>(&self, object: &'a LoadedObject) -> Result<Variable<'a, u64>> {
-        // Once more: a cgroup just made is not seen before programs can have been told.
+        // Searches again: a cgroup that was being made may not have been visible before.
         self.look_for_cgroups(object)?;
         self.look_for_members(object)?;
         self.first_variable(object)
@@ -134,7 +136,8 @@ impl Targets {
         object.variable(bpf::variables::FIRST_AWAITED_NS)
     }
 
-    /// Tells programs how to choose whom they measure: `include/targets/filter.h`.
+    /// Configures how programs select the threads that they measure:
+    /// `include/targets/filter.h`.
     pub fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         if let Some(pid) = self.only_pid(kernel) {
             object.set(bpf::constants::ONLY_PID, pid)?;
@@ -147,29 +150,29 @@ impl Targets {
         self.configure_followers(object)
     }
 
-    /// Whether programs alone know who is measured.
-    fn are_judged_by_programs(&self) -> bool {
-        self.are_named() && (self.children || !self.awaited.is_empty())
+    /// Returns whether only the programs know all targets.
+    fn is_judged_by_programs(&self) -> bool {
+        self.is_any_named() && (self.children || !self.awaited.is_empty())
     }
 
-    /// The one process, where programs can compare with its ID.
+    /// Returns the target process if it is the only one and programs can compare with its ID.
     fn only_pid(&self, kernel: &Kernel) -> Option<u32> {
-        let is_told = self.are_judged_by_programs() || self.by_membership();
+        let is_changing = self.is_judged_by_programs() || self.by_membership();
         match (self.pids.as_slice(), self.tids.as_slice()) {
-            ([pid], []) if !kernel.is_nested() && !is_told => Some(*pid),
+            ([pid], []) if !kernel.is_nested() && !is_changing => Some(*pid),
             _ => None,
         }
     }
 
-    /// Tells programs how to choose the wakers that count: `include/wakers.h`.
+    /// Configures how programs select the wakers that count: `include/wakers.h`.
     pub fn configure_wakers(&self, object: &mut OpenObject) -> Result<()> {
         let pids = bpf::constants::FILTER_WAKER_PIDS;
         let tids = bpf::constants::FILTER_WAKER_TIDS;
         self.configure_ids([pids, tids], WAKER_IDS, object)
     }
 
-    /// Sets the constants that say whether processes and threads are named, and makes room
-    /// for the IDs of both.
+    /// Sets the constants that say whether processes and threads are named, and sizes the maps
+    /// of their IDs.
     fn configure_ids(
         &self,
         are_named: [ConstantName<bool>; 2],
@@ -185,8 +188,7 @@ impl Targets {
         Ok(())
     }
 
-    /// Names to programs whom they measure. Others become targets as long as the links
-    /// live.
+    /// Writes the targets to the maps. Others become targets as long as the links live.
     pub fn fill(&self, object: &LoadedObject, kernel: &Kernel) -> Result<Vec<Link>> {
         self.fill_cgroups(object)?;
         if self.only_pid(kernel).is_none() {
@@ -195,12 +197,12 @@ impl Targets {
         self.follow(object)
     }
 
-    /// Names to programs the wakers that count.
+    /// Writes the wakers that count to the maps.
     pub fn fill_wakers(&self, object: &LoadedObject) -> Result<()> {
         self.fill_in(WAKER_IDS, object)
     }
 
-    /// Puts the kernel's own IDs into the maps of processes and threads.
+    /// Writes the kernel's IDs to the maps of processes and threads.
     fn fill_in(&self, maps: [MapName; 2], object: &LoadedObject) -> Result<()> {
         if !self.has_ids() {
             return Ok(());
@@ -216,7 +218,7 @@ impl Targets {
         Ok(())
     }
 
-    /// The kernel's IDs of the processes and threads, each with its start.
+    /// Returns the kernel's IDs of the processes and threads, each with its start.
     fn translated(&self, threads: &[ThreadIds]) -> (Started, Started) {
         let was_there = |started| started <= self.named_ns;
         let mut pids: Started = (threads.iter())
@@ -233,32 +235,31 @@ impl Targets {
         (pids, tids)
     }
 
-    /// The processes that are measured, each with the program that it runs.
+    /// Returns the processes that are measured, each with its program's instance.
     pub fn processes(&self, object: &LoadedObject) -> Result<Vec<Process>> {
         Ok(processes_of(&self.threads(object)?))
     }
 
-    /// The threads that are measured and have not ended.
+    /// Returns the threads that are measured and have not ended.
     fn threads(&self, object: &LoadedObject) -> Result<Vec<ThreadIds>> {
         let mut threads = living_threads(object)?;
-        threads.retain(|ids| self.are_of(ids));
+        threads.retain(|ids| self.is_measured(ids));
         Ok(threads)
     }
 
-    /// Whether a thread is measured.
-    fn are_of(&self, ids: &ThreadIds) -> bool {
-        match self.are_judged_by_programs() || self.by_membership() {
-            true => ids.is_target != 0,
-            false => {
-                self.is_everything()
-                    || self.pids.contains(&ids.namespace_pid)
-                    || self.tids.contains(&ids.namespace_tid)
-            }
+    /// Returns whether a thread is measured.
+    fn is_measured(&self, ids: &ThreadIds) -> bool {
+        if self.is_judged_by_programs() || self.by_membership() {
+            return ids.is_target != 0;
         }
+        self.is_everything()
+            || self.pids.contains(&ids.namespace_pid)
+            || self.tids.contains(&ids.namespace_tid)
     }
 }
 
-/// The processes of threads, but for the kernel's and those that have no ID here.
+/// Returns the processes of threads, without the kernel's and those without an ID in this
+/// namespace.
 fn processes_of(threads: &[ThreadIds]) -> Vec<Process> {
     let mut processes: Vec<Process> = (threads.iter())
         .filter(|ids| ids.instance != 0 && ids.namespace_pid != 0)
@@ -272,16 +273,16 @@ fn processes_of(threads: &[ThreadIds]) -> Vec<Process> {
     processes
 }
 
-/// Every thread that our PID namespace shows.
+/// Returns every thread that our PID namespace shows.
 fn living_threads(object: &LoadedObject) -> Result<Vec<ThreadIds>> {
     iterators::run(&object.program(bpf::programs::LIST_THREADS)?)
 }
 
-fn process_lives(pid: u32) -> bool {
+fn is_process_alive(pid: u32) -> bool {
     living_thread(pid).is_some()
 }
 
-fn thread_lives(tid: u32) -> bool {
+fn is_thread_alive(tid: u32) -> bool {
     is_alive(Path::new(&format!("/proc/{tid}/task/{tid}")))
 }
 
@@ -304,7 +305,7 @@ mod tests {
             ids(900, 900, 5, 5, 30),
             ids(900, 901, 5, 6, 31),
             ids(950, 950, 7, 7, 40),
-            // It has the ID of one that has ended.
+            // A younger process that has the ID of one that has ended.
             ids(960, 960, 8, 8, 90),
         ];
         let targets = Targets {

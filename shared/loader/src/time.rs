@@ -24,8 +24,8 @@ pub fn monotonic_ns() -> u64 {
     (ns - offsets().monotonic).cast_unsigned()
 }
 
-/// Returns by how many ns the start times in `/proc/PID/stat` are ahead of the kernel's, as this
-/// process reads them: timens_add_boottime_ns() in fs/proc/array.c.
+/// Returns by how many ns the start times in `/proc/PID/stat` are ahead of the kernel's, as
+/// this process reads them: timens_add_boottime_ns() in fs/proc/array.c.
 #[must_use]
 pub fn boottime_offset_ns() -> i64 {
     offsets().boottime
@@ -37,7 +37,8 @@ pub fn sleep_until(time: u64) {
     std::thread::sleep(Duration::from_nanos(time.saturating_sub(now)));
 }
 
-/// The offsets of this process's namespace, which it enters before it is executed.
+/// Returns the offsets of this process's time namespace, which a process enters before it is
+/// executed.
 fn offsets() -> Offsets {
     static OFFSETS: OnceLock<Offsets> = OnceLock::new();
     *OFFSETS.get_or_init(|| {

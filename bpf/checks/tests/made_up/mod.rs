@@ -1,4 +1,4 @@
-//! A made-up program: code that is nowhere, with tables, and a page of stack.
+//! Made-up programs: code that exists nowhere, with tables, and a page of stack.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
@@ -11,22 +11,22 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut, MapType};
 use rustix::mm::{MapFlags as Share, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
 use unwind::{AddressSpace, Code, PAGE_SIZE, Page, Registers, Rule, Table, cfa, frame_pointer};
 
-/// Code with tables, of functions that are [`FUNCTION`] bytes long; then as much
-/// without.
+/// Code with tables, of functions that are [`FUNCTION`] bytes long, followed by as much code
+/// without tables.
 pub(crate) const CODE: u64 = 0x10000;
 pub(crate) const BARE: u64 = CODE + PAGE_SIZE;
 const END: u64 = BARE + PAGE_SIZE;
 pub(crate) const FUNCTION: u64 = 0x100;
 
-/// How many processes there are: the first has PID [`FIRST_PID`].
+/// Number of processes: the first has PID [`FIRST_PID`].
 pub(crate) const PROCESSES: u32 = 64;
 const FIRST_PID: u32 = 1 << 23;
 
-/// The words of stack that are made up: the last of a page.
+/// Words of stack that are made up: the last ones of a page.
 pub(crate) const WORDS: usize = 96;
 const PAGE: usize = 4096;
 
-/// A rule of each kind, and the common ones more often.
+/// Returns rules of each kind, the common ones repeated.
 pub(crate) fn rules() -> Vec<Rule> {
     let sp = |offset| Rule::at(cfa::STACK_POINTER, offset);
     let saves = |rule: Rule, frame_pointer, frame_pointer_offset| Rule {
@@ -45,9 +45,9 @@ pub(crate) fn rules() -> Vec<Rule> {
         sp(24),
         sp(8),
         pushes(fp),
-        // Saved elsewhere, so that both words are read apart.
+        // Saved at another place, so that the two words take two reads.
         saves(sp(32), frame_pointer::AT_CFA, -24),
-        // Popped again: below the stack pointer.
+        // Already popped: below the stack pointer.
         saves(sp(8), frame_pointer::AT_CFA, -16),
         saves(sp(16), frame_pointer::LOST, 0),
         saves(sp(24), frame_pointer::AT_FRAME_POINTER, 8),
@@ -64,7 +64,7 @@ pub(crate) fn rules() -> Vec<Rule> {
     ]
 }
 
-/// What a process has where: one of two, with the same functions in another order.
+/// Address space of a process: one of two, which have the same functions in another order.
 #[derive(Clone)]
 pub(crate) struct Space(Table);
 
@@ -102,7 +102,7 @@ impl AddressSpace for Space {
     }
 }
 
-/// Room for the tables of both spaces.
+/// Sets the sizes of the maps for the tables of both spaces.
 pub(crate) fn make_room(open: &mut OpenOffwaketimeSkel<'_>) {
     let maps = &mut open.maps;
     maps.unwind_pages.set_max_entries(2).unwrap();
@@ -117,7 +117,7 @@ fn put(map: &impl MapCore, key: u32, value: &[u8]) {
         .unwrap();
 }
 
-/// Puts what [`spaces`] is into the maps.
+/// Writes the tables of [`spaces`] to the maps.
 pub(crate) fn put_tables(
     rules: &MapMut<'_>,
     shards: &MapMut<'_>,
@@ -183,7 +183,7 @@ fn shard() -> MapHandle {
     MapHandle::create(MapType::Array, Some("shard"), 4, size, 1, &options).unwrap()
 }
 
-/// Has a process's code be that of one of the spaces.
+/// Gives a process the code of one of the spaces.
 pub(crate) fn put_process(processes: &MapMut<'_>, pid: u32, instance: u64, space: usize) {
     let generation = instance * 2 + space as u64;
     let process = UnwindProcess::new(instance, 2 * space as u32, 2, generation);
@@ -191,17 +191,17 @@ pub(crate) fn put_process(processes: &MapMut<'_>, pid: u32, instance: u64, space
     put(processes, pid, unsafe { plain::as_bytes(&process) });
 }
 
-/// The PID and instance of a made-up process.
+/// Returns the PID and instance of a made-up process.
 pub(crate) fn process(number: u32) -> (u32, u64) {
     (FIRST_PID + number, (1 << 40) + u64::from(number))
 }
 
-/// The stack: between pages that cannot be read.
+/// Stack between pages that cannot be read.
 pub(crate) struct Stack(*mut u64);
 
 impl Stack {
     pub(crate) fn new() -> Stack {
-        // SAFETY: a new mapping, wherever the kernel has room for it.
+        // SAFETY: a new mapping, at an address that the kernel chooses.
         let memory = unsafe {
             mmap_anonymous(
                 ptr::null_mut(),
@@ -220,7 +220,7 @@ impl Stack {
         Stack(words)
     }
 
-    /// The address of a word.
+    /// Returns the address of a word.
     pub(crate) fn address(&self, index: usize) -> u64 {
         assert!(index < WORDS);
         self.0.wrapping_add(index) as u64
@@ -233,7 +233,7 @@ impl Stack {
     }
 }
 
-/// What a stack's ID stands for.
+/// A stack that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) instance: u64,
@@ -241,9 +241,9 @@ pub(crate) struct Found {
     pub(crate) addresses: Vec<u64>,
 }
 
-/// A stack that was sent, with its ID.
+/// Returns the stack in a message, with its ID.
 pub(crate) fn found(message: &[u8]) -> Option<(u64, Found)> {
-    // Only as much is sent as it has frames.
+    // A message has only the used frames.
     let mut whole = message.to_vec();
     whole.resize(size_of::<StackEvent>(), 0);
     let mut event = StackEvent::default();
@@ -263,7 +263,7 @@ pub(crate) fn found(message: &[u8]) -> Option<(u64, Found)> {
 /// DWARF number of rsp.
 pub(crate) const STACK_POINTER: usize = 7;
 
-/// `struct pt_regs`: see `bpf/include/arch/x86_64/registers.h`.
+/// Converts registers to `struct pt_regs`: see `bpf/include/arch/x86_64/registers.h`.
 pub(crate) fn as_the_kernel_has_them(registers: &Registers) -> [u64; 21] {
     // DWARF numbers of r15 to di.
     const IN_ORDER: [usize; 15] = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5];

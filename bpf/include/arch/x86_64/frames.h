@@ -21,7 +21,10 @@
 /* Not used: see HAS_LINK_REGISTER. */
 #define SIGNAL_FRAME_LINK 0
 
-/* An entry of the procedure linkage table has pushed its number from @pushed. */
+/*
+ * Returns the CFA in an entry of the procedure linkage table. From offset @pushed on,
+ * the entry has pushed its number.
+ */
 static __always_inline u64 cfa_in_plt(u64 sp, u64 ip, u32 pushed)
 {
 	return sp + 8 + ((ip & 15) >= pushed ? 8 : 0);

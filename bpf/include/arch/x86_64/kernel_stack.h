@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Layout of a thread's kernel stack: the user registers at its top, what a
- * switch saves at its bottom, and what an interrupt of kernel code saves between them.
+ * Layout of a thread's kernel stack. The user registers are at its top, and the
+ * registers that a switch saves at its bottom. An interrupt of kernel code saves
+ * registers between them.
  */
 #ifndef SYSTEMSCOPE_KERNEL_STACK_H
 #define SYSTEMSCOPE_KERNEL_STACK_H
@@ -16,9 +17,9 @@
 #define THREAD_SIZE (4096UL << 2)
 
 /*
- * Kernels before 5.15 have no helper for a task's user registers. There they
- * end exactly at the top of the kernel stack: the padding that FRED brought
- * came later.
+ * Returns the user registers, for kernels before 5.15, which have no helper for them.
+ * There they end exactly at the top of the kernel stack: the padding for FRED came
+ * later.
  */
 static __always_inline struct pt_regs *regs_at_stack_top(void *stack)
 {
@@ -27,7 +28,7 @@ static __always_inline struct pt_regs *regs_at_stack_top(void *stack)
 }
 
 /*
- * The user registers in the kernel's order, as words: their number up to the ip, and the
+ * User registers in the kernel's order, as words: their number up to the ip, and the
  * indexes of the system call's number and of the ip.
  */
 #define MOST_USER_REGISTERS 17
@@ -35,13 +36,13 @@ static __always_inline struct pt_regs *regs_at_stack_top(void *stack)
 #define IP_REGISTER 16
 
 /*
- * Words from the saved stack pointer of a task that was switched out to its return
- * address: six registers lie between, struct inactive_task_frame of
+ * Words from the saved stack pointer of a switched-out task to its return address: six
+ * registers lie between, struct inactive_task_frame of
  * arch/x86/include/asm/switch_to.h.
  */
 #define SWITCH_RETURN_ADDRESS 6
 
-/* From a saved ip, where the code segment is and the stack segment, in words. */
+/* Words from a saved ip to the code segment and to the stack segment. */
 #define CS_BEHIND_IP 1
 #define SS_BEHIND_IP 4
 
@@ -50,9 +51,9 @@ static __always_inline struct pt_regs *regs_at_stack_top(void *stack)
 #define KERNEL_DATA_SEGMENT 0x18
 
 /*
- * Whether the word at @offset of a kernel stack may be the ip of kernel code that was
- * interrupted; SS_BEHIND_IP more @words can be read. A macro: by a pointer into the stack
- * the compiler makes more of it.
+ * Tests whether the word at @offset of a kernel stack may be the ip of interrupted
+ * kernel code; SS_BEHIND_IP more @words must be readable. This is a macro because the
+ * compiler makes more code from a pointer into the stack.
  */
 #define may_be_saved_ip(words, offset)                                         \
 	(((words)[(offset) + CS_BEHIND_IP] & 0xffff) == KERNEL_CODE_SEGMENT && \

@@ -8,8 +8,8 @@
 #include <bpf/bpf_helpers.h>
 
 /*
- * Reads the preemption count of the CPU whose run queue is @rq. The count's variable is
- * @from_runqueue bytes from the run queue.
+ * Reads the preemption count of the CPU with the run queue @rq. The count's variable is
+ * @from_runqueue bytes from the run queue. Returns false if the read fails.
  */
 static __always_inline bool read_preempt_count(int *count, void *rq,
 					       s64 from_runqueue)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* A thread's user registers: what each is for, and which of them a walk starts from. */
+/*
+ * A thread's user registers: the role of each, and the ones from which an unwind
+ * starts.
+ */
 #ifndef SYSTEMSCOPE_REGISTERS_H
 #define SYSTEMSCOPE_REGISTERS_H
 
@@ -8,8 +11,8 @@
 #include <bpf/bpf_helpers.h>
 
 /*
- * arch/x86/include/asm/ptrace.h, names of the kernel's own struct: all of it, as it
- * is copied as a whole.
+ * arch/x86/include/asm/ptrace.h, with the field names of the kernel's own struct. All
+ * fields are here because programs copy the struct as a whole.
  */
 struct pt_regs {
 	unsigned long r15;
@@ -36,8 +39,8 @@ struct pt_regs {
 } __attribute__((preserve_access_index));
 
 /*
- * Fields of struct pt_regs by what they are for: where the code was, its stack and its
- * frame, by which system call it came, with which arguments, and what the call returns.
+ * Fields of struct pt_regs by role: instruction pointer, stack pointer, frame pointer,
+ * and a system call's number, arguments and result.
  */
 #define REGS_IP ip
 #define REGS_SP sp
@@ -47,34 +50,37 @@ struct pt_regs {
 #define REGS_SECOND_ARGUMENT si
 #define REGS_THIRD_ARGUMENT dx
 #define REGS_RESULT ax
-/* Whether the code is 32-bit: see is_32_bit(). */
+/* Holds the mode of the code, for is_32_bit(). */
 #define REGS_MODE cs
 
 /* __USER32_CS of arch/x86/include/asm/segment.h: compatibility mode. */
 #define USER_CODE_SEGMENT_32 0x23
 
-/* Interrupts and exceptions enter with -1, system calls with their number. */
+/*
+ * Returns whether a system call entered the kernel. Interrupts and exceptions store -1
+ * in place of the number.
+ */
 static __always_inline bool entered_by_syscall(unsigned long system_call)
 {
 	return (long)system_call != -1;
 }
 
 /*
- * Before the first instruction of a program that was just executed, the number is
- * that of execve, and all other registers are 0 (start_thread()).
+ * Returns whether a new program has not executed its first instruction. All registers
+ * but the number, which is execve's, are then 0 (start_thread()).
  */
 static __always_inline bool regs_are_of_new_program(struct pt_regs *regs)
 {
 	return !BPF_CORE_READ(regs, cx);
 }
 
-/* The stacks of 32-bit code have words of half the size. */
+/* Returns whether the code is 32-bit. The words of its stack have half the size. */
 static __always_inline bool is_32_bit(unsigned long mode)
 {
 	return (mode & 0xffff) == USER_CODE_SEGMENT_32;
 }
 
-/* A register by its DWARF number (System V ABI for x86-64, figure 3.36). */
+/* Returns a register by its DWARF number (System V ABI for x86-64, figure 3.36). */
 static __always_inline u64 dwarf_register(struct pt_regs *regs, u32 number)
 {
 	switch (number) {
@@ -116,18 +122,19 @@ static __always_inline u64 dwarf_register(struct pt_regs *regs, u32 number)
 }
 
 /*
- * Whether a call leaves the return address in a register, REGS_LINK. Here it is on the
- * stack: no code is made of what depends on that, and REGS_LINK stands for any register.
+ * 1 where a call leaves the return address in a register, REGS_LINK. Here it is on the
+ * stack: the compiler drops the code for a link register, and REGS_LINK may name any
+ * register.
  */
 #define HAS_LINK_REGISTER 0
 #define REGS_LINK ip
 
 #define DWARF_REGISTERS 16
 
-/* What a walk starts from, for user space. */
+/* Registers from which an unwind in user space starts. */
 struct user_registers {
 	u64 ip;
-	/* By DWARF number. */
+	/* Indexed by DWARF number. */
 	u64 general[DWARF_REGISTERS];
 };
 

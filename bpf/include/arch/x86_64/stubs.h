@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Stubs that runtimes write into memory, which no table describes and which keep no frame
- * pointer. A stub is so short that its instructions up to the return can be read, and these
- * say where the caller's frame is. shared/unwind/src/arch/x86_64/stub.rs does the same, and
- * says whose stubs they are.
+ * Stubs that runtimes write into memory. No table describes a stub, and a stub keeps no
+ * frame pointer. It is so short that all its instructions up to the return can be read;
+ * they show where the caller's frame is. shared/unwind/src/arch/x86_64/stub.rs does the
+ * same, and names the runtimes.
  */
 #ifndef SYSTEMSCOPE_STUBS_H
 #define SYSTEMSCOPE_STUBS_H
 
 #include "kernel_types.h"
 
-/* Instructions of a stub that are looked at, in two words. */
+/* Maximum instructions of a stub that are read, in two words. */
 #define STUB_INSTRUCTIONS 6
 
 struct stub_frame {
-	/* From the stack pointer to the canonical frame address. */
+	/* Offset of the canonical frame address from the stack pointer. */
 	s64 cfa_offset;
-	/* From the stack pointer to the saved frame pointer; negative if it has not changed. */
+	/*
+	 * Offset of the saved frame pointer from the stack pointer; negative if it was
+	 * not saved.
+	 */
 	s64 bp_offset;
 };
 
 /*
- * Reads the instructions in @low and @high, of which the first is executed next. Returns
- * whether they are a stub's to its end.
+ * Decodes the instructions in @low and @high, beginning with the next one to execute.
+ * Returns whether they reach the end of a stub.
  */
 static __always_inline bool read_stub(u64 low, u64 high,
 				      struct stub_frame *frame)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * System calls that threads wait in, and what their arguments say of what they wait on:
- * arch/x86/entry/syscalls/syscall_64.tbl.
+ * System calls in which threads wait, and the meaning of their arguments for the
+ * resource: arch/x86/entry/syscalls/syscall_64.tbl.
  */
 #ifndef SYSTEMSCOPE_SYSTEM_CALLS_H
 #define SYSTEMSCOPE_SYSTEM_CALLS_H
@@ -14,7 +14,7 @@
 
 #define FUTEX_SYSTEM_CALL 202
 
-/* The user registers of a call: from ax to cs, in the order of struct pt_regs. */
+/* User registers of a call: from ax to cs, in the order of struct pt_regs. */
 struct call_registers {
 	u64 result;
 	u64 cx;
@@ -33,9 +33,10 @@ static __always_inline bool read_call_registers(struct call_registers *call,
 }
 
 /*
- * What @call says of what its thread waits on. The kernel's entry sets the result to
- * -ENOSYS before the call and to another one after it: what a thread does on its way
- * back is not what it was called for. Code that is not 64-bit has other numbers.
+ * Returns which resource the arguments of @call show. The kernel's entry sets the
+ * result to -ENOSYS before the call, and the call replaces it. A thread on its way back
+ * to user space no longer waits for the call's resource. Code that is not 64-bit has
+ * other numbers.
  */
 static __always_inline enum wait_argument
 wait_argument(const struct call_registers *call)

@@ -1,12 +1,12 @@
-//! What kernel functions call, from their instructions.
+//! Finds the functions that kernel functions call, from their instructions.
 
 use libbpf_rs::ProgramInput;
 
 use crate::error::Context;
 use crate::{OpenObject, Result};
 
-/// Where the functions begin that return to these addresses of the kernel's; `None` where
-/// what is before an address is no call of a function that is known beforehand.
+/// Returns the start of the function that returns to each of these kernel addresses; `None` if
+/// there is no direct call before an address.
 ///
 /// # Errors
 /// The kernel refuses.

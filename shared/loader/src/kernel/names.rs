@@ -1,17 +1,17 @@
-//! Names of kernel addresses, from the kernel itself.
+//! Names kernel addresses, with the help of the kernel.
 
 use libbpf_rs::{MapCore, MapFlags, ProgramInput, set_print};
 
 use crate::error::Context;
 use crate::{OpenObject, Result};
 
-/// What the kernel calls each of the addresses: `name+offset/size [module]`, or the
-/// address where it knows no name.
+/// Returns the kernel's name of each address: `name+offset/size [module]`, or the address if it
+/// has no name.
 ///
 /// # Errors
 /// The kernel is older than 5.13, or refuses.
 pub fn kernel_names(addresses: &[u64]) -> Result<Vec<String>> {
-    // Kernels before 5.13 refuse it, and the library would say so at length.
+    // Kernels before 5.13 refuse the object, and the library would print a long message.
     let printed = set_print(None);
     let object = OpenObject::new(&bpf::kernel_names::OBJECT).and_then(OpenObject::load);
     set_print(printed);

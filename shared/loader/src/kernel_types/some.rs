@@ -1,15 +1,15 @@
-//! Some of many types: a file of them with what they need, and no more.
+//! Selects some of many types: makes a file of them and of the types that they need.
 //!
 //! The format is that of the kernel's Documentation/bpf/btf.rst.
 
 use std::collections::{HashMap, HashSet};
 
 const MAGIC: u16 = 0xeb9f;
-/// `struct btf_header`.
+/// Size of `struct btf_header`.
 const HEADER: usize = 24;
-/// `struct btf_type`.
+/// Size of `struct btf_type`.
 const TYPE: usize = 12;
-/// Where in it the ID is of what it is about, if that is one type.
+/// Offset in a type of the ID of the type that it refers to, if that is one type.
 const REFERENT: usize = 8;
 
 // BTF_KIND_* of include/uapi/linux/btf.h.
@@ -33,11 +33,11 @@ const DECLARATION_TAG: u32 = 17;
 const TYPE_TAG: u32 = 18;
 const ENUM64: u32 = 19;
 
-/// Of what says the kind and the number of parts.
+/// Unused bits of the word with the kind and the number of parts.
 const UNUSED: u32 = 0x60ff_0000;
 
-/// Of `types` those that have one of `names`, and what is inside of them. What they point
-/// to is void.
+/// Selects from `types` the ones that have one of `names`, and the types of their members.
+/// Pointers become pointers to void.
 pub(super) fn some_of(types: &[u8], names: &[&str]) -> Option<Vec<u8>> {
     let all = Types::read(types)?;
     let renumbered = Renumbered::choose(&all, names)?;
@@ -62,20 +62,20 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Types, by ID.
+/// Types by ID.
 struct Types<'a> {
     bytes: &'a [u8],
-    /// Where each begins; the first is void, which is not there.
+    /// Start of each type; the first is void, which has no bytes.
     places: Vec<usize>,
     strings: &'a [u8],
 }
 
-/// One of them.
+/// A type.
 struct Type<'a> {
     kind: u32,
-    /// Its members, or whatever a kind has as many of.
+    /// Number of its members, or of the equivalent of another kind.
     parts: usize,
-    /// All of it.
+    /// All bytes of the type.
     bytes: &'a [u8],
 }
 
@@ -132,7 +132,7 @@ impl<'a> Types<'a> {
 }
 
 impl Type<'_> {
-    /// Where in it the offsets of names are: its own, and its parts'.
+    /// Returns the offsets in the type at which names are: its own, and those of its parts.
     fn names(&self) -> impl Iterator<Item = usize> + use<> {
         let (step, count) = match self.kind {
             STRUCT | UNION | ENUM64 => (12, self.parts),
@@ -143,11 +143,11 @@ impl Type<'_> {
             .chain((0..count).map(move |index| TYPE + step * index))
     }
 
-    /// Where in it the IDs are of what is inside of it.
+    /// Returns the offsets in the type at which the IDs of contained types are.
     fn references(&self) -> impl Iterator<Item = usize> + use<> {
         let (first, step, count) = match self.kind {
             TYPEDEF | VOLATILE | CONST | RESTRICT | TYPE_TAG => (REFERENT, 1, 1),
-            // Of an element, and of its index.
+            // IDs of the element type and of the index type.
             ARRAY => (TYPE, 4, 2),
             // Name, ID, offset.
             STRUCT | UNION => (TYPE + 4, 12, self.parts),
@@ -157,7 +157,7 @@ impl Type<'_> {
     }
 }
 
-/// The IDs that those have which are chosen; 0 for others.
+/// New IDs of the chosen types, by their old IDs; 0 for the others.
 struct Renumbered(Vec<u32>);
 
 impl Renumbered {
@@ -188,7 +188,7 @@ impl Renumbered {
         Some(Renumbered(is_chosen.iter().map(renumber).collect()))
     }
 
-    /// Their old IDs, in order.
+    /// Returns the old IDs of the chosen types, ascending.
     fn chosen(&self) -> Vec<u32> {
         let ids = (0..).zip(&self.0);
         ids.filter_map(|(id, new)| (*new > 0).then_some(id))
@@ -218,13 +218,13 @@ impl Renumbered {
             set(at, *self.0.get(old as usize)?)?;
         }
         for at in found.names() {
-            set(at, strings.put(all, number(found.bytes, at)?)?)?;
+            set(at, strings.copy(all, number(found.bytes, at)?)?)?;
         }
         Some(())
     }
 }
 
-/// Strings that types are named by, and where those are that were taken over.
+/// Names of types, and the new offset of each name that was copied.
 struct Strings {
     bytes: Vec<u8>,
     offsets: HashMap<u32, u32>,
@@ -232,7 +232,7 @@ struct Strings {
 
 impl Default for Strings {
     fn default() -> Strings {
-        // The first is empty.
+        // The first name is empty.
         Strings {
             bytes: vec![0],
             offsets: HashMap::from([(0, 0)]),
@@ -241,8 +241,8 @@ impl Default for Strings {
 }
 
 impl Strings {
-    /// Takes one over from `all`. Where it is.
-    fn put(&mut self, all: &Types<'_>, old: u32) -> Option<u32> {
+    /// Copies a name from `all`. Returns its new offset.
+    fn copy(&mut self, all: &Types<'_>, old: u32) -> Option<u32> {
         if let Some(offset) = self.offsets.get(&old) {
             return Some(*offset);
         }
@@ -254,7 +254,7 @@ impl Strings {
     }
 }
 
-/// A name less what tells two types of it apart.
+/// Returns a name without its flavour: the suffix after `___`.
 fn without_flavor(name: &[u8]) -> &[u8] {
     let flavor = name.windows(3).position(|three| three == b"___");
     &name[..flavor.unwrap_or(name.len())]
@@ -276,7 +276,7 @@ mod tests {
         for length in (0..bytes.len()).step_by(bytes.len() / 50) {
             assert!(some_of(&bytes[..length], &NAMES).is_none(), "{length}");
         }
-        // A kind that no kernel has yet: the last five bits.
+        // The last five bits are a kind that no kernel has yet.
         let first = HEADER + 7;
         bytes[first] |= 0x1f;
         assert!(some_of(&bytes, &NAMES).is_none());
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_reference_to_nowhere_is_refused() {
-        // A struct with a member of a type that is not there, and one of its own.
+        // A struct with a member of a missing type, and one with a member of its own type.
         for (reference, is_read) in [(1_u32, true), (2, false), (u32::MAX, false)] {
             let mut file = Vec::new();
             file.extend_from_slice(&[0x9f, 0xeb, 1, 0]);

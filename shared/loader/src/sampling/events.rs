@@ -1,14 +1,14 @@
-//! What can drive samples, by perf's names.
+//! Events that can trigger samples, by perf's names.
 
 use profile::Rate;
 
 use super::open;
 use crate::cpus::online_cpus;
 
-/// What is counted until the next sample, by perf's names.
+/// Event that is counted until the next sample, by perf's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// perf's name for it.
+    /// perf's name.
     pub name: &'static str,
     pub(super) kind: u32,
     pub(super) config: u32,
@@ -140,12 +140,13 @@ const EVENTS: &[Event] = &[
 ];
 
 impl Event {
-    /// Hardware cycles, which also see code that runs with interrupts off.
+    /// Hardware cycles, which also cover code that runs with interrupts off.
     pub const CPU_CYCLES: Event = EVENTS[0];
-    /// The software clock that every machine has.
+    /// Software clock that every machine has.
     pub const CPU_CLOCK: Event = EVENTS[12];
 
-    /// Whether this machine counts it: virtual machines often have no hardware counters.
+    /// Returns whether this machine counts the event: virtual machines often have no hardware
+    /// counters.
     #[must_use]
     pub fn is_counted(self) -> bool {
         let any = Rate::Frequency(1);
@@ -154,12 +155,13 @@ impl Event {
             .is_some_and(|cpu| open(self, any, *cpu).is_ok())
     }
 
-    /// Whether it counts nanoseconds, for which the kernel has a timer at a fixed period.
+    /// Returns whether the event counts nanoseconds, for which the kernel has a timer with a
+    /// fixed period.
     pub(super) fn is_clock(self) -> bool {
         ["cpu-clock", "task-clock"].contains(&self.name)
     }
 
-    /// The event that perf calls `name`. The error lists all names.
+    /// Returns the event that perf calls `name`. The error lists all names.
     pub fn by_name(name: &str) -> std::result::Result<Event, String> {
         EVENTS
             .iter()

@@ -1,33 +1,34 @@
-//! When a clock samples: at times that nothing else can be in step with.
+//! Times at which a clock samples: chosen so that nothing else can keep step with them.
 //!
 //! The kernel's clocks fire at a fixed period (`perf_swevent_hrtimer()` of its
-//! `kernel/events/core.c`). What a program does at the same period they always find it at,
-//! or never, and all CPUs are sampled at the same moments. A clock begins anew when it is
-//! given a period. So each CPU's gets another one every few samples, at a moment that has
-//! nothing to do with what runs. What one stretch has too many or too few the next ones make
-//! up for, so that as many samples are taken as were asked for.
+//! `kernel/events/core.c`). They find a program's action with the same period always, or never,
+//! and they sample all CPUs at the same moments. A clock restarts when it gets a new period.
+//! Each CPU's clock therefore gets a new period every few samples, at a moment that is
+//! independent of the programs. The time with one period is a stretch. The next stretches
+//! compensate for too many or too few samples of a stretch, so that the number of samples is
+//! the requested one.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
-/// A period is kept for so many samples, and for no less than [`SHORTEST_NS`].
+/// Samples per period, if they take at least [`SHORTEST_NS`].
 const SAMPLES: Range<f64> = 3.0..6.0;
-/// At high frequencies, where so many samples are soon taken, nanoseconds.
+/// Minimum length of a stretch, in nanoseconds, for high frequencies.
 const SHORTEST_NS: f64 = 50e6;
-/// How far the frequency of a stretch is from that which was asked for, by chance.
+/// Random deviation of a stretch's frequency from the requested one.
 const SPREAD: Range<f64> = -0.15..0.15;
-/// What is owed is made up for by no more than this many times the frequency.
+/// Maximum frequency that compensates for missing samples, relative to the requested one.
 const FASTEST: f64 = 2.0;
-/// Nor by less.
+/// Minimum frequency that compensates for too many samples.
 const SLOWEST: f64 = 0.5;
 
-/// The pace of one CPU's clock.
+/// Pace of one CPU's clock.
 pub(super) struct Pace {
-    /// Nanoseconds a sample, on average.
+    /// Average nanoseconds per sample.
     mean: f64,
     /// Nanoseconds between samples of this stretch.
     period: u64,
-    /// When it began, and when it is to end, CLOCK_MONOTONIC ns.
+    /// Start and end of the stretch, in ns of CLOCK_MONOTONIC.
     since: u64,
     until: u64,
     /// Samples that should have been taken by now, less those that were.
@@ -36,7 +37,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Of a clock that is to take `frequency` samples a second. It is due at once.
+    /// Makes the pace of a clock that takes `frequency` samples a second. The first period is
+    /// due at once.
     pub(super) fn new(frequency: u64, now: u64) -> Pace {
         let mean = 1e9 / frequency.max(1) as f64;
         Pace {
@@ -44,26 +46,26 @@ impl Pace {
             period: u64::MAX,
             since: now,
             until: now,
-            // A stretch begins with a period without a sample: what was taken lags by
-            // a quarter of one, on average over all times.
+            // A stretch begins with a period without a sample: the number of samples lags by a
+            // quarter of one, on average over all times.
             owed: 0.25,
             chance: Chance(RandomState::new().hash_one(now)),
         }
     }
 
-    /// When the clock is to begin anew, CLOCK_MONOTONIC ns.
+    /// Returns the time at which the clock must restart, in ns of CLOCK_MONOTONIC.
     pub(super) fn until(&self) -> u64 {
         self.until
     }
 
-    /// Ends the stretch at `now`. Returns the period of the next, nanoseconds.
+    /// Ends the stretch at `now`. Returns the period of the next, in nanoseconds.
     pub(super) fn next(&mut self, now: u64) -> u64 {
         let passed = now.saturating_sub(self.since);
         self.owed += passed as f64 / self.mean - (passed / self.period) as f64;
 
         let stretched = (SHORTEST_NS / (SAMPLES.start * self.mean)).max(1.0);
         let samples = self.chance.within(SAMPLES) * stretched;
-        // The end cuts off half a period on average.
+        // The end of a stretch cuts off half a period on average.
         let wanted = samples * (1.0 + self.chance.within(SPREAD)) + self.owed + 0.5;
         let length = samples * self.mean;
         let faster = (wanted / samples).clamp(SLOWEST, FASTEST);
@@ -74,7 +76,7 @@ impl Pace {
     }
 }
 
-/// Numbers that nobody foresees: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// Random numbers: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 struct Chance(u64);
 
 impl Chance {
@@ -84,7 +86,7 @@ impl Chance {
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         word ^= word >> 31;
-        // The 53 bits that a double has room for.
+        // A double has 53 bits of precision.
         let part = (word >> 11) as f64 / (1u64 << 53) as f64;
         range.start + part * (range.end - range.start)
     }
@@ -96,8 +98,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// When a clock fires whose owner looks after it every `look` nanoseconds, in
-    /// `seconds` of them.
+    /// Returns the times at which a clock fires in `seconds`, if its owner checks the pace
+    /// every `look` nanoseconds.
     fn fired(frequency: u64, look: u64, seconds: u64) -> Vec<u64> {
         let mut pace = Pace::new(frequency, 0);
         let (mut since, mut period) = (0, pace.next(0));
@@ -119,7 +121,7 @@ mod tests {
             let seconds = 200;
             let times = fired(frequency, look * 1_000_000, seconds);
             let (taken, asked) = (times.len() as f64, (seconds * frequency) as f64);
-            // But for what the last stretch has not made up for.
+            // The last stretch has not been compensated.
             let late = (look * frequency) as f64 / 1000.0;
             let allowed = asked * 0.001 + 8.0 + late;
             assert!((taken - asked).abs() <= allowed, "{frequency}: {taken}");
@@ -131,13 +133,13 @@ mod tests {
         const WINDOWS: u64 = 4000;
         let mut off = 0.0;
         for window in 0..WINDOWS {
-            // From half a second on, at all phases of a period.
+            // Lengths from half a second on, at all phases of a period.
             let length = SECOND / 2 + window * SECOND / WINDOWS;
             let times = fired(49, 5_000_000, 2);
             let taken = times.iter().filter(|time| **time <= length).count();
             off += taken as f64 - length as f64 * 49e-9;
         }
-        // Each is off by less than two.
+        // Each window is off by less than two samples.
         let mean = off / WINDOWS as f64;
         assert!(mean.abs() < 0.1, "{mean}");
     }
@@ -146,16 +148,16 @@ mod tests {
     fn no_period_is_in_step_with_it() {
         let frequency = 49;
         let times = fired(frequency, 5_000_000, 200);
-        // That of the frequency and others nearby, its half and its double.
+        // The period of the frequency, others nearby, its half and its double.
         for period in [20_408_163, 20_000_000, 19_000_000, 10_204_081, 40_816_326] {
-            // A fifth of the time, wherever it begins.
+            // Each fifth of the period, wherever it begins.
             for begin in 0..5 {
                 let hit = |time: &&u64| *time % period / (period / 5) == begin;
                 let hits = times.iter().filter(hit).count() as f64;
                 let expected = times.len() as f64 / 5.0;
                 let off = (hits - expected).abs();
-                // A clock that makes up for what it owes keeps to the moments of its own
-                // frequency a little.
+                // A clock that compensates stays close to the moments of its own frequency a
+                // little.
                 let kept_to = expected / 20.0;
                 let allowed = kept_to + 6.0 * expected.sqrt();
                 assert!(off < allowed, "{period}: {hits}, {expected}");

@@ -1,6 +1,5 @@
-//! Keeps clocks at their pace, on a thread that does nothing else: what a reader of events
-//! does can take it seconds where a machine is busy, and a clock would go on meanwhile at a
-//! period that was meant for a few samples.
+//! Paces clocks, on a thread of its own. On a busy machine the reader of events can take
+//! seconds, and a clock would keep a period meanwhile that was meant for a few samples.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,26 +14,26 @@ use crate::monotonic_ns;
 /// `PERF_EVENT_IOC_PERIOD` of include/uapi/linux/perf_event.h, `_IOW('$', 4, __u64)`.
 const SET_PERIOD: libc::Ioctl = 0x4008_2404;
 
-/// Clocks that are due within this time are attended to together: there may be hundreds.
+/// Clocks that are due within this time are handled together: there may be hundreds.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Paces the clocks of some CPUs, all at one frequency, while it lives.
 pub(super) struct Pacemaker {
     shared: Arc<Shared>,
-    /// None once it ends.
+    /// None once the thread has ended.
     thread: Option<JoinHandle<()>>,
     frequency: u64,
 }
 
 struct Shared {
     clocks: Mutex<Clocks>,
-    /// There is another clock, or the end.
+    /// Signals another clock, or the end.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct Clocks {
-    /// By CPU. Descriptors are open as long as they are here.
+    /// By CPU. The descriptors stay open as long as they are here.
     paces: BTreeMap<u32, (RawFd, Pace)>,
     failure: Option<io::Error>,
     has_ended: bool,
@@ -57,19 +56,19 @@ impl Pacemaker {
         })
     }
 
-    /// Paces the clock of `cpu`, which is to stay open until it is removed.
+    /// Paces the clock of `cpu`, whose descriptor must stay open until the clock is removed.
     pub(super) fn add(&self, cpu: u32, clock: RawFd) {
         let pace = Pace::new(self.frequency, monotonic_ns());
         self.shared.clocks().paces.insert(cpu, (clock, pace));
         self.shared.changed.notify_one();
     }
 
-    /// Leaves the clock of `cpu` alone from here on.
+    /// Stops the pacing of the clock of `cpu`.
     pub(super) fn remove(&self, cpu: u32) {
         self.shared.clocks().paces.remove(&cpu);
     }
 
-    /// Has all clocks begin anew, with nothing to make up for.
+    /// Restarts all clocks, with nothing to compensate.
     pub(super) fn begin(&self) {
         let mut clocks = self.shared.clocks();
         for (_, pace) in clocks.paces.values_mut() {
@@ -79,7 +78,7 @@ impl Pacemaker {
         self.shared.changed.notify_one();
     }
 
-    /// Why a clock could not be paced, if that was not told yet.
+    /// Returns why a clock could not be paced, once per failure.
     pub(super) fn take_failure(&self) -> Option<io::Error> {
         self.shared.clocks().failure.take()
     }
@@ -90,7 +89,7 @@ impl Drop for Pacemaker {
         self.shared.clocks().has_ended = true;
         self.shared.changed.notify_one();
         if let Some(thread) = self.thread.take() {
-            // All that it could leave behind is its memory.
+            // A thread that panicked leaves nothing to clean up.
             let _ = thread.join();
         }
     }
@@ -101,7 +100,7 @@ impl Shared {
         self.clocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The thread.
+    /// Runs the thread.
     fn keep_pace(&self) {
         let mut clocks = self.clocks();
         while !clocks.has_ended {
@@ -116,7 +115,7 @@ impl Shared {
 }
 
 impl Clocks {
-    /// Gives another period to the clocks for which it is time.
+    /// Sets the next period of the clocks that are due.
     fn attend(&mut self) {
         for (clock, pace) in self.paces.values_mut() {
             let now = monotonic_ns();

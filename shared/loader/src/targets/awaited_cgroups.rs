@@ -1,4 +1,4 @@
-//! Cgroups that are waited for, and the first in one: `include/targets/awaited_cgroups.h`.
+//! Awaited cgroups, and the first thread in one: `include/targets/awaited_cgroups.h`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,12 +12,12 @@ use super::{Targets, living_threads};
 use crate::error::Context;
 use crate::{LoadedObject, OpenObject, Result, monotonic_ns};
 
-/// How many cgroups that are waited for may come while others of the same name are
-/// remembered, and so for what leads to them.
+/// Maximum awaited cgroups that may come while others of the same name are remembered, and
+/// maximum cgroups that lead to them.
 pub(super) const ROOM: u32 = 1 << 12;
 
-/// What runtimes call the cgroup of a container, around its ID: `mark` of `containers.rs`
-/// knows them again.
+/// Text around the ID in the names that runtimes give to a container's cgroup; `mark` of
+/// `containers.rs` parses them.
 const AROUND_ID: [(&str, &str); 7] = [
     ("", ""),
     ("docker-", ".scope"),
@@ -28,26 +28,27 @@ const AROUND_ID: [(&str, &str); 7] = [
     ("nerdctl-", ".scope"),
 ];
 
-/// A cgroup that is not there yet, or is to be measured when it comes again. Names and IDs are
-/// those of cgroups that root alone can make: a user can call others so, too.
+/// A cgroup that does not exist yet, or that is measured again when it comes back. Names and
+/// IDs count only for cgroups that root alone can make: other users could choose the same
+/// names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AwaitedCgroup {
-    /// The one at a path below the mount.
+    /// Cgroup at a path below the mount.
     At(String),
-    /// The cgroup of the system's unit with this name.
+    /// Cgroup of the system's unit with this name.
     OfUnit(String),
-    /// The cgroup of the container with this ID.
+    /// Cgroup of the container with this ID.
     OfContainer(String),
 }
 
-/// A level below which names count, the name, and the level below that; 0 for a target.
+/// Maps a level at which names count, and a name, to the level below it; 0 for a target.
 type Places = BTreeMap<(u64, String), u64>;
 
 impl AwaitedCgroup {
-    /// The longest name of a cgroup that can be waited for, in bytes.
+    /// Maximum length of an awaited cgroup's name, in bytes.
     pub const LONGEST_NAME: usize = CGROUP_NAME_LENGTH - 2;
 
-    /// The names of the cgroups that it takes.
+    /// Returns the names of the cgroups on the way to it.
     fn names(&self) -> Vec<String> {
         match self {
             AwaitedCgroup::At(path) => parts(path).map(str::to_owned).collect(),
@@ -61,15 +62,16 @@ impl AwaitedCgroup {
         }
     }
 
-    /// Whether programs can know it when it comes.
+    /// Returns whether programs can recognize the cgroup when it comes: its names must be short
+    /// enough.
     #[must_use]
     pub fn can_come(&self) -> bool {
         let names = self.names();
         names.iter().all(|name| name.len() <= Self::LONGEST_NAME)
     }
 
-    /// Whether it is this one.
-    fn is(&self, cgroup: &Cgroup) -> bool {
+    /// Returns whether `cgroup` is the awaited one.
+    fn matches(&self, cgroup: &Cgroup) -> bool {
         match self {
             AwaitedCgroup::At(path) => cgroup.path == *path,
             AwaitedCgroup::OfUnit(name) => {
@@ -86,11 +88,11 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|part| !part.is_empty())
 }
 
-/// What leads to the cgroups that are waited for.
+/// Levels that lead to the awaited cgroups.
 #[derive(Debug, Default)]
 struct Route {
     places: Places,
-    /// By path: the level of what is right below.
+    /// Level of the children, by path.
     levels: HashMap<String, u64>,
 }
 
@@ -120,7 +122,8 @@ impl Route {
             let place = (self.level_below(&above), part.to_owned());
             above = format!("{above}/{part}");
             match parts.peek() {
-                // All below a target is measured, whatever else is waited for there.
+                // All cgroups below a target are measured, so other awaited ones there do not
+                // matter.
                 None => _ = self.places.insert(place, 0),
                 Some(_) => {
                     let below = self.level_below(&above);
@@ -138,7 +141,7 @@ impl Route {
 }
 
 impl Targets {
-    /// Has the programs wait, with room for what comes.
+    /// Sizes the maps of awaited cgroups.
     pub(super) fn configure_awaited_cgroups(&self, object: &mut OpenObject) -> Result<()> {
         if self.awaited_cgroups.is_empty() {
             return Ok(());
@@ -152,7 +155,7 @@ impl Targets {
         object.make_room(bpf::maps::HOLDING_UNITS, ROOM)
     }
 
-    /// Names to programs, before they run, what is waited for.
+    /// Writes the awaited cgroups to the map, before the programs run.
     pub(super) fn fill_awaited_cgroups(&self, object: &LoadedObject) -> Result<()> {
         for ((level, name), below) in Route::to(&self.awaited_cgroups).places {
             let mut place = CgroupPlace {
@@ -173,9 +176,9 @@ impl Targets {
         Ok(())
     }
 
-    /// Tells programs, which run by now, what is there of all that is waited for: targets,
-    /// and what they may come to be in. That of which they were not told before it is made
-    /// they would miss, so it is told from the root down.
+    /// Tells the running programs which awaited cgroups exist: targets, and cgroups that lead
+    /// to them. Programs miss a cgroup whose parent they do not know when it is made, so this
+    /// goes from the root down.
     pub(super) fn look_for_cgroups(&self, object: &LoadedObject) -> Result<()> {
         if self.awaited_cgroups.is_empty() {
             return Ok(());
@@ -203,7 +206,7 @@ impl Targets {
                 }
             }
         }
-        // Again, as others may have been made before programs knew where.
+        // Looks again, since cgroups may have been made before programs knew their parents.
         let (at, named): (Vec<_>, Vec<_>) = (self.awaited_cgroups.iter())
             .partition(|awaited| matches!(awaited, AwaitedCgroup::At(_)));
         let at = at.into_iter().filter_map(|awaited| match awaited {
@@ -211,11 +214,12 @@ impl Targets {
             _ => None,
         });
         // A name counts only for cgroups of root.
-        let mut there: Vec<Cgroup> = match named.is_empty() {
-            true => Vec::new(),
-            false => mount.all().cgroups,
+        let mut there: Vec<Cgroup> = if named.is_empty() {
+            Vec::new()
+        } else {
+            mount.all().cgroups
         };
-        there.retain(|cgroup| named.iter().any(|awaited| awaited.is(cgroup)));
+        there.retain(|cgroup| named.iter().any(|awaited| awaited.matches(cgroup)));
         for cgroup in at.chain(there) {
             if !self.cgroups.contains(&cgroup) {
                 self.add_cgroup(&cgroup, object)?;
@@ -224,7 +228,7 @@ impl Targets {
         Ok(())
     }
 
-    /// Makes a cgroup a target of which programs may know that it is none.
+    /// Makes a cgroup a target, although programs may have stored that it is none.
     fn add_cgroup(&self, cgroup: &Cgroup, object: &LoadedObject) -> Result<()> {
         let targets = object.map(bpf::maps::TARGET_CGROUPS)?;
         let id = cgroup.id.to_ne_bytes();
@@ -238,13 +242,13 @@ impl Targets {
             .context(format!("make {} a target", cgroup.path))?;
         let decided = object.map(bpf::maps::CGROUP_MEMBERSHIP)?;
         for id in decided.keys() {
-            // Whatever is gone was decided anew.
+            // An entry that is gone was decided anew.
             let _ = decided.delete(&id);
         }
         Ok(())
     }
 
-    /// Notes that somebody is in a target, if nobody was seen to come.
+    /// Notes that a thread is in a target, unless the programs saw it come.
     pub(super) fn look_for_members(&self, object: &LoadedObject) -> Result<()> {
         let first = self.first_variable(object)?;
         if !self.await_members || first.get() != 0 {
@@ -263,7 +267,7 @@ mod tests {
     use super::*;
     use crate::Kernel;
 
-    /// Programs for targets.
+    /// Loads programs for targets.
     fn object(targets: &Targets) -> LoadedObject {
         let kernel = Kernel::probe().unwrap();
         LoadedObject::of_tests(&bpf::offcputime::OBJECT, |object| {
@@ -278,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_cgroup_that_came_before_programs_could_see_it_is_a_target() {
-        // The root is there, as one is that was made meanwhile.
+        // The root exists, like a cgroup that was made meanwhile.
         let awaiting = |cgroups| Targets {
             cgroups,
             awaited_cgroups: vec![AwaitedCgroup::At("/".to_owned())],
@@ -287,12 +291,12 @@ mod tests {
         let targets = awaiting(vec![]);
         let object = object(&targets);
         let ids = object.map(bpf::maps::TARGET_CGROUPS).unwrap();
-        // That which was known before programs were told of when they were loaded.
+        // A cgroup that was known before is written to the maps when the programs are loaded.
         let known = awaiting(vec![root()]);
         known.look_for_cgroups(&object).unwrap();
         assert_eq!(ids.keys().count(), 0);
 
-        // What programs have decided before they decide anew, once.
+        // The first call drops the programs' decisions, once.
         let decided = object.map(bpf::maps::CGROUP_MEMBERSHIP).unwrap();
         for left in [0, 1] {
             decided.update(&[7; 8], &[0], MapFlags::ANY).unwrap();
@@ -323,7 +327,7 @@ mod tests {
                 place(first + 2, "d", 0),
             ]
         );
-        // Whatever their order.
+        // In any order.
         for paths in [["/a", "/a/b"], ["/a/b", "/a"]] {
             let route = route(&paths.map(at));
             assert_eq!(route[0], place(first, "a", 0));
@@ -343,16 +347,16 @@ mod tests {
             ..cgroup(path)
         };
         let unit = AwaitedCgroup::OfUnit("a.service".to_owned());
-        assert!(unit.is(&cgroup("/system.slice/a.service")));
-        assert!(!unit.is(&cgroup("/lxc.payload.b/system.slice/a.service")));
-        assert!(!unit.is(&users("/user.slice/user@1.service/a.service")));
+        assert!(unit.matches(&cgroup("/system.slice/a.service")));
+        assert!(!unit.matches(&cgroup("/lxc.payload.b/system.slice/a.service")));
+        assert!(!unit.matches(&users("/user.slice/user@1.service/a.service")));
         let container = AwaitedCgroup::OfContainer("0a".to_owned());
-        assert!(container.is(&cgroup("/docker/0a")));
-        assert!(!container.is(&cgroup("/docker/0ab")));
-        assert!(!container.is(&users("/docker/0a")));
+        assert!(container.matches(&cgroup("/docker/0a")));
+        assert!(!container.matches(&cgroup("/docker/0ab")));
+        assert!(!container.matches(&users("/docker/0a")));
         let path = AwaitedCgroup::At("/a/b".to_owned());
-        assert!(path.is(&cgroup("/a/b")) && !path.is(&cgroup("/b")));
-        assert!(path.is(&users("/a/b")));
+        assert!(path.matches(&cgroup("/a/b")) && !path.matches(&cgroup("/b")));
+        assert!(path.matches(&users("/a/b")));
         let long = AwaitedCgroup::At(format!("/a/{}", "b".repeat(127)));
         assert!(path.can_come() && !long.can_come());
         assert!(AwaitedCgroup::At(format!("/a/{}", "b".repeat(126))).can_come());

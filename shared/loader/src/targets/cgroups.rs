@@ -1,4 +1,4 @@
-//! Cgroups of version 2: where they are, and what tells one from another.
+//! Cgroups of version 2: their mount, paths and IDs.
 
 use std::fs::{self, File, Metadata};
 use std::io::Read;
@@ -14,63 +14,64 @@ use crate::{Error, Result};
 
 /// `CGROUP2_SUPER_MAGIC` of include/uapi/linux/magic.h.
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
-/// Cgroups of users that are looked at, at most.
+/// Maximum cgroups of users that are listed.
 const MOST_OF_USERS: usize = 1 << 16;
-/// What is read of a file at most, in bytes.
+/// Maximum bytes that are read of a file.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// A cgroup.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cgroup {
-    /// Where it is below the mount, as `/proc/PID/cgroup` has it: `/` for the root.
+    /// Path below the mount, in the form of `/proc/PID/cgroup`: `/` for the root.
     pub path: String,
-    /// What the kernel calls it, and nothing else as long as the machine runs: `id` of
-    /// its `struct kernfs_node` (include/linux/kernfs.h), the number of its folder's inode.
+    /// ID that is unique until the next boot: `id` of its `struct kernfs_node`
+    /// (include/linux/kernfs.h), the number of its folder's inode.
     pub id: u64,
-    /// Whether a cgroup above it is delegated (cgroup-v2.rst, "Delegation"): others than root
-    /// can make cgroups there, and give them any name.
+    /// True if a cgroup above it is delegated (cgroup-v2.rst, "Delegation"): other users than
+    /// root can make cgroups there, and give them any name.
     pub below_delegated: bool,
 }
 
 impl Cgroup {
-    /// The last part of its path; empty for the root.
+    /// Returns the last component of its path; empty for the root.
     #[must_use]
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 }
 
-/// Cgroups as they were listed.
+/// List of cgroups.
 #[derive(Debug, Default)]
 pub struct CgroupList {
-    /// By path.
+    /// Sorted by path.
     pub cgroups: Vec<Cgroup>,
-    /// Whether there are no others. Where users make very many, some of theirs are left out.
+    /// True if the list is complete. If users make very many cgroups, some of theirs are left
+    /// out.
     pub is_whole: bool,
 }
 
-/// Where cgroups can be looked at.
+/// Mount of cgroups of version 2.
 #[derive(Clone, Debug)]
 pub struct CgroupMount {
     folder: PathBuf,
-    /// Other places where the same can be seen.
+    /// Other mounts of the same cgroups.
     others: Vec<PathBuf>,
     /// Mounts of version 1.
     old: Vec<PathBuf>,
 }
 
 impl CgroupMount {
-    /// The one of this mount namespace.
+    /// Finds the mount of this mount namespace.
     ///
     /// # Errors
-    /// There is none of version 2.
+    /// No cgroups of version 2 are mounted.
     pub fn find() -> Result<CgroupMount> {
         const MOUNTS: &str = "/proc/self/mountinfo";
         let mounts = read(Path::new(MOUNTS)).context(format!("read {MOUNTS}"))?;
         CgroupMount::among(&mounts)
     }
 
-    /// The one that a list of mounts has: proc(5).
+    /// Finds the mount in a list of mounts: proc(5).
     fn among(mounts: &str) -> Result<CgroupMount> {
         let mut whole = Vec::new();
         let mut parts = Vec::new();
@@ -92,33 +93,32 @@ impl CgroupMount {
             }
         }
         whole.append(&mut parts);
-        match whole.is_empty() {
-            false => Ok(CgroupMount {
-                folder: whole.remove(0),
-                others: whole,
-                old,
-            }),
-            true => Err(Error::Unsupported(
-                match old.is_empty() {
-                    true => "no cgroups are mounted here: mount them with `mount -t cgroup2 none /sys/fs/cgroup`, or choose processes with -p",
-                    false => "this machine has cgroups of version 1 only, which is not enough: boot it with systemd.unified_cgroup_hierarchy=1, or choose processes with -p",
-                }
-                .to_owned(),
-            )),
+        if whole.is_empty() {
+            let problem = if old.is_empty() {
+                "no cgroups are mounted here: mount them with `mount -t cgroup2 none /sys/fs/cgroup`, or choose processes with -p"
+            } else {
+                "this machine has cgroups of version 1 only, which is not enough: boot it with systemd.unified_cgroup_hierarchy=1, or choose processes with -p"
+            };
+            return Err(Error::Unsupported(problem.to_owned()));
         }
+        Ok(CgroupMount {
+            folder: whole.remove(0),
+            others: whole,
+            old,
+        })
     }
 
-    /// Where it is.
+    /// Returns the folder of the mount.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What a path in the file system, or below the mount, or as `/proc/PID/cgroup` has it
-    /// is as that: a cgroup's, or one where there may be a cgroup.
+    /// Converts a path to the form of `/proc/PID/cgroup`. The path may be one of the file
+    /// system, one below the mount, or have that form already. The cgroup may not exist yet.
     ///
     /// # Errors
-    /// It is outside of the mount.
+    /// The path is outside of the mount.
     pub fn path(&self, path: &Path) -> Result<String> {
         let outside = |why: &str| {
             Err(Error::Unsupported(format!(
@@ -132,7 +132,7 @@ impl CgroupMount {
         }
         let mounts = || std::iter::once(&self.folder).chain(&self.others);
         let inside = mounts().find_map(|folder| path.strip_prefix(folder).ok());
-        // Of version 1 is what lies in one of its mounts and in none of version 2.
+        // A path in a mount of version 1, and in none of version 2, is a cgroup of version 1.
         if inside.is_none() && self.old.iter().any(|folder| path.starts_with(folder)) {
             return outside("a cgroup of version 1");
         }
@@ -149,7 +149,7 @@ impl CgroupMount {
         Ok(format!("/{below}"))
     }
 
-    /// The cgroup at a path as `/proc/PID/cgroup` has it, if there is one.
+    /// Returns the cgroup at a path in the form of `/proc/PID/cgroup`, if it exists.
     #[must_use]
     pub fn cgroup(&self, path: &str) -> Option<Cgroup> {
         let below = path.trim_start_matches('/');
@@ -161,40 +161,41 @@ impl CgroupMount {
         })
     }
 
-    /// Metadata of the folder of a cgroup, by a path without a `/` before it.
+    /// Returns metadata of a cgroup's folder, by a path without a leading `/`.
     fn metadata(&self, below: &str) -> Option<Metadata> {
         let folder = self.folder.join(below);
         let found = fs::symlink_metadata(&folder)
             .ok()
             .filter(Metadata::is_dir)?;
         let system = rustix::fs::statfs(&folder).ok()?;
-        // What is mounted on a cgroup is none.
+        // A mount on top of a cgroup is no cgroup.
         (system.f_type.cast_unsigned() == CGROUP2_MAGIC).then_some(found)
     }
 
-    /// Whether a folder above the one at a path, which has no `/` before it, is delegated.
+    /// Returns whether a folder above a path without a leading `/` is delegated.
     fn is_below_delegated(&self, below: &str) -> bool {
         let mut above = Path::new(below).ancestors().skip(1);
         above.any(|above| {
             let metadata = fs::symlink_metadata(self.folder.join(above));
-            // One that is gone meanwhile proves nothing.
+            // A folder that is gone meanwhile proves nothing.
             !metadata.is_ok_and(|metadata| !is_delegated(&metadata))
         })
     }
 
-    /// All cgroups there are.
+    /// Lists all cgroups.
     #[must_use]
     pub fn all(&self) -> CgroupList {
         self.below("", MOST_OF_USERS)
     }
 
-    /// A cgroup and all below it, given without a `/` before it, of users' at most so many.
+    /// Lists a cgroup, given without a leading `/`, and all cgroups below it, with at most
+    /// `most_of_users` cgroups of users.
     fn below(&self, path: &str, most_of_users: usize) -> CgroupList {
         let mut found = Vec::new();
         let mut of_users = 0;
         let mut is_whole = true;
         let mut waiting = vec![(path.to_owned(), 0)];
-        // Users can make so many cgroups that those of root's would not be reached.
+        // Users can make very many cgroups; root's come first, so that all of them are reached.
         let mut waiting_delegated = Vec::new();
         if self.is_below_delegated(path) {
             std::mem::swap(&mut waiting, &mut waiting_delegated);
@@ -220,9 +221,12 @@ impl CgroupMount {
                 below_delegated,
             });
             let inside = folders_in(&self.folder.join(&path));
-            let mut inside = inside.map(|name| match path.is_empty() {
-                true => (name, level + 1),
-                false => (format!("{path}/{name}"), level + 1),
+            let mut inside = inside.map(|name| {
+                if path.is_empty() {
+                    (name, level + 1)
+                } else {
+                    (format!("{path}/{name}"), level + 1)
+                }
             });
             if level >= MOST_CGROUP_LEVELS {
                 is_whole &= inside.next().is_none();
@@ -240,7 +244,7 @@ impl CgroupMount {
         }
     }
 
-    /// The processes in a cgroup and below it now, ascending, as far as the caller's PID
+    /// Returns the processes in a cgroup and below it, ascending, as far as the caller's PID
     /// namespace shows them.
     #[must_use]
     pub fn processes(&self, cgroup: &Cgroup) -> Vec<u32> {
@@ -248,11 +252,11 @@ impl CgroupMount {
         let below = self.below(cgroup.path.trim_start_matches('/'), MOST_OF_USERS);
         for cgroup in below.cgroups {
             let folder = self.folder.join(cgroup.path.trim_start_matches('/'));
-            // One that holds threads alone, or is gone, has none.
+            // A cgroup that holds only threads, or is gone, has no processes.
             let listed = read(&folder.join("cgroup.procs")).unwrap_or_default();
             pids.extend(listed.lines().filter_map(|line| line.parse::<u32>().ok()));
         }
-        // Of another namespace.
+        // Processes of other namespaces read as 0.
         pids.retain(|pid| *pid != 0);
         pids.sort_unstable();
         pids.dedup();
@@ -260,14 +264,14 @@ impl CgroupMount {
     }
 }
 
-/// Whether others than root can make cgroups in the one whose folder this is, as
-/// `is_below_delegated` of `include/targets/awaited_cgroups.h` has it.
+/// Returns whether other users than root can make cgroups in the one with this folder, like
+/// `is_delegated` of `include/targets/awaited_cgroups.h`.
 fn is_delegated(folder: &Metadata) -> bool {
     let by_group = folder.mode() & Mode::WGRP.bits() != 0 && folder.gid() != 0;
     folder.uid() != 0 || by_group || folder.mode() & Mode::WOTH.bits() != 0
 }
 
-/// The names of the folders in a folder.
+/// Returns the names of the folders in a folder.
 pub(super) fn folders_in(folder: &Path) -> impl Iterator<Item = String> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -281,7 +285,7 @@ fn read(path: &Path) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A path in a list of mounts, where some characters are octal numbers: `\040` is a space.
+/// Returns a path of a list of mounts without its escapes: `\040` is a space.
 fn unescaped(path: &str) -> String {
     let mut parts = path.split('\\');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -327,12 +331,12 @@ mod tests {
 
     #[test]
     fn a_machine_without_version_2_is_told_so() {
-        let told = |mounts| CgroupMount::among(mounts).unwrap_err().to_string();
-        assert!(told(OLD).contains("version 1 only"), "{}", told(OLD));
-        assert!(told("").contains("mount -t cgroup2"), "{}", told(""));
+        let message = |mounts| CgroupMount::among(mounts).unwrap_err().to_string();
+        assert!(message(OLD).contains("version 1 only"), "{}", message(OLD));
+        assert!(message("").contains("mount -t cgroup2"), "{}", message(""));
     }
 
-    /// Folders stand for cgroups: what counts of these is whose they are.
+    /// Folders stand for cgroups, since only their owners and modes matter.
     #[test]
     fn a_cgroup_is_below_a_delegated_one_where_others_than_root_can_make_one() {
         let folder = tempfile::tempdir().unwrap();
@@ -361,7 +365,7 @@ mod tests {
         for (path, expected) in [
             ("", false),
             ("root", false),
-            // A container's own, which is given to the root of its user namespace.
+            // A container's own cgroup, owned by the root of its user namespace.
             ("root/user", false),
             ("root/user/any", true),
             ("root/user/any/root", true),

@@ -1,5 +1,5 @@
-//! Containers that run: found by where runtimes put their cgroups, and named by what
-//! runtimes keep in files. No daemon is asked.
+//! Running containers: found by the paths of their cgroups, and named by the files of their
+//! runtimes. No daemon is asked.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::cgroups::{Cgroup, folders_in};
 
-/// Docker's: below it `ID/config.v2.json`.
+/// Docker's folders, which have `ID/config.v2.json`.
 const DOCKER: [&str; 2] = [
     "var/lib/docker/containers",
     "var/snap/docker/common/var-lib-docker/containers",
@@ -22,41 +22,41 @@ const STORAGE: [&str; 2] = [
     "var/lib/containers/storage/overlay-containers/containers.json",
     "var/lib/containers/storage/vfs-containers/containers.json",
 ];
-/// containerd's: below it `NAMESPACE/ID/config.json`.
+/// containerd's folder, which has `NAMESPACE/ID/config.json`.
 const CONTAINERD: &str = "run/containerd/io.containerd.runtime.v2.task";
-/// CRI-O's: below it `ID/userdata/config.json`.
+/// CRI-O's folder, which has `ID/userdata/config.json`.
 const CRI_O: &str = "run/containers/storage/overlay-containers";
 
-/// Annotations that are the name of a container.
+/// Annotations with the name of a container.
 const NAMES: [&str; 3] = [
     "io.kubernetes.cri.container-name",
     "io.kubernetes.container.name",
     "nerdctl/name",
 ];
-/// Annotations that are the name of the pod that it is in.
+/// Annotations with the name of the container's pod.
 const PODS: [&str; 2] = ["io.kubernetes.cri.sandbox-name", "io.kubernetes.pod.name"];
 
-/// How many digits an ID has.
+/// Digits of an ID.
 const ID_LENGTH: usize = 64;
-/// What is read of a file at most, in bytes: of one container's, and of a list.
+/// Maximum bytes that are read of a file: of one container's, and of a list.
 const MOST_OF_ONE: u64 = 4 << 20;
 const MOST_OF_LIST: u64 = 64 << 20;
-/// Namespaces of containerd that are looked at, at most.
+/// Maximum namespaces of containerd that are read.
 const MOST_NAMESPACES: usize = 256;
 
 /// A container that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
-    /// Its ID, in hexadecimal digits; empty where the runtime goes by names.
+    /// Its ID, in hexadecimal digits; empty if the runtime uses names only.
     pub id: String,
-    /// What it is called, if anything. In a pod also by the pod's name, a `/` and its own.
+    /// Its names, possibly none. In a pod also the pod's name, a `/` and its own.
     pub names: Vec<String>,
     /// Its cgroup.
     pub cgroup: Cgroup,
 }
 
 impl Container {
-    /// What to call it in a message: its first name, or the start of its ID.
+    /// Returns the name for messages: its first name, or the start of its ID.
     #[must_use]
     pub fn shown(&self) -> &str {
         let first = self.names.first();
@@ -64,7 +64,7 @@ impl Container {
     }
 }
 
-/// The containers among all cgroups, by the files below `root`: `/`, but for tests.
+/// Returns the containers among all cgroups, by the files below `root`: `/`, except in tests.
 #[must_use]
 pub fn containers(all: &[Cgroup], root: &Path) -> Vec<Container> {
     let marked: Vec<(Mark, &Cgroup)> = all
@@ -89,8 +89,9 @@ pub fn containers(all: &[Cgroup], root: &Path) -> Vec<Container> {
     marked.into_iter().map(container).collect()
 }
 
-/// The IDs of the containers of a name that Docker, Podman or CRI-O have on file below
-/// `root`, whether or not they run, ascending. Others have none of those that do not.
+/// Returns the IDs of the containers with a name in the files of Docker, Podman or CRI-O below
+/// `root`, running or not, ascending. Other runtimes have no files of containers that do not
+/// run.
 #[must_use]
 pub fn ids_of_name(name: &str, root: &Path) -> Vec<String> {
     let runtimes = Runtimes::below(root);
@@ -105,13 +106,13 @@ pub fn ids_of_name(name: &str, root: &Path) -> Vec<String> {
     ids
 }
 
-/// Whether a text is all of an ID.
+/// Returns whether a text is a complete ID.
 #[must_use]
 pub fn is_whole_id(text: &str) -> bool {
     text.len() == ID_LENGTH && is_hexadecimal(text)
 }
 
-/// What the path of a container's cgroup tells of it.
+/// The ID or the name in the path of a container's cgroup.
 #[derive(Debug, PartialEq, Eq)]
 enum Mark<'a> {
     Id(&'a str),
@@ -143,18 +144,18 @@ fn mark(path: &str) -> Option<Mark<'_>> {
         Some((runtime, id)) => (runtime, id),
         None => ("", name),
     };
-    // What watches a container is none.
+    // A container's monitor is no container.
     (is_whole_id(id) && !runtime.ends_with("conmon")).then_some(Mark::Id(id))
 }
 
-/// Whether a text is digits of an ID, one at least.
+/// Returns whether a text has digits of an ID only, at least one.
 #[must_use]
 pub fn is_hexadecimal(text: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     !text.is_empty() && text.bytes().all(is_digit)
 }
 
-/// A name in a unit's: `\x2d` is a dash (systemd.unit(5), "String escaping").
+/// Returns the name in a unit's name: `\x2d` is a dash (systemd.unit(5), "String escaping").
 fn unescaped(name: &str) -> String {
     let mut parts = name.split("\\x");
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -176,10 +177,10 @@ fn unescaped(name: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Docker's file about a container.
+/// Docker's file of a container.
 #[derive(Deserialize)]
 struct DockerContainer {
-    /// With a `/` before it.
+    /// With a leading `/`.
     #[serde(rename = "Name")]
     name: String,
 }
@@ -191,17 +192,17 @@ struct StoredContainer {
     names: Option<Vec<String>>,
 }
 
-/// What any runtime is told of a container: the OCI's config.json.
+/// Every runtime's description of a container: the OCI's config.json.
 #[derive(Deserialize)]
 struct OciContainer {
     annotations: Option<HashMap<String, String>>,
 }
 
-/// What runtimes keep in files.
+/// Data from the files of runtimes.
 struct Runtimes<'a> {
     root: &'a Path,
     stored: HashMap<String, Vec<String>>,
-    /// containerd's namespaces.
+    /// Folders of containerd's namespaces.
     namespaces: Vec<PathBuf>,
 }
 
@@ -222,7 +223,7 @@ impl Runtimes<'_> {
         }
     }
 
-    /// What a container is called, all that any of them says.
+    /// Returns all names of a container.
     fn names(&self, id: &str) -> Vec<String> {
         let mut names = self.stored.get(id).cloned().unwrap_or_default();
         for folder in DOCKER {
@@ -243,7 +244,7 @@ impl Runtimes<'_> {
     }
 }
 
-/// The names that annotations give.
+/// Returns the names in annotations.
 fn annotated(annotations: &HashMap<String, String>) -> Vec<String> {
     let first = |keys: &[&str]| keys.iter().find_map(|key| annotations.get(*key)).cloned();
     let Some(name) = first(&NAMES) else {
@@ -253,9 +254,9 @@ fn annotated(annotations: &HashMap<String, String>) -> Vec<String> {
     std::iter::once(name).chain(in_pod).collect()
 }
 
-/// A JSON file; `None` if it is not there, is no such one, or is too large.
+/// Parses a JSON file; `None` if it is missing, has another form, or is too large.
 fn parse<T: DeserializeOwned>(path: &Path, most: u64) -> Option<T> {
-    // A FIFO is not waited for.
+    // Does not wait for a FIFO.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(open(path, flags, Mode::empty()).ok()?);
     let metadata = file.metadata().ok()?;
@@ -316,7 +317,7 @@ mod tests {
         assert_eq!(unescaped("a\\x2db\\xzz\\x2"), "a-b\\xzz\\x2");
     }
 
-    /// The files of each runtime, as far as they matter.
+    /// Makes the files of each runtime, as far as they matter.
     fn state() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let write = |path: String, text: String| {

@@ -1,5 +1,5 @@
-//! Processes that become targets while programs run: what targets fork, and what executes
-//! a program that is waited for.
+//! Processes that become targets while programs run: descendants of targets, and processes that
+//! execute an awaited program.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,9 @@ use super::{ProcessNames, Targets, living_threads};
 use crate::error::Context;
 use crate::{LoadedObject, OpenObject, Result, monotonic_ns};
 
-/// What makes targets while programs run: `include/targets/children.h`, `include/targets/awaited_cgroups.h`.
-/// Those that are waited for come first, so that what they execute is described.
+/// Programs that add targets: `include/targets/children.h`,
+/// `include/targets/awaited_cgroups.h`. The ones for awaited targets come first, so that
+/// DESCRIBE_PROGRAM also describes what these targets execute.
 const FOLLOWERS: [ProgramName; 7] = [
     programs::AWAIT_CGROUP,
     programs::AWAIT_MEMBER,
@@ -24,54 +25,54 @@ const FOLLOWERS: [ProgramName; 7] = [
 ];
 
 impl Targets {
-    /// Has the programs loaded that are needed, with room for what they find.
+    /// Chooses the programs to load, and sizes their maps.
     pub(super) fn configure_followers(&self, object: &mut OpenObject) -> Result<()> {
         let followers = self.followers();
         for follower in FOLLOWERS {
             object.choose(follower, followers.contains(&follower))?;
         }
-        if self.are_judged_by_programs() {
+        if self.is_judged_by_programs() {
             object.set(bpf::constants::FILTER_PIDS, true)?;
             object.make_room_for_threads(bpf::maps::TARGET_PIDS)?;
-            // A name that the kernel cuts off is there twice.
+            // A name that the kernel cuts off has two entries.
             let names = u32::try_from(2 * self.awaited.len().max(1)).unwrap_or(u32::MAX);
             object.make_room(bpf::maps::AWAITED_PROGRAMS, names)?;
         }
         Ok(())
     }
 
-    /// Which of the programs that make targets are needed.
+    /// Returns the programs that are needed.
     fn followers(&self) -> Vec<ProgramName> {
         let cgroups_are_awaited = !self.awaited_cgroups.is_empty();
         let needed = |follower: &ProgramName| match *follower {
             programs::AWAIT_CGROUP => cgroups_are_awaited,
             programs::AWAIT_MEMBER | programs::AWAIT_BIRTH => self.await_members,
             programs::AWAIT_PROGRAM => !self.awaited.is_empty(),
-            programs::FOLLOW_FORK => self.are_named() && self.children,
-            programs::DESCRIBE_PROGRAM => self.are_judged_by_programs() || cgroups_are_awaited,
-            _ => self.are_judged_by_programs(),
+            programs::FOLLOW_FORK => self.is_any_named() && self.children,
+            programs::DESCRIBE_PROGRAM => self.is_judged_by_programs() || cgroups_are_awaited,
+            _ => self.is_judged_by_programs(),
         };
         FOLLOWERS.into_iter().filter(needed).collect()
     }
 
-    /// Has programs follow whom they are to, as long as the links live.
+    /// Attaches the programs, as long as the links live, and adds the targets that came before.
     pub(super) fn follow(&self, object: &LoadedObject) -> Result<Vec<Link>> {
         for name in &self.awaited {
             wait_for(name, object)?;
         }
         self.fill_awaited_cgroups(object)?;
         let links = object.attach(&self.followers())?;
-        self.add_those_that_came(object)?;
+        self.add_awaited_processes(object)?;
         self.look_for_cgroups(object)?;
-        // Which of a process's threads forked nobody knows afterwards.
-        if self.children && self.tids.is_empty() && self.are_named() {
+        // It is not known which thread of a process forked a child.
+        if self.children && self.tids.is_empty() && self.is_any_named() {
             self.add_descendants(object)?;
         }
         Ok(links)
     }
 
-    /// Makes targets of the processes that targets have forked already, while those are
-    /// followed that they fork meanwhile.
+    /// Makes targets of the existing descendants of targets, while programs add the children
+    /// that these fork meanwhile.
     fn add_descendants(&self, object: &LoadedObject) -> Result<()> {
         let mut added = HashSet::new();
         loop {
@@ -81,16 +82,15 @@ impl Targets {
                     make_target(ids, object)?;
                 }
             }
-            // A child of one that was no target yet may have been forked meanwhile.
+            // A process that was no target yet may have forked a child meanwhile.
             if added.len() == known {
                 return Ok(());
             }
         }
     }
 
-    /// Makes targets of those that were waited for and came before programs could see
-    /// them.
-    fn add_those_that_came(&self, object: &LoadedObject) -> Result<()> {
+    /// Makes targets of awaited processes that came before the programs could see them.
+    fn add_awaited_processes(&self, object: &LoadedObject) -> Result<()> {
         if self.awaited.is_empty() {
             return Ok(());
         }
@@ -110,7 +110,7 @@ impl Targets {
     }
 }
 
-/// Names to programs a program that is waited for.
+/// Writes the name of an awaited program to the map.
 fn wait_for(name: &str, object: &LoadedObject) -> Result<()> {
     let awaited = object.map(bpf::maps::AWAITED_PROGRAMS)?;
     for (text, kind) in awaited_names(name) {
@@ -128,7 +128,7 @@ fn wait_for(name: &str, object: &LoadedObject) -> Result<()> {
     Ok(())
 }
 
-/// What a thread of the name may be called.
+/// Returns the names that a thread of the program may have.
 fn awaited_names(name: &str) -> Vec<(&[u8], AwaitedName)> {
     let mut names = vec![(name.as_bytes(), AwaitedName::AWAITED_NAME)];
     if let Some(start) = name.as_bytes().get(..COMM_LENGTH - 1)
@@ -148,7 +148,8 @@ fn make_target(ids: &ThreadIds, object: &LoadedObject) -> Result<()> {
         .context(format!("make {} a target", ids.pid))
 }
 
-/// One thread of each process that descends from a target and is none, but for bystanders.
+/// Returns one thread of each descendant of a target that is no target itself, without
+/// bystanders and their descendants.
 fn descendants<'a>(threads: &'a [ThreadIds], bystanders: &[u32]) -> Vec<&'a ThreadIds> {
     let targets = threads.iter().filter(|ids| ids.is_target != 0);
     let mut family: HashSet<u32> = targets.map(|ids| ids.pid).collect();
@@ -180,7 +181,7 @@ mod tests {
             is_target,
             ..ThreadIds::default()
         };
-        // Numbers begin anew: a child's may be below its parent's.
+        // IDs wrap around: a child's may be below its parent's.
         let threads = [
             ids(1, 0, 0),
             ids(20, 30, 0),
@@ -189,7 +190,7 @@ mod tests {
             ids(30, 40, 0),
             ids(40, 1, 1),
             ids(41, 40, 1),
-            // A tool that a target has run, and what it runs.
+            // A tool that a target has run, and its child.
             ids(50, 40, 0),
             ids(51, 50, 0),
         ];

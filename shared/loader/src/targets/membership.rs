@@ -1,4 +1,4 @@
-//! Targets that threads come to belong to, and cease to: `include/targets/cgroups.h` and
+//! Targets by membership, which threads can join and leave: `include/targets/cgroups.h` and
 //! `include/clock/moves.h`.
 
 use bpf::{ProgramName, constants, maps, programs};
@@ -8,25 +8,26 @@ use super::{Targets, awaited_cgroups, pinned_maps};
 use crate::error::Context;
 use crate::{LoadedObject, OpenObject, Result};
 
-/// Cgroups of which programs remember whether they are asked for.
+/// Maximum cgroups whose membership programs store.
 const ROOM_FOR_CGROUPS: u32 = 1 << 14;
-/// Processes of which they remember when they moved. It takes user space a moment to see.
+/// Maximum processes whose moves programs store, until user space has handled them.
 const ROOM_FOR_MOVES: u32 = 1 << 12;
-/// What runs only where threads come and go; objects without a thread clock lack it.
+/// Programs that run only if threads can join and leave; objects without a thread clock lack
+/// them.
 const PROGRAMS: [ProgramName; 2] = [programs::NOTE_MOVE, programs::FIND_DEPARTED];
 
 impl Targets {
-    /// Whether who is measured depends on what threads are in, and so may change.
+    /// Returns whether the targets depend on cgroups or mount namespaces, and so may change.
     pub fn by_membership(&self) -> bool {
         self.has_cgroups() || self.has_pinned_maps()
     }
 
-    /// Whether it depends on maps that others may change at any time.
+    /// Returns whether the targets depend on maps that others may change at any time.
     pub fn has_pinned_maps(&self) -> bool {
         self.cgroup_map.is_some() || self.mount_namespace_map.is_some()
     }
 
-    /// Tells programs, and neither loads nor makes room for what is not needed.
+    /// Configures the filters. Neither loads programs nor sizes maps that are not needed.
     pub(super) fn configure_membership(&self, object: &mut OpenObject) -> Result<()> {
         let by_membership = self.by_membership();
         for program in PROGRAMS {
@@ -43,9 +44,10 @@ impl Targets {
         }
         if self.has_cgroups() {
             object.set(constants::FILTER_CGROUPS, true)?;
-            let later = match self.awaited_cgroups.is_empty() {
-                true => 0,
-                false => awaited_cgroups::ROOM,
+            let later = if self.awaited_cgroups.is_empty() {
+                0
+            } else {
+                awaited_cgroups::ROOM
             };
             let there = u32::try_from(self.cgroups.len()).unwrap_or(u32::MAX);
             object.make_room(maps::TARGET_CGROUPS, there.saturating_add(later))?;
@@ -72,7 +74,7 @@ impl Targets {
         Ok(())
     }
 
-    /// Names the cgroups to programs.
+    /// Writes the cgroups to the map.
     pub(super) fn fill_cgroups(&self, object: &LoadedObject) -> Result<()> {
         if !self.has_cgroups() {
             return Ok(());

@@ -6,25 +6,24 @@ use std::path::Path;
 
 use process::living_thread;
 
-/// What a process is called.
+/// Names of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessNames {
     /// Its ID, in the caller's PID namespace.
     pub pid: u32,
-    /// The name of its first thread, of 15 bytes at most (`TASK_COMM_LEN` of
-    /// include/linux/sched.h).
+    /// Name of its first thread, at most 15 bytes (`TASK_COMM_LEN` of include/linux/sched.h).
     pub comm: String,
-    /// The file name of its executable; kernel threads have none.
+    /// File name of its executable; kernel threads have none.
     pub executable: Option<String>,
 }
 
-/// The longest name that a thread has in the kernel, in bytes.
+/// Maximum length of a thread's name in the kernel, in bytes.
 const LONGEST_COMM: usize = 15;
-/// What `/proc/PID/exe` ends with once the file is gone.
+/// End of `/proc/PID/exe` once the file is gone.
 const DELETED: &str = " (deleted)";
 
 impl ProcessNames {
-    /// The names of every process that `/proc` lists, but for this one.
+    /// Returns the names of every process that `/proc` lists, except this one.
     ///
     /// # Errors
     /// `/proc` cannot be read.
@@ -38,7 +37,7 @@ impl ProcessNames {
                 .to_str()
                 .and_then(|name| name.parse().ok());
             let pid = pid.filter(|pid| *pid != own);
-            // One that ended meanwhile has no names.
+            // A process that ended meanwhile has no names.
             all.extend(pid.and_then(|pid| ProcessNames::read(pid, &entry.path())));
         }
         all.sort_unstable_by_key(|names| names.pid);
@@ -46,7 +45,7 @@ impl ProcessNames {
     }
 
     fn read(pid: u32, folder: &Path) -> Option<ProcessNames> {
-        // One that has ended and waits for its parent has a name still.
+        // A zombie still has a name.
         let living = living_thread(pid)?;
         let comm = fs::read(folder.join("comm")).ok()?;
         let comm = String::from_utf8_lossy(&comm);
@@ -66,18 +65,18 @@ impl ProcessNames {
         })
     }
 
-    /// Whether it is called so: by its thread or by its executable.
+    /// Returns whether the process has a name: its thread's or its executable's.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         let executable = self.executable.as_deref();
-        // The kernel cuts a thread's name off; the executable's tells the rest, if it is
-        // that name.
-        let is_told = executable.is_some_and(|whole| whole.starts_with(&self.comm));
-        let is_cut = self.comm.len() == LONGEST_COMM && !is_told;
+        // The kernel cuts a thread's name off. The executable's name has the rest, if it begins
+        // with the thread's.
+        let is_rest_known = executable.is_some_and(|whole| whole.starts_with(&self.comm));
+        let is_cut = self.comm.len() == LONGEST_COMM && !is_rest_known;
         self.comm == name || executable == Some(name) || is_cut && name.starts_with(&self.comm)
     }
 
-    /// Both names, once if they are the same.
+    /// Returns both names, or one if they are the same.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         let executable = self.executable.as_deref();
         let other = executable.filter(|executable| *executable != self.comm);

@@ -1,5 +1,5 @@
-//! bcc's filters: maps that somebody else pins, fills and changes while they are used, as
-//! bcc's documentation (`special_filtering.md`) describes them.
+//! bcc's filters: maps that other programs pin, fill and change meanwhile, as described in
+//! bcc's documentation (`special_filtering.md`).
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use libbpf_rs::{MapCore, MapHandle, MapType};
 use crate::error::Context;
 use crate::{Error, Result};
 
-/// What the keys are: IDs of cgroups or mount namespaces, in bytes.
+/// Size of the keys in bytes: IDs of cgroups or mount namespaces.
 const KEY_SIZE: u32 = size_of::<u64>() as u32;
 
-/// Opens one. What its values are does not matter.
+/// Opens a pinned map. The type of its values does not matter.
 ///
 /// # Errors
-/// There is none, or it is of another kind.
+/// There is no map at the path, or it is of another type.
 pub(super) fn open(path: &Path) -> Result<MapHandle> {
     let shown = path.display();
     let map = MapHandle::from_pinned_path(path)

@@ -2,12 +2,11 @@
 
 use super::cgroups::Cgroup;
 
-/// What the names of units end in that have cgroups: systemd.unit(5).
+/// Suffixes of the units that have cgroups: systemd.unit(5).
 const KINDS: [&str; 6] = [".service", ".scope", ".slice", ".socket", ".mount", ".swap"];
 
-/// The cgroups of this machine's units among all there are, those of users' service managers
-/// included. Units of other machines, as of containers that run a systemd of their own, are
-/// not among them.
+/// Returns the cgroups of this machine's units, those of users' service managers included.
+/// Units of a systemd in a container are not among them.
 pub fn units<'a, All>(all: All) -> impl Iterator<Item = &'a Cgroup> + Clone
 where
     All: IntoIterator<Item = &'a Cgroup, IntoIter: Clone>,
@@ -15,24 +14,25 @@ where
     all.into_iter().filter(|cgroup| is_unit(&cgroup.path))
 }
 
-/// Whether a unit is the system's: none that a user's service manager started, nor one that a
-/// user can have made up.
+/// Returns whether a unit is the system's: no user's service manager started it, and no user
+/// can have made it up.
 #[must_use]
 pub fn is_unit_of_system(unit: &Cgroup) -> bool {
     !unit.below_delegated && parts_above(&unit.path).is_some_and(|mut parts| parts.all(is_slice))
 }
 
-/// What a unit is called in full: `nginx` means `nginx.service`.
+/// Returns the full name of a unit: `nginx` means `nginx.service`.
 #[must_use]
 pub fn unit_name(name: &str) -> String {
-    match KINDS.iter().any(|kind| name.ends_with(kind)) {
-        true => name.to_owned(),
-        false => format!("{name}.service"),
+    if KINDS.iter().any(|kind| name.ends_with(kind)) {
+        name.to_owned()
+    } else {
+        format!("{name}.service")
     }
 }
 
-/// Whether the system's systemd puts units into a cgroup: slices lie in each other, and the
-/// rest lies in them.
+/// Returns whether the system's systemd puts units into a cgroup: slices can be in slices, and
+/// other units are in slices.
 pub(super) fn holds_units_of_system(cgroup: &Cgroup) -> bool {
     let mut parts = cgroup.path.split('/').filter(|part| !part.is_empty());
     !cgroup.below_delegated && parts.all(is_slice)
@@ -42,13 +42,14 @@ fn is_slice(part: &str) -> bool {
     part.ends_with(".slice")
 }
 
-/// The names of the cgroups above one; `None` for the root.
+/// Returns the names of the cgroups above one; `None` for the root.
 fn parts_above(path: &str) -> Option<impl Iterator<Item = &str>> {
     let (above, _) = path.rsplit_once('/')?;
     Some(above.split('/').filter(|part| !part.is_empty()))
 }
 
-/// A user's systemd is a service, and holds units as slices do.
+/// Returns whether a path is a unit's. A user's systemd is a service, and holds units as slices
+/// do.
 fn is_unit(path: &str) -> bool {
     let holds_units =
         |part: &str| is_slice(part) || part.starts_with("user@") && part.ends_with(".service");
@@ -99,7 +100,7 @@ mod tests {
             // The system's systemd starts a user's.
             ("/user.slice/user-1000.slice/user@1000.service", false, true),
             ("/user.slice/user-1000.slice/session-3.scope", false, true),
-            // Root has one, too.
+            // Root has a systemd of its own, too.
             (
                 "/user.slice/user-0.slice/user@0.service/app.slice/web.service",
                 false,

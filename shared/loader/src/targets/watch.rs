@@ -1,23 +1,22 @@
-//! Whether there is still something to measure.
+//! Watches whether any target is still alive.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::{ProcessHandle, Targets, process_lives, thread_lives};
+use super::{ProcessHandle, Targets, is_process_alive, is_thread_alive};
 use crate::{LoadedObject, Result};
 
-/// How often to look whether the targets live.
+/// Interval between checks of the targets.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Watches for the end of all targets; cheap to ask often.
 pub struct TargetWatch<'a> {
-    /// Those that have not ended; `None` where others may come, as where everything is
-    /// measured.
+    /// Targets that have not ended; `None` if others may come, as when everything is measured.
     alive: Option<Vec<Target>>,
-    /// The processes of the tree that live, if the targets are one.
+    /// Returns the living processes of the tree, if the targets are one.
     tree: Option<Tree<'a>>,
     looked: Instant,
-    /// When the tree was looked through, which costs more.
+    /// Time of the last walk through the tree, which costs more.
     listed: Option<Instant>,
 }
 
@@ -26,22 +25,22 @@ type Tree<'a> = Box<dyn Fn() -> Result<Vec<u32>> + 'a>;
 /// A target that has not ended.
 enum Target {
     Process(ProcessHandle),
-    /// One that could not be taken hold of, as where too many files are open.
+    /// A process without a handle, as when too many files are open.
     Unheld(u32),
     Thread(u32),
 }
 
 impl<'a> TargetWatch<'a> {
-    /// A watch over targets, whom programs measure.
+    /// Makes a watch of targets that programs measure.
     pub fn new(targets: &'a Targets, object: &'a LoadedObject) -> Self {
         let tree = || {
             let threads = targets.threads(object)?.into_iter();
             let pids = threads.map(|ids| ids.namespace_pid);
-            // A shell's tree has this process in it, and those that wait for it.
+            // A shell's tree includes this process and its ancestors.
             let waiting = this_and_its_ancestors();
             Ok(pids.filter(|pid| !waiting.contains(pid)).collect())
         };
-        let tree: Option<Tree<'a>> = (targets.are_judged_by_programs()).then_some(Box::new(tree));
+        let tree: Option<Tree<'a>> = (targets.is_judged_by_programs()).then_some(Box::new(tree));
         TargetWatch::over(targets, tree)
     }
 
@@ -58,9 +57,8 @@ impl<'a> TargetWatch<'a> {
         }
     }
 
-    /// Whether there is still something to measure. A process whose first thread ended
-    /// lives on while another of its threads does, and a tree while one of its processes
-    /// does.
+    /// Returns whether a target is still alive. A process is alive while any of its threads is,
+    /// and a tree while any of its processes is.
     ///
     /// # Errors
     /// The threads of a tree cannot be listed.
@@ -68,7 +66,7 @@ impl<'a> TargetWatch<'a> {
         let Some(alive) = &mut self.alive else {
             return Ok(true);
         };
-        // Asking one handle costs next to nothing.
+        // A check of one handle costs next to nothing.
         if self.looked.elapsed() >= LOOK_INTERVAL || matches!(alive[..], [Target::Process(_)]) {
             self.looked = Instant::now();
             alive.retain(Target::lives);
@@ -79,17 +77,17 @@ impl<'a> TargetWatch<'a> {
                 return Ok(true);
             }
             self.listed = Some(Instant::now());
-            // One is as good as all of them.
+            // One living process is enough.
             alive.extend(tree()?.first().map(|&pid| Target::process(pid)));
         }
         Ok(!alive.is_empty())
     }
 }
 
-/// This process, its parent, and so on.
+/// Returns this process, its parent, and so on.
 fn this_and_its_ancestors() -> Vec<u32> {
     let parent_of = |pid: u32| -> Option<u32> {
-        // Not text: the name is any bytes.
+        // Read as bytes: the name can be any bytes.
         let status = fs::read(format!("/proc/{pid}/status")).ok()?;
         let status = String::from_utf8_lossy(&status);
         let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
@@ -97,7 +95,7 @@ fn this_and_its_ancestors() -> Vec<u32> {
     };
     let mut line = vec![std::process::id()];
     while let Some(parent) = line.last().and_then(|&pid| parent_of(pid)) {
-        // Of the first there is none.
+        // The first process has no parent.
         if parent == 0 || line.contains(&parent) {
             break;
         }
@@ -117,8 +115,8 @@ impl Target {
     fn lives(&self) -> bool {
         match self {
             Target::Process(handle) => !handle.has_ended(),
-            Target::Unheld(pid) => process_lives(*pid),
-            Target::Thread(tid) => thread_lives(*tid),
+            Target::Unheld(pid) => is_process_alive(*pid),
+            Target::Thread(tid) => is_thread_alive(*tid),
         }
     }
 }
@@ -130,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    fn of(pids: Vec<u32>, tids: Vec<u32>) -> TargetWatch<'static> {
+    fn start_watch(pids: Vec<u32>, tids: Vec<u32>) -> TargetWatch<'static> {
         over(pids, tids, None)
     }
 
@@ -150,22 +148,26 @@ mod tests {
     #[test]
     fn a_zombie_is_gone_and_this_process_is_not() {
         let ours = std::process::id();
-        assert!(of(vec![ours], vec![]).lives().unwrap() && of(vec![], vec![ours]).lives().unwrap());
+        assert!(
+            start_watch(vec![ours], vec![]).lives().unwrap()
+                && start_watch(vec![], vec![ours]).lives().unwrap()
+        );
 
         for by_tid in [false, true] {
             let mut child = Command::new("true").spawn().unwrap();
-            let (pids, tids) = match by_tid {
-                false => (vec![child.id()], vec![]),
-                true => (vec![], vec![child.id()]),
+            let (pids, tids) = if by_tid {
+                (vec![], vec![child.id()])
+            } else {
+                (vec![child.id()], vec![])
             };
-            let mut watch = of(pids.clone(), tids.clone());
+            let mut watch = start_watch(pids.clone(), tids.clone());
             while watch.lives().unwrap() {
                 watch.look_again();
             }
-            // And to those who cannot take hold of it.
-            assert!(!process_lives(child.id()));
+            // The same without a handle.
+            assert!(!is_process_alive(child.id()));
             child.wait().unwrap();
-            assert!(!of(pids, tids).lives().unwrap());
+            assert!(!start_watch(pids, tids).lives().unwrap());
         }
     }
 
@@ -175,7 +177,7 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         ended.wait().unwrap();
         let (ended, pid) = (ended.id(), child.id());
-        let living = || Ok((process_lives(pid)).then_some(pid).into_iter().collect());
+        let living = || Ok((is_process_alive(pid)).then_some(pid).into_iter().collect());
         let mut watch = over(vec![ended], vec![], Some(Box::new(living)));
         for _ in 0..2 {
             assert!(watch.lives().unwrap());

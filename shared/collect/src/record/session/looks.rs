@@ -33,7 +33,7 @@ impl<'a> Looks<'a> {
     ) -> Result<Looks<'a>> {
         let programs: &[ProgramName] = match targets.are_all_there() {
             true => &[],
-            false => &[bpf::programs::SEE_EXEC],
+            false => &[bpf::programs::REPORT_EXEC],
         };
         Ok(Looks {
             news_ns: object.variable(bpf::variables::NEWS_NS)?,
