@@ -8,7 +8,7 @@ use profile::{
     Unit, Wait, Wakers, Weight,
 };
 
-use waits::{Place, Reasons, of_delay};
+use waits::{Place, Reasons, delay_wait};
 
 use super::diagnostics::Diagnostics;
 use super::draft::Draft;
@@ -142,7 +142,7 @@ impl Collected {
         worth.judge(&named, tally.events);
         let wakers = self.name_wakers(naming, key, tally.events);
         let wait = (tally.blocked > 0).then(|| self.wait(naming, key, named.stack, tally.events));
-        let delay = of_delay(key.end);
+        let delay = delay_wait(key.end);
         let draft = &mut naming.draft;
         let comm = draft.comm(&naming.comms[key.comm]);
         for (state, weight) in weigh(tally) {
