@@ -116,7 +116,7 @@ impl Inbox<'_> {
 
     fn take_change(&mut self, message: &[u8]) {
         if let (Some(event), Some(unwinder)) = (copy::<CodeChanged>(message), &mut self.unwinder) {
-            unwinder.want(Process {
+            unwinder.queue_scan(Process {
                 pid: event.pid,
                 instance: event.instance,
             });
@@ -131,7 +131,7 @@ impl Inbox<'_> {
         if length > 0
             && let Some(unwinder) = &mut self.unwinder
         {
-            unwinder.begins(Process {
+            unwinder.schedule_scans(Process {
                 pid: event.pid,
                 instance: event.instance,
             });
@@ -305,7 +305,7 @@ impl<'a> Collector<'a> {
         self.parts.begin(start);
         self.close_window(stop);
         if let Some(unwinder) = &mut self.inbox.borrow_mut().unwinder {
-            unwinder.are_let_go();
+            unwinder.schedule_released();
         }
     }
 

@@ -123,7 +123,7 @@ impl Stacks {
             sleeps: HashMap::new(),
             most_frames: MOST_FRAMES,
             shares: Shares::default(),
-            depths: Depths::of_kernel(&Walking::default()),
+            depths: Depths::from_kernel(&Walking::default()),
             is_full: false,
         }
     }
@@ -158,7 +158,7 @@ impl Stacks {
 
     /// Takes stacks as they are walked so.
     pub(crate) fn are_walked(&mut self, walking: &Walking) {
-        self.depths = Depths::of_kernel(walking);
+        self.depths = Depths::from_kernel(walking);
         self.functions.shows_runtime = walking.shows_runtime;
         self.functions.expected = walking.languages.expected();
     }

@@ -32,7 +32,7 @@ pub(crate) struct Futex {
     data: Option<Data>,
     /// Thread that held the lock, if the lock's value names it.
     holder: Option<Holder>,
-    /// Whether the lock has a condition, as an interpreter's lock does.
+    /// True if the lock has a condition, as an interpreter's lock does.
     has_condition: bool,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Holder {
     comm: Text,
     /// ID of the thread, in profiles that tell threads apart.
     thread: Option<ThreadId>,
-    /// Whether the process has the same name as the thread.
+    /// True if the process has the same name as the thread.
     shares_name: bool,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct FutexPlaces {
     /// Futexes on which a thread waited in a way in which no thread waits for a mutex.
     no_locks: HashSet<(Process, u64)>,
     variables: HashMap<Data, Variable>,
-    /// Whether the profile tells threads apart.
+    /// True if the profile tells threads apart.
     per_thread: bool,
 }
 

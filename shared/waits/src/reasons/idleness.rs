@@ -173,7 +173,7 @@ fn can_time_out(reason: Reason) -> bool {
 /// few waits elsewhere, such as waits whose stacks were missed, do not make a place. A thread
 /// that was given no work and waits for timeouts works by the clock: it has no work in between.
 struct Habits {
-    /// Whether some waits show by themselves that they are idle.
+    /// True if some waits show by themselves that they are idle.
     has_home: bool,
     /// Waits after which the thread may have begun new work.
     begins: u64,

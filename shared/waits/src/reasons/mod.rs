@@ -51,7 +51,7 @@ pub struct Place<'a, Key> {
     pub thread: ThreadId,
     /// Name of the thread.
     pub comm: Name,
-    /// How the wait ended.
+    /// End of the wait, as a program reports it.
     pub end: WaitEnd,
 }
 
